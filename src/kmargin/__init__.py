@@ -1,0 +1,19 @@
+"""Support vector machines that use at most k features, or at most k training points."""
+
+from kmargin.estimators import KernelSparseSVC, SparseSVC
+from kmargin.path import SparsityPath, sparse_svm_path
+from kmargin.solvers import MM, SD, OuterRecord, Solution, Status
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "MM",
+    "SD",
+    "KernelSparseSVC",
+    "OuterRecord",
+    "Solution",
+    "SparseSVC",
+    "SparsityPath",
+    "Status",
+    "sparse_svm_path",
+]

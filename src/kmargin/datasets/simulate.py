@@ -1,0 +1,93 @@
+"""The paper's simulated data."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+
+def make_synthetic(
+    n_samples: int = 1000, n_features: int = 500, *, random_state: Any = None, return_coef: bool = False
+) -> tuple[np.ndarray, ...]:
+    """Two informative, correlated features among many that are neither (the paper's appendix B.1).
+
+    The variances are 1 and 3 with covariance 0.9 for the first two features and 2 for the others;
+    all other covariances are 1e-3 times a standard normal number. The label is the sign of
+    10 x_1 - 10 x_2. The paper standardises the features before use.
+
+    Returns X, y in {-1, 1}, and with `return_coef` the true coefficients.
+    """
+    if n_features < 2:
+        raise ValueError(
+            f"n_features={n_features} leaves no room for the two informative features. Use n_features >= 2."
+        )
+    rng = check_random_state(random_state)
+    covariance = np.triu(1e-3 * rng.standard_normal((n_features, n_features)), 1)
+    covariance[0, 1] = 0.9
+    covariance += covariance.T
+    np.fill_diagonal(covariance, 2.0)
+    covariance[0, 0], covariance[1, 1] = 1.0, 3.0
+    X = rng.standard_normal((n_samples, n_features)) @ np.linalg.cholesky(covariance).T
+    coef = np.zeros(n_features)
+    coef[:2] = 10.0, -10.0
+    return _label(X, coef, return_coef)
+
+
+def make_sparse_hyperplane(
+    n_samples: int = 1000,
+    n_features: int = 500,
+    n_causal: int = 50,
+    *,
+    random_state: Any = None,
+    return_coef: bool = False,
+) -> tuple[np.ndarray, ...]:
+    """Independent normal features, `n_causal` of them with an effect in [-10, -2] or [2, 10].
+
+    This is the simulation of the paper's section on model selection; labels are without noise.
+
+    Returns X, y in {-1, 1}, and with `return_coef` the true coefficients.
+    """
+    if not 0 < n_causal <= n_features:
+        raise ValueError(
+            f"n_causal={n_causal} of n_features={n_features} is not possible. Use 0 < n_causal <= n_features."
+        )
+    rng = check_random_state(random_state)
+    coef = np.zeros(n_features)
+    causal = rng.choice(n_features, n_causal, replace=False)
+    coef[causal] = rng.uniform(2.0, 10.0, n_causal) * rng.choice([-1.0, 1.0], n_causal)
+    return _label(rng.standard_normal((n_samples, n_features)), coef, return_coef)
+
+
+def make_spiral(
+    n_per_class: Sequence[int] = (600, 300, 100),
+    noise: Sequence[float] = (0.1, 0.2, 0.3),
+    *,
+    random_state: Any = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Noisy spirals in the plane, one per class (the paper's appendix B.2).
+
+    `noise` holds the standard deviations. The rows come in random order. Returns X and y, the
+    number of the class.
+    """
+    if len(n_per_class) != len(noise):
+        raise ValueError(
+            f"n_per_class has {len(n_per_class)} entries and noise {len(noise)}. Give one of each per class."
+        )
+    rng = check_random_state(random_state)
+    arms = []
+    for c, (n, sigma) in enumerate(zip(n_per_class, noise, strict=True)):
+        index = np.arange(1, n + 1)
+        radius = 7 * (1 - index / (n + n / 5))
+        angle = np.pi / 8 + index * np.pi / n + c * 2 * np.pi / len(n_per_class)
+        center = np.array([-3.5, 3.5])
+        arm = center + radius[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
+        arms.append(arm + sigma * rng.standard_normal((n, 2)))
+    y = np.repeat(np.arange(len(arms)), n_per_class)
+    order = rng.permutation(len(y))
+    return np.vstack(arms)[order], y[order]
+
+
+def _label(X: np.ndarray, coef: np.ndarray, return_coef: bool) -> tuple[np.ndarray, ...]:
+    y = np.where(X @ coef > 0, 1, -1)
+    return (X, y, coef) if return_coef else (X, y)

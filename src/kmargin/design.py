@@ -1,0 +1,69 @@
+"""X as the solvers see it: a linear map from parameters to decision values.
+
+The parameters are one coefficient per column and, last, the intercept if there is one. Its
+column of ones is never stored.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy.linalg
+
+from kmargin.types import Matrix, Vector
+
+
+class ThinSVD(NamedTuple):
+    """``diag(sqrt(weights)) [X 1] = U diag(s) V'`` with the r positive singular values."""
+
+    U: Matrix  # (n_samples, r)
+    s: Vector  # (r,), descending
+    V: Matrix  # (n_parameters, r)
+
+
+class DenseDesign:
+    """A C-ordered float64 array, with or without an intercept."""
+
+    def __init__(self, X: Matrix, fit_intercept: bool = True) -> None:
+        self.X = np.ascontiguousarray(X, dtype=np.float64)
+        self.fit_intercept = fit_intercept
+        self.n_samples, self.n_features = X.shape
+        self.n_parameters = self.n_features + int(fit_intercept)
+        self._svd: tuple[Vector, ThinSVD] | None = None
+
+    def decision(self, beta: Vector) -> Vector:
+        """X w + b."""
+        product = self.X @ beta[: self.n_features]
+        return product + beta[-1] if self.fit_intercept else product
+
+    def adjoint(self, v: Vector) -> Vector:
+        """X'v, followed by sum(v) for the intercept."""
+        product = v @ self.X
+        return np.append(product, v.sum()) if self.fit_intercept else product
+
+    def thin_svd(self, weights: Vector) -> ThinSVD:
+        """The factorisation that MM needs; taken once, then remembered for these weights."""
+        if self._svd is None or not np.array_equal(self._svd[0], weights):
+            self._svd = weights, self._factorize(weights)
+        return self._svd[1]
+
+    def _factorize(self, weights: Vector) -> ThinSVD:
+        ones = np.ones((self.n_samples, int(self.fit_intercept)))
+        rows = np.hstack([self.X, ones]) * np.sqrt(weights)[:, None]
+        U, s, Vt = scipy.linalg.svd(rows, full_matrices=False, overwrite_a=True, check_finite=False)
+        noise = s[0] * max(rows.shape) * np.finfo(np.float64).eps
+        rank = np.count_nonzero(s > noise)
+        return ThinSVD(
+            np.ascontiguousarray(U[:, :rank]),
+            s[:rank],
+            np.ascontiguousarray(Vt[:rank].T),
+        )
+
+    def unit(self) -> float:
+        """The size of a typical entry: the median over columns of their largest magnitude."""
+        largest = np.maximum(self.X.max(axis=0), -self.X.min(axis=0))
+        largest = largest[largest > 0]
+        return float(np.median(largest)) if len(largest) else 1.0
+
+    def in_units_of(self, unit: float) -> "DenseDesign":
+        """The same data with every entry divided by `unit`."""
+        return DenseDesign(self.X / unit, self.fit_intercept)

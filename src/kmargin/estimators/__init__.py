@@ -1,0 +1,6 @@
+"""The classifiers."""
+
+from kmargin.estimators.kernel import KernelSparseSVC
+from kmargin.estimators.linear import SparseSVC
+
+__all__ = ["KernelSparseSVC", "SparseSVC"]

@@ -1,0 +1,222 @@
+"""Machines that use at most k training points."""
+
+import numbers
+from typing import Any
+
+import numpy as np
+from sklearn.metrics.pairwise import pairwise_kernels
+from sklearn.utils import Tags
+from sklearn.utils.validation import validate_data
+
+from kmargin import validate
+from kmargin.design import DenseDesign
+from kmargin.estimators.classifier import MarginClassifier
+from kmargin.multiclass import Machine, make_machines
+from kmargin.solvers import DEFAULT
+from kmargin.types import Indices, Matrix, Vector
+from kmargin.validate import Samples
+
+KERNELS = ("rbf", "poly", "linear", "sigmoid", "precomputed")
+
+
+class Kernel:
+    """A kernel with its numbers filled in."""
+
+    def __init__(self, name: Any, gamma: float, degree: float, coef0: float) -> None:
+        self.name = name
+        self.numbers = {"gamma": gamma, "degree": degree, "coef0": coef0}
+
+    def __call__(self, X: Matrix, points: Matrix) -> Matrix:
+        """K(x, z) for every row x of X and every row z of `points`."""
+        if not callable(self.name):
+            return pairwise_kernels(X, points, metric=self.name, filter_params=True, **self.numbers)
+        K = np.asarray(self.name(X, points))
+        if K.shape != (len(X), len(points)):
+            raise ValueError(
+                f"The kernel function returned shape {K.shape} for {len(X)} and {len(points)} points. "
+                f"It has to return a row for each of the first and a column for each of the second."
+            )
+        return K
+
+
+class KernelDesigns:
+    """The design of each machine is K diag(y): its rows' kernel with its candidate points.
+
+    Candidates are the machine's distinct training points. A repeated point would only be the same
+    column again; as it is, a point given twice and a point of weight 2 are the same thing.
+    Without a kernel function X is the kernel matrix itself, and every point is a candidate.
+    """
+
+    def __init__(self, X: Matrix, kernel: Kernel | None, fit_intercept: bool) -> None:
+        self.X = X
+        self.kernel = kernel
+        self.fit_intercept = fit_intercept
+
+    def __call__(self, machine: Machine) -> DenseDesign:
+        rows = self._rows(machine)
+        candidates = self.candidates(machine)
+        if self.kernel is None:
+            K = self.X[np.ix_(rows, candidates)]
+        else:
+            K = self.kernel(self.X[rows], self.X[candidates])
+        return DenseDesign(K * machine.y[np.searchsorted(rows, candidates)], self.fit_intercept)
+
+    def candidates(self, machine: Machine) -> Indices:
+        """Rows of X, ascending."""
+        rows = self._rows(machine)
+        if self.kernel is None:
+            return rows
+        _, first = np.unique(self.X[rows], axis=0, return_index=True)
+        return rows[np.sort(first)]
+
+    def _rows(self, machine: Machine) -> Indices:
+        return np.arange(len(self.X)) if machine.rows is None else machine.rows
+
+
+def _variance(X: Matrix, repeats: Vector) -> float:
+    """The variance of the entries of X, each row counted as often as its weight says."""
+    mean = float(np.average(X.mean(axis=1, dtype=np.float64), weights=repeats))
+    return float(np.average(np.square(X - mean, dtype=np.float64).mean(axis=1), weights=repeats))
+
+
+class KernelSparseSVC(MarginClassifier):
+    """A kernel support vector machine that keeps at most k training points.
+
+    For labels y in {-1, 1} it minimises over alpha and b ::
+
+        1/(2n) sum_i s_i max(0, 1 - y_i (sum_j y_j alpha_j K(x_i, x_j) + b))^2 + lam/2 ||alpha||^2
+
+    subject to at most k nonzero alpha_j, with lam = 1/(2 C n) and n the sum of the weights. Only the
+    points with nonzero alpha are stored, and predicting takes one kernel value for each.
+
+    Parameters
+    ----------
+    k : int or "all", default=10
+        How many training points each machine may keep. ``k=0`` leaves the intercept.
+    C : float, default=1.0
+        Inverse strength of the ridge on alpha; ``inf`` is none.
+    kernel : "rbf", "poly", "linear", "sigmoid", "precomputed" or callable, default="rbf"
+        A callable gets two arrays of points and returns their kernel matrix. With "precomputed", X
+        is the kernel matrix: (n, n) when fitting, (n_new, n) when predicting.
+    gamma : "scale", "auto" or float, default="scale"
+        As in scikit-learn's SVC: 1/(n_features * X.var()), 1/n_features, or a number.
+    degree : float, default=3
+    coef0 : float, default=0.0
+    solver : "mm", "sd", or a solver object, default="mm"
+    multi_class : "ovo" or "ovr", default="ovo"
+    fit_intercept : bool, default=True
+    class_weight : dict, "balanced" or None, default=None
+    n_jobs : int or None, default=None
+        Machines fitted side by side. None is 1 unless joblib is configured otherwise.
+    random_state : int, RandomState or None, default=None
+        Only used by solvers that start from random numbers; the default ones do not.
+
+    Attributes
+    ----------
+    support_ : ndarray of int
+        The training points that at least one machine keeps.
+    support_vectors_ : ndarray of shape (n_support, n_features)
+        These points; empty for a precomputed kernel.
+    dual_coef_ : ndarray of shape (n_machines, n_support)
+        y_j alpha_j for each of them.
+    intercept_, classes_, n_iter_, objective_, solutions_, n_features_in_, feature_names_in_
+        As in :class:`~kmargin.SparseSVC`.
+
+    Examples
+    --------
+    >>> from kmargin import KernelSparseSVC
+    >>> from kmargin.datasets import make_spiral
+    >>> X, y = make_spiral(random_state=0)
+    >>> model = KernelSparseSVC(k=20, C=100.0, gamma=1.0).fit(X, y)
+    >>> model.score(X, y) > 0.95
+    True
+    """
+
+    def __init__(
+        self,
+        k: int | str = 10,
+        *,
+        C: float = 1.0,
+        kernel: Any = "rbf",
+        gamma: Any = "scale",
+        degree: float = 3,
+        coef0: float = 0.0,
+        solver: Any = DEFAULT,
+        multi_class: str = "ovo",
+        fit_intercept: bool = True,
+        class_weight: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.k = k
+        self.C = C
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.solver = solver
+        self.multi_class = multi_class
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "KernelSparseSVC":
+        """Fit the machines. A sample weight of 2 counts as the sample twice, 0 as not at all."""
+        self._check_parameters()
+        if not callable(self.kernel):
+            validate.check_choice("kernel", self.kernel, KERNELS)
+        self._check_gamma()
+        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32])
+        precomputed = self.kernel == "precomputed"
+        if precomputed and X.shape[0] != X.shape[1]:
+            raise ValueError(
+                f"X has shape {X.shape}, but with kernel='precomputed' it is a square kernel matrix. "
+                "Give one row and one column per point, or choose a kernel to compute it."
+            )
+        samples = validate.read_samples(X, y, sample_weight, self.class_weight)
+        if precomputed:
+            samples = samples._replace(X=samples.X[:, samples.kept])
+        k = validate.resolve_k(self.k, len(samples.X), "training points")
+        self._kernel = (
+            None if precomputed else Kernel(self.kernel, self._gamma(samples), self.degree, self.coef0)
+        )
+        designs = KernelDesigns(samples.X, self._kernel, self.fit_intercept)
+        solutions = self._solve(designs, samples, k)
+        machines = make_machines(samples.codes, len(samples.classes), self.multi_class)
+        dual_coef = np.zeros((len(solutions), len(samples.X)), dtype=X.dtype)
+        for row, machine, solution in zip(dual_coef, machines, solutions, strict=True):
+            kept = designs.candidates(machine)[solution.support]
+            row[kept] = solution.coef * np.where(samples.codes[kept] == machine.positive, 1.0, -1.0)
+        used = np.flatnonzero(dual_coef.any(axis=0))
+        self.dual_coef_ = np.ascontiguousarray(dual_coef[:, used])
+        self.support_ = samples.kept[used]
+        self.support_vectors_ = samples.X[used] if not precomputed else np.empty((0, 0), dtype=X.dtype)
+        return self
+
+    def _check_gamma(self) -> None:
+        if isinstance(self.gamma, str):
+            validate.check_choice("gamma", self.gamma, ("scale", "auto"))
+        elif not (isinstance(self.gamma, numbers.Real) and 0 < float(self.gamma) < np.inf):
+            raise ValueError(f"gamma={self.gamma!r} gives no kernel. Use a number > 0, 'scale' or 'auto'.")
+
+    def _gamma(self, samples: Samples) -> float:
+        if not isinstance(self.gamma, str):
+            return float(self.gamma)
+        variance = _variance(samples.X, samples.repeats) if self.gamma == "scale" else 1.0
+        return 1.0 / (samples.X.shape[1] * variance) if variance > 0 else 1.0
+
+    def _machine_decisions(self, X: Matrix) -> Matrix:
+        if self._kernel is None:
+            K = X[:, self.support_]
+        elif len(self.support_):
+            K = self._kernel(X, self.support_vectors_)
+        else:
+            K = np.empty((len(X), 0))
+        K = K.astype(X.dtype, copy=False)
+        return K @ self.dual_coef_.T.astype(X.dtype, copy=False) + self.intercept_.astype(X.dtype, copy=False)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        return tags

@@ -1,0 +1,111 @@
+"""Machines that use at most k features."""
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from kmargin import validate
+from kmargin.estimators.classifier import MarginClassifier
+from kmargin.path import LinearDesigns
+from kmargin.solvers import DEFAULT
+from kmargin.types import Matrix
+
+
+class SparseSVC(MarginClassifier):
+    """A linear support vector machine that uses at most k features.
+
+    For labels y in {-1, 1} it minimises over w and b ::
+
+        1/(2n) sum_i s_i max(0, 1 - y_i (x_i'w + b))^2 + lam/2 ||w||^2     subject to ||w||_0 <= k
+
+    with lam = 1/(2 C n). The intercept b is neither penalised nor counted. The weights s_i are
+    sample weight times class weight, scaled to sum to n; in lam, n is the sum of the weights
+    themselves. C thus has exactly the meaning it has in scikit-learn's LinearSVC.
+
+    Parameters
+    ----------
+    k : int or "all", default=10
+        How many coefficients may differ from zero, in each machine if there are several. A k beyond
+        the number of features keeps them all, with a warning. ``k=0`` leaves the intercept.
+    C : float, default=1.0
+        Inverse strength of the ridge. ``inf`` is the paper's problem, without a ridge.
+    solver : "mm", "sd", or a solver object, default="mm"
+        ``MM(rho_growth=1.5)`` sets a knob of the solver; so does ``solver__rho_growth`` in a grid.
+    multi_class : "ovo" or "ovr", default="ovo"
+        More than two classes: a machine for each pair of classes, or for each class against the rest.
+    fit_intercept : bool, default=True
+    class_weight : dict, "balanced" or None, default=None
+    n_jobs : int or None, default=None
+        Machines fitted side by side. None is 1 unless joblib is configured otherwise.
+    random_state : int, RandomState or None, default=None
+        Only used by solvers that start from random numbers; the default ones do not.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_machines, n_features)
+        One machine for two classes. Else one per class (ovr), or per pair of classes (ovo) in the
+        order (0, 1), (0, 2), ..., (1, 2), ..., positive for the second of the pair.
+    intercept_ : ndarray of shape (n_machines,)
+    classes_ : ndarray of shape (n_classes,)
+    support_ : ndarray of int
+        The features that at least one machine uses.
+    n_iter_ : ndarray of shape (n_machines,)
+        Inner iterations.
+    objective_ : ndarray of shape (n_machines,)
+        The minimised objective.
+    solutions_ : tuple of Solution
+        Status and trace of the solver, one per machine.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        Only if X had names for its columns.
+
+    Examples
+    --------
+    >>> from kmargin import SparseSVC
+    >>> from kmargin.datasets import make_synthetic
+    >>> X, y = make_synthetic(n_samples=200, n_features=20, random_state=0)
+    >>> model = SparseSVC(k=2).fit(X, y)
+    >>> model.support_
+    array([0, 1])
+    """
+
+    def __init__(
+        self,
+        k: int | str = 10,
+        *,
+        C: float = 1.0,
+        solver: Any = DEFAULT,
+        multi_class: str = "ovo",
+        fit_intercept: bool = True,
+        class_weight: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.k = k
+        self.C = C
+        self.solver = solver
+        self.multi_class = multi_class
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "SparseSVC":
+        """Fit the machines. A sample weight of 2 counts as the sample twice, 0 as not at all."""
+        self._check_parameters()
+        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32])
+        samples = validate.read_samples(X, y, sample_weight, self.class_weight)
+        k = validate.resolve_k(self.k, X.shape[1])
+        solutions = self._solve(LinearDesigns(samples.X, self.fit_intercept), samples, k)
+        self.coef_ = np.array([s.dense_coef() for s in solutions], dtype=X.dtype)
+        self.support_ = np.flatnonzero(self.coef_.any(axis=0))
+        return self
+
+    def get_support(self, indices: bool = False) -> Any:
+        """The features in use, as a mask or as indices."""
+        check_is_fitted(self)
+        return self.support_ if indices else self.coef_.any(axis=0)
+
+    def _machine_decisions(self, X: Matrix) -> Matrix:
+        return X @ self.coef_.T.astype(X.dtype, copy=False) + self.intercept_.astype(X.dtype, copy=False)

@@ -1,0 +1,72 @@
+"""Several classes from machines for two: one versus one, or one versus rest."""
+
+from collections.abc import Iterator
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+
+from kmargin.types import Indices, Matrix, Vector
+
+SCHEMES = ("ovo", "ovr")
+
+
+class Machine(NamedTuple):
+    """A two-class task: which classes it tells apart, on which rows, with which labels."""
+
+    negative: int | None  # class code, or None for "all others"
+    positive: int
+    rows: Indices | None  # None for all rows
+    y: Vector  # -1 or 1, one per row
+
+
+def class_pairs(n_classes: int, multi_class: str) -> list[tuple[int | None, int]]:
+    """The (negative, positive) class codes of each machine. Two classes need one machine."""
+    if n_classes == 2 or multi_class == "ovo":
+        return list(combinations(range(n_classes), 2))
+    return [(None, positive) for positive in range(n_classes)]
+
+
+def make_machines(codes: Indices, n_classes: int, multi_class: str) -> Iterator[Machine]:
+    """The machines one by one."""
+    for negative, positive in class_pairs(n_classes, multi_class):
+        is_positive = codes == positive
+        rows = None
+        if negative is not None and n_classes > 2:
+            rows = np.flatnonzero(is_positive | (codes == negative))
+            is_positive = is_positive[rows]
+        yield Machine(negative, positive, rows, np.where(is_positive, 1.0, -1.0))
+
+
+def combine_decisions(decisions: Matrix, n_classes: int, multi_class: str) -> Matrix:
+    """Machines' decision values to what `decision_function` returns.
+
+    For two classes that is the one machine's column; for one versus rest the columns themselves.
+    For one versus one each class gets its votes, plus its summed decision values squeezed into
+    (-1/2, 1/2): these break ties among votes and never outweigh one.
+    """
+    if n_classes == 2:
+        return decisions[:, 0]
+    if multi_class == "ovr":
+        return decisions
+    votes = np.zeros((len(decisions), n_classes), dtype=decisions.dtype)
+    sums = np.zeros_like(votes)
+    for column, (negative, positive) in zip(decisions.T, class_pairs(n_classes, multi_class), strict=True):
+        votes[:, positive] += column > 0
+        votes[:, negative] += column <= 0
+        sums[:, positive] += column
+        sums[:, negative] -= column
+    return votes + sums / (2 * (1 + np.abs(sums)))
+
+
+def choose_classes(scores: Matrix, classes: np.ndarray) -> np.ndarray:
+    """The class of each sample, from `combine_decisions`."""
+    return classes[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
+
+
+def machine_names(classes: np.ndarray, multi_class: str) -> list[str]:
+    """What each machine tells apart, in words."""
+    return [
+        f"{'rest' if negative is None else classes[negative]} vs {classes[positive]}"
+        for negative, positive in class_pairs(len(classes), multi_class)
+    ]

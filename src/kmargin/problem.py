@@ -1,0 +1,93 @@
+"""The penalised objective f_rho, its gradient and its quadratic surrogate.
+
+In the notation of the paper, with sample weights s and a ridge lam beside the distance penalty::
+
+    f_rho(beta) = a^2/2 sum_i s_i max(0, 1 - y_i x_i'beta)^2 + lam/2 ||w||^2 + b^2/2 dist(beta, S_k)^2
+
+    a^2 = 1/n            (`loss_weight`)
+    b^2 = rho/(p-k+1)    (`penalty_weight`)
+
+beta = (w, intercept); the intercept is neither penalised nor projected.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from kmargin import hinge, sparsity
+from kmargin.design import DenseDesign
+from kmargin.types import Vector
+
+
+@dataclass(frozen=True)
+class Problem:
+    """At most k of the design's features are to explain the labels y."""
+
+    design: DenseDesign
+    y: Vector  # -1 or 1
+    weights: Vector  # positive, summing to n
+    lam: float
+    k: int
+
+    @property
+    def loss_weight(self) -> float:
+        return 1.0 / self.design.n_samples
+
+    def penalty_weight(self, rho: float) -> float:
+        """b^2. Zero when every feature may stay: then the distance is zero everywhere."""
+        n_features = self.design.n_features
+        return rho / sparsity.normalizer(n_features, self.k) if self.k < n_features else 0.0
+
+    def with_k(self, k: int) -> "Problem":
+        return replace(self, k=min(k, self.design.n_features))
+
+    def coefficients(self, beta: Vector) -> Vector:
+        """beta without the intercept (a view)."""
+        return beta[: self.design.n_features]
+
+    def project(self, beta: Vector) -> Vector:
+        return sparsity.project(beta, self.k, self.design.n_features)
+
+    def squared_distance(self, beta: Vector) -> float:
+        gap = beta - self.project(beta)
+        return float(gap @ gap)
+
+    def loss(self, beta: Vector) -> float:
+        """What is to be minimised over S_k: the mean squared hinge plus the ridge."""
+        w = self.coefficients(beta)
+        return hinge.loss(self.design.decision(beta), self.y, self.weights) + self.lam / 2 * float(w @ w)
+
+    def objective(self, beta: Vector, rho: float) -> float:
+        """f_rho."""
+        return self.loss(beta) + self.penalty_weight(rho) / 2 * self.squared_distance(beta)
+
+    def gradient(self, beta: Vector, rho: float) -> Vector:
+        """The gradient of f_rho."""
+        residual = hinge.gradient(self.design.decision(beta), self.y, self.weights)
+        gradient = self.design.adjoint(residual)
+        gradient += self.penalty_weight(rho) * (beta - self.project(beta))
+        self.coefficients(gradient)[:] += self.lam * self.coefficients(beta)
+        return gradient
+
+    def surrogate(self, beta: Vector, anchor: Vector, rho: float) -> float:
+        """The quadratic g_rho(beta | anchor): above f_rho everywhere, equal to it at the anchor.
+
+        The paper's distance penalty holds the intercept to the anchor's with weight b^2. The ridge
+        does the same with weight lam. Thus all of beta has curvature b^2 + lam on top of the
+        data's, and one SVD of X serves every rho, k and lam.
+        """
+        z = hinge.shifted_response(self.design.decision(anchor), self.y)
+        residual = z - self.design.decision(beta)
+        to_projection = beta - self.project(anchor)
+        to_ridge_center = beta - self.ridge_center(anchor)
+        return (
+            self.loss_weight / 2 * float(self.weights @ residual**2)
+            + self.penalty_weight(rho) / 2 * float(to_projection @ to_projection)
+            + self.lam / 2 * float(to_ridge_center @ to_ridge_center)
+        )
+
+    def ridge_center(self, anchor: Vector) -> Vector:
+        """Where the surrogate's ridge is zero: no coefficients, the anchor's intercept."""
+        center = np.zeros_like(anchor)
+        center[self.design.n_features :] = anchor[self.design.n_features :]
+        return center

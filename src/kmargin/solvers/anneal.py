@@ -1,0 +1,225 @@
+"""The proximal distance iteration (Algorithm 3 of the paper), and the two solvers made of it."""
+
+import numbers
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from kmargin import sparsity
+from kmargin.problem import Problem
+from kmargin.solvers import compiled
+from kmargin.solvers.descend import Descent, Step, descend
+from kmargin.solvers.result import OuterRecord, Solution, Status
+from kmargin.solvers.start import normal_start, univariate_start
+from kmargin.solvers.steps import MMStep, SDStep
+from kmargin.types import Vector
+
+# The tolerances are absolute and meant for data of order one. Data whose typical entry lies
+# outside this range are solved in units of their own.
+ORDER_ONE = (1e-6, 1e6)
+
+TINY = float(np.finfo(np.float64).tiny)
+
+
+class ProximalDistance(BaseEstimator):
+    """Anneal rho from `rho_start` upwards; between increases, minimise f_rho.
+
+    Parameters
+    ----------
+    rho_start, rho_growth : float
+        The first rho, and the factor from each to the next (the paper's M).
+    max_outer, max_inner : int
+        At most so many values of rho, and so many steps for each.
+    gtol, dtol, rtol : float
+        All three are compared with *squared* quantities. A fixed-rho solve ends when the squared
+        norm of the gradient falls below `gtol`. The annealing ends when d = dist(beta, S_k)^2 /
+        (p-k+1) falls to `dtol` (converged) or changes by less than ``rtol * (1 + d)`` (stalled).
+    delay : int
+        Nesterov acceleration is off in the first `delay` steps of each fixed-rho solve.
+    start : "univariate" or "normal"
+        The paper's heuristic (its eq. 6), or standard normal numbers drawn with the estimator's
+        `random_state`.
+    jit : bool
+        Run the compiled loop. ``False`` runs its readable NumPy twin.
+    """
+
+    def __init__(
+        self,
+        *,
+        rho_start: float = 1.0,
+        rho_growth: float = 1.2,
+        max_outer: int = 100,
+        max_inner: int = 10_000,
+        gtol: float = 1e-6,
+        dtol: float = 1e-6,
+        rtol: float = 1e-6,
+        delay: int = 10,
+        start: str = "univariate",
+        jit: bool = True,
+    ) -> None:
+        self.rho_start = rho_start
+        self.rho_growth = rho_growth
+        self.max_outer = max_outer
+        self.max_inner = max_inner
+        self.gtol = gtol
+        self.dtol = dtol
+        self.rtol = rtol
+        self.delay = delay
+        self.start = start
+        self.jit = jit
+
+    def check(self) -> None:
+        """Raise ValueError for a parameter that makes no sense."""
+        tolerance = "a number >= 0 to compare squared quantities with, such as 1e-6"
+        rules = {
+            "rho_start": (_is_number(self.rho_start, above=0), "a first penalty > 0, such as 1.0"),
+            "rho_growth": (
+                _is_number(self.rho_growth, above=1),
+                "a factor > 1 to raise the penalty by, such as 1.2",
+            ),
+            "max_outer": (_is_count(self.max_outer, 1), "a number of penalties, an integer >= 1"),
+            "max_inner": (_is_count(self.max_inner, 1), "a number of steps, an integer >= 1"),
+            "gtol": (_is_number(self.gtol, above=-TINY), tolerance),
+            "dtol": (_is_number(self.dtol, above=-TINY), tolerance),
+            "rtol": (_is_number(self.rtol, above=-TINY), tolerance),
+            "delay": (_is_count(self.delay, 0), "a number of steps, an integer >= 0"),
+            "start": (self.start in ("univariate", "normal"), "'univariate' or 'normal'"),
+        }
+        for name, (fine, expected) in rules.items():
+            if not fine:
+                raise ValueError(
+                    f"{name}={getattr(self, name)!r} makes no sense to {type(self).__name__}. Use {expected}."
+                )
+
+    def iter_path(self, problem: Problem, ks: Sequence[int], rng: np.random.Generator) -> Iterator[Solution]:
+        """Solve for each k in turn, each solution being the next one's start."""
+        unit = _unit(problem)
+        scaled = problem if unit == 1.0 else _in_units_of(problem, unit)
+        beta = univariate_start(scaled) if self.start == "univariate" else normal_start(scaled, rng)
+        for k in ks:
+            beta, status, trace = self.anneal(scaled.with_k(k), beta)
+            original = beta.copy()
+            problem.coefficients(original)[:] /= unit
+            yield Solution.from_beta(
+                original, problem.design.n_features, problem.loss(original), status, trace
+            )
+
+    def anneal(self, problem: Problem, beta: Vector) -> tuple[Vector, Status, tuple[OuterRecord, ...]]:
+        """Algorithm 3: from `beta` to a point of S_k."""
+        count = sparsity.normalizer(problem.design.n_features, problem.k)
+        inner = self.inner(problem)
+        gtol = self._gtol(problem)
+        d = problem.squared_distance(beta) / count
+        trace = []
+        for i in range(self.max_outer):
+            rho = self.rho_start * self.rho_growth**i
+            beta, n_inner, objective, gradient_sq = inner(beta, rho, gtol)
+            distance_sq = problem.squared_distance(beta)
+            trace.append(OuterRecord(rho, n_inner, objective, gradient_sq, distance_sq))
+            previous, d = d, distance_sq / count
+            if d <= self.dtol:
+                status = Status.CONVERGED
+                break
+            if abs(d - previous) < self.rtol * (1 + previous):
+                status = Status.STALLED
+                break
+        else:
+            status = Status.EXHAUSTED
+        return problem.project(beta), status, tuple(trace)
+
+    def inner(self, problem: Problem) -> Callable[[Vector, float, float], Descent]:
+        """The minimisation of f_rho as a function of start, rho and tolerance."""
+        if self.jit:
+            return self._compiled_inner(problem)
+        step = self._step(problem)
+        return lambda beta, rho, gtol: descend(
+            problem, step, beta, rho, gtol=gtol, max_inner=self.max_inner, delay=self.delay
+        )
+
+    def _gtol(self, problem: Problem) -> float:
+        """`gtol`, or less where the first fixed-rho solve is already the answer.
+
+        With every feature allowed the problem is convex and nothing is annealed. If lam > 0 then a
+        squared gradient of 2 lam `gtol` certifies an objective within `gtol` of its minimum.
+        """
+        if problem.k < problem.design.n_features or problem.lam == 0:
+            return self.gtol
+        return self.gtol * float(np.clip(2 * problem.lam, 1e-8, 1.0))
+
+    def _step(self, problem: Problem) -> Step:
+        raise NotImplementedError
+
+    def _compiled_inner(self, problem: Problem) -> Callable[[Vector, float, float], Descent]:
+        raise NotImplementedError
+
+
+class MM(ProximalDistance):
+    """Algorithm 1 of the paper: each step minimises the surrogate, by one SVD of X for all rho and k.
+
+    The parameters are those of :class:`ProximalDistance`.
+    """
+
+    def _step(self, problem: Problem) -> Step:
+        return MMStep(problem)
+
+    def _compiled_inner(self, problem: Problem) -> Callable[[Vector, float, float], Descent]:
+        U, s, V = problem.design.thin_svd(problem.weights)
+        root_weights = np.sqrt(problem.weights)
+
+        def inner(beta: Vector, rho: float, gtol: float) -> Descent:
+            return Descent(
+                *compiled.descend_mm(
+                    U, s, V, problem.y, root_weights, problem.design.n_features, problem.k, problem.lam,
+                    problem.penalty_weight(rho), beta, gtol, self.max_inner, self.delay,
+                )
+            )  # fmt: skip
+
+        return inner
+
+
+class SD(ProximalDistance):
+    """Algorithm 2 of the paper: steepest descent with an exact line search on the surrogate.
+
+    The parameters are those of :class:`ProximalDistance`.
+    """
+
+    def _step(self, problem: Problem) -> Step:
+        return SDStep(problem)
+
+    def _compiled_inner(self, problem: Problem) -> Callable[[Vector, float, float], Descent]:
+        design = problem.design
+
+        def inner(beta: Vector, rho: float, gtol: float) -> Descent:
+            return Descent(
+                *compiled.descend_sd(
+                    design.X, design.fit_intercept, problem.y, problem.weights, problem.k, problem.lam,
+                    problem.penalty_weight(rho), beta, gtol, self.max_inner, self.delay,
+                )
+            )  # fmt: skip
+
+        return inner
+
+
+def _is_number(value: Any, above: float) -> bool:
+    """A finite number, above this bound."""
+    return isinstance(value, numbers.Real) and not isinstance(value, bool) and above < float(value) < np.inf
+
+
+def _is_count(value: Any, low: int) -> bool:
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool) and int(value) >= low
+
+
+def _unit(problem: Problem) -> float:
+    """1, or for data far from order one the power of two nearest to their typical entry."""
+    unit = problem.design.unit()
+    if ORDER_ONE[0] <= unit <= ORDER_ONE[1]:
+        return 1.0
+    return float(2.0 ** np.round(np.log2(unit)))
+
+
+def _in_units_of(problem: Problem, unit: float) -> Problem:
+    """The same problem for coefficients `unit` times as large."""
+    return replace(problem, design=problem.design.in_units_of(unit), lam=min(problem.lam / unit / unit, 1e30))

@@ -1,0 +1,79 @@
+"""What a solver returns."""
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple
+
+import numpy as np
+
+from kmargin.types import Indices, Vector
+
+# squared distance to S_k, relative to the squared norm of what is kept, up to which a stalled run
+# counts as done
+CLOSE_SQ = 0.01
+
+
+class Status(Enum):
+    """Why a solver stopped, in words a user can act on."""
+
+    CONVERGED = "the squared distance to S_k fell below `dtol`"
+    STALLED = (
+        "the squared distance to S_k stopped changing before it reached `dtol`; "
+        "raise `rho_growth` or lower `rtol`"
+    )
+    EXHAUSTED = "`max_outer` values of rho were used up; raise `max_outer` or `rho_growth`"
+
+
+class OuterRecord(NamedTuple):
+    """One value of rho: what it cost and where it ended."""
+
+    rho: float
+    n_inner: int
+    objective: float  # f_rho
+    gradient_sq: float  # squared norm of the gradient of f_rho
+    distance_sq: float  # squared distance to S_k
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A point of S_k. Only its nonzero coefficients are stored."""
+
+    support: Indices  # where they are, ascending
+    coef: Vector  # what they are
+    intercept: float
+    n_features: int
+    objective: float  # loss plus ridge, without the distance penalty
+    status: Status
+    trace: tuple[OuterRecord, ...]
+
+    @classmethod
+    def from_beta(
+        cls, beta: Vector, n_features: int, objective: float, status: Status, trace: tuple[OuterRecord, ...]
+    ) -> "Solution":
+        """Take apart a parameter vector whose last entry, if it has one more, is the intercept."""
+        support = np.flatnonzero(beta[:n_features])
+        intercept = float(beta[n_features]) if len(beta) > n_features else 0.0
+        return cls(support, beta[support], intercept, n_features, objective, status, trace)
+
+    @property
+    def n_iter(self) -> int:
+        """Inner iterations over all values of rho."""
+        return sum(record.n_inner for record in self.trace)
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether the projection at the end changed little, whatever the reason for the end.
+
+        The paper's second stopping rule ends nearly every run, mostly close to S_k; what deserves a
+        warning is a run that it ended far away.
+        """
+        return self.status is Status.CONVERGED or (
+            self.status is Status.STALLED
+            and self.trace[-1].distance_sq <= CLOSE_SQ * float(self.coef @ self.coef)
+        )
+
+    def dense_coef(self) -> Vector:
+        """All `n_features` coefficients, zeros included."""
+        coef = np.zeros(self.n_features)
+        coef[self.support] = self.coef
+        return coef

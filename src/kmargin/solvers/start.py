@@ -1,0 +1,31 @@
+"""Where a solver starts when it has no neighbour to start from."""
+
+import numpy as np
+
+from kmargin.problem import Problem
+from kmargin.types import Vector
+
+
+def univariate_start(problem: Problem) -> Vector:
+    """Each feature's own least-squares slope, and the mean label as intercept (eq. 6 of the paper).
+
+    A constant feature explains nothing and gets 0. What counts as constant is a spread within the
+    rounding error of the feature's mean, so that an offset like 0.1 cannot pass for variation.
+    """
+    design, y, weights = problem.design, problem.y, problem.weights
+    n = design.n_samples
+    y_mean = float(weights @ y) / n
+    mean = weights @ design.X / n
+    centered = design.X - mean
+    covariance = (weights * (y - y_mean)) @ centered / n
+    variance = weights @ (centered * centered) / n
+    varies = variance > (n * np.finfo(np.float64).eps * mean) ** 2
+    beta = np.zeros(design.n_parameters)
+    np.divide(covariance, variance, out=beta[: design.n_features], where=varies)
+    beta[design.n_features :] = y_mean
+    return beta
+
+
+def normal_start(problem: Problem, rng: np.random.Generator) -> Vector:
+    """Independent standard normal parameters, as in the paper's study of initial conditions."""
+    return rng.standard_normal(problem.design.n_parameters)

@@ -1,0 +1,48 @@
+"""One step of MM and one of SD, in the words of the paper.
+
+These are the readable twins of the loops in `compiled`. Both lower the same surrogate
+:meth:`Problem.surrogate`: MM jumps to its minimum, SD to its minimum along the gradient.
+"""
+
+import numpy as np
+
+from kmargin import hinge
+from kmargin.problem import Problem
+from kmargin.types import Vector
+
+
+class MMStep:
+    """Algorithm 1: minimise the surrogate exactly, by the thin SVD of X.
+
+    With centre c (the projection of beta, drawn to 0 by the ridge) and curvature
+    d^2 = b^2 + lam the stationary equation ``(a^2 X'SX + d^2 I) beta = a^2 X'Sz + d^2 c`` has the
+    solution ``c + a^2 V (a^2 s^2 + d^2)^{-1} (s U'z - s^2 V'c)``.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.svd = problem.design.thin_svd(problem.weights)
+
+    def __call__(self, beta: Vector, gradient: Vector, rho: float) -> Vector:
+        problem, (U, s, V) = self.problem, self.svd
+        a_sq, b_sq, lam = problem.loss_weight, problem.penalty_weight(rho), problem.lam
+        z = np.sqrt(problem.weights) * hinge.shifted_response(problem.design.decision(beta), problem.y)
+        center = problem.project(beta)
+        if b_sq + lam > 0:
+            center = (b_sq * center + lam * problem.ridge_center(beta)) / (b_sq + lam)
+        pull = s * (U.T @ z) - s**2 * (V.T @ center)
+        return center + V @ (a_sq * pull / (a_sq * s**2 + b_sq + lam))
+
+
+class SDStep:
+    """Algorithm 2: the exact minimum of the surrogate along the steepest descent."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+
+    def __call__(self, beta: Vector, gradient: Vector, rho: float) -> Vector:
+        problem = self.problem
+        slope = float(gradient @ gradient)
+        bend = problem.loss_weight * float(problem.weights @ problem.design.decision(gradient) ** 2)
+        curvature = bend + (problem.penalty_weight(rho) + problem.lam) * slope
+        return beta - slope / curvature * gradient if curvature > 0 else beta

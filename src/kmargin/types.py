@@ -1,0 +1,10 @@
+"""Names for the arrays that travel through the package."""
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Vector: TypeAlias = NDArray[np.floating[Any]]
+Matrix: TypeAlias = NDArray[np.floating[Any]]
+Indices: TypeAlias = NDArray[np.integer[Any]]

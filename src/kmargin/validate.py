@@ -1,0 +1,174 @@
+"""Arguments, checked once at the door.
+
+Every message says what was given, what that would mean, and what to write instead.
+"""
+
+import numbers
+import warnings
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils import check_random_state
+from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
+
+from kmargin.solvers import SOLVERS
+from kmargin.solvers.anneal import ProximalDistance
+from kmargin.types import Indices, Matrix, Vector
+
+
+class Samples(NamedTuple):
+    """Labelled data ready to be solved for. Rows without weight are gone."""
+
+    X: Matrix
+    codes: Indices  # of the classes, 0 to n_classes - 1
+    classes: np.ndarray
+    repeats: Vector  # sample weights: a row of weight 2 counts as the row twice
+    weights: Vector  # sample weight times class weight; positive
+    kept: Indices  # which of the rows given are left
+
+
+def check_k(k: object, things: str = "coefficients", name: str = "k") -> None:
+    """k is an integer >= 0, or "all"."""
+    if isinstance(k, str) and k == "all":
+        return
+    advice = f'Use an integer {name} >= 0, or {name}="all" to keep every one.'
+    if isinstance(k, bool | np.bool_) or not isinstance(k, numbers.Integral):
+        raise ValueError(f"{name}={k!r} is not a number of nonzero {things}. {advice}")
+    if k < 0:
+        raise ValueError(f"{name}={k} asks for {k} nonzero {things}. {advice}")
+
+
+def resolve_k(k: int | str, n_available: int, things: str = "features") -> int:
+    """k as a number no larger than there are things to keep; warns where it was larger."""
+    if k == "all":
+        return n_available
+    if int(k) > n_available:
+        warnings.warn(
+            f"k={k} is greater than the number of {things}, {n_available}: all of them are kept.",
+            UserWarning,
+            stacklevel=3,
+        )
+    return min(int(k), n_available)
+
+
+def resolve_ks(ks: Any, n_features: int) -> list[int]:
+    """The values of k of a path, descending and distinct."""
+    if ks is None:
+        ks = 20
+    if isinstance(ks, int | np.integer) and not isinstance(ks, bool):
+        if ks < 1:
+            raise ValueError(f"ks={ks} asks for a path of {ks} values of k. Use an integer >= 1 or a list.")
+        ks = [int(k) for k in np.round(np.geomspace(n_features, 1, int(ks)))]
+    if isinstance(ks, str) or not np.iterable(ks):
+        raise ValueError(
+            f"ks={ks!r} is not a list of values of k. Use a list such as [10, 5, 2], or a number of them."
+        )
+    ks = list(ks)
+    if not ks:
+        raise ValueError("ks=[] leaves nothing to fit. Use a list such as [10, 5, 2], or None for a default.")
+    for k in ks:
+        check_k(k)
+    numbers_above = [int(k) for k in ks if k != "all" and int(k) > n_features]
+    if numbers_above:
+        resolve_k(max(numbers_above), n_features)
+    return sorted({n_features if k == "all" else min(int(k), n_features) for k in ks}, reverse=True)
+
+
+def check_C(C: object) -> None:
+    """C is a number > 0; inf means no ridge."""
+    if isinstance(C, bool | np.bool_) or not isinstance(C, numbers.Real) or np.isnan(float(C)):
+        raise ValueError(f"C={C!r} is not a weight for the loss. Use a number C > 0, or C=inf for no ridge.")
+    if float(C) <= 0:
+        raise ValueError(
+            f"C={C} would give the loss no positive weight against the ridge. "
+            "Use a number C > 0, or C=inf for no ridge."
+        )
+
+
+def ridge(C: float, total_weight: float) -> float:
+    """lam = 1/(2 C n), n counting each row by its weight: LinearSVC's meaning of C."""
+    return 1.0 / (2.0 * float(C) * total_weight)
+
+
+def resolve_solver(solver: object) -> ProximalDistance:
+    """A solver object from its name, or a checked copy of the object given."""
+    if isinstance(solver, str):
+        if solver not in SOLVERS:
+            raise ValueError(f"solver={solver!r} is not known.{_suggest(solver, SOLVERS)}")
+        solver = SOLVERS[solver]()
+    if not isinstance(solver, ProximalDistance):
+        names = ", ".join(map(repr, SOLVERS))
+        raise ValueError(f"solver={solver!r} is neither a name ({names}) nor a solver object such as MM().")
+    solver.check()
+    return clone(solver)
+
+
+def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
+    if not (isinstance(value, str) and value in choices):
+        raise ValueError(f"{name}={value!r} is not known.{_suggest(value, choices)}")
+
+
+def _suggest(value: object, choices: Sequence[str] | dict[str, Any]) -> str:
+    close = get_close_matches(str(value), list(choices), n=1)
+    hint = f" Did you mean {close[0]!r}?" if close else ""
+    return f"{hint} Use one of {', '.join(map(repr, choices))}."
+
+
+def resolve_seed(random_state: object) -> int:
+    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+
+
+def read_samples(X: Matrix, y: Any, sample_weight: Any, class_weight: Any) -> Samples:
+    """Check y and the weights that go with a valid X; encode the classes; drop rows of weight 0."""
+    y = column_or_1d(y, warn=True)
+    check_classification_targets(y)
+    classes, codes = np.unique(y, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(
+            f"y holds one class only, {classes[0]!r}: there is nothing to tell apart. "
+            "Give samples of two classes or more."
+        )
+    repeats = weights = _check_sample_weight(sample_weight, len(y))
+    if class_weight is not None:
+        weights = repeats * compute_sample_weight(class_weight, y)
+    kept = np.flatnonzero(weights)
+    per_class = np.bincount(codes, weights=weights, minlength=len(classes))
+    if not per_class.all():
+        lost = classes[per_class == 0][0]
+        raise ValueError(
+            f"The weights of all samples of class {lost!r} are zero, so nothing is left to learn it from. "
+            "Give it weight, or leave the class out of y."
+        )
+    if len(kept) < len(y):
+        X, codes, repeats, weights = X[kept], codes[kept], repeats[kept], weights[kept]
+    return Samples(X, codes, classes, repeats, weights, kept)
+
+
+def _check_sample_weight(sample_weight: Any, n_samples: int) -> Vector:
+    if sample_weight is None:
+        return np.ones(n_samples)
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.ndim == 0:
+        weights = np.full(n_samples, float(weights))
+    if weights.shape != (n_samples,):
+        raise ValueError(
+            f"sample_weight has shape {weights.shape} for {n_samples} samples. Give one number per sample."
+        )
+    if not np.isfinite(weights).all():
+        raise ValueError("sample_weight contains NaN or infinity. Give finite numbers >= 0.")
+    if (weights < 0).any():
+        worst = int(weights.argmin())
+        raise ValueError(
+            f"sample_weight[{worst}]={weights[worst]:g} would reward a mistake on that sample. "
+            "Give numbers >= 0; 0 leaves a sample out."
+        )
+    if not weights.any():
+        raise ValueError(
+            "sample_weight is zero for every sample, so nothing is left to fit. Give some a weight > 0."
+        )
+    return weights
