@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from conftest import PROBLEMS, make_problem
 
+from conftest import PROBLEMS, make_problem
 from kmargin import MM, SD
 from kmargin.solvers.start import univariate_start
 

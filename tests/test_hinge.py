@@ -13,7 +13,9 @@ weights = hnp.arrays(np.float64, 6, elements=st.floats(0.1, 3))
 @given(values, labels, weights)
 def test_gradient_is_the_derivative_of_the_loss(f, y, s):
     step = 1e-6
-    numeric = [(hinge.loss(f + step * e, y, s) - hinge.loss(f - step * e, y, s)) / (2 * step) for e in np.eye(6)]
+    numeric = [
+        (hinge.loss(f + step * e, y, s) - hinge.loss(f - step * e, y, s)) / (2 * step) for e in np.eye(6)
+    ]
     np.testing.assert_allclose(hinge.gradient(f, y, s), numeric, atol=1e-6)
 
 

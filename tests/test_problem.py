@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
-from conftest import make_problem
 
+from conftest import make_problem
 from kmargin.solvers.steps import MMStep, SDStep
 
 RHO = 7.0

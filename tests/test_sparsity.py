@@ -23,9 +23,7 @@ def project_by_compiled(beta, k, n_features):
 @given(vectors, st.integers(0, 10))
 def test_projection_is_nearest_point_of_S_k(v, k):
     k = min(k, len(v))
-    nearest = min(
-        np.sum(np.delete(v, support) ** 2) for support in map(list, combinations(range(len(v)), k))
-    )
+    nearest = min(np.sum(np.delete(v, support) ** 2) for support in map(list, combinations(range(len(v)), k)))
     projected = project(v, k)
     assert np.count_nonzero(projected) <= k
     np.testing.assert_allclose(np.sum((v - projected) ** 2), nearest, rtol=1e-12)

@@ -1,8 +1,8 @@
 from dataclasses import replace
 
 import numpy as np
-from conftest import make_problem
 
+from conftest import make_problem
 from kmargin.design import DenseDesign
 from kmargin.solvers.start import univariate_start
 

@@ -59,10 +59,13 @@ class DenseDesign:
         )
 
     def unit(self) -> float:
-        """The size of a typical entry: the median over columns of their largest magnitude."""
+        """The size of a typical entry: the median over columns of their root mean square."""
         largest = np.maximum(self.X.max(axis=0), -self.X.min(axis=0))
-        largest = largest[largest > 0]
-        return float(np.median(largest)) if len(largest) else 1.0
+        nonzero = largest > 0
+        if not nonzero.any():
+            return 1.0
+        columns = self.X[:, nonzero] / largest[nonzero]  # so that no square overflows
+        return float(np.median(largest[nonzero] * np.sqrt(np.mean(columns**2, axis=0))))
 
     def in_units_of(self, unit: float) -> "DenseDesign":
         """The same data with every entry divided by `unit`."""

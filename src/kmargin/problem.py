@@ -55,7 +55,8 @@ class Problem:
     def loss(self, beta: Vector) -> float:
         """What is to be minimised over S_k: the mean squared hinge plus the ridge."""
         w = self.coefficients(beta)
-        return hinge.loss(self.design.decision(beta), self.y, self.weights) + self.lam / 2 * float(w @ w)
+        ridge = self.lam / 2 * float(w @ w) if self.lam > 0 else 0.0
+        return hinge.loss(self.design.decision(beta), self.y, self.weights) + ridge
 
     def objective(self, beta: Vector, rho: float) -> float:
         """f_rho."""

@@ -13,7 +13,7 @@ from kmargin.problem import Problem
 from kmargin.solvers import compiled
 from kmargin.solvers.descend import Descent, Step, descend
 from kmargin.solvers.result import OuterRecord, Solution, Status
-from kmargin.solvers.start import normal_start, univariate_start
+from kmargin.solvers.start import intercept_only, normal_start, univariate_start
 from kmargin.solvers.steps import MMStep, SDStep
 from kmargin.types import Vector
 
@@ -100,15 +100,23 @@ class ProximalDistance(BaseEstimator):
         scaled = problem if unit == 1.0 else _in_units_of(problem, unit)
         beta = univariate_start(scaled) if self.start == "univariate" else normal_start(scaled, rng)
         for k in ks:
-            beta, status, trace = self.anneal(scaled.with_k(k), beta)
+            found, status, trace = self.anneal(scaled.with_k(k), beta)
+            beta = scaled.with_k(k).project(found)
             original = beta.copy()
             problem.coefficients(original)[:] /= unit
             yield Solution.from_beta(
-                original, problem.design.n_features, problem.loss(original), status, trace
+                original,
+                problem.design.n_features,
+                objective=problem.loss(original),
+                projection_cost=scaled.loss(beta) - scaled.loss(found),
+                status=status,
+                trace=trace,
             )
 
     def anneal(self, problem: Problem, beta: Vector) -> tuple[Vector, Status, tuple[OuterRecord, ...]]:
-        """Algorithm 3: from `beta` to a point of S_k."""
+        """Algorithm 3 up to its last line, the projection onto S_k."""
+        if problem.k == 0:
+            return intercept_only(problem), Status.CONVERGED, ()
         count = sparsity.normalizer(problem.design.n_features, problem.k)
         inner = self.inner(problem)
         gtol = self._gtol(problem)
@@ -128,7 +136,7 @@ class ProximalDistance(BaseEstimator):
                 break
         else:
             status = Status.EXHAUSTED
-        return problem.project(beta), status, tuple(trace)
+        return beta, status, tuple(trace)
 
     def inner(self, problem: Problem) -> Callable[[Vector, float, float], Descent]:
         """The minimisation of f_rho as a function of start, rho and tolerance."""
@@ -142,12 +150,13 @@ class ProximalDistance(BaseEstimator):
     def _gtol(self, problem: Problem) -> float:
         """`gtol`, or less where the first fixed-rho solve is already the answer.
 
-        With every feature allowed the problem is convex and nothing is annealed. If lam > 0 then a
-        squared gradient of 2 lam `gtol` certifies an objective within `gtol` of its minimum.
+        With every feature allowed the problem is convex and nothing is annealed. If lam > 0, and but
+        for the intercept, a squared gradient of 2 lam `gtol` certifies an objective within `gtol` of
+        its minimum. A tenth of that leaves room for the intercept, which the ridge does not hold.
         """
         if problem.k < problem.design.n_features or problem.lam == 0:
             return self.gtol
-        return self.gtol * float(np.clip(2 * problem.lam, 1e-8, 1.0))
+        return self.gtol * float(np.clip(problem.lam / 5, 1e-8, 1.0))
 
     def _step(self, problem: Problem) -> Step:
         raise NotImplementedError

@@ -60,7 +60,10 @@ def descend_mm(
     age, n_inner = 1, 0
 
     while True:
-        # 1. decision values and shortfalls
+        # 1. decision values and shortfalls. Where nothing is projected each beta builds on the last;
+        #    its coordinates are taken anew, so that rounding errors cannot pile up
+        if k >= n_features:
+            np.dot(beta, V, coords)
         for j in range(rank):
             scaled[j] = s[j] * coords[j]
         np.dot(U, scaled, decision)

@@ -8,9 +8,9 @@ import numpy as np
 
 from kmargin.types import Indices, Vector
 
-# squared distance to S_k, relative to the squared norm of what is kept, up to which a stalled run
-# counts as done
-CLOSE_SQ = 0.01
+# The loss of a machine that knows nothing is 1/2, whatever the data. Against that, a projection that
+# costs no more than this has changed little.
+SMALL_COST = 0.01
 
 
 class Status(Enum):
@@ -43,17 +43,25 @@ class Solution:
     intercept: float
     n_features: int
     objective: float  # loss plus ridge, without the distance penalty
+    projection_cost: float  # by how much the final projection onto S_k raised it
     status: Status
     trace: tuple[OuterRecord, ...]
 
     @classmethod
     def from_beta(
-        cls, beta: Vector, n_features: int, objective: float, status: Status, trace: tuple[OuterRecord, ...]
+        cls,
+        beta: Vector,
+        n_features: int,
+        *,
+        objective: float,
+        projection_cost: float,
+        status: Status,
+        trace: tuple[OuterRecord, ...],
     ) -> "Solution":
         """Take apart a parameter vector whose last entry, if it has one more, is the intercept."""
         support = np.flatnonzero(beta[:n_features])
         intercept = float(beta[n_features]) if len(beta) > n_features else 0.0
-        return cls(support, beta[support], intercept, n_features, objective, status, trace)
+        return cls(support, beta[support], intercept, n_features, objective, projection_cost, status, trace)
 
     @property
     def n_iter(self) -> int:
@@ -68,8 +76,7 @@ class Solution:
         warning is a run that it ended far away.
         """
         return self.status is Status.CONVERGED or (
-            self.status is Status.STALLED
-            and self.trace[-1].distance_sq <= CLOSE_SQ * float(self.coef @ self.coef)
+            self.status is Status.STALLED and self.projection_cost <= SMALL_COST
         )
 
     def dense_coef(self) -> Vector:

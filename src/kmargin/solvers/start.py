@@ -26,6 +26,16 @@ def univariate_start(problem: Problem) -> Vector:
     return beta
 
 
+def intercept_only(problem: Problem) -> Vector:
+    """The minimum over S_0: no coefficients, the mean label as intercept.
+
+    No mean of labels lies beyond a margin, so the loss is a parabola around it.
+    """
+    beta = np.zeros(problem.design.n_parameters)
+    beta[problem.design.n_features :] = float(problem.weights @ problem.y) / problem.design.n_samples
+    return beta
+
+
 def normal_start(problem: Problem, rng: np.random.Generator) -> Vector:
     """Independent standard normal parameters, as in the paper's study of initial conditions."""
     return rng.standard_normal(problem.design.n_parameters)

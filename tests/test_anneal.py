@@ -1,0 +1,119 @@
+import numpy as np
+import pytest
+
+from conftest import make_problem
+from kmargin import MM, SD, Status
+from kmargin.solvers.momentum import Momentum
+from kmargin.sparsity import normalizer
+
+SOLVERS = {"mm": MM, "sd": SD}
+
+
+def solve(solver, problem, ks=None):
+    ks = [problem.k] if ks is None else ks
+    return list(solver.iter_path(problem, ks, np.random.default_rng(0)))
+
+
+@pytest.mark.parametrize("solver", SOLVERS.values())
+def test_final_iterate_is_exactly_in_S_k(solver, problem):
+    (solution,) = solve(solver(), problem)
+    assert len(solution.support) <= problem.k
+    assert np.count_nonzero(solution.dense_coef()) == len(solution.support)
+
+
+@pytest.mark.parametrize("solver", SOLVERS.values())
+def test_one_record_per_rho_and_it_is_true(solver):
+    problem = make_problem()
+    (solution,) = solve(solver(), problem)
+    rhos = [record.rho for record in solution.trace]
+    np.testing.assert_allclose(rhos, 1.2 ** np.arange(len(rhos)))
+    assert all(record.n_inner >= 1 for record in solution.trace)
+    assert all(record.gradient_sq < 1e-6 for record in solution.trace)
+    assert solution.n_iter == sum(record.n_inner for record in solution.trace)
+    beta = np.append(solution.dense_coef(), solution.intercept)
+    np.testing.assert_allclose(solution.objective, problem.loss(beta), rtol=1e-12)
+
+
+def test_the_three_ends_are_told_apart():
+    problem = make_problem(lam=0.0)
+    count = normalizer(problem.design.n_features, problem.k)
+
+    (converged,) = solve(MM(rtol=0.0), problem)
+    assert converged.status is Status.CONVERGED
+    assert converged.trace[-1].distance_sq / count <= 1e-6
+
+    (stalled,) = solve(MM(), problem)
+    assert stalled.status is Status.STALLED
+    d = [record.distance_sq / count for record in stalled.trace]
+    assert d[-1] > 1e-6
+    assert abs(d[-1] - d[-2]) < 1e-6 * (1 + d[-2])
+    assert abs(d[-2] - d[-3]) >= 1e-6 * (1 + d[-3])
+
+    (exhausted,) = solve(MM(max_outer=3), problem)
+    assert exhausted.status is Status.EXHAUSTED
+    assert len(exhausted.trace) == 3
+
+
+def test_statuses_speak_of_knobs_that_exist():
+    knobs = MM().get_params()
+    for status in Status:
+        named = [word for word in status.value.split("`")[1::2] if word != "S_k"]
+        assert named
+        assert all(word in knobs for word in named)
+
+
+def test_projection_cost_is_what_the_last_projection_added():
+    problem = make_problem(lam=0.0)
+    (early,) = solve(MM(max_outer=1), problem)
+    (late,) = solve(MM(rtol=0.0, dtol=1e-12), problem)
+    assert early.projection_cost > late.projection_cost
+    assert abs(late.projection_cost) < 1e-5
+
+
+@pytest.mark.parametrize("solver", SOLVERS.values())
+def test_each_solution_of_a_path_starts_from_the_last(solver):
+    problem = make_problem(60, 12, 12)
+    dense, sparse = solve(solver(), problem, [12, 4])
+    (again,) = solve(solver(), problem.with_k(4))
+    start = np.append(dense.dense_coef(), dense.intercept)
+    found, _, trace = solver().anneal(problem.with_k(4), start)
+    np.testing.assert_array_equal(sparse.dense_coef(), problem.with_k(4).project(found)[:-1])
+    assert sparse.trace == trace
+    assert trace != again.trace
+
+
+def test_rho_grows_until_the_constraint_holds_at_the_loss_minimum_of_its_support():
+    # As rho -> inf the solution is a stationary point on its own support
+    problem = make_problem(80, 6, 2, lam=0.01)
+    (solution,) = solve(MM(rtol=0.0, dtol=1e-14, gtol=1e-16), problem)
+    beta = np.append(solution.dense_coef(), solution.intercept)
+    gradient = problem.with_k(6).gradient(beta, 1.0)
+    np.testing.assert_allclose(gradient[[*solution.support, -1]], 0, atol=1e-5)
+
+
+def test_momentum_follows_the_papers_rule():
+    updates = [np.array([float(m**2)]) for m in range(1, 7)]
+    momentum = Momentum(np.zeros(1), delay=2)
+    carried = [float(momentum.extrapolate(u)[0]) for u in updates]
+    # off for two updates; then (j - 1)/(j + 2) with j = 1, 2, 3, 4
+    assert carried == [1, 4, 9, 16 + 1 / 4 * 7, 25 + 2 / 5 * 9, 36 + 3 / 6 * 11]
+    momentum.restart()
+    assert momentum.extrapolate(np.array([50.0]))[0] == 50
+
+
+@pytest.mark.parametrize("solver", SOLVERS.values())
+def test_readable_and_compiled_solvers_keep_the_same_features(solver):
+    problem = make_problem(80, 10, 3)
+    (fast,) = solve(solver(), problem)
+    (slow,) = solve(solver(jit=False), problem)
+    np.testing.assert_array_equal(fast.support, slow.support)
+    np.testing.assert_allclose(fast.objective, slow.objective, rtol=1e-4)
+
+
+def test_random_starts_depend_on_the_generator_alone():
+    problem = make_problem()
+    solver = MM(start="normal")
+    first, again = (next(solver.iter_path(problem, [4], np.random.default_rng(1))) for _ in range(2))
+    other = next(solver.iter_path(problem, [4], np.random.default_rng(2)))
+    assert first.trace == again.trace
+    assert first.trace != other.trace

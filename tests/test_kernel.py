@@ -1,0 +1,131 @@
+"""What is true of KernelSparseSVC, for every solver."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_circles
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.svm import SVC
+
+from kmargin import MM, SD, KernelSparseSVC, SparseSVC
+from kmargin.datasets import make_spiral
+
+SOLVERS = ["mm", "sd"]
+pytestmark = [
+    pytest.mark.parametrize("solver", SOLVERS),
+    # where the paper's second stopping rule ends a run early, the fit says so
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+]
+
+
+@pytest.fixture(scope="module")
+def circles():
+    return make_circles(120, factor=0.4, noise=0.1, random_state=0)
+
+
+@pytest.mark.parametrize("k", [0, 1, 5, 20, "all"])
+def test_at_most_k_training_points_are_kept(solver, circles, k):
+    X, y = circles
+    model = KernelSparseSVC(k=k, solver=solver).fit(X, y)
+    assert model.dual_coef_.shape == (1, len(model.support_))
+    assert len(model.support_) <= (len(y) if k == "all" else k)
+    np.testing.assert_array_equal(model.support_vectors_, X[model.support_])
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "poly", "sigmoid", "linear", rbf_kernel])
+def test_decisions_are_kernel_values_times_coefficients(solver, circles, kernel):
+    X, y = circles
+    model = KernelSparseSVC(k=6, kernel=kernel, gamma=0.7, degree=2, coef0=0.5, solver=solver).fit(X, y)
+    reference = {
+        "rbf": lambda A, B: np.exp(-0.7 * ((A[:, None] - B) ** 2).sum(axis=-1)),
+        "poly": lambda A, B: (0.7 * A @ B.T + 0.5) ** 2,
+        "sigmoid": lambda A, B: np.tanh(0.7 * A @ B.T + 0.5),
+        "linear": lambda A, B: A @ B.T,
+        rbf_kernel: rbf_kernel,
+    }[kernel]
+    K = reference(X, X[model.support_])
+    np.testing.assert_allclose(model.decision_function(X), K @ model.dual_coef_[0] + model.intercept_[0])
+
+
+def test_circles_need_a_kernel_and_few_points(solver, circles):
+    X, y = circles
+    assert KernelSparseSVC(k=8, C=100.0, solver=solver).fit(X, y).score(X, y) > 0.9
+    assert KernelSparseSVC(k=8, kernel="linear", C=100.0, solver=solver).fit(X, y).score(X, y) < 0.75
+
+
+@pytest.mark.parametrize("gamma", ["scale", "auto", 0.3])
+def test_gamma_means_what_it_means_to_SVC(solver, circles, gamma):
+    X, y = circles
+    model = KernelSparseSVC(k=6, gamma=gamma, solver=solver).fit(X, y)
+    number = SVC(gamma=gamma).fit(X, y)._gamma
+    K = rbf_kernel(X, X[model.support_], gamma=number)
+    np.testing.assert_allclose(model.decision_function(X), K @ model.dual_coef_[0] + model.intercept_[0])
+
+
+def test_a_precomputed_kernel_gives_the_same_machine(solver, circles):
+    X, y = circles
+    K = rbf_kernel(X, gamma=0.8)
+    weights = np.arange(len(y)) % 3  # some rows are left out
+    direct = KernelSparseSVC(k=7, gamma=0.8, solver=solver).fit(X, y, sample_weight=weights)
+    given = KernelSparseSVC(k=7, kernel="precomputed", solver=solver).fit(K, y, sample_weight=weights)
+    assert (weights[given.support_] > 0).all()
+    expected = K[:, given.support_] @ given.dual_coef_[0] + given.intercept_[0]
+    np.testing.assert_allclose(given.decision_function(K), expected)
+    if solver == "mm":  # the two kernel matrices differ in their last bits, which SD amplifies
+        np.testing.assert_array_equal(given.support_, direct.support_)
+        np.testing.assert_allclose(given.objective_, direct.objective_, rtol=1e-10)
+
+
+def test_linear_kernel_with_all_points_predicts_as_the_linear_machine_does(solver):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((80, 3))
+    y = np.where(X[:, 0] - X[:, 1] + rng.standard_normal(80) > 0, 1, -1)
+    exact = {"mm": MM, "sd": SD}[solver](gtol=1e-14, max_inner=10**5)
+    kernel = KernelSparseSVC(k="all", kernel="linear", C=np.inf, solver=exact).fit(X, y)
+    linear = SparseSVC(k="all", C=np.inf, solver=exact).fit(X, y)
+    new = rng.standard_normal((500, 3))
+    np.testing.assert_allclose(kernel.decision_function(new), linear.decision_function(new), atol=1e-4)
+    np.testing.assert_array_equal(kernel.predict(new), linear.predict(new))
+
+
+def test_a_point_given_twice_is_a_point_of_weight_two(solver, circles):
+    X, y = circles
+    X, y = X[:40], y[:40]
+    doubled = KernelSparseSVC(k=5, solver=solver).fit(np.vstack([X, X]), np.append(y, y))
+    weighted = KernelSparseSVC(k=5, solver=solver).fit(X, y, sample_weight=np.full(40, 2.0))
+    np.testing.assert_array_equal(doubled.support_, weighted.support_)
+    np.testing.assert_allclose(doubled.objective_, weighted.objective_, rtol=1e-3)
+
+
+def test_the_model_does_not_grow_with_the_data(solver):
+    import pickle
+
+    sizes = []
+    for n in (100, 400):
+        X, y = make_circles(n, factor=0.4, noise=0.1, random_state=0)
+        model = KernelSparseSVC(k=5, solver=solver).fit(X, y)
+        model.solutions_ = ()  # the trace's length depends on the number of steps in rho
+        sizes.append(len(pickle.dumps(model)))
+    assert sizes[1] <= sizes[0] + 100
+
+
+def test_spirals_are_separated_by_a_few_points(solver):
+    X, y = make_spiral((120, 60, 40), random_state=0)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    model = KernelSparseSVC(k=20, C=1000.0, gamma=2.0, solver=solver).fit(X, y)
+    assert model.dual_coef_.shape[0] == 3
+    assert (np.count_nonzero(model.dual_coef_, axis=1) <= 20).all()
+    assert model.score(X, y) > 0.95
+
+
+@pytest.mark.parametrize("multi_class", ["ovo", "ovr"])
+def test_float32_in_float32_out(solver, multi_class):
+    X, y = make_spiral((40, 30, 20), random_state=0)
+    model = KernelSparseSVC(k=5, multi_class=multi_class, solver=solver).fit(X.astype(np.float32), y)
+    assert model.dual_coef_.dtype == model.support_vectors_.dtype == np.float32
+    assert model.decision_function(X.astype(np.float32)).dtype == np.float32
+
+
+def test_k_beyond_the_points_keeps_them_all_and_says_so(solver, circles):
+    X, y = circles
+    with pytest.warns(UserWarning, match="k=200 is greater than the number of training points, 120"):
+        KernelSparseSVC(k=200, solver=solver).fit(X, y)

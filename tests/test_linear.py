@@ -1,0 +1,282 @@
+"""What is true of SparseSVC, for every solver."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from sklearn.datasets import load_iris, load_wine
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.svm import LinearSVC
+
+from kmargin import MM, SD, SparseSVC
+from kmargin.datasets import make_sparse_hyperplane
+
+SOLVERS = ["mm", "sd"]
+pytestmark = pytest.mark.parametrize("solver", SOLVERS)
+
+
+def noisy(n_samples=200, n_features=15, seed=0):
+    """A hyperplane with a tenth of the labels flipped: not separable."""
+    X, y = make_sparse_hyperplane(n_samples, n_features, 4, random_state=seed)
+    return X, np.where(np.random.default_rng(seed).random(n_samples) < 0.1, -y, y)
+
+
+def objective(X, y, w, b, C, weights=None):
+    """LinearSVC's primal objective, without a penalty on the intercept, divided by 2 C n."""
+    s = np.ones(len(y)) if weights is None else weights
+    loss = np.sum(s * np.maximum(0, 1 - y * (X @ w + b)) ** 2)
+    return (w @ w / 2 + C * loss) / (2 * C * s.sum())
+
+
+def lowest_objective(X, y, C):
+    def function(beta):
+        w, b = beta[:-1], beta[-1]
+        v = np.maximum(0, 1 - y * (X @ w + b))
+        gradient = np.append(w - 2 * C * X.T @ (y * v), -2 * C * np.sum(y * v))
+        return objective(X, y, w, b, C), gradient / (2 * C * len(y))
+
+    options = {"maxiter": 10**5, "maxfun": 10**5, "ftol": 1e-15, "gtol": 1e-10}
+    return minimize(function, np.zeros(X.shape[1] + 1), jac=True, method="L-BFGS-B", options=options).fun
+
+
+@pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
+@pytest.mark.parametrize("shape", [(200, 15), (60, 100)])
+def test_with_all_features_it_minimises_what_LinearSVC_minimises(solver, C, shape):
+    X, y = noisy(*shape)
+    model = SparseSVC(k="all", C=C, solver=solver).fit(X, y)
+    value = objective(X, y, model.coef_[0], model.intercept_[0], C)
+    np.testing.assert_allclose(model.objective_[0], value, rtol=1e-10)
+    assert abs(value - lowest_objective(X, y, C)) < 1e-6
+    peer = LinearSVC(C=C, dual=False, tol=1e-10, intercept_scaling=1e4, max_iter=10**6).fit(X, y)
+    assert abs(value - objective(X, y, peer.coef_[0], peer.intercept_[0], C)) < 1e-6
+
+
+@pytest.mark.parametrize("k", [0, 1, 3, 15])
+def test_at_most_k_coefficients_are_nonzero(solver, k):
+    X, y = noisy()
+    model = SparseSVC(k=k, solver=solver).fit(X, y)
+    assert np.count_nonzero(model.coef_) <= k
+    np.testing.assert_array_equal(model.support_, np.flatnonzero(model.coef_[0]))
+    np.testing.assert_array_equal(model.get_support(), model.coef_[0] != 0)
+    np.testing.assert_array_equal(model.get_support(indices=True), model.support_)
+
+
+def test_with_no_features_the_intercept_decides(solver):
+    X, y = noisy()
+    y[:50] = 1
+    model = SparseSVC(k=0, solver=solver).fit(X, y)
+    majority = 1 if y.mean() > 0 else -1
+    assert set(model.predict(X)) == {majority}
+    np.testing.assert_allclose(model.intercept_[0], y.mean())
+    np.testing.assert_allclose(model.objective_[0], np.mean((1 - y * y.mean()) ** 2) / 2)
+
+
+def test_with_no_features_and_no_intercept_all_decisions_are_zero(solver):
+    X, y = noisy()
+    model = SparseSVC(k=0, fit_intercept=False, solver=solver).fit(X, y)
+    np.testing.assert_array_equal(model.decision_function(X), 0)
+
+
+def test_swapping_the_classes_flips_the_sign(solver):
+    X, y = noisy()
+    model = SparseSVC(k=4, solver=solver).fit(X, y)
+    swapped = SparseSVC(k=4, solver=solver).fit(X, -y)
+    np.testing.assert_array_equal(swapped.coef_, -model.coef_)
+    np.testing.assert_array_equal(swapped.intercept_, -model.intercept_)
+
+
+def test_permuted_features_permute_the_coefficients(solver):
+    X, y = noisy()
+    order = np.random.default_rng(1).permutation(X.shape[1])
+    model = SparseSVC(k=4, solver=solver).fit(X, y)
+    permuted = SparseSVC(k=4, solver=solver).fit(X[:, order], y)
+    np.testing.assert_array_equal(np.sort(order[permuted.support_]), model.support_)
+    np.testing.assert_allclose(permuted.coef_[0], model.coef_[0, order], rtol=1e-2, atol=1e-3)
+    np.testing.assert_allclose(permuted.objective_, model.objective_, rtol=1e-5)
+
+
+def test_permuted_rows_change_nothing(solver):
+    X, y = noisy()
+    order = np.random.default_rng(1).permutation(len(y))
+    model = SparseSVC(k=4, solver=solver).fit(X, y)
+    permuted = SparseSVC(k=4, solver=solver).fit(X[order], y[order])
+    np.testing.assert_array_equal(permuted.support_, model.support_)
+    np.testing.assert_allclose(permuted.objective_, model.objective_, rtol=1e-5)
+
+
+@pytest.mark.parametrize("C", [1.0, np.inf])
+def test_duplicated_rows_are_weights_of_two(solver, C):
+    X, y = noisy()
+    doubled = SparseSVC(k=4, C=C, solver=solver).fit(np.vstack([X, X]), np.append(y, y))
+    weighted = SparseSVC(k=4, C=C, solver=solver).fit(X, y, sample_weight=np.full(len(y), 2.0))
+    np.testing.assert_array_equal(doubled.support_, weighted.support_)
+    np.testing.assert_allclose(doubled.objective_, weighted.objective_, rtol=1e-4)
+    if np.inf == C:  # without a ridge the number of rows does not matter either
+        once = SparseSVC(k=4, C=C, solver=solver).fit(X, y)
+        np.testing.assert_array_equal(doubled.support_, once.support_)
+        np.testing.assert_allclose(doubled.objective_, once.objective_, rtol=1e-4)
+
+
+def test_weights_mean_what_they_mean_to_LinearSVC(solver):
+    X, y = noisy()
+    weights = np.random.default_rng(2).integers(0, 4, len(y)).astype(float)
+    model = SparseSVC(k="all", C=0.5, solver=solver).fit(X, y, sample_weight=weights)
+    peer = LinearSVC(C=0.5, dual=False, tol=1e-10, intercept_scaling=1e4, max_iter=10**6)
+    peer.fit(X, y, sample_weight=weights)
+    ours = objective(X, y, model.coef_[0], model.intercept_[0], 0.5, weights)
+    theirs = objective(X, y, peer.coef_[0], peer.intercept_[0], 0.5, weights)
+    np.testing.assert_allclose(model.objective_[0], ours, rtol=1e-10)
+    assert abs(ours - theirs) < 1e-6
+
+
+def test_class_weights_are_sample_weights_by_class(solver):
+    X, y = noisy()
+    by_class = SparseSVC(k=4, class_weight={-1: 1.0, 1: 3.0}, solver=solver).fit(X, y)
+    by_sample = SparseSVC(k=4, solver=solver).fit(X, y, sample_weight=np.where(y == 1, 3.0, 1.0))
+    np.testing.assert_array_equal(by_class.coef_, by_sample.coef_)
+
+
+def test_a_heavier_class_is_predicted_more_often(solver):
+    X, y = noisy()
+    plain = SparseSVC(k=2, solver=solver).fit(X, y).predict(X)
+    heavy = SparseSVC(k=2, class_weight={1: 10.0}, solver=solver).fit(X, y).predict(X)
+    assert (heavy == 1).sum() > (plain == 1).sum()
+
+
+def test_inputs_stay_untouched(solver):
+    X, y = noisy()
+    weights = np.linspace(0, 2, len(y))
+    copies = X.copy(), y.copy(), weights.copy()
+    SparseSVC(k=4, solver=solver).fit(X, y, sample_weight=weights).predict(X)
+    for given, copy in zip((X, y, weights), copies, strict=True):
+        np.testing.assert_array_equal(given, copy)
+
+
+def test_same_seed_same_bits(solver):
+    X, y = noisy()
+    configured = {"mm": MM, "sd": SD}[solver](start="normal")
+    first, again = (SparseSVC(k=4, solver=configured, random_state=7).fit(X, y) for _ in range(2))
+    other = SparseSVC(k=4, solver=configured, random_state=8).fit(X, y)
+    np.testing.assert_array_equal(first.coef_, again.coef_)
+    assert first.solutions_[0].trace == again.solutions_[0].trace
+    assert first.solutions_[0].trace != other.solutions_[0].trace
+
+
+def test_float32_in_float32_out(solver):
+    X, y = noisy()
+    model = SparseSVC(k=4, solver=solver).fit(X.astype(np.float32), y)
+    double = SparseSVC(k=4, solver=solver).fit(X, y)
+    assert model.coef_.dtype == model.intercept_.dtype == np.float32
+    assert model.decision_function(X.astype(np.float32)).dtype == np.float32
+    np.testing.assert_array_equal(model.support_, double.support_)
+
+
+def test_fortran_order_and_strides_do_not_matter(solver):
+    X, y = noisy()
+    expected = SparseSVC(k=4, solver=solver).fit(X, y).coef_
+    np.testing.assert_array_equal(SparseSVC(k=4, solver=solver).fit(np.asfortranarray(X), y).coef_, expected)
+    strided = np.repeat(X, 2, axis=1)[:, ::2]
+    np.testing.assert_array_equal(SparseSVC(k=4, solver=solver).fit(strided, y).coef_, expected)
+
+
+@pytest.mark.parametrize("multi_class", ["ovo", "ovr"])
+@pytest.mark.parametrize("load", [load_iris, load_wine])
+def test_three_classes_are_told_apart(solver, multi_class, load):
+    X, y = load(return_X_y=True)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    names = np.array(["setosa", "versicolor", "virginica"])[y]
+    model = SparseSVC(k=3, multi_class=multi_class, solver=solver).fit(X, names)
+    assert model.coef_.shape == (3, X.shape[1])
+    assert model.score(X, names) > 0.9
+    decision = model.decision_function(X)
+    assert decision.shape == (len(y), 3)
+    np.testing.assert_array_equal(model.classes_[decision.argmax(axis=1)], model.predict(X))
+
+
+def test_each_one_versus_one_machine_is_the_two_class_fit(solver):
+    X, y = load_iris(return_X_y=True)
+    model = SparseSVC(k=2, solver=solver).fit(X, y)
+    for machine, (a, b) in enumerate([(0, 1), (0, 2), (1, 2)]):
+        rows = (y == a) | (y == b)
+        alone = SparseSVC(k=2, solver=solver).fit(X[rows], y[rows])
+        np.testing.assert_array_equal(model.coef_[machine], alone.coef_[0])
+
+
+def test_each_one_versus_rest_machine_is_the_two_class_fit(solver):
+    X, y = load_iris(return_X_y=True)
+    model = SparseSVC(k=2, multi_class="ovr", solver=solver).fit(X, y)
+    for c in range(3):
+        np.testing.assert_array_equal(model.coef_[c], SparseSVC(k=2, solver=solver).fit(X, y == c).coef_[0])
+
+
+@pytest.mark.parametrize("backend", ["threading", "loky"])
+def test_any_number_of_jobs_gives_the_same_machines(solver, backend):
+    from joblib import parallel_config
+
+    X, y = load_iris(return_X_y=True)
+    alone = SparseSVC(k=2, solver=solver).fit(X, y)
+    with parallel_config(backend=backend):
+        together = SparseSVC(k=2, solver=solver, n_jobs=2).fit(X, y)
+    np.testing.assert_array_equal(together.coef_, alone.coef_)
+    np.testing.assert_array_equal(together.intercept_, alone.intercept_)
+
+
+def test_an_unfinished_fit_warns_with_the_status(solver):
+    X, y = noisy()
+    configured = {"mm": MM, "sd": SD}[solver](max_outer=1)
+    with pytest.warns(ConvergenceWarning, match="raise `max_outer`"):
+        SparseSVC(k=2, solver=configured).fit(X, y)
+
+
+HARD = {
+    "a constant column": lambda X: np.column_stack([X, np.full(len(X), 3.0)]),
+    "a column of zeros": lambda X: np.column_stack([X, np.zeros(len(X))]),
+    "duplicated columns": lambda X: np.hstack([X, X]),
+    "scale 1e12": lambda X: X * 1e12,
+    "scale 1e-12": lambda X: X * 1e-12,
+    "offset 1e6": lambda X: X + 1e6,
+}
+
+
+@pytest.mark.parametrize("C", [1.0, np.inf])
+@pytest.mark.parametrize("k", [0, 1, 4, "all"])
+@pytest.mark.parametrize("case", HARD)
+def test_hard_data_give_a_finite_sensible_model(solver, case, k, C):
+    X, y = noisy()
+    X = HARD[case](X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = SparseSVC(k=k, C=C, solver=solver).fit(X, y)
+    assert np.isfinite(model.coef_).all()
+    assert np.isfinite(model.intercept_).all()
+    assert np.isfinite(model.objective_).all()
+    assert model.objective_[0] <= 0.5 + 1e-6  # no worse than knowing nothing
+    drowned = case == "scale 1e-12" and C == 1.0  # LinearSVC's ridge leaves nothing of such features
+    if k in (4, "all") and not drowned and case != "offset 1e6":
+        # two copies of a feature may both be kept, at the expense of another
+        assert model.score(X, y) > (0.65 if case == "duplicated columns" else 0.8)
+
+
+@pytest.mark.parametrize("scale", [1e12, 1e-12])
+def test_without_a_ridge_the_unit_of_measurement_does_not_matter(solver, scale):
+    X, y = noisy()
+    model = SparseSVC(k=4, C=np.inf, solver=solver).fit(X, y)
+    scaled = SparseSVC(k=4, C=np.inf, solver=solver).fit(scale * X, y)
+    np.testing.assert_array_equal(scaled.support_, model.support_)
+    np.testing.assert_allclose(scaled.objective_, model.objective_, rtol=0.05)
+
+
+def test_two_samples_one_feature(solver):
+    model = SparseSVC(k=1, C=np.inf, solver=solver).fit([[0.0], [1.0]], ["no", "yes"])
+    assert list(model.predict([[-1.0], [2.0]])) == ["no", "yes"]
+    assert np.isfinite(model.coef_).all()
+
+
+def test_k_beyond_the_features_keeps_them_all_and_says_so(solver):
+    X, y = noisy(n_features=5)
+    with pytest.warns(
+        UserWarning, match="k=10 is greater than the number of features, 5: all of them are kept"
+    ):
+        model = SparseSVC(solver=solver).fit(X, y)
+    np.testing.assert_array_equal(model.coef_, SparseSVC(k="all", solver=solver).fit(X, y).coef_)

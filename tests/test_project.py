@@ -1,0 +1,141 @@
+"""The house is in order: layers, the README's code, compiled code on disk."""
+
+import ast
+import os
+import re
+import subprocess
+import sys
+from importlib.metadata import requires
+from pathlib import Path
+
+import pytest
+
+import kmargin
+
+PACKAGE = Path(kmargin.__file__).parent
+ROOT = Path(__file__).parent.parent
+
+# each may import from those before it
+LAYERS = [
+    "types",
+    "jit",
+    "progress",
+    "datasets.simulate",
+    "datasets",
+    "hinge",
+    "sparsity",
+    "design",
+    "problem",
+    "solvers.result",
+    "solvers.start",
+    "solvers.momentum",
+    "solvers.steps",
+    "solvers.descend",
+    "solvers.compiled",
+    "solvers.anneal",
+    "solvers",
+    "validate",
+    "multiclass",
+    "path",
+    "estimators.classifier",
+    "estimators.linear",
+    "estimators.kernel",
+    "estimators",
+    "",  # the package itself
+]
+
+
+def module_name(path):
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imported_modules(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "kmargin":
+            assert node.level == 0, "relative imports hide the layer"
+            for alias in node.names:
+                inside = f"{node.module}.{alias.name}".removeprefix("kmargin").removeprefix(".")
+                parent = (node.module or "").removeprefix("kmargin").removeprefix(".")
+                yield inside if inside in LAYERS else parent
+
+
+@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=module_name)
+def test_layers_import_only_from_those_before_them(path):
+    name = module_name(path)
+    assert name in LAYERS, f"give {name!r} a place among the layers"
+    for other in imported_modules(path):
+        assert LAYERS.index(other) < LAYERS.index(name), f"{name} imports {other}"
+
+
+def test_the_core_needs_four_packages():
+    core = [r for r in requires("kmargin") if "extra ==" not in r]
+    assert {re.split(r"[><=~!]", r)[0] for r in core} == {"numpy", "scipy", "scikit-learn", "numba"}
+
+
+def test_every_python_block_of_the_readme_runs(tmp_path):
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.S)
+    assert blocks
+    script = tmp_path / "readme.py"
+    script.write_text("\n".join(blocks))
+    done = subprocess.run(
+        [sys.executable, "-W", "error", script], capture_output=True, text=True, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    promised = [
+        line.split("#", 1)[1].strip()
+        for line in "\n".join(blocks).splitlines()
+        if "print(" in line and "#" in line
+    ]
+    assert done.stdout.split("\n")[: len(promised)] == promised
+
+
+def test_docstring_examples_are_true():
+    import doctest
+
+    import kmargin.estimators.kernel
+    import kmargin.estimators.linear
+    import kmargin.path
+
+    for module in (kmargin.estimators.linear, kmargin.estimators.kernel, kmargin.path):
+        result = doctest.testmod(module)
+        assert result.attempted > 0
+        assert result.failed == 0
+
+
+FIT = """
+import numpy as np
+from kmargin import SparseSVC
+from kmargin.solvers import compiled
+X = np.random.default_rng(0).standard_normal((20, 3))
+for solver in ("mm", "sd"):
+    SparseSVC(k=2, solver=solver).fit(X, X[:, 0] > 0)
+for loop in (compiled.descend_mm, compiled.descend_sd):
+    print(sum(loop.stats.cache_hits.values()), sum(loop.stats.cache_misses.values()))
+"""
+
+
+def test_compiled_code_is_kept_on_disk(tmp_path):
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    runs = [
+        subprocess.run(
+            [sys.executable, "-c", FIT], capture_output=True, text=True, env=environment, check=True
+        )
+        for _ in range(2)
+    ]
+    assert runs[0].stdout.split() == ["0", "1"] * 2
+    assert runs[1].stdout.split() == ["1", "0"] * 2
+
+
+def test_without_a_writable_cache_it_still_works(monkeypatch):
+    import numba
+
+    import kmargin.jit
+
+    def no_cache(**options):
+        if options.get("cache"):
+            raise RuntimeError("cannot cache function: no locator available")
+        return numba.njit(**options)
+
+    monkeypatch.setattr(kmargin.jit, "njit", no_cache)
+    assert kmargin.jit.compiled(lambda x: x + 1)(1) == 2
