@@ -5,6 +5,7 @@ import pytest
 
 from conftest import PROBLEMS, make_problem
 from kmargin import MM, SD
+from kmargin.solvers.compiled import add_rows
 from kmargin.solvers.start import univariate_start
 
 RHO = 3.0
@@ -57,6 +58,16 @@ def test_the_loops_leave_their_inputs_alone(solver):
     np.testing.assert_array_equal(problem.design.X, X)
     np.testing.assert_array_equal(problem.y, y)
     np.testing.assert_array_equal(problem.weights, weights)
+
+
+@pytest.mark.parametrize("n_active", [0, 1, 3, 4, 5, 9, 10, 20])
+def test_adding_active_rows_is_a_matrix_product(rng, n_active):
+    A = rng.standard_normal((20, 7))
+    weights = np.zeros(20)
+    weights[rng.choice(20, n_active, replace=False)] = rng.standard_normal(n_active)
+    out = np.full(7, np.nan)
+    add_rows(A, weights, np.empty(21, dtype=np.intp), out)
+    np.testing.assert_allclose(out, weights @ A, atol=1e-14)
 
 
 @pytest.mark.parametrize("solver", SOLVERS)

@@ -6,16 +6,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from kmargin.sparsity import count_kept, normalizer, project, project_by_sorting, project_compiled
+from kmargin.sparsity import count_kept, normalizer, project, project_by_sorting, select_largest
 
 # few distinct values, so that ties are common; and any finite ones
 entries = st.one_of(st.sampled_from([-2.0, -1.0, 0.0, 1.0, 2.0]), st.floats(-1e6, 1e6))
 vectors = hnp.arrays(np.float64, st.integers(1, 9), elements=entries)
 
 
-def project_by_compiled(beta, k, n_features):
-    out = np.empty_like(beta)
-    distance_sq = project_compiled(beta, k, n_features, np.empty(n_features), out)
+def project_by_compiled(beta, k, n_features, guess=0.0):
+    kept = np.empty(k, dtype=np.intp)
+    work, candidates = np.empty(n_features), np.empty(n_features, dtype=np.intp)
+    threshold, kept_sq, distance_sq = select_largest(beta, k, n_features, guess, work, candidates, kept)
+    out = beta.copy()
+    out[:n_features] = 0.0
+    out[kept] = beta[kept]
+    assert list(kept) == sorted(set(kept))
+    assert k == 0 or threshold == np.sort(np.abs(beta[:n_features]))[::-1][k - 1]
+    np.testing.assert_allclose(kept_sq, np.sum(beta[kept] ** 2), rtol=1e-12)
     np.testing.assert_allclose(distance_sq, np.sum((beta - out) ** 2), rtol=1e-12)
     return out
 
@@ -29,17 +36,19 @@ def test_projection_is_nearest_point_of_S_k(v, k):
     np.testing.assert_allclose(np.sum((v - projected) ** 2), nearest, rtol=1e-12)
 
 
-@given(vectors, st.integers(0, 10), st.booleans())
-def test_all_three_projections_agree_to_the_last_bit(v, k, has_intercept):
+@given(vectors, st.integers(0, 10), st.booleans(), st.floats(0, 3))
+def test_all_three_projections_agree_to_the_last_bit(v, k, has_intercept, guess):
     n_features = len(v) - int(has_intercept)
     expected = project_by_sorting(v, k, n_features)
     np.testing.assert_array_equal(project(v, k, n_features), expected)
-    np.testing.assert_array_equal(project_by_compiled(v, k, n_features), expected)
+    if k <= n_features:
+        np.testing.assert_array_equal(project_by_compiled(v, k, n_features, guess), expected)
 
 
-@given(hnp.arrays(np.float64, st.integers(1, 400), elements=entries), st.integers(0, 400))
-def test_selection_agrees_with_sorting_on_long_vectors(v, k):
-    np.testing.assert_array_equal(project_by_compiled(v, k, len(v)), project_by_sorting(v, k))
+@given(hnp.arrays(np.float64, st.integers(1, 400), elements=entries), st.integers(0, 400), st.floats(0, 3))
+def test_selection_agrees_with_sorting_on_long_vectors(v, k, guess):
+    k = min(k, len(v))
+    np.testing.assert_array_equal(project_by_compiled(v, k, len(v), guess), project_by_sorting(v, k))
 
 
 @given(vectors, st.integers(0, 10))

@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from kmargin.jit import compiled
-from kmargin.types import Vector
+from kmargin.types import Indices, Vector
 
 
 def project(beta: Vector, k: int, n_features: int | None = None, out: Vector | None = None) -> Vector:
@@ -45,49 +45,59 @@ def project_by_sorting(beta: Vector, k: int, n_features: int | None = None) -> V
 
 
 @compiled
-def project_compiled(beta: Vector, k: int, n_features: int, work: Vector, out: Vector) -> float:
-    """The compiled twin of :func:`project`; returns the squared distance from `beta` to S_k.
+def select_largest(
+    beta: Vector, k: int, n_features: int, guess: float, work: Vector, candidates: Indices, kept: Indices
+) -> tuple[float, float, float]:
+    """The compiled twin of :func:`project`: put the indices of the entries it keeps into `kept`.
 
-    `work` has room for `n_features` numbers.
+    Returns the k-th largest magnitude, the squared norm of what is kept and the squared distance to
+    S_k. `work` and `candidates` have room for `n_features` entries, `kept` for k <= n_features.
+
+    Only magnitudes from `guess` upwards are searched, unless fewer than k reach it. An iteration
+    that changes beta little guesses a little below its last threshold, and pays one pass over beta.
     """
-    for j in range(n_features, len(beta)):
-        out[j] = beta[j]
-    if k >= n_features:
-        for j in range(n_features):
-            out[j] = beta[j]
-        return 0.0
-    threshold = np.inf
-    n_tied = 0  # how many of the entries at the threshold are kept
-    if k > 0:
-        threshold = kth_largest_magnitude(beta, k, n_features, work)
-        n_tied = k
-        for j in range(n_features):
-            if abs(beta[j]) > threshold:
-                n_tied -= 1
+    n_candidates = 0
     distance_sq = 0.0
     for j in range(n_features):
         magnitude = abs(beta[j])
-        if magnitude > threshold:
-            out[j] = beta[j]
-        elif magnitude == threshold and n_tied > 0:
-            out[j] = beta[j]
-            n_tied -= 1
+        work[n_candidates] = magnitude
+        candidates[n_candidates] = j
+        if magnitude >= guess:
+            n_candidates += 1
         else:
-            out[j] = 0.0
             distance_sq += magnitude * magnitude
-    return distance_sq
+    if n_candidates < k:
+        n_candidates, distance_sq = n_features, 0.0
+        for j in range(n_features):
+            work[j] = abs(beta[j])
+            candidates[j] = j
+    threshold = kth_largest(work, k, n_candidates) if k > 0 else np.inf
+    n_tied = k  # how many of the entries at the threshold are kept
+    for c in range(n_candidates):
+        if abs(beta[candidates[c]]) > threshold:
+            n_tied -= 1
+    n_kept = 0
+    kept_sq = 0.0
+    for c in range(n_candidates):
+        magnitude = abs(beta[candidates[c]])
+        if magnitude > threshold or (magnitude == threshold and n_tied > 0):
+            n_tied -= magnitude == threshold
+            kept[n_kept] = candidates[c]
+            n_kept += 1
+            kept_sq += magnitude * magnitude
+        else:
+            distance_sq += magnitude * magnitude
+    return threshold, kept_sq, distance_sq
 
 
 @compiled
-def kth_largest_magnitude(beta: Vector, k: int, n_features: int, work: Vector) -> float:
-    """The k-th largest of the first `n_features` magnitudes, by quickselect.
+def kth_largest(work: Vector, k: int, n: int) -> float:
+    """The k-th largest of the first n entries of `work`, which are reordered, by quickselect.
 
     Hoare's partition stops on equal keys from both sides, so the many equal zeros of a
     warm-started vector split evenly and the expected cost stays linear.
     """
-    for j in range(n_features):
-        work[j] = abs(beta[j])
-    low, high, wanted = 0, n_features - 1, k - 1
+    low, high, wanted = 0, n - 1, k - 1
     while low < high:
         middle = (low + high) // 2
         first, second, third = work[low], work[middle], work[high]

@@ -10,12 +10,42 @@ import numpy as np
 
 from kmargin.jit import compiled
 from kmargin.solvers.momentum import FRICTION
-from kmargin.sparsity import project_compiled
-from kmargin.types import Matrix, Vector
+from kmargin.sparsity import select_largest
+from kmargin.types import Indices, Matrix, Vector
 
 # SD carries the decision values along; after this many updates it computes them anew, so that
 # rounding errors cannot pile up
 REFRESH = 256
+
+# an iteration expects the k-th largest magnitude not to fall below this share of its last value
+GUESS = 0.5
+
+
+@compiled
+def add_rows(A: Matrix, weights: Vector, active: Indices, out: Vector) -> None:
+    """out = A'weights, reading only the rows whose weight is not 0.
+
+    Samples beyond their margin have weight 0, and mostly they are the many. Where they are not, BLAS
+    does the whole product.
+    """
+    n_active = 0
+    for i in range(len(weights)):
+        active[n_active] = i
+        n_active += weights[i] != 0.0
+    if 2 * n_active > len(weights):
+        np.dot(weights, A, out)
+        return
+    out[:] = 0.0
+    for block in range(0, n_active - 3, 4):  # four rows to one pass over `out`
+        i, j, k, m = active[block], active[block + 1], active[block + 2], active[block + 3]
+        a, b, c, d = weights[i], weights[j], weights[k], weights[m]
+        row_i, row_j, row_k, row_m = A[i], A[j], A[k], A[m]
+        for column in range(len(out)):
+            out[column] += a * row_i[column] + b * row_j[column] + c * row_k[column] + d * row_m[column]
+    for rest in range(n_active - n_active % 4, n_active):
+        a, row = weights[active[rest]], A[active[rest]]
+        for column in range(len(out)):
+            out[column] += a * row[column]
 
 
 @compiled
@@ -49,8 +79,11 @@ def descend_mm(
     square = rank == n_parameters  # then V'V = VV' = I, and nothing lies outside its range
 
     beta, previous = start.copy(), start.copy()
-    projected, update = np.empty(n_parameters), np.empty(n_parameters)
-    work = np.empty(n_features)
+    update = np.empty(n_parameters)
+    work, candidates = np.empty(n_features), np.empty(n_features, np.intp)
+    kept = np.arange(k)
+    threshold = 0.0
+    active = np.empty(n + 1, np.intp)
     coords = np.dot(beta, V)
     previous_coords = coords.copy()
     projected_coords, pull, scaled = np.empty(rank), np.empty(rank), np.empty(rank)
@@ -74,27 +107,26 @@ def descend_mm(
             shortfall[i] = y[i] * v
             loss += v * v
         # 2. projection, and its coordinates
-        distance_sq = project_compiled(beta, k, n_features, work, projected)
+        intercept = beta[n_features] if has_intercept else 0.0
+        distance_sq = 0.0
         if k >= n_features:
+            kept_sq = np.dot(beta[:n_features], beta[:n_features])
             projected_coords[:] = coords
-        elif 4 * k < n_features:
-            projected_coords[:] = 0.0
-            for m in range(n_parameters):
-                if projected[m] != 0.0:
-                    for j in range(rank):
-                        projected_coords[j] += projected[m] * V[m, j]
         else:
-            np.dot(projected, V, projected_coords)
+            threshold, kept_sq, distance_sq = select_largest(
+                beta, k, n_features, GUESS * threshold, work, candidates, kept
+            )
+            for j in range(rank):
+                projected_coords[j] = intercept * intercept_row[j]
+            for place in kept:
+                row = V[place]
+                for j in range(rank):
+                    projected_coords[j] += beta[place] * row[j]
         # 3. objective and gradient; `outside` is the part of the penalty's gradient that the
         #    range of V does not hold
-        intercept = beta[n_features] if has_intercept else 0.0
-        penalty_sq, norm_sq = 0.0, 0.0
-        for m in range(n_features):
-            g = b_sq * (beta[m] - projected[m]) + lam * beta[m]
-            penalty_sq += g * g
-            norm_sq += beta[m] * beta[m]
-        objective = loss / (2 * n) + lam / 2 * norm_sq + b_sq / 2 * distance_sq
-        np.dot(shortfall, U, pull)
+        penalty_sq = lam * lam * kept_sq + d_sq * d_sq * distance_sq
+        objective = loss / (2 * n) + lam / 2 * (kept_sq + distance_sq) + b_sq / 2 * distance_sq
+        add_rows(U, shortfall, active, pull)
         gradient_sq, inside = 0.0, 0.0
         for j in range(rank):
             g = b_sq * (coords[j] - projected_coords[j]) + lam * (coords[j] - intercept * intercept_row[j])
@@ -110,14 +142,16 @@ def descend_mm(
             age = 1
         last_objective = objective
         # 4. the minimum of the surrogate: centre + V c, with coordinates V'centre + c
-        for m in range(n_features):
-            projected[m] *= shrink
         for j in range(rank):
             fixed = intercept * intercept_row[j]
-            center = shrink * (projected_coords[j] - fixed) + fixed
-            scaled[j] = s[j] * (s[j] * (coords[j] - center) + pull[j]) / (s[j] * s[j] + n * d_sq)
-            projected_coords[j] = center + scaled[j]
+            at_center = shrink * (projected_coords[j] - fixed) + fixed
+            scaled[j] = s[j] * (s[j] * (coords[j] - at_center) + pull[j]) / (s[j] * s[j] + n * d_sq)
+            projected_coords[j] = at_center + scaled[j]
         np.dot(V, scaled, update)
+        for place in kept:
+            update[place] += shrink * beta[place]
+        if has_intercept:
+            update[n_features] += intercept
         # 5. momentum, for beta and for its coordinates alike
         n_inner += 1
         carry = 0.0
@@ -125,7 +159,7 @@ def descend_mm(
             carry = (age - 1) / (age + FRICTION - 1)
             age += 1
         for m in range(n_parameters):
-            new = projected[m] + update[m]
+            new = update[m]
             beta[m] = new + carry * (new - previous[m])
             previous[m] = new
         for j in range(rank):
@@ -155,9 +189,13 @@ def descend_sd(
     """
     n, n_features = X.shape
     n_parameters = len(start)
+    d_sq = b_sq + lam
     beta, previous = start.copy(), start.copy()
-    projected, gradient = np.empty(n_parameters), np.zeros(n_parameters)
-    work, product = np.empty(n_features), np.empty(n_features)
+    gradient, product = np.zeros(n_parameters), np.empty(n_features)
+    work, candidates = np.empty(n_features), np.empty(n_features, np.intp)
+    kept = np.arange(k)
+    threshold = 0.0
+    active = np.empty(n + 1, np.intp)
     decision, previous_decision = np.empty(n), np.empty(n)
     residual, along = np.empty(n), np.empty(n)
     objective, gradient_sq, last_objective = 0.0, 0.0, np.inf
@@ -180,18 +218,22 @@ def descend_sd(
             residual_sum += residual[i]
             loss += weights[i] * v * v
         # 2. objective and gradient
-        distance_sq = project_compiled(beta, k, n_features, work, projected)
-        np.dot(residual, X, product)
-        gradient_sq, norm_sq = 0.0, 0.0
+        distance_sq = 0.0
+        if k >= n_features:
+            kept_sq = np.dot(beta[:n_features], beta[:n_features])
+        else:
+            threshold, kept_sq, distance_sq = select_largest(
+                beta, k, n_features, GUESS * threshold, work, candidates, kept
+            )
+        add_rows(X, residual, active, product)
         for m in range(n_features):
-            g = product[m] + b_sq * (beta[m] - projected[m]) + lam * beta[m]
-            gradient[m] = g
-            gradient_sq += g * g
-            norm_sq += beta[m] * beta[m]
+            gradient[m] = product[m] + d_sq * beta[m]
+        for place in kept:  # not drawn towards zero
+            gradient[place] = product[place] + lam * beta[place]
         if fit_intercept:
             gradient[n_features] = residual_sum
-            gradient_sq += residual_sum * residual_sum
-        objective = loss / (2 * n) + lam / 2 * norm_sq + b_sq / 2 * distance_sq
+        gradient_sq = np.dot(gradient, gradient)
+        objective = loss / (2 * n) + lam / 2 * (kept_sq + distance_sq) + b_sq / 2 * distance_sq
         if (n_inner > 0 and gradient_sq < gtol) or n_inner == max_inner:
             return beta, n_inner, objective, gradient_sq
         if objective > last_objective:
@@ -199,12 +241,12 @@ def descend_sd(
         last_objective = objective
         # 3. the exact line search
         np.dot(X, gradient[:n_features], along)
-        if fit_intercept:
-            along += gradient[n_features]
+        shift = gradient[n_features] if fit_intercept else 0.0
         bend = 0.0
         for i in range(n):
+            along[i] += shift
             bend += weights[i] * along[i] * along[i]
-        curvature = bend / n + (b_sq + lam) * gradient_sq
+        curvature = bend / n + d_sq * gradient_sq
         length = gradient_sq / curvature if curvature > 0.0 else 0.0
         # 4. momentum, for beta and for the decision values alike
         n_inner += 1
