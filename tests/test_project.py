@@ -27,6 +27,7 @@ LAYERS = [
     "design",
     "problem",
     "solvers.result",
+    "solvers.solver",
     "solvers.start",
     "solvers.momentum",
     "solvers.steps",
@@ -36,10 +37,13 @@ LAYERS = [
     "solvers",
     "validate",
     "multiclass",
+    "machines",
     "path",
+    "selection",
     "estimators.classifier",
     "estimators.linear",
     "estimators.kernel",
+    "estimators.cv",
     "estimators",
     "",  # the package itself
 ]

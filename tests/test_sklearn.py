@@ -18,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from kmargin import MM, SD, KernelSparseSVC, SparseSVC
+from kmargin import MM, SD, KernelSparseSVC, KernelSparseSVCCV, SparseSVC, SparseSVCCV
 
 CHAOS = "SD's exact line searches amplify rounding errors, and this check compares to seven digits"
 
@@ -41,6 +41,8 @@ def expected_failures(estimator):
         KernelSparseSVC(kernel="linear", multi_class="ovr"),
         # with rtol > 0 the paper's second stopping rule may end a run far from S_k
         KernelSparseSVC(solver=SD(rtol=0.0)),
+        SparseSVCCV(ks=[2, 1], cv=3),
+        KernelSparseSVCCV(ks=[5, 2], cv=3),
     ],
     expected_failed_checks=expected_failures,
     xfail_strict=False,

@@ -1,6 +1,6 @@
 """Support vector machines that use at most k features, or at most k training points."""
 
-from kmargin.estimators import KernelSparseSVC, SparseSVC
+from kmargin.estimators import KernelSparseSVC, KernelSparseSVCCV, SparseSVC, SparseSVCCV
 from kmargin.path import SparsityPath, sparse_svm_path
 from kmargin.solvers import MM, SD, OuterRecord, Solution, Status
 
@@ -10,9 +10,11 @@ __all__ = [
     "MM",
     "SD",
     "KernelSparseSVC",
+    "KernelSparseSVCCV",
     "OuterRecord",
     "Solution",
     "SparseSVC",
+    "SparseSVCCV",
     "SparsityPath",
     "Status",
     "sparse_svm_path",

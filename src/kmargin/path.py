@@ -1,130 +1,22 @@
 """A warm-started sweep over k, for every machine of a classification task."""
 
-import warnings
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_array, check_X_y
-from threadpoolctl import threadpool_limits
 
 from kmargin import validate
-from kmargin.design import DenseDesign
-from kmargin.multiclass import (
-    SCHEMES,
-    Machine,
-    choose_classes,
-    class_pairs,
-    combine_decisions,
-    machine_names,
-    make_machines,
-)
-from kmargin.problem import Problem
-from kmargin.progress import progress_bar
+from kmargin.machines import LinearDesigns, make_tasks, solve_tasks, warn_unless_converged
+from kmargin.multiclass import SCHEMES, choose_classes, class_pairs, combine_decisions, machine_names
 from kmargin.solvers import DEFAULT, Solution
-from kmargin.solvers.anneal import ProximalDistance
-from kmargin.types import Indices, Matrix, Vector
+from kmargin.solvers.solver import Solver
+from kmargin.types import Indices, Matrix
 from kmargin.validate import Samples
 
 if TYPE_CHECKING:
     import pandas as pd
-
-DesignOf = Callable[[Machine], DenseDesign]
-
-
-class LinearDesigns:
-    """The design of each machine is its rows of X; machines on all rows share one (and its SVD)."""
-
-    def __init__(self, X: Matrix, fit_intercept: bool) -> None:
-        self.X = X
-        self.fit_intercept = fit_intercept
-        self.whole: DenseDesign | None = None
-
-    def __call__(self, machine: Machine) -> DenseDesign:
-        if machine.rows is not None:
-            return DenseDesign(self.X[machine.rows], self.fit_intercept)
-        if self.whole is None:
-            self.whole = DenseDesign(self.X, self.fit_intercept)
-        return self.whole
-
-
-def solve_machines(
-    design_of: DesignOf,
-    samples: Samples,
-    ks: Sequence[int],
-    *,
-    C: float,
-    solver: ProximalDistance,
-    multi_class: str,
-    n_jobs: int | None,
-    seed: int,
-    verbose: int = 0,
-) -> list[list[Solution]]:
-    """For each machine its solutions, one per k in the order given.
-
-    The compiled loops release the GIL, so threads are the hint to joblib; any other backend that
-    the caller has configured is taken as well. While machines run side by side, BLAS keeps to one
-    thread each.
-    """
-    n_classes = len(samples.classes)
-    n_machines = len(class_pairs(n_classes, multi_class))
-    machines = make_machines(samples.codes, n_classes, multi_class)
-    side_by_side = n_machines > 1 and effective_n_jobs(n_jobs) > 1
-    with progress_bar("path over k", n_machines * len(ks), verbose) as bar:
-        arguments = (
-            (design_of, machine, samples.weights, ks, C, solver, np.random.default_rng([seed, index]))
-            for index, machine in enumerate(machines)
-        )
-        if not side_by_side:
-            return [solve_machine(*a, on_solution=bar.advance) for a in arguments]
-        solved = []
-        with threadpool_limits(1, user_api="blas"):
-            pool = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
-            for solutions in pool(delayed(solve_machine)(*a) for a in arguments):
-                solved.append(solutions)
-                bar.advance(len(ks))
-        return solved
-
-
-def solve_machine(
-    design_of: DesignOf,
-    machine: Machine,
-    weights: Vector,
-    ks: Sequence[int],
-    C: float,
-    solver: ProximalDistance,
-    rng: np.random.Generator,
-    on_solution: Callable[[], None] | None = None,
-) -> list[Solution]:
-    """One machine's path."""
-    design = design_of(machine)
-    weights = weights if machine.rows is None else weights[machine.rows]
-    total_weight = float(weights.sum())
-    problem = Problem(
-        design,
-        machine.y,
-        weights * (design.n_samples / total_weight),
-        validate.ridge(C, total_weight),
-        design.n_features,
-    )
-    solutions = []
-    for solution in solver.iter_path(problem, ks, rng):
-        solutions.append(solution)
-        if on_solution is not None:
-            on_solution()
-    return solutions
-
-
-def warn_unless_converged(solutions: Sequence[Solution]) -> None:
-    """One ConvergenceWarning for all machines that the solver left before it was done."""
-    unfinished = Counter(s.status for s in solutions if not s.is_sound)
-    for status, count in unfinished.items():
-        which = "" if len(solutions) == 1 else f"{count} of {len(solutions)} solutions: "
-        warnings.warn(which + status.value, ConvergenceWarning, stacklevel=3)
 
 
 @dataclass(frozen=True)
@@ -138,16 +30,18 @@ class SparsityPath:
     solutions: tuple[tuple[Solution, ...], ...]  # [k][machine]
     classes: np.ndarray
     multi_class: str
+    n_features_in: int
+    inputs: Callable[[Matrix], Matrix] | None = None  # from X to what `coefs` multiply, if not X itself
 
     def decision_function(self, X: Any, k: int) -> Matrix:
         """As `SparseSVC.decision_function`, for the fit with this k."""
         position = self._position(k)
         X = check_array(X, dtype=[np.float64, np.float32])
-        n_features = self.coefs.shape[-1]
-        if X.shape[1] != n_features:
+        if X.shape[1] != self.n_features_in:
             raise ValueError(
-                f"X has {X.shape[1]} features, but the path was fitted to {n_features}. Use those."
+                f"X has {X.shape[1]} features, but the path was fitted to {self.n_features_in}. Use those."
             )
+        X = X if self.inputs is None else self.inputs(X)
         decisions = X @ self.coefs[position].T + self.intercepts[position]
         return combine_decisions(decisions, len(self.classes), self.multi_class)
 
@@ -188,7 +82,7 @@ def sparse_svm_path(
     ks: int | Sequence[int | str] | None = None,
     *,
     C: float = 1.0,
-    solver: str | ProximalDistance = DEFAULT,
+    solver: str | Solver = DEFAULT,
     multi_class: str = "ovo",
     fit_intercept: bool = True,
     class_weight: Any = None,
@@ -230,25 +124,47 @@ def sparse_svm_path(
     X, y = check_X_y(X, y, dtype=[np.float64, np.float32], estimator="sparse_svm_path")
     samples = validate.read_samples(X, y, sample_weight, class_weight)
     ks = validate.resolve_ks(ks, X.shape[1])
-    by_machine = solve_machines(
-        LinearDesigns(samples.X, fit_intercept),
-        samples,
+    grids = solve_tasks(
+        make_tasks(LinearDesigns(samples.X, fit_intercept), samples, multi_class),
+        len(class_pairs(len(samples.classes), multi_class)),
+        [C],
         ks,
-        C=C,
         solver=solver,
-        multi_class=multi_class,
         n_jobs=n_jobs,
         seed=validate.resolve_seed(random_state),
         verbose=verbose,
     )
+    path = linear_path([grid[0] for grid in grids], ks, samples, multi_class)
+    warn_unless_converged([solution for row in path.solutions for solution in row])
+    return path
+
+
+def linear_path(
+    by_machine: Sequence[Sequence[Solution]], ks: Sequence[int], samples: Samples, multi_class: str
+) -> SparsityPath:
+    """The path of linear machines."""
     solutions = tuple(zip(*by_machine, strict=True))
-    warn_unless_converged([s for row in solutions for s in row])
+    coefs = np.array([[s.dense_coef() for s in row] for row in solutions], dtype=samples.X.dtype)
+    return make_path(solutions, coefs, ks, samples, multi_class)
+
+
+def make_path(
+    solutions: tuple[tuple[Solution, ...], ...],
+    coefs: Matrix,
+    ks: Sequence[int],
+    samples: Samples,
+    multi_class: str,
+    inputs: Callable[[Matrix], Matrix] | None = None,
+) -> SparsityPath:
+    """A path from solutions [k][machine] and their coefficients."""
     return SparsityPath(
         ks=np.array(ks),
-        coefs=np.array([[s.dense_coef() for s in row] for row in solutions], dtype=X.dtype),
-        intercepts=np.array([[s.intercept for s in row] for row in solutions], dtype=X.dtype),
+        coefs=coefs,
+        intercepts=np.array([[s.intercept for s in row] for row in solutions], dtype=samples.X.dtype),
         objectives=np.array([[s.objective for s in row] for row in solutions]),
         solutions=solutions,
         classes=samples.classes,
         multi_class=multi_class,
+        n_features_in=samples.X.shape[1],
+        inputs=inputs,
     )

@@ -17,7 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from kmargin.solvers import SOLVERS
-from kmargin.solvers.anneal import ProximalDistance
+from kmargin.solvers.solver import Solver
 from kmargin.types import Indices, Matrix, Vector
 
 
@@ -56,10 +56,14 @@ def resolve_k(k: int | str, n_available: int, things: str = "features") -> int:
     return min(int(k), n_available)
 
 
-def resolve_ks(ks: Any, n_features: int) -> list[int]:
-    """The values of k of a path, descending and distinct."""
+def resolve_ks(ks: Any, n_features: int, n_default: int | None = None, things: str = "features") -> list[int]:
+    """The values of k of a path, descending and distinct.
+
+    None is 20 values, log-spaced from `n_default` (all, if that is not given) down to one.
+    """
     if ks is None:
-        ks = 20
+        n_default = n_features if n_default is None else min(n_default, n_features)
+        ks = [int(k) for k in np.round(np.geomspace(n_default, 1, 20))]
     if isinstance(ks, int | np.integer) and not isinstance(ks, bool):
         if ks < 1:
             raise ValueError(f"ks={ks} asks for a path of {ks} values of k. Use an integer >= 1 or a list.")
@@ -75,7 +79,7 @@ def resolve_ks(ks: Any, n_features: int) -> list[int]:
         check_k(k)
     numbers_above = [int(k) for k in ks if k != "all" and int(k) > n_features]
     if numbers_above:
-        resolve_k(max(numbers_above), n_features)
+        resolve_k(max(numbers_above), n_features, things)
     return sorted({n_features if k == "all" else min(int(k), n_features) for k in ks}, reverse=True)
 
 
@@ -90,18 +94,32 @@ def check_C(C: object) -> None:
         )
 
 
+def resolve_Cs(Cs: Any) -> list[float]:
+    """The values of C of a grid, ascending and distinct."""
+    if isinstance(Cs, numbers.Real):
+        Cs = [Cs]
+    if isinstance(Cs, str) or not np.iterable(Cs):
+        raise ValueError(f"Cs={Cs!r} is not a list of values of C. Use a list such as [0.1, 1.0, 10.0].")
+    Cs = list(Cs)
+    if not Cs:
+        raise ValueError("Cs=[] leaves nothing to fit. Use a list such as [0.1, 1.0, 10.0].")
+    for C in Cs:
+        check_C(C)
+    return sorted({float(C) for C in Cs})
+
+
 def ridge(C: float, total_weight: float) -> float:
     """lam = 1/(2 C n), n counting each row by its weight: LinearSVC's meaning of C."""
     return 1.0 / (2.0 * float(C) * total_weight)
 
 
-def resolve_solver(solver: object) -> ProximalDistance:
+def resolve_solver(solver: object) -> Solver:
     """A solver object from its name, or a checked copy of the object given."""
     if isinstance(solver, str):
         if solver not in SOLVERS:
             raise ValueError(f"solver={solver!r} is not known.{_suggest(solver, SOLVERS)}")
         solver = SOLVERS[solver]()
-    if not isinstance(solver, ProximalDistance):
+    if not isinstance(solver, Solver):
         names = ", ".join(map(repr, SOLVERS))
         raise ValueError(f"solver={solver!r} is neither a name ({names}) nor a solver object such as MM().")
     solver.check()

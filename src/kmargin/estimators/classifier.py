@@ -1,5 +1,6 @@
-"""What the linear and the kernel machine have in common."""
+"""What the linear and the kernel machines have in common."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -7,27 +8,30 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kmargin import validate
-from kmargin.multiclass import SCHEMES, choose_classes, combine_decisions
-from kmargin.path import DesignOf, solve_machines, warn_unless_converged
+from kmargin.machines import Designs, make_tasks, solve_tasks, warn_unless_converged
+from kmargin.multiclass import SCHEMES, choose_classes, class_pairs, combine_decisions
+from kmargin.path import SparsityPath
 from kmargin.solvers import Solution
-from kmargin.types import Matrix
+from kmargin.types import Indices, Matrix
 from kmargin.validate import Samples
 
 
 class MarginClassifier(ClassifierMixin, BaseEstimator):
-    """Solves for several machines and decides by their decision values.
+    """Decides by the decision values of several machines.
 
-    A subclass says what the machines are made of: `fit` calls :meth:`_solve` with their designs,
-    `_machine_decisions` computes their decision values.
+    A subclass says what the machines are made of: how samples are read (`_read`) and cut to some
+    rows (`_restrict`, `_inputs`), the machines' designs (`_designs`), how their solutions become
+    fitted attributes (`_adopt`), and these in turn decision values (`_machine_decisions`).
     """
 
     k: Any
-    C: float
+    C: Any
     solver: Any
     multi_class: str
     class_weight: Any
     n_jobs: int | None
     random_state: Any
+    things: str  # what k counts
 
     def decision_function(self, X: Any) -> Matrix:
         """How far each sample lies on which side.
@@ -51,38 +55,75 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
         if nested and isinstance(solver, str):
             raise ValueError(
                 f"{nested[0]} cannot be set while solver={solver!r} is a name. "
-                f"Give the solver as an object, such as solver={solver.upper()}(), and then set it."
+                f"Give the solver as an object, such as solver=MM(), and then set it."
             )
         super().set_params(**params)
         return self
 
     def _check_parameters(self) -> None:
-        validate.check_k(self.k)
-        validate.check_C(self.C)
         validate.check_choice("multi_class", self.multi_class, SCHEMES)
         validate.resolve_solver(self.solver)
 
-    def _solve(self, design_of: DesignOf, samples: Samples, k: int) -> tuple[Solution, ...]:
-        """Fit the machines; set what every classifier has."""
-        solved = solve_machines(
-            design_of,
-            samples,
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
+        """Fit machines for one k and one C."""
+        validate.check_k(self.k)
+        validate.check_C(self.C)
+        self._check_parameters()
+        samples = self._read(X, y, sample_weight)
+        k = validate.resolve_k(self.k, self._n_available(samples), self.things)
+        designs = self._designs(samples)
+        grids = solve_tasks(
+            make_tasks(designs, samples, self.multi_class),
+            len(class_pairs(len(samples.classes), self.multi_class)),
+            [self.C],
             [k],
-            C=self.C,
             solver=validate.resolve_solver(self.solver),
-            multi_class=self.multi_class,
             n_jobs=self.n_jobs,
             seed=validate.resolve_seed(self.random_state),
         )
-        solutions = tuple(solution for (solution,) in solved)
+        solutions = tuple(grid[0][0] for grid in grids)
         warn_unless_converged(solutions)
-        dtype = samples.X.dtype
+        self._adopt(designs, samples, solutions)
+
+    def _adopt(self, designs: Designs, samples: Samples, solutions: Sequence[Solution]) -> None:
+        """Set the fitted attributes; a subclass adds its own."""
         self.classes_ = samples.classes
-        self.solutions_ = solutions
-        self.intercept_ = np.array([s.intercept for s in solutions], dtype=dtype)
+        self.solutions_ = tuple(solutions)
+        self.intercept_ = np.array([s.intercept for s in solutions], dtype=samples.X.dtype)
         self.objective_ = np.array([s.objective for s in solutions])
         self.n_iter_ = np.array([s.n_iter for s in solutions])
-        return solutions
+
+    def _path(
+        self, designs: Designs, samples: Samples, by_machine: Sequence[Sequence[Solution]], ks: Sequence[int]
+    ) -> SparsityPath:
+        """The machines' solutions for several k as a path."""
+        raise NotImplementedError
+
+    def _read(self, X: Any, y: Any, sample_weight: Any) -> Samples:
+        """Check the data; drop rows without weight."""
+        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32])
+        return validate.read_samples(X, y, sample_weight, self.class_weight)
+
+    def _restrict(self, samples: Samples, rows: Indices) -> Samples:
+        """Some of the samples."""
+        return samples._replace(
+            X=samples.X[rows],
+            codes=samples.codes[rows],
+            repeats=samples.repeats[rows],
+            weights=samples.weights[rows],
+            kept=samples.kept[rows],
+        )
+
+    def _inputs(self, samples: Samples, rows: Indices, train: Indices) -> Matrix:
+        """What `predict` is to be given for some rows after a fit to others."""
+        return samples.X[rows]
+
+    def _n_available(self, samples: Samples) -> int:
+        """How many things there are for k to count."""
+        raise NotImplementedError
+
+    def _designs(self, samples: Samples) -> Designs:
+        raise NotImplementedError
 
     def _machine_decisions(self, X: Matrix) -> Matrix:
         """One column per machine, of the dtype of X."""

@@ -1,18 +1,20 @@
 """Machines that use at most k training points."""
 
 import numbers
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils import Tags
-from sklearn.utils.validation import validate_data
 
 from kmargin import validate
 from kmargin.design import DenseDesign
 from kmargin.estimators.classifier import MarginClassifier
+from kmargin.machines import Designs
 from kmargin.multiclass import Machine, make_machines
-from kmargin.solvers import DEFAULT
+from kmargin.path import SparsityPath, make_path
+from kmargin.solvers import DEFAULT, Solution
 from kmargin.types import Indices, Matrix, Vector
 from kmargin.validate import Samples
 
@@ -28,6 +30,8 @@ class Kernel:
 
     def __call__(self, X: Matrix, points: Matrix) -> Matrix:
         """K(x, z) for every row x of X and every row z of `points`."""
+        if len(points) == 0:
+            return np.empty((len(X), 0), dtype=X.dtype)
         if not callable(self.name):
             return pairwise_kernels(X, points, metric=self.name, filter_params=True, **self.numbers)
         K = np.asarray(self.name(X, points))
@@ -37,6 +41,20 @@ class Kernel:
                 f"It has to return a row for each of the first and a column for each of the second."
             )
         return K
+
+
+class KernelInputs:
+    """Kernel values with some points, as a function of X."""
+
+    def __init__(self, kernel: Kernel | None, points: Matrix, columns: Indices) -> None:
+        self.kernel = kernel
+        self.points = points
+        self.columns = columns
+
+    def __call__(self, X: Matrix) -> Matrix:
+        if self.kernel is None:  # X is a kernel matrix
+            return X[:, self.columns]
+        return self.kernel(X, self.points).astype(X.dtype, copy=False)
 
 
 class KernelDesigns:
@@ -61,6 +79,9 @@ class KernelDesigns:
             K = self.kernel(self.X[rows], self.X[candidates])
         return DenseDesign(K * machine.y[np.searchsorted(rows, candidates)], self.fit_intercept)
 
+    def restore(self, solution: Solution) -> Solution:
+        return solution
+
     def candidates(self, machine: Machine) -> Indices:
         """Rows of X, ascending."""
         rows = self._rows(machine)
@@ -79,7 +100,111 @@ def _variance(X: Matrix, repeats: Vector) -> float:
     return float(np.average(np.square(X - mean, dtype=np.float64).mean(axis=1), weights=repeats))
 
 
-class KernelSparseSVC(MarginClassifier):
+class KernelMachines(MarginClassifier):
+    """Machines with a coefficient per training point."""
+
+    kernel: Any
+    gamma: Any
+    degree: float
+    coef0: float
+    fit_intercept: bool
+    things = "training points"  # what k counts
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if not callable(self.kernel):
+            validate.check_choice("kernel", self.kernel, KERNELS)
+        if isinstance(self.gamma, str):
+            validate.check_choice("gamma", self.gamma, ("scale", "auto"))
+        elif not (isinstance(self.gamma, numbers.Real) and 0 < float(self.gamma) < np.inf):
+            raise ValueError(f"gamma={self.gamma!r} gives no kernel. Use a number > 0, 'scale' or 'auto'.")
+
+    def _read(self, X: Any, y: Any, sample_weight: Any) -> Samples:
+        samples = super()._read(X, y, sample_weight)
+        if not self._is_precomputed():
+            return samples
+        if self.n_features_in_ != np.shape(X)[0]:
+            raise ValueError(
+                f"X has shape {np.shape(X)}, but with kernel='precomputed' it is a square kernel matrix. "
+                "Give one row and one column per point, or choose a kernel to compute it."
+            )
+        return samples._replace(X=samples.X[:, samples.kept])
+
+    def _restrict(self, samples: Samples, rows: Indices) -> Samples:
+        restricted = super()._restrict(samples, rows)
+        if not self._is_precomputed():
+            return restricted
+        # of the kernel matrix the rows' own columns are left, and counted anew
+        return restricted._replace(X=restricted.X[:, rows], kept=np.arange(len(rows)))
+
+    def _inputs(self, samples: Samples, rows: Indices, train: Indices) -> Matrix:
+        inputs = super()._inputs(samples, rows, train)
+        return inputs[:, train] if self._is_precomputed() else inputs
+
+    def _n_available(self, samples: Samples) -> int:
+        return len(samples.X)
+
+    def _designs(self, samples: Samples) -> Designs:
+        kernel = None
+        if not self._is_precomputed():
+            kernel = Kernel(self.kernel, self._gamma(samples), self.degree, self.coef0)
+        return KernelDesigns(samples.X, kernel, self.fit_intercept)
+
+    def _adopt(self, designs: Any, samples: Samples, solutions: Sequence[Solution]) -> None:
+        super()._adopt(designs, samples, solutions)
+        dual_coef, used = self._dual_coef(designs, samples, [solutions])
+        self.dual_coef_ = dual_coef[0]
+        self.support_ = samples.kept[used]
+        self.support_vectors_ = self._points(samples, used)
+        self._kernel = designs.kernel
+
+    def _path(
+        self, designs: Any, samples: Samples, by_machine: Sequence[Sequence[Solution]], ks: Sequence[int]
+    ) -> SparsityPath:
+        solutions = tuple(zip(*by_machine, strict=True))
+        coefs, used = self._dual_coef(designs, samples, solutions)
+        inputs = KernelInputs(designs.kernel, self._points(samples, used), samples.kept[used])
+        return make_path(solutions, coefs, ks, samples, self.multi_class, inputs)
+
+    def _dual_coef(
+        self, designs: "KernelDesigns", samples: Samples, solutions: Sequence[Sequence[Solution]]
+    ) -> tuple[Matrix, Indices]:
+        """y_j alpha_j of each row of machines, and the training points j that any of them keeps."""
+        machines = list(make_machines(samples.codes, len(samples.classes), self.multi_class))
+        candidates = [designs.candidates(machine) for machine in machines]
+        kept = [[of[s.support] for of, s in zip(candidates, row, strict=True)] for row in solutions]
+        used = np.unique(np.concatenate([points for row in kept for points in row]))
+        dual_coef = np.zeros((len(solutions), len(machines), len(used)), dtype=samples.X.dtype)
+        for at, row in enumerate(solutions):
+            for m, solution in enumerate(row):
+                sign = np.where(samples.codes[kept[at][m]] == machines[m].positive, 1.0, -1.0)
+                dual_coef[at, m, np.searchsorted(used, kept[at][m])] = sign * solution.coef
+        return dual_coef, used
+
+    def _gamma(self, samples: Samples) -> float:
+        if not isinstance(self.gamma, str):
+            return float(self.gamma)
+        variance = _variance(samples.X, samples.repeats) if self.gamma == "scale" else 1.0
+        return 1.0 / (samples.X.shape[1] * variance) if variance > 0 else 1.0
+
+    def _points(self, samples: Samples, rows: Indices) -> Matrix:
+        """What a machine has to remember of these rows; nothing if kernel values are handed to it."""
+        return np.empty((0, 0), samples.X.dtype) if self._is_precomputed() else samples.X[rows]
+
+    def _is_precomputed(self) -> bool:
+        return isinstance(self.kernel, str) and self.kernel == "precomputed"
+
+    def _machine_decisions(self, X: Matrix) -> Matrix:
+        K = KernelInputs(self._kernel, self.support_vectors_, self.support_)(X)
+        return K @ self.dual_coef_.T.astype(X.dtype, copy=False) + self.intercept_.astype(X.dtype, copy=False)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self._is_precomputed()
+        return tags
+
+
+class KernelSparseSVC(KernelMachines):
     """A kernel support vector machine that keeps at most k training points.
 
     For labels y in {-1, 1} it minimises over alpha and b ::
@@ -163,60 +288,5 @@ class KernelSparseSVC(MarginClassifier):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "KernelSparseSVC":
         """Fit the machines. A sample weight of 2 counts as the sample twice, 0 as not at all."""
-        self._check_parameters()
-        if not callable(self.kernel):
-            validate.check_choice("kernel", self.kernel, KERNELS)
-        self._check_gamma()
-        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32])
-        precomputed = self.kernel == "precomputed"
-        if precomputed and X.shape[0] != X.shape[1]:
-            raise ValueError(
-                f"X has shape {X.shape}, but with kernel='precomputed' it is a square kernel matrix. "
-                "Give one row and one column per point, or choose a kernel to compute it."
-            )
-        samples = validate.read_samples(X, y, sample_weight, self.class_weight)
-        if precomputed:
-            samples = samples._replace(X=samples.X[:, samples.kept])
-        k = validate.resolve_k(self.k, len(samples.X), "training points")
-        self._kernel = (
-            None if precomputed else Kernel(self.kernel, self._gamma(samples), self.degree, self.coef0)
-        )
-        designs = KernelDesigns(samples.X, self._kernel, self.fit_intercept)
-        solutions = self._solve(designs, samples, k)
-        machines = make_machines(samples.codes, len(samples.classes), self.multi_class)
-        dual_coef = np.zeros((len(solutions), len(samples.X)), dtype=X.dtype)
-        for row, machine, solution in zip(dual_coef, machines, solutions, strict=True):
-            kept = designs.candidates(machine)[solution.support]
-            row[kept] = solution.coef * np.where(samples.codes[kept] == machine.positive, 1.0, -1.0)
-        used = np.flatnonzero(dual_coef.any(axis=0))
-        self.dual_coef_ = np.ascontiguousarray(dual_coef[:, used])
-        self.support_ = samples.kept[used]
-        self.support_vectors_ = samples.X[used] if not precomputed else np.empty((0, 0), dtype=X.dtype)
+        self._fit(X, y, sample_weight)
         return self
-
-    def _check_gamma(self) -> None:
-        if isinstance(self.gamma, str):
-            validate.check_choice("gamma", self.gamma, ("scale", "auto"))
-        elif not (isinstance(self.gamma, numbers.Real) and 0 < float(self.gamma) < np.inf):
-            raise ValueError(f"gamma={self.gamma!r} gives no kernel. Use a number > 0, 'scale' or 'auto'.")
-
-    def _gamma(self, samples: Samples) -> float:
-        if not isinstance(self.gamma, str):
-            return float(self.gamma)
-        variance = _variance(samples.X, samples.repeats) if self.gamma == "scale" else 1.0
-        return 1.0 / (samples.X.shape[1] * variance) if variance > 0 else 1.0
-
-    def _machine_decisions(self, X: Matrix) -> Matrix:
-        if self._kernel is None:
-            K = X[:, self.support_]
-        elif len(self.support_):
-            K = self._kernel(X, self.support_vectors_)
-        else:
-            K = np.empty((len(X), 0))
-        K = K.astype(X.dtype, copy=False)
-        return K @ self.dual_coef_.T.astype(X.dtype, copy=False) + self.intercept_.astype(X.dtype, copy=False)
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self.kernel == "precomputed"
-        return tags

@@ -1,18 +1,51 @@
 """Machines that use at most k features."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from kmargin import validate
 from kmargin.estimators.classifier import MarginClassifier
-from kmargin.path import LinearDesigns
-from kmargin.solvers import DEFAULT
+from kmargin.machines import Designs, LinearDesigns
+from kmargin.path import SparsityPath, linear_path
+from kmargin.solvers import DEFAULT, Solution
 from kmargin.types import Matrix
+from kmargin.validate import Samples
 
 
-class SparseSVC(MarginClassifier):
+class LinearMachines(MarginClassifier):
+    """Machines with a coefficient per feature."""
+
+    fit_intercept: bool
+    things = "features"  # what k counts
+
+    def get_support(self, indices: bool = False) -> Any:
+        """The features in use, as a mask or as indices."""
+        check_is_fitted(self)
+        return self.support_ if indices else self.coef_.any(axis=0)
+
+    def _n_available(self, samples: Samples) -> int:
+        return samples.X.shape[1]
+
+    def _designs(self, samples: Samples) -> Designs:
+        return LinearDesigns(samples.X, self.fit_intercept)
+
+    def _adopt(self, designs: Designs, samples: Samples, solutions: Sequence[Solution]) -> None:
+        super()._adopt(designs, samples, solutions)
+        self.coef_ = np.array([s.dense_coef() for s in solutions], dtype=samples.X.dtype)
+        self.support_ = np.flatnonzero(self.coef_.any(axis=0))
+
+    def _path(
+        self, designs: Designs, samples: Samples, by_machine: Sequence[Sequence[Solution]], ks: Sequence[int]
+    ) -> SparsityPath:
+        return linear_path(by_machine, ks, samples, self.multi_class)
+
+    def _machine_decisions(self, X: Matrix) -> Matrix:
+        return X @ self.coef_.T.astype(X.dtype, copy=False) + self.intercept_.astype(X.dtype, copy=False)
+
+
+class SparseSVC(LinearMachines):
     """A linear support vector machine that uses at most k features.
 
     For labels y in {-1, 1} it minimises over w and b ::
@@ -93,19 +126,5 @@ class SparseSVC(MarginClassifier):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "SparseSVC":
         """Fit the machines. A sample weight of 2 counts as the sample twice, 0 as not at all."""
-        self._check_parameters()
-        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32])
-        samples = validate.read_samples(X, y, sample_weight, self.class_weight)
-        k = validate.resolve_k(self.k, X.shape[1])
-        solutions = self._solve(LinearDesigns(samples.X, self.fit_intercept), samples, k)
-        self.coef_ = np.array([s.dense_coef() for s in solutions], dtype=X.dtype)
-        self.support_ = np.flatnonzero(self.coef_.any(axis=0))
+        self._fit(X, y, sample_weight)
         return self
-
-    def get_support(self, indices: bool = False) -> Any:
-        """The features in use, as a mask or as indices."""
-        check_is_fitted(self)
-        return self.support_ if indices else self.coef_.any(axis=0)
-
-    def _machine_decisions(self, X: Matrix) -> Matrix:
-        return X @ self.coef_.T.astype(X.dtype, copy=False) + self.intercept_.astype(X.dtype, copy=False)

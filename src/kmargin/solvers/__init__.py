@@ -2,8 +2,9 @@
 
 from kmargin.solvers.anneal import MM, SD
 from kmargin.solvers.result import OuterRecord, Solution, Status
+from kmargin.solvers.solver import Solver
 
-SOLVERS = {"mm": MM, "sd": SD}
+SOLVERS: dict[str, type[Solver]] = {"mm": MM, "sd": SD}
 DEFAULT = "mm"
 
-__all__ = ["DEFAULT", "MM", "SD", "SOLVERS", "OuterRecord", "Solution", "Status"]
+__all__ = ["DEFAULT", "MM", "SD", "SOLVERS", "OuterRecord", "Solution", "Solver", "Status"]

@@ -6,13 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from kmargin import sparsity
 from kmargin.problem import Problem
 from kmargin.solvers import compiled
 from kmargin.solvers.descend import Descent, Step, descend
 from kmargin.solvers.result import OuterRecord, Solution, Status
+from kmargin.solvers.solver import Solver
 from kmargin.solvers.start import intercept_only, normal_start, univariate_start
 from kmargin.solvers.steps import MMStep, SDStep
 from kmargin.types import Vector
@@ -24,7 +24,7 @@ ORDER_ONE = (1e-6, 1e6)
 TINY = float(np.finfo(np.float64).tiny)
 
 
-class ProximalDistance(BaseEstimator):
+class ProximalDistance(Solver):
     """Anneal rho from `rho_start` upwards; between increases, minimise f_rho.
 
     Parameters
@@ -93,6 +93,13 @@ class ProximalDistance(BaseEstimator):
                 raise ValueError(
                     f"{name}={getattr(self, name)!r} makes no sense to {type(self).__name__}. Use {expected}."
                 )
+
+    def iter_grid(
+        self, problem: Problem, lams: Sequence[float], ks: Sequence[int], rng: np.random.Generator
+    ) -> Iterator[Solution]:
+        """One path for each ridge. MM's SVD, kept by the design, serves them all."""
+        for lam in lams:
+            yield from self.iter_path(replace(problem, lam=lam), ks, rng)
 
     def iter_path(self, problem: Problem, ks: Sequence[int], rng: np.random.Generator) -> Iterator[Solution]:
         """Solve for each k in turn, each solution being the next one's start."""

@@ -1,0 +1,285 @@
+"""Machines whose k and C are chosen by cross-validation."""
+
+from collections import deque
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.metrics import check_scoring
+from sklearn.utils.validation import _num_samples, indexable
+
+from kmargin import validate
+from kmargin.estimators.classifier import MarginClassifier
+from kmargin.estimators.kernel import KernelMachines
+from kmargin.estimators.linear import LinearMachines
+from kmargin.machines import (
+    Designs,
+    Grid,
+    LinearDesigns,
+    Task,
+    make_tasks,
+    solve_tasks,
+    warn_unless_converged,
+)
+from kmargin.multiclass import class_pairs
+from kmargin.selection import SELECTIONS, Fold, choose, make_folds, score_with, tabulate
+from kmargin.solvers import DEFAULT
+from kmargin.validate import Samples
+
+
+class CrossValidated(MarginClassifier):
+    """Chooses k and C by cross-validation, then refits on all samples.
+
+    Each fold and each machine walks its own path: over C from strong ridge to weak, over k from
+    dense to sparse. Whatever is estimated (scale, kernel width, support) is estimated from the
+    fold's training rows alone.
+    """
+
+    ks: Any
+    Cs: Any
+    cv: Any
+    scoring: Any
+    selection: str
+    verbose: int
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> "CrossValidated":
+        """Choose k and C, then fit to all samples.
+
+        `sample_weight` counts in fitting and, if the scorer takes weights, in scoring. `groups` is
+        handed to the splitter.
+        """
+        self._check_parameters()
+        validate.check_choice("selection", self.selection, SELECTIONS)
+        Cs = validate.resolve_Cs(self.Cs)
+        X, y, groups = indexable(X, y, groups)
+        samples = self._read(X, y, sample_weight)
+        ks = validate.resolve_ks(
+            self.ks, self._n_available(samples), self._largest_default(samples), self.things
+        )
+        folds = make_folds(self.cv, samples, _num_samples(X), X, y, groups)
+        scores = self._score_folds(samples, folds, Cs, ks, weighted=sample_weight is not None)
+        row, column = choose(scores, ks, Cs, self.selection)
+        self._refit(samples, Cs[: row + 1], ks, column)
+        self.k_ = ks[column]
+        self.C_ = Cs[row]
+        self.best_score_ = float(scores[:, row, column].mean())
+        self.cv_results_ = tabulate(scores, ks, Cs)
+        self.n_splits_ = len(folds)
+        return self
+
+    def _score_folds(
+        self, samples: Samples, folds: list[Fold], Cs: list[float], ks: list[int], weighted: bool
+    ) -> np.ndarray:
+        """The validation score of every fold, C and k."""
+        scorer = check_scoring(self, scoring=self.scoring or "accuracy")
+        n_machines = len(class_pairs(len(samples.classes), self.multi_class))
+        under_way: deque[tuple[Samples, Designs]] = deque()  # folds handed out, not yet scored
+
+        def tasks() -> Iterator[Task]:
+            for fold in folds:
+                part = self._restrict(samples, fold.train)
+                under_way.append((part, self._designs(part)))
+                yield from make_tasks(under_way[-1][1], part, self.multi_class)
+
+        grids = self._grids(tasks(), n_machines * len(folds), Cs, ks, "cross-validation")
+        scores = np.empty((len(folds), len(Cs), len(ks)))
+        model = clone(self)
+        for number, fold in enumerate(folds):
+            by_machine = [next(grids) for _ in range(n_machines)]
+            part, designs = under_way.popleft()
+            X = self._inputs(samples, fold.test, fold.train)
+            y = samples.classes[samples.codes[fold.test]]
+            weights = samples.repeats[fold.test] if weighted else None
+            model.n_features_in_ = X.shape[1]
+            for row in range(len(Cs)):
+                for column in range(len(ks)):
+                    model._adopt(designs, part, [grid[row][column] for grid in by_machine])
+                    scores[number, row, column] = score_with(scorer, model, X, y, weights)
+        next(grids, None)  # lets the progress bar finish
+        return scores
+
+    def _refit(self, samples: Samples, Cs: list[float], ks: list[int], column: int) -> None:
+        """Walk the path to the chosen C on all samples, and take the chosen k from it."""
+        designs = self._designs(samples)
+        n_machines = len(class_pairs(len(samples.classes), self.multi_class))
+        tasks = make_tasks(designs, samples, self.multi_class)
+        by_machine = [grid[-1] for grid in self._grids(tasks, n_machines, Cs, ks, "refit")]
+        chosen = [solutions[column] for solutions in by_machine]
+        warn_unless_converged(chosen)
+        self._adopt(designs, samples, chosen)
+        self.path_ = self._path(designs, samples, by_machine, ks)
+
+    def _grids(
+        self, tasks: Iterator[Task], n_tasks: int, Cs: list[float], ks: list[int], label: str
+    ) -> Iterator[Grid]:
+        return solve_tasks(
+            tasks,
+            n_tasks,
+            Cs,
+            ks,
+            solver=validate.resolve_solver(self.solver),
+            n_jobs=self.n_jobs,
+            seed=validate.resolve_seed(self.random_state),
+            label=label,
+            verbose=self.verbose,
+        )
+
+    def _largest_default(self, samples: Samples) -> int:
+        """The largest k tried when `ks` is None."""
+        raise NotImplementedError
+
+
+class SparseSVCCV(CrossValidated, LinearMachines):
+    """A linear support vector machine whose number of features is chosen by cross-validation.
+
+    Parameters
+    ----------
+    ks : list of int, int or None, default=None
+        The values of k to try; or how many, log-spaced from all features down to one. None is 20
+        values from the number of features or of samples, whichever is smaller, down to one.
+    Cs : list of float, default=(1.0,)
+        The values of C to try; see :class:`~kmargin.SparseSVC`.
+    cv : int, splitter, list of splits, or None, default=None
+        As in scikit-learn; None is five stratified folds.
+    scoring : str, callable or None, default=None
+        Any scorer of scikit-learn; None is accuracy.
+    selection : "best" or "1se", default="best"
+        The highest mean score (among equals the smaller k, then the smaller C); or the smallest k
+        whose mean score is within one standard error of the highest.
+    standardize : bool, default=False
+        Scale the features to mean 0 and variance 1, in each fold by its training rows alone. The
+        coefficients are those for the features as given.
+    verbose : int, default=0
+        1 shows a progress bar: rich's if it is installed.
+    solver, multi_class, fit_intercept, class_weight, n_jobs, random_state
+        As in :class:`~kmargin.SparseSVC`. `n_jobs` spreads folds and machines.
+
+    Attributes
+    ----------
+    k_, C_ : int, float
+        The chosen values.
+    best_score_ : float
+        Their mean score over the folds.
+    cv_results_ : dict of arrays
+        As GridSearchCV's: `param_k`, `param_C`, `params`, `split0_test_score`, ...,
+        `mean_test_score`, `std_test_score`, `rank_test_score`.
+    path_ : SparsityPath
+        All values of k at `C_`, fitted to all samples.
+    n_splits_ : int
+    coef_, intercept_, classes_, support_, n_iter_, objective_, solutions_, n_features_in_, feature_names_in_
+        As in :class:`~kmargin.SparseSVC`, for the refit with the chosen values.
+
+    Examples
+    --------
+    >>> from kmargin import SparseSVCCV
+    >>> from kmargin.datasets import make_synthetic
+    >>> X, y = make_synthetic(n_samples=200, n_features=20, random_state=0)
+    >>> model = SparseSVCCV(ks=[20, 10, 5, 2, 1]).fit(X, y)
+    >>> model.k_
+    2
+    >>> model.support_
+    array([0, 1])
+    """
+
+    def __init__(
+        self,
+        ks: Any = None,
+        *,
+        Cs: Any = (1.0,),
+        cv: Any = None,
+        scoring: Any = None,
+        selection: str = "best",
+        standardize: bool = False,
+        solver: Any = DEFAULT,
+        multi_class: str = "ovo",
+        fit_intercept: bool = True,
+        class_weight: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.ks = ks
+        self.Cs = Cs
+        self.cv = cv
+        self.scoring = scoring
+        self.selection = selection
+        self.standardize = standardize
+        self.solver = solver
+        self.multi_class = multi_class
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _designs(self, samples: Samples) -> Designs:
+        return LinearDesigns(samples.X, self.fit_intercept, self.standardize, samples.repeats)
+
+    def _largest_default(self, samples: Samples) -> int:
+        return len(samples.X)
+
+
+class KernelSparseSVCCV(CrossValidated, KernelMachines):
+    """A kernel support vector machine whose number of training points is chosen by cross-validation.
+
+    Parameters
+    ----------
+    ks : list of int, int or None, default=None
+        The values of k to try; None is 20 values, log-spaced from 100 (or all points) down to one.
+    Cs, cv, scoring, selection, verbose
+        As in :class:`~kmargin.SparseSVCCV`.
+    kernel, gamma, degree, coef0, solver, multi_class, fit_intercept, class_weight, n_jobs, random_state
+        As in :class:`~kmargin.KernelSparseSVC`. ``gamma="scale"`` is taken from each fold's own
+        training rows.
+
+    Attributes
+    ----------
+    k_, C_, best_score_, cv_results_, n_splits_
+        As in :class:`~kmargin.SparseSVCCV`.
+    support_, support_vectors_, dual_coef_, intercept_, classes_, n_iter_, objective_, solutions_
+        As in :class:`~kmargin.KernelSparseSVC`, for the refit with the chosen values.
+    path_ : SparsityPath
+        All values of k at `C_`, fitted to all samples; a column of its `coefs` for each training
+        point that is kept for some k.
+    """
+
+    def __init__(
+        self,
+        ks: Any = None,
+        *,
+        Cs: Any = (1.0,),
+        cv: Any = None,
+        scoring: Any = None,
+        selection: str = "best",
+        kernel: Any = "rbf",
+        gamma: Any = "scale",
+        degree: float = 3,
+        coef0: float = 0.0,
+        solver: Any = DEFAULT,
+        multi_class: str = "ovo",
+        fit_intercept: bool = True,
+        class_weight: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.ks = ks
+        self.Cs = Cs
+        self.cv = cv
+        self.scoring = scoring
+        self.selection = selection
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.solver = solver
+        self.multi_class = multi_class
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _largest_default(self, samples: Samples) -> int:
+        return 100

@@ -1,0 +1,156 @@
+"""Solving for many two-class machines, side by side if wanted."""
+
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs
+from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
+
+from kmargin import validate
+from kmargin.design import DenseDesign
+from kmargin.multiclass import Machine, make_machines
+from kmargin.problem import Problem
+from kmargin.progress import progress_bar
+from kmargin.solvers import Solution
+from kmargin.solvers.solver import Solver
+from kmargin.types import Matrix, Vector
+from kmargin.validate import Samples
+
+Grid = list[list[Solution]]  # [C][k]
+
+
+class Designs(Protocol):
+    """What each machine is made of."""
+
+    def __call__(self, machine: Machine) -> DenseDesign:
+        """The machine's design."""
+
+    def restore(self, solution: Solution) -> Solution:
+        """A solution for a design, as one for the data given."""
+
+
+class LinearDesigns:
+    """The design of each machine is its rows of X, standardised if asked for.
+
+    Machines on all rows share one design, and with it the SVD. Mean and spread are those of the rows
+    at hand, each counted as often as its weight says; without an intercept nothing is centred.
+    """
+
+    def __init__(
+        self, X: Matrix, fit_intercept: bool, standardize: bool = False, repeats: Vector | None = None
+    ):
+        self.X = X
+        self.fit_intercept = fit_intercept
+        self.mean: Vector = np.zeros(X.shape[1])
+        self.spread: Vector | None = None
+        if standardize:
+            repeats = np.ones(len(X)) if repeats is None else repeats
+            mean = np.average(X, axis=0, weights=repeats)
+            spread = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=repeats))
+            constant = spread <= 1e-12 * np.abs(mean)
+            self.spread = np.where(constant, 1.0, spread)
+            self.mean = mean if fit_intercept else self.mean
+        self.whole: DenseDesign | None = None
+
+    def __call__(self, machine: Machine) -> DenseDesign:
+        if machine.rows is not None:
+            return self._design(self.X[machine.rows])
+        if self.whole is None:
+            self.whole = self._design(self.X)
+        return self.whole
+
+    def restore(self, solution: Solution) -> Solution:
+        if self.spread is None:
+            return solution
+        coef = solution.coef / self.spread[solution.support]
+        intercept = solution.intercept - float(coef @ self.mean[solution.support])
+        return replace(solution, coef=coef, intercept=intercept)
+
+    def _design(self, rows: Matrix) -> DenseDesign:
+        if self.spread is not None:
+            rows = (rows - self.mean) / self.spread
+        return DenseDesign(rows, self.fit_intercept)
+
+
+class Task(NamedTuple):
+    """One machine on one set of samples."""
+
+    designs: Designs
+    machine: Machine
+    weights: Vector  # of all the samples
+
+
+def make_tasks(designs: Designs, samples: Samples, multi_class: str) -> Iterator[Task]:
+    for machine in make_machines(samples.codes, len(samples.classes), multi_class):
+        yield Task(designs, machine, samples.weights)
+
+
+def solve_tasks(
+    tasks: Iterable[Task],
+    n_tasks: int,
+    Cs: Sequence[float],
+    ks: Sequence[int],
+    *,
+    solver: Solver,
+    n_jobs: int | None,
+    seed: int,
+    label: str = "path over k",
+    verbose: int = 0,
+) -> Iterator[Grid]:
+    """Each task's solutions for every C and k, in the order of the tasks. `Cs` ascend, `ks` descend.
+
+    The compiled loops release the GIL, so threads are the hint to joblib; any other backend that
+    the caller has configured is taken as well. While machines run side by side, BLAS keeps to one
+    thread each.
+    """
+    per_task = len(Cs) * len(ks)
+    arguments = (
+        (task, Cs, ks, solver, np.random.default_rng([seed, index])) for index, task in enumerate(tasks)
+    )
+    with progress_bar(label, n_tasks * per_task, verbose) as bar:
+        if n_tasks == 1 or effective_n_jobs(n_jobs) == 1:
+            for given in arguments:
+                yield solve_task(*given, on_solution=bar.advance)
+            return
+        with threadpool_limits(1, user_api="blas"):
+            pool = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
+            for grid in pool(delayed(solve_task)(*given) for given in arguments):
+                bar.advance(per_task)
+                yield grid
+
+
+def solve_task(
+    task: Task,
+    Cs: Sequence[float],
+    ks: Sequence[int],
+    solver: Solver,
+    rng: np.random.Generator,
+    on_solution: Callable[[], None] | None = None,
+) -> Grid:
+    """One machine's solutions."""
+    designs, machine, weights = task
+    design = designs(machine)
+    weights = weights if machine.rows is None else weights[machine.rows]
+    total_weight = float(weights.sum())
+    lams = [validate.ridge(C, total_weight) for C in Cs]
+    weights = weights * (design.n_samples / total_weight)
+    problem = Problem(design, machine.y, weights, lams[0], design.n_features)
+    solutions = []
+    for solution in solver.iter_grid(problem, lams, ks, rng):
+        solutions.append(designs.restore(solution))
+        if on_solution is not None:
+            on_solution()
+    return [solutions[start : start + len(ks)] for start in range(0, len(solutions), len(ks))]
+
+
+def warn_unless_converged(solutions: Sequence[Solution]) -> None:
+    """One ConvergenceWarning for all machines that the solver left before it was done."""
+    unfinished = Counter(s.status for s in solutions if not s.is_sound)
+    for status, count in unfinished.items():
+        which = "" if len(solutions) == 1 else f"{count} of {len(solutions)} solutions: "
+        warnings.warn(which + status.value, ConvergenceWarning, stacklevel=3)

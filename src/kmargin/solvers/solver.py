@@ -1,0 +1,29 @@
+"""What every solver can do."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from kmargin.problem import Problem
+from kmargin.solvers.result import Solution
+
+
+class Solver(BaseEstimator):
+    """Solves one problem for several ridges and several k.
+
+    Knobs are constructor parameters, so that `get_params`, `set_params` and `clone` work on them.
+    """
+
+    def check(self) -> None:
+        """Raise ValueError for a knob that makes no sense."""
+        raise NotImplementedError
+
+    def iter_grid(
+        self, problem: Problem, lams: Sequence[float], ks: Sequence[int], rng: np.random.Generator
+    ) -> Iterator[Solution]:
+        """Yield the solutions for the first ridge and each k, then those for the second ridge, ...
+
+        `lams` and `ks` descend: from strong ridge to weak, from dense to sparse.
+        """
+        raise NotImplementedError
