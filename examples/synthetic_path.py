@@ -45,7 +45,7 @@ def main() -> None:
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     causal = " and ".join(map(str, np.flatnonzero(coef)))
     print(f"1000 samples, 500 features; the label depends on features {causal} alone.")
-    for solver in ("mm", "sd"):
+    for solver in ("exchange", "mm", "sd"):
         run(solver, X, y)
 
 

@@ -6,10 +6,10 @@ from sklearn.datasets import make_circles
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 
-from kmargin import MM, SD, KernelSparseSVC, SparseSVC
+from kmargin import MM, SD, Exchange, KernelSparseSVC, SparseSVC
 from kmargin.datasets import make_spiral
 
-SOLVERS = ["mm", "sd"]
+SOLVERS = ["exchange", "mm", "sd"]
 pytestmark = [
     pytest.mark.parametrize("solver", SOLVERS),
     # where the paper's second stopping rule ends a run early, the fit says so
@@ -79,7 +79,8 @@ def test_linear_kernel_with_all_points_predicts_as_the_linear_machine_does(solve
     rng = np.random.default_rng(0)
     X = rng.standard_normal((80, 3))
     y = np.where(X[:, 0] - X[:, 1] + rng.standard_normal(80) > 0, 1, -1)
-    exact = {"mm": MM, "sd": SD}[solver](gtol=1e-14, max_inner=10**5)
+    tight = {"gtol": 1e-14, "max_inner": 10**5}
+    exact = {"exchange": Exchange(tol=1e-15), "mm": MM(**tight), "sd": SD(**tight)}[solver]
     kernel = KernelSparseSVC(k="all", kernel="linear", C=np.inf, solver=exact).fit(X, y)
     linear = SparseSVC(k="all", C=np.inf, solver=exact).fit(X, y)
     new = rng.standard_normal((500, 3))

@@ -5,7 +5,7 @@ from sklearn.datasets import load_iris
 from kmargin import SparseSVC, sparse_svm_path
 from kmargin.validate import resolve_ks
 
-SOLVERS = ["mm", "sd"]
+SOLVERS = ["exchange", "mm", "sd"]
 
 
 @pytest.mark.parametrize("solver", SOLVERS)

@@ -29,6 +29,19 @@ LAYERS = [
     "solvers.result",
     "solvers.solver",
     "solvers.start",
+    "solvers.knobs",
+    "solvers.linalg",
+    "solvers.panel",
+    "solvers.newton",
+    "solvers.scores",
+    "solvers.search",
+    "solvers.columns",
+    "solvers.dual",
+    "solvers.refit",
+    "solvers.working_set",
+    "solvers.dual_exchange",
+    "solvers.grid",
+    "solvers.exchange",
     "solvers.momentum",
     "solvers.steps",
     "solvers.descend",
@@ -110,11 +123,11 @@ def test_docstring_examples_are_true():
 FIT = """
 import numpy as np
 from kmargin import SparseSVC
-from kmargin.solvers import compiled
+from kmargin.solvers import compiled, search
 X = np.random.default_rng(0).standard_normal((20, 3))
-for solver in ("mm", "sd"):
+for solver in ("mm", "sd", "exchange"):
     SparseSVC(k=2, solver=solver).fit(X, X[:, 0] > 0)
-for loop in (compiled.descend_mm, compiled.descend_sd):
+for loop in (compiled.descend_mm, compiled.descend_sd, search.search):
     print(sum(loop.stats.cache_hits.values()), sum(loop.stats.cache_misses.values()))
 """
 
@@ -127,8 +140,8 @@ def test_compiled_code_is_kept_on_disk(tmp_path):
         )
         for _ in range(2)
     ]
-    assert runs[0].stdout.split() == ["0", "1"] * 2
-    assert runs[1].stdout.split() == ["1", "0"] * 2
+    assert runs[0].stdout.split() == ["0", "1"] * 3
+    assert runs[1].stdout.split() == ["1", "0"] * 3
 
 
 def test_without_a_writable_cache_it_still_works(monkeypatch):

@@ -36,8 +36,10 @@ def expected_failures(estimator):
     [
         SparseSVC(),
         SparseSVC(multi_class="ovr"),
+        SparseSVC(solver="mm"),
         SparseSVC(solver="sd"),
         KernelSparseSVC(),
+        KernelSparseSVC(solver="mm"),
         KernelSparseSVC(kernel="linear", multi_class="ovr"),
         # with rtol > 0 the paper's second stopping rule may end a run far from S_k
         KernelSparseSVC(solver=SD(rtol=0.0)),

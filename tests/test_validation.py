@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
-from kmargin import MM, SD, KernelSparseSVC, SparseSVC, sparse_svm_path
+from kmargin import MM, SD, Exchange, KernelSparseSVC, SparseSVC, sparse_svm_path
 from kmargin.validate import check_C, check_k, resolve_k, resolve_solver, ridge
 
 X = np.random.default_rng(0).standard_normal((20, 3))
@@ -30,6 +30,7 @@ def no_work_is_done(monkeypatch, request):
 
     monkeypatch.setattr(MM, "iter_grid", refuse)
     monkeypatch.setattr(SD, "iter_grid", refuse)
+    monkeypatch.setattr(Exchange, "iter_grid", refuse)
 
 
 @each_estimator
@@ -46,7 +47,10 @@ def no_work_is_done(monkeypatch, request):
         ({"C": -1.0}, r"C=-1\.0 would give the loss no positive weight"),
         ({"C": np.nan}, r"C=nan is not a weight for the loss\. Use a number C > 0"),
         ({"C": "1"}, "C='1' is not a weight"),
-        ({"solver": "mmm"}, r"solver='mmm' is not known\. Did you mean 'mm'\? Use one of 'mm', 'sd'"),
+        (
+            {"solver": "mmm"},
+            r"solver='mmm' is not known\. Did you mean 'mm'\? Use one of 'exchange', 'mm', 'sd'",
+        ),
         ({"solver": 3}, "solver=3 is neither a name"),
         (
             {"multi_class": "crammer_singer"},
@@ -59,6 +63,13 @@ def no_work_is_done(monkeypatch, request):
         ({"solver": MM(gtol=-1)}, "gtol=-1 makes no sense"),
         ({"solver": MM(gtol=np.nan)}, "gtol=nan makes no sense"),
         ({"solver": MM(delay=-1)}, "delay=-1 makes no sense"),
+        (
+            {"solver": Exchange(max_swaps=-1)},
+            "max_swaps=-1 makes no sense to Exchange. Use a number of exchanges",
+        ),
+        ({"solver": Exchange(max_double_swaps=0.5)}, r"max_double_swaps=0\.5 makes no sense"),
+        ({"solver": Exchange(max_sweeps=0)}, "max_sweeps=0 makes no sense"),
+        ({"solver": Exchange(tol=0.0)}, r"tol=0\.0 makes no sense"),
         ({"solver": MM(start="zero")}, "start='zero' makes no sense to MM. Use 'univariate' or 'normal'"),
     ],
 )
@@ -159,7 +170,7 @@ def test_solver_knobs_cannot_be_set_on_a_name():
     with pytest.raises(
         ValueError, match=r"solver__rho_growth cannot be set while solver='mm' is a name.*MM\(\)"
     ):
-        SparseSVC().set_params(solver__rho_growth=1.5)
+        SparseSVC(solver="mm").set_params(solver__rho_growth=1.5)
 
 
 @given(st.integers(max_value=-1))

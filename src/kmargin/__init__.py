@@ -2,13 +2,14 @@
 
 from kmargin.estimators import KernelSparseSVC, KernelSparseSVCCV, SparseSVC, SparseSVCCV
 from kmargin.path import SparsityPath, sparse_svm_path
-from kmargin.solvers import MM, SD, OuterRecord, Solution, Status
+from kmargin.solvers import MM, SD, Exchange, OuterRecord, Solution, Status
 
 __version__ = "0.1.0"
 
 __all__ = [
     "MM",
     "SD",
+    "Exchange",
     "KernelSparseSVC",
     "KernelSparseSVCCV",
     "OuterRecord",

@@ -9,7 +9,27 @@ from typing import NamedTuple
 import numpy as np
 import scipy.linalg
 
-from kmargin.types import Matrix, Vector
+from kmargin.types import Indices, Matrix, Vector
+
+
+def distinct_columns(X: Matrix) -> Indices:
+    """The columns of X that repeat no earlier one, ascending.
+
+    Equal columns have equal products with any vector, up to rounding. So one pass over X and a sort
+    find the few candidates that are worth comparing entry by entry.
+    """
+    fingerprint = np.random.default_rng(0).standard_normal(len(X)) @ X
+    order = np.argsort(fingerprint, kind="stable")
+    close = np.diff(fingerprint[order]) <= 1e-9 * np.abs(fingerprint[order[1:]])
+    repeats = np.zeros(X.shape[1], dtype=bool)
+    for group in np.split(order, np.flatnonzero(~close) + 1):
+        originals: list[int] = []
+        for j in np.sort(group) if len(group) > 1 else ():
+            if any(np.array_equal(X[:, j], X[:, i]) for i in originals):
+                repeats[j] = True
+            else:
+                originals.append(j)
+    return np.flatnonzero(~repeats)
 
 
 class ThinSVD(NamedTuple):
@@ -57,6 +77,14 @@ class DenseDesign:
             s[:rank],
             np.ascontiguousarray(Vt[:rank].T),
         )
+
+    def distinct_columns(self) -> Indices:
+        """The columns that repeat no earlier one, ascending."""
+        return distinct_columns(self.X)
+
+    def take(self, columns: Indices) -> "DenseDesign":
+        """Some of the columns."""
+        return DenseDesign(self.X[:, columns], self.fit_intercept)
 
     def unit(self) -> float:
         """The size of a typical entry: the median over columns of their root mean square."""

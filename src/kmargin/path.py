@@ -124,6 +124,7 @@ def sparse_svm_path(
     X, y = check_X_y(X, y, dtype=[np.float64, np.float32], estimator="sparse_svm_path")
     samples = validate.read_samples(X, y, sample_weight, class_weight)
     ks = validate.resolve_ks(ks, X.shape[1])
+    validate.warn_of_repeats(samples.X, solver)
     grids = solve_tasks(
         make_tasks(LinearDesigns(samples.X, fit_intercept), samples, multi_class),
         len(class_pairs(len(samples.classes), multi_class)),

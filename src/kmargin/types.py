@@ -8,3 +8,4 @@ from numpy.typing import NDArray
 Vector: TypeAlias = NDArray[np.floating[Any]]
 Matrix: TypeAlias = NDArray[np.floating[Any]]
 Indices: TypeAlias = NDArray[np.integer[Any]]
+Flags: TypeAlias = NDArray[np.bool_]

@@ -16,7 +16,8 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from kmargin.solvers import SOLVERS
+from kmargin.design import distinct_columns
+from kmargin.solvers import SOLVERS, Exchange
 from kmargin.solvers.solver import Solver
 from kmargin.types import Indices, Matrix, Vector
 
@@ -135,6 +136,20 @@ def _suggest(value: object, choices: Sequence[str] | dict[str, Any]) -> str:
     close = get_close_matches(str(value), list(choices), n=1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
     return f"{hint} Use one of {', '.join(map(repr, choices))}."
+
+
+def warn_of_repeats(X: Matrix, solver: Solver) -> None:
+    """Say which features a search passes over because an earlier one is the same."""
+    if not isinstance(solver, Exchange):
+        return
+    repeats = np.setdiff1d(np.arange(X.shape[1]), distinct_columns(X))
+    if len(repeats):
+        some = ", ".join(map(str, repeats[:5])) + (", ..." if len(repeats) > 5 else "")
+        warnings.warn(
+            f"{len(repeats)} features repeat an earlier one (columns {some}): the first of each is used.",
+            UserWarning,
+            stacklevel=4,
+        )
 
 
 def resolve_seed(random_state: object) -> int:

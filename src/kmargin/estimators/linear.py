@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from kmargin import validate
 from kmargin.estimators.classifier import MarginClassifier
 from kmargin.machines import Designs, LinearDesigns
 from kmargin.path import SparsityPath, linear_path
@@ -24,6 +25,12 @@ class LinearMachines(MarginClassifier):
         """The features in use, as a mask or as indices."""
         check_is_fitted(self)
         return self.support_ if indices else self.coef_.any(axis=0)
+
+    def _read(self, X: Any, y: Any, sample_weight: Any) -> Samples:
+        samples = super()._read(X, y, sample_weight)
+        if getattr(self, "k", None) != "all":
+            validate.warn_of_repeats(samples.X, validate.resolve_solver(self.solver))
+        return samples
 
     def _n_available(self, samples: Samples) -> int:
         return samples.X.shape[1]

@@ -1,10 +1,11 @@
 """The solvers, by name and as configurable objects."""
 
 from kmargin.solvers.anneal import MM, SD
+from kmargin.solvers.exchange import Exchange
 from kmargin.solvers.result import OuterRecord, Solution, Status
 from kmargin.solvers.solver import Solver
 
-SOLVERS: dict[str, type[Solver]] = {"mm": MM, "sd": SD}
-DEFAULT = "mm"
+SOLVERS: dict[str, type[Solver]] = {"exchange": Exchange, "mm": MM, "sd": SD}
+DEFAULT = "exchange"
 
-__all__ = ["DEFAULT", "MM", "SD", "SOLVERS", "OuterRecord", "Solution", "Solver", "Status"]
+__all__ = ["DEFAULT", "MM", "SD", "SOLVERS", "Exchange", "OuterRecord", "Solution", "Solver", "Status"]

@@ -1,9 +1,7 @@
 """The proximal distance iteration (Algorithm 3 of the paper), and the two solvers made of it."""
 
-import numbers
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -11,6 +9,8 @@ from kmargin import sparsity
 from kmargin.problem import Problem
 from kmargin.solvers import compiled
 from kmargin.solvers.descend import Descent, Step, descend
+from kmargin.solvers.exchange import Exchange
+from kmargin.solvers.knobs import check_knobs, is_count, is_number
 from kmargin.solvers.result import OuterRecord, Solution, Status
 from kmargin.solvers.solver import Solver
 from kmargin.solvers.start import intercept_only, normal_start, univariate_start
@@ -20,8 +20,6 @@ from kmargin.types import Vector
 # The tolerances are absolute and meant for data of order one. Data whose typical entry lies
 # outside this range are solved in units of their own.
 ORDER_ONE = (1e-6, 1e6)
-
-TINY = float(np.finfo(np.float64).tiny)
 
 
 class ProximalDistance(Solver):
@@ -39,6 +37,8 @@ class ProximalDistance(Solver):
         (p-k+1) falls to `dtol` (converged) or changes by less than ``rtol * (1 + d)`` (stalled).
     delay : int
         Nesterov acceleration is off in the first `delay` steps of each fixed-rho solve.
+    polish : bool
+        End with an exchange of features from the support found (see :class:`Exchange`).
     start : "univariate" or "normal"
         The paper's heuristic (its eq. 6), or standard normal numbers drawn with the estimator's
         `random_state`.
@@ -57,6 +57,7 @@ class ProximalDistance(Solver):
         dtol: float = 1e-6,
         rtol: float = 1e-6,
         delay: int = 10,
+        polish: bool = False,
         start: str = "univariate",
         jit: bool = True,
     ) -> None:
@@ -68,31 +69,27 @@ class ProximalDistance(Solver):
         self.dtol = dtol
         self.rtol = rtol
         self.delay = delay
+        self.polish = polish
         self.start = start
         self.jit = jit
 
     def check(self) -> None:
-        """Raise ValueError for a parameter that makes no sense."""
         tolerance = "a number >= 0 to compare squared quantities with, such as 1e-6"
-        rules = {
-            "rho_start": (_is_number(self.rho_start, above=0), "a first penalty > 0, such as 1.0"),
-            "rho_growth": (
-                _is_number(self.rho_growth, above=1),
+        check_knobs(
+            self,
+            rho_start=(is_number(self.rho_start, above=0), "a first penalty > 0, such as 1.0"),
+            rho_growth=(
+                is_number(self.rho_growth, above=1),
                 "a factor > 1 to raise the penalty by, such as 1.2",
             ),
-            "max_outer": (_is_count(self.max_outer, 1), "a number of penalties, an integer >= 1"),
-            "max_inner": (_is_count(self.max_inner, 1), "a number of steps, an integer >= 1"),
-            "gtol": (_is_number(self.gtol, above=-TINY), tolerance),
-            "dtol": (_is_number(self.dtol, above=-TINY), tolerance),
-            "rtol": (_is_number(self.rtol, above=-TINY), tolerance),
-            "delay": (_is_count(self.delay, 0), "a number of steps, an integer >= 0"),
-            "start": (self.start in ("univariate", "normal"), "'univariate' or 'normal'"),
-        }
-        for name, (fine, expected) in rules.items():
-            if not fine:
-                raise ValueError(
-                    f"{name}={getattr(self, name)!r} makes no sense to {type(self).__name__}. Use {expected}."
-                )
+            max_outer=(is_count(self.max_outer, 1), "a number of penalties, an integer >= 1"),
+            max_inner=(is_count(self.max_inner, 1), "a number of steps, an integer >= 1"),
+            gtol=(is_number(self.gtol, at_least=0), tolerance),
+            dtol=(is_number(self.dtol, at_least=0), tolerance),
+            rtol=(is_number(self.rtol, at_least=0), tolerance),
+            delay=(is_count(self.delay, 0), "a number of steps, an integer >= 0"),
+            start=(self.start in ("univariate", "normal"), "'univariate' or 'normal'"),
+        )
 
     def iter_grid(
         self, problem: Problem, lams: Sequence[float], ks: Sequence[int], rng: np.random.Generator
@@ -111,14 +108,21 @@ class ProximalDistance(Solver):
             beta = scaled.with_k(k).project(found)
             original = beta.copy()
             problem.coefficients(original)[:] /= unit
-            yield Solution.from_beta(
+            solution = Solution.from_beta(
                 original,
                 problem.design.n_features,
                 objective=problem.loss(original),
                 projection_cost=scaled.loss(beta) - scaled.loss(found),
                 status=status,
+                n_iter=sum(record.n_inner for record in trace),
                 trace=trace,
             )
+            yield self._polished(problem.with_k(k), solution) if self.polish else solution
+
+    def _polished(self, problem: Problem, solution: Solution) -> Solution:
+        """What an exchange makes of a solution: never worse, with the annealing's trace."""
+        better = Exchange().improve(problem, solution)
+        return replace(better, n_iter=solution.n_iter + better.n_iter, trace=solution.trace)
 
     def anneal(self, problem: Problem, beta: Vector) -> tuple[Vector, Status, tuple[OuterRecord, ...]]:
         """Algorithm 3 up to its last line, the projection onto S_k."""
@@ -217,15 +221,6 @@ class SD(ProximalDistance):
             )  # fmt: skip
 
         return inner
-
-
-def _is_number(value: Any, above: float) -> bool:
-    """A finite number, above this bound."""
-    return isinstance(value, numbers.Real) and not isinstance(value, bool) and above < float(value) < np.inf
-
-
-def _is_count(value: Any, low: int) -> bool:
-    return isinstance(value, numbers.Integral) and not isinstance(value, bool) and int(value) >= low
 
 
 def _unit(problem: Problem) -> float:

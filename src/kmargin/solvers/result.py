@@ -22,6 +22,10 @@ class Status(Enum):
         "raise `rho_growth` or lower `rtol`"
     )
     EXHAUSTED = "`max_outer` values of rho were used up; raise `max_outer` or `rho_growth`"
+    SWAP_OPTIMAL = "no exchange of one kept feature for another lowers the objective"
+    SETTLED = (
+        "the most promising exchanges were tried and none lowers the objective; `max_swaps=None` tries all"
+    )
 
 
 class OuterRecord(NamedTuple):
@@ -45,7 +49,8 @@ class Solution:
     objective: float  # loss plus ridge, without the distance penalty
     projection_cost: float  # by how much the final projection onto S_k raised it
     status: Status
-    trace: tuple[OuterRecord, ...]
+    n_iter: int  # inner iterations over all values of rho, or Newton steps
+    trace: tuple[OuterRecord, ...] = ()  # of an annealing; a search leaves none
 
     @classmethod
     def from_beta(
@@ -56,17 +61,15 @@ class Solution:
         objective: float,
         projection_cost: float,
         status: Status,
-        trace: tuple[OuterRecord, ...],
+        n_iter: int,
+        trace: tuple[OuterRecord, ...] = (),
     ) -> "Solution":
         """Take apart a parameter vector whose last entry, if it has one more, is the intercept."""
         support = np.flatnonzero(beta[:n_features])
         intercept = float(beta[n_features]) if len(beta) > n_features else 0.0
-        return cls(support, beta[support], intercept, n_features, objective, projection_cost, status, trace)
-
-    @property
-    def n_iter(self) -> int:
-        """Inner iterations over all values of rho."""
-        return sum(record.n_inner for record in self.trace)
+        return cls(
+            support, beta[support], intercept, n_features, objective, projection_cost, status, n_iter, trace
+        )
 
     @property
     def is_sound(self) -> bool:
@@ -75,9 +78,9 @@ class Solution:
         The paper's second stopping rule ends nearly every run, mostly close to S_k; what deserves a
         warning is a run that it ended far away.
         """
-        return self.status is Status.CONVERGED or (
-            self.status is Status.STALLED and self.projection_cost <= SMALL_COST
-        )
+        if self.status is Status.STALLED:
+            return self.projection_cost <= SMALL_COST
+        return self.status is not Status.EXHAUSTED
 
     def dense_coef(self) -> Vector:
         """All `n_features` coefficients, zeros included."""

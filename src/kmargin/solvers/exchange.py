@@ -1,0 +1,129 @@
+"""The search over supports as a solver: many sizes, many ridges."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from kmargin.problem import Problem
+from kmargin.solvers.grid import SupportGrid
+from kmargin.solvers.knobs import check_knobs, is_count, is_number
+from kmargin.solvers.refit import refit
+from kmargin.solvers.result import Solution, Status
+from kmargin.solvers.solver import Solver
+from kmargin.solvers.start import intercept_only
+from kmargin.solvers.working_set import Effort, Found
+from kmargin.types import Indices, Vector
+
+
+class Exchange(Solver):
+    """Exchange features of the support for others while that lowers the objective.
+
+    Each support is fitted exactly, by Newton steps. What a feature costs to drop or gains when taken
+    is scored to second order, with all other coefficients refitted. The worst are exchanged for the
+    best, many at a time while that pays; then single features, in the order of what the scores
+    promise; then pairs. Along a path each k starts from its neighbours, downwards and upwards, and
+    keeps the best support it has seen. Along a grid of ridges supports are handed from strong to weak.
+
+    Parameters
+    ----------
+    max_swaps : int or None, default=8
+        How many of the most promising single exchanges are tried before a support is left as it is.
+        None tries all of them: what is left then is optimal under single exchanges.
+    max_double_swaps : int, default=8
+        The same for exchanges of two features for two.
+    max_sweeps : int, default=4
+        How often a path is walked, down and up alternately, unless nothing improves before.
+    road : bool, default=True
+        A fit for a single k and a weak ridge comes down to it from a stronger one.
+    tol : float, default=1e-9
+        A fit on a support ends when a Newton step promises less than this share of the objective.
+    """
+
+    def __init__(
+        self,
+        *,
+        max_swaps: int | None = 8,
+        max_double_swaps: int = 8,
+        max_sweeps: int = 4,
+        road: bool = True,
+        tol: float = 1e-9,
+    ) -> None:
+        self.max_swaps = max_swaps
+        self.max_double_swaps = max_double_swaps
+        self.max_sweeps = max_sweeps
+        self.road = road
+        self.tol = tol
+
+    def check(self) -> None:
+        check_knobs(
+            self,
+            max_swaps=(
+                self.max_swaps is None or is_count(self.max_swaps, 0),
+                "a number of exchanges, an integer >= 0, or None for all",
+            ),
+            max_double_swaps=(is_count(self.max_double_swaps, 0), "a number of exchanges, an integer >= 0"),
+            max_sweeps=(is_count(self.max_sweeps, 1), "a number of sweeps, an integer >= 1"),
+            tol=(is_number(self.tol, above=0), "a small number > 0, such as 1e-9"),
+        )
+
+    def iter_grid(
+        self, problem: Problem, lams: Sequence[float], ks: Sequence[int], rng: np.random.Generator
+    ) -> Iterator[Solution]:
+        n_features = problem.design.n_features
+        columns = problem.design.distinct_columns()
+        reduced = problem
+        if len(columns) < n_features:  # a repeated column is of no use to a sparse machine
+            reduced = replace(problem, design=problem.design.take(columns))
+        grid = SupportGrid(reduced, [k for k in ks if k < n_features], self._effort())
+        for lam in lams:
+            at_lam = replace(problem, lam=lam)
+            grid.walk(lam)
+            for k in ks:
+                if k == 0:
+                    yield self._bare(at_lam)
+                elif k >= n_features:
+                    yield self._dense(at_lam)
+                else:
+                    yield self._solution(at_lam, grid.best(k), columns, grid.n_newton)
+
+    def improve(self, problem: Problem, start: Solution) -> Solution:
+        """Search from a given solution with as many features. The result is never worse."""
+        if len(start.support) == 0:
+            return self._bare(problem)
+        first = Found(start.support, np.append(start.coef, start.intercept), np.inf)
+        grid = SupportGrid(problem, [len(start.support)], self._effort())
+        found = grid.exchange(problem.lam, len(start.support), first, grid.effort)
+        return self._solution(problem, found, np.arange(problem.design.n_features), grid.n_newton)
+
+    def _effort(self) -> Effort:
+        max_swaps = -1 if self.max_swaps is None else self.max_swaps
+        return Effort(max_swaps, self.max_double_swaps, self.max_sweeps, self.road, self.tol)
+
+    def _bare(self, problem: Problem) -> Solution:
+        """No feature: the intercept alone."""
+        beta = intercept_only(problem)
+        return self._from_beta(problem, beta, Status.SWAP_OPTIMAL, 0)
+
+    def _dense(self, problem: Problem) -> Solution:
+        """Every feature: nothing to search."""
+        coef, intercept, _, n_iter = refit(problem, np.arange(problem.design.n_features))
+        beta = np.append(coef, intercept)[: problem.design.n_parameters]
+        return self._from_beta(problem, beta, Status.SWAP_OPTIMAL, n_iter)
+
+    def _solution(self, problem: Problem, found: Found, columns: Indices, n_newton: int) -> Solution:
+        beta = np.zeros(problem.design.n_parameters)
+        beta[columns[found.support]] = found.u[:-1]
+        beta[problem.design.n_features :] = found.u[-1]
+        status = Status.SWAP_OPTIMAL if self.max_swaps is None else Status.SETTLED
+        return self._from_beta(problem, beta, status, n_newton)
+
+    def _from_beta(self, problem: Problem, beta: Vector, status: Status, n_iter: int) -> Solution:
+        return Solution.from_beta(
+            beta,
+            problem.design.n_features,
+            objective=problem.loss(beta),
+            projection_cost=0.0,
+            status=status,
+            n_iter=n_iter,
+        )

@@ -1,0 +1,26 @@
+"""Checking the knobs of a solver."""
+
+import numbers
+from typing import Any
+
+import numpy as np
+
+
+def is_number(value: Any, above: float = -np.inf, at_least: float = -np.inf) -> bool:
+    """A finite number within these bounds."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        return False
+    return above < float(value) < np.inf and float(value) >= at_least
+
+
+def is_count(value: Any, low: int) -> bool:
+    """An integer that is no smaller than `low`."""
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool) and int(value) >= low
+
+
+def check_knobs(solver: Any, **rules: tuple[bool, str]) -> None:
+    """Raise ValueError for the first knob that is not fine; each comes with what is expected of it."""
+    for name, (fine, expected) in rules.items():
+        if not fine:
+            value = getattr(solver, name)
+            raise ValueError(f"{name}={value!r} makes no sense to {type(solver).__name__}. Use {expected}.")

@@ -1,0 +1,179 @@
+"""A panel: columns of the design made ready for Newton steps, and their Gram matrix on the active rows.
+
+The problem ::
+
+    minimise 1/(2n) sum_i s_i max(0, 1 - y_i (x_i'w + b))^2 + lam/2 ||w||^2
+
+is rewritten once so that nothing below knows about labels, weights or the intercept. With
+t_i = sqrt(s_i / n) y_i, a_ij = t_i x_ij, an intercept column t and a target c_i = sqrt(s_i / n) it reads ::
+
+    minimise 1/2 sum_i max(0, c_i - a_i'u)^2 + 1/2 sum_j ridge_j u_j^2
+
+with ridge = lam, and 0 for the intercept. `panel` holds these columns as contiguous rows: panel[j]
+is a feature, panel[q] the intercept (zeros with ridge 1 when there is none), panel[q + 1] the target.
+A panel is all of X, or a working set of columns around the support.
+
+A row is active while its residual c_i - a_i'u is positive; `gram` is the panel's Gram matrix over the
+active rows. Where few rows change sides it is updated, not built anew.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from kmargin.jit import compiled
+from kmargin.solvers.linalg import U64, axpy, axpy4
+from kmargin.types import Flags, Indices, Matrix, Vector
+
+
+@compiled
+def build_gram(panel: Matrix, active: Flags, gram: Matrix) -> Any:
+    """gram <- panel[:, active] @ panel[:, active].T (our own kernel: BLAS threads would spin on
+    products this small).
+    """
+    q, n = panel.shape
+    rows, signs = np.empty(n, np.int64), np.ones(n)
+    m = 0
+    for i in range(n):
+        if active[i]:
+            rows[m] = i
+            m += 1
+    gram[:, :] = 0.0
+    shift_gram(panel, np.arange(q), rows, signs, m, gram, np.empty(q), np.empty((4, q)))
+    for a in range(q):
+        for b in range(a + 1, q):
+            gram[b, a] = gram[a, b]
+
+
+@compiled
+def shift_gram(
+    panel: Matrix, idx: Indices, rows: Indices, signs: Vector, n_rows: int, H: Matrix, z: Vector, x: Matrix
+) -> Any:
+    """Add (sign +1) or remove (-1) rows in the Gram of the columns idx: upper H, and z = columns'
+    target.
+
+    Four rows at a time; x is scratch of shape (4, >= idx.size).
+    """
+    k = idx.size
+    c = panel[panel.shape[0] - 1]
+    stop = U64(k)
+    for r in range(0, n_rows, 4):
+        m = min(4, n_rows - r)
+        for s in range(4):
+            if s < m:
+                i = rows[r + s]
+                f = c[i] * signs[r + s]
+                for a in range(k):
+                    x[s, a] = panel[idx[a], i]
+                    z[a] += f * x[s, a]
+            else:
+                x[s, :k] = 0.0
+        s0 = signs[r]
+        s1 = signs[r + 1] if m > 1 else 0.0
+        s2 = signs[r + 2] if m > 2 else 0.0
+        s3 = signs[r + 3] if m > 3 else 0.0
+        a = 0
+        while a < k:  # two rows of H at once
+            ua = U64(a)
+            f0, f1, f2, f3 = s0 * x[0, ua], s1 * x[1, ua], s2 * x[2, ua], s3 * x[3, ua]
+            if a + 1 == k:
+                H[ua, ua] += (f0 * x[0, ua] + f1 * x[1, ua]) + (f2 * x[2, ua] + f3 * x[3, ua])
+                break
+            va = U64(a + 1)
+            g0, g1, g2, g3 = s0 * x[0, va], s1 * x[1, va], s2 * x[2, va], s3 * x[3, va]
+            for b in range(ua, stop):
+                x0, x1, x2, x3 = x[0, b], x[1, b], x[2, b], x[3, b]
+                H[ua, b] += (f0 * x0 + f1 * x1) + (f2 * x2 + f3 * x3)
+                H[va, b] += (g0 * x0 + g1 * x1) + (g2 * x2 + g3 * x3)
+            a += 2
+
+
+@compiled
+def sync_gram(panel: Matrix, active: Flags, new_active: Flags, gram: Matrix) -> Any:
+    """Bring the full panel's Gram from `active` to `new_active` (which is copied over `active`)."""
+    q, n = panel.shape
+    rows, signs = np.empty(n, np.int64), np.empty(n)
+    flips, kept = 0, 0
+    for i in range(n):
+        if active[i] != new_active[i]:
+            rows[flips] = i
+            signs[flips] = 1.0 if new_active[i] else -1.0
+            active[i] = new_active[i]
+            flips += 1
+        kept += new_active[i]
+    if flips == 0:
+        return
+    if 2 * flips > kept:
+        build_gram(panel, active, gram)
+        return
+    shift_gram(panel, np.arange(q), rows, signs, flips, gram, np.zeros(q), np.empty((4, q)))
+    for a in range(q):
+        for b in range(a + 1, q):
+            gram[b, a] = gram[a, b]
+
+
+@compiled
+def combine(panel: Matrix, idx: Indices, d: Vector, out: Vector) -> Any:
+    """out <- sum_a d[a] * panel[idx[a]], four columns at a time."""
+    k4 = idx.size - idx.size % 4
+    out[:] = 0.0
+    for a in range(0, k4, 4):
+        axpy4(
+            d[a],
+            panel[idx[a]],
+            d[a + 1],
+            panel[idx[a + 1]],
+            d[a + 2],
+            panel[idx[a + 2]],
+            d[a + 3],
+            panel[idx[a + 3]],
+            out,
+        )
+    for a in range(k4, idx.size):
+        axpy(d[a], panel[idx[a]], out)
+
+
+@compiled
+def residual(panel: Matrix, idx: Indices, u: Vector, resid: Vector) -> Any:
+    combine(panel, idx, u, resid)
+    c = panel[panel.shape[0] - 1]
+    for i in range(resid.size):
+        resid[i] = c[i] - resid[i]
+
+
+@compiled
+def resume(panel: Matrix, gram: Matrix, active: Flags, idx: Indices, u: Vector) -> Any:
+    """Bring gram and active to the solution (idx, u)."""
+    n = panel.shape[1]
+    fitted, new_active = np.empty(n), np.empty(n, np.bool_)
+    combine(panel, idx, u, fitted)
+    c = panel[panel.shape[0] - 1]
+    for i in range(n):
+        new_active[i] = c[i] - fitted[i] > 0.0
+    sync_gram(panel, active, new_active, gram)
+
+
+@compiled
+def outside_of(idx: Indices, q: int) -> Any:
+    """Panel positions 0..q-1 that are not in idx."""
+    taken = np.zeros(q + 1, np.bool_)
+    for a in range(idx.size):
+        taken[idx[a]] = True
+    out = np.empty(q + 1 - idx.size, np.int64)
+    m = 0
+    for j in range(q):
+        if not taken[j]:
+            out[m] = j
+            m += 1
+    return out[:m]
+
+
+def make_panel(X: Matrix, t: Vector, c: Vector, intercept: bool, lam: float) -> tuple[Matrix, Vector]:
+    """The panel of all columns of X, and its ridge."""
+    p = X.shape[1]
+    panel, ridge = np.empty((p + 2, len(X))), np.full(p + 2, lam)
+    panel[:p] = (X * t[:, None]).T
+    panel[p] = t if intercept else 0.0
+    panel[p + 1] = c
+    ridge[p] = 0.0 if intercept else 1.0
+    return panel, ridge

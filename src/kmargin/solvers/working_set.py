@@ -1,0 +1,160 @@
+"""The search over supports of one size, through a working set of columns that is renewed from X."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from kmargin.problem import Problem
+from kmargin.solvers.columns import design_columns, design_gradient, design_variance
+from kmargin.solvers.linalg import smallest
+from kmargin.solvers.newton import newton_from_gram
+from kmargin.solvers.panel import build_gram, residual, sync_gram
+from kmargin.solvers.search import grow, search, shrink
+from kmargin.types import Indices, Matrix, Vector
+
+# A support has to be better by this share to replace another.
+BETTER = 1.0 - 1e-9
+
+
+class Effort(NamedTuple):
+    """How hard to search."""
+
+    max_swaps: int  # -1 for all
+    max_double_swaps: int
+    max_sweeps: int
+    road: bool
+    tol: float
+
+    def least(self) -> "Effort":
+        """Only what is obvious."""
+        return self._replace(max_swaps=1, max_double_swaps=0)
+
+
+class Found(NamedTuple):
+    """A support of the search."""
+
+    support: Indices  # in the order of the search
+    u: Vector  # its coefficients, then the intercept
+    value: float
+
+
+NOTHING = Found(np.empty(0, np.int64), np.zeros(1), np.inf)
+
+
+class SignedDesign(NamedTuple):
+    """A problem with labels, weights and intercept folded into its rows; see `panel`."""
+
+    X: Matrix
+    t: Vector  # y_i sqrt(s_i / n)
+    c: Vector  # sqrt(s_i / n)
+    variance: Vector  # of each column, weighted; without an intercept its second moment
+    intercept: bool
+
+    @classmethod
+    def from_problem(cls, problem: Problem) -> "SignedDesign":
+        design = problem.design
+        c = np.sqrt(problem.weights / design.n_samples)
+        variance = np.empty(design.n_features)
+        design_variance(design.X, c, design.fit_intercept, variance)
+        return cls(design.X, problem.y * c, c, variance, design.fit_intercept)
+
+    def gradient(self, resid: Vector) -> Vector:
+        """Of the loss with respect to each coefficient, up to its sign."""
+        gradient = np.empty(self.X.shape[1])
+        design_gradient(self.X, self.t * np.maximum(resid, 0.0), gradient)
+        return gradient
+
+
+class WorkingSet:
+    """A panel with the columns of a support and the most promising others."""
+
+    def __init__(self, design: SignedDesign, lam: float, size: int, start: Found, tol: float) -> None:
+        n, p = design.X.shape
+        held = len(start.support)
+        q = min(p, size)
+        self.design, self.lam, self.tol = design, lam, tol
+        self.panel, self.ridge = np.zeros((q + 2, n)), np.full(q + 2, lam)
+        self.panel[q] = design.t if design.intercept else 0.0
+        self.panel[q + 1] = design.c
+        self.ridge[q] = 0.0 if design.intercept else 1.0
+        self.members = np.full(q, -1)  # which column a place of the panel holds
+        self.members[:held] = start.support
+        design_columns(design.X, design.t, start.support, np.arange(held), held, self.panel)
+        self.idx, self.u = np.append(np.arange(held), q), start.u.copy()  # the support, by places
+        self.counts = np.zeros(4, np.int64)
+        self.resid, self.gram = np.empty(n), np.empty((q + 2, q + 2))
+        residual(self.panel, self.idx, self.u, self.resid)
+        self.active = self.resid > 0
+        build_gram(self.panel, self.active, self.gram)
+        new_active = self.active.copy()
+        self.value, _ = newton_from_gram(
+            self.panel,
+            self.ridge,
+            self.gram,
+            self.active,
+            self.idx,
+            self.u,
+            new_active,
+            self.resid,
+            np.inf,
+            tol,
+        )
+        sync_gram(self.panel, self.active, new_active, self.gram)
+
+    def resize(self, k: int) -> None:
+        """Drop the cheapest features or add the most gainful, until there are k."""
+        state = self.panel, self.ridge, self.gram, self.active, self.idx, self.u
+        if len(self.idx) - 1 < k:
+            self.renew()
+            self.idx, self.u, self.value = grow(*state, k, self.tol)
+        elif len(self.idx) - 1 > k:
+            self.idx, self.u, self.value = shrink(*state, k, self.tol)
+
+    def settle(self, effort: Effort) -> None:
+        """Search the panel and renew it until nothing changes: first cheaply, then with all effort."""
+        thorough = False
+        while True:
+            self.renew()
+            before = self.value
+            while self.value == before:
+                tries = effort if thorough else effort.least()
+                self.value = search(
+                    self.panel, self.ridge, self.gram, self.active, self.idx, self.u, self.value,
+                    tries.max_swaps, tries.max_double_swaps, self.tol, self.counts,
+                )  # fmt: skip
+                if thorough:
+                    break
+                thorough = self.value == before
+            if self.value == before or (thorough and len(self.members) == self.design.X.shape[1]):
+                return
+
+    def renew(self) -> None:
+        """One pass over X: bring the columns with the largest gain into the panel."""
+        support = self.members[self.idx[:-1]]
+        n_wanted = len(self.members) - len(support)
+        residual(self.panel, self.idx, self.u, self.resid)
+        curvature = self.design.variance + self.lam
+        loss = np.zeros(len(curvature))  # minus the gain of each column, the others as they are
+        np.divide(-(self.design.gradient(self.resid) ** 2), curvature, out=loss, where=curvature > 0)
+        loss[support] = np.inf
+        promising = np.empty(n_wanted, np.int64)
+        smallest(loss, len(loss), n_wanted, promising)
+        stays = np.isin(self.members, np.append(support, promising))
+        coming = promising[~np.isin(promising, self.members)]
+        if len(coming):
+            places = np.flatnonzero(~stays)[: len(coming)]
+            self.members[places] = coming
+            design_columns(self.design.X, self.design.t, coming, places, len(coming), self.panel)
+            build_gram(self.panel, self.active, self.gram)
+
+    def found(self) -> Found:
+        return Found(self.members[self.idx[:-1]], self.u, float(self.value))
+
+
+def exchange(design: SignedDesign, lam: float, k: int, start: Found, effort: Effort) -> tuple[Found, int]:
+    """The best support of size k found from `start`, and the Newton steps it took."""
+    extra = design.X.shape[1] if effort.max_swaps < 0 else min(max(k, 16), 64)
+    working = WorkingSet(design, lam, max(k, len(start.support)) + extra, start, effort.tol)
+    working.resize(k)
+    working.settle(effort)
+    return working.found(), int(working.counts[2])
