@@ -17,8 +17,13 @@ lint: .venv/installed
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: .venv/installed
-	$(BIN)/python benchmarks/compiled_loops.py
+# all cases, or one: make bench CASE=letters; BENCHFLAGS=--full for more seeds and larger sizes
+bench: .venv/bench
+	$(BIN)/python -m benchmarks $(if $(CASE),--case $(CASE)) $(BENCHFLAGS)
+
+.venv/bench: .venv/installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
+	@touch $@
 
 # the stamp is renewed when the list of dependencies changes
 .venv/installed: pyproject.toml

@@ -4,11 +4,13 @@
 2. At 641 x 10000 a compiled step takes no longer than the BLAS calls it makes.
 3. At p = 10,000 selection is at least 3 times faster than sorting, for every k the paper's grid uses.
 
-Run with `make bench`, or `python benchmarks/compiled_loops.py`. One thread for everything.
+Run with `make bench CASE=loops`, or by itself: `python benchmarks/compiled_loops.py`. One thread for
+everything.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -20,6 +22,16 @@ from kmargin.problem import Problem
 from kmargin.solvers.anneal import ProximalDistance
 from kmargin.solvers.start import univariate_start
 from kmargin.sparsity import project_by_sorting, select_largest
+
+
+class Claim(NamedTuple):
+    """A ratio, and what it may not fall below."""
+
+    topic: str
+    part: str
+    text: str
+    ratio: float
+    bound: float
 
 
 def seconds(function: Callable[[], object], repeats: int = 7) -> float:
@@ -69,20 +81,18 @@ def blas_calls(solver: type[ProximalDistance], problem: Problem) -> float:
     return seconds(products, repeats=30)
 
 
-def report(claim: str, ratio: float, bound: float) -> None:
-    print(f"{claim:<62} {ratio:>8.2f}   {'holds' if ratio >= bound else 'FAILS'} (at least {bound:g})")
-
-
-def main() -> None:
-    print(f"{'claim':<62} {'ratio':>8}")
+def measure() -> Iterator[Claim]:
+    """The claims one by one, as they are measured."""
     small, wide = make_problem(80, 4, 2), make_problem(641, 10_000, 50)
     for solver in (MM, SD):
-        name = solver.__name__
         ratio = per_step(solver, small, 400, jit=False) / per_step(solver, small, 400, jit=True)
-        report(f"{name}: NumPy twin / compiled, a step at 80 x 4", ratio, 10)
+        name = solver.__name__
+        yield Claim("compiled step", name, f"{name}: NumPy twin / compiled, a step at 80 x 4", ratio, 10)
     for solver in (MM, SD):
         ratio = blas_calls(solver, wide) / per_step(solver, wide, 100, jit=True)
-        report(f"{solver.__name__}: its BLAS calls / compiled, a step at 641 x 10000", ratio, 0.97)
+        name = solver.__name__
+        text = f"{name}: its BLAS calls / compiled, a step at 641 x 10000"
+        yield Claim("BLAS calls", name, text, ratio, 0.97)
     rng = np.random.default_rng(0)
     beta = rng.standard_normal(10_000)
     work, candidates = np.empty_like(beta), np.empty(len(beta), dtype=np.intp)
@@ -92,9 +102,17 @@ def main() -> None:
         select = seconds(
             lambda k=k, kept=kept: select_largest(beta, k, len(beta), 0.0, work, candidates, kept)
         )
-        report(f"sorting / selection, p = 10000, k = {k}", sort / select, 3)
+        text = f"sorting / selection, p = 10000, k = {k}"
+        yield Claim("selection", f"k = {k}", text, sort / select, 3)
+
+
+def report(claim: Claim) -> None:
+    verdict = "holds" if claim.ratio >= claim.bound else "FAILS"
+    print(f"{claim.text:<62} {claim.ratio:>8.2f}   {verdict} (at least {claim.bound:g})")
 
 
 if __name__ == "__main__":
     with threadpool_limits(1):
-        main()
+        print(f"{'claim':<62} {'ratio':>8}")
+        for claim in measure():
+            report(claim)

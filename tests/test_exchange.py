@@ -205,3 +205,20 @@ def test_random_small_problems_are_sound():
             assert np.isfinite(solution.coef).all()
             exact = refit(replace(problem, lam=lam), solution.support)
             np.testing.assert_allclose(solution.objective, exact.objective, rtol=1e-5, atol=1e-9)
+
+
+def test_improving_a_solution_with_every_feature_only_refits_it():
+    problem = correlated(60, 12, 12)
+    start = refit(problem, np.arange(12))
+    better = Exchange().improve(problem, start)
+    np.testing.assert_allclose(better.objective, start.objective, rtol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("n_samples", [60, 300])
+def test_large_supports_are_no_worse_than_mms(n_samples):
+    X, y = make_sparse_hyperplane(n_samples, 400, 40, random_state=0)
+    ks = [400, 300, 200, 140, 40, 10]
+    exchanged = sparse_svm_path(X, y, ks, solver="exchange")
+    annealed = sparse_svm_path(X, y, ks, solver="mm")
+    assert (exchanged.objectives <= annealed.objectives * 1.0001).all()

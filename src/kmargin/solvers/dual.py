@@ -9,7 +9,7 @@ import numpy as np
 
 from kmargin.jit import compiled
 from kmargin.solvers.columns import design_product, design_rows
-from kmargin.solvers.linalg import axpy, cholesky, solve
+from kmargin.solvers.linalg import axpy, solve
 from kmargin.solvers.newton import exact_step, half_positive_sq
 from kmargin.types import Indices, Matrix, Vector
 
@@ -59,13 +59,12 @@ def dual_factor(K: Matrix, rows: Indices, n_rows: int, resid: Vector, mu: float)
             places[m] = r
             m += 1
     places = places[:m]
-    U, dead = np.empty((m, m)), np.empty(m)
+    A = np.empty((m, m))
     for a in range(m):
-        for b in range(a, m):
-            U[a, b] = K[places[a], places[b]] / mu
-        U[a, a] += 1.0
-    cholesky(U, m, dead)
-    return places, U, dead
+        for b in range(m):
+            A[a, b] = K[places[a], places[b]] / mu
+        A[a, a] += 1.0
+    return places, np.ascontiguousarray(np.linalg.cholesky(A).T), np.zeros(m)
 
 
 @compiled
@@ -95,7 +94,7 @@ def newton_dual(
     delta, d = np.empty(n), np.empty(k)
     value = 0.5 * lam * np.dot(w, w) + half_positive_sq(resid)
     n_iter = 0
-    while n_iter < 100 and value > 1e-28:
+    while n_iter < 100 and value > 1e-20:
         rows, n_rows, B, K = enlist(X, t, cols, resid, rows, n_rows, B, K)
         trace = 0.0
         for r in range(n_rows):

@@ -9,7 +9,7 @@ from kmargin.solvers.working_set import BETTER, Found, SignedDesign
 from kmargin.types import Indices, Matrix, Vector
 
 # How many columns are scored on either side, and how often exchanges are tried.
-SHORT, MAX_ROUNDS = 64, 4
+SHORT, MAX_ROUNDS = 64, 2
 
 
 class DualSet:
@@ -38,7 +38,7 @@ class DualSet:
         """Exchange many features for many while that pays, halving their number on failure."""
         n_short = min(SHORT, len(self.columns), self.design.X.shape[1] - len(self.columns))
         for _ in range(MAX_ROUNDS):
-            if n_short == 0 or self.lam == 0 or self.value <= 1e-28 or not self._improve(n_short):
+            if n_short == 0 or self.lam == 0 or self.value <= 1e-20 or not self._improve(n_short):
                 return
 
     def found(self) -> Found:

@@ -83,7 +83,7 @@ class Exchange(Solver):
                 if k == 0:
                     yield self._bare(at_lam)
                 elif k >= n_features:
-                    yield self._dense(at_lam)
+                    yield self._dense(at_lam, columns, grid)
                 else:
                     yield self._solution(at_lam, grid.best(k), columns, grid.n_newton)
 
@@ -105,9 +105,14 @@ class Exchange(Solver):
         beta = intercept_only(problem)
         return self._from_beta(problem, beta, Status.SWAP_OPTIMAL, 0)
 
-    def _dense(self, problem: Problem) -> Solution:
-        """Every feature: nothing to search."""
-        coef, intercept, _, n_iter = refit(problem, np.arange(problem.design.n_features))
+    def _dense(self, problem: Problem, columns: Indices, grid: SupportGrid) -> Solution:
+        """Every feature: nothing to search, only to fit, from the largest support at hand."""
+        everything = np.arange(problem.design.n_features)
+        coef, intercept = np.zeros(len(everything)), 0.0
+        if grid.found:
+            start = grid.largest()
+            coef[columns[start.support]], intercept = start.u[:-1], float(start.u[-1])
+        coef, intercept, _, n_iter = refit(problem, everything, coef, intercept)
         beta = np.append(coef, intercept)[: problem.design.n_parameters]
         return self._from_beta(problem, beta, Status.SWAP_OPTIMAL, n_iter)
 

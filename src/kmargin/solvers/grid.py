@@ -1,6 +1,7 @@
 """Supports of several sizes, for one ridge after another: the path of the exchange."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -8,13 +9,16 @@ from kmargin.problem import Problem
 from kmargin.solvers.dual_exchange import count_active, exchange_dual
 from kmargin.solvers.panel import make_panel
 from kmargin.solvers.search import sweep
-from kmargin.solvers.working_set import BETTER, NOTHING, Effort, Found, SignedDesign, exchange
+from kmargin.solvers.working_set import BETTER, EXTRA, NOTHING, Effort, Found, SignedDesign, exchange
 
 # With so few columns one panel holds them all.
 FULL_PANEL = 256
 
 # Beyond this k the dual system may pay; up to it the primal one is always cheap.
 LARGE = 128
+
+# A loss that is zero but for rounding.
+NO_LOSS = 1e-20
 
 # Relative to the variance of a typical feature: the ridge from which a single fit comes down, the
 # weakest one it passes, and the factor between them.
@@ -24,9 +28,7 @@ ROAD_START, ROAD_END, ROAD_STEP = 0.1, 1e-5, 10.0
 class SupportGrid:
     """The best support seen of each size.
 
-    Few columns are searched in one panel that holds them all. Many are searched through working sets,
-    upwards first: a small model leaves few active rows, which is what the dual system of a large one
-    needs.
+    Few columns are searched in one panel that holds them all. Many are searched through working sets.
     """
 
     def __init__(self, problem: Problem, sizes: Sequence[int], effort: Effort) -> None:
@@ -34,6 +36,7 @@ class SupportGrid:
         self.sizes = sorted({min(k, problem.design.n_features) for k in sizes if k > 0})
         self.design = SignedDesign.from_problem(problem)
         self.found: dict[int, Found] = {}
+        self.dense: tuple[float, Found] | None = None  # the last ridge and its solution with all features
         self.n_newton = 0
 
     def walk(self, lam: float) -> None:
@@ -46,7 +49,11 @@ class SupportGrid:
 
     def best(self, k: int) -> Found:
         """The best support with at most k features."""
-        return min((self.found[size] for size in self.sizes if size <= k), key=lambda found: found.value)
+        return min((f for size, f in self.found.items() if size <= k), key=lambda found: found.value)
+
+    def largest(self) -> Found:
+        """The solution with the most features at hand."""
+        return self.dense[1] if self.dense else self.found[max(self.found)]
 
     def _walk_road(self, lam: float, k: int) -> None:
         """One size: at first down the ridge, then from the last support."""
@@ -89,31 +96,64 @@ class SupportGrid:
             self.found[int(k)] = Found(support, u, float(values[row]))
 
     def _walk_wide(self, lam: float) -> None:
-        """Up, down, up ... over the sizes; what has not changed is not started from again."""
-        sizes = self.sizes
-        warm = bool(self.found)
-        by_dual = dict.fromkeys(sizes, False)
-        values = dict.fromkeys(sizes, np.inf)
-        fresh: set[int] = set()
-        for number in range(self.effort.max_sweeps):
-            up = number % 2 == 0
+        """Up through the sizes below the number of active rows; down through those above; then to and fro."""
+        warm = dict(self.found)
+        self.found.clear()
+        below: list[int] = []
+        found = NOTHING
+        for k in self.sizes:
+            if found.value <= NO_LOSS:
+                break  # more features cannot do better
+            found = warm.get(k, found)
+            if k > LARGE and k > self._count_active(found):
+                break
+            found = self.found[k] = self.exchange(lam, k, found, self.effort)
+            below.append(k)
+        above = [] if found.value <= NO_LOSS else [k for k in self.sizes if k not in below]
+        if above:
+            larger = self.solve_dense(lam)
+            for k in reversed(above):
+                larger = self.found[k] = self._dual(lam, k, warm.get(k, self._trim(larger, k)))
+            if below:
+                self._try(lam, below[-1], self._trim(larger, below[-1] + EXTRA))
+        self._to_and_fro(lam, below)
+
+    def _to_and_fro(self, lam: float, sizes: list[int]) -> None:
+        """Down, up, down ...: each size from its neighbour, if that has changed since it was last tried."""
+        fresh = set(sizes)
+        for number in range(1, self.effort.max_sweeps):
+            order = sizes if number % 2 == 0 else sizes[::-1]
             changed: set[int] = set()
-            order = sizes if up else sizes[::-1]
-            for before, k in zip([None, *order], order, strict=False):
-                if number == 0:
-                    start = self.found[k] if warm else self.found.get(before, NOTHING)
-                    by_dual[k] = self._prefers_dual(k, start)
-                elif by_dual[k] or before is None or by_dual[before] or before not in fresh | changed:
-                    continue
-                else:
-                    start = self.found[before]
-                found = self._dual(lam, k, start) if by_dual[k] else self.exchange(lam, k, start, self.effort)
-                if found.value < BETTER * values[k]:
-                    self.found[k], values[k] = found, found.value
+            for neighbour, k in pairwise(order):
+                if neighbour in fresh | changed and self._try(lam, k, self.found[neighbour]):
                     changed.add(k)
             fresh = changed
             if not changed:
-                break
+                return
+
+    def _try(self, lam: float, k: int, start: Found) -> bool:
+        """Search from another start; keep what is better."""
+        found = self.exchange(lam, k, start, self.effort)
+        better = found.value < BETTER * self.found[k].value
+        if better:
+            self.found[k] = found
+        return better
+
+    def _trim(self, found: Found, size: int) -> Found:
+        """The features that move the decision most."""
+        effect = np.abs(found.u[:-1]) * np.sqrt(self.design.variance[found.support])
+        keep = np.sort(np.argsort(-effect, kind="stable")[:size])
+        return Found(found.support[keep], np.append(found.u[keep], found.u[-1]), np.inf)
+
+    def solve_dense(self, lam: float) -> Found:
+        """All features, from the largest support at hand."""
+        if self.dense is None or self.dense[0] != lam:
+            start = self.found[max(self.found)] if self.found else NOTHING
+            self.dense = lam, self._dual(lam, self.design.X.shape[1], start)
+        return self.dense[1]
+
+    def _count_active(self, found: Found) -> int:
+        return count_active(self.design, found)
 
     def exchange(self, lam: float, k: int, start: Found, effort: Effort) -> Found:
         """Search for one size, through a working set of columns."""
@@ -128,10 +168,3 @@ class SupportGrid:
         found, n_newton = exchange_dual(self.design, lam, k, start, self.effort.tol)
         self.n_newton += n_newton
         return found
-
-    def _prefers_dual(self, k: int, start: Found) -> bool:
-        if k <= LARGE:
-            return False
-        if len(start.support) == 0:
-            return 2 * k > len(self.design.c)
-        return k > count_active(self.design, start)

@@ -123,6 +123,8 @@ def smallest(values: Vector, n: int, c: int, out: Indices) -> Any:
     """Positions of the c smallest of values[:n], in increasing value, ties in index order (a heap
     of size c).
     """
+    if c == 0:
+        return 0
     size = 0
     for i in range(n):
         v = values[i]

@@ -144,7 +144,7 @@ def newton(
             uu, _, _ = ridge_terms(ridge, idx, u, u)
             value = half_positive_sq(resid) + 0.5 * uu
         else:
-            if promise <= tol * value or value < 1e-28 or value - 2.0 * promise > give_up:
+            if promise <= tol * value or value < 1e-20 or value - 2.0 * promise > give_up:
                 break
             combine(panel, idx, d, delta)
             uu, ud, dd = ridge_terms(ridge, idx, u, d)

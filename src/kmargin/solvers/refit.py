@@ -23,7 +23,10 @@ def refit(
     """
     support = np.asarray(support, dtype=np.int64)
     coef = np.zeros(len(support)) if coef is None else np.array(coef, dtype=np.float64)
-    solve = _refit_dual if len(support) > problem.design.n_samples else _refit_primal
+    decision = np.empty(problem.design.n_samples)
+    design_product(problem.design.X, support, coef, decision)
+    n_active = np.count_nonzero(problem.y * (decision + intercept) < 1)
+    solve = _refit_dual if len(support) > n_active else _refit_primal
     return solve(problem, support, coef, float(intercept))
 
 

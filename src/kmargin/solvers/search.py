@@ -15,7 +15,7 @@ from kmargin.types import Flags, Indices, Matrix, Vector
 HOPE = 0.02
 
 # up to this k all tries are made, beyond it in inverse proportion
-TRIES = 64
+TRIES = 16
 
 # double swaps look at so many features on either side
 WIDTH = 12

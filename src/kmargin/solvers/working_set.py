@@ -16,6 +16,10 @@ from kmargin.types import Indices, Matrix, Vector
 BETTER = 1.0 - 1e-9
 
 
+# A working set has at most so many columns beside the support.
+EXTRA = 64
+
+
 class Effort(NamedTuple):
     """How hard to search."""
 
@@ -153,7 +157,7 @@ class WorkingSet:
 
 def exchange(design: SignedDesign, lam: float, k: int, start: Found, effort: Effort) -> tuple[Found, int]:
     """The best support of size k found from `start`, and the Newton steps it took."""
-    extra = design.X.shape[1] if effort.max_swaps < 0 else min(max(k, 16), 64)
+    extra = design.X.shape[1] if effort.max_swaps < 0 else min(max(k, 16), EXTRA)
     working = WorkingSet(design, lam, max(k, len(start.support)) + extra, start, effort.tol)
     working.resize(k)
     working.settle(effort)

@@ -1,0 +1,28 @@
+"""What is compared with what. Each case opens with the claim it watches."""
+
+from benchmarks.cases.case import Case
+from benchmarks.cases.crossval import CrossValidation
+from benchmarks.cases.dense import Dense
+from benchmarks.cases.loops import Loops
+from benchmarks.cases.optimum import GlobalOptimum
+from benchmarks.cases.paths import letters, optdigits, splice, tcga
+from benchmarks.cases.simulation import Simulation
+from benchmarks.cases.spiral import Spiral
+from benchmarks.cases.synthetic import SyntheticPath
+
+CASES: dict[str, Case] = {
+    case.name: case
+    for case in (
+        letters,
+        optdigits,
+        splice,
+        tcga,
+        Simulation(),
+        CrossValidation(),
+        GlobalOptimum(),
+        Dense(),
+        SyntheticPath(),
+        Spiral(),
+        Loops(),
+    )
+}

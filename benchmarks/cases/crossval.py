@@ -1,0 +1,80 @@
+"""Claim: choosing k and C by 10-fold cross-validation is faster than abess's own cross-validation over
+the same ks and than GridSearchCV over ten Cs of LIBLINEAR L1, and the chosen model is better.
+
+A dozen ks, three ridges; the same folds for everybody who takes folds.
+"""
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from sklearn.model_selection import StratifiedKFold
+
+from benchmarks import plots
+from benchmarks.cases.case import Reached, by_dataset, drop_missing
+from benchmarks.cases.simulation import lead, speed
+from benchmarks.datasets import hyperplane
+from benchmarks.objectives import accuracy, f1
+from benchmarks.records import Recorder
+from benchmarks.runner import entrants_of, race, record_seconds
+from benchmarks.solvers import choose
+
+N_CAUSAL = 50
+KS = (5, 10, 20, 30, 40, 45, 50, 55, 60, 75, 100, 150)
+LAMS = (1e-2, 1e-3, 3e-4)
+RIVALS = ("abess", "liblinear_l1", "l0learn")
+SCALES = {  # (rows, columns), folds, seeds
+    "quick": (((500, 200),), 5, 1),
+    "default": (((1000, 500), (500, 1000)), 10, 1),
+    "full": (((1000, 500), (500, 1000), (5000, 500)), 10, 5),
+}
+
+
+class CrossValidation:
+    name = "crossval"
+
+    def run(self, record: Recorder, scale: str) -> None:
+        shapes, n_folds, n_seeds = SCALES[scale]
+        for shape in shapes:
+            for seed in range(n_seeds):
+                self.run_one(record, shape, n_folds, seed, warmed=(shape, seed) != (shapes[0], 0))
+
+    def run_one(
+        self, record: Recorder, shape: tuple[int, int], n_folds: int, seed: int, warmed: bool
+    ) -> None:
+        data = hyperplane(*shape, N_CAUSAL, seed)
+        competitors = choose(*RIVALS)
+        entrants = {
+            name: lambda X, y, c=c: c.crossval(X, y, KS, LAMS, folds_of(X, y, n_folds))
+            for name, c in competitors.items()
+            if name in entrants_of(competitors, "crossval", record)
+        }
+        small = None if warmed else (data.X[:200, :160].copy(), data.y[:200])
+        runs = race(entrants, data.X, data.y, small=small, repeats=1)
+        where = {"dataset": data.name, "seed": seed}
+        record_seconds(record, competitors, runs, **where)
+        for name, run in runs.items():
+            record.add(name, "f1", f1(run.result.support, data.causal), **where)
+            record.add(name, "accuracy", accuracy(run.result, data.X_test, data.y_test), **where)
+            record.add(name, "features", len(run.result.support), **where)
+
+    def reached(self, frame: pd.DataFrame) -> Reached:
+        by_shape = by_dataset(frame)
+        return drop_missing(
+            {
+                "times faster than abess": {s: speed(f, "abess") for s, f in by_shape.items()},
+                "times faster than L1": {s: speed(f, "liblinear_l1") for s, f in by_shape.items()},
+                "F1 above the best peer": {s: lead(f, "f1") for s, f in by_shape.items()},
+                "accuracy above the best peer": {s: lead(f, "accuracy") for s, f in by_shape.items()},
+            }
+        )
+
+    def plot(self, frame: pd.DataFrame) -> Figure:
+        return plots.time_against_f1(frame)
+
+
+def folds_of(X: np.ndarray, y: np.ndarray, n_folds: int) -> np.ndarray:
+    """The number of the fold in which each row is left out."""
+    folds = np.empty(len(y), dtype=int)
+    for number, (_, left_out) in enumerate(StratifiedKFold(n_folds).split(X, y)):
+        folds[left_out] = number
+    return folds

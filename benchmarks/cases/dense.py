@@ -1,0 +1,63 @@
+"""Claim: with 100,000 rows and 200 columns, k = 20 takes no longer than one dense LinearSVC, and no more
+memory than 1.3 times X.
+"""
+
+import json
+import subprocess
+import sys
+
+import pandas as pd
+
+from benchmarks.cases.case import Reached, drop_missing, times_faster
+from benchmarks.datasets import dense
+from benchmarks.datasets.files import ROOT
+from benchmarks.grids import lam_of
+from benchmarks.objectives import accuracy, share_found
+from benchmarks.records import Recorder, select
+from benchmarks.runner import race, record_seconds
+from benchmarks.solvers import HEADLINE, choose
+
+K = 20
+C = 1.0
+SHAPES = {"quick": (20_000, 200), "default": (100_000, 200), "full": (100_000, 200)}
+
+
+class Dense:
+    name = "dense_100k"
+
+    def run(self, record: Recorder, scale: str) -> None:
+        shape = SHAPES[scale]
+        data = dense(*shape, K)
+        competitors = choose("liblinear_l2")
+        entrants = {
+            HEADLINE: lambda X, y: competitors[HEADLINE].fixed(X, y, K, lam_of(C, len(y))),
+            "liblinear_l2": lambda X, y: competitors["liblinear_l2"].path(X, y, [C])[0],
+        }
+        runs = race(entrants, data.X, data.y, small=data.sample(500))
+        where = {"dataset": data.name, "seed": 0}
+        record_seconds(record, competitors, runs, **where)
+        for name, run in runs.items():
+            record.add(name, "share found", share_found(run.result.support, data.causal), **where)
+            record.add(name, "train accuracy", accuracy(run.result, data.X, data.y), **where)
+        del data, runs
+        for name in competitors:
+            record.add(name, "memory over X", peak_memory(name, *shape), **where)
+
+    def reached(self, frame: pd.DataFrame) -> Reached:
+        memory = select(frame, metric="memory over X", competitor=HEADLINE)["value"]
+        return drop_missing(
+            {
+                "times faster than LinearSVC": {"": times_faster(frame, HEADLINE, "liblinear_l2")},
+                "memory over X": {"": float(memory.max())},
+            }
+        )
+
+    def plot(self, frame: pd.DataFrame) -> None:
+        return None
+
+
+def peak_memory(competitor: str, n: int, p: int) -> float:
+    """Peak resident memory of a fit, X included, as a multiple of X; in a process of its own."""
+    command = [sys.executable, "-m", "benchmarks.memory", competitor, str(n), str(p), str(K), str(C)]
+    output = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return float(json.loads(output)["multiple"])

@@ -1,0 +1,44 @@
+"""Data whose truth is known."""
+
+import numpy as np
+from sklearn.model_selection import train_test_split
+
+from benchmarks.datasets.dataset import Dataset
+from kmargin.datasets import make_sparse_hyperplane, make_spiral, make_synthetic
+
+
+def hyperplane(n: int, p: int, n_causal: int, seed: int, n_valid: int = 500, n_test: int = 1000) -> Dataset:
+    """The paper's simulation, with rows of the same truth to choose by and others to score on."""
+    X, y, coef = make_sparse_hyperplane(
+        n + n_valid + n_test, p, n_causal, random_state=seed, return_coef=True
+    )
+    (X, X_valid, X_test), (y, y_valid, y_test) = (np.split(a, [n, n + n_valid]) for a in (X, y))
+    return Dataset(f"{n}x{p}", X, y, X_test, y_test, X_valid, y_valid, np.flatnonzero(coef))
+
+
+def synthetic(n: int = 1000, p: int = 500, seed: int = 0) -> Dataset:
+    """The paper's `synthetic`: z-scored, the first 80 % of the rows to fit."""
+    X, y, coef = make_synthetic(n, p, random_state=seed, return_coef=True)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    n_train = round(0.8 * n)
+    name = f"synthetic {n}x{p}"
+    return Dataset(name, X[:n_train], y[:n_train], X[n_train:], y[n_train:], causal=np.flatnonzero(coef))
+
+
+def dense(n: int, p: int, n_causal: int, seed: int = 0, flipped: float = 0.05) -> Dataset:
+    """Many rows, few columns, a share of the labels wrong. Takes no memory to speak of beyond X."""
+    rng = np.random.default_rng(seed)
+    X = np.empty((n, p))
+    rng.standard_normal(out=X)
+    coef = np.zeros(p)
+    coef[rng.choice(p, n_causal, replace=False)] = rng.uniform(2, 10, n_causal)
+    y = np.where(X @ coef > 0, 1, -1)
+    y[rng.random(n) < flipped] *= -1
+    return Dataset(f"{n}x{p}", X, y, X[:1000], y[:1000], causal=np.flatnonzero(coef))
+
+
+def spiral(seed: int = 0) -> Dataset:
+    """The paper's three noisy spirals."""
+    X, y = make_spiral(random_state=seed)
+    X, X_test, y, y_test = train_test_split(X, y, test_size=0.2, stratify=y, random_state=seed)
+    return Dataset("spiral", X, y, X_test, y_test)

@@ -1,0 +1,103 @@
+"""Pictures of results, each from the long table of its case."""
+
+from pathlib import Path
+
+import matplotlib as mpl
+import pandas as pd
+from matplotlib.figure import Figure
+
+from benchmarks.records import select
+
+mpl.rcParams |= {"svg.hashsalt": "kmargin", "svg.fonttype": "none", "axes.grid": True, "grid.alpha": 0.3}
+COLORS = {
+    name: mpl.colormaps["tab10"](i)
+    for i, name in enumerate(
+        (
+            "abess",
+            "liblinear_l1",
+            "liblinear_l2",
+            "exchange",
+            "mm",
+            "sd",
+            "skscope",
+            "true support",
+            "skglm_mcp",
+            "skglm_l1",
+        )
+    )
+}
+
+
+def save(figure: Figure, stem: Path) -> None:
+    figure.savefig(stem.with_suffix(".png"), dpi=130)
+    figure.savefig(stem.with_suffix(".svg"), metadata={"Date": None})
+
+
+def color_of(competitor: str) -> object:
+    return COLORS.get(competitor.split(",")[0], "black")
+
+
+def accuracy_against_features(frame: pd.DataFrame, title: str) -> Figure:
+    """One line per competitor; the legend has its time for the whole path."""
+    figure = Figure(figsize=(6, 4), layout="constrained")
+    axes = figure.subplots()
+    rows = select(frame, metric=["features", "accuracy"])
+    for name, own in rows.groupby("competitor", sort=False):
+        table = own.pivot_table(index="level", columns="metric", values="value").sort_values("features")
+        seconds = select(frame, metric="seconds", competitor=name)["value"].min()
+        label = f"{name}, {seconds:.2g} s"
+        axes.plot(table["features"], table["accuracy"], "o-", ms=3, color=color_of(name), label=label)
+    axes.set(xscale="log", xlabel="features per machine", ylabel="test accuracy", title=title)
+    axes.legend()
+    return figure
+
+
+def objective_along_path(frame: pd.DataFrame) -> Figure:
+    """A panel per ridge: the objective after an exact refit, against k."""
+    groups = list(select(frame, metric="objective").groupby("dataset", sort=False))
+    figure = Figure(figsize=(5 * len(groups), 4), layout="constrained")
+    for axes, (dataset, rows) in zip(figure.subplots(1, len(groups), squeeze=False)[0], groups, strict=True):
+        for name, own in rows.groupby("competitor", sort=False):
+            means = own.groupby("level")["value"].mean().clip(lower=1e-9)
+            axes.plot(means.index, means, "o-", ms=3, color=color_of(name), label=name)
+        axes.set(xscale="log", yscale="log", xlabel="k", ylabel="objective", title=dataset)
+        axes.legend()
+    return figure
+
+
+def time_against_objective(frame: pd.DataFrame) -> Figure:
+    return tradeoff(frame, "objective", "objective after an exact refit")
+
+
+def time_against_f1(frame: pd.DataFrame) -> Figure:
+    return tradeoff(frame, "f1", "F1 of the chosen features")
+
+
+def tradeoff(frame: pd.DataFrame, metric: str, label: str) -> Figure:
+    """A panel per data set: seconds against a score, means over the seeds."""
+    groups = list(select(frame, metric=["seconds", metric]).groupby("dataset", sort=False))
+    figure = Figure(figsize=(4 * len(groups), 4), layout="constrained")
+    for axes, (dataset, rows) in zip(figure.subplots(1, len(groups), squeeze=False)[0], groups, strict=True):
+        table = rows.pivot_table(index="competitor", columns="metric", values="value")
+        for name, row in table.iterrows():
+            if pd.isna(row["seconds"]):
+                axes.axhline(row[metric], ls="--", color="grey", label=name)
+            else:
+                axes.plot(row["seconds"], row[metric], "o", color=color_of(name), label=name)
+        axes.set(xscale="log", xlabel="seconds", ylabel=label, title=dataset)
+    axes.legend(fontsize="small")
+    return figure
+
+
+def bars(table: pd.DataFrame, label: str, columns: str) -> Figure:
+    """A group of bars per row of the table."""
+    figure = Figure(figsize=(7, 4), layout="constrained")
+    axes = figure.subplots()
+    width = 0.8 / len(table.columns)
+    for i, column in enumerate(table.columns):
+        places = [row + (i - (len(table.columns) - 1) / 2) * width for row in range(len(table))]
+        axes.bar(places, table[column], width, label=f"{columns}: {column:g}")
+    axes.set_xticks(range(len(table)), table.index, rotation=25, ha="right")
+    axes.set_ylabel(label)
+    axes.legend()
+    return figure

@@ -1,0 +1,125 @@
+"""What a competitor is, and what it hands back."""
+
+import importlib.metadata
+import importlib.util
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import combinations
+from typing import ClassVar
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+Machine = tuple[np.ndarray, float]  # coefficients and intercept of two classes
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Coefficients, nothing scored: one row per pair of classes, positive for the second of the pair."""
+
+    classes: np.ndarray
+    coef: np.ndarray  # (n_machines, n_features)
+    intercept: np.ndarray  # (n_machines,)
+    level: float  # the k or the C it was fitted with
+
+    @property
+    def support(self) -> np.ndarray:
+        return np.flatnonzero(self.coef.any(axis=0))
+
+
+class Competitor:
+    """One way to fit. A competitor overrides those of the three tasks that it can do.
+
+    `path`      one fit for each level: numbers of features, or values of C (`levels` says which)
+    `fixed`     one fit of two classes with at most k features
+    `crossval`  one fit of two classes, its size chosen by cross-validation on given folds
+    """
+
+    name: ClassVar[str]
+    module: ClassVar[str]  # what has to be importable
+    distribution: ClassVar[str]  # whose version is recorded
+    levels: ClassVar[str] = "C"  # "k" or "C"
+    takes_ridge: ClassVar[bool] = True  # whether `fixed` depends on lam
+
+    @classmethod
+    def is_installed(cls) -> bool:
+        return importlib.util.find_spec(cls.module) is not None
+
+    @classmethod
+    def version(cls) -> str:
+        return importlib.metadata.version(cls.distribution) if cls.is_installed() else ""
+
+    @classmethod
+    def can(cls, task: str) -> bool:
+        return getattr(cls, task) is not getattr(Competitor, task)
+
+    def path(self, X: np.ndarray, y: np.ndarray, levels: Sequence[float]) -> list[Fit]:
+        raise NotImplementedError
+
+    def fixed(self, X: np.ndarray, y: np.ndarray, k: int, lam: float) -> Fit:
+        raise NotImplementedError
+
+    def crossval(
+        self, X: np.ndarray, y: np.ndarray, ks: Sequence[int], lams: Sequence[float], folds: np.ndarray
+    ) -> Fit:
+        raise NotImplementedError
+
+
+@contextmanager
+def unfinished_allowed() -> Iterator[None]:
+    """Whoever stops at a limit of iterations is scored by what it has then."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        yield
+
+
+def one_versus_one(
+    X: np.ndarray,
+    y: np.ndarray,
+    levels: Sequence[float],
+    fit_pair: Callable[[np.ndarray, np.ndarray], Iterable[Machine]],
+) -> list[Fit]:
+    """One Fit per level from a function that fits two classes, labelled -1 and 1, at every level."""
+    classes = np.unique(y)
+    machines = []
+    for negative, positive in combinations(classes, 2):
+        rows = slice(None) if len(classes) == 2 else (y == negative) | (y == positive)
+        machines.append(list(fit_pair(X[rows], np.where(y[rows] == positive, 1, -1))))
+    return [
+        Fit(classes, np.array([m[0] for m in at_level]), np.array([m[1] for m in at_level]), level)
+        for level, at_level in zip(levels, zip(*machines, strict=True), strict=True)
+    ]
+
+
+def two_class_fit(y: np.ndarray, coef: np.ndarray, intercept: float, level: float) -> Fit:
+    return Fit(np.unique(y), np.reshape(coef, (1, -1)), np.reshape(intercept, 1).astype(float), level)
+
+
+def shrink_to(k: int, fit_at: Callable[[float], Machine], weakest: float = 10.0) -> Machine:
+    """k features out of a penalised method, which cannot be asked for them.
+
+    Doubles C from 1e-3 until there are k features (or C passes `weakest`), bisects for k of them
+    exactly, and of the sparsest model with as many keeps the k largest coefficients.
+    """
+    C = 1e-3
+    machine = fit_at(C)
+    while np.count_nonzero(machine[0]) < k and weakest > C:
+        C *= 2
+        machine = fit_at(C)
+    low, high = C / 2, C
+    for _ in range(8):
+        if np.count_nonzero(machine[0]) <= k:
+            break
+        middle = float(np.sqrt(low * high))
+        trial = fit_at(middle)
+        if np.count_nonzero(trial[0]) >= k:
+            high, machine = middle, trial
+        else:
+            low = middle
+    coef, intercept = machine
+    kept = np.zeros_like(coef)
+    largest = np.argsort(-np.abs(coef), kind="stable")[:k]
+    kept[largest] = coef[largest]
+    return kept, intercept

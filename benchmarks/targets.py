@@ -1,0 +1,106 @@
+"""What the benchmarks have to reach: all bounds in one place, as data."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Target:
+    """A bound on a number that a case reports. It holds if it holds for every part of the claim."""
+
+    case: str
+    claim: str  # a key of the case's `reached`
+    text: str
+    bound: float | None = None  # None: reported, not judged
+    at_most: bool = False
+    strictly: bool = False
+
+    def holds(self, value: float) -> bool:
+        if value == self.bound:
+            return not self.strictly
+        return (value < self.bound) == self.at_most
+
+    def describe(self) -> str:
+        if self.bound is None:
+            return "no target"
+        relation = {
+            (False, False): "at least",
+            (False, True): "more than",
+            (True, False): "at most",
+            (True, True): "less than",
+        }[self.at_most, self.strictly]
+        return f"{relation} {self.bound:g}"
+
+
+def path_targets(case: str, over_l1: float, over_l2: float | None, accuracy: bool = True) -> list[Target]:
+    """Bounds of a path case; those without a bound are reported all the same."""
+    return [
+        Target(case, "times faster than L1", "path over k, times faster than L1 over C", over_l1),
+        Target(case, "times faster than L2", "path over k, times faster than L2 over C", over_l2),
+        Target(
+            case,
+            "accuracy above L1",
+            "test accuracy above the densest L1 model with no more features",
+            0.0 if accuracy else None,
+        ),
+    ]
+
+
+TARGETS: tuple[Target, ...] = (
+    *path_targets("letters", 40, 6),
+    *path_targets("optdigits", 15, None),
+    *path_targets("splice", 15, None),
+    *path_targets("tcga", 10, None, accuracy=False),
+    Target(
+        "simulation",
+        "objective above the best peer's",
+        "objective above the best peer's (relative, worst seed)",
+        0,
+        at_most=True,
+    ),
+    Target(
+        "simulation",
+        "objective above the truth's",
+        "objective above the true support's (relative, worst seed)",
+        0,
+        at_most=True,
+    ),
+    Target(
+        "simulation", "share found above the best peer", "share of causal features above the best peer", 0
+    ),
+    Target("simulation", "accuracy above the best peer", "test accuracy above the best peer", 0),
+    Target("simulation", "times faster than abess", "one fit, times faster than abess", 1),
+    Target("simulation", "fewest causal features found", "causal features found at 2000 x 500, of 50", 50),
+    Target(
+        "crossval", "times faster than abess", "times faster than abess's cross-validation", 1, strictly=True
+    ),
+    Target(
+        "crossval",
+        "times faster than L1",
+        "times faster than GridSearchCV over ten Cs of L1",
+        1,
+        strictly=True,
+    ),
+    Target("crossval", "F1 above the best peer", "F1 of the chosen features above the best peer", 0),
+    Target("crossval", "accuracy above the best peer", "test accuracy above the best peer", 0),
+    Target("global_optimum", "share at the optimum", "share of letter pairs at the global optimum", 0.98),
+    Target(
+        "global_optimum",
+        "share at the optimum, fits of one k",
+        "the same, each k fitted by itself instead of along a path",
+    ),
+    Target("dense_100k", "times faster than LinearSVC", "k = 20, times faster than one dense LinearSVC", 1),
+    Target("dense_100k", "memory over X", "peak memory as a multiple of X", 1.3, at_most=True),
+    Target("synthetic_path", "times faster than mm", "path, times faster than compiled mm", 30),
+    Target(
+        "synthetic_path",
+        "objective above mm's",
+        "objective above mm's (relative, worst k)",
+        0,
+        at_most=True,
+    ),
+    Target("spiral", "accuracy above SVC", "4 points per pair of classes, test accuracy above SVC"),
+    Target("spiral", "times fewer points", "times fewer training points kept than SVC"),
+    Target("loops", "compiled step", "compiled step, times faster than its NumPy twin", 10),
+    Target("loops", "BLAS calls", "BLAS calls of a step over the compiled step", 0.97),
+    Target("loops", "selection", "selection, times faster than sorting", 3),
+)
