@@ -108,7 +108,8 @@ class Exchange(Solver):
     def _dense(self, problem: Problem, columns: Indices, grid: SupportGrid) -> Solution:
         """Every feature: nothing to search, only to fit, from the largest support at hand."""
         everything = np.arange(problem.design.n_features)
-        coef, intercept = np.zeros(len(everything)), 0.0
+        coef: Vector = np.zeros(len(everything))
+        intercept = 0.0
         if grid.found:
             start = grid.largest()
             coef[columns[start.support]], intercept = start.u[:-1], float(start.u[-1])
