@@ -35,7 +35,7 @@ def test_each_score_is_what_a_path_on_the_folds_training_rows_scores(solver):
     cv = StratifiedKFold(4)
     model = SparseSVCCV(ks=ks, cv=cv, solver=solver).fit(X, y)
     for i, (train, test) in enumerate(cv.split(X, y)):
-        path = sparse_svm_path(X[train], y[train], ks, solver=solver)
+        path = sparse_svm_path(X[train], y[train], ks, solver=SOLVERS[solver]().in_folds())
         expected = [np.mean(path.predict(X[test], k) == y[test]) for k in ks]
         np.testing.assert_allclose(model.cv_results_[f"split{i}_test_score"], expected)
 
@@ -105,7 +105,8 @@ def test_standardizing_is_a_scaler_in_front_of_each_fold(solver):
     model = SparseSVCCV(ks=[8, 3], cv=cv, standardize=True, solver=solver).fit(X, y)
     for i, (train, test) in enumerate(cv.split(X, y)):
         scaler = StandardScaler().fit(X[train])
-        path = sparse_svm_path(scaler.transform(X[train]), y[train], [8, 3], solver=solver)
+        within = SOLVERS[solver]().in_folds()
+        path = sparse_svm_path(scaler.transform(X[train]), y[train], [8, 3], solver=within)
         expected = [np.mean(path.predict(scaler.transform(X[test]), k) == y[test]) for k in (8, 3)]
         np.testing.assert_allclose(model.cv_results_[f"split{i}_test_score"], expected)
     # coefficients are for the features as given

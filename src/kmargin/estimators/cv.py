@@ -24,7 +24,7 @@ from kmargin.machines import (
 )
 from kmargin.multiclass import class_pairs
 from kmargin.selection import SELECTIONS, Fold, choose, make_folds, score_with, tabulate
-from kmargin.solvers import DEFAULT
+from kmargin.solvers import DEFAULT, Solver
 from kmargin.validate import Samples
 
 
@@ -82,7 +82,8 @@ class CrossValidated(MarginClassifier):
                 under_way.append((part, self._designs(part)))
                 yield from make_tasks(under_way[-1][1], part, self.multi_class)
 
-        grids = self._grids(tasks(), n_machines * len(folds), Cs, ks, "cross-validation")
+        solver = validate.resolve_solver(self.solver).in_folds()
+        grids = self._grids(solver, tasks(), n_machines * len(folds), Cs, ks, "cross-validation")
         scores = np.empty((len(folds), len(Cs), len(ks)))
         model = clone(self)
         for number, fold in enumerate(folds):
@@ -104,21 +105,22 @@ class CrossValidated(MarginClassifier):
         designs = self._designs(samples)
         n_machines = len(class_pairs(len(samples.classes), self.multi_class))
         tasks = make_tasks(designs, samples, self.multi_class)
-        by_machine = [grid[-1] for grid in self._grids(tasks, n_machines, Cs, ks, "refit")]
+        solver = validate.resolve_solver(self.solver)
+        by_machine = [grid[-1] for grid in self._grids(solver, tasks, n_machines, Cs, ks, "refit")]
         chosen = [solutions[column] for solutions in by_machine]
         warn_unless_converged(chosen)
         self._adopt(designs, samples, chosen)
         self.path_ = self._path(designs, samples, by_machine, ks)
 
     def _grids(
-        self, tasks: Iterator[Task], n_tasks: int, Cs: list[float], ks: list[int], label: str
+        self, solver: Solver, tasks: Iterator[Task], n_tasks: int, Cs: list[float], ks: list[int], label: str
     ) -> Iterator[Grid]:
         return solve_tasks(
             tasks,
             n_tasks,
             Cs,
             ks,
-            solver=validate.resolve_solver(self.solver),
+            solver=solver,
             n_jobs=self.n_jobs,
             seed=validate.resolve_seed(self.random_state),
             label=label,

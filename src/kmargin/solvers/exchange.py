@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
+from sklearn.base import clone
 
 from kmargin.problem import Problem
 from kmargin.solvers.grid import SupportGrid
@@ -34,6 +35,9 @@ class Exchange(Solver):
         The same for exchanges of two features for two.
     max_sweeps : int, default=4
         How often a path is walked, down and up alternately, unless nothing improves before.
+    fold_sweeps : int, default=1
+        The same within the folds of a cross-validation. There many paths are averaged, and what one
+        of them gains by more sweeps is lost among the differences between folds.
     road : bool, default=True
         A fit for a single k and a weak ridge comes down to it from a stronger one.
     tol : float, default=1e-9
@@ -46,12 +50,14 @@ class Exchange(Solver):
         max_swaps: int | None = 8,
         max_double_swaps: int = 8,
         max_sweeps: int = 4,
+        fold_sweeps: int = 1,
         road: bool = True,
         tol: float = 1e-9,
     ) -> None:
         self.max_swaps = max_swaps
         self.max_double_swaps = max_double_swaps
         self.max_sweeps = max_sweeps
+        self.fold_sweeps = fold_sweeps
         self.road = road
         self.tol = tol
 
@@ -64,8 +70,12 @@ class Exchange(Solver):
             ),
             max_double_swaps=(is_count(self.max_double_swaps, 0), "a number of exchanges, an integer >= 0"),
             max_sweeps=(is_count(self.max_sweeps, 1), "a number of sweeps, an integer >= 1"),
+            fold_sweeps=(is_count(self.fold_sweeps, 1), "a number of sweeps, an integer >= 1"),
             tol=(is_number(self.tol, above=0), "a small number > 0, such as 1e-9"),
         )
+
+    def in_folds(self) -> "Exchange":
+        return clone(self).set_params(max_sweeps=min(self.max_sweeps, self.fold_sweeps))
 
     def iter_grid(
         self, problem: Problem, lams: Sequence[float], ks: Sequence[int], rng: np.random.Generator

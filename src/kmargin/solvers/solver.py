@@ -19,6 +19,10 @@ class Solver(BaseEstimator):
         """Raise ValueError for a knob that makes no sense."""
         raise NotImplementedError
 
+    def in_folds(self) -> "Solver":
+        """This solver as it is used within the folds of a cross-validation."""
+        return self
+
     def iter_grid(
         self, problem: Problem, lams: Sequence[float], ks: Sequence[int], rng: np.random.Generator
     ) -> Iterator[Solution]:
