@@ -33,7 +33,7 @@ class Exchange(Solver):
         None tries all of them: what is left then is optimal under single exchanges.
     max_double_swaps : int, default=8
         The same for exchanges of two features for two.
-    max_sweeps : int, default=4
+    max_sweeps : int, default=2
         How often a path is walked, down and up alternately, unless nothing improves before.
     fold_sweeps : int, default=1
         The same within the folds of a cross-validation. There many paths are averaged, and what one
@@ -49,7 +49,7 @@ class Exchange(Solver):
         *,
         max_swaps: int | None = 8,
         max_double_swaps: int = 8,
-        max_sweeps: int = 4,
+        max_sweeps: int = 2,
         fold_sweeps: int = 1,
         road: bool = True,
         tol: float = 1e-9,

@@ -394,5 +394,5 @@ def sweep(
                 next_fresh[at] = True
                 changed = True
         fresh = next_fresh if s > 0 else np.ones(n_ks, np.bool_)
-        if not changed:
+        if not changed and s > 0:  # both directions were tried
             break
