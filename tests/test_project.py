@@ -35,6 +35,7 @@ LAYERS = [
     "solvers.newton",
     "solvers.scores",
     "solvers.search",
+    "solvers.sizes",
     "solvers.columns",
     "solvers.dual",
     "solvers.refit",

@@ -8,7 +8,7 @@ import numpy as np
 from kmargin.problem import Problem
 from kmargin.solvers.dual_exchange import count_active, exchange_dual
 from kmargin.solvers.panel import make_panel
-from kmargin.solvers.search import sweep
+from kmargin.solvers.sizes import sweep
 from kmargin.solvers.working_set import BETTER, EXTRA, NOTHING, Effort, Found, SignedDesign, exchange
 
 # With so few columns one panel holds them all.

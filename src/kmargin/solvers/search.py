@@ -1,13 +1,13 @@
 """The search over supports within a panel."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from kmargin.jit import compiled
 from kmargin.solvers.linalg import smallest
 from kmargin.solvers.newton import newton_from_gram
-from kmargin.solvers.panel import build_gram, outside_of, resume, sync_gram
+from kmargin.solvers.panel import outside_of, sync_gram
 from kmargin.solvers.scores import double_changes, nth_pair, score, swap_changes
 from kmargin.types import Flags, Indices, Matrix, Vector
 
@@ -21,378 +21,228 @@ TRIES = 16
 WIDTH = 12
 
 
+class Fit(NamedTuple):
+    """A support at its minimum, in a panel whose Gram matrix follows the active rows.
+
+    The arrays are changed in place as the search goes on.
+    """
+
+    panel: Matrix
+    ridge: Vector
+    gram: Matrix
+    active: Flags
+    idx: Indices  # places in the panel: the support, then the intercept
+    u: Vector  # their coefficients
+
+
+class Scratch(NamedTuple):
+    """Room for a trial, and what the trials have cost."""
+
+    idx: Indices
+    u: Vector
+    active: Flags
+    resid: Vector
+    counts: Indices  # rounds, trials, Newton steps
+
+
+class Scores(NamedTuple):
+    """What `score` fills in for a support and the features outside it."""
+
+    drop: Vector
+    spread: Vector
+    gain: Vector  # negated: the most gainful feature is the smallest
+    grad: Vector
+    schur: Vector
+    R: Matrix
+    inverse: Matrix
+
+
+@compiled
+def make_scores(k: int, m: int) -> Scores:
+    """Room for a support of k - 1 features and the intercept, and m features outside."""
+    return Scores(
+        np.empty(k), np.empty(k), np.empty(m), np.empty(m), np.empty(m), np.empty((k, m)), np.empty((k, k))
+    )
+
+
+@compiled
+def score_fit(fit: Fit, outside: Indices, scores: Scores) -> None:
+    score(
+        fit.panel, fit.ridge, fit.idx, fit.u, fit.gram, outside, scores.drop, scores.spread, scores.gain,
+        scores.grad, scores.schur, scores.R, scores.inverse,
+    )  # fmt: skip
+    for j in range(scores.gain.size):
+        scores.gain[j] = -scores.gain[j]
+
+
 @compiled
 def trial(
-    panel: Matrix,
-    ridge: Vector,
-    gram: Matrix,
-    active: Flags,
-    idx: Indices,
-    u: Vector,
+    fit: Fit,
     outside: Indices,
     lose: Indices,
     take: Indices,
     c: Any,
     value: float,
     tol: float,
-    new_idx: Indices,
-    new_u: Vector,
-    new_active: Flags,
-    resid: Vector,
-    counts: Indices,
-) -> Any:
-    """Refit with idx[lose[:c]] replaced by outside[take[:c]]; on success make the exchange and
-    return True.
+    scratch: Scratch,
+) -> float:
+    """Refit with fit.idx[lose[:c]] replaced by outside[take[:c]].
+
+    If that is better, make the exchange and return the new objective; else return the old one.
     """
-    new_idx[:] = idx
-    new_u[:] = u
+    scratch.idx[:] = fit.idx
+    scratch.u[:] = fit.u
     for a in range(c):
-        new_idx[lose[a]] = outside[take[a]]
-        new_u[lose[a]] = 0.0
-    counts[1] += 1
-    new_value, it = newton_from_gram(
-        panel, ridge, gram, active, new_idx, new_u, new_active, resid, value, tol
+        scratch.idx[lose[a]] = outside[take[a]]
+        scratch.u[lose[a]] = 0.0
+    new_value, n_iter = newton_from_gram(
+        fit.panel,
+        fit.ridge,
+        fit.gram,
+        fit.active,
+        scratch.idx,
+        scratch.u,
+        scratch.active,
+        scratch.resid,
+        value,
+        tol,
     )
-    counts[2] += it
+    scratch.counts[1] += 1
+    scratch.counts[2] += n_iter
     if not new_value < value * (1.0 - tol):
         return value
     for a in range(c):
-        outside[take[a]] = idx[lose[a]]
-    idx[:] = new_idx
-    u[:] = new_u
-    sync_gram(panel, active, new_active, gram)
+        outside[take[a]] = fit.idx[lose[a]]
+    fit.idx[:] = scratch.idx
+    fit.u[:] = scratch.u
+    sync_gram(fit.panel, fit.active, scratch.active, fit.gram)
     return new_value
 
 
 @compiled
-def search(
-    panel: Matrix,
-    ridge: Vector,
-    gram: Matrix,
-    active: Flags,
-    idx: Indices,
-    u: Vector,
-    value: float,
-    max_tries: int,
-    max_doubles: int,
-    tol: float,
-    counts: Indices,
-) -> Any:
-    """Exchange features of the panel: c for c while that pays, then the most promising swaps, then
-    double swaps.
+def try_blocks(
+    fit: Fit, outside: Indices, scores: Scores, value: float, tol: float, scratch: Scratch
+) -> float:
+    """Exchange the c cheapest for the c most gainful, as many as the scores say pays; halve c on failure."""
+    k, m = fit.idx.size - 1, outside.size
+    lose, take = np.empty(k, np.int64), np.empty(min(m, k), np.int64)
+    smallest(scores.drop, k, k, lose)
+    smallest(scores.gain, m, min(m, k), take)
+    c = 0
+    while c < min(m, k // 2) and scores.drop[lose[c]] < -scores.gain[take[c]]:
+        c += 1
+    while c > 1:
+        new_value = trial(fit, outside, lose, take, c, value, tol, scratch)
+        if new_value < value:
+            return new_value
+        c //= 2
+    return value
 
-    idx (support, then intercept) and u are improved in place, with `gram` and `active` kept in
-    step; returns the objective. Ends when the `max_tries` best swaps and the `max_doubles` best
-    double swaps (out of the WIDTH cheapest and WIDTH most gainful features) all fail. counts:
-    [rounds, trials, newton iterations].
+
+@compiled
+def try_swaps(
+    fit: Fit, outside: Indices, scores: Scores, value: float, tol: float, scratch: Scratch, max_tries: int
+) -> float:
+    """Exchange one feature for another, in the order of what the scores promise.
+
+    At most `max_tries` are tried, and none of which the scores expect a rise beyond HOPE; or all of
+    them, if `max_tries` is negative.
     """
-    k = idx.size
-    q, n = panel.shape[0] - 2, panel.shape[1]
-    outside = outside_of(idx, q)
-    m = outside.size
-    if k == 1 or m == 0:
-        return value
-    drop, spread = np.empty(k), np.empty(k)
-    gain, grad, schur, R = np.empty(m), np.empty(m), np.empty(m), np.empty((k, m))
-    lose, take = np.empty(k, np.int64), np.empty(m, np.int64)
-    out2, in2 = np.empty(2, np.int64), np.empty(2, np.int64)
-    new_idx, new_u = idx.copy(), u.copy()
-    new_active, resid = active.copy(), np.empty(n)
+    k, m = fit.idx.size - 1, outside.size
     everything = max_tries < 0
-    if everything:
-        max_tries = (k - 1) * m
-    else:  # large supports: fewer and dearer tries
-        max_tries = max(1, min(max_tries, TRIES * max_tries // k))
-    max_doubles = min(max_doubles, TRIES * max_doubles // k)
-    n_lose, n_take = min(WIDTH, k - 1), min(WIDTH, m)
-    n_doubles = (n_lose * (n_lose - 1) // 2) * (n_take * (n_take - 1) // 2)
-    change = np.empty(max((k - 1) * m, n_doubles))
-    order = np.empty(max(max_tries, max_doubles), np.int64)
-    inverse = np.empty((k, k))
-    small_inverse, cross = np.empty((n_lose, n_lose)), np.empty((n_take, n_take))
-    blocks = k > 2
+    # large supports: fewer and dearer tries
+    n_tries = k * m if everything else min(k * m, max(1, min(max_tries, TRIES * max_tries // (k + 1))))
+    change, order = np.empty(k * m), np.empty(n_tries, np.int64)
+    swap_changes(fit.u, scores.spread, scores.grad, scores.schur, scores.R, change)
+    smallest(change, k * m, n_tries, order)
+    lose, take = np.empty(1, np.int64), np.empty(1, np.int64)
+    for r in range(n_tries):
+        if not everything and change[order[r]] > HOPE * value:
+            break
+        lose[0], take[0] = order[r] // m, order[r] % m
+        new_value = trial(fit, outside, lose, take, np.int64(1), value, tol, scratch)
+        if new_value < value:
+            return new_value
+    return value
+
+
+@compiled
+def try_double_swaps(
+    fit: Fit, outside: Indices, scores: Scores, value: float, tol: float, scratch: Scratch, max_tries: int
+) -> float:
+    """Exchange two features for two, out of the WIDTH cheapest and the WIDTH most gainful."""
+    k, m = fit.idx.size - 1, outside.size
+    n_lose, n_take = min(WIDTH, k), min(WIDTH, m)
+    pairs_in = n_take * (n_take - 1) // 2
+    max_tries = min(max_tries, TRIES * max_tries // (k + 1))
+    if max_tries == 0 or n_lose < 2 or pairs_in == 0:
+        return value
+    lose, take = np.empty(n_lose, np.int64), np.empty(n_take, np.int64)
+    smallest(scores.drop, k, n_lose, lose)
+    smallest(scores.gain, m, n_take, take)
+    change = np.empty((n_lose * (n_lose - 1) // 2) * pairs_in)
+    inverse, cross = pair_matrices(fit, outside, scores, lose, take)
+    found = double_changes(fit.u, inverse, scores.grad, scores.schur, cross, scores.R, lose, take, change)
+    order = np.empty(min(max_tries, found), np.int64)
+    smallest(change, found, order.size, order)
+    out, come = np.empty(2, np.int64), np.empty(2, np.int64)
+    for r in range(order.size):
+        if change[order[r]] > HOPE * value:
+            break
+        a, b = nth_pair(order[r] // pairs_in, n_lose)
+        i, j = nth_pair(order[r] % pairs_in, n_take)
+        out[0], out[1], come[0], come[1] = lose[a], lose[b], take[i], take[j]
+        new_value = trial(fit, outside, out, come, np.int64(2), value, tol, scratch)
+        if new_value < value:
+            return new_value
+    return value
+
+
+@compiled
+def pair_matrices(
+    fit: Fit, outside: Indices, scores: Scores, lose: Indices, take: Indices
+) -> tuple[Matrix, Matrix]:
+    """The inverse Hessian on `lose` x `lose`, and the Schur complement on `take` x `take`."""
+    k = fit.idx.size
+    inverse, cross = np.empty((lose.size, lose.size)), np.empty((take.size, take.size))
+    for a in range(lose.size):
+        for b in range(lose.size):
+            total = 0.0
+            for r in range(max(lose[a], lose[b]), k):
+                total += scores.inverse[r, lose[a]] * scores.inverse[r, lose[b]]
+            inverse[a, b] = total
+    for i in range(take.size):
+        for j in range(take.size):
+            total = fit.gram[outside[take[i]], outside[take[j]]]
+            for a in range(k):
+                total -= fit.gram[fit.idx[a], outside[take[i]]] * scores.R[a, take[j]]
+            cross[i, j] = total
+    return inverse, cross
+
+
+@compiled
+def search(fit: Fit, value: float, max_swaps: int, max_doubles: int, tol: float, counts: Indices) -> float:
+    """Exchange features while that lowers the objective; `fit` is improved in place.
+
+    Many at a time while that pays, then one for one, then two for two. After each success the scores
+    are taken anew. Returns the objective.
+    """
+    outside = outside_of(fit.idx, fit.panel.shape[0] - 2)
+    if fit.idx.size == 1 or outside.size == 0:
+        return value
+    scores = make_scores(fit.idx.size, outside.size)
+    scratch = Scratch(fit.idx.copy(), fit.u.copy(), fit.active.copy(), np.empty(fit.active.size), counts)
+    blocks = fit.idx.size > 2
     while True:
         counts[0] += 1
-        score(panel, ridge, idx, u, gram, outside, drop, spread, gain, grad, schur, R, inverse)
+        score_fit(fit, outside, scores)
         before = value
-        for j in range(m):
-            gain[j] = -gain[j]
         if blocks:
-            smallest(drop, k - 1, k - 1, lose)
-            smallest(gain, m, min(m, k - 1), take)
-            c = 0
-            while c < min(m, (k - 1) // 2) and drop[lose[c]] < -gain[take[c]]:
-                c += 1
-            while c > 1 and value == before:
-                value = trial(
-                    panel,
-                    ridge,
-                    gram,
-                    active,
-                    idx,
-                    u,
-                    outside,
-                    lose,
-                    take,
-                    c,
-                    value,
-                    tol,
-                    new_idx,
-                    new_u,
-                    new_active,
-                    resid,
-                    counts,
-                )
-                c //= 2
+            value = try_blocks(fit, outside, scores, value, tol, scratch)
             blocks = value < before
         if value == before:
-            swap_changes(u, spread, grad, schur, R, change)
-            tries = smallest(change, (k - 1) * m, min(max_tries, (k - 1) * m), order)
-            for r in range(tries):
-                if not everything and change[order[r]] > HOPE * value:
-                    break
-                out2[0], in2[0] = order[r] // m, order[r] % m
-                value = trial(
-                    panel,
-                    ridge,
-                    gram,
-                    active,
-                    idx,
-                    u,
-                    outside,
-                    out2,
-                    in2,
-                    np.int64(1),
-                    value,
-                    tol,
-                    new_idx,
-                    new_u,
-                    new_active,
-                    resid,
-                    counts,
-                )
-                if value < before:
-                    break
-        if value == before and max_doubles > 0 and n_doubles > 0:
-            smallest(drop, k - 1, n_lose, lose)
-            smallest(gain, m, n_take, take)
-            for a in range(n_lose):
-                for b in range(n_lose):
-                    f = 0.0
-                    for l in range(max(lose[a], lose[b]), k):
-                        f += inverse[l, lose[a]] * inverse[l, lose[b]]
-                    small_inverse[a, b] = f
-            for i in range(n_take):
-                for j in range(n_take):
-                    f = gram[outside[take[i]], outside[take[j]]]
-                    for a in range(k):
-                        f -= gram[idx[a], outside[take[i]]] * R[a, take[j]]
-                    cross[i, j] = f
-            found = double_changes(
-                u, small_inverse, grad, schur, cross, R, lose[:n_lose], take[:n_take], change
-            )
-            tries = smallest(change, found, min(max_doubles, found), order)
-            per = n_take * (n_take - 1) // 2
-            for r in range(tries):
-                if change[order[r]] > HOPE * value:
-                    break
-                a, b = nth_pair(order[r] // per, n_lose)
-                i, j = nth_pair(order[r] % per, n_take)
-                out2[0], out2[1], in2[0], in2[1] = lose[a], lose[b], take[i], take[j]
-                value = trial(
-                    panel,
-                    ridge,
-                    gram,
-                    active,
-                    idx,
-                    u,
-                    outside,
-                    out2,
-                    in2,
-                    np.int64(2),
-                    value,
-                    tol,
-                    new_idx,
-                    new_u,
-                    new_active,
-                    resid,
-                    counts,
-                )
-                if value < before:
-                    break
+            value = try_swaps(fit, outside, scores, value, tol, scratch, max_swaps)
+        if value == before:
+            value = try_double_swaps(fit, outside, scores, value, tol, scratch, max_doubles)
         if value == before:
             return value
-
-
-@compiled
-def shrink(
-    panel: Matrix, ridge: Vector, gram: Matrix, active: Flags, idx: Indices, u: Vector, k: int, tol: float
-) -> Any:
-    """Drop the cheapest features, at most an eighth at a time with a refit between, until k are
-    left.
-    """
-    n = panel.shape[1]
-    panel.shape[0] - 2
-    none = np.empty(0, np.int64)
-    empty, wide = np.empty(0), np.empty((idx.size, 0))
-    new_active, resid = active.copy(), np.empty(n)
-    value = np.inf
-    while idx.size - 1 > k:
-        size = idx.size - 1
-        c = min(size - k, max(1, size // 8))
-        drop, spread, lose = np.empty(size), np.empty(size + 1), np.empty(c, np.int64)
-        score(
-            panel,
-            ridge,
-            idx,
-            u,
-            gram,
-            none,
-            drop,
-            spread,
-            empty,
-            empty,
-            empty,
-            wide,
-            np.empty((size + 1, size + 1)),
-        )
-        smallest(drop, size, c, lose)
-        gone = np.zeros(size + 1, np.bool_)
-        for a in range(c):
-            gone[lose[a]] = True
-        new_idx, new_u = np.empty(size + 1 - c, np.int64), np.empty(size + 1 - c)
-        r = 0
-        for a in range(size + 1):
-            if not gone[a]:
-                new_idx[r], new_u[r] = idx[a], u[a]
-                r += 1
-        idx, u = new_idx, new_u
-        value, _ = newton_from_gram(panel, ridge, gram, active, idx, u, new_active, resid, np.inf, tol)
-        sync_gram(panel, active, new_active, gram)
-    return idx, u, value
-
-
-@compiled
-def grow(
-    panel: Matrix, ridge: Vector, gram: Matrix, active: Flags, idx: Indices, u: Vector, k: int, tol: float
-) -> Any:
-    """Add the most gainful features, doubling at most with a refit between, until there are k."""
-    n = panel.shape[1]
-    q = panel.shape[0] - 2
-    new_active, resid = active.copy(), np.empty(n)
-    value = np.inf
-    while idx.size - 1 < k:
-        size = idx.size - 1
-        c = min(k - size, max(1, size // 2))
-        outside = outside_of(idx, q)
-        m = outside.size
-        drop, spread, take = np.empty(size + 1), np.empty(size + 1), np.empty(c, np.int64)
-        gain, grad, schur, R = np.empty(m), np.empty(m), np.empty(m), np.empty((size + 1, m))
-        score(
-            panel,
-            ridge,
-            idx,
-            u,
-            gram,
-            outside,
-            drop,
-            spread,
-            gain,
-            grad,
-            schur,
-            R,
-            np.empty((size + 1, size + 1)),
-        )
-        for j in range(m):
-            gain[j] = -gain[j]
-        smallest(gain, m, c, take)
-        new_idx, new_u = np.empty(size + 1 + c, np.int64), np.zeros(size + 1 + c)
-        new_idx[:size], new_u[:size] = idx[:size], u[:size]
-        for a in range(c):
-            new_idx[size + a] = outside[take[a]]
-        new_idx[size + c], new_u[size + c] = idx[size], u[size]
-        idx, u = new_idx, new_u
-        value, _ = newton_from_gram(panel, ridge, gram, active, idx, u, new_active, resid, np.inf, tol)
-        sync_gram(panel, active, new_active, gram)
-    return idx, u, value
-
-
-@compiled
-def same_set(a: Indices, b: Indices, q: int) -> Any:
-    mark = np.zeros(q + 1, np.bool_)
-    for i in range(a.size):
-        mark[a[i]] = True
-    for i in range(b.size):
-        if not mark[b[i]]:
-            return False
-    return True
-
-
-@compiled
-def sweep(
-    panel: Matrix,
-    ridge: Vector,
-    ks: Indices,
-    supports: Indices,
-    coefs: Matrix,
-    values: Vector,
-    warm: bool,
-    max_sweeps: int,
-    max_tries: int,
-    max_doubles: int,
-    tol: float,
-    counts: Indices,
-) -> Any:
-    """Path over the descending sizes ks inside one panel: down, up, down ... keeping the best
-    support of each size.
-
-    supports, coefs, values are filled in; with `warm` they hold a start for every size, which is
-    settled first.
-    """
-    q, n = panel.shape[0] - 2, panel.shape[1]
-    n_ks = ks.size
-    active, new_active, resid = np.ones(n, np.bool_), np.ones(n, np.bool_), np.empty(n)
-    gram = np.empty((q + 2, q + 2))
-    build_gram(panel, active, gram)
-    for at in range(n_ks if warm else 1):
-        k = ks[at]
-        if warm:
-            idx, u = supports[at, : k + 1].copy(), coefs[at, : k + 1].copy()
-            idx[k] = q
-            resume(panel, gram, active, idx, u)
-        elif k == q:
-            idx, u = np.arange(q + 1), np.zeros(q + 1)
-        else:
-            idx, u, _ = grow(panel, ridge, gram, active, np.full(1, q, np.int64), np.zeros(1), k, tol)
-        value, _ = newton_from_gram(panel, ridge, gram, active, idx, u, new_active, resid, np.inf, tol)
-        sync_gram(panel, active, new_active, gram)
-        value = search(panel, ridge, gram, active, idx, u, value, max_tries, max_doubles, tol, counts)
-        supports[at, :k], coefs[at, : k + 1], values[at] = idx[:k], u, value
-    fresh = np.ones(n_ks, np.bool_)  # changed since its neighbour was last tried from it
-    for s in range(max_sweeps):
-        down = s % 2 == 0
-        changed = False
-        next_fresh = np.zeros(n_ks, np.bool_)
-        for r in range(1, n_ks):
-            at = r if down else n_ks - 1 - r
-            start = at - 1 if down else at + 1
-            if not (fresh[start] or next_fresh[start]):
-                continue
-            size, k = ks[start], ks[at]
-            idx, u = supports[start, : size + 1].copy(), coefs[start, : size + 1].copy()
-            idx[size] = q
-            resume(panel, gram, active, idx, u)
-            if down:
-                idx, u, value = shrink(panel, ridge, gram, active, idx, u, k, tol)
-            else:
-                idx, u, value = grow(panel, ridge, gram, active, idx, u, k, tol)
-            if values[at] < np.inf and same_set(idx[:k], supports[at, :k], q):
-                continue
-            value = search(panel, ridge, gram, active, idx, u, value, max_tries, max_doubles, tol, counts)
-            if value < values[at] * (1.0 - tol):
-                supports[at, :k], coefs[at, : k + 1], values[at] = idx[:k], u, value
-                next_fresh[at] = True
-                changed = True
-        fresh = next_fresh if s > 0 else np.ones(n_ks, np.bool_)
-        if not changed and s > 0:  # both directions were tried
-            break

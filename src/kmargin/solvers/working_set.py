@@ -7,9 +7,9 @@ import numpy as np
 from kmargin.problem import Problem
 from kmargin.solvers.columns import design_columns, design_gradient, design_variance
 from kmargin.solvers.linalg import smallest
-from kmargin.solvers.newton import newton_from_gram
-from kmargin.solvers.panel import build_gram, residual, sync_gram
-from kmargin.solvers.search import grow, search, shrink
+from kmargin.solvers.panel import build_gram, residual
+from kmargin.solvers.search import Fit, search
+from kmargin.solvers.sizes import grow, minimize, shrink
 from kmargin.types import Indices, Matrix, Vector
 
 # A support has to be better by this share to replace another.
@@ -90,29 +90,20 @@ class WorkingSet:
         residual(self.panel, self.idx, self.u, self.resid)
         self.active = self.resid > 0
         build_gram(self.panel, self.active, self.gram)
-        new_active = self.active.copy()
-        self.value, _ = newton_from_gram(
-            self.panel,
-            self.ridge,
-            self.gram,
-            self.active,
-            self.idx,
-            self.u,
-            new_active,
-            self.resid,
-            np.inf,
-            tol,
-        )
-        sync_gram(self.panel, self.active, new_active, self.gram)
+        self.value = minimize(self._fit(), tol)
+
+    def _fit(self) -> Fit:
+        return Fit(self.panel, self.ridge, self.gram, self.active, self.idx, self.u)
 
     def resize(self, k: int) -> None:
         """Drop the cheapest features or add the most gainful, until there are k."""
-        state = self.panel, self.ridge, self.gram, self.active, self.idx, self.u
-        if len(self.idx) - 1 < k:
+        if len(self.idx) - 1 == k:
+            return
+        larger = len(self.idx) - 1 < k
+        if larger:
             self.renew()
-            self.idx, self.u, self.value = grow(*state, k, self.tol)
-        elif len(self.idx) - 1 > k:
-            self.idx, self.u, self.value = shrink(*state, k, self.tol)
+        fit, self.value = (grow if larger else shrink)(self._fit(), k, self.tol)
+        self.idx, self.u = fit.idx, fit.u
 
     def settle(self, effort: Effort) -> None:
         """Search the panel and renew it until nothing changes: first cheaply, then with all effort."""
@@ -123,9 +114,8 @@ class WorkingSet:
             while self.value == before:
                 tries = effort if thorough else effort.least()
                 self.value = search(
-                    self.panel, self.ridge, self.gram, self.active, self.idx, self.u, self.value,
-                    tries.max_swaps, tries.max_double_swaps, self.tol, self.counts,
-                )  # fmt: skip
+                    self._fit(), self.value, tries.max_swaps, tries.max_double_swaps, self.tol, self.counts
+                )
                 if thorough:
                     break
                 thorough = self.value == before

@@ -1,0 +1,168 @@
+"""Moving between sizes of the support within a panel, and the path over many sizes."""
+
+import numpy as np
+
+from kmargin.jit import compiled
+from kmargin.solvers.linalg import smallest
+from kmargin.solvers.newton import newton_from_gram
+from kmargin.solvers.panel import build_gram, outside_of, resume, sync_gram
+from kmargin.solvers.search import Fit, make_scores, score_fit, search
+from kmargin.types import Flags, Indices, Matrix, Vector
+
+
+@compiled
+def minimize(fit: Fit, tol: float) -> float:
+    """Bring the coefficients to their minimum, and the Gram matrix with them."""
+    new_active, resid = fit.active.copy(), np.empty(fit.active.size)
+    value, _ = newton_from_gram(
+        fit.panel, fit.ridge, fit.gram, fit.active, fit.idx, fit.u, new_active, resid, np.inf, tol
+    )
+    sync_gram(fit.panel, fit.active, new_active, fit.gram)
+    return value
+
+
+@compiled
+def with_support(fit: Fit, idx: Indices, u: Vector) -> Fit:
+    """Another support in the same panel."""
+    return Fit(fit.panel, fit.ridge, fit.gram, fit.active, idx, u)
+
+
+@compiled
+def shrink(fit: Fit, k: int, tol: float) -> tuple[Fit, float]:
+    """Drop the cheapest features, at most an eighth at a time with a refit between, until k are left."""
+    value = np.inf
+    while fit.idx.size - 1 > k:
+        size = fit.idx.size - 1
+        c = min(size - k, max(1, size // 8))
+        scores = make_scores(size + 1, 0)
+        score_fit(fit, np.empty(0, np.int64), scores)
+        lose = np.empty(c, np.int64)
+        smallest(scores.drop, size, c, lose)
+        stays = np.ones(size + 1, np.bool_)
+        for a in range(c):
+            stays[lose[a]] = False
+        fit = with_support(fit, fit.idx[stays], fit.u[stays])
+        value = minimize(fit, tol)
+    return fit, value
+
+
+@compiled
+def grow(fit: Fit, k: int, tol: float) -> tuple[Fit, float]:
+    """Add the most gainful features, half as many again at most with a refit between, until there are k."""
+    value = np.inf
+    while fit.idx.size - 1 < k:
+        size = fit.idx.size - 1
+        c = min(k - size, max(1, size // 2))
+        outside = outside_of(fit.idx, fit.panel.shape[0] - 2)
+        scores = make_scores(size + 1, outside.size)
+        score_fit(fit, outside, scores)
+        take = np.empty(c, np.int64)
+        smallest(scores.gain, outside.size, c, take)
+        idx, u = np.empty(size + 1 + c, np.int64), np.zeros(size + 1 + c)
+        idx[:size], u[:size] = fit.idx[:size], fit.u[:size]
+        for a in range(c):
+            idx[size + a] = outside[take[a]]
+        idx[size + c], u[size + c] = fit.idx[size], fit.u[size]
+        fit = with_support(fit, idx, u)
+        value = minimize(fit, tol)
+    return fit, value
+
+
+@compiled
+def same_set(a: Indices, b: Indices, q: int) -> bool:
+    """Whether a and b, each without repetitions and as long as the other, hold the same places."""
+    mark = np.zeros(q + 1, np.bool_)
+    for i in range(a.size):
+        mark[a[i]] = True
+    for i in range(b.size):
+        if not mark[b[i]]:
+            return False
+    return True
+
+
+@compiled
+def first_fit(
+    panel: Matrix,
+    ridge: Vector,
+    gram: Matrix,
+    active: Flags,
+    support: Indices,
+    u: Vector,
+    warm: bool,
+    tol: float,
+) -> tuple[Fit, float]:
+    """A fit of one size: from the support given if `warm`, else of all features, or grown from none."""
+    q, k = panel.shape[0] - 2, support.size - 1
+    if warm:
+        fit = Fit(panel, ridge, gram, active, support.copy(), u.copy())
+        fit.idx[k] = q
+        resume(panel, gram, active, fit.idx, fit.u)
+    elif k == q:
+        fit = Fit(panel, ridge, gram, active, np.arange(q + 1), np.zeros(q + 1))
+    else:
+        bare = Fit(panel, ridge, gram, active, np.full(1, q, np.int64), np.zeros(1))
+        fit, _ = grow(bare, k, tol)
+    return fit, minimize(fit, tol)
+
+
+@compiled
+def sweep(
+    panel: Matrix,
+    ridge: Vector,
+    ks: Indices,
+    supports: Indices,
+    coefs: Matrix,
+    values: Vector,
+    warm: bool,
+    max_sweeps: int,
+    max_swaps: int,
+    max_doubles: int,
+    tol: float,
+    counts: Indices,
+) -> None:
+    """The path over the descending sizes ks: down, up, down, ..., keeping the best support of each size.
+
+    `supports`, `coefs` and `values` are filled in; with `warm` they hold a start for every size.
+    """
+    q, n = panel.shape[0] - 2, panel.shape[1]
+    n_ks = ks.size
+    active, gram = np.ones(n, np.bool_), np.empty((q + 2, q + 2))
+    build_gram(panel, active, gram)
+    for at in range(n_ks if warm else 1):
+        k = ks[at]
+        fit, value = first_fit(
+            panel, ridge, gram, active, supports[at, : k + 1], coefs[at, : k + 1], warm, tol
+        )
+        value = search(fit, value, max_swaps, max_doubles, tol, counts)
+        supports[at, :k], coefs[at, : k + 1], values[at] = fit.idx[:k], fit.u, value
+    fresh = np.ones(n_ks, np.bool_)  # changed since its neighbour was last tried from it
+    for number in range(max_sweeps):
+        down = number % 2 == 0
+        changed = np.zeros(n_ks, np.bool_)
+        for r in range(1, n_ks):
+            at = r if down else n_ks - 1 - r
+            start = at - 1 if down else at + 1
+            if not (fresh[start] or changed[start]):
+                continue
+            size, k = ks[start], ks[at]
+            fit = Fit(
+                panel,
+                ridge,
+                gram,
+                active,
+                supports[start, : size + 1].copy(),
+                coefs[start, : size + 1].copy(),
+            )
+            fit.idx[size] = q
+            resume(panel, gram, active, fit.idx, fit.u)
+            fit, value = shrink(fit, k, tol) if down else grow(fit, k, tol)
+            if values[at] < np.inf and same_set(fit.idx[:k], supports[at, :k], q):
+                continue
+            value = search(fit, value, max_swaps, max_doubles, tol, counts)
+            if value < values[at] * (1.0 - tol):
+                supports[at, :k], coefs[at, : k + 1], values[at] = fit.idx[:k], fit.u, value
+                changed[at] = True
+        if number > 0 and not changed.any():  # both directions were tried
+            break
+        if number > 0:
+            fresh = changed
