@@ -91,6 +91,7 @@ TARGETS: tuple[Target, ...] = (
     Target("dense_100k", "times faster than LinearSVC", "k = 20, times faster than one dense LinearSVC", 1),
     Target("dense_100k", "memory over X", "peak memory as a multiple of X", 1.3, at_most=True),
     Target("synthetic_path", "times faster than mm", "path, times faster than compiled mm", 30),
+    Target("synthetic_path", "times faster than mm, with a ridge", "the same with a ridge"),
     Target(
         "synthetic_path",
         "objective above mm's",

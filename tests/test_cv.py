@@ -1,5 +1,10 @@
 """Choosing k and C by cross-validation."""
 
+import os
+import subprocess
+import sys
+import time
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_iris
@@ -287,3 +292,35 @@ def test_one_k_and_one_C_is_a_plain_fit():
     np.testing.assert_array_equal(
         SparseSVCCV(ks=[2], Cs=[0.5]).fit(X, y).coef_, SparseSVC(k=2, C=0.5).fit(X, y).coef_
     )
+
+
+INTERRUPTED = """
+import threading, os, signal
+from joblib import parallel_config
+from kmargin import SparseSVCCV
+from kmargin.datasets import make_sparse_hyperplane
+X, y = make_sparse_hyperplane(2000, 1000, 50, random_state=0)
+model = SparseSVCCV(cv=10, Cs=[0.01, 0.1, 1.0, 10.0], n_jobs=2)
+threading.Timer(3.0, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    with parallel_config(backend="loky"):
+        model.fit(X, y)
+except KeyboardInterrupt:
+    fitted = [name for name in vars(model) if name.endswith("_") and name != "n_features_in_"]
+    print("interrupted", fitted)
+"""
+
+
+def test_ctrl_c_leaves_no_workers_and_no_half_fitted_attributes():
+    process = subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTED], stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
+    out, _ = process.communicate(timeout=120)
+    assert out.strip() == "interrupted []"
+    for _ in range(100):  # workers need a moment to notice
+        try:
+            os.killpg(process.pid, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.1)
+    pytest.fail("worker processes are still running")

@@ -222,3 +222,13 @@ def test_large_supports_are_no_worse_than_mms(n_samples):
     exchanged = sparse_svm_path(X, y, ks, solver="exchange")
     annealed = sparse_svm_path(X, y, ks, solver="mm")
     assert (exchanged.objectives <= annealed.objectives * 1.0001).all()
+
+
+def test_the_road_in_the_ridge_pays_where_the_ridge_is_weak():
+    with_road, without = 0.0, 0.0
+    for seed in range(6):
+        X, y = make_sparse_hyperplane(400, 200, 25, random_state=seed)
+        problem = Problem(DenseDesign(X), y.astype(float), np.ones(400), 3e-4, 25)
+        with_road += solve(problem)[0].objective
+        without += solve(problem, road=False)[0].objective
+    assert with_road < without

@@ -10,6 +10,7 @@ from sklearn.svm import LinearSVC
 from conftest import PROBLEMS, make_problem
 from kmargin.design import DenseDesign
 from kmargin.problem import Problem
+from kmargin.solvers.newton import newton_readable
 from kmargin.solvers.refit import refit as refit_parts
 from kmargin.solvers.result import Solution, Status
 
@@ -157,6 +158,21 @@ def test_the_unit_of_measurement_does_not_matter_without_a_ridge(scale):
     a, b = refit(problem, np.arange(6)), refit(scaled, np.arange(6))
     np.testing.assert_allclose(a.objective, b.objective, rtol=1e-8)
     np.testing.assert_allclose(a.coef, b.coef * scale, rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_the_readable_twin_ends_at_the_same_minimum(name):
+    problem = PROBLEMS[name]
+    support = np.array([0, 2, 5, 6])
+    c = np.sqrt(problem.weights / problem.design.n_samples)
+    ones = np.ones((problem.design.n_samples, int(problem.design.fit_intercept)))
+    A = np.hstack([problem.design.X[:, support], ones]) * (problem.y * c)[:, None]
+    ridge = np.append(np.full(4, problem.lam), np.zeros(ones.shape[1]))
+    u = newton_readable(A, c, ridge, np.zeros(A.shape[1]))
+    value = np.sum(np.maximum(c - A @ u, 0) ** 2) / 2 + ridge @ u**2 / 2
+    solution = refit(problem, support)
+    np.testing.assert_allclose(solution.objective, value, rtol=1e-9)
+    np.testing.assert_allclose(solution.coef, u[:4], atol=1e-6)
 
 
 def test_random_problems_never_cycle():

@@ -35,11 +35,10 @@ class PathCase:
     C: float  # of our path
     subset: dict[str, Callable[[Dataset], Dataset]]  # for a scale: what of the data is used
     rivals: tuple[str, ...] = ("liblinear_l1", "liblinear_l2")
-    also: tuple[str, ...] = ()  # rivals at full scale only
 
     def run(self, record: Recorder, scale: str) -> None:
         data = self.subset.get(scale, lambda whole: whole)(load(self.name))
-        competitors = choose(*self.rivals, *(self.also if scale == "full" else ()))
+        competitors = choose(*self.rivals)
         levels = {"k": self.ks_of(data.X.shape[1]), "C": list(self.Cs)}
         entrants = {}
         for name, competitor in competitors.items():
@@ -102,19 +101,17 @@ def worst_part(margins: dict[float, float]) -> dict[str, float]:
     return {f"worst at k = {k:g}": margins[k]}
 
 
-PEERS = ("abess", "skglm_l1", "mm", "sd")
 letters = PathCase(
     "letters",
     ks_all,
     CS_LETTERS,
     C=10.0,
     subset={"quick": lambda data: data.of_classes(6), "default": lambda data: data.of_classes(13)},
-    also=PEERS,
 )
 optdigits = PathCase(
-    "optdigits", ks_of_sparsities, CS, C=0.3, subset={"quick": lambda data: data.of_classes(4)}, also=PEERS
+    "optdigits", ks_of_sparsities, CS, C=0.3, subset={"quick": lambda data: data.of_classes(4)}
 )
-splice = PathCase("splice", ks_of_sparsities, CS, C=0.01, subset={}, also=PEERS)
+splice = PathCase("splice", ks_of_sparsities, CS, C=0.01, subset={})
 tcga = PathCase(
     "tcga",
     ks_of_sparsities,
@@ -122,5 +119,4 @@ tcga = PathCase(
     C=1.0,
     subset={"quick": lambda data: data.of_features(1000)},
     rivals=("liblinear_l1",),
-    also=("liblinear_l2", "skglm_l1"),
 )

@@ -1,8 +1,9 @@
 """Claim: along the path of the paper's Table 2 exchange is 30 times faster than the compiled mm, and its
 objective is no higher at any k.
 
-Both with the ridge of C = 1 and without one; a support is scored by its exact refit. Without a ridge
-many supports separate the classes and have objective 0, so differences below 1e-6 count as none.
+The target is for the paper's own problem, without a ridge; the ridge of C = 1 is shown beside it. A
+support is scored by its exact refit. Without a ridge many supports separate the classes and have
+objective 0, so differences below 1e-6 count as none.
 """
 
 import math
@@ -20,6 +21,7 @@ from benchmarks.runner import entrants_of, race, record_seconds
 from benchmarks.solvers import HEADLINE, choose
 
 NOISE = 1e-6  # relative, and in absolute terms where the objective is below 1e-3 of that at zero
+PAPER = "C = inf"  # the problem of Table 2 has no ridge
 N_SEEDS = {"quick": 1, "default": 1, "full": 5}
 
 
@@ -54,9 +56,11 @@ class SyntheticPath:
 
     def reached(self, frame: pd.DataFrame) -> Reached:
         by_ridge = {name.split(", ")[1]: rows for name, rows in by_dataset(frame).items()}
+        speeds = {c: times_faster(f, HEADLINE, "mm") for c, f in by_ridge.items()}
         return drop_missing(
             {
-                "times faster than mm": {c: times_faster(f, HEADLINE, "mm") for c, f in by_ridge.items()},
+                "times faster than mm": {c: s for c, s in speeds.items() if c == PAPER},
+                "times faster than mm, with a ridge": {c: s for c, s in speeds.items() if c != PAPER},
                 "objective above mm's": {c: largest_excess(f, "mm") for c, f in by_ridge.items()},
             }
         )

@@ -145,8 +145,11 @@ def warn_of_repeats(X: Matrix, solver: Solver) -> None:
     repeats = np.setdiff1d(np.arange(X.shape[1]), distinct_columns(X))
     if len(repeats):
         some = ", ".join(map(str, repeats[:5])) + (", ..." if len(repeats) > 5 else "")
+        which = f"1 feature repeats an earlier one (column {some})"
+        if len(repeats) > 1:
+            which = f"{len(repeats)} features repeat an earlier one (columns {some})"
         warnings.warn(
-            f"{len(repeats)} features repeat an earlier one (columns {some}): the first of each is used.",
+            f"{which}: the first of each is used.",
             UserWarning,
             stacklevel=4,
         )

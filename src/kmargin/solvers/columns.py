@@ -3,8 +3,6 @@
 X is an (n, p) array in C order. Passes over it run row by row and skip the rows that are not active.
 """
 
-from typing import Any
-
 import numpy as np
 
 from kmargin.jit import compiled
@@ -13,7 +11,7 @@ from kmargin.types import Indices, Matrix, Vector
 
 
 @compiled
-def design_gradient(X: Matrix, v: Vector, out: Vector) -> Any:
+def design_gradient(X: Matrix, v: Vector, out: Vector) -> None:
     """out <- X'v, skipping the rows where v is 0, four rows at a time."""
     n, _p = X.shape
     rows = np.empty(n + 4, np.int64)
@@ -32,7 +30,7 @@ def design_gradient(X: Matrix, v: Vector, out: Vector) -> Any:
 
 
 @compiled
-def design_variance(X: Matrix, c: Vector, intercept: bool, out: Vector) -> Any:
+def design_variance(X: Matrix, c: Vector, intercept: bool, out: Vector) -> None:
     """out_j <- sum_i c_i^2 (x_ij - mean_j)^2, the mean weighted by c^2 (0 without intercept)."""
     n, p = X.shape
     mean = np.zeros(p)
@@ -52,7 +50,7 @@ def design_variance(X: Matrix, c: Vector, intercept: bool, out: Vector) -> Any:
 
 
 @compiled
-def design_columns(X: Matrix, t: Vector, cols: Indices, slots: Indices, m: int, panel: Matrix) -> Any:
+def design_columns(X: Matrix, t: Vector, cols: Indices, slots: Indices, m: int, panel: Matrix) -> None:
     """panel[slots[a]] <- t * X[:, cols[a]] for a < m, all columns of a row at once."""
     for i in range(X.shape[0]):
         for a in range(m):
@@ -60,7 +58,7 @@ def design_columns(X: Matrix, t: Vector, cols: Indices, slots: Indices, m: int, 
 
 
 @compiled
-def design_product(X: Matrix, cols: Indices, d: Vector, out: Vector) -> Any:
+def design_product(X: Matrix, cols: Indices, d: Vector, out: Vector) -> None:
     """out <- X[:, cols] @ d"""
     n, p = X.shape
     if 2 * cols.size > p:
@@ -83,7 +81,7 @@ def design_product(X: Matrix, cols: Indices, d: Vector, out: Vector) -> Any:
 
 
 @compiled
-def design_rows(X: Matrix, t: Vector, cols: Indices, rows: Indices, first: int, last: int, B: Matrix) -> Any:
+def design_rows(X: Matrix, t: Vector, cols: Indices, rows: Indices, first: int, last: int, B: Matrix) -> None:
     """B[r] <- t * X[rows[r], cols] for first <= r < last."""
     for r in range(first, last):
         i = rows[r]

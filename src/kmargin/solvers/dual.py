@@ -3,21 +3,19 @@
 The systems solved are then as large as the active rows, not as the support.
 """
 
-from typing import Any
-
 import numpy as np
 
 from kmargin.jit import compiled
 from kmargin.solvers.columns import design_product, design_rows
 from kmargin.solvers.linalg import axpy, solve
-from kmargin.solvers.newton import exact_step, half_positive_sq
+from kmargin.solvers.newton import NO_LOSS, exact_step, half_positive_sq
 from kmargin.types import Indices, Matrix, Vector
 
 
 @compiled
 def enlist(
     X: Matrix, t: Vector, cols: Indices, resid: Vector, rows: Indices, n_rows: int, B: Matrix, K: Matrix
-) -> Any:
+) -> tuple[Indices, int, Matrix, Matrix]:
     """Give every active row a place in B (its features) and K = B B'. Returns the (perhaps larger)
     store.
     """
@@ -50,7 +48,9 @@ def enlist(
 
 
 @compiled
-def dual_factor(K: Matrix, rows: Indices, n_rows: int, resid: Vector, mu: float) -> Any:
+def dual_factor(
+    K: Matrix, rows: Indices, n_rows: int, resid: Vector, mu: float
+) -> tuple[Indices, Matrix, Vector]:
     """Places of the active rows, and the Cholesky factor of I + K / mu on them."""
     places = np.empty(n_rows, np.int64)
     m = 0
@@ -84,7 +84,7 @@ def newton_dual(
     K: Matrix,
     give_up: float,
     tol: float,
-) -> Any:
+) -> tuple[float, float, Indices, int, Matrix, Matrix, int]:
     """`newton` with a system as large as the active rows: w = A'r / lam, (I + A A' / lam) r + t b =
     c, t'r = 0.
 
@@ -94,7 +94,7 @@ def newton_dual(
     delta, d = np.empty(n), np.empty(k)
     value = 0.5 * lam * np.dot(w, w) + half_positive_sq(resid)
     n_iter = 0
-    while n_iter < 100 and value > 1e-20:
+    while n_iter < 100 and value > NO_LOSS:
         rows, n_rows, B, K = enlist(X, t, cols, resid, rows, n_rows, B, K)
         trace = 0.0
         for r in range(n_rows):
@@ -162,7 +162,7 @@ def newton_dual(
 @compiled
 def leverage(
     X: Matrix, t: Vector, intercept: bool, short: Indices, rows: Indices, places: Indices, U: Matrix
-) -> Any:
+) -> Vector:
     """h_j = x_j'(I + K/lam)^-1 x_j over the active rows, the intercept projected out, for the
     columns `short`.
     """

@@ -5,6 +5,7 @@ import numpy as np
 from kmargin.solvers.columns import design_product, design_rows
 from kmargin.solvers.dual import dual_factor, leverage, newton_dual
 from kmargin.solvers.linalg import smallest
+from kmargin.solvers.newton import NO_LOSS
 from kmargin.solvers.working_set import BETTER, Found, SignedDesign
 from kmargin.types import Indices, Matrix, Vector
 
@@ -38,7 +39,7 @@ class DualSet:
         """Exchange many features for many while that pays, halving their number on failure."""
         n_short = min(SHORT, len(self.columns), self.design.X.shape[1] - len(self.columns))
         for _ in range(MAX_ROUNDS):
-            if n_short == 0 or self.lam == 0 or self.value <= 1e-20 or not self._improve(n_short):
+            if n_short == 0 or self.lam == 0 or self.value <= NO_LOSS or not self._improve(n_short):
                 return
 
     def found(self) -> Found:

@@ -7,6 +7,7 @@ import numpy as np
 
 from kmargin.problem import Problem
 from kmargin.solvers.dual_exchange import count_active, exchange_dual
+from kmargin.solvers.newton import NO_LOSS
 from kmargin.solvers.panel import make_panel
 from kmargin.solvers.sizes import sweep
 from kmargin.solvers.working_set import BETTER, EXTRA, NOTHING, Effort, Found, SignedDesign, exchange
@@ -16,9 +17,6 @@ FULL_PANEL = 256
 
 # Beyond this k the dual system may pay; up to it the primal one is always cheap.
 LARGE = 128
-
-# A loss that is zero but for rounding.
-NO_LOSS = 1e-20
 
 # Relative to the variance of a typical feature: the ridge from which a single fit comes down, the
 # weakest one it passes, and the factor between them.

@@ -4,8 +4,6 @@ Matrices are upper triangles, row by row. Where an inner loop over a part of a r
 unsigned indices (U64): numba then knows that none is negative, and only then vectorises it.
 """
 
-from typing import Any
-
 import numpy as np
 
 from kmargin.jit import compiled
@@ -20,14 +18,14 @@ SINGULAR = 1e-13
 @compiled
 def axpy4(
     f0: float, x0: Vector, f1: float, x1: Vector, f2: float, x2: Vector, f3: float, x3: Vector, y: Vector
-) -> Any:
+) -> None:
     """y += f0 x0 + f1 x1 + f2 x2 + f3 x3"""
     for l in range(y.size):
         y[l] += (f0 * x0[l] + f1 * x1[l]) + (f2 * x2[l] + f3 * x3[l])
 
 
 @compiled
-def axpy(f: float, x: Vector, y: Vector) -> Any:
+def axpy(f: float, x: Vector, y: Vector) -> None:
     """y += f x"""
     for l in range(y.size):
         y[l] += f * x[l]
@@ -36,7 +34,7 @@ def axpy(f: float, x: Vector, y: Vector) -> Any:
 @compiled
 def eliminate(
     W: Matrix, first: int, count: int, Y: Matrix, begin: int, end: int, lo: int, hi: int, upper: bool
-) -> Any:
+) -> None:
     """Y[i, l] -= sum_r W[first + r, i] * Y[first + r, l] for begin <= i < end, lo <= l < hi (from i
     if `upper`).
 
@@ -71,7 +69,7 @@ def eliminate(
 
 
 @compiled
-def cholesky(H: Matrix, k: int, dead: Vector) -> Any:
+def cholesky(H: Matrix, k: int, dead: Vector) -> None:
     """Factor H[:k, :k] = U'U in place (upper; what lies below is scratch), four pivots at a time.
 
     A column that depends on earlier ones is marked dead: its row is 0 and its pivot a small
@@ -101,7 +99,7 @@ def cholesky(H: Matrix, k: int, dead: Vector) -> Any:
 
 
 @compiled
-def solve(U: Matrix, k: int, dead: Vector, x: Vector) -> Any:
+def solve(U: Matrix, k: int, dead: Vector, x: Vector) -> None:
     """x <- (U'U)^-1 x, with zero in the dead coordinates."""
     stop = U64(k)
     for j in range(k):
@@ -119,7 +117,7 @@ def solve(U: Matrix, k: int, dead: Vector, x: Vector) -> Any:
 
 
 @compiled
-def smallest(values: Vector, n: int, c: int, out: Indices) -> Any:
+def smallest(values: Vector, n: int, c: int, out: Indices) -> int:
     """Positions of the c smallest of values[:n], in increasing value, ties in index order (a heap
     of size c).
     """
@@ -151,7 +149,7 @@ def smallest(values: Vector, n: int, c: int, out: Indices) -> Any:
 
 
 @compiled
-def _sift(values: Vector, heap: Indices, size: int, item: int) -> Any:
+def _sift(values: Vector, heap: Indices, size: int, item: int) -> int:
     """Put item at the root of a max-heap ordered by (value, index)."""
     h = 0
     while True:

@@ -5,8 +5,6 @@ going there, or to the exact minimum along the line, lowers the objective strict
 of active rows comes back and the iteration ends.
 """
 
-from typing import Any
-
 import numpy as np
 
 from kmargin.jit import compiled
@@ -14,9 +12,12 @@ from kmargin.solvers.linalg import U64, cholesky, solve
 from kmargin.solvers.panel import combine, shift_gram
 from kmargin.types import Flags, Indices, Matrix, Vector
 
+# A loss that is zero but for rounding.
+NO_LOSS = 1e-20
+
 
 @compiled
-def half_positive_sq(e: Vector) -> Any:
+def half_positive_sq(e: Vector) -> float:
     """1/2 sum max(0, e)^2"""
     s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
     n = e.size
@@ -36,7 +37,7 @@ def half_positive_sq(e: Vector) -> Any:
 
 
 @compiled
-def ridge_terms(ridge: Vector, idx: Indices, u: Vector, d: Vector) -> Any:
+def ridge_terms(ridge: Vector, idx: Indices, u: Vector, d: Vector) -> tuple[float, float, float]:
     """u'Ru, u'Rd, d'Rd for the diagonal ridge R."""
     uu, ud, dd = 0.0, 0.0, 0.0
     for a in range(idx.size):
@@ -48,7 +49,7 @@ def ridge_terms(ridge: Vector, idx: Indices, u: Vector, d: Vector) -> Any:
 
 
 @compiled
-def exact_step(e: Vector, delta: Vector, ud: float, dd: float) -> Any:
+def exact_step(e: Vector, delta: Vector, ud: float, dd: float) -> float:
     """The minimiser t > 0 of 1/2 sum max(0, e - t delta)^2 + t ud + t^2/2 dd.
 
     Its derivative is increasing and piecewise linear: Newton on it, kept inside a bracket, halving
@@ -81,6 +82,59 @@ def exact_step(e: Vector, delta: Vector, ud: float, dd: float) -> Any:
 
 
 @compiled
+def newton_direction(
+    H: Matrix,
+    z: Vector,
+    ridge: Vector,
+    idx: Indices,
+    u: Vector,
+    U: Matrix,
+    rhs: Vector,
+    d: Vector,
+    dead: Vector,
+) -> float:
+    """d = (H + ridge)^-1 (z - (H + ridge) u), the way to the minimum of the quadratic.
+
+    H holds an upper triangle. Returns by how much the quadratic falls on that way; U, rhs and dead
+    are work arrays.
+    """
+    k = idx.size
+    for a in range(k):
+        for b in range(a, k):
+            U[a, b] = H[a, b]
+        U[a, a] += ridge[idx[a]]
+        rhs[a] = z[a] - U[a, a] * u[a]
+    for a in range(k):
+        row, total, at = U64(a), 0.0, u[a]
+        for b in range(U64(a + 1), U64(k)):
+            total += H[row, b] * u[b]
+        for b in range(U64(a + 1), U64(k)):
+            rhs[b] -= H[row, b] * at
+        rhs[a] -= total
+    d[:] = rhs
+    cholesky(U, k, dead)
+    solve(U, k, dead, d)
+    promise = 0.0
+    for a in range(k):
+        promise += 0.5 * d[a] * rhs[a]
+    return promise
+
+
+@compiled
+def note_flips(resid: Vector, active: Flags, rows: Indices, signs: Vector) -> int:
+    """Bring `active` up to date; list the rows that changed sides, with +1 for those that came in."""
+    flips = 0
+    for i in range(resid.size):
+        now = resid[i] > 0.0
+        if now != active[i]:
+            active[i] = now
+            rows[flips] = i
+            signs[flips] = 1.0 if now else -1.0
+            flips += 1
+    return flips
+
+
+@compiled
 def newton(
     panel: Matrix,
     ridge: Vector,
@@ -93,66 +147,44 @@ def newton(
     give_up: float,
     tol: float,
     max_iter: int,
-) -> Any:
-    """Minimise over the columns idx, from u. H, z: their Gram (upper, no ridge) and target products
-    on `active`.
+) -> tuple[float, int]:
+    """Minimise over the columns idx, from u; return the objective and the number of steps.
 
-    Returns (objective, iterations); u, H, z, active, resid are brought along. Every iteration
-    solves the quadratic that holds on the active rows and goes there; if the objective does not
-    fall enough it steps to the exact minimum along that line, so it falls strictly and no active
-    set comes back. The first step is taken without a look back. Stops when the active rows stay the
-    same, when the model promises less than tol * objective, or as soon as twice that promise cannot
+    H (upper triangle, without the ridge) and z are the columns' Gram matrix and their products with
+    the target over the active rows; u, H, z, active and resid are brought along.
+
+    Every step goes to the minimum of the quadratic that holds on the active rows. If the objective
+    does not fall enough it goes to the exact minimum along that line. The first step comes from the
+    Gram matrix alone and is not questioned. The iteration ends when the active rows stay the same,
+    when the quadratic promises less than tol * objective, or as soon as twice its promise cannot
     reach `give_up`.
     """
     k, n = idx.size, panel.shape[1]
-    target = panel.shape[0] - 1
-    U = np.empty((k, k))
-    d, dead, rhs, x = np.empty(k), np.empty(k), np.empty(k), np.empty((4, k))
-    delta = np.empty(n)
-    rows, signs = np.empty(n, np.int64), np.empty(n)
-    c = panel[target]
+    U, d, dead, rhs = np.empty((k, k)), np.empty(k), np.empty(k), np.empty(k)
+    delta, rows, signs, work = np.empty(n), np.empty(n, np.int64), np.empty(n), np.empty((4, k))
+    target = panel[panel.shape[0] - 1]
     value = np.inf
-    n_iter = 0
-    while n_iter < max_iter:
-        for a in range(k):
-            for b in range(a, k):
-                U[a, b] = H[a, b]
-            U[a, a] += ridge[idx[a]]
-        for a in range(k):
-            d[a] = z[a] - U[a, a] * u[a]
-        for a in range(k):
-            ua = U64(a)
-            f, g = 0.0, u[a]
-            for b in range(U64(a + 1), U64(k)):
-                f += H[ua, b] * u[b]
-            for b in range(U64(a + 1), U64(k)):
-                d[b] -= H[ua, b] * g
-            d[a] -= f
-        rhs[:] = d
-        cholesky(U, k, dead)
-        solve(U, k, dead, d)
-        promise = 0.0
-        for a in range(k):
-            promise += 0.5 * d[a] * rhs[a]
+    for n_iter in range(max_iter):
+        promise = newton_direction(H, z, ridge, idx, u, U, rhs, d, dead)
         full = True
         if n_iter == 0:
             for a in range(k):
                 u[a] += d[a]
             combine(panel, idx, u, delta)
             for i in range(n):
-                resid[i] = c[i] - delta[i]
+                resid[i] = target[i] - delta[i]
             uu, _, _ = ridge_terms(ridge, idx, u, u)
             value = half_positive_sq(resid) + 0.5 * uu
         else:
-            if promise <= tol * value or value < 1e-20 or value - 2.0 * promise > give_up:
-                break
+            if promise <= tol * value or value < NO_LOSS or value - 2.0 * promise > give_up:
+                return value, n_iter
             combine(panel, idx, d, delta)
             uu, ud, dd = ridge_terms(ridge, idx, u, d)
-            s = 0.0
+            loss = 0.0
             for i in range(n):
                 r = max(resid[i] - delta[i], 0.0)
-                s += r * r
-            new_value = 0.5 * (s + uu + dd) + ud
+                loss += r * r
+            new_value = 0.5 * (loss + uu + dd) + ud
             t = 1.0
             if new_value > value - 0.2 * promise:
                 t = exact_step(resid, delta, ud, dd)
@@ -164,23 +196,30 @@ def newton(
             if not full:
                 uu, _, _ = ridge_terms(ridge, idx, u, u)
                 new_value = half_positive_sq(resid) + 0.5 * uu
-                if not new_value < value:
-                    value = min(value, new_value)
-                    break
+                if not new_value < value:  # nothing left but rounding
+                    return min(value, new_value), n_iter
             value = new_value
-        n_iter += 1
-        flips = 0
-        for i in range(n):
-            now = resid[i] > 0.0
-            if now != active[i]:
-                active[i] = now
-                rows[flips] = i
-                signs[flips] = 1.0 if now else -1.0
-                flips += 1
+        flips = note_flips(resid, active, rows, signs)
         if flips == 0 and full:
+            return value, n_iter + 1
+        shift_gram(panel, idx, rows, signs, flips, H, z, work)
+    return value, max_iter
+
+
+def newton_readable(A: Matrix, target: Vector, ridge: Vector, u: Vector, max_iter: int = 200) -> Vector:
+    """The same in NumPy: minimise 1/2 sum max(0, target - A u)^2 + 1/2 sum ridge u^2 from u."""
+    for _ in range(max_iter):
+        resid = target - A @ u
+        active = resid > 0
+        gradient = ridge * u - A[active].T @ resid[active]
+        hessian = A[active].T @ A[active] + np.diag(ridge)
+        d = -np.linalg.lstsq(hessian, gradient, rcond=1e-13)[0]
+        promise = -gradient @ d / 2
+        value = np.sum(np.maximum(resid, 0) ** 2) / 2 + ridge @ u**2 / 2
+        if promise <= 1e-15 * value:
             break
-        shift_gram(panel, idx, rows, signs, flips, H, z, x)
-    return value, n_iter
+        u = u + exact_step(resid, A @ d, float(ridge @ (u * d)), float(ridge @ (d * d))) * d
+    return u
 
 
 @compiled
@@ -195,7 +234,7 @@ def newton_from_gram(
     resid: Vector,
     give_up: float,
     tol: float,
-) -> Any:
+) -> tuple[float, int]:
     """Newton on idx from the panel's Gram at `active`; new_active and resid describe the result."""
     k = idx.size
     target = gram.shape[0] - 1

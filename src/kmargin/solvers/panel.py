@@ -17,8 +17,6 @@ A row is active while its residual c_i - a_i'u is positive; `gram` is the panel'
 active rows. Where few rows change sides it is updated, not built anew.
 """
 
-from typing import Any
-
 import numpy as np
 
 from kmargin.jit import compiled
@@ -27,7 +25,7 @@ from kmargin.types import Flags, Indices, Matrix, Vector
 
 
 @compiled
-def build_gram(panel: Matrix, active: Flags, gram: Matrix) -> Any:
+def build_gram(panel: Matrix, active: Flags, gram: Matrix) -> None:
     """gram <- panel[:, active] @ panel[:, active].T (our own kernel: BLAS threads would spin on
     products this small).
     """
@@ -48,7 +46,7 @@ def build_gram(panel: Matrix, active: Flags, gram: Matrix) -> Any:
 @compiled
 def shift_gram(
     panel: Matrix, idx: Indices, rows: Indices, signs: Vector, n_rows: int, H: Matrix, z: Vector, x: Matrix
-) -> Any:
+) -> None:
     """Add (sign +1) or remove (-1) rows in the Gram of the columns idx: upper H, and z = columns'
     target.
 
@@ -89,7 +87,7 @@ def shift_gram(
 
 
 @compiled
-def sync_gram(panel: Matrix, active: Flags, new_active: Flags, gram: Matrix) -> Any:
+def sync_gram(panel: Matrix, active: Flags, new_active: Flags, gram: Matrix) -> None:
     """Bring the full panel's Gram from `active` to `new_active` (which is copied over `active`)."""
     q, n = panel.shape
     rows, signs = np.empty(n, np.int64), np.empty(n)
@@ -113,7 +111,7 @@ def sync_gram(panel: Matrix, active: Flags, new_active: Flags, gram: Matrix) -> 
 
 
 @compiled
-def combine(panel: Matrix, idx: Indices, d: Vector, out: Vector) -> Any:
+def combine(panel: Matrix, idx: Indices, d: Vector, out: Vector) -> None:
     """out <- sum_a d[a] * panel[idx[a]], four columns at a time."""
     k4 = idx.size - idx.size % 4
     out[:] = 0.0
@@ -134,7 +132,7 @@ def combine(panel: Matrix, idx: Indices, d: Vector, out: Vector) -> Any:
 
 
 @compiled
-def residual(panel: Matrix, idx: Indices, u: Vector, resid: Vector) -> Any:
+def residual(panel: Matrix, idx: Indices, u: Vector, resid: Vector) -> None:
     combine(panel, idx, u, resid)
     c = panel[panel.shape[0] - 1]
     for i in range(resid.size):
@@ -142,7 +140,7 @@ def residual(panel: Matrix, idx: Indices, u: Vector, resid: Vector) -> Any:
 
 
 @compiled
-def resume(panel: Matrix, gram: Matrix, active: Flags, idx: Indices, u: Vector) -> Any:
+def resume(panel: Matrix, gram: Matrix, active: Flags, idx: Indices, u: Vector) -> None:
     """Bring gram and active to the solution (idx, u)."""
     n = panel.shape[1]
     fitted, new_active = np.empty(n), np.empty(n, np.bool_)
@@ -154,7 +152,7 @@ def resume(panel: Matrix, gram: Matrix, active: Flags, idx: Indices, u: Vector) 
 
 
 @compiled
-def outside_of(idx: Indices, q: int) -> Any:
+def outside_of(idx: Indices, q: int) -> Indices:
     """Panel positions 0..q-1 that are not in idx."""
     taken = np.zeros(q + 1, np.bool_)
     for a in range(idx.size):

@@ -4,8 +4,6 @@ All scores keep the active rows as they are and refit the other coefficients and
 come from Schur complements, not from the bare diagonal.
 """
 
-from typing import Any
-
 import numpy as np
 
 from kmargin.jit import compiled
@@ -28,7 +26,7 @@ def score(
     schur: Vector,
     R: Matrix,
     inverse: Matrix,
-) -> Any:
+) -> None:
     """What each feature of idx costs to drop and each of `outside` gains when the rest is refitted.
 
     idx ends with the intercept. drop[a] = u_a^2 / (2 spread_a), spread = diag of the inverse
@@ -103,7 +101,7 @@ def score(
 
 
 @compiled
-def swap_changes(u: Vector, spread: Vector, grad: Vector, schur: Vector, R: Matrix, change: Vector) -> Any:
+def swap_changes(u: Vector, spread: Vector, grad: Vector, schur: Vector, R: Matrix, change: Vector) -> None:
     """change[a * m + j]: the model's objective after a leaves and j enters, minus the one now."""
     m = grad.size
     for a in range(u.size - 1):
@@ -126,7 +124,7 @@ def double_changes(
     lose: Indices,
     take: Indices,
     change: Vector,
-) -> Any:
+) -> int:
     """The same for pairs: lose[a], lose[b] leave, take[i], take[j] enter; pairs in lexicographic
     order.
 
@@ -165,7 +163,7 @@ def double_changes(
 
 
 @compiled
-def nth_pair(r: int, n: int) -> Any:
+def nth_pair(r: int, n: int) -> tuple[int, int]:
     """The r-th of the pairs (a, b), a < b < n, in lexicographic order."""
     a = 0
     while r >= n - 1 - a:
