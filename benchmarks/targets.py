@@ -99,6 +99,7 @@ TARGETS: tuple[Target, ...] = (
         0,
         at_most=True,
     ),
+    Target("synthetic_path", "objective above mm's, with a ridge", "the same with a ridge"),
     Target("spiral", "accuracy above SVC", "4 points per pair of classes, test accuracy above SVC"),
     Target("spiral", "times fewer points", "times fewer training points kept than SVC"),
     Target("loops", "compiled step", "compiled step, times faster than its NumPy twin", 10),

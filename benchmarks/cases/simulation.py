@@ -5,7 +5,7 @@ no longer than abess's.
 The objective is that of an exact refit at lam = 0.01 on the support; of each peer the best support
 counts that any ridge of the grid gave. For the share found and the accuracy everybody is tuned in the
 same way: the fits at all ridges, each with its own coefficients and refitted at several ridges, compete on
-500 rows set aside; the winner is scored on 1000 others.
+2000 rows set aside; the winner is scored on 2000 others.
 """
 
 from dataclasses import replace

@@ -7,7 +7,7 @@ from benchmarks.datasets.dataset import Dataset
 from kmargin.datasets import make_sparse_hyperplane, make_spiral, make_synthetic
 
 
-def hyperplane(n: int, p: int, n_causal: int, seed: int, n_valid: int = 500, n_test: int = 1000) -> Dataset:
+def hyperplane(n: int, p: int, n_causal: int, seed: int, n_valid: int = 2000, n_test: int = 2000) -> Dataset:
     """The paper's simulation, with rows of the same truth to choose by and others to score on."""
     X, y, coef = make_sparse_hyperplane(
         n + n_valid + n_test, p, n_causal, random_state=seed, return_coef=True

@@ -22,6 +22,9 @@ LARGE = 128
 # weakest one it passes, and the factor between them.
 ROAD_START, ROAD_END, ROAD_STEP = 0.1, 1e-5, 10.0
 
+# How far from its size a single fit goes aside, as a share of it.
+ASIDE = 0.2
+
 
 class SupportGrid:
     """The best support seen of each size.
@@ -61,6 +64,11 @@ class SupportGrid:
             for stronger in self._road(lam) if self.effort.road else ():
                 found = self.exchange(stronger, k, found, self.effort.least())
         self.found[k] = self.exchange(lam, k, found, self.effort)
+        for number in range(self.effort.max_sweeps):
+            # what a path gets from the sizes beside it, a single size gets by going there and back
+            step = 1 + int(ASIDE * k)
+            beside = min(k + step, self.design.X.shape[1]) if number % 2 == 0 else max(k - step, 1)
+            self._try(lam, k, self.exchange(lam, beside, self.found[k], self.effort.least()))
 
     def _road(self, lam: float) -> list[float]:
         """Ridges stronger than lam, descending."""

@@ -16,8 +16,8 @@ from kmargin.types import Indices, Matrix, Vector
 BETTER = 1.0 - 1e-9
 
 
-# A working set has at most so many columns beside the support.
-EXTRA = 64
+# A working set has so many columns beside the support: at least, and for the least effort; at most.
+FEW, EXTRA = 16, 64
 
 
 class Effort(NamedTuple):
@@ -28,6 +28,12 @@ class Effort(NamedTuple):
     max_sweeps: int
     road: bool
     tol: float
+
+    def n_outside(self, k: int, n_features: int) -> int:
+        """How many columns a working set has beside the support."""
+        if self.max_swaps < 0:
+            return n_features
+        return min(max(k, FEW), EXTRA) if self.max_double_swaps else FEW
 
     def least(self) -> "Effort":
         """Only what is obvious."""
@@ -147,8 +153,8 @@ class WorkingSet:
 
 def exchange(design: SignedDesign, lam: float, k: int, start: Found, effort: Effort) -> tuple[Found, int]:
     """The best support of size k found from `start`, and the Newton steps it took."""
-    extra = design.X.shape[1] if effort.max_swaps < 0 else min(max(k, 16), EXTRA)
-    working = WorkingSet(design, lam, max(k, len(start.support)) + extra, start, effort.tol)
+    size = max(k + effort.n_outside(k, design.X.shape[1]), len(start.support))
+    working = WorkingSet(design, lam, size, start, effort.tol)
     working.resize(k)
     working.settle(effort)
     return working.found(), int(working.counts[2])
