@@ -227,14 +227,14 @@ class KernelSparseSVC(KernelMachines):
         As in scikit-learn's SVC: 1/(n_features * X.var()), 1/n_features, or a number.
     degree : float, default=3
     coef0 : float, default=0.0
-    solver : "mm", "sd", or a solver object, default="mm"
+    solver : "exchange", "mm", "sd", or a solver object, default="exchange"
     multi_class : "ovo" or "ovr", default="ovo"
     fit_intercept : bool, default=True
     class_weight : dict, "balanced" or None, default=None
     n_jobs : int or None, default=None
         Machines fitted side by side. None is 1 unless joblib is configured otherwise.
     random_state : int, RandomState or None, default=None
-        Only used by solvers that start from random numbers; the default ones do not.
+        Only used by ``MM(start="normal")`` and ``SD(start="normal")``.
 
     Attributes
     ----------

@@ -70,8 +70,8 @@ class SparseSVC(LinearMachines):
         the number of features keeps them all, with a warning. ``k=0`` leaves the intercept.
     C : float, default=1.0
         Inverse strength of the ridge. ``inf`` is the paper's problem, without a ridge.
-    solver : "mm", "sd", or a solver object, default="mm"
-        ``MM(rho_growth=1.5)`` sets a knob of the solver; so does ``solver__rho_growth`` in a grid.
+    solver : "exchange", "mm", "sd", or a solver object, default="exchange"
+        ``Exchange(max_swaps=None)`` sets a knob of the solver; so does ``solver__max_swaps`` in a grid.
     multi_class : "ovo" or "ovr", default="ovo"
         More than two classes: a machine for each pair of classes, or for each class against the rest.
     fit_intercept : bool, default=True
@@ -79,7 +79,7 @@ class SparseSVC(LinearMachines):
     n_jobs : int or None, default=None
         Machines fitted side by side. None is 1 unless joblib is configured otherwise.
     random_state : int, RandomState or None, default=None
-        Only used by solvers that start from random numbers; the default ones do not.
+        Only used by ``MM(start="normal")`` and ``SD(start="normal")``.
 
     Attributes
     ----------
@@ -91,11 +91,11 @@ class SparseSVC(LinearMachines):
     support_ : ndarray of int
         The features that at least one machine uses.
     n_iter_ : ndarray of shape (n_machines,)
-        Inner iterations.
+        Newton steps of the search, or inner iterations of the annealing.
     objective_ : ndarray of shape (n_machines,)
         The minimised objective.
     solutions_ : tuple of Solution
-        Status and trace of the solver, one per machine.
+        Why the solver stopped, and more, one per machine.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
         Only if X had names for its columns.
