@@ -232,3 +232,13 @@ def test_the_road_in_the_ridge_pays_where_the_ridge_is_weak():
         with_road += solve(problem)[0].objective
         without += solve(problem, road=False)[0].objective
     assert with_road < without
+
+
+@pytest.mark.parametrize("shape", [(80, 900), (400, 600)])
+def test_a_single_large_k_is_as_good_as_along_a_path(shape):
+    X, y = make_sparse_hyperplane(*shape, 30, random_state=0)
+    problem = Problem(DenseDesign(X), y.astype(float), np.ones(shape[0]), 1e-3, 300)
+    (alone,) = solve(problem)
+    assert len(alone.support) <= 300
+    along = solve(problem, [shape[1], 300, 50])[1]
+    assert alone.objective <= along.objective * 1.05

@@ -4,12 +4,13 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import NamedTuple, Protocol
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.exceptions import ConvergenceWarning
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from kmargin import validate
 from kmargin.design import DenseDesign
@@ -22,6 +23,12 @@ from kmargin.types import Matrix, Vector
 from kmargin.validate import Samples
 
 Grid = list[list[Solution]]  # [C][k]
+
+
+@cache
+def thread_pools() -> ThreadpoolController:
+    """The libraries whose threads can be limited; finding them takes longer than a small fit."""
+    return ThreadpoolController()
 
 
 class Designs(Protocol):
@@ -114,10 +121,11 @@ def solve_tasks(
     )
     with progress_bar(label, n_tasks * per_task, verbose) as bar:
         if n_tasks == 1 or effective_n_jobs(n_jobs) == 1:
-            for given in arguments:
-                yield solve_task(*given, on_solution=bar.advance)
+            with thread_pools().limit(limits=solver.blas_threads, user_api="blas"):
+                for given in arguments:
+                    yield solve_task(*given, on_solution=bar.advance)
             return
-        with threadpool_limits(1, user_api="blas"):
+        with thread_pools().limit(limits=1, user_api="blas"):
             pool = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
             for grid in pool(delayed(solve_task)(*given) for given in arguments):
                 bar.advance(per_task)

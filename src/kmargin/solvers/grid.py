@@ -43,10 +43,15 @@ class SupportGrid:
     def walk(self, lam: float) -> None:
         """Search all sizes for this ridge, from the supports of the last one."""
         self.n_newton = 0
-        if len(self.sizes) == 1:
+        if not self.sizes:
+            return
+        narrow = self.design.X.shape[1] <= FULL_PANEL
+        if len(self.sizes) == 1 and (narrow or self.sizes[0] <= LARGE):
             self._walk_road(lam, self.sizes[0])
-        elif len(self.sizes) > 1:
-            self._walk_panel(lam) if self.design.X.shape[1] <= FULL_PANEL else self._walk_wide(lam)
+        elif narrow:
+            self._walk_panel(lam)
+        else:
+            self._walk_wide(lam)
 
     def best(self, k: int) -> Found:
         """The best support with at most k features."""
@@ -111,6 +116,8 @@ class SupportGrid:
             if found.value <= NO_LOSS:
                 break  # more features cannot do better
             found = warm.get(k, found)
+            if k > LARGE and len(found.support) == 0:  # a small model tells how many rows stay active
+                found = self._small(lam)
             if k > LARGE and k > self._count_active(found):
                 break
             found = self.found[k] = self.exchange(lam, k, found, self.effort)
@@ -167,10 +174,14 @@ class SupportGrid:
         self.n_newton += n_newton
         return found
 
+    def _small(self, lam: float) -> Found:
+        """A quick model with a few features."""
+        k = min(50, len(self.design.c) // 4 + 1, self.design.X.shape[1])
+        return self.exchange(lam, k, NOTHING, self.effort.least())
+
     def _dual(self, lam: float, k: int, start: Found) -> Found:
         """The same by systems as large as the active rows."""
-        if len(start.support) == 0:
-            start = self.exchange(lam, min(50, len(self.design.c) // 4 + 1), start, self.effort.least())
+        start = start if len(start.support) else self._small(lam)
         found, n_newton = exchange_dual(self.design, lam, k, start, self.effort.tol)
         self.n_newton += n_newton
         return found

@@ -15,6 +15,9 @@ class Solver(BaseEstimator):
     Knobs are constructor parameters, so that `get_params`, `set_params` and `clone` work on them.
     """
 
+    #: BLAS threads that pay while one machine is fitted; None leaves that to BLAS
+    blas_threads: int | None = None
+
     def check(self) -> None:
         """Raise ValueError for a knob that makes no sense."""
         raise NotImplementedError
