@@ -11,13 +11,14 @@ from kmargin.types import Flags, Indices, Matrix, Vector
 
 
 @compiled
-def minimize(fit: Fit, tol: float) -> float:
+def minimize(fit: Fit, tol: float, counts: Indices) -> float:
     """Bring the coefficients to their minimum, and the Gram matrix with them."""
     new_active, resid = fit.active.copy(), np.empty(fit.active.size)
-    value, _ = newton_from_gram(
+    value, n_iter = newton_from_gram(
         fit.panel, fit.ridge, fit.gram, fit.active, fit.idx, fit.u, new_active, resid, np.inf, tol
     )
     sync_gram(fit.panel, fit.active, new_active, fit.gram)
+    counts[2] += n_iter
     return value
 
 
@@ -28,7 +29,7 @@ def with_support(fit: Fit, idx: Indices, u: Vector) -> Fit:
 
 
 @compiled
-def shrink(fit: Fit, k: int, tol: float) -> tuple[Fit, float]:
+def shrink(fit: Fit, k: int, tol: float, counts: Indices) -> tuple[Fit, float]:
     """Drop the cheapest features, at most an eighth at a time with a refit between, until k are left."""
     value = np.inf
     while fit.idx.size - 1 > k:
@@ -42,12 +43,12 @@ def shrink(fit: Fit, k: int, tol: float) -> tuple[Fit, float]:
         for a in range(c):
             stays[lose[a]] = False
         fit = with_support(fit, fit.idx[stays], fit.u[stays])
-        value = minimize(fit, tol)
+        value = minimize(fit, tol, counts)
     return fit, value
 
 
 @compiled
-def grow(fit: Fit, k: int, tol: float) -> tuple[Fit, float]:
+def grow(fit: Fit, k: int, tol: float, counts: Indices) -> tuple[Fit, float]:
     """Add the most gainful features, half as many again at most with a refit between, until there are k."""
     value = np.inf
     while fit.idx.size - 1 < k:
@@ -64,7 +65,7 @@ def grow(fit: Fit, k: int, tol: float) -> tuple[Fit, float]:
             idx[size + a] = outside[take[a]]
         idx[size + c], u[size + c] = fit.idx[size], fit.u[size]
         fit = with_support(fit, idx, u)
-        value = minimize(fit, tol)
+        value = minimize(fit, tol, counts)
     return fit, value
 
 
@@ -90,6 +91,7 @@ def first_fit(
     u: Vector,
     warm: bool,
     tol: float,
+    counts: Indices,
 ) -> tuple[Fit, float]:
     """A fit of one size: from the support given if `warm`, else of all features, or grown from none."""
     q, k = panel.shape[0] - 2, support.size - 1
@@ -101,8 +103,8 @@ def first_fit(
         fit = Fit(panel, ridge, gram, active, np.arange(q + 1), np.zeros(q + 1))
     else:
         bare = Fit(panel, ridge, gram, active, np.full(1, q, np.int64), np.zeros(1))
-        fit, _ = grow(bare, k, tol)
-    return fit, minimize(fit, tol)
+        fit, _ = grow(bare, k, tol, counts)
+    return fit, minimize(fit, tol, counts)
 
 
 @compiled
@@ -131,7 +133,7 @@ def sweep(
     for at in range(n_ks if warm else 1):
         k = ks[at]
         fit, value = first_fit(
-            panel, ridge, gram, active, supports[at, : k + 1], coefs[at, : k + 1], warm, tol
+            panel, ridge, gram, active, supports[at, : k + 1], coefs[at, : k + 1], warm, tol, counts
         )
         value = search(fit, value, max_swaps, max_doubles, tol, counts)
         supports[at, :k], coefs[at, : k + 1], values[at] = fit.idx[:k], fit.u, value
@@ -155,7 +157,7 @@ def sweep(
             )
             fit.idx[size] = q
             resume(panel, gram, active, fit.idx, fit.u)
-            fit, value = shrink(fit, k, tol) if down else grow(fit, k, tol)
+            fit, value = shrink(fit, k, tol, counts) if down else grow(fit, k, tol, counts)
             if values[at] < np.inf and same_set(fit.idx[:k], supports[at, :k], q):
                 continue
             value = search(fit, value, max_swaps, max_doubles, tol, counts)

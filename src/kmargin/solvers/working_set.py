@@ -96,7 +96,7 @@ class WorkingSet:
         residual(self.panel, self.idx, self.u, self.resid)
         self.active = self.resid > 0
         build_gram(self.panel, self.active, self.gram)
-        self.value = minimize(self._fit(), tol)
+        self.value = minimize(self._fit(), tol, self.counts)
 
     def _fit(self) -> Fit:
         return Fit(self.panel, self.ridge, self.gram, self.active, self.idx, self.u)
@@ -108,7 +108,7 @@ class WorkingSet:
         larger = len(self.idx) - 1 < k
         if larger:
             self.renew()
-        fit, self.value = (grow if larger else shrink)(self._fit(), k, self.tol)
+        fit, self.value = (grow if larger else shrink)(self._fit(), k, self.tol, self.counts)
         self.idx, self.u = fit.idx, fit.u
 
     def settle(self, effort: Effort) -> None:
