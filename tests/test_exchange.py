@@ -226,9 +226,9 @@ def test_large_supports_are_no_worse_than_mms(n_samples):
 
 def test_the_road_in_the_ridge_pays_where_the_ridge_is_weak():
     with_road, without = 0.0, 0.0
-    for seed in range(6):
-        X, y = make_sparse_hyperplane(400, 200, 25, random_state=seed)
-        problem = Problem(DenseDesign(X), y.astype(float), np.ones(400), 3e-4, 25)
+    for seed in range(4):
+        X, y = make_sparse_hyperplane(500, 1000, 50, random_state=seed)
+        problem = Problem(DenseDesign(X), y.astype(float), np.ones(500), 3e-4, 50)
         with_road += solve(problem)[0].objective
         without += solve(problem, road=False)[0].objective
     assert with_road < without

@@ -27,7 +27,7 @@ class Liblinear(Competitor):
     penalty: str
 
     def model(self, C: float = 1.0) -> LinearSVC:
-        return LinearSVC(penalty=self.penalty, dual=False, C=C, intercept_scaling=100)
+        return LinearSVC(penalty=self.penalty, dual=False, C=C, intercept_scaling=100, random_state=0)
 
     def fit_two(self, X: np.ndarray, y: np.ndarray, C: float) -> Machine:
         with unfinished_allowed():

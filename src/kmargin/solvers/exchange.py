@@ -131,11 +131,18 @@ class Exchange(Solver):
         return self._from_beta(problem, beta, Status.SWAP_OPTIMAL, n_iter)
 
     def _solution(self, problem: Problem, found: Found, columns: Indices, n_newton: int) -> Solution:
-        beta = np.zeros(problem.design.n_parameters)
-        beta[columns[found.support]] = found.u[:-1]
-        beta[problem.design.n_features :] = found.u[-1]
-        status = Status.SWAP_OPTIMAL if self.max_swaps is None else Status.SETTLED
-        return self._from_beta(problem, beta, status, n_newton)
+        used = np.flatnonzero(found.u[:-1])
+        order = used[np.argsort(found.support[used])]
+        return Solution(
+            support=columns[found.support[order]],
+            coef=found.u[order],
+            intercept=float(found.u[-1]) if problem.design.fit_intercept else 0.0,
+            n_features=problem.design.n_features,
+            objective=found.value,
+            projection_cost=0.0,
+            status=Status.SWAP_OPTIMAL if self.max_swaps is None else Status.SETTLED,
+            n_iter=n_newton,
+        )
 
     def _from_beta(self, problem: Problem, beta: Vector, status: Status, n_iter: int) -> Solution:
         return Solution.from_beta(
