@@ -9,9 +9,10 @@ computed anew, so that X (or V) is passed over once each way per iteration.
 import numpy as np
 
 from kmargin.jit import compiled
+from kmargin.solvers.columns import design_gradient
 from kmargin.solvers.momentum import FRICTION
 from kmargin.sparsity import select_largest
-from kmargin.types import Indices, Matrix, Vector
+from kmargin.types import Matrix, Vector
 
 # SD carries the decision values along; after this many updates it computes them anew, so that
 # rounding errors cannot pile up
@@ -22,30 +23,16 @@ GUESS = 0.5
 
 
 @compiled
-def add_rows(A: Matrix, weights: Vector, active: Indices, out: Vector) -> None:
-    """out = A'weights, reading only the rows whose weight is not 0.
+def add_rows(A: Matrix, weights: Vector, out: Vector) -> None:
+    """out = A'weights.
 
-    Samples beyond their margin have weight 0, and mostly they are the many. Where they are not, BLAS
-    does the whole product.
+    Samples beyond their margin have weight 0, and mostly they are the many; then only the other rows
+    are read. Where they are not, BLAS does the whole product.
     """
-    n_active = 0
-    for i in range(len(weights)):
-        active[n_active] = i
-        n_active += weights[i] != 0.0
-    if 2 * n_active > len(weights):
+    if 2 * np.count_nonzero(weights) > len(weights):
         np.dot(weights, A, out)
-        return
-    out[:] = 0.0
-    for block in range(0, n_active - 3, 4):  # four rows to one pass over `out`
-        i, j, k, m = active[block], active[block + 1], active[block + 2], active[block + 3]
-        a, b, c, d = weights[i], weights[j], weights[k], weights[m]
-        row_i, row_j, row_k, row_m = A[i], A[j], A[k], A[m]
-        for column in range(len(out)):
-            out[column] += a * row_i[column] + b * row_j[column] + c * row_k[column] + d * row_m[column]
-    for rest in range(n_active - n_active % 4, n_active):
-        a, row = weights[active[rest]], A[active[rest]]
-        for column in range(len(out)):
-            out[column] += a * row[column]
+    else:
+        design_gradient(A, weights, out)
 
 
 @compiled
@@ -83,7 +70,6 @@ def descend_mm(
     work, candidates = np.empty(n_features), np.empty(n_features, np.intp)
     kept = np.arange(k)
     threshold = 0.0
-    active = np.empty(n + 1, np.intp)
     coords = np.dot(beta, V)
     previous_coords = coords.copy()
     projected_coords, pull, scaled = np.empty(rank), np.empty(rank), np.empty(rank)
@@ -126,7 +112,7 @@ def descend_mm(
         #    range of V does not hold
         penalty_sq = lam * lam * kept_sq + d_sq * d_sq * distance_sq
         objective = loss / (2 * n) + lam / 2 * (kept_sq + distance_sq) + b_sq / 2 * distance_sq
-        add_rows(U, shortfall, active, pull)
+        add_rows(U, shortfall, pull)
         gradient_sq, inside = 0.0, 0.0
         for j in range(rank):
             g = b_sq * (coords[j] - projected_coords[j]) + lam * (coords[j] - intercept * intercept_row[j])
@@ -195,7 +181,6 @@ def descend_sd(
     work, candidates = np.empty(n_features), np.empty(n_features, np.intp)
     kept = np.arange(k)
     threshold = 0.0
-    active = np.empty(n + 1, np.intp)
     decision, previous_decision = np.empty(n), np.empty(n)
     residual, along = np.empty(n), np.empty(n)
     objective, gradient_sq, last_objective = 0.0, 0.0, np.inf
@@ -225,7 +210,7 @@ def descend_sd(
             threshold, kept_sq, distance_sq = select_largest(
                 beta, k, n_features, GUESS * threshold, work, candidates, kept
             )
-        add_rows(X, residual, active, product)
+        add_rows(X, residual, product)
         for m in range(n_features):
             gradient[m] = product[m] + d_sq * beta[m]
         for place in kept:  # not drawn towards zero

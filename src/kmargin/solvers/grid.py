@@ -118,7 +118,7 @@ class SupportGrid:
             found = warm.get(k, found)
             if k > LARGE and len(found.support) == 0:  # a small model tells how many rows stay active
                 found = self._small(lam)
-            if k > LARGE and k > self._count_active(found):
+            if k > LARGE and k > count_active(self.design, found):
                 break
             found = self.found[k] = self.exchange(lam, k, found, self.effort)
             below.append(k)
@@ -164,9 +164,6 @@ class SupportGrid:
             start = self.found[max(self.found)] if self.found else NOTHING
             self.dense = lam, self._dual(lam, self.design.X.shape[1], start)
         return self.dense[1]
-
-    def _count_active(self, found: Found) -> int:
-        return count_active(self.design, found)
 
     def exchange(self, lam: float, k: int, start: Found, effort: Effort) -> Found:
         """Search for one size, through a working set of columns."""
