@@ -20,6 +20,7 @@ LAYERS = [
     "types",
     "jit",
     "progress",
+    "html",
     "datasets.simulate",
     "datasets",
     "hinge",

@@ -1,0 +1,154 @@
+"""Pages that stand alone: one HTML file, styles and figures inside, no request to anywhere."""
+
+import io
+from collections.abc import Iterable, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+STYLE = """
+:root { color-scheme: light; --ink: #1f2933; --soft: #616e7c; --line: #d9e2ec; --shade: #f5f7fa;
+  --accent: #0b6e99; --good: #1b7f4d; --bad: #b3541e; }
+* { box-sizing: border-box; }
+body { margin: 0 auto; padding: 1.2rem 1rem 4rem; max-width: 68rem; color: var(--ink); background: #fff;
+  font: 16px/1.5 system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif; }
+h1 { font-size: 1.7rem; line-height: 1.2; margin: .4rem 0 .6rem; }
+h2 { font-size: 1.25rem; margin: 2.2rem 0 .5rem; padding-top: .6rem; border-top: 1px solid var(--line); }
+h3 { font-size: 1.02rem; margin: 1.4rem 0 .3rem; }
+p, li { max-width: 46rem; }
+a { color: var(--accent); }
+code { background: var(--shade); border-radius: 3px; padding: .05em .3em; font-size: .92em;
+  overflow-wrap: anywhere; }
+nav a { display: inline-block; margin: 0 .9rem .3rem 0; }
+.lead { font-size: 1.08rem; }
+.soft { color: var(--soft); }
+.cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(11rem, 1fr)); gap: .7rem;
+  margin: 1rem 0; }
+.card { background: var(--shade); border-radius: 8px; padding: .7rem .9rem; }
+.card b { display: block; font-size: 1.45rem; line-height: 1.25; }
+.scroll { overflow-x: auto; margin: .7rem 0; }
+table { border-collapse: collapse; font-size: .88rem; font-variant-numeric: tabular-nums; }
+caption { caption-side: top; text-align: left; color: var(--soft); padding-bottom: .35rem; }
+th, td { padding: .22rem .6rem; text-align: right; white-space: nowrap; border-bottom: 1px solid var(--line); }
+th { font-weight: 600; border-bottom: 2px solid var(--line); background: #fff; }
+th:first-child, td:first-child, .text { text-align: left; }
+tbody tr:hover { background: var(--shade); }
+td.good { color: var(--good); font-weight: 600; }
+td.bad { color: var(--bad); font-weight: 600; }
+td.strong { font-weight: 700; }
+tr.marked td { background: #eef6fa; }
+tr.first td { border-top: 2px solid var(--line); }
+figure { margin: 1rem 0 1.6rem; }
+figure svg { width: 100%; height: auto; }
+figcaption { color: var(--soft); font-size: .92rem; max-width: 46rem; }
+details { margin: .8rem 0; } summary { cursor: pointer; color: var(--accent); }
+@media (max-width: 40rem) { body { font-size: 15px; } h1 { font-size: 1.4rem; }
+  th, td { padding: .2rem .4rem; } .wide { overflow-x: auto; } .wide svg { width: 46rem; } }
+@media print { details > * { display: block; } }
+"""
+
+
+class Cell:
+    """A table cell with a class to style it and a longer word on hover."""
+
+    def __init__(self, text: Any, kind: str = "", hint: str = "") -> None:
+        self.text = str(text)
+        self.kind = kind
+        self.hint = hint
+
+    def __str__(self) -> str:
+        kind = f' class="{escape(self.kind)}"' if self.kind else ""
+        hint = f' title="{escape(self.hint)}"' if self.hint else ""
+        return f"<td{kind}{hint}>{escape(self.text)}</td>"
+
+
+class Row:
+    """A table row with a class: "marked" is shaded, "first" opens a group."""
+
+    def __init__(self, cells: Iterable[Any], kind: str = "") -> None:
+        self.cells = list(cells)
+        self.kind = kind
+
+    def __str__(self) -> str:
+        cells = "".join(str(cell if isinstance(cell, Cell) else Cell(cell)) for cell in self.cells)
+        kind = f' class="{escape(self.kind)}"' if self.kind else ""
+        return f"<tr{kind}>{cells}</tr>"
+
+
+def table(
+    columns: Sequence[Any], rows: Iterable[Iterable[Any] | Row], caption: str = "", id: str = ""
+) -> str:
+    """A table in a box that scrolls sideways by itself, so that the page never does."""
+    head = "".join(f"<th>{escape(str(column))}</th>" for column in columns)
+    body = "\n".join(str(row if isinstance(row, Row) else Row(row)) for row in rows)
+    title = f"<caption>{escape(caption)}</caption>" if caption else ""
+    name = f' id="{escape(id)}"' if id else ""
+    return (
+        f'<div class="scroll"><table{name}>{title}\n<thead><tr>{head}</tr></thead>\n'
+        f"<tbody>\n{body}\n</tbody></table></div>"
+    )
+
+
+def svg(figure: Any) -> str:
+    """A matplotlib figure as SVG to put into a page: text stays text, the same figure gives the same bytes."""
+    import matplotlib as mpl
+
+    buffer = io.StringIO()
+    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "kmargin"}):
+        figure.savefig(buffer, format="svg", bbox_inches="tight", metadata={"Date": None})
+    text = buffer.getvalue()
+    return text[text.index("<svg") :]
+
+
+def figure(image: str, caption: str, id: str = "", wide: bool = False) -> str:
+    """An SVG with a caption that says what to see. A wide one scrolls on a narrow screen."""
+    name = f' id="{escape(id)}"' if id else ""
+    box = "wide" if wide else ""
+    return (
+        f'<figure{name}><div class="{box}">{image}</div><figcaption>{escape(caption)}</figcaption></figure>'
+    )
+
+
+def card(value: Any, label: str) -> str:
+    """A number to see at once."""
+    return f'<div class="card"><b>{escape(str(value))}</b>{escape(label)}</div>'
+
+
+def cards(*pairs: tuple[Any, str]) -> str:
+    return '<div class="cards">' + "".join(card(value, label) for value, label in pairs) + "</div>"
+
+
+def paragraph(text: str, kind: str = "") -> str:
+    """Text; what stands `between backticks` becomes code."""
+    pieces = escape(text).split("`")
+    marked = "".join(f"<code>{p}</code>" if i % 2 else p for i, p in enumerate(pieces))
+    return f'<p class="{kind}">{marked}</p>' if kind else f"<p>{marked}</p>"
+
+
+def details(summary: str, body: str, open: bool = False) -> str:
+    """A part that a reader may open."""
+    return f"<details{' open' if open else ''}><summary>{escape(summary)}</summary>{body}</details>"
+
+
+def page(title: str, body: Iterable[str]) -> str:
+    content = "\n".join(body)
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; img-src data:">
+<link rel="icon" href="data:,">
+<title>{escape(title)}</title>
+<style>{STYLE}</style>
+</head>
+<body>
+{content}
+</body>
+</html>
+"""
+
+
+def write(path: Path, title: str, body: Iterable[str]) -> Path:
+    path.write_text(page(title, body), encoding="utf-8")
+    return path
