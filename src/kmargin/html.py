@@ -29,7 +29,8 @@ nav a { display: inline-block; margin: 0 .9rem .3rem 0; }
 .scroll { overflow-x: auto; margin: .7rem 0; }
 table { border-collapse: collapse; font-size: .88rem; font-variant-numeric: tabular-nums; }
 caption { caption-side: top; text-align: left; color: var(--soft); padding-bottom: .35rem; }
-th, td { padding: .22rem .6rem; text-align: right; white-space: nowrap; border-bottom: 1px solid var(--line); }
+th, td { padding: .22rem .6rem; text-align: right; white-space: nowrap;
+  border-bottom: 1px solid var(--line); }
 th { font-weight: 600; border-bottom: 2px solid var(--line); background: #fff; }
 th:first-child, td:first-child, .text { text-align: left; }
 tbody tr:hover { background: var(--shade); }
@@ -90,7 +91,7 @@ def table(
 
 
 def svg(figure: Any) -> str:
-    """A matplotlib figure as SVG to put into a page: text stays text, the same figure gives the same bytes."""
+    """A matplotlib figure as SVG for a page: text stays text, the same figure gives the same bytes."""
     import matplotlib as mpl
 
     buffer = io.StringIO()
@@ -137,7 +138,8 @@ def page(title: str, body: Iterable[str]) -> str:
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; img-src data:">
+<meta http-equiv="Content-Security-Policy"
+  content="default-src 'none'; style-src 'unsafe-inline'; img-src data:">
 <link rel="icon" href="data:,">
 <title>{escape(title)}</title>
 <style>{STYLE}</style>
