@@ -3,6 +3,9 @@ import pytest
 
 from conftest import make_problem
 from kmargin import MM, SD, Exchange, Status
+from kmargin.datasets import make_synthetic
+from kmargin.design import DenseDesign
+from kmargin.problem import Problem
 from kmargin.solvers.momentum import Momentum
 from kmargin.sparsity import normalizer
 
