@@ -66,6 +66,23 @@ LAYERS = [
     "estimators.cv",
     "estimators",
     "",  # the package itself
+    "experiments.settings",
+    "experiments.protocol",
+    "experiments.work",
+    "experiments.machines",
+    "experiments.sensitivity",
+    "experiments.recovery",
+    "experiments.crossval",
+    "experiments.store",
+    "experiments.runner",
+    "experiments.published",
+    "experiments.tables",
+    "experiments.figures",
+    "experiments.differences",
+    "experiments.verdict",
+    "experiments.report",
+    "experiments.reproduce",
+    "experiments",
 ]
 
 

@@ -53,7 +53,9 @@ def walk(
         seconds = (time.thread_time() - started) / len(chain.units)
         for unit, found in zip(chain.units, solutions, strict=True):
             if unit not in done:
-                yield Finished(unit, _values(machines, found, rows), seconds)
+                values = _values(machines, found, rows)
+                values["iterations"] /= len(chain.units)  # each solution counts those of the whole path
+                yield Finished(unit, values, seconds)
         return
     for unit in chain.units[len(done) :]:
         found = machines.anneal(PENALISED[chain.solver], unit.parameter, state)

@@ -10,7 +10,7 @@ from kmargin.experiments.settings import Settings
 from kmargin.machines import make_tasks
 from kmargin.problem import Problem
 from kmargin.solvers import MM, SD, Exchange, Solution, Status
-from kmargin.sparsity import count_kept
+from kmargin.sparsity import count_kept, normalizer
 from kmargin.types import Matrix, Vector
 
 PENALISED = {"mm": MM(), "sd": SD()}
@@ -46,7 +46,7 @@ class Machines:
     ) -> list[Solution]:
         """Solve for one sparsity, each machine from its last parameters if there are any."""
         rngs = rngs or [np.random.default_rng(0)] * len(self.problems)
-        solutions = []
+        solutions: list[Solution] = []
         for number, (problem, k) in enumerate(zip(self.problems, self.sizes(sparsity), strict=True)):
             last = _solution(problem, after[number]) if len(after) else None
             solutions += solver.iter_path(problem, [k], rngs[number], after=last)
@@ -93,11 +93,12 @@ class Machines:
         shares = [len(s.support) / s.n_features for s in solutions]
         return {
             "iterations": sum(s.n_iter for s in solutions),
+            "stalled": float(np.mean([s.status is Status.STALLED for s in solutions])),
             "objective": float(
                 np.mean([e.objective if e else s.objective for e, s in zip(ends, solutions, strict=True)])
             ),
             "gradient_sq": float(np.mean([e.gradient_sq if e else 0.0 for e in ends])),
-            "distance_sq": float(np.mean([e.distance_sq if e else 0.0 for e in ends])),
+            "distance_sq": float(np.mean([_normalized_distance(s) for s in solutions])),
             "loss": float(np.mean(losses)),
             "support_vectors": int(is_support_vector.sum()),
             "kept": float(np.mean([len(s.support) for s in solutions])),
@@ -107,6 +108,13 @@ class Machines:
     def accuracy(self, X: Matrix, y: np.ndarray) -> float:
         """Of the machines last described."""
         return float(np.mean(self.model.predict(X) == y))
+
+
+def _normalized_distance(solution: Solution) -> float:
+    """dist(beta, S_k)^2 / (p - k + 1) before the final projection, the d of the paper's stopping rules."""
+    if not solution.trace:
+        return 0.0
+    return solution.trace[-1].distance_sq / normalizer(solution.n_features, len(solution.support))
 
 
 def _solution(problem: Problem, beta: Vector) -> Solution:

@@ -39,17 +39,15 @@ class Fold(NamedTuple):
 @lru_cache(maxsize=2)
 def read(dataset: str, protocol: str, seed: int) -> Data:
     """Load or simulate, and split."""
-    bunch = load(dataset, random_state=seed)
+    X, y = load(dataset, random_state=seed, return_X_y=True)
     entry = TABLE_1[dataset]
-    n = len(bunch.target)
+    n = len(y)
     if protocol == "paper":
         train, test = np.arange(n)[: entry.n_train], np.arange(n)[entry.n_train :]
     else:
-        rows = train_test_split(
-            np.arange(n), train_size=entry.n_train, stratify=bunch.target, random_state=seed
-        )
+        rows = train_test_split(np.arange(n), train_size=entry.n_train, stratify=y, random_state=seed)
         train, test = map(np.sort, rows)
-    return Data(bunch.data, bunch.target, train, test, entry.scaling, protocol)
+    return Data(X, y, train, test, entry.scaling, protocol)
 
 
 def scale(X: Matrix, by: Matrix, scaling: str) -> Matrix:

@@ -80,9 +80,7 @@ def walk(
 def draw_data(n: int, p: int, draw: int, seed: int) -> tuple[Matrix, Vector, Vector]:
     """A training set of n rows followed by a test set, and the true coefficients."""
     random_state = int(np.random.default_rng([seed, n, p, draw]).integers(2**31))
-    X, y, coef = make_sparse_hyperplane(
-        n + N_TEST, p, TRUE_SIZE, random_state=random_state, return_coef=True
-    )
+    X, y, coef = make_sparse_hyperplane(n + N_TEST, p, TRUE_SIZE, random_state=random_state, return_coef=True)
     return X, y, coef
 
 

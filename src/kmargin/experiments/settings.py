@@ -61,9 +61,7 @@ QUICK = Settings(
 )
 
 _FINE = tuple(
-    float(round(s, 6))
-    for ends in ((0.0, 0.9), (0.91, 0.99), (0.991, 0.999))
-    for s in np.linspace(*ends, 5)
+    float(round(s, 6)) for ends in ((0.0, 0.9), (0.91, 0.99), (0.991, 0.999)) for s in np.linspace(*ends, 5)
 )
 _COARSE = {
     "iris": tuple(i / 4 for i in range(4)),
@@ -71,7 +69,7 @@ _COARSE = {
     "breast-cancer-wisconsin": tuple(i / 10 for i in range(10)),
 }
 _COSTS = tuple(
-    float(round(C, 6)) for ends in ((1, 0.1), (0.09, 0.01), (0.009, 0.001)) for C in np.linspace(*ends, 5)
+    float(round(C, 6)) for ends in ((1.0, 0.1), (0.09, 0.01), (0.009, 0.001)) for C in np.linspace(*ends, 5)
 )
 
 

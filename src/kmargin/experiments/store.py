@@ -24,8 +24,8 @@ from kmargin.types import Vector
 
 KEYS = ("experiment", "protocol", "dataset", "solver", "replicate", "parameter")
 VALUES = (
-    "iterations", "objective", "gradient_sq", "distance_sq", "loss", "support_vectors", "kept", "sparsity",
-    "fdr", "for", "train", "validation", "test",
+    "iterations", "stalled", "objective", "gradient_sq", "distance_sq", "loss", "support_vectors", "kept",
+    "sparsity", "fdr", "for", "train", "validation", "test",
 )  # fmt: skip
 FORMAT = 1
 RECORDED = ("kmargin", "numpy", "scipy", "scikit-learn", "numba")
@@ -102,7 +102,8 @@ class Store:
         path.parent.mkdir(exist_ok=True)
         part = path.with_suffix(".part")
         with part.open("wb") as file:
-            np.savez(file, **{str(number): vector for number, vector in enumerate(finished.state)})
+            vectors: dict[str, Any] = {str(number): v for number, v in enumerate(finished.state)}
+            np.savez(file, **vectors)
         os.replace(part, path)
 
     def _forget_states(self, chain: Chain, unit: Unit) -> None:
@@ -115,7 +116,7 @@ class Store:
     def _check_manifest(self, settings: dict[str, Any], command: str) -> None:
         path = self.folder / "manifest.json"
         now = {"format": FORMAT, "kmargin": importlib.metadata.version("kmargin"), "settings": settings}
-        manifest = now | {"commands": [], "environments": []}
+        manifest: dict[str, Any] = now | {"commands": [], "environments": []}
         if path.exists():
             manifest = json.loads(path.read_text(encoding="utf-8"))
         elif (self.folder / "rows.csv").exists():
