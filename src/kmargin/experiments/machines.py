@@ -40,14 +40,14 @@ class Machines:
     def anneal(
         self,
         solver: MM | SD,
-        sparsity: float,
+        ks: Sequence[int],
         after: Sequence[Vector] = (),
         rngs: Sequence[np.random.Generator] | None = None,
     ) -> list[Solution]:
-        """Solve for one sparsity, each machine from its last parameters if there are any."""
+        """Solve for one k of each machine, from its last parameters if there are any."""
         rngs = rngs or [np.random.default_rng(0)] * len(self.problems)
         solutions: list[Solution] = []
-        for number, (problem, k) in enumerate(zip(self.problems, self.sizes(sparsity), strict=True)):
+        for number, (problem, k) in enumerate(zip(self.problems, ks, strict=True)):
             last = _solution(problem, after[number]) if len(after) else None
             solutions += solver.iter_path(problem, [k], rngs[number], after=last)
         return solutions
@@ -64,10 +64,10 @@ class Machines:
             by_machine.append([by_k[k] for k in ks])
         return [list(row) for row in zip(*by_machine, strict=True)]
 
-    def improve(self, sparsity: float, rngs: Sequence[np.random.Generator]) -> list[Solution]:
+    def improve(self, ks: Sequence[int], rngs: Sequence[np.random.Generator]) -> list[Solution]:
         """Exchange from random supports."""
         solutions = []
-        for problem, k, rng in zip(self.problems, self.sizes(sparsity), rngs, strict=True):
+        for problem, k, rng in zip(self.problems, ks, rngs, strict=True):
             p = problem.design.n_features
             support = np.sort(rng.choice(p, k, replace=False))
             beta = np.zeros(problem.design.n_parameters)

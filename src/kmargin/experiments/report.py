@@ -220,7 +220,7 @@ def _settings(manifest: dict[str, Any], protocols: Sequence[str], written: Seque
     yield f"<p>Every fold, start and draw is a row: {links}.</p>"
     yield html.paragraph(
         "MM and SD: no ridge, rho from 1 times 1.2 at most 100 times, tolerances 1e-6 on squared "
-        "quantities, at most 10,000 inner iterations, Nesterov acceleration after the first 10. Exchange: C = "
+        "quantities, at most 10,000 inner iterations, Nesterov acceleration after 10 of them. Exchange: C = "
         f"{manifest['settings']['exchange_C']:g}. Protocols: {', '.join(protocols)}."
     )
     rows = [[name, json.dumps(value)] for name, value in manifest["settings"].items()]

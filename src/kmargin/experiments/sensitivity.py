@@ -17,7 +17,7 @@ from kmargin.solvers import MM, SD
 from kmargin.types import Vector
 
 NAME = "sensitivity"
-SPARSITY = 0.5
+SPARSITY = 0.5  # at least: where the number of features is odd, a little more
 BLOCK = 25  # starts that share one set-up
 RANDOM = {"mm": MM(start="normal"), "sd": SD(start="normal")}
 
@@ -43,6 +43,7 @@ def walk(
     rows = protocol.whole(data)
     C = settings.exchange_C if chain.solver == "exchange" else np.inf
     machines = Machines(chain.dataset, rows.X[rows.train], rows.y[rows.train], C, settings)
+    ks = [problem.design.n_features // 2 for problem in machines.problems]
     for unit in chain.units:
         if unit in done:
             continue
@@ -52,9 +53,9 @@ def walk(
         ]
         started = time.thread_time()
         if chain.solver == "exchange":
-            solutions = machines.improve(unit.parameter, rngs)
+            solutions = machines.improve(ks, rngs)
         else:
-            solutions = machines.anneal(RANDOM[chain.solver], unit.parameter, rngs=rngs)
+            solutions = machines.anneal(RANDOM[chain.solver], ks, rngs=rngs)
         seconds = time.thread_time() - started
         values = machines.describe(solutions)
         values["test"] = machines.accuracy(rows.X[rows.test], rows.y[rows.test])
