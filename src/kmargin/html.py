@@ -94,15 +94,19 @@ def table(
     )
 
 
-def svg(figure: Any) -> str:
-    """A matplotlib figure as SVG for a page: text stays text, the same figure gives the same bytes."""
+def svg(figure: Any, name: str) -> str:
+    """A matplotlib figure as SVG for a page: text stays text, the same figure gives the same bytes.
+
+    The name keeps the marks of several figures on one page apart.
+    """
     import matplotlib as mpl
 
     buffer = io.StringIO()
-    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "kmargin"}):
+    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):
         figure.savefig(buffer, format="svg", bbox_inches="tight", metadata={"Date": None})
     text = buffer.getvalue()
-    return text[text.index("<svg") :]
+    before, _, rest = text[text.index("<svg") :].partition("<metadata>")
+    return before + rest.partition("</metadata>")[2]
 
 
 def figure(image: str, caption: str, id: str = "", wide: bool = False) -> str:

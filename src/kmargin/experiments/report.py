@@ -107,19 +107,21 @@ def _part(
         )
         yield _table("table4", by_part["table4"], best=("train", "validation", "test", "sparsity"))
     elif part == "figure1":
-        yield html.figure(html.svg(figures.figure1(rows)), CAPTIONS["figure1"], "plot-figure1", wide=True)
+        yield html.figure(
+            html.svg(figures.figure1(rows), part), CAPTIONS["figure1"], "plot-figure1", wide=True
+        )
     elif part == "figure2":
         yield html.figure(
-            html.svg(figures.figure2(rows, settings)), CAPTIONS["figure2"], "plot-figure2", wide=True
+            html.svg(figures.figure2(rows, settings), part), CAPTIONS["figure2"], "plot-figure2", wide=True
         )
     elif part == "figure3":
         yield from _figure3(rows, protocols[0])
     elif part == "figureS1":
         yield html.figure(
-            html.svg(figures.figure_s1(settings)), CAPTIONS["figureS1"], "plot-figureS1", wide=True
+            html.svg(figures.figure_s1(settings), part), CAPTIONS["figureS1"], "plot-figureS1", wide=True
         )
     elif part == "figureS2":
-        yield html.figure(html.svg(figures.figure_s2(settings)), CAPTIONS["figureS2"], "plot-figureS2")
+        yield html.figure(html.svg(figures.figure_s2(settings), part), CAPTIONS["figureS2"], "plot-figureS2")
 
 
 def _table2(lines: Sequence[Line]) -> Iterator[str]:
@@ -198,7 +200,7 @@ def _figure3(rows: "pd.DataFrame", protocol: str) -> Iterator[str]:
             "sets that were."
         )
     for dataset in sorted(order, key=lambda d: d != favourite):
-        image = html.svg(figures.figure3(rows, dataset, protocol))
+        image = html.svg(figures.figure3(rows, dataset, protocol), dataset)
         plot = html.figure(image, f"{dataset}. {CAPTIONS['figure3']}", f"plot-figure3-{dataset}", wide=True)
         yield html.details(dataset, plot, open=dataset == favourite)
 

@@ -46,9 +46,13 @@ class Store:
         folder.mkdir(parents=True, exist_ok=True)
         self._lock = threading.Lock()
         self._guard = Guard(folder)
-        self._check_manifest(settings, command)
-        self.rows = Table(folder / "rows.csv", (*KEYS, *VALUES))
-        self.seconds = Table(folder / "seconds.csv", (*KEYS, "seconds"))
+        try:
+            self._check_manifest(settings, command)
+            self.rows = Table(folder / "rows.csv", (*KEYS, *VALUES))
+            self.seconds = Table(folder / "seconds.csv", (*KEYS, "seconds"))
+        except BaseException:
+            self._guard.close()
+            raise
         self.seconds.keep(self.rows.by_key)
 
     def __enter__(self) -> "Store":
@@ -107,10 +111,9 @@ class Store:
         os.replace(part, path)
 
     def _forget_states(self, chain: Chain, unit: Unit) -> None:
-        """That of the unit before, and after the last unit its own."""
+        """Those of all units before, also what a killed run left; after the last unit its own."""
         position = chain.units.index(unit)
-        last = [unit] if unit == chain.units[-1] else []
-        for old in (*chain.units[max(position - 1, 0) : position], *last):
+        for old in chain.units if unit == chain.units[-1] else chain.units[:position]:
             self._state_path(chain, old).unlink(missing_ok=True)
 
     def _check_manifest(self, settings: dict[str, Any], command: str) -> None:
@@ -238,5 +241,5 @@ def _difference(name: str, had: Any, has: Any) -> str:
     if name != "settings":
         return f"{name} {had}, and this is {name} {has}"
     changed = [key for key in {*had, *has} if had.get(key) != has.get(key)]
-    key = min(changed)
+    key = min(changed, key=lambda name: (isinstance(has.get(name), list), name))  # the simplest to read
     return f"{key}={had.get(key)!r}, and this run has {key}={has.get(key)!r}"
