@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -23,10 +22,8 @@ from kmargin.experiments.store import KEYS, Store, StoreError
 from kmargin.experiments.work import Chain, Finished, Unit
 from kmargin.solvers import MM
 from kmargin.sparsity import count_kept
+from small_runs import TINY, small_request
 
-TINY = replace(
-    QUICK, n_folds_run=2, n_starts=3, n_draws=1, shapes=((60, 80),), sample_sizes=(60,), feature_sizes=(80,)
-)
 KILLED = """
 import sys
 from pathlib import Path
@@ -326,15 +323,6 @@ def test_the_command_in_the_manifest_asks_for_the_same_again():
     assert Request("all", quick=True).datasets == ("iris", "spiral", "synthetic")
 
 
-@pytest.fixture(scope="module")
-def small_run(tmp_path_factory):
-    """All parts on iris, small enough for a test."""
-    folder = tmp_path_factory.mktemp("reproduce")
-    request = Request("all", datasets=["iris", "synthetic"], protocols=["paper", "shuffled"], quick=True)
-    request.settings = replace(TINY, n_folds_run=2)
-    return folder, reproduce(request, folder, n_jobs=2, verbose=0)
-
-
 def test_a_run_writes_rows_tables_manifest_and_a_page(small_run):
     folder, report = small_run
     names = {path.name for path in folder.iterdir()}
@@ -354,7 +342,5 @@ def test_running_again_computes_nothing_and_changes_nothing(small_run, monkeypat
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     for module in runner.EXPERIMENTS.values():
         monkeypatch.setattr(module, "walk", lambda *_: pytest.fail("there is nothing left to compute"))
-    request = Request("all", datasets=["iris", "synthetic"], protocols=["paper", "shuffled"], quick=True)
-    request.settings = replace(TINY, n_folds_run=2)
-    reproduce(request, folder, n_jobs=1, verbose=0)
+    reproduce(small_request(), folder, n_jobs=1, verbose=0)
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
