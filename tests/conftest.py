@@ -69,11 +69,11 @@ def browser(tmp_path_factory):
     options = webdriver.ChromeOptions()
     options.binary_location = chromium
     options.set_capability("goog:loggingPrefs", {"performance": "ALL"})
-    for flag in (
-        "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-        "--hide-scrollbars", "--disable-background-networking", "--disable-component-update", "--disable-sync",
-        f"--user-data-dir={tmp_path_factory.mktemp('chromium')}",
-    ):  # fmt: skip
+    flags = (
+        "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --hide-scrollbars "
+        "--disable-background-networking --disable-component-update --disable-sync"
+    )
+    for flag in (*flags.split(), f"--user-data-dir={tmp_path_factory.mktemp('chromium')}"):
         options.add_argument(flag)
     window = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
     yield window
