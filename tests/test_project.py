@@ -74,6 +74,7 @@ LAYERS = [
     "experiments.recovery",
     "experiments.crossval",
     "experiments.store",
+    "experiments.worker",
     "experiments.runner",
     "experiments.published",
     "experiments.tables",

@@ -1,6 +1,7 @@
 """A progress bar: rich's if it is installed, a line of text otherwise."""
 
 import sys
+import threading
 import time
 from types import TracebackType
 from typing import Any, Protocol
@@ -38,8 +39,13 @@ class TextBar:
         self.label, self.total, self.done = label, max(total, 1), 0
         self.started = time.monotonic()
         self.tenths = 0
+        self.lock = threading.Lock()
 
     def advance(self, steps: int = 1) -> None:
+        with self.lock:
+            self._advance(steps)
+
+    def _advance(self, steps: int) -> None:
         self.done += steps
         if sys.stderr.isatty():
             filled = self.width * self.done // self.total

@@ -3,7 +3,7 @@
 import threading
 import warnings
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
@@ -11,7 +11,8 @@ from sklearn.exceptions import ConvergenceWarning
 from kmargin.experiments import crossval, recovery, sensitivity
 from kmargin.experiments.settings import DATASETS, PEERS, PROTOCOLS, SOLVERS, Settings
 from kmargin.experiments.store import Row, Store
-from kmargin.experiments.work import Chain, Finished
+from kmargin.experiments.work import Chain, Finished, Task
+from kmargin.experiments.worker import Worker
 from kmargin.machines import thread_pools
 from kmargin.progress import Bar, progress_bar
 
@@ -38,31 +39,24 @@ def plan(
 
 
 def run(chains: Sequence[Chain], store: Store, settings: Settings, n_jobs: int, verbose: int = 1) -> int:
-    """Do what is not on disk yet. Returns the number of units done now."""
+    """Do what is not on disk yet, in this process or in `n_jobs` others. Returns the number of units done."""
     waiting = deque(chain for chain in chains if len(store.done(chain)) < len(chain.units))
     n_units = sum(len(chain.units) - len(store.done(chain)) for chain in waiting)
-    with (
-        warnings.catch_warnings(),
-        thread_pools().limit(limits=1, user_api="blas"),
-        progress_bar("experiments", n_units, verbose and n_units > 0) as bar,
-    ):
-        warnings.simplefilter("ignore", ConvergenceWarning)  # how each run ended is in its row
-        _work_side_by_side(waiting, store, settings, n_jobs, bar)
+    n_jobs = min(n_jobs, len(waiting))
+    with progress_bar("experiments", n_units, verbose and n_units > 0) as bar:
+        if n_jobs <= 1:
+            _work(waiting, store, settings, bar, do)
+        else:
+            _work_side_by_side(waiting, store, settings, bar, n_jobs)
     store.finish(order)
     return n_units
 
 
-def remaining(chain: Chain, store: Store, settings: Settings) -> Iterator[Finished]:
-    """The units of a chain that are not on disk, the first taking up where the last one ended.
-
-    A warm chain whose state has been lost is walked again from its start; what is on disk stays.
-    """
-    done = store.done(chain)
-    state = store.state(chain, done)
-    known = [] if chain.is_warm and not state else done
-    for finished in EXPERIMENTS[chain.experiment].walk(chain, settings, known, state):
-        if finished.unit not in done:
-            yield finished
+def do(task: Task) -> Iterator[Finished]:
+    """The units of a chain that are not done, on one core."""
+    with warnings.catch_warnings(), thread_pools().limit(limits=1, user_api="blas"):
+        warnings.simplefilter("ignore", ConvergenceWarning)  # how each run ended is in its row
+        yield from EXPERIMENTS[task.chain.experiment].walk(*task)
 
 
 def order(row: Row) -> Any:
@@ -77,31 +71,51 @@ def order(row: Row) -> Any:
     return *places, int(replicate), float(parameter)
 
 
-def _work_side_by_side(
-    waiting: deque[Chain], store: Store, settings: Settings, n_jobs: int, bar: Bar
+def _work(
+    waiting: deque[Chain],
+    store: Store,
+    settings: Settings,
+    bar: Bar,
+    do: Callable[[Task], Iterator[Finished]],
 ) -> None:
-    """Threads, because the loops that take the time hold no lock of Python's.
+    """Take chains until none is left; each unit goes to disk when it is finished.
 
-    They are daemons: all that is finished is on disk, so an interrupted run need not wait for them.
+    The first unit of a chain takes up where the last one on disk ended. A warm chain whose state has
+    been lost is walked again from its start; what is on disk stays.
+    """
+    while waiting:
+        try:
+            chain = waiting.popleft()
+        except IndexError:  # somebody else took the last one
+            return
+        done = store.done(chain)
+        state = store.state(chain, done)
+        known = [] if chain.is_warm and not state else done
+        for finished in do(Task(chain, settings, known, state)):
+            if finished.unit not in done:
+                store.append(chain, [finished])
+                bar.advance()
+
+
+def _work_side_by_side(
+    waiting: deque[Chain], store: Store, settings: Settings, bar: Bar, n_jobs: int
+) -> None:
+    """A thread for each process: it hands out chains and takes back units.
+
+    Threads and processes are daemons. All that is finished is on disk, so a run that is interrupted
+    need not wait for them.
     """
     failures: list[BaseException] = []
-    lock = threading.Lock()
 
     def work() -> None:
-        while waiting and not failures:
-            try:
-                chain = waiting.popleft()
-            except IndexError:  # another thread took the last one
-                return
-            try:
-                for finished in remaining(chain, store, settings):
-                    store.append(chain, [finished])
-                    with lock:
-                        bar.advance()
-            except BaseException as failure:
-                failures.append(failure)
+        try:
+            with Worker(do) as worker:
+                _work(waiting, store, settings, bar, worker)
+        except BaseException as failure:
+            failures.append(failure)
+            waiting.clear()
 
-    threads = [threading.Thread(target=work, daemon=True) for _ in range(max(n_jobs, 1))]
+    threads = [threading.Thread(target=work, daemon=True) for _ in range(n_jobs)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from kmargin.experiments.settings import Settings
 from kmargin.types import Vector
 
 
@@ -28,6 +29,15 @@ class Chain(NamedTuple):
         first = self.units[0]
         parts = (self.experiment, self.protocol, self.dataset, self.solver, first.replicate)
         return "-".join(map(str, parts))
+
+
+class Task(NamedTuple):
+    """A chain, and how far it has come."""
+
+    chain: Chain
+    settings: Settings
+    done: Sequence[Unit]
+    state: Sequence[Vector]  # what the first unit that is not done starts from
 
 
 class Finished(NamedTuple):
