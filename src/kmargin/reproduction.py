@@ -1,0 +1,110 @@
+"""The commands `kmargin reproduce` and `kmargin data`: the paper's experiments, and its data."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kmargin.datasets import TABLE_1, DatasetError, cache_folder, load
+from kmargin.errors import InputError, nearest
+from kmargin.experiments.reproduce import PARTS, Request, reproduce
+from kmargin.experiments.settings import PROTOCOLS, SHIPPED, Settings
+from kmargin.experiments.store import StoreError
+from kmargin.tables.write import check_file
+from kmargin.terminal import console, make_grid, plainly, say
+
+data_app = typer.Typer(no_args_is_help=True, help="The data sets of the paper's Table 1.")
+Quick = Annotated[bool, typer.Option("--quick", help="A small version: minutes, not an hour.")]
+
+
+@plainly
+def reproduce_command(
+    part: Annotated[str, typer.Argument(help=f"all, or one of {', '.join(PARTS)}.")] = "all",
+    datasets: Annotated[str, typer.Option(help="Data sets, as iris,splice.")] = "",
+    solvers: Annotated[str, typer.Option(help="Solvers, as mm,sd,exchange; also l2r,l1r,svc.")] = "",
+    protocol: Annotated[str, typer.Option(help=f"How rows are split: {', '.join(PROTOCOLS)}.")] = "paper",
+    quick: Quick = False,
+    jobs: Annotated[int | None, typer.Option(help="Processes side by side; all cores if not given.")] = None,
+    seed: Annotated[int, typer.Option(help="Of simulated data, random starts and shuffles.")] = Settings.seed,
+    out: Annotated[Path | None, typer.Option(help="Folder for rows, tables and report.")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+) -> None:
+    """Run the paper's experiments again and lay our numbers beside the printed ones.
+
+    Every finished piece is on disk at once: a run that was stopped goes on with the same command.
+
+    Example: kmargin reproduce table3 --datasets iris,splice --solvers mm,sd --jobs 2
+    """
+    folder = out or Path("kmargin-paper-quick" if quick else "kmargin-paper")
+    try:
+        request = Request(
+            part,
+            datasets=split(datasets),
+            solvers=split(solvers),
+            protocols=split(protocol),
+            quick=quick,
+            seed=seed,
+        )
+    except ValueError as error:
+        raise InputError(str(error)) from error
+    report = folder / "report.html"
+    say(f"{request.command}: the report will be {report.absolute()}")
+    say(f"Data: {', '.join(request.datasets)}. What is finished is kept; the same command goes on after a stop.")
+    n_jobs = jobs or os.cpu_count() or 1
+    try:
+        reproduce(request, folder, n_jobs=n_jobs, verbose=int(not quiet))
+    except (DatasetError, StoreError) as error:
+        raise InputError(str(error)) from error
+    except KeyboardInterrupt:
+        say(f"Stopped. What was finished is in {folder}; the same command goes on from there.")
+        raise typer.Exit(130) from None
+    typer.echo(f"Report: {report}")
+
+
+@data_app.command("list")
+@plainly
+def list_data() -> None:
+    """The data sets, and whether they are at hand."""
+    grid = make_grid("name", "rows>", "features>", "classes>", "scaling", "where")
+    for name, entry in TABLE_1.items():
+        at_hand = [(cache_folder() / file.name).exists() for file in entry.files]
+        if not entry.files:
+            where = "simulated"
+        elif name in SHIPPED:
+            where = "comes with kmargin"
+        else:
+            where = "in the cache" if all(at_hand) else "to be downloaded"
+        numbers = (str(entry.n_samples), str(entry.n_features), str(entry.n_classes))
+        grid.add_row(name, *numbers, entry.scaling, where)
+    console().print(grid)
+    say(f"Cache: {cache_folder()} (KMARGIN_DATA names another)")
+
+
+@data_app.command("get")
+@plainly
+def get_data(
+    name: Annotated[str, typer.Argument(help="A name from `kmargin data list`.")],
+    out: Annotated[Path | None, typer.Option(help="CSV to write; NAME.csv if not given.")] = None,
+    seed: Annotated[int, typer.Option(help="For simulated data.")] = 0,
+) -> None:
+    """Download a data set, check it, and write it as a CSV for `kmargin fit`."""
+    if name not in TABLE_1:
+        raise InputError(f"There is no data set {name!r}. {nearest(name, TABLE_1)}")
+    path = out or Path(f"{name}.csv")
+    check_file(path, (".csv",))
+    try:
+        bunch = load(name, random_state=seed)
+    except (DatasetError, ImportError) as error:
+        raise InputError(str(error)) from error
+    import pandas as pd
+
+    frame = pd.DataFrame(bunch.data, columns=list(bunch.feature_names))
+    frame["class"] = bunch.target
+    frame.to_csv(path, index=False)
+    typer.echo(f"Written to {path}: {len(frame):,} rows. Next: kmargin fit {path} --target class")
+
+
+def split(text: str) -> Sequence[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
