@@ -146,6 +146,13 @@ def test_a_nameless_column_that_numbers_the_rows_is_left_out(first, tmp_path):
     assert "numbers the rows" in table.notes[0]
 
 
+def test_a_named_column_that_numbers_the_rows_is_pointed_out():
+    dataset = prepare(Table(FRAME.assign(number=range(100, 160))), Roles("outcome"))
+    assert dataset.notes == (
+        "Column 'number' numbers the rows. Is it a feature? --id or --drop leaves it out.",
+    )
+
+
 def with_column(name, values):
     return FRAME.assign(**{name: values})
 

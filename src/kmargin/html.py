@@ -39,8 +39,8 @@ td.bad { color: var(--bad); font-weight: 600; }
 td.strong { font-weight: 700; }
 tr.marked td { background: #eef6fa; }
 tr.first td { border-top: 2px solid var(--line); }
-.name { white-space: normal; text-align: left; min-width: 7rem; max-width: 22rem; overflow-wrap: anywhere; }
-.bars { min-width: 8rem; text-align: left; }
+.name { white-space: normal; text-align: left; min-width: 7rem; max-width: 22rem; overflow-wrap: break-word; }
+.bars { min-width: 8rem; text-align: left; white-space: normal; }
 .bars span { display: block; height: .85rem; border-radius: 2px; background: var(--accent); }
 .bars .minus { background: var(--bad); }
 figure { margin: 1rem 0 1.6rem; }

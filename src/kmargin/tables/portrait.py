@@ -93,17 +93,17 @@ def machines_section(analysis: Analysis) -> Iterator[str]:
     rows = [
         [
             html.Cell(name, "name"),
+            html.Bar(frequency[name]),
+            frequency_text(analysis, frequency[name]),
             *(
                 html.Shade(f"{w:+.2f}", w / largest, w > 0) if w else html.Cell("·")
                 for w in (float(table.loc[name, machine]) for machine in machines)
             ),
-            html.Bar(frequency[name]),
-            frequency_text(analysis, frequency[name]),
         ]
         for name in used[:MOST_ROWS]
     ]
     yield '<h2 id="features">What it looks at</h2>'
-    yield html.table(["feature", *machines, html.Cell("chosen by folds", "bars"), ""], rows, id="weights")
+    yield html.table(["feature", html.Cell("chosen by folds", "bars"), "", *machines], rows, id="weights")
     yield html.paragraph(
         "A column for each machine. Blue: more of the feature speaks for the class named second; brown: for "
         "the one named first. Weights are for features scaled to a spread of 1; those per unit of the table "

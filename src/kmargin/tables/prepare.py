@@ -79,8 +79,23 @@ def prepare(table: Table, roles: Roles) -> Dataset:
         weights=weights,
         ids=None if roles.id is None else frame[roles.id].reset_index(drop=True),
         impute=roles.impute is not None,
-        notes=(*table.notes, *notes),
+        notes=(*table.notes, *notes, *_note_counters(features)),
     )
+
+
+def _note_counters(features: pd.DataFrame) -> list[str]:
+    """Columns that count the rows tell the classes of a sorted table, and of no other."""
+    counters = [
+        name
+        for name in features.columns
+        if len(features) > 2
+        and pd.api.types.is_integer_dtype(features[name].dtype)
+        and (np.diff(to_numbers(features[name])) == 1).all()
+    ]
+    return [
+        f"Column {name!r} numbers the rows. Is it a feature? --id or --drop leaves it out."
+        for name in counters
+    ]
 
 
 def _target_name(table: Table, roles: Roles) -> str:
