@@ -1,9 +1,14 @@
+import shutil
+
 import numpy as np
 import pytest
+from selenium import webdriver
 
 from kmargin.datasets import make_sparse_hyperplane
 from kmargin.design import DenseDesign
+from kmargin.experiments.reproduce import reproduce
 from kmargin.problem import Problem
+from small_runs import small_request
 
 
 @pytest.fixture
@@ -45,3 +50,31 @@ def problem(request):
 def hyperplane():
     """200 x 30, five causal features, labels of {-1, 1}."""
     return make_sparse_hyperplane(200, 30, 5, random_state=3)
+
+
+@pytest.fixture(scope="session")
+def small_run(tmp_path_factory):
+    """The folder and the report of a small run of every experiment."""
+    folder = tmp_path_factory.mktemp("reproduce")
+    return folder, reproduce(small_request(), folder, n_jobs=2, verbose=0)
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory):
+    """A headless Chromium that logs its requests."""
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    driver = shutil.which("chromedriver")
+    if chromium is None or driver is None:
+        pytest.skip("no Chromium with chromedriver on this machine (Debian: chromium, chromium-driver)")
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    options.set_capability("goog:loggingPrefs", {"performance": "ALL"})
+    flags = (
+        "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --hide-scrollbars "
+        "--disable-background-networking --disable-component-update --disable-sync"
+    )
+    for flag in (*flags.split(), f"--user-data-dir={tmp_path_factory.mktemp('chromium')}"):
+        options.add_argument(flag)
+    window = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
+    yield window
+    window.quit()

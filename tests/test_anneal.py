@@ -3,6 +3,9 @@ import pytest
 
 from conftest import make_problem
 from kmargin import MM, SD, Exchange, Status
+from kmargin.datasets import make_synthetic
+from kmargin.design import DenseDesign
+from kmargin.problem import Problem
 from kmargin.solvers.momentum import Momentum
 from kmargin.sparsity import normalizer
 
@@ -115,3 +118,17 @@ def test_random_starts_depend_on_the_generator_alone():
     other = next(solver.iter_path(problem, [4], np.random.default_rng(2)))
     assert first.trace == again.trace
     assert first.trace != other.trace
+
+
+@pytest.mark.parametrize("solver", [MM(), SD()])
+@pytest.mark.parametrize("unit", [1.0, 1e9])
+def test_a_path_that_was_left_goes_on_as_if_it_had_not_been(solver, unit):
+    X, y = make_synthetic(80, 30, random_state=1)
+    problem = Problem(DenseDesign(X * unit, True), y.astype(float), np.ones(80), 0.0, 30)
+    rng = np.random.default_rng(0)
+    whole = list(solver.iter_path(problem, [20, 10, 5, 2], rng))
+    rest = list(solver.iter_path(problem, [5, 2], rng, after=whole[1]))
+    for one, other in zip(whole[2:], rest, strict=True):
+        np.testing.assert_array_equal(one.dense_coef(), other.dense_coef())
+        assert one.intercept == other.intercept
+        assert one.n_iter == other.n_iter

@@ -242,3 +242,12 @@ def test_a_single_large_k_is_as_good_as_along_a_path(shape):
     assert len(alone.support) <= 300
     along = solve(problem, [shape[1], 300, 50])[1]
     assert alone.objective <= along.objective * 1.05
+
+
+@pytest.mark.parametrize("ks", [[500, 388], [388], [388, 100]])
+def test_where_a_few_features_separate_the_classes_no_size_is_left_without_an_answer(ks):
+    X, y = make_synthetic(60, 500, random_state=0)
+    path = sparse_svm_path(X, y, ks, C=np.inf)
+    for (solution,) in path.solutions:
+        assert solution.objective <= 1e-20
+        assert len(solution.support) <= 388 or len(solution.support) == 500

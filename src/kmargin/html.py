@@ -22,6 +22,8 @@ code { background: var(--shade); border-radius: 3px; padding: .05em .3em; font-s
 nav a { display: inline-block; margin: 0 .9rem .3rem 0; }
 .lead { font-size: 1.08rem; }
 .soft { color: var(--soft); }
+.aside { color: var(--soft); font-weight: 400; display: inline-block; min-width: 3.6em; margin-left: .35em;
+  text-align: left; }
 .cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(11rem, 1fr)); gap: .7rem;
   margin: 1rem 0; }
 .card { background: var(--shade); border-radius: 8px; padding: .7rem .9rem; }
@@ -56,17 +58,19 @@ details { margin: .8rem 0; } summary { cursor: pointer; color: var(--accent); }
 
 
 class Cell:
-    """A table cell with a class to style it and a longer word on hover."""
+    """A table cell with a class to style it, a softer second text, and a longer word on hover."""
 
-    def __init__(self, text: Any, kind: str = "", hint: str = "") -> None:
+    def __init__(self, text: Any, kind: str = "", hint: str = "", aside: str = "") -> None:
         self.text = str(text)
         self.kind = kind
         self.hint = hint
+        self.aside = aside
 
     def __str__(self) -> str:
         kind = f' class="{escape(self.kind)}"' if self.kind else ""
         hint = f' title="{escape(self.hint)}"' if self.hint else ""
-        return f"<td{kind}{hint}>{escape(self.text)}</td>"
+        aside = f' <span class="aside">{escape(self.aside)}</span>' if self.aside else ""
+        return f"<td{kind}{hint}>{escape(self.text)}{aside}</td>"
 
 
 class Bar(Cell):
@@ -131,15 +135,19 @@ def table(
     )
 
 
-def svg(figure: Any) -> str:
-    """A matplotlib figure as SVG for a page: text stays text, the same figure gives the same bytes."""
+def svg(figure: Any, name: str) -> str:
+    """A matplotlib figure as SVG for a page: text stays text, the same figure gives the same bytes.
+
+    The name keeps the marks of several figures on one page apart.
+    """
     import matplotlib as mpl
 
     buffer = io.StringIO()
-    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "kmargin"}):
+    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):
         figure.savefig(buffer, format="svg", bbox_inches="tight", metadata={"Date": None})
     text = buffer.getvalue()
-    return text[text.index("<svg") :]
+    before, _, rest = text[text.index("<svg") :].partition("<metadata>")
+    return before + rest.partition("</metadata>")[2]
 
 
 def figure(image: str, caption: str, id: str = "", wide: bool = False, narrow: bool = False) -> str:

@@ -1,5 +1,44 @@
-"""Data to try a sparse machine on."""
+"""Data to try a sparse machine on: those of the paper's Table 1, and simulated ones of any size."""
 
+from kmargin.datasets.errors import (
+    CacheFolderError,
+    ChecksumError,
+    DamagedFileError,
+    DatasetError,
+    DownloadError,
+)
+from kmargin.datasets.fetch import cache_folder, fetch
+from kmargin.datasets.loaders import (
+    load,
+    load_breast_cancer_wisconsin,
+    load_iris,
+    load_letter_recognition,
+    load_optdigits,
+    load_splice,
+    load_tcga_pancan_hiseq,
+)
+from kmargin.datasets.registry import TABLE_1, Dataset, RemoteFile
 from kmargin.datasets.simulate import make_sparse_hyperplane, make_spiral, make_synthetic
 
-__all__ = ["make_sparse_hyperplane", "make_spiral", "make_synthetic"]
+__all__ = [
+    "TABLE_1",
+    "CacheFolderError",
+    "ChecksumError",
+    "DamagedFileError",
+    "Dataset",
+    "DatasetError",
+    "DownloadError",
+    "RemoteFile",
+    "cache_folder",
+    "fetch",
+    "load",
+    "load_breast_cancer_wisconsin",
+    "load_iris",
+    "load_letter_recognition",
+    "load_optdigits",
+    "load_splice",
+    "load_tcga_pancan_hiseq",
+    "make_sparse_hyperplane",
+    "make_spiral",
+    "make_synthetic",
+]

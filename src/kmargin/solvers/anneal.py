@@ -98,11 +98,23 @@ class ProximalDistance(Solver):
         for lam in lams:
             yield from self.iter_path(replace(problem, lam=lam), ks, rng)
 
-    def iter_path(self, problem: Problem, ks: Sequence[int], rng: np.random.Generator) -> Iterator[Solution]:
-        """Solve for each k in turn, each solution being the next one's start."""
+    def iter_path(
+        self,
+        problem: Problem,
+        ks: Sequence[int],
+        rng: np.random.Generator,
+        after: Solution | None = None,
+    ) -> Iterator[Solution]:
+        """Solve for each k in turn, each solution being the next one's start.
+
+        A path that was left `after` some solution goes on from there as if it had not been left.
+        """
         unit = _unit(problem)
         scaled = problem if unit == 1.0 else _in_units_of(problem, unit)
-        beta = univariate_start(scaled) if self.start == "univariate" else normal_start(scaled, rng)
+        if after is not None:
+            beta = np.append(after.dense_coef() * unit, after.intercept)[: problem.design.n_parameters]
+        else:
+            beta = univariate_start(scaled) if self.start == "univariate" else normal_start(scaled, rng)
         for k in ks:
             found, status, trace = self.anneal(scaled.with_k(k), beta)
             beta = scaled.with_k(k).project(found)

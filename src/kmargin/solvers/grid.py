@@ -118,6 +118,9 @@ class SupportGrid:
             found = warm.get(k, found)
             if k > LARGE and len(found.support) == 0:  # a small model tells how many rows stay active
                 found = self._small(lam)
+                if found.value <= NO_LOSS:
+                    self.found[len(found.support)] = found
+                    break
             if k > LARGE and k > count_active(self.design, found):
                 break
             found = self.found[k] = self.exchange(lam, k, found, self.effort)

@@ -64,7 +64,7 @@ def curve_section(analysis: Analysis) -> Iterator[str]:
         display.ax_.set_xlabel(f"k, the number of {thing}")
         if scoring in ("accuracy", "balanced_accuracy"):
             display.ax_.yaxis.set_major_formatter(PercentFormatter(1.0, symbol=" %"))
-        image = html.svg(figure)
+        image = html.svg(figure, "scores")
     caption = f"At C = {analysis.C:g}; the band is one standard error over the folds."
     yield html.figure(image, caption, id="scores", narrow=True)
     yield html.paragraph(choice_text(analysis))

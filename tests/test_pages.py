@@ -1,0 +1,84 @@
+"""Reports in a real browser: they open, nothing is missing, nothing is fetched, a phone can show them."""
+
+import json
+
+import pytest
+
+from kmargin import html
+from kmargin.experiments.reproduce import PARTS
+
+DESKTOP, PHONE = (1200, 900), (390, 844)
+
+
+def open_page(browser, path, size):
+    browser.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": size == PHONE},
+    )
+    browser.get_log("performance")  # forget what came before
+    browser.get(path.as_uri())
+
+
+def requests(browser):
+    """The addresses asked for since the page was opened."""
+    events = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+    return [e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"]
+
+
+def sideways(browser):
+    """By how many pixels the page is wider than the window."""
+    return browser.execute_script("return document.documentElement.scrollWidth - window.innerWidth")
+
+
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_the_report_of_the_experiments_is_whole_and_asks_for_nothing(browser, small_run, size):
+    _, report = small_run
+    open_page(browser, report, size)
+    assert {url.split(":")[0] for url in requests(browser)} <= {"file", "data"}
+    assert sideways(browser) <= 0
+    assert "experiments" in browser.title
+    for part in PARTS:
+        heading = browser.find_element("id", part)
+        assert heading.is_displayed()
+    for table in ("duels", "table2-mm", "table3", "table3-shuffled", "table4"):
+        assert len(browser.find_elements("css selector", f"#{table} tbody tr")) > 1
+    for plot in ("figure1", "figure2", "figure3-synthetic", "figureS1", "figureS2"):
+        image = browser.find_element("css selector", f"#plot-{plot} svg")
+        assert image.is_displayed()
+        assert image.size["height"] > 100
+    assert [e for e in browser.get_log("browser") if e["level"] == "SEVERE"] == []
+
+
+def test_the_report_is_read_without_zooming_on_a_phone(browser, small_run):
+    _, report = small_run
+    open_page(browser, report, PHONE)
+    sizes = browser.execute_script(
+        "return [...document.querySelectorAll('p, td, figcaption')]"
+        ".map(e => parseFloat(getComputedStyle(e).fontSize))"
+    )
+    assert min(sizes) >= 12
+    widths = browser.execute_script(
+        "return [...document.querySelectorAll('p, figcaption')].map(e => e.getBoundingClientRect().width)"
+    )
+    assert max(widths) <= PHONE[0]
+
+
+def test_the_files_the_report_points_to_are_beside_it(browser, small_run):
+    folder, report = small_run
+    open_page(browser, report, DESKTOP)
+    links = [e.get_attribute("href") for e in browser.find_elements("css selector", "a")]
+    files = [link for link in links if "#" not in link]
+    assert any(link.endswith("rows.csv") for link in files)
+    for link in files:
+        assert (folder / link.rsplit("/", 1)[1]).exists()
+
+
+def test_what_people_call_their_columns_is_text_never_markup(browser, tmp_path):
+    nasty = "<script>document.title='owned'</script>"
+    body = [html.table([nasty], [[nasty], html.Row([html.Cell(nasty, hint=nasty, aside=nasty)], "marked")])]
+    body += [html.paragraph(nasty), html.cards((nasty, nasty)), html.details(nasty, html.paragraph(nasty))]
+    path = html.write(tmp_path / "page.html", nasty, body)
+    open_page(browser, path, DESKTOP)
+    assert browser.title == nasty
+    assert browser.find_elements("css selector", "body script") == []
+    assert nasty in browser.find_element("css selector", "td").text
