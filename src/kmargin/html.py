@@ -41,12 +41,18 @@ td.bad { color: var(--bad); font-weight: 600; }
 td.strong { font-weight: 700; }
 tr.marked td { background: #eef6fa; }
 tr.first td { border-top: 2px solid var(--line); }
+.name { white-space: normal; text-align: left; min-width: 7rem; max-width: 22rem; overflow-wrap: break-word; }
+.bars { min-width: 8rem; text-align: left; white-space: normal; }
+.bars span { display: block; height: .85rem; border-radius: 2px; background: var(--accent); }
+.bars .minus { background: var(--bad); }
 figure { margin: 1rem 0 1.6rem; }
 figure svg { width: 100%; height: auto; }
+.narrow svg { max-width: 40rem; }
 figcaption { color: var(--soft); font-size: .92rem; max-width: 46rem; }
 details { margin: .8rem 0; } summary { cursor: pointer; color: var(--accent); }
 @media (max-width: 40rem) { body { font-size: 15px; } h1 { font-size: 1.4rem; }
-  th, td { padding: .2rem .4rem; } .wide { overflow-x: auto; } .wide svg { width: 46rem; } }
+  th, td { padding: .2rem .4rem; } .bars { min-width: 4rem; } .name { min-width: 5rem; }
+  .cards { grid-template-columns: 1fr 1fr; } .wide { overflow-x: auto; } .wide svg { width: 46rem; } }
 @media print { details > * { display: block; } }
 """
 
@@ -67,6 +73,32 @@ class Cell:
         return f"<td{kind}{hint}>{escape(self.text)}{aside}</td>"
 
 
+class Bar(Cell):
+    """A bar in place of a number: `share` of the cell from the left, or of its half from the middle."""
+
+    def __init__(self, share: float, hint: str = "", from_middle: bool = False) -> None:
+        super().__init__("", "bars", hint)
+        length = min(abs(share), 1.0) * (50 if from_middle else 100)
+        start = (50 if share >= 0 else 50 - length) if from_middle else 0
+        sign = ' class="minus"' if share < 0 else ""
+        self.bar = f'<span{sign} style="margin-left:{start:.1f}%;width:{length:.1f}%"></span>'
+
+    def __str__(self) -> str:
+        return f'<td class="bars" title="{escape(self.hint)}">{self.bar}</td>'
+
+
+class Shade(Cell):
+    """A number on a background as strong as its share of the largest, in one colour or the other."""
+
+    def __init__(self, text: Any, share: float, is_good: bool = True) -> None:
+        super().__init__(text)
+        colour = "11 110 153" if is_good else "179 84 30"
+        self.style = f"background:rgb({colour} / {0.55 * min(abs(share), 1.0):.2f})"
+
+    def __str__(self) -> str:
+        return f'<td style="{self.style}">{escape(self.text)}</td>'
+
+
 class Row:
     """A table row with a class: "marked" is shaded, "first" opens a group."""
 
@@ -83,8 +115,17 @@ class Row:
 def table(
     columns: Sequence[Any], rows: Iterable[Iterable[Any] | Row], caption: str = "", id: str = ""
 ) -> str:
-    """A table in a box that scrolls sideways by itself, so that the page never does."""
-    head = "".join(f"<th>{escape(str(column))}</th>" for column in columns)
+    """A table in a box that scrolls sideways by itself, so that the page never does.
+
+    A column of text has a Cell for its name, of the kind of its cells.
+    """
+    cells = [column if isinstance(column, Cell) else Cell(column) for column in columns]
+    head = "".join(
+        f'<th class="{escape(cell.kind)}">{escape(cell.text)}</th>'
+        if cell.kind
+        else f"<th>{escape(cell.text)}</th>"
+        for cell in cells
+    )
     body = "\n".join(str(row if isinstance(row, Row) else Row(row)) for row in rows)
     title = f"<caption>{escape(caption)}</caption>" if caption else ""
     name = f' id="{escape(id)}"' if id else ""
@@ -109,10 +150,13 @@ def svg(figure: Any, name: str) -> str:
     return before + rest.partition("</metadata>")[2]
 
 
-def figure(image: str, caption: str, id: str = "", wide: bool = False) -> str:
-    """An SVG with a caption that says what to see. A wide one scrolls on a narrow screen."""
+def figure(image: str, caption: str, id: str = "", wide: bool = False, narrow: bool = False) -> str:
+    """An SVG with a caption that says what to see.
+
+    A wide one scrolls on a narrow screen; a narrow one does not fill a wide screen.
+    """
     name = f' id="{escape(id)}"' if id else ""
-    box = "wide" if wide else ""
+    box = "wide" if wide else "narrow" if narrow else ""
     return (
         f'<figure{name}><div class="{box}">{image}</div><figcaption>{escape(caption)}</figcaption></figure>'
     )

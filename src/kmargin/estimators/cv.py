@@ -1,7 +1,8 @@
 """Machines whose k and C are chosen by cross-validation."""
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,8 @@ from kmargin.multiclass import class_pairs
 from kmargin.selection import SELECTIONS, Fold, choose, make_folds, score_with, tabulate
 from kmargin.solvers import DEFAULT, Solver
 from kmargin.validate import Samples
+
+ModelAt = Callable[[int, int], MarginClassifier]
 
 
 class CrossValidated(MarginClassifier):
@@ -73,32 +76,52 @@ class CrossValidated(MarginClassifier):
     ) -> np.ndarray:
         """The validation score of every fold, C and k."""
         scorer = check_scoring(self, scoring=self.scoring or "accuracy")
-        n_machines = len(class_pairs(len(samples.classes), self.multi_class))
-        under_way: deque[tuple[Samples, Designs]] = deque()  # folds handed out, not yet scored
+        parts = (self._restrict(samples, fold.train) for fold in folds)
+        models = self._fit_folds(parts, len(folds), len(samples.classes), Cs, ks)
+        scores = np.empty((len(folds), len(Cs), len(ks)))
+        for number, (fold, model_at) in enumerate(zip(folds, models, strict=True)):
+            X = self._inputs(samples, fold.test, fold.train)
+            y = samples.classes[samples.codes[fold.test]]
+            weights = samples.repeats[fold.test] if weighted else None
+            for row in range(len(Cs)):
+                for column in range(len(ks)):
+                    scores[number, row, column] = score_with(scorer, model_at(row, column), X, y, weights)
+        return scores
+
+    def _fit_folds(
+        self, parts: Iterable[Samples], n_parts: int, n_classes: int, Cs: list[float], ks: list[int]
+    ) -> Iterator[ModelAt]:
+        """For each part of the samples, the machines fitted to it: a function of the positions of C and k.
+
+        Its model is one object, filled anew by each call.
+        """
+        n_machines = len(class_pairs(n_classes, self.multi_class))
+        under_way: deque[tuple[Samples, Designs]] = deque()  # parts handed out, not yet yielded
 
         def tasks() -> Iterator[Task]:
-            for fold in folds:
-                part = self._restrict(samples, fold.train)
+            for part in parts:
                 under_way.append((part, self._designs(part)))
                 yield from make_tasks(under_way[-1][1], part, self.multi_class)
 
         solver = validate.resolve_solver(self.solver).in_folds()
-        grids = self._grids(solver, tasks(), n_machines * len(folds), Cs, ks, "cross-validation")
-        scores = np.empty((len(folds), len(Cs), len(ks)))
-        model = clone(self)
-        for number, fold in enumerate(folds):
+        grids = self._grids(solver, tasks(), n_machines * n_parts, Cs, ks, "cross-validation")
+        for _ in range(n_parts):
             by_machine = [next(grids) for _ in range(n_machines)]
-            part, designs = under_way.popleft()
-            X = self._inputs(samples, fold.test, fold.train)
-            y = samples.classes[samples.codes[fold.test]]
-            weights = samples.repeats[fold.test] if weighted else None
-            model.n_features_in_ = X.shape[1]
-            for row in range(len(Cs)):
-                for column in range(len(ks)):
-                    model._adopt(designs, part, [grid[row][column] for grid in by_machine])
-                    scores[number, row, column] = score_with(scorer, model, X, y, weights)
+            yield partial(self._model_at, clone(self), *under_way.popleft(), by_machine)
         next(grids, None)  # lets the progress bar finish
-        return scores
+
+    def _model_at(
+        self,
+        model: "CrossValidated",
+        part: Samples,
+        designs: Designs,
+        by_machine: list[Grid],
+        row: int,
+        column: int,
+    ) -> "CrossValidated":
+        model.n_features_in_ = part.X.shape[1]
+        model._adopt(designs, part, [grid[row][column] for grid in by_machine])
+        return model
 
     def _refit(self, samples: Samples, Cs: list[float], ks: list[int], column: int) -> None:
         """Walk the path to the chosen C on all samples, and take the chosen k from it."""

@@ -1,0 +1,204 @@
+"""A model on disk: plain arrays and JSON. Reading one never runs code from it.
+
+The file is an npz archive, stored without compression. Its member `header` is JSON: names, classes,
+parameters. The other members are arrays of numbers; `sha256` is the digest of all the rest. It tells
+damage and careless edits; it is no signature.
+"""
+
+import hashlib
+import json
+import math
+import os
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kmargin import __version__
+from kmargin.errors import InputError
+from kmargin.estimators.kernel import KERNELS
+from kmargin.multiclass import SCHEMES, class_pairs
+from kmargin.tables.features import Encoding, Scaling
+from kmargin.tables.model import TableModel, machine_numbers, make_machine
+
+FORMAT = "kmargin model"
+VERSION = 1
+NAME = "model.kmargin"
+
+SHARED = ("intercept", "mean", "spread")
+KINDS = {"linear": ("coef",), "kernel": ("dual_coef", "support", "support_vectors")}
+CLASS_TYPES = {"str": str, "int": int, "float": float, "bool": bool}
+MEMBERS = {"header", "sha256", "medians", *SHARED, *KINDS["linear"], *KINDS["kernel"]}
+
+
+def save(model: TableModel, path: str | Path) -> Path:
+    """Write a model; `path` is either replaced as a whole or left as it was."""
+    path = Path(path)
+    parameters, arrays = machine_numbers(model.machine)
+    classes = arrays.pop("classes").tolist()
+    arrays |= {"mean": model.scaling.mean, "spread": model.scaling.spread}
+    if model.scaling.medians is not None:
+        arrays["medians"] = model.scaling.medians
+    header = {
+        "format": FORMAT,
+        "version": VERSION,
+        "kmargin": __version__,
+        "kind": "kernel" if model.is_kernel else "linear",
+        "parameters": parameters | {"C": str(parameters["C"])},  # JSON has no word for inf
+        "target": model.target,
+        "class_type": type(classes[0]).__name__,
+        "classes": classes,
+        "columns": list(model.encoding.columns),
+        "categories": {column: list(values) for column, values in model.encoding.categories.items()},
+    }
+    text = json.dumps(header, ensure_ascii=False, indent=1).encode()
+    members = {"header": np.frombuffer(text, np.uint8)} | {
+        n: np.ascontiguousarray(a) for n, a in arrays.items()
+    }
+    members["sha256"] = _digest(members)
+    temporary = path.with_name(f".{path.name}-{os.getpid()}")
+    try:
+        with temporary.open("wb") as file:
+            np.savez(file, allow_pickle=False, **members)
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return path
+
+
+def load(path: str | Path) -> TableModel:
+    """Read a model. Raises InputError for anything that `save` did not write, without running it."""
+    path = Path(path)
+    if path.is_dir():
+        path = path / NAME
+    if not path.is_file():
+        raise InputError(
+            f"There is no model {path}. Give the folder that `kmargin fit` wrote, or its {NAME}."
+        )
+    members = _read_members(path)
+    try:
+        header = json.loads(members["header"].tobytes())
+        format, version = header["format"], header["version"]
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise _foreign(path, "its header cannot be read") from error
+    if format != FORMAT or not isinstance(version, int):
+        raise _foreign(path, f"its format is called {str(format)[:40]!r}")
+    if version > VERSION:
+        raise InputError(
+            f"{path} has format {version}, this kmargin ({__version__}) reads up to {VERSION}. Upgrade it."
+        )
+    digest = members.pop("sha256", np.empty(0, np.uint8))
+    if not np.array_equal(digest, _digest(members)):
+        raise InputError(f"{path} was changed or damaged since it was written. Fit the model again.")
+    try:
+        return _assemble(header, members)
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise _foreign(path, f"{type(error).__name__}: {error}") from error
+
+
+def _digest(members: Mapping[str, np.ndarray]) -> np.ndarray:
+    sha = hashlib.sha256()
+    for name in sorted(members):
+        array = members[name]
+        sha.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
+        sha.update(array.tobytes())
+    return np.frombuffer(sha.digest(), np.uint8)
+
+
+def _read_members(path: Path) -> dict[str, np.ndarray]:
+    """The arrays of an archive, after a look at what they say of themselves."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            infos = archive.infolist()
+            names = [info.filename.removesuffix(".npy") for info in infos]
+            if len(set(names)) < len(names) or not set(names) <= MEMBERS or "header" not in names:
+                raise _foreign(path, f"it holds {', '.join(map(repr, sorted(names)[:5]))}")
+            for info in infos:
+                _check_member(path, archive, info)
+        with np.load(path, allow_pickle=False) as arrays:
+            return {name: arrays[name] for name in names}
+    except InputError:
+        raise
+    except (
+        zipfile.BadZipFile,
+        ValueError,
+        SyntaxError,
+        EOFError,
+        NotImplementedError,
+        RuntimeError,
+    ) as error:
+        raise _foreign(path, str(error).split("\n")[0][:80]) from error
+
+
+def _check_member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> None:
+    """Numbers only, as many as the member has bytes for, and no bytes that unpack to more."""
+    if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1 or info.file_size > path.stat().st_size:
+        raise _foreign(path, f"{info.filename} is compressed or encrypted")
+    with archive.open(info) as file:
+        version = np.lib.format.read_magic(file)
+        if version != (1, 0):
+            raise _foreign(path, f"{info.filename} is not an array that kmargin writes")
+        shape, fortran, dtype = np.lib.format.read_array_header_1_0(file)
+        n_left = info.file_size - file.tell()
+    if dtype.kind not in "uif" or fortran or min(shape, default=0) < 0:
+        raise _foreign(path, f"{info.filename} holds {dtype}, not plain numbers")
+    if math.prod(shape) * dtype.itemsize != n_left:
+        raise _foreign(path, f"{info.filename} says shape {shape} but holds {n_left} bytes")
+
+
+def _assemble(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> TableModel:
+    """The model, every name, number and shape checked. Raises ValueError and its like."""
+    kind, parameters = header["kind"], header["parameters"]
+    expected = {"header", *SHARED, *KINDS[kind]}
+    _require(set(arrays) - {"medians"} == expected, f"a {kind} machine has other arrays")
+    encoding = Encoding(
+        tuple(map(_text, header["columns"])),
+        {_text(name): tuple(map(_text, values)) for name, values in header["categories"].items()},
+    )
+    names = encoding.feature_names
+    _require(len(set(names)) == len(names) > 0, "features repeat")
+    _require(set(encoding.categories) <= set(encoding.columns), "categories of no column")
+    type_ = CLASS_TYPES[header["class_type"]]
+    _require(all(type(value) is type_ for value in header["classes"]), "classes of mixed types")
+    classes = np.array(header["classes"])
+    _require(len(classes) >= 2 and np.array_equal(np.unique(classes), classes), "classes out of order")
+    _require(parameters["multi_class"] in SCHEMES, "multi_class")
+    n_machines = len(class_pairs(len(classes), parameters["multi_class"]))
+    n_points = len(arrays.get("support_vectors", ()))
+    shapes = {
+        "intercept": (n_machines,),
+        "coef": (n_machines, len(names)),
+        "dual_coef": (n_machines, n_points),
+        "support": (n_points,),
+        "support_vectors": (n_points, len(names)),
+    }
+    for name in set(arrays) - {"header"}:
+        shape = shapes.get(name, (len(names),))
+        _require(arrays[name].shape == shape, f"{name} has shape {arrays[name].shape}, not {shape}")
+        _require(bool(np.isfinite(arrays[name]).all()), f"{name} is not finite")
+        _require((arrays[name].dtype.kind == "i") == (name == "support"), f"{name} is {arrays[name].dtype}")
+    numbers = {"k": int(parameters["k"]), "C": float(parameters["C"])}
+    if kind == "kernel":
+        _require(parameters["kernel"] in set(KERNELS) - {"precomputed"}, "kernel")
+        numbers |= {name: float(parameters[name]) for name in ("gamma", "degree", "coef0")}
+        _require(all(map(math.isfinite, list(numbers.values())[2:])), "kernel numbers")
+    _require(bool((arrays["spread"] > 0).all()), "spread")
+    machine = make_machine(parameters | numbers, arrays | {"classes": classes})
+    scaling = Scaling(arrays.get("medians"), arrays["mean"], arrays["spread"])
+    return TableModel(_text(header["target"]), encoding, scaling, machine)
+
+
+def _text(value: object) -> str:
+    _require(isinstance(value, str), f"{value!r} is not a name")
+    return str(value)
+
+
+def _require(condition: bool, what: str) -> None:
+    if not condition:
+        raise ValueError(what)
+
+
+def _foreign(path: Path, reason: str) -> InputError:
+    return InputError(f"{path} is not a model of kmargin ({reason}). Give what `kmargin fit` wrote.")

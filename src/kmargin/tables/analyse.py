@@ -1,0 +1,195 @@
+"""The choice of k and C for a data set, and everything that a report says about it."""
+
+import warnings
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from kmargin import validate
+from kmargin.errors import InputError, blame_input
+from kmargin.selection import choose
+from kmargin.tables.model import TableModel
+from kmargin.tables.prepare import Dataset
+from kmargin.tables.trial import Examination, Settings, Trial
+from kmargin.types import Indices, Vector
+
+
+class Neighbour(NamedTuple):
+    """One feature (or point) more or fewer than chosen."""
+
+    k: int
+    score: float
+    change: float  # of the score
+    enters: list[str]  # features
+    leaves: list[str]
+
+
+class Highest(NamedTuple):
+    """The best of all that was tried."""
+
+    k: int
+    C: float
+    score: float
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Scores along k, over the folds."""
+
+    ks: Indices  # descending
+    mean: Vector
+    error: Vector  # standard errors of the means
+
+    @classmethod
+    def of(cls, ks: list[int], scores: np.ndarray) -> "Curve":
+        return cls(np.array(ks), scores.mean(axis=0), scores.std(axis=0, ddof=1) / np.sqrt(len(scores)))
+
+    def at(self, k: int) -> tuple[float, float]:
+        position = int(np.flatnonzero(self.ks == k)[0])
+        return float(self.mean[position]), float(self.error[position])
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """A model, how it was chosen, and how well its like predicted rows they had not seen."""
+
+    dataset: Dataset
+    settings: Settings
+    model: TableModel
+    k: int
+    C: float
+    highest: Highest | None  # None where there was nothing to choose
+    curve: Curve  # at C
+    accuracy: float  # mean over the folds
+    accuracy_error: float  # its standard error
+    folds: Examination
+    frequency: Vector | None  # of each feature: share of the folds that chose it; None with a kernel
+    neighbours: tuple[Neighbour, ...]  # one fewer, one more, where there are such
+    notes: tuple[str, ...]
+
+    @property
+    def was_chosen(self) -> bool:
+        """Whether k was left to the cross-validation."""
+        return self.settings.k is None
+
+
+def analyse(dataset: Dataset, settings: Settings) -> Analysis:
+    """Cross-validate k and C, fit to all rows, and see what the folds say about the choice.
+
+    The folds are walked twice: over all C and k to choose, then at the chosen C with the chosen k and
+    its neighbours among the ks. All that is reported comes from the second walk.
+    """
+    trial = Trial(dataset, settings)
+    Cs, ks = resolve_grid(trial)
+    candidates = ks if settings.k is None else [settings.k]
+    row, column, highest = 0, 0, None
+    if len(Cs) * len(candidates) > 1:
+        scores = trial.score(Cs, ks)[:, :, [ks.index(k) for k in candidates]]
+        row, column = choose(scores, candidates, Cs, settings.select)
+        at = choose(scores, candidates, Cs, "best")
+        highest = Highest(candidates[at[1]], Cs[at[0]], float(scores.mean(axis=0)[at]))
+    k = candidates[column]
+    near = {j for j in (k - 1, k, k + 1) if 0 <= j <= trial.n_available}
+    walked = sorted({*ks, *near}, reverse=True)
+    folds = trial.examine(Cs[: row + 1], walked, k)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model, estimator = trial.refit(Cs[: row + 1], walked, k)
+    curve = Curve.of(walked, folds.scores)
+    names = np.array(dataset.encoding.feature_names, dtype=object)
+    supports: dict[int, set[str]] = {}
+    frequency = None
+    if not model.is_kernel:
+        supports = {
+            int(j): set(names[coefs.any(axis=0)])
+            for j, coefs in zip(estimator.path_.ks, estimator.path_.coefs, strict=True)
+        }
+        frequency = np.bincount(np.concatenate(folds.supports), minlength=len(names)) / len(folds.supports)
+    accuracies = fold_accuracies(dataset, folds)
+    return Analysis(
+        dataset=dataset,
+        settings=settings,
+        model=model,
+        k=k,
+        C=Cs[row],
+        highest=highest,
+        curve=curve,
+        accuracy=float(accuracies.mean()),
+        accuracy_error=float(accuracies.std(ddof=1) / np.sqrt(len(accuracies))),
+        folds=folds,
+        frequency=frequency,
+        neighbours=tuple(describe_neighbour(j, k, curve, supports) for j in sorted(near - {k})),
+        notes=(*dataset.notes, *trial.notes, *(str(warning.message) for warning in caught)),
+    )
+
+
+def resolve_grid(trial: Trial) -> tuple[list[float], list[int]]:
+    """The values of C, ascending, and of k, descending, the one asked for among them."""
+    settings, n_available = trial.settings, trial.n_available
+    things = trial.estimator.things
+    asked = [] if settings.k is None else [settings.k]
+    given = settings.ks if isinstance(settings.ks, list) else []
+    for k in (*asked, *given):
+        if not 0 <= k <= n_available:
+            raise InputError(f"k = {k} of {n_available} {things} cannot be. Use 0 to {n_available}.")
+    with blame_input():
+        largest = trial.estimator._largest_default(trial.samples)
+        ks = validate.resolve_ks(settings.ks, n_available, largest, things)
+        return validate.resolve_Cs(list(settings.Cs)), sorted({*ks, *asked}, reverse=True)
+
+
+def fold_accuracies(dataset: Dataset, folds: Examination) -> Vector:
+    """The share of rows that each fold predicted right, by weight if there are weights."""
+    weights = np.ones(len(dataset.y)) if dataset.weights is None else dataset.weights
+    right = folds.predicted == dataset.y
+    return np.bincount(folds.fold, weights * right) / np.bincount(folds.fold, weights)
+
+
+def describe_neighbour(j: int, k: int, curve: Curve, supports: dict[int, set[str]]) -> Neighbour:
+    score, chosen = curve.at(j)[0], curve.at(k)[0]
+    there, here = supports.get(j, set()), supports.get(k, set())
+    return Neighbour(j, score, score - chosen, sorted(there - here), sorted(here - there))
+
+
+class Step(NamedTuple):
+    """One k of a path."""
+
+    k: int
+    features: list[str]
+    training_accuracy: float
+    objective: float  # mean over the machines
+    enters: list[str]  # not used by the machines with fewer features
+    leaves: list[str]
+    score: float | None = None  # over the folds
+    error: float | None = None
+
+
+def trace(dataset: Dataset, settings: Settings, cross_validate: bool = True) -> list[Step]:
+    """Machines from sparse to dense at one C: what enters and what leaves as k grows."""
+    trial = Trial(dataset, settings)
+    Cs, ks = resolve_grid(trial)
+    curve = Curve.of(ks, trial.examine(Cs[-1:], ks, ks[0]).scores) if cross_validate else None
+    model, estimator = trial.refit(Cs[-1:], ks, ks[0])
+    path, names = estimator.path_, np.array(dataset.encoding.feature_names, dtype=object)
+    X = model.scaling(dataset.X)
+    steps: list[Step] = []
+    before: set[str] = set()
+    for at in reversed(range(len(ks))):
+        used = list(names[path.coefs[at].any(axis=0)])
+        right = path.predict(X, ks[at]) == dataset.y
+        score, error = (None, None) if curve is None else curve.at(ks[at])
+        steps.append(
+            Step(
+                ks[at],
+                used,
+                float(np.average(right, weights=dataset.weights)),
+                float(path.objectives[at].mean()),
+                [name for name in used if name not in before],
+                sorted(before - set(used)),
+                score,
+                error,
+            )
+        )
+        before = set(used)
+    return steps

@@ -1,0 +1,110 @@
+"""What a machine is fed: columns made features, gaps filled, scales taken out, and the same again later."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+
+from kmargin.errors import InputError, count, listing, nearest
+from kmargin.tables.columns import check_finite, check_missing, kind_of, to_numbers, to_texts
+from kmargin.tables.read import Table
+from kmargin.types import Matrix, Vector
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """Which columns are features, and which values of a text column are features of their own."""
+
+    columns: tuple[str, ...]
+    categories: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def feature_names(self) -> list[str]:
+        return [name for column in self.columns for name in self.names_of(column)]
+
+    def names_of(self, column: str) -> list[str]:
+        """The features that a column becomes."""
+        values = self.categories.get(column)
+        return [column] if values is None else [f"{column}={value}" for value in values]
+
+    def matrix(self, frame: pd.DataFrame) -> Matrix:
+        """The features, NaN where a number is missing; a missing text, or a new one, is all zeros."""
+        blocks = []
+        for column in self.columns:
+            if column in self.categories:
+                texts = to_texts(frame[column])
+                blocks += [(texts == value).astype(np.float64) for value in self.categories[column]]
+            else:
+                blocks.append(to_numbers(frame[column]))
+        return np.column_stack(blocks) if blocks else np.empty((len(frame), 0))
+
+    def match(self, table: Table, needed: set[str], has_medians: bool) -> tuple[Matrix, list[str]]:
+        """The features of a new table, found by name, and what there is to say about it.
+
+        Features of columns that are not needed are zero, whatever the table holds. Raises InputError
+        where needed columns or values are missing, or are no numbers.
+        """
+        frame = table.frame
+        columns = [column for column in self.columns if column in needed]
+        absent = [column for column in columns if column not in frame.columns]
+        if absent and table.absent_is_zero:
+            zeros = pd.DataFrame(0.0, columns=absent, index=frame.index)
+            frame = pd.concat([frame, zeros], axis=1)
+        elif absent:
+            free = [name for name in frame.columns if name not in self.columns]
+            raise InputError(
+                f"The model needs {count(len(absent), 'column')} that the table does not have: "
+                f"{listing(absent)}. {nearest(absent[0], free or frame.columns)}"
+            )
+        frame = frame[columns]
+        numeric = frame.drop(columns=[column for column in columns if column in self.categories])
+        for name in numeric.columns:
+            if (kind := kind_of(numeric[name])) != "number":
+                raise InputError(
+                    f"Column {name!r} holds {kind}, but the model learned it as numbers. Give numbers."
+                )
+        if not has_medians:
+            check_missing(frame, "Fill them in, or fit again with --impute median.")
+        check_finite(numeric)
+        others = [column for column in self.columns if column not in needed]
+        nothing = pd.DataFrame(0.0, columns=others, index=frame.index)
+        return self.matrix(pd.concat([frame, nothing], axis=1)), self._notes(frame)
+
+    def _notes(self, frame: pd.DataFrame) -> list[str]:
+        notes = []
+        for column in [column for column in frame.columns if column in self.categories]:
+            known = self.categories[column]
+            new = sorted({text for text in to_texts(frame[column]) if text is not None} - set(known))
+            if new:
+                notes.append(f"Column {column!r} holds {listing(new)}, unknown to the model: taken as none.")
+        return notes
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """Missing numbers filled in, then mean and spread taken out; all learned from some rows."""
+
+    medians: Vector | None
+    mean: Vector
+    spread: Vector
+
+    @classmethod
+    def learn(cls, X: Matrix, repeats: Vector, impute: bool, standardize: bool) -> "Scaling":
+        """From these rows, mean and spread counting each as often as its weight says."""
+        n_features = X.shape[1]
+        medians = None
+        if impute:
+            medians = np.zeros(n_features)
+            known = ~np.isnan(X).all(axis=0)
+            medians[known] = np.nanmedian(X[:, known], axis=0)
+            X = np.where(np.isnan(X), medians, X)
+        if not standardize:
+            return cls(medians, np.zeros(n_features), np.ones(n_features))
+        mean = np.average(X, axis=0, weights=repeats)
+        spread = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=repeats))
+        return cls(medians, mean, np.where(spread <= 1e-12 * np.abs(mean), 1.0, spread))
+
+    def __call__(self, X: Matrix) -> Matrix:
+        if self.medians is not None:
+            X = np.where(np.isnan(X), self.medians, X)
+        return (X - self.mean) / self.spread

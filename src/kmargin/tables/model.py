@@ -1,0 +1,95 @@
+"""A fitted machine together with what its table went through: from a table to classes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kmargin.estimators import KernelSparseSVC, SparseSVC
+from kmargin.estimators.kernel import Kernel
+from kmargin.multiclass import machine_names
+from kmargin.tables.features import Encoding, Scaling
+from kmargin.tables.read import Table
+from kmargin.types import Matrix
+
+Machine = SparseSVC | KernelSparseSVC
+
+
+class Prediction(NamedTuple):
+    """Classes and decision values of the rows of a table, and what there is to say about it."""
+
+    classes: np.ndarray
+    decisions: Matrix
+    notes: list[str]
+
+
+@dataclass(frozen=True)
+class TableModel:
+    """Predicts the target of a table from its columns, which it finds by name."""
+
+    target: str
+    encoding: Encoding
+    scaling: Scaling
+    machine: Machine
+
+    @property
+    def is_kernel(self) -> bool:
+        return isinstance(self.machine, KernelSparseSVC)
+
+    @property
+    def machine_names(self) -> list[str]:
+        return machine_names(self.machine.classes_, self.machine.multi_class)
+
+    @property
+    def needed(self) -> set[str]:
+        """The columns that a new table must have: for a linear machine those with a weight."""
+        if self.is_kernel:
+            return set(self.encoding.columns)
+        names = self.encoding.feature_names
+        used = {names[j] for j in self.machine.support_}
+        return {column for column in self.encoding.columns if used & set(self.encoding.names_of(column))}
+
+    def predict(self, table: Table) -> Prediction:
+        """Raises InputError where the table has not what the model needs."""
+        X, notes = self.encoding.match(table, self.needed, self.scaling.medians is not None)
+        decisions = self.machine.decision_function(self.scaling(X))
+        return Prediction(self.machine.predict(self.scaling(X)), decisions, notes)
+
+
+def make_machine(parameters: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Machine:
+    """A fitted machine from its numbers: what `machine_numbers` takes apart."""
+    shared = {name: parameters[name] for name in ("k", "C", "multi_class")}
+    classes, intercept = arrays["classes"], arrays["intercept"]
+    if "kernel" not in parameters:
+        linear = SparseSVC(**shared)
+        linear.classes_, linear.intercept_, linear.coef_ = classes, intercept, arrays["coef"]
+        linear.support_ = np.flatnonzero(linear.coef_.any(axis=0))
+        linear.n_features_in_ = linear.coef_.shape[1]
+        return linear
+    numbers = {name: parameters[name] for name in ("gamma", "degree", "coef0")}
+    machine = KernelSparseSVC(kernel=parameters["kernel"], **numbers, **shared)
+    machine.classes_, machine.intercept_, machine.dual_coef_ = classes, intercept, arrays["dual_coef"]
+    machine.support_, machine.support_vectors_ = arrays["support"], arrays["support_vectors"]
+    machine.n_features_in_ = machine.support_vectors_.shape[1]
+    machine._kernel = Kernel(parameters["kernel"], **numbers)
+    return machine
+
+
+def machine_numbers(machine: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """The parameters and arrays that a fitted machine decides by.
+
+    A cross-validated estimator counts as the machine that it chose.
+    """
+    parameters = {
+        "k": int(machine.k_ if hasattr(machine, "k_") else machine.k),
+        "C": float(machine.C_ if hasattr(machine, "C_") else machine.C),
+        "multi_class": machine.multi_class,
+    }
+    arrays = {"classes": machine.classes_, "intercept": machine.intercept_}
+    if hasattr(machine, "dual_coef_"):
+        parameters |= {"kernel": machine.kernel, **machine._kernel.numbers}
+        arrays |= {name: getattr(machine, f"{name}_") for name in ("dual_coef", "support", "support_vectors")}
+    else:
+        arrays["coef"] = machine.coef_
+    return parameters, arrays

@@ -1,0 +1,148 @@
+"""The page about an analysis: report.html."""
+
+import shlex
+from collections.abc import Iterator
+
+from kmargin import __version__, html
+from kmargin.displays import CVScoreDisplay
+from kmargin.tables.analyse import Analysis
+from kmargin.tables.portrait import machine_section
+from kmargin.tables.results import confusion, wrong_frame
+from kmargin.tables.words import (
+    baseline,
+    change_text,
+    choice_text,
+    class_list,
+    headline,
+    neighbour_text,
+    percent,
+    rows_text,
+    score_text,
+)
+
+
+def render(analysis: Analysis, source: str, folder: str) -> str:
+    """The page. `source` is the name of the table, `folder` that of the results."""
+    title = f"{analysis.dataset.target} from {source}"
+    return html.page(title, sections(analysis, source, folder))
+
+
+def sections(analysis: Analysis, source: str, folder: str) -> Iterator[str]:
+    yield f"<h1>{html.escape(analysis.dataset.target)}, from {html.escape(source)}</h1>"
+    yield html.paragraph(headline(analysis).replace(" %", "\u00a0%").replace("± ", "±\u00a0"), "lead")
+    yield summary(analysis)
+    yield from (html.paragraph(f"Note: {note}", "soft") for note in analysis.notes)
+    yield from machine_section(analysis)
+    yield from curve_section(analysis)
+    yield from confusion_section(analysis)
+    yield from settings_section(analysis, source, folder)
+
+
+def summary(analysis: Analysis) -> str:
+    name, share = baseline(analysis)
+    thing = "training points kept" if analysis.model.is_kernel else "features in use"
+    return html.cards(
+        (len(analysis.model.machine.support_), thing),
+        (percent(analysis.accuracy), f"accuracy on rows not seen, ± {100 * analysis.accuracy_error:.1f}"),
+        (percent(share), f"by always saying {name}, the most common class"),
+        (f"{len(analysis.dataset.y):,}", f"rows, in {len(analysis.folds.supports)} folds"),
+    )
+
+
+def curve_section(analysis: Analysis) -> Iterator[str]:
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import PercentFormatter
+
+    curve, scoring = analysis.curve, analysis.settings.scoring
+    thing = "training points" if analysis.model.is_kernel else "features"
+    yield f'<h2 id="curve">How many {thing} it takes</h2>'
+    with mpl.rc_context({"font.size": 9.5, "font.family": "sans-serif"}):
+        figure = Figure(figsize=(5.6, 3.1), layout="constrained")
+        name = scoring.replace("_", " ")
+        display = CVScoreDisplay(curve.ks, curve.mean, curve.error, analysis.k, name).plot(figure.subplots())
+        display.ax_.set_xlabel(f"k, the number of {thing}")
+        if scoring in ("accuracy", "balanced_accuracy"):
+            display.ax_.yaxis.set_major_formatter(PercentFormatter(1.0, symbol=" %"))
+        image = html.svg(figure, "scores")
+    caption = f"At C = {analysis.C:g}; the band is one standard error over the folds."
+    yield html.figure(image, caption, id="scores", narrow=True)
+    yield html.paragraph(choice_text(analysis))
+    yield html.paragraph(" ".join(neighbour_text(analysis, near) for near in analysis.neighbours))
+    swaps = [] if analysis.model.is_kernel else [html.Cell("comes in", "name"), html.Cell("goes out", "name")]
+    yield html.table(["k", name, "change", *swaps], neighbour_rows(analysis), id="neighbours")
+
+
+def neighbour_rows(analysis: Analysis) -> list[html.Row]:
+    scoring = analysis.settings.scoring
+    swaps = [] if analysis.model.is_kernel else ["", ""]
+    own = [analysis.k, score_text(scoring, analysis.curve.at(analysis.k)[0]), "chosen", *swaps]
+    rows = {analysis.k: html.Row(own, "marked")}
+    for near in analysis.neighbours:
+        change = change_text(scoring, near.change)
+        kind = {"+": "good", "−": "bad"}.get(change[0], "")
+        cells = [near.k, score_text(scoring, near.score), html.Cell(change, kind)]
+        if swaps:
+            cells += [html.Cell(", ".join(names[:8]), "name") for names in (near.enters, near.leaves)]
+        rows[near.k] = html.Row(cells)
+    return [rows[k] for k in sorted(rows)]
+
+
+def confusion_section(analysis: Analysis) -> Iterator[str]:
+    counts, names = confusion(analysis), class_list(analysis)
+    shares = counts / counts.sum(axis=1, keepdims=True)
+    rows = [
+        [
+            html.Cell(name, "name"),
+            *(html.Shade(counts[i, j] or "·", shares[i, j], i == j) for j in range(len(names))),
+            percent(shares[i, i]),
+        ]
+        for i, name in enumerate(names)
+    ]
+    wrong = wrong_frame(analysis)
+    yield '<h2 id="confusion">Right and wrong</h2>'
+    yield html.table(["is, taken for →", *names, "right"], rows, id="matrix")
+    yield html.paragraph(
+        f"{len(wrong):,} of {rows_text(analysis)} were taken for another class by machines that had not seen "
+        "them. `predictions.csv` has every row."
+    )
+    if len(wrong):
+        worst = wrong.head(10)
+        rows = [
+            [f"{v:.3f}" if isinstance(v, float) else v for v in row] for row in worst.itertuples(index=False)
+        ]
+        yield html.details(
+            "Those that went furthest wrong", html.table(list(worst.columns), rows, id="wrong")
+        )
+
+
+def settings_section(analysis: Analysis, source: str, folder: str) -> Iterator[str]:
+    settings, dataset = analysis.settings, analysis.dataset
+    n_encoded = len(dataset.encoding.categories)
+    rows = [
+        ["table", f"{source}, {rows_text(analysis)}, {len(dataset.encoding.feature_names)} features"],
+        ["target", dataset.target],
+        ["machine", f"kernel {settings.kernel}" if settings.kernel else "linear"],
+        ["k and C", f"{analysis.k} and {analysis.C:g}; C from {', '.join(f'{C:g}' for C in settings.Cs)}"],
+        ["folds", f"{len(analysis.folds.supports)}, shuffled by seed {settings.seed}, classes in proportion"],
+        ["score", settings.scoring],
+        ["features", "scaled to spread 1" if settings.standardize else "as they are"],
+        ["missing values", "filled with medians" if dataset.impute else "none"],
+        ["text columns", f"{n_encoded}, a feature per value" if n_encoded else "none"],
+        ["weights", "by column" if dataset.weights is not None else "none"],
+        ["classes", "balanced" if settings.balanced else "weighted by their number of rows"],
+        ["kmargin", __version__],
+    ]
+    yield '<h2 id="made">How it was made</h2>'
+    made = "Scaling, filling in and fitting were done anew in each fold, from its training rows alone."
+    if analysis.highest is not None:
+        chosen = "k and C were" if analysis.was_chosen else "C was"
+        made += f" {chosen} chosen on these same folds, so the accuracy told is slightly optimistic."
+    yield html.paragraph(made)
+    yield html.table(["", ""], [[a, html.Cell(b, "name")] for a, b in rows], id="settings")
+    yield html.paragraph("To use the model on new rows:")
+    yield f"<p><code>kmargin predict {html.escape(shlex.quote(folder))} new.csv</code></p>"
+    yield html.paragraph(
+        "The columns of new.csv are found by name, in any order; those the model does not need are ignored.",
+        "soft",
+    )

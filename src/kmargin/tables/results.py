@@ -1,0 +1,142 @@
+"""The results of an analysis as frames: features, points, predictions, the confusion matrix."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from kmargin.multiclass import class_pairs
+from kmargin.tables.analyse import Analysis, Step
+from kmargin.tables.model import TableModel
+from kmargin.types import Matrix
+
+
+def favoured_class(model: TableModel, machine: int, weight: float) -> str:
+    """The class that a larger value of a feature speaks for."""
+    classes = model.machine.classes_
+    negative, positive = class_pairs(len(classes), model.machine.multi_class)[machine]
+    if weight > 0:
+        return str(classes[positive])
+    return "rest" if negative is None else str(classes[negative])
+
+
+def feature_frame(analysis: Analysis) -> pd.DataFrame:
+    """A row per feature and machine, those in use first, the heaviest on top.
+
+    `weight` is for features scaled to spread 1, `weight_per_unit` for the table as it was given;
+    `frequency` is the share of the folds whose machines use the feature.
+    """
+    model, names = analysis.model, analysis.dataset.encoding.feature_names
+    coef = model.machine.coef_
+    heaviest = np.abs(coef).max(axis=0)
+    frequency = np.zeros(len(names)) if analysis.frequency is None else analysis.frequency
+    rows = [
+        {
+            "feature": names[j],
+            "machine": machine,
+            "chosen": bool(coef[m, j] != 0),
+            "weight": coef[m, j],
+            "weight_per_unit": coef[m, j] / model.scaling.spread[j],
+            "favours": favoured_class(model, m, coef[m, j]) if coef[m, j] else "",
+            "frequency": frequency[j],
+        }
+        for j in np.lexsort((-frequency, -heaviest))
+        for m, machine in enumerate(model.machine_names)
+    ]
+    return pd.DataFrame(rows)
+
+
+def intercepts_per_unit(model: TableModel) -> np.ndarray:
+    """The intercepts that go with `weight_per_unit`."""
+    coef = model.machine.coef_ / model.scaling.spread
+    return model.machine.intercept_ - coef @ model.scaling.mean
+
+
+def point_frame(analysis: Analysis) -> pd.DataFrame:
+    """A row per training point that a kernel machine keeps: where it lies in the file, its weights."""
+    dataset, machine = analysis.dataset, analysis.model.machine
+    kept = machine.support_
+    frame = pd.DataFrame({"row": dataset.rows[kept]})
+    if dataset.ids is not None:
+        frame["id"] = dataset.ids.to_numpy()[kept]
+    frame["class"] = dataset.y[kept]
+    for m, name in enumerate(analysis.model.machine_names):
+        frame[f"weight: {name}"] = machine.dual_coef_[m]
+    features = pd.DataFrame(dataset.X[kept], columns=dataset.encoding.feature_names)
+    return pd.concat([frame, features], axis=1)
+
+
+def point_weights(analysis: Analysis) -> pd.DataFrame:
+    """A row per point and machine that keeps it."""
+    frame, names = point_frame(analysis), analysis.model.machine_names
+    own = [name for name in ("row", "id", "class") if name in frame.columns[:3]]
+    long = pd.concat(
+        [frame[own].assign(machine=name, weight=frame[f"weight: {name}"].to_numpy()) for name in names]
+    )
+    return long[long["weight"] != 0].reset_index(drop=True)
+
+
+def wrong_frame(analysis: Analysis) -> pd.DataFrame:
+    """The rows of `prediction_frame` that went wrong, the furthest first."""
+    frame, decisions = prediction_frame(analysis), analysis.folds.decisions
+    wrong = np.flatnonzero(analysis.folds.predicted != analysis.dataset.y)
+    if decisions.ndim == 1:
+        distance = np.abs(decisions[wrong])
+    else:
+        actual = np.searchsorted(analysis.model.machine.classes_, analysis.dataset.y[wrong])
+        distance = decisions[wrong].max(axis=1) - decisions[wrong, actual]
+    return frame.iloc[wrong[np.argsort(-distance, kind="stable")]]
+
+
+def prediction_frame(analysis: Analysis) -> pd.DataFrame:
+    """A row per row of the table: what machines that had not seen it said."""
+    dataset, folds = analysis.dataset, analysis.folds
+    return _predictions(
+        {
+            "row": dataset.rows,
+            "id": None if dataset.ids is None else dataset.ids.to_numpy(),
+            "actual": dataset.y,
+            "predicted": folds.predicted,
+            "fold": folds.fold + 1,
+        },
+        folds.decisions,
+        analysis.model,
+    )
+
+
+def new_prediction_frame(
+    model: TableModel, classes: np.ndarray, decisions: Matrix, ids: Any = None, actual: Any = None
+) -> pd.DataFrame:
+    """A row per row of a new table."""
+    columns = {"row": np.arange(1, len(classes) + 1), "id": ids, "actual": actual, "predicted": classes}
+    return _predictions(columns, decisions, model)
+
+
+def _predictions(columns: dict[str, Any], decisions: Matrix, model: TableModel) -> pd.DataFrame:
+    frame = pd.DataFrame({name: values for name, values in columns.items() if values is not None})
+    if decisions.ndim == 1:
+        frame["decision"] = decisions
+        return frame
+    names = [f"decision: {name}" for name in model.machine.classes_]
+    return pd.concat([frame, pd.DataFrame(decisions, columns=names)], axis=1)
+
+
+def confusion(analysis: Analysis) -> np.ndarray:
+    """Rows by their class (down) and by what they were taken for (across)."""
+    classes = analysis.model.machine.classes_
+    actual = np.searchsorted(classes, analysis.dataset.y)
+    predicted = np.searchsorted(classes, analysis.folds.predicted)
+    counts = np.zeros((len(classes), len(classes)), dtype=int)
+    np.add.at(counts, (actual, predicted), 1)
+    return counts
+
+
+def step_frame(steps: list[Step]) -> pd.DataFrame:
+    """A row per k of a path."""
+    frame = pd.DataFrame([step._asdict() for step in steps])
+    for name in ("features", "enters", "leaves"):
+        frame[name] = frame[name].map("; ".join)
+    frame.insert(1, "n_features", [len(step.features) for step in steps])
+    return frame.rename(columns={"score": "cv_accuracy", "error": "cv_standard_error"}).dropna(
+        axis=1, how="all"
+    )

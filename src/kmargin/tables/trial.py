@@ -1,0 +1,194 @@
+"""Machines fitted to the folds of a data set and to all of it, each with a preparation of its own.
+
+Whatever is learned (medians, scales, kernel width, machines) is learned from a fold's training rows
+alone; the machines themselves come from the cross-validated estimators.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.metrics import get_scorer, get_scorer_names
+from sklearn.model_selection import StratifiedKFold
+
+from kmargin import validate
+from kmargin.design import distinct_columns
+from kmargin.errors import InputError, blame_input, count, listing, nearest
+from kmargin.estimators import KernelSparseSVCCV, SparseSVCCV
+from kmargin.estimators.cv import CrossValidated
+from kmargin.estimators.kernel import KERNELS
+from kmargin.multiclass import choose_classes
+from kmargin.selection import SELECTIONS, make_folds, score_with
+from kmargin.tables.features import Scaling
+from kmargin.tables.model import TableModel, machine_numbers, make_machine
+from kmargin.tables.prepare import Dataset
+from kmargin.types import Indices, Matrix, Vector
+from kmargin.validate import Samples
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How machines are fitted and chosen."""
+
+    k: int | None = None  # None: chosen by cross-validation
+    ks: Any = None  # the values of k to try, see `SparseSVCCV`
+    Cs: Sequence[float] = (0.01, 0.1, 1.0, 10.0)
+    kernel: str | None = None
+    gamma: float | str = "scale"
+    cv: int = 5
+    seed: int = 0
+    jobs: int | None = None
+    scoring: str = "accuracy"
+    select: str = "1se"
+    standardize: bool = True
+    balanced: bool = False
+    multi_class: str = "ovo"
+    verbose: int = 0
+
+
+class Examination(NamedTuple):
+    """What the folds say about machines with one C and several k, and about one of these k."""
+
+    scores: Matrix  # (n_folds, n_ks)
+    fold: Indices  # of each row: the one that scored it
+    decisions: Matrix  # of each row, by machines with the one k that did not see it
+    predicted: np.ndarray
+    supports: tuple[Indices, ...]  # of each fold's machines with the one k
+
+
+class Trial:
+    """A data set, cut into folds."""
+
+    def __init__(self, dataset: Dataset, settings: Settings) -> None:
+        if settings.select not in SELECTIONS:
+            raise InputError(f"--select {settings.select} is not known. Use best or 1se.")
+        self.dataset = dataset
+        self.settings = settings
+        self.notes: list[str] = []
+        self.scorer = find_scorer(settings.scoring)
+        self.estimator = make_estimator(settings)
+        with blame_input():
+            self.estimator._check_parameters()
+            class_weight = "balanced" if settings.balanced else None
+            self.samples = validate.read_samples(dataset.X, dataset.y, dataset.weights, class_weight)
+        splitter = StratifiedKFold(self._n_folds(), shuffle=True, random_state=settings.seed)
+        self.folds = make_folds(splitter, self.samples, len(dataset.y), dataset.X, dataset.y, None)
+        self._note_repeats()
+
+    @property
+    def n_available(self) -> int:
+        """How many things there are for k to count."""
+        return self.estimator._n_available(self.samples)
+
+    def score(self, Cs: list[float], ks: list[int]) -> np.ndarray:
+        """The score of every fold, C and k."""
+        scores = np.empty((len(self.folds), len(Cs), len(ks)))
+        for number, (model_at, X) in enumerate(self._walk(Cs, ks)):
+            for row in range(len(Cs)):
+                for column in range(len(ks)):
+                    scores[number, row, column] = self._score(model_at(row, column), X, number)
+        return scores
+
+    def examine(self, Cs: list[float], ks: list[int], k: int) -> Examination:
+        """The folds again at the last of the Cs, with the predictions of machines with one of the ks."""
+        n_rows, n_classes = len(self.dataset.y), len(self.samples.classes)
+        scores = np.empty((len(self.folds), len(ks)))
+        decisions = np.empty(n_rows if n_classes == 2 else (n_rows, n_classes))
+        fold_of = np.empty(n_rows, dtype=np.intp)
+        supports = []
+        for number, (model_at, X) in enumerate(self._walk(Cs, ks)):
+            for column in range(len(ks)):
+                scores[number, column] = self._score(model_at(-1, column), X, number)
+            model = model_at(-1, ks.index(k))
+            test = self.folds[number].test
+            decisions[test] = model.decision_function(X)
+            fold_of[test] = number
+            supports.append(model.support_)
+        predicted = choose_classes(decisions, self.samples.classes)
+        return Examination(scores, fold_of, decisions, predicted, tuple(supports))
+
+    def refit(self, Cs: list[float], ks: list[int], k: int) -> tuple[TableModel, CrossValidated]:
+        """The model fitted to all rows, with the last of the Cs; and the estimator with its path."""
+        scaling = self._scaling(self.samples)
+        samples = self.samples._replace(X=scaling(self.samples.X))
+        self.estimator._refit(samples, Cs, ks, ks.index(k))
+        self.estimator.k_, self.estimator.C_ = k, Cs[-1]
+        machine = make_machine(*machine_numbers(self.estimator))
+        return TableModel(self.dataset.target, self.dataset.encoding, scaling, machine), self.estimator
+
+    def _walk(self, Cs: list[float], ks: list[int]) -> Iterator[tuple[Any, Matrix]]:
+        """For each fold, its machines as a function of the positions of C and k, and its test rows."""
+
+        def parts() -> Iterator[Samples]:
+            for fold in self.folds:
+                part = self.estimator._restrict(self.samples, fold.train)
+                yield part._replace(X=self._scaling(part)(part.X))
+
+        models = self.estimator._fit_folds(parts(), len(self.folds), len(self.samples.classes), Cs, ks)
+        for fold, model_at in zip(self.folds, models, strict=True):
+            scaling = self._scaling(self.estimator._restrict(self.samples, fold.train))
+            yield model_at, scaling(self.samples.X[fold.test])
+
+    def _scaling(self, part: Samples) -> Scaling:
+        return Scaling.learn(part.X, part.repeats, self.dataset.impute, self.settings.standardize)
+
+    def _score(self, model: Any, X: Matrix, number: int) -> float:
+        test = self.folds[number].test
+        weights: Vector | None = None if self.dataset.weights is None else self.samples.repeats[test]
+        try:
+            return score_with(self.scorer, model, X, self.dataset.y[test], weights)
+        except (ValueError, AttributeError) as error:
+            raise InputError(
+                f"--scoring {self.settings.scoring} does not suit these classes or machines "
+                f"({str(error).splitlines()[0]}). Try accuracy, balanced_accuracy or f1_macro."
+            ) from error
+
+    def _n_folds(self) -> int:
+        """As many as asked for, or as the smallest class has rows."""
+        if self.settings.cv < 2:
+            raise InputError(f"--cv {self.settings.cv} makes no folds. Use 2 or more.")
+        counts = np.bincount(self.samples.codes)
+        smallest = self.samples.classes[counts.argmin()].item()
+        if counts.min() == 1:
+            raise InputError(
+                f"Class {smallest!r} has one row only, and cross-validation needs two at least. "
+                "Give more rows of that class, or remove it."
+            )
+        if counts.min() < self.settings.cv:
+            rows = count(int(counts.min()), "row")
+            self.notes.append(
+                f"Class {smallest!r} has {rows}: {counts.min()} folds instead of {self.settings.cv}."
+            )
+        return min(self.settings.cv, int(counts.min()))
+
+    def _note_repeats(self) -> None:
+        X = self.samples.X
+        if self.settings.kernel is not None or np.isnan(X).any():
+            return
+        repeats = np.setdiff1d(np.arange(X.shape[1]), distinct_columns(X))
+        if len(repeats):
+            names = listing([self.dataset.encoding.feature_names[j] for j in repeats])
+            self.notes.append(f"Features that repeat an earlier one are passed over: {names}.")
+
+
+def make_estimator(settings: Settings) -> CrossValidated:
+    """The estimator whose machines are fitted. The trial itself scales, so this one does not."""
+    shared: dict[str, Any] = {
+        "multi_class": settings.multi_class,
+        "n_jobs": settings.jobs,
+        "random_state": settings.seed,
+        "verbose": settings.verbose,
+    }
+    if settings.kernel is None:
+        return SparseSVCCV(**shared)
+    kernels = [name for name in KERNELS if name != "precomputed"]
+    if settings.kernel not in kernels:
+        raise InputError(f"--kernel {settings.kernel} is not known. Use one of {', '.join(kernels)}.")
+    return KernelSparseSVCCV(kernel=settings.kernel, gamma=settings.gamma, **shared)
+
+
+def find_scorer(name: str) -> Any:
+    if name not in get_scorer_names():
+        raise InputError(f"--scoring {name} is not known. {nearest(name, get_scorer_names())}")
+    return get_scorer(name)

@@ -1,0 +1,130 @@
+"""What the commands print: results to stdout, everything else to stderr."""
+
+import functools
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table as Grid
+
+from kmargin.errors import InputError
+from kmargin.tables.analyse import Analysis, Step
+from kmargin.tables.results import feature_frame, point_weights
+from kmargin.tables.words import (
+    choice_text,
+    frequency_text,
+    headline,
+    neighbour_text,
+    percent,
+    score_text,
+)
+
+MOST_ROWS = 20
+
+
+def plainly(command: Callable[..., Any]) -> Callable[..., Any]:
+    """A command whose errors are one sentence on stderr: exit code 2, or 130 if interrupted."""
+
+    @functools.wraps(command)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return command(*args, **kwargs)
+        except BrokenPipeError:
+            raise  # whoever read the output has read enough
+        except (InputError, OSError, MemoryError) as error:
+            say(f"Error: {describe(error)}")
+            raise typer.Exit(2) from error
+        except KeyboardInterrupt as interrupt:
+            say("Interrupted; nothing was written.")
+            raise typer.Exit(130) from interrupt
+
+    return wrapped
+
+
+def describe(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename or 'a file'}: {error.strerror.lower()}."
+    if isinstance(error, MemoryError):
+        return "the memory of this machine does not suffice. Leave out rows or columns."
+    return str(error)
+
+
+def say(sentence: str) -> None:
+    """To stderr, as it is."""
+    sys.stderr.write(sentence + "\n")
+
+
+def console() -> Console:
+    """stdout: colours and the terminal's width there, plain text of any width in a pipe."""
+    out = Console(highlight=False)
+    return out if out.is_terminal else Console(highlight=False, width=100)
+
+
+def show_analysis(analysis: Analysis) -> None:
+    out = console()
+    out.print(f"\n[bold]{escape(headline(analysis))}[/bold]\n")
+    if analysis.model.is_kernel:
+        out.print(_points(analysis))
+    else:
+        out.print(_features(analysis))
+    out.print()
+    out.print(escape(choice_text(analysis).replace("`", "")))
+    for neighbour in analysis.neighbours:
+        out.print(escape(neighbour_text(analysis, neighbour)))
+    for note in analysis.notes:
+        out.print(f"Note: {escape(note)}", style="yellow")
+
+
+def _features(analysis: Analysis) -> Grid:
+    frame = feature_frame(analysis)
+    used = frame[frame["chosen"]]
+    several = len(analysis.model.machine_names) > 1
+    grid = _grid("feature", *(["machine"] if several else []), "weight>", "per unit>", "favours", "folds>")
+    for row in used.head(MOST_ROWS).itertuples():
+        weight = f"{row.weight:+.3f}"
+        machine = [row.machine] if several else []
+        folds = frequency_text(analysis, row.frequency)
+        cells = [row.feature, *machine, weight, f"{row.weight_per_unit:+.4g}", row.favours, folds]
+        grid.add_row(*(escape(str(cell)) for cell in cells))
+    if len(used) > MOST_ROWS:
+        grid.add_row(f"... {len(used) - MOST_ROWS} more in features.csv")
+    return grid
+
+
+def _points(analysis: Analysis) -> Grid:
+    frame = point_weights(analysis)
+    grid = _grid(*(f"{name}>" if name in ("row", "weight") else name for name in frame.columns))
+    for row in frame.head(MOST_ROWS).itertuples(index=False):
+        grid.add_row(*(escape(f"{v:+.3f}" if isinstance(v, float) else str(v)) for v in row))
+    if len(frame) > MOST_ROWS:
+        grid.add_row(f"... {len(frame) - MOST_ROWS} more in points.csv")
+    return grid
+
+
+def show_steps(steps: Iterable[Step], scoring: str) -> None:
+    grid = _grid("k>", "features>", "training>", "folds>", "objective>", "comes in, goes out")
+    for step in steps:
+        changes = [f"+{name}" for name in step.enters] + [f"−{name}" for name in step.leaves]
+        more = f" and {len(changes) - 4} more" if len(changes) > 4 else ""
+        grid.add_row(
+            str(step.k),
+            str(len(step.features)),
+            percent(step.training_accuracy),
+            "" if step.score is None else score_text(scoring, step.score),
+            f"{step.objective:.4g}",
+            escape(", ".join(changes[:4]) + more),
+        )
+    console().print(grid)
+
+
+def _grid(*columns: str) -> Grid:
+    """A table; a column whose name ends in > is of numbers."""
+    grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in columns:
+        is_number = name.endswith(">")
+        grid.add_column(name.rstrip(">"), justify="right" if is_number else "left", no_wrap=is_number)
+    return grid

@@ -1,0 +1,218 @@
+"""Models on disk: the same decisions after, and nothing run from a file that is not one."""
+
+import io
+import json
+import os
+import pickle
+import zipfile
+
+import numpy as np
+import pytest
+
+from kmargin import modelfile
+from kmargin.errors import InputError
+from kmargin.tables.analyse import analyse
+from kmargin.tables.prepare import Roles, prepare
+from kmargin.tables.read import Table
+from kmargin.tables.trial import Settings
+from tables_data import make_table
+
+FRAME = make_table(n_classes=3).assign(colour=["red", "green", "blue"] * 20)
+
+
+def fit(frame, encode="onehot", impute="median", **settings):
+    dataset = prepare(Table(frame), Roles("outcome", encode=encode, impute=impute))
+    return analyse(dataset, Settings(**{"k": 2, "Cs": [1.0], "ks": [2], "cv": 3} | settings)).model
+
+
+MODELS = {
+    "linear": (make_table(), {}),
+    "several classes": (FRAME, {}),
+    "one against rest": (FRAME, {"multi_class": "ovr"}),
+    "kernel": (make_table(), {"kernel": "rbf", "k": 5}),
+    "several classes, kernel": (FRAME, {"kernel": "poly", "k": 3}),
+    "no ridge": (make_table(), {"Cs": [float("inf")]}),
+    "nothing kept": (make_table(), {"k": 0}),
+    "a kernel with nothing kept": (make_table(), {"k": 0, "kernel": "rbf"}),
+}
+
+
+@pytest.fixture(scope="module")
+def model():
+    return fit(make_table())
+
+
+@pytest.fixture
+def file(model, tmp_path):
+    return modelfile.save(model, tmp_path / "model.kmargin")
+
+
+@pytest.mark.parametrize(("frame", "settings"), MODELS.values(), ids=MODELS.keys())
+def test_a_model_read_back_decides_the_same_to_the_last_bit(frame, settings, tmp_path):
+    model = fit(frame, **settings)
+    again = modelfile.load(modelfile.save(model, tmp_path / "m"))
+    expected, found = model.predict(Table(frame)), again.predict(Table(frame))
+    np.testing.assert_array_equal(found.decisions, expected.decisions)
+    np.testing.assert_array_equal(found.classes, expected.classes)
+    assert (again.target, again.encoding) == (model.target, model.encoding)
+    assert (again.machine.k, again.machine.C) == (model.machine.k, model.machine.C)
+
+
+@pytest.mark.parametrize(
+    "names", [["no", "yes"], ["ja", "né <&>"], [3, 7], [False, True], [-1.0, 2.0], ["1", "2"]], ids=str
+)
+def test_classes_keep_their_type(names, tmp_path):
+    frame = make_table()
+    frame["outcome"] = np.array(names)[(frame["outcome"] == "yes").astype(int)]
+    model = modelfile.load(modelfile.save(fit(frame), tmp_path / "m"))
+    assert model.machine.classes_.tolist() == names
+    assert type(model.predict(Table(frame)).classes[0].item()) is type(names[0])
+
+
+class Bomb:
+    """A pickle of this writes a file when it is opened."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.path),)
+
+
+def test_a_pickle_is_never_opened(tmp_path):
+    trap, file = tmp_path / "trap", tmp_path / "model.kmargin"
+    file.write_bytes(pickle.dumps(Bomb(trap)))
+    with pytest.raises(InputError, match="is not a model of kmargin"):
+        modelfile.load(file)
+    assert not trap.exists()
+    pickle.loads(file.read_bytes())
+    assert trap.exists(), "the trap itself works"
+
+
+@pytest.mark.parametrize("member", ["header", "coef", "sha256", "another"])
+def test_a_pickle_inside_the_archive_is_never_opened(file, tmp_path, member):
+    trap = tmp_path / "trap"
+    arrays = dict(np.load(file))
+    arrays[member] = np.array([Bomb(trap)], dtype=object)
+    np.savez(tmp_path / "bad.npz", **arrays)
+    with pytest.raises(InputError, match="is not a model of kmargin"):
+        modelfile.load(tmp_path / "bad.npz")
+    assert not trap.exists()
+    np.load(tmp_path / "bad.npz", allow_pickle=True)[member]
+    assert trap.exists(), "the trap itself works"
+
+
+def test_no_flipped_byte_goes_unnoticed(file, model):
+    """Bytes that hold the content: changing one is an error, never another model."""
+    content = file.read_bytes()
+    rng = np.random.default_rng(0)
+    n_refused = 0
+    for at in rng.choice(len(content), 200, replace=False):
+        file.write_bytes(content[:at] + bytes([content[at] ^ 1 << rng.integers(8)]) + content[at + 1 :])
+        try:
+            again = modelfile.load(file)
+        except InputError:
+            n_refused += 1
+            continue
+        np.testing.assert_array_equal(
+            again.machine.coef_, model.machine.coef_
+        )  # dates and padding of the zip
+    assert n_refused > 150
+
+
+def test_an_edited_number_is_noticed(file):
+    arrays = dict(np.load(file))
+    arrays["coef"] = arrays["coef"] * 1.01
+    np.savez(file.with_suffix(".npz"), **arrays)
+    with pytest.raises(InputError, match="changed or damaged"):
+        modelfile.load(file.with_suffix(".npz"))
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.99])
+def test_a_file_cut_short_is_refused(file, share):
+    content = file.read_bytes()
+    file.write_bytes(content[: int(len(content) * share)])
+    with pytest.raises(InputError, match="is not a model of kmargin"):
+        modelfile.load(file)
+
+
+def forge(file, header=None, text=None, **changes):
+    """A file with another header or other arrays, and a digest that fits."""
+    arrays = {name: array for name, array in np.load(file).items() if name != "sha256"}
+    text = text or json.dumps(json.loads(arrays["header"].tobytes()) | (header or {}))
+    arrays |= changes | {"header": np.frombuffer(text.encode(), np.uint8)}
+    arrays = {name: array for name, array in arrays.items() if array is not None}
+    forged = file.with_name("forged.npz")
+    np.savez(forged, **arrays, sha256=modelfile._digest(arrays))
+    return forged
+
+
+def test_a_forged_file_that_changes_nothing_is_read(file):
+    modelfile.load(forge(file))
+
+
+FORGERIES = {
+    "another format": {"header": {"format": "other"}},
+    "a version that is text": {"header": {"version": "1"}},
+    "no coefficients": {"coef": None},
+    "coefficients of another shape": {"coef": np.zeros((1, 4))},
+    "coefficients without an end": {"coef": np.full((1, 5), np.inf)},
+    "whole coefficients": {"coef": np.zeros((1, 5), dtype=int)},
+    "no spread": {"spread": np.zeros(5)},
+    "an unknown kind": {"header": {"kind": "tree"}},
+    "a kernel machine without points": {"header": {"kind": "kernel"}},
+    "names that are numbers": {"header": {"columns": [1, 2, 3, 4, 5]}},
+    "names that repeat": {"header": {"columns": ["a"] * 5}},
+    "one class": {"header": {"classes": ["no"]}},
+    "classes of two types": {"header": {"classes": ["no", 1]}},
+    "classes out of order": {"header": {"classes": ["yes", "no"]}},
+    "parameters that are text": {"header": {"parameters": "k"}},
+    "no parameters": {"header": {"parameters": {}}},
+    "a header that is a list": {"text": "[1, 2]"},
+    "a header of brackets only": {"text": "[" * 100_000},
+}
+
+
+@pytest.mark.parametrize("changes", FORGERIES.values(), ids=FORGERIES.keys())
+def test_forgeries_are_refused(file, changes):
+    forged = forge(file, **changes)
+    with pytest.raises(InputError, match="is not a model of kmargin"):
+        modelfile.load(forged)
+
+
+def test_a_newer_format_asks_for_an_upgrade(file):
+    with pytest.raises(InputError, match=r"has format 2, this kmargin \(.*\) reads up to 1"):
+        modelfile.load(forge(file, {"version": 2}))
+
+
+def test_members_that_unpack_to_more_are_refused(file, tmp_path):
+    bomb = tmp_path / "bomb.npz"
+    arrays = dict(np.load(file))
+    np.savez_compressed(bomb, **arrays | {"coef": np.zeros((1, 10_000_000))})
+    with pytest.raises(InputError, match="compressed or encrypted"):
+        modelfile.load(bomb)
+
+
+def test_an_array_that_claims_more_than_it_holds_is_not_allocated(file, tmp_path):
+    liar = tmp_path / "liar.npz"
+    claim = io.BytesIO()
+    header = {"descr": "<f8", "fortran_order": False, "shape": (1, 10**14)}
+    np.lib.format.write_array_header_1_0(claim, header)
+    with zipfile.ZipFile(file) as old, zipfile.ZipFile(liar, "w") as new:
+        for name in old.namelist():
+            new.writestr(name, claim.getvalue() + bytes(40) if name == "coef.npy" else old.read(name))
+    with pytest.raises(InputError, match=r"says shape .* but holds 40 bytes"):
+        modelfile.load(liar)
+
+
+def test_a_failed_write_leaves_the_old_file(file, model, monkeypatch):
+    before = file.read_bytes()
+
+    def fail(*args, **kwargs):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(np, "savez", fail)
+    with pytest.raises(OSError, match="No space"):
+        modelfile.save(model, file)
+    assert file.read_bytes() == before
+    assert os.listdir(file.parent) == [file.name]

@@ -1,0 +1,386 @@
+"""Tables: every way in which a file or a column can be wrong, and folds that see only their own rows."""
+
+import gzip
+import pickle
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import dump_svmlight_file
+from sklearn.model_selection import StratifiedKFold
+
+from kmargin import SparseSVC, SparseSVCCV
+from kmargin.errors import InputError
+from kmargin.tables import read
+from kmargin.tables.analyse import analyse, trace
+from kmargin.tables.prepare import Roles, prepare
+from kmargin.tables.read import Table, read_table
+from kmargin.tables.results import confusion, feature_frame, intercepts_per_unit, prediction_frame
+from kmargin.tables.trial import Settings
+from tables_data import make_table
+
+FRAME = make_table()
+FEATURES = list(FRAME.columns[:-1])
+
+
+def save(frame, path):
+    """Write a frame in the format of the ending."""
+    kind = path.name.split(".", 1)[1]
+    if kind in ("parquet", "pq"):
+        frame.to_parquet(path)
+    elif kind == "npz":
+        np.savez(path, X=frame[FEATURES], y=frame["outcome"].to_numpy(str), feature_names=FEATURES)
+    else:
+        frame.to_csv(path, index=False, sep="," if kind.startswith("csv") else "\t")
+    return path
+
+
+@pytest.mark.parametrize("ending", ["csv", "csv.gz", "tsv", "tsv.gz", "txt", "parquet", "pq", "npz"])
+def test_every_format_gives_the_same_data(ending, tmp_path):
+    table = read_table(save(FRAME, tmp_path / f"data.{ending}"))
+    dataset = prepare(table, Roles(table.target or "outcome"))
+    np.testing.assert_array_equal(dataset.X, FRAME[FEATURES])
+    assert dataset.y.tolist() == FRAME["outcome"].tolist()
+    assert dataset.encoding.feature_names == FEATURES
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_svmlight_features_are_called_as_the_file_calls_them(first, tmp_path):
+    X = np.array([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]])
+    dump_svmlight_file(X, [1, -1], str(tmp_path / "d.svm"), zero_based=first == 0)
+    table = read_table(tmp_path / "d.svm")
+    assert list(table.frame.columns) == [f"f{first + j}" for j in range(3)] + ["target"]
+    np.testing.assert_array_equal(table.frame.iloc[:, :3], X)
+    assert table.frame["target"].tolist() == [1, -1]
+
+
+def test_what_svmlight_does_not_mention_is_zero_at_predict(tmp_path):
+    X = FRAME[FEATURES].to_numpy()
+    dump_svmlight_file(X, FRAME["outcome"] == "yes", str(tmp_path / "d.svm"), zero_based=False)
+    model = analyse(prepare(read_table(tmp_path / "d.svm"), Roles()), Settings(k=5, Cs=[1.0], cv=2)).model
+    (tmp_path / "new.svm").write_text("0 1:2.5\n")
+    expected = model.predict(Table(pd.DataFrame([[2.5, 0, 0, 0, 0]], columns=[f"f{j}" for j in range(1, 6)])))
+    np.testing.assert_array_equal(
+        model.predict(read_table(tmp_path / "new.svm")).decisions, expected.decisions
+    )
+
+
+def test_a_matrix_too_large_to_write_out_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(read, "MOST_BYTES", 1e6)
+    (tmp_path / "d.svm").write_text("1 1:1 1000000:1\n0 2:1\n")
+    with pytest.raises(InputError, match=r"2 rows and 1,000,001 features: 0\.0 GB"):
+        read_table(tmp_path / "d.svm")
+
+
+def as_parquet(frame):
+    return frame.to_parquet()
+
+
+CONTENTS = {
+    "empty": ("a.csv", b"", "a.csv is empty"),
+    "blank lines": ("a.csv", b"\n \n", "a.csv is empty"),
+    "no rows": ("a.csv", b"a,b,y\n", "no rows"),
+    "Parquet as CSV": ("a.csv", as_parquet(FRAME), "ends in .csv, but its content is Parquet. Rename it"),
+    "CSV as Parquet": ("a.parquet", b"a,b\n1,2\n", "ends in .parquet, but its content is text"),
+    "Parquet cut short": ("a.parquet", as_parquet(FRAME)[:200], "may be cut short"),
+    "text as npz": ("a.npz", b"a,b\n1,2\n", "ends in .npz, but its content is text"),
+    "HTML as CSV": ("a.csv", b"<!DOCTYPE html>\n<html>", "its content is a web page"),
+    "JSON as CSV": ("a.csv", b'{"a": 1}', "its content is JSON"),
+    "a pickle as CSV": ("a.csv", pickle.dumps([1]), "its content is a Python pickle"),
+    "UTF-16": ("a.csv", "a,b\n1,2\n".encode("utf-16"), "UTF-16, not UTF-8. Save it as UTF-8"),
+    "Latin-1": ("a.csv", b"caf\xe9,b\n1,2\n", "is not text in UTF-8"),
+    "tabs": ("a.csv", b"a\tb\n1\t2\n", "separated by tabs, not by commas .* end in .tsv"),
+    "semicolons": ("a.csv", b"a;b\n1;2\n", "separated by semicolons"),
+    "commas in TSV": ("a.tsv", b"a,b\n1,2\n", "separated by commas, not by tabs .* end in .csv"),
+    "one column": ("a.csv", b"a\n1\n", "one column only, 'a'"),
+    "a name twice": ("a.csv", b"a,b,a\n1,2,3\n", "more than one column called 'a'"),
+    "a long row": ("a.csv", b"a,b\n1,2\n1,2,3\n", "Expected 2 fields in line 3, saw 3"),
+    "long rows": ("a.csv", b"a,b\n1,2,3\n1,2,3\n", "more fields than there are names"),
+    "not gzip": ("a.csv.gz", b"a,b\n1,2\n", "not compressed with gzip"),
+    "gzip without saying so": ("a.csv", gzip.compress(b"a,b\n1,2\n"), "its content is compressed with gzip"),
+    "not svmlight": ("a.svm", b"hello there\n", "not in svmlight format"),
+    "unknown ending": ("a.doc", b"a,b\n1,2\n", "ends in .doc, which says no format"),
+    "no ending": ("a", b"a,b\n1,2\n", "ends in nothing"),
+}
+
+
+@pytest.mark.parametrize(("name", "content", "message"), CONTENTS.values(), ids=CONTENTS.keys())
+def test_a_file_that_is_not_what_it_says_gets_a_sentence(name, content, message, tmp_path):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        read_table(tmp_path / name)
+
+
+def test_an_excel_workbook_named_csv_is_recognised(tmp_path):
+    import zipfile
+
+    with zipfile.ZipFile(tmp_path / "a.csv", "w") as archive:
+        archive.writestr("xl/workbook.xml", "")
+    with pytest.raises(InputError, match=r"an Excel workbook\. Save the sheet as CSV"):
+        read_table(tmp_path / "a.csv")
+
+
+ARCHIVES = {
+    "objects": ({"X": np.array([[{}]], dtype=object)}, "Python objects, which kmargin never opens"),
+    "no X": ({"A": np.zeros((2, 2))}, "no array X; it has 'A'"),
+    "a flat X": ({"X": np.zeros(2)}, r"X in a.npz has shape \(2,\)"),
+    "a short y": ({"X": np.zeros((2, 2)), "y": np.zeros(1)}, r"y in a.npz has shape \(1,\) for 2 rows"),
+    "few names": ({"X": np.zeros((2, 2)), "feature_names": ["a"]}, "1 feature_names for the 2 columns"),
+    "a name twice": ({"X": np.zeros((2, 2)), "feature_names": ["a", "a"]}, "more than one column called 'a'"),
+}
+
+
+@pytest.mark.parametrize(("arrays", "message"), ARCHIVES.values(), ids=ARCHIVES.keys())
+def test_an_archive_without_plain_X_and_y_gets_a_sentence(arrays, message, tmp_path):
+    np.savez(tmp_path / "a.npz", **arrays)
+    with pytest.raises(InputError, match=message):
+        read_table(tmp_path / "a.npz")
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_nameless_column_that_numbers_the_rows_is_left_out(first, tmp_path):
+    FRAME.set_index(pd.RangeIndex(first, len(FRAME) + first)).to_csv(tmp_path / "a.csv")
+    table = read_table(tmp_path / "a.csv")
+    assert list(table.frame.columns) == list(FRAME.columns)
+    assert "numbers the rows" in table.notes[0]
+
+
+def test_a_named_column_that_numbers_the_rows_is_pointed_out():
+    dataset = prepare(Table(FRAME.assign(number=range(100, 160))), Roles("outcome"))
+    assert dataset.notes == (
+        "Column 'number' numbers the rows. Is it a feature? --id or --drop leaves it out.",
+    )
+
+
+def with_column(name, values):
+    return FRAME.assign(**{name: values})
+
+
+mixed = ["1", "2", "?"] * 20
+COLUMNS = {
+    "no such target": (FRAME, Roles("outcom"), "no column 'outcom' to predict. Did you mean 'outcome'"),
+    "no target": (FRAME, Roles(), "Say which column to predict, with --target"),
+    "a letter's case": (FRAME, Roles("OUTCOME"), "Did you mean 'outcome'"),
+    "text": (with_column("hue", "red"), Roles("outcome"), r"1 column holds text.*'hue' \(such as 'red'\)"),
+    "a stray mark": (with_column("hue", mixed), Roles("outcome"), r"such as '\?'\).*--encode onehot"),
+    "gaps": (
+        with_column("z", [None, 1.0] * 30),
+        Roles("outcome"),
+        r"30 values are missing, in column 'z' \(30\)",
+    ),
+    "all gaps": (
+        with_column("z", [None] * 60),
+        Roles("outcome", impute="median"),
+        "'z' has no values at all",
+    ),
+    "infinity": (with_column("z", np.inf), Roles("outcome"), "'z' holds infinite numbers"),
+    "dates": (with_column("day", pd.Timestamp(0)), Roles("outcome"), "'day' holds dates.*--drop day"),
+    "lists": (with_column("l", [[1]] * 60), Roles("outcome"), "'l' holds values of type list"),
+    "one class": (with_column("outcome", "no"), Roles("outcome"), "one class only, 'no'"),
+    "a row without class": (
+        with_column("outcome", [None, *["a", "b"] * 29, "a"]),
+        Roles("outcome"),
+        "1 row has no",
+    ),
+    "a continuous target": (FRAME, Roles("age"), "60 different values in 60 rows.*classes"),
+    "fractions": (with_column("t", [0.5, 1] * 30), Roles("t"), "holds fractions, such as 0.5"),
+    "names as features": (
+        with_column("who", [f"p{i}" for i in range(60)]),
+        Roles("outcome", encode="onehot"),
+        "60 different texts in 60 rows: a name.*--id who",
+    ),
+    "nothing left": (FRAME, Roles("outcome", drop=FEATURES), "no column is left to learn from"),
+    "drop of nothing": (FRAME, Roles("outcome", drop=["agee"]), "--drop: .*'agee'. Did you mean 'age'"),
+    "id of nothing": (FRAME, Roles("outcome", id="x"), "--id: there is no column 'x'"),
+    "drop of the target": (FRAME, Roles("outcome", drop=["outcome"]), "--drop outcome is the target"),
+    "weights below zero": (
+        with_column("w", -1.0),
+        Roles("outcome", weights="w"),
+        "row 1 of column 'w' holds -1",
+    ),
+    "weights in words": (with_column("w", "a"), Roles("outcome", weights="w"), "'w' holds text"),
+    "no weight": (with_column("w", 0), Roles("outcome", weights="w"), "zero in every row"),
+    "unknown encoding": (FRAME, Roles("outcome", encode="hash"), "Use --encode onehot"),
+    "a feature made twice": (
+        with_column("a", "b").assign(**{"a=b": 1.0}),
+        Roles("outcome", encode="onehot"),
+        "'a=b' twice",
+    ),
+}
+
+
+@pytest.mark.parametrize(("frame", "roles", "message"), COLUMNS.values(), ids=COLUMNS.keys())
+def test_a_column_that_cannot_be_used_gets_a_sentence(frame, roles, message):
+    with pytest.raises(InputError, match=message):
+        prepare(Table(frame), roles)
+
+
+def test_true_and_false_decimals_and_nullable_numbers_are_numbers():
+    frame = FRAME.assign(
+        flag=[True, False] * 30,
+        gap=pd.Series([True, None] * 30, dtype=object),
+        money=[Decimal("1.5")] * 60,
+        count=pd.array([1, None] * 30, dtype="Int64"),
+        level=pd.Categorical([1, 2] * 30),
+    )
+    dataset = prepare(Table(frame), Roles("outcome", impute="median"))
+    np.testing.assert_array_equal(dataset.X[0, 5:], [1, 1, 1.5, 1, 1])
+    np.testing.assert_array_equal(dataset.X[1, 5:], [0, np.nan, 1.5, np.nan, 2])
+
+
+def test_text_becomes_a_feature_per_value_and_new_values_are_none_of_them():
+    frame = FRAME.assign(hue=["red", "blue", None] * 20)
+    dataset = prepare(Table(frame), Roles("outcome", encode="onehot", impute="median"))
+    assert dataset.encoding.feature_names[-2:] == ["hue=blue", "hue=red"]
+    np.testing.assert_array_equal(dataset.X[:3, -2:], [[0, 1], [1, 0], [0, 0]])
+    new = Table(frame.assign(hue="green"))
+    X, notes = dataset.encoding.match(new, set(dataset.encoding.columns), has_medians=True)
+    assert not X[:, -2:].any()
+    assert notes == ["Column 'hue' holds 'green', unknown to the model: taken as none."]
+
+
+def test_scores_are_those_of_the_estimator_that_scales_in_each_fold():
+    dataset = prepare(Table(FRAME), Roles("outcome"))
+    found = analyse(dataset, Settings(ks=[5, 3, 2, 1], Cs=[0.1, 1.0], select="best", seed=3))
+    folds = StratifiedKFold(5, shuffle=True, random_state=3)
+    model = SparseSVCCV(ks=[5, 3, 2, 1], Cs=[0.1, 1.0], cv=folds, standardize=True).fit(dataset.X, dataset.y)
+    assert (found.k, found.C) == (model.k_, model.C_)
+    assert found.curve.at(found.k)[0] == pytest.approx(model.best_score_)
+    assert found.accuracy == pytest.approx(model.best_score_)
+    machine, scaling = found.model.machine, found.model.scaling
+    np.testing.assert_allclose(machine.coef_ / scaling.spread, model.coef_, rtol=1e-9)
+    np.testing.assert_allclose(intercepts_per_unit(found.model), model.intercept_, rtol=1e-9)
+
+
+def fold_by_hand(X, y, train, test):
+    """Medians, scale and machine from the training rows alone."""
+    medians = np.nanmedian(X[train], axis=0)
+    X = np.where(np.isnan(X), medians, X)
+    mean, spread = X[train].mean(axis=0), X[train].std(axis=0)
+    X = (X - mean) / spread
+    model = SparseSVC(k=2, C=0.5).fit(X[train], y[train])
+    return model.decision_function(X[test]), model.predict(X[test]), model.support_
+
+
+def test_predictions_and_selection_frequencies_are_those_of_folds_made_by_hand():
+    frame = FRAME.copy()
+    frame.loc[::7, "age"] = np.nan
+    dataset = prepare(Table(frame), Roles("outcome", impute="median"))
+    found = analyse(dataset, Settings(k=2, ks=[2], Cs=[0.5], cv=4, seed=7))
+    used = np.zeros(5)
+    for train, test in StratifiedKFold(4, shuffle=True, random_state=7).split(dataset.X, dataset.y):
+        decisions, predicted, support = fold_by_hand(dataset.X, dataset.y, train, test)
+        np.testing.assert_allclose(found.folds.decisions[test], decisions, rtol=1e-8)
+        np.testing.assert_array_equal(found.folds.predicted[test], predicted)
+        used[support] += 1
+    np.testing.assert_allclose(found.frequency, used / 4)
+    frame = prediction_frame(found)
+    assert (frame["actual"] == frame["predicted"]).mean() == pytest.approx(np.trace(confusion(found)) / 60)
+
+
+def test_a_kernel_machine_scales_in_each_fold_too():
+    dataset = prepare(Table(FRAME), Roles("outcome"))
+    found = analyse(dataset, Settings(kernel="rbf", k=4, ks=[4], Cs=[1.0], cv=3))
+    moved = dataset._replace(X=dataset.X * 1000 + 7)
+    again = analyse(moved, Settings(kernel="rbf", k=4, ks=[4], Cs=[1.0], cv=3))
+    np.testing.assert_allclose(again.folds.decisions, found.folds.decisions, rtol=1e-6)
+
+
+def test_neighbours_are_scored_whether_or_not_they_are_on_the_grid():
+    dataset = prepare(Table(FRAME), Roles("outcome"))
+    found = analyse(dataset, Settings(k=3, ks=[5, 3, 1], Cs=[1.0]))
+    assert [near.k for near in found.neighbours] == [2, 4]
+    assert found.curve.ks.tolist() == [5, 4, 3, 2, 1]
+    for near in found.neighbours:
+        assert near.change == pytest.approx(found.curve.at(near.k)[0] - found.curve.at(3)[0])
+    assert [near.k for near in analyse(dataset, Settings(k=5, ks=[5], Cs=[1.0])).neighbours] == [4]
+    assert [near.k for near in analyse(dataset, Settings(k=0, ks=[1], Cs=[1.0])).neighbours] == [1]
+
+
+def test_weights_of_two_are_rows_twice_and_rows_without_weight_are_left_out():
+    weights = np.array([2.0, 0.0, 1.0] * 20)
+    frame = FRAME.assign(w=weights)
+    dataset = prepare(Table(frame), Roles("outcome", weights="w", id="age"))
+    assert len(dataset.y) == 40
+    assert dataset.rows.tolist() == [i + 1 for i in range(60) if weights[i]]
+    assert dataset.ids.tolist() == FRAME["age"][weights > 0].tolist()
+    repeated = FRAME.loc[FRAME.index.repeat(weights.astype(int))]
+    settings = Settings(k=2, ks=[2], Cs=[1.0], cv=2)
+    one = analyse(dataset, settings).model
+    two = analyse(prepare(Table(repeated), Roles("outcome", drop=["age"])), settings).model
+    np.testing.assert_allclose(one.machine.coef_, two.machine.coef_, rtol=1e-8)
+
+
+def test_a_small_class_makes_fewer_folds_and_a_single_row_none():
+    frame = FRAME.assign(outcome=["rare"] * 3 + ["common"] * 57)
+    found = analyse(prepare(Table(frame), Roles("outcome")), Settings(k=1, ks=[1], Cs=[1.0]))
+    assert len(found.folds.supports) == 3
+    assert "Class 'rare' has 3 rows: 3 folds instead of 5." in found.notes
+    frame = FRAME.assign(outcome=["rare"] + ["common"] * 59)
+    with pytest.raises(InputError, match="Class 'rare' has one row only"):
+        analyse(prepare(Table(frame), Roles("outcome")), Settings())
+
+
+BAD_SETTINGS = {
+    "k": ({"k": 6}, "k = 6 of 5 features cannot be. Use 0 to 5"),
+    "ks": ({"ks": [1, -1]}, "k = -1 of 5 features"),
+    "C": ({"Cs": [0.0]}, "C=0.0 would give the loss no positive weight"),
+    "cv": ({"cv": 1}, "--cv 1 makes no folds"),
+    "scoring": ({"scoring": "acuracy"}, "--scoring acuracy is not known. Did you mean 'accuracy'"),
+    "a score for other classes": ({"scoring": "f1"}, "--scoring f1 does not suit"),
+    "a score of probabilities": ({"scoring": "neg_log_loss"}, "--scoring neg_log_loss does not suit"),
+    "select": ({"select": "2se"}, "--select 2se is not known"),
+    "kernel": ({"kernel": "precomputed"}, "--kernel precomputed is not known"),
+    "gamma": ({"kernel": "rbf", "gamma": -1.0}, "gamma=-1.0 gives no kernel"),
+    "multi_class": ({"multi_class": "ova"}, "multi_class='ova' is not known"),
+}
+
+
+@pytest.mark.parametrize(("settings", "message"), BAD_SETTINGS.values(), ids=BAD_SETTINGS.keys())
+def test_settings_that_make_no_sense_get_a_sentence(settings, message):
+    with pytest.raises(InputError, match=message):
+        analyse(prepare(Table(FRAME), Roles("outcome")), Settings(**settings))
+
+
+def test_another_score_chooses_but_the_accuracy_is_told():
+    found = analyse(prepare(Table(FRAME), Roles("outcome")), Settings(ks=[2, 1], Cs=[1.0], scoring="roc_auc"))
+    right = found.folds.predicted == found.dataset.y
+    assert found.accuracy == pytest.approx(right.mean())
+    assert found.curve.at(found.k)[0] > found.accuracy
+
+
+def test_only_columns_with_a_weight_are_needed_to_predict():
+    dataset = prepare(Table(FRAME), Roles("outcome"))
+    model = analyse(dataset, Settings(k=2, ks=[2], Cs=[1.0])).model
+    assert model.needed == {"age", "dose"}
+    few = Table(FRAME[["dose", "age"]])
+    np.testing.assert_array_equal(
+        model.predict(few).decisions, model.predict(Table(FRAME[FEATURES[::-1]])).decisions
+    )
+    with pytest.raises(InputError, match=r"needs 1 column .*: 'dose'. Did you mean 'doses'"):
+        model.predict(Table(FRAME.rename(columns={"dose": "doses"})))
+    with pytest.raises(InputError, match=r"1 value is missing, in column 'age' \(1\)"):
+        model.predict(Table(FRAME.assign(age=[None, *FRAME["age"][1:]])))
+    with pytest.raises(InputError, match="'age' holds text, but the model learned it as numbers"):
+        model.predict(Table(FRAME.assign(age="old")))
+
+
+def test_a_path_says_what_enters_and_what_leaves():
+    steps = trace(prepare(Table(FRAME), Roles("outcome")), Settings(ks=[5, 2, 1], Cs=[1.0], cv=3))
+    assert [step.k for step in steps] == [1, 2, 5]
+    used = set()
+    for step in steps:
+        used = (used | set(step.enters)) - set(step.leaves)
+        assert used == set(step.features)
+        assert len(used) <= step.k
+    assert steps[-1].objective <= steps[0].objective
+
+
+def test_features_are_listed_with_the_class_they_speak_for():
+    found = analyse(prepare(Table(FRAME), Roles("outcome")), Settings(k=2, ks=[2], Cs=[1.0]))
+    frame = feature_frame(found)
+    assert set(frame["feature"][frame["chosen"]]) == {"age", "dose"}
+    assert frame["favours"].tolist() == ["yes", "yes", "", "", ""]
+    flipped = found.dataset._replace(y=np.where(found.dataset.y == "yes", "a", "b"))
+    assert feature_frame(analyse(flipped, found.settings))["favours"].tolist()[:2] == ["a", "a"]
