@@ -103,6 +103,7 @@ LAYERS = [
     "tables.write",
     "terminal",
     "commands",
+    "reproduction",
     "cli",
     "__main__",
 ]

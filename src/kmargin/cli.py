@@ -1,6 +1,7 @@
-"""The command `kmargin`. What it does is in `commands`, which needs the packages of kmargin[cli]."""
+"""The command `kmargin`. What it does is in `commands` and `reproduction`, which need kmargin[cli]."""
 
 import sys
+from typing import Any
 
 EXTRA = ("typer", "rich", "pandas", "pyarrow", "matplotlib")
 
@@ -8,7 +9,7 @@ EXTRA = ("typer", "rich", "pandas", "pyarrow", "matplotlib")
 def main() -> None:
     """Run the command line; say in one sentence what is missing if it cannot."""
     try:
-        from kmargin.commands import app
+        app = make_app()
     except ModuleNotFoundError as error:
         if (error.name or "").split(".")[0] not in EXTRA:
             raise
@@ -16,6 +17,16 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(_complain("Interrupted; nothing was written.", 130))
     app()
+
+
+def make_app() -> Any:
+    """All commands together."""
+    from kmargin.commands import app
+    from kmargin.reproduction import data_app, reproduce_command
+
+    app.command("reproduce")(reproduce_command)
+    app.add_typer(data_app, name="data")
+    return app
 
 
 def _complain(sentence: str, code: int) -> int:

@@ -51,7 +51,9 @@ def reproduce_command(
         raise InputError(str(error)) from error
     report = folder / "report.html"
     say(f"{request.command}: the report will be {report.absolute()}")
-    say(f"Data: {', '.join(request.datasets)}. What is finished is kept; the same command goes on after a stop.")
+    say(
+        f"Data: {', '.join(request.datasets)}. What is finished is kept; the same command goes on after a stop."
+    )
     n_jobs = jobs or os.cpu_count() or 1
     try:
         reproduce(request, folder, n_jobs=n_jobs, verbose=int(not quiet))

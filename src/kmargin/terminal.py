@@ -83,7 +83,9 @@ def _features(analysis: Analysis) -> Grid:
     frame = feature_frame(analysis)
     used = frame[frame["chosen"]]
     several = len(analysis.model.machine_names) > 1
-    grid = _grid("feature", *(["machine"] if several else []), "weight>", "per unit>", "favours", "folds>")
+    grid = make_grid(
+        "feature", *(["machine"] if several else []), "weight>", "per unit>", "favours", "folds>"
+    )
     for row in used.head(MOST_ROWS).itertuples():
         weight = f"{row.weight:+.3f}"
         machine = [row.machine] if several else []
@@ -97,7 +99,7 @@ def _features(analysis: Analysis) -> Grid:
 
 def _points(analysis: Analysis) -> Grid:
     frame = point_weights(analysis)
-    grid = _grid(*(f"{name}>" if name in ("row", "weight") else name for name in frame.columns))
+    grid = make_grid(*(f"{name}>" if name in ("row", "weight") else name for name in frame.columns))
     for row in frame.head(MOST_ROWS).itertuples(index=False):
         grid.add_row(*(escape(f"{v:+.3f}" if isinstance(v, float) else str(v)) for v in row))
     if len(frame) > MOST_ROWS:
@@ -106,7 +108,7 @@ def _points(analysis: Analysis) -> Grid:
 
 
 def show_steps(steps: Iterable[Step], scoring: str) -> None:
-    grid = _grid("k>", "features>", "training>", "folds>", "objective>", "comes in, goes out")
+    grid = make_grid("k>", "features>", "training>", "folds>", "objective>", "comes in, goes out")
     for step in steps:
         changes = [f"+{name}" for name in step.enters] + [f"−{name}" for name in step.leaves]
         more = f" and {len(changes) - 4} more" if len(changes) > 4 else ""
@@ -121,7 +123,7 @@ def show_steps(steps: Iterable[Step], scoring: str) -> None:
     console().print(grid)
 
 
-def _grid(*columns: str) -> Grid:
+def make_grid(*columns: str) -> Grid:
     """A table; a column whose name ends in > is of numbers."""
     grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in columns:

@@ -34,9 +34,7 @@ SCALINGS = {
 }
 
 
-def load(
-    name: str, *, random_state: Any = None, return_X_y: bool = False, as_frame: bool = False
-) -> Bunch | tuple[Any, Any]:
+def load(name: str, *, random_state: Any = None, return_X_y: bool = False, as_frame: bool = False) -> Any:
     """A data set by the name it has in the paper's Table 1.
 
     Files are looked for in the folder that the environment variable `KMARGIN_DATA` names, else in
@@ -87,17 +85,17 @@ def load(
     )
 
 
-def load_letter_recognition(*, return_X_y: bool = False, as_frame: bool = False) -> Bunch | tuple[Any, Any]:
+def load_letter_recognition(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
     """Capital letters in twenty fonts: 20000 x 16, classes "A" to "Z". Parameters and Bunch as `load`'s."""
     return load("letter-recognition", return_X_y=return_X_y, as_frame=as_frame)
 
 
-def load_splice(*, return_X_y: bool = False, as_frame: bool = False) -> Bunch | tuple[Any, Any]:
+def load_splice(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
     """Splice junctions of DNA: 3186 x 180, classes "EI", "IE", "N". Parameters and Bunch as `load`'s."""
     return load("splice", return_X_y=return_X_y, as_frame=as_frame)
 
 
-def load_optdigits(*, return_X_y: bool = False, as_frame: bool = False) -> Bunch | tuple[Any, Any]:
+def load_optdigits(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
     """Handwritten digits: 5620 x 64, classes 0 to 9, UCI's training file before its test file.
 
     Parameters and Bunch as `load`'s.
@@ -105,9 +103,7 @@ def load_optdigits(*, return_X_y: bool = False, as_frame: bool = False) -> Bunch
     return load("optdigits", return_X_y=return_X_y, as_frame=as_frame)
 
 
-def load_breast_cancer_wisconsin(
-    *, return_X_y: bool = False, as_frame: bool = False
-) -> Bunch | tuple[Any, Any]:
+def load_breast_cancer_wisconsin(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
     """Cells of breast tumours: 683 x 9, classes "benign" and "malignant".
 
     Parameters and Bunch as `load`'s.
@@ -115,7 +111,7 @@ def load_breast_cancer_wisconsin(
     return load("breast-cancer-wisconsin", return_X_y=return_X_y, as_frame=as_frame)
 
 
-def load_iris(*, return_X_y: bool = False, as_frame: bool = False) -> Bunch | tuple[Any, Any]:
+def load_iris(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
     """Fisher's iris: 150 x 4, classes "setosa", "versicolor", "virginica"; shipped with the package.
 
     Parameters and Bunch as `load`'s.
@@ -123,7 +119,7 @@ def load_iris(*, return_X_y: bool = False, as_frame: bool = False) -> Bunch | tu
     return load("iris", return_X_y=return_X_y, as_frame=as_frame)
 
 
-def load_tcga_pancan_hiseq(*, return_X_y: bool = False, as_frame: bool = False) -> Bunch | tuple[Any, Any]:
+def load_tcga_pancan_hiseq(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
     """Gene expression in five kinds of tumour: 801 x 10000; a download of 72 MB.
 
     Parameters and Bunch as `load`'s.
