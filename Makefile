@@ -7,7 +7,7 @@ BIN := .venv/bin
 .PHONY: demo test lint bench clean
 
 demo: .venv/installed
-	$(BIN)/python examples/synthetic_path.py
+	$(BIN)/kmargin reproduce all --quick
 
 test: .venv/installed lint
 	$(BIN)/python -m pytest
@@ -30,7 +30,7 @@ bench: .venv/bench
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	    || { echo "kmargin needs Python 3.11 or newer; say which one with: make PYTHON=python3.12"; exit 1; }
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test,progress]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
 	@touch $@
 
 clean:

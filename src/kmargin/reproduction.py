@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from kmargin.datasets import TABLE_1, DatasetError, cache_folder, load
-from kmargin.errors import InputError, nearest
+from kmargin.errors import InputError
 from kmargin.experiments.reproduce import PARTS, Request, reproduce
 from kmargin.experiments.settings import PROTOCOLS, SHIPPED, Settings
 from kmargin.experiments.store import StoreError
@@ -51,9 +51,7 @@ def reproduce_command(
         raise InputError(str(error)) from error
     report = folder / "report.html"
     say(f"{request.command}: the report will be {report.absolute()}")
-    say(
-        f"Data: {', '.join(request.datasets)}. What is finished is kept; the same command goes on after a stop."
-    )
+    say(f"Data: {', '.join(request.datasets)}. After a stop, the same command goes on where it was.")
     n_jobs = jobs or os.cpu_count() or 1
     try:
         reproduce(request, folder, n_jobs=n_jobs, verbose=int(not quiet))
@@ -93,7 +91,7 @@ def get_data(
 ) -> None:
     """Download a data set, check it, and write it as a CSV for `kmargin fit`."""
     if name not in TABLE_1:
-        raise InputError(f"There is no data set {name!r}. {nearest(name, TABLE_1)}")
+        raise InputError(f"There is no data set {name!r}. Use {', '.join(TABLE_1)}.")
     path = out or Path(f"{name}.csv")
     check_file(path, (".csv",))
     try:
