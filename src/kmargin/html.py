@@ -178,6 +178,10 @@ def paragraph(text: str, kind: str = "") -> str:
     return f'<p class="{kind}">{marked}</p>' if kind else f"<p>{marked}</p>"
 
 
+def bullets(items: Iterable[str]) -> str:
+    return "<ul>" + "".join(f"<li>{escape(item)}</li>" for item in items) + "</ul>"
+
+
 def details(summary: str, body: str, open: bool = False) -> str:
     """A part that a reader may open."""
     return f"<details{' open' if open else ''}><summary>{escape(summary)}</summary>{body}</details>"

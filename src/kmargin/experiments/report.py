@@ -207,11 +207,11 @@ def _figure3(rows: "pd.DataFrame", protocol: str) -> Iterator[str]:
 
 def _differences(by_part: dict[str, list[Line]]) -> Iterator[str]:
     yield '<h2 id="differences">Where we differ, and why</h2>'
-    found = reasons({name: lines for name, lines in by_part.items() if name != "table2"})
+    found = reasons(by_part)
     if not found:
         yield html.paragraph("Nowhere by more than noise, in what was run.")
-    for what, why in found:
-        yield f"<h3>{html.escape(what)}</h3>" + html.paragraph(why)
+    for where, why in found:
+        yield html.paragraph(why) + html.bullets(where)
 
 
 def _settings(manifest: dict[str, Any], protocols: Sequence[str], written: Sequence[str]) -> Iterator[str]:
