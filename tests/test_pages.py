@@ -3,8 +3,11 @@
 import json
 
 import pytest
+from sklearn.datasets import load_iris
+from typer.testing import CliRunner
 
 from kmargin import html
+from kmargin.commands import app
 from kmargin.experiments.reproduce import PARTS
 
 DESKTOP, PHONE = (1200, 900), (390, 844)
@@ -20,9 +23,10 @@ def open_page(browser, path, size):
 
 
 def requests(browser):
-    """The addresses asked for since the page was opened."""
+    """The addresses that the open page has asked for; the browser's own new tab asks for some, too."""
     events = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
-    return [e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"]
+    sent = [event["params"] for event in events if event["method"] == "Network.requestWillBeSent"]
+    return [request["request"]["url"] for request in sent if request["documentURL"] == browser.current_url]
 
 
 def sideways(browser):
@@ -34,7 +38,9 @@ def sideways(browser):
 def test_the_report_of_the_experiments_is_whole_and_asks_for_nothing(browser, small_run, size):
     _, report = small_run
     open_page(browser, report, size)
-    assert {url.split(":")[0] for url in requests(browser)} <= {"file", "data"}
+    asked = requests(browser)
+    assert asked
+    assert {url.split(":")[0] for url in asked} <= {"file", "data"}
     assert sideways(browser) <= 0
     assert "experiments" in browser.title
     for part in PARTS:
@@ -61,6 +67,28 @@ def test_the_report_is_read_without_zooming_on_a_phone(browser, small_run):
         "return [...document.querySelectorAll('p, figcaption')].map(e => e.getBoundingClientRect().width)"
     )
     assert max(widths) <= PHONE[0]
+
+
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+@pytest.mark.parametrize(
+    "options", [["--ks", "1,2,4"], ["--kernel", "rbf", "--k", "4"]], ids=["linear", "kernel"]
+)
+def test_the_report_of_a_fit_is_whole_and_asks_for_nothing(browser, tmp_path, size, options):
+    path = tmp_path / "iris.csv"
+    load_iris(as_frame=True).frame.to_csv(path, index=False)
+    command = ["fit", str(path), "--target", "target", "--cv", "3", "--out", str(tmp_path / "out"), "--quiet"]
+    done = CliRunner().invoke(app, [*command, *options])
+    assert done.exit_code == 0, done.stderr
+    open_page(browser, tmp_path / "out" / "report.html", size)
+    asked = requests(browser)
+    assert asked
+    assert {url.split(":")[0] for url in asked} <= {"file", "data"}
+    assert sideways(browser) <= 0
+    images = browser.find_elements("css selector", "figure svg")
+    assert images
+    assert all(image.size["height"] > 100 for image in images)
+    assert len(browser.find_elements("css selector", "table")) >= 3
+    assert [e for e in browser.get_log("browser") if e["level"] == "SEVERE"] == []
 
 
 def test_the_files_the_report_points_to_are_beside_it(browser, small_run):

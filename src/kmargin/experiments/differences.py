@@ -23,7 +23,8 @@ class Reason(NamedTuple):
 
 
 def _reason(datasets: str, solvers: str, columns: str, text: str) -> Reason:
-    return Reason(*(frozenset(words.split()) for words in (datasets, solvers, columns)), text)
+    names = [frozenset(words.split()) for words in (datasets, solvers, columns)]
+    return Reason(names[0], names[1], names[2], text)
 
 
 # the first that covers a number is the one that is told
