@@ -4,7 +4,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench paper clean
 
 demo: .venv/installed
 	$(BIN)/kmargin reproduce all --quick
@@ -20,6 +20,10 @@ lint: .venv/installed
 # all cases, or one: make bench CASE=letters; BENCHFLAGS=--full for more seeds and larger sizes
 bench: .venv/bench
 	$(BIN)/python -m benchmarks $(if $(CASE),--case $(CASE)) $(BENCHFLAGS)
+
+# the paper's experiments in full, about an hour on two cores; what is in results/paper was made so
+paper: .venv/installed
+	$(BIN)/kmargin reproduce all --protocol paper,shuffled --out results/paper
 
 .venv/bench: .venv/installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'

@@ -144,7 +144,7 @@ def svg(figure: Any, name: str) -> str:
 
     buffer = io.StringIO()
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):
-        figure.savefig(buffer, format="svg", bbox_inches="tight", metadata={"Date": None})
+        figure.savefig(buffer, format="svg", dpi=160, bbox_inches="tight", metadata={"Date": None})
     text = buffer.getvalue()
     before, _, rest = text[text.index("<svg") :].partition("<metadata>")
     return before + rest.partition("</metadata>")[2]

@@ -217,7 +217,14 @@ def figure_s1(settings: Settings) -> Any:
         for label, color, marker in zip(np.unique(data.y), CLASS_COLORS, "o^", strict=False):
             at = data.y == label
             ax.plot(
-                X[at, i], X[at, j], marker, color=color, markersize=2.2, alpha=0.6, label=f"class {label}"
+                X[at, i],
+                X[at, j],
+                marker,
+                color=color,
+                markersize=2.2,
+                alpha=0.6,
+                rasterized=True,
+                label=f"class {label}",
             )
         ax.set_xlabel(f"feature {i + 1}")
         ax.set_ylabel(f"feature {j + 1}")
@@ -236,7 +243,16 @@ def figure_s2(settings: Settings) -> Any:
     ax = figure.subplots()
     for label, color, marker in zip(np.unique(data.y), CLASS_COLORS, "o^s", strict=True):
         at = data.y == label
-        ax.plot(X[at, 0], X[at, 1], marker, color=color, markersize=2.5, alpha=0.5, label="ABC"[int(label)])
+        ax.plot(
+            X[at, 0],
+            X[at, 1],
+            marker,
+            color=color,
+            markersize=2.5,
+            alpha=0.5,
+            rasterized=True,
+            label="ABC"[int(label)],
+        )
     kept = model.support_vectors_
     ax.plot(kept[:, 0], kept[:, 1], "o", color="black", fillstyle="none", markersize=9, label="kept")
     ax.set_xlabel("$x_1$ (z-score)")
