@@ -14,11 +14,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kmargin import SparseSVC, sparse_svm_path
-from kmargin.experiments import crossval, protocol, published, recovery, runner, sensitivity, tables
+from kmargin.experiments import (
+    crossval,
+    differences,
+    protocol,
+    published,
+    recovery,
+    runner,
+    sensitivity,
+    tables,
+)
 from kmargin.experiments.machines import Machines
 from kmargin.experiments.reproduce import PARTS, Request, reproduce
 from kmargin.experiments.settings import QUICK, SOLVERS, Settings, costs, recovery_sparsities, sparsities
 from kmargin.experiments.store import KEYS, Store, StoreError
+from kmargin.experiments.verdict import verdict
 from kmargin.experiments.work import Chain, Finished, Unit
 from kmargin.solvers import MM
 from kmargin.sparsity import count_kept
@@ -344,3 +354,31 @@ def test_running_again_computes_nothing_and_changes_nothing(small_run, monkeypat
         monkeypatch.setattr(module, "walk", lambda *_: pytest.fail("there is nothing left to compute"))
     reproduce(small_request(), folder, n_jobs=1, verbose=0)
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def line(solver, value, printed, noise=0.5):
+    entry = tables.Entry(value, noise, printed)
+    return tables.Line("iris", solver, tables.Entry(25.0), {"test": entry})
+
+
+def test_differences_are_gathered_under_their_reasons(monkeypatch):
+    known = differences.Reason(frozenset({"iris"}), frozenset({"mm", "sd"}), frozenset(), "The split.")
+    monkeypatch.setattr(differences, "REASONS", (known,))
+    lines = [line("mm", 84, 81), line("sd", 81, 81.3), line("l1r", 90, 80), line("exchange", 85, None)]
+    found = differences.reasons({"table4": lines, "table3": [line("sd", 79, 81.3)]})
+    assert found == [
+        (["Table 4, iris, MM: test 84 against 81", "Table 3, iris, SD: test 79 against 81.3"], "The split."),
+        (["Table 4, iris, L1R: test 90 against 80"], differences.UNKNOWN),
+    ]
+
+
+def test_the_verdict_counts_what_is_met_and_what_is_won():
+    def full(solver, test, seconds, printed=None):
+        entries = {"test": tables.Entry(test, 0.5, printed), "validation": tables.Entry(test)}
+        return tables.Line("iris", solver, tables.Entry(25.0), entries | {"seconds": tables.Entry(seconds)})
+
+    page = " ".join(verdict([full("mm", 80, 8, 80.2), full("sd", 79, 4, 85), full("exchange", 82, 2)]))
+    assert "Does the paper hold up? In part" in page
+    assert "1 of 2" in page
+    assert "+2.00" in page  # over mm, the better of the two
+    assert "4 ×" in page
