@@ -24,7 +24,9 @@ SHIPPED = ("iris", "spiral", "synthetic")  # need no network
 
 TRUE_SIZE = 50  # causal features of the simulation behind Figure 2
 GAMMA = 0.5  # of the Gaussian kernel exp(-gamma d^2) on z-scored spirals: a length scale of one
-EXCHANGE_C = 1.0  # our own column states its ridge; the paper's problem has none
+# Our own column states its ridge; the paper's problem has none. One value for all data sets: between 1,
+# 10 and 100 the mean validation accuracy over the data sets differs by 0.3 points.
+EXCHANGE_C = 10.0
 
 
 @dataclass(frozen=True)
