@@ -100,8 +100,9 @@ def table4(rows: "pd.DataFrame", protocol: str) -> list[Line]:
         at = selected(group)
         chosen = group[group.parameter == at]
         entries = {"seconds": _total(group, "seconds", theirs)}
-        for name in ("train", "validation", "test", "sparsity"):
+        for name in ("train", "validation", "test"):
             entries[name] = _entry(chosen, name, getattr(theirs, name, None), dataset)
+        entries["sparsity"] = _sparsity(group, chosen, theirs)
         unit = 1 if solver in PEERS else 100
         noise = unit * _tie_width(group)
         parameter = Entry(unit * at, noise, theirs.parameter if theirs else None)
@@ -145,8 +146,6 @@ def _entry(group: "pd.DataFrame", name: str, printed: float | None, dataset: str
         return Entry(value, _accuracy_noise(group, name, dataset), printed)
     if name in ("iterations", "support_vectors"):
         return Entry(value, 0.5 * max(value, printed or 0.0), printed)
-    if name == "sparsity":
-        return Entry(value, 2.0, printed)
     if name == "seconds":
         return Entry(value, np.inf, printed)
     return Entry(value, 1e-3 + 0.25 * max(value, printed or 0.0), printed)  # objectives and distances
@@ -169,9 +168,21 @@ def _accuracy_noise(group: "pd.DataFrame", name: str, dataset: str) -> float:
     return 0.5 + 2 * float(np.sqrt(2 * variance))
 
 
+def _sparsity(group: "pd.DataFrame", chosen: "pd.DataFrame", theirs: Any) -> Entry:
+    """The observed sparsity; its noise is what the parameters that tie with the chosen one make of it."""
+    means = group[group.parameter.isin(_ties(group))].groupby("parameter")["sparsity"].mean()
+    noise = 2.0 + float(means.max() - means.min())
+    return Entry(float(chosen["sparsity"].mean()), noise, theirs.sparsity if theirs else None)
+
+
 def _tie_width(group: "pd.DataFrame") -> float:
-    """How far apart the parameters lie whose validation accuracy is within a standard error of the best."""
+    """How far apart the parameters lie that tie with the best."""
+    ties = _ties(group)
+    return float(max(ties) - min(ties)) + 1e-9
+
+
+def _ties(group: "pd.DataFrame") -> list[float]:
+    """The parameters whose validation accuracy is within a standard error of the best."""
     summary = group.groupby("parameter")["validation"].agg(["mean", "sem"])
-    best = summary["mean"].max()
-    close = summary.index[summary["mean"] >= best - summary.loc[summary["mean"].idxmax(), "sem"]]
-    return float(close.max() - close.min()) + 1e-9
+    best = summary.loc[summary["mean"].idxmax()]
+    return list(summary.index[summary["mean"] >= best["mean"] - best["sem"]])
