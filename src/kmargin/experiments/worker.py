@@ -38,8 +38,7 @@ class Worker:
     def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.pipe.close()
         self.process.terminate()
-        self.process.join()
-        self.process.close()
+        self.process.join()  # not closed: when the program ends, multiprocessing asks for it once more
 
     def _receive(self) -> tuple[str, Any]:
         try:
