@@ -46,7 +46,7 @@ def test_the_report_of_the_experiments_is_whole_and_asks_for_nothing(browser, sm
     for part in PARTS:
         heading = browser.find_element("id", part)
         assert heading.is_displayed()
-    for table in ("duels", "table2-mm", "table3", "table3-shuffled", "table4"):
+    for table in ("duels", "table2-mm", "table3", "table3-shuffled", "table4", "table4-shuffled"):
         assert len(browser.find_elements("css selector", f"#{table} tbody tr")) > 1
     for plot in ("figure1", "figure2", "figure3-synthetic", "figureS1", "figureS2"):
         image = browser.find_element("css selector", f"#plot-{plot} svg")
