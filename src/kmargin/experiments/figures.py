@@ -26,10 +26,10 @@ SHORT = {
 CAPTIONS = {
     "figure1": (
         "Random starts at half the features. MM and SD start from standard normal parameters, "
-        "exchange from a random support. Boxes hold the middle half of the starts. See that no start "
-        "is a catastrophe, that neither MM nor SD wins everywhere, and how little exchange depends on "
-        "its start (its gradient and distance are zero and not drawn; its objective includes the "
-        "ridge)."
+        "exchange from a random support. Boxes hold the middle half of the starts. See that starts "
+        "matter little for the objective and more for test accuracy, as the paper says, that neither "
+        "MM nor SD wins everywhere, and that exchange depends on its start less than both (its "
+        "gradient and distance are zero and not drawn; its objective includes the ridge)."
     ),
     "figure2": (
         "50 causal features. Left: against sparsity, the black line is the true one. Right: at the "
