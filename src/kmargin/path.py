@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.utils.validation import check_array, check_X_y
 
 from kmargin import validate
+from kmargin.design import canonical
 from kmargin.machines import LinearDesigns, make_tasks, solve_tasks, warn_unless_converged
 from kmargin.multiclass import SCHEMES, choose_classes, class_pairs, combine_decisions, machine_names
 from kmargin.solvers import DEFAULT, Solution
@@ -36,7 +38,7 @@ class SparsityPath:
     def decision_function(self, X: Any, k: int) -> Matrix:
         """As `SparseSVC.decision_function`, for the fit with this k."""
         position = self._position(k)
-        X = check_array(X, dtype=[np.float64, np.float32])
+        X = check_array(X, dtype=[np.float64, np.float32], accept_sparse=["csr", "csc"])
         if X.shape[1] != self.n_features_in:
             raise ValueError(
                 f"X has {X.shape[1]} features, but the path was fitted to {self.n_features_in}. Use those."
@@ -95,7 +97,7 @@ def sparse_svm_path(
 
     Parameters
     ----------
-    X, y : array-like of shape (n_samples, n_features) and (n_samples,)
+    X, y : array-like or sparse matrix of shape (n_samples, n_features), array-like of shape (n_samples,)
     ks : list of int, int, or None
         The values of k; or how many, log-spaced from all features down to one; None is 20 of them.
     verbose : int
@@ -121,7 +123,8 @@ def sparse_svm_path(
     validate.check_C(C)
     validate.check_choice("multi_class", multi_class, SCHEMES)
     solver = validate.resolve_solver(solver)
-    X, y = check_X_y(X, y, dtype=[np.float64, np.float32], estimator="sparse_svm_path")
+    X, y = check_X_y(X, y, dtype=[np.float64, np.float32], accept_sparse="csr", estimator="sparse_svm_path")
+    X = canonical(X) if issparse(X) else X
     samples = validate.read_samples(X, y, sample_weight, class_weight)
     ks = validate.resolve_ks(ks, X.shape[1])
     validate.warn_of_repeats(samples.X, solver)
@@ -145,8 +148,16 @@ def linear_path(
 ) -> SparsityPath:
     """The path of linear machines."""
     solutions = tuple(zip(*by_machine, strict=True))
-    coefs = np.array([[s.dense_coef() for s in row] for row in solutions], dtype=samples.X.dtype)
+    coefs = np.stack([dense_coefs(row, samples.X.dtype) for row in solutions])
     return make_path(solutions, coefs, ks, samples, multi_class)
+
+
+def dense_coefs(solutions: Sequence[Solution], dtype: Any) -> Matrix:
+    """A row of coefficients per solution, zeros included."""
+    coefs = np.zeros((len(solutions), solutions[0].n_features), dtype=dtype)
+    for row, solution in zip(coefs, solutions, strict=True):
+        row[solution.support] = solution.coef
+    return coefs
 
 
 def make_path(

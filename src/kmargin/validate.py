@@ -19,13 +19,13 @@ from sklearn.utils.validation import column_or_1d
 from kmargin.design import distinct_columns
 from kmargin.solvers import SOLVERS, Exchange
 from kmargin.solvers.solver import Solver
-from kmargin.types import Indices, Matrix, Vector
+from kmargin.types import Indices, Vector
 
 
 class Samples(NamedTuple):
     """Labelled data ready to be solved for. Rows without weight are gone."""
 
-    X: Matrix
+    X: Any  # an array, or a CSR matrix
     codes: Indices  # of the classes, 0 to n_classes - 1
     classes: np.ndarray
     repeats: Vector  # sample weights: a row of weight 2 counts as the row twice
@@ -138,7 +138,7 @@ def _suggest(value: object, choices: Sequence[str] | dict[str, Any]) -> str:
     return f"{hint} Use one of {', '.join(map(repr, choices))}."
 
 
-def warn_of_repeats(X: Matrix, solver: Solver) -> None:
+def warn_of_repeats(X: Any, solver: Solver) -> None:
     """Say which features a search passes over because an earlier one is the same."""
     if not isinstance(solver, Exchange):
         return
@@ -159,7 +159,7 @@ def resolve_seed(random_state: object) -> int:
     return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
 
 
-def read_samples(X: Matrix, y: Any, sample_weight: Any, class_weight: Any) -> Samples:
+def read_samples(X: Any, y: Any, sample_weight: Any, class_weight: Any) -> Samples:
     """Check y and the weights that go with a valid X; encode the classes; drop rows of weight 0."""
     y = column_or_1d(y, warn=True)
     check_classification_targets(y)

@@ -6,11 +6,12 @@ from itertools import pairwise
 import numpy as np
 
 from kmargin.problem import Problem
-from kmargin.solvers.dual_exchange import count_active, exchange_dual
+from kmargin.solvers.dual_exchange import exchange_dual
 from kmargin.solvers.newton import NO_LOSS
 from kmargin.solvers.panel import make_panel
 from kmargin.solvers.sizes import sweep
 from kmargin.solvers.working_set import BETTER, EXTRA, NOTHING, Effort, Found, SignedDesign, exchange
+from kmargin.types import Matrix, Vector
 
 # With so few columns one panel holds them all.
 FULL_PANEL = 256
@@ -45,7 +46,7 @@ class SupportGrid:
         self.n_newton = 0
         if not self.sizes:
             return
-        narrow = self.design.X.shape[1] <= FULL_PANEL
+        narrow = self.design.n_features <= FULL_PANEL
         if len(self.sizes) == 1 and (narrow or self.sizes[0] <= LARGE):
             self._walk_road(lam, self.sizes[0])
         elif narrow:
@@ -72,7 +73,7 @@ class SupportGrid:
         for number in range(self.effort.max_sweeps):
             # what a path gets from the sizes beside it, a single size gets by going there and back
             step = 1 + int(ASIDE * k)
-            beside = min(k + step, self.design.X.shape[1]) if number % 2 == 0 else max(k - step, 1)
+            beside = min(k + step, self.design.n_features) if number % 2 == 0 else max(k - step, 1)
             self._try(lam, k, self.exchange(lam, beside, self.found[k], self.effort.least()))
 
     def _road(self, lam: float) -> list[float]:
@@ -88,7 +89,7 @@ class SupportGrid:
     def _walk_panel(self, lam: float) -> None:
         sizes = np.array(self.sizes[::-1])
         warm = bool(self.found)
-        panel, ridge = make_panel(self.design.X, self.design.t, self.design.c, self.design.intercept, lam)
+        panel, ridge = self._full_panel(lam)
         supports = np.full((len(sizes), sizes[0] + 1), -1)
         coefs, values = np.zeros((len(sizes), sizes[0] + 1)), np.full(len(sizes), np.inf)
         for row, k in enumerate(sizes if warm else ()):
@@ -106,6 +107,10 @@ class SupportGrid:
             support, u = supports[row, :k].copy(), coefs[row, : k + 1].copy()
             self.found[int(k)] = Found(support, u, float(values[row]))
 
+    def _full_panel(self, lam: float) -> tuple[Matrix, Vector]:
+        d = self.design
+        return make_panel(d.X, d.t, d.c, lam, np.arange(d.n_features), d.n_features)
+
     def _walk_wide(self, lam: float) -> None:
         """Up through the sizes below the number of active rows; down through those above; then to and fro."""
         warm = dict(self.found)
@@ -121,7 +126,7 @@ class SupportGrid:
                 if found.value <= NO_LOSS:
                     self.found[len(found.support)] = found
                     break
-            if k > LARGE and k > count_active(self.design, found):
+            if k > LARGE and k > self.design.count_active(found):
                 break
             found = self.found[k] = self.exchange(lam, k, found, self.effort)
             below.append(k)
@@ -165,7 +170,7 @@ class SupportGrid:
         """All features, from the largest support at hand."""
         if self.dense is None or self.dense[0] != lam:
             start = self.found[max(self.found)] if self.found else NOTHING
-            self.dense = lam, self._dual(lam, self.design.X.shape[1], start)
+            self.dense = lam, self._dual(lam, self.design.n_features, start)
         return self.dense[1]
 
     def exchange(self, lam: float, k: int, start: Found, effort: Effort) -> Found:
@@ -176,7 +181,7 @@ class SupportGrid:
 
     def _small(self, lam: float) -> Found:
         """A quick model with a few features."""
-        k = min(50, len(self.design.c) // 4 + 1, self.design.X.shape[1])
+        k = min(50, len(self.design.c) // 4 + 1, self.design.n_features)
         return self.exchange(lam, k, NOTHING, self.effort.least())
 
     def _dual(self, lam: float, k: int, start: Found) -> Found:
