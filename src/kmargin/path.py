@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,7 +27,7 @@ class SparsityPath:
     """Solutions from dense to sparse."""
 
     ks: Indices  # descending
-    coefs: Matrix  # (n_ks, n_machines, n_features); one machine when there are two classes
+    by_k: Sequence[Matrix]  # for each k (n_machines, n_features); one machine when there are two classes
     intercepts: Matrix  # (n_ks, n_machines)
     objectives: Matrix  # (n_ks, n_machines): loss plus ridge
     solutions: tuple[tuple[Solution, ...], ...]  # [k][machine]
@@ -34,6 +35,11 @@ class SparsityPath:
     multi_class: str
     n_features_in: int
     inputs: Callable[[Matrix], Matrix] | None = None  # from X to what `coefs` multiply, if not X itself
+
+    @cached_property
+    def coefs(self) -> Matrix:
+        """All coefficients, zeros included: (n_ks, n_machines, n_features)."""
+        return np.stack(list(self.by_k))
 
     def decision_function(self, X: Any, k: int) -> Matrix:
         """As `SparseSVC.decision_function`, for the fit with this k."""
@@ -44,7 +50,7 @@ class SparsityPath:
                 f"X has {X.shape[1]} features, but the path was fitted to {self.n_features_in}. Use those."
             )
         X = X if self.inputs is None else self.inputs(X)
-        decisions = X @ self.coefs[position].T + self.intercepts[position]
+        decisions = X @ self.by_k[position].T + self.intercepts[position]
         return combine_decisions(decisions, len(self.classes), self.multi_class)
 
     def predict(self, X: Any, k: int) -> np.ndarray:
@@ -148,8 +154,21 @@ def linear_path(
 ) -> SparsityPath:
     """The path of linear machines."""
     solutions = tuple(zip(*by_machine, strict=True))
-    coefs = np.stack([dense_coefs(row, samples.X.dtype) for row in solutions])
-    return make_path(solutions, coefs, ks, samples, multi_class)
+    return make_path(solutions, LinearCoefs(solutions, samples.X.dtype), ks, samples, multi_class)
+
+
+class LinearCoefs(Sequence[Matrix]):
+    """The coefficients for each k, written out with their zeros when they are asked for."""
+
+    def __init__(self, solutions: tuple[tuple[Solution, ...], ...], dtype: Any) -> None:
+        self.solutions = solutions
+        self.dtype = dtype
+
+    def __len__(self) -> int:
+        return len(self.solutions)
+
+    def __getitem__(self, position: Any) -> Any:
+        return dense_coefs(self.solutions[position], self.dtype)
 
 
 def dense_coefs(solutions: Sequence[Solution], dtype: Any) -> Matrix:
@@ -162,7 +181,7 @@ def dense_coefs(solutions: Sequence[Solution], dtype: Any) -> Matrix:
 
 def make_path(
     solutions: tuple[tuple[Solution, ...], ...],
-    coefs: Matrix,
+    by_k: Sequence[Matrix],
     ks: Sequence[int],
     samples: Samples,
     multi_class: str,
@@ -171,7 +190,7 @@ def make_path(
     """A path from solutions [k][machine] and their coefficients."""
     return SparsityPath(
         ks=np.array(ks),
-        coefs=coefs,
+        by_k=by_k,
         intercepts=np.array([[s.intercept for s in row] for row in solutions], dtype=samples.X.dtype),
         objectives=np.array([[s.objective for s in row] for row in solutions]),
         solutions=solutions,

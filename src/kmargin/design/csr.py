@@ -69,6 +69,8 @@ def csr_spread(X: CSR, c: Vector, intercept: bool, out: Vector) -> None:
     total = 0.0
     for i in range(c.size):
         f = c[i] * c[i]
+        if f == 0.0:
+            continue
         total += f
         for e in range(X.indptr[i], X.indptr[i + 1]):
             j = X.indices[e]

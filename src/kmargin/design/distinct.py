@@ -25,6 +25,12 @@ def candidate_groups(fingerprint: Vector) -> list[Indices]:
     return [np.sort(group) for group in groups if len(group) > 1]
 
 
+def candidate_columns(fingerprint: Vector) -> Indices:
+    """All that may be equal to another, ascending."""
+    groups = candidate_groups(fingerprint)
+    return np.sort(np.concatenate(groups)) if groups else np.empty(0, np.int64)
+
+
 def repeats_among(groups: list[Indices], equal: Callable[[int, int], bool], n_features: int) -> Flags:
     """Which columns repeat an earlier one of their group."""
     repeats = np.zeros(n_features, dtype=bool)

@@ -16,7 +16,7 @@ from kmargin.design.csr import (
     csr_take,
     csr_times,
 )
-from kmargin.design.distinct import candidate_groups, fingerprint_vector, repeats_among
+from kmargin.design.distinct import candidate_columns, fingerprint_vector
 from kmargin.design.protocol import Design, Moments, ThinSVD
 from kmargin.design.subset import ColumnSubset
 from kmargin.types import Indices, Matrix, Vector
@@ -149,21 +149,17 @@ class SparseDesign:
     def _distinct_columns(self) -> Indices:
         fingerprint = np.empty(self.n_features)
         csr_slopes(self.stored._replace(shift=NO_SHIFT), fingerprint_vector(self.n_samples), fingerprint)
-        groups = candidate_groups(fingerprint)
-        if not groups:
-            return np.arange(self.n_features)
-        candidates = np.sort(np.concatenate(groups))
-        place = self._places(candidates)
+        candidates = candidate_columns(fingerprint)
         X = self.take(candidates).matrix.tocsc()
         X.eliminate_zeros()
-
-        def equal(i: int, j: int) -> bool:
-            one, other = (slice(X.indptr[place[c]], X.indptr[place[c] + 1]) for c in (i, j))
-            return np.array_equal(X.indices[one], X.indices[other]) and np.array_equal(
-                X.data[one], X.data[other]
-            )
-
-        return np.flatnonzero(~repeats_among(groups, equal, self.n_features))
+        seen: set[bytes] = set()
+        repeats = np.zeros(self.n_features, dtype=bool)
+        for place, j in enumerate(candidates):
+            entries = slice(X.indptr[place], X.indptr[place + 1])
+            column = X.indices[entries].tobytes() + X.data[entries].tobytes()
+            repeats[j] = column in seen
+            seen.add(column)
+        return np.flatnonzero(~repeats)
 
     def _places(self, columns: Indices) -> Indices:
         """For every column its place among `columns`, or -1."""

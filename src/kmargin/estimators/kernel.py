@@ -172,7 +172,7 @@ class KernelMachines(MarginClassifier):
         solutions = tuple(zip(*by_machine, strict=True))
         coefs, used = self._dual_coef(designs, samples, solutions)
         inputs = KernelInputs(designs.kernel, self._points(samples, used), samples.kept[used])
-        return make_path(solutions, coefs, ks, samples, self.multi_class, inputs)
+        return make_path(solutions, list(coefs), ks, samples, self.multi_class, inputs)
 
     def _dual_coef(
         self, designs: "KernelDesigns", samples: Samples, solutions: Sequence[Sequence[Solution]]

@@ -36,6 +36,11 @@ class DualRows(NamedTuple):
         return DualRows(self.rows[:m], m, self.B[:m], np.ascontiguousarray(self.K[:m, :m]))
 
 
+def n_dual_numbers(n_active: int, k: int) -> int:
+    """How many numbers a dual solve holds: B, K, and a factor of I + K / lam."""
+    return n_active * (k + 3 * n_active)
+
+
 def enlist(design: Design, t: Vector, cols: Indices, resid: Vector, store: DualRows) -> DualRows:
     """Give every active row a place. Returns the (perhaps larger) store."""
     rows, n_rows, B, K = store

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kmargin.solvers.dual import DualRows, dual_factor, leverage, newton_dual
+from kmargin.solvers.dual import DualRows, dual_factor, leverage, n_dual_numbers, newton_dual
 from kmargin.solvers.linalg import smallest
 from kmargin.solvers.newton import NO_LOSS
 from kmargin.solvers.working_set import BETTER, Found, SignedDesign
@@ -99,6 +99,12 @@ class DualSet:
             return True
         self.columns, self.w, self.b, self.resid, self.value, self.store = before
         return False
+
+
+def dual_fits(design: SignedDesign, k: int, start: Found) -> bool:
+    """Whether there is room for the products of the active rows."""
+    m = design.count_active(start)
+    return design.X.fits(n_dual_numbers(m, k))
 
 
 def exchange_dual(design: SignedDesign, lam: float, k: int, start: Found, tol: float) -> tuple[Found, int]:

@@ -6,9 +6,10 @@ from itertools import pairwise
 import numpy as np
 
 from kmargin.problem import Problem
-from kmargin.solvers.dual_exchange import exchange_dual
+from kmargin.solvers.dual_exchange import dual_fits, exchange_dual
 from kmargin.solvers.newton import NO_LOSS
 from kmargin.solvers.panel import make_panel
+from kmargin.solvers.product_exchange import exchange_products
 from kmargin.solvers.sizes import sweep
 from kmargin.solvers.working_set import BETTER, EXTRA, NOTHING, Effort, Found, SignedDesign, exchange
 from kmargin.types import Matrix, Vector
@@ -30,7 +31,8 @@ ASIDE = 0.2
 class SupportGrid:
     """The best support seen of each size.
 
-    Few columns are searched in one panel that holds them all. Many are searched through working sets.
+    Few columns are searched in one panel that holds them all. Many are searched through working sets;
+    and sizes for which no panel is in proportion to the data, by products with X alone.
     """
 
     def __init__(self, problem: Problem, sizes: Sequence[int], effort: Effort) -> None:
@@ -40,15 +42,23 @@ class SupportGrid:
         self.found: dict[int, Found] = {}
         self.dense: tuple[float, Found] | None = None  # the last ridge and its solution with all features
         self.n_newton = 0
+        if effort.max_swaps < 0 and not self._panel_fits(self.design.n_features):
+            raise ValueError(
+                "max_swaps=None would gather all "
+                f"{self.design.n_samples} x {self.design.n_features} entries of a sparse X into one array "
+                "to try every swap. Use a number of swaps, such as max_swaps=8."
+            )
 
     def walk(self, lam: float) -> None:
         """Search all sizes for this ridge, from the supports of the last one."""
         self.n_newton = 0
         if not self.sizes:
             return
-        narrow = self.design.n_features <= FULL_PANEL
-        if len(self.sizes) == 1 and (narrow or self.sizes[0] <= LARGE):
-            self._walk_road(lam, self.sizes[0])
+        n_features, largest = self.design.n_features, self.sizes[-1]
+        narrow = n_features <= FULL_PANEL and self._panel_fits(n_features)
+        widest = self._aside(largest)[0] + self.effort.n_outside(largest, n_features)
+        if len(self.sizes) == 1 and (narrow or largest <= LARGE) and self._panel_fits(widest):
+            self._walk_road(lam, largest)
         elif narrow:
             self._walk_panel(lam)
         else:
@@ -72,9 +82,16 @@ class SupportGrid:
         self.found[k] = self.exchange(lam, k, found, self.effort)
         for number in range(self.effort.max_sweeps):
             # what a path gets from the sizes beside it, a single size gets by going there and back
-            step = 1 + int(ASIDE * k)
-            beside = min(k + step, self.design.n_features) if number % 2 == 0 else max(k - step, 1)
+            beside = self._aside(k)[number % 2]
             self._try(lam, k, self.exchange(lam, beside, self.found[k], self.effort.least()))
+
+    def _aside(self, k: int) -> tuple[int, int]:
+        """A larger and a smaller size."""
+        step = 1 + int(ASIDE * k)
+        return min(k + step, self.design.n_features), max(k - step, 1)
+
+    def _panel_fits(self, size: int) -> bool:
+        return self.design.X.fits((min(size, self.design.n_features) + 2) * self.design.n_samples)
 
     def _road(self, lam: float) -> list[float]:
         """Ridges stronger than lam, descending."""
@@ -116,11 +133,16 @@ class SupportGrid:
         warm = dict(self.found)
         self.found.clear()
         below: list[int] = []
+        beyond: list[int] = []  # by products
         found = NOTHING
         for k in self.sizes:
             if found.value <= NO_LOSS:
                 break  # more features cannot do better
             found = warm.get(k, found)
+            if not self._panel_fits(k + self.effort.n_outside(k, self.design.n_features)):
+                found = self.found[k] = self.exchange(lam, k, found, self.effort)
+                beyond.append(k)
+                continue
             if k > LARGE and len(found.support) == 0:  # a small model tells how many rows stay active
                 found = self._small(lam)
                 if found.value <= NO_LOSS:
@@ -130,13 +152,15 @@ class SupportGrid:
                 break
             found = self.found[k] = self.exchange(lam, k, found, self.effort)
             below.append(k)
-        above = [] if found.value <= NO_LOSS else [k for k in self.sizes if k not in below]
+        above = [] if found.value <= NO_LOSS else [k for k in self.sizes if k not in below + beyond]
         if above:
             larger = self.solve_dense(lam)
             for k in reversed(above):
                 larger = self.found[k] = self._dual(lam, k, warm.get(k, self._trim(larger, k)))
             if below:
                 self._try(lam, below[-1], self._trim(larger, below[-1] + EXTRA))
+        if below and beyond and self.effort.max_sweeps > 1:
+            self._try(lam, below[-1], self._trim(self.found[beyond[0]], below[-1] + EXTRA))
         self._to_and_fro(lam, below)
 
     def _to_and_fro(self, lam: float, sizes: list[int]) -> None:
@@ -174,8 +198,11 @@ class SupportGrid:
         return self.dense[1]
 
     def exchange(self, lam: float, k: int, start: Found, effort: Effort) -> Found:
-        """Search for one size, through a working set of columns."""
-        found, n_newton = exchange(self.design, lam, k, start, effort)
+        """Search for one size: through a working set of columns, or by products if that does not fit."""
+        if self._panel_fits(max(k + effort.n_outside(k, self.design.n_features), len(start.support))):
+            found, n_newton = exchange(self.design, lam, k, start, effort)
+        else:
+            found, n_newton = exchange_products(self.design, lam, k, start, effort.tol)
         self.n_newton += n_newton
         return found
 
@@ -185,8 +212,9 @@ class SupportGrid:
         return self.exchange(lam, k, NOTHING, self.effort.least())
 
     def _dual(self, lam: float, k: int, start: Found) -> Found:
-        """The same by systems as large as the active rows."""
+        """The same by systems as large as the active rows, if these fit."""
         start = start if len(start.support) else self._small(lam)
-        found, n_newton = exchange_dual(self.design, lam, k, start, self.effort.tol)
+        solve = exchange_dual if dual_fits(self.design, k, start) else exchange_products
+        found, n_newton = solve(self.design, lam, k, start, self.effort.tol)
         self.n_newton += n_newton
         return found

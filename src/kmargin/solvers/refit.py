@@ -3,7 +3,8 @@
 import numpy as np
 
 from kmargin.problem import Problem
-from kmargin.solvers.dual import DualRows, newton_dual
+from kmargin.solvers.conjugate import newton_conjugate
+from kmargin.solvers.dual import DualRows, n_dual_numbers, newton_dual
 from kmargin.solvers.newton import newton_from_gram
 from kmargin.solvers.panel import build_gram, make_panel, residual
 from kmargin.types import Indices, Vector
@@ -18,13 +19,19 @@ def refit(
 
     Starts from `coef` and `intercept` where given. Returns coefficients, intercept, objective and
     the number of Newton steps. Solves systems as large as the support, or as the active rows where
-    these are fewer.
+    these are fewer; where neither fits, by products alone.
     """
     support = np.asarray(support, dtype=np.int64)
     coef = np.zeros(len(support)) if coef is None else np.array(coef, dtype=np.float64)
-    decision = problem.design.product(support, coef) + intercept
-    n_active = np.count_nonzero(problem.y * decision < 1)
-    solve = _refit_dual if len(support) > n_active else _refit_primal
+    design = problem.design
+    decision = design.product(support, coef) + intercept
+    n_active = int(np.count_nonzero(problem.y * decision < 1))
+    size = design.n_samples * (len(support) + 2)
+    solve = _refit_primal
+    if len(support) > n_active:
+        size, solve = n_dual_numbers(n_active, len(support)), _refit_dual
+    if not design.fits(size):
+        solve = _refit_products
     return solve(problem, support, coef, float(intercept))
 
 
@@ -56,5 +63,19 @@ def _refit_dual(
     rows = DualRows.none(len(support))
     value, intercept, _, n_iter = newton_dual(
         design, t, c, problem.lam, support, coef, intercept, resid, rows, np.inf, TOL
+    )
+    return coef, float(intercept), float(value), int(n_iter)
+
+
+def _refit_products(
+    problem: Problem, support: Indices, coef: Vector, intercept: float
+) -> tuple[Vector, float, float, int]:
+    design = problem.design
+    c = np.sqrt(problem.weights / design.n_samples)
+    t = problem.y * c
+    resid = c - t * (design.product(support, coef) + intercept)
+    columns = design if len(support) == design.n_features else design.take(support)
+    value, intercept, n_iter = newton_conjugate(
+        columns, t, c, problem.lam, coef, intercept, resid, np.inf, TOL
     )
     return coef, float(intercept), float(value), int(n_iter)
