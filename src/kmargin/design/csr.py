@@ -147,6 +147,21 @@ def csr_block(X: CSR, rows: Indices, place: Indices, offset: Vector, out: Matrix
 
 
 @compiled
+def csr_take_rows(X: CSR, rows: Indices) -> tuple[Vector, Indices, Indices]:
+    """data, indices and indptr of some rows."""
+    indptr = np.zeros(rows.size + 1, X.indptr.dtype)
+    for r in range(rows.size):
+        indptr[r + 1] = indptr[r] + X.indptr[rows[r] + 1] - X.indptr[rows[r]]
+    size = indptr[rows.size]
+    data, indices = np.empty(size, X.data.dtype), np.empty(size, X.indices.dtype)
+    for r in range(rows.size):
+        first, last = X.indptr[rows[r]], X.indptr[rows[r] + 1]
+        data[indptr[r] : indptr[r + 1]] = X.data[first:last]
+        indices[indptr[r] : indptr[r + 1]] = X.indices[first:last]
+    return data, indices, indptr
+
+
+@compiled
 def csr_take(X: CSR, place: Indices) -> tuple[Vector, Indices, Indices]:
     """data, indices and indptr of the columns with a place."""
     n = X.indptr.size - 1

@@ -13,22 +13,27 @@ def fingerprint_vector(n_samples: int) -> Vector:
     return np.random.default_rng(SEED).standard_normal(n_samples)
 
 
-def candidate_groups(fingerprint: Vector) -> list[Indices]:
-    """Groups of columns that may be equal, each ascending.
+def _sorted(fingerprint: Vector) -> tuple[Indices, Flags]:
+    """The order of the fingerprints, and which of them are close to the one before.
 
     Equal columns have equal products with any vector, up to rounding. So one pass over X and a sort
     find the few candidates that are worth comparing entry by entry.
     """
     order = np.argsort(fingerprint, kind="stable")
-    close = np.diff(fingerprint[order]) <= 1e-9 * np.abs(fingerprint[order[1:]])
+    return order, np.diff(fingerprint[order]) <= 1e-9 * np.abs(fingerprint[order[1:]])
+
+
+def candidate_groups(fingerprint: Vector) -> list[Indices]:
+    """Groups of columns that may be equal, each ascending."""
+    order, close = _sorted(fingerprint)
     groups = np.split(order, np.flatnonzero(~close) + 1)
     return [np.sort(group) for group in groups if len(group) > 1]
 
 
 def candidate_columns(fingerprint: Vector) -> Indices:
-    """All that may be equal to another, ascending."""
-    groups = candidate_groups(fingerprint)
-    return np.sort(np.concatenate(groups)) if groups else np.empty(0, np.int64)
+    """All columns that may be equal to another, ascending."""
+    order, close = _sorted(fingerprint)
+    return np.sort(order[np.append(False, close) | np.append(close, False)])
 
 
 def repeats_among(groups: list[Indices], equal: Callable[[int, int], bool], n_features: int) -> Flags:

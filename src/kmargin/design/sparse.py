@@ -14,6 +14,7 @@ from kmargin.design.csr import (
     csr_slopes,
     csr_spread,
     csr_take,
+    csr_take_rows,
     csr_times,
 )
 from kmargin.design.distinct import candidate_columns, fingerprint_vector
@@ -42,13 +43,26 @@ class SparseDesign:
     What solvers gather into arrays are columns of a small support, and only if they fit (`fits`).
     """
 
-    def __init__(self, X: Any, fit_intercept: bool = True, shift: Vector = NO_SHIFT) -> None:
+    def __init__(self, X: Any, fit_intercept: bool = True) -> None:
         X = canonical(X)
         data = X.data if X.data.dtype == np.float32 else X.data.astype(np.float64, copy=False)
-        self.stored = CSR(data, X.indices, X.indptr, shift)
+        small = max(*X.shape, len(data)) <= np.iinfo(np.int32).max  # one kind of index, if it can be
+        indices, indptr = (
+            a.astype(np.int32 if small else np.int64, copy=False) for a in (X.indices, X.indptr)
+        )
+        self._set(CSR(data, indices, indptr, NO_SHIFT), X.shape[1], fit_intercept)
+
+    def _set(self, stored: CSR, n_features: int, fit_intercept: bool) -> None:
+        self.stored = stored
         self.fit_intercept = fit_intercept
-        self.n_samples, self.n_features = X.shape
-        self.n_parameters = self.n_features + int(fit_intercept)
+        self.n_samples, self.n_features = len(stored.indptr) - 1, n_features
+        self.n_parameters = n_features + int(fit_intercept)
+
+    def _like(self, stored: CSR, n_features: int | None = None) -> "SparseDesign":
+        """Another design of arrays that are known to hold no duplicates."""
+        other = object.__new__(SparseDesign)
+        other._set(stored, self.n_features if n_features is None else n_features, self.fit_intercept)
+        return other
 
     def decision(self, beta: Vector) -> Vector:
         out = np.empty(self.n_samples)
@@ -100,46 +114,41 @@ class SparseDesign:
         return ColumnSubset(self, columns)
 
     def take(self, columns: Indices) -> "SparseDesign":
-        data, indices, indptr = csr_take(self.stored, self._places(columns))
-        X = _matrix(data, indices, indptr, (self.n_samples, len(columns)))
-        return SparseDesign(X, self.fit_intercept, self.stored.shift[columns] if self._shifted else NO_SHIFT)
+        shift = self.stored.shift[columns] if self._shifted else NO_SHIFT
+        return self._like(CSR(*csr_take(self.stored, self._places(columns)), shift), len(columns))
 
     def take_rows(self, rows: Indices) -> "SparseDesign":
-        return SparseDesign(self.matrix[rows], self.fit_intercept, self.stored.shift)
+        return self._like(CSR(*csr_take_rows(self.stored, rows), self.stored.shift))
 
     def standardized(self, mean: Vector, spread: Vector) -> "SparseDesign":
         """The scale is stored, the mean subtracted implicitly."""
         shift = (mean + self.stored.shift if self._shifted else mean) / spread
-        scaled = self._with_data(self.stored.data / spread[self.stored.indices])
-        return SparseDesign(scaled, self.fit_intercept, shift if shift.any() else NO_SHIFT)
+        scaled = self.stored.data / spread[self.stored.indices]
+        return self._like(self.stored._replace(data=scaled, shift=shift if shift.any() else NO_SHIFT))
 
     def unit(self) -> float:
         data, indices, *_ = self.stored
-        magnitude = np.abs(data)
-        largest = np.zeros(self.n_features)
+        shift = self._shift_of(np.arange(self.n_features))
+        magnitude = np.abs(data - shift[indices])
+        n_absent = self.n_samples - np.bincount(indices, minlength=self.n_features)
+        largest = np.where(n_absent > 0, np.abs(shift), 0.0)
         np.maximum.at(largest, indices, magnitude)
         nonzero = largest > 0
         if not nonzero.any():
             return 1.0
         largest[~nonzero] = 1.0
         squares = np.bincount(indices, (magnitude / largest[indices]) ** 2, minlength=self.n_features)
+        squares += n_absent * (shift / largest) ** 2
         return float(np.median((largest * np.sqrt(squares / self.n_samples))[nonzero]))
 
     def in_units_of(self, unit: float) -> "SparseDesign":
-        return SparseDesign(
-            self._with_data(self.stored.data / unit), self.fit_intercept, self.stored.shift / unit
-        )
+        return self._like(self.stored._replace(data=self.stored.data / unit, shift=self.stored.shift / unit))
 
     def thin_svd(self, weights: Vector) -> ThinSVD:
         raise ValueError(
             'solver="mm" works with the singular vectors of X, which are dense even where X is sparse: '
             'use solver="exchange" or solver="sd", or give X as an array (X.toarray()) if it fits in memory.'
         )
-
-    @property
-    def matrix(self) -> Any:
-        """X without its shift, as scipy's; nothing is copied."""
-        return self._with_data(self.stored.data)
 
     @property
     def _shifted(self) -> bool:
@@ -150,8 +159,10 @@ class SparseDesign:
         fingerprint = np.empty(self.n_features)
         csr_slopes(self.stored._replace(shift=NO_SHIFT), fingerprint_vector(self.n_samples), fingerprint)
         candidates = candidate_columns(fingerprint)
-        X = self.take(candidates).matrix.tocsc()
+        shape = self.n_samples, len(candidates)
+        X = scipy.sparse.csr_matrix(csr_take(self.stored, self._places(candidates)), shape).tocsc()
         X.eliminate_zeros()
+        X.sort_indices()
         seen: set[bytes] = set()
         repeats = np.zeros(self.n_features, dtype=bool)
         for place, j in enumerate(candidates):
@@ -169,13 +180,3 @@ class SparseDesign:
 
     def _shift_of(self, columns: Indices) -> Vector:
         return self.stored.shift[columns] if self._shifted else np.zeros(len(columns))
-
-    def _with_data(self, data: Vector) -> Any:
-        return _matrix(data, self.stored.indices, self.stored.indptr, (self.n_samples, self.n_features))
-
-
-def _matrix(data: Vector, indices: Indices, indptr: Indices, shape: tuple[int, int]) -> Any:
-    """A CSR matrix of arrays that are known to be in order."""
-    X = scipy.sparse.csr_matrix((data, indices, indptr), shape=shape, copy=False)
-    X.has_canonical_format = True
-    return X

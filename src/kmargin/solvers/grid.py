@@ -159,8 +159,6 @@ class SupportGrid:
                 larger = self.found[k] = self._dual(lam, k, warm.get(k, self._trim(larger, k)))
             if below:
                 self._try(lam, below[-1], self._trim(larger, below[-1] + EXTRA))
-        if below and beyond and self.effort.max_sweeps > 1:
-            self._try(lam, below[-1], self._trim(self.found[beyond[0]], below[-1] + EXTRA))
         self._to_and_fro(lam, below)
 
     def _to_and_fro(self, lam: float, sizes: list[int]) -> None:

@@ -14,8 +14,9 @@ MAX_ROUNDS = 4
 # On the way to a size a support shrinks or grows by no more than this factor between refits.
 FACTOR = 2
 
-# How exactly supports are fitted on the way, relative to the objective.
-ROUGH = 1e-4
+# How exactly supports are fitted on the way to a size, and while features are exchanged; relative to
+# the objective.
+ROUGH, FINE = 1e-4, 1e-6
 
 
 class ProductSet:
@@ -57,10 +58,12 @@ class ProductSet:
 
     def settle(self, tol: float) -> None:
         """Exchange many features for many while that pays, halving their number on failure."""
-        self.fit(tol)
+        fine = max(tol, FINE)
+        self.fit(fine)
         for _ in range(MAX_ROUNDS):
-            if self.value <= NO_LOSS or not self._improve(tol):
-                return
+            if self.value <= NO_LOSS or not self._improve(fine):
+                break
+        self.fit(tol)
 
     def _scores(self) -> tuple[Vector, Vector]:
         """What each feature of the support costs to drop, and each column gains when taken."""
