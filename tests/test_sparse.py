@@ -246,7 +246,7 @@ def no_dense(monkeypatch):
 def test_what_would_not_fit_as_an_array_is_never_one(estimator):
     rng = np.random.default_rng(0)
     n, p = 20_000, 30_000  # 4.8 GB as an array
-    X = sp.random_array((n, p), density=2e-4, rng=rng, format="csr")
+    X = sp.random(n, p, density=2e-4, random_state=0, format="csr")
     marks = sp.csr_array((np.ones(n), (np.arange(n), rng.integers(0, 8, n))), shape=(n, p))
     X = sp.csr_array(X + marks)
     y = X[:, [0, 1, 2, 3]].sum(axis=1) > 0.5

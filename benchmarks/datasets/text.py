@@ -45,7 +45,7 @@ def stand_in(name: str) -> Dataset:
     n_train, n_test, p, n_classes = STAND_IN[name]
     rng = np.random.default_rng(0)
     y = rng.integers(n_classes, size=n_train + n_test)
-    X = scipy.sparse.random_array((len(y), p), density=0.02, rng=rng, format="lil")
+    X = scipy.sparse.random(len(y), p, density=0.02, random_state=0, format="lil")
     for row, label in enumerate(y):
         X[row, label + n_classes * rng.integers(min(20, p // n_classes), size=3)] = 1.0
     X = scipy.sparse.csr_matrix(X)

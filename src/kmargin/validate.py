@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.class_weight import compute_sample_weight
@@ -143,6 +144,8 @@ def warn_of_repeats(X: Any, solver: Solver) -> None:
     if not isinstance(solver, Exchange):
         return
     repeats = np.setdiff1d(np.arange(X.shape[1]), distinct_columns(X))
+    if issparse(X):  # that some columns are empty goes without saying
+        repeats = repeats[np.bincount(X.indices, minlength=X.shape[1])[repeats] > 0]
     if len(repeats):
         some = ", ".join(map(str, repeats[:5])) + (", ..." if len(repeats) > 5 else "")
         which = f"1 feature repeats an earlier one (column {some})"

@@ -137,8 +137,8 @@ class SparseDesign:
         if not nonzero.any():
             return 1.0
         largest[~nonzero] = 1.0
-        squares = np.bincount(indices, (magnitude / largest[indices]) ** 2, minlength=self.n_features)
-        squares += n_absent * (shift / largest) ** 2
+        squares = n_absent * (shift / largest) ** 2
+        squares += np.bincount(indices, (magnitude / largest[indices]) ** 2, minlength=self.n_features)
         return float(np.median((largest * np.sqrt(squares / self.n_samples))[nonzero]))
 
     def in_units_of(self, unit: float) -> "SparseDesign":
