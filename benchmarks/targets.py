@@ -90,6 +90,11 @@ TARGETS: tuple[Target, ...] = (
     ),
     Target("dense_100k", "times faster than LinearSVC", "k = 20, times faster than one dense LinearSVC", 1),
     Target("dense_100k", "memory over X", "peak memory as a multiple of X", 1.3, at_most=True),
+    Target("news20", "times faster than L1", "four sizes, times faster than L1 over four C", 1),
+    Target("news20", "accuracy above L1", "test accuracy above the best L1 model with no more features", 0),
+    Target("news20", "memory over X", "peak memory as a multiple of the CSR matrix", 3, at_most=True),
+    Target("a9a", "difference", "largest difference of a coefficient, sparse and dense", 1e-8, at_most=True),
+    Target("a9a", "times faster than dense", "times faster than the same data as an array"),
     Target("synthetic_path", "times faster than mm", "path, times faster than compiled mm", 30),
     Target("synthetic_path", "times faster than mm, with a ridge", "the same with a ridge"),
     Target(

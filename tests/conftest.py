@@ -2,6 +2,7 @@ import shutil
 
 import numpy as np
 import pytest
+from hypothesis import settings
 from selenium import webdriver
 
 from kmargin.datasets import make_sparse_hyperplane
@@ -9,6 +10,10 @@ from kmargin.design import DenseDesign
 from kmargin.experiments.reproduce import reproduce
 from kmargin.problem import Problem
 from small_runs import small_request
+
+# the first call of a compiled function takes as long as its compilation
+settings.register_profile("compiled", deadline=None)
+settings.load_profile("compiled")
 
 
 @pytest.fixture

@@ -5,7 +5,8 @@ import pytest
 
 from conftest import PROBLEMS, make_problem
 from kmargin import MM, SD
-from kmargin.solvers.compiled import add_rows
+from kmargin.design.stored import add_rows
+from kmargin.jit import compiled
 from kmargin.solvers.start import univariate_start
 
 RHO = 3.0
@@ -66,7 +67,7 @@ def test_adding_active_rows_is_a_matrix_product(rng, n_active):
     weights = np.zeros(20)
     weights[rng.choice(20, n_active, replace=False)] = rng.standard_normal(n_active)
     out = np.full(7, np.nan)
-    add_rows(A, weights, out)
+    compiled(lambda A, weights, out: add_rows(A, weights, out))(A, weights, out)
     np.testing.assert_allclose(out, weights @ A, atol=1e-14)
 
 

@@ -8,8 +8,9 @@ import scipy.linalg
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from scipy.sparse import csr_array
 
-from kmargin.solvers.columns import design_columns, design_gradient, design_product, design_variance
+from kmargin.design import DenseDesign, SparseDesign
 from kmargin.solvers.dual import dual_factor
 from kmargin.solvers.linalg import cholesky, smallest, solve
 from kmargin.solvers.newton import exact_step
@@ -26,7 +27,7 @@ class Model:
         y = np.where(rng.random(n) < 0.5, 1.0, -1.0)
         c = np.sqrt(rng.uniform(0.2, 2, n) / n)
         self.p, self.k = p, k
-        self.panel, self.ridge = make_panel(X, y * c, c, intercept, lam)
+        self.panel, self.ridge = make_panel(DenseDesign(X, intercept), y * c, c, lam, np.arange(p), p)
         self.active = rng.random(n) < 0.6
         self.gram = np.empty((p + 2, p + 2))
         build_gram(self.panel, self.active, self.gram)
@@ -162,26 +163,25 @@ def test_the_exact_step_is_where_the_slope_vanishes(seed):
         assert abs(slope) < 1e-8
 
 
-def test_what_the_search_asks_of_X_is_what_numpy_says(rng):
-    X = rng.standard_normal((30, 9))
+@pytest.mark.parametrize("make", [DenseDesign, lambda X, **how: SparseDesign(csr_array(X), **how)])
+def test_what_the_search_asks_of_X_is_what_numpy_says(make, rng):
+    X = rng.standard_normal((30, 9)) * (rng.random((30, 9)) < 0.5)
     v = np.where(rng.random(30) < 0.4, rng.standard_normal(30), 0.0)
-    out = np.empty(9)
-    design_gradient(X, v, out)
-    np.testing.assert_allclose(out, X.T @ v, atol=1e-12)
+    design, bare = make(X), make(X, fit_intercept=False)
+    np.testing.assert_allclose(design.slopes(v), X.T @ v, atol=1e-12)
     c = rng.uniform(0.1, 1, 30)
-    design_variance(X, c, True, out)
     mean = np.average(X, axis=0, weights=c**2)
-    np.testing.assert_allclose(out, np.sum(c[:, None] ** 2 * (X - mean) ** 2, axis=0), rtol=1e-10)
-    design_variance(X, c, False, out)
-    np.testing.assert_allclose(out, np.sum(c[:, None] ** 2 * X**2, axis=0), rtol=1e-10)
+    spread = np.sum(c[:, None] ** 2 * (X - mean) ** 2, axis=0)
+    np.testing.assert_allclose(design.spread(c), spread, rtol=1e-10)
+    np.testing.assert_allclose(bare.spread(c), np.sum(c[:, None] ** 2 * X**2, axis=0), rtol=1e-10)
     panel = np.zeros((4, 30))
-    design_columns(X, v, np.array([7, 2]), np.array([3, 0]), 2, panel)
+    design.fill_panel(np.array([7, 2]), v, np.array([3, 0]), panel)
     np.testing.assert_array_equal(panel[[3, 0]], (X[:, [7, 2]] * v[:, None]).T)
     for columns in (np.array([1, 4]), np.arange(9)):
-        product = np.empty(30)
         d = rng.standard_normal(len(columns))
-        design_product(X, columns, d, product)
-        np.testing.assert_allclose(product, X[:, columns] @ d, atol=1e-12)
+        np.testing.assert_allclose(design.product(columns, d), X[:, columns] @ d, atol=1e-12)
+    rows = np.array([4, 9, 0])
+    np.testing.assert_array_equal(design.block(rows, np.array([7, 2])), X[np.ix_(rows, [7, 2])])
 
 
 def test_the_dual_factor_is_that_of_the_active_rows(rng):

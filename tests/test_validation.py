@@ -4,7 +4,6 @@ import warnings
 
 import numpy as np
 import pytest
-import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
@@ -122,12 +121,6 @@ def changed(row, column, value):
 def test_bad_data_are_refused(estimator, X, y, message):
     with pytest.raises(ValueError, match=message):
         estimator().fit(X, y)
-
-
-@each_estimator
-def test_sparse_matrices_are_refused_for_now(estimator):
-    with pytest.raises(TypeError, match="Sparse data was passed"):
-        estimator().fit(scipy.sparse.csr_array(X), y)
 
 
 @each_estimator

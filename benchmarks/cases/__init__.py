@@ -7,6 +7,7 @@ from benchmarks.cases.loops import Loops
 from benchmarks.cases.optimum import GlobalOptimum
 from benchmarks.cases.paths import letters, optdigits, splice, tcga
 from benchmarks.cases.simulation import Simulation
+from benchmarks.cases.sparse import a9a, news20
 from benchmarks.cases.spiral import Spiral
 from benchmarks.cases.synthetic import SyntheticPath
 
@@ -23,6 +24,8 @@ CASES: dict[str, Case] = {
         Dense(),
         SyntheticPath(),
         Spiral(),
+        news20,
+        a9a,
         Loops(),
     )
 }

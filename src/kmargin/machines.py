@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
@@ -13,13 +13,13 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import ThreadpoolController
 
 from kmargin import validate
-from kmargin.design import DenseDesign
+from kmargin.design import Design, make_design
 from kmargin.multiclass import Machine, make_machines
 from kmargin.problem import Problem
 from kmargin.progress import progress_bar
 from kmargin.solvers import Solution
 from kmargin.solvers.solver import Solver
-from kmargin.types import Matrix, Vector
+from kmargin.types import Vector
 from kmargin.validate import Samples
 
 Grid = list[list[Solution]]  # [C][k]
@@ -34,7 +34,7 @@ def thread_pools() -> ThreadpoolController:
 class Designs(Protocol):
     """What each machine is made of."""
 
-    def __call__(self, machine: Machine) -> DenseDesign:
+    def __call__(self, machine: Machine) -> Design:
         """The machine's design."""
 
     def restore(self, solution: Solution) -> Solution:
@@ -48,23 +48,21 @@ class LinearDesigns:
     at hand, each counted as often as its weight says; without an intercept nothing is centred.
     """
 
-    def __init__(
-        self, X: Matrix, fit_intercept: bool, standardize: bool = False, repeats: Vector | None = None
-    ):
+    def __init__(self, X: Any, fit_intercept: bool, standardize: bool = False, repeats: Vector | None = None):
         self.X = X
         self.fit_intercept = fit_intercept
         self.mean: Vector = np.zeros(X.shape[1])
         self.spread: Vector | None = None
         if standardize:
-            repeats = np.ones(len(X)) if repeats is None else repeats
-            mean = np.average(X, axis=0, weights=repeats)
-            spread = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=repeats))
+            repeats = np.ones(X.shape[0]) if repeats is None else repeats
+            mean, variance, _ = make_design(X).moments(repeats, repeats)
+            spread = np.sqrt(variance)
             constant = spread <= 1e-12 * np.abs(mean)
             self.spread = np.where(constant, 1.0, spread)
             self.mean = mean if fit_intercept else self.mean
-        self.whole: DenseDesign | None = None
+        self.whole: Design | None = None
 
-    def __call__(self, machine: Machine) -> DenseDesign:
+    def __call__(self, machine: Machine) -> Design:
         if machine.rows is not None:
             return self._design(self.X[machine.rows])
         if self.whole is None:
@@ -78,10 +76,9 @@ class LinearDesigns:
         intercept = solution.intercept - float(coef @ self.mean[solution.support])
         return replace(solution, coef=coef, intercept=intercept)
 
-    def _design(self, rows: Matrix) -> DenseDesign:
-        if self.spread is not None:
-            rows = (rows - self.mean) / self.spread
-        return DenseDesign(rows, self.fit_intercept)
+    def _design(self, rows: Any) -> Design:
+        design = make_design(rows, self.fit_intercept)
+        return design if self.spread is None else design.standardized(self.mean, self.spread)
 
 
 class Task(NamedTuple):

@@ -2,12 +2,15 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.utils.validation import check_array, check_X_y
 
 from kmargin import validate
+from kmargin.design import canonical
 from kmargin.machines import LinearDesigns, make_tasks, solve_tasks, warn_unless_converged
 from kmargin.multiclass import SCHEMES, choose_classes, class_pairs, combine_decisions, machine_names
 from kmargin.solvers import DEFAULT, Solution
@@ -24,7 +27,7 @@ class SparsityPath:
     """Solutions from dense to sparse."""
 
     ks: Indices  # descending
-    coefs: Matrix  # (n_ks, n_machines, n_features); one machine when there are two classes
+    by_k: Sequence[Matrix]  # for each k (n_machines, n_features); one machine when there are two classes
     intercepts: Matrix  # (n_ks, n_machines)
     objectives: Matrix  # (n_ks, n_machines): loss plus ridge
     solutions: tuple[tuple[Solution, ...], ...]  # [k][machine]
@@ -33,16 +36,21 @@ class SparsityPath:
     n_features_in: int
     inputs: Callable[[Matrix], Matrix] | None = None  # from X to what `coefs` multiply, if not X itself
 
+    @cached_property
+    def coefs(self) -> Matrix:
+        """All coefficients, zeros included: (n_ks, n_machines, n_features)."""
+        return np.stack(list(self.by_k))
+
     def decision_function(self, X: Any, k: int) -> Matrix:
         """As `SparseSVC.decision_function`, for the fit with this k."""
         position = self._position(k)
-        X = check_array(X, dtype=[np.float64, np.float32])
+        X = check_array(X, dtype=[np.float64, np.float32], accept_sparse=["csr", "csc"])
         if X.shape[1] != self.n_features_in:
             raise ValueError(
                 f"X has {X.shape[1]} features, but the path was fitted to {self.n_features_in}. Use those."
             )
         X = X if self.inputs is None else self.inputs(X)
-        decisions = X @ self.coefs[position].T + self.intercepts[position]
+        decisions = X @ self.by_k[position].T + self.intercepts[position]
         return combine_decisions(decisions, len(self.classes), self.multi_class)
 
     def predict(self, X: Any, k: int) -> np.ndarray:
@@ -95,7 +103,7 @@ def sparse_svm_path(
 
     Parameters
     ----------
-    X, y : array-like of shape (n_samples, n_features) and (n_samples,)
+    X, y : array-like or sparse matrix of shape (n_samples, n_features), array-like of shape (n_samples,)
     ks : list of int, int, or None
         The values of k; or how many, log-spaced from all features down to one; None is 20 of them.
     verbose : int
@@ -121,7 +129,8 @@ def sparse_svm_path(
     validate.check_C(C)
     validate.check_choice("multi_class", multi_class, SCHEMES)
     solver = validate.resolve_solver(solver)
-    X, y = check_X_y(X, y, dtype=[np.float64, np.float32], estimator="sparse_svm_path")
+    X, y = check_X_y(X, y, dtype=[np.float64, np.float32], accept_sparse="csr", estimator="sparse_svm_path")
+    X = canonical(X) if issparse(X) else X
     samples = validate.read_samples(X, y, sample_weight, class_weight)
     ks = validate.resolve_ks(ks, X.shape[1])
     validate.warn_of_repeats(samples.X, solver)
@@ -145,13 +154,34 @@ def linear_path(
 ) -> SparsityPath:
     """The path of linear machines."""
     solutions = tuple(zip(*by_machine, strict=True))
-    coefs = np.array([[s.dense_coef() for s in row] for row in solutions], dtype=samples.X.dtype)
-    return make_path(solutions, coefs, ks, samples, multi_class)
+    return make_path(solutions, LinearCoefs(solutions, samples.X.dtype), ks, samples, multi_class)
+
+
+class LinearCoefs(Sequence[Matrix]):
+    """The coefficients for each k, written out with their zeros when they are asked for."""
+
+    def __init__(self, solutions: tuple[tuple[Solution, ...], ...], dtype: Any) -> None:
+        self.solutions = solutions
+        self.dtype = dtype
+
+    def __len__(self) -> int:
+        return len(self.solutions)
+
+    def __getitem__(self, position: Any) -> Any:
+        return dense_coefs(self.solutions[position], self.dtype)
+
+
+def dense_coefs(solutions: Sequence[Solution], dtype: Any) -> Matrix:
+    """A row of coefficients per solution, zeros included."""
+    coefs = np.zeros((len(solutions), solutions[0].n_features), dtype=dtype)
+    for row, solution in zip(coefs, solutions, strict=True):
+        row[solution.support] = solution.coef
+    return coefs
 
 
 def make_path(
     solutions: tuple[tuple[Solution, ...], ...],
-    coefs: Matrix,
+    by_k: Sequence[Matrix],
     ks: Sequence[int],
     samples: Samples,
     multi_class: str,
@@ -160,7 +190,7 @@ def make_path(
     """A path from solutions [k][machine] and their coefficients."""
     return SparsityPath(
         ks=np.array(ks),
-        coefs=coefs,
+        by_k=by_k,
         intercepts=np.array([[s.intercept for s in row] for row in solutions], dtype=samples.X.dtype),
         objectives=np.array([[s.objective for s in row] for row in solutions]),
         solutions=solutions,

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from kmargin import hinge, sparsity
-from kmargin.design import DenseDesign
+from kmargin.design import Design
 from kmargin.types import Vector
 
 
@@ -23,7 +23,7 @@ from kmargin.types import Vector
 class Problem:
     """At most k of the design's features are to explain the labels y."""
 
-    design: DenseDesign
+    design: Design
     y: Vector  # -1 or 1
     weights: Vector  # positive, summing to n
     lam: float

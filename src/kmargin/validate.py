@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.class_weight import compute_sample_weight
@@ -19,13 +20,13 @@ from sklearn.utils.validation import column_or_1d
 from kmargin.design import distinct_columns
 from kmargin.solvers import SOLVERS, Exchange
 from kmargin.solvers.solver import Solver
-from kmargin.types import Indices, Matrix, Vector
+from kmargin.types import Indices, Vector
 
 
 class Samples(NamedTuple):
     """Labelled data ready to be solved for. Rows without weight are gone."""
 
-    X: Matrix
+    X: Any  # an array, or a CSR matrix
     codes: Indices  # of the classes, 0 to n_classes - 1
     classes: np.ndarray
     repeats: Vector  # sample weights: a row of weight 2 counts as the row twice
@@ -138,11 +139,13 @@ def _suggest(value: object, choices: Sequence[str] | dict[str, Any]) -> str:
     return f"{hint} Use one of {', '.join(map(repr, choices))}."
 
 
-def warn_of_repeats(X: Matrix, solver: Solver) -> None:
+def warn_of_repeats(X: Any, solver: Solver) -> None:
     """Say which features a search passes over because an earlier one is the same."""
     if not isinstance(solver, Exchange):
         return
     repeats = np.setdiff1d(np.arange(X.shape[1]), distinct_columns(X))
+    if issparse(X):  # that some columns are empty goes without saying
+        repeats = repeats[np.bincount(X.indices, minlength=X.shape[1])[repeats] > 0]
     if len(repeats):
         some = ", ".join(map(str, repeats[:5])) + (", ..." if len(repeats) > 5 else "")
         which = f"1 feature repeats an earlier one (column {some})"
@@ -159,7 +162,7 @@ def resolve_seed(random_state: object) -> int:
     return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
 
 
-def read_samples(X: Matrix, y: Any, sample_weight: Any, class_weight: Any) -> Samples:
+def read_samples(X: Any, y: Any, sample_weight: Any, class_weight: Any) -> Samples:
     """Check y and the weights that go with a valid X; encode the classes; drop rows of weight 0."""
     y = column_or_1d(y, warn=True)
     check_classification_targets(y)

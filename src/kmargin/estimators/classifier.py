@@ -4,10 +4,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kmargin import validate
+from kmargin.design import canonical
 from kmargin.machines import Designs, make_tasks, solve_tasks, warn_unless_converged
 from kmargin.multiclass import SCHEMES, choose_classes, class_pairs, combine_decisions
 from kmargin.path import SparsityPath
@@ -41,7 +44,9 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
         votes for each class plus a tie-break below 1/2 from the summed decision values.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        X = validate_data(
+            self, X, dtype=[np.float64, np.float32], reset=False, accept_sparse=self._sparse_formats("csc")
+        )
         return combine_decisions(self._machine_decisions(X), len(self.classes_), self.multi_class)
 
     def predict(self, X: Any) -> np.ndarray:
@@ -101,8 +106,18 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> Samples:
         """Check the data; drop rows without weight."""
-        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32])
+        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], accept_sparse=self._sparse_formats())
+        X = canonical(X) if issparse(X) else X
         return validate.read_samples(X, y, sample_weight, self.class_weight)
+
+    def _sparse_formats(self, *others: str) -> list[str] | bool:
+        """The formats X may come in as it is; from any other sparse format it is converted to CSR."""
+        return ["csr", *others]
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = bool(self._sparse_formats())
+        return tags
 
     def _restrict(self, samples: Samples, rows: Indices) -> Samples:
         """Some of the samples."""

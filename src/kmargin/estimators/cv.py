@@ -242,7 +242,7 @@ class SparseSVCCV(CrossValidated, LinearMachines):
         return LinearDesigns(samples.X, self.fit_intercept, self.standardize, samples.repeats)
 
     def _largest_default(self, samples: Samples) -> int:
-        return len(samples.X)
+        return samples.X.shape[0]
 
 
 class KernelSparseSVCCV(CrossValidated, KernelMachines):

@@ -5,11 +5,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils import Tags
 
 from kmargin import validate
-from kmargin.design import DenseDesign
+from kmargin.design import DenseDesign, distinct_rows
 from kmargin.estimators.classifier import MarginClassifier
 from kmargin.machines import Designs
 from kmargin.multiclass import Machine, make_machines
@@ -30,14 +31,15 @@ class Kernel:
 
     def __call__(self, X: Matrix, points: Matrix) -> Matrix:
         """K(x, z) for every row x of X and every row z of `points`."""
-        if len(points) == 0:
-            return np.empty((len(X), 0), dtype=X.dtype)
+        shape = X.shape[0], points.shape[0]
+        if shape[1] == 0:
+            return np.empty(shape, dtype=X.dtype)
         if not callable(self.name):
             return pairwise_kernels(X, points, metric=self.name, filter_params=True, **self.numbers)
         K = np.asarray(self.name(X, points))
-        if K.shape != (len(X), len(points)):
+        if K.shape != shape:
             raise ValueError(
-                f"The kernel function returned shape {K.shape} for {len(X)} and {len(points)} points. "
+                f"The kernel function returned shape {K.shape} for {shape[0]} and {shape[1]} points. "
                 f"It has to return a row for each of the first and a column for each of the second."
             )
         return K
@@ -87,15 +89,18 @@ class KernelDesigns:
         rows = self._rows(machine)
         if self.kernel is None:
             return rows
-        _, first = np.unique(self.X[rows], axis=0, return_index=True)
-        return rows[np.sort(first)]
+        return rows[distinct_rows(self.X[rows])]
 
     def _rows(self, machine: Machine) -> Indices:
-        return np.arange(len(self.X)) if machine.rows is None else machine.rows
+        return np.arange(self.X.shape[0]) if machine.rows is None else machine.rows
 
 
-def _variance(X: Matrix, repeats: Vector) -> float:
+def _variance(X: Any, repeats: Vector) -> float:
     """The variance of the entries of X, each row counted as often as its weight says."""
+    if issparse(X):
+        sums, squares = (np.asarray((X**power).sum(axis=1, dtype=np.float64)).ravel() for power in (1, 2))
+        mean = float(np.average(sums, weights=repeats)) / X.shape[1]
+        return float(np.average(squares, weights=repeats)) / X.shape[1] - mean**2
     mean = float(np.average(X.mean(axis=1, dtype=np.float64), weights=repeats))
     return float(np.average(np.square(X - mean, dtype=np.float64).mean(axis=1), weights=repeats))
 
@@ -141,8 +146,11 @@ class KernelMachines(MarginClassifier):
         inputs = super()._inputs(samples, rows, train)
         return inputs[:, train] if self._is_precomputed() else inputs
 
+    def _sparse_formats(self, *others: str) -> list[str] | bool:
+        return False if self._is_precomputed() else super()._sparse_formats(*others)
+
     def _n_available(self, samples: Samples) -> int:
-        return len(samples.X)
+        return samples.X.shape[0]
 
     def _designs(self, samples: Samples) -> Designs:
         kernel = None
@@ -164,7 +172,7 @@ class KernelMachines(MarginClassifier):
         solutions = tuple(zip(*by_machine, strict=True))
         coefs, used = self._dual_coef(designs, samples, solutions)
         inputs = KernelInputs(designs.kernel, self._points(samples, used), samples.kept[used])
-        return make_path(solutions, coefs, ks, samples, self.multi_class, inputs)
+        return make_path(solutions, list(coefs), ks, samples, self.multi_class, inputs)
 
     def _dual_coef(
         self, designs: "KernelDesigns", samples: Samples, solutions: Sequence[Sequence[Solution]]
@@ -240,8 +248,8 @@ class KernelSparseSVC(KernelMachines):
     ----------
     support_ : ndarray of int
         The training points that at least one machine keeps.
-    support_vectors_ : ndarray of shape (n_support, n_features)
-        These points; empty for a precomputed kernel.
+    support_vectors_ : ndarray or sparse matrix of shape (n_support, n_features)
+        These points, sparse if X was; empty for a precomputed kernel.
     dual_coef_ : ndarray of shape (n_machines, n_support)
         y_j alpha_j for each of them.
     intercept_, classes_, n_iter_, objective_, solutions_, n_features_in_, feature_names_in_

@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from kmargin import validate
 from kmargin.estimators.classifier import MarginClassifier
 from kmargin.machines import Designs, LinearDesigns
-from kmargin.path import SparsityPath, linear_path
-from kmargin.solvers import DEFAULT, Solution
+from kmargin.path import SparsityPath, dense_coefs, linear_path
+from kmargin.solvers import DEFAULT, SOLVERS, Solution
 from kmargin.types import Matrix
 from kmargin.validate import Samples
 
@@ -32,6 +33,12 @@ class LinearMachines(MarginClassifier):
             validate.warn_of_repeats(samples.X, validate.resolve_solver(self.solver))
         return samples
 
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        solver = SOLVERS.get(self.solver, self.solver) if isinstance(self.solver, str) else self.solver
+        tags.input_tags.sparse = getattr(solver, "takes_sparse", True)
+        return tags
+
     def _n_available(self, samples: Samples) -> int:
         return samples.X.shape[1]
 
@@ -40,7 +47,7 @@ class LinearMachines(MarginClassifier):
 
     def _adopt(self, designs: Designs, samples: Samples, solutions: Sequence[Solution]) -> None:
         super()._adopt(designs, samples, solutions)
-        self.coef_ = np.array([s.dense_coef() for s in solutions], dtype=samples.X.dtype)
+        self.coef_ = dense_coefs(solutions, samples.X.dtype)
         self.support_ = np.flatnonzero(self.coef_.any(axis=0))
 
     def _path(

@@ -194,6 +194,8 @@ class MM(ProximalDistance):
     The parameters are those of :class:`ProximalDistance`.
     """
 
+    takes_sparse = False  # of X it needs the singular vectors
+
     def _step(self, problem: Problem) -> Step:
         return MMStep(problem)
 
@@ -227,7 +229,7 @@ class SD(ProximalDistance):
         def inner(beta: Vector, rho: float, gtol: float) -> Descent:
             return Descent(
                 *compiled.descend_sd(
-                    design.X, design.fit_intercept, problem.y, problem.weights, problem.k, problem.lam,
+                    design.stored, design.fit_intercept, problem.y, problem.weights, problem.k, problem.lam,
                     problem.penalty_weight(rho), beta, gtol, self.max_inner, self.delay,
                 )
             )  # fmt: skip

@@ -6,10 +6,12 @@ values and the coordinates of beta in the basis V are carried along by linearity
 computed anew, so that X (or V) is passed over once each way per iteration.
 """
 
+from typing import Any
+
 import numpy as np
 
+from kmargin.design.stored import add_rows, times
 from kmargin.jit import compiled
-from kmargin.solvers.columns import design_gradient
 from kmargin.solvers.momentum import FRICTION
 from kmargin.sparsity import select_largest
 from kmargin.types import Matrix, Vector
@@ -20,19 +22,6 @@ REFRESH = 256
 
 # an iteration expects the k-th largest magnitude not to fall below this share of its last value
 GUESS = 0.5
-
-
-@compiled
-def add_rows(A: Matrix, weights: Vector, out: Vector) -> None:
-    """out = A'weights.
-
-    Samples beyond their margin have weight 0, and mostly they are the many; then only the other rows
-    are read. Where they are not, BLAS does the whole product.
-    """
-    if 2 * np.count_nonzero(weights) > len(weights):
-        np.dot(weights, A, out)
-    else:
-        design_gradient(A, weights, out)
 
 
 @compiled
@@ -156,7 +145,7 @@ def descend_mm(
 
 @compiled
 def descend_sd(
-    X: Matrix,
+    X: Any,
     fit_intercept: bool,
     y: Vector,
     weights: Vector,
@@ -170,11 +159,11 @@ def descend_sd(
 ) -> tuple[Vector, int, float, float]:
     """Return the final beta, the number of iterations, f_rho and its squared gradient norm.
 
-    Decision values are linear in beta, so those of the next point follow from X times the gradient,
-    which the line search needs anyway.
+    X is what a design has `stored`. Decision values are linear in beta, so those of the next point
+    follow from X times the gradient, which the line search needs anyway.
     """
-    n, n_features = X.shape
-    n_parameters = len(start)
+    n, n_parameters = len(y), len(start)
+    n_features = n_parameters - 1 if fit_intercept else n_parameters
     d_sq = b_sq + lam
     beta, previous = start.copy(), start.copy()
     gradient, product = np.zeros(n_parameters), np.empty(n_features)
@@ -189,8 +178,8 @@ def descend_sd(
     while True:
         # 1. decision values, loss, and its derivative
         if n_inner % REFRESH == 0:
-            np.dot(X, beta[:n_features], decision)
-            np.dot(X, previous[:n_features], previous_decision)
+            times(X, beta[:n_features], decision)
+            times(X, previous[:n_features], previous_decision)
             if fit_intercept:
                 decision += beta[n_features]
                 previous_decision += previous[n_features]
@@ -225,7 +214,7 @@ def descend_sd(
             age = 1
         last_objective = objective
         # 3. the exact line search
-        np.dot(X, gradient[:n_features], along)
+        times(X, gradient[:n_features], along)
         shift = gradient[n_features] if fit_intercept else 0.0
         bend = 0.0
         for i in range(n):

@@ -3,48 +3,65 @@
 The systems solved are then as large as the active rows, not as the support.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
+from kmargin.design import Design
 from kmargin.jit import compiled
-from kmargin.solvers.columns import design_product, design_rows
-from kmargin.solvers.linalg import axpy, solve
+from kmargin.solvers.linalg import solve
 from kmargin.solvers.newton import NO_LOSS, exact_step, half_positive_sq
 from kmargin.types import Indices, Matrix, Vector
+from kmargin.vectors import axpy
 
 
-@compiled
-def enlist(
-    X: Matrix, t: Vector, cols: Indices, resid: Vector, rows: Indices, n_rows: int, B: Matrix, K: Matrix
-) -> tuple[Indices, int, Matrix, Matrix]:
-    """Give every active row a place in B (its features) and K = B B'. Returns the (perhaps larger)
-    store.
+class DualRows(NamedTuple):
+    """The rows that have been active at some time; their features on a support, signed; K = B B'.
+
+    The arrays have room to spare: only the first `n_rows` places count.
     """
-    known = np.zeros(resid.size, np.bool_)
-    for r in range(n_rows):
-        known[rows[r]] = True
-    total = n_rows
-    for i in range(resid.size):
-        if resid[i] > 0.0 and not known[i]:
-            total += 1
-    if total == n_rows:
-        return rows, n_rows, B, K
-    if total > rows.size:
-        size = min(resid.size, total + total // 4)
-        new_rows, new_B, new_K = np.empty(size, np.int64), np.empty((size, cols.size)), np.empty((size, size))
-        new_rows[:n_rows] = rows[:n_rows]
-        new_B[:n_rows] = B[:n_rows]
-        new_K[:n_rows, :n_rows] = K[:n_rows, :n_rows]
-        rows, B, K = new_rows, new_B, new_K
-    r = n_rows
-    for i in range(resid.size):
-        if resid[i] > 0.0 and not known[i]:
-            rows[r] = i
-            r += 1
-    design_rows(X, t, cols, rows, n_rows, total, B)
-    block = np.dot(B[n_rows:total], B[:total].T)
+
+    rows: Indices
+    n_rows: int
+    B: Matrix  # (room, k)
+    K: Matrix  # (room, room)
+
+    @classmethod
+    def none(cls, k: int) -> "DualRows":
+        return cls(np.empty(0, np.int64), 0, np.empty((0, k)), np.empty((0, 0)))
+
+    def trimmed(self) -> "DualRows":
+        """Without the room to spare."""
+        m = self.n_rows
+        return DualRows(self.rows[:m], m, self.B[:m], np.ascontiguousarray(self.K[:m, :m]))
+
+
+def n_dual_numbers(n_active: int, k: int) -> int:
+    """How many numbers a dual solve holds: B, K, and a factor of I + K / lam."""
+    return n_active * (k + 3 * n_active)
+
+
+def enlist(design: Design, t: Vector, cols: Indices, resid: Vector, store: DualRows) -> DualRows:
+    """Give every active row a place. Returns the (perhaps larger) store."""
+    rows, n_rows, B, K = store
+    is_new = resid > 0
+    is_new[rows[:n_rows]] = False
+    fresh = np.flatnonzero(is_new)
+    if len(fresh) == 0:
+        return store
+    total = n_rows + len(fresh)
+    if total > len(rows):
+        size = min(len(resid), total + total // 4)
+        larger = np.empty(size, np.int64), np.empty((size, len(cols))), np.empty((size, size))
+        larger[0][:n_rows], larger[1][:n_rows] = rows[:n_rows], B[:n_rows]
+        larger[2][:n_rows, :n_rows] = K[:n_rows, :n_rows]
+        rows, B, K = larger
+    rows[n_rows:total] = fresh
+    B[n_rows:total] = t[fresh, None] * design.block(fresh, cols)
+    block = B[n_rows:total] @ B[:total].T
     K[n_rows:total, :total] = block
     K[:n_rows, n_rows:total] = block[:, :n_rows].T
-    return rows, total, B, K
+    return DualRows(rows, total, B, K)
 
 
 @compiled
@@ -68,111 +85,143 @@ def dual_factor(
 
 
 @compiled
-def newton_dual(
-    X: Matrix,
-    t: Vector,
-    c: Vector,
-    lam: float,
-    intercept: bool,
-    cols: Indices,
-    w: Vector,
-    b: float,
-    resid: Vector,
+def dual_direction(
     rows: Indices,
     n_rows: int,
     B: Matrix,
     K: Matrix,
+    t: Vector,
+    c: Vector,
+    lam: float,
+    intercept: bool,
+    w: Vector,
+    b: float,
+    resid: Vector,
+    d: Vector,
+) -> float:
+    """The way to the minimum of the quadratic: d for w, and the return value for b.
+
+    w = A'r / lam, (I + A A' / lam) r + t b = c, t'r = 0 over the active rows. With lam = 0 the step
+    is a proximal one with a tiny weight (mu), so the system stays definite.
+    """
+    trace = 0.0
+    for r in range(n_rows):
+        trace += K[r, r]
+    eps = 1e-10 * trace / n_rows if lam == 0.0 else 0.0
+    mu = lam + eps
+    places, U, dead = dual_factor(K, rows, n_rows, resid, mu)
+    m = places.size
+    r0, r1 = np.empty(m), np.empty(m)
+    for a in range(m):
+        i = rows[places[a]]
+        r0[a] = c[i] if eps == 0.0 else resid[i] + t[i] * b
+        r1[a] = t[i]
+    solve(U, m, dead, r0)
+    new_b = b
+    if intercept:
+        solve(U, m, dead, r1)
+        top, bottom = 0.0, 0.0
+        for a in range(m):
+            top += t[rows[places[a]]] * r0[a]
+            bottom += t[rows[places[a]]] * r1[a]
+        new_b = top / bottom
+        for a in range(m):
+            r0[a] -= new_b * r1[a]
+    d[:] = 0.0
+    for a in range(m):
+        axpy(r0[a], B[places[a]], d)
+    for j in range(d.size):
+        d[j] = (d[j] + eps * w[j]) / mu - w[j]
+    return new_b - b
+
+
+@compiled
+def take_step(
+    lam: float,
+    w: Vector,
+    d: Vector,
+    resid: Vector,
+    delta: Vector,
+    value: float,
     give_up: float,
     tol: float,
-) -> tuple[float, float, Indices, int, Matrix, Matrix, int]:
-    """`newton` with a system as large as the active rows: w = A'r / lam, (I + A A' / lam) r + t b =
-    c, t'r = 0.
+) -> tuple[float, float, bool]:
+    """Go along d, which lowers the residuals by delta: all the way, or to the exact minimum on it.
 
-    With lam = 0 the step is a proximal one with a tiny weight (mu), so the system stays definite.
+    w and resid are brought along. Returns the step (0 if it promises too little to be taken), the
+    objective after it, and whether every row stayed on its side and the step was a full one.
     """
-    n, k = resid.size, cols.size
-    delta, d = np.empty(n), np.empty(k)
-    value = 0.5 * lam * np.dot(w, w) + half_positive_sq(resid)
+    ud, dd, uu = lam * np.dot(w, d), lam * np.dot(d, d), lam * np.dot(w, w)
+    slope, s = 0.0, 0.0
+    for i in range(resid.size):
+        slope -= delta[i] * max(resid[i], 0.0)
+        f = max(resid[i] - delta[i], 0.0)
+        s += f * f
+    promise = -0.5 * (slope + ud)
+    if promise <= tol * value or value - 2.0 * promise > give_up:
+        return 0.0, value, True
+    step = 1.0
+    if 0.5 * (s + uu + dd) + ud > value - 0.2 * promise:
+        step = exact_step(resid, delta, ud, dd)
+    flips = 0
+    for j in range(w.size):
+        w[j] += step * d[j]
+    for i in range(resid.size):
+        before = resid[i] > 0.0
+        resid[i] -= step * delta[i]
+        flips += before != (resid[i] > 0.0)
+    return step, half_positive_sq(resid) + 0.5 * lam * np.dot(w, w), flips == 0 and step == 1.0
+
+
+def newton_dual(
+    design: Design,
+    t: Vector,
+    c: Vector,
+    lam: float,
+    cols: Indices,
+    w: Vector,
+    b: float,
+    resid: Vector,
+    store: DualRows,
+    give_up: float,
+    tol: float,
+) -> tuple[float, float, DualRows, int]:
+    """`newton` with systems as large as the active rows; w and resid are brought along.
+
+    Returns the objective, the intercept, the store and the number of steps.
+    """
+    d = np.empty(len(cols))
+    value = 0.5 * lam * float(w @ w) + half_positive_sq(resid)
     n_iter = 0
     while n_iter < 100 and value > NO_LOSS:
-        rows, n_rows, B, K = enlist(X, t, cols, resid, rows, n_rows, B, K)
-        trace = 0.0
-        for r in range(n_rows):
-            trace += K[r, r]
-        eps = 1e-10 * trace / n_rows if lam == 0.0 else 0.0
-        mu = lam + eps
-        places, U, dead = dual_factor(K, rows, n_rows, resid, mu)
-        m = places.size
-        r0, r1 = np.empty(m), np.empty(m)
-        for a in range(m):
-            i = rows[places[a]]
-            r0[a] = c[i] if eps == 0.0 else resid[i] + t[i] * b
-            r1[a] = t[i]
-        solve(U, m, dead, r0)
-        new_b = b
-        if intercept:
-            solve(U, m, dead, r1)
-            top, bottom = 0.0, 0.0
-            for a in range(m):
-                top += t[rows[places[a]]] * r0[a]
-                bottom += t[rows[places[a]]] * r1[a]
-            new_b = top / bottom
-            for a in range(m):
-                r0[a] -= new_b * r1[a]
-        d[:] = 0.0
-        for a in range(m):
-            axpy(r0[a], B[places[a]], d)
-        for j in range(k):
-            d[j] = (d[j] + eps * w[j]) / mu - w[j]
-        db = new_b - b
-        design_product(X, cols, d, delta)
-        ud, dd, slope, s = lam * np.dot(w, d), lam * np.dot(d, d), 0.0, 0.0
-        uu = lam * np.dot(w, w)
-        for i in range(n):
-            delta[i] = t[i] * (delta[i] + db)
-            slope -= delta[i] * max(resid[i], 0.0)
-            f = max(resid[i] - delta[i], 0.0)
-            s += f * f
-        promise = -0.5 * (slope + ud)
-        if promise <= tol * value or value - 2.0 * promise > give_up:
+        store = enlist(design, t, cols, resid, store)
+        db = dual_direction(*store, t, c, lam, design.fit_intercept, w, b, resid, d)
+        delta = t * (design.product(cols, d) + db)
+        step, new_value, settled = take_step(lam, w, d, resid, delta, value, give_up, tol)
+        if step == 0.0:
             break
-        new_value = 0.5 * (s + uu + dd) + ud
-        step = 1.0
-        if new_value > value - 0.2 * promise:
-            step = exact_step(resid, delta, ud, dd)
-        flips = 0
-        for j in range(k):
-            w[j] += step * d[j]
         b += step * db
-        for i in range(n):
-            before = resid[i] > 0.0
-            resid[i] -= step * delta[i]
-            flips += before != (resid[i] > 0.0)
-        new_value = half_positive_sq(resid) + 0.5 * lam * np.dot(w, w)
         n_iter += 1
         if not new_value < value:
             break
         value = new_value
-        if flips == 0 and step == 1.0:
+        if settled:
             break
-    rows, n_rows, B, K = enlist(X, t, cols, resid, rows, n_rows, B, K)
-    return value, b, rows, n_rows, B, K, n_iter
+    return value, b, enlist(design, t, cols, resid, store), n_iter
 
 
 @compiled
-def leverage(
-    X: Matrix, t: Vector, intercept: bool, short: Indices, rows: Indices, places: Indices, U: Matrix
-) -> Vector:
-    """h_j = x_j'(I + K/lam)^-1 x_j over the active rows, the intercept projected out, for the
-    columns `short`.
+def leverage(A: Matrix, t: Vector, U: Matrix) -> Vector:
+    """h_j = x_j'(I + K/lam)^-1 x_j for the columns x_j of A, the intercept's column t projected out.
+
+    Rows are the active ones; U'U = I + K/lam.
     """
-    m, s = places.size, short.size
+    m, s = A.shape
     Y = np.empty((m, s + 1))
     for a in range(m):
-        i = rows[places[a]]
-        Y[a, s] = t[i] if intercept else 0.0
+        Y[a, s] = t[a]
         for j in range(s):
-            Y[a, j] = t[i] * X[i, short[j]]
+            Y[a, j] = A[a, j]
     h, cross = np.zeros(s + 1), np.zeros(s + 1)
     for a in range(m):
         f = 1.0 / U[a, a]

@@ -87,7 +87,7 @@ class Exchange(Solver):
         columns = problem.design.distinct_columns()
         reduced = problem
         if len(columns) < n_features:  # a repeated column is of no use to a sparse machine
-            reduced = replace(problem, design=problem.design.take(columns))
+            reduced = replace(problem, design=problem.design.subset(columns))
         grid = SupportGrid(reduced, [k for k in ks if k < n_features], self._effort())
         for lam in lams:
             at_lam = replace(problem, lam=lam)

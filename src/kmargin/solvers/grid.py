@@ -6,11 +6,13 @@ from itertools import pairwise
 import numpy as np
 
 from kmargin.problem import Problem
-from kmargin.solvers.dual_exchange import count_active, exchange_dual
+from kmargin.solvers.dual_exchange import dual_fits, exchange_dual
 from kmargin.solvers.newton import NO_LOSS
 from kmargin.solvers.panel import make_panel
+from kmargin.solvers.product_exchange import exchange_products
 from kmargin.solvers.sizes import sweep
 from kmargin.solvers.working_set import BETTER, EXTRA, NOTHING, Effort, Found, SignedDesign, exchange
+from kmargin.types import Matrix, Vector
 
 # With so few columns one panel holds them all.
 FULL_PANEL = 256
@@ -29,7 +31,8 @@ ASIDE = 0.2
 class SupportGrid:
     """The best support seen of each size.
 
-    Few columns are searched in one panel that holds them all. Many are searched through working sets.
+    Few columns are searched in one panel that holds them all. Many are searched through working sets;
+    and sizes for which no panel is in proportion to the data, by products with X alone.
     """
 
     def __init__(self, problem: Problem, sizes: Sequence[int], effort: Effort) -> None:
@@ -39,15 +42,23 @@ class SupportGrid:
         self.found: dict[int, Found] = {}
         self.dense: tuple[float, Found] | None = None  # the last ridge and its solution with all features
         self.n_newton = 0
+        if effort.max_swaps < 0 and not self._panel_fits(self.design.n_features):
+            raise ValueError(
+                "max_swaps=None would gather all "
+                f"{self.design.n_samples} x {self.design.n_features} entries of a sparse X into one array "
+                "to try every swap. Use a number of swaps, such as max_swaps=8."
+            )
 
     def walk(self, lam: float) -> None:
         """Search all sizes for this ridge, from the supports of the last one."""
         self.n_newton = 0
         if not self.sizes:
             return
-        narrow = self.design.X.shape[1] <= FULL_PANEL
-        if len(self.sizes) == 1 and (narrow or self.sizes[0] <= LARGE):
-            self._walk_road(lam, self.sizes[0])
+        n_features, largest = self.design.n_features, self.sizes[-1]
+        narrow = n_features <= FULL_PANEL and self._panel_fits(n_features)
+        widest = self._aside(largest)[0] + self.effort.n_outside(largest, n_features)
+        if len(self.sizes) == 1 and (narrow or largest <= LARGE) and self._panel_fits(widest):
+            self._walk_road(lam, largest)
         elif narrow:
             self._walk_panel(lam)
         else:
@@ -71,9 +82,16 @@ class SupportGrid:
         self.found[k] = self.exchange(lam, k, found, self.effort)
         for number in range(self.effort.max_sweeps):
             # what a path gets from the sizes beside it, a single size gets by going there and back
-            step = 1 + int(ASIDE * k)
-            beside = min(k + step, self.design.X.shape[1]) if number % 2 == 0 else max(k - step, 1)
+            beside = self._aside(k)[number % 2]
             self._try(lam, k, self.exchange(lam, beside, self.found[k], self.effort.least()))
+
+    def _aside(self, k: int) -> tuple[int, int]:
+        """A larger and a smaller size."""
+        step = 1 + int(ASIDE * k)
+        return min(k + step, self.design.n_features), max(k - step, 1)
+
+    def _panel_fits(self, size: int) -> bool:
+        return self.design.X.fits((min(size, self.design.n_features) + 2) * self.design.n_samples)
 
     def _road(self, lam: float) -> list[float]:
         """Ridges stronger than lam, descending."""
@@ -88,7 +106,7 @@ class SupportGrid:
     def _walk_panel(self, lam: float) -> None:
         sizes = np.array(self.sizes[::-1])
         warm = bool(self.found)
-        panel, ridge = make_panel(self.design.X, self.design.t, self.design.c, self.design.intercept, lam)
+        panel, ridge = self._full_panel(lam)
         supports = np.full((len(sizes), sizes[0] + 1), -1)
         coefs, values = np.zeros((len(sizes), sizes[0] + 1)), np.full(len(sizes), np.inf)
         for row, k in enumerate(sizes if warm else ()):
@@ -106,26 +124,35 @@ class SupportGrid:
             support, u = supports[row, :k].copy(), coefs[row, : k + 1].copy()
             self.found[int(k)] = Found(support, u, float(values[row]))
 
+    def _full_panel(self, lam: float) -> tuple[Matrix, Vector]:
+        d = self.design
+        return make_panel(d.X, d.t, d.c, lam, np.arange(d.n_features), d.n_features)
+
     def _walk_wide(self, lam: float) -> None:
         """Up through the sizes below the number of active rows; down through those above; then to and fro."""
         warm = dict(self.found)
         self.found.clear()
         below: list[int] = []
+        beyond: list[int] = []  # by products
         found = NOTHING
         for k in self.sizes:
             if found.value <= NO_LOSS:
                 break  # more features cannot do better
             found = warm.get(k, found)
+            if not self._panel_fits(k + self.effort.n_outside(k, self.design.n_features)):
+                found = self.found[k] = self.exchange(lam, k, found, self.effort)
+                beyond.append(k)
+                continue
             if k > LARGE and len(found.support) == 0:  # a small model tells how many rows stay active
                 found = self._small(lam)
                 if found.value <= NO_LOSS:
                     self.found[len(found.support)] = found
                     break
-            if k > LARGE and k > count_active(self.design, found):
+            if k > LARGE and k > self.design.count_active(found):
                 break
             found = self.found[k] = self.exchange(lam, k, found, self.effort)
             below.append(k)
-        above = [] if found.value <= NO_LOSS else [k for k in self.sizes if k not in below]
+        above = [] if found.value <= NO_LOSS else [k for k in self.sizes if k not in below + beyond]
         if above:
             larger = self.solve_dense(lam)
             for k in reversed(above):
@@ -165,23 +192,27 @@ class SupportGrid:
         """All features, from the largest support at hand."""
         if self.dense is None or self.dense[0] != lam:
             start = self.found[max(self.found)] if self.found else NOTHING
-            self.dense = lam, self._dual(lam, self.design.X.shape[1], start)
+            self.dense = lam, self._dual(lam, self.design.n_features, start)
         return self.dense[1]
 
     def exchange(self, lam: float, k: int, start: Found, effort: Effort) -> Found:
-        """Search for one size, through a working set of columns."""
-        found, n_newton = exchange(self.design, lam, k, start, effort)
+        """Search for one size: through a working set of columns, or by products if that does not fit."""
+        if self._panel_fits(max(k + effort.n_outside(k, self.design.n_features), len(start.support))):
+            found, n_newton = exchange(self.design, lam, k, start, effort)
+        else:
+            found, n_newton = exchange_products(self.design, lam, k, start, effort.tol)
         self.n_newton += n_newton
         return found
 
     def _small(self, lam: float) -> Found:
         """A quick model with a few features."""
-        k = min(50, len(self.design.c) // 4 + 1, self.design.X.shape[1])
+        k = min(50, len(self.design.c) // 4 + 1, self.design.n_features)
         return self.exchange(lam, k, NOTHING, self.effort.least())
 
     def _dual(self, lam: float, k: int, start: Found) -> Found:
-        """The same by systems as large as the active rows."""
+        """The same by systems as large as the active rows, if these fit."""
         start = start if len(start.support) else self._small(lam)
-        found, n_newton = exchange_dual(self.design, lam, k, start, self.effort.tol)
+        solve = exchange_dual if dual_fits(self.design, k, start) else exchange_products
+        found, n_newton = solve(self.design, lam, k, start, self.effort.tol)
         self.n_newton += n_newton
         return found

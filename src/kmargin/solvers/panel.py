@@ -19,9 +19,11 @@ active rows. Where few rows change sides it is updated, not built anew.
 
 import numpy as np
 
+from kmargin.design import Design
 from kmargin.jit import compiled
-from kmargin.solvers.linalg import U64, axpy, axpy4
+from kmargin.solvers.linalg import U64
 from kmargin.types import Flags, Indices, Matrix, Vector
+from kmargin.vectors import axpy, axpy4
 
 
 @compiled
@@ -166,12 +168,13 @@ def outside_of(idx: Indices, q: int) -> Indices:
     return out[:m]
 
 
-def make_panel(X: Matrix, t: Vector, c: Vector, intercept: bool, lam: float) -> tuple[Matrix, Vector]:
-    """The panel of all columns of X, and its ridge."""
-    p = X.shape[1]
-    panel, ridge = np.empty((p + 2, len(X))), np.full(p + 2, lam)
-    panel[:p] = (X * t[:, None]).T
-    panel[p] = t if intercept else 0.0
-    panel[p + 1] = c
-    ridge[p] = 0.0 if intercept else 1.0
+def make_panel(
+    design: Design, t: Vector, c: Vector, lam: float, columns: Indices, size: int
+) -> tuple[Matrix, Vector]:
+    """A panel with room for `size` columns, the first of them filled with these; and its ridge."""
+    panel, ridge = np.zeros((size + 2, design.n_samples)), np.full(size + 2, lam)
+    design.fill_panel(columns, t, np.arange(len(columns)), panel)
+    panel[size] = t if design.fit_intercept else 0.0
+    panel[size + 1] = c
+    ridge[size] = 0.0 if design.fit_intercept else 1.0
     return panel, ridge

@@ -18,6 +18,9 @@ class Solver(BaseEstimator):
     #: BLAS threads that pay while one machine is fitted; None leaves that to BLAS
     blas_threads: int | None = None
 
+    #: whether products with X are all it needs, so that a sparse X stays sparse
+    takes_sparse: bool = True
+
     def check(self) -> None:
         """Raise ValueError for a knob that makes no sense."""
         raise NotImplementedError

@@ -15,10 +15,7 @@ def univariate_start(problem: Problem) -> Vector:
     design, y, weights = problem.design, problem.y, problem.weights
     n = design.n_samples
     y_mean = float(weights @ y) / n
-    mean = weights @ design.X / n
-    centered = design.X - mean
-    covariance = (weights * (y - y_mean)) @ centered / n
-    variance = weights @ (centered * centered) / n
+    mean, variance, covariance = design.moments(weights, y)
     varies = variance > (n * np.finfo(np.float64).eps * mean) ** 2
     beta = np.zeros(design.n_parameters)
     np.divide(covariance, variance, out=beta[: design.n_features], where=varies)

@@ -4,13 +4,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kmargin.design import Design
 from kmargin.problem import Problem
-from kmargin.solvers.columns import design_columns, design_gradient, design_variance
 from kmargin.solvers.linalg import smallest
-from kmargin.solvers.panel import build_gram, residual
+from kmargin.solvers.panel import build_gram, make_panel, residual
 from kmargin.solvers.search import Fit, search
 from kmargin.solvers.sizes import grow, minimize, shrink
-from kmargin.types import Indices, Matrix, Vector
+from kmargin.types import Indices, Vector
 
 # A support has to be better by this share to replace another.
 BETTER = 1.0 - 1e-9
@@ -54,45 +54,51 @@ NOTHING = Found(np.empty(0, np.int64), np.zeros(1), np.inf)
 class SignedDesign(NamedTuple):
     """A problem with labels, weights and intercept folded into its rows; see `panel`."""
 
-    X: Matrix
+    X: Design
     t: Vector  # y_i sqrt(s_i / n)
     c: Vector  # sqrt(s_i / n)
     variance: Vector  # of each column, weighted; without an intercept its second moment
-    intercept: bool
 
     @classmethod
     def from_problem(cls, problem: Problem) -> "SignedDesign":
         design = problem.design
         c = np.sqrt(problem.weights / design.n_samples)
-        variance = np.empty(design.n_features)
-        design_variance(design.X, c, design.fit_intercept, variance)
-        return cls(design.X, problem.y * c, c, variance, design.fit_intercept)
+        return cls(design, problem.y * c, c, design.spread(c))
+
+    @property
+    def n_samples(self) -> int:
+        return self.X.n_samples
+
+    @property
+    def n_features(self) -> int:
+        return self.X.n_features
 
     def gradient(self, resid: Vector) -> Vector:
         """Of the loss with respect to each coefficient, up to its sign."""
-        gradient = np.empty(self.X.shape[1])
-        design_gradient(self.X, self.t * np.maximum(resid, 0.0), gradient)
-        return gradient
+        return self.X.slopes(self.t * np.maximum(resid, 0.0))
+
+    def residual(self, found: Found) -> Vector:
+        """How far each row is from its margin, positive where it falls short."""
+        return self.c - self.t * (self.X.product(found.support, found.u[:-1]) + found.u[-1])
+
+    def count_active(self, found: Found) -> int:
+        """Rows within the margin of a solution."""
+        return int(np.count_nonzero(self.residual(found) > 0))
 
 
 class WorkingSet:
     """A panel with the columns of a support and the most promising others."""
 
     def __init__(self, design: SignedDesign, lam: float, size: int, start: Found, tol: float) -> None:
-        n, p = design.X.shape
         held = len(start.support)
-        q = min(p, size)
+        q = min(design.n_features, size)
         self.design, self.lam, self.tol = design, lam, tol
-        self.panel, self.ridge = np.zeros((q + 2, n)), np.full(q + 2, lam)
-        self.panel[q] = design.t if design.intercept else 0.0
-        self.panel[q + 1] = design.c
-        self.ridge[q] = 0.0 if design.intercept else 1.0
+        self.panel, self.ridge = make_panel(design.X, design.t, design.c, lam, start.support, q)
         self.members = np.full(q, -1)  # which column a place of the panel holds
         self.members[:held] = start.support
-        design_columns(design.X, design.t, start.support, np.arange(held), held, self.panel)
         self.idx, self.u = np.append(np.arange(held), q), start.u.copy()  # the support, by places
         self.counts = np.zeros(4, np.int64)
-        self.resid, self.gram = np.empty(n), np.empty((q + 2, q + 2))
+        self.resid, self.gram = np.empty(design.n_samples), np.empty((q + 2, q + 2))
         residual(self.panel, self.idx, self.u, self.resid)
         self.active = self.resid > 0
         build_gram(self.panel, self.active, self.gram)
@@ -125,7 +131,7 @@ class WorkingSet:
                 if thorough:
                     break
                 thorough = self.value == before
-            if self.value == before or (thorough and len(self.members) == self.design.X.shape[1]):
+            if self.value == before or (thorough and len(self.members) == self.design.n_features):
                 return
 
     def renew(self) -> None:
@@ -144,7 +150,7 @@ class WorkingSet:
         if len(coming):
             places = np.flatnonzero(~stays)[: len(coming)]
             self.members[places] = coming
-            design_columns(self.design.X, self.design.t, coming, places, len(coming), self.panel)
+            self.design.X.fill_panel(coming, self.design.t, places, self.panel)
             build_gram(self.panel, self.active, self.gram)
 
     def found(self) -> Found:
@@ -153,7 +159,7 @@ class WorkingSet:
 
 def exchange(design: SignedDesign, lam: float, k: int, start: Found, effort: Effort) -> tuple[Found, int]:
     """The best support of size k found from `start`, and the Newton steps it took."""
-    size = max(k + effort.n_outside(k, design.X.shape[1]), len(start.support))
+    size = max(k + effort.n_outside(k, design.n_features), len(start.support))
     working = WorkingSet(design, lam, size, start, effort.tol)
     working.resize(k)
     working.settle(effort)

@@ -1,17 +1,18 @@
-"""What the search asks of X: the only compiled functions that touch it.
+"""What is asked of X where it is an array: compiled passes over it.
 
-X is an (n, p) array in C order. Passes over it run row by row and skip the rows that are not active.
+X is (n, p), in C order, of float64 or float32; all sums are float64. Passes run row by row and skip
+the rows that are not active.
 """
 
 import numpy as np
 
 from kmargin.jit import compiled
-from kmargin.solvers.linalg import axpy, axpy4
 from kmargin.types import Indices, Matrix, Vector
+from kmargin.vectors import axpy, axpy4
 
 
 @compiled
-def design_gradient(X: Matrix, v: Vector, out: Vector) -> None:
+def dense_slopes(X: Matrix, v: Vector, out: Vector) -> None:
     """out <- X'v, skipping the rows where v is 0, four rows at a time."""
     n, _p = X.shape
     rows = np.empty(n + 4, np.int64)
@@ -30,7 +31,7 @@ def design_gradient(X: Matrix, v: Vector, out: Vector) -> None:
 
 
 @compiled
-def design_variance(X: Matrix, c: Vector, intercept: bool, out: Vector) -> None:
+def dense_spread(X: Matrix, c: Vector, intercept: bool, out: Vector) -> None:
     """out_j <- sum_i c_i^2 (x_ij - mean_j)^2, the mean weighted by c^2 (0 without intercept)."""
     n, p = X.shape
     mean = np.zeros(p)
@@ -50,25 +51,35 @@ def design_variance(X: Matrix, c: Vector, intercept: bool, out: Vector) -> None:
 
 
 @compiled
-def design_columns(X: Matrix, t: Vector, cols: Indices, slots: Indices, m: int, panel: Matrix) -> None:
-    """panel[slots[a]] <- t * X[:, cols[a]] for a < m, all columns of a row at once."""
+def dense_columns(X: Matrix, t: Vector, cols: Indices, slots: Indices, panel: Matrix) -> None:
+    """panel[slots[a]] <- t * X[:, cols[a]] for every a, all columns of a row at once."""
     for i in range(X.shape[0]):
-        for a in range(m):
+        for a in range(cols.size):
             panel[slots[a], i] = t[i] * X[i, cols[a]]
 
 
 @compiled
-def design_product(X: Matrix, cols: Indices, d: Vector, out: Vector) -> None:
-    """out <- X[:, cols] @ d"""
+def dense_times(X: Matrix, v: Vector, out: Vector) -> None:
+    """out <- X v"""
     n, p = X.shape
-    if 2 * cols.size > p:
-        dense = np.zeros(p)
-        for a in range(cols.size):
-            dense[cols[a]] = d[a]
-        out[:] = np.dot(X, dense)
-        return
-    k4 = cols.size - cols.size % 4
+    p4 = p - p % 4
     for i in range(n):
+        s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
+        for j in range(0, p4, 4):
+            s0 += v[j] * X[i, j]
+            s1 += v[j + 1] * X[i, j + 1]
+            s2 += v[j + 2] * X[i, j + 2]
+            s3 += v[j + 3] * X[i, j + 3]
+        for j in range(p4, p):
+            s0 += v[j] * X[i, j]
+        out[i] = (s0 + s1) + (s2 + s3)
+
+
+@compiled
+def dense_product(X: Matrix, cols: Indices, d: Vector, out: Vector) -> None:
+    """out <- X[:, cols] @ d"""
+    k4 = cols.size - cols.size % 4
+    for i in range(X.shape[0]):
         s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
         for a in range(0, k4, 4):
             s0 += d[a] * X[i, cols[a]]
@@ -78,12 +89,3 @@ def design_product(X: Matrix, cols: Indices, d: Vector, out: Vector) -> None:
         for a in range(k4, cols.size):
             s0 += d[a] * X[i, cols[a]]
         out[i] = (s0 + s1) + (s2 + s3)
-
-
-@compiled
-def design_rows(X: Matrix, t: Vector, cols: Indices, rows: Indices, first: int, last: int, B: Matrix) -> None:
-    """B[r] <- t * X[rows[r], cols] for first <= r < last."""
-    for r in range(first, last):
-        i = rows[r]
-        for a in range(cols.size):
-            B[r, a] = t[i] * X[i, cols[a]]

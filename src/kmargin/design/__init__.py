@@ -1,0 +1,42 @@
+"""X as the solvers see it: dense, or sparse."""
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from kmargin.design import dense
+from kmargin.design.dense import DenseDesign
+from kmargin.design.protocol import Design, Moments, ThinSVD
+from kmargin.design.sparse import SparseDesign, canonical
+from kmargin.types import Indices
+
+__all__ = [
+    "DenseDesign",
+    "Design",
+    "Moments",
+    "SparseDesign",
+    "ThinSVD",
+    "canonical",
+    "distinct_columns",
+    "distinct_rows",
+    "make_design",
+]
+
+
+def make_design(X: Any, fit_intercept: bool = True) -> Design:
+    """The design of an array or of a sparse matrix."""
+    kind = SparseDesign if scipy.sparse.issparse(X) else DenseDesign
+    return kind(X, fit_intercept)
+
+
+def distinct_rows(X: Any) -> Indices:
+    """The rows of X that repeat no earlier one, ascending."""
+    if scipy.sparse.issparse(X):
+        return distinct_columns(X.T)
+    return np.sort(np.unique(X, axis=0, return_index=True)[1])
+
+
+def distinct_columns(X: Any) -> Indices:
+    """The columns of X that repeat no earlier one, ascending."""
+    return SparseDesign(X).distinct_columns() if scipy.sparse.issparse(X) else dense.distinct_columns(X)

@@ -1,0 +1,181 @@
+"""What is asked of X where it is sparse: compiled passes over the arrays of a CSR matrix.
+
+Sums run over the rows in the order of `passes`, so that data stored either way give the same bits.
+Centring is implicit: an entry is its stored value minus the `shift` of its column.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from kmargin.jit import compiled
+from kmargin.types import Indices, Matrix, Vector
+
+
+class CSR(NamedTuple):
+    """The arrays of a CSR matrix without duplicates, and what is subtracted from its columns."""
+
+    data: Vector
+    indices: Indices
+    indptr: Indices
+    shift: Vector  # one number per column, or empty if nothing is subtracted
+
+
+@compiled
+def csr_times(X: CSR, v: Vector, out: Vector) -> None:
+    """out <- X v"""
+    offset = np.dot(X.shift, v) if X.shift.size else 0.0
+    for i in range(out.size):
+        total = 0.0
+        for e in range(X.indptr[i], X.indptr[i + 1]):
+            total += X.data[e] * v[X.indices[e]]
+        out[i] = total - offset
+
+
+@compiled
+def csr_slopes(X: CSR, v: Vector, out: Vector) -> None:
+    """out <- X'v, skipping the rows where v is 0.
+
+    Four rows at a time, (a + b) + (c + d), as for arrays.
+    """
+    rows = np.flatnonzero(v)
+    pairs = np.zeros((2, out.size))
+    out[:] = 0.0
+    m4 = rows.size - rows.size % 4
+    for r in range(0, m4, 4):
+        for s in range(4):
+            i = rows[r + s]
+            pair = pairs[s // 2]
+            for e in range(X.indptr[i], X.indptr[i + 1]):
+                pair[X.indices[e]] += v[i] * X.data[e]
+        for s in range(4):
+            i = rows[r + s]
+            for e in range(X.indptr[i], X.indptr[i + 1]):
+                j = X.indices[e]
+                out[j] += pairs[0, j] + pairs[1, j]
+                pairs[0, j] = pairs[1, j] = 0.0
+    for i in rows[m4:]:
+        for e in range(X.indptr[i], X.indptr[i + 1]):
+            out[X.indices[e]] += v[i] * X.data[e]
+    if X.shift.size:
+        out -= X.shift * v.sum()
+
+
+@compiled
+def csr_spread(X: CSR, c: Vector, intercept: bool, out: Vector) -> None:
+    """out_j <- sum_i c_i^2 (x_ij - mean_j)^2, the mean weighted by c^2 (0 without intercept)."""
+    mean = np.zeros(out.size)
+    out[:] = 0.0
+    total = 0.0
+    for i in range(c.size):
+        f = c[i] * c[i]
+        if f == 0.0:
+            continue
+        total += f
+        for e in range(X.indptr[i], X.indptr[i + 1]):
+            j = X.indices[e]
+            g = f * X.data[e]
+            mean[j] += g
+            out[j] += g * X.data[e]
+    if intercept:  # a shift changes nothing
+        for j in range(out.size):
+            out[j] = max(out[j] - mean[j] * mean[j] / total, 0.0)
+    elif X.shift.size:
+        for j in range(out.size):
+            out[j] = max(out[j] + X.shift[j] * (total * X.shift[j] - 2.0 * mean[j]), 0.0)
+
+
+@compiled
+def csr_moments(
+    X: CSR, weights: Vector, v: Vector, mean: Vector, variance: Vector, covariance: Vector
+) -> None:
+    """Weighted mean, variance and covariance with v of every column, in two passes."""
+    total, v_sum = 0.0, 0.0
+    mean[:], variance[:], covariance[:] = 0.0, 0.0, 0.0
+    for i in range(weights.size):
+        total += weights[i]
+        v_sum += weights[i] * v[i]
+        for e in range(X.indptr[i], X.indptr[i + 1]):
+            mean[X.indices[e]] += weights[i] * X.data[e]
+    mean /= total
+    held = np.zeros(mean.size)  # the weight of the entries that are stored
+    for i in range(weights.size):
+        f = weights[i] * (v[i] - v_sum / total)
+        for e in range(X.indptr[i], X.indptr[i + 1]):
+            j = X.indices[e]
+            gap = X.data[e] - mean[j]
+            held[j] += weights[i]
+            variance[j] += weights[i] * gap * gap
+            covariance[j] += f * X.data[e]
+    for j in range(mean.size):
+        variance[j] = (variance[j] + max(total - held[j], 0.0) * mean[j] * mean[j]) / total
+        covariance[j] /= total
+        if X.shift.size:
+            mean[j] -= X.shift[j]
+
+
+@compiled
+def csr_columns(X: CSR, t: Vector, place: Indices, offset: Vector, slots: Indices, panel: Matrix) -> None:
+    """panel[slots[place[j]]] <- t * X[:, j] for the columns that have a place; -1 marks the others.
+
+    `offset` holds the shift of each place.
+    """
+    shifted = offset.any()
+    for a in range(slots.size):
+        panel[slots[a]] = 0.0
+    for i in range(t.size):
+        if shifted:
+            for a in range(slots.size):
+                panel[slots[a], i] = -t[i] * offset[a]
+        for e in range(X.indptr[i], X.indptr[i + 1]):
+            a = place[X.indices[e]]
+            if a >= 0:
+                panel[slots[a], i] = t[i] * (X.data[e] - offset[a])
+
+
+@compiled
+def csr_block(X: CSR, rows: Indices, place: Indices, offset: Vector, out: Matrix) -> None:
+    """out[r, place[j]] <- X[rows[r], j] for the columns with a place."""
+    for r in range(rows.size):
+        i = rows[r]
+        for a in range(offset.size):
+            out[r, a] = -offset[a]
+        for e in range(X.indptr[i], X.indptr[i + 1]):
+            a = place[X.indices[e]]
+            if a >= 0:
+                out[r, a] = X.data[e] - offset[a]
+
+
+@compiled
+def csr_take_rows(X: CSR, rows: Indices) -> tuple[Vector, Indices, Indices]:
+    """data, indices and indptr of some rows."""
+    indptr = np.zeros(rows.size + 1, X.indptr.dtype)
+    for r in range(rows.size):
+        indptr[r + 1] = indptr[r] + X.indptr[rows[r] + 1] - X.indptr[rows[r]]
+    size = indptr[rows.size]
+    data, indices = np.empty(size, X.data.dtype), np.empty(size, X.indices.dtype)
+    for r in range(rows.size):
+        first, last = X.indptr[rows[r]], X.indptr[rows[r] + 1]
+        data[indptr[r] : indptr[r + 1]] = X.data[first:last]
+        indices[indptr[r] : indptr[r + 1]] = X.indices[first:last]
+    return data, indices, indptr
+
+
+@compiled
+def csr_take(X: CSR, place: Indices) -> tuple[Vector, Indices, Indices]:
+    """data, indices and indptr of the columns with a place."""
+    n = X.indptr.size - 1
+    indptr = np.zeros(n + 1, X.indptr.dtype)
+    for i in range(n):
+        count = 0
+        for e in range(X.indptr[i], X.indptr[i + 1]):
+            count += place[X.indices[e]] >= 0
+        indptr[i + 1] = indptr[i] + count
+    data, indices = np.empty(indptr[n], X.data.dtype), np.empty(indptr[n], X.indices.dtype)
+    at = 0
+    for e in range(X.indptr[0], X.indptr[n]):
+        a = place[X.indices[e]]
+        if a >= 0:
+            data[at], indices[at] = X.data[e], a
+            at += 1
+    return data, indices, indptr

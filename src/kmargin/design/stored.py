@@ -1,0 +1,67 @@
+"""Two products that compiled loops ask of X, whatever it is stored as.
+
+numba chooses the code by the type of X when it compiles the loop that asks.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import types
+from numba.extending import overload
+
+from kmargin.design.csr import csr_slopes, csr_times
+from kmargin.design.passes import dense_slopes, dense_times
+from kmargin.types import Vector
+
+
+def times(X: Any, v: Vector, out: Vector) -> None:
+    """out <- X v"""
+    raise NotImplementedError("only compiled code calls it")
+
+
+def add_rows(X: Any, weights: Vector, out: Vector) -> None:
+    """out <- X'weights.
+
+    Samples beyond their margin have weight 0, and mostly they are the many; then only the other rows
+    are read. Where they are not, BLAS does the whole product of an array.
+    """
+    raise NotImplementedError("only compiled code calls it")
+
+
+def _is_blas(X: Any) -> bool:
+    return isinstance(X, types.Array) and X.dtype == types.float64
+
+
+@overload(times)
+def _times(X: Any, v: Any, out: Any) -> Any:
+    def by_blas(X: Any, v: Any, out: Any) -> Any:
+        np.dot(X, v, out)
+
+    def by_rows(X: Any, v: Any, out: Any) -> Any:
+        dense_times(X, v, out)
+
+    def by_entries(X: Any, v: Any, out: Any) -> Any:
+        csr_times(X, v, out)
+
+    if _is_blas(X):
+        return by_blas
+    return by_rows if isinstance(X, types.Array) else by_entries
+
+
+@overload(add_rows)
+def _add_rows(X: Any, weights: Any, out: Any) -> Any:
+    def by_blas(X: Any, weights: Any, out: Any) -> Any:
+        if 2 * np.count_nonzero(weights) > len(weights):
+            np.dot(weights, X, out)
+        else:
+            dense_slopes(X, weights, out)
+
+    def by_rows(X: Any, weights: Any, out: Any) -> Any:
+        dense_slopes(X, weights, out)
+
+    def by_entries(X: Any, weights: Any, out: Any) -> Any:
+        csr_slopes(X, weights, out)
+
+    if _is_blas(X):
+        return by_blas
+    return by_rows if isinstance(X, types.Array) else by_entries
