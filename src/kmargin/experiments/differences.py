@@ -36,7 +36,7 @@ REASONS: tuple[Reason, ...] = (
         "train validation test sparsity iterations objective",
         "Scaling. The paper normalises features to [0, 1], and so do we. A published version of the "
         "authors' code divides by the range of each row instead. With rows scaled like that, L2R at the "
-        "printed C gets 68.1, 67.6 and 66.2 % on the training, validation and test rows of letter- "
+        "printed C gets 68.1, 67.6 and 66.2 % on the training, validation and test rows of letter-"
         "recognition, which are the printed numbers, and MM with all features 83.6, 81.9 and 80.6 %. "
         "Scaled by features, all machines predict a point or more better.",
     ),
