@@ -1,0 +1,45 @@
+"""What solvers may ask of data that they cannot hold.
+
+X is cut into blocks of rows. Whatever is as long as X is tall stays with its block; what comes back
+is as small as a support or as wide as X. A question is a function and its arguments, asked of every
+block alike; the answers come in the order of the blocks and are added in that order, so that no sum
+depends on who answered first.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+
+class Block(NamedTuple):
+    """Some rows of the data, as arrays of one kind on one device."""
+
+    number: int  # of the block, from 0
+    X: Any  # (n_rows, n_features), float64 or float32
+    codes: Any  # (n_rows,), integers: the class of each row
+    repeats: Any  # (n_rows,), float64: sample weights; 0 leaves a row out
+
+
+class Held(Protocol):
+    """Something made of each block, kept beside it."""
+
+    def ask(self, function: Callable[..., Any], *args: Any) -> list[Any]:
+        """``function(thing, *args)`` for what is held of each block, in the order of the blocks."""
+
+
+class Blocks(Protocol):
+    """All the blocks of a data set. None is empty of columns; any may be empty of rows."""
+
+    n_blocks: int
+    n_features: int
+
+    def ask(self, function: Callable[..., Any], *args: Any) -> list[Any]:
+        """``function(block, *args)`` of each block, in their order.
+
+        The function is pure and can be pickled: a block whose machine is lost is asked again elsewhere.
+        """
+
+    def hold(self, function: Callable[..., Any], *args: Any) -> Held:
+        """The same, but the results stay where they were made, until nothing refers to them any more."""
+
+    def fits(self, n_numbers: int) -> bool:
+        """Whether so many numbers, over all blocks, can be held."""
