@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from kmargin import sparsity
+from kmargin.blocks.design import BlockProblem
 from kmargin.problem import Problem
 from kmargin.solvers import compiled
 from kmargin.solvers.descend import Descent, Step, descend
@@ -43,7 +44,7 @@ class ProximalDistance(Solver):
         The paper's heuristic (its eq. 6), or standard normal numbers drawn with the estimator's
         `random_state`.
     jit : bool
-        Run the compiled loop. ``False`` runs its readable NumPy twin.
+        Run the compiled loop. ``False`` runs its readable twin, as data in blocks or on a device always do.
     """
 
     def __init__(
@@ -163,7 +164,7 @@ class ProximalDistance(Solver):
 
     def inner(self, problem: Problem) -> Callable[[Vector, float, float], Descent]:
         """The minimisation of f_rho as a function of start, rho and tolerance."""
-        if self.jit:
+        if self.jit and not isinstance(problem, BlockProblem):
             return self._compiled_inner(problem)
         step = self._step(problem)
         return lambda beta, rho, gtol: descend(

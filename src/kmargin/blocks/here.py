@@ -1,0 +1,31 @@
+"""Blocks in this process: arrays on a device."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from kmargin.blocks.protocol import Block
+
+
+class HeldHere:
+    def __init__(self, things: Sequence[Any]) -> None:
+        self.things = things
+
+    def ask(self, function: Callable[..., Any], *args: Any) -> list[Any]:
+        return [function(thing, *args) for thing in self.things]
+
+
+class BlocksHere:
+    """Asked one after the other."""
+
+    def __init__(self, blocks: Sequence[Block]) -> None:
+        self.blocks = blocks
+        self.n_blocks, self.n_features = len(blocks), blocks[0].X.shape[1]
+
+    def ask(self, function: Callable[..., Any], *args: Any) -> list[Any]:
+        return [function(block, *args) for block in self.blocks]
+
+    def hold(self, function: Callable[..., Any], *args: Any) -> HeldHere:
+        return HeldHere(self.ask(function, *args))
+
+    def fits(self, n_numbers: int) -> bool:
+        return True
