@@ -110,6 +110,16 @@ def resolve_Cs(Cs: Any) -> list[float]:
     return sorted({float(C) for C in Cs})
 
 
+def check_cache_size(cache_size: object) -> None:
+    """Megabytes: a finite number > 0."""
+    is_number = isinstance(cache_size, numbers.Real) and not isinstance(cache_size, bool)
+    if not is_number or not 0 < cache_size < np.inf:  # type: ignore[operator]
+        raise ValueError(
+            f"cache_size={cache_size!r} is not a number of megabytes for kernel values. "
+            "Use a number > 0, such as 200."
+        )
+
+
 def ridge(C: float, total_weight: float) -> float:
     """lam = 1/(2 C n), n counting each row by its weight: LinearSVC's meaning of C."""
     return 1.0 / (2.0 * float(C) * total_weight)

@@ -254,9 +254,11 @@ class KernelSparseSVCCV(CrossValidated, KernelMachines):
         The values of k to try; None is 20 values, log-spaced from 100 (or all points) down to one.
     Cs, cv, scoring, selection, verbose
         As in :class:`~kmargin.SparseSVCCV`.
-    kernel, gamma, degree, coef0, solver, multi_class, fit_intercept, class_weight, n_jobs, random_state
+    kernel, gamma, degree, coef0, cache_size
         As in :class:`~kmargin.KernelSparseSVC`. ``gamma="scale"`` is taken from each fold's own
         training rows.
+    solver, multi_class, fit_intercept, class_weight, n_jobs, random_state
+        As in :class:`~kmargin.KernelSparseSVC`.
 
     Attributes
     ----------
@@ -284,6 +286,7 @@ class KernelSparseSVCCV(CrossValidated, KernelMachines):
         solver: Any = DEFAULT,
         multi_class: str = "ovo",
         fit_intercept: bool = True,
+        cache_size: float = 200,
         class_weight: Any = None,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -301,6 +304,7 @@ class KernelSparseSVCCV(CrossValidated, KernelMachines):
         self.solver = solver
         self.multi_class = multi_class
         self.fit_intercept = fit_intercept
+        self.cache_size = cache_size
         self.class_weight = class_weight
         self.n_jobs = n_jobs
         self.random_state = random_state

@@ -1,0 +1,100 @@
+"""Kernels, and what machines with a coefficient per training point are made of."""
+
+from typing import Any
+
+import numpy as np
+from sklearn.metrics.pairwise import pairwise_kernels
+
+from kmargin.design import DenseDesign, Design, KernelDesign, distinct_rows
+from kmargin.design.tiles import HEIGHT, MEGABYTE, WIDTH, pieces, scaled
+from kmargin.multiclass import Machine
+from kmargin.solvers import Solution
+from kmargin.types import Indices, Matrix
+
+KERNELS = ("rbf", "poly", "linear", "sigmoid", "precomputed")
+
+
+class Kernel:
+    """A kernel with its numbers filled in."""
+
+    def __init__(self, name: Any, gamma: float, degree: float, coef0: float) -> None:
+        self.name = name
+        self.numbers = {"gamma": gamma, "degree": degree, "coef0": coef0}
+
+    def __call__(self, X: Matrix, points: Matrix) -> Matrix:
+        """K(x, z) for every row x of X and every row z of `points`: a new array."""
+        shape = X.shape[0], points.shape[0]
+        if shape[1] == 0:
+            return np.empty(shape, dtype=X.dtype)
+        if not callable(self.name):
+            return pairwise_kernels(X, points, metric=self.name, filter_params=True, **self.numbers)
+        K = np.array(self.name(X, points))
+        if K.shape != shape:
+            raise ValueError(
+                f"The kernel function returned shape {K.shape} for {shape[0]} and {shape[1]} points. "
+                f"It has to return a row for each of the first and a column for each of the second."
+            )
+        return K
+
+
+class KernelInputs:
+    """Kernel values with some points, as a function of X."""
+
+    def __init__(self, kernel: Kernel | None, points: Matrix, columns: Indices, cache_size: float) -> None:
+        self.kernel = kernel
+        self.points = points
+        self.columns = columns
+        self.cache_size = cache_size  # MB
+
+    def __call__(self, X: Matrix) -> Matrix:
+        if self.kernel is None:  # X is a kernel matrix
+            return X[:, self.columns]
+        return self.kernel(X, self.points).astype(X.dtype, copy=False)
+
+    def times(self, X: Matrix, coefs: Matrix) -> Matrix:
+        """These values times coefficients, so many rows of X at a time that they stay within a tile."""
+        n_numbers = min(HEIGHT * WIDTH, self.cache_size * MEGABYTE / 8)
+        height = max(1, int(n_numbers / max(1, len(self.columns))))
+        return np.concatenate([self(X[rows]) @ coefs for rows in pieces(X.shape[0], height)])
+
+
+class KernelDesigns:
+    """The design of each machine is K diag(y): its rows' kernel with its candidate points.
+
+    Candidates are the machine's distinct training points. A repeated point would only be the same
+    column again; as it is, a point given twice and a point of weight 2 are the same thing.
+    Without a kernel function X is the kernel matrix itself, and every point is a candidate.
+
+    Up to `cache_size` MB the matrix is held; beyond that it is computed as it is asked for.
+    """
+
+    def __init__(self, X: Matrix, kernel: Kernel | None, fit_intercept: bool, cache_size: float) -> None:
+        self.X = X
+        self.kernel = kernel
+        self.fit_intercept = fit_intercept
+        self.cache_size = cache_size
+        self._candidates: dict[tuple[int | None, int], Indices] = {}
+
+    def __call__(self, machine: Machine) -> Design:
+        rows, candidates = self._rows(machine), self.candidates(machine)
+        signs = machine.y[np.searchsorted(rows, candidates)]
+        if self.kernel is None:
+            return DenseDesign(scaled(self.X[np.ix_(rows, candidates)], signs), self.fit_intercept)
+        X, points = self.X[rows], self.X[candidates]
+        if 8 * len(rows) * len(candidates) <= self.cache_size * MEGABYTE:
+            return DenseDesign(scaled(self.kernel(X, points), signs), self.fit_intercept)
+        return KernelDesign(self.kernel, X, points, signs, self.fit_intercept, cache_size=self.cache_size)
+
+    def restore(self, solution: Solution) -> Solution:
+        return solution
+
+    def candidates(self, machine: Machine) -> Indices:
+        """Rows of X, ascending; found once for each machine."""
+        key = machine.negative, machine.positive
+        if key not in self._candidates:
+            rows = self._rows(machine)
+            self._candidates[key] = rows if self.kernel is None else rows[distinct_rows(self.X[rows])]
+        return self._candidates[key]
+
+    def _rows(self, machine: Machine) -> Indices:
+        return np.arange(self.X.shape[0]) if machine.rows is None else machine.rows
