@@ -9,10 +9,11 @@ from scipy.sparse import csr_matrix
 from sklearn.datasets import make_circles, make_moons
 from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
 
-from kmargin import MM, SD, Exchange, KernelSparseSVC, KernelSparseSVCCV
+from kmargin import MM, SD, Exchange, KernelSparseSVC, KernelSparseSVCCV, kernels
 from kmargin.datasets import make_spiral
 from kmargin.design import DenseDesign, KernelDesign, tiles
-from kmargin.kernels import Kernel, KernelInputs
+from kmargin.kernels import Kernel, KernelDesigns, KernelInputs
+from kmargin.multiclass import Machine
 
 TINY = 0.01  # MB: ten columns of a hundred rows
 KERNELS = ["rbf", "poly", "linear", "sigmoid", laplacian_kernel]
@@ -249,3 +250,73 @@ def test_a_budget_is_a_number_of_megabytes(moons, estimator, cache_size):
         ValueError, match=re.escape(f"cache_size={cache_size!r} is not a number of megabytes")
     ):
         estimator(cache_size=cache_size).fit(*moons)
+
+
+@pytest.mark.parametrize("n_candidates", [0, -5, 2.5, "some", True])
+def test_candidates_are_counted(moons, n_candidates):
+    with pytest.raises(
+        ValueError, match=re.escape(f"n_candidates={n_candidates!r} leaves no training points")
+    ):
+        KernelSparseSVC(n_candidates=n_candidates).fit(*moons)
+
+
+def designs_of(X, **given):
+    return KernelDesigns(X, Kernel("rbf", 1.0, 3, 0.0), True, **({"cache_size": 200} | given))
+
+
+def test_all_points_are_candidates_while_the_matrix_fits_and_a_sample_beyond(monkeypatch):
+    monkeypatch.setattr(kernels, "CANDIDATES", 30)
+    X = np.random.default_rng(0).standard_normal((100, 2))
+    machine = Machine(0, 1, None, np.resize([1.0, -1.0], 100))
+    matrix = 8 * 100 * 100 / 2**20
+    for given, count, kind in [
+        ({"cache_size": matrix}, 100, DenseDesign),
+        ({"cache_size": 0.6 * matrix}, 60, DenseDesign),
+        ({"cache_size": 0.1 * matrix}, 30, KernelDesign),
+        ({"cache_size": 0.1 * matrix, "k": 5}, 50, KernelDesign),
+        ({"cache_size": 0.1 * matrix, "k": 50}, 100, KernelDesign),
+        ({"cache_size": 0.1 * matrix, "n_candidates": 10}, 10, DenseDesign),
+        ({"cache_size": 0.1 * matrix, "n_candidates": 100}, 100, KernelDesign),
+        ({"n_candidates": 20}, 20, DenseDesign),
+    ]:
+        design = designs_of(X, **given)(machine)
+        assert (design.n_samples, design.n_features, type(design)) == (100, count, kind)
+
+
+def test_a_sample_of_candidates_is_drawn_with_the_seed_for_each_machine():
+    X = np.random.default_rng(0).standard_normal((60, 2))
+    one, other = (Machine(None, positive, None, np.resize([1.0, -1.0], 60)) for positive in (0, 1))
+    drawn = designs_of(X, n_candidates=20, seed=3)
+    np.testing.assert_array_equal(drawn.candidates(one), np.unique(drawn.candidates(one)))
+    np.testing.assert_array_equal(
+        drawn.candidates(one), designs_of(X, n_candidates=20, seed=3).candidates(one)
+    )
+    assert not np.array_equal(drawn.candidates(one), drawn.candidates(other))
+    assert not np.array_equal(drawn.candidates(one), designs_of(X, n_candidates=20, seed=4).candidates(one))
+
+
+def test_the_objective_counts_every_sample_even_those_that_are_no_candidates(moons):
+    X, y = moons
+    model = KernelSparseSVC(5, gamma=2.0, C=3.0, n_candidates=20, random_state=0).fit(X, y)
+    margins = np.where(y == model.classes_[1], 1, -1) * model.decision_function(X)
+    ridge = (model.dual_coef_**2).sum() / (2 * 2 * 3.0 * len(y))
+    assert model.objective_[0] == pytest.approx((np.maximum(0, 1 - margins) ** 2).mean() / 2 + ridge)
+
+
+def test_more_candidates_are_never_worse_for_one_point(moons):
+    X, y = moons
+    values = [
+        KernelSparseSVC(1, solver=Exchange(max_swaps=None), n_candidates=m, random_state=0)
+        .fit(X, y)
+        .objective_[0]
+        for m in (3, "all")
+    ]
+    assert values[1] <= values[0]
+
+
+def test_cross_validation_samples_candidates_too(moons):
+    X, y = moons
+    model = KernelSparseSVCCV([5, 2], gamma=2.0, cv=2, n_candidates=20, random_state=0).fit(X, y)
+    again = KernelSparseSVCCV([5, 2], gamma=2.0, cv=2, n_candidates=20, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(model.support_, again.support_)
+    assert model.best_score_ > 0.75

@@ -37,6 +37,7 @@ class KernelMachines(MarginClassifier):
     degree: float
     coef0: float
     cache_size: float
+    n_candidates: int | str | None
     fit_intercept: bool
     things = "training points"  # what k counts
 
@@ -49,6 +50,7 @@ class KernelMachines(MarginClassifier):
         elif not (isinstance(self.gamma, numbers.Real) and 0 < float(self.gamma) < np.inf):
             raise ValueError(f"gamma={self.gamma!r} gives no kernel. Use a number > 0, 'scale' or 'auto'.")
         validate.check_cache_size(self.cache_size)
+        validate.resolve_n_candidates(self.n_candidates, 1)
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> Samples:
         samples = super()._read(X, y, sample_weight)
@@ -78,11 +80,19 @@ class KernelMachines(MarginClassifier):
     def _n_available(self, samples: Samples) -> int:
         return samples.X.shape[0]
 
-    def _designs(self, samples: Samples) -> Designs:
+    def _designs(self, samples: Samples, k: int = 0) -> Designs:
         kernel = None
         if not self._is_precomputed():
             kernel = Kernel(self.kernel, self._gamma(samples), self.degree, self.coef0)
-        return KernelDesigns(samples.X, kernel, self.fit_intercept, self.cache_size)
+        return KernelDesigns(
+            samples.X,
+            kernel,
+            self.fit_intercept,
+            cache_size=self.cache_size,
+            n_candidates=validate.resolve_n_candidates(self.n_candidates, samples.X.shape[0]),
+            k=k,
+            seed=validate.resolve_seed(self.random_state),
+        )
 
     def _adopt(self, designs: Any, samples: Samples, solutions: Sequence[Solution]) -> None:
         super()._adopt(designs, samples, solutions)
@@ -170,11 +180,17 @@ class KernelSparseSVC(KernelMachines):
         MB for kernel values, for each machine under way. A kernel matrix that fits is held; of a
         larger one so much is held and the rest computed in tiles each time it is asked for. Beside
         it the search takes 8 (k + 64) n bytes. A precomputed kernel is not counted.
+    n_candidates : int, "all" or None, default=None
+        From how many of its training points a machine chooses the k it keeps; if not from all, then
+        from a random sample. None is all of them as long as their kernel matrix fits `cache_size`,
+        beyond that as many as fit, but at least 3000 and 10 k. All samples count in the objective
+        in any case.
     class_weight : dict, "balanced" or None, default=None
     n_jobs : int or None, default=None
         Machines fitted side by side. None is 1 unless joblib is configured otherwise.
     random_state : int, RandomState or None, default=None
-        Only used by ``MM(start="normal")`` and ``SD(start="normal")``.
+        Draws the candidates where not all points are; and the starts of ``MM(start="normal")`` and
+        ``SD(start="normal")``.
 
     Attributes
     ----------
@@ -210,6 +226,7 @@ class KernelSparseSVC(KernelMachines):
         multi_class: str = "ovo",
         fit_intercept: bool = True,
         cache_size: float = 200,
+        n_candidates: int | str | None = None,
         class_weight: Any = None,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -224,6 +241,7 @@ class KernelSparseSVC(KernelMachines):
         self.multi_class = multi_class
         self.fit_intercept = fit_intercept
         self.cache_size = cache_size
+        self.n_candidates = n_candidates
         self.class_weight = class_weight
         self.n_jobs = n_jobs
         self.random_state = random_state
