@@ -7,8 +7,8 @@ import numpy as np
 
 from kmargin.types import Indices, Matrix, Vector
 
-# A tile has at most so many rows and columns: 8 MiB, large enough for BLAS, small beside any budget.
-HEIGHT, WIDTH = 2048, 512
+# A tile has at most so many rows and columns: 4 MiB, large enough for BLAS, small beside any budget.
+HEIGHT, WIDTH = 1024, 512
 
 MEGABYTE = 2**20
 
