@@ -42,9 +42,9 @@ def letter_halves(n: int, n_test: int) -> Dataset:
 
 
 PROBLEMS: dict[Callable[[int, int], Dataset], Settings] = {
-    clusters: Settings(400, (10.0, 0.03), (1.0, 0.05)),
-    shells: Settings(250, (1.0, 0.6), (10.0, 0.3)),
-    arms: Settings(250, (1.0, 1.0), (1.0, 1.0)),
+    clusters: Settings(430, (10.0, 0.03), (1.0, 0.05)),
+    shells: Settings(300, (100.0, 0.3), (10.0, 0.3)),
+    arms: Settings(290, (1.0, 1.0), (1.0, 1.0)),
     letter_halves: Settings(140, (100.0, 4.0), (10.0, 8.0)),
 }
 
