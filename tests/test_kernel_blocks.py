@@ -232,6 +232,15 @@ def test_predictions_in_blocks_are_those_made_at_once(moons, kernel):
     np.testing.assert_allclose(model.path_.decision_function(K, 3), path_at_once, rtol=1e-12)
 
 
+def test_points_may_be_sparse_where_new_samples_are_not_and_the_other_way_round(moons):
+    X, y = moons
+    models = [KernelSparseSVC(5, gamma=2.0, cache_size=0.1).fit(A, y) for A in (X, csr_matrix(X))]
+    expected = models[0].decision_function(X)
+    for model in models:
+        for new in (X, csr_matrix(X)):
+            np.testing.assert_allclose(model.decision_function(new), expected, rtol=1e-7, atol=1e-9)
+
+
 def test_a_machine_without_points_predicts_in_blocks_too():
     inputs = KernelInputs(Kernel("rbf", 1.0, 3, 0.0), np.empty((0, 2)), np.empty(0, int), TINY)
     np.testing.assert_array_equal(inputs.times(np.ones((40, 2)), np.empty((0, 3))), np.zeros((40, 3)))

@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.metrics.pairwise import pairwise_kernels
 
 from kmargin.design import DenseDesign, Design, KernelDesign, distinct_rows
@@ -46,7 +45,8 @@ class Kernel:
 
         -gamma |x - z|^2 is the product of (x, |x|^2, 1) and (2 gamma z, -gamma, -gamma |z|^2).
         """
-        if callable(self.name) or self.name != "rbf" or issparse(X) or X.dtype != np.float64:
+        arrays = all(isinstance(A, np.ndarray) and A.dtype == np.float64 for A in (X, points))
+        if callable(self.name) or self.name != "rbf" or not arrays:
             return self(X, points)
         gamma, (n_rows, n_features) = self.numbers["gamma"], X.shape
         left, right = np.ones((n_rows, n_features + 2)), np.empty((len(points), n_features + 2))
