@@ -22,7 +22,7 @@ code { background: var(--shade); border-radius: 3px; padding: .05em .3em; font-s
 nav a { display: inline-block; margin: 0 .9rem .3rem 0; }
 .lead { font-size: 1.08rem; }
 .soft { color: var(--soft); }
-.aside { color: var(--soft); font-weight: 400; display: inline-block; min-width: 3.6em; margin-left: .35em;
+.aside { color: var(--soft); font-weight: 400; display: inline-block; min-width: 3.1em; margin-left: .3em;
   text-align: left; }
 .cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(11rem, 1fr)); gap: .7rem;
   margin: 1rem 0; }
@@ -31,7 +31,7 @@ nav a { display: inline-block; margin: 0 .9rem .3rem 0; }
 .scroll { overflow-x: auto; margin: .7rem 0; }
 table { border-collapse: collapse; font-size: .88rem; font-variant-numeric: tabular-nums; }
 caption { caption-side: top; text-align: left; color: var(--soft); padding-bottom: .35rem; }
-th, td { padding: .22rem .6rem; text-align: right; white-space: nowrap;
+th, td { padding: .22rem .45rem; text-align: right; white-space: nowrap;
   border-bottom: 1px solid var(--line); }
 th { font-weight: 600; border-bottom: 2px solid var(--line); background: #fff; }
 th:first-child, td:first-child, .text { text-align: left; }

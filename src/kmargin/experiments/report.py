@@ -9,7 +9,7 @@ from kmargin import html
 from kmargin.experiments import figures, tables
 from kmargin.experiments.differences import reasons
 from kmargin.experiments.figures import CAPTIONS
-from kmargin.experiments.settings import DATASETS, PROTOCOLS, SOLVERS, Settings
+from kmargin.experiments.settings import DATASETS, PEERS, PROTOCOLS, SOLVERS, Settings
 from kmargin.experiments.tables import NAMES, Entry, Line
 from kmargin.experiments.verdict import verdict
 
@@ -17,11 +17,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 TITLES = {
-    "parameter": "s (%) or C",
     "iterations": "iterations",
     "seconds": "time (s)",
     "objective": "objective",
-    "distance_sq": "squared distance",
+    "distance_sq": "distance",
     "train": "train (%)",
     "validation": "valid. (%)",
     "test": "test (%)",
@@ -178,29 +177,41 @@ def _table(id: str, lines: Sequence[Line], best: Sequence[str] = (), names: bool
         return html.paragraph("No rows for this table yet.")
     columns = list(lines[0].entries)
     leaders = {(d, c): _best(lines, d, c) for d in {line.dataset for line in lines} for c in best}
+    has_print = any(entry.printed is not None for line in lines for entry in line.entries.values())
     rows, last = [], ""
     for line in lines:
         cells: list[Any] = [line.dataset if line.dataset != last else "", NAMES[line.solver]] if names else []
-        cells.append(_cell("parameter", line.parameter, False))
+        cells.append(_cell("parameter", line.parameter, False, has_print))
         cells += [
-            _cell(name, entry, f"{entry.value:.4g}" == leaders.get((line.dataset, name)))
+            _cell(name, entry, _short(entry.value) == leaders.get((line.dataset, name)), has_print)
             for name, entry in line.entries.items()
         ]
         kind = "marked" if line.is_marked else "first" if names and line.dataset != last else ""
         rows.append(html.Row(cells, kind))
         last = line.dataset
-    head = (["data set", "solver"] if names else []) + [TITLES[name] for name in ("parameter", *columns)]
+    head = ["data set", "solver"] if names else []
+    head += ["s (%) or C" if any(line.solver in PEERS for line in lines) else "s (%)"]
+    head += [TITLES[name] for name in columns]
     return html.table(head, rows, id=id)
 
 
 def _best(lines: Sequence[Line], dataset: str, column: str) -> str:
     values = [line.entries[column].value for line in lines if line.dataset == dataset]
-    return f"{max(values):.4g}"
+    return _short(max(values))
 
 
-def _cell(name: str, entry: Entry, is_best: bool) -> html.Cell:
-    text = f"{entry.value:.4g}"
-    aside = "" if entry.printed is None else f"{entry.printed:.4g}"
+def _short(value: float) -> str:
+    """Four digits where they fit, three of small numbers, an exponent where it must be."""
+    if value == 0 or 1e-3 <= abs(value) < 1e4:
+        return f"{value:.3g}" if abs(value) < 1 else f"{value:.4g}"
+    mantissa, exponent = f"{value:.2e}".split("e")
+    return f"{mantissa}e{int(exponent)}"
+
+
+def _cell(name: str, entry: Entry, is_best: bool, has_print: bool) -> html.Cell:
+    """Ours, and in grey the paper's; a blank in its place keeps the columns straight."""
+    text = _short(entry.value)
+    aside = _short(entry.printed) if entry.printed is not None else "\u00a0" if has_print else ""
     if entry.differs and name != "seconds":
         hint = f"ours {entry.value:.6g}, the paper {entry.printed:.6g}; noise {entry.noise:.2g}"
         return html.Cell(text + " ≠", "bad", hint, aside)

@@ -41,8 +41,10 @@ class Line:
     entries: dict[str, Entry]
     is_marked: bool = False
 
-    def differing(self) -> list[str]:
-        return [name for name, entry in self.entries.items() if entry.differs]
+    def differing(self) -> dict[str, Entry]:
+        """What differs from the print by more than noise."""
+        everything = {"parameter": self.parameter, **self.entries}
+        return {name: entry for name, entry in everything.items() if entry.differs}
 
 
 def read_rows(folder: Path) -> "pd.DataFrame":
@@ -182,7 +184,7 @@ def _tie_width(group: "pd.DataFrame") -> float:
 
 
 def _ties(group: "pd.DataFrame") -> list[float]:
-    """The parameters whose validation accuracy is within a standard error of the best."""
+    """The parameters whose validation accuracy is within a standard error (of a difference) of the best."""
     summary = group.groupby("parameter")["validation"].agg(["mean", "sem"])
     best = summary.loc[summary["mean"].idxmax()]
-    return list(summary.index[summary["mean"] >= best["mean"] - best["sem"]])
+    return list(summary.index[summary["mean"] >= best["mean"] - np.sqrt(2) * best["sem"]])
