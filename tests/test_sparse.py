@@ -19,8 +19,8 @@ from kmargin.problem import Problem
 from kmargin.solvers import grid, product_exchange
 from kmargin.solvers.conjugate import newton_conjugate
 from kmargin.solvers.refit import _refit_products, refit
-from kmargin.solvers.start import univariate_start
 from kmargin.solvers.signed import NOTHING, Found, SignedDesign
+from kmargin.solvers.start import univariate_start
 
 
 def make_text(n_samples=150, n_features=40, n_classes=2, density=0.2, seed=0):

@@ -1,9 +1,9 @@
 """A warm-started sweep over k, for every machine of a classification task."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from scipy.sparse import issparse
@@ -22,6 +22,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+class Inputs(Protocol):
+    """What coefficients multiply, as a function of X."""
+
+    def times(self, X: Matrix, coefs: Matrix) -> Matrix:
+        """These inputs times coefficients."""
+
+
 @dataclass(frozen=True)
 class SparsityPath:
     """Solutions from dense to sparse."""
@@ -34,7 +41,7 @@ class SparsityPath:
     classes: np.ndarray
     multi_class: str
     n_features_in: int
-    inputs: Callable[[Matrix], Matrix] | None = None  # from X to what `coefs` multiply, if not X itself
+    inputs: Inputs | None = None  # what `coefs` multiply, if not X itself
 
     @cached_property
     def coefs(self) -> Matrix:
@@ -49,8 +56,9 @@ class SparsityPath:
             raise ValueError(
                 f"X has {X.shape[1]} features, but the path was fitted to {self.n_features_in}. Use those."
             )
-        X = X if self.inputs is None else self.inputs(X)
-        decisions = X @ self.by_k[position].T + self.intercepts[position]
+        coefs = self.by_k[position].T
+        products = X @ coefs if self.inputs is None else self.inputs.times(X, coefs)
+        decisions = products + self.intercepts[position]
         return combine_decisions(decisions, len(self.classes), self.multi_class)
 
     def predict(self, X: Any, k: int) -> np.ndarray:
@@ -185,7 +193,7 @@ def make_path(
     ks: Sequence[int],
     samples: Samples,
     multi_class: str,
-    inputs: Callable[[Matrix], Matrix] | None = None,
+    inputs: Inputs | None = None,
 ) -> SparsityPath:
     """A path from solutions [k][machine] and their coefficients."""
     return SparsityPath(

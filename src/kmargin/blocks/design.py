@@ -38,7 +38,7 @@ class BlockDesign:
         return self._sum(function, self.total, *args)
 
     def loss_and_gradient(self, beta: Vector) -> tuple[float, Vector]:
-        """The mean squared hinge, halved, and its gradient. Asked twice of one beta, it answers from memory."""
+        """The mean squared hinge, halved, and its gradient; the last answer is remembered."""
         key = beta.tobytes()
         if self._last is None or self._last[0] != key:
             loss, gradient, pull = self._mean(sums.loss_and_gradient, self._with_intercept(beta))
@@ -51,7 +51,8 @@ class BlockDesign:
 
     def slopes(self, columns: Indices, u: Vector) -> tuple[Vector, int]:
         """X'(t max(0, resid)) at a support and its coefficients; and the number of active rows."""
-        return self._mean(sums.slopes, columns, u)  # type: ignore[no-any-return]
+        slopes, n_active = self._mean(sums.slopes, columns, u)
+        return slopes, int(n_active)
 
     def mean_label(self) -> float:
         return self._take_moments()[0]
@@ -144,7 +145,7 @@ class FactorsHeld:
 
     def _ask(self, function: Callable[..., Any], *args: Any) -> Vector:
         (answer,) = self.held.ask(function, *args)
-        return answer  # type: ignore[no-any-return]
+        return answer
 
 
 def add_up(answers: list[Any]) -> Any:

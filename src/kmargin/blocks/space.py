@@ -26,7 +26,7 @@ class Space(NamedTuple):
         """An array that is here already, as float64."""
         return array if array.dtype == self.xp.float64 else self.xp.astype(array, self.xp.float64)
 
-    def bring(self, array: Any) -> Vector:
+    def bring(self, array: Any) -> Any:
         """An array of this space as one of NumPy's."""
         if self.device is None:
             return np.asarray(array)
@@ -34,7 +34,7 @@ class Space(NamedTuple):
             return array.detach().cpu().numpy()
         if hasattr(array, "get"):  # cupy
             return array.get()
-        return np.from_dlpack(array)
+        return np.asarray(np.from_dlpack(array))
 
 
 def space_of(array: Any) -> Space:

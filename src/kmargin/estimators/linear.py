@@ -42,7 +42,7 @@ class LinearMachines(MarginClassifier):
     def _n_available(self, samples: Samples) -> int:
         return samples.X.shape[1]
 
-    def _designs(self, samples: Samples) -> Designs:
+    def _designs(self, samples: Samples, k: int = 0) -> Designs:
         return LinearDesigns(samples.X, self.fit_intercept)
 
     def _adopt(self, designs: Designs, samples: Samples, solutions: Sequence[Solution]) -> None:

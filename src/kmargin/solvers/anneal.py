@@ -164,8 +164,10 @@ class ProximalDistance(Solver):
 
     def inner(self, problem: Problem) -> Callable[[Vector, float, float], Descent]:
         """The minimisation of f_rho as a function of start, rho and tolerance."""
-        if self.jit and not isinstance(problem, BlockProblem):
-            return self._compiled_inner(problem)
+        at_hand = not isinstance(problem, BlockProblem)
+        return self._compiled_inner(problem) if self.jit and at_hand else self._readable_inner(problem)
+
+    def _readable_inner(self, problem: Problem) -> Callable[[Vector, float, float], Descent]:
         step = self._step(problem)
         return lambda beta, rho, gtol: descend(
             problem, step, beta, rho, gtol=gtol, max_inner=self.max_inner, delay=self.delay
@@ -226,11 +228,14 @@ class SD(ProximalDistance):
 
     def _compiled_inner(self, problem: Problem) -> Callable[[Vector, float, float], Descent]:
         design = problem.design
+        stored = design.stored
+        if stored is None:  # a loop cannot be compiled over what is never held
+            return self._readable_inner(problem)
 
         def inner(beta: Vector, rho: float, gtol: float) -> Descent:
             return Descent(
                 *compiled.descend_sd(
-                    design.stored, design.fit_intercept, problem.y, problem.weights, problem.k, problem.lam,
+                    stored, design.fit_intercept, problem.y, problem.weights, problem.k, problem.lam,
                     problem.penalty_weight(rho), beta, gtol, self.max_inner, self.delay,
                 )
             )  # fmt: skip

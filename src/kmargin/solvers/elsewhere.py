@@ -110,7 +110,8 @@ class RowsElsewhere(Elsewhere):
         return slope + more_slope, curve + more_curve
 
     def advance(self, t: float) -> None:
-        assert self.idx is not None and self.u is not None
+        assert self.idx is not None
+        assert self.u is not None
         self.u = self.u + t * self.d
         self.here = self.ahead if t == 1.0 else self._ask(self.idx, self.u)
 

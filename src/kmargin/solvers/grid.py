@@ -7,11 +7,11 @@ import numpy as np
 
 from kmargin.problem import Problem
 from kmargin.solvers.dual_exchange import dual_fits, exchange_dual
+from kmargin.solvers.elsewhere import sign
 from kmargin.solvers.newton import NO_LOSS
 from kmargin.solvers.product_exchange import exchange_products
-from kmargin.solvers.sizes import sweep
-from kmargin.solvers.elsewhere import sign
 from kmargin.solvers.signed import NOTHING, Found, SignedDesign
+from kmargin.solvers.sizes import sweep
 from kmargin.solvers.working_set import BETTER, EXTRA, Effort, exchange
 
 # With so few columns one panel holds them all.

@@ -146,7 +146,8 @@ def newton_readable(A: Matrix, target: Vector, ridge: Vector, u: Vector, max_ite
         value = np.sum(np.maximum(resid, 0) ** 2) / 2 + ridge @ u**2 / 2
         if promise <= 1e-15 * value:
             break
-        u = u + exact_step(Line(resid, A @ d), float(ridge @ (u * d)), float(ridge @ (d * d))) * d
+        t = exact_step(Line(resid, A @ d), float(ridge @ (u * d)), float(ridge @ (d * d)))
+        u = u + t * d
     return u
 
 

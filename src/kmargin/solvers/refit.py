@@ -5,9 +5,9 @@ import numpy as np
 from kmargin.problem import Problem
 from kmargin.solvers.conjugate import newton_conjugate
 from kmargin.solvers.dual import DualRows, n_dual_numbers, newton_dual
+from kmargin.solvers.elsewhere import sign
 from kmargin.solvers.newton import newton_from_gram
 from kmargin.solvers.rows import place, take_gram
-from kmargin.solvers.elsewhere import sign
 from kmargin.solvers.signed import Found, Signed, SignedDesign
 from kmargin.types import Indices, Vector
 
@@ -27,16 +27,19 @@ def refit(
     coef = np.zeros(len(support)) if coef is None else np.array(coef, dtype=np.float64)
     start = Found(support, np.append(coef, intercept if problem.design.fit_intercept else 0.0), np.inf)
     design = sign(problem)
-    solve = _refit_primal
     if isinstance(design, SignedDesign):
-        n_active = design.count_active(start)
-        size = design.n_samples * (len(support) + 2)
-        if len(support) > n_active:
-            size, solve = n_dual_numbers(n_active, len(support)), _refit_dual
-        if not design.fits(size):
-            solve = _refit_products
-    u, value, n_iter = solve(design, problem.lam, start)
+        u, value, n_iter = _refit_at_hand(design, problem.lam, start)
+    else:
+        u, value, n_iter = _refit_primal(design, problem.lam, start)
     return u[:-1], float(u[-1]), float(value), int(n_iter)
+
+
+def _refit_at_hand(design: SignedDesign, lam: float, start: Found) -> tuple[Vector, float, int]:
+    k, n_active = len(start.support), design.count_active(start)
+    dual = k > n_active
+    if not design.fits(n_dual_numbers(n_active, k) if dual else design.n_samples * (k + 2)):
+        return _refit_products(design, lam, start)
+    return _refit_dual(design, lam, start) if dual else _refit_primal(design, lam, start)
 
 
 def _refit_primal(design: Signed, lam: float, start: Found) -> tuple[Vector, float, int]:

@@ -103,7 +103,7 @@ def look_along(rows: Rows, idx: Indices, d: Vector) -> float:
 
 
 @question
-def slope_along(rows: Rows, t: float, slope: float, curve: float) -> tuple[float, float]:
+def slope_along(rows: Rows | Line, t: float, slope: float, curve: float) -> tuple[float, float]:
     """To slope and curvature, those of the loss at t times the step are added."""
     for i in range(rows.resid.size):
         r = rows.resid[i] - t * rows.delta[i]
@@ -144,7 +144,7 @@ def renew_system(rows: Rows, idx: Indices, H: Matrix, z: Vector) -> bool:
 
 
 @either
-def exact_step(rows: Rows, ud: float, dd: float) -> float:
+def exact_step(rows: Rows | Line, ud: float, dd: float) -> float:
     """The minimiser t > 0 of 1/2 sum max(0, resid - t delta)^2 + t ud + t^2/2 dd.
 
     Its derivative is increasing and piecewise linear: Newton on it, kept inside a bracket, halving

@@ -9,7 +9,6 @@ from kmargin.solvers.rows import place, take_gram
 from kmargin.solvers.search import Fit, search
 from kmargin.solvers.signed import Found, Signed
 from kmargin.solvers.sizes import grow, minimize, shrink
-from kmargin.types import Indices, Vector
 
 # A support has to be better by this share to replace another.
 BETTER = 1.0 - 1e-9
