@@ -9,9 +9,11 @@ from kmargin.blocks.protocol import Block
 from kmargin.blocks.view import Part, View
 from kmargin.datasets import make_synthetic
 from kmargin.design import DenseDesign
+from kmargin.machines import BlockSamples, linear_designs, make_tasks, solve_tasks
 from kmargin.problem import Problem
 from kmargin.solvers import MM, SD, Exchange
 from kmargin.solvers.refit import refit
+from kmargin.validate import Samples
 
 BALANCED = View(positive=1, negative=0, class_weight=np.ones(2))
 
@@ -178,3 +180,26 @@ def test_a_view_of_two_of_three_classes_is_their_rows(rng):
     found, expected = (next(iter(Exchange().iter_grid(p, [0.1], [2], rng))) for p in (blocks, whole))
     np.testing.assert_array_equal(found.support, expected.support)
     np.testing.assert_allclose(found.coef, expected.coef, atol=1e-10)
+
+
+@pytest.mark.parametrize("multi_class", ["ovo", "ovr"])
+@pytest.mark.parametrize("standardize", [True, False])
+def test_machines_on_blocks_are_those_on_the_array(rng, multi_class, standardize):
+    X, codes = rng.standard_normal((150, 8)) * rng.uniform(1, 5, 8) + 3.0, rng.integers(0, 3, 150)
+    X[:, 0] += 4 * (codes == 1)
+    repeats, factors = rng.uniform(0.5, 2.0, 150), np.array([1.0, 2.0, 0.5])
+    at_hand = Samples(X, codes, np.arange(3), repeats, repeats * factors[codes], np.arange(150))
+    blocks = BlockSamples(cut(X, codes, repeats), np.arange(3), factors)
+    grids = [
+        list(
+            solve_tasks(
+                make_tasks(linear_designs(samples, True, standardize), samples, multi_class),
+                3, [0.1, 1.0], [4, 2], solver=Exchange(), n_jobs=1, seed=0,
+            )
+        )
+        for samples in (blocks, at_hand)
+    ]  # fmt: skip
+    for found, expected in zip(*(np.ravel(np.array(grid, dtype=object)) for grid in grids), strict=True):
+        np.testing.assert_array_equal(found.support, expected.support)
+        np.testing.assert_allclose(found.coef, expected.coef, atol=1e-9)
+        np.testing.assert_allclose(found.intercept, expected.intercept, atol=1e-9)

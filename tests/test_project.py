@@ -197,7 +197,7 @@ from kmargin.solvers import compiled, search
 X = np.random.default_rng(0).standard_normal((20, 3))
 for solver in ("mm", "sd", "exchange"):
     SparseSVC(k=2, solver=solver).fit(X, X[:, 0] > 0)
-for loop in (compiled.descend_mm, compiled.descend_sd, search.search):
+for loop in (compiled.descend_mm, compiled.descend_sd, search.search.compiled):
     print(sum(loop.stats.cache_hits.values()), sum(loop.stats.cache_misses.values()))
 """
 

@@ -55,5 +55,6 @@ def _dispatched(function: Function, interpreted: Callable[..., Any]) -> Function
         elsewhere = isinstance(getattr(first, "rows", first), Elsewhere)
         return (interpreted if elsewhere else fast)(first, *args)
 
+    call.compiled = fast  # type: ignore[attr-defined]
     overload(call, strict=False)(lambda *args: function)  # called from compiled code it is compiled too
     return cast(Function, call)

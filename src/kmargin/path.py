@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_array, check_X_y
 
 from kmargin import validate
 from kmargin.design import canonical
-from kmargin.machines import LinearDesigns, make_tasks, solve_tasks, warn_unless_converged
+from kmargin.machines import linear_designs, make_tasks, solve_tasks, warn_unless_converged
 from kmargin.multiclass import SCHEMES, choose_classes, class_pairs, combine_decisions, machine_names
 from kmargin.solvers import DEFAULT, Solution
 from kmargin.solvers.solver import Solver
@@ -143,7 +143,7 @@ def sparse_svm_path(
     ks = validate.resolve_ks(ks, X.shape[1])
     validate.warn_of_repeats(samples.X, solver)
     grids = solve_tasks(
-        make_tasks(LinearDesigns(samples.X, fit_intercept), samples, multi_class),
+        make_tasks(linear_designs(samples, fit_intercept), samples, multi_class),
         len(class_pairs(len(samples.classes), multi_class)),
         [C],
         ks,

@@ -25,7 +25,7 @@ class BlockDesign:
         self.blocks = blocks
         self.view = view
         self.fit_intercept = fit_intercept
-        self.n_features = blocks.n_features if view.columns is None else len(view.columns)
+        self.n_features = blocks.shape[1] if view.columns is None else len(view.columns)
         self.n_parameters = self.n_features + int(fit_intercept)
         self.n_samples, self.total = self._sum(sums.count)
         self._last: tuple[bytes, float, Vector] | None = None
@@ -191,6 +191,11 @@ class BlockProblem(Problem):
 
     def surrogate(self, beta: Vector, anchor: Vector, rho: float) -> float:
         raise NotImplementedError("the surrogate is not summed over blocks")
+
+
+def all_rows(n_classes: int) -> View:
+    """Every row by its sample weight alone, whatever its class."""
+    return View(positive=0, negative=None, class_weight=np.ones(n_classes))
 
 
 def block_problem(blocks: Blocks, view: View, lam: float, k: int, fit_intercept: bool = True) -> BlockProblem:

@@ -7,8 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kmargin.types import Vector
-
 
 class Space(NamedTuple):
     """A library of arrays, and the device that these are on; None for NumPy's."""
@@ -48,7 +46,7 @@ def space_of(array: Any) -> Space:
 class _Numpy:
     """NumPy by the names of the standard, which its older versions do not all have."""
 
-    float64 = np.float64
+    float64, float32 = np.float64, np.float32
     linalg, stack, take, where, sum, max = np.linalg, np.stack, np.take, np.where, np.sum, np.max
     zeros_like, abs, sqrt, nonzero, all = np.zeros_like, np.abs, np.sqrt, np.nonzero, np.all
 

@@ -17,8 +17,8 @@ from kmargin.estimators.linear import LinearMachines
 from kmargin.machines import (
     Designs,
     Grid,
-    LinearDesigns,
     Task,
+    linear_designs,
     make_tasks,
     solve_tasks,
     warn_unless_converged,
@@ -239,7 +239,7 @@ class SparseSVCCV(CrossValidated, LinearMachines):
         self.verbose = verbose
 
     def _designs(self, samples: Samples, k: int = 0) -> Designs:
-        return LinearDesigns(samples.X, self.fit_intercept, self.standardize, samples.repeats)
+        return linear_designs(samples, self.fit_intercept, self.standardize)
 
     def _largest_default(self, samples: Samples) -> int:
         return samples.X.shape[0]
