@@ -81,6 +81,8 @@ LAYERS = [
     "validate",
     "multiclass",
     "machines",
+    "device",
+    "door",
     "kernels",
     "path",
     "selection",

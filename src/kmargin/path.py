@@ -2,16 +2,23 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.utils.validation import check_array, check_X_y
 
 from kmargin import validate
-from kmargin.design import canonical
-from kmargin.machines import linear_designs, make_tasks, solve_tasks, warn_unless_converged
+from kmargin.blocks.space import space_of
+from kmargin.door import read, read_inputs
+from kmargin.machines import (
+    BlockSamples,
+    find_repeats,
+    linear_designs,
+    make_tasks,
+    solve_tasks,
+    warn_unless_converged,
+)
 from kmargin.multiclass import SCHEMES, choose_classes, class_pairs, combine_decisions, machine_names
 from kmargin.solvers import DEFAULT, Solution
 from kmargin.solvers.solver import Solver
@@ -46,22 +53,23 @@ class SparsityPath:
     @cached_property
     def coefs(self) -> Matrix:
         """All coefficients, zeros included: (n_ks, n_machines, n_features)."""
-        return np.stack(list(self.by_k))
+        return space_of(self.intercepts).put(np.stack(list(self.by_k)))
 
     def decision_function(self, X: Any, k: int) -> Matrix:
         """As `SparseSVC.decision_function`, for the fit with this k."""
         position = self._position(k)
-        X = check_array(X, dtype=[np.float64, np.float32], accept_sparse=["csr", "csc"])
+        check = partial(check_array, accept_sparse=["csr", "csc"])
+        X = read_inputs(check, X, "SparsityPath.decision_function", self.intercepts)
         if X.shape[1] != self.n_features_in:
             raise ValueError(
                 f"X has {X.shape[1]} features, but the path was fitted to {self.n_features_in}. Use those."
             )
-        coefs = self.by_k[position].T
+        coefs = space_of(X).put(self.by_k[position].T)
         products = X @ coefs if self.inputs is None else self.inputs.times(X, coefs)
-        decisions = products + self.intercepts[position]
-        return combine_decisions(decisions, len(self.classes), self.multi_class)
+        decisions = products + self.intercepts[position, ...]
+        return combine_decisions(decisions, self.classes.shape[0], self.multi_class)
 
-    def predict(self, X: Any, k: int) -> np.ndarray:
+    def predict(self, X: Any, k: int) -> Any:
         """The class of each row of X by the fit with this k."""
         return choose_classes(self.decision_function(X, k), self.classes)
 
@@ -137,11 +145,10 @@ def sparse_svm_path(
     validate.check_C(C)
     validate.check_choice("multi_class", multi_class, SCHEMES)
     solver = validate.resolve_solver(solver)
-    X, y = check_X_y(X, y, dtype=[np.float64, np.float32], accept_sparse="csr", estimator="sparse_svm_path")
-    X = canonical(X) if issparse(X) else X
-    samples = validate.read_samples(X, y, sample_weight, class_weight)
-    ks = validate.resolve_ks(ks, X.shape[1])
-    validate.warn_of_repeats(samples.X, solver)
+    check = partial(check_X_y, accept_sparse="csr", estimator="sparse_svm_path")
+    samples = read(check, X, y, sample_weight, class_weight)
+    ks = validate.resolve_ks(ks, samples.X.shape[1])
+    validate.warn_of_repeats(find_repeats(samples, solver))
     grids = solve_tasks(
         make_tasks(linear_designs(samples, fit_intercept), samples, multi_class),
         len(class_pairs(len(samples.classes), multi_class)),
@@ -158,7 +165,10 @@ def sparse_svm_path(
 
 
 def linear_path(
-    by_machine: Sequence[Sequence[Solution]], ks: Sequence[int], samples: Samples, multi_class: str
+    by_machine: Sequence[Sequence[Solution]],
+    ks: Sequence[int],
+    samples: Samples | BlockSamples,
+    multi_class: str,
 ) -> SparsityPath:
     """The path of linear machines."""
     solutions = tuple(zip(*by_machine, strict=True))
@@ -191,18 +201,19 @@ def make_path(
     solutions: tuple[tuple[Solution, ...], ...],
     by_k: Sequence[Matrix],
     ks: Sequence[int],
-    samples: Samples,
+    samples: Samples | BlockSamples,
     multi_class: str,
     inputs: Inputs | None = None,
 ) -> SparsityPath:
     """A path from solutions [k][machine] and their coefficients."""
+    put = samples.space.put
     return SparsityPath(
         ks=np.array(ks),
         by_k=by_k,
-        intercepts=np.array([[s.intercept for s in row] for row in solutions], dtype=samples.X.dtype),
-        objectives=np.array([[s.objective for s in row] for row in solutions]),
+        intercepts=put(np.array([[s.intercept for s in row] for row in solutions], dtype=samples.X.dtype)),
+        objectives=put(np.array([[s.objective for s in row] for row in solutions])),
         solutions=solutions,
-        classes=samples.classes,
+        classes=samples.labels,
         multi_class=multi_class,
         n_features_in=samples.X.shape[1],
         inputs=inputs,

@@ -10,15 +10,14 @@ from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.utils import check_random_state
-from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from kmargin.design import distinct_columns
-from kmargin.solvers import SOLVERS, Exchange
+from kmargin.blocks.space import HOST, Space
+from kmargin.solvers import SOLVERS
 from kmargin.solvers.solver import Solver
 from kmargin.types import Indices, Vector
 
@@ -32,6 +31,16 @@ class Samples(NamedTuple):
     repeats: Vector  # sample weights: a row of weight 2 counts as the row twice
     weights: Vector  # sample weight times class weight; positive
     kept: Indices  # which of the rows given are left
+
+    @property
+    def space(self) -> Space:
+        """Where fitted attributes belong."""
+        return HOST
+
+    @property
+    def labels(self) -> np.ndarray:
+        """The classes as `classes_` is to have them."""
+        return self.classes
 
 
 def check_k(k: object, things: str = "coefficients", name: str = "k") -> None:
@@ -164,13 +173,8 @@ def _suggest(value: object, choices: Sequence[str] | dict[str, Any]) -> str:
     return f"{hint} Use one of {', '.join(map(repr, choices))}."
 
 
-def warn_of_repeats(X: Any, solver: Solver) -> None:
+def warn_of_repeats(repeats: Indices) -> None:
     """Say which features a search passes over because an earlier one is the same."""
-    if not isinstance(solver, Exchange):
-        return
-    repeats = np.setdiff1d(np.arange(X.shape[1]), distinct_columns(X))
-    if issparse(X):  # that some columns are empty goes without saying
-        repeats = repeats[np.bincount(X.indices, minlength=X.shape[1])[repeats] > 0]
     if len(repeats):
         some = ", ".join(map(str, repeats[:5])) + (", ..." if len(repeats) > 5 else "")
         which = f"1 feature repeats an earlier one (column {some})"
@@ -192,46 +196,65 @@ def read_samples(X: Any, y: Any, sample_weight: Any, class_weight: Any) -> Sampl
     y = column_or_1d(y, warn=True)
     check_classification_targets(y)
     classes, codes = np.unique(y, return_inverse=True)
-    if len(classes) < 2:
-        raise ValueError(
-            f"y holds one class only, {classes[0]!r}: there is nothing to tell apart. "
-            "Give samples of two classes or more."
-        )
-    repeats = weights = _check_sample_weight(sample_weight, len(y))
+    check_classes(classes)
+    repeats = weights = check_sample_weight(sample_weight, len(y))
     if class_weight is not None:
-        weights = repeats * compute_sample_weight(class_weight, y)
+        weights = repeats * class_factors(class_weight, classes, np.bincount(codes))[codes]
     kept = np.flatnonzero(weights)
-    per_class = np.bincount(codes, weights=weights, minlength=len(classes))
-    if not per_class.all():
-        lost = classes[per_class == 0][0]
-        raise ValueError(
-            f"The weights of all samples of class {lost!r} are zero, so nothing is left to learn it from. "
-            "Give it weight, or leave the class out of y."
-        )
+    check_totals(classes, np.bincount(codes, weights=weights, minlength=len(classes)))
     if len(kept) < len(y):
         X, codes, repeats, weights = X[kept], codes[kept], repeats[kept], weights[kept]
     return Samples(X, codes, classes, repeats, weights, kept)
 
 
-def _check_sample_weight(sample_weight: Any, n_samples: int) -> Vector:
-    if sample_weight is None:
-        return np.ones(n_samples)
-    weights = np.asarray(sample_weight, dtype=np.float64)
-    if weights.ndim == 0:
-        weights = np.full(n_samples, float(weights))
-    if weights.shape != (n_samples,):
+def check_classes(classes: np.ndarray) -> None:
+    """There are two at least."""
+    if len(classes) < 2:
         raise ValueError(
-            f"sample_weight has shape {weights.shape} for {n_samples} samples. Give one number per sample."
+            f"y holds one class only, {classes[0]!r}: there is nothing to tell apart. "
+            "Give samples of two classes or more."
         )
-    if not np.isfinite(weights).all():
-        raise ValueError("sample_weight contains NaN or infinity. Give finite numbers >= 0.")
-    if (weights < 0).any():
-        worst = int(weights.argmin())
+
+
+def class_factors(class_weight: Any, classes: np.ndarray, counts: np.ndarray) -> Vector:
+    """What `class_weight` gives each class; `counts` are the numbers of its samples."""
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        return counts.sum() / (len(classes) * counts)
+    return compute_class_weight(class_weight, classes=classes, y=classes)
+
+
+def check_totals(classes: np.ndarray, totals: np.ndarray) -> None:
+    """Each class has samples that count."""
+    if not totals.all():
+        lost = classes[totals == 0][0]
         raise ValueError(
-            f"sample_weight[{worst}]={weights[worst]:g} would reward a mistake on that sample. "
+            f"The weights of all samples of class {lost!r} are zero, so nothing is left to learn it from. "
+            "Give it weight, or leave the class out of y."
+        )
+
+
+def check_sample_weight(sample_weight: Any, n_samples: int, space: Space = HOST) -> Any:
+    """Finite weights >= 0, one per sample, brought to where the samples are."""
+    xp = space.xp
+    if sample_weight is None:
+        return space.put(np.ones(n_samples))
+    weights = space.floats(space.move(sample_weight))
+    if weights.ndim == 0:
+        weights = space.put(np.full(n_samples, float(weights)))
+    if tuple(weights.shape) != (n_samples,):
+        raise ValueError(
+            f"sample_weight has shape {tuple(weights.shape)} for {n_samples} samples. "
+            "Give one number per sample."
+        )
+    if not xp.all(xp.isfinite(weights)):
+        raise ValueError("sample_weight contains NaN or infinity. Give finite numbers >= 0.")
+    if xp.any(weights < 0):
+        worst = int(xp.argmin(weights))
+        raise ValueError(
+            f"sample_weight[{worst}]={float(weights[worst]):g} would reward a mistake on that sample. "
             "Give numbers >= 0; 0 leaves a sample out."
         )
-    if not weights.any():
+    if not xp.any(weights > 0):
         raise ValueError(
             "sample_weight is zero for every sample, so nothing is left to fit. Give some a weight > 0."
         )
