@@ -1,0 +1,67 @@
+"""Blocks computed on this machine, by dask's threads or in turn."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import dask
+from dask.base import get_scheduler
+
+from kmargin.blocks.graphs import Sources
+from kmargin.blocks.kept import Leaves, derive
+from kmargin.blocks.memory import available_memory
+
+# Of the memory that is free, X may take this share, and so may what is held beside it.
+SHARE = 1 / 3
+
+
+class Threads:
+    """Work on this machine."""
+
+    def __init__(self) -> None:
+        self.room = SHARE * available_memory()
+
+    def settle(self, sources: Sources, make: Callable[..., Any]) -> "HeldHere":
+        """``make(number, sources)`` for each block."""
+        leaves = {}
+        if sources.shared:
+            get = get_scheduler() or dask.threaded.get
+            leaves = dict(zip(sources.shared, get(sources.graph, sources.shared), strict=True))
+        return HeldHere([make(number, block) for number, block in enumerate(sources.blocks)], leaves)
+
+
+class HeldHere:
+    """Something made of each block, in the memory of this process."""
+
+    def __init__(self, things: Sequence[Any], leaves: Leaves) -> None:
+        self.things = things
+        self.leaves = leaves
+
+    def ask(self, function: Callable[..., Any], *args: Any) -> list[Any]:
+        return self._each(_answer, function, args)
+
+    def hold(self, function: Callable[..., Any], *args: Any) -> "HeldHere":
+        return self.replace(derive, function, args)
+
+    def replace(self, function: Callable[..., Any], *args: Any) -> "HeldHere":
+        """``function(thing, leaves, *args)`` in place of each thing."""
+        return HeldHere(self._each(function, *args), self.leaves)
+
+    def _each(self, function: Callable[..., Any], *args: Any) -> list[Any]:
+        calls = (_Call(function, thing, self.leaves, *args) for thing in self.things)
+        tasks = [dask.delayed(call, pure=False, traverse=False)() for call in calls]
+        return list(dask.compute(*tasks, traverse=False))
+
+
+class _Call:
+    """A call without arguments: dask would look through them for collections."""
+
+    def __init__(self, function: Callable[..., Any], *args: Any) -> None:
+        self.function = function
+        self.args = args
+
+    def __call__(self) -> Any:
+        return self.function(*self.args)
+
+
+def _answer(thing: Any, leaves: Leaves, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    return function(thing.get(leaves), *args)
