@@ -107,6 +107,14 @@ TARGETS: tuple[Target, ...] = (
     Target("synthetic_path", "objective above mm's, with a ridge", "the same with a ridge"),
     Target("spiral", "accuracy above SVC", "4 points per pair of classes, test accuracy above SVC"),
     Target("spiral", "times fewer points", "times fewer training points kept than SVC"),
+    Target("kernel_blocks", "accuracy above SVC", "20,000 rows, test accuracy above SVC", -0.005),
+    Target("kernel_blocks", "times fewer points", "the same, times fewer training points kept", 20),
+    Target("kernel_blocks", "times faster prediction", "the same, times faster prediction", 20),
+    Target("kernel_blocks", "times faster fit", "the same, times faster fit"),
+    Target(
+        "kernel_blocks", "GB beyond X", "50,000 x 50, k = 100: peak memory beyond X in GB", 2, at_most=True
+    ),
+    Target("kernel_blocks", "times the matrix", "the same as a share of the kernel matrix"),
     Target("loops", "compiled step", "compiled step, times faster than its NumPy twin", 10),
     Target("loops", "BLAS calls", "BLAS calls of a step over the compiled step", 0.97),
     Target("loops", "selection", "selection, times faster than sorting", 3),

@@ -34,6 +34,10 @@ LAYERS = [
     "vectors",
     "blocks.protocol",
     "blocks",
+    "blocks.space",
+    "blocks.view",
+    "blocks.sums",
+    "blocks.here",
     "design.protocol",
     "design.passes",
     "design.csr",
@@ -42,20 +46,26 @@ LAYERS = [
     "design.subset",
     "design.dense",
     "design.sparse",
+    "design.tiles",
+    "design.kernel",
     "design",
     "problem",
+    "blocks.design",
     "solvers.result",
     "solvers.solver",
     "solvers.start",
     "solvers.knobs",
     "solvers.linalg",
     "solvers.panel",
+    "solvers.rows",
     "solvers.newton",
     "solvers.scores",
     "solvers.search",
     "solvers.sizes",
     "solvers.dual",
     "solvers.conjugate",
+    "solvers.signed",
+    "solvers.elsewhere",
     "solvers.refit",
     "solvers.working_set",
     "solvers.dual_exchange",
@@ -80,6 +90,7 @@ LAYERS = [
     "blocks.ingest",
     "blocks.dask",
     "machines",
+    "kernels",
     "path",
     "selection",
     "estimators.classifier",
@@ -195,7 +206,7 @@ from kmargin.solvers import compiled, search
 X = np.random.default_rng(0).standard_normal((20, 3))
 for solver in ("mm", "sd", "exchange"):
     SparseSVC(k=2, solver=solver).fit(X, X[:, 0] > 0)
-for loop in (compiled.descend_mm, compiled.descend_sd, search.search):
+for loop in (compiled.descend_mm, compiled.descend_sd, search.search.compiled):
     print(sum(loop.stats.cache_hits.values()), sum(loop.stats.cache_misses.values()))
 """
 

@@ -13,8 +13,8 @@ from scipy.sparse import csr_array
 from kmargin.design import DenseDesign, SparseDesign
 from kmargin.solvers.dual import dual_factor
 from kmargin.solvers.linalg import cholesky, smallest, solve
-from kmargin.solvers.newton import exact_step
-from kmargin.solvers.panel import build_gram, make_panel, outside_of, sync_gram
+from kmargin.solvers.panel import build_gram, make_panel, make_ridge, outside_of, sync_gram
+from kmargin.solvers.rows import Line, exact_step
 from kmargin.solvers.scores import double_changes, nth_pair, score, swap_changes
 
 
@@ -27,7 +27,8 @@ class Model:
         y = np.where(rng.random(n) < 0.5, 1.0, -1.0)
         c = np.sqrt(rng.uniform(0.2, 2, n) / n)
         self.p, self.k = p, k
-        self.panel, self.ridge = make_panel(DenseDesign(X, intercept), y * c, c, lam, np.arange(p), p)
+        self.panel = make_panel(DenseDesign(X, intercept), y * c, c, np.arange(p), p)
+        self.ridge = make_ridge(lam, p, intercept)
         self.active = rng.random(n) < 0.6
         self.gram = np.empty((p + 2, p + 2))
         build_gram(self.panel, self.active, self.gram)
@@ -54,7 +55,7 @@ class Model:
         arrays = {"drop": k, "spread": k, "gain": m, "grad": m, "schur": m, "R": (k, m), "inverse": (k, k)}
         found = {name: np.empty(shape) for name, shape in arrays.items()}
         u = self.u[self.support]
-        score(self.panel, self.ridge, self.support, u, self.gram, self.outside, *found.values())
+        score(self.ridge, self.support, u, self.gram, self.outside, *found.values())
         return u, found
 
 
@@ -156,7 +157,7 @@ def test_the_exact_step_is_where_the_slope_vanishes(seed):
     e, delta = rng.standard_normal(30), rng.standard_normal(30)
     dd = float(rng.choice([0.0, 0.5]))
     ud = float(delta @ np.maximum(e, 0)) - abs(rng.standard_normal()) - 0.1  # a descent direction
-    t = exact_step(e, delta, ud, dd)
+    t = exact_step(Line(e, delta), ud, dd)
     slope = ud + t * dd - delta @ np.maximum(e - t * delta, 0)
     assert t > 0
     if dd > 0:

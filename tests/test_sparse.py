@@ -19,8 +19,8 @@ from kmargin.problem import Problem
 from kmargin.solvers import grid, product_exchange
 from kmargin.solvers.conjugate import newton_conjugate
 from kmargin.solvers.refit import _refit_products, refit
+from kmargin.solvers.signed import NOTHING, Found, SignedDesign
 from kmargin.solvers.start import univariate_start
-from kmargin.solvers.working_set import NOTHING, SignedDesign
 
 
 def make_text(n_samples=150, n_features=40, n_classes=2, density=0.2, seed=0):
@@ -280,11 +280,11 @@ def test_conjugate_gradients_find_the_minimum_that_the_gram_matrix_finds(shape, 
     problem = problem_of(X, y, lam, fit_intercept)
     support = np.arange(0, shape[1], 2)
     coef, intercept, value, _ = refit(problem, support)
-    start = np.zeros(len(support))
-    by_products = _refit_products(problem, support, start, 0.0)
-    np.testing.assert_allclose(by_products[2], value, rtol=1e-10)
-    np.testing.assert_allclose(by_products[0], coef, atol=1e-5)
-    np.testing.assert_allclose(by_products[1], intercept, atol=1e-5)
+    start = Found(support, np.zeros(len(support) + 1), np.inf)
+    u, by_products, _ = _refit_products(SignedDesign(problem), lam, start)
+    np.testing.assert_allclose(by_products, value, rtol=1e-10)
+    np.testing.assert_allclose(u[:-1], coef, atol=1e-5)
+    np.testing.assert_allclose(u[-1], intercept, atol=1e-5)
 
 
 def test_conjugate_gradients_know_designs_alone():
@@ -303,7 +303,7 @@ def test_conjugate_gradients_know_designs_alone():
 @pytest.mark.parametrize("k", [3, 12, 25])
 def test_the_search_by_products_ends_near_the_search_in_a_panel(k):
     X, y = make_text(300, 60, seed=1)
-    design = SignedDesign.from_problem(problem_of(X, y))
+    design = SignedDesign(problem_of(X, y))
     found, _ = product_exchange.exchange_products(design, 1e-3, k, NOTHING, 1e-9)
     assert len(found.support) == len(set(found.support)) == k
     (best,) = Exchange().iter_grid(problem_of(X, y), [1e-3], [k], np.random.default_rng(0))

@@ -3,6 +3,7 @@
 from benchmarks.cases.case import Case
 from benchmarks.cases.crossval import CrossValidation
 from benchmarks.cases.dense import Dense
+from benchmarks.cases.kernel_blocks import KernelBlocks
 from benchmarks.cases.loops import Loops
 from benchmarks.cases.optimum import GlobalOptimum
 from benchmarks.cases.paths import letters, optdigits, splice, tcga
@@ -24,6 +25,7 @@ CASES: dict[str, Case] = {
         Dense(),
         SyntheticPath(),
         Spiral(),
+        KernelBlocks(),
         news20,
         a9a,
         Loops(),

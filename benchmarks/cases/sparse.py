@@ -126,6 +126,7 @@ class A9a:
 
     def run(self, record: Recorder, scale: str) -> None:
         data = load_sparse("a9a")
+        warnings.simplefilter("ignore", UserWarning)  # of columns that repeat another in a few rows
         ks = (10,) if scale == "quick" else (60, 30, 10, 3, 1)
         competitors = choose()
         for k in ks:

@@ -2,6 +2,16 @@
 
 from benchmarks.datasets.dataset import Dataset
 from benchmarks.datasets.files import load
-from benchmarks.datasets.simulated import dense, hyperplane, spiral, synthetic
+from benchmarks.datasets.simulated import arms, clusters, dense, hyperplane, shells, spiral, synthetic
 
-__all__ = ["Dataset", "dense", "hyperplane", "load", "spiral", "synthetic"]
+__all__ = [
+    "Dataset",
+    "arms",
+    "clusters",
+    "dense",
+    "hyperplane",
+    "load",
+    "shells",
+    "spiral",
+    "synthetic",
+]

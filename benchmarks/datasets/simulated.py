@@ -1,6 +1,7 @@
 """Data whose truth is known."""
 
 import numpy as np
+from sklearn.datasets import make_classification
 from sklearn.model_selection import train_test_split
 
 from benchmarks.datasets.dataset import Dataset
@@ -42,3 +43,47 @@ def spiral(seed: int = 0) -> Dataset:
     X, y = make_spiral(random_state=seed)
     X, X_test, y, y_test = train_test_split(X, y, test_size=0.2, stratify=y, random_state=seed)
     return Dataset("spiral", X, y, X_test, y_test)
+
+
+def flip(y: np.ndarray, share: float, rng: np.random.Generator) -> np.ndarray:
+    """Labels of 0 and 1, this share of them wrong."""
+    return np.where(rng.random(len(y)) < share, 1 - y, y)
+
+
+def shells(n: int, n_test: int, p: int = 5, seed: int = 0) -> Dataset:
+    """A class between two spheres, one label in twenty wrong."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n + n_test, p))
+    radius = np.linalg.norm(X, axis=1)
+    y = flip(((radius > 1.5) & (radius < 2.4)).astype(int), 0.05, rng)
+    return Dataset("shells", X[:n], y[:n], X[n:], y[n:])
+
+
+def arms(n: int, n_test: int, p: int = 5, seed: int = 0) -> Dataset:
+    """Two spirals of one and a half turns, other features without meaning, one label in ten wrong."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, n + n_test)
+    turn = 3 * np.pi * np.sqrt(rng.random(n + n_test))
+    X = 0.5 * rng.standard_normal((n + n_test, p))
+    angle = turn + np.pi * y
+    X[:, :2] *= 0.3
+    X[:, 0] += turn / 3 * np.cos(angle)
+    X[:, 1] += turn / 3 * np.sin(angle)
+    y = flip(y, 0.1, rng)
+    return Dataset("arms", X[:n], y[:n], X[n:], y[n:])
+
+
+def clusters(n: int, n_test: int, p: int = 20, seed: int = 0) -> Dataset:
+    """Six clusters a class in 8 of p dimensions, one label in ten wrong."""
+    X, y = make_classification(
+        n + n_test,
+        p,
+        n_informative=8,
+        n_redundant=0,
+        n_clusters_per_class=6,
+        class_sep=2.0,
+        flip_y=0.2,  # a new label for one in five, which is the old one for half of them
+        random_state=seed,
+    )
+    X /= X.std(axis=0)
+    return Dataset("clusters", X[:n], y[:n], X[n:], y[n:])

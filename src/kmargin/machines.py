@@ -13,8 +13,11 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import ThreadpoolController
 
 from kmargin import validate
-from kmargin.design import Design, make_design
-from kmargin.multiclass import Machine, make_machines
+from kmargin.blocks.design import NO_ROWS, BlockDesign, BlockProblem, all_rows
+from kmargin.blocks.protocol import Blocks
+from kmargin.blocks.view import Part, View
+from kmargin.design import Design, Moments, make_design
+from kmargin.multiclass import Machine, class_pairs, make_machines
 from kmargin.problem import Problem
 from kmargin.progress import progress_bar
 from kmargin.solvers import Solution
@@ -34,32 +37,57 @@ def thread_pools() -> ThreadpoolController:
 class Designs(Protocol):
     """What each machine is made of."""
 
-    def __call__(self, machine: Machine) -> Design:
-        """The machine's design."""
+    def __call__(self, machine: Machine) -> Any:
+        """The machine's design; one of blocks knows labels and weights by itself."""
 
     def restore(self, solution: Solution) -> Solution:
         """A solution for a design, as one for the data given."""
+
+
+class BlockSamples(NamedTuple):
+    """Labelled data in blocks. Classes are encoded, and rows weighted, beside each block."""
+
+    X: Blocks
+    classes: np.ndarray
+    class_weight: Vector
+    part: Part | None = None  # the rows of some folds
+
+
+class Scaling(NamedTuple):
+    """Features minus their mean, over their spread."""
+
+    mean: Vector
+    spread: Vector
+
+    @classmethod
+    def of(cls, moments: Moments, fit_intercept: bool) -> "Scaling":
+        """Constant features keep their scale; without an intercept nothing is centred."""
+        spread = np.sqrt(moments.variance)
+        constant = spread <= 1e-12 * np.abs(moments.mean)
+        mean = moments.mean if fit_intercept else np.zeros_like(moments.mean)
+        return cls(mean, np.where(constant, 1.0, spread))
+
+    def undo(self, solution: Solution) -> Solution:
+        """A solution for scaled features, as one for the features given."""
+        coef = solution.coef / self.spread[solution.support]
+        intercept = solution.intercept - float(coef @ self.mean[solution.support])
+        return replace(solution, coef=coef, intercept=intercept)
 
 
 class LinearDesigns:
     """The design of each machine is its rows of X, standardised if asked for.
 
     Machines on all rows share one design, and with it the SVD. Mean and spread are those of the rows
-    at hand, each counted as often as its weight says; without an intercept nothing is centred.
+    at hand, each counted as often as its weight says.
     """
 
     def __init__(self, X: Any, fit_intercept: bool, standardize: bool = False, repeats: Vector | None = None):
         self.X = X
         self.fit_intercept = fit_intercept
-        self.mean: Vector = np.zeros(X.shape[1])
-        self.spread: Vector | None = None
+        self.scaling: Scaling | None = None
         if standardize:
             repeats = np.ones(X.shape[0]) if repeats is None else repeats
-            mean, variance, _ = make_design(X).moments(repeats, repeats)
-            spread = np.sqrt(variance)
-            constant = spread <= 1e-12 * np.abs(mean)
-            self.spread = np.where(constant, 1.0, spread)
-            self.mean = mean if fit_intercept else self.mean
+            self.scaling = Scaling.of(make_design(X).moments(repeats, repeats), fit_intercept)
         self.whole: Design | None = None
 
     def __call__(self, machine: Machine) -> Design:
@@ -70,15 +98,41 @@ class LinearDesigns:
         return self.whole
 
     def restore(self, solution: Solution) -> Solution:
-        if self.spread is None:
-            return solution
-        coef = solution.coef / self.spread[solution.support]
-        intercept = solution.intercept - float(coef @ self.mean[solution.support])
-        return replace(solution, coef=coef, intercept=intercept)
+        return solution if self.scaling is None else self.scaling.undo(solution)
 
     def _design(self, rows: Any) -> Design:
         design = make_design(rows, self.fit_intercept)
-        return design if self.spread is None else design.standardized(self.mean, self.spread)
+        return design if self.scaling is None else design.standardized(*self.scaling)
+
+
+class BlockDesigns:
+    """The same for data in blocks: each machine has its own view of them."""
+
+    def __init__(self, samples: BlockSamples, fit_intercept: bool, standardize: bool = False) -> None:
+        self.samples = samples
+        self.fit_intercept = fit_intercept
+        self.scaling: Scaling | None = None
+        if standardize:
+            every = all_rows(len(samples.classes))._replace(part=samples.part)
+            self.scaling = Scaling.of(BlockDesign(samples.X, every).moments(), fit_intercept)
+
+    def __call__(self, machine: Machine) -> BlockDesign:
+        blocks, _, class_weight, part = self.samples
+        view = View(machine.positive, machine.negative, class_weight, part)
+        design = BlockDesign(blocks, view, self.fit_intercept)
+        return design if self.scaling is None else design.standardized(*self.scaling)
+
+    def restore(self, solution: Solution) -> Solution:
+        return solution if self.scaling is None else self.scaling.undo(solution)
+
+
+def linear_designs(
+    samples: Samples | BlockSamples, fit_intercept: bool, standardize: bool = False
+) -> "Designs":
+    """The designs of linear machines, wherever their rows are."""
+    if isinstance(samples, BlockSamples):
+        return BlockDesigns(samples, fit_intercept, standardize)
+    return LinearDesigns(samples.X, fit_intercept, standardize, samples.repeats)
 
 
 class Task(NamedTuple):
@@ -89,7 +143,11 @@ class Task(NamedTuple):
     weights: Vector  # of all the samples
 
 
-def make_tasks(designs: Designs, samples: Samples, multi_class: str) -> Iterator[Task]:
+def make_tasks(designs: Designs, samples: Samples | BlockSamples, multi_class: str) -> Iterator[Task]:
+    if isinstance(samples, BlockSamples):
+        for negative, positive in class_pairs(len(samples.classes), multi_class):
+            yield Task(designs, Machine(negative, positive, None, NO_ROWS), NO_ROWS)
+        return
     for machine in make_machines(samples.codes, len(samples.classes), multi_class):
         yield Task(designs, machine, samples.weights)
 
@@ -140,11 +198,16 @@ def solve_task(
     """One machine's solutions."""
     designs, machine, weights = task
     design = designs(machine)
-    weights = weights if machine.rows is None else weights[machine.rows]
-    total_weight = float(weights.sum())
-    lams = [validate.ridge(C, total_weight) for C in Cs]
-    weights = weights * (design.n_samples / total_weight)
-    problem = Problem(design, machine.y, weights, lams[0], design.n_features)
+    problem: Problem
+    if isinstance(design, BlockDesign):
+        lams = [validate.ridge(C, design.total) for C in Cs]
+        problem = BlockProblem(design, lam=lams[0], k=design.n_features)
+    else:
+        weights = weights if machine.rows is None else weights[machine.rows]
+        total_weight = float(weights.sum())
+        lams = [validate.ridge(C, total_weight) for C in Cs]
+        weights = weights * (design.n_samples / total_weight)
+        problem = Problem(design, machine.y, weights, lams[0], design.n_features)
     solutions = []
     for solution in solver.iter_grid(problem, lams, ks, rng):
         solutions.append(designs.restore(solution))

@@ -1,9 +1,9 @@
 """A warm-started sweep over k, for every machine of a classification task."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from scipy.sparse import issparse
@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_array, check_X_y
 
 from kmargin import validate
 from kmargin.design import canonical
-from kmargin.machines import LinearDesigns, make_tasks, solve_tasks, warn_unless_converged
+from kmargin.machines import linear_designs, make_tasks, solve_tasks, warn_unless_converged
 from kmargin.multiclass import SCHEMES, choose_classes, class_pairs, combine_decisions, machine_names
 from kmargin.solvers import DEFAULT, Solution
 from kmargin.solvers.solver import Solver
@@ -20,6 +20,13 @@ from kmargin.validate import Samples
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+class Inputs(Protocol):
+    """What coefficients multiply, as a function of X."""
+
+    def times(self, X: Matrix, coefs: Matrix) -> Matrix:
+        """These inputs times coefficients."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +41,7 @@ class SparsityPath:
     classes: np.ndarray
     multi_class: str
     n_features_in: int
-    inputs: Callable[[Matrix], Matrix] | None = None  # from X to what `coefs` multiply, if not X itself
+    inputs: Inputs | None = None  # what `coefs` multiply, if not X itself
 
     @cached_property
     def coefs(self) -> Matrix:
@@ -49,8 +56,9 @@ class SparsityPath:
             raise ValueError(
                 f"X has {X.shape[1]} features, but the path was fitted to {self.n_features_in}. Use those."
             )
-        X = X if self.inputs is None else self.inputs(X)
-        decisions = X @ self.by_k[position].T + self.intercepts[position]
+        coefs = self.by_k[position].T
+        products = X @ coefs if self.inputs is None else self.inputs.times(X, coefs)
+        decisions = products + self.intercepts[position]
         return combine_decisions(decisions, len(self.classes), self.multi_class)
 
     def predict(self, X: Any, k: int) -> np.ndarray:
@@ -135,7 +143,7 @@ def sparse_svm_path(
     ks = validate.resolve_ks(ks, X.shape[1])
     validate.warn_of_repeats(samples.X, solver)
     grids = solve_tasks(
-        make_tasks(LinearDesigns(samples.X, fit_intercept), samples, multi_class),
+        make_tasks(linear_designs(samples, fit_intercept), samples, multi_class),
         len(class_pairs(len(samples.classes), multi_class)),
         [C],
         ks,
@@ -185,7 +193,7 @@ def make_path(
     ks: Sequence[int],
     samples: Samples,
     multi_class: str,
-    inputs: Callable[[Matrix], Matrix] | None = None,
+    inputs: Inputs | None = None,
 ) -> SparsityPath:
     """A path from solutions [k][machine] and their coefficients."""
     return SparsityPath(

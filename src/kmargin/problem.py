@@ -11,12 +11,47 @@ beta = (w, intercept); the intercept is neither penalised nor projected.
 """
 
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 
 from kmargin import hinge, sparsity
-from kmargin.design import Design
+from kmargin.design import Design, Moments
 from kmargin.types import Vector
+
+
+class Factors(Protocol):
+    """``diag(sqrt(weights)) [X 1] = U diag(s) V'``: U is as long as X and stays with it."""
+
+    s: Vector
+
+    def pull(self, beta: Vector) -> Vector:
+        """U'z, z being the weighted response that the surrogate is anchored to at beta."""
+
+    def coordinates(self, beta: Vector) -> Vector:
+        """V'beta."""
+
+    def combine(self, coordinates: Vector) -> Vector:
+        """V times these."""
+
+
+class FactorsAtHand:
+    """The factors of a design that has its rows."""
+
+    def __init__(self, problem: "Problem") -> None:
+        self.problem = problem
+        self.U, self.s, self.V = problem.design.thin_svd(problem.weights)
+
+    def pull(self, beta: Vector) -> Vector:
+        decision = self.problem.design.decision(beta)
+        z = np.sqrt(self.problem.weights) * hinge.shifted_response(decision, self.problem.y)
+        return self.U.T @ z
+
+    def coordinates(self, beta: Vector) -> Vector:
+        return self.V.T @ beta
+
+    def combine(self, coordinates: Vector) -> Vector:
+        return self.V @ coordinates
 
 
 @dataclass(frozen=True)
@@ -56,16 +91,38 @@ class Problem:
         """What is to be minimised over S_k: the mean squared hinge plus the ridge."""
         w = self.coefficients(beta)
         ridge = self.lam / 2 * float(w @ w) if self.lam > 0 else 0.0
-        return hinge.loss(self.design.decision(beta), self.y, self.weights) + ridge
+        return self.mean_loss(beta) + ridge
+
+    def mean_loss(self, beta: Vector) -> float:
+        """The mean squared hinge."""
+        return hinge.loss(self.design.decision(beta), self.y, self.weights)
 
     def objective(self, beta: Vector, rho: float) -> float:
         """f_rho."""
         return self.loss(beta) + self.penalty_weight(rho) / 2 * self.squared_distance(beta)
 
+    def loss_gradient(self, beta: Vector) -> Vector:
+        """The gradient of the mean squared hinge."""
+        return self.design.adjoint(hinge.gradient(self.design.decision(beta), self.y, self.weights))
+
+    def bend(self, direction: Vector) -> float:
+        """The curvature of the surrogate's loss in a direction."""
+        return self.loss_weight * float(self.weights @ self.design.decision(direction) ** 2)
+
+    def mean_label(self) -> float:
+        return float(self.weights @ self.y) / self.design.n_samples
+
+    def factors(self) -> "Factors":
+        """The thin SVD of the weighted X, as MM asks for it."""
+        return FactorsAtHand(self)
+
+    def moments(self) -> Moments:
+        """Of each column, the covariance being that with the labels."""
+        return self.design.moments(self.weights, self.y)
+
     def gradient(self, beta: Vector, rho: float) -> Vector:
         """The gradient of f_rho."""
-        residual = hinge.gradient(self.design.decision(beta), self.y, self.weights)
-        gradient = self.design.adjoint(residual)
+        gradient = self.loss_gradient(beta)
         gradient += self.penalty_weight(rho) * (beta - self.project(beta))
         self.coefficients(gradient)[:] += self.lam * self.coefficients(beta)
         return gradient

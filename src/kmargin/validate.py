@@ -110,6 +110,31 @@ def resolve_Cs(Cs: Any) -> list[float]:
     return sorted({float(C) for C in Cs})
 
 
+def check_cache_size(cache_size: object) -> None:
+    """Megabytes: a finite number > 0."""
+    is_number = isinstance(cache_size, numbers.Real) and not isinstance(cache_size, bool)
+    if not is_number or not 0 < cache_size < np.inf:  # type: ignore[operator]
+        raise ValueError(
+            f"cache_size={cache_size!r} is not a number of megabytes for kernel values. "
+            "Use a number > 0, such as 200."
+        )
+
+
+def resolve_n_candidates(n_candidates: object, n_samples: int) -> int | None:
+    """An integer >= 1, "all", or None for a number that suits the budget."""
+    if n_candidates is None:
+        return None
+    if isinstance(n_candidates, str) and n_candidates == "all":
+        return n_samples
+    is_count = isinstance(n_candidates, numbers.Integral) and not isinstance(n_candidates, bool)
+    if not is_count or n_candidates < 1:  # type: ignore[operator]
+        raise ValueError(
+            f"n_candidates={n_candidates!r} leaves no training points to choose from. "
+            'Use an integer >= 1, "all", or None for as many as suit cache_size.'
+        )
+    return int(n_candidates)  # type: ignore[call-overload]
+
+
 def ridge(C: float, total_weight: float) -> float:
     """lam = 1/(2 C n), n counting each row by its weight: LinearSVC's meaning of C."""
     return 1.0 / (2.0 * float(C) * total_weight)

@@ -27,10 +27,11 @@ class Held(Protocol):
 
 
 class Blocks(Protocol):
-    """All the blocks of a data set. None is empty of columns; any may be empty of rows."""
+    """All the blocks of a data set. Any may be empty of rows."""
 
     n_blocks: int
-    n_features: int
+    shape: tuple[int, int]  # rows and columns of all of X
+    dtype: Any  # NumPy's name for that of X
 
     def ask(self, function: Callable[..., Any], *args: Any) -> list[Any]:
         """``function(block, *args)`` of each block, in their order.

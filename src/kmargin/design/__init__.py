@@ -1,4 +1,4 @@
-"""X as the solvers see it: dense, or sparse."""
+"""X as the solvers see it: dense, sparse, or the values of a kernel."""
 
 from typing import Any
 
@@ -7,6 +7,7 @@ import scipy.sparse
 
 from kmargin.design import dense
 from kmargin.design.dense import DenseDesign
+from kmargin.design.kernel import KernelDesign
 from kmargin.design.protocol import Design, Moments, ThinSVD
 from kmargin.design.sparse import SparseDesign, canonical
 from kmargin.types import Indices
@@ -14,6 +15,7 @@ from kmargin.types import Indices
 __all__ = [
     "DenseDesign",
     "Design",
+    "KernelDesign",
     "Moments",
     "SparseDesign",
     "ThinSVD",

@@ -36,7 +36,7 @@ class Design(Protocol):
 
     @property
     def stored(self) -> Any:
-        """X as compiled loops take it: an array, or the arrays of a CSR matrix."""
+        """X as compiled loops take it: an array, or the arrays of a CSR matrix; None if it is not held."""
 
     def decision(self, beta: Vector) -> Vector:
         """X w + b."""

@@ -76,7 +76,7 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
         self._check_parameters()
         samples = self._read(X, y, sample_weight)
         k = validate.resolve_k(self.k, self._n_available(samples), self.things)
-        designs = self._designs(samples)
+        designs = self._designs(samples, k)
         grids = solve_tasks(
             make_tasks(designs, samples, self.multi_class),
             len(class_pairs(len(samples.classes), self.multi_class)),
@@ -137,7 +137,8 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
         """How many things there are for k to count."""
         raise NotImplementedError
 
-    def _designs(self, samples: Samples) -> Designs:
+    def _designs(self, samples: Samples, k: int = 0) -> Designs:
+        """What machines are made of that keep at most k things."""
         raise NotImplementedError
 
     def _machine_decisions(self, X: Matrix) -> Matrix:

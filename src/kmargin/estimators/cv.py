@@ -17,8 +17,8 @@ from kmargin.estimators.linear import LinearMachines
 from kmargin.machines import (
     Designs,
     Grid,
-    LinearDesigns,
     Task,
+    linear_designs,
     make_tasks,
     solve_tasks,
     warn_unless_converged,
@@ -100,7 +100,7 @@ class CrossValidated(MarginClassifier):
 
         def tasks() -> Iterator[Task]:
             for part in parts:
-                under_way.append((part, self._designs(part)))
+                under_way.append((part, self._designs(part, ks[0])))
                 yield from make_tasks(under_way[-1][1], part, self.multi_class)
 
         solver = validate.resolve_solver(self.solver).in_folds()
@@ -125,7 +125,7 @@ class CrossValidated(MarginClassifier):
 
     def _refit(self, samples: Samples, Cs: list[float], ks: list[int], column: int) -> None:
         """Walk the path to the chosen C on all samples, and take the chosen k from it."""
-        designs = self._designs(samples)
+        designs = self._designs(samples, ks[0])
         n_machines = len(class_pairs(len(samples.classes), self.multi_class))
         tasks = make_tasks(designs, samples, self.multi_class)
         solver = validate.resolve_solver(self.solver)
@@ -238,8 +238,8 @@ class SparseSVCCV(CrossValidated, LinearMachines):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _designs(self, samples: Samples) -> Designs:
-        return LinearDesigns(samples.X, self.fit_intercept, self.standardize, samples.repeats)
+    def _designs(self, samples: Samples, k: int = 0) -> Designs:
+        return linear_designs(samples, self.fit_intercept, self.standardize)
 
     def _largest_default(self, samples: Samples) -> int:
         return samples.X.shape[0]
@@ -254,9 +254,11 @@ class KernelSparseSVCCV(CrossValidated, KernelMachines):
         The values of k to try; None is 20 values, log-spaced from 100 (or all points) down to one.
     Cs, cv, scoring, selection, verbose
         As in :class:`~kmargin.SparseSVCCV`.
-    kernel, gamma, degree, coef0, solver, multi_class, fit_intercept, class_weight, n_jobs, random_state
+    kernel, gamma, degree, coef0, cache_size, n_candidates
         As in :class:`~kmargin.KernelSparseSVC`. ``gamma="scale"`` is taken from each fold's own
         training rows.
+    solver, multi_class, fit_intercept, class_weight, n_jobs, random_state
+        As in :class:`~kmargin.KernelSparseSVC`.
 
     Attributes
     ----------
@@ -284,6 +286,8 @@ class KernelSparseSVCCV(CrossValidated, KernelMachines):
         solver: Any = DEFAULT,
         multi_class: str = "ovo",
         fit_intercept: bool = True,
+        cache_size: float = 200,
+        n_candidates: int | str | None = None,
         class_weight: Any = None,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -301,6 +305,8 @@ class KernelSparseSVCCV(CrossValidated, KernelMachines):
         self.solver = solver
         self.multi_class = multi_class
         self.fit_intercept = fit_intercept
+        self.cache_size = cache_size
+        self.n_candidates = n_candidates
         self.class_weight = class_weight
         self.n_jobs = n_jobs
         self.random_state = random_state

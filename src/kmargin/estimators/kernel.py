@@ -6,93 +6,17 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils import Tags
 
 from kmargin import validate
-from kmargin.design import DenseDesign, distinct_rows
 from kmargin.estimators.classifier import MarginClassifier
+from kmargin.kernels import KERNELS, Kernel, KernelDesigns, KernelInputs
 from kmargin.machines import Designs
-from kmargin.multiclass import Machine, make_machines
+from kmargin.multiclass import make_machines
 from kmargin.path import SparsityPath, make_path
 from kmargin.solvers import DEFAULT, Solution
 from kmargin.types import Indices, Matrix, Vector
 from kmargin.validate import Samples
-
-KERNELS = ("rbf", "poly", "linear", "sigmoid", "precomputed")
-
-
-class Kernel:
-    """A kernel with its numbers filled in."""
-
-    def __init__(self, name: Any, gamma: float, degree: float, coef0: float) -> None:
-        self.name = name
-        self.numbers = {"gamma": gamma, "degree": degree, "coef0": coef0}
-
-    def __call__(self, X: Matrix, points: Matrix) -> Matrix:
-        """K(x, z) for every row x of X and every row z of `points`."""
-        shape = X.shape[0], points.shape[0]
-        if shape[1] == 0:
-            return np.empty(shape, dtype=X.dtype)
-        if not callable(self.name):
-            return pairwise_kernels(X, points, metric=self.name, filter_params=True, **self.numbers)
-        K = np.asarray(self.name(X, points))
-        if K.shape != shape:
-            raise ValueError(
-                f"The kernel function returned shape {K.shape} for {shape[0]} and {shape[1]} points. "
-                f"It has to return a row for each of the first and a column for each of the second."
-            )
-        return K
-
-
-class KernelInputs:
-    """Kernel values with some points, as a function of X."""
-
-    def __init__(self, kernel: Kernel | None, points: Matrix, columns: Indices) -> None:
-        self.kernel = kernel
-        self.points = points
-        self.columns = columns
-
-    def __call__(self, X: Matrix) -> Matrix:
-        if self.kernel is None:  # X is a kernel matrix
-            return X[:, self.columns]
-        return self.kernel(X, self.points).astype(X.dtype, copy=False)
-
-
-class KernelDesigns:
-    """The design of each machine is K diag(y): its rows' kernel with its candidate points.
-
-    Candidates are the machine's distinct training points. A repeated point would only be the same
-    column again; as it is, a point given twice and a point of weight 2 are the same thing.
-    Without a kernel function X is the kernel matrix itself, and every point is a candidate.
-    """
-
-    def __init__(self, X: Matrix, kernel: Kernel | None, fit_intercept: bool) -> None:
-        self.X = X
-        self.kernel = kernel
-        self.fit_intercept = fit_intercept
-
-    def __call__(self, machine: Machine) -> DenseDesign:
-        rows = self._rows(machine)
-        candidates = self.candidates(machine)
-        if self.kernel is None:
-            K = self.X[np.ix_(rows, candidates)]
-        else:
-            K = self.kernel(self.X[rows], self.X[candidates])
-        return DenseDesign(K * machine.y[np.searchsorted(rows, candidates)], self.fit_intercept)
-
-    def restore(self, solution: Solution) -> Solution:
-        return solution
-
-    def candidates(self, machine: Machine) -> Indices:
-        """Rows of X, ascending."""
-        rows = self._rows(machine)
-        if self.kernel is None:
-            return rows
-        return rows[distinct_rows(self.X[rows])]
-
-    def _rows(self, machine: Machine) -> Indices:
-        return np.arange(self.X.shape[0]) if machine.rows is None else machine.rows
 
 
 def _variance(X: Any, repeats: Vector) -> float:
@@ -112,6 +36,8 @@ class KernelMachines(MarginClassifier):
     gamma: Any
     degree: float
     coef0: float
+    cache_size: float
+    n_candidates: int | str | None
     fit_intercept: bool
     things = "training points"  # what k counts
 
@@ -123,6 +49,8 @@ class KernelMachines(MarginClassifier):
             validate.check_choice("gamma", self.gamma, ("scale", "auto"))
         elif not (isinstance(self.gamma, numbers.Real) and 0 < float(self.gamma) < np.inf):
             raise ValueError(f"gamma={self.gamma!r} gives no kernel. Use a number > 0, 'scale' or 'auto'.")
+        validate.check_cache_size(self.cache_size)
+        validate.resolve_n_candidates(self.n_candidates, 1)
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> Samples:
         samples = super()._read(X, y, sample_weight)
@@ -152,11 +80,19 @@ class KernelMachines(MarginClassifier):
     def _n_available(self, samples: Samples) -> int:
         return samples.X.shape[0]
 
-    def _designs(self, samples: Samples) -> Designs:
+    def _designs(self, samples: Samples, k: int = 0) -> Designs:
         kernel = None
         if not self._is_precomputed():
             kernel = Kernel(self.kernel, self._gamma(samples), self.degree, self.coef0)
-        return KernelDesigns(samples.X, kernel, self.fit_intercept)
+        return KernelDesigns(
+            samples.X,
+            kernel,
+            self.fit_intercept,
+            cache_size=self.cache_size,
+            n_candidates=validate.resolve_n_candidates(self.n_candidates, samples.X.shape[0]),
+            k=k,
+            seed=validate.resolve_seed(self.random_state),
+        )
 
     def _adopt(self, designs: Any, samples: Samples, solutions: Sequence[Solution]) -> None:
         super()._adopt(designs, samples, solutions)
@@ -171,11 +107,12 @@ class KernelMachines(MarginClassifier):
     ) -> SparsityPath:
         solutions = tuple(zip(*by_machine, strict=True))
         coefs, used = self._dual_coef(designs, samples, solutions)
-        inputs = KernelInputs(designs.kernel, self._points(samples, used), samples.kept[used])
+        points = self._points(samples, used)
+        inputs = KernelInputs(designs.kernel, points, samples.kept[used], self.cache_size)
         return make_path(solutions, list(coefs), ks, samples, self.multi_class, inputs)
 
     def _dual_coef(
-        self, designs: "KernelDesigns", samples: Samples, solutions: Sequence[Sequence[Solution]]
+        self, designs: KernelDesigns, samples: Samples, solutions: Sequence[Sequence[Solution]]
     ) -> tuple[Matrix, Indices]:
         """y_j alpha_j of each row of machines, and the training points j that any of them keeps."""
         machines = list(make_machines(samples.codes, len(samples.classes), self.multi_class))
@@ -203,8 +140,9 @@ class KernelMachines(MarginClassifier):
         return isinstance(self.kernel, str) and self.kernel == "precomputed"
 
     def _machine_decisions(self, X: Matrix) -> Matrix:
-        K = KernelInputs(self._kernel, self.support_vectors_, self.support_)(X)
-        return K @ self.dual_coef_.T.astype(X.dtype, copy=False) + self.intercept_.astype(X.dtype, copy=False)
+        inputs = KernelInputs(self._kernel, self.support_vectors_, self.support_, self.cache_size)
+        products = inputs.times(X, self.dual_coef_.T.astype(X.dtype, copy=False))
+        return products + self.intercept_.astype(X.dtype, copy=False)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -229,8 +167,8 @@ class KernelSparseSVC(KernelMachines):
     C : float, default=1.0
         Inverse strength of the ridge on alpha; ``inf`` is none.
     kernel : "rbf", "poly", "linear", "sigmoid", "precomputed" or callable, default="rbf"
-        A callable gets two arrays of points and returns their kernel matrix. With "precomputed", X
-        is the kernel matrix: (n, n) when fitting, (n_new, n) when predicting.
+        A callable gets two arrays of points, perhaps some of many, and returns their kernel matrix.
+        With "precomputed", X is the kernel matrix: (n, n) when fitting, (n_new, n) when predicting.
     gamma : "scale", "auto" or float, default="scale"
         As in scikit-learn's SVC: 1/(n_features * X.var()), 1/n_features, or a number.
     degree : float, default=3
@@ -238,11 +176,21 @@ class KernelSparseSVC(KernelMachines):
     solver : "exchange", "mm", "sd", or a solver object, default="exchange"
     multi_class : "ovo" or "ovr", default="ovo"
     fit_intercept : bool, default=True
+    cache_size : float, default=200
+        MB for kernel values, for each machine under way. A kernel matrix that fits is held; of a
+        larger one so much is held and the rest computed in tiles each time it is asked for. Beside
+        it the search takes 8 (k + 64) n bytes. A precomputed kernel is not counted.
+    n_candidates : int, "all" or None, default=None
+        From how many of its training points a machine chooses the k it keeps; if not from all, then
+        from a random sample. None is all of them as long as their kernel matrix fits `cache_size`,
+        beyond that as many as fit, but at least 3000 and 10 k. All samples count in the objective
+        in any case.
     class_weight : dict, "balanced" or None, default=None
     n_jobs : int or None, default=None
         Machines fitted side by side. None is 1 unless joblib is configured otherwise.
     random_state : int, RandomState or None, default=None
-        Only used by ``MM(start="normal")`` and ``SD(start="normal")``.
+        Draws the candidates where not all points are; and the starts of ``MM(start="normal")`` and
+        ``SD(start="normal")``.
 
     Attributes
     ----------
@@ -277,6 +225,8 @@ class KernelSparseSVC(KernelMachines):
         solver: Any = DEFAULT,
         multi_class: str = "ovo",
         fit_intercept: bool = True,
+        cache_size: float = 200,
+        n_candidates: int | str | None = None,
         class_weight: Any = None,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -290,6 +240,8 @@ class KernelSparseSVC(KernelMachines):
         self.solver = solver
         self.multi_class = multi_class
         self.fit_intercept = fit_intercept
+        self.cache_size = cache_size
+        self.n_candidates = n_candidates
         self.class_weight = class_weight
         self.n_jobs = n_jobs
         self.random_state = random_state

@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kmargin import validate
 from kmargin.estimators.classifier import MarginClassifier
-from kmargin.machines import Designs, LinearDesigns
+from kmargin.machines import Designs, linear_designs
 from kmargin.path import SparsityPath, dense_coefs, linear_path
 from kmargin.solvers import DEFAULT, SOLVERS, Solution
 from kmargin.types import Matrix
@@ -42,8 +42,8 @@ class LinearMachines(MarginClassifier):
     def _n_available(self, samples: Samples) -> int:
         return samples.X.shape[1]
 
-    def _designs(self, samples: Samples) -> Designs:
-        return LinearDesigns(samples.X, self.fit_intercept)
+    def _designs(self, samples: Samples, k: int = 0) -> Designs:
+        return linear_designs(samples, self.fit_intercept)
 
     def _adopt(self, designs: Designs, samples: Samples, solutions: Sequence[Solution]) -> None:
         super()._adopt(designs, samples, solutions)

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from kmargin import sparsity
+from kmargin.blocks.design import BlockProblem
 from kmargin.problem import Problem
 from kmargin.solvers import compiled
 from kmargin.solvers.descend import Descent, Step, descend
@@ -43,7 +44,7 @@ class ProximalDistance(Solver):
         The paper's heuristic (its eq. 6), or standard normal numbers drawn with the estimator's
         `random_state`.
     jit : bool
-        Run the compiled loop. ``False`` runs its readable NumPy twin.
+        Run the compiled loop. ``False`` runs its readable twin, as data in blocks or on a device always do.
     """
 
     def __init__(
@@ -163,8 +164,10 @@ class ProximalDistance(Solver):
 
     def inner(self, problem: Problem) -> Callable[[Vector, float, float], Descent]:
         """The minimisation of f_rho as a function of start, rho and tolerance."""
-        if self.jit:
-            return self._compiled_inner(problem)
+        at_hand = not isinstance(problem, BlockProblem)
+        return self._compiled_inner(problem) if self.jit and at_hand else self._readable_inner(problem)
+
+    def _readable_inner(self, problem: Problem) -> Callable[[Vector, float, float], Descent]:
         step = self._step(problem)
         return lambda beta, rho, gtol: descend(
             problem, step, beta, rho, gtol=gtol, max_inner=self.max_inner, delay=self.delay
@@ -225,11 +228,14 @@ class SD(ProximalDistance):
 
     def _compiled_inner(self, problem: Problem) -> Callable[[Vector, float, float], Descent]:
         design = problem.design
+        stored = design.stored
+        if stored is None:  # a loop cannot be compiled over what is never held
+            return self._readable_inner(problem)
 
         def inner(beta: Vector, rho: float, gtol: float) -> Descent:
             return Descent(
                 *compiled.descend_sd(
-                    design.stored, design.fit_intercept, problem.y, problem.weights, problem.k, problem.lam,
+                    stored, design.fit_intercept, problem.y, problem.weights, problem.k, problem.lam,
                     problem.penalty_weight(rho), beta, gtol, self.max_inner, self.delay,
                 )
             )  # fmt: skip

@@ -7,7 +7,8 @@ import numpy as np
 
 from kmargin.design import Design
 from kmargin.solvers.dual import take_step
-from kmargin.solvers.newton import NO_LOSS, half_positive_sq
+from kmargin.solvers.newton import NO_LOSS
+from kmargin.solvers.panel import half_positive_sq
 from kmargin.types import Vector
 
 # A system is solved until its residual has fallen to this share; at most so many products.

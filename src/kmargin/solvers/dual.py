@@ -10,7 +10,9 @@ import numpy as np
 from kmargin.design import Design
 from kmargin.jit import compiled
 from kmargin.solvers.linalg import solve
-from kmargin.solvers.newton import NO_LOSS, exact_step, half_positive_sq
+from kmargin.solvers.newton import NO_LOSS
+from kmargin.solvers.panel import half_positive_sq
+from kmargin.solvers.rows import Line, exact_step
 from kmargin.types import Indices, Matrix, Vector
 from kmargin.vectors import axpy
 
@@ -162,7 +164,7 @@ def take_step(
         return 0.0, value, True
     step = 1.0
     if 0.5 * (s + uu + dd) + ud > value - 0.2 * promise:
-        step = exact_step(resid, delta, ud, dd)
+        step = exact_step(Line(resid, delta), ud, dd)
     flips = 0
     for j in range(w.size):
         w[j] += step * d[j]

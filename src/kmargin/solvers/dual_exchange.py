@@ -5,7 +5,8 @@ import numpy as np
 from kmargin.solvers.dual import DualRows, dual_factor, leverage, n_dual_numbers, newton_dual
 from kmargin.solvers.linalg import smallest
 from kmargin.solvers.newton import NO_LOSS
-from kmargin.solvers.working_set import BETTER, Found, SignedDesign
+from kmargin.solvers.signed import Found, SignedDesign
+from kmargin.solvers.working_set import BETTER
 from kmargin.types import Indices, Vector
 
 # How many columns are scored on either side, and how often exchanges are tried.
@@ -104,7 +105,7 @@ class DualSet:
 def dual_fits(design: SignedDesign, k: int, start: Found) -> bool:
     """Whether there is room for the products of the active rows."""
     m = design.count_active(start)
-    return design.X.fits(n_dual_numbers(m, k))
+    return design.fits(n_dual_numbers(m, k))
 
 
 def exchange_dual(design: SignedDesign, lam: float, k: int, start: Found, tol: float) -> tuple[Found, int]:

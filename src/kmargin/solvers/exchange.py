@@ -11,9 +11,10 @@ from kmargin.solvers.grid import SupportGrid
 from kmargin.solvers.knobs import check_knobs, is_count, is_number
 from kmargin.solvers.refit import refit
 from kmargin.solvers.result import Solution, Status
+from kmargin.solvers.signed import Found
 from kmargin.solvers.solver import Solver
 from kmargin.solvers.start import intercept_only
-from kmargin.solvers.working_set import Effort, Found
+from kmargin.solvers.working_set import Effort
 from kmargin.types import Indices, Vector
 
 

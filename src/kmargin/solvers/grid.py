@@ -7,12 +7,12 @@ import numpy as np
 
 from kmargin.problem import Problem
 from kmargin.solvers.dual_exchange import dual_fits, exchange_dual
+from kmargin.solvers.elsewhere import sign
 from kmargin.solvers.newton import NO_LOSS
-from kmargin.solvers.panel import make_panel
 from kmargin.solvers.product_exchange import exchange_products
+from kmargin.solvers.signed import NOTHING, Found, SignedDesign
 from kmargin.solvers.sizes import sweep
-from kmargin.solvers.working_set import BETTER, EXTRA, NOTHING, Effort, Found, SignedDesign, exchange
-from kmargin.types import Matrix, Vector
+from kmargin.solvers.working_set import BETTER, EXTRA, Effort, exchange
 
 # With so few columns one panel holds them all.
 FULL_PANEL = 256
@@ -38,14 +38,14 @@ class SupportGrid:
     def __init__(self, problem: Problem, sizes: Sequence[int], effort: Effort) -> None:
         self.effort = effort
         self.sizes = sorted({min(k, problem.design.n_features) for k in sizes if k > 0})
-        self.design = SignedDesign.from_problem(problem)
+        self.design = sign(problem)
         self.found: dict[int, Found] = {}
         self.dense: tuple[float, Found] | None = None  # the last ridge and its solution with all features
         self.n_newton = 0
         if effort.max_swaps < 0 and not self._panel_fits(self.design.n_features):
             raise ValueError(
                 "max_swaps=None would gather all "
-                f"{self.design.n_samples} x {self.design.n_features} entries of a sparse X into one array "
+                f"{self.design.n_samples} x {self.design.n_features} entries of X into one array "
                 "to try every swap. Use a number of swaps, such as max_swaps=8."
             )
 
@@ -91,7 +91,7 @@ class SupportGrid:
         return min(k + step, self.design.n_features), max(k - step, 1)
 
     def _panel_fits(self, size: int) -> bool:
-        return self.design.X.fits((min(size, self.design.n_features) + 2) * self.design.n_samples)
+        return self.design.fits((min(size, self.design.n_features) + 2) * self.design.n_samples)
 
     def _road(self, lam: float) -> list[float]:
         """Ridges stronger than lam, descending."""
@@ -106,7 +106,9 @@ class SupportGrid:
     def _walk_panel(self, lam: float) -> None:
         sizes = np.array(self.sizes[::-1])
         warm = bool(self.found)
-        panel, ridge = self._full_panel(lam)
+        n_features = self.design.n_features
+        rows = self.design.make_rows(np.arange(n_features), n_features)
+        ridge = self.design.make_ridge(lam, n_features)
         supports = np.full((len(sizes), sizes[0] + 1), -1)
         coefs, values = np.zeros((len(sizes), sizes[0] + 1)), np.full(len(sizes), np.inf)
         for row, k in enumerate(sizes if warm else ()):
@@ -116,17 +118,13 @@ class SupportGrid:
         counts = np.zeros(4, np.int64)
         e = self.effort
         sweep(
-            panel, ridge, sizes, supports, coefs, values, warm, e.max_sweeps, e.max_swaps,
+            rows, ridge, sizes, supports, coefs, values, warm, e.max_sweeps, e.max_swaps,
             e.max_double_swaps, e.tol, counts,
         )  # fmt: skip
         self.n_newton += int(counts[2])
         for row, k in enumerate(sizes):
             support, u = supports[row, :k].copy(), coefs[row, : k + 1].copy()
             self.found[int(k)] = Found(support, u, float(values[row]))
-
-    def _full_panel(self, lam: float) -> tuple[Matrix, Vector]:
-        d = self.design
-        return make_panel(d.X, d.t, d.c, lam, np.arange(d.n_features), d.n_features)
 
     def _walk_wide(self, lam: float) -> None:
         """Up through the sizes below the number of active rows; down through those above; then to and fro."""
@@ -139,6 +137,10 @@ class SupportGrid:
             if found.value <= NO_LOSS:
                 break  # more features cannot do better
             found = warm.get(k, found)
+            if not isinstance(self.design, SignedDesign):  # rows elsewhere: systems as large as k
+                found = self.found[k] = self.exchange(lam, k, found, self.effort)
+                below.append(k)
+                continue
             if not self._panel_fits(k + self.effort.n_outside(k, self.design.n_features)):
                 found = self.found[k] = self.exchange(lam, k, found, self.effort)
                 beyond.append(k)
@@ -197,7 +199,8 @@ class SupportGrid:
 
     def exchange(self, lam: float, k: int, start: Found, effort: Effort) -> Found:
         """Search for one size: through a working set of columns, or by products if that does not fit."""
-        if self._panel_fits(max(k + effort.n_outside(k, self.design.n_features), len(start.support))):
+        widest = max(k + effort.n_outside(k, self.design.n_features), len(start.support))
+        if not isinstance(self.design, SignedDesign) or self._panel_fits(widest):
             found, n_newton = exchange(self.design, lam, k, start, effort)
         else:
             found, n_newton = exchange_products(self.design, lam, k, start, effort.tol)
@@ -206,11 +209,12 @@ class SupportGrid:
 
     def _small(self, lam: float) -> Found:
         """A quick model with a few features."""
-        k = min(50, len(self.design.c) // 4 + 1, self.design.n_features)
+        k = min(50, self.design.n_samples // 4 + 1, self.design.n_features)
         return self.exchange(lam, k, NOTHING, self.effort.least())
 
     def _dual(self, lam: float, k: int, start: Found) -> Found:
         """The same by systems as large as the active rows, if these fit."""
+        assert isinstance(self.design, SignedDesign)
         start = start if len(start.support) else self._small(lam)
         solve = exchange_dual if dual_fits(self.design, k, start) else exchange_products
         found, n_newton = solve(self.design, lam, k, start, self.effort.tol)

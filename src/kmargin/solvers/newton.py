@@ -7,33 +7,22 @@ of active rows comes back and the iteration ends.
 
 import numpy as np
 
-from kmargin.jit import compiled
+from kmargin.jit import compiled, either
 from kmargin.solvers.linalg import U64, cholesky, solve
-from kmargin.solvers.panel import combine, shift_gram
-from kmargin.types import Flags, Indices, Matrix, Vector
+from kmargin.solvers.rows import (
+    Line,
+    Rows,
+    advance,
+    exact_step,
+    look_along,
+    loss_here,
+    move_to,
+    renew_system,
+)
+from kmargin.types import Indices, Matrix, Vector
 
 # A loss that is zero but for rounding.
 NO_LOSS = 1e-20
-
-
-@compiled
-def half_positive_sq(e: Vector) -> float:
-    """1/2 sum max(0, e)^2"""
-    s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
-    n = e.size
-    i = 0
-    while i + 4 <= n:
-        a, b, c, d = max(e[i], 0.0), max(e[i + 1], 0.0), max(e[i + 2], 0.0), max(e[i + 3], 0.0)
-        s0 += a * a
-        s1 += b * b
-        s2 += c * c
-        s3 += d * d
-        i += 4
-    while i < n:
-        a = max(e[i], 0.0)
-        s0 += a * a
-        i += 1
-    return 0.5 * ((s0 + s1) + (s2 + s3))
 
 
 @compiled
@@ -46,39 +35,6 @@ def ridge_terms(ridge: Vector, idx: Indices, u: Vector, d: Vector) -> tuple[floa
         ud += r * u[a] * d[a]
         dd += r * d[a] * d[a]
     return uu, ud, dd
-
-
-@compiled
-def exact_step(e: Vector, delta: Vector, ud: float, dd: float) -> float:
-    """The minimiser t > 0 of 1/2 sum max(0, e - t delta)^2 + t ud + t^2/2 dd.
-
-    Its derivative is increasing and piecewise linear: Newton on it, kept inside a bracket, halving
-    when it leaves.
-    """
-    lo, hi, t = 0.0, np.inf, 1.0
-    for _ in range(60):
-        slope, curve = ud + t * dd, dd
-        for i in range(e.size):
-            r = e[i] - t * delta[i]
-            if r > 0.0:
-                slope -= delta[i] * r
-                curve += delta[i] * delta[i]
-        if slope > 0.0:
-            hi = t
-        else:
-            lo = t
-        if not curve > 0.0:
-            break
-        new = t - slope / curve
-        if not (lo < new < hi):
-            if hi == np.inf:
-                break
-            new = 0.5 * (lo + hi)
-        if abs(new - t) <= 1e-12 * t:
-            t = new
-            break
-        t = new
-    return t
 
 
 @compiled
@@ -120,30 +76,14 @@ def newton_direction(
     return promise
 
 
-@compiled
-def note_flips(resid: Vector, active: Flags, rows: Indices, signs: Vector) -> int:
-    """Bring `active` up to date; list the rows that changed sides, with +1 for those that came in."""
-    flips = 0
-    for i in range(resid.size):
-        now = resid[i] > 0.0
-        if now != active[i]:
-            active[i] = now
-            rows[flips] = i
-            signs[flips] = 1.0 if now else -1.0
-            flips += 1
-    return flips
-
-
-@compiled
+@either
 def newton(
-    panel: Matrix,
+    rows: Rows,
     ridge: Vector,
     idx: Indices,
     u: Vector,
     H: Matrix,
     z: Vector,
-    active: Flags,
-    resid: Vector,
     give_up: float,
     tol: float,
     max_iter: int,
@@ -151,7 +91,7 @@ def newton(
     """Minimise over the columns idx, from u; return the objective and the number of steps.
 
     H (upper triangle, without the ridge) and z are the columns' Gram matrix and their products with
-    the target over the active rows; u, H, z, active and resid are brought along.
+    the target over the active rows; u, H, z and rows are brought along.
 
     Every step goes to the minimum of the quadratic that holds on the active rows. If the objective
     does not fall enough it goes to the exact minimum along that line. The first step comes from the
@@ -159,10 +99,8 @@ def newton(
     when the quadratic promises less than tol * objective, or as soon as twice its promise cannot
     reach `give_up`.
     """
-    k, n = idx.size, panel.shape[1]
+    k = idx.size
     U, d, dead, rhs = np.empty((k, k)), np.empty(k), np.empty(k), np.empty(k)
-    delta, rows, signs, work = np.empty(n), np.empty(n, np.int64), np.empty(n), np.empty((4, k))
-    target = panel[panel.shape[0] - 1]
     value = np.inf
     for n_iter in range(max_iter):
         promise = newton_direction(H, z, ridge, idx, u, U, rhs, d, dead)
@@ -170,39 +108,29 @@ def newton(
         if n_iter == 0:
             for a in range(k):
                 u[a] += d[a]
-            combine(panel, idx, u, delta)
-            for i in range(n):
-                resid[i] = target[i] - delta[i]
+            loss = move_to(rows, idx, u)
             uu, _, _ = ridge_terms(ridge, idx, u, u)
-            value = half_positive_sq(resid) + 0.5 * uu
+            value = loss + 0.5 * uu
         else:
             if promise <= tol * value or value < NO_LOSS or value - 2.0 * promise > give_up:
                 return value, n_iter
-            combine(panel, idx, d, delta)
             uu, ud, dd = ridge_terms(ridge, idx, u, d)
-            loss = 0.0
-            for i in range(n):
-                r = max(resid[i] - delta[i], 0.0)
-                loss += r * r
-            new_value = 0.5 * (loss + uu + dd) + ud
+            new_value = 0.5 * (look_along(rows, idx, d) + uu + dd) + ud
             t = 1.0
             if new_value > value - 0.2 * promise:
-                t = exact_step(resid, delta, ud, dd)
+                t = exact_step(rows, ud, dd)
                 full = False
             for a in range(k):
                 u[a] += t * d[a]
-            for i in range(n):
-                resid[i] -= t * delta[i]
+            advance(rows, t)
             if not full:
                 uu, _, _ = ridge_terms(ridge, idx, u, u)
-                new_value = half_positive_sq(resid) + 0.5 * uu
+                new_value = loss_here(rows) + 0.5 * uu
                 if not new_value < value:  # nothing left but rounding
                     return min(value, new_value), n_iter
             value = new_value
-        flips = note_flips(resid, active, rows, signs)
-        if flips == 0 and full:
+        if not renew_system(rows, idx, H, z) and full:
             return value, n_iter + 1
-        shift_gram(panel, idx, rows, signs, flips, H, z, work)
     return value, max_iter
 
 
@@ -218,24 +146,16 @@ def newton_readable(A: Matrix, target: Vector, ridge: Vector, u: Vector, max_ite
         value = np.sum(np.maximum(resid, 0) ** 2) / 2 + ridge @ u**2 / 2
         if promise <= 1e-15 * value:
             break
-        u = u + exact_step(resid, A @ d, float(ridge @ (u * d)), float(ridge @ (d * d))) * d
+        t = exact_step(Line(resid, A @ d), float(ridge @ (u * d)), float(ridge @ (d * d)))
+        u = u + t * d
     return u
 
 
-@compiled
+@either
 def newton_from_gram(
-    panel: Matrix,
-    ridge: Vector,
-    gram: Matrix,
-    active: Flags,
-    idx: Indices,
-    u: Vector,
-    new_active: Flags,
-    resid: Vector,
-    give_up: float,
-    tol: float,
+    rows: Rows, ridge: Vector, gram: Matrix, idx: Indices, u: Vector, give_up: float, tol: float
 ) -> tuple[float, int]:
-    """Newton on idx from the panel's Gram at `active`; new_active and resid describe the result."""
+    """Newton on idx from the panel's Gram matrix over the rows that are active; rows end at the result."""
     k = idx.size
     target = gram.shape[0] - 1
     H, z = np.empty((k, k)), np.empty(k)
@@ -243,5 +163,4 @@ def newton_from_gram(
         z[a] = gram[idx[a], target]
         for b in range(a, k):
             H[a, b] = gram[idx[a], idx[b]]
-    new_active[:] = active
-    return newton(panel, ridge, idx, u, H, z, new_active, resid, give_up, tol, 100)
+    return newton(rows, ridge, idx, u, H, z, give_up, tol, 100)

@@ -134,23 +134,31 @@ def combine(panel: Matrix, idx: Indices, d: Vector, out: Vector) -> None:
 
 
 @compiled
+def half_positive_sq(e: Vector) -> float:
+    """1/2 sum max(0, e)^2"""
+    s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
+    n = e.size
+    i = 0
+    while i + 4 <= n:
+        a, b, c, d = max(e[i], 0.0), max(e[i + 1], 0.0), max(e[i + 2], 0.0), max(e[i + 3], 0.0)
+        s0 += a * a
+        s1 += b * b
+        s2 += c * c
+        s3 += d * d
+        i += 4
+    while i < n:
+        a = max(e[i], 0.0)
+        s0 += a * a
+        i += 1
+    return 0.5 * ((s0 + s1) + (s2 + s3))
+
+
+@compiled
 def residual(panel: Matrix, idx: Indices, u: Vector, resid: Vector) -> None:
     combine(panel, idx, u, resid)
     c = panel[panel.shape[0] - 1]
     for i in range(resid.size):
         resid[i] = c[i] - resid[i]
-
-
-@compiled
-def resume(panel: Matrix, gram: Matrix, active: Flags, idx: Indices, u: Vector) -> None:
-    """Bring gram and active to the solution (idx, u)."""
-    n = panel.shape[1]
-    fitted, new_active = np.empty(n), np.empty(n, np.bool_)
-    combine(panel, idx, u, fitted)
-    c = panel[panel.shape[0] - 1]
-    for i in range(n):
-        new_active[i] = c[i] - fitted[i] > 0.0
-    sync_gram(panel, active, new_active, gram)
 
 
 @compiled
@@ -168,13 +176,17 @@ def outside_of(idx: Indices, q: int) -> Indices:
     return out[:m]
 
 
-def make_panel(
-    design: Design, t: Vector, c: Vector, lam: float, columns: Indices, size: int
-) -> tuple[Matrix, Vector]:
-    """A panel with room for `size` columns, the first of them filled with these; and its ridge."""
-    panel, ridge = np.zeros((size + 2, design.n_samples)), np.full(size + 2, lam)
+def make_panel(design: Design, t: Vector, c: Vector, columns: Indices, size: int) -> Matrix:
+    """A panel with room for `size` columns, the first of them filled with these."""
+    panel = np.zeros((size + 2, design.n_samples))
     design.fill_panel(columns, t, np.arange(len(columns)), panel)
     panel[size] = t if design.fit_intercept else 0.0
     panel[size + 1] = c
-    ridge[size] = 0.0 if design.fit_intercept else 1.0
-    return panel, ridge
+    return panel
+
+
+def make_ridge(lam: float, size: int, fit_intercept: bool) -> Vector:
+    """The ridge of each row of such a panel."""
+    ridge = np.full(size + 2, lam)
+    ridge[size] = 0.0 if fit_intercept else 1.0
+    return ridge

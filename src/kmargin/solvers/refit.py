@@ -5,8 +5,10 @@ import numpy as np
 from kmargin.problem import Problem
 from kmargin.solvers.conjugate import newton_conjugate
 from kmargin.solvers.dual import DualRows, n_dual_numbers, newton_dual
+from kmargin.solvers.elsewhere import sign
 from kmargin.solvers.newton import newton_from_gram
-from kmargin.solvers.panel import build_gram, make_panel, residual
+from kmargin.solvers.rows import place, take_gram
+from kmargin.solvers.signed import Found, Signed, SignedDesign
 from kmargin.types import Indices, Vector
 
 TOL = 1e-14  # relative to the objective
@@ -23,59 +25,48 @@ def refit(
     """
     support = np.asarray(support, dtype=np.int64)
     coef = np.zeros(len(support)) if coef is None else np.array(coef, dtype=np.float64)
-    design = problem.design
-    decision = design.product(support, coef) + intercept
-    n_active = int(np.count_nonzero(problem.y * decision < 1))
-    size = design.n_samples * (len(support) + 2)
-    solve = _refit_primal
-    if len(support) > n_active:
-        size, solve = n_dual_numbers(n_active, len(support)), _refit_dual
-    if not design.fits(size):
-        solve = _refit_products
-    return solve(problem, support, coef, float(intercept))
+    start = Found(support, np.append(coef, intercept if problem.design.fit_intercept else 0.0), np.inf)
+    design = sign(problem)
+    if isinstance(design, SignedDesign):
+        u, value, n_iter = _refit_at_hand(design, problem.lam, start)
+    else:
+        u, value, n_iter = _refit_primal(design, problem.lam, start)
+    return u[:-1], float(u[-1]), float(value), int(n_iter)
 
 
-def _refit_primal(
-    problem: Problem, support: Indices, coef: Vector, intercept: float
-) -> tuple[Vector, float, float, int]:
-    design, k = problem.design, len(support)
-    c = np.sqrt(problem.weights / design.n_samples)
-    t = problem.y * c
-    panel, ridge = make_panel(design, t, c, problem.lam, support, k)
-    columns, u = np.arange(k + 1), np.append(coef, intercept if design.fit_intercept else 0.0)
-    resid, gram = np.empty(design.n_samples), np.empty((k + 2, k + 2))
-    residual(panel, columns, u, resid)
-    active = resid > 0
-    build_gram(panel, active, gram)
-    value, n_iter = newton_from_gram(
-        panel, ridge, gram, active, columns, u, active.copy(), resid, np.inf, TOL
+def _refit_at_hand(design: SignedDesign, lam: float, start: Found) -> tuple[Vector, float, int]:
+    k, n_active = len(start.support), design.count_active(start)
+    dual = k > n_active
+    if not design.fits(n_dual_numbers(n_active, k) if dual else design.n_samples * (k + 2)):
+        return _refit_products(design, lam, start)
+    return _refit_dual(design, lam, start) if dual else _refit_primal(design, lam, start)
+
+
+def _refit_primal(design: Signed, lam: float, start: Found) -> tuple[Vector, float, int]:
+    k = len(start.support)
+    rows, ridge, gram = (
+        design.make_rows(start.support, k),
+        design.make_ridge(lam, k),
+        np.empty((k + 2, k + 2)),
     )
-    return u[:k], float(u[k]), float(value), int(n_iter)
+    idx, u = np.arange(k + 1), start.u
+    place(rows, idx, u)
+    take_gram(rows, gram)
+    value, n_iter = newton_from_gram(rows, ridge, gram, idx, u, np.inf, TOL)
+    return u, value, n_iter
 
 
-def _refit_dual(
-    problem: Problem, support: Indices, coef: Vector, intercept: float
-) -> tuple[Vector, float, float, int]:
-    design = problem.design
-    c = np.sqrt(problem.weights / design.n_samples)
-    t = problem.y * c
-    resid = c - t * (design.product(support, coef) + intercept)
-    rows = DualRows.none(len(support))
-    value, intercept, _, n_iter = newton_dual(
-        design, t, c, problem.lam, support, coef, intercept, resid, rows, np.inf, TOL
+def _refit_dual(design: SignedDesign, lam: float, start: Found) -> tuple[Vector, float, int]:
+    (support, u, _), resid, store = start, design.residual(start), DualRows.none(len(start.support))
+    w = u[:-1].copy()
+    value, b, _, n_iter = newton_dual(
+        design.X, design.t, design.c, lam, support, w, float(u[-1]), resid, store, np.inf, TOL
     )
-    return coef, float(intercept), float(value), int(n_iter)
+    return np.append(w, b), value, n_iter
 
 
-def _refit_products(
-    problem: Problem, support: Indices, coef: Vector, intercept: float
-) -> tuple[Vector, float, float, int]:
-    design = problem.design
-    c = np.sqrt(problem.weights / design.n_samples)
-    t = problem.y * c
-    resid = c - t * (design.product(support, coef) + intercept)
-    columns = design if len(support) == design.n_features else design.take(support)
-    value, intercept, n_iter = newton_conjugate(
-        columns, t, c, problem.lam, coef, intercept, resid, np.inf, TOL
-    )
-    return coef, float(intercept), float(value), int(n_iter)
+def _refit_products(design: SignedDesign, lam: float, start: Found) -> tuple[Vector, float, int]:
+    (support, u, _), X, resid = start, design.X, design.residual(start)
+    columns, w = X if len(support) == X.n_features else X.take(support), u[:-1].copy()
+    value, b, n_iter = newton_conjugate(columns, design.t, design.c, lam, w, float(u[-1]), resid, np.inf, TOL)
+    return np.append(w, b), value, n_iter

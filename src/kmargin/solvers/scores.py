@@ -13,7 +13,6 @@ from kmargin.types import Indices, Matrix, Vector
 
 @compiled
 def score(
-    panel: Matrix,
     ridge: Vector,
     idx: Indices,
     u: Vector,

@@ -4,12 +4,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kmargin.jit import compiled
+from kmargin.jit import compiled, either
 from kmargin.solvers.linalg import smallest
 from kmargin.solvers.newton import newton_from_gram
-from kmargin.solvers.panel import outside_of, sync_gram
+from kmargin.solvers.panel import outside_of
+from kmargin.solvers.rows import Rows, companion, follow, n_columns, start_over
 from kmargin.solvers.scores import double_changes, nth_pair, score, swap_changes
-from kmargin.types import Flags, Indices, Matrix, Vector
+from kmargin.types import Indices, Matrix, Vector
 
 # a swap is tried while the model sees the objective rise by less than this share
 HOPE = 0.02
@@ -27,10 +28,9 @@ class Fit(NamedTuple):
     The arrays are changed in place as the search goes on.
     """
 
-    panel: Matrix
+    rows: Rows
     ridge: Vector
     gram: Matrix
-    active: Flags
     idx: Indices  # places in the panel: the support, then the intercept
     u: Vector  # their coefficients
 
@@ -40,8 +40,7 @@ class Scratch(NamedTuple):
 
     idx: Indices
     u: Vector
-    active: Flags
-    resid: Vector
+    rows: Rows
     counts: Indices  # rounds, trials, Newton steps
 
 
@@ -65,17 +64,17 @@ def make_scores(k: int, m: int) -> Scores:
     )
 
 
-@compiled
+@either
 def score_fit(fit: Fit, outside: Indices, scores: Scores) -> None:
     score(
-        fit.panel, fit.ridge, fit.idx, fit.u, fit.gram, outside, scores.drop, scores.spread, scores.gain,
+        fit.ridge, fit.idx, fit.u, fit.gram, outside, scores.drop, scores.spread, scores.gain,
         scores.grad, scores.schur, scores.R, scores.inverse,
     )  # fmt: skip
     for j in range(scores.gain.size):
         scores.gain[j] = -scores.gain[j]
 
 
-@compiled
+@either
 def trial(
     fit: Fit,
     outside: Indices,
@@ -95,17 +94,9 @@ def trial(
     for a in range(c):
         scratch.idx[lose[a]] = outside[take[a]]
         scratch.u[lose[a]] = 0.0
+    start_over(scratch.rows, fit.rows)
     new_value, n_iter = newton_from_gram(
-        fit.panel,
-        fit.ridge,
-        fit.gram,
-        fit.active,
-        scratch.idx,
-        scratch.u,
-        scratch.active,
-        scratch.resid,
-        value,
-        tol,
+        scratch.rows, fit.ridge, fit.gram, scratch.idx, scratch.u, value, tol
     )
     scratch.counts[1] += 1
     scratch.counts[2] += n_iter
@@ -115,11 +106,11 @@ def trial(
         outside[take[a]] = fit.idx[lose[a]]
     fit.idx[:] = scratch.idx
     fit.u[:] = scratch.u
-    sync_gram(fit.panel, fit.active, scratch.active, fit.gram)
+    follow(fit.rows, scratch.rows, fit.gram)
     return new_value
 
 
-@compiled
+@either
 def try_blocks(
     fit: Fit, outside: Indices, scores: Scores, value: float, tol: float, scratch: Scratch
 ) -> float:
@@ -139,7 +130,7 @@ def try_blocks(
     return value
 
 
-@compiled
+@either
 def try_swaps(
     fit: Fit, outside: Indices, scores: Scores, value: float, tol: float, scratch: Scratch, max_tries: int
 ) -> float:
@@ -166,7 +157,7 @@ def try_swaps(
     return value
 
 
-@compiled
+@either
 def try_double_swaps(
     fit: Fit, outside: Indices, scores: Scores, value: float, tol: float, scratch: Scratch, max_tries: int
 ) -> float:
@@ -181,7 +172,7 @@ def try_double_swaps(
     smallest(scores.drop, k, n_lose, lose)
     smallest(scores.gain, m, n_take, take)
     change = np.empty((n_lose * (n_lose - 1) // 2) * pairs_in)
-    inverse, cross = pair_matrices(fit, outside, scores, lose, take)
+    inverse, cross = pair_matrices(fit.gram, fit.idx, outside, scores, lose, take)
     found = double_changes(fit.u, inverse, scores.grad, scores.schur, cross, scores.R, lose, take, change)
     order = np.empty(min(max_tries, found), np.int64)
     smallest(change, found, order.size, order)
@@ -200,10 +191,10 @@ def try_double_swaps(
 
 @compiled
 def pair_matrices(
-    fit: Fit, outside: Indices, scores: Scores, lose: Indices, take: Indices
+    gram: Matrix, idx: Indices, outside: Indices, scores: Scores, lose: Indices, take: Indices
 ) -> tuple[Matrix, Matrix]:
     """The inverse Hessian on `lose` x `lose`, and the Schur complement on `take` x `take`."""
-    k = fit.idx.size
+    k = idx.size
     inverse, cross = np.empty((lose.size, lose.size)), np.empty((take.size, take.size))
     for a in range(lose.size):
         for b in range(lose.size):
@@ -213,25 +204,25 @@ def pair_matrices(
             inverse[a, b] = total
     for i in range(take.size):
         for j in range(take.size):
-            total = fit.gram[outside[take[i]], outside[take[j]]]
+            total = gram[outside[take[i]], outside[take[j]]]
             for a in range(k):
-                total -= fit.gram[fit.idx[a], outside[take[i]]] * scores.R[a, take[j]]
+                total -= gram[idx[a], outside[take[i]]] * scores.R[a, take[j]]
             cross[i, j] = total
     return inverse, cross
 
 
-@compiled
+@either
 def search(fit: Fit, value: float, max_swaps: int, max_doubles: int, tol: float, counts: Indices) -> float:
     """Exchange features while that lowers the objective; `fit` is improved in place.
 
     Many at a time while that pays, then one for one, then two for two. After each success the scores
     are taken anew. Returns the objective.
     """
-    outside = outside_of(fit.idx, fit.panel.shape[0] - 2)
+    outside = outside_of(fit.idx, n_columns(fit.rows))
     if fit.idx.size == 1 or outside.size == 0:
         return value
     scores = make_scores(fit.idx.size, outside.size)
-    scratch = Scratch(fit.idx.copy(), fit.u.copy(), fit.active.copy(), np.empty(fit.active.size), counts)
+    scratch = Scratch(fit.idx.copy(), fit.u.copy(), companion(fit.rows), counts)
     blocks = fit.idx.size > 2
     while True:
         counts[0] += 1

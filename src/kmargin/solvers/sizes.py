@@ -2,33 +2,32 @@
 
 import numpy as np
 
-from kmargin.jit import compiled
+from kmargin.jit import compiled, either
 from kmargin.solvers.linalg import smallest
 from kmargin.solvers.newton import newton_from_gram
-from kmargin.solvers.panel import build_gram, outside_of, resume, sync_gram
+from kmargin.solvers.panel import outside_of
+from kmargin.solvers.rows import Rows, companion, follow, n_columns, resume, take_gram
 from kmargin.solvers.search import Fit, make_scores, score_fit, search
-from kmargin.types import Flags, Indices, Matrix, Vector
+from kmargin.types import Indices, Matrix, Vector
 
 
-@compiled
+@either
 def minimize(fit: Fit, tol: float, counts: Indices) -> float:
     """Bring the coefficients to their minimum, and the Gram matrix with them."""
-    new_active, resid = fit.active.copy(), np.empty(fit.active.size)
-    value, n_iter = newton_from_gram(
-        fit.panel, fit.ridge, fit.gram, fit.active, fit.idx, fit.u, new_active, resid, np.inf, tol
-    )
-    sync_gram(fit.panel, fit.active, new_active, fit.gram)
+    rows = companion(fit.rows)
+    value, n_iter = newton_from_gram(rows, fit.ridge, fit.gram, fit.idx, fit.u, np.inf, tol)
+    follow(fit.rows, rows, fit.gram)
     counts[2] += n_iter
     return value
 
 
-@compiled
+@either
 def with_support(fit: Fit, idx: Indices, u: Vector) -> Fit:
     """Another support in the same panel."""
-    return Fit(fit.panel, fit.ridge, fit.gram, fit.active, idx, u)
+    return Fit(fit.rows, fit.ridge, fit.gram, idx, u)
 
 
-@compiled
+@either
 def shrink(fit: Fit, k: int, tol: float, counts: Indices) -> tuple[Fit, float]:
     """Drop the cheapest features, at most an eighth at a time with a refit between, until k are left."""
     value = np.inf
@@ -47,14 +46,14 @@ def shrink(fit: Fit, k: int, tol: float, counts: Indices) -> tuple[Fit, float]:
     return fit, value
 
 
-@compiled
+@either
 def grow(fit: Fit, k: int, tol: float, counts: Indices) -> tuple[Fit, float]:
     """Add the most gainful features, half as many again at most with a refit between, until there are k."""
     value = np.inf
     while fit.idx.size - 1 < k:
         size = fit.idx.size - 1
         c = min(k - size, max(1, size // 2))
-        outside = outside_of(fit.idx, fit.panel.shape[0] - 2)
+        outside = outside_of(fit.idx, n_columns(fit.rows))
         scores = make_scores(size + 1, outside.size)
         score_fit(fit, outside, scores)
         take = np.empty(c, np.int64)
@@ -81,12 +80,11 @@ def same_set(a: Indices, b: Indices, q: int) -> bool:
     return True
 
 
-@compiled
+@either
 def first_fit(
-    panel: Matrix,
+    rows: Rows,
     ridge: Vector,
     gram: Matrix,
-    active: Flags,
     support: Indices,
     u: Vector,
     warm: bool,
@@ -94,22 +92,22 @@ def first_fit(
     counts: Indices,
 ) -> tuple[Fit, float]:
     """A fit of one size: from the support given if `warm`, else of all features, or grown from none."""
-    q, k = panel.shape[0] - 2, support.size - 1
+    q, k = n_columns(rows), support.size - 1
     if warm:
-        fit = Fit(panel, ridge, gram, active, support.copy(), u.copy())
+        fit = Fit(rows, ridge, gram, support.copy(), u.copy())
         fit.idx[k] = q
-        resume(panel, gram, active, fit.idx, fit.u)
+        resume(rows, fit.idx, fit.u, gram)
     elif k == q:
-        fit = Fit(panel, ridge, gram, active, np.arange(q + 1), np.zeros(q + 1))
+        fit = Fit(rows, ridge, gram, np.arange(q + 1), np.zeros(q + 1))
     else:
-        bare = Fit(panel, ridge, gram, active, np.full(1, q, np.int64), np.zeros(1))
+        bare = Fit(rows, ridge, gram, np.full(1, q, np.int64), np.zeros(1))
         fit, _ = grow(bare, k, tol, counts)
     return fit, minimize(fit, tol, counts)
 
 
-@compiled
+@either
 def sweep(
-    panel: Matrix,
+    rows: Rows,
     ridge: Vector,
     ks: Indices,
     supports: Indices,
@@ -126,14 +124,13 @@ def sweep(
 
     `supports`, `coefs` and `values` are filled in; with `warm` they hold a start for every size.
     """
-    q, n = panel.shape[0] - 2, panel.shape[1]
-    n_ks = ks.size
-    active, gram = np.ones(n, np.bool_), np.empty((q + 2, q + 2))
-    build_gram(panel, active, gram)
+    q, n_ks = n_columns(rows), ks.size
+    gram = np.empty((q + 2, q + 2))
+    take_gram(rows, gram)
     for at in range(n_ks if warm else 1):
         k = ks[at]
         fit, value = first_fit(
-            panel, ridge, gram, active, supports[at, : k + 1], coefs[at, : k + 1], warm, tol, counts
+            rows, ridge, gram, supports[at, : k + 1], coefs[at, : k + 1], warm, tol, counts
         )
         value = search(fit, value, max_swaps, max_doubles, tol, counts)
         supports[at, :k], coefs[at, : k + 1], values[at] = fit.idx[:k], fit.u, value
@@ -147,16 +144,9 @@ def sweep(
             if not (fresh[start] or changed[start]):
                 continue
             size, k = ks[start], ks[at]
-            fit = Fit(
-                panel,
-                ridge,
-                gram,
-                active,
-                supports[start, : size + 1].copy(),
-                coefs[start, : size + 1].copy(),
-            )
+            fit = Fit(rows, ridge, gram, supports[start, : size + 1].copy(), coefs[start, : size + 1].copy())
             fit.idx[size] = q
-            resume(panel, gram, active, fit.idx, fit.u)
+            resume(rows, fit.idx, fit.u, gram)
             fit, value = shrink(fit, k, tol, counts) if down else grow(fit, k, tol, counts)
             if values[at] < np.inf and same_set(fit.idx[:k], supports[at, :k], q):
                 continue

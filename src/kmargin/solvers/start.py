@@ -12,14 +12,12 @@ def univariate_start(problem: Problem) -> Vector:
     A constant feature explains nothing and gets 0. What counts as constant is a spread within the
     rounding error of the feature's mean, so that an offset like 0.1 cannot pass for variation.
     """
-    design, y, weights = problem.design, problem.y, problem.weights
-    n = design.n_samples
-    y_mean = float(weights @ y) / n
-    mean, variance, covariance = design.moments(weights, y)
-    varies = variance > (n * np.finfo(np.float64).eps * mean) ** 2
+    design = problem.design
+    mean, variance, covariance = problem.moments()
+    varies = variance > (design.n_samples * np.finfo(np.float64).eps * mean) ** 2
     beta = np.zeros(design.n_parameters)
     np.divide(covariance, variance, out=beta[: design.n_features], where=varies)
-    beta[design.n_features :] = y_mean
+    beta[design.n_features :] = problem.mean_label()
     return beta
 
 
@@ -29,7 +27,7 @@ def intercept_only(problem: Problem) -> Vector:
     No mean of labels lies beyond a margin, so the loss is a parabola around it.
     """
     beta = np.zeros(problem.design.n_parameters)
-    beta[problem.design.n_features :] = float(problem.weights @ problem.y) / problem.design.n_samples
+    beta[problem.design.n_features :] = problem.mean_label()
     return beta
 
 

@@ -4,9 +4,6 @@ These are the readable twins of the loops in `compiled`. Both lower the same sur
 :meth:`Problem.surrogate`: MM jumps to its minimum, SD to its minimum along the gradient.
 """
 
-import numpy as np
-
-from kmargin import hinge
 from kmargin.problem import Problem
 from kmargin.types import Vector
 
@@ -21,17 +18,16 @@ class MMStep:
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
-        self.svd = problem.design.thin_svd(problem.weights)
+        self.factors = problem.factors()
 
     def __call__(self, beta: Vector, gradient: Vector, rho: float) -> Vector:
-        problem, (U, s, V) = self.problem, self.svd
+        problem, factors, s = self.problem, self.factors, self.factors.s
         a_sq, b_sq, lam = problem.loss_weight, problem.penalty_weight(rho), problem.lam
-        z = np.sqrt(problem.weights) * hinge.shifted_response(problem.design.decision(beta), problem.y)
         center = problem.project(beta)
         if b_sq + lam > 0:
             center = (b_sq * center + lam * problem.ridge_center(beta)) / (b_sq + lam)
-        pull = s * (U.T @ z) - s**2 * (V.T @ center)
-        return center + V @ (a_sq * pull / (a_sq * s**2 + b_sq + lam))
+        pull = s * factors.pull(beta) - s**2 * factors.coordinates(center)
+        return center + factors.combine(a_sq * pull / (a_sq * s**2 + b_sq + lam))
 
 
 class SDStep:
@@ -43,6 +39,5 @@ class SDStep:
     def __call__(self, beta: Vector, gradient: Vector, rho: float) -> Vector:
         problem = self.problem
         slope = float(gradient @ gradient)
-        bend = problem.loss_weight * float(problem.weights @ problem.design.decision(gradient) ** 2)
-        curvature = bend + (problem.penalty_weight(rho) + problem.lam) * slope
+        curvature = problem.bend(gradient) + (problem.penalty_weight(rho) + problem.lam) * slope
         return beta - slope / curvature * gradient if curvature > 0 else beta

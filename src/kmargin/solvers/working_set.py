@@ -4,13 +4,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kmargin.design import Design
-from kmargin.problem import Problem
 from kmargin.solvers.linalg import smallest
-from kmargin.solvers.panel import build_gram, make_panel, residual
+from kmargin.solvers.rows import place, take_gram
 from kmargin.solvers.search import Fit, search
+from kmargin.solvers.signed import Found, Signed
 from kmargin.solvers.sizes import grow, minimize, shrink
-from kmargin.types import Indices, Vector
 
 # A support has to be better by this share to replace another.
 BETTER = 1.0 - 1e-9
@@ -40,72 +38,25 @@ class Effort(NamedTuple):
         return self._replace(max_swaps=1, max_double_swaps=0)
 
 
-class Found(NamedTuple):
-    """A support of the search."""
-
-    support: Indices  # in the order of the search
-    u: Vector  # its coefficients, then the intercept
-    value: float
-
-
-NOTHING = Found(np.empty(0, np.int64), np.zeros(1), np.inf)
-
-
-class SignedDesign(NamedTuple):
-    """A problem with labels, weights and intercept folded into its rows; see `panel`."""
-
-    X: Design
-    t: Vector  # y_i sqrt(s_i / n)
-    c: Vector  # sqrt(s_i / n)
-    variance: Vector  # of each column, weighted; without an intercept its second moment
-
-    @classmethod
-    def from_problem(cls, problem: Problem) -> "SignedDesign":
-        design = problem.design
-        c = np.sqrt(problem.weights / design.n_samples)
-        return cls(design, problem.y * c, c, design.spread(c))
-
-    @property
-    def n_samples(self) -> int:
-        return self.X.n_samples
-
-    @property
-    def n_features(self) -> int:
-        return self.X.n_features
-
-    def gradient(self, resid: Vector) -> Vector:
-        """Of the loss with respect to each coefficient, up to its sign."""
-        return self.X.slopes(self.t * np.maximum(resid, 0.0))
-
-    def residual(self, found: Found) -> Vector:
-        """How far each row is from its margin, positive where it falls short."""
-        return self.c - self.t * (self.X.product(found.support, found.u[:-1]) + found.u[-1])
-
-    def count_active(self, found: Found) -> int:
-        """Rows within the margin of a solution."""
-        return int(np.count_nonzero(self.residual(found) > 0))
-
-
 class WorkingSet:
     """A panel with the columns of a support and the most promising others."""
 
-    def __init__(self, design: SignedDesign, lam: float, size: int, start: Found, tol: float) -> None:
+    def __init__(self, design: Signed, lam: float, size: int, start: Found, tol: float) -> None:
         held = len(start.support)
         q = min(design.n_features, size)
         self.design, self.lam, self.tol = design, lam, tol
-        self.panel, self.ridge = make_panel(design.X, design.t, design.c, lam, start.support, q)
+        self.rows, self.ridge = design.make_rows(start.support, q), design.make_ridge(lam, q)
         self.members = np.full(q, -1)  # which column a place of the panel holds
         self.members[:held] = start.support
         self.idx, self.u = np.append(np.arange(held), q), start.u.copy()  # the support, by places
         self.counts = np.zeros(4, np.int64)
-        self.resid, self.gram = np.empty(design.n_samples), np.empty((q + 2, q + 2))
-        residual(self.panel, self.idx, self.u, self.resid)
-        self.active = self.resid > 0
-        build_gram(self.panel, self.active, self.gram)
+        self.gram = np.empty((q + 2, q + 2))
+        place(self.rows, self.idx, self.u)
+        take_gram(self.rows, self.gram)
         self.value = minimize(self._fit(), tol, self.counts)
 
     def _fit(self) -> Fit:
-        return Fit(self.panel, self.ridge, self.gram, self.active, self.idx, self.u)
+        return Fit(self.rows, self.ridge, self.gram, self.idx, self.u)
 
     def resize(self, k: int) -> None:
         """Drop the cheapest features or add the most gainful, until there are k."""
@@ -138,10 +89,10 @@ class WorkingSet:
         """One pass over X: bring the columns with the largest gain into the panel."""
         support = self.members[self.idx[:-1]]
         n_wanted = len(self.members) - len(support)
-        residual(self.panel, self.idx, self.u, self.resid)
+        slopes = self.design.slopes_at(self.rows, self.idx, self.found())
         curvature = self.design.variance + self.lam
         loss = np.zeros(len(curvature))  # minus the gain of each column, the others as they are
-        np.divide(-(self.design.gradient(self.resid) ** 2), curvature, out=loss, where=curvature > 0)
+        np.divide(-(slopes**2), curvature, out=loss, where=curvature > 0)
         loss[support] = np.inf
         promising = np.empty(n_wanted, np.int64)
         smallest(loss, len(loss), n_wanted, promising)
@@ -150,14 +101,14 @@ class WorkingSet:
         if len(coming):
             places = np.flatnonzero(~stays)[: len(coming)]
             self.members[places] = coming
-            self.design.X.fill_panel(coming, self.design.t, places, self.panel)
-            build_gram(self.panel, self.active, self.gram)
+            self.rows = self.design.fill(self.rows, self.members, places)
+            take_gram(self.rows, self.gram)
 
     def found(self) -> Found:
         return Found(self.members[self.idx[:-1]], self.u, float(self.value))
 
 
-def exchange(design: SignedDesign, lam: float, k: int, start: Found, effort: Effort) -> tuple[Found, int]:
+def exchange(design: Signed, lam: float, k: int, start: Found, effort: Effort) -> tuple[Found, int]:
     """The best support of size k found from `start`, and the Newton steps it took."""
     size = max(k + effort.n_outside(k, design.n_features), len(start.support))
     working = WorkingSet(design, lam, size, start, effort.tol)

@@ -1,0 +1,203 @@
+"""A two-class problem whose rows are in blocks."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from kmargin.blocks import sums
+from kmargin.blocks.protocol import Blocks
+from kmargin.blocks.view import View
+from kmargin.design import Moments
+from kmargin.design.distinct import SEED, candidate_groups
+from kmargin.problem import Problem
+from kmargin.types import Indices, Vector
+
+
+class BlockDesign:
+    """The columns of all blocks, as one machine sees them.
+
+    It answers what solvers ask by sums over the blocks, added in their order.
+    """
+
+    def __init__(self, blocks: Blocks, view: View, fit_intercept: bool = True) -> None:
+        self.blocks = blocks
+        self.view = view
+        self.fit_intercept = fit_intercept
+        self.n_features = blocks.shape[1] if view.columns is None else len(view.columns)
+        self.n_parameters = self.n_features + int(fit_intercept)
+        self.n_samples, self.total = self._sum(sums.count)
+        self._last: tuple[bytes, float, Vector] | None = None
+        self._moments: tuple[float, Moments] | None = None
+
+    def _sum(self, function: Callable[..., Any], *args: Any) -> Any:
+        return add_up(self.blocks.ask(function, self.view, *args))
+
+    def _mean(self, function: Callable[..., Any], *args: Any) -> Any:
+        return self._sum(function, self.total, *args)
+
+    def loss_and_gradient(self, beta: Vector) -> tuple[float, Vector]:
+        """The mean squared hinge, halved, and its gradient; the last answer is remembered."""
+        key = beta.tobytes()
+        if self._last is None or self._last[0] != key:
+            loss, gradient, pull = self._mean(sums.loss_and_gradient, self._with_intercept(beta))
+            gradient = np.append(gradient, pull) if self.fit_intercept else gradient
+            self._last = key, loss, gradient
+        return self._last[1], self._last[2].copy()
+
+    def bend(self, direction: Vector) -> float:
+        return float(self._mean(sums.bend, self._with_intercept(direction)))
+
+    def slopes(self, columns: Indices, u: Vector) -> tuple[Vector, int]:
+        """X'(t max(0, resid)) at a support and its coefficients; and the number of active rows."""
+        slopes, n_active = self._mean(sums.slopes, columns, u)
+        return slopes, int(n_active)
+
+    def mean_label(self) -> float:
+        return self._take_moments()[0]
+
+    def moments(self) -> Moments:
+        """Of each column, the covariance being that with the labels."""
+        return self._take_moments()[1]
+
+    def variance(self) -> Vector:
+        """Of each column, weighted; without an intercept its second moment."""
+        mean, variance, _ = self.moments()
+        return variance if self.fit_intercept else variance + mean**2
+
+    def _take_moments(self) -> tuple[float, Moments]:
+        if self._moments is None:
+            mean, mean_label = self._mean(sums.first_moments)
+            variance, covariance = self._mean(sums.second_moments, mean, mean_label)
+            self._moments = mean_label, Moments(mean, variance, covariance)
+        return self._moments
+
+    def factors(self) -> "FactorsHeld":
+        return FactorsHeld(self)
+
+    def panel(self, columns: Indices, size: int) -> Any:
+        """A panel, held beside the blocks; `columns` may leave places empty (-1)."""
+        return self.blocks.hold(sums.make_panel, self.view, self.total, self.fit_intercept, columns, size)
+
+    def fits(self, n_numbers: int) -> bool:
+        return self.blocks.fits(n_numbers)
+
+    def distinct_columns(self) -> Indices:
+        groups = candidate_groups(self._sum(sums.fingerprints, SEED))
+        if not groups:
+            return np.arange(self.n_features)
+        later = np.concatenate([group[1:] for group in groups])
+        firsts = np.concatenate([np.full(len(group) - 1, group[0]) for group in groups])
+        equal = np.all(self.blocks.ask(sums.equal_to, self.view, later, firsts), axis=0)
+        return np.setdiff1d(np.arange(self.n_features), later[equal])
+
+    def subset(self, columns: Indices) -> "BlockDesign":
+        view = self.view
+        return self._seen_as(
+            view._replace(
+                columns=columns if view.columns is None else view.columns[columns],
+                center=None if view.center is None else view.center[columns],
+                scale=None if view.scale is None else view.scale[columns],
+            )
+        )
+
+    def standardized(self, mean: Vector, spread: Vector) -> "BlockDesign":
+        return self._seen_as(self.view._replace(center=mean if mean.any() else None, scale=spread))
+
+    def unit(self) -> float:
+        """The size of a typical entry: the median over columns of their root mean square."""
+        largest = np.max(self.blocks.ask(sums.largest, self.view), axis=0)
+        nonzero = largest > 0
+        if not nonzero.any():
+            return 1.0
+        largest[~nonzero] = 1.0
+        squares = self._sum(sums.squares, largest)
+        return float(np.median((largest * np.sqrt(squares / self.n_samples))[nonzero]))
+
+    def in_units_of(self, unit: float) -> "BlockDesign":
+        scale = np.ones(self.n_features) if self.view.scale is None else self.view.scale
+        return self._seen_as(self.view._replace(scale=scale * unit))
+
+    def _seen_as(self, view: View) -> "BlockDesign":
+        return BlockDesign(self.blocks, view, self.fit_intercept)
+
+    def _with_intercept(self, beta: Vector) -> Vector:
+        return beta if self.fit_intercept else np.append(beta, 0.0)
+
+
+class FactorsHeld:
+    """The thin SVD of all rows in one block, which stays there."""
+
+    def __init__(self, design: BlockDesign) -> None:
+        mass = design.total / design.n_samples
+        self.held = design.blocks.hold(sums.factorize, design.view, mass, design.fit_intercept)
+        self.s: Vector = self._ask(sums.singular_values)
+
+    def pull(self, beta: Vector) -> Vector:
+        return self._ask(sums.pull, beta)
+
+    def coordinates(self, beta: Vector) -> Vector:
+        return self._ask(sums.coordinates, beta)
+
+    def combine(self, coordinates: Vector) -> Vector:
+        return self._ask(sums.combine, coordinates)
+
+    def _ask(self, function: Callable[..., Any], *args: Any) -> Vector:
+        (answer,) = self.held.ask(function, *args)
+        return answer
+
+
+def add_up(answers: list[Any]) -> Any:
+    """The sum of the blocks' answers, in their order; of tuples entry by entry."""
+    if isinstance(answers[0], tuple):
+        return tuple(add_up(list(entries)) for entries in zip(*answers, strict=True))
+    total = answers[0]
+    for answer in answers[1:]:
+        total = total + answer
+    return total
+
+
+NO_ROWS: Vector = np.empty(0)
+
+
+@dataclass(frozen=True)
+class BlockProblem(Problem):
+    """A problem that asks its blocks. Labels and weights are with these."""
+
+    design: BlockDesign  # type: ignore[assignment]
+    y: Vector = field(default_factory=lambda: NO_ROWS)
+    weights: Vector = field(default_factory=lambda: NO_ROWS)
+    lam: float = 0.0
+    k: int = 0
+
+    def mean_loss(self, beta: Vector) -> float:
+        return self.design.loss_and_gradient(beta)[0]
+
+    def loss_gradient(self, beta: Vector) -> Vector:
+        return self.design.loss_and_gradient(beta)[1]
+
+    def bend(self, direction: Vector) -> float:
+        return self.design.bend(direction)
+
+    def mean_label(self) -> float:
+        return self.design.mean_label()
+
+    def moments(self) -> Moments:
+        return self.design.moments()
+
+    def factors(self) -> FactorsHeld:
+        return self.design.factors()
+
+    def surrogate(self, beta: Vector, anchor: Vector, rho: float) -> float:
+        raise NotImplementedError("the surrogate is not summed over blocks")
+
+
+def all_rows(n_classes: int) -> View:
+    """Every row by its sample weight alone, whatever its class."""
+    return View(positive=0, negative=None, class_weight=np.ones(n_classes))
+
+
+def block_problem(blocks: Blocks, view: View, lam: float, k: int, fit_intercept: bool = True) -> BlockProblem:
+    """The problem of one machine."""
+    return BlockProblem(BlockDesign(blocks, view, fit_intercept), lam=lam, k=k)

@@ -1,0 +1,89 @@
+"""A two-class machine's view of the data: which rows, with which labels and weights, which columns."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kmargin.blocks.protocol import Block
+from kmargin.blocks.space import Space, space_of
+from kmargin.types import Flags, Indices, Vector
+
+
+class Part(NamedTuple):
+    """The rows of some folds. Rows are dealt to the folds class by class within each block, or blocks as
+    a whole.
+    """
+
+    n_folds: int
+    fold: int
+    inside: bool  # the rows of this fold, or all others
+    seed: int = 0
+    whole_blocks: bool = False
+
+    def rows(self, number: int, codes: Vector) -> Flags:
+        """Which rows of a block belong to this part."""
+        if self.whole_blocks:
+            return np.full(len(codes), (number % self.n_folds == self.fold) == self.inside)
+        order = np.random.default_rng([self.seed, number]).permutation(len(codes))
+        order = order[np.argsort(codes[order], kind="stable")]
+        folds = np.empty(len(codes), np.int64)
+        # where a block begins to deal is its own, so that small classes are not all dealt to fold 0
+        folds[order] = (np.arange(len(codes)) + number) % self.n_folds
+        return (folds == self.fold) == self.inside
+
+
+class View(NamedTuple):
+    """What a machine sees of every block."""
+
+    positive: int  # the class with label 1
+    negative: int | None  # the class with label -1; None for all others
+    class_weight: Vector
+    part: Part | None = None
+    columns: Indices | None = None  # None for all
+    center: Vector | None = None  # taken off each column
+    scale: Vector | None = None  # by which it is then divided
+
+
+class Shown(NamedTuple):
+    """A block's rows as a view shows them; those it does not show have weight 0."""
+
+    space: Space
+    X: Any
+    y: Any  # -1 or 1
+    weights: Any
+
+
+def weigh(block: Block, view: View) -> Shown:
+    """Labels and weights, X as it is."""
+    space = space_of(block.X)
+    xp, codes = space.xp, block.codes
+    weights = xp.take(space.put(view.class_weight), codes, axis=0) * block.repeats
+    nothing = xp.zeros_like(weights)
+    if view.negative is not None:
+        weights = xp.where((codes == view.positive) | (codes == view.negative), weights, nothing)
+    if view.part is not None:
+        weights = xp.where(space.put(view.part.rows(block.number, space.bring(codes))), weights, nothing)
+    y = xp.where(codes == view.positive, nothing + 1.0, nothing - 1.0)
+    return Shown(space, block.X, y, weights)
+
+
+def show(block: Block, view: View) -> Shown:
+    """All of a view: its columns, centred and scaled, as float64."""
+    shown = weigh(block, view)
+    return shown._replace(X=show_columns(shown, view, None))
+
+
+def show_columns(shown: Shown, view: View, columns: Indices | None) -> Any:
+    """Some of the columns that a view shows; None for all of them."""
+    space, X = shown.space, shown.X
+    wanted = view.columns
+    if columns is not None:
+        wanted = columns if wanted is None else wanted[columns]
+    if wanted is not None:
+        X = space.xp.take(X, space.put(wanted), axis=1)
+    X = space.floats(X)
+    if view.center is not None:
+        X = X - space.put(view.center if columns is None else view.center[columns])
+    if view.scale is not None:
+        X = X / space.put(view.scale if columns is None else view.scale[columns])
+    return X

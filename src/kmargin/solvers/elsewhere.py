@@ -1,0 +1,134 @@
+"""Rows that are elsewhere: the same questions, answered by sums over blocks."""
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from kmargin.blocks import sums
+from kmargin.blocks.design import BlockDesign, BlockProblem, add_up
+from kmargin.blocks.protocol import Held
+from kmargin.jit import Elsewhere
+from kmargin.problem import Problem
+from kmargin.solvers.panel import make_ridge
+from kmargin.solvers.signed import Found, Signed, SignedDesign
+from kmargin.types import Indices, Matrix, Vector
+
+
+def sign(problem: Problem) -> Signed:
+    """A problem as the search sees it."""
+    return SignedBlocks(problem.design) if isinstance(problem, BlockProblem) else SignedDesign(problem)
+
+
+class SignedBlocks:
+    """A problem in blocks, with a panel of columns held beside each of them."""
+
+    def __init__(self, X: BlockDesign) -> None:
+        self.X = X
+        self.n_samples, self.n_features = X.n_samples, X.n_features
+
+    @cached_property
+    def variance(self) -> Vector:
+        return self.X.variance()
+
+    def make_rows(self, columns: Indices, size: int) -> "RowsElsewhere":
+        members = np.full(size, -1)
+        members[: len(columns)] = columns
+        return RowsElsewhere(self.X.panel(members, size), size)
+
+    def make_ridge(self, lam: float, size: int) -> Vector:
+        return make_ridge(lam, size, self.X.fit_intercept)
+
+    def fill(self, rows: "RowsElsewhere", members: Indices, places: Indices) -> "RowsElsewhere":
+        rows.panel = self.X.panel(members, len(members))
+        return rows
+
+    def slopes_at(self, rows: "RowsElsewhere", idx: Indices, found: Found) -> Vector:
+        return self.X.slopes(found.support, found.u)[0]
+
+    def count_active(self, found: Found) -> int:
+        return self.X.slopes(found.support, found.u)[1]
+
+    def fits(self, n_numbers: int) -> bool:
+        return self.X.fits(n_numbers)
+
+
+class RowsElsewhere(Elsewhere):
+    """Knows where the rows are (a point u), and what they last said there.
+
+    Nothing is remembered beside the blocks but the panel: every question carries the point with it.
+    """
+
+    def __init__(self, panel: Held, size: int) -> None:
+        self.panel, self.size = panel, size
+        self.idx: Indices | None = None  # the point; None while all rows are active
+        self.u: Vector | None = None
+        self.tag: Any = None  # of the rows that are active
+        self.d: Vector = np.empty(0)  # the step looked along
+        self.here: sums.Answer | None = None  # at the point
+        self.ahead: sums.Answer | None = None  # a full step away
+
+    def n_columns(self) -> int:
+        return self.size
+
+    def companion(self) -> "RowsElsewhere":
+        other = RowsElsewhere(self.panel, self.size)
+        other.start_over(self)
+        return other
+
+    def start_over(self, others: "RowsElsewhere") -> None:
+        self.panel, self.idx, self.u, self.tag = others.panel, others.idx, others.u, others.tag
+
+    def place(self, idx: Indices, u: Vector) -> None:
+        self._go(idx, u)
+        self.tag = None  # not known yet
+
+    def take_gram(self, gram: Matrix) -> None:
+        answers = self.panel.ask(sums.full_gram, self.idx, self.u)
+        gram[:] = add_up([matrix for matrix, _ in answers])
+        self.tag = tuple(tag for _, tag in answers)
+
+    def follow(self, others: "RowsElsewhere", gram: Matrix) -> None:
+        stays = others.tag is not None and others.tag == self.tag
+        self.start_over(others)
+        if not stays:
+            self.take_gram(gram)
+
+    def move_to(self, idx: Indices, u: Vector) -> float:
+        self._go(idx, u)
+        self.here = self._ask(idx, u)
+        return self.here.loss
+
+    def look_along(self, idx: Indices, d: Vector) -> float:
+        assert self.u is not None
+        self.d = d.copy()
+        self.ahead = self._ask(idx, self.u + d)
+        return 2.0 * self.ahead.loss
+
+    def slope_along(self, t: float, slope: float, curve: float) -> tuple[float, float]:
+        more_slope, more_curve = add_up(self.panel.ask(sums.slope_along, self.idx, self.u, self.d, t))
+        return slope + more_slope, curve + more_curve
+
+    def advance(self, t: float) -> None:
+        assert self.idx is not None
+        assert self.u is not None
+        self.u = self.u + t * self.d
+        self.here = self.ahead if t == 1.0 else self._ask(self.idx, self.u)
+
+    def loss_here(self) -> float:
+        assert self.here is not None
+        return self.here.loss
+
+    def renew_system(self, idx: Indices, H: Matrix, z: Vector) -> bool:
+        assert self.here is not None
+        changed = self.here.tag != self.tag
+        H[:], z[:], self.tag = self.here.H, self.here.z, self.here.tag
+        return changed
+
+    def _go(self, idx: Indices, u: Vector) -> None:
+        self.idx, self.u = idx.copy(), u.copy()
+
+    def _ask(self, idx: Indices, u: Vector) -> sums.Answer:
+        answers = self.panel.ask(sums.evaluate, idx, u)
+        loss, H, z = (add_up([answer[entry] for answer in answers]) for entry in range(3))
+        return sums.Answer(loss, H, z, tuple(answer.tag for answer in answers))

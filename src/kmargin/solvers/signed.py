@@ -1,0 +1,103 @@
+"""A problem with labels, weights and intercept folded into its rows; see `panel`."""
+
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from kmargin.problem import Problem
+from kmargin.solvers.panel import make_panel, make_ridge, residual
+from kmargin.solvers.rows import Rows, make_rows
+from kmargin.types import Indices, Vector
+
+
+class Found(NamedTuple):
+    """A support of the search."""
+
+    support: Indices  # in the order of the search
+    u: Vector  # its coefficients, then the intercept
+    value: float
+
+
+NOTHING = Found(np.empty(0, np.int64), np.zeros(1), np.inf)
+
+
+class Signed(Protocol):
+    """What the search asks, whether the rows are at hand or elsewhere."""
+
+    @property
+    def variance(self) -> Vector:
+        """Of each column, weighted; without an intercept its second moment."""
+
+    @property
+    def n_samples(self) -> int: ...
+
+    @property
+    def n_features(self) -> int: ...
+
+    def make_rows(self, columns: Indices, size: int) -> Any:
+        """A panel's rows, with room for `size` columns, the first of them filled with these."""
+
+    def make_ridge(self, lam: float, size: int) -> Vector:
+        """The ridge of each column of such a panel."""
+
+    def fill(self, rows: Any, members: Indices, places: Indices) -> Any:
+        """The rows after some places were given to other columns. `members` lists what every place holds."""
+
+    def slopes_at(self, rows: Any, idx: Indices, found: Found) -> Vector:
+        """Of the loss with respect to each coefficient, up to its sign, at a support in the panel."""
+
+    def count_active(self, found: Found) -> int:
+        """Rows within the margin of a solution."""
+
+    def fits(self, n_numbers: int) -> bool:
+        """Whether an array of so many numbers is in proportion to the data."""
+
+
+class SignedDesign:
+    """Rows at hand."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.X = problem.design
+        self.c = np.sqrt(problem.weights / problem.design.n_samples)  # sqrt(s_i / n)
+        self.t = problem.y * self.c  # y_i sqrt(s_i / n)
+
+    @cached_property
+    def variance(self) -> Vector:
+        return self.X.spread(self.c)
+
+    @property
+    def n_samples(self) -> int:
+        return self.X.n_samples
+
+    @property
+    def n_features(self) -> int:
+        return self.X.n_features
+
+    def make_rows(self, columns: Indices, size: int) -> Rows:
+        return make_rows(make_panel(self.X, self.t, self.c, columns, size))
+
+    def make_ridge(self, lam: float, size: int) -> Vector:
+        return make_ridge(lam, size, self.X.fit_intercept)
+
+    def fill(self, rows: Rows, members: Indices, places: Indices) -> Rows:
+        self.X.fill_panel(members[places], self.t, places, rows.panel)
+        return rows
+
+    def slopes_at(self, rows: Rows, idx: Indices, found: Found) -> Vector:
+        residual(rows.panel, idx, found.u, rows.resid)
+        return self.gradient(rows.resid)
+
+    def gradient(self, resid: Vector) -> Vector:
+        """Of the loss with respect to each coefficient, up to its sign."""
+        return self.X.slopes(self.t * np.maximum(resid, 0.0))
+
+    def residual(self, found: Found) -> Vector:
+        """How far each row is from its margin, positive where it falls short."""
+        return self.c - self.t * (self.X.product(found.support, found.u[:-1]) + found.u[-1])
+
+    def count_active(self, found: Found) -> int:
+        return int(np.count_nonzero(self.residual(found) > 0))
+
+    def fits(self, n_numbers: int) -> bool:
+        return self.X.fits(n_numbers)

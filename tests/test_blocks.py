@@ -1,0 +1,205 @@
+"""Data in blocks: every question against the same asked of an array, every solver against its own."""
+
+import numpy as np
+import pytest
+
+from kmargin.blocks.design import BlockDesign, add_up, block_problem
+from kmargin.blocks.here import BlocksHere
+from kmargin.blocks.protocol import Block
+from kmargin.blocks.view import Part, View
+from kmargin.datasets import make_synthetic
+from kmargin.design import DenseDesign
+from kmargin.machines import BlockSamples, linear_designs, make_tasks, solve_tasks
+from kmargin.problem import Problem
+from kmargin.solvers import MM, SD, Exchange
+from kmargin.solvers.refit import refit
+from kmargin.validate import Samples
+
+BALANCED = View(positive=1, negative=0, class_weight=np.ones(2))
+
+
+def cut(X, codes, repeats=None, sizes=(40, 0, 7, 60)):
+    """Ragged blocks, one of them empty; the last takes what is left."""
+    repeats = np.ones(len(X)) if repeats is None else repeats
+    ends = [*np.cumsum(sizes, dtype=int), len(X)]
+    starts = [0, *np.cumsum(sizes, dtype=int)]
+    return BlocksHere(
+        [
+            Block(number, X[a:b], codes[a:b], repeats[a:b])
+            for number, (a, b) in enumerate(zip(starts, ends, strict=True))
+        ]
+    )
+
+
+@pytest.fixture
+def data():
+    X, y = make_synthetic(n_samples=200, n_features=30, random_state=3)
+    rng = np.random.default_rng(0)
+    codes = np.where(rng.random(200) < 0.1, y < 0, y > 0).astype(int)  # some labels are wrong
+    return X + rng.standard_normal(30), codes, rng.uniform(0.5, 2.0, 200)
+
+
+def problems(data, lam=1e-3, k=5, fit_intercept=True):
+    """The same problem twice: in blocks, and as an array."""
+    X, codes, repeats = data
+    blocks = block_problem(cut(X, codes, repeats), BALANCED, lam, k, fit_intercept)
+    weights = repeats * len(X) / repeats.sum()
+    return blocks, Problem(DenseDesign(X, fit_intercept), np.where(codes, 1.0, -1.0), weights, lam, k)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_sums_over_blocks_are_those_over_all_rows(data, fit_intercept, rng):
+    blocks, whole = problems(data, fit_intercept=fit_intercept)
+    beta = rng.standard_normal(whole.design.n_parameters)
+    assert blocks.design.n_samples == 200
+    np.testing.assert_allclose(blocks.loss(beta), whole.loss(beta), rtol=1e-12)
+    np.testing.assert_allclose(blocks.gradient(beta, 2.0), whole.gradient(beta, 2.0), rtol=1e-10)
+    np.testing.assert_allclose(blocks.bend(beta), whole.bend(beta), rtol=1e-12)
+    np.testing.assert_allclose(blocks.mean_label(), whole.mean_label(), rtol=1e-12)
+    for found, expected in zip(blocks.moments(), whole.moments(), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+    c = np.sqrt(whole.weights / 200)
+    np.testing.assert_allclose(blocks.design.variance(), whole.design.spread(c), rtol=1e-10)
+    np.testing.assert_allclose(blocks.design.unit(), whole.design.unit(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_a_support_has_the_same_minimum(data, fit_intercept):
+    found, expected = (
+        refit(problem, np.arange(0, 30, 3)) for problem in problems(data, fit_intercept=fit_intercept)
+    )
+    np.testing.assert_allclose(found[0], expected[0], atol=1e-10)
+    np.testing.assert_allclose(found[1:3], expected[1:3], atol=1e-10)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("lam", [0.0, 1e-3, 1e-1])
+@pytest.mark.parametrize("ks", [[4], [30, 20, 10, 5, 2, 1, 0]])
+def test_the_search_takes_the_same_way(data, ks, lam, fit_intercept):
+    solutions = [
+        list(Exchange().iter_grid(problem, [lam], ks, np.random.default_rng(0)))
+        for problem in problems(data, lam, fit_intercept=fit_intercept)
+    ]
+    for found, expected in zip(*solutions, strict=True):
+        np.testing.assert_array_equal(found.support, expected.support)
+        np.testing.assert_allclose(found.coef, expected.coef, atol=1e-8)
+        np.testing.assert_allclose(found.intercept, expected.intercept, atol=1e-8)
+        if lam > 0:  # without a ridge rounding errors decide about a step more or less
+            assert found.n_iter == expected.n_iter
+
+
+def test_many_columns_are_searched_through_working_sets(rng):
+    X = rng.standard_normal((150, 400))
+    codes = (X[:, :3].sum(axis=1) + 0.3 * rng.standard_normal(150) > 0).astype(int)
+    solutions = [
+        list(Exchange().iter_grid(problem, [1e-2, 1e-3], [20, 10, 3], rng))
+        for problem in problems((X, codes, np.ones(150)))
+    ]
+    for found, expected in zip(*solutions, strict=True):
+        np.testing.assert_array_equal(found.support, expected.support)
+        np.testing.assert_allclose(found.coef, expected.coef, atol=1e-8)
+
+
+def test_steepest_descent_takes_the_same_steps(data):
+    solutions = [
+        list(SD(max_outer=30).iter_grid(problem, [0.1], [20, 5], np.random.default_rng(0)))
+        for problem in problems(data, 0.1)
+    ]
+    for found, expected in zip(*solutions, strict=True):
+        np.testing.assert_array_equal(found.support, expected.support)
+        np.testing.assert_allclose(found.coef, expected.coef, atol=1e-8)
+
+
+def test_mm_takes_the_same_steps_where_all_rows_are_one_block(data):
+    X, codes, repeats = data
+    one_block = block_problem(cut(X, codes, repeats, sizes=()), BALANCED, 0.1, 5)
+    found, expected = (
+        list(MM(max_outer=30).iter_grid(problem, [0.1], [20, 5], np.random.default_rng(0)))
+        for problem in (one_block, problems(data, 0.1)[1])
+    )
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(one.support, other.support)
+        np.testing.assert_allclose(one.coef, other.coef, atol=1e-8)
+
+
+def test_repeated_columns_are_found(data):
+    X, codes, repeats = data
+    X = np.column_stack([X, X[:, 3], np.zeros(200), X[:, 5], np.zeros(200)])
+    design = BlockDesign(cut(X, codes, repeats), BALANCED)
+    np.testing.assert_array_equal(design.distinct_columns(), DenseDesign(X).distinct_columns())
+
+
+def test_standardised_and_rescaled_views_are_the_arrays(data, rng):
+    X, codes, repeats = data
+    mean, spread = rng.standard_normal(30), rng.uniform(0.5, 2, 30)
+    columns = np.array([3, 1, 20])
+    design = BlockDesign(cut(X, codes, repeats), BALANCED).standardized(mean, spread).in_units_of(4.0)
+    expected = (((X - mean) / spread) / 4.0)[:, columns]
+    found = design.subset(columns).moments().mean
+    np.testing.assert_allclose(found, np.average(expected, axis=0, weights=repeats), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("whole_blocks", [False, True])
+def test_folds_share_out_every_row(data, whole_blocks):
+    X, codes, repeats = data
+    blocks = cut(X, codes, repeats)
+    counts = [
+        [
+            BlockDesign(blocks, BALANCED._replace(part=Part(3, fold, inside, 7, whole_blocks))).n_samples
+            for inside in (True, False)
+        ]
+        for fold in range(3)
+    ]
+    assert sum(inside for inside, _ in counts) == 200
+    assert all(inside + outside == 200 for inside, outside in counts)
+
+
+def test_rows_are_dealt_class_by_class():
+    codes = np.repeat([0, 1], [90, 9])
+    inside = [codes[Part(3, fold, True).rows(0, codes)] for fold in range(3)]
+    assert [np.bincount(c).tolist() for c in inside] == [[30, 3]] * 3
+
+
+def test_answers_are_added_in_the_order_of_the_blocks():
+    assert add_up([(1e16, np.ones(1)), (1.0, np.ones(1)), (-1e16, np.ones(1))]) == (0.0, 3.0)
+
+
+def test_a_view_of_two_of_three_classes_is_their_rows(rng):
+    X, codes = rng.standard_normal((120, 6)), rng.integers(0, 3, 120)
+    view = View(positive=2, negative=0, class_weight=np.array([1.0, 5.0, 2.0]))
+    kept = codes != 1
+    weights = np.where(codes[kept] == 2, 2.0, 1.0)
+    whole = Problem(
+        DenseDesign(X[kept]),
+        np.where(codes[kept] == 2, 1.0, -1.0),
+        weights * kept.sum() / weights.sum(),
+        0.1,
+        2,
+    )
+    blocks = block_problem(cut(X, codes, sizes=(30, 30)), view, 0.1, 2)
+    found, expected = (next(iter(Exchange().iter_grid(p, [0.1], [2], rng))) for p in (blocks, whole))
+    np.testing.assert_array_equal(found.support, expected.support)
+    np.testing.assert_allclose(found.coef, expected.coef, atol=1e-10)
+
+
+@pytest.mark.parametrize("multi_class", ["ovo", "ovr"])
+@pytest.mark.parametrize("standardize", [True, False])
+def test_machines_on_blocks_are_those_on_the_array(rng, multi_class, standardize):
+    X, codes = rng.standard_normal((150, 8)) * rng.uniform(1, 5, 8) + 3.0, rng.integers(0, 3, 150)
+    X[:, 0] += 4 * (codes == 1)
+    repeats, factors = rng.uniform(0.5, 2.0, 150), np.array([1.0, 2.0, 0.5])
+    at_hand = Samples(X, codes, np.arange(3), repeats, repeats * factors[codes], np.arange(150))
+    blocks = BlockSamples(cut(X, codes, repeats), np.arange(3), factors)
+    grids = [
+        list(
+            solve_tasks(
+                make_tasks(linear_designs(samples, True, standardize), samples, multi_class),
+                3, [0.1, 1.0], [4, 2], solver=Exchange(), n_jobs=1, seed=0,
+            )
+        )
+        for samples in (blocks, at_hand)
+    ]  # fmt: skip
+    for found, expected in zip(*(np.ravel(np.array(grid, dtype=object)) for grid in grids), strict=True):
+        np.testing.assert_array_equal(found.support, expected.support)
+        np.testing.assert_allclose(found.coef, expected.coef, atol=1e-9)
+        np.testing.assert_allclose(found.intercept, expected.intercept, atol=1e-9)
