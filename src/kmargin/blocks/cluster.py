@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import dask
 from dask.sizeof import sizeof
 from dask.utils import parse_timedelta
-from distributed import Client, Future, KilledWorker
+from distributed import Client, Future, KilledWorker, get_worker
 
 from kmargin.blocks.graphs import Sources
-from kmargin.blocks.kept import Value, derive
+from kmargin.blocks.kept import SHELF, Value, derive
 
 # Groups for each thread: one would leave nothing to share out anew when a worker is lost.
 GROUPS_PER_THREAD = 2
@@ -27,9 +27,9 @@ GROUPS_PER_THREAD = 2
 LARGE_ARGUMENT = 100_000
 
 # Of each worker's memory: beyond this share dask writes to disk; so much is taken by the interpreter
-# and its libraries. X may take half of the rest, and so may what is held beside it.
+# and its libraries. The rest is for what is kept.
 SPILL = 0.7
-INTERPRETER = 250e6
+INTERPRETER = 200e6
 
 # Seconds between two looks at whether there is a cluster left to wait for, and for one look.
 LOOK, LOOK_AT_MOST = 1.0, 5.0
@@ -55,13 +55,12 @@ class Cluster:
     def __init__(self, client: Client) -> None:
         self.client = client
         self.patience = parse_timedelta(dask.config.get("kmargin.patience", "30s"))
-        self.threads: dict[str, int] = {}
-        self.room = 0.0
-        started = time.monotonic()
-        while not self.threads:
-            self._look_around()
-            if not self.threads and time.monotonic() - started > self.patience:
-                raise ClusterLost(self._nobody_there())
+        seen = time.monotonic()
+        while not (workers := self._workers()):
+            seen = self._check_cluster(seen)
+            time.sleep(LOOK)
+        self.threads = {address: worker["nthreads"] for address, worker in workers.items()}
+        self.room = sum(room_within(worker["memory_limit"]) for worker in workers.values())
 
     def settle(self, sources: Sources, make: Callable[..., Any]) -> "HeldThere":
         """``make(number, sources)`` for each block, read where it is asked for."""
@@ -136,26 +135,19 @@ class Cluster:
 
     def _check_cluster(self, seen: float) -> float:
         """When somebody was last there to compute. Raises if that is too long ago."""
-        try:
-            self._look_around()
-        except ClusterLost:
-            self.threads = {}
         now = time.monotonic()
-        if self.threads:
+        if any(worker.get("status", "running") == "running" for worker in self._workers().values()):
             return now
         if now - seen > self.patience:
             raise ClusterLost(self._nobody_there())
         return seen
 
-    def _look_around(self) -> None:
-        """Who is there, and how much memory they have."""
+    def _workers(self) -> dict[str, Any]:
+        """Who is there; nobody if the scheduler does not answer."""
         try:
-            there = self.client.sync(self.client.scheduler.identity, callback_timeout=LOOK_AT_MOST)["workers"]
-        except (OSError, TimeoutError, AttributeError) as error:
-            raise ClusterLost(self._nobody_there()) from error
-        self.threads = {address: worker["nthreads"] for address, worker in there.items()}
-        limits = [worker["memory_limit"] or float("inf") for worker in there.values()]
-        self.room = 0.5 * sum(max(0.0, SPILL * limit - INTERPRETER) for limit in limits)
+            return self.client.sync(self.client.scheduler.identity, callback_timeout=LOOK_AT_MOST)["workers"]
+        except (OSError, TimeoutError, AttributeError):
+            return {}
 
     def _nobody_there(self) -> str:
         return (
@@ -216,6 +208,11 @@ class HeldThere:
         return HeldThere(self.cluster, groups)
 
 
+def room_within(memory_limit: float | None) -> float:
+    """Bytes that a worker may keep; without a limit any number."""
+    return max(0.0, SPILL * memory_limit - INTERPRETER) if memory_limit else float("inf")
+
+
 class _Sealed:
     """Something that dask is not to look into."""
 
@@ -246,6 +243,7 @@ def _filled(sealed: _Sealed, large: Sequence[Any]) -> list[Any]:
 
 
 def _settle(things: _Sealed, keys: _Sealed, values: list[Any]) -> list[Any]:
+    SHELF.room = room_within(get_worker().memory_manager.memory_limit)
     leaves = dict(zip(keys.content, values, strict=True))
     return [thing.made(leaves) for thing in things.content]
 

@@ -6,27 +6,30 @@ from typing import Any
 
 import numpy as np
 
+from kmargin.blocks.examine import examine
 from kmargin.blocks.graphs import Sources, take_apart
-from kmargin.blocks.ingest import Summary, check_collections, check_features, examine, known_rows, summarize
+from kmargin.blocks.ingest import Summary, check_collections, check_features, known_rows, summarize
 from kmargin.blocks.protocol import Held
 from kmargin.blocks.rows import encode, keep_rows, make_rows
+from kmargin.design.distinct import SEED
 
 
 class DaskBlocks:
     """The blocks of dask collections, on a cluster if there is a client, else in this process.
 
     Each block is read from its own source where it is asked for; that of a collection that was
-    persisted is asked where it lies. X is kept in memory where all of it fits into the room there is
-    (`room`, in bytes), else read anew for every question. Labels and weights are always kept.
+    persisted is asked where it lies. X is kept in memory where it takes no more than half of the room
+    there is, else read anew for every question. Labels and weights are always kept.
     """
 
-    def __init__(self, held: Any, room: float, n_features: int, dtype: np.dtype, summary: Summary) -> None:
+    def __init__(
+        self, held: Any, room: float, dtype: np.dtype, shape: tuple[int, int], n_blocks: int
+    ) -> None:
         self.held = held
-        self.room = room
-        self.n_features = n_features
-        self.n_blocks = len(summary.n_rows)
+        self.room = room  # bytes
         self.dtype = dtype
-        self.summary = summary
+        self.shape = shape
+        self.n_blocks = n_blocks
 
     def ask(self, function: Callable[..., Any], *args: Any) -> list[Any]:
         return self.held.ask(function, *args)
@@ -37,26 +40,29 @@ class DaskBlocks:
     def fits(self, n_numbers: int) -> bool:
         return 8 * n_numbers <= self.room
 
+    def shared_by(self, n_askers: int) -> "DaskBlocks":
+        """The same blocks, for each of several who ask at the same time: none may take all the room."""
+        return DaskBlocks(self.held, self.room / n_askers, self.dtype, self.shape, self.n_blocks)
 
-def read_blocks(X: Any, y: Any, sample_weight: Any = None, *, who: str = "kmargin") -> DaskBlocks:
+
+def read_blocks(X: Any, y: Any, sample_weight: Any = None, *, who: str = "fit") -> tuple[DaskBlocks, Summary]:
     """Check the collections and all their blocks, in one pass; encode the classes."""
     X, y, sample_weight = check_collections(X, y, sample_weight, who)
     dtype = check_features(X)
-    n_features = int(X.shape[1])
-    collections = [X, y] if sample_weight is None else [X, y, sample_weight]
-    sources = take_apart(collections)
+    n_features = len(X.columns) if hasattr(X, "columns") else int(X.shape[1])
+    sources = take_apart([X, y] if sample_weight is None else [X, y, sample_weight])
     place = find_place(sources)
-    held_already = any(key in sources.futures for X_source, *_ in sources.blocks for key in X_source.leaves)
-    rows = known_rows(X)
-    n_rows = float("nan") if rows is None else float(rows.sum())
-    keep = not held_already and n_rows * n_features * dtype.itemsize <= place.room
+    elsewhere = any(key in sources.futures for X_source, *_ in sources.blocks for key in X_source.leaves)
+    bytes_per_row = n_features * dtype.itemsize
+    keep = not elsewhere and known_rows(X).sum() * bytes_per_row <= place.room / 2
     raw = place.settle(sources, partial(make_rows, dtype=dtype, keep=keep))
-    summary = summarize(raw.ask(examine), n_features, getattr(X, "columns", None))
+    summary = summarize(raw.ask(examine, SEED), n_features, getattr(X, "columns", None))
+    n_rows = int(summary.n_rows.sum())
     held = raw.replace(encode, summary.classes)
-    n_bytes = summary.n_rows.sum() * n_features * dtype.itemsize
-    if not keep and not held_already and n_bytes <= place.room:
-        held = held.replace(keep_rows)
-    return DaskBlocks(held, place.room, n_features, dtype, summary)
+    if not keep and not elsewhere and n_rows * bytes_per_row <= place.room / 2:  # now that it is known
+        keep, held = True, held.replace(keep_rows)
+    room = place.room - n_rows * bytes_per_row * keep
+    return DaskBlocks(held, room, dtype, (n_rows, n_features), len(summary.n_rows)), summary
 
 
 def find_place(sources: Sources) -> Any:

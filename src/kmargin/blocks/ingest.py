@@ -10,28 +10,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.class_weight import compute_sample_weight
-from sklearn.utils.multiclass import check_classification_targets
 
 from kmargin import validate
+from kmargin.blocks.design import add_up
+from kmargin.blocks.examine import Findings
 from kmargin.blocks.kinds import is_dask
-from kmargin.blocks.protocol import Block
+from kmargin.blocks.rows import foreign_blocks
 from kmargin.types import Indices, Vector
+from kmargin.weights import check_some_weight, complain_of_weight
 
 NUMBERS = "biuf"  # kinds of dtypes
-
-
-class Findings(NamedTuple):
-    """What there is to know of one block."""
-
-    shape: tuple[int, ...]  # of X
-    n_labels: int
-    n_weights: int
-    unusable: tuple[str, int] | None  # what X has in which column that it must not have
-    complaint: str  # about labels
-    bad_weight: tuple[int, float] | None
-    classes: np.ndarray
-    counts: Indices  # rows of each class
-    totals: Vector  # their sample weights
 
 
 class Summary(NamedTuple):
@@ -41,6 +29,7 @@ class Summary(NamedTuple):
     classes: np.ndarray
     counts: Indices  # rows of each class
     totals: Vector  # their sample weights
+    fingerprint: Vector  # of each column
 
     def class_weights(self, class_weight: Any) -> Vector:
         """The weight of each class; "balanced" counts rows, as scikit-learn does."""
@@ -91,15 +80,6 @@ def check_features(X: Any) -> np.dtype:
     if X.dtype.kind not in NUMBERS:
         raise ValueError(f"X has dtype {X.dtype}: features have to be real numbers. Use X.astype(float).")
     return X.dtype if X.dtype == np.float32 else np.dtype(np.float64)
-
-
-def foreign_blocks(block: Any) -> str:
-    kind = f"{type(block).__module__.split('.')[0]}.{type(block).__name__}"
-    how = "block.toarray()" if hasattr(block, "toarray") else "numpy.asarray(block)"
-    return (
-        f"X holds blocks of type {kind}, but a dask X has to hold NumPy arrays. "
-        f"Use X.map_blocks(lambda block: {how}), or give X without dask."
-    )
 
 
 def _check_columns(X: Any) -> np.dtype:
@@ -163,9 +143,11 @@ def n_blocks(collection: Any) -> int:
     return int(collection.numblocks[0] if hasattr(collection, "numblocks") else collection.npartitions)
 
 
-def known_rows(collection: Any) -> np.ndarray | None:
-    """The rows of each block, where these are known: NaN where not; None if of none."""
-    return np.array(collection.chunks[0], dtype=float) if hasattr(collection, "chunks") else None
+def known_rows(collection: Any) -> np.ndarray:
+    """The rows of each block, NaN where that is not known."""
+    if hasattr(collection, "chunks"):
+        return np.array(collection.chunks[0], dtype=float)
+    return np.full(n_blocks(collection), np.nan)
 
 
 def _check_aligned(X: Any, other: Any, name: str) -> None:
@@ -175,8 +157,6 @@ def _check_aligned(X: Any, other: Any, name: str) -> None:
             f"alike. {_advice_to_align(name)}"
         )
     rows, others = known_rows(X), known_rows(other)
-    if rows is None or others is None:
-        return
     for number in np.flatnonzero((rows != others) & ~np.isnan(rows) & ~np.isnan(others))[:1]:
         raise ValueError(_misaligned(int(number), int(rows[number]), name, int(others[number])))
 
@@ -193,56 +173,6 @@ def _advice_to_align(name: str) -> str:
         f"Use {name}.rechunk(X.chunks[:1]); if sizes of blocks are unknown, call compute_chunk_sizes() on "
         "both first."
     )
-
-
-def examine(block: Block) -> Findings:
-    """Look at one block, its labels still as they were given."""
-    _, X, y, weights = block
-    classes, complaint = _classes_of(y)
-    counts, totals = np.zeros(len(classes), dtype=np.int64), np.zeros(len(classes))
-    if len(y) == len(weights) and not complaint:
-        codes = np.searchsorted(classes, y)
-        counts += np.bincount(codes, minlength=len(classes))
-        totals += np.bincount(codes, weights=weights, minlength=len(classes))
-    bad_weight = validate.find_bad_weight(weights)
-    return Findings(
-        X.shape, len(y), len(weights), _unusable(X), complaint, bad_weight, classes, counts, totals
-    )
-
-
-def _unusable(X: np.ndarray) -> tuple[str, int] | None:
-    with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(X.sum(dtype=np.float64)):  # as a rule, and then one pass without a copy is all
-            return None
-    columns = np.flatnonzero(~np.isfinite(X).all(axis=0))
-    if len(columns) == 0:
-        return None
-    column = int(columns[0])
-    return "NaN" if np.isnan(X[:, column]).any() else "infinity", column
-
-
-def _classes_of(y: np.ndarray) -> tuple[np.ndarray, str]:
-    """The distinct labels, and what is wrong with them."""
-    nothing = y[:0]
-    if y.ndim != 1:
-        return nothing, f"y should be a 1d array, got an array of {y.ndim} dimensions instead."
-    if y.dtype.kind == "f" and np.isnan(y).any():
-        return nothing, "y contains NaN. Leave such rows out, or give them a class."
-    if y.dtype.kind == "O" and any(map(_is_missing, y)):
-        return nothing, "y contains missing values. Leave such rows out, or give them a class."
-    try:
-        if y.dtype.kind == "f":
-            check_classification_targets(y[y != np.round(y)][:1])
-        return np.unique(y), ""
-    except (TypeError, ValueError) as error:
-        return nothing, str(error)
-
-
-def _is_missing(label: Any) -> bool:
-    try:
-        return label is None or bool(label != label)
-    except TypeError:
-        return True  # pandas.NA, neither equal to itself nor unequal
 
 
 def summarize(findings: Sequence[Findings], n_features: int, names: Sequence[Any] | None) -> Summary:
@@ -263,8 +193,9 @@ def summarize(findings: Sequence[Findings], n_features: int, names: Sequence[Any
         places = np.searchsorted(classes, found.classes)
         counts[places] += found.counts
         totals[places] += found.totals
-    validate.check_some_weight(float(totals.sum()))
-    return Summary(n_rows, classes, counts, totals)
+    check_some_weight(float(totals.sum()))
+    fingerprint = add_up([found.fingerprint for found in findings])
+    return Summary(n_rows, classes, counts, totals, fingerprint)
 
 
 def _check_block(number: int, found: Findings, first: int, n_features: int, names: Any) -> None:
@@ -289,4 +220,4 @@ def _check_block(number: int, found: Findings, first: int, n_features: int, name
         raise ValueError(f"In {where}: {found.complaint}")
     if found.bad_weight is not None:
         row, weight = found.bad_weight
-        raise ValueError(validate.complain_of_weight(first + row, weight, f" in {where}"))
+        raise ValueError(complain_of_weight(first + row, weight, f" in {where}"))

@@ -2,6 +2,7 @@
 
 import sys
 import threading
+import weakref
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
@@ -10,12 +11,36 @@ Leaves = Mapping[Hashable, Any]  # what a recipe needs and does not hold
 NOTHING = object()
 
 
+class Shelf:
+    """How much one process keeps."""
+
+    def __init__(self) -> None:
+        self.room = float("inf")  # bytes
+        self.used = 0
+        self._lock = threading.Lock()
+
+    def take(self, n_bytes: int) -> bool:
+        """Whether there is room for so much more; if so it is taken."""
+        with self._lock:
+            fits = self.used + n_bytes <= self.room
+            self.used += n_bytes * fits
+            return fits
+
+    def give_back(self, n_bytes: int) -> None:
+        with self._lock:
+            self.used -= n_bytes
+
+
+SHELF = Shelf()
+
+
 class Kept:
     """What a recipe makes, kept in the memory of one process.
 
     Only the recipe is pickled. Whoever is sent this object, or reads it back from disk, makes the
     thing anew from its source: a scheduler may move it as it likes, and X stays where it is. Without
-    `keep` the thing is made anew for every use, which takes time instead of memory.
+    `keep`, and where the shelf is full, the thing is made anew for every use, which takes time instead
+    of memory.
     """
 
     def __init__(self, recipe: Callable[[Leaves], Any], keep: bool = True) -> None:
@@ -28,9 +53,17 @@ class Kept:
         if not self.keep:
             return self.recipe(leaves)
         with self._lock:
-            if self._made is NOTHING:
-                self._made = self.recipe(leaves)
-            return self._made
+            if self._made is not NOTHING:
+                return self._made
+            return self.put(self.recipe(leaves))
+
+    def put(self, made: Any) -> Any:
+        """Keep this if there is room."""
+        n_bytes = size_of(made)
+        if self.keep and SHELF.take(n_bytes):
+            self._made = made
+            weakref.finalize(self, SHELF.give_back, n_bytes).atexit = False
+        return made
 
     def fresh(self) -> "Kept":
         """The same recipe, nothing made, nothing to be kept."""
@@ -75,7 +108,7 @@ def derive(
     """
     derived = Kept(Derived(origin.fresh(), function, args), keep)
     if keep:
-        derived._made = function(origin.get(leaves), *args)
+        derived.put(function(origin.get(leaves), *args))
     return derived
 
 

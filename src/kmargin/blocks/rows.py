@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.utils import check_array
 
 from kmargin.blocks.graphs import Source
 from kmargin.blocks.kept import Kept, Leaves, derive
@@ -82,14 +81,22 @@ class ToArray:
         self.dtype = dtype
 
     def __call__(self, X: Any) -> np.ndarray:
-        return check_array(
-            X,
-            dtype=self.dtype,
-            order="C",
-            ensure_all_finite=False,
-            ensure_min_samples=0,
-            input_name="X",
-        )
+        if hasattr(X, "to_numpy"):  # a frame; what is missing becomes NaN, and is found as that
+            X = X.to_numpy(dtype=self.dtype, na_value=np.nan)
+        elif not isinstance(X, np.ndarray) or isinstance(X, np.ma.MaskedArray):
+            raise TypeError(foreign_blocks(X))
+        return np.ascontiguousarray(X, dtype=self.dtype)
+
+
+def foreign_blocks(block: Any) -> str:
+    """What is wrong with blocks that are no arrays of NumPy's."""
+    kind = f"{type(block).__module__.split('.')[0]}.{type(block).__name__}"
+    how = next((how for how in ("toarray", "todense", "filled") if hasattr(block, how)), None)
+    dense = f"block.{how}()" if how else "numpy.asarray(block)"
+    return (
+        f"X holds blocks of type {kind}, but a dask X has to hold NumPy arrays. "
+        f"Use X.map_blocks(lambda block: {dense}), or give X without dask."
+    )
 
 
 def to_labels(y: Any, weights: Any) -> Labels:

@@ -7,18 +7,19 @@ import dask
 from dask.base import get_scheduler
 
 from kmargin.blocks.graphs import Sources
-from kmargin.blocks.kept import Leaves, derive
+from kmargin.blocks.kept import SHELF, Leaves, derive
 from kmargin.blocks.memory import available_memory
 
-# Of the memory that is free, X may take this share, and so may what is held beside it.
-SHARE = 1 / 3
+# Of the memory that is free, what is kept may take this share.
+SHARE = 0.5
 
 
 class Threads:
     """Work on this machine."""
 
     def __init__(self) -> None:
-        self.room = SHARE * available_memory()
+        SHELF.room = SHELF.used + SHARE * available_memory()
+        self.room = SHELF.room - SHELF.used
 
     def settle(self, sources: Sources, make: Callable[..., Any]) -> "HeldHere":
         """``make(number, sources)`` for each block."""
