@@ -172,6 +172,11 @@ def warn_of_repeats(X: Any, solver: Solver) -> None:
     repeats = np.setdiff1d(np.arange(X.shape[1]), distinct_columns(X))
     if issparse(X):  # that some columns are empty goes without saying
         repeats = repeats[np.bincount(X.indices, minlength=X.shape[1])[repeats] > 0]
+    warn_that_repeat(repeats, stacklevel=5)
+
+
+def warn_that_repeat(repeats: Indices, stacklevel: int = 5) -> None:
+    """Say which features are passed over."""
     if len(repeats):
         some = ", ".join(map(str, repeats[:5])) + (", ..." if len(repeats) > 5 else "")
         which = f"1 feature repeats an earlier one (column {some})"
@@ -180,7 +185,7 @@ def warn_of_repeats(X: Any, solver: Solver) -> None:
         warnings.warn(
             f"{which}: the first of each is used.",
             UserWarning,
-            stacklevel=4,
+            stacklevel=stacklevel,
         )
 
 

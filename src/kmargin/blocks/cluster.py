@@ -7,6 +7,7 @@ answers travel back, and nothing else does.
 
 import asyncio
 import concurrent.futures
+import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -18,7 +19,7 @@ from dask.utils import parse_timedelta
 from distributed import Client, Future, KilledWorker, get_worker
 
 from kmargin.blocks.graphs import Sources
-from kmargin.blocks.kept import SHELF, Value, derive
+from kmargin.blocks.kept import SHELF, Stopped, Value, derive
 
 # Groups for each thread: one would leave nothing to share out anew when a worker is lost.
 GROUPS_PER_THREAD = 2
@@ -52,8 +53,11 @@ class Group(NamedTuple):
 class Cluster:
     """Work on the cluster of a client."""
 
+    n_askers = 4  # while one machine thinks, the workers answer others
+
     def __init__(self, client: Client) -> None:
         self.client = client
+        self.stopped = threading.Event()
         self.patience = parse_timedelta(dask.config.get("kmargin.patience", "30s"))
         seen = time.monotonic()
         while not (workers := self._workers()):
@@ -82,6 +86,8 @@ class Cluster:
 
     def start(self, task: Callable[..., Any], groups: Sequence[Group], question: Any) -> list[Future]:
         """A task for each group, on its home while that lives."""
+        if self.stopped.is_set():
+            raise Stopped
         small, large = _without_large(question)
         # by the scheduler, not by `scatter`: what was scattered is lost with the worker that has it
         sent = [self.client.submit(Value(value), pure=False) for value in large]
@@ -110,6 +116,8 @@ class Cluster:
         try:
             while not concurrent.futures.wait([waiting], timeout=LOOK).done:
                 seen = self._check_cluster(seen)
+                if self.stopped.is_set():
+                    raise Stopped
             return waiting.result()
         except KilledWorker as error:
             raise ClusterLost(
@@ -186,14 +194,14 @@ class Cluster:
 class HeldThere:
     """Something made of each block, in the memory of the workers until nothing refers to this."""
 
-    def __init__(self, cluster: Cluster, groups: Sequence[Group]) -> None:
-        self.cluster = cluster
+    def __init__(self, place: Cluster, groups: Sequence[Group]) -> None:
+        self.place = place
         self.groups = groups
 
     def ask(self, function: Callable[..., Any], *args: Any) -> list[Any]:
-        futures = self.cluster.start(_answer, self.groups, (function, *args))
+        futures = self.place.start(_answer, self.groups, (function, *args))
         answers: list[Any] = [None] * sum(len(group.numbers) for group in self.groups)
-        for group, given in zip(self.groups, self.cluster.collect(futures), strict=True):
+        for group, given in zip(self.groups, self.place.collect(futures), strict=True):
             for number, answer in zip(group.numbers, given, strict=True):
                 answers[number] = answer
         return answers
@@ -203,9 +211,9 @@ class HeldThere:
 
     def replace(self, function: Callable[..., Any], *args: Any) -> "HeldThere":
         """``function(thing, leaves, *args)`` in place of each thing."""
-        futures = self.cluster.start(_replace, self.groups, (function, *args))
+        futures = self.place.start(_replace, self.groups, (function, *args))
         groups = [group._replace(future=new) for group, new in zip(self.groups, futures, strict=True)]
-        return HeldThere(self.cluster, groups)
+        return HeldThere(self.place, groups)
 
 
 def room_within(memory_limit: float | None) -> float:

@@ -22,14 +22,13 @@ class DaskBlocks:
     there is, else read anew for every question. Labels and weights are always kept.
     """
 
-    def __init__(
-        self, held: Any, room: float, dtype: np.dtype, shape: tuple[int, int], n_blocks: int
-    ) -> None:
+    def __init__(self, held: Any, room: float, dtype: np.dtype, shape: tuple[int, int], n_blocks: int):
         self.held = held
         self.room = room  # bytes
         self.dtype = dtype
         self.shape = shape
         self.n_blocks = n_blocks
+        self.n_askers = held.place.n_askers
 
     def ask(self, function: Callable[..., Any], *args: Any) -> list[Any]:
         return self.held.ask(function, *args)
@@ -41,8 +40,10 @@ class DaskBlocks:
         return 8 * n_numbers <= self.room
 
     def shared_by(self, n_askers: int) -> "DaskBlocks":
-        """The same blocks, for each of several who ask at the same time: none may take all the room."""
         return DaskBlocks(self.held, self.room / n_askers, self.dtype, self.shape, self.n_blocks)
+
+    def stop(self) -> None:
+        self.held.place.stopped.set()
 
 
 def read_blocks(X: Any, y: Any, sample_weight: Any = None, *, who: str = "fit") -> tuple[DaskBlocks, Summary]:

@@ -42,7 +42,7 @@ def check_collections(X: Any, y: Any, sample_weight: Any, who: str) -> tuple[Any
     """X, y and the weights as dask collections with blocks that may go together."""
     if y is None:
         raise ValueError(f"{who} requires y to be passed, but the target y is None")
-    _check_kinds(X, y=y, sample_weight=sample_weight)
+    check_kinds(X, y=y, sample_weight=sample_weight)
     check_features(X)
     y = _one_column(y, "y")
     collections = [X, y]
@@ -96,7 +96,7 @@ def _check_columns(X: Any) -> np.dtype:
     return np.dtype(np.float32 if all_single else np.float64)
 
 
-def _check_kinds(X: Any, **others: Any) -> None:
+def check_kinds(X: Any, **others: Any) -> None:
     """All of them are dask arrays or dataframes, or none is given."""
     given = {"X": X} | {name: thing for name, thing in others.items() if thing is not None}
     for name, thing in given.items():

@@ -77,6 +77,10 @@ class Kept:
         return object.__sizeof__(self) + (0 if self._made is NOTHING else size_of(self._made))
 
 
+class Stopped(RuntimeError):
+    """Work was given up, because something went wrong or somebody interrupted it."""
+
+
 class Derived:
     """The recipe of a thing that is made of another one."""
 
