@@ -10,16 +10,35 @@ from scipy.sparse import issparse
 from sklearn.utils.validation import check_array, check_X_y
 
 from kmargin import validate
+from kmargin.blocks.kinds import is_dask
 from kmargin.design import canonical
-from kmargin.machines import linear_designs, make_tasks, solve_tasks, warn_unless_converged
+from kmargin.machines import (
+    linear_designs,
+    make_tasks,
+    share_blocks,
+    solve_tasks,
+    warn_unless_converged,
+)
 from kmargin.multiclass import SCHEMES, choose_classes, class_pairs, combine_decisions, machine_names
 from kmargin.solvers import DEFAULT, Solution
 from kmargin.solvers.solver import Solver
-from kmargin.types import Indices, Matrix
+from kmargin.types import Indices, Matrix, Vector
 from kmargin.validate import Samples
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+class LinearDecisions:
+    """Decision values of machines with a coefficient per feature."""
+
+    def __init__(self, coef: Matrix, intercept: Vector) -> None:
+        self.coef = coef
+        self.intercept = intercept
+
+    def __call__(self, X: Any) -> Matrix:
+        """A column per machine, of the dtype of X."""
+        return X @ self.coef.T.astype(X.dtype, copy=False) + self.intercept.astype(X.dtype, copy=False)
 
 
 class Inputs(Protocol):
@@ -51,11 +70,10 @@ class SparsityPath:
     def decision_function(self, X: Any, k: int) -> Matrix:
         """As `SparseSVC.decision_function`, for the fit with this k."""
         position = self._position(k)
+        if is_dask(X):
+            return self._decide_lazily(X, position)
         X = check_array(X, dtype=[np.float64, np.float32], accept_sparse=["csr", "csc"])
-        if X.shape[1] != self.n_features_in:
-            raise ValueError(
-                f"X has {X.shape[1]} features, but the path was fitted to {self.n_features_in}. Use those."
-            )
+        self._check_width(X.shape[1])
         coefs = self.by_k[position].T
         products = X @ coefs if self.inputs is None else self.inputs.times(X, coefs)
         decisions = products + self.intercepts[position]
@@ -63,7 +81,29 @@ class SparsityPath:
 
     def predict(self, X: Any, k: int) -> np.ndarray:
         """The class of each row of X by the fit with this k."""
-        return choose_classes(self.decision_function(X, k), self.classes)
+        scores = self.decision_function(X, k)
+        if is_dask(scores):
+            from kmargin.blocks import lazy
+
+            return lazy.choose(scores, self.classes)
+        return choose_classes(scores, self.classes)
+
+    def _decide_lazily(self, X: Any, position: int) -> Any:
+        """Decision values of a dask collection, as a dask array."""
+        from kmargin.blocks import lazy
+
+        if self.inputs is not None:
+            raise TypeError("A path of kernel machines takes no dask collections. Use X.compute().")
+        dtype = lazy.check_features(X)
+        self._check_width(X.shape[1])
+        machines = LinearDecisions(self.by_k[position], self.intercepts[position])
+        return lazy.decide(X, dtype, machines, len(self.classes), self.multi_class)
+
+    def _check_width(self, n_features: int) -> None:
+        if n_features != self.n_features_in:
+            raise ValueError(
+                f"X has {n_features} features, but the path was fitted to {self.n_features_in}. Use those."
+            )
 
     def to_frame(self) -> "pd.DataFrame":
         """One row per k and machine, as a pandas frame."""
@@ -112,6 +152,7 @@ def sparse_svm_path(
     Parameters
     ----------
     X, y : array-like or sparse matrix of shape (n_samples, n_features), array-like of shape (n_samples,)
+        Or dask collections in blocks of rows.
     ks : list of int, int, or None
         The values of k; or how many, log-spaced from all features down to one; None is 20 of them.
     verbose : int
@@ -137,14 +178,13 @@ def sparse_svm_path(
     validate.check_C(C)
     validate.check_choice("multi_class", multi_class, SCHEMES)
     solver = validate.resolve_solver(solver)
-    X, y = check_X_y(X, y, dtype=[np.float64, np.float32], accept_sparse="csr", estimator="sparse_svm_path")
-    X = canonical(X) if issparse(X) else X
-    samples = validate.read_samples(X, y, sample_weight, class_weight)
-    ks = validate.resolve_ks(ks, X.shape[1])
-    validate.warn_of_repeats(samples.X, solver)
+    samples = _read(X, y, sample_weight, class_weight, solver)
+    ks = validate.resolve_ks(ks, samples.X.shape[1])
+    n_machines = len(class_pairs(len(samples.classes), multi_class))
+    samples, n_jobs = share_blocks(samples, n_jobs, n_machines)
     grids = solve_tasks(
         make_tasks(linear_designs(samples, fit_intercept), samples, multi_class),
-        len(class_pairs(len(samples.classes), multi_class)),
+        n_machines,
         [C],
         ks,
         solver=solver,
@@ -157,8 +197,21 @@ def sparse_svm_path(
     return path
 
 
+def _read(X: Any, y: Any, sample_weight: Any, class_weight: Any, solver: Solver) -> Any:
+    """Labelled data, checked."""
+    if is_dask(X, y, sample_weight):
+        from kmargin.blocks.samples import read_dask
+
+        return read_dask(X, y, sample_weight, class_weight, solver)
+    X, y = check_X_y(X, y, dtype=[np.float64, np.float32], accept_sparse="csr", estimator="sparse_svm_path")
+    X = canonical(X) if issparse(X) else X
+    samples = validate.read_samples(X, y, sample_weight, class_weight)
+    validate.warn_of_repeats(samples.X, solver)
+    return samples
+
+
 def linear_path(
-    by_machine: Sequence[Sequence[Solution]], ks: Sequence[int], samples: Samples, multi_class: str
+    by_machine: Sequence[Sequence[Solution]], ks: Sequence[int], samples: Any, multi_class: str
 ) -> SparsityPath:
     """The path of linear machines."""
     solutions = tuple(zip(*by_machine, strict=True))

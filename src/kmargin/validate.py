@@ -21,6 +21,7 @@ from kmargin.design import distinct_columns
 from kmargin.solvers import SOLVERS, Exchange
 from kmargin.solvers.solver import Solver
 from kmargin.types import Indices, Vector
+from kmargin.weights import check_some_weight, complain_of_weight, find_bad_weight
 
 
 class Samples(NamedTuple):
@@ -171,6 +172,11 @@ def warn_of_repeats(X: Any, solver: Solver) -> None:
     repeats = np.setdiff1d(np.arange(X.shape[1]), distinct_columns(X))
     if issparse(X):  # that some columns are empty goes without saying
         repeats = repeats[np.bincount(X.indices, minlength=X.shape[1])[repeats] > 0]
+    warn_that_repeat(repeats, stacklevel=5)
+
+
+def warn_that_repeat(repeats: Indices, stacklevel: int = 5) -> None:
+    """Say which features are passed over."""
     if len(repeats):
         some = ", ".join(map(str, repeats[:5])) + (", ..." if len(repeats) > 5 else "")
         which = f"1 feature repeats an earlier one (column {some})"
@@ -179,7 +185,7 @@ def warn_of_repeats(X: Any, solver: Solver) -> None:
         warnings.warn(
             f"{which}: the first of each is used.",
             UserWarning,
-            stacklevel=4,
+            stacklevel=stacklevel,
         )
 
 
@@ -192,25 +198,33 @@ def read_samples(X: Any, y: Any, sample_weight: Any, class_weight: Any) -> Sampl
     y = column_or_1d(y, warn=True)
     check_classification_targets(y)
     classes, codes = np.unique(y, return_inverse=True)
+    check_classes(classes)
+    repeats = weights = _check_sample_weight(sample_weight, len(y))
+    if class_weight is not None:
+        weights = repeats * compute_sample_weight(class_weight, y)
+    kept = np.flatnonzero(weights)
+    check_class_totals(classes, np.bincount(codes, weights=weights, minlength=len(classes)))
+    if len(kept) < len(y):
+        X, codes, repeats, weights = X[kept], codes[kept], repeats[kept], weights[kept]
+    return Samples(X, codes, classes, repeats, weights, kept)
+
+
+def check_classes(classes: np.ndarray) -> None:
     if len(classes) < 2:
         raise ValueError(
             f"y holds one class only, {classes[0]!r}: there is nothing to tell apart. "
             "Give samples of two classes or more."
         )
-    repeats = weights = _check_sample_weight(sample_weight, len(y))
-    if class_weight is not None:
-        weights = repeats * compute_sample_weight(class_weight, y)
-    kept = np.flatnonzero(weights)
-    per_class = np.bincount(codes, weights=weights, minlength=len(classes))
-    if not per_class.all():
-        lost = classes[per_class == 0][0]
+
+
+def check_class_totals(classes: np.ndarray, totals: Any) -> None:
+    """Each class has weight."""
+    if not totals.all():
+        lost = classes[totals == 0][0]
         raise ValueError(
             f"The weights of all samples of class {lost!r} are zero, so nothing is left to learn it from. "
             "Give it weight, or leave the class out of y."
         )
-    if len(kept) < len(y):
-        X, codes, repeats, weights = X[kept], codes[kept], repeats[kept], weights[kept]
-    return Samples(X, codes, classes, repeats, weights, kept)
 
 
 def _check_sample_weight(sample_weight: Any, n_samples: int) -> Vector:
@@ -223,16 +237,8 @@ def _check_sample_weight(sample_weight: Any, n_samples: int) -> Vector:
         raise ValueError(
             f"sample_weight has shape {weights.shape} for {n_samples} samples. Give one number per sample."
         )
-    if not np.isfinite(weights).all():
-        raise ValueError("sample_weight contains NaN or infinity. Give finite numbers >= 0.")
-    if (weights < 0).any():
-        worst = int(weights.argmin())
-        raise ValueError(
-            f"sample_weight[{worst}]={weights[worst]:g} would reward a mistake on that sample. "
-            "Give numbers >= 0; 0 leaves a sample out."
-        )
-    if not weights.any():
-        raise ValueError(
-            "sample_weight is zero for every sample, so nothing is left to fit. Give some a weight > 0."
-        )
+    bad = find_bad_weight(weights)
+    if bad is not None:
+        raise ValueError(complain_of_weight(*bad))
+    check_some_weight(float(weights.sum()))
     return weights

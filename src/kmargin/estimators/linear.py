@@ -9,8 +9,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from kmargin import validate
 from kmargin.estimators.classifier import MarginClassifier
-from kmargin.machines import Designs, linear_designs
-from kmargin.path import SparsityPath, dense_coefs, linear_path
+from kmargin.machines import BlockSamples, Designs, linear_designs
+from kmargin.path import LinearDecisions, SparsityPath, dense_coefs, linear_path
 from kmargin.solvers import DEFAULT, SOLVERS, Solution
 from kmargin.types import Matrix
 from kmargin.validate import Samples
@@ -29,8 +29,18 @@ class LinearMachines(MarginClassifier):
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> Samples:
         samples = super()._read(X, y, sample_weight)
-        if getattr(self, "k", None) != "all":
+        if getattr(self, "k", None) != "all" and isinstance(samples, Samples):
             validate.warn_of_repeats(samples.X, validate.resolve_solver(self.solver))
+        return samples
+
+    def _read_dask(self, X: Any, y: Any, sample_weight: Any) -> BlockSamples:
+        from kmargin.blocks import lazy
+        from kmargin.blocks.samples import read_dask
+
+        sparse = getattr(self, "k", None) != "all"
+        solver = validate.resolve_solver(self.solver)
+        samples = read_dask(X, y, sample_weight, self.class_weight, solver, sparse=sparse)
+        lazy.check_names(self, X, reset=True)
         return samples
 
     def __sklearn_tags__(self) -> Tags:
@@ -56,7 +66,10 @@ class LinearMachines(MarginClassifier):
         return linear_path(by_machine, ks, samples, self.multi_class)
 
     def _machine_decisions(self, X: Matrix) -> Matrix:
-        return X @ self.coef_.T.astype(X.dtype, copy=False) + self.intercept_.astype(X.dtype, copy=False)
+        return self._decider()(X)
+
+    def _decider(self) -> LinearDecisions:
+        return LinearDecisions(self.coef_, self.intercept_)
 
 
 class SparseSVC(LinearMachines):
