@@ -18,7 +18,6 @@ ROOT = Path(__file__).parent.parent
 # each may import from those before it
 LAYERS = [
     "types",
-    "weights",
     "jit",
     "progress",
     "html",
@@ -36,6 +35,7 @@ LAYERS = [
     "blocks.protocol",
     "blocks",
     "blocks.space",
+    "weights",
     "blocks.view",
     "blocks.sums",
     "blocks.here",
@@ -94,6 +94,8 @@ LAYERS = [
     "blocks.lazy",
     "machines",
     "blocks.samples",
+    "device",
+    "door",
     "kernels",
     "path",
     "selection",

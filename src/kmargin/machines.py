@@ -10,20 +10,22 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
+from scipy.sparse import issparse
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import ThreadpoolController
 
 from kmargin import validate
 from kmargin.blocks.design import NO_ROWS, BlockDesign, BlockProblem, all_rows
 from kmargin.blocks.protocol import Blocks
+from kmargin.blocks.space import HOST, Space
 from kmargin.blocks.view import Part, View
-from kmargin.design import Design, Moments, make_design
+from kmargin.design import Design, Moments, distinct_columns, make_design
 from kmargin.multiclass import Machine, class_pairs, make_machines
 from kmargin.problem import Problem
 from kmargin.progress import progress_bar
-from kmargin.solvers import Solution
+from kmargin.solvers import Exchange, Solution
 from kmargin.solvers.solver import Solver
-from kmargin.types import Vector
+from kmargin.types import Indices, Vector
 from kmargin.validate import Samples
 
 Grid = list[list[Solution]]  # [C][k]
@@ -52,6 +54,14 @@ class BlockSamples(NamedTuple):
     classes: np.ndarray
     class_weight: Vector
     part: Part | None = None  # the rows of some folds
+    space: Space = HOST  # where fitted attributes belong
+    given_classes: Any = None  # the classes in an array of y's kind; None for NumPy's
+    kept: Any = None  # which of the rows given are left; None for all
+
+    @property
+    def labels(self) -> Any:
+        """The classes as `classes_` is to have them."""
+        return self.classes if self.given_classes is None else self.given_classes
 
 
 class Scaling(NamedTuple):
@@ -118,9 +128,9 @@ class BlockDesigns:
             self.scaling = Scaling.of(BlockDesign(samples.X, every).moments(), fit_intercept)
 
     def __call__(self, machine: Machine) -> BlockDesign:
-        blocks, _, class_weight, part = self.samples
-        view = View(machine.positive, machine.negative, class_weight, part)
-        design = BlockDesign(blocks, view, self.fit_intercept)
+        samples = self.samples
+        view = View(machine.positive, machine.negative, samples.class_weight, samples.part)
+        design = BlockDesign(samples.X, view, self.fit_intercept)
         return design if self.scaling is None else design.standardized(*self.scaling)
 
     def restore(self, solution: Solution) -> Solution:
@@ -134,6 +144,21 @@ def linear_designs(
     if isinstance(samples, BlockSamples):
         return BlockDesigns(samples, fit_intercept, standardize)
     return LinearDesigns(samples.X, fit_intercept, standardize, samples.repeats)
+
+
+def find_repeats(samples: Samples | BlockSamples, solver: Solver) -> Indices:
+    """The features that a search passes over because an earlier one is the same."""
+    if not isinstance(solver, Exchange):
+        return np.arange(0)
+    if isinstance(samples, BlockSamples):
+        every = all_rows(len(samples.classes))._replace(part=samples.part)
+        design = BlockDesign(samples.X, every)
+        return np.setdiff1d(np.arange(design.n_features), design.distinct_columns())
+    X = samples.X
+    repeats = np.setdiff1d(np.arange(X.shape[1]), distinct_columns(X))
+    if issparse(X):  # that some columns are empty goes without saying
+        repeats = repeats[np.bincount(X.indices, minlength=X.shape[1])[repeats] > 0]
+    return repeats
 
 
 class Task(NamedTuple):
