@@ -1,9 +1,17 @@
-"""Support vector machines that use at most k features, or at most k training points."""
+"""Support vector machines that use at most k features, or at most k training points.
 
-from kmargin.displays import CoefficientDisplay, CVScoreDisplay, SparsityPathDisplay
-from kmargin.estimators import KernelSparseSVC, KernelSparseSVCCV, SparseSVC, SparseSVCCV
-from kmargin.path import SparsityPath, sparse_svm_path
-from kmargin.solvers import MM, SD, Exchange, OuterRecord, Solution, Status
+Names are imported when they are first asked for: the workers of a cluster need a few modules, and the
+memory that numba and scikit-learn take is better spent on data.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kmargin.displays import CoefficientDisplay, CVScoreDisplay, SparsityPathDisplay
+    from kmargin.estimators import KernelSparseSVC, KernelSparseSVCCV, SparseSVC, SparseSVCCV
+    from kmargin.path import SparsityPath, sparse_svm_path
+    from kmargin.solvers import MM, SD, Exchange, OuterRecord, Solution, Status
 
 __version__ = "0.1.0"
 
@@ -24,3 +32,22 @@ __all__ = [
     "Status",
     "sparse_svm_path",
 ]
+
+_HOMES = {
+    "kmargin.displays": ("CoefficientDisplay", "CVScoreDisplay", "SparsityPathDisplay"),
+    "kmargin.estimators": ("KernelSparseSVC", "KernelSparseSVCCV", "SparseSVC", "SparseSVCCV"),
+    "kmargin.path": ("SparsityPath", "sparse_svm_path"),
+    "kmargin.solvers": ("MM", "SD", "Exchange", "OuterRecord", "Solution", "Status"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    for home, names in _HOMES.items():
+        if name in names:
+            value = globals()[name] = getattr(import_module(home), name)
+            return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
+from itertools import chain
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -177,6 +178,18 @@ def make_tasks(designs: Designs, samples: Samples | BlockSamples, multi_class: s
         yield Task(designs, machine, samples.weights)
 
 
+def share_blocks(samples: Any, n_jobs: int | None, n_tasks: int) -> tuple[Any, int | None]:
+    """The samples as each of several tasks gets them, and how many tasks to run at once.
+
+    While one machine thinks, the workers of a cluster can answer another.
+    """
+    if not isinstance(samples, BlockSamples):
+        return samples, n_jobs
+    n_jobs = samples.X.n_askers if n_jobs is None else effective_n_jobs(n_jobs)
+    n_jobs = min(n_jobs, n_tasks)
+    return samples._replace(X=samples.X.shared_by(n_jobs)), n_jobs
+
+
 def solve_tasks(
     tasks: Iterable[Task],
     n_tasks: int,
@@ -196,8 +209,11 @@ def solve_tasks(
     thread each.
     """
     per_task = len(Cs) * len(ks)
+    tasks = iter(tasks)
+    first = next(tasks)
     arguments = (
-        (task, Cs, ks, solver, np.random.default_rng([seed, index])) for index, task in enumerate(tasks)
+        (task, Cs, ks, solver, np.random.default_rng([seed, index]))
+        for index, task in enumerate(chain([first], tasks))
     )
     with progress_bar(label, n_tasks * per_task, verbose) as bar:
         if n_tasks == 1 or effective_n_jobs(n_jobs) == 1:
@@ -205,11 +221,18 @@ def solve_tasks(
                 for given in arguments:
                     yield solve_task(*given, on_solution=bar.advance)
             return
+        blocks = first.designs.samples.X if isinstance(first.designs, BlockDesigns) else None
+        sharing = {"prefer": "threads"} if blocks is None else {"require": "sharedmem"}
         with thread_pools().limit(limits=1, user_api="blas"):
-            pool = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
-            for grid in pool(delayed(solve_task)(*given) for given in arguments):
-                bar.advance(per_task)
-                yield grid
+            pool = Parallel(n_jobs=n_jobs, return_as="generator", **sharing)
+            try:
+                for grid in pool(delayed(solve_task)(*given) for given in arguments):
+                    bar.advance(per_task)
+                    yield grid
+            except BaseException:
+                if blocks is not None:  # the other threads would go on asking
+                    blocks.stop()
+                raise
 
 
 def solve_task(

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_array, check_X_y
 
 from kmargin import validate
+from kmargin.blocks.kinds import is_dask
 from kmargin.blocks.space import space_of
 from kmargin.door import read, read_inputs
 from kmargin.machines import (
@@ -16,17 +17,31 @@ from kmargin.machines import (
     find_repeats,
     linear_designs,
     make_tasks,
+    share_blocks,
     solve_tasks,
     warn_unless_converged,
 )
 from kmargin.multiclass import SCHEMES, choose_classes, class_pairs, combine_decisions, machine_names
 from kmargin.solvers import DEFAULT, Solution
 from kmargin.solvers.solver import Solver
-from kmargin.types import Indices, Matrix
+from kmargin.types import Indices, Matrix, Vector
 from kmargin.validate import Samples
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+class LinearDecisions:
+    """Decision values of machines with a coefficient per feature."""
+
+    def __init__(self, coef: Matrix, intercept: Vector) -> None:
+        self.coef = coef
+        self.intercept = intercept
+
+    def __call__(self, X: Any) -> Matrix:
+        """A column per machine, of the dtype of X."""
+        xp = space_of(X).xp
+        return X @ xp.astype(self.coef.T, X.dtype) + xp.astype(self.intercept, X.dtype)
 
 
 class Inputs(Protocol):
@@ -58,12 +73,11 @@ class SparsityPath:
     def decision_function(self, X: Any, k: int) -> Matrix:
         """As `SparseSVC.decision_function`, for the fit with this k."""
         position = self._position(k)
+        if is_dask(X):
+            return self._decide_lazily(X, position)
         check = partial(check_array, accept_sparse=["csr", "csc"])
         X = read_inputs(check, X, "SparsityPath.decision_function", self.intercepts)
-        if X.shape[1] != self.n_features_in:
-            raise ValueError(
-                f"X has {X.shape[1]} features, but the path was fitted to {self.n_features_in}. Use those."
-            )
+        self._check_width(X.shape[1])
         coefs = space_of(X).put(self.by_k[position].T)
         products = X @ coefs if self.inputs is None else self.inputs.times(X, coefs)
         decisions = products + self.intercepts[position, ...]
@@ -71,7 +85,29 @@ class SparsityPath:
 
     def predict(self, X: Any, k: int) -> Any:
         """The class of each row of X by the fit with this k."""
-        return choose_classes(self.decision_function(X, k), self.classes)
+        scores = self.decision_function(X, k)
+        if is_dask(scores):
+            from kmargin.blocks import lazy
+
+            return lazy.choose(scores, self.classes)
+        return choose_classes(scores, self.classes)
+
+    def _decide_lazily(self, X: Any, position: int) -> Any:
+        """Decision values of a dask collection, as a dask array."""
+        from kmargin.blocks import lazy
+
+        if self.inputs is not None:
+            raise TypeError("A path of kernel machines takes no dask collections. Use X.compute().")
+        dtype = lazy.check_features(X)
+        self._check_width(X.shape[1])
+        machines = LinearDecisions(self.by_k[position], self.intercepts[position])
+        return lazy.decide(X, dtype, machines, len(self.classes), self.multi_class)
+
+    def _check_width(self, n_features: int) -> None:
+        if n_features != self.n_features_in:
+            raise ValueError(
+                f"X has {n_features} features, but the path was fitted to {self.n_features_in}. Use those."
+            )
 
     def to_frame(self) -> "pd.DataFrame":
         """One row per k and machine, as a pandas frame."""
@@ -120,6 +156,7 @@ def sparse_svm_path(
     Parameters
     ----------
     X, y : array-like or sparse matrix of shape (n_samples, n_features), array-like of shape (n_samples,)
+        Or dask collections in blocks of rows.
     ks : list of int, int, or None
         The values of k; or how many, log-spaced from all features down to one; None is 20 of them.
     verbose : int
@@ -145,13 +182,13 @@ def sparse_svm_path(
     validate.check_C(C)
     validate.check_choice("multi_class", multi_class, SCHEMES)
     solver = validate.resolve_solver(solver)
-    check = partial(check_X_y, accept_sparse="csr", estimator="sparse_svm_path")
-    samples = read(check, X, y, sample_weight, class_weight)
+    samples = _read(X, y, sample_weight, class_weight, solver)
     ks = validate.resolve_ks(ks, samples.X.shape[1])
-    validate.warn_of_repeats(find_repeats(samples, solver))
+    n_machines = len(class_pairs(len(samples.classes), multi_class))
+    samples, n_jobs = share_blocks(samples, n_jobs, n_machines)
     grids = solve_tasks(
         make_tasks(linear_designs(samples, fit_intercept), samples, multi_class),
-        len(class_pairs(len(samples.classes), multi_class)),
+        n_machines,
         [C],
         ks,
         solver=solver,
@@ -162,6 +199,18 @@ def sparse_svm_path(
     path = linear_path([grid[0] for grid in grids], ks, samples, multi_class)
     warn_unless_converged([solution for row in path.solutions for solution in row])
     return path
+
+
+def _read(X: Any, y: Any, sample_weight: Any, class_weight: Any, solver: Solver) -> Any:
+    """Labelled data, checked."""
+    if is_dask(X, y, sample_weight):
+        from kmargin.blocks.samples import read_dask
+
+        return read_dask(X, y, sample_weight, class_weight, solver)
+    check = partial(check_X_y, accept_sparse="csr", estimator="sparse_svm_path")
+    samples = read(check, X, y, sample_weight, class_weight)
+    validate.warn_of_repeats(find_repeats(samples, solver))
+    return samples
 
 
 def linear_path(

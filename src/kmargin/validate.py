@@ -20,6 +20,7 @@ from kmargin.blocks.space import HOST, Space
 from kmargin.solvers import SOLVERS
 from kmargin.solvers.solver import Solver
 from kmargin.types import Indices, Vector
+from kmargin.weights import check_some_weight, complain_of_weight, find_bad_weight
 
 
 class Samples(NamedTuple):
@@ -235,7 +236,6 @@ def check_totals(classes: np.ndarray, totals: np.ndarray) -> None:
 
 def check_sample_weight(sample_weight: Any, n_samples: int, space: Space = HOST) -> Any:
     """Finite weights >= 0, one per sample, brought to where the samples are."""
-    xp = space.xp
     if sample_weight is None:
         return space.put(np.ones(n_samples))
     weights = space.floats(space.move(sample_weight))
@@ -246,16 +246,8 @@ def check_sample_weight(sample_weight: Any, n_samples: int, space: Space = HOST)
             f"sample_weight has shape {tuple(weights.shape)} for {n_samples} samples. "
             "Give one number per sample."
         )
-    if not xp.all(xp.isfinite(weights)):
-        raise ValueError("sample_weight contains NaN or infinity. Give finite numbers >= 0.")
-    if xp.any(weights < 0):
-        worst = int(xp.argmin(weights))
-        raise ValueError(
-            f"sample_weight[{worst}]={float(weights[worst]):g} would reward a mistake on that sample. "
-            "Give numbers >= 0; 0 leaves a sample out."
-        )
-    if not xp.any(weights > 0):
-        raise ValueError(
-            "sample_weight is zero for every sample, so nothing is left to fit. Give some a weight > 0."
-        )
+    bad = find_bad_weight(weights, space)
+    if bad is not None:
+        raise ValueError(complain_of_weight(*bad))
+    check_some_weight(float(space.xp.sum(weights)))
     return weights

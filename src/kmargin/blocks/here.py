@@ -20,6 +20,8 @@ class HeldHere:
 class BlocksHere:
     """Asked one after the other."""
 
+    n_askers = 1
+
     def __init__(self, blocks: Sequence[Block]) -> None:
         self.blocks = blocks
         self.n_blocks = len(blocks)
@@ -35,3 +37,9 @@ class BlocksHere:
 
     def fits(self, n_numbers: int) -> bool:
         return True
+
+    def shared_by(self, n_askers: int) -> "BlocksHere":
+        return self
+
+    def stop(self) -> None:
+        pass

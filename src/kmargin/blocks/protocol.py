@@ -32,6 +32,7 @@ class Blocks(Protocol):
     n_blocks: int
     shape: tuple[int, int]  # rows and columns of all of X
     dtype: Any  # NumPy's name for that of X
+    n_askers: int  # how many machines are best fitted at once, each asking in its turn
 
     def ask(self, function: Callable[..., Any], *args: Any) -> list[Any]:
         """``function(block, *args)`` of each block, in their order.
@@ -44,3 +45,9 @@ class Blocks(Protocol):
 
     def fits(self, n_numbers: int) -> bool:
         """Whether so many numbers, over all blocks, can be held."""
+
+    def shared_by(self, n_askers: int) -> "Blocks":
+        """The same blocks for each of several machines: none may take all the room."""
+
+    def stop(self) -> None:
+        """Answer no more questions, not even those under way."""

@@ -1,6 +1,7 @@
 """What the linear and the kernel machines have in common."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from copy import copy
 from functools import partial
 from typing import Any
 
@@ -10,8 +11,9 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kmargin import validate
+from kmargin.blocks.kinds import is_dask
 from kmargin.door import read, read_inputs
-from kmargin.machines import Designs, make_tasks, solve_tasks, warn_unless_converged
+from kmargin.machines import Designs, make_tasks, share_blocks, solve_tasks, warn_unless_converged
 from kmargin.multiclass import SCHEMES, choose_classes, class_pairs, combine_decisions
 from kmargin.path import SparsityPath
 from kmargin.solvers import Solution
@@ -47,13 +49,42 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> Any:
         """The class of each sample."""
-        return choose_classes(self._decide(X, "predict"), self.classes_)
+        scores = self._decide(X, "predict")
+        if is_dask(scores):
+            from kmargin.blocks import lazy
+
+            return lazy.choose(scores, self.classes_)
+        return choose_classes(scores, self.classes_)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The accuracy of `predict`."""
+        if is_dask(X, y, sample_weight):
+            from kmargin.blocks import lazy
+
+            return lazy.accuracy(X, y, sample_weight, self.predict)
+        return super().score(X, y, sample_weight)
 
     def _decide(self, X: Any, method: str) -> Any:
         check_is_fitted(self)
+        if is_dask(X):
+            return self._decide_lazily(X)
         check = partial(validate_data, self, reset=False, accept_sparse=self._sparse_formats("csc"))
         X = read_inputs(check, X, f"{type(self).__name__}.{method}", self.intercept_)
         return combine_decisions(self._machine_decisions(X), self.classes_.shape[0], self.multi_class)
+
+    def _decide_lazily(self, X: Any) -> Any:
+        """Decision values of a dask collection, as a dask array."""
+        from kmargin.blocks import lazy
+
+        dtype = lazy.check_names(self, X, reset=False)
+        return lazy.decide(X, dtype, self._decider(), len(self.classes_), self.multi_class)
+
+    def _decider(self) -> Callable[[Matrix], Matrix]:
+        """`_machine_decisions`, with no more than it needs: each block of a dask collection gets a copy."""
+        slim = copy(self)
+        for name in {"solutions_", "path_", "cv_results_"} & set(vars(self)):
+            delattr(slim, name)
+        return slim._machine_decisions
 
     def set_params(self, **params: Any) -> "MarginClassifier":
         """Set parameters, those of a solver object as ``solver__name``."""
@@ -78,14 +109,16 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
         self._check_parameters()
         samples = self._read(X, y, sample_weight)
         k = validate.resolve_k(self.k, self._n_available(samples), self.things)
+        n_machines = len(class_pairs(len(samples.classes), self.multi_class))
+        samples, n_jobs = share_blocks(samples, self.n_jobs, n_machines)
         designs = self._designs(samples, k)
         grids = solve_tasks(
             make_tasks(designs, samples, self.multi_class),
-            len(class_pairs(len(samples.classes), self.multi_class)),
+            n_machines,
             [self.C],
             [k],
             solver=validate.resolve_solver(self.solver),
-            n_jobs=self.n_jobs,
+            n_jobs=n_jobs,
             seed=validate.resolve_seed(self.random_state),
         )
         solutions = tuple(grid[0][0] for grid in grids)
@@ -109,8 +142,16 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> Any:
         """Check the data; drop rows without weight."""
+        if is_dask(X, y, sample_weight):
+            return self._read_dask(X, y, sample_weight)
         check = partial(validate_data, self, accept_sparse=self._sparse_formats())
         return read(check, X, y, sample_weight, self.class_weight)
+
+    def _read_dask(self, X: Any, y: Any, sample_weight: Any) -> Any:
+        raise TypeError(
+            f"{type(self).__name__} takes no dask collections: a kernel compares every point with every "
+            "other. Use SparseSVC, or as many rows as fit in memory (X.compute())."
+        )
 
     def _sparse_formats(self, *others: str) -> list[str] | bool:
         """The formats X may come in as it is; from any other sparse format it is converted to CSR."""

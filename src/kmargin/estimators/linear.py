@@ -8,11 +8,12 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from kmargin import validate
+from kmargin.blocks.kinds import is_dask
 from kmargin.blocks.space import space_of
 from kmargin.device import take_inputs, take_rows
 from kmargin.estimators.classifier import MarginClassifier
 from kmargin.machines import BlockSamples, Designs, find_repeats, linear_designs
-from kmargin.path import SparsityPath, dense_coefs, linear_path
+from kmargin.path import LinearDecisions, SparsityPath, dense_coefs, linear_path
 from kmargin.solvers import DEFAULT, SOLVERS, Solution
 from kmargin.types import Indices
 from kmargin.validate import Samples
@@ -31,8 +32,18 @@ class LinearMachines(MarginClassifier):
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> Any:
         samples = super()._read(X, y, sample_weight)
-        if getattr(self, "k", None) != "all":
+        if getattr(self, "k", None) != "all" and not is_dask(X):
             validate.warn_of_repeats(find_repeats(samples, validate.resolve_solver(self.solver)))
+        return samples
+
+    def _read_dask(self, X: Any, y: Any, sample_weight: Any) -> BlockSamples:
+        from kmargin.blocks import lazy
+        from kmargin.blocks.samples import read_dask
+
+        sparse = getattr(self, "k", None) != "all"
+        solver = validate.resolve_solver(self.solver)
+        samples = read_dask(X, y, sample_weight, self.class_weight, solver, sparse=sparse)
+        lazy.check_names(self, X, reset=True)
         return samples
 
     def _restrict(self, samples: Any, rows: Indices) -> Any:
@@ -72,8 +83,10 @@ class LinearMachines(MarginClassifier):
         return linear_path(by_machine, ks, samples, self.multi_class)
 
     def _machine_decisions(self, X: Any) -> Any:
-        xp = space_of(X).xp
-        return X @ xp.astype(self.coef_.T, X.dtype) + xp.astype(self.intercept_, X.dtype)
+        return self._decider()(X)
+
+    def _decider(self) -> LinearDecisions:
+        return LinearDecisions(self.coef_, self.intercept_)
 
 
 class SparseSVC(LinearMachines):

@@ -1,0 +1,270 @@
+"""Blocks computed where they are, by the workers of a dask.distributed cluster.
+
+Blocks are dealt to groups, a few for each thread of the cluster, and a group is what the scheduler
+knows: a list of recipes, with what they made if that is kept. A question travels to each group, the
+answers travel back, and nothing else does.
+"""
+
+import asyncio
+import concurrent.futures
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import dask
+from dask.sizeof import sizeof
+from dask.utils import parse_timedelta
+from distributed import Client, Future, KilledWorker, get_worker
+
+from kmargin.blocks.graphs import Sources
+from kmargin.blocks.kept import SHELF, Stopped, Value, derive
+
+# Groups for each thread: one would leave nothing to share out anew when a worker is lost.
+GROUPS_PER_THREAD = 2
+
+# An argument of more bytes goes to the workers once, not with every group's task.
+LARGE_ARGUMENT = 100_000
+
+# Of each worker's memory: beyond this share dask writes to disk; so much is taken by the interpreter
+# and its libraries. The rest is for what is kept.
+SPILL = 0.7
+INTERPRETER = 200e6
+
+# Seconds between two looks at whether there is a cluster left to wait for, and for one look.
+LOOK, LOOK_AT_MOST = 1.0, 5.0
+
+
+class ClusterLost(RuntimeError):
+    """The cluster that was to compute is not there any more."""
+
+
+class Group(NamedTuple):
+    """Some blocks, and the worker that they are to be asked on as long as it lives."""
+
+    numbers: list[int]
+    home: str
+    future: Future  # of a list of what is held of each block
+    keys: list[Any]  # of what recipes need besides,
+    leaves: list[Future]  # and that itself
+
+
+class Cluster:
+    """Work on the cluster of a client."""
+
+    n_askers = 4  # while one machine thinks, the workers answer others
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        self.stopped = threading.Event()
+        self.patience = parse_timedelta(dask.config.get("kmargin.patience", "30s"))
+        seen = time.monotonic()
+        while not (workers := self._workers()):
+            seen = self._check_cluster(seen)
+            time.sleep(LOOK)
+        self.threads = {address: worker["nthreads"] for address, worker in workers.items()}
+        self.room = sum(room_within(worker["memory_limit"]) for worker in workers.values())
+
+    def settle(self, sources: Sources, make: Callable[..., Any]) -> "HeldThere":
+        """``make(number, sources)`` for each block, read where it is asked for."""
+        leaves = dict(sources.futures)
+        if sources.shared:
+            futures = self.client.get(sources.graph, sources.shared, sync=False)
+            leaves |= dict(zip(sources.shared, futures, strict=True))
+        groups = []
+        for home, numbers in self._deal(sources):
+            things = [make(number, sources.blocks[number]) for number in numbers]
+            keys = sorted(set().union(*map(sources.leaves_of, numbers)), key=str)
+            needed = [leaves[key] for key in keys]
+            future = self.client.submit(
+                _settle, _Sealed(things), _Sealed(keys), needed,
+                workers=[home], allow_other_workers=True, pure=False,
+            )  # fmt: skip
+            groups.append(Group(numbers, home, future, keys, needed))
+        return HeldThere(self, groups)
+
+    def start(self, task: Callable[..., Any], groups: Sequence[Group], question: Any) -> list[Future]:
+        """A task for each group, on its home while that lives."""
+        if self.stopped.is_set():
+            raise Stopped
+        small, large = _without_large(question)
+        # by the scheduler, not by `scatter`: what was scattered is lost with the worker that has it
+        sent = [self.client.submit(Value(value), pure=False) for value in large]
+        by_home: dict[str, list[int]] = defaultdict(list)
+        for place, group in enumerate(groups):
+            by_home[group.home].append(place)
+        futures: list[Any] = [None] * len(groups)
+        for home, places in by_home.items():
+            started = self.client.map(
+                task,
+                [groups[place].future for place in places],
+                [_Sealed(groups[place].keys) for place in places],
+                [groups[place].leaves for place in places],
+                *([one] * len(places) for one in (_Sealed(small), *sent)),
+                workers=[home], allow_other_workers=True, pure=False,
+            )  # fmt: skip
+            for place, future in zip(places, started, strict=True):
+                futures[place] = future
+        return futures
+
+    def collect(self, futures: list[Future]) -> list[Any]:
+        """What the tasks return. Nothing is left running if that is interrupted."""
+        loop = self.client.loop.asyncio_loop  # type: ignore[union-attr]
+        waiting = asyncio.run_coroutine_threadsafe(self._gather(futures), loop)
+        seen = time.monotonic()
+        try:
+            while not concurrent.futures.wait([waiting], timeout=LOOK).done:
+                seen = self._check_cluster(seen)
+                if self.stopped.is_set():
+                    raise Stopped
+            return waiting.result()
+        except KilledWorker as error:
+            raise ClusterLost(
+                f"One worker after another died over the same blocks, {error.allowed_failures + 1} in all: "
+                "most often they had too little memory. Use smaller blocks or workers with more memory."
+            ) from error
+        except concurrent.futures.CancelledError as error:
+            raise ClusterLost(
+                "The cluster dropped what it was computing: its scheduler was stopped or restarted. "
+                "Connect a Client to a running cluster and fit again."
+            ) from error
+        except BaseException:
+            waiting.cancel()
+            if self.client.status == "running":
+                asyncio.run_coroutine_threadsafe(self._cancel(futures), loop)
+            raise
+
+    async def _gather(self, futures: list[Future]) -> list[Any]:
+        return await self.client.gather(futures, asynchronous=True)
+
+    async def _cancel(self, futures: list[Future]) -> None:
+        await self.client.cancel(futures, asynchronous=True, force=True)
+
+    def _check_cluster(self, seen: float) -> float:
+        """When somebody was last there to compute. Raises if that is too long ago."""
+        now = time.monotonic()
+        if any(worker.get("status", "running") == "running" for worker in self._workers().values()):
+            return now
+        if now - seen > self.patience:
+            raise ClusterLost(self._nobody_there())
+        return seen
+
+    def _workers(self) -> dict[str, Any]:
+        """Who is there; nobody if the scheduler does not answer."""
+        try:
+            return self.client.sync(self.client.scheduler.identity, callback_timeout=LOOK_AT_MOST)["workers"]
+        except (OSError, TimeoutError, AttributeError):
+            return {}
+
+    def _nobody_there(self) -> str:
+        return (
+            f"The cluster has had no worker for {self.patience:g} seconds, so nobody is left to compute. "
+            "Start workers, or connect a Client to another cluster, and fit again; "
+            'dask.config.set({"kmargin.patience": "5 minutes"}) waits longer.'
+        )
+
+    def _deal(self, sources: Sources) -> list[tuple[str, list[int]]]:
+        """Blocks to homes: where their data are, else in turn; then each home's to groups."""
+        homes = sorted(self.threads)
+        where = self._where(sources)
+        by_home: dict[str, list[int]] = defaultdict(list)
+        for number in range(len(sources.blocks)):
+            by_home[where.get(number, homes[number % len(homes)])].append(number)
+        groups = []
+        for home, numbers in by_home.items():
+            n_groups = min(len(numbers), GROUPS_PER_THREAD * self.threads.get(home, 1))
+            groups += [(home, numbers[first::n_groups]) for first in range(n_groups)]
+        return groups
+
+    def _where(self, sources: Sources) -> dict[int, str]:
+        """The worker that has a block's part of what is already on the cluster."""
+        if not sources.futures:
+            return {}
+        has = self.client.who_has(list(sources.futures.values()))
+        found = {}
+        for number, (X, *_) in enumerate(sources.blocks):
+            for key in X.leaves:
+                if key in sources.futures and has.get(key):
+                    found[number] = min(has[key])
+                    break
+        return found
+
+
+class HeldThere:
+    """Something made of each block, in the memory of the workers until nothing refers to this."""
+
+    def __init__(self, place: Cluster, groups: Sequence[Group]) -> None:
+        self.place = place
+        self.groups = groups
+
+    def ask(self, function: Callable[..., Any], *args: Any) -> list[Any]:
+        futures = self.place.start(_answer, self.groups, (function, *args))
+        answers: list[Any] = [None] * sum(len(group.numbers) for group in self.groups)
+        for group, given in zip(self.groups, self.place.collect(futures), strict=True):
+            for number, answer in zip(group.numbers, given, strict=True):
+                answers[number] = answer
+        return answers
+
+    def hold(self, function: Callable[..., Any], *args: Any) -> "HeldThere":
+        return self.replace(derive, function, args)
+
+    def replace(self, function: Callable[..., Any], *args: Any) -> "HeldThere":
+        """``function(thing, leaves, *args)`` in place of each thing."""
+        futures = self.place.start(_replace, self.groups, (function, *args))
+        groups = [group._replace(future=new) for group, new in zip(self.groups, futures, strict=True)]
+        return HeldThere(self.place, groups)
+
+
+def room_within(memory_limit: float | None) -> float:
+    """Bytes that a worker may keep; without a limit any number."""
+    return max(0.0, SPILL * memory_limit - INTERPRETER) if memory_limit else float("inf")
+
+
+class _Sealed:
+    """Something that dask is not to look into."""
+
+    def __init__(self, content: Any) -> None:
+        self.content = content
+
+
+class _Hole(NamedTuple):
+    """Where a large argument belongs."""
+
+    number: int
+
+
+def _without_large(question: tuple[Any, ...]) -> tuple[list[Any], list[Any]]:
+    kept: list[Any] = []
+    large: list[Any] = []
+    for part in question:
+        if sizeof(part) > LARGE_ARGUMENT:
+            kept.append(_Hole(len(large)))
+            large.append(part)
+        else:
+            kept.append(part)
+    return kept, large
+
+
+def _filled(sealed: _Sealed, large: Sequence[Any]) -> list[Any]:
+    return [large[part.number] if isinstance(part, _Hole) else part for part in sealed.content]
+
+
+def _settle(things: _Sealed, keys: _Sealed, values: list[Any]) -> list[Any]:
+    SHELF.room = room_within(get_worker().memory_manager.memory_limit)
+    leaves = dict(zip(keys.content, values, strict=True))
+    return [thing.made(leaves) for thing in things.content]
+
+
+def _answer(things: list[Any], keys: _Sealed, values: list[Any], question: _Sealed, *large: Any) -> list[Any]:
+    leaves = dict(zip(keys.content, values, strict=True))
+    function, *args = _filled(question, large)
+    return [function(thing.get(leaves), *args) for thing in things]
+
+
+def _replace(
+    things: list[Any], keys: _Sealed, values: list[Any], question: _Sealed, *large: Any
+) -> list[Any]:
+    leaves = dict(zip(keys.content, values, strict=True))
+    function, *args = _filled(question, large)
+    return [function(thing, leaves, *args) for thing in things]

@@ -1,0 +1,68 @@
+"""Decisions about dask collections, block by block, when somebody asks for them."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_array
+from sklearn.utils.validation import validate_data
+
+from kmargin.blocks.ingest import check_collections, check_features, check_kinds
+from kmargin.multiclass import choose_classes, combine_decisions
+from kmargin.types import Matrix
+
+MachineDecisions = Callable[[Matrix], Matrix]  # from X to a column per machine
+
+
+def check_names(model: Any, X: Any, *, reset: bool) -> np.dtype:
+    """Check number and names of X's columns by those of a fit, or remember them; the dtype to compute in."""
+    check_kinds(X)
+    dtype = check_features(X)
+    empty = X._meta if hasattr(X, "columns") else np.empty((0, X.shape[1]))
+    validate_data(model, empty, reset=reset, skip_check_array=True)
+    return dtype
+
+
+def decide(X: Any, dtype: np.dtype, machines: MachineDecisions, n_classes: int, multi_class: str) -> Any:
+    """The dask array that `decision_function` returns."""
+    n_columns = None if n_classes == 2 else n_classes
+    return map_rows(partial(decide_block, machines, n_classes, multi_class, dtype), X, dtype, n_columns)
+
+
+def choose(scores: Any, classes: np.ndarray) -> Any:
+    """The dask array that `predict` returns."""
+    return map_rows(partial(choose_classes, classes=classes), scores, classes.dtype, None)
+
+
+def map_rows(function: Callable[[Any], Any], X: Any, dtype: Any, n_columns: int | None) -> Any:
+    """A dask array of what a function makes of each block: a number for each row, or some columns."""
+    meta = np.empty((0,) if n_columns is None else (0, n_columns), dtype=dtype)
+    if hasattr(X, "columns"):
+        return X.map_partitions(function, meta=meta)
+    if n_columns is None:
+        return X.map_blocks(function, dtype=dtype, drop_axis=list(range(1, X.ndim)), meta=meta)
+    return X.map_blocks(function, dtype=dtype, chunks=(X.chunks[0], (n_columns,)), meta=meta)
+
+
+def decide_block(
+    machines: MachineDecisions, n_classes: int, multi_class: str, dtype: np.dtype, X: Any
+) -> Matrix:
+    X = check_array(X, dtype=dtype, ensure_min_samples=0, input_name="X")
+    if len(X) == 0:
+        return np.empty((0,) if n_classes == 2 else (0, n_classes), dtype=dtype)
+    return combine_decisions(machines(X), n_classes, multi_class)
+
+
+def accuracy(X: Any, y: Any, sample_weight: Any, predict: Callable[[Any], Any]) -> float:
+    """The share of rows, by weight, whose class is predicted."""
+    import dask.array as da
+
+    check_collections(X, y, sample_weight, "score")
+    y, sample_weight = (
+        thing.to_dask_array() if hasattr(thing, "to_dask_array") else thing for thing in (y, sample_weight)
+    )
+    hits = predict(X) == y
+    weights = da.ones_like(hits, dtype=float) if sample_weight is None else sample_weight
+    right, total = da.compute((hits * weights).sum(), weights.sum())
+    return float(right / total)

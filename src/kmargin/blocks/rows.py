@@ -1,0 +1,110 @@
+"""One block as it is read: its rows of X, and their labels and weights beside them."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kmargin.blocks.graphs import Source
+from kmargin.blocks.kept import Kept, Leaves, derive
+from kmargin.blocks.protocol import Block
+
+
+class Labels(NamedTuple):
+    """What is known of the rows of a block besides X."""
+
+    y: Any  # as given, or codes of classes
+    weights: Any  # None where none were given
+
+
+class Rows:
+    """A block that is made when it is asked for.
+
+    X is kept or read anew each time; labels and weights are always kept, being p times smaller.
+    """
+
+    def __init__(self, number: int, X: Kept, labels: Kept) -> None:
+        self.number = number
+        self.X = X
+        self.labels = labels
+
+    def get(self, leaves: Leaves) -> Block:
+        labels = self.labels.get(leaves)
+        repeats = np.ones(len(labels.y)) if labels.weights is None else labels.weights
+        return Block(self.number, self.X.get(leaves), labels.y, repeats)
+
+    def fresh(self) -> "Rows":
+        return Rows(self.number, self.X.fresh(), self.labels.fresh())
+
+    def made(self, leaves: Leaves) -> "Rows":
+        """With everything made that is to be kept."""
+        for part in (self.X, self.labels):
+            if part.keep:
+                part.get(leaves)
+        return self
+
+    def __sizeof__(self) -> int:
+        return self.X.__sizeof__() + self.labels.__sizeof__()
+
+
+class Reading:
+    """The recipe for something read from several sources."""
+
+    def __init__(self, function: Callable[..., Any], *sources: Source | None) -> None:
+        self.function = function
+        self.sources = sources
+
+    def __call__(self, leaves: Leaves) -> Any:
+        return self.function(*(source and source.read(leaves) for source in self.sources))
+
+
+def make_rows(number: int, sources: list[Source], dtype: Any, keep: bool) -> Rows:
+    """A block from the sources of X, of y, and of weights if there are any."""
+    X, y, weights = (*sources, None)[:3]
+    return Rows(number, Kept(Reading(ToArray(dtype), X), keep), Kept(Reading(to_labels, y, weights)))
+
+
+def keep_rows(rows: Rows, leaves: Leaves) -> Rows:
+    """The same rows, X kept."""
+    return Rows(rows.number, Kept(rows.X.recipe), rows.labels).made(leaves)
+
+
+def encode(rows: Rows, leaves: Leaves, classes: np.ndarray) -> Rows:
+    """The same rows with the codes of their classes as labels."""
+    return Rows(rows.number, rows.X, derive(rows.labels, leaves, to_codes, (classes,)))
+
+
+class ToArray:
+    """X as the solvers take it: C-ordered, of one dtype in all blocks."""
+
+    def __init__(self, dtype: Any) -> None:
+        self.dtype = dtype
+
+    def __call__(self, X: Any) -> np.ndarray:
+        if hasattr(X, "to_numpy"):  # a frame; what is missing becomes NaN, and is found as that
+            X = X.to_numpy(dtype=self.dtype, na_value=np.nan)
+        elif not isinstance(X, np.ndarray) or isinstance(X, np.ma.MaskedArray):
+            raise TypeError(foreign_blocks(X))
+        return np.ascontiguousarray(X, dtype=self.dtype)
+
+
+def foreign_blocks(block: Any) -> str:
+    """What is wrong with blocks that are no arrays of NumPy's."""
+    kind = f"{type(block).__module__.split('.')[0]}.{type(block).__name__}"
+    how = next((how for how in ("toarray", "todense", "filled") if hasattr(block, how)), None)
+    dense = f"block.{how}()" if how else "numpy.asarray(block)"
+    return (
+        f"X holds blocks of type {kind}, but a dask X has to hold NumPy arrays. "
+        f"Use X.map_blocks(lambda block: {dense}), or give X without dask."
+    )
+
+
+def to_labels(y: Any, weights: Any) -> Labels:
+    weights = weights if weights is None else np.asarray(weights, dtype=np.float64)
+    return Labels(np.asarray(y), weights)
+
+
+def to_codes(labels: Labels, classes: np.ndarray) -> Labels:
+    """The place of each label among the classes, in as few bytes as will do."""
+    dtype = np.min_scalar_type(-len(classes))
+    return labels._replace(y=np.searchsorted(classes, labels.y).astype(dtype))

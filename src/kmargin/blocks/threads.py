@@ -1,0 +1,75 @@
+"""Blocks computed on this machine, by dask's threads or in turn."""
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import dask
+from dask.base import get_scheduler
+
+from kmargin.blocks.graphs import Sources
+from kmargin.blocks.kept import SHELF, Leaves, Stopped, derive
+from kmargin.blocks.memory import available_memory
+
+# Of the memory that is free, what is kept may take this share.
+SHARE = 0.5
+
+
+class Threads:
+    """Work on this machine."""
+
+    n_askers = 1  # one machine's questions keep all threads busy
+
+    def __init__(self) -> None:
+        self.stopped = threading.Event()
+        SHELF.room = SHELF.used + SHARE * available_memory()
+        self.room = SHELF.room - SHELF.used
+
+    def settle(self, sources: Sources, make: Callable[..., Any]) -> "HeldHere":
+        """``make(number, sources)`` for each block."""
+        leaves = {}
+        if sources.shared:
+            get = get_scheduler() or dask.threaded.get
+            leaves = dict(zip(sources.shared, get(sources.graph, sources.shared), strict=True))
+        return HeldHere(self, [make(number, block) for number, block in enumerate(sources.blocks)], leaves)
+
+
+class HeldHere:
+    """Something made of each block, in the memory of this process."""
+
+    def __init__(self, place: Threads, things: Sequence[Any], leaves: Leaves) -> None:
+        self.place = place
+        self.things = things
+        self.leaves = leaves
+
+    def ask(self, function: Callable[..., Any], *args: Any) -> list[Any]:
+        return self._each(_answer, function, args)
+
+    def hold(self, function: Callable[..., Any], *args: Any) -> "HeldHere":
+        return self.replace(derive, function, args)
+
+    def replace(self, function: Callable[..., Any], *args: Any) -> "HeldHere":
+        """``function(thing, leaves, *args)`` in place of each thing."""
+        return HeldHere(self.place, self._each(function, *args), self.leaves)
+
+    def _each(self, function: Callable[..., Any], *args: Any) -> list[Any]:
+        if self.place.stopped.is_set():
+            raise Stopped
+        calls = (_Call(function, thing, self.leaves, *args) for thing in self.things)
+        tasks = [dask.delayed(call, pure=False, traverse=False)() for call in calls]
+        return list(dask.compute(*tasks, traverse=False))
+
+
+class _Call:
+    """A call without arguments: dask would look through them for collections."""
+
+    def __init__(self, function: Callable[..., Any], *args: Any) -> None:
+        self.function = function
+        self.args = args
+
+    def __call__(self) -> Any:
+        return self.function(*self.args)
+
+
+def _answer(thing: Any, leaves: Leaves, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    return function(thing.get(leaves), *args)

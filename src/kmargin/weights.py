@@ -1,0 +1,35 @@
+"""Sample weights: what must not be among them."""
+
+from typing import Any
+
+import numpy as np
+
+from kmargin.blocks.space import HOST, Space
+
+
+def check_some_weight(total: float) -> None:
+    if total == 0:
+        raise ValueError(
+            "sample_weight is zero for every sample, so nothing is left to fit. Give some a weight > 0."
+        )
+
+
+def find_bad_weight(weights: Any, space: Space = HOST) -> tuple[int, float] | None:
+    """The place and value of a sample weight that must not be."""
+    xp = space.xp
+    if not xp.all(xp.isfinite(weights)):
+        worst = int(xp.argmin(xp.astype(xp.isfinite(weights), weights.dtype)))
+    elif xp.any(weights < 0):
+        worst = int(xp.argmin(weights))
+    else:
+        return None
+    return worst, float(weights[worst])
+
+
+def complain_of_weight(row: int, weight: float, where: str = "") -> str:
+    if not np.isfinite(weight):
+        return f"sample_weight contains NaN or infinity{where}. Give finite numbers >= 0."
+    return (
+        f"sample_weight[{row}]={weight:g}{where} would reward a mistake on that sample. "
+        "Give numbers >= 0; 0 leaves a sample out."
+    )
