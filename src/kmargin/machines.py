@@ -4,16 +4,17 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import cache
+from itertools import groupby, islice
+from operator import attrgetter
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.exceptions import ConvergenceWarning
-from threadpoolctl import ThreadpoolController
 
 from kmargin import validate
-from kmargin.design import Design, make_design
+from kmargin.blas import one_blas_thread
+from kmargin.design import Design, make_design, n_bytes
 from kmargin.multiclass import Machine, make_machines
 from kmargin.problem import Problem
 from kmargin.progress import progress_bar
@@ -24,11 +25,8 @@ from kmargin.validate import Samples
 
 Grid = list[list[Solution]]  # [C][k]
 
-
-@cache
-def thread_pools() -> ThreadpoolController:
-    """The libraries whose threads can be limited; finding them takes longer than a small fit."""
-    return ThreadpoolController()
+# A batch is at most this share of what is left for each worker.
+SHARE = 1 / 8
 
 
 class Designs(Protocol):
@@ -69,6 +67,10 @@ class LinearDesigns:
             self.whole = self._design(self.X)
         return self.whole
 
+    def __sizeof__(self) -> int:
+        """With X: dask sends what is large to its workers once, and not with each batch."""
+        return n_bytes(self.X)
+
     def restore(self, solution: Solution) -> Solution:
         if self.spread is None:
             return solution
@@ -108,25 +110,82 @@ def solve_tasks(
 ) -> Iterator[Grid]:
     """Each task's solutions for every C and k, in the order of the tasks. `Cs` ascend, `ks` descend.
 
-    The compiled loops release the GIL, so threads are the hint to joblib; any other backend that
-    the caller has configured is taken as well. While machines run side by side, BLAS keeps to one
-    thread each.
+    A task walks its own values of C one after another: each starts from the supports of the last, and
+    the solutions must not depend on how many workers there are. For the same reason BLAS keeps to one
+    thread: with more, it adds up in another order. The compiled loops release the GIL, so threads are
+    the hint to joblib; any other backend that the caller has configured is taken as well.
     """
     per_task = len(Cs) * len(ks)
-    arguments = (
-        (task, Cs, ks, solver, np.random.default_rng([seed, index])) for index, task in enumerate(tasks)
-    )
-    with progress_bar(label, n_tasks * per_task, verbose) as bar:
-        if n_tasks == 1 or effective_n_jobs(n_jobs) == 1:
-            with thread_pools().limit(limits=solver.blas_threads, user_api="blas"):
-                for given in arguments:
-                    yield solve_task(*given, on_solution=bar.advance)
+    with progress_bar(label, n_tasks * per_task, verbose) as bar, one_blas_thread:
+        n_workers = 1 if n_tasks == 1 else effective_n_jobs(n_jobs)
+        if n_workers == 1:
+            for index, task in enumerate(tasks):
+                yield solve_task(task, Cs, ks, solver, make_rng(seed, index), on_solution=bar.advance)
             return
-        with thread_pools().limit(limits=1, user_api="blas"):
-            pool = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
-            for grid in pool(delayed(solve_task)(*given) for given in arguments):
+        jobs = (
+            delayed(solve_batch)(*batch, Cs, ks, solver, seed)
+            for batch in make_batches(tasks, n_tasks, n_workers)
+        )
+        for grids in make_pool(n_jobs)(jobs):
+            for grid in grids:
                 bar.advance(per_task)
                 yield grid
+
+
+def make_pool(n_jobs: int | None) -> Parallel:
+    """Workers of joblib, who hand back each batch when it is done.
+
+    Those of the backends "multiprocessing" and "ray" only hand back everything at the end.
+    """
+    try:
+        return Parallel(n_jobs, prefer="threads", batch_size=1, return_as="generator")
+    except ValueError:
+        return Parallel(n_jobs, prefer="threads", batch_size=1)
+
+
+class Batch(NamedTuple):
+    """Machines that share their samples, for one worker: these travel once for all of them."""
+
+    designs: Designs
+    weights: Vector
+    machines: list[Machine]
+    first: int  # the number of its first task
+
+
+def make_batches(tasks: Iterable[Task], n_tasks: int, n_workers: int) -> Iterator[Batch]:
+    """The tasks in order, cut into batches that get shorter.
+
+    Long ones at first, so that little time goes into handing them out; at the end single tasks, so
+    that all workers finish together.
+    """
+    first = 0
+    for designs, same in groupby(tasks, key=attrgetter("designs")):
+        while batch := list(islice(same, max(1, int(SHARE * (n_tasks - first) / n_workers)))):
+            yield Batch(designs, batch[0].weights, [task.machine for task in batch], first)
+            first += len(batch)
+
+
+def solve_batch(
+    designs: Designs,
+    weights: Vector,
+    machines: Sequence[Machine],
+    first: int,
+    Cs: Sequence[float],
+    ks: Sequence[int],
+    solver: Solver,
+    seed: int,
+) -> list[Grid]:
+    """The machines of a batch, one after another, wherever the worker is."""
+    with one_blas_thread:
+        return [
+            solve_task(Task(designs, machine, weights), Cs, ks, solver, make_rng(seed, index))
+            for index, machine in enumerate(machines, first)
+        ]
+
+
+def make_rng(seed: int, index: int) -> np.random.Generator:
+    """A task's random numbers: by its number, not by who solves it."""
+    return np.random.default_rng([seed, index])
 
 
 def solve_task(

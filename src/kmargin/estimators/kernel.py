@@ -10,7 +10,7 @@ from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils import Tags
 
 from kmargin import validate
-from kmargin.design import DenseDesign, distinct_rows
+from kmargin.design import DenseDesign, distinct_rows, n_bytes
 from kmargin.estimators.classifier import MarginClassifier
 from kmargin.machines import Designs
 from kmargin.multiclass import Machine, make_machines
@@ -80,6 +80,10 @@ class KernelDesigns:
         else:
             K = self.kernel(self.X[rows], self.X[candidates])
         return DenseDesign(K * machine.y[np.searchsorted(rows, candidates)], self.fit_intercept)
+
+    def __sizeof__(self) -> int:
+        """With X: dask sends what is large to its workers once, and not with each batch."""
+        return n_bytes(self.X)
 
     def restore(self, solution: Solution) -> Solution:
         return solution

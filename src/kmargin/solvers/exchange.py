@@ -44,9 +44,6 @@ class Exchange(Solver):
         A fit on a support ends when a Newton step promises less than this share of the objective.
     """
 
-    # its matrices are small; on a busy machine the threads of BLAS would wait for each other
-    blas_threads = 1
-
     def __init__(
         self,
         *,

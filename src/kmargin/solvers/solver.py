@@ -15,9 +15,6 @@ class Solver(BaseEstimator):
     Knobs are constructor parameters, so that `get_params`, `set_params` and `clone` work on them.
     """
 
-    #: BLAS threads that pay while one machine is fitted; None leaves that to BLAS
-    blas_threads: int | None = None
-
     #: whether products with X are all it needs, so that a sparse X stays sparse
     takes_sparse: bool = True
 
