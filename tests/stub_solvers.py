@@ -2,6 +2,7 @@
 
 import os
 import time
+from dataclasses import replace
 
 import numpy as np
 
@@ -20,7 +21,7 @@ class Witness(Solver):
     def iter_grid(self, problem, lams, ks, rng):
         for _ in range(len(lams) * len(ks)):
             yield Solution(
-                support=np.empty(0, int), coef=np.empty(0), intercept=0.0, n_features=4, objective=0.0,
+                support=np.empty(0, int), coef=np.empty(0), intercept=0.0, n_features=problem.design.n_features, objective=0.0,
                 projection_cost=0.0, status=Status.CONVERGED, n_iter=0,
                 trace=((os.getpid(), count_blas_threads()),),
             )  # fmt: skip
@@ -38,3 +39,22 @@ def set_blas_threads(n_threads, pause=0.0):
         if hasattr(library, "clear_controlling_thread"):
             library.clear_controlling_thread()
     time.sleep(pause)
+
+
+class Keeper(Witness):
+    """The trace holds the X that a machine gets, or only the file it is mapped from."""
+
+    def __init__(self, only_file=False):
+        self.only_file = only_file
+
+    def iter_grid(self, problem, lams, ks, rng):
+        X = problem.design.X
+        for solution in super().iter_grid(problem, lams, ks, rng):
+            yield replace(solution, trace=(mapped_file(X) if self.only_file else X,))
+
+
+def mapped_file(X):
+    """The file that an array is mapped from, if any."""
+    while X is not None and not isinstance(X, np.memmap):
+        X = getattr(X, "base", None)
+    return None if X is None else str(X.filename)

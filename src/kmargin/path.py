@@ -50,7 +50,10 @@ class SparsityPath:
                 f"X has {X.shape[1]} features, but the path was fitted to {self.n_features_in}. Use those."
             )
         X = X if self.inputs is None else self.inputs(X)
-        decisions = X @ self.by_k[position].T + self.intercepts[position]
+        coef, intercept = (
+            a.astype(X.dtype, copy=False) for a in (self.by_k[position], self.intercepts[position])
+        )
+        decisions = X @ coef.T + intercept
         return combine_decisions(decisions, len(self.classes), self.multi_class)
 
     def predict(self, X: Any, k: int) -> np.ndarray:
