@@ -15,6 +15,10 @@ class Space(NamedTuple):
     device: Any = None
     wide: Any = np.float64  # the floats that sums are taken in: float64, unless the device has none
 
+    @property
+    def on_cpu(self) -> bool:
+        return self.device is None or "cpu" in str(self.device).lower()
+
     def put(self, array: Any) -> Any:
         """A NumPy array, brought here; float64 as `wide`."""
         if self.device is None:
@@ -24,6 +28,11 @@ class Space(NamedTuple):
         if not array.flags.writeable:  # torch would share the memory, and warns
             array = array.copy()
         return self.xp.asarray(array, device=self.device)
+
+    def zeros(self, shape: tuple[int, ...]) -> Any:
+        if self.device is None:
+            return np.zeros(shape)
+        return self.xp.zeros(shape, dtype=self.wide, device=self.device)
 
     def move(self, array: Any) -> Any:
         """An array of any library, or a list, brought here."""

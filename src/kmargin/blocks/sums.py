@@ -11,7 +11,7 @@ import numpy as np
 
 from kmargin.blocks.protocol import Block
 from kmargin.blocks.space import Space, space_of
-from kmargin.blocks.view import Shown, View, show_columns, tiles, weigh
+from kmargin.blocks.view import Shown, View, row_slices, show_columns, tiles, weigh
 from kmargin.types import Indices, Matrix, Vector
 
 
@@ -86,7 +86,9 @@ def slopes(tile: Shown, total: float, columns: Indices, u: Vector) -> tuple[Vect
     As `panel` has it: t = y sqrt(weight), resid = sqrt(weight) (1 - y decision).
     """
     space, X, y, weights = tile
-    decision = space.xp.take(X, space.put(columns), axis=1) @ space.put(u[:-1]) + float(u[-1])
+    coef = np.zeros(X.shape[1])  # of all columns: to gather some takes longer than to multiply all
+    coef[columns] = u[:-1]
+    decision = X @ space.put(coef) + float(u[-1])
     short = shortfall(space, 1.0 - y * decision)
     n_active = count_true(space, (short > 0) & (weights > 0))
     return space.bring(((weights / total) * y * short) @ X), n_active
@@ -155,24 +157,23 @@ def make_panel(
     shown = weigh(block, view)
     space, xp = shown.space, shown.space.xp
     kept = xp.nonzero(shown.weights > 0)[0]
-    if kept.shape[0] < shown.y.shape[0]:
-        shown = shown._replace(
-            X=xp.take(shown.X, kept, axis=0),
-            y=xp.take(shown.y, kept, axis=0),
-            weights=xp.take(shown.weights, kept, axis=0),
-        )
-    c = xp.sqrt(shown.weights / total)
-    t = shown.y * c
-    n_rows = c.shape[0]
-    nothing = xp.zeros_like(c)
-    given = columns[columns >= 0]
-    filled = show_columns(shown, view, given) * t[:, None]
-    rows = [nothing] * size
-    for at, place in enumerate(np.flatnonzero(columns >= 0)):
-        rows[int(place)] = filled[:, at]
-    rows += [t if fit_intercept else nothing, c]
-    tags = np.random.default_rng([1, block.number]).random(n_rows)
-    return PanelBlock(xp.stack(rows), space.put(tags))
+    everything = kept.shape[0] == shown.y.shape[0]
+    y, weights = (array if everything else xp.take(array, kept, axis=0) for array in (shown.y, shown.weights))
+    c = xp.sqrt(weights / total)
+    t = y * c
+    values = space.zeros((size + 2, c.shape[0]))
+    end = 1 + int(np.flatnonzero(columns >= 0).max(initial=-1))  # beyond it all places are empty
+    for rows in row_slices(space, c.shape[0], shown.X.shape[1] if end else 0):
+        X = shown.X[rows, :] if everything else xp.take(shown.X, kept[rows], axis=0)
+        filled = show_columns(shown._replace(X=X), view, np.maximum(columns[:end], 0))
+        values[:end, rows] = filled.T * t[rows]
+    for place in np.flatnonzero(columns[:end] < 0):
+        values[int(place), :] = 0.0
+    if fit_intercept:
+        values[size, :] = t
+    values[size + 1, :] = c
+    tags = np.random.default_rng([1, block.number]).random(c.shape[0])
+    return PanelBlock(values, space.put(tags))
 
 
 def evaluate(panel: PanelBlock, idx: Indices, u: Vector) -> Answer:

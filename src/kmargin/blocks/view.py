@@ -9,8 +9,9 @@ from kmargin.blocks.protocol import Block
 from kmargin.blocks.space import Space, space_of
 from kmargin.types import Flags, Indices, Vector
 
-# So many numbers of X are made float64, or centred, or squared, at a time: 128 MB.
-TILE = 2**24
+# So many numbers of X are made float64, or centred, or squared, at a time: what the caches of a processor
+# hold, or what keeps a GPU busy.
+TILE, GPU_TILE = 2**20, 2**24
 
 
 class Part(NamedTuple):
@@ -76,13 +77,16 @@ def tiles(shown: Shown, view: View) -> Iterator[Shown]:
 
     What a question makes of X is thus never much larger than `TILE`, however tall X is.
     """
-    n_rows, n_columns = shown.X.shape
-    height = max(1, TILE // max(n_columns, 1))
-    for start in range(0, max(n_rows, 1), height):
-        stop = min(start + height, n_rows)
-        X, y, weights = shown.X[start:stop, :], shown.y[start:stop], shown.weights[start:stop]
-        tile = Shown(shown.space, X, y, weights)
+    for rows in row_slices(shown.space, *shown.X.shape):
+        tile = Shown(shown.space, shown.X[rows, :], shown.y[rows], shown.weights[rows])
         yield tile._replace(X=show_columns(tile, view, None))
+
+
+def row_slices(space: Space, n_rows: int, n_columns: int) -> Iterator[slice]:
+    """Some rows after the other; one slice even of no rows."""
+    height = max(1, (TILE if space.on_cpu else GPU_TILE) // max(n_columns, 1))
+    for start in range(0, max(n_rows, 1), height):
+        yield slice(start, min(start + height, n_rows))
 
 
 def show_columns(shown: Shown, view: View, columns: Indices | None) -> Any:
