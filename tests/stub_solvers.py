@@ -21,8 +21,9 @@ class Witness(Solver):
     def iter_grid(self, problem, lams, ks, rng):
         for _ in range(len(lams) * len(ks)):
             yield Solution(
-                support=np.empty(0, int), coef=np.empty(0), intercept=0.0, n_features=problem.design.n_features, objective=0.0,
-                projection_cost=0.0, status=Status.CONVERGED, n_iter=0,
+                support=np.empty(0, int), coef=np.empty(0), intercept=0.0,
+                n_features=problem.design.n_features, objective=0.0, projection_cost=0.0,
+                status=Status.CONVERGED, n_iter=0,
                 trace=((os.getpid(), count_blas_threads()),),
             )  # fmt: skip
 

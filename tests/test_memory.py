@@ -146,7 +146,8 @@ except MemoryError:
     pass
 for X in (rows, np.memmap(sys.argv[1], rows.dtype, "r", 128, rows.shape[::-1]).T):
     model = SparseSVC(k=3).fit(X, y)
-    print(model.support_, np.mean(model.predict(X) == y) > 0.9, sparse_svm_path(X, y, [3]).predict(X, 3).shape)
+    path = sparse_svm_path(X, y, [3])
+    print(model.support_, np.mean(model.predict(X) == y) > 0.9, path.predict(X, 3).shape)
 """
 
 

@@ -19,9 +19,10 @@ class DenseDesign:
     """
 
     def __init__(self, X: Matrix, fit_intercept: bool = True) -> None:
-        order = "F" if X.flags.f_contiguous and not X.flags.c_contiguous else "C"
-        self.X = np.asarray(X, dtype=X.dtype if X.dtype == np.float32 else np.float64, order=order)
-        self.passes = BY_ROWS if order == "C" else BY_COLUMNS
+        by_columns = X.flags.f_contiguous and not X.flags.c_contiguous
+        dtype = np.float32 if X.dtype == np.float32 else np.float64
+        self.X: Matrix = np.asarray(X, dtype=dtype, order="F" if by_columns else "C")
+        self.passes = BY_COLUMNS if by_columns else BY_ROWS
         self.fit_intercept = fit_intercept
         self.n_samples, self.n_features = X.shape
         self.n_parameters = self.n_features + int(fit_intercept)

@@ -17,6 +17,9 @@ from kmargin.vectors import axpy, axpy4
 # Rows that a product by columns takes at a time: four sums of them stay in the fastest cache.
 BLOCK = 512
 
+# Rows from which columns are gathered at a time.
+GATHERED = 64
+
 
 @compiled
 def dense_slopes(X: Matrix, v: Vector, out: Vector) -> None:
@@ -59,10 +62,18 @@ def dense_spread(X: Matrix, c: Vector, intercept: bool, out: Vector) -> None:
 
 @compiled
 def dense_columns(X: Matrix, t: Vector, cols: Indices, slots: Indices, panel: Matrix) -> None:
-    """panel[slots[a]] <- t * X[:, cols[a]] for every a, all columns of a row at once."""
-    for i in range(X.shape[0]):
+    """panel[slots[a]] <- t * X[:, cols[a]] for every a.
+
+    A few rows at a time: they stay in the cache while the columns are gathered from them, and each
+    row of the panel is written in runs, not in single numbers far apart.
+    """
+    n = X.shape[0]
+    for first in range(0, n, GATHERED):
+        last = min(first + GATHERED, n)
         for a in range(cols.size):
-            panel[slots[a], i] = t[i] * X[i, cols[a]]
+            column, place = cols[a], panel[slots[a]]
+            for i in range(first, last):
+                place[i] = t[i] * X[i, column]
 
 
 @compiled
