@@ -19,6 +19,7 @@ ROOT = Path(__file__).parent.parent
 LAYERS = [
     "types",
     "jit",
+    "blas",
     "progress",
     "html",
     "errors",

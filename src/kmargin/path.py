@@ -78,9 +78,10 @@ class SparsityPath:
         check = partial(check_array, accept_sparse=["csr", "csc"])
         X = read_inputs(check, X, "SparsityPath.decision_function", self.intercepts)
         self._check_width(X.shape[1])
-        coefs = space_of(X).put(self.by_k[position].T)
+        space = space_of(X)
+        coefs = space.xp.astype(space.put(self.by_k[position].T), X.dtype)
         products = X @ coefs if self.inputs is None else self.inputs.times(X, coefs)
-        decisions = products + self.intercepts[position, ...]
+        decisions = products + space.xp.astype(self.intercepts[position, ...], X.dtype)
         return combine_decisions(decisions, self.classes.shape[0], self.multi_class)
 
     def predict(self, X: Any, k: int) -> Any:

@@ -17,6 +17,7 @@ import dask
 from dask.sizeof import sizeof
 from dask.utils import parse_timedelta
 from distributed import Client, Future, KilledWorker, get_worker
+from distributed.comm import CommClosedError
 
 from kmargin.blocks.graphs import Sources
 from kmargin.blocks.kept import SHELF, Stopped, Value, derive
@@ -41,10 +42,9 @@ class ClusterLost(RuntimeError):
 
 
 class Group(NamedTuple):
-    """Some blocks, and the worker that they are to be asked on as long as it lives."""
+    """Some blocks, together on one worker."""
 
     numbers: list[int]
-    home: str
     future: Future  # of a list of what is held of each block
     keys: list[Any]  # of what recipes need besides,
     leaves: list[Future]  # and that itself
@@ -57,56 +57,50 @@ class Cluster:
 
     def __init__(self, client: Client) -> None:
         self.client = client
-        self.stopped = threading.Event()
         self.patience = parse_timedelta(dask.config.get("kmargin.patience", "30s"))
+        self.stopped = threading.Event()
         seen = time.monotonic()
         while not (workers := self._workers()):
             seen = self._check_cluster(seen)
             time.sleep(LOOK)
-        self.threads = {address: worker["nthreads"] for address, worker in workers.items()}
+        self.n_threads = sum(worker["nthreads"] for worker in workers.values())
         self.room = sum(room_within(worker["memory_limit"]) for worker in workers.values())
 
     def settle(self, sources: Sources, make: Callable[..., Any]) -> "HeldThere":
-        """``make(number, sources)`` for each block, read where it is asked for."""
+        """``make(number, sources)`` for each block, read where it is asked for.
+
+        Which worker gets a group is left to the scheduler: if a task prefers a worker that is gone, and
+        all others are for a moment, dask (2026.8) never comes back to it. Where the group is, questions
+        follow.
+        """
         leaves = dict(sources.futures)
         if sources.shared:
             futures = self.client.get(sources.graph, sources.shared, sync=False)
             leaves |= dict(zip(sources.shared, futures, strict=True))
         groups = []
-        for home, numbers in self._deal(sources):
+        for numbers in self._deal(sources):
             things = [make(number, sources.blocks[number]) for number in numbers]
             keys = sorted(set().union(*map(sources.leaves_of, numbers)), key=str)
             needed = [leaves[key] for key in keys]
-            future = self.client.submit(
-                _settle, _Sealed(things), _Sealed(keys), needed,
-                workers=[home], allow_other_workers=True, pure=False,
-            )  # fmt: skip
-            groups.append(Group(numbers, home, future, keys, needed))
+            future = self.client.submit(_settle, _Sealed(things), _Sealed(keys), needed, pure=False)
+            groups.append(Group(numbers, future, keys, needed))
         return HeldThere(self, groups)
 
     def start(self, task: Callable[..., Any], groups: Sequence[Group], question: Any) -> list[Future]:
-        """A task for each group, on its home while that lives."""
+        """A task for each group."""
         if self.stopped.is_set():
             raise Stopped
         small, large = _without_large(question)
         # by the scheduler, not by `scatter`: what was scattered is lost with the worker that has it
         sent = [self.client.submit(Value(value), pure=False) for value in large]
-        by_home: dict[str, list[int]] = defaultdict(list)
-        for place, group in enumerate(groups):
-            by_home[group.home].append(place)
-        futures: list[Any] = [None] * len(groups)
-        for home, places in by_home.items():
-            started = self.client.map(
-                task,
-                [groups[place].future for place in places],
-                [_Sealed(groups[place].keys) for place in places],
-                [groups[place].leaves for place in places],
-                *([one] * len(places) for one in (_Sealed(small), *sent)),
-                workers=[home], allow_other_workers=True, pure=False,
-            )  # fmt: skip
-            for place, future in zip(places, started, strict=True):
-                futures[place] = future
-        return futures
+        return self.client.map(
+            task,
+            [group.future for group in groups],
+            [_Sealed(group.keys) for group in groups],
+            [group.leaves for group in groups],
+            *([one] * len(groups) for one in (_Sealed(small), *sent)),
+            pure=False,
+        )
 
     def collect(self, futures: list[Future]) -> list[Any]:
         """What the tasks return. Nothing is left running if that is interrupted."""
@@ -122,60 +116,63 @@ class Cluster:
         except KilledWorker as error:
             raise ClusterLost(
                 f"One worker after another died over the same blocks, {error.allowed_failures + 1} in all: "
-                "most often they had too little memory. Use smaller blocks or workers with more memory."
+                "most often they had too little memory. Use smaller blocks, or workers with more memory."
             ) from error
-        except concurrent.futures.CancelledError as error:
+        except (concurrent.futures.CancelledError, CommClosedError) as error:
             raise ClusterLost(
                 "The cluster dropped what it was computing: its scheduler was stopped or restarted. "
                 "Connect a Client to a running cluster and fit again."
             ) from error
-        except BaseException:
-            waiting.cancel()
-            if self.client.status == "running":
-                asyncio.run_coroutine_threadsafe(self._cancel(futures), loop)
-            raise
+        finally:
+            if not waiting.done():
+                asyncio.run_coroutine_threadsafe(self._give_up(futures), loop)
 
     async def _gather(self, futures: list[Future]) -> list[Any]:
         return await self.client.gather(futures, asynchronous=True)
 
-    async def _cancel(self, futures: list[Future]) -> None:
+    async def _give_up(self, futures: list[Future]) -> None:
         await self.client.cancel(futures, asynchronous=True, force=True)
 
     def _check_cluster(self, seen: float) -> float:
         """When somebody was last there to compute. Raises if that is too long ago."""
         now = time.monotonic()
-        if any(worker.get("status", "running") == "running" for worker in self._workers().values()):
+        workers = self._workers()
+        if any(worker.get("status", "running") == "running" for worker in (workers or {}).values()):
             return now
         if now - seen > self.patience:
-            raise ClusterLost(self._nobody_there())
+            what = (
+                "The scheduler does not answer"
+                if workers is None
+                else "All workers have paused, their memory being full"
+                if workers
+                else "The cluster has no workers left"
+            )
+            raise ClusterLost(
+                f"{what}, for {now - seen:.0f} seconds by now, so nobody is there to compute. Start workers, "
+                "or connect a Client to another cluster, and fit again; "
+                'dask.config.set({"kmargin.patience": "5 minutes"}) waits longer.'
+            )
         return seen
 
-    def _workers(self) -> dict[str, Any]:
-        """Who is there; nobody if the scheduler does not answer."""
+    def _workers(self) -> dict[str, Any] | None:
+        """Who is there; None if the scheduler does not answer."""
         try:
             return self.client.sync(self.client.scheduler.identity, callback_timeout=LOOK_AT_MOST)["workers"]
         except (OSError, TimeoutError, AttributeError):
-            return {}
+            return None
 
-    def _nobody_there(self) -> str:
-        return (
-            f"The cluster has had no worker for {self.patience:g} seconds, so nobody is left to compute. "
-            "Start workers, or connect a Client to another cluster, and fit again; "
-            'dask.config.set({"kmargin.patience": "5 minutes"}) waits longer.'
-        )
-
-    def _deal(self, sources: Sources) -> list[tuple[str, list[int]]]:
-        """Blocks to homes: where their data are, else in turn; then each home's to groups."""
-        homes = sorted(self.threads)
+    def _deal(self, sources: Sources) -> list[list[int]]:
+        """Blocks to groups, in turn; those that are on the cluster already by their worker."""
         where = self._where(sources)
         by_home: dict[str, list[int]] = defaultdict(list)
         for number in range(len(sources.blocks)):
-            by_home[where.get(number, homes[number % len(homes)])].append(number)
-        groups = []
-        for home, numbers in by_home.items():
-            n_groups = min(len(numbers), GROUPS_PER_THREAD * self.threads.get(home, 1))
-            groups += [(home, numbers[first::n_groups]) for first in range(n_groups)]
-        return groups
+            by_home[where.get(number, "")].append(number)
+        n_groups = GROUPS_PER_THREAD * -(-self.n_threads // len(by_home))
+        return [
+            numbers[first::n_groups]
+            for numbers in by_home.values()
+            for first in range(min(n_groups, len(numbers)))
+        ]
 
     def _where(self, sources: Sources) -> dict[int, str]:
         """The worker that has a block's part of what is already on the cluster."""

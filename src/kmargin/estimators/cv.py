@@ -183,7 +183,10 @@ class SparseSVCCV(CrossValidated, LinearMachines):
     verbose : int, default=0
         1 shows a progress bar: rich's if it is installed.
     solver, multi_class, fit_intercept, class_weight, n_jobs, random_state
-        As in :class:`~kmargin.SparseSVC`. `n_jobs` spreads folds and machines.
+        As in :class:`~kmargin.SparseSVC`. `n_jobs` spreads folds and machines. The values of C are walked
+        in order within each: the supports found under a strong ridge are the start under a weaker one,
+        which is faster and finds better ones than starting anew, and must not depend on `n_jobs`. To
+        have each C fitted by itself, and spread, use GridSearchCV over ``SparseSVC``.
 
     Attributes
     ----------

@@ -114,7 +114,10 @@ class SparseSVC(LinearMachines):
     fit_intercept : bool, default=True
     class_weight : dict, "balanced" or None, default=None
     n_jobs : int or None, default=None
-        Machines fitted side by side. None is 1 unless joblib is configured otherwise.
+        Machines fitted side by side: in threads, or by the backend that joblib is configured for
+        ("loky", "dask", "ray", ...). None is 1 unless joblib is configured otherwise. The result is the
+        same to the bit for any number of jobs and any backend; each machine takes one thread, BLAS
+        included.
     random_state : int, RandomState or None, default=None
         Only used by ``MM(start="normal")`` and ``SD(start="normal")``.
 
