@@ -1,18 +1,20 @@
-"""Peak memory of one fit, in a process that does nothing else: prints it as a multiple of X.
+"""Peak memory of one fit, in a process that does nothing else: prints it as a multiple of X, and without X.
 
     python -m benchmarks.memory exchange 100000 200 20 1.0
 
-Imports, compilation and a small fit come first and are subtracted; X itself counts.
+Imports, compilation and a small fit come first and are subtracted; in the multiple X itself counts.
 """
 
 import json
 import resource
+import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 
 from benchmarks.datasets import dense
+from benchmarks.datasets.files import ROOT
 from benchmarks.grids import lam_of
 from benchmarks.solvers import COMPETITORS
 
@@ -50,7 +52,15 @@ def main(name: str, n: int, p: int, k: int, C: float) -> None:
     data = dense(n, p, k)
     fit(name, data.X, data.y, k, C)
     peak = resident("VmHWM") - before
-    print(json.dumps({"multiple": peak / data.X.nbytes, "bytes": peak}))
+    above = peak - data.X.nbytes
+    print(json.dumps({"multiple": peak / data.X.nbytes, "bytes": peak, "bytes above X": above}))
+
+
+def measure(name: str, n: int, p: int, k: int, C: float) -> dict[str, float]:
+    """The same from elsewhere: what a process of its own prints."""
+    command = [sys.executable, "-m", "benchmarks.memory", name, *map(str, (n, p, k, C))]
+    output = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return json.loads(output)
 
 
 if __name__ == "__main__":

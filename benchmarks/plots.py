@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import matplotlib as mpl
+import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
@@ -100,4 +101,29 @@ def bars(table: pd.DataFrame, label: str, columns: str) -> Figure:
     axes.set_xticks(range(len(table)), table.index, rotation=25, ha="right")
     axes.set_ylabel(label)
     axes.legend()
+    return figure
+
+
+def growth(
+    panels: dict[tuple[str, str], pd.Series],
+    exponents: dict[tuple[str, str], tuple[float, float]],
+    fixed: dict[str, str],
+) -> Figure:
+    """A row per metric, a column per parameter that grows; the slope of the line is the exponent."""
+    metrics, parameters = (list(dict.fromkeys(key[at] for key in panels)) for at in (0, 1))
+    figure = Figure(figsize=(4 * len(parameters), 3.4 * len(metrics)), layout="constrained")
+    grid = figure.subplots(len(metrics), len(parameters), squeeze=False)
+    for (metric, parameter), values in panels.items():
+        axes = grid[metrics.index(metric)][parameters.index(parameter)]
+        slope, error = exponents[metric, parameter]
+        sizes = values.index.to_numpy(float)
+        middle = np.exp(np.log(sizes).mean()), np.exp(np.log(values).mean())
+        label = f"exponent {slope:.2f} ± {error:.2f}"
+        axes.plot(sizes, middle[1] * (sizes / middle[0]) ** slope, "-", color="0.6", label=label)
+        axes.plot(sizes, values, "o", color=color_of("exchange"))
+        axes.set(xscale="log", yscale="log", xlabel=parameter, ylabel=metric, title=fixed[parameter])
+        axes.set_xticks(sizes, [f"{size:,.0f}" for size in sizes])
+        axes.minorticks_off()
+        axes.legend(loc="upper left")
+        axes.set_ylim(values.min() / 2, values.max() * 4)
     return figure

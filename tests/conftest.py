@@ -1,4 +1,8 @@
+import os
 import shutil
+
+# scikit-learn dispatches to other arrays only where scipy was told so before it was imported
+os.environ["SCIPY_ARRAY_API"] = "1"
 
 import numpy as np
 import pytest

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from kmargin.blocks.design import BlockDesign, add_up, block_problem
+from kmargin.blocks.design import BlockDesign, block_problem
 from kmargin.blocks.here import BlocksHere
 from kmargin.blocks.protocol import Block
+from kmargin.blocks.sums import add_up
 from kmargin.blocks.view import Part, View
 from kmargin.datasets import make_synthetic
 from kmargin.design import DenseDesign

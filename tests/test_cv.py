@@ -151,20 +151,6 @@ def test_nothing_of_the_validation_rows_reaches_the_fit():
     assert model.best_score_ > other.best_score_
 
 
-@pytest.mark.parametrize("backend", ["threading", "loky"])
-def test_any_number_of_jobs_and_any_backend_gives_the_same_result(backend):
-    from joblib import parallel_config
-
-    X, y = load_iris(return_X_y=True)
-    alone = SparseSVCCV(ks=[4, 2], Cs=[0.1, 1.0]).fit(X, y)
-    with parallel_config(backend=backend):
-        together = SparseSVCCV(ks=[4, 2], Cs=[0.1, 1.0], n_jobs=2).fit(X, y)
-    np.testing.assert_array_equal(together.coef_, alone.coef_)
-    np.testing.assert_array_equal(
-        together.cv_results_["mean_test_score"], alone.cv_results_["mean_test_score"]
-    )
-
-
 def test_any_scorer_will_do():
     X, y = make_sparse_hyperplane(120, 8, 3, random_state=0)
     by_name = SparseSVCCV(ks=[8, 3], scoring="roc_auc").fit(X, y)

@@ -18,8 +18,8 @@ ROOT = Path(__file__).parent.parent
 # each may import from those before it
 LAYERS = [
     "types",
-    "weights",
     "jit",
+    "blas",
     "progress",
     "html",
     "errors",
@@ -36,6 +36,7 @@ LAYERS = [
     "blocks.protocol",
     "blocks",
     "blocks.space",
+    "weights",
     "blocks.view",
     "blocks.sums",
     "blocks.here",
@@ -94,6 +95,8 @@ LAYERS = [
     "blocks.lazy",
     "machines",
     "blocks.samples",
+    "device",
+    "door",
     "kernels",
     "path",
     "selection",

@@ -321,7 +321,7 @@ def test_without_room_for_panels_every_size_is_still_found(monkeypatch):
     without = sparse_svm_path(sp.csr_array(X), y, [60, 30, 10, 3, 1])
     assert [len(row[0].support) for row in without.solutions] == [60, 30, 10, 3, 1]
     assert (without.objectives <= with_room.objectives * 1.05).all()
-    with pytest.raises(ValueError, match="max_swaps=None would gather all 300 x 60 entries of a sparse X"):
+    with pytest.raises(ValueError, match="max_swaps=None would gather all 300 x 60 entries of X"):
         SparseSVC(k=3, solver=Exchange(max_swaps=None)).fit(sp.csr_array(X), y)
 
 

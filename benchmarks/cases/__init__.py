@@ -1,8 +1,10 @@
 """What is compared with what. Each case opens with the claim it watches."""
 
 from benchmarks.cases.case import Case
+from benchmarks.cases.cores import Cores
 from benchmarks.cases.crossval import CrossValidation
 from benchmarks.cases.dense import Dense
+from benchmarks.cases.growth import Growth
 from benchmarks.cases.kernel_blocks import KernelBlocks
 from benchmarks.cases.loops import Loops
 from benchmarks.cases.optimum import GlobalOptimum
@@ -28,6 +30,8 @@ CASES: dict[str, Case] = {
         KernelBlocks(),
         news20,
         a9a,
+        Growth(),
+        Cores(),
         Loops(),
     )
 }

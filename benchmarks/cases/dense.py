@@ -2,15 +2,11 @@
 memory than 1.3 times X.
 """
 
-import json
-import subprocess
-import sys
-
 import pandas as pd
 
+from benchmarks import memory
 from benchmarks.cases.case import Reached, drop_missing, times_faster
 from benchmarks.datasets import dense
-from benchmarks.datasets.files import ROOT
 from benchmarks.grids import lam_of
 from benchmarks.objectives import accuracy, share_found
 from benchmarks.records import Recorder, select
@@ -41,23 +37,17 @@ class Dense:
             record.add(name, "train accuracy", accuracy(run.result, data.X, data.y), **where)
         del data, runs
         for name in competitors:
-            record.add(name, "memory over X", peak_memory(name, *shape), **where)
+            multiple = memory.measure(name, *shape, K, C)["multiple"]
+            record.add(name, "memory over X", multiple, **where)
 
     def reached(self, frame: pd.DataFrame) -> Reached:
-        memory = select(frame, metric="memory over X", competitor=HEADLINE)["value"]
+        multiples = select(frame, metric="memory over X", competitor=HEADLINE)["value"]
         return drop_missing(
             {
                 "times faster than LinearSVC": {"": times_faster(frame, HEADLINE, "liblinear_l2")},
-                "memory over X": {"": float(memory.max())},
+                "memory over X": {"": float(multiples.max())},
             }
         )
 
     def plot(self, frame: pd.DataFrame) -> None:
         return None
-
-
-def peak_memory(competitor: str, n: int, p: int) -> float:
-    """Peak resident memory of a fit, X included, as a multiple of X; in a process of its own."""
-    command = [sys.executable, "-m", "benchmarks.memory", competitor, str(n), str(p), str(K), str(C)]
-    output = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    return float(json.loads(output)["multiple"])

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics.pairwise import pairwise_kernels
 
-from kmargin.design import DenseDesign, Design, KernelDesign, distinct_rows
+from kmargin.design import DenseDesign, Design, KernelDesign, distinct_rows, n_bytes
 from kmargin.design.tiles import HEIGHT, MEGABYTE, WIDTH, pieces, scaled
 from kmargin.multiclass import Machine
 from kmargin.solvers import Solution
@@ -120,6 +120,10 @@ class KernelDesigns:
             return DenseDesign(scaled(self.kernel(X, points), signs), self.fit_intercept)
         kernel = self.kernel.quickly
         return KernelDesign(kernel, X, points, signs, self.fit_intercept, cache_size=self.cache_size)
+
+    def __sizeof__(self) -> int:
+        """With X: dask sends what is large to its workers once, and not with each batch."""
+        return n_bytes(self.X)
 
     def restore(self, solution: Solution) -> Solution:
         return solution

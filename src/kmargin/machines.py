@@ -3,36 +3,36 @@
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
-from functools import cache
-from itertools import chain
+from itertools import chain, groupby, islice
+from operator import attrgetter
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
+from scipy.sparse import issparse
 from sklearn.exceptions import ConvergenceWarning
-from threadpoolctl import ThreadpoolController
 
 from kmargin import validate
+from kmargin.blas import one_blas_thread
 from kmargin.blocks.design import NO_ROWS, BlockDesign, BlockProblem, all_rows
 from kmargin.blocks.protocol import Blocks
+from kmargin.blocks.space import HOST, Space
 from kmargin.blocks.view import Part, View
-from kmargin.design import Design, Moments, make_design
+from kmargin.design import Design, Moments, distinct_columns, make_design, n_bytes
 from kmargin.multiclass import Machine, class_pairs, make_machines
 from kmargin.problem import Problem
 from kmargin.progress import progress_bar
-from kmargin.solvers import Solution
+from kmargin.solvers import Exchange, Solution
 from kmargin.solvers.solver import Solver
-from kmargin.types import Vector
+from kmargin.types import Indices, Vector
 from kmargin.validate import Samples
 
 Grid = list[list[Solution]]  # [C][k]
 
-
-@cache
-def thread_pools() -> ThreadpoolController:
-    """The libraries whose threads can be limited; finding them takes longer than a small fit."""
-    return ThreadpoolController()
+# A batch is at most this share of what is left for each worker.
+SHARE = 1 / 8
 
 
 class Designs(Protocol):
@@ -52,6 +52,14 @@ class BlockSamples(NamedTuple):
     classes: np.ndarray
     class_weight: Vector
     part: Part | None = None  # the rows of some folds
+    space: Space = HOST  # where fitted attributes belong
+    given_classes: Any = None  # the classes in an array of y's kind; None for NumPy's
+    kept: Any = None  # which of the rows given are left; None for all
+
+    @property
+    def labels(self) -> Any:
+        """The classes as `classes_` is to have them."""
+        return self.classes if self.given_classes is None else self.given_classes
 
 
 class Scaling(NamedTuple):
@@ -98,6 +106,10 @@ class LinearDesigns:
             self.whole = self._design(self.X)
         return self.whole
 
+    def __sizeof__(self) -> int:
+        """With X: dask sends what is large to its workers once, and not with each batch."""
+        return n_bytes(self.X)
+
     def restore(self, solution: Solution) -> Solution:
         return solution if self.scaling is None else self.scaling.undo(solution)
 
@@ -118,9 +130,9 @@ class BlockDesigns:
             self.scaling = Scaling.of(BlockDesign(samples.X, every).moments(), fit_intercept)
 
     def __call__(self, machine: Machine) -> BlockDesign:
-        blocks, _, class_weight, part = self.samples
-        view = View(machine.positive, machine.negative, class_weight, part)
-        design = BlockDesign(blocks, view, self.fit_intercept)
+        samples = self.samples
+        view = View(machine.positive, machine.negative, samples.class_weight, samples.part)
+        design = BlockDesign(samples.X, view, self.fit_intercept)
         return design if self.scaling is None else design.standardized(*self.scaling)
 
     def restore(self, solution: Solution) -> Solution:
@@ -134,6 +146,21 @@ def linear_designs(
     if isinstance(samples, BlockSamples):
         return BlockDesigns(samples, fit_intercept, standardize)
     return LinearDesigns(samples.X, fit_intercept, standardize, samples.repeats)
+
+
+def find_repeats(samples: Samples | BlockSamples, solver: Solver) -> Indices:
+    """The features that a search passes over because an earlier one is the same."""
+    if not isinstance(solver, Exchange):
+        return np.arange(0)
+    if isinstance(samples, BlockSamples):
+        every = all_rows(len(samples.classes))._replace(part=samples.part)
+        design = BlockDesign(samples.X, every)
+        return np.setdiff1d(np.arange(design.n_features), design.distinct_columns())
+    X = samples.X
+    repeats = np.setdiff1d(np.arange(X.shape[1]), distinct_columns(X))
+    if issparse(X):  # that some columns are empty goes without saying
+        repeats = repeats[np.bincount(X.indices, minlength=X.shape[1])[repeats] > 0]
+    return repeats
 
 
 class Task(NamedTuple):
@@ -179,35 +206,94 @@ def solve_tasks(
 ) -> Iterator[Grid]:
     """Each task's solutions for every C and k, in the order of the tasks. `Cs` ascend, `ks` descend.
 
-    The compiled loops release the GIL, so threads are the hint to joblib; any other backend that
-    the caller has configured is taken as well. While machines run side by side, BLAS keeps to one
-    thread each.
+    A task walks its own values of C one after another: each starts from the supports of the last, and
+    the solutions must not depend on how many workers there are. For the same reason BLAS keeps to one
+    thread where there are several tasks: with more, it adds up in another order. The compiled loops
+    release the GIL, so threads are the hint to joblib; any other backend that the caller has
+    configured is taken as well.
     """
     per_task = len(Cs) * len(ks)
-    tasks = iter(tasks)
-    first = next(tasks)
-    arguments = (
-        (task, Cs, ks, solver, np.random.default_rng([seed, index]))
-        for index, task in enumerate(chain([first], tasks))
-    )
-    with progress_bar(label, n_tasks * per_task, verbose) as bar:
-        if n_tasks == 1 or effective_n_jobs(n_jobs) == 1:
-            with thread_pools().limit(limits=solver.blas_threads, user_api="blas"):
-                for given in arguments:
-                    yield solve_task(*given, on_solution=bar.advance)
+    n_workers = 1 if n_tasks == 1 else effective_n_jobs(n_jobs)
+    # a single task has BLAS to itself, whatever n_jobs is
+    threads = nullcontext() if n_tasks == 1 and solver.wants_blas_threads else one_blas_thread
+    with progress_bar(label, n_tasks * per_task, verbose) as bar, threads:
+        if n_workers == 1:
+            for index, task in enumerate(tasks):
+                yield solve_task(task, Cs, ks, solver, make_rng(seed, index), on_solution=bar.advance)
             return
+        tasks = iter(tasks)
+        first = next(tasks)
         blocks = first.designs.samples.X if isinstance(first.designs, BlockDesigns) else None
-        sharing = {"prefer": "threads"} if blocks is None else {"require": "sharedmem"}
-        with thread_pools().limit(limits=1, user_api="blas"):
-            pool = Parallel(n_jobs=n_jobs, return_as="generator", **sharing)
-            try:
-                for grid in pool(delayed(solve_task)(*given) for given in arguments):
+        jobs = (
+            delayed(solve_batch)(*batch, Cs, ks, solver, seed)
+            for batch in make_batches(chain([first], tasks), n_tasks, n_workers)
+        )
+        try:
+            for grids in make_pool(n_jobs, in_this_process=blocks is not None)(jobs):
+                for grid in grids:
                     bar.advance(per_task)
                     yield grid
-            except BaseException:
-                if blocks is not None:  # the other threads would go on asking
-                    blocks.stop()
-                raise
+        except BaseException:
+            if blocks is not None:  # the other threads would go on asking
+                blocks.stop()
+            raise
+
+
+def make_pool(n_jobs: int | None, in_this_process: bool = False) -> Parallel:
+    """Workers of joblib, who hand back each batch when it is done.
+
+    Those of the backends "multiprocessing" and "ray" only hand back everything at the end.
+    """
+    sharing = {"require": "sharedmem"} if in_this_process else {"prefer": "threads"}
+    try:
+        return Parallel(n_jobs, **sharing, batch_size=1, return_as="generator")
+    except ValueError:
+        return Parallel(n_jobs, **sharing, batch_size=1)
+
+
+class Batch(NamedTuple):
+    """Machines that share their samples, for one worker: these travel once for all of them."""
+
+    designs: Designs
+    weights: Vector
+    machines: list[Machine]
+    first: int  # the number of its first task
+
+
+def make_batches(tasks: Iterable[Task], n_tasks: int, n_workers: int) -> Iterator[Batch]:
+    """The tasks in order, cut into batches that get shorter.
+
+    Long ones at first, so that little time goes into handing them out; at the end single tasks, so
+    that all workers finish together.
+    """
+    first = 0
+    for designs, same in groupby(tasks, key=attrgetter("designs")):
+        while batch := list(islice(same, max(1, int(SHARE * (n_tasks - first) / n_workers)))):
+            yield Batch(designs, batch[0].weights, [task.machine for task in batch], first)
+            first += len(batch)
+
+
+def solve_batch(
+    designs: Designs,
+    weights: Vector,
+    machines: Sequence[Machine],
+    first: int,
+    Cs: Sequence[float],
+    ks: Sequence[int],
+    solver: Solver,
+    seed: int,
+) -> list[Grid]:
+    """The machines of a batch, one after another, wherever the worker is."""
+    with one_blas_thread:
+        return [
+            solve_task(Task(designs, machine, weights), Cs, ks, solver, make_rng(seed, index))
+            for index, machine in enumerate(machines, first)
+        ]
+
+
+def make_rng(seed: int, index: int) -> np.random.Generator:
+    """A task's random numbers: by its number, not by who solves it."""
+    return np.random.default_rng([seed, index])
 
 
 def solve_task(

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 from itertools import combinations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from kmargin.blocks.space import space_of, to_host
 from kmargin.types import Indices, Matrix, Vector
 
 SCHEMES = ("ovo", "ovr")
@@ -49,23 +50,32 @@ def combine_decisions(decisions: Matrix, n_classes: int, multi_class: str) -> Ma
         return decisions[:, 0]
     if multi_class == "ovr":
         return decisions
-    votes = np.zeros((len(decisions), n_classes), dtype=decisions.dtype)
-    sums = np.zeros_like(votes)
-    for column, (negative, positive) in zip(decisions.T, class_pairs(n_classes, multi_class), strict=True):
-        votes[:, positive] += column > 0
-        votes[:, negative] += column <= 0
-        sums[:, positive] += column
-        sums[:, negative] -= column
-    return votes + sums / (2 * (1 + np.abs(sums)))
+    xp = space_of(decisions).xp
+    votes = [xp.zeros_like(decisions[:, 0])] * n_classes
+    sums = list(votes)
+    for at, (negative, positive) in enumerate(combinations(range(n_classes), 2)):
+        column = decisions[:, at]
+        votes[positive] = votes[positive] + xp.astype(column > 0, decisions.dtype)
+        votes[negative] = votes[negative] + xp.astype(column <= 0, decisions.dtype)
+        sums[positive] = sums[positive] + column
+        sums[negative] = sums[negative] - column
+    total = xp.stack(sums, axis=1)
+    return xp.stack(votes, axis=1) + total / (2 * (1 + xp.abs(total)))
 
 
-def choose_classes(scores: Matrix, classes: np.ndarray) -> np.ndarray:
-    """The class of each sample, from `combine_decisions`."""
-    return classes[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
+def choose_classes(scores: Any, classes: Any) -> Any:
+    """The class of each sample, from `combine_decisions`, where these are; words are NumPy's."""
+    space = space_of(scores)
+    xp = space.xp
+    codes = xp.astype(scores > 0, xp.int64) if scores.ndim == 1 else xp.argmax(scores, axis=1)
+    if to_host(classes).dtype.kind in "biuf":
+        return xp.take(space.move(classes), codes, axis=0)
+    return np.take(classes, space.bring(codes))
 
 
-def machine_names(classes: np.ndarray, multi_class: str) -> list[str]:
+def machine_names(classes: Any, multi_class: str) -> list[str]:
     """What each machine tells apart, in words."""
+    classes = to_host(classes)
     return [
         f"{'rest' if negative is None else classes[negative]} vs {classes[positive]}"
         for negative, positive in class_pairs(len(classes), multi_class)

@@ -2,17 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.utils.validation import check_array, check_X_y
 
 from kmargin import validate
 from kmargin.blocks.kinds import is_dask
-from kmargin.design import canonical
+from kmargin.blocks.space import space_of
+from kmargin.door import read, read_inputs
 from kmargin.machines import (
+    BlockSamples,
+    find_repeats,
     linear_designs,
     make_tasks,
     share_blocks,
@@ -38,7 +40,8 @@ class LinearDecisions:
 
     def __call__(self, X: Any) -> Matrix:
         """A column per machine, of the dtype of X."""
-        return X @ self.coef.T.astype(X.dtype, copy=False) + self.intercept.astype(X.dtype, copy=False)
+        xp = space_of(X).xp
+        return X @ xp.astype(self.coef.T, X.dtype) + xp.astype(self.intercept, X.dtype)
 
 
 class Inputs(Protocol):
@@ -65,21 +68,23 @@ class SparsityPath:
     @cached_property
     def coefs(self) -> Matrix:
         """All coefficients, zeros included: (n_ks, n_machines, n_features)."""
-        return np.stack(list(self.by_k))
+        return space_of(self.intercepts).put(np.stack(list(self.by_k)))
 
     def decision_function(self, X: Any, k: int) -> Matrix:
         """As `SparseSVC.decision_function`, for the fit with this k."""
         position = self._position(k)
         if is_dask(X):
             return self._decide_lazily(X, position)
-        X = check_array(X, dtype=[np.float64, np.float32], accept_sparse=["csr", "csc"])
+        check = partial(check_array, accept_sparse=["csr", "csc"])
+        X = read_inputs(check, X, "SparsityPath.decision_function", self.intercepts)
         self._check_width(X.shape[1])
-        coefs = self.by_k[position].T
+        space = space_of(X)
+        coefs = space.xp.astype(space.put(self.by_k[position].T), X.dtype)
         products = X @ coefs if self.inputs is None else self.inputs.times(X, coefs)
-        decisions = products + self.intercepts[position]
-        return combine_decisions(decisions, len(self.classes), self.multi_class)
+        decisions = products + space.xp.astype(self.intercepts[position, ...], X.dtype)
+        return combine_decisions(decisions, self.classes.shape[0], self.multi_class)
 
-    def predict(self, X: Any, k: int) -> np.ndarray:
+    def predict(self, X: Any, k: int) -> Any:
         """The class of each row of X by the fit with this k."""
         scores = self.decision_function(X, k)
         if is_dask(scores):
@@ -203,15 +208,17 @@ def _read(X: Any, y: Any, sample_weight: Any, class_weight: Any, solver: Solver)
         from kmargin.blocks.samples import read_dask
 
         return read_dask(X, y, sample_weight, class_weight, solver)
-    X, y = check_X_y(X, y, dtype=[np.float64, np.float32], accept_sparse="csr", estimator="sparse_svm_path")
-    X = canonical(X) if issparse(X) else X
-    samples = validate.read_samples(X, y, sample_weight, class_weight)
-    validate.warn_of_repeats(samples.X, solver)
+    check = partial(check_X_y, accept_sparse="csr", estimator="sparse_svm_path")
+    samples = read(check, X, y, sample_weight, class_weight)
+    validate.warn_of_repeats(find_repeats(samples, solver))
     return samples
 
 
 def linear_path(
-    by_machine: Sequence[Sequence[Solution]], ks: Sequence[int], samples: Any, multi_class: str
+    by_machine: Sequence[Sequence[Solution]],
+    ks: Sequence[int],
+    samples: Samples | BlockSamples,
+    multi_class: str,
 ) -> SparsityPath:
     """The path of linear machines."""
     solutions = tuple(zip(*by_machine, strict=True))
@@ -244,18 +251,19 @@ def make_path(
     solutions: tuple[tuple[Solution, ...], ...],
     by_k: Sequence[Matrix],
     ks: Sequence[int],
-    samples: Samples,
+    samples: Samples | BlockSamples,
     multi_class: str,
     inputs: Inputs | None = None,
 ) -> SparsityPath:
     """A path from solutions [k][machine] and their coefficients."""
+    put = samples.space.put
     return SparsityPath(
         ks=np.array(ks),
         by_k=by_k,
-        intercepts=np.array([[s.intercept for s in row] for row in solutions], dtype=samples.X.dtype),
-        objectives=np.array([[s.objective for s in row] for row in solutions]),
+        intercepts=put(np.array([[s.intercept for s in row] for row in solutions], dtype=samples.X.dtype)),
+        objectives=put(np.array([[s.objective for s in row] for row in solutions])),
         solutions=solutions,
-        classes=samples.classes,
+        classes=samples.labels,
         multi_class=multi_class,
         n_features_in=samples.X.shape[1],
         inputs=inputs,

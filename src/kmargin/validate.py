@@ -10,15 +10,14 @@ from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.utils import check_random_state
-from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from kmargin.design import distinct_columns
-from kmargin.solvers import SOLVERS, Exchange
+from kmargin.blocks.space import HOST, Space
+from kmargin.solvers import SOLVERS
 from kmargin.solvers.solver import Solver
 from kmargin.types import Indices, Vector
 from kmargin.weights import check_some_weight, complain_of_weight, find_bad_weight
@@ -33,6 +32,16 @@ class Samples(NamedTuple):
     repeats: Vector  # sample weights: a row of weight 2 counts as the row twice
     weights: Vector  # sample weight times class weight; positive
     kept: Indices  # which of the rows given are left
+
+    @property
+    def space(self) -> Space:
+        """Where fitted attributes belong."""
+        return HOST
+
+    @property
+    def labels(self) -> np.ndarray:
+        """The classes as `classes_` is to have them."""
+        return self.classes
 
 
 def check_k(k: object, things: str = "coefficients", name: str = "k") -> None:
@@ -165,18 +174,8 @@ def _suggest(value: object, choices: Sequence[str] | dict[str, Any]) -> str:
     return f"{hint} Use one of {', '.join(map(repr, choices))}."
 
 
-def warn_of_repeats(X: Any, solver: Solver) -> None:
+def warn_of_repeats(repeats: Indices) -> None:
     """Say which features a search passes over because an earlier one is the same."""
-    if not isinstance(solver, Exchange):
-        return
-    repeats = np.setdiff1d(np.arange(X.shape[1]), distinct_columns(X))
-    if issparse(X):  # that some columns are empty goes without saying
-        repeats = repeats[np.bincount(X.indices, minlength=X.shape[1])[repeats] > 0]
-    warn_that_repeat(repeats, stacklevel=5)
-
-
-def warn_that_repeat(repeats: Indices, stacklevel: int = 5) -> None:
-    """Say which features are passed over."""
     if len(repeats):
         some = ", ".join(map(str, repeats[:5])) + (", ..." if len(repeats) > 5 else "")
         which = f"1 feature repeats an earlier one (column {some})"
@@ -185,7 +184,7 @@ def warn_that_repeat(repeats: Indices, stacklevel: int = 5) -> None:
         warnings.warn(
             f"{which}: the first of each is used.",
             UserWarning,
-            stacklevel=stacklevel,
+            stacklevel=4,
         )
 
 
@@ -199,17 +198,18 @@ def read_samples(X: Any, y: Any, sample_weight: Any, class_weight: Any) -> Sampl
     check_classification_targets(y)
     classes, codes = np.unique(y, return_inverse=True)
     check_classes(classes)
-    repeats = weights = _check_sample_weight(sample_weight, len(y))
+    repeats = weights = check_sample_weight(sample_weight, len(y))
     if class_weight is not None:
-        weights = repeats * compute_sample_weight(class_weight, y)
+        weights = repeats * class_factors(class_weight, classes, np.bincount(codes))[codes]
     kept = np.flatnonzero(weights)
-    check_class_totals(classes, np.bincount(codes, weights=weights, minlength=len(classes)))
+    check_totals(classes, np.bincount(codes, weights=weights, minlength=len(classes)))
     if len(kept) < len(y):
         X, codes, repeats, weights = X[kept], codes[kept], repeats[kept], weights[kept]
     return Samples(X, codes, classes, repeats, weights, kept)
 
 
 def check_classes(classes: np.ndarray) -> None:
+    """There are two at least."""
     if len(classes) < 2:
         raise ValueError(
             f"y holds one class only, {classes[0]!r}: there is nothing to tell apart. "
@@ -217,8 +217,15 @@ def check_classes(classes: np.ndarray) -> None:
         )
 
 
-def check_class_totals(classes: np.ndarray, totals: Any) -> None:
-    """Each class has weight."""
+def class_factors(class_weight: Any, classes: np.ndarray, counts: np.ndarray) -> Vector:
+    """What `class_weight` gives each class; `counts` are the numbers of its samples."""
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        return counts.sum() / (len(classes) * counts)
+    return compute_class_weight(class_weight, classes=classes, y=classes)
+
+
+def check_totals(classes: np.ndarray, totals: np.ndarray) -> None:
+    """Each class has samples that count."""
     if not totals.all():
         lost = classes[totals == 0][0]
         raise ValueError(
@@ -227,18 +234,20 @@ def check_class_totals(classes: np.ndarray, totals: Any) -> None:
         )
 
 
-def _check_sample_weight(sample_weight: Any, n_samples: int) -> Vector:
+def check_sample_weight(sample_weight: Any, n_samples: int, space: Space = HOST) -> Any:
+    """Finite weights >= 0, one per sample, brought to where the samples are."""
     if sample_weight is None:
-        return np.ones(n_samples)
-    weights = np.asarray(sample_weight, dtype=np.float64)
+        return space.put(np.ones(n_samples))
+    weights = space.floats(space.move(sample_weight))
     if weights.ndim == 0:
-        weights = np.full(n_samples, float(weights))
-    if weights.shape != (n_samples,):
+        weights = space.put(np.full(n_samples, float(weights)))
+    if tuple(weights.shape) != (n_samples,):
         raise ValueError(
-            f"sample_weight has shape {weights.shape} for {n_samples} samples. Give one number per sample."
+            f"sample_weight has shape {tuple(weights.shape)} for {n_samples} samples. "
+            "Give one number per sample."
         )
-    bad = find_bad_weight(weights)
+    bad = find_bad_weight(weights, space)
     if bad is not None:
         raise ValueError(complain_of_weight(*bad))
-    check_some_weight(float(weights.sum()))
+    check_some_weight(float(space.xp.sum(weights)))
     return weights

@@ -1,8 +1,10 @@
 """Sample weights: what must not be among them."""
 
+from typing import Any
+
 import numpy as np
 
-from kmargin.types import Vector
+from kmargin.blocks.space import HOST, Space
 
 
 def check_some_weight(total: float) -> None:
@@ -12,13 +14,13 @@ def check_some_weight(total: float) -> None:
         )
 
 
-def find_bad_weight(weights: Vector) -> tuple[int, float] | None:
+def find_bad_weight(weights: Any, space: Space = HOST) -> tuple[int, float] | None:
     """The place and value of a sample weight that must not be."""
-    unbounded = ~np.isfinite(weights)
-    if unbounded.any():
-        worst = int(unbounded.argmax())
-    elif (weights < 0).any():
-        worst = int(weights.argmin())
+    xp = space.xp
+    if not xp.all(xp.isfinite(weights)):
+        worst = int(xp.argmin(xp.astype(xp.isfinite(weights), weights.dtype)))
+    elif xp.any(weights < 0):
+        worst = int(xp.argmin(weights))
     else:
         return None
     return worst, float(weights[worst])

@@ -8,6 +8,7 @@ import numpy as np
 
 from kmargin.blocks import sums
 from kmargin.blocks.protocol import Blocks
+from kmargin.blocks.sums import add_up
 from kmargin.blocks.view import View
 from kmargin.design import Moments
 from kmargin.design.distinct import SEED, candidate_groups
@@ -30,6 +31,7 @@ class BlockDesign:
         self.n_samples, self.total = self._sum(sums.count)
         self._last: tuple[bytes, float, Vector] | None = None
         self._moments: tuple[float, Moments] | None = None
+        self._factors: FactorsHeld | None = None
 
     def _sum(self, function: Callable[..., Any], *args: Any) -> Any:
         return add_up(self.blocks.ask(function, self.view, *args))
@@ -74,7 +76,10 @@ class BlockDesign:
         return self._moments
 
     def factors(self) -> "FactorsHeld":
-        return FactorsHeld(self)
+        """One SVD serves every k and every ridge."""
+        if self._factors is None:
+            self._factors = FactorsHeld(self)
+        return self._factors
 
     def panel(self, columns: Indices, size: int) -> Any:
         """A panel, held beside the blocks; `columns` may leave places empty (-1)."""
@@ -146,16 +151,6 @@ class FactorsHeld:
     def _ask(self, function: Callable[..., Any], *args: Any) -> Vector:
         (answer,) = self.held.ask(function, *args)
         return answer
-
-
-def add_up(answers: list[Any]) -> Any:
-    """The sum of the blocks' answers, in their order; of tuples entry by entry."""
-    if isinstance(answers[0], tuple):
-        return tuple(add_up(list(entries)) for entries in zip(*answers, strict=True))
-    total = answers[0]
-    for answer in answers[1:]:
-        total = total + answer
-    return total
 
 
 NO_ROWS: Vector = np.empty(0)

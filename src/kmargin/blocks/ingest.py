@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import DataConversionWarning
-from sklearn.utils.class_weight import compute_sample_weight
 
 from kmargin import validate
 from kmargin.blocks.design import add_up
@@ -30,12 +29,6 @@ class Summary(NamedTuple):
     counts: Indices  # rows of each class
     totals: Vector  # their sample weights
     fingerprint: Vector  # of each column
-
-    def class_weights(self, class_weight: Any) -> Vector:
-        """The weight of each class; "balanced" counts rows, as scikit-learn does."""
-        if isinstance(class_weight, str) and class_weight == "balanced":
-            return self.counts.sum() / (len(self.classes) * self.counts)
-        return compute_sample_weight(class_weight, self.classes)
 
 
 def check_collections(X: Any, y: Any, sample_weight: Any, who: str) -> tuple[Any, Any, Any]:

@@ -23,9 +23,9 @@ def read_dask(
             'travel: with dask use solver="exchange" or solver="sd".'
         )
     blocks, summary = read_blocks(X, y, sample_weight)
-    weights = summary.class_weights(class_weight)
-    validate.check_class_totals(summary.classes, summary.totals * weights)
+    weights = validate.class_factors(class_weight, summary.classes, summary.counts)
+    validate.check_totals(summary.classes, summary.totals * weights)
     if sparse and isinstance(solver, Exchange) and candidate_groups(summary.fingerprint):
         distinct = BlockDesign(blocks, all_rows(len(summary.classes))).distinct_columns()
-        validate.warn_that_repeat(np.setdiff1d(np.arange(blocks.shape[1]), distinct))
+        validate.warn_of_repeats(np.setdiff1d(np.arange(blocks.shape[1]), distinct))
     return BlockSamples(blocks, summary.classes, weights)

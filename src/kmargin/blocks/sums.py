@@ -3,82 +3,115 @@
 Weights are divided by their total, so that sums over all blocks are means.
 """
 
+from collections.abc import Callable, Sequence
+from functools import wraps
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from kmargin.blocks.protocol import Block
 from kmargin.blocks.space import Space, space_of
-from kmargin.blocks.view import View, show, show_columns, weigh
+from kmargin.blocks.view import Shown, View, row_slices, show_columns, tiles, weigh
 from kmargin.types import Indices, Matrix, Vector
+
+
+def add_up(answers: Sequence[Any]) -> Any:
+    """The sum of several answers, in their order; of tuples entry by entry."""
+    if isinstance(answers[0], tuple):
+        return tuple(add_up(entries) for entries in zip(*answers, strict=True))
+    total = answers[0]
+    for answer in answers[1:]:
+        total = total + answer
+    return total
+
+
+def by_tiles(question: Callable[..., Any]) -> Callable[..., Any]:
+    """A sum over the rows of a block from one over those of a tile."""
+
+    @wraps(question)
+    def ask(block: Block, view: View, *args: Any) -> Any:
+        return add_up([question(tile, *args) for tile in tiles(weigh(block, view), view)])
+
+    return ask
 
 
 def count(block: Block, view: View) -> tuple[int, float]:
     """Rows that a view shows, and their total weight."""
     space, _, _, weights = weigh(block, view)
-    weights = space.bring(weights)
-    return int(np.count_nonzero(weights)), float(weights.sum())
+    return count_true(space, weights > 0), float(space.xp.sum(weights))
 
 
-def first_moments(block: Block, view: View, total: float) -> tuple[Vector, float]:
+@by_tiles
+def first_moments(tile: Shown, total: float) -> tuple[Vector, float]:
     """The weighted mean of each column, and of the labels."""
-    space, X, y, weights = show(block, view)
+    space, X, y, weights = tile
     weights = weights / total
     return space.bring(weights @ X), float(weights @ y)
 
 
-def second_moments(
-    block: Block, view: View, total: float, mean: Vector, mean_label: float
-) -> tuple[Vector, Vector]:
+@by_tiles
+def second_moments(tile: Shown, total: float, mean: Vector, mean_label: float) -> tuple[Vector, Vector]:
     """Of each column the variance around a mean, and the covariance with the labels."""
-    space, X, y, weights = show(block, view)
+    space, X, y, weights = tile
     weights = weights / total
     X = X - space.put(mean)
     return space.bring(weights @ (X * X)), space.bring((weights * (y - mean_label)) @ X)
 
 
-def loss_and_gradient(block: Block, view: View, total: float, beta: Vector) -> tuple[float, Vector, float]:
+@by_tiles
+def loss_and_gradient(tile: Shown, total: float, beta: Vector) -> tuple[float, Vector, float]:
     """The mean squared hinge, halved; its gradient; and the derivative for the intercept.
 
     The last of beta is the intercept.
     """
-    space, X, y, weights = show(block, view)
+    space, X, y, weights = tile
+    weights = weights / total
     short = shortfall(space, 1.0 - y * (X @ space.put(beta[:-1]) + float(beta[-1])))
-    pull = -(weights / total) * y * short
-    loss = 0.5 * float(space.xp.sum((weights / total) * short * short))
-    return loss, space.bring(pull @ X), float(space.xp.sum(pull))
+    pull = -(weights * y * short)
+    return 0.5 * float((weights * short) @ short), space.bring(pull @ X), float(space.xp.sum(pull))
 
 
-def bend(block: Block, view: View, total: float, direction: Vector) -> float:
+@by_tiles
+def bend(tile: Shown, total: float, direction: Vector) -> float:
     """The weighted mean of the squared decision values of a direction."""
-    space, X, _, weights = show(block, view)
+    space, X, _, weights = tile
     decision = X @ space.put(direction[:-1]) + float(direction[-1])
-    return float(space.xp.sum((weights / total) * decision * decision))
+    return float(((weights / total) * decision) @ decision)
 
 
-def slopes(block: Block, view: View, total: float, columns: Indices, u: Vector) -> tuple[Vector, int]:
+@by_tiles
+def slopes(tile: Shown, total: float, columns: Indices, u: Vector) -> tuple[Vector, int]:
     """X'(t max(0, resid)) for a support and its coefficients; and how many rows are active.
 
     As `panel` has it: t = y sqrt(weight), resid = sqrt(weight) (1 - y decision).
     """
-    shown = weigh(block, view)
-    space, _, y, weights = shown
-    decision = show_columns(shown, view, columns) @ space.put(u[:-1]) + float(u[-1])
+    space, X, y, weights = tile
+    coef = np.zeros(X.shape[1])  # of all columns: to gather some takes longer than to multiply all
+    coef[columns] = u[:-1]
+    decision = X @ space.put(coef) + float(u[-1])
     short = shortfall(space, 1.0 - y * decision)
-    n_active = int(space.xp.sum(space.xp.astype((short > 0) & (weights > 0), space.xp.float64)))
-    return space.bring(((weights / total) * y * short) @ show_columns(shown, view, None)), n_active
+    n_active = count_true(space, (short > 0) & (weights > 0))
+    return space.bring(((weights / total) * y * short) @ X), n_active
 
 
 def largest(block: Block, view: View) -> Vector:
     """The largest magnitude in each column."""
-    space, X, _, weights = show(block, view)
+    answers = [_largest(tile) for tile in tiles(weigh(block, view), view)]
+    return np.max(answers, axis=0)
+
+
+def _largest(tile: Shown) -> Vector:
+    space, X, _, weights = tile
+    if X.shape[0] == 0:
+        return np.zeros(X.shape[1])
     magnitudes = space.xp.where((weights > 0)[:, None], space.xp.abs(X), space.xp.zeros_like(X))
-    return space.bring(space.xp.max(magnitudes, axis=0)) if X.shape[0] else np.zeros(X.shape[1])
+    return space.bring(space.xp.max(magnitudes, axis=0))
 
 
-def squares(block: Block, view: View, scale: Vector) -> Vector:
+@by_tiles
+def squares(tile: Shown, scale: Vector) -> Vector:
     """Sums of squares of each column in units of `scale`, so that none overflows."""
-    space, X, _, weights = show(block, view)
+    space, X, _, weights = tile
     X = X / space.put(scale)
     squared = space.xp.where((weights > 0)[:, None], X * X, space.xp.zeros_like(X))
     return space.bring(space.xp.sum(squared, axis=0))
@@ -86,9 +119,10 @@ def squares(block: Block, view: View, scale: Vector) -> Vector:
 
 def fingerprints(block: Block, view: View, seed: int) -> Vector:
     """Products of each column with random numbers: equal columns have equal ones."""
-    space, X, _, weights = show(block, view)
-    vector = space.put(np.random.default_rng([seed, block.number]).standard_normal(X.shape[0]))
-    return space.bring(space.xp.where(weights > 0, vector, space.xp.zeros_like(vector)) @ X)
+    space, _, _, weights = shown = weigh(block, view)
+    vector = space.put(np.random.default_rng([seed, block.number]).standard_normal(weights.shape[0]))
+    shown = shown._replace(weights=space.xp.where(weights > 0, vector, space.xp.zeros_like(vector)))
+    return add_up([space.bring(tile.weights @ tile.X) for tile in tiles(shown, view)])
 
 
 def equal_to(block: Block, view: View, columns: Indices, firsts: Indices) -> Vector:
@@ -123,24 +157,23 @@ def make_panel(
     shown = weigh(block, view)
     space, xp = shown.space, shown.space.xp
     kept = xp.nonzero(shown.weights > 0)[0]
-    if kept.shape[0] < shown.y.shape[0]:
-        shown = shown._replace(
-            X=xp.take(shown.X, kept, axis=0),
-            y=xp.take(shown.y, kept, axis=0),
-            weights=xp.take(shown.weights, kept, axis=0),
-        )
-    c = xp.sqrt(shown.weights / total)
-    t = shown.y * c
-    n_rows = c.shape[0]
-    nothing = xp.zeros_like(c)
-    given = columns[columns >= 0]
-    filled = show_columns(shown, view, given) * t[:, None]
-    rows = [nothing] * size
-    for at, place in enumerate(np.flatnonzero(columns >= 0)):
-        rows[int(place)] = filled[:, at]
-    rows += [t if fit_intercept else nothing, c]
-    tags = np.random.default_rng([1, block.number]).random(n_rows)
-    return PanelBlock(xp.stack(rows), space.put(tags))
+    everything = kept.shape[0] == shown.y.shape[0]
+    y, weights = (array if everything else xp.take(array, kept, axis=0) for array in (shown.y, shown.weights))
+    c = xp.sqrt(weights / total)
+    t = y * c
+    values = space.zeros((size + 2, c.shape[0]))
+    end = 1 + int(np.flatnonzero(columns >= 0).max(initial=-1))  # beyond it all places are empty
+    for rows in row_slices(space, c.shape[0], shown.X.shape[1] if end else 0):
+        X = shown.X[rows, :] if everything else xp.take(shown.X, kept[rows], axis=0)
+        filled = show_columns(shown._replace(X=X), view, np.maximum(columns[:end], 0))
+        values[:end, rows] = filled.T * t[rows]
+    for place in np.flatnonzero(columns[:end] < 0):
+        values[int(place), :] = 0.0
+    if fit_intercept:
+        values[size, :] = t
+    values[size + 1, :] = c
+    tags = np.random.default_rng([1, block.number]).random(c.shape[0])
+    return PanelBlock(values, space.put(tags))
 
 
 def evaluate(panel: PanelBlock, idx: Indices, u: Vector) -> Answer:
@@ -170,7 +203,7 @@ def slope_along(panel: PanelBlock, idx: Indices, u: Vector, d: Vector, t: float)
     space = space_of(panel.values)
     columns = _rows_of(space, panel.values, idx)
     delta = space.put(d) @ columns
-    short = shortfall(space, panel.values[-1, :] - space.put(u) @ columns - t * delta)
+    short = shortfall(space, panel.values[-1, :] - space.put(u) @ columns - float(t) * delta)
     moving = space.xp.where(short > 0, delta, space.xp.zeros_like(delta))
     return -float(delta @ short), float(moving @ moving)
 
@@ -178,6 +211,10 @@ def slope_along(panel: PanelBlock, idx: Indices, u: Vector, d: Vector, t: float)
 def shortfall(space: Space, resid: Any) -> Any:
     """max(0, resid)."""
     return space.xp.where(resid > 0, resid, space.xp.zeros_like(resid))
+
+
+def count_true(space: Space, flags: Any) -> int:
+    return int(space.xp.sum(space.xp.astype(flags, space.xp.int64)))
 
 
 def _rows_of(space: Space, values: Any, idx: Indices) -> Any:
@@ -208,15 +245,16 @@ class FactorBlock(NamedTuple):
 
 def factorize(block: Block, view: View, mass: float, fit_intercept: bool) -> FactorBlock:
     """The thin SVD with weights divided by `mass`; singular values within rounding of 0 are left out."""
-    space, X, y, weights = show(block, view)
+    shown = weigh(block, view)
+    space, _, y, weights = shown
     xp = space.xp
     root_weights = xp.sqrt(weights / mass)
-    rows = X * root_weights[:, None]
+    rows = show_columns(shown, view, None) * root_weights[:, None]
     if fit_intercept:
         rows = xp.concat([rows, root_weights[:, None]], axis=1)
     U, s, Vt = xp.linalg.svd(rows, full_matrices=False)
-    noise = float(s[0]) * max(rows.shape) * float(np.finfo(np.float64).eps)
-    rank = int(np.count_nonzero(space.bring(s) > noise))
+    noise = float(s[0]) * max(rows.shape) * float(np.finfo(space.bring(s).dtype).eps)
+    rank = count_true(space, s > noise)
     return FactorBlock(U[:, :rank], s[:rank], Vt[:rank, :], rows, root_weights, y)
 
 

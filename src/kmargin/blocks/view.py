@@ -1,5 +1,6 @@
 """A two-class machine's view of the data: which rows, with which labels and weights, which columns."""
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -7,6 +8,10 @@ import numpy as np
 from kmargin.blocks.protocol import Block
 from kmargin.blocks.space import Space, space_of
 from kmargin.types import Flags, Indices, Vector
+
+# So many numbers of X are made float64, or centred, or squared, at a time: what the caches of a processor
+# hold, or what keeps a GPU busy.
+TILE, GPU_TILE = 2**20, 2**24
 
 
 class Part(NamedTuple):
@@ -67,14 +72,25 @@ def weigh(block: Block, view: View) -> Shown:
     return Shown(space, block.X, y, weights)
 
 
-def show(block: Block, view: View) -> Shown:
-    """All of a view: its columns, centred and scaled, as float64."""
-    shown = weigh(block, view)
-    return shown._replace(X=show_columns(shown, view, None))
+def tiles(shown: Shown, view: View) -> Iterator[Shown]:
+    """The rows, some at a time, with all columns of a view: centred and scaled, as `wide` floats.
+
+    What a question makes of X is thus never much larger than `TILE`, however tall X is.
+    """
+    for rows in row_slices(shown.space, *shown.X.shape):
+        tile = Shown(shown.space, shown.X[rows, :], shown.y[rows], shown.weights[rows])
+        yield tile._replace(X=show_columns(tile, view, None))
+
+
+def row_slices(space: Space, n_rows: int, n_columns: int) -> Iterator[slice]:
+    """Some rows after the other; one slice even of no rows."""
+    height = max(1, (TILE if space.on_cpu else GPU_TILE) // max(n_columns, 1))
+    for start in range(0, max(n_rows, 1), height):
+        yield slice(start, min(start + height, n_rows))
 
 
 def show_columns(shown: Shown, view: View, columns: Indices | None) -> Any:
-    """Some of the columns that a view shows; None for all of them."""
+    """Some of the columns that a view shows; None for all of them. Not a copy if they are as in X."""
     space, X = shown.space, shown.X
     wanted = view.columns
     if columns is not None:

@@ -23,6 +23,7 @@ __all__ = [
     "distinct_columns",
     "distinct_rows",
     "make_design",
+    "n_bytes",
 ]
 
 
@@ -30,6 +31,13 @@ def make_design(X: Any, fit_intercept: bool = True) -> Design:
     """The design of an array or of a sparse matrix."""
     kind = SparseDesign if scipy.sparse.issparse(X) else DenseDesign
     return kind(X, fit_intercept)
+
+
+def n_bytes(X: Any) -> int:
+    """The memory that an array or a CSR matrix takes."""
+    if scipy.sparse.issparse(X):
+        return int(X.data.nbytes + X.indices.nbytes + X.indptr.nbytes)
+    return int(X.nbytes)
 
 
 def distinct_rows(X: Any) -> Indices:

@@ -4,7 +4,7 @@ import numpy as np
 import scipy.linalg
 
 from kmargin.design.distinct import candidate_groups, fingerprint_vector, repeats_among
-from kmargin.design.passes import dense_columns, dense_product, dense_slopes, dense_spread, dense_times
+from kmargin.design.passes import BY_COLUMNS, BY_ROWS
 from kmargin.design.protocol import Moments, ThinSVD
 from kmargin.types import Indices, Matrix, Vector
 
@@ -13,10 +13,16 @@ CHUNK = 2**20
 
 
 class DenseDesign:
-    """A C-ordered array of float64 or float32, with or without an intercept; any other is copied."""
+    """An array of float64 or float32, in C or Fortran order, with or without an intercept.
+
+    It is used where it lies, mapped from a file or not. Any other array is copied.
+    """
 
     def __init__(self, X: Matrix, fit_intercept: bool = True) -> None:
-        self.X = np.ascontiguousarray(X, dtype=X.dtype if X.dtype == np.float32 else np.float64)
+        by_columns = X.flags.f_contiguous and not X.flags.c_contiguous
+        dtype = np.float32 if X.dtype == np.float32 else np.float64
+        self.X: Matrix = np.asarray(X, dtype=dtype, order="F" if by_columns else "C")
+        self.passes = BY_COLUMNS if by_columns else BY_ROWS
         self.fit_intercept = fit_intercept
         self.n_samples, self.n_features = X.shape
         self.n_parameters = self.n_features + int(fit_intercept)
@@ -36,7 +42,7 @@ class DenseDesign:
 
     def slopes(self, v: Vector) -> Vector:
         out = np.empty(self.n_features)
-        dense_slopes(self.X, v, out)
+        self.passes.slopes(self.X, v, out)
         return out
 
     def product(self, columns: Indices, d: Vector) -> Vector:
@@ -45,18 +51,18 @@ class DenseDesign:
             everywhere[columns] = d
             return self._times(everywhere)
         out = np.empty(self.n_samples)
-        dense_product(self.X, columns, d, out)
+        self.passes.product(self.X, columns, d, out)
         return out
 
     def fill_panel(self, columns: Indices, t: Vector, places: Indices, panel: Matrix) -> None:
-        dense_columns(self.X, t, columns, places, panel)
+        self.passes.columns(self.X, t, columns, places, panel)
 
     def block(self, rows: Indices, columns: Indices) -> Matrix:
         return self.X[np.ix_(rows, columns)].astype(np.float64, copy=False)
 
     def spread(self, c: Vector) -> Vector:
         out = np.empty(self.n_features)
-        dense_spread(self.X, c, self.fit_intercept, out)
+        self.passes.spread(self.X, c, self.fit_intercept, out)
         return out
 
     def moments(self, weights: Vector, v: Vector) -> Moments:
@@ -88,7 +94,9 @@ class DenseDesign:
         return DenseDesign(self.X[rows], self.fit_intercept)
 
     def standardized(self, mean: Vector, spread: Vector) -> "DenseDesign":
-        return DenseDesign((self.X - mean) / spread, self.fit_intercept)
+        centered = self.X - mean
+        centered /= spread
+        return DenseDesign(centered, self.fit_intercept)
 
     def unit(self) -> float:
         largest = np.maximum(self.X.max(axis=0), -self.X.min(axis=0)).astype(np.float64)
@@ -116,7 +124,7 @@ class DenseDesign:
         if self.X.dtype == np.float64:
             return self.X @ w
         out = np.empty(self.n_samples)
-        dense_times(self.X, w, out)
+        self.passes.times(self.X, w, out)
         return out
 
     def _factorize(self, weights: Vector) -> ThinSVD:

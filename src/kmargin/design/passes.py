@@ -1,14 +1,24 @@
 """What is asked of X where it is an array: compiled passes over it.
 
-X is (n, p), in C order, of float64 or float32; all sums are float64. Passes run row by row and skip
-the rows that are not active.
+X is (n, p), of float64 or float32; all sums are float64, and rows that are not active are skipped. Each
+pass is there twice: by rows for arrays in C order, by columns for those in Fortran order. Both add up
+in the same order, so they agree to the bit.
 """
+
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
 from kmargin.jit import compiled
 from kmargin.types import Indices, Matrix, Vector
 from kmargin.vectors import axpy, axpy4
+
+# Rows that a product by columns takes at a time: four sums of them stay in the fastest cache.
+BLOCK = 512
+
+# Rows from which columns are gathered at a time.
+GATHERED = 64
 
 
 @compiled
@@ -52,10 +62,18 @@ def dense_spread(X: Matrix, c: Vector, intercept: bool, out: Vector) -> None:
 
 @compiled
 def dense_columns(X: Matrix, t: Vector, cols: Indices, slots: Indices, panel: Matrix) -> None:
-    """panel[slots[a]] <- t * X[:, cols[a]] for every a, all columns of a row at once."""
-    for i in range(X.shape[0]):
+    """panel[slots[a]] <- t * X[:, cols[a]] for every a.
+
+    A few rows at a time: they stay in the cache while the columns are gathered from them, and each
+    row of the panel is written in runs, not in single numbers far apart.
+    """
+    n = X.shape[0]
+    for first in range(0, n, GATHERED):
+        last = min(first + GATHERED, n)
         for a in range(cols.size):
-            panel[slots[a], i] = t[i] * X[i, cols[a]]
+            column, place = cols[a], panel[slots[a]]
+            for i in range(first, last):
+                place[i] = t[i] * X[i, column]
 
 
 @compiled
@@ -89,3 +107,97 @@ def dense_product(X: Matrix, cols: Indices, d: Vector, out: Vector) -> None:
         for a in range(k4, cols.size):
             s0 += d[a] * X[i, cols[a]]
         out[i] = (s0 + s1) + (s2 + s3)
+
+
+@compiled
+def column_slopes(X: Matrix, v: Vector, out: Vector) -> None:
+    """`dense_slopes` by columns, two at a time."""
+    n, p = X.shape
+    rows, f = np.empty(n, np.int64), np.empty(n)
+    m = 0
+    for i in range(n):
+        if v[i] != 0.0:
+            rows[m], f[m] = i, v[i]
+            m += 1
+    m4 = m - m % 4
+    for j in range(0, p, 2):
+        l = min(j + 1, p - 1)  # noqa: E741
+        x, y = X[:, j], X[:, l]
+        s, t = 0.0, 0.0
+        for r in range(0, m4, 4):
+            a, b, c, d = rows[r], rows[r + 1], rows[r + 2], rows[r + 3]
+            s += (f[r] * x[a] + f[r + 1] * x[b]) + (f[r + 2] * x[c] + f[r + 3] * x[d])
+            t += (f[r] * y[a] + f[r + 1] * y[b]) + (f[r + 2] * y[c] + f[r + 3] * y[d])
+        for r in range(m4, m):
+            s += f[r] * x[rows[r]]
+            t += f[r] * y[rows[r]]
+        out[l] = t
+        out[j] = s
+
+
+@compiled
+def column_spread(X: Matrix, c: Vector, intercept: bool, out: Vector) -> None:
+    """`dense_spread` by columns, four at a time."""
+    n, p = X.shape
+    total = 0.0
+    for i in range(n):
+        total += c[i] * c[i]
+    sums = np.empty((2, 4))
+    for first in range(0, p, 4):
+        last = min(first + 4, p) - 1
+        w, x, y, z = X[:, first], X[:, min(first + 1, last)], X[:, min(first + 2, last)], X[:, last]
+        m0, m1, m2, m3, s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        for i in range(n):
+            f = c[i] * c[i]
+            g0, g1, g2, g3 = f * w[i], f * x[i], f * y[i], f * z[i]
+            m0, m1, m2, m3 = m0 + g0, m1 + g1, m2 + g2, m3 + g3
+            s0, s1, s2, s3 = s0 + g0 * w[i], s1 + g1 * x[i], s2 + g2 * y[i], s3 + g3 * z[i]
+        sums[0, 0], sums[0, 1], sums[0, 2], sums[0, 3] = m0, m1, m2, m3
+        sums[1, 0], sums[1, 1], sums[1, 2], sums[1, 3] = s0, s1, s2, s3
+        for j in range(first, last + 1):
+            mean, out[j] = sums[0, j - first], sums[1, j - first]
+            if intercept:
+                out[j] = max(out[j] - mean * mean / total, 0.0)
+
+
+@compiled
+def column_columns(X: Matrix, t: Vector, cols: Indices, slots: Indices, panel: Matrix) -> None:
+    """`dense_columns`, one column after another."""
+    for a in range(cols.size):
+        x, place = X[:, cols[a]], panel[slots[a]]
+        for i in range(X.shape[0]):
+            place[i] = t[i] * x[i]
+
+
+@compiled
+def column_product(X: Matrix, cols: Indices, d: Vector, out: Vector) -> None:
+    """`dense_product` by columns, a block of rows at a time."""
+    n, k4 = X.shape[0], cols.size - cols.size % 4
+    sums = np.empty((4, BLOCK))
+    for first in range(0, n, BLOCK):
+        size = min(BLOCK, n - first)
+        sums[:] = 0.0
+        for a in range(cols.size):
+            axpy(d[a], X[first : first + size, cols[a]], sums[a % 4 if a < k4 else 0, :size])
+        for i in range(size):
+            out[first + i] = (sums[0, i] + sums[1, i]) + (sums[2, i] + sums[3, i])
+
+
+@compiled
+def column_times(X: Matrix, v: Vector, out: Vector) -> None:
+    """`dense_times` by columns."""
+    column_product(X, np.arange(X.shape[1]), v, out)
+
+
+class Passes(NamedTuple):
+    """The passes for one order of X in memory."""
+
+    slopes: Callable[[Matrix, Vector, Vector], None]
+    spread: Callable[[Matrix, Vector, bool, Vector], None]
+    columns: Callable[[Matrix, Vector, Indices, Indices, Matrix], None]
+    times: Callable[[Matrix, Vector, Vector], None]
+    product: Callable[[Matrix, Indices, Vector, Vector], None]
+
+
+BY_ROWS = Passes(dense_slopes, dense_spread, dense_columns, dense_times, dense_product)
+BY_COLUMNS = Passes(column_slopes, column_spread, column_columns, column_times, column_product)

@@ -10,7 +10,7 @@ from numba import types
 from numba.extending import overload
 
 from kmargin.design.csr import csr_slopes, csr_times
-from kmargin.design.passes import dense_slopes, dense_times
+from kmargin.design.passes import column_slopes, column_times, dense_slopes, dense_times
 from kmargin.types import Vector
 
 
@@ -32,6 +32,10 @@ def _is_blas(X: Any) -> bool:
     return isinstance(X, types.Array) and X.dtype == types.float64
 
 
+def _is_by_columns(X: Any) -> bool:
+    return isinstance(X, types.Array) and X.layout == "F"
+
+
 @overload(times)
 def _times(X: Any, v: Any, out: Any) -> Any:
     def by_blas(X: Any, v: Any, out: Any) -> Any:
@@ -40,28 +44,35 @@ def _times(X: Any, v: Any, out: Any) -> Any:
     def by_rows(X: Any, v: Any, out: Any) -> Any:
         dense_times(X, v, out)
 
+    def by_columns(X: Any, v: Any, out: Any) -> Any:
+        column_times(X, v, out)
+
     def by_entries(X: Any, v: Any, out: Any) -> Any:
         csr_times(X, v, out)
 
     if _is_blas(X):
         return by_blas
+    if _is_by_columns(X):
+        return by_columns
     return by_rows if isinstance(X, types.Array) else by_entries
 
 
 @overload(add_rows)
 def _add_rows(X: Any, weights: Any, out: Any) -> Any:
+    slopes = column_slopes if _is_by_columns(X) else dense_slopes
+
     def by_blas(X: Any, weights: Any, out: Any) -> Any:
         if 2 * np.count_nonzero(weights) > len(weights):
             np.dot(weights, X, out)
         else:
-            dense_slopes(X, weights, out)
+            slopes(X, weights, out)
 
-    def by_rows(X: Any, weights: Any, out: Any) -> Any:
-        dense_slopes(X, weights, out)
+    def by_passes(X: Any, weights: Any, out: Any) -> Any:
+        slopes(X, weights, out)
 
     def by_entries(X: Any, weights: Any, out: Any) -> Any:
         csr_slopes(X, weights, out)
 
     if _is_blas(X):
         return by_blas
-    return by_rows if isinstance(X, types.Array) else by_entries
+    return by_passes if isinstance(X, types.Array) else by_entries

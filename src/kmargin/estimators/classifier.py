@@ -2,17 +2,17 @@
 
 from collections.abc import Callable, Sequence
 from copy import copy
+from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kmargin import validate
 from kmargin.blocks.kinds import is_dask
-from kmargin.design import canonical
+from kmargin.door import read, read_inputs
 from kmargin.machines import Designs, make_tasks, share_blocks, solve_tasks, warn_unless_converged
 from kmargin.multiclass import SCHEMES, choose_classes, class_pairs, combine_decisions
 from kmargin.path import SparsityPath
@@ -45,17 +45,11 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
         n_classes), the largest entry of a row being the predicted class: with one versus one, the
         votes for each class plus a tie-break below 1/2 from the summed decision values.
         """
-        check_is_fitted(self)
-        if is_dask(X):
-            return self._decide_lazily(X)
-        X = validate_data(
-            self, X, dtype=[np.float64, np.float32], reset=False, accept_sparse=self._sparse_formats("csc")
-        )
-        return combine_decisions(self._machine_decisions(X), len(self.classes_), self.multi_class)
+        return self._decide(X, "decision_function")
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Any) -> Any:
         """The class of each sample."""
-        scores = self.decision_function(X)
+        scores = self._decide(X, "predict")
         if is_dask(scores):
             from kmargin.blocks import lazy
 
@@ -69,6 +63,14 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
 
             return lazy.accuracy(X, y, sample_weight, self.predict)
         return super().score(X, y, sample_weight)
+
+    def _decide(self, X: Any, method: str) -> Any:
+        check_is_fitted(self)
+        if is_dask(X):
+            return self._decide_lazily(X)
+        check = partial(validate_data, self, reset=False, accept_sparse=self._sparse_formats("csc"))
+        X = read_inputs(check, X, f"{type(self).__name__}.{method}", self.intercept_)
+        return combine_decisions(self._machine_decisions(X), self.classes_.shape[0], self.multi_class)
 
     def _decide_lazily(self, X: Any) -> Any:
         """Decision values of a dask collection, as a dask array."""
@@ -123,13 +125,14 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
         warn_unless_converged(solutions)
         self._adopt(designs, samples, solutions)
 
-    def _adopt(self, designs: Designs, samples: Samples, solutions: Sequence[Solution]) -> None:
-        """Set the fitted attributes; a subclass adds its own."""
-        self.classes_ = samples.classes
+    def _adopt(self, designs: Designs, samples: Any, solutions: Sequence[Solution]) -> None:
+        """Set the fitted attributes, of the kind that X was; a subclass adds its own."""
+        put = samples.space.put
+        self.classes_ = samples.labels
         self.solutions_ = tuple(solutions)
-        self.intercept_ = np.array([s.intercept for s in solutions], dtype=samples.X.dtype)
-        self.objective_ = np.array([s.objective for s in solutions])
-        self.n_iter_ = np.array([s.n_iter for s in solutions])
+        self.intercept_ = put(np.array([s.intercept for s in solutions], dtype=samples.X.dtype))
+        self.objective_ = put(np.array([s.objective for s in solutions]))
+        self.n_iter_ = put(np.array([s.n_iter for s in solutions]))
 
     def _path(
         self, designs: Designs, samples: Samples, by_machine: Sequence[Sequence[Solution]], ks: Sequence[int]
@@ -137,13 +140,12 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
         """The machines' solutions for several k as a path."""
         raise NotImplementedError
 
-    def _read(self, X: Any, y: Any, sample_weight: Any) -> Samples:
+    def _read(self, X: Any, y: Any, sample_weight: Any) -> Any:
         """Check the data; drop rows without weight."""
         if is_dask(X, y, sample_weight):
             return self._read_dask(X, y, sample_weight)
-        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], accept_sparse=self._sparse_formats())
-        X = canonical(X) if issparse(X) else X
-        return validate.read_samples(X, y, sample_weight, self.class_weight)
+        check = partial(validate_data, self, accept_sparse=self._sparse_formats())
+        return read(check, X, y, sample_weight, self.class_weight)
 
     def _read_dask(self, X: Any, y: Any, sample_weight: Any) -> Any:
         raise TypeError(

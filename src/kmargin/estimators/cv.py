@@ -11,10 +11,13 @@ from sklearn.metrics import check_scoring
 from sklearn.utils.validation import _num_samples, indexable
 
 from kmargin import validate
+from kmargin.blocks.space import to_host
+from kmargin.device import answer_at_hand, at_hand
 from kmargin.estimators.classifier import MarginClassifier
 from kmargin.estimators.kernel import KernelMachines
 from kmargin.estimators.linear import LinearMachines
 from kmargin.machines import (
+    BlockSamples,
     Designs,
     Grid,
     Task,
@@ -60,8 +63,9 @@ class CrossValidated(MarginClassifier):
         ks = validate.resolve_ks(
             self.ks, self._n_available(samples), self._largest_default(samples), self.things
         )
-        folds = make_folds(self.cv, samples, _num_samples(X), X, y, groups)
-        scores = self._score_folds(samples, folds, Cs, ks, weighted=sample_weight is not None)
+        known = at_hand(samples)
+        folds = make_folds(self.cv, known, _num_samples(X), X, to_host(y), to_host(groups))
+        scores = self._score_folds(samples, known, folds, Cs, ks, weighted=sample_weight is not None)
         row, column = choose(scores, ks, Cs, self.selection)
         self._refit(samples, Cs[: row + 1], ks, column)
         self.k_ = ks[column]
@@ -72,20 +76,21 @@ class CrossValidated(MarginClassifier):
         return self
 
     def _score_folds(
-        self, samples: Samples, folds: list[Fold], Cs: list[float], ks: list[int], weighted: bool
+        self, samples: Any, known: Samples, folds: list[Fold], Cs: list[float], ks: list[int], weighted: bool
     ) -> np.ndarray:
-        """The validation score of every fold, C and k."""
+        """The validation score of every fold, C and k; `known` are the samples, perhaps without X."""
         scorer = check_scoring(self, scoring=self.scoring or "accuracy")
         parts = (self._restrict(samples, fold.train) for fold in folds)
         models = self._fit_folds(parts, len(folds), len(samples.classes), Cs, ks)
         scores = np.empty((len(folds), len(Cs), len(ks)))
         for number, (fold, model_at) in enumerate(zip(folds, models, strict=True)):
             X = self._inputs(samples, fold.test, fold.train)
-            y = samples.classes[samples.codes[fold.test]]
-            weights = samples.repeats[fold.test] if weighted else None
+            y = known.classes[known.codes[fold.test]]
+            weights = known.repeats[fold.test] if weighted else None
             for row in range(len(Cs)):
                 for column in range(len(ks)):
-                    scores[number, row, column] = score_with(scorer, model_at(row, column), X, y, weights)
+                    model = answer_at_hand(model_at(row, column))
+                    scores[number, row, column] = score_with(scorer, model, X, y, weights)
         return scores
 
     def _fit_folds(
@@ -178,7 +183,10 @@ class SparseSVCCV(CrossValidated, LinearMachines):
     verbose : int, default=0
         1 shows a progress bar: rich's if it is installed.
     solver, multi_class, fit_intercept, class_weight, n_jobs, random_state
-        As in :class:`~kmargin.SparseSVC`. `n_jobs` spreads folds and machines.
+        As in :class:`~kmargin.SparseSVC`. `n_jobs` spreads folds and machines. The values of C are walked
+        in order within each: the supports found under a strong ridge are the start under a weaker one,
+        which is faster and finds better ones than starting anew, and must not depend on `n_jobs`. To
+        have each C fitted by itself, and spread, use GridSearchCV over ``SparseSVC``.
 
     Attributes
     ----------
@@ -238,7 +246,7 @@ class SparseSVCCV(CrossValidated, LinearMachines):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _designs(self, samples: Samples, k: int = 0) -> Designs:
+    def _designs(self, samples: Samples | BlockSamples, k: int = 0) -> Designs:
         return linear_designs(samples, self.fit_intercept, self.standardize)
 
     def _largest_default(self, samples: Samples) -> int:

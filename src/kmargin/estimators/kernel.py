@@ -9,6 +9,7 @@ from scipy.sparse import issparse
 from sklearn.utils import Tags
 
 from kmargin import validate
+from kmargin.device import device_space
 from kmargin.estimators.classifier import MarginClassifier
 from kmargin.kernels import KERNELS, Kernel, KernelDesigns, KernelInputs
 from kmargin.machines import Designs
@@ -53,6 +54,12 @@ class KernelMachines(MarginClassifier):
         validate.resolve_n_candidates(self.n_candidates, 1)
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> Samples:
+        space = device_space(X)
+        if space is not None:
+            raise TypeError(
+                f"{type(self).__name__} works in main memory, but X is in {space} to stay there. "
+                "Give X as a NumPy array, or turn off array_api_dispatch; SparseSVC takes arrays on a device."
+            )
         samples = super()._read(X, y, sample_weight)
         if not self._is_precomputed():
             return samples

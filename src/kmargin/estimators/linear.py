@@ -8,11 +8,14 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from kmargin import validate
+from kmargin.blocks.kinds import is_dask
+from kmargin.blocks.space import space_of
+from kmargin.device import take_inputs, take_rows
 from kmargin.estimators.classifier import MarginClassifier
-from kmargin.machines import BlockSamples, Designs, linear_designs
+from kmargin.machines import BlockSamples, Designs, find_repeats, linear_designs
 from kmargin.path import LinearDecisions, SparsityPath, dense_coefs, linear_path
 from kmargin.solvers import DEFAULT, SOLVERS, Solution
-from kmargin.types import Matrix
+from kmargin.types import Indices
 from kmargin.validate import Samples
 
 
@@ -25,12 +28,12 @@ class LinearMachines(MarginClassifier):
     def get_support(self, indices: bool = False) -> Any:
         """The features in use, as a mask or as indices."""
         check_is_fitted(self)
-        return self.support_ if indices else self.coef_.any(axis=0)
+        return self.support_ if indices else space_of(self.coef_).xp.any(self.coef_ != 0, axis=0)
 
-    def _read(self, X: Any, y: Any, sample_weight: Any) -> Samples:
+    def _read(self, X: Any, y: Any, sample_weight: Any) -> Any:
         samples = super()._read(X, y, sample_weight)
-        if getattr(self, "k", None) != "all" and isinstance(samples, Samples):
-            validate.warn_of_repeats(samples.X, validate.resolve_solver(self.solver))
+        if getattr(self, "k", None) != "all" and not is_dask(X):
+            validate.warn_of_repeats(find_repeats(samples, validate.resolve_solver(self.solver)))
         return samples
 
     def _read_dask(self, X: Any, y: Any, sample_weight: Any) -> BlockSamples:
@@ -43,29 +46,43 @@ class LinearMachines(MarginClassifier):
         lazy.check_names(self, X, reset=True)
         return samples
 
+    def _restrict(self, samples: Any, rows: Indices) -> Any:
+        return (
+            take_rows(samples, rows)
+            if isinstance(samples, BlockSamples)
+            else super()._restrict(samples, rows)
+        )
+
+    def _inputs(self, samples: Any, rows: Indices, train: Indices) -> Any:
+        if isinstance(samples, BlockSamples):
+            return take_inputs(samples, rows)
+        return super()._inputs(samples, rows, train)
+
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         solver = SOLVERS.get(self.solver, self.solver) if isinstance(self.solver, str) else self.solver
         tags.input_tags.sparse = getattr(solver, "takes_sparse", True)
+        tags.array_api_support = True
         return tags
 
-    def _n_available(self, samples: Samples) -> int:
+    def _n_available(self, samples: Samples | BlockSamples) -> int:
         return samples.X.shape[1]
 
-    def _designs(self, samples: Samples, k: int = 0) -> Designs:
+    def _designs(self, samples: Samples | BlockSamples, k: int = 0) -> Designs:
         return linear_designs(samples, self.fit_intercept)
 
-    def _adopt(self, designs: Designs, samples: Samples, solutions: Sequence[Solution]) -> None:
+    def _adopt(self, designs: Designs, samples: Any, solutions: Sequence[Solution]) -> None:
         super()._adopt(designs, samples, solutions)
-        self.coef_ = dense_coefs(solutions, samples.X.dtype)
-        self.support_ = np.flatnonzero(self.coef_.any(axis=0))
+        coef = dense_coefs(solutions, samples.X.dtype)
+        self.coef_ = samples.space.put(coef)
+        self.support_ = samples.space.put(np.flatnonzero(coef.any(axis=0)))
 
     def _path(
         self, designs: Designs, samples: Samples, by_machine: Sequence[Sequence[Solution]], ks: Sequence[int]
     ) -> SparsityPath:
         return linear_path(by_machine, ks, samples, self.multi_class)
 
-    def _machine_decisions(self, X: Matrix) -> Matrix:
+    def _machine_decisions(self, X: Any) -> Any:
         return self._decider()(X)
 
     def _decider(self) -> LinearDecisions:
@@ -97,7 +114,10 @@ class SparseSVC(LinearMachines):
     fit_intercept : bool, default=True
     class_weight : dict, "balanced" or None, default=None
     n_jobs : int or None, default=None
-        Machines fitted side by side. None is 1 unless joblib is configured otherwise.
+        Machines fitted side by side: in threads, or by the backend that joblib is configured for
+        ("loky", "dask", "ray", ...). None is 1 unless joblib is configured otherwise. The result is the
+        same to the bit for any number of jobs and any backend; each machine takes one thread, BLAS
+        included.
     random_state : int, RandomState or None, default=None
         Only used by ``MM(start="normal")`` and ``SD(start="normal")``.
 

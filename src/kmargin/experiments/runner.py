@@ -8,12 +8,12 @@ from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
 
+from kmargin.blas import one_blas_thread
 from kmargin.experiments import crossval, recovery, sensitivity
 from kmargin.experiments.settings import DATASETS, PEERS, PROTOCOLS, SOLVERS, Settings
 from kmargin.experiments.store import Row, Store
 from kmargin.experiments.work import Chain, Finished, Task
 from kmargin.experiments.worker import Worker
-from kmargin.machines import thread_pools
 from kmargin.progress import Bar, progress_bar
 
 EXPERIMENTS = {module.NAME: module for module in (sensitivity, recovery, crossval)}
@@ -54,7 +54,7 @@ def run(chains: Sequence[Chain], store: Store, settings: Settings, n_jobs: int, 
 
 def do(task: Task) -> Iterator[Finished]:
     """The units of a chain that are not done, on one core."""
-    with warnings.catch_warnings(), thread_pools().limit(limits=1, user_api="blas"):
+    with warnings.catch_warnings(), one_blas_thread:
         warnings.simplefilter("ignore", ConvergenceWarning)  # how each run ended is in its row
         yield from EXPERIMENTS[task.chain.experiment].walk(*task)
 

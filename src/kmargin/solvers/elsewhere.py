@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 
 from kmargin.blocks import sums
-from kmargin.blocks.design import BlockDesign, BlockProblem, add_up
+from kmargin.blocks.design import BlockDesign, BlockProblem
 from kmargin.blocks.protocol import Held
+from kmargin.blocks.sums import add_up
 from kmargin.jit import Elsewhere
 from kmargin.problem import Problem
 from kmargin.solvers.panel import make_ridge

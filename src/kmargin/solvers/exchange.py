@@ -46,7 +46,7 @@ class Exchange(Solver):
     """
 
     # its matrices are small; on a busy machine the threads of BLAS would wait for each other
-    blas_threads = 1
+    wants_blas_threads = False
 
     def __init__(
         self,

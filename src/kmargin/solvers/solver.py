@@ -15,8 +15,8 @@ class Solver(BaseEstimator):
     Knobs are constructor parameters, so that `get_params`, `set_params` and `clone` work on them.
     """
 
-    #: BLAS threads that pay while one machine is fitted; None leaves that to BLAS
-    blas_threads: int | None = None
+    #: whether BLAS may take all cores while a single machine is fitted
+    wants_blas_threads: bool = True
 
     #: whether products with X are all it needs, so that a sparse X stays sparse
     takes_sparse: bool = True

@@ -1,0 +1,59 @@
+"""Claim: with two cores the path over all pairs of letters takes at most 0.6 of the time of one.
+
+The same path with one job and with two, by threads (the default) and by joblib's processes, in turns;
+all of them once before the clock starts, so that everything is compiled and the processes run. Of each
+the best time counts. It has to have the machine for itself: with two jobs it needs both cores.
+"""
+
+import time
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from joblib import parallel_config
+
+from benchmarks.cases.case import Reached, drop_missing
+from benchmarks.datasets import load
+from benchmarks.grids import ks_all
+from benchmarks.records import Recorder, select
+from benchmarks.solvers import HEADLINE, choose
+from kmargin import SparsityPath, sparse_svm_path
+
+C = 10.0
+WAYS = {"one core": ("threading", 1), "threads": ("threading", 2), "processes": ("loky", 2)}
+N_ROUNDS = {"quick": 2, "default": 7, "full": 15}
+
+
+class Cores:
+    name = "cores"
+
+    def run(self, record: Recorder, scale: str) -> None:
+        data = load("letters").of_classes(8 if scale == "quick" else None)
+        ks = ks_all(data.X.shape[1])
+        where: dict[str, Any] = {"dataset": data.name, "version": choose()[HEADLINE].version()}
+
+        def path(way: str) -> SparsityPath:
+            backend, n_jobs = WAYS[way]
+            with parallel_config(backend=backend, n_jobs=n_jobs):
+                return sparse_svm_path(data.X, data.y, ks, C=C)
+
+        expected = path("one core")
+        for way in WAYS:
+            same = np.array_equal(path(way).coefs, expected.coefs)
+            record.add(HEADLINE, "same coefficients", same, parameter="way", level=way, **where)
+        for _ in range(N_ROUNDS[scale]):
+            for way in WAYS:
+                started = time.perf_counter()
+                path(way)
+                seconds = time.perf_counter() - started
+                record.add(HEADLINE, "seconds", seconds, parameter="way", level=way, **where)
+                print(f"    {way:<10} {seconds:7.3f} s", flush=True)
+
+    def reached(self, frame: pd.DataFrame) -> Reached:
+        best = select(frame, metric="seconds").groupby("level")["value"].min()
+        ratios = {way: float(best.get(way, np.nan) / best["one core"]) for way in ("threads", "processes")}
+        same = select(frame, metric="same coefficients")["value"].min()
+        return drop_missing({"time over one core's": ratios, "same coefficients": {"": float(same)}})
+
+    def plot(self, frame: pd.DataFrame) -> None:
+        return None

@@ -1,0 +1,97 @@
+"""Claim: at fixed k, time and memory of a fit grow at most linearly in the rows and in the columns.
+
+One of n, p and k is doubled at a time, the other two stay. The exponent is the slope of a least-squares
+line through the logarithms, and 1.05 is the bound: 1, and room for the error of such a slope. How both
+grow with k is reported. Times are the processor's, the better of two fits, a line through the medians of
+three seeds; memory is the peak above X, in a process of its own (`memory.py`). The smallest X takes 40 MB
+(10 MB where k grows): beyond the caches, whose edge would pass for growth.
+"""
+
+import time
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from benchmarks import memory, plots
+from benchmarks.cases.case import Reached, drop_missing
+from benchmarks.datasets import dense
+from benchmarks.grids import lam_of
+from benchmarks.records import Recorder, select
+from benchmarks.solvers import HEADLINE, choose
+
+C = 1.0
+SECONDS, BYTES = "seconds of processor time", "bytes above X"
+BASE = {  # what stays fixed while another grows
+    "n": {"p": 100, "k": 20},
+    "p": {"n": 2_000, "k": 20},
+    "k": {"n": 10_000, "p": 1_000},
+}
+FIRST = {"n": 50_000, "p": 2_500, "k": 5}
+N_SIZES = {"quick": 3, "default": 5, "full": 6}
+N_SEEDS = {"quick": 1, "default": 3, "full": 3}
+
+
+class Growth:
+    name = "growth"
+
+    def run(self, record: Recorder, scale: str) -> None:
+        ours = choose()[HEADLINE]
+        small = dense(500, 50, 5)
+        ours.fixed(small.X, small.y, 5, lam_of(C, 500))
+        for parameter, first in FIRST.items():
+            for level in (first * 2**step for step in range(N_SIZES[scale])):
+                size = BASE[parameter] | {parameter: level}
+                where: dict[str, Any] = {"parameter": parameter, "level": level, "version": ours.version()}
+                where["dataset"] = f"{size['n']}x{size['p']}, k = {size['k']}"
+                for seed in range(N_SEEDS[scale]):
+                    record.add(HEADLINE, SECONDS, fit_seconds(ours, **size, seed=seed), seed=seed, **where)
+                taken = memory.measure(HEADLINE, size["n"], size["p"], size["k"], C)[BYTES]
+                record.add(HEADLINE, BYTES, taken, **where)
+                print(f"    {where['dataset']}: {taken / 1e6:.0f} MB above X", flush=True)
+
+    def reached(self, frame: pd.DataFrame) -> Reached:
+        reached: Reached = {}
+        for metric, what in ((SECONDS, "time"), (BYTES, "memory")):
+            for parameter in FIRST:
+                sizes = medians(frame, metric, parameter)
+                if len(sizes) > 2:
+                    claim = f"exponent of {what} in {'k' if parameter == 'k' else 'rows and columns'}"
+                    reached.setdefault(claim, {})[parameter] = exponent(sizes)[0]
+        return drop_missing(reached)
+
+    def plot(self, frame: pd.DataFrame) -> Figure:
+        panels = {
+            (metric, parameter): medians(frame, metric, parameter)
+            for metric in (SECONDS, BYTES)
+            for parameter in FIRST
+        }
+        fixed = {of: ", ".join(f"{name} = {value:,}" for name, value in BASE[of].items()) for of in FIRST}
+        return plots.growth(panels, {key: exponent(sizes) for key, sizes in panels.items()}, fixed)
+
+
+def fit_seconds(ours: Any, n: int, p: int, k: int, seed: int) -> float:
+    """Processor time of a fit, the better of two."""
+    data = dense(n, p, k, seed)
+    taken = []
+    for _ in range(2):
+        started = time.process_time()
+        ours.fixed(data.X, data.y, k, lam_of(C, n))
+        taken.append(time.process_time() - started)
+    return min(taken)
+
+
+def medians(frame: pd.DataFrame, metric: str, parameter: str) -> pd.Series:
+    """The median over the seeds for each size."""
+    rows = select(frame, metric=metric, parameter=parameter, competitor=HEADLINE)
+    return rows.groupby("level")["value"].median()
+
+
+def exponent(sizes: pd.Series) -> tuple[float, float]:
+    """The slope of log(value) against log(size), and its standard error."""
+    x, y = np.log(sizes.index.to_numpy(float)), np.log(sizes.to_numpy())
+    x -= x.mean()
+    slope = float(x @ y / (x @ x))
+    residual = y - y.mean() - slope * x
+    return slope, float(np.sqrt(residual @ residual / max(1, len(x) - 2) / (x @ x)))

@@ -1,0 +1,124 @@
+"""Arrays that stay on their device: read once, cut into folds, and fitted attributes of their kind.
+
+What is as long as X is tall stays there, with two exceptions that have to be at hand: the labels from
+which folds are made, and predictions that are words or go to a scorer.
+"""
+
+from typing import Any
+
+import numpy as np
+from sklearn import get_config
+from sklearn.utils.multiclass import check_classification_targets
+
+from kmargin import validate
+from kmargin.blocks.here import BlocksHere
+from kmargin.blocks.protocol import Block
+from kmargin.blocks.space import Space, is_foreign, space_of, to_host
+from kmargin.machines import BlockSamples
+from kmargin.types import Indices
+from kmargin.validate import Samples
+
+
+def device_space(X: Any) -> Space | None:
+    """Where X is to stay: None for main memory, or if scikit-learn's `array_api_dispatch` is off."""
+    return space_of(X) if get_config()["array_api_dispatch"] and is_foreign(X) else None
+
+
+def read_device(X: Any, y: Any, sample_weight: Any, class_weight: Any) -> BlockSamples:
+    """Check what goes with a valid X and bring it to where X is; encode the classes; drop rows of weight 0.
+
+    `y` has passed scikit-learn's checks and may be of any kind; the classes keep it.
+    """
+    space = space_of(X)
+    X = X.detach() if hasattr(X, "detach") else X  # torch need not remember how sums came about
+    labels, codes = _encode(y)
+    codes, classes = space.move(codes), to_host(labels)
+    validate.check_classes(classes)
+    repeats = validate.check_sample_weight(sample_weight, X.shape[0], space)
+    counts, totals = _per_class(space, codes, repeats, len(classes))
+    factors = validate.class_factors(class_weight, classes, counts)
+    validate.check_totals(classes, totals * factors)
+    kept = None
+    if sample_weight is not None and not bool(space.xp.all(repeats > 0)):
+        kept = space.xp.nonzero(repeats > 0)[0]
+        X, codes, repeats = _take(space, kept, X, codes, repeats)
+    blocks = BlocksHere([Block(0, X, codes, repeats)])
+    return BlockSamples(blocks, classes, factors, space=space, given_classes=labels, kept=kept)
+
+
+def _encode(y: Any) -> tuple[Any, Any]:
+    """Classes and codes, where y is."""
+    check_classification_targets(y)
+    if not is_foreign(y):
+        return np.unique(y, return_inverse=True)
+    labels, codes = space_of(y).xp.unique_inverse(y)
+    return labels, codes
+
+
+def _per_class(space: Space, codes: Any, repeats: Any, n_classes: int) -> tuple[np.ndarray, np.ndarray]:
+    """How many rows each class has, and their weight."""
+    sums = []
+    for code in range(n_classes):
+        inside = codes == code
+        weight = space.xp.where(inside, repeats, space.xp.zeros_like(repeats))
+        sums.append((float(space.xp.sum(space.floats(inside))), float(space.xp.sum(weight))))
+    counts, totals = np.transpose(sums)
+    return counts, totals
+
+
+def _take(space: Space, rows: Any, *arrays: Any) -> tuple[Any, ...]:
+    return tuple(space.xp.take(array, rows, axis=0) for array in arrays)
+
+
+def _only_block(samples: BlockSamples) -> Block:
+    assert isinstance(samples.X, BlocksHere)
+    (block,) = samples.X.blocks
+    return block
+
+
+def take_rows(samples: BlockSamples, rows: Indices) -> BlockSamples:
+    """Some of the samples, copied on the device."""
+    number, *arrays = _only_block(samples)
+    block = Block(number, *_take(samples.space, samples.space.put(rows), *arrays))
+    return samples._replace(X=BlocksHere([block]), kept=None)
+
+
+def take_inputs(samples: BlockSamples, rows: Indices) -> Any:
+    """Some rows of X, copied on the device."""
+    return samples.space.xp.take(_only_block(samples).X, samples.space.put(rows), axis=0)
+
+
+def at_hand(samples: Samples | BlockSamples) -> Samples:
+    """Samples in main memory; without X where that is on a device."""
+    if isinstance(samples, Samples):
+        return samples
+    space, block = samples.space, _only_block(samples)
+    codes, repeats = space.bring(block.codes), space.bring(block.repeats)
+    kept = np.arange(len(codes)) if samples.kept is None else space.bring(samples.kept)
+    weights = repeats * samples.class_weight[codes]
+    return Samples(None, codes, samples.classes, repeats, weights, kept)
+
+
+def answer_at_hand(model: Any) -> Any:
+    """A fitted model, to be scored in main memory."""
+    return AnswersAtHand(model) if is_foreign(model.intercept_) else model
+
+
+class AnswersAtHand:
+    """A fitted model whose answers come to main memory, where any scorer can work with them."""
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+        self.classes_ = to_host(model.classes_)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.model, name)
+
+    def __sklearn_tags__(self) -> Any:
+        return self.model.__sklearn_tags__()
+
+    def decision_function(self, X: Any) -> Any:
+        return to_host(self.model.decision_function(X))
+
+    def predict(self, X: Any) -> Any:
+        return to_host(self.model.predict(X))
