@@ -1,13 +1,14 @@
 """One block as it is read: its rows of X, and their labels and weights beside them."""
 
+import sys
 from collections.abc import Callable
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from kmargin.blocks.graphs import Source
 from kmargin.blocks.kept import Kept, Leaves, derive
-from kmargin.blocks.protocol import Block
 
 
 class Labels(NamedTuple):
@@ -28,10 +29,8 @@ class Rows:
         self.X = X
         self.labels = labels
 
-    def get(self, leaves: Leaves) -> Block:
-        labels = self.labels.get(leaves)
-        repeats = np.ones(len(labels.y)) if labels.weights is None else labels.weights
-        return Block(self.number, self.X.get(leaves), labels.y, repeats)
+    def get(self, leaves: Leaves) -> "LazyBlock":
+        return LazyBlock(self, leaves)
 
     def fresh(self) -> "Rows":
         return Rows(self.number, self.X.fresh(), self.labels.fresh())
@@ -45,6 +44,21 @@ class Rows:
 
     def __sizeof__(self) -> int:
         return self.X.__sizeof__() + self.labels.__sizeof__()
+
+
+class LazyBlock:
+    """A `Block` whose X is read when it is needed."""
+
+    def __init__(self, rows: Rows, leaves: Leaves) -> None:
+        labels = rows.labels.get(leaves)
+        self.number = rows.number
+        self.codes = labels.y
+        self.repeats = np.ones(len(labels.y)) if labels.weights is None else labels.weights
+        self._read = partial(rows.X.get, leaves)
+
+    @cached_property
+    def X(self) -> np.ndarray:
+        return self._read()
 
 
 class Reading:
@@ -81,11 +95,19 @@ class ToArray:
         self.dtype = dtype
 
     def __call__(self, X: Any) -> np.ndarray:
-        if hasattr(X, "to_numpy"):  # a frame; what is missing becomes NaN, and is found as that
-            X = X.to_numpy(dtype=self.dtype, na_value=np.nan)
-        elif not isinstance(X, np.ndarray) or isinstance(X, np.ma.MaskedArray):
+        if hasattr(X, "to_numpy"):
+            return self._from_frame(X)
+        if not isinstance(X, np.ndarray) or isinstance(X, np.ma.MaskedArray):
             raise TypeError(foreign_blocks(X))
         return np.ascontiguousarray(X, dtype=self.dtype)
+
+    def _from_frame(self, X: Any) -> np.ndarray:
+        plain = all(isinstance(dtype, np.dtype) for dtype in X.dtypes)
+        # what is missing becomes NaN, and is found as that
+        array = np.ascontiguousarray(X.to_numpy() if plain else X.to_numpy(na_value=np.nan), dtype=self.dtype)
+        if "pyarrow" in sys.modules:  # keeps what it has read in memory that nobody else can use
+            sys.modules["pyarrow"].default_memory_pool().release_unused()
+        return array
 
 
 def foreign_blocks(block: Any) -> str:
