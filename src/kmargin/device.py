@@ -24,13 +24,28 @@ def device_space(X: Any) -> Space | None:
     return space_of(X) if get_config()["array_api_dispatch"] and is_foreign(X) else None
 
 
+def detach(array: Any) -> Any:
+    """An array of torch's without its gradients: how sums came about need not be remembered."""
+    return array.detach() if hasattr(array, "detach") else array
+
+
+def follow(X: Any, *others: Any) -> list[Any]:
+    """Labels and weights brought to where X is; words stay in main memory."""
+    space = space_of(X)
+    arrays = [array if array is None or is_foreign(array) else np.asarray(array) for array in others]
+    return [array if _is_words(array) else space.move(array) for array in arrays]
+
+
+def _is_words(array: Any) -> bool:
+    return array is None or (isinstance(array, np.ndarray) and array.dtype.kind not in "biuf")
+
+
 def read_device(X: Any, y: Any, sample_weight: Any, class_weight: Any) -> BlockSamples:
     """Check what goes with a valid X and bring it to where X is; encode the classes; drop rows of weight 0.
 
     `y` has passed scikit-learn's checks and may be of any kind; the classes keep it.
     """
     space = space_of(X)
-    X = X.detach() if hasattr(X, "detach") else X  # torch need not remember how sums came about
     labels, codes = _encode(y)
     codes, classes = space.move(codes), to_host(labels)
     validate.check_classes(classes)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from kmargin.blocks.space import to_host
 from kmargin.multiclass import machine_names
 from kmargin.path import SparsityPath
 from kmargin.types import Matrix, Vector
@@ -55,7 +56,7 @@ class SparsityPathDisplay(Display):
         """Draw one machine of a path."""
         names = _names(feature_names, path.coefs.shape[2])
         title = machine_names(path.classes, path.multi_class)[machine]
-        return cls(path.ks, path.coefs[:, machine], names, title).plot(ax)
+        return cls(path.ks, to_host(path.coefs)[:, machine], names, title).plot(ax)
 
     def plot(self, ax: Any = None, n_labels: int = 8) -> "SparsityPathDisplay":
         """Draw into `ax`, or new axes; name the features that stay longest."""
@@ -153,11 +154,12 @@ class CoefficientDisplay(Display):
     ) -> "CoefficientDisplay":
         """Draw the features that a fitted linear machine uses, at most `n_features` of them."""
         given = getattr(estimator, "feature_names_in_", None) if feature_names is None else feature_names
-        names = _names(given, estimator.coef_.shape[1])
-        size = np.abs(estimator.coef_).max(axis=0)
-        used = sorted(estimator.support_, key=lambda j: -size[j])[:n_features]
+        coef = to_host(estimator.coef_)
+        names = _names(given, coef.shape[1])
+        size = np.abs(coef).max(axis=0)
+        used = sorted(to_host(estimator.support_), key=lambda j: -size[j])[:n_features]
         machines = machine_names(estimator.classes_, estimator.multi_class)
-        return cls([names[j] for j in used], estimator.coef_[:, used], machines).plot(ax)
+        return cls([names[j] for j in used], coef[:, used], machines).plot(ax)
 
     def plot(self, ax: Any = None) -> "CoefficientDisplay":
         n_machines, n_features = self.coefs.shape

@@ -9,7 +9,7 @@ from scipy.sparse import issparse
 from kmargin import validate
 from kmargin.blocks.space import Space, space_of, to_host
 from kmargin.design import canonical
-from kmargin.device import device_space, read_device
+from kmargin.device import detach, device_space, read_device
 from kmargin.machines import BlockSamples
 from kmargin.validate import Samples
 
@@ -23,7 +23,8 @@ def read(
     """
     space = device_space(X)
     if space is not None:
-        X, y = check(X, y, dtype=_floats(space))
+        y = y if hasattr(y, "shape") else np.asarray(y)
+        X, y = check(detach(X), y, dtype=_floats(space))
         return read_device(X, y, sample_weight, class_weight)
     X, y = check(X, to_host(y), dtype=[np.float64, np.float32])
     X = canonical(X) if issparse(X) else X
@@ -36,7 +37,7 @@ def read_inputs(check: Callable[..., Any], X: Any, method: str, reference: Any) 
     `check` is scikit-learn's function for X alone.
     """
     space = device_space(X)
-    X = check(X, dtype=[np.float64, np.float32] if space is None else _floats(space))
+    X = check(detach(X), dtype=[np.float64, np.float32] if space is None else _floats(space))
     given, fitted = space_of(X), space_of(reference)
     if given != fitted:
         hint = "Move X there, or fit to data like X."

@@ -3,8 +3,8 @@
 Weights are divided by their total, so that sums over all blocks are means.
 """
 
-from collections.abc import Callable, Sequence
-from functools import wraps
+from collections.abc import Callable, Iterable
+from functools import reduce, wraps
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,14 +15,18 @@ from kmargin.blocks.view import Shown, View, label, row_slices, show_columns, ti
 from kmargin.types import Indices, Matrix, Vector
 
 
-def add_up(answers: Sequence[Any]) -> Any:
-    """The sum of several answers, in their order; of tuples entry by entry."""
-    if isinstance(answers[0], tuple):
-        return tuple(add_up(entries) for entries in zip(*answers, strict=True))
-    total = answers[0]
-    for answer in answers[1:]:
-        total = total + answer
-    return total
+def add_up(answers: Iterable[Any]) -> Any:
+    """The sum of several answers, in their order; of tuples entry by entry.
+
+    Added as they come: small results that wait between large work arrays would break up the memory.
+    """
+    return reduce(_add, answers)
+
+
+def _add(one: Any, other: Any) -> Any:
+    if isinstance(one, tuple):
+        return tuple(_add(*pair) for pair in zip(one, other, strict=True))
+    return one + other
 
 
 def by_tiles(question: Callable[..., Any]) -> Callable[..., Any]:
@@ -30,7 +34,7 @@ def by_tiles(question: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(question)
     def ask(block: Block, view: View, *args: Any) -> Any:
-        return add_up([question(tile, *args) for tile in tiles(weigh(block, view), view)])
+        return add_up(question(tile, *args) for tile in tiles(weigh(block, view), view))
 
     return ask
 
@@ -110,8 +114,7 @@ def slopes(tile: Shown, total: float, columns: Indices, u: Vector) -> tuple[Vect
 
 def largest(block: Block, view: View) -> Vector:
     """The largest magnitude in each column."""
-    answers = [_largest(tile) for tile in tiles(weigh(block, view), view)]
-    return np.max(answers, axis=0)
+    return reduce(np.maximum, (_largest(tile) for tile in tiles(weigh(block, view), view)))
 
 
 def _largest(tile: Shown) -> Vector:
@@ -136,7 +139,7 @@ def fingerprints(block: Block, view: View, seed: int) -> Vector:
     space, _, _, weights = shown = weigh(block, view)
     vector = space.put(np.random.default_rng([seed, block.number]).standard_normal(weights.shape[0]))
     shown = shown._replace(weights=space.xp.where(weights > 0, vector, space.xp.zeros_like(vector)))
-    return add_up([space.bring(tile.weights @ tile.X) for tile in tiles(shown, view)])
+    return add_up(space.bring(tile.weights @ tile.X) for tile in tiles(shown, view))
 
 
 def equal_to(block: Block, view: View, columns: Indices, firsts: Indices) -> Vector:

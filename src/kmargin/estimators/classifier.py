@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kmargin import validate
 from kmargin.blocks.kinds import is_dask
+from kmargin.device import device_space, follow
 from kmargin.door import read, read_inputs
 from kmargin.machines import Designs, make_tasks, share_blocks, solve_tasks, warn_unless_converged
 from kmargin.multiclass import SCHEMES, choose_classes, class_pairs, combine_decisions
@@ -62,6 +63,8 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
             from kmargin.blocks import lazy
 
             return lazy.accuracy(X, y, sample_weight, self.predict)
+        if device_space(X) is not None:
+            y, sample_weight = follow(X, y, sample_weight)
         return super().score(X, y, sample_weight)
 
     def _decide(self, X: Any, method: str) -> Any:
