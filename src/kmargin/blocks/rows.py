@@ -9,6 +9,7 @@ import numpy as np
 
 from kmargin.blocks.graphs import Source
 from kmargin.blocks.kept import Kept, Leaves, derive
+from kmargin.blocks.scratch import OnDisk
 
 
 class Labels(NamedTuple):
@@ -21,10 +22,10 @@ class Labels(NamedTuple):
 class Rows:
     """A block that is made when it is asked for.
 
-    X is kept or read anew each time; labels and weights are always kept, being p times smaller.
+    X is kept in memory, or read each time; labels and weights are always kept, being p times smaller.
     """
 
-    def __init__(self, number: int, X: Kept, labels: Kept) -> None:
+    def __init__(self, number: int, X: Kept | OnDisk, labels: Kept) -> None:
         self.number = number
         self.X = X
         self.labels = labels
@@ -75,7 +76,8 @@ class Reading:
 def make_rows(number: int, sources: list[Source], dtype: Any, keep: bool) -> Rows:
     """A block from the sources of X, of y, and of weights if there are any."""
     X, y, weights = (*sources, None)[:3]
-    return Rows(number, Kept(Reading(ToArray(dtype), X), keep), Kept(Reading(to_labels, y, weights)))
+    read_X = Reading(ToArray(dtype), X)
+    return Rows(number, Kept(read_X) if keep else OnDisk(read_X), Kept(Reading(to_labels, y, weights)))
 
 
 def keep_rows(rows: Rows, leaves: Leaves) -> Rows:
