@@ -193,11 +193,10 @@ def full_gram(panel: PanelBlock, idx: Indices | None, u: Vector | None) -> tuple
     """The Gram matrix of the whole panel over the rows active at u, or over all of them."""
     space = space_of(panel.values)
     if idx is None or u is None:
-        resid = panel.values[-1, :]  # positive everywhere: c > 0
+        values, resid = panel.values, panel.values[-1, :]  # positive everywhere: c > 0
     else:
         resid = panel.values[-1, :] - space.put(u) @ _rows_of(space, panel.values, idx)
-    active = space.xp.nonzero(resid > 0)[0]
-    values = space.xp.take(panel.values, active, axis=1)
+        values = space.xp.take(panel.values, space.xp.nonzero(resid > 0)[0], axis=1)
     return space.bring(values @ values.T), _tag(space, panel, resid)
 
 
