@@ -43,6 +43,7 @@ LAYERS = [
     "blocks.kinds",
     "blocks.memory",
     "blocks.kept",
+    "blocks.scratch",
     "blocks.graphs",
     "blocks.rows",
     "blocks.examine",

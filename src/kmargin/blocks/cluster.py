@@ -20,7 +20,8 @@ from distributed import Client, Future, KilledWorker, get_worker
 from distributed.comm import CommClosedError
 
 from kmargin.blocks.graphs import Sources
-from kmargin.blocks.kept import SHELF, Stopped, Value, derive
+from kmargin.blocks.kept import SHELF, Leaves, Stopped, Value, derive
+from kmargin.blocks.scratch import FOLDER
 
 # Groups for each thread: one would leave nothing to share out anew when a worker is lost.
 GROUPS_PER_THREAD = 2
@@ -28,10 +29,11 @@ GROUPS_PER_THREAD = 2
 # An argument of more bytes goes to the workers once, not with every group's task.
 LARGE_ARGUMENT = 100_000
 
-# Of each worker's memory: beyond this share dask writes to disk; so much is taken by the interpreter
-# and its libraries. The rest is for what is kept.
+# Of each worker's memory: beyond this share dask puts away what is kept; so much is taken by the
+# interpreter and its libraries; and each thread has so many copies of a block in hand while it reads one.
 SPILL = 0.7
-INTERPRETER = 200e6
+INTERPRETER = 220e6
+IN_HAND = 2
 
 # Seconds between two looks at whether there is a cluster left to wait for, and for one look.
 LOOK, LOOK_AT_MOST = 1.0, 5.0
@@ -46,8 +48,23 @@ class Group(NamedTuple):
 
     numbers: list[int]
     future: Future  # of a list of what is held of each block
-    keys: list[Any]  # of what recipes need besides,
-    leaves: list[Future]  # and that itself
+    context: "Context"
+    leaves: list[Future]  # what recipes need besides
+
+
+class Context(NamedTuple):
+    """What a worker has to know before it touches a group."""
+
+    keys: list[Any]  # of the leaves
+    block_bytes: float  # of the largest block, as far as is known
+
+    def open(self, values: Sequence[Any]) -> Leaves:
+        """The leaves by their keys. Tells this process how much it may keep, and where."""
+        worker = get_worker()
+        in_hand = worker.state.nthreads * IN_HAND * self.block_bytes
+        SHELF.room = room_within(worker.memory_manager.memory_limit, in_hand)
+        FOLDER.parent = worker.local_directory
+        return dict(zip(self.keys, values, strict=True))
 
 
 class Cluster:
@@ -63,10 +80,14 @@ class Cluster:
         while not (workers := self._workers()):
             seen = self._check_cluster(seen)
             time.sleep(LOOK)
-        self.n_threads = sum(worker["nthreads"] for worker in workers.values())
-        self.room = sum(room_within(worker["memory_limit"]) for worker in workers.values())
+        self.workers = [(worker["nthreads"], worker["memory_limit"]) for worker in workers.values()]
+        self.n_threads = sum(n_threads for n_threads, _ in self.workers)
 
-    def settle(self, sources: Sources, make: Callable[..., Any]) -> "HeldThere":
+    def room(self, block_bytes: float) -> float:
+        """Bytes that may be kept, while each thread reads blocks of so many."""
+        return sum(room_within(limit, n_threads * IN_HAND * block_bytes) for n_threads, limit in self.workers)
+
+    def settle(self, sources: Sources, make: Callable[..., Any], block_bytes: float) -> "HeldThere":
         """``make(number, sources)`` for each block, read where it is asked for.
 
         Which worker gets a group is left to the scheduler: if a task prefers a worker that is gone, and
@@ -82,8 +103,9 @@ class Cluster:
             things = [make(number, sources.blocks[number]) for number in numbers]
             keys = sorted(set().union(*map(sources.leaves_of, numbers)), key=str)
             needed = [leaves[key] for key in keys]
-            future = self.client.submit(_settle, _Sealed(things), _Sealed(keys), needed, pure=False)
-            groups.append(Group(numbers, future, keys, needed))
+            context = Context(keys, block_bytes)
+            future = self.client.submit(_settle, _Sealed(things), _Sealed(context), needed, pure=False)
+            groups.append(Group(numbers, future, context, needed))
         return HeldThere(self, groups)
 
     def start(self, task: Callable[..., Any], groups: Sequence[Group], question: Any) -> list[Future]:
@@ -96,7 +118,7 @@ class Cluster:
         return self.client.map(
             task,
             [group.future for group in groups],
-            [_Sealed(group.keys) for group in groups],
+            [_Sealed(group.context) for group in groups],
             [group.leaves for group in groups],
             *([one] * len(groups) for one in (_Sealed(small), *sent)),
             pure=False,
@@ -206,6 +228,11 @@ class HeldThere:
     def hold(self, function: Callable[..., Any], *args: Any) -> "HeldThere":
         return self.replace(derive, function, args)
 
+    def with_blocks_of(self, block_bytes: float) -> "HeldThere":
+        """The same, now that the size of the largest block is known."""
+        groups = [g._replace(context=g.context._replace(block_bytes=block_bytes)) for g in self.groups]
+        return HeldThere(self.place, groups)
+
     def replace(self, function: Callable[..., Any], *args: Any) -> "HeldThere":
         """``function(thing, leaves, *args)`` in place of each thing."""
         futures = self.place.start(_replace, self.groups, (function, *args))
@@ -213,9 +240,9 @@ class HeldThere:
         return HeldThere(self.place, groups)
 
 
-def room_within(memory_limit: float | None) -> float:
+def room_within(memory_limit: float | None, in_hand: float = 0.0) -> float:
     """Bytes that a worker may keep; without a limit any number."""
-    return max(0.0, SPILL * memory_limit - INTERPRETER) if memory_limit else float("inf")
+    return max(0.0, SPILL * memory_limit - INTERPRETER - in_hand) if memory_limit else float("inf")
 
 
 class _Sealed:
@@ -247,21 +274,22 @@ def _filled(sealed: _Sealed, large: Sequence[Any]) -> list[Any]:
     return [large[part.number] if isinstance(part, _Hole) else part for part in sealed.content]
 
 
-def _settle(things: _Sealed, keys: _Sealed, values: list[Any]) -> list[Any]:
-    SHELF.room = room_within(get_worker().memory_manager.memory_limit)
-    leaves = dict(zip(keys.content, values, strict=True))
+def _settle(things: _Sealed, context: _Sealed, values: list[Any]) -> list[Any]:
+    leaves = context.content.open(values)
     return [thing.made(leaves) for thing in things.content]
 
 
-def _answer(things: list[Any], keys: _Sealed, values: list[Any], question: _Sealed, *large: Any) -> list[Any]:
-    leaves = dict(zip(keys.content, values, strict=True))
+def _answer(
+    things: list[Any], context: _Sealed, values: list[Any], question: _Sealed, *large: Any
+) -> list[Any]:
+    leaves = context.content.open(values)
     function, *args = _filled(question, large)
     return [function(thing.get(leaves), *args) for thing in things]
 
 
 def _replace(
-    things: list[Any], keys: _Sealed, values: list[Any], question: _Sealed, *large: Any
+    things: list[Any], context: _Sealed, values: list[Any], question: _Sealed, *large: Any
 ) -> list[Any]:
-    leaves = dict(zip(keys.content, values, strict=True))
+    leaves = context.content.open(values)
     function, *args = _filled(question, large)
     return [function(thing, leaves, *args) for thing in things]

@@ -13,13 +13,17 @@ from kmargin.blocks.protocol import Held
 from kmargin.blocks.rows import encode, keep_rows, make_rows
 from kmargin.design.distinct import SEED
 
+# X is kept in memory if it takes no more than this share of what may be kept.
+KEEP = 0.5
+
 
 class DaskBlocks:
     """The blocks of dask collections, on a cluster if there is a client, else in this process.
 
     Each block is read from its own source where it is asked for; that of a collection that was
-    persisted is asked where it lies. X is kept in memory where it takes no more than half of the room
-    there is, else read anew for every question. Labels and weights are always kept.
+    persisted is asked where it lies. X is kept in memory where that leaves room for what is held
+    beside it, else read for every question: from its source, or, if that is slow, from a plain copy on
+    the reader's own disk. Labels and weights are always kept.
     """
 
     def __init__(self, held: Any, room: float, dtype: np.dtype, shape: tuple[int, int], n_blocks: int):
@@ -54,15 +58,19 @@ def read_blocks(X: Any, y: Any, sample_weight: Any = None, *, who: str = "fit") 
     sources = take_apart([X, y] if sample_weight is None else [X, y, sample_weight])
     place = find_place(sources)
     elsewhere = any(key in sources.futures for X_source, *_ in sources.blocks for key in X_source.leaves)
-    bytes_per_row = n_features * dtype.itemsize
-    keep = not elsewhere and known_rows(X).sum() * bytes_per_row <= place.room / 2
-    raw = place.settle(sources, partial(make_rows, dtype=dtype, keep=keep))
+    row_bytes = n_features * dtype.itemsize
+    rows = known_rows(X)
+    block_bytes = row_bytes * float(np.nan_to_num(rows).max())
+    keep = not elsewhere and row_bytes * rows.sum() <= KEEP * place.room(block_bytes)
+    raw = place.settle(sources, partial(make_rows, dtype=dtype, keep=keep), block_bytes)
     summary = summarize(raw.ask(examine, SEED), n_features, getattr(X, "columns", None))
     n_rows = int(summary.n_rows.sum())
-    held = raw.replace(encode, summary.classes)
-    if not keep and not elsewhere and n_rows * bytes_per_row <= place.room / 2:  # now that it is known
+    block_bytes = row_bytes * float(summary.n_rows.max())
+    room = place.room(block_bytes)
+    held = raw.with_blocks_of(block_bytes).replace(encode, summary.classes)
+    if not keep and not elsewhere and row_bytes * n_rows <= KEEP * room:  # now that it is known
         keep, held = True, held.replace(keep_rows)
-    room = place.room - n_rows * bytes_per_row * keep
+    room -= row_bytes * n_rows * keep
     return DaskBlocks(held, room, dtype, (n_rows, n_features), len(summary.n_rows)), summary
 
 

@@ -70,8 +70,19 @@ class BlockDesign:
 
     def _take_moments(self) -> tuple[float, Moments]:
         if self._moments is None:
-            mean, mean_label = self._mean(sums.first_moments)
-            variance, covariance = self._mean(sums.second_moments, mean, mean_label)
+            parts = self.blocks.ask(sums.moments, self.view, self.total)
+            mean, mean_label = add_up(
+                [(part.share * part.mean, part.share * part.mean_label) for part in parts]
+            )
+            variance, covariance = add_up(
+                [
+                    (
+                        part.share * (part.variance + (part.mean - mean) ** 2),
+                        part.share * (part.covariance + (part.mean - mean) * (part.mean_label - mean_label)),
+                    )
+                    for part in parts
+                ]
+            )
             self._moments = mean_label, Moments(mean, variance, covariance)
         return self._moments
 

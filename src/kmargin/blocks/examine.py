@@ -26,7 +26,7 @@ class Findings(NamedTuple):
 
 def examine(block: Block, seed: int) -> Findings:
     """Look at one block, its labels still as they were given."""
-    number, X, y, weights = block
+    number, X, y, weights = block.number, block.X, block.codes, block.repeats
     classes, complaint = _classes_of(y)
     counts, totals = np.zeros(len(classes), dtype=np.int64), np.zeros(len(classes))
     fingerprint: Vector = np.zeros(0)

@@ -54,7 +54,8 @@ def take_apart(collections: Sequence[Any]) -> Sources:
     graph: Graph = {}
     columns = []
     for collection in collections:
-        collection = collection.optimize() if hasattr(collection, "optimize") else collection
+        if hasattr(collection, "simplify"):  # a dataframe; its `optimize` might also join small blocks
+            collection = collection.simplify()
         graph.update(collection.__dask_graph__())
         columns.append(list(flatten(collection.__dask_keys__())))
     outputs = [list(keys) for keys in zip(*columns, strict=True)]

@@ -1,13 +1,15 @@
 """One block as it is read: its rows of X, and their labels and weights beside them."""
 
+import sys
 from collections.abc import Callable
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from kmargin.blocks.graphs import Source
 from kmargin.blocks.kept import Kept, Leaves, derive
-from kmargin.blocks.protocol import Block
+from kmargin.blocks.scratch import OnDisk
 
 
 class Labels(NamedTuple):
@@ -20,18 +22,16 @@ class Labels(NamedTuple):
 class Rows:
     """A block that is made when it is asked for.
 
-    X is kept or read anew each time; labels and weights are always kept, being p times smaller.
+    X is kept in memory, or read each time; labels and weights are always kept, being p times smaller.
     """
 
-    def __init__(self, number: int, X: Kept, labels: Kept) -> None:
+    def __init__(self, number: int, X: Kept | OnDisk, labels: Kept) -> None:
         self.number = number
         self.X = X
         self.labels = labels
 
-    def get(self, leaves: Leaves) -> Block:
-        labels = self.labels.get(leaves)
-        repeats = np.ones(len(labels.y)) if labels.weights is None else labels.weights
-        return Block(self.number, self.X.get(leaves), labels.y, repeats)
+    def get(self, leaves: Leaves) -> "LazyBlock":
+        return LazyBlock(self, leaves)
 
     def fresh(self) -> "Rows":
         return Rows(self.number, self.X.fresh(), self.labels.fresh())
@@ -45,6 +45,21 @@ class Rows:
 
     def __sizeof__(self) -> int:
         return self.X.__sizeof__() + self.labels.__sizeof__()
+
+
+class LazyBlock:
+    """A `Block` whose X is read when it is needed."""
+
+    def __init__(self, rows: Rows, leaves: Leaves) -> None:
+        labels = rows.labels.get(leaves)
+        self.number = rows.number
+        self.codes = labels.y
+        self.repeats = np.ones(len(labels.y)) if labels.weights is None else labels.weights
+        self._read = partial(rows.X.get, leaves)
+
+    @cached_property
+    def X(self) -> np.ndarray:
+        return self._read()
 
 
 class Reading:
@@ -61,7 +76,8 @@ class Reading:
 def make_rows(number: int, sources: list[Source], dtype: Any, keep: bool) -> Rows:
     """A block from the sources of X, of y, and of weights if there are any."""
     X, y, weights = (*sources, None)[:3]
-    return Rows(number, Kept(Reading(ToArray(dtype), X), keep), Kept(Reading(to_labels, y, weights)))
+    read_X = Reading(ToArray(dtype), X)
+    return Rows(number, Kept(read_X) if keep else OnDisk(read_X), Kept(Reading(to_labels, y, weights)))
 
 
 def keep_rows(rows: Rows, leaves: Leaves) -> Rows:
@@ -81,11 +97,19 @@ class ToArray:
         self.dtype = dtype
 
     def __call__(self, X: Any) -> np.ndarray:
-        if hasattr(X, "to_numpy"):  # a frame; what is missing becomes NaN, and is found as that
-            X = X.to_numpy(dtype=self.dtype, na_value=np.nan)
-        elif not isinstance(X, np.ndarray) or isinstance(X, np.ma.MaskedArray):
+        if hasattr(X, "to_numpy"):
+            return self._from_frame(X)
+        if not isinstance(X, np.ndarray) or isinstance(X, np.ma.MaskedArray):
             raise TypeError(foreign_blocks(X))
         return np.ascontiguousarray(X, dtype=self.dtype)
+
+    def _from_frame(self, X: Any) -> np.ndarray:
+        plain = all(isinstance(dtype, np.dtype) for dtype in X.dtypes)
+        # what is missing becomes NaN, and is found as that
+        array = np.ascontiguousarray(X.to_numpy() if plain else X.to_numpy(na_value=np.nan), dtype=self.dtype)
+        if "pyarrow" in sys.modules:  # keeps what it has read in memory that nobody else can use
+            sys.modules["pyarrow"].default_memory_pool().release_unused()
+        return array
 
 
 def foreign_blocks(block: Any) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 
 from kmargin.blocks.protocol import Block
 from kmargin.blocks.space import Space, space_of
-from kmargin.blocks.view import Shown, View, row_slices, show_columns, tiles, weigh
+from kmargin.blocks.view import Shown, View, label, row_slices, show_columns, tiles, weigh
 from kmargin.types import Indices, Matrix, Vector
 
 
@@ -41,23 +41,37 @@ def by_tiles(question: Callable[..., Any]) -> Callable[..., Any]:
 
 def count(block: Block, view: View) -> tuple[int, float]:
     """Rows that a view shows, and their total weight."""
-    space, _, _, weights = weigh(block, view)
+    space, _, weights = label(block, view)
     return count_true(space, weights > 0), float(space.xp.sum(weights))
 
 
-@by_tiles
-def first_moments(tile: Shown, total: float) -> tuple[Vector, float]:
-    """The weighted mean of each column, and of the labels."""
+class BlockMoments(NamedTuple):
+    """Of the rows of one block by themselves, so that X is read once for all of these."""
+
+    share: float  # of the total weight
+    mean: Vector  # of each column
+    mean_label: float
+    variance: Vector  # around the block's own mean
+    covariance: Vector  # with the labels
+
+
+def moments(block: Block, view: View, total: float) -> BlockMoments:
+    """The moments of a block."""
+    shown = weigh(block, view)
+    mass = float(shown.space.xp.sum(shown.weights))
+    scaled = shown._replace(weights=shown.weights / (mass or 1.0))
+    mean, mean_label = add_up([_first_moments(tile) for tile in tiles(scaled, view)])
+    around = [_second_moments(tile, mean, mean_label) for tile in tiles(scaled, view)]
+    return BlockMoments(mass / total, mean, mean_label, *add_up(around))
+
+
+def _first_moments(tile: Shown) -> tuple[Vector, float]:
     space, X, y, weights = tile
-    weights = weights / total
     return space.bring(weights @ X), float(weights @ y)
 
 
-@by_tiles
-def second_moments(tile: Shown, total: float, mean: Vector, mean_label: float) -> tuple[Vector, Vector]:
-    """Of each column the variance around a mean, and the covariance with the labels."""
+def _second_moments(tile: Shown, mean: Vector, mean_label: float) -> tuple[Vector, Vector]:
     space, X, y, weights = tile
-    weights = weights / total
     X = X - space.put(mean)
     return space.bring(weights @ (X * X)), space.bring((weights * (y - mean_label)) @ X)
 
@@ -157,19 +171,21 @@ def make_panel(
     block: Block, view: View, total: float, fit_intercept: bool, columns: Indices, size: int
 ) -> PanelBlock:
     """Room for `size` columns; those at places without a column (-1) are 0."""
-    shown = weigh(block, view)
-    space, xp = shown.space, shown.space.xp
-    kept = xp.nonzero(shown.weights > 0)[0]
-    everything = kept.shape[0] == shown.y.shape[0]
-    y, weights = (array if everything else xp.take(array, kept, axis=0) for array in (shown.y, shown.weights))
+    space, y, weights = label(block, view)
+    xp = space.xp
+    kept = xp.nonzero(weights > 0)[0]
+    everything = kept.shape[0] == y.shape[0]
+    y, weights = (array if everything else xp.take(array, kept, axis=0) for array in (y, weights))
     c = xp.sqrt(weights / total)
     t = y * c
     values = space.zeros((size + 2, c.shape[0]))
     end = 1 + int(np.flatnonzero(columns >= 0).max(initial=-1))  # beyond it all places are empty
-    for rows in row_slices(space, c.shape[0], shown.X.shape[1] if end else 0):
-        X = shown.X[rows, :] if everything else xp.take(shown.X, kept[rows], axis=0)
-        filled = show_columns(shown._replace(X=X), view, np.maximum(columns[:end], 0))
-        values[:end, rows] = filled.T * t[rows]
+    if end:  # else X need not be read
+        X = block.X
+        for rows in row_slices(space, c.shape[0], X.shape[1]):
+            tile = Shown(space, X[rows, :] if everything else xp.take(X, kept[rows], axis=0), y, weights)
+            filled = show_columns(tile, view, np.maximum(columns[:end], 0))
+            values[:end, rows] = filled.T * t[rows]
     for place in np.flatnonzero(columns[:end] < 0):
         values[int(place), :] = 0.0
     if fit_intercept:

@@ -10,6 +10,7 @@ from dask.base import get_scheduler
 from kmargin.blocks.graphs import Sources
 from kmargin.blocks.kept import SHELF, Leaves, Stopped, derive
 from kmargin.blocks.memory import available_memory
+from kmargin.blocks.scratch import FOLDER
 
 # Of the memory that is free, what is kept may take this share.
 SHARE = 0.5
@@ -22,10 +23,15 @@ class Threads:
 
     def __init__(self) -> None:
         self.stopped = threading.Event()
-        SHELF.room = SHELF.used + SHARE * available_memory()
-        self.room = SHELF.room - SHELF.used
+        FOLDER.parent = dask.config.get("temporary-directory", None)
+        self._room = SHARE * available_memory()
+        SHELF.room = SHELF.used + self._room
 
-    def settle(self, sources: Sources, make: Callable[..., Any]) -> "HeldHere":
+    def room(self, block_bytes: float) -> float:
+        """Bytes that may be kept; blocks in hand, of so many bytes, have to fit into the other half."""
+        return self._room
+
+    def settle(self, sources: Sources, make: Callable[..., Any], block_bytes: float) -> "HeldHere":
         """``make(number, sources)`` for each block."""
         leaves = {}
         if sources.shared:
@@ -47,6 +53,9 @@ class HeldHere:
 
     def hold(self, function: Callable[..., Any], *args: Any) -> "HeldHere":
         return self.replace(derive, function, args)
+
+    def with_blocks_of(self, block_bytes: float) -> "HeldHere":
+        return self
 
     def replace(self, function: Callable[..., Any], *args: Any) -> "HeldHere":
         """``function(thing, leaves, *args)`` in place of each thing."""

@@ -58,9 +58,9 @@ class Shown(NamedTuple):
     weights: Any
 
 
-def weigh(block: Block, view: View) -> Shown:
-    """Labels and weights, X as it is."""
-    space = space_of(block.X)
+def label(block: Block, view: View) -> tuple[Space, Any, Any]:
+    """Labels and weights, for which X need not be read."""
+    space = space_of(block.codes)
     xp, codes = space.xp, block.codes
     weights = xp.take(space.put(view.class_weight), codes, axis=0) * block.repeats
     nothing = xp.zeros_like(weights)
@@ -69,6 +69,12 @@ def weigh(block: Block, view: View) -> Shown:
     if view.part is not None:
         weights = xp.where(space.put(view.part.rows(block.number, space.bring(codes))), weights, nothing)
     y = xp.where(codes == view.positive, nothing + 1.0, nothing - 1.0)
+    return space, y, weights
+
+
+def weigh(block: Block, view: View) -> Shown:
+    """Labels and weights, X as it is."""
+    space, y, weights = label(block, view)
     return Shown(space, block.X, y, weights)
 
 
