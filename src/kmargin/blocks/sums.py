@@ -60,9 +60,9 @@ def moments(block: Block, view: View, total: float) -> BlockMoments:
     shown = weigh(block, view)
     mass = float(shown.space.xp.sum(shown.weights))
     scaled = shown._replace(weights=shown.weights / (mass or 1.0))
-    mean, mean_label = add_up([_first_moments(tile) for tile in tiles(scaled, view)])
-    around = [_second_moments(tile, mean, mean_label) for tile in tiles(scaled, view)]
-    return BlockMoments(mass / total, mean, mean_label, *add_up(around))
+    mean, mean_label = add_up(_first_moments(tile) for tile in tiles(scaled, view))
+    around = add_up(_second_moments(tile, mean, mean_label) for tile in tiles(scaled, view))
+    return BlockMoments(mass / total, mean, mean_label, *around)
 
 
 def _first_moments(tile: Shown) -> tuple[Vector, float]:
