@@ -20,13 +20,13 @@ from kmargin.problem import Problem
 from kmargin.progress import progress_bar
 from kmargin.solvers import Solution
 from kmargin.solvers.solver import Solver
-from kmargin.types import Vector
+from kmargin.types import Indices, Vector
 from kmargin.validate import Samples
 
 Grid = list[list[Solution]]  # [C][k]
 
 # A batch is at most this share of what is left for each worker.
-SHARE = 1 / 8
+SHARE = 1 / 4
 
 
 class Designs(Protocol):
@@ -39,21 +39,47 @@ class Designs(Protocol):
         """A solution for a design, as one for the data given."""
 
 
+class Rows:
+    """Some rows of an array or a CSR matrix, copied only when they are taken."""
+
+    def __init__(self, X: Any, rows: Indices | None = None) -> None:
+        self.X = X
+        self.rows = np.arange(X.shape[0]) if rows is None else rows
+        self.shape = len(self.rows), X.shape[1]
+        self.dtype = X.dtype
+        self.nbytes = n_bytes(X)
+
+    def __getitem__(self, rows: Indices) -> "Rows":
+        return Rows(self.X, self.rows[rows])
+
+    def take(self) -> Any:
+        return self.X[self.rows]
+
+
 class LinearDesigns:
     """The design of each machine is its rows of X, standardised if asked for.
 
-    Machines on all rows share one design, and with it the SVD. Mean and spread are those of the rows
-    at hand, each counted as often as its weight says; without an intercept nothing is centred.
+    If `shared`, machines on all rows have one design, and with it the SVD; else it is gone with the
+    machine. Mean and spread are those of the rows at hand, each counted as often as its weight says;
+    without an intercept nothing is centred.
     """
 
-    def __init__(self, X: Any, fit_intercept: bool, standardize: bool = False, repeats: Vector | None = None):
+    def __init__(
+        self,
+        X: Any,
+        fit_intercept: bool,
+        standardize: bool = False,
+        repeats: Vector | None = None,
+        shared: bool = True,
+    ) -> None:
         self.X = X
         self.fit_intercept = fit_intercept
+        self.shared = shared
         self.mean: Vector = np.zeros(X.shape[1])
         self.spread: Vector | None = None
         if standardize:
             repeats = np.ones(X.shape[0]) if repeats is None else repeats
-            mean, variance, _ = make_design(X).moments(repeats, repeats)
+            mean, variance, _ = make_design(_taken(X)).moments(repeats, repeats)
             spread = np.sqrt(variance)
             constant = spread <= 1e-12 * np.abs(mean)
             self.spread = np.where(constant, 1.0, spread)
@@ -63,9 +89,10 @@ class LinearDesigns:
     def __call__(self, machine: Machine) -> Design:
         if machine.rows is not None:
             return self._design(self.X[machine.rows])
-        if self.whole is None:
-            self.whole = self._design(self.X)
-        return self.whole
+        whole = self._design(self.X) if self.whole is None else self.whole
+        if self.shared:
+            self.whole = whole
+        return whole
 
     def __sizeof__(self) -> int:
         """With X: dask sends what is large to its workers once, and not with each batch."""
@@ -79,8 +106,12 @@ class LinearDesigns:
         return replace(solution, coef=coef, intercept=intercept)
 
     def _design(self, rows: Any) -> Design:
-        design = make_design(rows, self.fit_intercept)
+        design = make_design(_taken(rows), self.fit_intercept)
         return design if self.spread is None else design.standardized(self.mean, self.spread)
+
+
+def _taken(X: Any) -> Any:
+    return X.take() if isinstance(X, Rows) else X
 
 
 class Task(NamedTuple):

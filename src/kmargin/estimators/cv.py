@@ -18,6 +18,7 @@ from kmargin.machines import (
     Designs,
     Grid,
     LinearDesigns,
+    Rows,
     Task,
     make_tasks,
     solve_tasks,
@@ -26,6 +27,7 @@ from kmargin.machines import (
 from kmargin.multiclass import class_pairs
 from kmargin.selection import SELECTIONS, Fold, choose, make_folds, score_with, tabulate
 from kmargin.solvers import DEFAULT, Solver
+from kmargin.types import Indices
 from kmargin.validate import Samples
 
 ModelAt = Callable[[int, int], MarginClassifier]
@@ -76,7 +78,7 @@ class CrossValidated(MarginClassifier):
     ) -> np.ndarray:
         """The validation score of every fold, C and k."""
         scorer = check_scoring(self, scoring=self.scoring or "accuracy")
-        parts = (self._restrict(samples, fold.train) for fold in folds)
+        parts = (self._part(samples, fold.train) for fold in folds)
         models = self._fit_folds(parts, len(folds), len(samples.classes), Cs, ks)
         scores = np.empty((len(folds), len(Cs), len(ks)))
         for number, (fold, model_at) in enumerate(zip(folds, models, strict=True)):
@@ -87,6 +89,10 @@ class CrossValidated(MarginClassifier):
                 for column in range(len(ks)):
                     scores[number, row, column] = score_with(scorer, model_at(row, column), X, y, weights)
         return scores
+
+    def _part(self, samples: Samples, rows: Indices) -> Samples:
+        """The samples that a fold is fitted to."""
+        return self._restrict(samples, rows)
 
     def _fit_folds(
         self, parts: Iterable[Samples], n_parts: int, n_classes: int, Cs: list[float], ks: list[int]
@@ -242,7 +248,12 @@ class SparseSVCCV(CrossValidated, LinearMachines):
         self.verbose = verbose
 
     def _designs(self, samples: Samples) -> Designs:
-        return LinearDesigns(samples.X, self.fit_intercept, self.standardize, samples.repeats)
+        shared = len(samples.classes) > 2
+        return LinearDesigns(samples.X, self.fit_intercept, self.standardize, samples.repeats, shared)
+
+    def _part(self, samples: Samples, rows: Indices) -> Samples:
+        """Machines take their rows of X when it is their turn; until then none is copied."""
+        return self._restrict(samples._replace(X=Rows(samples.X)), rows)
 
     def _largest_default(self, samples: Samples) -> int:
         return samples.X.shape[0]

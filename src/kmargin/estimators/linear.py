@@ -43,7 +43,7 @@ class LinearMachines(MarginClassifier):
         return samples.X.shape[1]
 
     def _designs(self, samples: Samples) -> Designs:
-        return LinearDesigns(samples.X, self.fit_intercept)
+        return LinearDesigns(samples.X, self.fit_intercept, shared=len(samples.classes) > 2)
 
     def _adopt(self, designs: Designs, samples: Samples, solutions: Sequence[Solution]) -> None:
         super()._adopt(designs, samples, solutions)
