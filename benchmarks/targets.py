@@ -138,6 +138,7 @@ TARGETS: tuple[Target, ...] = (
         0.6,
         at_most=True,
     ),
+    Target("cores", "time over one core's, processes", "the same by processes (loky) instead of threads"),
     Target("cores", "same coefficients", "the same coefficients to the bit (1: yes)", 1),
     Target("loops", "compiled step", "compiled step, times faster than its NumPy twin", 10),
     Target("loops", "BLAS calls", "BLAS calls of a step over the compiled step", 0.97),

@@ -12,7 +12,7 @@ from sklearn.datasets import load_iris, make_classification
 import kmargin.blas
 from kmargin import MM, SparseSVC, SparseSVCCV, sparse_svm_path
 from kmargin.blas import OneThread
-from kmargin.machines import LinearDesigns, Task, make_batches
+from kmargin.machines import SHARE, LinearDesigns, Task, make_batches
 from stub_solvers import Witness, count_blas_threads, set_blas_threads
 
 TESTS = os.path.dirname(__file__)
@@ -190,4 +190,4 @@ def test_batches_hold_every_task_in_order_and_get_shorter(n_tasks, n_workers):
     assert [batch.first for batch in batches] == [batch.machines[0] for batch in batches]
     for batch in batches:
         assert all(tasks[index].designs is batch.designs for index in batch.machines)
-        assert len(batch.machines) <= max(1, (n_tasks - batch.first) / (8 * n_workers))
+        assert len(batch.machines) <= max(1, SHARE * (n_tasks - batch.first) / n_workers)

@@ -46,6 +46,18 @@ def test_the_refit_of_a_cross_validation_does_not_copy_either():
     assert np.shares_memory(used, X)
 
 
+@pytest.mark.parametrize("standardize", [False, True])
+def test_a_cross_validation_copies_the_rows_of_one_fold_at_a_time(standardize):
+    X, y = data(20_000, 200)
+    model = SparseSVCCV(ks=[3, 2], cv=5, standardize=standardize, solver=Keeper(only_file=True))
+    tracemalloc.start()
+    model.fit(X, y)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    # 0.8 of X to train and 0.2 to test; the training rows once more to scale them, and room to work
+    assert peak < (2.5 if standardize else 1.3) * X.nbytes
+
+
 def test_one_versus_rest_machines_share_one_array():
     X, y = data(n_classes=4)
     for used in seen_by_machines(SparseSVC(k=2, multi_class="ovr", solver=Keeper()), X, y):

@@ -3,6 +3,8 @@
 The same path with one job and with two, by threads (the default) and by joblib's processes, in turns;
 all of them once before the clock starts, so that everything is compiled and the processes run. Of each
 the best time counts. It has to have the machine for itself: with two jobs it needs both cores.
+Processes have to send 5,200 solutions back, of a few hundred microseconds each, so they gain less; their
+share is reported.
 """
 
 import time
@@ -51,9 +53,16 @@ class Cores:
 
     def reached(self, frame: pd.DataFrame) -> Reached:
         best = select(frame, metric="seconds").groupby("level")["value"].min()
-        ratios = {way: float(best.get(way, np.nan) / best["one core"]) for way in ("threads", "processes")}
         same = select(frame, metric="same coefficients")["value"].min()
-        return drop_missing({"time over one core's": ratios, "same coefficients": {"": float(same)}})
+        return drop_missing(
+            {
+                "time over one core's": {"": float(best.get("threads", np.nan) / best["one core"])},
+                "time over one core's, processes": {
+                    "": float(best.get("processes", np.nan) / best["one core"])
+                },
+                "same coefficients": {"": float(same)},
+            }
+        )
 
     def plot(self, frame: pd.DataFrame) -> None:
         return None

@@ -3,8 +3,8 @@
 One of n, p and k is doubled at a time, the other two stay. The exponent is the slope of a least-squares
 line through the logarithms, and 1.05 is the bound: 1, and room for the error of such a slope. How both
 grow with k is reported. Times are the processor's, the better of two fits, a line through the medians of
-three seeds; memory is the peak above X, in a process of its own (`memory.py`). The smallest X takes 40 MB
-(10 MB where k grows): beyond the caches, whose edge would pass for growth.
+three seeds; memory is the peak above X, in a process of its own (`memory.py`). No X takes less than 40 MB:
+more than a core's own caches, whose edge would pass for growth.
 """
 
 import time

@@ -32,7 +32,7 @@ from kmargin.validate import Samples
 Grid = list[list[Solution]]  # [C][k]
 
 # A batch is at most this share of what is left for each worker.
-SHARE = 1 / 8
+SHARE = 1 / 4
 
 
 class Designs(Protocol):
@@ -83,28 +83,54 @@ class Scaling(NamedTuple):
         return replace(solution, coef=coef, intercept=intercept)
 
 
+class Rows:
+    """Some rows of an array or a CSR matrix, copied only when they are taken."""
+
+    def __init__(self, X: Any, rows: Indices | None = None) -> None:
+        self.X = X
+        self.rows = np.arange(X.shape[0]) if rows is None else rows
+        self.shape = len(self.rows), X.shape[1]
+        self.dtype = X.dtype
+        self.nbytes = n_bytes(X)
+
+    def __getitem__(self, rows: Indices) -> "Rows":
+        return Rows(self.X, self.rows[rows])
+
+    def take(self) -> Any:
+        return self.X[self.rows]
+
+
 class LinearDesigns:
     """The design of each machine is its rows of X, standardised if asked for.
 
-    Machines on all rows share one design, and with it the SVD. Mean and spread are those of the rows
-    at hand, each counted as often as its weight says.
+    If `shared`, machines on all rows have one design, and with it the SVD; else it is gone with the
+    machine. Mean and spread are those of the rows at hand, each counted as often as its weight says.
     """
 
-    def __init__(self, X: Any, fit_intercept: bool, standardize: bool = False, repeats: Vector | None = None):
+    def __init__(
+        self,
+        X: Any,
+        fit_intercept: bool,
+        standardize: bool = False,
+        repeats: Vector | None = None,
+        shared: bool = True,
+    ) -> None:
         self.X = X
         self.fit_intercept = fit_intercept
+        self.shared = shared
         self.scaling: Scaling | None = None
         if standardize:
             repeats = np.ones(X.shape[0]) if repeats is None else repeats
-            self.scaling = Scaling.of(make_design(X).moments(repeats, repeats), fit_intercept)
+            self.scaling = Scaling.of(make_design(_taken(X)).moments(repeats, repeats), fit_intercept)
         self.whole: Design | None = None
 
     def __call__(self, machine: Machine) -> Design:
         if machine.rows is not None:
             return self._design(self.X[machine.rows])
-        if self.whole is None:
-            self.whole = self._design(self.X)
-        return self.whole
+        whole = self._design(self.X) if self.whole is None else self.whole
+        if self.shared:
+            self.whole = whole
+        return whole
 
     def __sizeof__(self) -> int:
         """With X: dask sends what is large to its workers once, and not with each batch."""
@@ -114,7 +140,7 @@ class LinearDesigns:
         return solution if self.scaling is None else self.scaling.undo(solution)
 
     def _design(self, rows: Any) -> Design:
-        design = make_design(rows, self.fit_intercept)
+        design = make_design(_taken(rows), self.fit_intercept)
         return design if self.scaling is None else design.standardized(*self.scaling)
 
 
@@ -145,7 +171,8 @@ def linear_designs(
     """The designs of linear machines, wherever their rows are."""
     if isinstance(samples, BlockSamples):
         return BlockDesigns(samples, fit_intercept, standardize)
-    return LinearDesigns(samples.X, fit_intercept, standardize, samples.repeats)
+    shared = len(samples.classes) > 2
+    return LinearDesigns(samples.X, fit_intercept, standardize, samples.repeats, shared)
 
 
 def find_repeats(samples: Samples | BlockSamples, solver: Solver) -> Indices:
@@ -161,6 +188,10 @@ def find_repeats(samples: Samples | BlockSamples, solver: Solver) -> Indices:
     if issparse(X):  # that some columns are empty goes without saying
         repeats = repeats[np.bincount(X.indices, minlength=X.shape[1])[repeats] > 0]
     return repeats
+
+
+def _taken(X: Any) -> Any:
+    return X.take() if isinstance(X, Rows) else X
 
 
 class Task(NamedTuple):

@@ -21,6 +21,7 @@ from kmargin.machines import (
     BlockSamples,
     Designs,
     Grid,
+    Rows,
     Task,
     linear_designs,
     make_tasks,
@@ -30,6 +31,7 @@ from kmargin.machines import (
 from kmargin.multiclass import class_pairs
 from kmargin.selection import SELECTIONS, choose, make_folds, tabulate
 from kmargin.solvers import DEFAULT, Solver
+from kmargin.types import Indices
 from kmargin.validate import Samples
 
 
@@ -94,6 +96,10 @@ class CrossValidated(MarginClassifier):
         models = self._fit_folds(folds.parts(), len(folds), n_classes, Cs, ks)
         scores = [folds.score(at, model_at, len(Cs), len(ks)) for at, model_at in enumerate(models)]
         return np.array(scores)
+
+    def _part(self, samples: Any, rows: Indices) -> Any:
+        """The samples that a fold is fitted to."""
+        return self._restrict(samples, rows)
 
     def _fit_folds(
         self, parts: Iterable[Samples], n_parts: int, n_classes: int, Cs: list[float], ks: list[int]
@@ -251,6 +257,12 @@ class SparseSVCCV(CrossValidated, LinearMachines):
 
     def _designs(self, samples: Samples | BlockSamples, k: int = 0) -> Designs:
         return linear_designs(samples, self.fit_intercept, self.standardize)
+
+    def _part(self, samples: Any, rows: Indices) -> Any:
+        """Machines take their rows of X when it is their turn; until then none is copied."""
+        if isinstance(samples, Samples):
+            samples = samples._replace(X=Rows(samples.X))
+        return self._restrict(samples, rows)
 
     def _largest_default(self, samples: Samples) -> int:
         return samples.X.shape[0]

@@ -48,7 +48,7 @@ class FoldsAtHand:
         return len(self.folds)
 
     def parts(self) -> Iterator[Any]:
-        return (self.model._restrict(self.samples, fold.train) for fold in self.folds)
+        return (self.model._part(self.samples, fold.train) for fold in self.folds)
 
     def score(self, number: int, model_at: ModelAt, n_Cs: int, n_ks: int) -> Matrix:
         fold, known = self.folds[number], self.known
