@@ -11,8 +11,10 @@ from sklearn.metrics import check_scoring
 from sklearn.utils.validation import _num_samples, indexable
 
 from kmargin import validate
+from kmargin.blocks.kinds import is_dask
 from kmargin.blocks.space import to_host
 from kmargin.device import answer_at_hand, at_hand
+from kmargin.estimators.block_folds import check_parts, make_parts, score_block_folds
 from kmargin.estimators.classifier import MarginClassifier
 from kmargin.estimators.kernel import KernelMachines
 from kmargin.estimators.linear import LinearMachines
@@ -23,6 +25,7 @@ from kmargin.machines import (
     Task,
     linear_designs,
     make_tasks,
+    share_blocks,
     solve_tasks,
     warn_unless_converged,
 )
@@ -58,22 +61,38 @@ class CrossValidated(MarginClassifier):
         self._check_parameters()
         validate.check_choice("selection", self.selection, SELECTIONS)
         Cs = validate.resolve_Cs(self.Cs)
-        X, y, groups = indexable(X, y, groups)
+        in_blocks = is_dask(X, y, sample_weight)
+        if not in_blocks:
+            X, y, groups = indexable(X, y, groups)
         samples = self._read(X, y, sample_weight)
         ks = validate.resolve_ks(
             self.ks, self._n_available(samples), self._largest_default(samples), self.things
         )
-        known = at_hand(samples)
-        folds = make_folds(self.cv, known, _num_samples(X), X, to_host(y), to_host(groups))
-        scores = self._score_folds(samples, known, folds, Cs, ks, weighted=sample_weight is not None)
+        if in_blocks:
+            scores = self._score_blocks(samples, groups, Cs, ks)
+        else:
+            known = at_hand(samples)
+            folds = make_folds(self.cv, known, _num_samples(X), X, to_host(y), to_host(groups))
+            scores = self._score_folds(samples, known, folds, Cs, ks, weighted=sample_weight is not None)
         row, column = choose(scores, ks, Cs, self.selection)
         self._refit(samples, Cs[: row + 1], ks, column)
         self.k_ = ks[column]
         self.C_ = Cs[row]
         self.best_score_ = float(scores[:, row, column].mean())
         self.cv_results_ = tabulate(scores, ks, Cs)
-        self.n_splits_ = len(folds)
+        self.n_splits_ = len(scores)
         return self
+
+    def _score_blocks(self, samples: BlockSamples, groups: Any, Cs: list[float], ks: list[int]) -> np.ndarray:
+        """The validation score of every fold, C and k, for data in blocks."""
+        if groups is not None:
+            raise ValueError(
+                "groups are not offered for dask collections. Give each group blocks of its own, and "
+                "cv=BlockFold(5)."
+            )
+        parts = make_parts(self.cv, samples.X.n_blocks, self.random_state)
+        check_parts(samples, parts)
+        return score_block_folds(self, self._fit_folds, samples, parts, Cs, ks)
 
     def _score_folds(
         self, samples: Any, known: Samples, folds: list[Fold], Cs: list[float], ks: list[int], weighted: bool
@@ -81,7 +100,7 @@ class CrossValidated(MarginClassifier):
         """The validation score of every fold, C and k; `known` are the samples, perhaps without X."""
         scorer = check_scoring(self, scoring=self.scoring or "accuracy")
         parts = (self._restrict(samples, fold.train) for fold in folds)
-        models = self._fit_folds(parts, len(folds), len(samples.classes), Cs, ks)
+        models = self._fit_folds(parts, len(folds), len(samples.classes), Cs, ks, self.n_jobs)
         scores = np.empty((len(folds), len(Cs), len(ks)))
         for number, (fold, model_at) in enumerate(zip(folds, models, strict=True)):
             X = self._inputs(samples, fold.test, fold.train)
@@ -94,7 +113,13 @@ class CrossValidated(MarginClassifier):
         return scores
 
     def _fit_folds(
-        self, parts: Iterable[Samples], n_parts: int, n_classes: int, Cs: list[float], ks: list[int]
+        self,
+        parts: Iterable[Any],
+        n_parts: int,
+        n_classes: int,
+        Cs: list[float],
+        ks: list[int],
+        n_jobs: int | None = None,
     ) -> Iterator[ModelAt]:
         """For each part of the samples, the machines fitted to it: a function of the positions of C and k.
 
@@ -109,7 +134,7 @@ class CrossValidated(MarginClassifier):
                 yield from make_tasks(under_way[-1][1], part, self.multi_class)
 
         solver = validate.resolve_solver(self.solver).in_folds()
-        grids = self._grids(solver, tasks(), n_machines * n_parts, Cs, ks, "cross-validation")
+        grids = self._grids(solver, tasks(), n_machines * n_parts, Cs, ks, n_jobs, "cross-validation")
         for _ in range(n_parts):
             by_machine = [next(grids) for _ in range(n_machines)]
             yield partial(self._model_at, clone(self), *under_way.popleft(), by_machine)
@@ -130,18 +155,27 @@ class CrossValidated(MarginClassifier):
 
     def _refit(self, samples: Samples, Cs: list[float], ks: list[int], column: int) -> None:
         """Walk the path to the chosen C on all samples, and take the chosen k from it."""
-        designs = self._designs(samples, ks[0])
         n_machines = len(class_pairs(len(samples.classes), self.multi_class))
+        samples, n_jobs = share_blocks(samples, self.n_jobs, n_machines)
+        designs = self._designs(samples, ks[0])
         tasks = make_tasks(designs, samples, self.multi_class)
         solver = validate.resolve_solver(self.solver)
-        by_machine = [grid[-1] for grid in self._grids(solver, tasks, n_machines, Cs, ks, "refit")]
+        grids = self._grids(solver, tasks, n_machines, Cs, ks, n_jobs, "refit")
+        by_machine = [grid[-1] for grid in grids]
         chosen = [solutions[column] for solutions in by_machine]
         warn_unless_converged(chosen)
         self._adopt(designs, samples, chosen)
         self.path_ = self._path(designs, samples, by_machine, ks)
 
     def _grids(
-        self, solver: Solver, tasks: Iterator[Task], n_tasks: int, Cs: list[float], ks: list[int], label: str
+        self,
+        solver: Solver,
+        tasks: Iterator[Task],
+        n_tasks: int,
+        Cs: list[float],
+        ks: list[int],
+        n_jobs: int | None,
+        label: str,
     ) -> Iterator[Grid]:
         return solve_tasks(
             tasks,
@@ -149,7 +183,7 @@ class CrossValidated(MarginClassifier):
             Cs,
             ks,
             solver=solver,
-            n_jobs=self.n_jobs,
+            n_jobs=n_jobs,
             seed=validate.resolve_seed(self.random_state),
             label=label,
             verbose=self.verbose,
@@ -171,9 +205,11 @@ class SparseSVCCV(CrossValidated, LinearMachines):
     Cs : list of float, default=(1.0,)
         The values of C to try; see :class:`~kmargin.SparseSVC`.
     cv : int, splitter, list of splits, or None, default=None
-        As in scikit-learn; None is five stratified folds.
+        As in scikit-learn; None is five stratified folds. For dask collections an integer, whose folds
+        are dealt the rows of each class within each block as `random_state` has it, or
+        ``BlockFold(5)`` for folds of whole blocks.
     scoring : str, callable or None, default=None
-        Any scorer of scikit-learn; None is accuracy.
+        Any scorer of scikit-learn; None is accuracy. For dask collections one of predictions.
     selection : "best" or "1se", default="best"
         The highest mean score (among equals the smaller k, then the smaller C); or the smallest k
         whose mean score is within one standard error of the highest.
