@@ -282,7 +282,7 @@ def test_all_points_are_candidates_while_the_matrix_fits_and_a_sample_beyond(mon
         ({"cache_size": matrix}, 100, DenseDesign),
         ({"cache_size": 0.6 * matrix}, 60, DenseDesign),
         ({"cache_size": 0.1 * matrix}, 30, KernelDesign),
-        ({"cache_size": 0.1 * matrix, "k": 5}, 50, KernelDesign),
+        ({"cache_size": 0.1 * matrix, "k": 12}, 48, KernelDesign),
         ({"cache_size": 0.1 * matrix, "k": 50}, 100, KernelDesign),
         ({"cache_size": 0.1 * matrix, "n_candidates": 10}, 10, DenseDesign),
         ({"cache_size": 0.1 * matrix, "n_candidates": 100}, 100, KernelDesign),

@@ -29,7 +29,7 @@ def expected_failures(estimator):
     return dict.fromkeys(checks, CHAOS) if uses_sd else {}
 
 
-# `check_array_api_input` skips itself unless the environment sets SCIPY_ARRAY_API
+# `check_array_api_input` and its kin skip themselves for libraries and devices that are not there
 @pytest.mark.filterwarnings("ignore:k=.* is greater than the number of:UserWarning")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")

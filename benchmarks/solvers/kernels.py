@@ -13,21 +13,27 @@ from kmargin import KernelSparseSVC
 
 @dataclass(frozen=True)
 class KernelFit:
-    """Predictions for the rows asked for, the number of training points they need, and their time."""
+    """Predictions for the rows asked for, the number of training points they need, and seconds of
+    processor time.
+    """
 
     predictions: np.ndarray
     n_points: int
+    fit_seconds: float
     predict_seconds: float
 
     @classmethod
-    def of(cls, model: Any, X_new: np.ndarray) -> "KernelFit":
+    def of(cls, model: Any, X: np.ndarray, y: np.ndarray, X_new: np.ndarray) -> "KernelFit":
         """Short predictions are timed three times, long ones once."""
+        started = time.process_time()
+        model.fit(X, y)
+        fit_seconds = time.process_time() - started
         seconds: list[float] = []
         while len(seconds) < 3 and sum(seconds) < 1:
-            started = time.perf_counter()
+            started = time.process_time()
             predictions = model.predict(X_new)
-            seconds.append(time.perf_counter() - started)
-        return cls(predictions, len(model.support_), min(seconds))
+            seconds.append(time.process_time() - started)
+        return cls(predictions, len(model.support_), fit_seconds, min(seconds))
 
 
 class LibsvmRBF(Competitor):
@@ -36,8 +42,7 @@ class LibsvmRBF(Competitor):
     distribution = "scikit-learn"
 
     def kernel(self, X: np.ndarray, y: np.ndarray, X_new: np.ndarray, C: float, gamma: float) -> KernelFit:
-        model = SVC(C=C, gamma=gamma).fit(X, y)
-        return KernelFit.of(model, X_new)
+        return KernelFit.of(SVC(C=C, gamma=gamma), X, y, X_new)
 
 
 class OursRBF(Competitor):
@@ -49,6 +54,6 @@ class OursRBF(Competitor):
         self.k = k
 
     def kernel(self, X: np.ndarray, y: np.ndarray, X_new: np.ndarray, C: float, gamma: float) -> KernelFit:
+        model = KernelSparseSVC(self.k, C=C, gamma=gamma, solver=self.name, random_state=0)
         with unfinished_allowed():
-            model = KernelSparseSVC(self.k, C=C, gamma=gamma, solver=self.name, random_state=0).fit(X, y)
-        return KernelFit.of(model, X_new)
+            return KernelFit.of(model, X, y, X_new)

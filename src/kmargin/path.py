@@ -157,7 +157,8 @@ def sparse_svm_path(
     Parameters
     ----------
     X, y : array-like or sparse matrix of shape (n_samples, n_features), array-like of shape (n_samples,)
-        Or dask collections in blocks of rows.
+        Or dask collections in blocks of rows; or arrays on a device, under scikit-learn's
+        `array_api_dispatch`.
     ks : list of int, int, or None
         The values of k; or how many, log-spaced from all features down to one; None is 20 of them.
     verbose : int

@@ -60,9 +60,9 @@ def moments(block: Block, view: View, total: float) -> BlockMoments:
     shown = weigh(block, view)
     mass = float(shown.space.xp.sum(shown.weights))
     scaled = shown._replace(weights=shown.weights / (mass or 1.0))
-    mean, mean_label = add_up([_first_moments(tile) for tile in tiles(scaled, view)])
-    around = [_second_moments(tile, mean, mean_label) for tile in tiles(scaled, view)]
-    return BlockMoments(mass / total, mean, mean_label, *add_up(around))
+    mean, mean_label = add_up(_first_moments(tile) for tile in tiles(scaled, view))
+    around = add_up(_second_moments(tile, mean, mean_label) for tile in tiles(scaled, view))
+    return BlockMoments(mass / total, mean, mean_label, *around)
 
 
 def _first_moments(tile: Shown) -> tuple[Vector, float]:
@@ -209,11 +209,10 @@ def full_gram(panel: PanelBlock, idx: Indices | None, u: Vector | None) -> tuple
     """The Gram matrix of the whole panel over the rows active at u, or over all of them."""
     space = space_of(panel.values)
     if idx is None or u is None:
-        resid = panel.values[-1, :]  # positive everywhere: c > 0
+        values, resid = panel.values, panel.values[-1, :]  # positive everywhere: c > 0
     else:
         resid = panel.values[-1, :] - space.put(u) @ _rows_of(space, panel.values, idx)
-    active = space.xp.nonzero(resid > 0)[0]
-    values = space.xp.take(panel.values, active, axis=1)
+        values = space.xp.take(panel.values, space.xp.nonzero(resid > 0)[0], axis=1)
     return space.bring(values @ values.T), _tag(space, panel, resid)
 
 

@@ -1,21 +1,20 @@
 """Machines whose k and C are chosen by cross-validation."""
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.metrics import check_scoring
 from sklearn.utils.validation import _num_samples, indexable
 
 from kmargin import validate
 from kmargin.blocks.kinds import is_dask
 from kmargin.blocks.space import to_host
-from kmargin.device import answer_at_hand, at_hand
-from kmargin.estimators.block_folds import check_parts, make_parts, score_block_folds
+from kmargin.device import at_hand
 from kmargin.estimators.classifier import MarginClassifier
+from kmargin.estimators.folds import Folds, FoldsAtHand, FoldsInBlocks, ModelAt
 from kmargin.estimators.kernel import KernelMachines
 from kmargin.estimators.linear import LinearMachines
 from kmargin.machines import (
@@ -25,16 +24,13 @@ from kmargin.machines import (
     Task,
     linear_designs,
     make_tasks,
-    share_blocks,
     solve_tasks,
     warn_unless_converged,
 )
 from kmargin.multiclass import class_pairs
-from kmargin.selection import SELECTIONS, Fold, choose, make_folds, score_with, tabulate
+from kmargin.selection import SELECTIONS, choose, make_folds, tabulate
 from kmargin.solvers import DEFAULT, Solver
 from kmargin.validate import Samples
-
-ModelAt = Callable[[int, int], MarginClassifier]
 
 
 class CrossValidated(MarginClassifier):
@@ -62,64 +58,45 @@ class CrossValidated(MarginClassifier):
         validate.check_choice("selection", self.selection, SELECTIONS)
         Cs = validate.resolve_Cs(self.Cs)
         in_blocks = is_dask(X, y, sample_weight)
-        if not in_blocks:
-            X, y, groups = indexable(X, y, groups)
+        if in_blocks and groups is not None:
+            raise ValueError(
+                "groups are not looked at where data are in blocks. Put each group into one block, and use "
+                "cv=kmargin.BlockKFold(5) for folds of whole blocks."
+            )
+        X, y, groups = (X, y, None) if in_blocks else indexable(X, y, groups)
         samples = self._read(X, y, sample_weight)
         ks = validate.resolve_ks(
             self.ks, self._n_available(samples), self._largest_default(samples), self.things
         )
+        folds: Folds
         if in_blocks:
-            scores = self._score_blocks(samples, groups, Cs, ks)
+            folds = FoldsInBlocks(self, samples, self._fold_seed(), weighted=sample_weight is not None)
         else:
             known = at_hand(samples)
-            folds = make_folds(self.cv, known, _num_samples(X), X, to_host(y), to_host(groups))
-            scores = self._score_folds(samples, known, folds, Cs, ks, weighted=sample_weight is not None)
+            rows = make_folds(self.cv, known, _num_samples(X), X, to_host(y), to_host(groups))
+            folds = FoldsAtHand(self, samples, known, rows, weighted=sample_weight is not None)
+        scores = self._score_folds(folds, len(samples.classes), Cs, ks)
         row, column = choose(scores, ks, Cs, self.selection)
         self._refit(samples, Cs[: row + 1], ks, column)
         self.k_ = ks[column]
         self.C_ = Cs[row]
         self.best_score_ = float(scores[:, row, column].mean())
         self.cv_results_ = tabulate(scores, ks, Cs)
-        self.n_splits_ = len(scores)
+        self.n_splits_ = len(folds)
         return self
 
-    def _score_blocks(self, samples: BlockSamples, groups: Any, Cs: list[float], ks: list[int]) -> np.ndarray:
-        """The validation score of every fold, C and k, for data in blocks."""
-        if groups is not None:
-            raise ValueError(
-                "groups are not offered for dask collections. Give each group blocks of its own, and "
-                "cv=BlockFold(5)."
-            )
-        parts = make_parts(self.cv, samples.X.n_blocks, self.random_state)
-        check_parts(samples, parts)
-        return score_block_folds(self, self._fit_folds, samples, parts, Cs, ks)
+    def _fold_seed(self) -> int:
+        """By which rows in blocks are dealt to folds: the same each time, unless `random_state` is given."""
+        return 0 if self.random_state is None else validate.resolve_seed(self.random_state)
 
-    def _score_folds(
-        self, samples: Any, known: Samples, folds: list[Fold], Cs: list[float], ks: list[int], weighted: bool
-    ) -> np.ndarray:
-        """The validation score of every fold, C and k; `known` are the samples, perhaps without X."""
-        scorer = check_scoring(self, scoring=self.scoring or "accuracy")
-        parts = (self._restrict(samples, fold.train) for fold in folds)
-        models = self._fit_folds(parts, len(folds), len(samples.classes), Cs, ks, self.n_jobs)
-        scores = np.empty((len(folds), len(Cs), len(ks)))
-        for number, (fold, model_at) in enumerate(zip(folds, models, strict=True)):
-            X = self._inputs(samples, fold.test, fold.train)
-            y = known.classes[known.codes[fold.test]]
-            weights = known.repeats[fold.test] if weighted else None
-            for row in range(len(Cs)):
-                for column in range(len(ks)):
-                    model = answer_at_hand(model_at(row, column))
-                    scores[number, row, column] = score_with(scorer, model, X, y, weights)
-        return scores
+    def _score_folds(self, folds: Folds, n_classes: int, Cs: list[float], ks: list[int]) -> np.ndarray:
+        """The validation score of every fold, C and k."""
+        models = self._fit_folds(folds.parts(), len(folds), n_classes, Cs, ks)
+        scores = [folds.score(at, model_at, len(Cs), len(ks)) for at, model_at in enumerate(models)]
+        return np.array(scores)
 
     def _fit_folds(
-        self,
-        parts: Iterable[Any],
-        n_parts: int,
-        n_classes: int,
-        Cs: list[float],
-        ks: list[int],
-        n_jobs: int | None = None,
+        self, parts: Iterable[Samples], n_parts: int, n_classes: int, Cs: list[float], ks: list[int]
     ) -> Iterator[ModelAt]:
         """For each part of the samples, the machines fitted to it: a function of the positions of C and k.
 
@@ -134,7 +111,7 @@ class CrossValidated(MarginClassifier):
                 yield from make_tasks(under_way[-1][1], part, self.multi_class)
 
         solver = validate.resolve_solver(self.solver).in_folds()
-        grids = self._grids(solver, tasks(), n_machines * n_parts, Cs, ks, n_jobs, "cross-validation")
+        grids = self._grids(solver, tasks(), n_machines * n_parts, Cs, ks, "cross-validation")
         for _ in range(n_parts):
             by_machine = [next(grids) for _ in range(n_machines)]
             yield partial(self._model_at, clone(self), *under_way.popleft(), by_machine)
@@ -155,27 +132,18 @@ class CrossValidated(MarginClassifier):
 
     def _refit(self, samples: Samples, Cs: list[float], ks: list[int], column: int) -> None:
         """Walk the path to the chosen C on all samples, and take the chosen k from it."""
-        n_machines = len(class_pairs(len(samples.classes), self.multi_class))
-        samples, n_jobs = share_blocks(samples, self.n_jobs, n_machines)
         designs = self._designs(samples, ks[0])
+        n_machines = len(class_pairs(len(samples.classes), self.multi_class))
         tasks = make_tasks(designs, samples, self.multi_class)
         solver = validate.resolve_solver(self.solver)
-        grids = self._grids(solver, tasks, n_machines, Cs, ks, n_jobs, "refit")
-        by_machine = [grid[-1] for grid in grids]
+        by_machine = [grid[-1] for grid in self._grids(solver, tasks, n_machines, Cs, ks, "refit")]
         chosen = [solutions[column] for solutions in by_machine]
         warn_unless_converged(chosen)
         self._adopt(designs, samples, chosen)
         self.path_ = self._path(designs, samples, by_machine, ks)
 
     def _grids(
-        self,
-        solver: Solver,
-        tasks: Iterator[Task],
-        n_tasks: int,
-        Cs: list[float],
-        ks: list[int],
-        n_jobs: int | None,
-        label: str,
+        self, solver: Solver, tasks: Iterator[Task], n_tasks: int, Cs: list[float], ks: list[int], label: str
     ) -> Iterator[Grid]:
         return solve_tasks(
             tasks,
@@ -183,7 +151,7 @@ class CrossValidated(MarginClassifier):
             Cs,
             ks,
             solver=solver,
-            n_jobs=n_jobs,
+            n_jobs=self.n_jobs,
             seed=validate.resolve_seed(self.random_state),
             label=label,
             verbose=self.verbose,
@@ -205,11 +173,10 @@ class SparseSVCCV(CrossValidated, LinearMachines):
     Cs : list of float, default=(1.0,)
         The values of C to try; see :class:`~kmargin.SparseSVC`.
     cv : int, splitter, list of splits, or None, default=None
-        As in scikit-learn; None is five stratified folds. For dask collections an integer, whose folds
-        are dealt the rows of each class within each block as `random_state` has it, or
-        ``BlockFold(5)`` for folds of whole blocks.
+        As in scikit-learn; None is five stratified folds. With dask data an integer deals the rows of
+        each class within each block, and ``BlockKFold(5)`` makes folds of whole blocks.
     scoring : str, callable or None, default=None
-        Any scorer of scikit-learn; None is accuracy. For dask collections one of predictions.
+        Any scorer of scikit-learn; None is accuracy. With dask data, any that looks at predictions.
     selection : "best" or "1se", default="best"
         The highest mean score (among equals the smaller k, then the smaller C); or the smallest k
         whose mean score is within one standard error of the highest.

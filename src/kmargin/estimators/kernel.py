@@ -190,7 +190,7 @@ class KernelSparseSVC(KernelMachines):
     n_candidates : int, "all" or None, default=None
         From how many of its training points a machine chooses the k it keeps; if not from all, then
         from a random sample. None is all of them as long as their kernel matrix fits `cache_size`,
-        beyond that as many as fit, but at least 3000 and 10 k. All samples count in the objective
+        beyond that as many as fit, but at least 2000 and 4 k. All samples count in the objective
         in any case.
     class_weight : dict, "balanced" or None, default=None
     n_jobs : int or None, default=None

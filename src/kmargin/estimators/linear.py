@@ -172,6 +172,10 @@ class SparseSVC(LinearMachines):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "SparseSVC":
-        """Fit the machines. A sample weight of 2 counts as the sample twice, 0 as not at all."""
+        """Fit the machines. A sample weight of 2 counts as the sample twice, 0 as not at all.
+
+        Arrays of torch, CuPy and their like stay on their device under scikit-learn's
+        `array_api_dispatch`; the fitted attributes are then of their kind.
+        """
         self._fit(X, y, sample_weight)
         return self
