@@ -29,10 +29,11 @@ GROUPS_PER_THREAD = 2
 # An argument of more bytes goes to the workers once, not with every group's task.
 LARGE_ARGUMENT = 100_000
 
-# Of each worker's memory: beyond this share dask puts away what is kept; so much is taken by the
-# interpreter and its libraries; and each thread has so many copies of a block in hand while it reads one.
+# Of each worker's memory: beyond this share dask puts away what is kept. At least so much is taken by the
+# interpreter and its libraries, and so much by libraries that come later. And each thread has so many
+# copies of a block in hand while it reads one.
 SPILL = 0.7
-INTERPRETER = 220e6
+INTERPRETER, LIBRARIES = 220e6, 45e6
 IN_HAND = 2
 
 # Seconds between two looks at whether there is a cluster left to wait for, and for one look.
@@ -61,8 +62,8 @@ class Context(NamedTuple):
     def open(self, values: Sequence[Any]) -> Leaves:
         """The leaves by their keys. Tells this process how much it may keep, and where."""
         worker = get_worker()
-        in_hand = worker.state.nthreads * IN_HAND * self.block_bytes
-        SHELF.room = room_within(worker.memory_manager.memory_limit, in_hand)
+        limit, n_threads = worker.memory_manager.memory_limit, worker.state.nthreads
+        SHELF.room = room_within(limit, taken_at_first(worker), n_threads, self.block_bytes)
         FOLDER.parent = worker.local_directory
         return dict(zip(self.keys, values, strict=True))
 
@@ -80,12 +81,17 @@ class Cluster:
         while not (workers := self._workers()):
             seen = self._check_cluster(seen)
             time.sleep(LOOK)
-        self.workers = [(worker["nthreads"], worker["memory_limit"]) for worker in workers.values()]
-        self.n_threads = sum(n_threads for n_threads, _ in self.workers)
+        self.workers = list(workers.values())
+        self.n_threads = sum(worker["nthreads"] for worker in self.workers)
 
     def room(self, block_bytes: float) -> float:
         """Bytes that may be kept, while each thread reads blocks of so many."""
-        return sum(room_within(limit, n_threads * IN_HAND * block_bytes) for n_threads, limit in self.workers)
+        return sum(
+            room_within(
+                worker["memory_limit"], worker["metrics"].get("memory", 0.0), worker["nthreads"], block_bytes
+            )
+            for worker in self.workers
+        )
 
     def settle(self, sources: Sources, make: Callable[..., Any], block_bytes: float) -> "HeldThere":
         """``make(number, sources)`` for each block, read where it is asked for.
@@ -240,9 +246,19 @@ class HeldThere:
         return HeldThere(self.place, groups)
 
 
-def room_within(memory_limit: float | None, in_hand: float = 0.0) -> float:
-    """Bytes that a worker may keep; without a limit any number."""
-    return max(0.0, SPILL * memory_limit - INTERPRETER - in_hand) if memory_limit else float("inf")
+def room_within(limit: float | None, taken: float, n_threads: int, block_bytes: float) -> float:
+    """Bytes that a worker may keep of its memory, some of which is taken; without a limit any number."""
+    if not limit:
+        return float("inf")
+    taken = max(INTERPRETER, taken + LIBRARIES) + n_threads * IN_HAND * block_bytes
+    return max(0.0, SPILL * limit - taken)
+
+
+def taken_at_first(worker: Any) -> float:
+    """The memory of a worker's process when it was first asked by this package."""
+    if SHELF.taken_before is None:
+        SHELF.taken_before = float(worker.monitor.get_process_memory())
+    return SHELF.taken_before
 
 
 class _Sealed:

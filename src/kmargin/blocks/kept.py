@@ -2,13 +2,19 @@
 
 import sys
 import threading
+import time
 import weakref
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
+from kmargin.blocks.scratch import FOLDER, File
+
 Leaves = Mapping[Hashable, Any]  # what a recipe needs and does not hold
 
 NOTHING = object()
+
+# Who makes fewer bytes per second is slower than a disk.
+SLOW = 300e6
 
 
 class Shelf:
@@ -17,6 +23,7 @@ class Shelf:
     def __init__(self) -> None:
         self.room = float("inf")  # bytes
         self.used = 0
+        self.taken_before: float | None = None  # the memory of the process before anything was kept
         self._lock = threading.Lock()
 
     def take(self, n_bytes: int) -> bool:
@@ -35,39 +42,50 @@ SHELF = Shelf()
 
 
 class Kept:
-    """What a recipe makes, kept in the memory of one process.
+    """What a recipe makes, kept by one process: in memory, or on its own disk where the shelf is full.
 
-    Only the recipe is pickled. Whoever is sent this object, or reads it back from disk, makes the
-    thing anew from its source: a scheduler may move it as it likes, and X stays where it is. Without
-    `keep`, and where the shelf is full, the thing is made anew for every use, which takes time instead
-    of memory.
+    Only the recipe is pickled. Whoever is sent this object makes the thing anew from its source: a
+    scheduler may move it as it likes, and X stays where it is. Without `keep` no memory is taken, and
+    disk only if making the thing anew would take longer than to read it.
     """
 
     def __init__(self, recipe: Callable[[Leaves], Any], keep: bool = True) -> None:
         self.recipe = recipe
         self.keep = keep
         self._made: Any = NOTHING
+        self._file: File | None = None
         self._lock = threading.Lock()
 
     def get(self, leaves: Leaves) -> Any:
-        if not self.keep:
-            return self.recipe(leaves)
         with self._lock:
             if self._made is not NOTHING:
                 return self._made
-            return self.put(self.recipe(leaves))
+            if self._file is None:
+                started = time.perf_counter()
+                made = self.recipe(leaves)
+                self.put(made, time.perf_counter() - started)
+                return made
+            made = self._file.load()
+            if self._shelve(made):  # somebody has made room
+                self._file = None
+            return made
 
-    def put(self, made: Any) -> Any:
-        """Keep this if there is room."""
+    def put(self, made: Any, seconds: float) -> None:
+        """Keep this, which took so long to make."""
+        if not self._shelve(made) and (self.keep or size_of(made) < SLOW * seconds):
+            self._file = FOLDER.save(made, size_of(made))
+
+    def _shelve(self, made: Any) -> bool:
         n_bytes = size_of(made)
-        if self.keep and SHELF.take(n_bytes):
-            self._made = made
-            weakref.finalize(self, SHELF.give_back, n_bytes).atexit = False
-        return made
+        if not self.keep or not SHELF.take(n_bytes):
+            return False
+        self._made = made
+        weakref.finalize(self, SHELF.give_back, n_bytes).atexit = False
+        return True
 
     def fresh(self) -> "Kept":
-        """The same recipe, nothing made, nothing to be kept."""
-        return Kept(self.recipe, keep=False)
+        """The same recipe, with no memory taken."""
+        return Kept(self.recipe, keep=False) if self.keep else self
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Kept, (self.recipe, self.keep)
@@ -112,7 +130,8 @@ def derive(
     """
     derived = Kept(Derived(origin.fresh(), function, args), keep)
     if keep:
-        derived.put(function(origin.get(leaves), *args))
+        started = time.perf_counter()
+        derived.put(function(origin.get(leaves), *args), time.perf_counter() - started)
     return derived
 
 

@@ -9,7 +9,6 @@ import numpy as np
 
 from kmargin.blocks.graphs import Source
 from kmargin.blocks.kept import Kept, Leaves, derive
-from kmargin.blocks.scratch import OnDisk
 
 
 class Labels(NamedTuple):
@@ -25,7 +24,7 @@ class Rows:
     X is kept in memory, or read each time; labels and weights are always kept, being p times smaller.
     """
 
-    def __init__(self, number: int, X: Kept | OnDisk, labels: Kept) -> None:
+    def __init__(self, number: int, X: Kept, labels: Kept) -> None:
         self.number = number
         self.X = X
         self.labels = labels
@@ -76,8 +75,7 @@ class Reading:
 def make_rows(number: int, sources: list[Source], dtype: Any, keep: bool) -> Rows:
     """A block from the sources of X, of y, and of weights if there are any."""
     X, y, weights = (*sources, None)[:3]
-    read_X = Reading(ToArray(dtype), X)
-    return Rows(number, Kept(read_X) if keep else OnDisk(read_X), Kept(Reading(to_labels, y, weights)))
+    return Rows(number, Kept(Reading(ToArray(dtype), X), keep), Kept(Reading(to_labels, y, weights)))
 
 
 def keep_rows(rows: Rows, leaves: Leaves) -> Rows:

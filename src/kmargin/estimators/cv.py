@@ -25,6 +25,7 @@ from kmargin.machines import (
     Task,
     linear_designs,
     make_tasks,
+    share_blocks,
     solve_tasks,
     warn_unless_converged,
 )
@@ -93,7 +94,7 @@ class CrossValidated(MarginClassifier):
 
     def _score_folds(self, folds: Folds, n_classes: int, Cs: list[float], ks: list[int]) -> np.ndarray:
         """The validation score of every fold, C and k."""
-        models = self._fit_folds(folds.parts(), len(folds), n_classes, Cs, ks)
+        models = self._fit_folds(folds.parts(), len(folds), n_classes, Cs, ks, folds.n_jobs)
         scores = [folds.score(at, model_at, len(Cs), len(ks)) for at, model_at in enumerate(models)]
         return np.array(scores)
 
@@ -102,7 +103,13 @@ class CrossValidated(MarginClassifier):
         return self._restrict(samples, rows)
 
     def _fit_folds(
-        self, parts: Iterable[Samples], n_parts: int, n_classes: int, Cs: list[float], ks: list[int]
+        self,
+        parts: Iterable[Any],
+        n_parts: int,
+        n_classes: int,
+        Cs: list[float],
+        ks: list[int],
+        n_jobs: int | None,
     ) -> Iterator[ModelAt]:
         """For each part of the samples, the machines fitted to it: a function of the positions of C and k.
 
@@ -117,7 +124,7 @@ class CrossValidated(MarginClassifier):
                 yield from make_tasks(under_way[-1][1], part, self.multi_class)
 
         solver = validate.resolve_solver(self.solver).in_folds()
-        grids = self._grids(solver, tasks(), n_machines * n_parts, Cs, ks, "cross-validation")
+        grids = self._grids(solver, tasks(), n_machines * n_parts, Cs, ks, n_jobs, "cross-validation")
         for _ in range(n_parts):
             by_machine = [next(grids) for _ in range(n_machines)]
             yield partial(self._model_at, clone(self), *under_way.popleft(), by_machine)
@@ -138,18 +145,27 @@ class CrossValidated(MarginClassifier):
 
     def _refit(self, samples: Samples, Cs: list[float], ks: list[int], column: int) -> None:
         """Walk the path to the chosen C on all samples, and take the chosen k from it."""
-        designs = self._designs(samples, ks[0])
         n_machines = len(class_pairs(len(samples.classes), self.multi_class))
+        samples, n_jobs = share_blocks(samples, self.n_jobs, n_machines)
+        designs = self._designs(samples, ks[0])
         tasks = make_tasks(designs, samples, self.multi_class)
         solver = validate.resolve_solver(self.solver)
-        by_machine = [grid[-1] for grid in self._grids(solver, tasks, n_machines, Cs, ks, "refit")]
+        grids = self._grids(solver, tasks, n_machines, Cs, ks, n_jobs, "refit")
+        by_machine = [grid[-1] for grid in grids]
         chosen = [solutions[column] for solutions in by_machine]
         warn_unless_converged(chosen)
         self._adopt(designs, samples, chosen)
         self.path_ = self._path(designs, samples, by_machine, ks)
 
     def _grids(
-        self, solver: Solver, tasks: Iterator[Task], n_tasks: int, Cs: list[float], ks: list[int], label: str
+        self,
+        solver: Solver,
+        tasks: Iterator[Task],
+        n_tasks: int,
+        Cs: list[float],
+        ks: list[int],
+        n_jobs: int | None,
+        label: str,
     ) -> Iterator[Grid]:
         return solve_tasks(
             tasks,
@@ -157,7 +173,7 @@ class CrossValidated(MarginClassifier):
             Cs,
             ks,
             solver=solver,
-            n_jobs=self.n_jobs,
+            n_jobs=n_jobs,
             seed=validate.resolve_seed(self.random_state),
             label=label,
             verbose=self.verbose,

@@ -11,7 +11,8 @@ from sklearn.metrics import check_scoring
 from kmargin.blocks import verdicts
 from kmargin.blocks.view import Part
 from kmargin.device import answer_at_hand
-from kmargin.machines import BlockSamples
+from kmargin.machines import BlockSamples, share_blocks
+from kmargin.multiclass import class_pairs
 from kmargin.selection import BlockKFold, Fold, check_fold, score_with, takes_weights
 from kmargin.types import Matrix, Vector
 from kmargin.validate import Samples
@@ -23,6 +24,8 @@ N_FOLDS = 5  # scikit-learn's default, too
 
 class Folds(Protocol):
     """All folds of one cross-validation."""
+
+    n_jobs: int | None  # how many machines to fit at once
 
     def __len__(self) -> int: ...
 
@@ -42,6 +45,7 @@ class FoldsAtHand:
     def __init__(self, model: Any, samples: Any, known: Samples, folds: list[Fold], weighted: bool) -> None:
         self.model, self.samples, self.known, self.folds = model, samples, known, folds
         self.weighted = weighted
+        self.n_jobs = model.n_jobs
         self.scorer = check_scoring(model, scoring=model.scoring or "accuracy")
 
     def __len__(self) -> int:
@@ -70,13 +74,17 @@ class FoldsInBlocks:
     """
 
     def __init__(self, model: Any, samples: BlockSamples, seed: int, weighted: bool) -> None:
-        self.model, self.samples, self.weighted = model, samples, weighted
+        self.model, self.weighted = model, weighted
         whole_blocks = isinstance(model.cv, BlockKFold)
         n_folds = self._n_folds(model.cv, samples.X.n_blocks)
         self.tests = [Part(n_folds, fold, True, seed, whole_blocks) for fold in range(n_folds)]
         self.scorer = check_scoring(model, scoring=model.scoring or "accuracy")
         if not takes_weights(self.scorer):
             raise ValueError(self._not_offered("takes no sample weights"))
+        n_classes = len(samples.classes)
+        n_machines = len(class_pairs(n_classes, model.multi_class))
+        self.samples, self.n_jobs = share_blocks(samples, model.n_jobs, n_folds * n_machines)
+        self._score(np.ones((n_classes, n_classes)))  # to know before the work whether it can be done
         for fold, part in enumerate(self.tests):
             totals = np.sum(samples.X.ask(verdicts.class_totals, part, len(samples.classes)), axis=0)
             check_fold(fold, samples.classes, has_class=totals[0] > 0, n_test=int(totals[1].sum()))

@@ -125,7 +125,8 @@ class Trial:
                 part = self.estimator._restrict(self.samples, fold.train)
                 yield part._replace(X=self._scaling(part)(part.X))
 
-        models = self.estimator._fit_folds(parts(), len(self.folds), len(self.samples.classes), Cs, ks)
+        n_folds, n_classes = len(self.folds), len(self.samples.classes)
+        models = self.estimator._fit_folds(parts(), n_folds, n_classes, Cs, ks, self.estimator.n_jobs)
         for fold, model_at in zip(self.folds, models, strict=True):
             scaling = self._scaling(self.estimator._restrict(self.samples, fold.train))
             yield model_at, scaling(self.samples.X[fold.test])
