@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from kmargin.displays import CoefficientDisplay, CVScoreDisplay, SparsityPathDisplay
     from kmargin.estimators import KernelSparseSVC, KernelSparseSVCCV, SparseSVC, SparseSVCCV
     from kmargin.path import SparsityPath, sparse_svm_path
+    from kmargin.selection import BlockKFold
     from kmargin.solvers import MM, SD, Exchange, OuterRecord, Solution, Status
 
 __version__ = "0.1.0"
@@ -18,6 +19,7 @@ __version__ = "0.1.0"
 __all__ = [
     "MM",
     "SD",
+    "BlockKFold",
     "CVScoreDisplay",
     "CoefficientDisplay",
     "Exchange",
@@ -37,6 +39,7 @@ _HOMES = {
     "kmargin.displays": ("CoefficientDisplay", "CVScoreDisplay", "SparsityPathDisplay"),
     "kmargin.estimators": ("KernelSparseSVC", "KernelSparseSVCCV", "SparseSVC", "SparseSVCCV"),
     "kmargin.path": ("SparsityPath", "sparse_svm_path"),
+    "kmargin.selection": ("BlockKFold",),
     "kmargin.solvers": ("MM", "SD", "Exchange", "OuterRecord", "Solution", "Status"),
 }
 

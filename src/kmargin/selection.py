@@ -4,6 +4,7 @@ Nothing here knows what a machine is made of; `estimators.cv` brings the two tog
 """
 
 import inspect
+import numbers
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -11,7 +12,7 @@ import numpy as np
 from scipy.stats import rankdata
 from sklearn.model_selection import check_cv
 
-from kmargin.types import Indices, Matrix, Vector
+from kmargin.types import Flags, Indices, Vector
 from kmargin.validate import Samples
 
 SELECTIONS = ("best", "1se")
@@ -37,30 +38,56 @@ def make_folds(cv: Any, samples: Samples, n_given: int, X: Any, y: Any, groups: 
     folds = []
     for number, (train, test) in enumerate(splitter.split(X, y, groups)):
         fold = Fold(*(rows[rows >= 0] for rows in (position[train], position[test])))
-        lost = np.setdiff1d(np.arange(len(samples.classes)), samples.codes[fold.train])
-        if len(lost):
-            raise ValueError(
-                f"Fold {number} has no training sample of class {samples.classes[lost[0]]!r}. "
-                "Use fewer folds, or a splitter that stratifies, such as StratifiedKFold."
-            )
-        if len(fold.test) == 0:
-            raise ValueError(
-                f"Fold {number} has no sample to score. Use fewer folds, or give its rows weight."
-            )
+        has_class = np.isin(np.arange(len(samples.classes)), samples.codes[fold.train])
+        check_fold(number, samples.classes, has_class, len(fold.test))
         folds.append(fold)
     if not folds:
         raise ValueError(f"cv={cv!r} makes no folds. Use an integer >= 2, a splitter, or a list of splits.")
     return folds
 
 
-def score_with(scorer: Callable[..., float], model: Any, X: Matrix, y: Any, weights: Vector | None) -> float:
+def check_fold(number: int, classes: np.ndarray, has_class: Flags, n_test: int) -> None:
+    """Raise ValueError where a fold has no class to fit to, or nothing to score."""
+    if not has_class.all():
+        raise ValueError(
+            f"Fold {number} has no training sample of class {classes[~has_class].tolist()[0]!r}. "
+            "Use fewer folds, or a splitter that stratifies, such as StratifiedKFold."
+        )
+    if n_test == 0:
+        raise ValueError(f"Fold {number} has no sample to score. Use fewer folds, or give its rows weight.")
+
+
+class BlockKFold:
+    """Folds of whole blocks, for data in blocks: block b is scored in fold b mod `n_splits`.
+
+    For blocks that belong together, such as days or sites, whose rows must not be on both sides.
+    """
+
+    def __init__(self, n_splits: int = 5) -> None:
+        if isinstance(n_splits, bool) or not isinstance(n_splits, numbers.Integral) or n_splits < 2:
+            raise ValueError(f"n_splits={n_splits!r} is not a number of folds. Use an integer >= 2.")
+        self.n_splits: int = int(n_splits)
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        return self.n_splits
+
+    def split(self, X: Any, y: Any = None, groups: Any = None) -> Any:
+        raise TypeError(
+            "BlockKFold splits blocks, and X has none. Give dask data, or use scikit-learn's GroupKFold."
+        )
+
+    def __repr__(self) -> str:
+        return f"BlockKFold({self.n_splits})"
+
+
+def score_with(scorer: Callable[..., float], model: Any, X: Any, y: Any, weights: Vector | None) -> float:
     """The score of a fitted model, weighted if weights were given and the scorer can take them."""
-    if weights is not None and _takes_weights(scorer):
+    if weights is not None and takes_weights(scorer):
         return float(scorer(model, X, y, sample_weight=weights))
     return float(scorer(model, X, y))
 
 
-def _takes_weights(scorer: Any) -> bool:
+def takes_weights(scorer: Any) -> bool:
     function = getattr(scorer, "_score_func", scorer)
     return "sample_weight" in inspect.signature(function).parameters
 

@@ -212,7 +212,7 @@ def check_classes(classes: np.ndarray) -> None:
     """There are two at least."""
     if len(classes) < 2:
         raise ValueError(
-            f"y holds one class only, {classes[0]!r}: there is nothing to tell apart. "
+            f"y holds one class only, {classes.tolist()[0]!r}: there is nothing to tell apart. "
             "Give samples of two classes or more."
         )
 
@@ -227,7 +227,7 @@ def class_factors(class_weight: Any, classes: np.ndarray, counts: np.ndarray) ->
 def check_totals(classes: np.ndarray, totals: np.ndarray) -> None:
     """Each class has samples that count."""
     if not totals.all():
-        lost = classes[totals == 0][0]
+        lost = classes[totals == 0].tolist()[0]
         raise ValueError(
             f"The weights of all samples of class {lost!r} are zero, so nothing is left to learn it from. "
             "Give it weight, or leave the class out of y."

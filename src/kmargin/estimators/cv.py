@@ -1,19 +1,20 @@
 """Machines whose k and C are chosen by cross-validation."""
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.metrics import check_scoring
 from sklearn.utils.validation import _num_samples, indexable
 
 from kmargin import validate
+from kmargin.blocks.kinds import is_dask
 from kmargin.blocks.space import to_host
-from kmargin.device import answer_at_hand, at_hand
+from kmargin.device import at_hand
 from kmargin.estimators.classifier import MarginClassifier
+from kmargin.estimators.folds import Folds, FoldsAtHand, FoldsInBlocks, ModelAt
 from kmargin.estimators.kernel import KernelMachines
 from kmargin.estimators.linear import LinearMachines
 from kmargin.machines import (
@@ -27,11 +28,9 @@ from kmargin.machines import (
     warn_unless_converged,
 )
 from kmargin.multiclass import class_pairs
-from kmargin.selection import SELECTIONS, Fold, choose, make_folds, score_with, tabulate
+from kmargin.selection import SELECTIONS, choose, make_folds, tabulate
 from kmargin.solvers import DEFAULT, Solver
 from kmargin.validate import Samples
-
-ModelAt = Callable[[int, int], MarginClassifier]
 
 
 class CrossValidated(MarginClassifier):
@@ -58,14 +57,25 @@ class CrossValidated(MarginClassifier):
         self._check_parameters()
         validate.check_choice("selection", self.selection, SELECTIONS)
         Cs = validate.resolve_Cs(self.Cs)
-        X, y, groups = indexable(X, y, groups)
+        in_blocks = is_dask(X, y, sample_weight)
+        if in_blocks and groups is not None:
+            raise ValueError(
+                "groups are not looked at where data are in blocks. Put each group into one block, and use "
+                "cv=kmargin.BlockKFold(5) for folds of whole blocks."
+            )
+        X, y, groups = (X, y, None) if in_blocks else indexable(X, y, groups)
         samples = self._read(X, y, sample_weight)
         ks = validate.resolve_ks(
             self.ks, self._n_available(samples), self._largest_default(samples), self.things
         )
-        known = at_hand(samples)
-        folds = make_folds(self.cv, known, _num_samples(X), X, to_host(y), to_host(groups))
-        scores = self._score_folds(samples, known, folds, Cs, ks, weighted=sample_weight is not None)
+        folds: Folds
+        if in_blocks:
+            folds = FoldsInBlocks(self, samples, self._fold_seed(), weighted=sample_weight is not None)
+        else:
+            known = at_hand(samples)
+            rows = make_folds(self.cv, known, _num_samples(X), X, to_host(y), to_host(groups))
+            folds = FoldsAtHand(self, samples, known, rows, weighted=sample_weight is not None)
+        scores = self._score_folds(folds, len(samples.classes), Cs, ks)
         row, column = choose(scores, ks, Cs, self.selection)
         self._refit(samples, Cs[: row + 1], ks, column)
         self.k_ = ks[column]
@@ -75,23 +85,15 @@ class CrossValidated(MarginClassifier):
         self.n_splits_ = len(folds)
         return self
 
-    def _score_folds(
-        self, samples: Any, known: Samples, folds: list[Fold], Cs: list[float], ks: list[int], weighted: bool
-    ) -> np.ndarray:
-        """The validation score of every fold, C and k; `known` are the samples, perhaps without X."""
-        scorer = check_scoring(self, scoring=self.scoring or "accuracy")
-        parts = (self._restrict(samples, fold.train) for fold in folds)
-        models = self._fit_folds(parts, len(folds), len(samples.classes), Cs, ks)
-        scores = np.empty((len(folds), len(Cs), len(ks)))
-        for number, (fold, model_at) in enumerate(zip(folds, models, strict=True)):
-            X = self._inputs(samples, fold.test, fold.train)
-            y = known.classes[known.codes[fold.test]]
-            weights = known.repeats[fold.test] if weighted else None
-            for row in range(len(Cs)):
-                for column in range(len(ks)):
-                    model = answer_at_hand(model_at(row, column))
-                    scores[number, row, column] = score_with(scorer, model, X, y, weights)
-        return scores
+    def _fold_seed(self) -> int:
+        """By which rows in blocks are dealt to folds: the same each time, unless `random_state` is given."""
+        return 0 if self.random_state is None else validate.resolve_seed(self.random_state)
+
+    def _score_folds(self, folds: Folds, n_classes: int, Cs: list[float], ks: list[int]) -> np.ndarray:
+        """The validation score of every fold, C and k."""
+        models = self._fit_folds(folds.parts(), len(folds), n_classes, Cs, ks)
+        scores = [folds.score(at, model_at, len(Cs), len(ks)) for at, model_at in enumerate(models)]
+        return np.array(scores)
 
     def _fit_folds(
         self, parts: Iterable[Samples], n_parts: int, n_classes: int, Cs: list[float], ks: list[int]
@@ -171,9 +173,10 @@ class SparseSVCCV(CrossValidated, LinearMachines):
     Cs : list of float, default=(1.0,)
         The values of C to try; see :class:`~kmargin.SparseSVC`.
     cv : int, splitter, list of splits, or None, default=None
-        As in scikit-learn; None is five stratified folds.
+        As in scikit-learn; None is five stratified folds. With dask data an integer deals the rows of
+        each class within each block, and ``BlockKFold(5)`` makes folds of whole blocks.
     scoring : str, callable or None, default=None
-        Any scorer of scikit-learn; None is accuracy.
+        Any scorer of scikit-learn; None is accuracy. With dask data, any that looks at predictions.
     selection : "best" or "1se", default="best"
         The highest mean score (among equals the smaller k, then the smaller C); or the smallest k
         whose mean score is within one standard error of the highest.

@@ -1,0 +1,151 @@
+"""The folds of a cross-validation: what to fit to, and the scores of what was fitted."""
+
+import numbers
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import check_scoring
+
+from kmargin.blocks import verdicts
+from kmargin.blocks.view import Part
+from kmargin.device import answer_at_hand
+from kmargin.machines import BlockSamples
+from kmargin.selection import BlockKFold, Fold, check_fold, score_with, takes_weights
+from kmargin.types import Matrix, Vector
+from kmargin.validate import Samples
+
+ModelAt = Callable[[int, int], Any]  # the model for the positions of C and k
+
+N_FOLDS = 5  # scikit-learn's default, too
+
+
+class Folds(Protocol):
+    """All folds of one cross-validation."""
+
+    def __len__(self) -> int: ...
+
+    def parts(self) -> Iterator[Any]:
+        """The samples that each fold is fitted to."""
+
+    def score(self, number: int, model_at: ModelAt, n_Cs: int, n_ks: int) -> Matrix:
+        """The validation score of a fold for every C and k."""
+
+
+class FoldsAtHand:
+    """Folds of rows that have numbers: of arrays in memory or on a device.
+
+    `known` are the samples in memory, without X where that is on a device.
+    """
+
+    def __init__(self, model: Any, samples: Any, known: Samples, folds: list[Fold], weighted: bool) -> None:
+        self.model, self.samples, self.known, self.folds = model, samples, known, folds
+        self.weighted = weighted
+        self.scorer = check_scoring(model, scoring=model.scoring or "accuracy")
+
+    def __len__(self) -> int:
+        return len(self.folds)
+
+    def parts(self) -> Iterator[Any]:
+        return (self.model._restrict(self.samples, fold.train) for fold in self.folds)
+
+    def score(self, number: int, model_at: ModelAt, n_Cs: int, n_ks: int) -> Matrix:
+        fold, known = self.folds[number], self.known
+        X = self.model._inputs(self.samples, fold.test, fold.train)
+        y = known.classes[known.codes[fold.test]]
+        weights = known.repeats[fold.test] if self.weighted else None
+        scores = np.empty((n_Cs, n_ks))
+        for row, column in np.ndindex(n_Cs, n_ks):
+            model = answer_at_hand(model_at(row, column))
+            scores[row, column] = score_with(self.scorer, model, X, y, weights)
+        return scores
+
+
+class FoldsInBlocks:
+    """Folds of data in blocks: of rows dealt within each block, or of whole blocks.
+
+    Blocks count how often each class was taken for each other; a scorer is given every such pair once,
+    with its number as a weight. So it may be any that looks at predictions and takes weights.
+    """
+
+    def __init__(self, model: Any, samples: BlockSamples, seed: int, weighted: bool) -> None:
+        self.model, self.samples, self.weighted = model, samples, weighted
+        whole_blocks = isinstance(model.cv, BlockKFold)
+        n_folds = self._n_folds(model.cv, samples.X.n_blocks)
+        self.tests = [Part(n_folds, fold, True, seed, whole_blocks) for fold in range(n_folds)]
+        self.scorer = check_scoring(model, scoring=model.scoring or "accuracy")
+        if not takes_weights(self.scorer):
+            raise ValueError(self._not_offered("takes no sample weights"))
+        for fold, part in enumerate(self.tests):
+            totals = np.sum(samples.X.ask(verdicts.class_totals, part, len(samples.classes)), axis=0)
+            check_fold(fold, samples.classes, has_class=totals[0] > 0, n_test=int(totals[1].sum()))
+
+    @staticmethod
+    def _n_folds(cv: Any, n_blocks: int) -> int:
+        cv = N_FOLDS if cv is None else cv
+        if isinstance(cv, BlockKFold):
+            if cv.n_splits > n_blocks:
+                raise ValueError(
+                    f"{cv!r} needs a block for each fold, and X has {n_blocks}. "
+                    "Use fewer folds, or cut X into more blocks."
+                )
+            return cv.n_splits
+        if not isinstance(cv, numbers.Integral) or isinstance(cv, bool):
+            raise ValueError(
+                f"cv={cv!r} splits rows by their numbers, which rows in blocks do not have. Use a number of "
+                "folds, such as cv=5, or kmargin.BlockKFold(5) for folds of whole blocks."
+            )
+        if cv < 2:
+            raise ValueError(f"cv={cv} makes no folds to compare. Use an integer >= 2.")
+        return int(cv)
+
+    def __len__(self) -> int:
+        return len(self.tests)
+
+    def parts(self) -> Iterator[BlockSamples]:
+        return (self.samples._replace(part=part._replace(inside=False)) for part in self.tests)
+
+    def score(self, number: int, model_at: ModelAt, n_Cs: int, n_ks: int) -> Matrix:
+        coefs, intercepts = [], []
+        for row, column in np.ndindex(n_Cs, n_ks):
+            model = model_at(row, column)
+            coefs.append(model.coef_.copy())
+            intercepts.append(model.intercept_.copy())
+        used = np.flatnonzero(np.any(coefs, axis=(0, 1)))
+        machines = used, np.array(coefs)[:, :, used], np.array(intercepts)
+        scheme = len(self.samples.classes), self.model.multi_class
+        part = self.tests[number]
+        by_block = self.samples.X.ask(verdicts.confusions, part, *machines, *scheme, self.weighted)
+        counts = np.sum(by_block, axis=0)
+        return np.array([self._score(confusion) for confusion in counts]).reshape(n_Cs, n_ks)
+
+    def _score(self, confusion: Matrix) -> float:
+        classes = self.samples.classes
+        true, predicted = np.nonzero(confusion)
+        weights: Vector = confusion[true, predicted]
+        try:
+            return score_with(self.scorer, Verdicts(classes), predicted[:, None], classes[true], weights)
+        except AttributeError as error:  # it asks for decision values
+            raise ValueError(self._not_offered("looks at more than predictions")) from error
+
+    def _not_offered(self, why: str) -> str:
+        return (
+            f"scoring={self.model.scoring!r} {why}, but scores over blocks are made of counted predictions. "
+            'Use one such as "accuracy", "balanced_accuracy" or "f1_macro".'
+        )
+
+
+class Verdicts(ClassifierMixin, BaseEstimator):
+    """Predictions that were made elsewhere: X is one column, the codes of the classes."""
+
+    def __init__(self, classes: np.ndarray | None = None) -> None:
+        self.classes = classes
+
+    @property
+    def classes_(self) -> Any:
+        return self.classes
+
+    def predict(self, X: Any) -> Any:
+        assert self.classes is not None
+        return self.classes[X[:, 0]]

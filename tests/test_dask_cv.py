@@ -1,0 +1,132 @@
+"""Cross-validation of data in blocks, by its in-memory twin."""
+
+import numpy as np
+import pytest
+from sklearn.metrics import get_scorer, make_scorer, matthews_corrcoef
+from sklearn.model_selection import KFold
+
+from kmargin import BlockKFold, SparseSVC, SparseSVCCV
+from kmargin.blocks.view import Part
+
+da = pytest.importorskip("dask.array")
+dask = pytest.importorskip("dask")
+
+SIZES = (70, 40, 0, 55, 35)
+KS, CS = [6, 3, 1], [0.1, 1.0]
+
+
+@pytest.fixture(autouse=True)
+def in_threads():
+    with dask.config.set(scheduler="threads"):
+        yield
+
+
+@pytest.fixture
+def data(rng):
+    X = rng.standard_normal((200, 8)) + 1.0
+    y = np.array(["a", "b", "c"])[np.digitize(X[:, 0] + X[:, 1] + 0.5 * rng.standard_normal(200), [1.0, 3.0])]
+    return X, y
+
+
+def collect(*arrays):
+    return tuple(da.from_array(a, chunks=(SIZES, *a.shape[1:])) for a in arrays)
+
+
+def splits(y, n_folds, whole_blocks=False, seed=0):
+    """The folds of blocks as splits by row numbers."""
+    starts = np.append(0, np.cumsum(SIZES))
+    codes = np.unique(y, return_inverse=True)[1]
+    for fold in range(n_folds):
+        part = Part(n_folds, fold, True, seed, whole_blocks)
+        inside = np.concatenate([part.rows(b, codes[starts[b] : starts[b + 1]]) for b in range(len(SIZES))])
+        yield np.flatnonzero(~inside), np.flatnonzero(inside)
+
+
+@pytest.mark.parametrize("scoring", [None, "balanced_accuracy", "f1_macro", "matthews"])
+@pytest.mark.parametrize("cv", [4, BlockKFold(2)])
+def test_blocks_are_cross_validated_as_arrays_are(data, cv, scoring):
+    X, y = data
+    scoring = {"matthews": make_scorer(matthews_corrcoef)}.get(scoring, scoring)
+    n_folds, whole = (cv.n_splits, True) if isinstance(cv, BlockKFold) else (cv, False)
+    settings = {"ks": KS, "Cs": CS, "scoring": scoring, "standardize": True}
+    found = SparseSVCCV(cv=cv, **settings).fit(*collect(X, y))
+    expected = SparseSVCCV(cv=list(splits(y, n_folds, whole)), **settings).fit(X, y)
+    for name in found.cv_results_:
+        if name.endswith("_score"):
+            np.testing.assert_allclose(found.cv_results_[name], expected.cv_results_[name], rtol=1e-12)
+    assert (found.k_, found.C_) == (expected.k_, expected.C_)
+    np.testing.assert_allclose(found.coef_, expected.coef_, atol=1e-8)
+    np.testing.assert_allclose(found.path_.coefs, expected.path_.coefs, atol=1e-8)
+
+
+@pytest.mark.parametrize("multi_class", ["ovo", "ovr"])
+def test_weights_count_in_fitting_and_scoring(data, rng, multi_class):
+    X, y = data
+    weights = rng.integers(0, 3, len(y)).astype(float)
+    settings = {"ks": KS, "Cs": CS, "multi_class": multi_class, "class_weight": "balanced"}
+    found = SparseSVCCV(cv=3, **settings).fit(*collect(X, y, weights))
+    expected = SparseSVCCV(cv=list(splits(y, 3)), **settings).fit(X, y, weights)
+    np.testing.assert_allclose(
+        found.cv_results_["mean_test_score"], expected.cv_results_["mean_test_score"], rtol=1e-12
+    )
+    np.testing.assert_allclose(found.coef_, expected.coef_, atol=1e-8)
+
+
+def test_folds_do_not_depend_on_n_jobs(data):
+    dX, dy = collect(*data)
+    one, two = (SparseSVCCV(KS, cv=3, n_jobs=n_jobs).fit(dX, dy) for n_jobs in (1, 2))
+    np.testing.assert_array_equal(one.cv_results_["mean_test_score"], two.cv_results_["mean_test_score"])
+    np.testing.assert_array_equal(one.coef_, two.coef_)
+
+
+def test_random_state_deals_the_rows_anew(data):
+    dX, dy = collect(*data)
+    scores = [
+        SparseSVCCV([1], cv=3, random_state=seed).fit(dX, dy).cv_results_["split0_test_score"].tolist()
+        for seed in (None, None, 1, 1, 2)
+    ]
+    assert scores[0] == scores[1]
+    assert scores[2] == scores[3]
+    assert len({tuple(score) for score in scores}) > 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"cv": KFold(3)}, "splits rows by their numbers, which rows in blocks do not have"),
+        ({"cv": 1}, "cv=1 makes no folds to compare"),
+        ({"cv": BlockKFold(9)}, r"BlockKFold\(9\) needs a block for each fold, and X has 5"),
+        ({"scoring": "roc_auc_ovr"}, "looks at more than predictions"),
+        ({"scoring": lambda model, X, y: 0.0}, "takes no sample weights"),
+    ],
+)
+def test_what_blocks_do_not_offer_is_said_in_a_sentence(data, settings, message):
+    with pytest.raises(ValueError, match=message):
+        SparseSVCCV([1], **settings).fit(*collect(*data))
+
+
+def test_groups_are_blocks(data):
+    dX, dy = collect(*data)
+    with pytest.raises(ValueError, match="Put each group into one block"):
+        SparseSVCCV([1]).fit(dX, dy, groups=np.arange(200))
+
+
+def test_a_fold_without_a_class_is_named(data):
+    X, y = data
+    y = np.where(np.arange(200) < 70, "a", np.where(y == "a", "b", y))  # class a is in block 0 alone
+    with pytest.raises(ValueError, match="Fold 0 has no training sample of class 'a'"):
+        SparseSVCCV([1], cv=BlockKFold(2)).fit(*collect(X, y))
+
+
+def test_whole_blocks_are_for_blocks(data):
+    with pytest.raises(TypeError, match="BlockKFold splits blocks, and X has none"):
+        SparseSVCCV([1], cv=BlockKFold(3)).fit(*data)
+    with pytest.raises(ValueError, match="n_splits=1 is not a number of folds"):
+        BlockKFold(1)
+
+
+def test_the_chosen_model_scores_as_a_plain_one(data):
+    dX, dy = collect(*data)
+    model = SparseSVCCV([3], cv=3).fit(dX, dy)
+    plain = SparseSVC(3).fit(*data)
+    assert model.score(dX, dy) == pytest.approx(get_scorer("accuracy")(plain, *data))
