@@ -140,6 +140,22 @@ TARGETS: tuple[Target, ...] = (
     ),
     Target("cores", "time over one core's, processes", "the same by processes (loky) instead of threads"),
     Target("cores", "same coefficients", "the same coefficients to the bit (1: yes)", 1),
+    Target(
+        "distributed",
+        "bytes over predicted",
+        "bytes of a block's answer over those predicted, worst shape",
+        1.1,
+        at_most=True,
+    ),
+    Target(
+        "distributed", "memory over predicted", "memory of a worker over that predicted", 1.2, at_most=True
+    ),
+    Target(
+        "distributed", "share of X that moved", "bytes between workers as a share of X", 0.01, at_most=True
+    ),
+    Target(
+        "distributed", "difference", "largest difference of a coefficient from memory's", 1e-8, at_most=True
+    ),
     Target("loops", "compiled step", "compiled step, times faster than its NumPy twin", 10),
     Target("loops", "BLAS calls", "BLAS calls of a step over the compiled step", 0.97),
     Target("loops", "selection", "selection, times faster than sorting", 3),

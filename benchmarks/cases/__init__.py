@@ -4,6 +4,7 @@ from benchmarks.cases.case import Case
 from benchmarks.cases.cores import Cores
 from benchmarks.cases.crossval import CrossValidation
 from benchmarks.cases.dense import Dense
+from benchmarks.cases.distributed import Distributed
 from benchmarks.cases.growth import Growth
 from benchmarks.cases.kernel_blocks import KernelBlocks
 from benchmarks.cases.loops import Loops
@@ -32,6 +33,7 @@ CASES: dict[str, Case] = {
         a9a,
         Growth(),
         Cores(),
+        Distributed(),
         Loops(),
     )
 }

@@ -122,5 +122,7 @@ def _is_task(node: Any) -> bool:
 
 
 def _is_shuffled(node: Any) -> bool:
-    function = getattr(node, "func", None) or (node[0] if istask(node) else None)
+    function = getattr(node, "func", None)
+    if function is None and isinstance(node, tuple) and istask(node):  # as graphs were written before 2024.12
+        function = node[0]
     return str(getattr(function, "__module__", "")).startswith("distributed.shuffle")

@@ -1,0 +1,168 @@
+"""Claim: of data in blocks only small answers travel; docs/scale.md says how small, this measures it.
+
+Fits on a dask.distributed cluster of two worker processes on this machine, the blocks read from files,
+while n, p and k grow by factors of two. Counted are the bytes of the answers of one block to each kind
+of question, what the workers sent each other in all, and by how much the memory of a worker grew. Each
+is compared with what `docs/scale.md` predicts.
+"""
+
+import pickle
+import tempfile
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from benchmarks.cases.case import Reached, drop_missing
+from benchmarks.datasets import dense
+from benchmarks.memory import forget_peak, resident
+from benchmarks.records import Recorder, select
+from benchmarks.solvers import HEADLINE
+from kmargin import SparseSVC
+
+BLOCK = 25_000  # rows
+N_WORKERS = 2
+
+# n, p, k
+SHAPES = {
+    "quick": [(50_000, 20, 5)],
+    "default": [
+        (200_000, 50, 10),
+        (400_000, 50, 10),
+        (800_000, 50, 10),
+        (200_000, 100, 10),
+        (200_000, 200, 10),
+        (200_000, 50, 5),
+        (200_000, 50, 20),
+    ],
+}
+SHAPES["full"] = [*SHAPES["default"], (1_600_000, 50, 10)]
+
+
+def panel_width(p: int, k: int) -> int:
+    """Columns that a search for k features is looking at."""
+    return min(p, k + min(max(k, 16), 64))
+
+
+def predicted_bytes(question: str, p: int, k: int) -> float:
+    """Of the answer of one block: numbers, of 8 bytes each."""
+    q = panel_width(p, k)
+    return (
+        8.0
+        * {
+            "evaluate": (k + 1) ** 2 + (k + 1) + 2,  # a Newton step
+            "full_gram": (q + 2) ** 2 + 1,  # an exchange of features
+            "slopes": p + 1,  # a new choice of columns
+        }[question]
+    )
+
+
+def predicted_memory(n: int, p: int, k: int) -> float:
+    """Of each worker, above what its interpreter takes, if X is kept: its rows of X, their labels and
+    weights, a panel and the one that comes in its place, and two blocks in hand.
+    """
+    rows = n / N_WORKERS
+    return 8.0 * (rows * (p + 2 + 2 * (panel_width(p, k) + 3)) + 2 * BLOCK * p)
+
+
+class Distributed:
+    name = "distributed"
+
+    def run(self, record: Recorder, scale: str) -> None:
+        import dask
+
+        with dask.config.set({"distributed.worker.memory.terminate": False}):
+            for shape in SHAPES[scale]:
+                self._measure(record, *shape)
+
+    def _measure(self, record: Recorder, n: int, p: int, k: int) -> None:
+        from distributed import Client, LocalCluster
+
+        where: dict[str, Any] = {"dataset": f"{n}x{p}, k = {k}"}
+        data = dense(n, p, k)
+        expected = SparseSVC(k).fit(data.X, data.y)
+        with tempfile.TemporaryDirectory() as folder:
+            X, y = _on_disk(Path(folder), data.X, data.y)
+            with (
+                LocalCluster(
+                    n_workers=N_WORKERS, threads_per_worker=1, memory_limit="4GB", dashboard_address=":0"
+                ) as cluster,
+                Client(cluster) as client,
+            ):
+                small = slice(0, 2 * BLOCK)
+                SparseSVC(k).fit(X[small], y[small])  # imports are not counted
+                client.run(forget_peak)
+                before = client.run(resident, "VmRSS")
+                answers = _watch_answers()
+                model = SparseSVC(k).fit(X, y)
+                grown = max(peak - before[w] for w, peak in client.run(resident, "VmHWM").items())
+                sent = sum(client.run(_bytes_received).values())
+        for question, (n_asked, n_bytes) in answers.items():
+            for metric, value in (("asked", n_asked), ("bytes of an answer", n_bytes)):
+                record.add(HEADLINE, metric, value, parameter="question", level=question, **where)
+        record.add(HEADLINE, "bytes between workers", sent, **where)
+        record.add(HEADLINE, "bytes of X", data.X.nbytes, **where)
+        record.add(HEADLINE, "bytes per worker", grown, **where)
+        record.add(HEADLINE, "difference", float(np.abs(model.coef_ - expected.coef_).max()), **where)
+        print(f"    {where['dataset']:<22} {dict(answers)} {grown / 1e6:7.0f} MB", flush=True)
+
+    def reached(self, frame: pd.DataFrame) -> Reached:
+        reached: Reached = defaultdict(dict)
+        for name, rows in frame.groupby("dataset", sort=False):
+            n, p, k = (int(number) for number in str(name).replace(", k = ", "x").split("x"))
+            answers = select(rows, metric="bytes of an answer").set_index("level")["value"]
+            for question in ("evaluate", "full_gram", "slopes"):
+                ratio = float(answers.get(question, np.nan)) / predicted_bytes(question, p, k)
+                worst = reached["bytes over predicted"].get(question, 0.0)
+                reached["bytes over predicted"][question] = max(worst, ratio)
+            memory = float(select(rows, metric="bytes per worker")["value"].max())
+            reached["memory over predicted"][str(name)] = memory / predicted_memory(n, p, k)
+            moved, size = (
+                float(select(rows, metric=metric)["value"].max())
+                for metric in ("bytes between workers", "bytes of X")
+            )
+            reached["share of X that moved"][str(name)] = moved / size
+            reached["difference"][str(name)] = float(select(rows, metric="difference")["value"].max())
+        return drop_missing(reached)
+
+    def plot(self, frame: pd.DataFrame) -> None:
+        return None
+
+
+def _on_disk(folder: Path, X: np.ndarray, y: np.ndarray) -> tuple[Any, Any]:
+    """Dask arrays that read their blocks from files."""
+    import dask.array as da
+    from dask import delayed
+
+    blocks = []
+    for start in range(0, len(X), BLOCK):
+        path = folder / f"{start}.npy"
+        np.save(path, X[start : start + BLOCK])
+        shape = X[start : start + BLOCK].shape
+        blocks.append(da.from_delayed(delayed(np.load)(path), shape, dtype=X.dtype))
+    return da.concatenate(blocks), da.from_array(y, chunks=BLOCK)
+
+
+def _watch_answers() -> dict[str, tuple[int, float]]:
+    """From now on: how often each question was asked, and the largest answer of a block in bytes."""
+    from kmargin.blocks.cluster import HeldThere
+
+    seen: dict[str, tuple[int, float]] = {}
+    ask = getattr(HeldThere.ask, "unwatched", HeldThere.ask)
+
+    def watched(held: HeldThere, function: Any, *args: Any) -> list[Any]:
+        answers = ask(held, function, *args)
+        n_asked, n_bytes = seen.get(function.__name__, (0, 0.0))
+        largest = max(len(pickle.dumps(answer, protocol=5)) for answer in answers)
+        seen[function.__name__] = n_asked + 1, max(n_bytes, largest)
+        return answers
+
+    watched.unwatched = ask  # type: ignore[attr-defined]
+    HeldThere.ask = watched  # type: ignore[method-assign]
+    return seen
+
+
+def _bytes_received(dask_worker: Any) -> int:
+    return sum(int(entry["total"]) for entry in dask_worker.transfer_incoming_log)
