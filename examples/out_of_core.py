@@ -39,9 +39,15 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         n_bytes = write_files(folder)
-        print(f"{N_FILES * ROWS_PER_FILE:,} x {N_FEATURES}: {n_bytes / 1e9:.1f} GB; two workers, {LIMIT} each")
+        print(
+            f"{N_FILES * ROWS_PER_FILE:,} x {N_FEATURES}: {n_bytes / 1e9:.1f} GB; two workers, {LIMIT} each"
+        )
         cluster = LocalCluster(
-            n_workers=2, threads_per_worker=1, memory_limit=LIMIT, dashboard_address=":0", local_directory=name
+            n_workers=2,
+            threads_per_worker=1,
+            memory_limit=LIMIT,
+            dashboard_address=":0",
+            local_directory=name,
         )
         with cluster, Client(cluster):
             table = dd.read_parquet(folder)

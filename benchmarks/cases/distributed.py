@@ -41,22 +41,26 @@ SHAPES = {
 SHAPES["full"] = [*SHAPES["default"], (1_600_000, 50, 10)]
 
 
+def most_features(p: int, k: int) -> int:
+    """A search for k features goes a fifth beyond k, and comes back."""
+    return min(p, k + 1 + k // 5)
+
+
 def panel_width(p: int, k: int) -> int:
-    """Columns that a search for k features is looking at."""
+    """Columns that a search is looking at."""
+    k = most_features(p, k)
     return min(p, k + min(max(k, 16), 64))
 
 
 def predicted_bytes(question: str, p: int, k: int) -> float:
-    """Of the answer of one block: numbers, of 8 bytes each."""
-    q = panel_width(p, k)
-    return (
-        8.0
-        * {
-            "evaluate": (k + 1) ** 2 + (k + 1) + 2,  # a Newton step
-            "full_gram": (q + 2) ** 2 + 1,  # an exchange of features
-            "slopes": p + 1,  # a new choice of columns
-        }[question]
-    )
+    """Of the answer of one block: numbers of 8 bytes, and what pickle adds to them."""
+    q, k = panel_width(p, k), most_features(p, k)
+    n_numbers, wrapping = {
+        "evaluate": ((k + 1) ** 2 + (k + 1) + 2, 440),  # a Newton step
+        "full_gram": ((q + 2) ** 2 + 1, 140),  # an exchange of features
+        "slopes": (p + 1, 130),  # a new choice of columns
+    }[question]
+    return 8.0 * n_numbers + wrapping
 
 
 def predicted_memory(n: int, p: int, k: int) -> float:
