@@ -54,7 +54,9 @@ def main() -> None:
             started = time.perf_counter()
             model = SparseSVC(k=K).fit(table[NAMES], table["y"])
             print(f"fitted in {time.perf_counter() - started:.0f} s")
-            for feature, coef in zip(model.feature_names_in_[model.support_], model.coef_[0, model.support_]):
+            for feature, coef in zip(
+                model.feature_names_in_[model.support_], model.coef_[0, model.support_], strict=True
+            ):
                 print(f"  {feature:<4} {coef:+.3f}")
             print(f"training accuracy {model.score(table[NAMES], table['y']):.3f}")
 
