@@ -24,7 +24,7 @@ def dask_cluster(processes):
     distributed = pytest.importorskip("distributed", reason="dask is not installed (kmargin[dask])")
     with (
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=processes, dashboard_address=None
+            n_workers=2, threads_per_worker=1, processes=processes, dashboard_address=":0"
         ) as cluster,
         distributed.Client(cluster) as client,
     ):

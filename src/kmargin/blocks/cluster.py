@@ -10,7 +10,7 @@ import concurrent.futures
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, NamedTuple
 
 import dask
@@ -132,8 +132,12 @@ class Cluster:
 
     def collect(self, futures: list[Future]) -> list[Any]:
         """What the tasks return. Nothing is left running if that is interrupted."""
+        return self._watch(self._gather(futures), futures)
+
+    def _watch(self, work: Coroutine[Any, Any, Any], futures: list[Future]) -> Any:
+        """Wait for something as long as there is a cluster to wait for."""
         loop = self.client.loop.asyncio_loop  # type: ignore[union-attr]
-        waiting = asyncio.run_coroutine_threadsafe(self._gather(futures), loop)
+        waiting = asyncio.run_coroutine_threadsafe(work, loop)
         seen = time.monotonic()
         try:
             while not concurrent.futures.wait([waiting], timeout=LOOK).done:
@@ -157,6 +161,11 @@ class Cluster:
 
     async def _gather(self, futures: list[Future]) -> list[Any]:
         return await self.client.gather(futures, asynchronous=True)
+
+    async def _wait(self, futures: list[Future]) -> None:
+        for future in futures:
+            if future._state is not None:
+                await future._state.wait()
 
     async def _give_up(self, futures: list[Future]) -> None:
         await self.client.cancel(futures, asynchronous=True, force=True)
@@ -206,7 +215,9 @@ class Cluster:
         """The worker that has a block's part of what is already on the cluster."""
         if not sources.futures:
             return {}
-        has = self.client.who_has(list(sources.futures.values()))
+        futures = list(sources.futures.values())
+        self._watch(self._wait(futures), [])  # some may still be on their way
+        has = self.client.who_has(futures)
         found = {}
         for number, (X, *_) in enumerate(sources.blocks):
             for key in X.leaves:

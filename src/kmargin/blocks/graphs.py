@@ -7,7 +7,7 @@ itself something the scheduler knows and could send about.
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from dask.core import flatten, get_dependencies, istask, toposort
+from dask.core import flatten, get_dependencies, toposort
 from dask.core import get as execute
 from dask.sizeof import sizeof
 
@@ -118,11 +118,23 @@ def _is_costly(node: Any, n_reads: int) -> bool:
 
 
 def _is_task(node: Any) -> bool:
-    return callable(getattr(node, "func", None)) or istask(node)
+    return _function_of(node) is not None
 
 
 def _is_shuffled(node: Any) -> bool:
+<<<<<<< HEAD
     function = getattr(node, "func", None)
     if function is None and isinstance(node, tuple) and istask(node):  # as graphs were written before 2024.12
         function = node[0]
     return str(getattr(function, "__module__", "")).startswith("distributed.shuffle")
+=======
+    return str(getattr(_function_of(node), "__module__", "")).startswith("distributed.shuffle")
+
+
+def _function_of(node: Any) -> Any:
+    """What a task calls; None for data and other names of data. Older tasks are tuples."""
+    if isinstance(node, tuple):
+        return node[0] if node and callable(node[0]) else None
+    function = getattr(node, "func", None)
+    return function if callable(function) else None
+>>>>>>> 9c7ff7fb1f5df98c341e7bec1284da5aebe9713c

@@ -59,10 +59,16 @@ def accuracy(X: Any, y: Any, sample_weight: Any, predict: Callable[[Any], Any]) 
     import dask.array as da
 
     check_collections(X, y, sample_weight, "score")
-    y, sample_weight = (
-        thing.to_dask_array() if hasattr(thing, "to_dask_array") else thing for thing in (y, sample_weight)
-    )
+    y, sample_weight = map(_as_array, (y, sample_weight))
     hits = predict(X) == y
     weights = da.ones_like(hits, dtype=float) if sample_weight is None else sample_weight
     right, total = da.compute((hits * weights).sum(), weights.sum())
     return float(right / total)
+
+
+def _as_array(series: Any) -> Any:
+    """A dask array of the values of a series; anything else as it is."""
+    if not hasattr(series, "map_partitions"):
+        return series
+    dtype = series.dtype if isinstance(series.dtype, np.dtype) else object
+    return series.map_partitions(np.asarray, meta=np.empty(0, dtype=dtype))

@@ -1,0 +1,58 @@
+"""Small data in blocks, for the tests of dask collections."""
+
+import gc
+import time
+
+import dask.array as da
+import numpy as np
+from distributed import Client, LocalCluster
+
+N, P = 600, 12
+SIZES = (250, 0, 100, 70, 180)
+
+
+def make_data():
+    """X, y with some labels that are wrong, and weights."""
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((N, P)) + rng.uniform(-1, 1, P)
+    noise = rng.standard_normal(N)
+    y = np.where(X[:, 0] - X[:, 1] + 0.5 * X[:, 2] + 0.7 * noise > 0.2, "yes", "no")
+    return X, y, rng.uniform(0.5, 2.0, N)
+
+
+def blocks(*arrays, sizes=SIZES):
+    """Ragged blocks, one of them empty."""
+    return tuple(da.from_array(a, chunks=(sizes, *a.shape[1:])) for a in arrays)
+
+
+def forget_sizes(array):
+    """The same blocks with unknown numbers of rows."""
+    unknown = ((np.nan,) * array.numblocks[0], *array.chunks[1:])
+    return da.Array(array.dask, array.name, unknown, meta=array)
+
+
+def assert_same(found, expected, atol=1e-8):
+    np.testing.assert_array_equal(found.classes_, expected.classes_)
+    np.testing.assert_allclose(found.coef_, expected.coef_, atol=atol)
+    np.testing.assert_allclose(found.intercept_, expected.intercept_, atol=atol)
+    np.testing.assert_allclose(found.objective_, expected.objective_, atol=atol)
+
+
+def two_workers(**options):
+    """A client of two worker processes with one thread each."""
+    options = {
+        "n_workers": 2,
+        "threads_per_worker": 1,
+        "processes": True,
+        "dashboard_address": ":0",
+    } | options
+    with LocalCluster(**options) as cluster, Client(cluster) as client:
+        yield client
+
+
+def wait_until(condition, seconds=10):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        gc.collect()
+        time.sleep(0.05)

@@ -1,0 +1,159 @@
+"""Workers that die, clusters that go away, people who lose patience."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import dask
+import numpy as np
+import pytest
+from distributed import Client, LocalCluster
+
+from dask_data import assert_same, blocks, make_data, two_workers, wait_until
+from kmargin import SparseSVC
+from kmargin.blocks.cluster import ClusterLost, HeldThere
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_data()
+
+
+@pytest.fixture
+def at_question(monkeypatch):
+    """Do something while a question of a fit is being answered."""
+
+    def schedule(number, action):
+        asked = []
+        ask = HeldThere.ask
+
+        def counting(self, *args):
+            asked.append(args)
+            if len(asked) == number:
+                threading.Timer(0.01, action).start()
+            return ask(self, *args)
+
+        monkeypatch.setattr(HeldThere, "ask", counting)
+
+    return schedule
+
+
+@pytest.fixture
+def client():
+    yield from two_workers()
+
+
+def pids(client):
+    return list(client.run(os.getpid).values())
+
+
+@pytest.mark.heavy
+class TestWorkers:
+    """Lost workers make no difference."""
+
+    @pytest.mark.parametrize("question", [1, 5, 20])
+    def test_one_that_is_killed(self, client, data, at_question, question):
+        X, y, _ = data
+        victim = pids(client)[0]
+        at_question(question, lambda: os.kill(victim, signal.SIGKILL))
+        assert_same(SparseSVC(k=3).fit(*blocks(X, y)), SparseSVC(k=3).fit(X, y))
+        assert victim not in pids(client)
+
+    def test_all_of_them_at_once(self, client, data, at_question):
+        X, y, _ = data
+        at_question(10, lambda: [os.kill(pid, signal.SIGKILL) for pid in victims])
+        victims = pids(client)
+        assert_same(SparseSVC(k=3).fit(*blocks(X, y)), SparseSVC(k=3).fit(X, y))
+
+    def test_one_that_has_persisted_blocks(self, client, data, at_question):
+        X, y, _ = data
+        far = dask.persist(*blocks(X, y))
+        victim = pids(client)[0]
+        at_question(10, lambda: os.kill(victim, signal.SIGKILL))
+        assert_same(SparseSVC(k=3).fit(*far), SparseSVC(k=3).fit(X, y))
+
+    def test_one_among_several_classes(self, client, data, at_question):
+        X, _, _ = data
+        y = np.digitize(X[:, 0], [-0.5, 1.0])
+        victim = pids(client)[0]
+        at_question(12, lambda: os.kill(victim, signal.SIGKILL))
+        assert_same(SparseSVC(k=2).fit(*blocks(X, y)), SparseSVC(k=2).fit(X, y))
+
+
+@pytest.fixture
+def impatient():
+    with dask.config.set({"kmargin.patience": "2s"}):
+        yield
+
+
+def start(*command):
+    return subprocess.Popen(
+        [sys.executable, "-m", "distributed.cli." + command[0], *command[1:]], stderr=subprocess.DEVNULL
+    )
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    """A scheduler and one worker, with nobody to restart them; and a client."""
+    address = tmp_path / "scheduler.json"
+    scheduler = start("dask_scheduler", "--port", "0", "--no-dashboard", "--scheduler-file", str(address))
+    wait_until(address.exists)
+    options = ["--no-nanny", "--nthreads", "1", "--no-dashboard", "--scheduler-file", str(address)]
+    worker = start("dask_worker", *options)
+    with Client(scheduler_file=str(address)) as client:
+        client.wait_for_workers(1)
+        yield scheduler, worker
+    for process in (worker, scheduler):
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.heavy
+class TestCluster:
+    """A cluster that goes away is an error, soon."""
+
+    @pytest.fixture(autouse=True)
+    def soon(self, impatient):
+        started = time.monotonic()
+        yield
+        assert time.monotonic() - started < 60
+
+    def test_without_workers(self, cluster, data, at_question):
+        _, worker = cluster
+        at_question(10, worker.kill)
+        with pytest.raises(
+            ClusterLost, match=r"The cluster has no workers left, .*Start workers, or connect"
+        ):
+            SparseSVC(k=3).fit(*blocks(*data[:2]))
+        with pytest.raises(ClusterLost, match="The cluster has no workers left"):
+            SparseSVC(k=3).fit(*blocks(*data[:2]))
+
+    def test_without_a_scheduler(self, cluster, data, at_question):
+        scheduler, _ = cluster
+        at_question(10, scheduler.kill)
+        with pytest.raises(ClusterLost, match=r"The (cluster dropped what|scheduler does not answer)"):
+            SparseSVC(k=3).fit(*blocks(*data[:2]))
+
+    def test_that_somebody_closes(self, data, at_question):
+        cluster = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0")
+        with Client(cluster):
+            at_question(10, cluster.close)
+            with pytest.raises(ClusterLost, match="Connect a Client to a running cluster"):
+                SparseSVC(k=3).fit(*blocks(*data[:2]))
+        cluster.close()
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_an_interrupted_fit_leaves_nothing_running(client, data, at_question, n_classes):
+    X, y, _ = data
+    y = y if n_classes == 2 else np.digitize(X[:, 0], [-0.5, 1.0])
+    at_question(10, lambda: os.kill(os.getpid(), signal.SIGINT))
+    with pytest.raises(KeyboardInterrupt):
+        SparseSVC(k=3).fit(*blocks(X, y))
+    wait_until(lambda: not any(client.processing().values()))
+    time.sleep(0.5)
+    assert not any(client.processing().values())
