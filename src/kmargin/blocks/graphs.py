@@ -122,12 +122,6 @@ def _is_task(node: Any) -> bool:
 
 
 def _is_shuffled(node: Any) -> bool:
-<<<<<<< HEAD
-    function = getattr(node, "func", None)
-    if function is None and isinstance(node, tuple) and istask(node):  # as graphs were written before 2024.12
-        function = node[0]
-    return str(getattr(function, "__module__", "")).startswith("distributed.shuffle")
-=======
     return str(getattr(_function_of(node), "__module__", "")).startswith("distributed.shuffle")
 
 
@@ -137,4 +131,3 @@ def _function_of(node: Any) -> Any:
         return node[0] if node and callable(node[0]) else None
     function = getattr(node, "func", None)
     return function if callable(function) else None
->>>>>>> 9c7ff7fb1f5df98c341e7bec1284da5aebe9713c

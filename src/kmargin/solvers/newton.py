@@ -24,6 +24,10 @@ from kmargin.types import Indices, Matrix, Vector
 # A loss that is zero but for rounding.
 NO_LOSS = 1e-20
 
+# A search compares objectives to `tol`. The coefficients it ends with have to be more exact: an error in
+# them shows in the objective only by its square.
+EXACT = 1e-4
+
 
 @compiled
 def ridge_terms(ridge: Vector, idx: Indices, u: Vector, d: Vector) -> tuple[float, float, float]:
@@ -96,7 +100,7 @@ def newton(
     Every step goes to the minimum of the quadratic that holds on the active rows. If the objective
     does not fall enough it goes to the exact minimum along that line. The first step comes from the
     Gram matrix alone and is not questioned. The iteration ends when the active rows stay the same,
-    when the quadratic promises less than tol * objective, or as soon as twice its promise cannot
+    when the quadratic promises less than EXACT * tol * objective, or as soon as twice its promise cannot
     reach `give_up`.
     """
     k = idx.size
@@ -112,7 +116,7 @@ def newton(
             uu, _, _ = ridge_terms(ridge, idx, u, u)
             value = loss + 0.5 * uu
         else:
-            if promise <= tol * value or value < NO_LOSS or value - 2.0 * promise > give_up:
+            if promise <= EXACT * tol * value or value < NO_LOSS or value - 2.0 * promise > give_up:
                 return value, n_iter
             uu, ud, dd = ridge_terms(ridge, idx, u, d)
             new_value = 0.5 * (look_along(rows, idx, d) + uu + dd) + ud

@@ -11,7 +11,7 @@ from kmargin.solvers.rows import place, take_gram
 from kmargin.solvers.signed import Found, Signed, SignedDesign
 from kmargin.types import Indices, Vector
 
-TOL = 1e-14  # relative to the objective
+TOL = 1e-10  # relative to the objective
 
 
 def refit(
