@@ -140,13 +140,15 @@ def _on_disk(folder: Path, X: np.ndarray, y: np.ndarray) -> tuple[Any, Any]:
     import dask.array as da
     from dask import delayed
 
-    blocks = []
-    for start in range(0, len(X), BLOCK):
-        path = folder / f"{start}.npy"
-        np.save(path, X[start : start + BLOCK])
-        shape = X[start : start + BLOCK].shape
-        blocks.append(da.from_delayed(delayed(np.load)(path), shape, dtype=X.dtype))
-    return da.concatenate(blocks), da.from_array(y, chunks=BLOCK)
+    arrays = []
+    for name, whole in (("X", X), ("y", y)):
+        blocks = []
+        for start in range(0, len(whole), BLOCK):
+            block, path = whole[start : start + BLOCK], folder / f"{name}{start}.npy"
+            np.save(path, block)
+            blocks.append(da.from_delayed(delayed(np.load)(path), block.shape, dtype=whole.dtype))
+        arrays.append(da.concatenate(blocks))
+    return arrays[0], arrays[1]
 
 
 def _watch_answers() -> dict[str, tuple[int, float]]:

@@ -25,8 +25,9 @@ from kmargin.types import Indices, Matrix, Vector
 NO_LOSS = 1e-20
 
 # A search compares objectives to `tol`. The coefficients it ends with have to be more exact: an error in
-# them shows in the objective only by its square.
-EXACT = 1e-4
+# them shows in the objective only by its square. A step that promises less than this share of what `tol`
+# asks for is the last one, and is taken; one that promises nothing but rounding is not.
+EXACT, NOTHING = 1e-4, 1e-20
 
 
 @compiled
@@ -100,7 +101,7 @@ def newton(
     Every step goes to the minimum of the quadratic that holds on the active rows. If the objective
     does not fall enough it goes to the exact minimum along that line. The first step comes from the
     Gram matrix alone and is not questioned. The iteration ends when the active rows stay the same,
-    when the quadratic promises less than EXACT * tol * objective, or as soon as twice its promise cannot
+    after a step that promised less than EXACT * tol * objective, or as soon as twice its promise cannot
     reach `give_up`.
     """
     k = idx.size
@@ -108,7 +109,7 @@ def newton(
     value = np.inf
     for n_iter in range(max_iter):
         promise = newton_direction(H, z, ridge, idx, u, U, rhs, d, dead)
-        full = True
+        full, last = True, False
         if n_iter == 0:
             for a in range(k):
                 u[a] += d[a]
@@ -116,12 +117,13 @@ def newton(
             uu, _, _ = ridge_terms(ridge, idx, u, u)
             value = loss + 0.5 * uu
         else:
-            if promise <= EXACT * tol * value or value < NO_LOSS or value - 2.0 * promise > give_up:
+            if promise <= NOTHING * value or value < NO_LOSS or value - 2.0 * promise > give_up:
                 return value, n_iter
+            last = promise <= EXACT * tol * value
             uu, ud, dd = ridge_terms(ridge, idx, u, d)
             new_value = 0.5 * (look_along(rows, idx, d) + uu + dd) + ud
             t = 1.0
-            if new_value > value - 0.2 * promise:
+            if not last and new_value > value - 0.2 * promise:
                 t = exact_step(rows, ud, dd)
                 full = False
             for a in range(k):
@@ -132,8 +134,9 @@ def newton(
                 new_value = loss_here(rows) + 0.5 * uu
                 if not new_value < value:  # nothing left but rounding
                     return min(value, new_value), n_iter
-            value = new_value
-        if not renew_system(rows, idx, H, z) and full:
+            value = min(value, new_value) if last else new_value
+        stays = not renew_system(rows, idx, H, z)
+        if last or (stays and full):
             return value, n_iter + 1
     return value, max_iter
 
