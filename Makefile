@@ -9,8 +9,9 @@ BIN := .venv/bin
 demo: .venv/installed
 	$(BIN)/kmargin reproduce all --quick
 
+# files of tests side by side, one per core
 test: .venv/installed lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 lint: .venv/installed
 	$(BIN)/ruff check .
