@@ -8,7 +8,7 @@ import numpy as np
 from kmargin.problem import Problem
 from kmargin.solvers.panel import make_panel, make_ridge, residual
 from kmargin.solvers.rows import Rows, make_rows
-from kmargin.types import Indices, Vector
+from kmargin.types import Indices, Matrix, Vector
 
 
 class Found(NamedTuple):
@@ -36,7 +36,10 @@ class Signed(Protocol):
     def n_features(self) -> int: ...
 
     def make_rows(self, columns: Indices, size: int) -> Any:
-        """A panel's rows, with room for `size` columns, the first of them filled with these."""
+        """A panel's rows, with room for `size` columns, the first of them filled with these.
+
+        They may take the place of those made before.
+        """
 
     def make_ridge(self, lam: float, size: int) -> Vector:
         """The ridge of each column of such a panel."""
@@ -61,6 +64,7 @@ class SignedDesign:
         self.X = problem.design
         self.c = np.sqrt(problem.weights / problem.design.n_samples)  # sqrt(s_i / n)
         self.t = problem.y * self.c  # y_i sqrt(s_i / n)
+        self._room: Matrix | None = None
 
     @cached_property
     def variance(self) -> Vector:
@@ -75,7 +79,11 @@ class SignedDesign:
         return self.X.n_features
 
     def make_rows(self, columns: Indices, size: int) -> Rows:
-        return make_rows(make_panel(self.X, self.t, self.c, columns, size))
+        # one panel after the other in the same memory: the system takes longer to clear new pages than
+        # we take to fill them
+        if self._room is None or len(self._room) < size + 2:
+            self._room = np.empty((size + 2, self.n_samples))
+        return make_rows(make_panel(self.X, self.t, self.c, columns, size, self._room[: size + 2]))
 
     def make_ridge(self, lam: float, size: int) -> Vector:
         return make_ridge(lam, size, self.X.fit_intercept)
