@@ -179,7 +179,7 @@ def outside_of(idx: Indices, q: int) -> Indices:
 def make_panel(
     design: Design, t: Vector, c: Vector, columns: Indices, size: int, room: Matrix | None = None
 ) -> Matrix:
-    """A panel with room for `size` columns, the first of them filled with these; in `room` if that is given."""
+    """A panel with room for `size` columns, the first of them filled with these; in `room` if given."""
     panel = np.empty((size + 2, design.n_samples)) if room is None else room
     panel[len(columns) : size] = 0.0
     design.fill_panel(columns, t, np.arange(len(columns)), panel)
