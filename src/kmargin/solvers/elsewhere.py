@@ -41,6 +41,7 @@ class SignedBlocks:
         return make_ridge(lam, size, self.X.fit_intercept)
 
     def fill(self, rows: "RowsElsewhere", members: Indices, places: Indices) -> "RowsElsewhere":
+        del rows.panel  # at first: there may not be room for both
         rows.panel = self.X.panel(members, len(members))
         return rows
 

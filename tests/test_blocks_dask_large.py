@@ -1,0 +1,50 @@
+"""More rows than the workers have memory for."""
+
+import os
+
+import dask.dataframe as dd
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dask_data import assert_same, two_workers
+from kmargin import Exchange, SparseSVC
+
+N_FILES, N_ROWS, P = 100, 20_000, 100
+NAMES = [f"x{j}" for j in range(P)]
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    """2,000,000 x 100 in Parquet files, 1.6 GB, and the same as arrays."""
+    folder = tmp_path_factory.mktemp("large")
+    X, y = np.empty((N_FILES * N_ROWS, P)), np.empty(N_FILES * N_ROWS, dtype=np.int64)
+    rng = np.random.default_rng(0)
+    for number in range(N_FILES):
+        rows = slice(number * N_ROWS, (number + 1) * N_ROWS)
+        X[rows] = rng.standard_normal((N_ROWS, P))
+        y[rows] = X[rows, :8] @ np.linspace(1.0, 0.3, 8) + rng.standard_normal(N_ROWS) > 0.2
+        table = pa.table({name: X[rows, j] for j, name in enumerate(NAMES)} | {"y": y[rows]})
+        path = folder / f"{number:03d}.parquet"
+        pq.write_table(table, path, compression="none", use_dictionary=False, write_statistics=False)
+    yield folder, X, y
+    for path in folder.iterdir():
+        path.unlink()
+
+
+@pytest.fixture
+def client(tmp_path):
+    yield from two_workers(memory_limit="700MB", local_directory=str(tmp_path))
+
+
+@pytest.mark.heavy
+def test_two_workers_of_700_MB_fit_1600_MB(client, large):
+    folder, X, y = large
+    pids = client.run(os.getpid)
+    far = dd.read_parquet(folder)
+    model = SparseSVC(k=5, solver=Exchange(road=False, max_sweeps=1))
+    found = model.fit(far[NAMES], far["y"])
+    assert client.run(os.getpid) == pids, "a worker ran out of memory and was started again"
+    assert_same(found, SparseSVC(k=5, solver=model.solver).fit(X, y))
+    np.testing.assert_array_equal(found.support_, np.arange(5))
