@@ -6,12 +6,12 @@ from kmargin.problem import Problem
 from kmargin.solvers.conjugate import newton_conjugate
 from kmargin.solvers.dual import DualRows, n_dual_numbers, newton_dual
 from kmargin.solvers.elsewhere import sign
-from kmargin.solvers.newton import newton_from_gram
+from kmargin.solvers.newton import EXACT, newton_from_gram
 from kmargin.solvers.rows import place, take_gram
 from kmargin.solvers.signed import Found, Signed, SignedDesign
 from kmargin.types import Indices, Vector
 
-TOL = 1e-10  # relative to the objective
+TOL = 1e-14  # relative to the objective
 
 
 def refit(
@@ -52,7 +52,7 @@ def _refit_primal(design: Signed, lam: float, start: Found) -> tuple[Vector, flo
     idx, u = np.arange(k + 1), start.u
     place(rows, idx, u)
     take_gram(rows, gram)
-    value, n_iter = newton_from_gram(rows, ridge, gram, idx, u, np.inf, TOL)
+    value, n_iter = newton_from_gram(rows, ridge, gram, idx, u, np.inf, TOL / EXACT)
     return u, value, n_iter
 
 
