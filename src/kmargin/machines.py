@@ -28,6 +28,7 @@ from kmargin.solvers import Exchange, Solution
 from kmargin.solvers.solver import Solver
 from kmargin.types import Indices, Vector
 from kmargin.validate import Samples
+from kmargin.weights import normalize
 
 Grid = list[list[Solution]]  # [C][k]
 
@@ -120,7 +121,7 @@ class LinearDesigns:
         self.shared = shared
         self.scaling: Scaling | None = None
         if standardize:
-            repeats = np.ones(X.shape[0]) if repeats is None else repeats
+            repeats = np.ones(X.shape[0]) if repeats is None else normalize(repeats)[0]
             self.scaling = Scaling.of(make_design(_taken(X)).moments(repeats, repeats), fit_intercept)
         self.whole: Design | None = None
 
@@ -344,9 +345,8 @@ def solve_task(
         problem = BlockProblem(design, lam=lams[0], k=design.n_features)
     else:
         weights = weights if machine.rows is None else weights[machine.rows]
-        total_weight = float(weights.sum())
+        weights, total_weight = normalize(weights)
         lams = [validate.ridge(C, total_weight) for C in Cs]
-        weights = weights * (design.n_samples / total_weight)
         problem = Problem(design, machine.y, weights, lams[0], design.n_features)
     solutions = []
     for solution in solver.iter_grid(problem, lams, ks, rng):

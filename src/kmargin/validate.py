@@ -20,7 +20,7 @@ from kmargin.blocks.space import HOST, Space
 from kmargin.solvers import SOLVERS
 from kmargin.solvers.solver import Solver
 from kmargin.types import Indices, Vector
-from kmargin.weights import check_some_weight, complain_of_weight, find_bad_weight
+from kmargin.weights import check_finite_weight, check_some_weight, complain_of_weight, find_bad_weight
 
 
 class Samples(NamedTuple):
@@ -79,7 +79,10 @@ def resolve_ks(ks: Any, n_features: int, n_default: int | None = None, things: s
     if isinstance(ks, int | np.integer) and not isinstance(ks, bool):
         if ks < 1:
             raise ValueError(f"ks={ks} asks for a path of {ks} values of k. Use an integer >= 1 or a list.")
-        ks = [int(k) for k in np.round(np.geomspace(n_features, 1, int(ks)))]
+        # so many values, log-spaced, leave out no k
+        enough = int(n_features * np.log(n_features + 1)) + 2
+        ks = range(1, n_features + 1) if ks >= enough else np.round(np.geomspace(n_features, 1, int(ks)))
+        ks = [int(k) for k in ks]
     if isinstance(ks, str) or not np.iterable(ks):
         raise ValueError(
             f"ks={ks!r} is not a list of values of k. Use a list such as [10, 5, 2], or a number of them."
@@ -147,7 +150,8 @@ def resolve_n_candidates(n_candidates: object, n_samples: int) -> int | None:
 
 def ridge(C: float, total_weight: float) -> float:
     """lam = 1/(2 C n), n counting each row by its weight: LinearSVC's meaning of C."""
-    return 1.0 / (2.0 * float(C) * total_weight)
+    strength = 2.0 * float(C) * total_weight
+    return 1.0 / strength if strength > 0 else np.inf
 
 
 def resolve_solver(solver: object) -> Solver:
@@ -200,7 +204,9 @@ def read_samples(X: Any, y: Any, sample_weight: Any, class_weight: Any) -> Sampl
     check_classes(classes)
     repeats = weights = check_sample_weight(sample_weight, len(y))
     if class_weight is not None:
-        weights = repeats * class_factors(class_weight, classes, np.bincount(codes))[codes]
+        with np.errstate(over="ignore"):
+            weights = repeats * class_factors(class_weight, classes, np.bincount(codes))[codes]
+        check_finite_weight(float(weights.max()))
     kept = np.flatnonzero(weights)
     check_totals(classes, np.bincount(codes, weights=weights, minlength=len(classes)))
     if len(kept) < len(y):
@@ -221,7 +227,16 @@ def class_factors(class_weight: Any, classes: np.ndarray, counts: np.ndarray) ->
     """What `class_weight` gives each class; `counts` are the numbers of its samples."""
     if isinstance(class_weight, str) and class_weight == "balanced":
         return counts.sum() / (len(classes) * counts)
-    return compute_class_weight(class_weight, classes=classes, y=classes)
+    factors = np.asarray(compute_class_weight(class_weight, classes=classes, y=classes), dtype=np.float64)
+    bad = ~(np.isfinite(factors) & (factors >= 0))
+    if bad.any():
+        at = int(bad.argmax())
+        meaning = "would reward mistakes on it" if factors[at] < 0 else "is no finite number"
+        raise ValueError(
+            f"class_weight gives class {classes[at : at + 1].tolist()[0]!r} the weight {factors[at]:g}, "
+            f"which {meaning}. Give finite numbers > 0."
+        )
+    return factors
 
 
 def check_totals(classes: np.ndarray, totals: np.ndarray) -> None:
@@ -249,5 +264,5 @@ def check_sample_weight(sample_weight: Any, n_samples: int, space: Space = HOST)
     bad = find_bad_weight(weights, space)
     if bad is not None:
         raise ValueError(complain_of_weight(*bad))
-    check_some_weight(float(space.xp.sum(weights)))
+    check_some_weight(float(space.xp.max(weights)))
     return weights

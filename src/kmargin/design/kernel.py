@@ -125,6 +125,12 @@ class KernelDesign:
         shift = mean if self.tiles.shift is None else mean + self.tiles.shift
         return self._with(signs=self.tiles.scale / spread, shift=shift / spread)
 
+    def largest(self) -> Vector:
+        largest = np.zeros(self.n_features)
+        for _, columns, tile in self.tiles.everywhere():
+            largest[columns] = np.maximum(largest[columns], np.abs(tile).max(axis=0))
+        return largest
+
     def unit(self) -> float:
         largest, squares = np.zeros(self.n_features), np.zeros(self.n_features)
         for _, columns, tile in self.tiles.everywhere():
@@ -138,7 +144,7 @@ class KernelDesign:
             return 1.0
         return float(np.median((largest * np.sqrt(squares / self.n_samples))[nonzero]))
 
-    def in_units_of(self, unit: float) -> "KernelDesign":
+    def in_units_of(self, unit: float | Vector) -> "KernelDesign":
         shift = None if self.tiles.shift is None else self.tiles.shift / unit
         return self._with(signs=self.tiles.scale / unit, shift=shift)
 

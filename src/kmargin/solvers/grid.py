@@ -7,18 +7,15 @@ import numpy as np
 
 from kmargin.problem import Problem
 from kmargin.solvers.dual_exchange import dual_fits, exchange_dual
-from kmargin.solvers.elsewhere import sign
 from kmargin.solvers.newton import NO_LOSS
 from kmargin.solvers.product_exchange import exchange_products
-from kmargin.solvers.signed import NOTHING, Found, SignedDesign
+from kmargin.solvers.signed import LARGE, NOTHING, Found, SignedDesign
 from kmargin.solvers.sizes import sweep
+from kmargin.solvers.units import Measured
 from kmargin.solvers.working_set import BETTER, EXTRA, Effort, exchange
 
 # With so few columns one panel holds them all.
 FULL_PANEL = 256
-
-# Beyond this k the dual system may pay; up to it the primal one is always cheap.
-LARGE = 128
 
 # Relative to the variance of a typical feature: the ridge from which a single fit comes down, the
 # weakest one it passes, and the factor between them.
@@ -38,7 +35,8 @@ class SupportGrid:
     def __init__(self, problem: Problem, sizes: Sequence[int], effort: Effort) -> None:
         self.effort = effort
         self.sizes = sorted({min(k, problem.design.n_features) for k in sizes if k > 0})
-        self.design = sign(problem)
+        self.measured = Measured(problem)
+        self.design = self.measured.design
         self.found: dict[int, Found] = {}
         self.dense: tuple[float, Found] | None = None  # the last ridge and its solution with all features
         self.n_newton = 0
@@ -63,14 +61,26 @@ class SupportGrid:
             self._walk_panel(lam)
         else:
             self._walk_wide(lam)
+        for size, found in self.found.items():
+            self.found[size] = self._finish(lam, found)
 
     def best(self, k: int) -> Found:
-        """The best support with at most k features."""
-        return min((f for size, f in self.found.items() if size <= k), key=lambda found: found.value)
+        """The best support with at most k features, in the problem's units."""
+        found = min((f for size, f in self.found.items() if size <= k), key=lambda found: found.value)
+        return self.measured.leave(found)
 
     def largest(self) -> Found:
-        """The solution with the most features at hand."""
-        return self.dense[1] if self.dense else self.found[max(self.found)]
+        """The solution with the most features at hand, in the problem's units."""
+        return self.measured.leave(self.dense[1] if self.dense else self.found[max(self.found)])
+
+    def improve(self, lam: float, start: Found) -> Found:
+        """The best support of the same size found from one in the problem's units, in these."""
+        start = self.measured.enter(start)
+        found = self._finish(lam, self.exchange(lam, len(start.support), start, self.effort))
+        return self.measured.leave(found)
+
+    def _finish(self, lam: float, found: Found) -> Found:
+        return self.design.finish(found, self.measured.ridge(lam, found.support))
 
     def _walk_road(self, lam: float, k: int) -> None:
         """One size: at first down the ridge, then from the last support."""
@@ -96,12 +106,9 @@ class SupportGrid:
     def _road(self, lam: float) -> list[float]:
         """Ridges stronger than lam, descending."""
         scale = float(np.median(self.design.variance))
-        ridges = []
-        ridge = ROAD_START * scale
-        while ridge > lam * ROAD_STEP**0.5 and ridge > ROAD_END * scale:
-            ridges.append(ridge)
-            ridge /= ROAD_STEP
-        return ridges
+        n_ridges = round(np.log(ROAD_START / ROAD_END) / np.log(ROAD_STEP))
+        ridges = [ROAD_START * scale / ROAD_STEP**number for number in range(n_ridges)]
+        return [ridge for ridge in ridges if ridge > lam * ROAD_STEP**0.5]
 
     def _walk_panel(self, lam: float) -> None:
         sizes = np.array(self.sizes[::-1])

@@ -21,6 +21,9 @@ TRIES = 16
 # double swaps look at so many features on either side
 WIDTH = 12
 
+# each round lowers the objective, so there is an end; this one is for numbers that do not behave as such
+MAX_ROUNDS = 10_000
+
 
 class Fit(NamedTuple):
     """A support at its minimum, in a panel whose Gram matrix follows the active rows.
@@ -41,7 +44,7 @@ class Scratch(NamedTuple):
     idx: Indices
     u: Vector
     rows: Rows
-    counts: Indices  # rounds, trials, Newton steps
+    counts: Indices  # rounds, trials, Newton steps, and 1 if a search was cut off
 
 
 class Scores(NamedTuple):
@@ -224,7 +227,7 @@ def search(fit: Fit, value: float, max_swaps: int, max_doubles: int, tol: float,
     scores = make_scores(fit.idx.size, outside.size)
     scratch = Scratch(fit.idx.copy(), fit.u.copy(), companion(fit.rows), counts)
     blocks = fit.idx.size > 2
-    while True:
+    for _ in range(MAX_ROUNDS):
         counts[0] += 1
         score_fit(fit, outside, scores)
         before = value
@@ -237,3 +240,5 @@ def search(fit: Fit, value: float, max_swaps: int, max_doubles: int, tol: float,
             value = try_double_swaps(fit, outside, scores, value, tol, scratch, max_doubles)
         if value == before:
             return value
+    counts[3] = 1
+    return value

@@ -6,9 +6,18 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from kmargin.problem import Problem
-from kmargin.solvers.panel import make_panel, make_ridge, residual
+from kmargin.solvers.ending import SLACK, is_affordable, newton_by_least_squares, stand
+from kmargin.solvers.newton import NO_LOSS
+from kmargin.solvers.panel import half_positive_sq, make_panel, make_ridge, residual
 from kmargin.solvers.rows import Rows, make_rows
 from kmargin.types import Indices, Matrix, Vector
+
+# Beyond this k the dual system may pay; up to it the primal one is always cheap.
+LARGE = 128
+
+# What single coefficients may still be able to lower the objective by, relatively, where there are many:
+# systems that large are not solved to the last digit.
+FINE = 1e-9
 
 
 class Found(NamedTuple):
@@ -17,6 +26,10 @@ class Found(NamedTuple):
     support: Indices  # in the order of the search
     u: Vector  # its coefficients, then the intercept
     value: float
+
+    def rescaled(self, factors: Vector) -> "Found":
+        """The same with each coefficient times the factor of its column."""
+        return self._replace(u=np.append(self.u[:-1] * factors[self.support], self.u[-1]))
 
 
 NOTHING = Found(np.empty(0, np.int64), np.zeros(1), np.inf)
@@ -55,6 +68,12 @@ class Signed(Protocol):
 
     def fits(self, n_numbers: int) -> bool:
         """Whether an array of so many numbers is in proportion to the data."""
+
+    def finish(self, found: Found, ridge: Vector) -> Found:
+        """The same support at its minimum, with the objective of just these coefficients.
+
+        `ridge` is that of each column of the support.
+        """
 
 
 class SignedDesign:
@@ -109,3 +128,30 @@ class SignedDesign:
 
     def fits(self, n_numbers: int) -> bool:
         return self.X.fits(n_numbers)
+
+    def finish(self, found: Found, ridge: Vector) -> Found:
+        k = len(found.support)
+        ridge = np.append(ridge, 0.0 if self.X.fit_intercept else 1.0)
+        if k <= LARGE and self.fits((k + 2) * self.n_samples):
+            rows = self.make_rows(found.support, k)
+            value, slack = stand(rows.panel, np.arange(k + 1), ridge, found.u, rows.resid)
+            resid, slack_allowed = rows.resid, SLACK
+        else:
+            resid, slack_allowed = self.residual(found), FINE
+            value = half_positive_sq(resid) + 0.5 * float(np.sum((np.sqrt(ridge) * found.u) ** 2))
+            slopes = ridge[:-1] * found.u[:-1] - self.gradient(resid)[found.support]
+            bend = self.variance[found.support] + ridge[:-1]
+            slack = 0.5 * float(np.sum(np.divide(slopes**2, bend, out=np.zeros(k), where=bend > 0)))
+        found = found._replace(value=float(value))
+        n_active = int(np.count_nonzero(resid > 0))
+        if value <= NO_LOSS or slack <= slack_allowed * value or not is_affordable(n_active, k):
+            return found
+        u, value, _ = newton_by_least_squares(self._columns(found.support), self.c, ridge, found.u)
+        return found._replace(u=u, value=value) if value < found.value else found
+
+    def _columns(self, support: Indices) -> Matrix:
+        """Signed columns of X, then that of the intercept, by rows."""
+        columns = np.empty((self.n_samples, len(support) + 1))
+        columns[:, :-1] = self.t[:, None] * self.X.block(np.arange(self.n_samples), support)
+        columns[:, -1] = self.t if self.X.fit_intercept else 0.0
+        return columns

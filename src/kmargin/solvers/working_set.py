@@ -18,6 +18,10 @@ BETTER = 1.0 - 1e-9
 FEW, EXTRA = 16, 64
 
 
+# Each renewal follows a lower objective, so there is an end; this one is for numbers that do not behave so.
+MAX_RENEWALS = 1000
+
+
 class Effort(NamedTuple):
     """How hard to search."""
 
@@ -71,19 +75,20 @@ class WorkingSet:
     def settle(self, effort: Effort) -> None:
         """Search the panel and renew it until nothing changes: first cheaply, then with all effort."""
         thorough = False
-        while True:
+        for _ in range(MAX_RENEWALS):
             self.renew()
             before = self.value
-            while self.value == before:
-                tries = effort if thorough else effort.least()
-                self.value = search(
-                    self._fit(), self.value, tries.max_swaps, tries.max_double_swaps, self.tol, self.counts
-                )
-                if thorough:
-                    break
-                thorough = self.value == before
-            if self.value == before or (thorough and len(self.members) == self.design.n_features):
+            if not thorough:
+                self._search(effort.least())
+                thorough = not self.value < before
+            if thorough:
+                self._search(effort)
+            if thorough and (not self.value < before or len(self.members) == self.design.n_features):
                 return
+
+    def _search(self, effort: Effort) -> None:
+        swaps, doubles = effort.max_swaps, effort.max_double_swaps
+        self.value = search(self._fit(), self.value, swaps, doubles, self.tol, self.counts)
 
     def renew(self) -> None:
         """One pass over X: bring the columns with the largest gain into the panel."""
