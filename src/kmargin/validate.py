@@ -123,6 +123,14 @@ def resolve_Cs(Cs: Any) -> list[float]:
     return sorted({float(C) for C in Cs})
 
 
+def check_number(name: str, value: object, least: float) -> None:
+    """A finite number, no smaller than `least`."""
+    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if not is_number or not least <= float(value) < np.inf or float(value) == -np.inf:  # type: ignore[arg-type]
+        bound = "" if least == -np.inf else f" >= {least:g}"
+        raise ValueError(f"{name}={value!r} gives no kernel. Use a finite number{bound}.")
+
+
 def check_cache_size(cache_size: object) -> None:
     """Megabytes: a finite number > 0."""
     is_number = isinstance(cache_size, numbers.Real) and not isinstance(cache_size, bool)
@@ -249,11 +257,22 @@ def check_totals(classes: np.ndarray, totals: np.ndarray) -> None:
         )
 
 
+def _shortly(value: Any) -> str:
+    """How a value is shown in a message."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
 def check_sample_weight(sample_weight: Any, n_samples: int, space: Space = HOST) -> Any:
     """Finite weights >= 0, one per sample, brought to where the samples are."""
     if sample_weight is None:
         return space.put(np.ones(n_samples))
-    weights = space.floats(space.move(sample_weight))
+    try:
+        weights = space.floats(space.move(sample_weight))
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"sample_weight={_shortly(sample_weight)} is not one number per sample. Give finite numbers >= 0."
+        ) from error
     if weights.ndim == 0:
         weights = space.put(np.full(n_samples, float(weights)))
     if tuple(weights.shape) != (n_samples,):

@@ -119,7 +119,11 @@ class BlockDesign:
         )
 
     def standardized(self, mean: Vector, spread: Vector) -> "BlockDesign":
-        return self._seen_as(self.view._replace(center=mean if mean.any() else None, scale=spread))
+        view = self.view
+        mean = mean if view.scale is None else mean * view.scale
+        mean = mean if view.center is None else mean + view.center
+        spread = spread if view.scale is None else spread * view.scale
+        return self._seen_as(view._replace(center=mean if mean.any() else None, scale=spread))
 
     def largest(self) -> Vector:
         """The largest magnitude in each column."""

@@ -65,6 +65,9 @@ class DenseDesign:
         self.passes.spread(self.X, c, self.fit_intercept, out)
         return out
 
+    def mean(self, c: Vector) -> Vector:
+        return self.slopes(c * c) / float(c @ c)
+
     def moments(self, weights: Vector, v: Vector) -> Moments:
         total = weights.sum()
         mean = self.slopes(weights) / total
@@ -94,9 +97,10 @@ class DenseDesign:
         return DenseDesign(self.X[rows], self.fit_intercept)
 
     def standardized(self, mean: Vector, spread: Vector) -> "DenseDesign":
-        centered = self.X - mean
-        centered /= spread
-        return DenseDesign(centered, self.fit_intercept)
+        # scaled, then centred: with the digits that a sparse matrix has, whose centring is implicit
+        scaled = self.X / spread
+        scaled -= mean / spread
+        return DenseDesign(scaled, self.fit_intercept)
 
     def largest(self) -> Vector:
         return np.maximum(self.X.max(axis=0), -self.X.min(axis=0)).astype(np.float64)

@@ -33,6 +33,7 @@ class KernelDesign:
         self.fit_intercept = fit_intercept
         self.n_samples, self.n_features = self.tiles.shape
         self.n_parameters = self.n_features + int(fit_intercept)
+        self._last: tuple[Vector, Moments] | None = None
 
     @property
     def stored(self) -> None:
@@ -73,8 +74,17 @@ class KernelDesign:
             out[places, block] = tile
         return out
 
+    def mean(self, c: Vector) -> Vector:
+        return self._moments_by(c).mean
+
+    def _moments_by(self, c: Vector) -> Moments:
+        """Taken once, then remembered for this c: a pass computes the kernel anew."""
+        if self._last is None or not np.array_equal(self._last[0], c):
+            self._last = c, self.moments(c * c, c)
+        return self._last[1]
+
     def spread(self, c: Vector) -> Vector:
-        mean, variance, _ = self.moments(c * c, c)
+        mean, variance, _ = self._moments_by(c)
         if not self.fit_intercept:
             variance = variance + mean**2
         return variance * float(c @ c)

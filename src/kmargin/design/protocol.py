@@ -59,6 +59,9 @@ class Design(Protocol):
     def spread(self, c: Vector) -> Vector:
         """sum_i c_i^2 (x_ij - mean_j)^2 with the mean weighted by c^2; without intercept mean 0."""
 
+    def mean(self, c: Vector) -> Vector:
+        """That mean of each column, intercept or not."""
+
     def moments(self, weights: Vector, v: Vector) -> Moments:
         """Mean, variance, and covariance with v."""
 

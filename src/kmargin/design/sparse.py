@@ -97,9 +97,12 @@ class SparseDesign:
         csr_spread(self.stored, c, self.fit_intercept, out)
         return out
 
+    def mean(self, c: Vector) -> Vector:
+        return self.slopes(c * c) / float(c @ c)
+
     def moments(self, weights: Vector, v: Vector) -> Moments:
         moments = Moments(*np.empty((3, self.n_features)))
-        csr_moments(self.stored, weights, v, *moments)
+        csr_moments(self.stored, weights, float(weights.sum()), v, *moments)
         return moments
 
     def fits(self, n_numbers: int) -> bool:

@@ -45,6 +45,9 @@ class ColumnSubset:
     def spread(self, c: Vector) -> Vector:
         return self.whole.spread(c)[self.columns]
 
+    def mean(self, c: Vector) -> Vector:
+        return self.whole.mean(c)[self.columns]
+
     def moments(self, weights: Vector, v: Vector) -> Moments:
         return Moments(*(moment[self.columns] for moment in self.whole.moments(weights, v)))
 

@@ -18,7 +18,7 @@ from kmargin.solvers.result import Ending, OuterRecord, Solution, Status
 from kmargin.solvers.solver import Solver
 from kmargin.solvers.start import HOPELESS, bare_solution, intercept_only, normal_start, univariate_start
 from kmargin.solvers.steps import MMStep, SDStep
-from kmargin.solvers.units import Measured, column_units
+from kmargin.solvers.units import Measured, take_measures
 from kmargin.types import Vector
 
 # The tolerances are absolute and meant for data of order one. Data whose typical entry lies
@@ -300,11 +300,11 @@ def _in_own_units(problem: Problem, measured: Measured) -> tuple[float | Vector,
     """
     unit = problem.design.unit()
     unit = 1.0 if ORDER_ONE[0] <= unit <= ORDER_ONE[1] else float(2.0 ** np.round(np.log2(unit)))
-    if unit == 1.0 and measured.units is None:
+    if unit == 1.0 and measured.measures is None:
         return 1.0, problem
     lam = min(problem.lam / unit / unit, 1e30)
     scaled = replace(problem, design=problem.design.in_units_of(unit), lam=lam)
-    own = column_units(scaled, sign(scaled))
-    if own is None:
+    measures = take_measures(scaled, sign(scaled))
+    if measures is None or (measures.units == 1.0).all():
         return unit, scaled
-    return unit * own, replace(scaled, design=scaled.design.in_units_of(own))
+    return unit * measures.units, replace(scaled, design=scaled.design.in_units_of(measures.units))

@@ -32,6 +32,10 @@ class SignedBlocks:
     def variance(self) -> Vector:
         return self.X.variance()
 
+    @cached_property
+    def mean(self) -> Vector:
+        return self.X.moments().mean if self.X.fit_intercept else np.zeros(self.n_features)
+
     def make_rows(self, columns: Indices, size: int) -> "RowsElsewhere":
         members = np.full(size, -1)
         members[: len(columns)] = columns

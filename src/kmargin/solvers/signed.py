@@ -27,10 +27,6 @@ class Found(NamedTuple):
     u: Vector  # its coefficients, then the intercept
     value: float
 
-    def rescaled(self, factors: Vector) -> "Found":
-        """The same with each coefficient times the factor of its column."""
-        return self._replace(u=np.append(self.u[:-1] * factors[self.support], self.u[-1]))
-
 
 NOTHING = Found(np.empty(0, np.int64), np.zeros(1), np.inf)
 
@@ -41,6 +37,10 @@ class Signed(Protocol):
     @property
     def variance(self) -> Vector:
         """Of each column, weighted; without an intercept its second moment."""
+
+    @property
+    def mean(self) -> Vector:
+        """Of each column, weighted; 0 where there is no intercept to make up for it."""
 
     @property
     def n_samples(self) -> int: ...
@@ -88,6 +88,12 @@ class SignedDesign:
     @cached_property
     def variance(self) -> Vector:
         return self.X.spread(self.c)
+
+    @cached_property
+    def mean(self) -> Vector:
+        if not self.X.fit_intercept:
+            return np.zeros(self.n_features)
+        return self.X.mean(self.c)
 
     @property
     def n_samples(self) -> int:

@@ -97,7 +97,8 @@ class WorkingSet:
         slopes = self.design.slopes_at(self.rows, self.idx, self.found())
         curvature = self.design.variance + self.lam
         loss = np.zeros(len(curvature))  # minus the gain of each column, the others as they are
-        np.divide(-(slopes**2), curvature, out=loss, where=curvature > 0)
+        with np.errstate(over="ignore"):
+            np.divide(-(slopes**2), curvature, out=loss, where=curvature > 0)
         loss[support] = np.inf
         promising = np.empty(n_wanted, np.int64)
         smallest(loss, len(loss), n_wanted, promising)
