@@ -41,6 +41,28 @@ def stand(panel: Matrix, idx: Indices, ridge: Vector, u: Vector, resid: Vector) 
     return value, slack
 
 
+@compiled
+def stand_each(
+    panel: Matrix,
+    ridge: Vector,
+    sizes: Indices,
+    supports: Indices,
+    coefs: Matrix,
+    values: Vector,
+    slacks: Vector,
+) -> None:
+    """`stand` for several supports of one panel: `values` and `slacks` are filled in.
+
+    Each row of `supports` and `coefs` has a size, and the intercept behind its features.
+    """
+    resid, intercept = np.empty(panel.shape[1]), panel.shape[0] - 2
+    for row in range(sizes.size):
+        k = sizes[row]
+        idx = supports[row, : k + 1].copy()
+        idx[k] = intercept
+        values[row], slacks[row] = stand(panel, idx, ridge[idx], coefs[row, : k + 1], resid)
+
+
 def objective(A: Matrix, target: Vector, ridge: Vector, u: Vector) -> float:
     """1/2 sum max(0, target - A u)^2 + 1/2 sum ridge u^2"""
     return float(half_positive_sq(target - A @ u) + 0.5 * np.sum((np.sqrt(ridge) * u) ** 2))
@@ -72,6 +94,11 @@ def newton_by_least_squares(
             break
         v, value, n_steps = v + t * d, new_value, n_steps + 1
     return v / scale, objective(A, target, ridge, v / scale), n_steps
+
+
+def is_minimal(value: float, slack: float) -> bool:
+    """Whether what `stand` found is a minimum, but for rounding."""
+    return value <= NO_LOSS or slack <= SLACK * value
 
 
 def is_affordable(n_active: int, k: int) -> bool:

@@ -11,10 +11,10 @@ from kmargin.solvers.grid import SupportGrid
 from kmargin.solvers.knobs import check_knobs, is_count, is_number
 from kmargin.solvers.refit import refit
 from kmargin.solvers.result import Solution, Status
-from kmargin.solvers.signed import Found
+from kmargin.solvers.signed import BETTER, Found
 from kmargin.solvers.solver import Solver
 from kmargin.solvers.start import HOPELESS, bare_solution
-from kmargin.solvers.working_set import BETTER, Effort
+from kmargin.solvers.working_set import Effort
 from kmargin.types import Indices, Vector
 
 # More than this is all there is to try. It can be multiplied without leaving the range of integers.
@@ -33,8 +33,9 @@ class Exchange(Solver):
     Parameters
     ----------
     max_swaps : int or None, default=8
-        How many of the most promising single exchanges are tried before a support is left as it is.
-        None tries all of them: what is left then is optimal under single exchanges.
+        How many of the most promising single exchanges are tried before a support is left as it is; more
+        where they are cheap, up to all of them. None tries all of them, whatever they cost: what is left then
+        is optimal under single exchanges. On the smallest problems all supports are tried.
     max_double_swaps : int, default=8
         The same for exchanges of two features for two.
     max_sweeps : int, default=2
@@ -42,6 +43,9 @@ class Exchange(Solver):
     fold_sweeps : int, default=1
         The same within the folds of a cross-validation. There many paths are averaged, and what one
         of them gains by more sweeps is lost among the differences between folds.
+    max_starts : int, default=12
+        On small problems, where an exchange takes microseconds, the search begins anew from so many single
+        features, at most one for eight there are. Not within the folds of a cross-validation.
     road : bool, default=True
         A fit for a single k and a weak ridge comes down to it from a stronger one.
     tol : float, default=1e-9
@@ -58,6 +62,7 @@ class Exchange(Solver):
         max_double_swaps: int = 8,
         max_sweeps: int = 2,
         fold_sweeps: int = 1,
+        max_starts: int = 12,
         road: bool = True,
         tol: float = 1e-9,
     ) -> None:
@@ -65,6 +70,7 @@ class Exchange(Solver):
         self.max_double_swaps = max_double_swaps
         self.max_sweeps = max_sweeps
         self.fold_sweeps = fold_sweeps
+        self.max_starts = max_starts
         self.road = road
         self.tol = tol
 
@@ -78,11 +84,12 @@ class Exchange(Solver):
             max_double_swaps=(is_count(self.max_double_swaps, 0), "a number of exchanges, an integer >= 0"),
             max_sweeps=(is_count(self.max_sweeps, 1), "a number of sweeps, an integer >= 1"),
             fold_sweeps=(is_count(self.fold_sweeps, 1), "a number of sweeps, an integer >= 1"),
+            max_starts=(is_count(self.max_starts, 0), "a number of further starts, an integer >= 0"),
             tol=(is_number(self.tol, above=0), "a small number > 0, such as 1e-9"),
         )
 
     def in_folds(self) -> "Exchange":
-        return clone(self).set_params(max_sweeps=min(self.max_sweeps, self.fold_sweeps))
+        return clone(self).set_params(max_sweeps=min(self.max_sweeps, self.fold_sweeps), max_starts=0)
 
     def iter_grid(
         self, problem: Problem, lams: Sequence[float], ks: Sequence[int], rng: np.random.Generator
@@ -117,7 +124,7 @@ class Exchange(Solver):
     def _effort(self) -> Effort:
         max_swaps = -1 if self.max_swaps is None else min(self.max_swaps, MOST)
         doubles, sweeps = min(self.max_double_swaps, MOST), min(self.max_sweeps, MOST)
-        return Effort(max_swaps, doubles, sweeps, self.road, self.tol)
+        return Effort(max_swaps, doubles, sweeps, self.road, self.tol, min(self.max_starts, MOST))
 
     def _best(
         self, problem: Problem, k: int, columns: Indices, grid: SupportGrid, bare: Solution
@@ -163,6 +170,6 @@ class Exchange(Solver):
             n_features=problem.design.n_features,
             objective=found.value,
             projection_cost=0.0,
-            status=Status.SWAP_OPTIMAL if self.max_swaps is None else Status.SETTLED,
+            status=Status.SWAP_OPTIMAL if found.all_tried else Status.SETTLED,
             n_iter=n_newton,
         )

@@ -66,7 +66,8 @@ def _refit_primal(design: Signed, lam: float, start: Found) -> tuple[Vector, flo
 
 
 def _refit_dual(design: SignedDesign, lam: float, start: Found) -> tuple[Vector, float, int]:
-    (support, u, _), resid, store = start, design.residual(start), DualRows.none(len(start.support))
+    support, u, resid = start.support, start.u, design.residual(start)
+    store = DualRows.none(len(support))
     w = u[:-1].copy()
     value, b, _, n_iter = newton_dual(
         design.X, design.t, design.c, lam, support, w, float(u[-1]), resid, store, np.inf, TOL
@@ -75,7 +76,7 @@ def _refit_dual(design: SignedDesign, lam: float, start: Found) -> tuple[Vector,
 
 
 def _refit_products(design: SignedDesign, lam: float, start: Found) -> tuple[Vector, float, int]:
-    (support, u, _), X, resid = start, design.X, design.residual(start)
+    support, u, X, resid = start.support, start.u, design.X, design.residual(start)
     columns, w = X if len(support) == X.n_features else X.take(support), u[:-1].copy()
     value, b, n_iter = newton_conjugate(columns, design.t, design.c, lam, w, float(u[-1]), resid, np.inf, TOL)
     return np.append(w, b), value, n_iter

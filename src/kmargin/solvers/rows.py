@@ -44,6 +44,12 @@ def n_columns(rows: Rows) -> int:
 
 
 @question
+def cost_of_try(rows: Rows, k: int) -> float:
+    """About how many multiplications a refit of k coefficients takes, until it is given up."""
+    return 2.0 * (k * rows.resid.size + k * k * k)
+
+
+@question
 def companion(rows: Rows) -> Rows:
     """The same rows, to try another point with: active where these are."""
     n = rows.active.size

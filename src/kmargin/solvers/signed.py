@@ -26,7 +26,11 @@ class Found(NamedTuple):
     support: Indices  # in the order of the search
     u: Vector  # its coefficients, then the intercept
     value: float
+    all_tried: bool = False  # every exchange of one feature for another, in vain
 
+
+# A support has to be better by this share to replace another.
+BETTER = 1.0 - 1e-9
 
 NOTHING = Found(np.empty(0, np.int64), np.zeros(1), np.inf)
 
@@ -153,7 +157,11 @@ class SignedDesign:
         if value <= NO_LOSS or slack <= slack_allowed * value or not is_affordable(n_active, k):
             return found
         u, value, _ = newton_by_least_squares(self._columns(found.support), self.c, ridge, found.u)
-        return found._replace(u=u, value=value) if value < found.value else found
+        if not value < found.value:
+            return found
+        # other supports were judged as inexactly as this one was: nothing is claimed of them
+        all_tried = found.all_tried and value > found.value * BETTER
+        return found._replace(u=u, value=value, all_tried=all_tried)
 
     def _columns(self, support: Indices) -> Matrix:
         """Signed columns of X, then that of the intercept, by rows."""
