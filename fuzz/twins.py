@@ -3,7 +3,7 @@
 import numpy as np
 
 from fuzz.forms import SPARSE
-from fuzz.models import Undecided, is_exact, is_foreign, objectives
+from fuzz.models import Undecided, is_foreign, objectives
 
 TOLERANCE = 1e-6
 NOTHING = 1e-12
@@ -24,19 +24,20 @@ def compare(case, found, twin, how):
     return f"objective {found[at]:.9g}, {how} {other[at]:.9g}"
 
 
+def disturb(X, rng):
+    """X, its numbers changed in their last digit."""
+    X = X if X.dtype.kind == "f" else X.astype(float)
+    factors = 1 + 2 * np.finfo(X.dtype).eps * rng.choice([-1.0, 0.0, 1.0], X.shape)
+    return X * factors.astype(X.dtype)
+
+
 def is_ambiguous(case, found, other):
     """Whether the case's own answers, with its numbers disturbed by rounding, differ as much."""
-    if case.data.dtype.kind != "f" or not is_exact(case.params):
-        return False
     rng = case.rng("ambiguous")
-    eps = np.finfo(case.data.dtype).eps
     lowest, highest = np.minimum(found, other), np.maximum(found, other)
     gap = highest - lowest
     for _ in range(6):
-        disturbed = case.data * (1 + 2 * eps * rng.choice([-1.0, 0.0, 1.0], case.data.shape)).astype(
-            case.data.dtype
-        )
-        again = objectives(case, case.having(data=disturbed).fit())
+        again = objectives(case, case.having(data=disturb(case.data, rng)).fit())
         if again.shape != found.shape:
             return True
         if (np.abs(again - found) > 0.01 * gap + TOLERANCE * highest + NOTHING).any():
@@ -82,10 +83,8 @@ def choices(case, model):
     if (other.k_, other.C_) == (model.k_, model.C_):
         return None
     rng = case.rng("choices")
-    eps = np.finfo(float).eps
     for _ in range(6):
-        disturbed = case.data * (1 + 2 * eps * rng.choice([-1.0, 0.0, 1.0], case.data.shape))
-        again = case.having(data=disturbed.astype(case.data.dtype)).fit()
+        again = case.having(data=disturb(case.data, rng)).fit()
         if (again.k_, again.C_) != (model.k_, model.C_):
             raise Undecided("rounding decides between k and C")
     return f"chose k={model.k_}, C={model.C_:g}; as {form} k={other.k_}, C={other.C_:g}"
