@@ -35,6 +35,7 @@ def settings(rng, parts, *, annealing=0.04, path=0.12, weighted=0.15, narrow=0.2
     p = parts["data"].shape[1]
     parts["data"] = typed(rng, parts["data"], narrow)
     params = {"C": draw.C(rng), "solver": draw.solver(rng, rng.random() < annealing)}
+    params["random_state"] = int(rng.integers(0, 100))
     parts["call"] = "SparseSVC"
     if rng.random() < path:
         parts["call"] = "sparse_svm_path"

@@ -3,6 +3,7 @@
 import faulthandler
 import multiprocessing
 import os
+import resource
 import signal
 import time
 
@@ -11,6 +12,7 @@ from numba.core.compiler_lock import global_compiler_lock
 LIMIT = 10.0  # seconds for a case, as far as Python is asked
 SILENCE = 15.0  # seconds after which a worker is taken for lost: compiled code does not hear signals
 MEGABYTE = 2**20
+MOST_MEMORY = 4096 * MEGABYTE  # for a worker; whatever asks for more gets a MemoryError
 
 
 class TooSlow(BaseException):
@@ -52,6 +54,7 @@ def resident():
 def work(connection, current, started):
     """Judge the numbers that come, and send back each verdict."""
     faulthandler.enable()
+    resource.setrlimit(resource.RLIMIT_DATA, (MOST_MEMORY, MOST_MEMORY))
     while True:
         numbers = connection.recv()
         if numbers is None:

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-
 from fuzz import make_case
 from fuzz.reference import LONG, Task, refit
 from fuzz.worker import judge_in_time
