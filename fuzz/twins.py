@@ -18,7 +18,7 @@ def compare(case, found, twin, how):
     other = objectives(twin, twin.fit())
     if same(found, other):
         return None
-    if is_ambiguous(case, found, other):
+    if is_ambiguous(case, found, other) or is_ambiguous(twin, other, found):
         raise Undecided("rounding decides between supports")
     at = int(np.argmax(np.abs(found - other)))
     return f"objective {found[at]:.9g}, {how} {other[at]:.9g}"

@@ -40,7 +40,7 @@ def test_the_reference_finds_the_minimum_of_scipy():
         return float(task.objective(beta[:4], beta[4]))
 
     nothing = np.zeros(4), 0.0
-    _, best = refit(task, np.arange(4), *nothing)
+    best = refit(task, np.arange(4), *nothing).value
     assert float(best) == pytest.approx(minimize(objective, np.zeros(5), tol=1e-12).fun, rel=1e-9)
 
 
@@ -51,5 +51,5 @@ def test_the_reference_sees_through_units():
     plain, scaled = (
         Task(A, y, np.full(30, LONG(1) / 30), np.zeros(3, LONG), True) for A in (X, X * scale + 3 * scale)
     )
-    values = [refit(task, np.arange(3), np.zeros(3), 0.0)[1] for task in (plain, scaled)]
+    values = [refit(task, np.arange(3), np.zeros(3), 0.0).value for task in (plain, scaled)]
     assert float(values[1]) == pytest.approx(float(values[0]), rel=1e-9)
