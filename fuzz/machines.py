@@ -21,6 +21,7 @@ class Fitted:
     exact: bool  # by the exchange, which promises more than the others
     eps: float = EPS  # of the numbers that the model was made of
     place: str = ""  # which machine that is, in words
+    choices: np.ndarray | None = None  # what it may choose from, if not from everything
 
 
 @dataclass
@@ -62,14 +63,14 @@ def split(weighing, multi_class):
             yield weighing.kept, np.where(codes[weighing.kept] == positive, 1.0, -1.0)
 
 
-def make_tasks(X, weighing, multi_class, C, has_intercept, spread=None):
+def make_tasks(X, weighing, multi_class, C, has_intercept, spread=None, noise=None):
     """One task for each machine, in the order of the model."""
     for rows, y in split(weighing, multi_class):
         weight = weighing.weights[rows].astype(LONG)
         total = weight.sum()
         lam = LONG(0) if np.isinf(C) else 1 / (2 * LONG(C) * total)
         ridge = np.full(X.shape[1], lam) * (1 if spread is None else spread**2)
-        yield Task(X[rows], y, weight / total, ridge, has_intercept)
+        yield Task(X[rows], y, weight / total, ridge, has_intercept, None if noise is None else noise[rows])
 
 
 def spreads(X, repeats):
@@ -88,7 +89,10 @@ def spreads(X, repeats):
 
 
 def kernel_matrix(X, weighing, name, gamma, degree, coef0):
-    """Kernel values of all rows with all rows, from their definition."""
+    """Kernel values of all rows with all rows, from their definition, and in which units they are rounded.
+
+    Distances are commonly computed from products, and lose what these have in common.
+    """
     X = X.astype(float)
     if gamma == "auto":
         gamma = 1 / X.shape[1]
@@ -99,11 +103,14 @@ def kernel_matrix(X, weighing, name, gamma, degree, coef0):
         mean = (share @ kept).sum()
         variance = float((share @ (kept - mean) ** 2).sum())
         gamma = 1 / (X.shape[1] * variance) if variance > 0 else 1.0
+    products, sizes = X @ X.T, np.abs(X) @ np.abs(X.T)
     if name == "rbf":
-        return np.exp(-gamma * ((X[:, None, :] - X[None, :, :]) ** 2).sum(axis=2))
-    products = X @ X.T
+        K = np.exp(-gamma * ((X[:, None, :] - X[None, :, :]) ** 2).sum(axis=2))
+        squares = (X**2).sum(axis=1)
+        return K, K * gamma * (squares[:, None] + squares)
     if name == "linear":
-        return products
+        return products, sizes
+    inner, sizes = gamma * products + coef0, gamma * sizes + abs(coef0)
     if name == "poly":
-        return (gamma * products + coef0) ** degree
-    return np.tanh(gamma * products + coef0)
+        return inner**degree, degree * sizes**degree
+    return np.tanh(inner), sizes

@@ -3,7 +3,7 @@
 import numpy as np
 
 from fuzz.forms import FOREIGN
-from fuzz.machines import Fitted, kernel_matrix, make_tasks, spreads, weigh
+from fuzz.machines import Fitted, kernel_matrix, make_tasks, split, spreads, weigh
 from fuzz.reference import EPS
 from kmargin import Exchange
 
@@ -74,17 +74,21 @@ def machines_of(case, model):
 def _kernel_machines(case, model):
     params = case.params
     weighing = weigh(case.y, case.sample_weight, params.get("class_weight"))
-    K = case.data.astype(float)
+    narrow = case.data.dtype == np.float32 and case.form != "list"
+    eps = float(np.finfo(np.float32).eps) if narrow else EPS
+    K, noise = case.data.astype(float), None
     if params["kernel"] != "precomputed":
         numbers = params.get("gamma", "scale"), params.get("degree", 3), params.get("coef0", 0.0)
         with np.errstate(all="ignore"):
-            K = kernel_matrix(case.data, weighing, params["kernel"], *numbers)
-    if not np.isfinite(K).all():
+            K, noise = kernel_matrix(case.data, weighing, params["kernel"], *numbers)
+            noise = 16 * eps * noise
+    if not np.isfinite(K).all() or (noise is not None and not np.isfinite(noise).all()):
         raise Undecided("the kernel matrix overflows")
     C, k = (params["C"], params["k"]) if case.call == "KernelSparseSVC" else (model.C_, model.k_)
-    tasks = make_tasks(K, weighing, params.get("multi_class", "ovo"), C, params.get("fit_intercept", True))
-    narrow = case.data.dtype == np.float32 and case.form != "list"
+    scheme, has_intercept = params.get("multi_class", "ovo"), params.get("fit_intercept", True)
+    tasks = make_tasks(K, weighing, scheme, C, has_intercept, noise=noise)
     found = []
+    rows = [rows for rows, _ in split(weighing, scheme)]
     for number, task in enumerate(tasks):
         w = np.zeros(K.shape[1])
         w[model.support_] = model.dual_coef_[number]
@@ -97,7 +101,8 @@ def _kernel_machines(case, model):
                 model.solutions_[number].status.name,
                 count(k, K.shape[1]),
                 is_exact(params),
-                eps=float(np.finfo(np.float32).eps) if narrow else 8 * EPS,
+                eps=eps,
+                choices=rows[number],
                 place=f"machine {number}, k={k}",
             )
         )

@@ -77,7 +77,8 @@ def tells_the_truth_about_swaps(case, model, machines):
     """Where no swap is said to help, none does."""
     for machine in machines:
         support = np.flatnonzero(machine.w)
-        others = np.setdiff1d(np.arange(len(machine.w)), support)
+        choices = np.arange(len(machine.w)) if machine.choices is None else machine.choices
+        others = np.setdiff1d(choices, support)
         if machine.status != "SWAP_OPTIMAL" or len(support) * len(others) > 30 or len(machine.task.y) > 40:
             continue
         if len(support) < machine.k:

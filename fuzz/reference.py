@@ -29,6 +29,7 @@ class Task:
     weight: np.ndarray  # longdouble, sums to one
     ridge: np.ndarray  # longdouble, one for each column
     has_intercept: bool
+    noise: np.ndarray | None = None  # by how much entries of X may be wrong, where X was computed
 
     def objective(self, w, b):
         """In extended precision."""
@@ -42,6 +43,8 @@ class Task:
         used = np.flatnonzero(w)
         X, w = self.X[:, used].astype(LONG), w[used].astype(LONG)
         error = (len(used) + 4) * eps * (np.abs(X) @ np.abs(w) + abs(LONG(b)))
+        if self.noise is not None:
+            error = error + self.noise[:, used] @ np.abs(w)
         loss = np.maximum(0, 1 - self.y * (X @ w + LONG(b)))
         return self.weight @ (loss * error + error**2)
 

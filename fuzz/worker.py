@@ -1,12 +1,17 @@
 """A process that runs cases, and a parent that notices when one of them never ends."""
 
 import faulthandler
+import importlib
 import multiprocessing
 import os
 import resource
 import signal
 import time
+from contextlib import suppress
+from itertools import count
 
+import numpy as np
+import scipy.sparse
 from numba.core.compiler_lock import global_compiler_lock
 
 LIMIT = 10.0  # seconds for a case, as far as Python is asked
@@ -42,6 +47,25 @@ def judge_in_time(number):
         signal.signal(signal.SIGALRM, before)
 
 
+def warm_up():
+    """Import and compile what the first cases need, while no clock is running."""
+    from fuzz.families import family_of, make_case
+    from fuzz.forms import FOREIGN
+    from kmargin import MM, SD, SparseSVC
+
+    for name in ("pandas", "dask.array", "array_api_strict", "torch"):
+        with suppress(ImportError):
+            importlib.import_module(name)
+    X, y = np.random.default_rng(0).standard_normal((12, 4)), np.arange(12) % 2
+    for A in (X, np.asfortranarray(X), X.astype(np.float32), scipy.sparse.csr_matrix(X)):
+        SparseSVC(k=2).fit(A, y)
+    for solver in (MM(), SD()):
+        SparseSVC(k=2, solver=solver).fit(X, y)
+    foreign = make_case(next(number for number in count() if family_of(number) == "foreign"))
+    for form in FOREIGN:
+        foreign.having(data=X, y=y, sample_weight=None, form=form, params={"k": 2}, call="SparseSVC").fit()
+
+
 def resident():
     """Megabytes of memory that this process holds."""
     try:
@@ -55,6 +79,7 @@ def work(connection, current, started):
     """Judge the numbers that come, and send back each verdict."""
     faulthandler.enable()
     resource.setrlimit(resource.RLIMIT_DATA, (MOST_MEMORY, MOST_MEMORY))
+    warm_up()
     while True:
         numbers = connection.recv()
         if numbers is None:
