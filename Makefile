@@ -4,7 +4,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint bench paper clean
+.PHONY: demo test lint bench fuzz paper clean
 
 demo: .venv/installed
 	$(BIN)/kmargin reproduce all --quick
@@ -21,6 +21,10 @@ lint: .venv/installed
 # all cases, or one: make bench CASE=letters; BENCHFLAGS=--full for more seeds and larger sizes
 bench: .venv/bench
 	$(BIN)/python -m benchmarks $(if $(CASE),--case $(CASE)) $(BENCHFLAGS)
+
+# generated cases, judged by oracles: make fuzz N=100000; FUZZFLAGS='--first 5000 --family scales' for some
+fuzz: .venv/installed
+	$(BIN)/python -m fuzz --cases $(or $(N),10000) $(FUZZFLAGS)
 
 # the paper's experiments in full, about an hour on two cores; what is in results/paper was made so
 paper: .venv/installed
