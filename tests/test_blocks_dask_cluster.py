@@ -9,6 +9,16 @@ import pytest
 from sklearn.base import clone
 
 from dask_data import SHORT, P, assert_same, blocks, make_data, two_workers, wait_until
+from dask_questions import (
+    count_sent,
+    get_sent,
+    make_block,
+    row_sums,
+    sum_of,
+    sum_of_held,
+    take_rows,
+    worker_of,
+)
 from kmargin import SparseSVC
 from kmargin.blocks.dask import read_blocks
 from kmargin.blocks.graphs import take_apart
@@ -42,28 +52,6 @@ def data():
     return make_data()
 
 
-def count_sent():
-    """From now on, count the bytes that this process sends."""
-    from distributed.comm.tcp import TCP
-
-    if not hasattr(TCP, "n_sent"):
-        write = TCP.write
-
-        async def counting(self, *args, **options):
-            n_bytes = await write(self, *args, **options)
-            TCP.n_sent += n_bytes
-            return n_bytes
-
-        TCP.write = counting
-    TCP.n_sent = 0
-
-
-def get_sent():
-    from distributed.comm.tcp import TCP
-
-    return TCP.n_sent
-
-
 @pytest.fixture
 def sent(client):
     """The bytes sent so far by workers (to each other or towards the client), and by client and scheduler."""
@@ -72,15 +60,12 @@ def sent(client):
     return lambda: (sum(client.run(get_sent).values()), get_sent())
 
 
-def make_block(n_rows, number):
-    return np.random.default_rng(number).standard_normal((n_rows, 50))
-
-
 def lazy_data(n_blocks=4, n_rows=10_000):
     """Data that no client ever has."""
     numbers = da.arange(n_blocks, chunks=1)
     X = numbers.map_blocks(
-        lambda number: make_block(n_rows, int(number[0])),
+        make_block,
+        n_rows=n_rows,
         chunks=((n_rows,) * n_blocks, (50,)),
         new_axis=1,
         meta=np.empty((0, 0)),
@@ -129,29 +114,6 @@ class TestMovement:
         assert far.hold(take_rows, vector).ask(sum_of_held) == [
             vector.sum() + n for n in (250, 0, 100, 70, 180)
         ]
-
-
-def worker_of(block):
-    from distributed import get_worker
-
-    assert block.X.shape[1]
-    return get_worker().address
-
-
-def row_sums(block):
-    return block.X.sum(axis=0)
-
-
-def sum_of(block, vector):
-    return vector.sum()
-
-
-def take_rows(block, vector):
-    return len(block.X), vector
-
-
-def sum_of_held(held):
-    return held[0] + held[1].sum()
 
 
 class TestGraphs:
