@@ -1,6 +1,7 @@
 """How often the search ends at the best of all supports, and what that takes, by family of tables."""
 
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -49,7 +50,8 @@ def fits_of(table: SmallTable, lam: float) -> Iterator[tuple[str, dict[int, tupl
     """For each way and k the objective of the coefficients that came out, and the time they took."""
     given: dict[str, Any] = {"C": C_of(lam, len(table.y)), "fit_intercept": table.fit_intercept}
     solvers = {"one k": "exchange", "all swaps": kmargin.Exchange(max_swaps=None)}
-    with unfinished_allowed():
+    with unfinished_allowed(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*repeat.* an earlier one")  # some genes are there twice
         for way, solver in solvers.items():
             fits = {}
             for k in table.ks:
