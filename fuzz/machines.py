@@ -20,6 +20,7 @@ class Fitted:
     k: int
     exact: bool  # by the exchange, which promises more than the others
     eps: float = EPS  # of the numbers that the model was made of
+    precision: float = EPS  # of the coefficients that it keeps
     place: str = ""  # which machine that is, in words
     choices: np.ndarray | None = None  # what it may choose from, if not from everything
 

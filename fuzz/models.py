@@ -65,10 +65,17 @@ def machines_of(case, model):
                     solution.status.name,
                     count(k, X.shape[1]),
                     is_exact(case.params),
+                    precision=precision(case),
                     place=f"machine {number}, k={k}",
                 )
             )
     return found
+
+
+def precision(case):
+    """Of the coefficients that are kept: those of float32 data are rounded to float32."""
+    narrow = case.data.dtype == np.float32 and case.form != "list"
+    return float(np.finfo(np.float32).eps) if narrow else EPS
 
 
 def _kernel_machines(case, model):
@@ -102,6 +109,7 @@ def _kernel_machines(case, model):
                 count(k, K.shape[1]),
                 is_exact(params),
                 eps=eps,
+                precision=precision(case),
                 choices=rows[number],
                 place=f"machine {number}, k={k}",
             )

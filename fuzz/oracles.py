@@ -52,7 +52,7 @@ def beats_the_intercept(case, model, machines):
 
 def is_better(machine, best, value, margin=1):
     """Whether a refit is so much better that rounding cannot be the reason."""
-    doubt = machine.task.doubt(best.w, best.b, machine.eps)
+    doubt = machine.task.doubt(best.w, best.b, max(machine.eps, machine.precision))
     if value <= best.value + margin * (TOLERANCE * best.value + NOTHING) + 4 * doubt:
         return False
     if best.size >= LARGE:

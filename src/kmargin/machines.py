@@ -24,7 +24,8 @@ from kmargin.design import Design, Moments, distinct_columns, make_design, n_byt
 from kmargin.multiclass import Machine, class_pairs, make_machines
 from kmargin.problem import Problem
 from kmargin.progress import progress_bar
-from kmargin.solvers import Exchange, Solution
+from kmargin.solvers import Exchange, Solution, Status
+from kmargin.solvers.signed import BETTER
 from kmargin.solvers.solver import Solver
 from kmargin.solvers.start import bare_solution
 from kmargin.solvers.units import LARGEST, SMALLEST
@@ -396,13 +397,26 @@ def solve_task(
         solutions.append(restored)
         if on_solution is not None:
             on_solution()
-    return [solutions[start : start + len(ks)] for start in range(0, len(solutions), len(ks))]
+    grid = [solutions[start : start + len(ks)] for start in range(0, len(solutions), len(ks))]
+    return [_never_worse(row) for row in grid] if solver.is_monotone else grid
+
+
+def _never_worse(descending: list[Solution]) -> list[Solution]:
+    """What was found for fewer features serves for more, where rounding has made that better."""
+    best = descending[-1]
+    for place in range(len(descending) - 2, -1, -1):
+        if best.objective < descending[place].objective * BETTER:
+            descending[place] = best
+        best = descending[place]
+    return descending
 
 
 def _in_single_precision(solution: Solution, designs: Designs, problem: Problem) -> Solution:
     """What is left of a solution in float32, with the objective of that; or of the intercept, if better."""
     bare = bare_solution(problem, solution.status)
     rounded, alone = (_round(s, designs, problem) for s in (solution, designs.restore(bare)))
+    if solution.status is Status.SWAP_OPTIMAL and rounded.objective * BETTER > solution.objective:
+        rounded = replace(rounded, status=Status.SETTLED)  # others may suffer less from rounding
     return rounded if rounded.objective <= alone.objective else replace(alone, trace=solution.trace)
 
 

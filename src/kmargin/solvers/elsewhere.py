@@ -39,7 +39,7 @@ class SignedBlocks:
     def make_rows(self, columns: Indices, size: int) -> "RowsElsewhere":
         members = np.full(size, -1)
         members[: len(columns)] = columns
-        return RowsElsewhere(self.X.panel(members, size), size)
+        return RowsElsewhere(self.X.panel(members, size), size, self.n_samples)
 
     def make_ridge(self, lam: float, size: int) -> Vector:
         return make_ridge(lam, size, self.X.fit_intercept)
@@ -69,8 +69,8 @@ class RowsElsewhere(Elsewhere):
     Nothing is remembered beside the blocks but the panel: every question carries the point with it.
     """
 
-    def __init__(self, panel: Held, size: int) -> None:
-        self.panel, self.size = panel, size
+    def __init__(self, panel: Held, size: int, n_samples: int) -> None:
+        self.panel, self.size, self.n_samples = panel, size, n_samples
         self.idx: Indices | None = None  # the point; None while all rows are active
         self.u: Vector | None = None
         self.tag: Any = None  # of the rows that are active
@@ -82,11 +82,11 @@ class RowsElsewhere(Elsewhere):
         return self.size
 
     def cost_of_try(self, k: int) -> float:
-        """To ask costs more than what is answered: no more tries than are asked for."""
-        return np.inf
+        """As for rows at hand, so that the search is the same, wherever it asks."""
+        return 2.0 * (k * self.n_samples + k * k * k)
 
     def companion(self) -> "RowsElsewhere":
-        other = RowsElsewhere(self.panel, self.size)
+        other = RowsElsewhere(self.panel, self.size, self.n_samples)
         other.start_over(self)
         return other
 

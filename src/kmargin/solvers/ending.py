@@ -23,6 +23,9 @@ AFFORDABLE = 3e8
 
 MAX_STEPS = 200
 
+# What columns of norm one have in common but for this is taken for all of it: the rest may be rounding.
+DEPENDENT = 1e-12
+
 
 @compiled
 def stand(panel: Matrix, idx: Indices, ridge: Vector, u: Vector, resid: Vector) -> tuple[float, float]:
@@ -85,7 +88,7 @@ def newton_by_least_squares(
         resid = target - B @ v
         active = resid > 0
         J, rhs = np.vstack([B[active], np.diag(root)]), np.append(resid[active], -root * v)
-        d = np.linalg.lstsq(J, rhs, rcond=None)[0]
+        d = np.linalg.lstsq(J, rhs, rcond=DEPENDENT)[0]
         if not 0.5 * float(np.sum((J @ d) ** 2)) > 1e-17 * value or value < NO_LOSS:
             break
         t = exact_step(Line(resid, B @ d), float(root**2 @ (v * d)), float(np.sum((root * d) ** 2)))

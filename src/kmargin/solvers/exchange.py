@@ -55,6 +55,8 @@ class Exchange(Solver):
     # its matrices are small; on a busy machine the threads of BLAS would wait for each other
     wants_blas_threads = False
 
+    is_monotone = True
+
     def __init__(
         self,
         *,
@@ -131,6 +133,9 @@ class Exchange(Solver):
     ) -> Solution:
         """What was found with at most k features, or the intercept where nothing found is better."""
         found = self._solution(problem, grid.best(k), columns, grid.n_newton) if grid.found else None
+        if found is not None and len(columns) < problem.design.n_features and problem.lam > 0:
+            # a second copy of a column shares its ridge, which was not tried
+            found = replace(found, status=Status.SETTLED)
         if k >= problem.design.n_features:
             dense = self._dense(problem, columns, grid)
             if found is None or not found.objective < dense.objective * BETTER:

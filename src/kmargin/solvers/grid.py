@@ -167,7 +167,7 @@ class SupportGrid:
         """A panel with all columns, at a support; None where it would be large. Made once."""
         if self._whole is not None:
             self._whole.start_again(lam, start)
-        elif isinstance(self.design, SignedDesign):
+        else:
             n, p = self.design.n_samples, self.design.n_features
             if n * p * p <= SMALL_GRAM and self._panel_fits(p):
                 self._whole = WorkingSet(self.design, lam, p, start, self.effort.tol)
@@ -182,11 +182,17 @@ class SupportGrid:
     def _beside(self, k: int) -> list[int]:
         """Larger and smaller sizes by turns: the farthest ones, and where tries are cheap all between."""
         larger, smaller = self._aside(k)
-        if self._whole is None:
+        if self._whole is None or not self._swaps_are_cheap(k):
             return [larger, smaller]
         steps = range(max(larger - k, k - smaller), 0, -1)
         sizes = [size for step in steps for size in (min(k + step, larger), max(k - step, smaller))]
         return [size for size in dict.fromkeys(sizes) if size != k]
+
+    def _swaps_are_cheap(self, k: int) -> bool:
+        """Whether there is room to try all of them."""
+        assert self._whole is not None
+        n_swaps = k * (self.design.n_features - k)
+        return n_swaps * cost_of_try(self._whole.rows, k + 1) <= ROOM
 
     def _aside(self, k: int) -> tuple[int, int]:
         """A larger and a smaller size."""
@@ -222,14 +228,16 @@ class SupportGrid:
             e.max_double_swaps, e.room, e.tol, counts, tried,
         )  # fmt: skip
         self.n_newton += int(counts[2])
-        slacks = np.full(len(sizes), np.inf)
-        if isinstance(rows, Rows) and self.measured.measures is None:  # the columns are at hand
-            stand_each(rows.panel, ridge, sizes, supports, coefs, values, slacks)
         for row, k in enumerate(sizes):
             support, u = supports[row, :k].copy(), coefs[row, : k + 1].copy()
             self.found[int(k)] = Found(support, u, float(values[row]), bool(tried[row]))
-            if is_minimal(values[row], slacks[row]):
-                self.finished.add(int(k))
+        if isinstance(rows, Rows) and self.measured.measures is None:  # the columns are at hand
+            slacks = np.empty(len(sizes))
+            stand_each(rows.panel, ridge, sizes, supports, coefs, values, slacks)
+            for k, value, slack in zip(sizes, values, slacks, strict=True):
+                self.found[int(k)] = self.found[int(k)]._replace(value=float(value))
+                if is_minimal(value, slack):
+                    self.finished.add(int(k))
 
     def _walk_wide(self, lam: float) -> None:
         """Up through the sizes below the number of active rows; down through those above; then to and fro."""
