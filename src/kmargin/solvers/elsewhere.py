@@ -36,7 +36,7 @@ class SignedBlocks:
     def mean(self) -> Vector:
         return self.X.moments().mean if self.X.fit_intercept else np.zeros(self.n_features)
 
-    def make_rows(self, columns: Indices, size: int) -> "RowsElsewhere":
+    def make_rows(self, columns: Indices, size: int, to_stay: bool = False) -> "RowsElsewhere":
         members = np.full(size, -1)
         members[: len(columns)] = columns
         return RowsElsewhere(self.X.panel(members, size), size, self.n_samples)

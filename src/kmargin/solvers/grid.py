@@ -87,8 +87,8 @@ class SupportGrid:
         if len(self.sizes) > 1 and self.effort.max_starts:
             for size in sorted(self.found):
                 self._start_elsewhere(lam, size)
-        for size in self.found.keys() - self.finished:
-            self.found[size] = self._finish(lam, self.found[size])
+        for size in self.found:
+            self._finish_size(lam, size)
 
     def best(self, k: int) -> Found:
         """The best support with at most k features, in the problem's units."""
@@ -104,6 +104,11 @@ class SupportGrid:
         start = self.measured.enter(start)
         found = self._finish(lam, self.exchange(lam, len(start.support), start, self.effort))
         return self.measured.leave(found)
+
+    def _finish_size(self, lam: float, k: int) -> None:
+        if k not in self.finished:
+            self.found[k] = self._finish(lam, self.found[k])
+            self.finished.add(k)
 
     def _finish(self, lam: float, found: Found) -> Found:
         return self.design.finish(found, self.measured.ridge(lam, found.support))
@@ -292,6 +297,10 @@ class SupportGrid:
     def _try(self, lam: float, k: int, start: Found, effort: Effort | None = None) -> bool:
         """Search from another start; keep what is better."""
         found = self.exchange(lam, k, start, self.effort if effort is None else effort)
+        if not found.value < BETTER * self.found[k].value:
+            return False
+        self._finish_size(lam, k)  # what is only said to be better may not be
+        found = self._finish(lam, found)
         better = found.value < BETTER * self.found[k].value
         if better:
             self.found[k] = found

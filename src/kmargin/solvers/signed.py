@@ -52,10 +52,10 @@ class Signed(Protocol):
     @property
     def n_features(self) -> int: ...
 
-    def make_rows(self, columns: Indices, size: int) -> Any:
+    def make_rows(self, columns: Indices, size: int, to_stay: bool = False) -> Any:
         """A panel's rows, with room for `size` columns, the first of them filled with these.
 
-        They may take the place of those made before.
+        Unless they are to stay, those made next may take their place.
         """
 
     def make_ridge(self, lam: float, size: int) -> Vector:
@@ -107,7 +107,9 @@ class SignedDesign:
     def n_features(self) -> int:
         return self.X.n_features
 
-    def make_rows(self, columns: Indices, size: int) -> Rows:
+    def make_rows(self, columns: Indices, size: int, to_stay: bool = False) -> Rows:
+        if to_stay:
+            return make_rows(make_panel(self.X, self.t, self.c, columns, size))
         # one panel after the other in the same memory: the system takes longer to clear new pages than
         # we take to fill them
         if self._room is None or len(self._room) < size + 2:

@@ -53,7 +53,8 @@ class WorkingSet:
         self.members[: len(start.support)] = start.support
         if self.is_whole:
             self.members = np.arange(q)
-        self.rows = design.make_rows(self.members if self.is_whole else start.support, q)
+        columns = self.members if self.is_whole else start.support
+        self.rows = design.make_rows(columns, q, to_stay=self.is_whole)
         self.counts = np.zeros(4, np.int64)
         self.gram = np.empty((q + 2, q + 2))
         self._go_to(lam, start)
