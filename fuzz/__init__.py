@@ -1,0 +1,1 @@
+"""Generated problems, each with everything that must be true of its answer."""
