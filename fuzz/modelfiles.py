@@ -3,14 +3,9 @@
 Nothing in a file is ever run, and no file makes the reader take much more memory than it has bytes.
 """
 
-import io
-import json
 import os
-import pickle
-import tarfile
 import tempfile
 import tracemalloc
-import zipfile
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -18,7 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from fuzz.outputs import Flaw, TooSlow, call, check_refusal, inside, limited
+from fuzz import forgeries
+from fuzz.command import Flaw, TooSlow, call, inside, limited
+from fuzz.draw import Draw
+from fuzz.outputs import check_refusal
 
 NAME = "modelfiles"
 MOST_MEMORY = 30e6  # bytes beyond the file's own, whatever it claims
@@ -35,14 +33,9 @@ class Case:
     content: bytes
 
     def __str__(self) -> str:
-        return f"modelfile.load of a {self.kind} model, {self.damage}  # {len(self.content)} bytes"
-
-
-class Trap:
-    """A pickle of this makes a folder when it is opened."""
-
-    def __reduce__(self) -> Any:
-        return os.mkdir, ("sprung",)
+        """Lines that reproduce it."""
+        write = f"open('m.kmargin', 'wb').write({self.content!r})  # a {self.kind} model, {self.damage}"
+        return f"{write}\nfrom kmargin import modelfile\nmodelfile.load('m.kmargin')"
 
 
 @cache
@@ -86,11 +79,9 @@ def fingerprint(model: Any) -> list[Any]:
 
 def make_case(number: int) -> Case:
     """The case with this number: always the same."""
-    rng = np.random.default_rng([number, 11])
-    kind = str(rng.choice(KINDS))
-    content = originals()[kind][0]
-    way = str(rng.choice(list(_WAYS), p=np.array(list(_SHARES)) / sum(_SHARES)))
-    damaged, damage = _WAYS[way](content, rng)
+    draw = Draw(number, 11)
+    kind = draw.one(KINDS)
+    damaged, damage = draw.weighted(forgeries.WAYS)(originals()[kind][0], draw.rng)
     return Case(number, kind, damage, damaged)
 
 
@@ -145,8 +136,8 @@ def _has_digest(content: bytes) -> bool:
     """Whether a file was made anew, by somebody who knows how: a digest is no signature."""
     from kmargin import modelfile
 
-    arrays, _ = _open(content)
-    return np.array_equal(arrays.pop("sha256"), modelfile._digest(arrays))
+    arrays, _ = forgeries.unpack(content)
+    return bool(arrays.pop("sha256").tolist() == modelfile._digest(arrays).tolist())
 
 
 def _check_forgery(model: Any) -> str | None:
@@ -174,189 +165,3 @@ def _check_command() -> str | None:
     except Flaw as flaw:
         return str(flaw)
     return check_refusal(code, stdout, stderr, ["m.kmargin", "new.csv"]) if code else None
-
-
-Damaged = tuple[bytes, str]
-
-
-def _cut(content: bytes, rng: np.random.Generator) -> Damaged:
-    at = int(rng.integers(len(content)))
-    return (content[:at], f"cut at {at}") if rng.random() < 0.7 else (content[at:], f"from {at} on")
-
-
-def _flip(content: bytes, rng: np.random.Generator) -> Damaged:
-    data = bytearray(content)
-    places = rng.integers(len(data), size=int(rng.choice([1, 1, 1, 2, 8])))
-    for at in places:
-        data[at] ^= 1 << int(rng.integers(8))
-    return bytes(data), f"bits flipped at {places.tolist()}"
-
-
-def _splice(content: bytes, rng: np.random.Generator) -> Damaged:
-    at, n_bytes = int(rng.integers(len(content))), int(rng.integers(1, 200))
-    middle = [rng.bytes(n_bytes), bytes(n_bytes), content[:n_bytes]][int(rng.integers(3))]
-    rest = content[at:] if rng.random() < 0.5 else content[at + n_bytes :]
-    return content[:at] + middle + rest, f"{n_bytes} bytes put in at {at}"
-
-
-def _open(content: bytes) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    with np.load(io.BytesIO(content)) as archive:
-        arrays = dict(archive)
-    return arrays, json.loads(arrays["header"].tobytes())
-
-
-def _close(arrays: dict[str, Any], rng: np.random.Generator, compress: bool = False) -> bytes:
-    """An archive, its digest right two times of three, so that what lies behind the digest is reached."""
-    from kmargin import modelfile
-
-    plain = {name: array for name, array in arrays.items() if name != "sha256"}
-    if rng.random() < 0.67 and all(isinstance(a, np.ndarray) and a.dtype != object for a in plain.values()):
-        arrays["sha256"] = modelfile._digest(plain)
-    out = io.BytesIO()
-    (np.savez_compressed if compress else np.savez)(out, **arrays)
-    return out.getvalue()
-
-
-def _rearrange(content: bytes, rng: np.random.Generator) -> Damaged:
-    arrays, _ = _open(content)
-    names = sorted(set(arrays) - {"header", "sha256"})
-    one, other = (str(name) for name in rng.choice(names, 2, replace=False))
-    way = int(rng.integers(10))
-    if way == 0:
-        arrays[one], arrays[other] = arrays[other], arrays[one]
-    elif way == 1:
-        del arrays[one]
-    elif way == 2:
-        arrays[str(rng.choice(["extra", "../x", "header2", ""]))] = arrays[one]
-    else:
-        array = arrays[one]
-        arrays[one] = [
-            array[..., :-1], array.astype(np.float16), array.astype(complex), array.astype("U"), array * np.nan,
-            array.astype(object), np.asfortranarray(np.stack([array, array])), array.astype(">f8"),
-        ][int(rng.integers(8))]  # fmt: skip
-    return _close(arrays, rng), f"way {way} with {one} and {other}"
-
-
-def _reword(content: bytes, rng: np.random.Generator) -> Damaged:
-    """A header with other types, versions, or words."""
-    arrays, header = _open(content)
-    odd: list[Any] = [
-        None,
-        -1,
-        10**400,
-        1e999,
-        "",
-        "x" * 10**4,
-        [],
-        {},
-        [[]],
-        {"a": 1},
-        True,
-        ["a", "a"],
-        [1, "b"],
-        0.5,
-        "NaN",
-        "\ud800",
-    ]
-    key = str(rng.choice(sorted(header)))
-    if key == "kmargin":
-        key = "format"
-    value = odd[int(rng.integers(len(odd)))]
-    if key in ("parameters", "categories") and rng.random() < 0.7:
-        inner = dict(header[key])
-        inner[str(rng.choice([*inner, "new"]))] = value
-        value = inner
-        if set(inner) != set(header[key]) and key == "parameters":
-            value = {}
-    if key == "version":
-        value = [0, 2, 99, -1, "1", 1.0, True, None][int(rng.integers(8))]
-    header[key] = value
-    text = json.dumps(header)
-    if rng.random() < 0.1:
-        text = str(
-            rng.choice(
-                ["", "[" * 50_000, "{}", "null", "1", '"x"', text[:-2], text + "}", "NaN", '{"a":' * 5000]
-            )
-        )
-    arrays["header"] = np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8)
-    return _close(arrays, rng), f"header: {key} = {str(value)[:60]!r}"
-
-
-def _claim(content: bytes, rng: np.random.Generator) -> Damaged:
-    """A member that says it is huge, of an odd type, or written otherwise."""
-    shape = [(10**14,), (1, 10**14), (2**62, 8), (-1, 5), (10**9,), (2**32, 2**32), ()][int(rng.integers(7))]
-    descr: Any = ["<f8", "|O", "<U1000000000", "<f2", "|V8", [("a", "<f8")], "<M8[s]"][int(rng.integers(7))]
-    claim = io.BytesIO()
-    np.lib.format.write_array_header_1_0(
-        claim, {"descr": descr, "fortran_order": bool(rng.random() < 0.2), "shape": shape}
-    )
-    out = io.BytesIO()
-    chosen = str(rng.choice(zipfile.ZipFile(io.BytesIO(content)).namelist()))
-    packing = zipfile.ZIP_DEFLATED if rng.random() < 0.2 else zipfile.ZIP_STORED
-    with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(out, "w", packing) as new:
-        for name in old.namelist():
-            new.writestr(name, claim.getvalue() + bytes(40) if name == chosen else old.read(name))
-    return out.getvalue(), f"{chosen} claims {shape} of {descr}"
-
-
-def _foreign(content: bytes, rng: np.random.Generator) -> Damaged:
-    way = int(rng.integers(9))
-    out = io.BytesIO()
-    if way == 0:
-        return pickle.dumps(Trap()), "a pickle"
-    if way == 1:
-        arrays, _ = _open(content)
-        arrays[str(rng.choice([*arrays, "extra"]))] = np.array([Trap()], dtype=object)
-        np.savez(out, **arrays)
-        return out.getvalue(), "an npz with a pickle"
-    if way == 2:
-        with tarfile.open(fileobj=out, mode="w:gz" if rng.random() < 0.5 else "w") as archive:
-            entry = tarfile.TarInfo("../escaped")
-            entry.size = len(content)
-            archive.addfile(entry, io.BytesIO(content))
-        return out.getvalue(), "a tar archive"
-    if way == 3:
-        with zipfile.ZipFile(out, "w") as zipped:
-            for name in ("../../escaped", "header.npy", "/etc/x", "header.npy/../x")[
-                : int(rng.integers(1, 5))
-            ]:
-                zipped.writestr(name, content)
-        return out.getvalue(), "a zip of something else"
-    if way == 4:
-        arrays, _ = _open(content)
-        return _close(arrays, rng, compress=True), "compressed"
-    if way == 5:
-        np.savez_compressed(out, header=np.zeros(5 * 10**7, np.uint8))
-        return out.getvalue(), "much packed into little"
-    if way == 6:
-        with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(out, "w") as new:
-            for name in old.namelist():
-                new.writestr(name, old.read(name))
-            new.writestr("header", old.read("header.npy"))
-        return out.getvalue(), "a member by two names"
-    if way == 7:
-        np.save(out, np.arange(3))
-        return out.getvalue(), "one array"
-    texts = [
-        b"",
-        b"a,b\n1,2\n",
-        b"PK\x03\x04",
-        b"PK\x05\x06" + bytes(18),
-        b"\x93NUMPY",
-        b"{}",
-        rng.bytes(500),
-        bytes(1000),
-    ]
-    return texts[int(rng.integers(len(texts)))], "no archive at all"
-
-
-_WAYS = {
-    "cut": _cut,
-    "flip": _flip,
-    "splice": _splice,
-    "rearrange": _rearrange,
-    "reword": _reword,
-    "claim": _claim,
-    "foreign": _foreign,
-}
-_SHARES = (0.15, 0.3, 0.1, 0.15, 0.15, 0.08, 0.07)

@@ -5,41 +5,22 @@ import io
 import math
 import os
 import re
-import signal
 import tempfile
-import threading
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
-from html.parser import HTMLParser
 from pathlib import Path
-from types import FrameType
 from typing import Any
-from unittest import mock
 
-SECONDS = 20.0
-TAGS = set(
-    "html head meta link title style body h1 h2 h3 p div b span table caption thead tbody tr th td figure figcaption code br "
-    "details summary ul li svg g path defs clippath rect use text tspan image line circle polygon".split()
-)
-ATTRIBUTES = set(
-    "lang charset name content http-equiv rel href id class style title open xlink:href xmlns xmlns:xlink width height viewbox "
-    "version d transform clip-path x y cx cy r points fill stroke opacity type".split()
-)
-VOID = {"meta", "link", "br"}
+from fuzz.command import Flaw, call, drawing, inside
+from fuzz.pages import check_page
+
 INTERNAL = re.compile(
     r"Traceback|\b[A-Z]\w*(Error|Exception|Warning)\b|object at 0x|\bnumpy\.|\bsklearn\b|\bdtype\b|<class"
 )
 CONTROLS = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
 
 
-class TooSlow(BaseException):
-    """Not an Exception: nothing on the way may catch it."""
-
-
 def check(case: Any) -> str | None:
     """Run a case of `tables` in a folder of its own. A sentence if something is wrong."""
-    with tempfile.TemporaryDirectory() as folder, inside(folder), _drawing(case.draws):
+    with tempfile.TemporaryDirectory() as folder, inside(folder), drawing(case.draws):
         Path(case.file).write_bytes(case.content)
         outs = ["--out", "out" if case.command == "fit" else "out.csv"]
         try:
@@ -51,37 +32,6 @@ def check(case: Any) -> str | None:
         if case.command == "path":
             return check_words(stdout, stderr) or check_csv(Path("out.csv"), "objective", "training_accuracy")
         return check_words(stdout, stderr) or check_folder(Path("out")) or check_again(case)
-
-
-class Flaw(Exception):
-    """What is wrong, in a sentence."""
-
-
-def call(arguments: list[str], seconds: float = SECONDS) -> tuple[int, str, str]:
-    """Exit code, stdout and stderr of a command, run in this process. Raises Flaw for a traceback or a hang."""
-    from typer.testing import CliRunner
-
-    from kmargin.cli import make_app
-
-    global _app
-    _app = _app or make_app()
-    try:
-        with limited(seconds), warnings.catch_warnings():
-            warnings.simplefilter("default")
-            result = CliRunner().invoke(_app, arguments)
-    except TooSlow:
-        raise Flaw(f"it runs for more than {seconds:g} s") from None
-    error = result.exception
-    if error is not None and not isinstance(error, SystemExit):
-        trace: Any = result.exc_info[2] if result.exc_info else None
-        while trace is not None and trace.tb_next is not None:
-            trace = trace.tb_next
-        where = f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}" if trace else "?"
-        raise Flaw(f"{type(error).__name__} at {where}: {str(error)[:200]}")
-    return result.exit_code, result.stdout, result.stderr
-
-
-_app: Any = None
 
 
 def check_refusal(code: int, stdout: str, stderr: str, left: list[str]) -> str | None:
@@ -210,85 +160,3 @@ def text_of(value: Any) -> str:
         return repr(float(value))
     except (ValueError, OverflowError):
         return str(value)
-
-
-class Page(HTMLParser):
-    """Collects what is wrong with a page."""
-
-    def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
-        self.flaws: list[str] = []
-        self.open: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag not in TAGS:
-            self.flaws.append(f"an element <{tag}>")
-        for name, value in attrs:
-            if name not in ATTRIBUTES or name.startswith("on"):
-                self.flaws.append(f"an attribute {name}={value!r}")
-            if name.endswith("href") and not (value or "").startswith(("#", "data:")):
-                self.flaws.append(f"a link to {value!r}")
-            if name == "style" and re.search(r"url\((?!#)|expression|import", value or ""):
-                self.flaws.append(f"a style {value!r}")
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.handle_starttag(tag, attrs)
-        if tag not in VOID:
-            self.open.pop()
-
-    def handle_endtag(self, tag: str) -> None:
-        if not self.open or self.open.pop() != tag:
-            self.flaws.append(f"</{tag}> closes nothing")
-
-    def handle_comment(self, data: str) -> None:
-        self.flaws.append(f"a comment {data[:40]!r}")
-
-
-def check_page(content: bytes) -> str | None:
-    """Only elements and attributes that a report has, all closed, nothing asked of the outside."""
-    page = Page()
-    page.feed(content.decode("utf-8"))
-    page.close()
-    flaws = page.flaws + [f"<{tag}> is left open" for tag in page.open]
-    return f"the page has {flaws[0]}" if flaws else None
-
-
-@contextmanager
-def inside(folder: str) -> Iterator[None]:
-    before = os.getcwd()
-    os.chdir(folder)
-    try:
-        yield
-    finally:
-        os.chdir(before)
-
-
-@contextmanager
-def _drawing(really: bool) -> Iterator[None]:
-    """Figures that are not drawn: they hold numbers only, and take nearly all of the time."""
-    if really:
-        yield
-        return
-    with mock.patch("kmargin.html.svg", lambda figure, name: "<svg></svg>"):
-        yield
-
-
-@contextmanager
-def limited(seconds: float) -> Iterator[None]:
-    """An end to whatever takes too long, where there are alarms."""
-    if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def ring(number: int, frame: FrameType | None) -> None:
-        raise TooSlow
-
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)

@@ -3,7 +3,7 @@
 A spreadsheet takes a cell that starts with = + - or @ for a formula, and formulas can start programs and
 send data away. Names of columns, classes and rows come from tables that others wrote, so a text of theirs
 that a spreadsheet would run gets an apostrophe in front, which makes it text there. Numbers, bare signs,
-and texts such as `-1 vs 1` or `-dose`, in which a sign is followed by words and numbers only, stay as they are.
+and texts such as `-1 vs 1` or `-dose`, a sign and then words and numbers only, stay as they are.
 """
 
 import csv
