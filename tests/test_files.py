@@ -217,6 +217,15 @@ def test_the_folder_that_one_works_in_stays_the_same_folder(tmp_path, monkeypatc
         assert folder.stat().st_ino != before
 
 
+def test_a_model_that_is_ready_but_not_moved_in_is_the_one_that_is_read(tmp_path, analyses):
+    linear, kernel = analyses
+    modelfile.save(linear.model, tmp_path / modelfile.NAME)
+    assert not modelfile.load(tmp_path).is_kernel
+    (tmp_path / files.READY).mkdir()
+    modelfile.save(kernel.model, tmp_path / files.READY / modelfile.NAME)
+    assert modelfile.load(tmp_path).is_kernel
+
+
 def test_a_folder_that_is_being_written_is_not_swept_away(tmp_path):
     folder = set_up(tmp_path, "ours")
     busy, stale = (tmp_path / f".out{files.PART}{number}" for number in (1, 2))
