@@ -183,7 +183,7 @@ def test_columns_of_any_size_are_scaled_alike(scale):
     X = np.random.default_rng(0).standard_normal((30, 2))
     weights = np.linspace(1, 2, 30)
     plain = Scaling.learn(X, weights, impute=False, standardize=True)
-    large = Scaling.learn(X * scale, weights, impute=False, standardize=True)
+    large = Scaling.learn(X * scale, weights * 1e200, impute=False, standardize=True)
     np.testing.assert_allclose(large(X * scale), plain(X), rtol=1e-12)
     np.testing.assert_allclose(plain.mean, np.average(X, axis=0, weights=weights), rtol=1e-13)
     np.testing.assert_allclose(np.average(plain(X) ** 2, axis=0, weights=weights), 1)

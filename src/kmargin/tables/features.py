@@ -121,12 +121,10 @@ class Scaling:
 def measure(X: Matrix, repeats: Vector) -> tuple[Vector, Vector]:
     """Mean and spread of each column; the spread of one that does not vary is 1.
 
-    Columns are brought to the order of one first, by powers of two, which change no digit: squares of
-    the largest numbers would overflow, and those of the smallest vanish.
+    Numbers up to `columns.LARGEST` can be squared, and added if their weights are of the order of one.
     """
-    exponents = np.frexp(np.abs(X).max(axis=0))[1]
-    X = np.ldexp(X, -exponents)
-    mean = np.average(X, axis=0, weights=repeats)
-    spread = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=repeats))
-    varies = (spread > 1e-12 * np.abs(mean)) & (np.ldexp(spread, exponents) > SMALLEST)
-    return np.ldexp(mean, exponents), np.where(varies, np.ldexp(spread, exponents), 1.0)
+    weights = repeats / repeats.max()
+    mean = np.average(X, axis=0, weights=weights)
+    spread = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=weights))
+    varies = (spread > 1e-12 * np.abs(mean)) & (spread > SMALLEST)
+    return mean, np.where(varies, spread, 1.0)
