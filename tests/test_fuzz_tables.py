@@ -41,12 +41,12 @@ def test_cases_are_the_same_every_time_and_of_every_kind():
 def test_many_tables_are_good_enough_to_be_fitted():
     """Else nothing but refusals would be tried."""
     n_fitted = 0
-    for number in range(40):
+    for number in range(20):
         case = dataclasses.replace(tables.make_case(number), draws=False)
         with tables.outputs.drawing(False), _folder(case):
             code, _, _ = call([case.command, *case.options, "--", case.file])
         n_fitted += code == 0
-    assert n_fitted >= 12
+    assert n_fitted >= 6
 
 
 class _folder:
