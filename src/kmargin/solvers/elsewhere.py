@@ -12,6 +12,7 @@ from kmargin.blocks.sums import add_up
 from kmargin.jit import Elsewhere
 from kmargin.problem import Problem
 from kmargin.solvers.panel import make_ridge
+from kmargin.solvers.rows import cost_of_refit
 from kmargin.solvers.signed import Found, Signed, SignedDesign
 from kmargin.types import Indices, Matrix, Vector
 
@@ -83,7 +84,7 @@ class RowsElsewhere(Elsewhere):
 
     def cost_of_try(self, k: int) -> float:
         """As for rows at hand, so that the search is the same, wherever it asks."""
-        return 2.0 * (k * self.n_samples + k * k * k)
+        return cost_of_refit(self.n_samples, k)
 
     def companion(self) -> "RowsElsewhere":
         other = RowsElsewhere(self.panel, self.size, self.n_samples)

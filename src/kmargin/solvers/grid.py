@@ -1,5 +1,6 @@
 """Supports of several sizes, for one ridge after another: the path of the exchange."""
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -10,7 +11,7 @@ from kmargin.solvers.dual_exchange import dual_fits, exchange_dual
 from kmargin.solvers.ending import is_minimal, stand_each
 from kmargin.solvers.newton import NO_LOSS
 from kmargin.solvers.product_exchange import exchange_products
-from kmargin.solvers.rows import Rows, cost_of_try
+from kmargin.solvers.rows import Rows, cost_of_refit
 from kmargin.solvers.signed import BETTER, LARGE, NOTHING, Found, SignedDesign
 from kmargin.solvers.sizes import sweep
 from kmargin.solvers.units import Measured
@@ -18,7 +19,6 @@ from kmargin.solvers.working_set import (
     EXTRA,
     Effort,
     WorkingSet,
-    can_try_everything,
     exchange,
     search_from,
 )
@@ -30,12 +30,13 @@ FULL_PANEL = 256
 # weakest one it passes, and the factor between them.
 ROAD_START, ROAD_END, ROAD_STEP = 0.1, 1e-5, 10.0
 
-# A single fit takes all columns into one panel where their Gram matrix takes no more multiplications.
+# A problem is small if the Gram matrix of all columns takes no more multiplications. Then a single fit takes
+# all columns into one panel.
 SMALL_GRAM = 1e7
 
-# Multiplications that are always there to try more exchanges with: for a single fit; for each size of a
+# Multiplications that a small problem has to try more exchanges with: for a single fit; for each size of a
 # path; and for all supports of one size.
-ROOM, ROOM_OF_PATH, ROOM_FOR_ALL = 2e6, 2e5, 6e6
+ROOM, ROOM_OF_PATH, ROOM_FOR_ALL = 2e6, 5e4, 6e6
 
 # The same for searches from other single features; how many features there are for each of these starts;
 # along a path, what a try may cost where it is started elsewhere; and up to which multiple of the best
@@ -55,9 +56,12 @@ class SupportGrid:
 
     def __init__(self, problem: Problem, sizes: Sequence[int], effort: Effort) -> None:
         self.sizes = sorted({min(k, problem.design.n_features) for k in sizes if k > 0})
-        self.effort = effort._replace(room=ROOM if len(self.sizes) == 1 else ROOM_OF_PATH)
         self.measured = Measured(problem)
         self.design = self.measured.design
+        n, p = self.design.n_samples, self.design.n_features
+        self.is_small = n * p * p <= SMALL_GRAM and self._panel_fits(p)
+        room = ROOM if len(self.sizes) == 1 else ROOM_OF_PATH
+        self.effort = effort._replace(room=room if self.is_small else 0.0)
         self.found: dict[int, Found] = {}
         self._whole: WorkingSet | None = None
         self.dense: tuple[float, Found] | None = None  # the last ridge and its solution with all features
@@ -140,15 +144,15 @@ class SupportGrid:
 
     def _start_elsewhere(self, lam: float, k: int) -> None:
         """From single features, those first that gain most alone, where the search is cheap."""
-        whole = self._whole_panel(lam, NOTHING)
-        n_starts = min(self.effort.max_starts, self.design.n_features // FEATURES_PER_START)
-        if whole is None or k >= self.design.n_features or n_starts == 0:
-            return
-        cost = cost_of_try(whole.rows, k + 1)
-        if len(self.sizes) > 1 and cost > QUICK_TRY:
-            return
+        cost = cost_of_refit(self.design.n_samples, k + 1)
         n_swaps, thorough = k * (self.design.n_features - k), self.effort._replace(room=ROOM)
-        n_starts = min(n_starts, int(ROOM_FOR_STARTS / min(n_swaps * cost, ROOM)))
+        n_starts = min(self.effort.max_starts, self.design.n_features // FEATURES_PER_START)
+        n_starts = min(n_starts, int(ROOM_FOR_STARTS / max(min(n_swaps * cost, ROOM), 1.0)))
+        if n_swaps == 0 or n_starts == 0 or (len(self.sizes) > 1 and cost > QUICK_TRY):
+            return
+        whole = self._whole_panel(lam, NOTHING)
+        if whole is None:
+            return
         if len(self.sizes) > 1:
             self._try(lam, k, self._come_down(lam, k), thorough)
         for feature in whole.best_alone(lam, n_starts):
@@ -159,8 +163,11 @@ class SupportGrid:
 
     def _tried_everything(self, lam: float, k: int, start: Found) -> bool:
         """All supports of one size, where they are few enough."""
+        n_supports = math.comb(self.design.n_features, k)
+        if n_supports * cost_of_refit(self.design.n_samples, k + 1) > ROOM_FOR_ALL:
+            return False
         whole = self._whole_panel(lam, start)
-        if whole is None or not can_try_everything(whole, k, ROOM_FOR_ALL):
+        if whole is None:
             return False
         whole.resize(k)
         whole.try_everything()
@@ -172,10 +179,8 @@ class SupportGrid:
         """A panel with all columns, at a support; None where it would be large. Made once."""
         if self._whole is not None:
             self._whole.start_again(lam, start)
-        else:
-            n, p = self.design.n_samples, self.design.n_features
-            if n * p * p <= SMALL_GRAM and self._panel_fits(p):
-                self._whole = WorkingSet(self.design, lam, p, start, self.effort.tol)
+        elif self.is_small:
+            self._whole = WorkingSet(self.design, lam, self.design.n_features, start, self.effort.tol)
         return self._whole
 
     def _takes_whole(self, k: int) -> bool:
@@ -195,9 +200,8 @@ class SupportGrid:
 
     def _swaps_are_cheap(self, k: int) -> bool:
         """Whether there is room to try all of them."""
-        assert self._whole is not None
         n_swaps = k * (self.design.n_features - k)
-        return n_swaps * cost_of_try(self._whole.rows, k + 1) <= ROOM
+        return n_swaps * cost_of_refit(self.design.n_samples, k + 1) <= ROOM
 
     def _aside(self, k: int) -> tuple[int, int]:
         """A larger and a smaller size."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kmargin.jit import either, question
+from kmargin.jit import compiled, either, question
 from kmargin.solvers.panel import build_gram, combine, half_positive_sq, residual, shift_gram, sync_gram
 from kmargin.types import Flags, Indices, Matrix, Vector
 
@@ -43,10 +43,16 @@ def n_columns(rows: Rows) -> int:
     return rows.panel.shape[0] - 2
 
 
+@compiled
+def cost_of_refit(n_samples: int, k: int) -> float:
+    """About how many multiplications a step or two towards the minimum over k coefficients take."""
+    return 2.0 * (k * n_samples + k * k * k)
+
+
 @question
 def cost_of_try(rows: Rows, k: int) -> float:
-    """About how many multiplications a refit of k coefficients takes, until it is given up."""
-    return 2.0 * (k * rows.resid.size + k * k * k)
+    """The same for the rows of a panel."""
+    return cost_of_refit(rows.resid.size, k)
 
 
 @question

@@ -1,13 +1,12 @@
 """The search over supports of one size, through a working set of columns that is renewed from X."""
 
-import math
 from typing import NamedTuple
 
 import numpy as np
 
 from kmargin.solvers.every_support import try_every_support
 from kmargin.solvers.linalg import smallest
-from kmargin.solvers.rows import cost_of_try, place, resume, take_gram
+from kmargin.solvers.rows import place, resume, take_gram
 from kmargin.solvers.search import Fit, search
 from kmargin.solvers.signed import NOTHING, Found, Signed
 from kmargin.solvers.sizes import grow, minimize, shrink
@@ -161,9 +160,3 @@ def search_from(working: WorkingSet, k: int, effort: Effort) -> tuple[Found, int
     working.resize(k)
     working.settle(effort)
     return working.found(), int(working.counts[2])
-
-
-def can_try_everything(working: WorkingSet, k: int, room: float) -> bool:
-    """Whether there is room for all supports of size k."""
-    n_supports = math.comb(len(working.members), k)
-    return working.is_whole and n_supports * cost_of_try(working.rows, k + 1) <= room
