@@ -63,6 +63,7 @@ class SupportGrid:
         room = ROOM if len(self.sizes) == 1 else ROOM_OF_PATH
         self.effort = effort._replace(room=room if self.is_small else 0.0)
         self.found: dict[int, Found] = {}
+        self.lam = np.inf  # the last ridge
         self._whole: WorkingSet | None = None
         self.dense: tuple[float, Found] | None = None  # the last ridge and its solution with all features
         self.n_newton = 0
@@ -75,7 +76,7 @@ class SupportGrid:
 
     def walk(self, lam: float) -> None:
         """Search all sizes for this ridge, from the supports of the last one."""
-        self.n_newton = 0
+        self.lam, self.n_newton = lam, 0
         self.finished: set[int] = set()  # sizes whose support is known to be at its minimum
         if not self.sizes:
             return
@@ -97,17 +98,17 @@ class SupportGrid:
     def best(self, k: int) -> Found:
         """The best support with at most k features, in the problem's units."""
         found = min((f for size, f in self.found.items() if size <= k), key=lambda found: found.value)
-        return self.measured.leave(found)
+        return self.measured.leave(self.lam, found)
 
     def largest(self) -> Found:
         """The solution with the most features at hand, in the problem's units."""
-        return self.measured.leave(self.dense[1] if self.dense else self.found[max(self.found)])
+        return self.measured.leave(self.lam, self.dense[1] if self.dense else self.found[max(self.found)])
 
     def improve(self, lam: float, start: Found) -> Found:
         """The best support of the same size found from one in the problem's units, in these."""
         start = self.measured.enter(start)
         found = self._finish(lam, self.exchange(lam, len(start.support), start, self.effort))
-        return self.measured.leave(found)
+        return self.measured.leave(lam, found)
 
     def _finish_size(self, lam: float, k: int) -> None:
         if k not in self.finished:

@@ -79,6 +79,12 @@ class Signed(Protocol):
         `ridge` is that of each column of the support.
         """
 
+    def finish_from_zero(self, found: Found, ridge: Vector) -> Found:
+        """The same support at its minimum, reached from coefficients that are 0, if it can be."""
+
+    def objective(self, found: Found, lam: float) -> float:
+        """Loss plus ridge."""
+
 
 class SignedDesign:
     """Rows at hand."""
@@ -164,6 +170,18 @@ class SignedDesign:
         # other supports were judged as inexactly as this one was: nothing is claimed of them
         all_tried = found.all_tried and value > found.value * BETTER
         return found._replace(u=u, value=value, all_tried=all_tried)
+
+    def finish_from_zero(self, found: Found, ridge: Vector) -> Found:
+        if not is_affordable(self.n_samples, len(found.support)):
+            return found
+        ridge = np.append(ridge, 0.0 if self.X.fit_intercept else 1.0)
+        columns = self._columns(found.support)
+        u, value, _ = newton_by_least_squares(columns, self.c, ridge, np.zeros_like(found.u))
+        return found._replace(u=u, value=value)
+
+    def objective(self, found: Found, lam: float) -> float:
+        ridge = 0.5 * float(np.sum((np.sqrt(lam) * found.u[:-1]) ** 2))
+        return float(half_positive_sq(self.residual(found))) + ridge
 
     def _columns(self, support: Indices) -> Matrix:
         """Signed columns of X, then that of the intercept, by rows."""
