@@ -98,7 +98,7 @@ def test_the_objective_of_a_cross_validated_model_is_that_of_its_coefficients(se
     X, y, _ = make_binary(seed)
     model = quietly(SparseSVCCV(ks=[1, 2], Cs=[1.0, np.inf], cv=2).fit, X, y)
     losses = np.maximum(0, 1 - np.where(y == 1, 1, -1) * (X @ model.coef_[0] + model.intercept_)) ** 2
-    ridge = np.sum(model.coef_**2) / (4 * model.C_ * len(y)) if model.C_ < np.inf else 0.0
+    ridge = np.sum(model.coef_**2) / (4 * model.C_ * len(y)) if np.isfinite(model.C_) else 0.0
     assert model.objective_[0] == pytest.approx(losses.mean() / 2 + ridge, rel=1e-7, abs=1e-12)
 
 
@@ -122,7 +122,7 @@ def test_an_annealing_says_what_it_ended_with(solver):
             quietly(SparseSVC(2, C=np.inf, solver=ANNEALINGS[solver](ending=ending, max_inner=100)).fit, X, y)
             for ending in ("best", "projection")
         )
-        ((task, w, b, solution),) = each_machine(best, X, y)
+        ((task, w, _, solution),) = each_machine(best, X, y)
         ((_, paper_w, paper_b, paper),) = each_machine(projected, X, y)
         assert paper.ending is Ending.PROJECTION
         assert paper.trace == solution.trace
