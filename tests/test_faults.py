@@ -188,9 +188,16 @@ def test_columns_of_any_size_have_finite_models_and_an_end(solver):
 # Exceptions that were ours
 
 
-@pytest.mark.parametrize("kind", ["float32", "low rank", "zero columns"])
-def test_columns_over_twelve_orders_of_magnitude_are_fitted(kind):
-    for seed in range(12):
+@pytest.mark.parametrize(
+    ("kind", "seeds"),
+    [
+        ("float32", (27, 64, 81, 117, 190, 310, 486)),
+        ("low rank", (51, 114, 117, 219, 559)),
+        ("zero columns", (81, 108, 310, 486, 559)),
+    ],
+)
+def test_columns_over_twelve_orders_of_magnitude_are_fitted(kind, seeds):
+    for seed in (*seeds, *range(5)):
         rng = np.random.default_rng(seed)
         n, p = int(rng.integers(4, 20)), int(rng.integers(2, 12))
         X = rng.standard_normal((n, p))
@@ -208,21 +215,26 @@ def test_columns_over_twelve_orders_of_magnitude_are_fitted(kind):
 
 
 def test_counts_of_any_unit_have_a_path():
-    for seed in range(30):
+    for seed in (495, 661, 859, 1619, 1765, *range(10)):
         rng = np.random.default_rng(seed)
-        n = 3 + seed % 3
-        X = rng.poisson(2.0, (n, 30)) * 10.0 ** rng.uniform(-8, 8, 30)
+        n, p = 3 + seed % 3, int(rng.integers(26, 80))
+        X = rng.poisson(rng.uniform(0.1, 2.0), (n, p)) * 10.0 ** rng.uniform(-8, 8, p)
         path = quietly(sparse_svm_path, X, np.arange(n) % 2, [1, 5, 26], C=486)
         assert np.isfinite(path.coefs).all()
         assert (np.diff(path.objectives[:, 0]) >= -1e-9).all()
 
 
-@pytest.mark.parametrize("kernel", ["rbf", "poly", "linear", "sigmoid"])
-def test_kernel_machines_without_a_ridge_are_fitted(kernel):
-    for seed in range(8):
+@pytest.mark.parametrize(
+    ("kernel", "seeds"),
+    [("poly", (21, 120, 142, 546)), ("sigmoid", (103, 137, 417)), ("rbf", ()), ("linear", ())],
+)
+def test_kernel_machines_without_a_ridge_are_fitted(kernel, seeds):
+    """A kernel of zeros and ones has rows that repeat each other, or nearly so."""
+    for seed in (*seeds, *range(6)):
         rng = np.random.default_rng(seed)
         X, y = rng.integers(0, 2, (10, 8)).astype(float), np.arange(10) % 2
-        model = quietly(KernelSparseSVC(1 + seed, kernel=kernel, C=np.inf).fit, X, y)
+        X = X[:, :3] if seed % 2 else X
+        model = quietly(KernelSparseSVC(1 + seed % 9, kernel=kernel, C=np.inf).fit, X, y)
         assert np.isfinite(model.dual_coef_).all()
         losses = np.maximum(0, 1 - np.where(y == 1, 1, -1) * model.decision_function(X)) ** 2
         assert model.objective_[0] == pytest.approx(losses.mean() / 2, rel=1e-6, abs=1e-10)
