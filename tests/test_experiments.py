@@ -30,7 +30,6 @@ from kmargin.experiments.settings import QUICK, SOLVERS, Settings, costs, recove
 from kmargin.experiments.store import KEYS, Store, StoreError
 from kmargin.experiments.verdict import verdict
 from kmargin.experiments.work import Chain, Finished, Unit
-from kmargin.solvers import MM
 from kmargin.sparsity import count_kept
 from small_runs import TINY, read_few, small_request
 

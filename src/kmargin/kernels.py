@@ -28,10 +28,14 @@ class Kernel:
         self.numbers = {"gamma": gamma, "degree": degree, "coef0": coef0}
 
     def __call__(self, X: Matrix, points: Matrix) -> Matrix:
-        """K(x, z) for every row x of X and every row z of `points`: a new array."""
+        """K(x, z) for every row x of X and every row z of `points`: a new array.
+
+        In double precision: what distances and powers lose in single precision no solver can make up for.
+        """
         shape = X.shape[0], points.shape[0]
         if shape[1] == 0:
             return np.empty(shape, dtype=X.dtype)
+        X, points = (A.astype(np.float64) if A.dtype == np.float32 else A for A in (X, points))
         if not callable(self.name):
             with np.errstate(over="ignore", invalid="ignore"):
                 K = pairwise_kernels(X, points, metric=self.name, filter_params=True, **self.numbers)
@@ -61,7 +65,7 @@ class Kernel:
 
         -gamma |x - z|^2 is the product of (x, |x|^2, 1) and (2 gamma z, -gamma, -gamma |z|^2).
         """
-        arrays = all(isinstance(A, np.ndarray) and A.dtype == np.float64 for A in (X, points))
+        arrays = all(isinstance(A, np.ndarray) for A in (X, points))
         if callable(self.name) or self.name != "rbf" or not arrays:
             return self(X, points)
         gamma, (n_rows, n_features) = self.numbers["gamma"], X.shape

@@ -15,6 +15,9 @@ from kmargin.types import Indices, Matrix, Vector
 # Beyond this k the dual system may pay; up to it the primal one is always cheap.
 LARGE = 128
 
+# The objective where all coefficients are 0, and the intercept too.
+WITHOUT_A_MODEL = 0.5
+
 # What single coefficients may still be able to lower the objective by, relatively, where there are many:
 # systems that large are not solved to the last digit.
 FINE = 1e-9
@@ -161,11 +164,13 @@ class SignedDesign:
             bend = self.variance[found.support] + ridge[:-1]
             slack = 0.5 * float(np.sum(np.divide(slopes**2, bend, out=np.zeros(k), where=bend > 0)))
         found = found._replace(value=float(value))
+        if not value <= WITHOUT_A_MODEL:  # its own ridges are too strong for these coefficients
+            found = found._replace(u=np.zeros_like(found.u), value=WITHOUT_A_MODEL)
+            slack = np.inf
         if np.abs(found.u).max(initial=0.0) > HUGE and is_affordable(self.n_samples, k):
             found = self._without_huge(found, ridge[:-1])
-            value, slack = found.value, 0.0 if found.value <= NO_LOSS else slack
         n_active = int(np.count_nonzero(resid > 0))
-        if value <= NO_LOSS or slack <= slack_allowed * value or not is_affordable(n_active, k):
+        if found.value <= NO_LOSS or slack <= slack_allowed * found.value or not is_affordable(n_active, k):
             return found
         u, value, _ = newton_by_least_squares(self._columns(found.support), self.c, ridge, found.u)
         if not value < found.value:

@@ -98,8 +98,9 @@ def take_measures(problem: Problem, design: Signed) -> Measures | None:
         return None
     columns = problem.design.subset(odd)
     largest = columns.largest()
-    beyond = np.where(largest > LARGEST, largest / LARGEST, 1.0)
-    beyond = np.where((largest > 0) & (largest < SMALLEST), largest / SMALLEST, beyond)
+    beyond = np.maximum(largest / LARGEST, 1.0)
+    tiny = (largest > 0) & (largest < SMALLEST)
+    beyond[tiny] = largest[tiny] / SMALLEST
     centers, units = np.zeros(len(variance)), np.ones(len(variance))
     units[odd] = 2.0 ** np.round(np.log2(beyond))
     if problem.design.fit_intercept:
