@@ -96,6 +96,8 @@ def _kernel_machines(case, model):
     tasks = make_tasks(K, weighing, scheme, C, has_intercept, noise=noise)
     found = []
     rows = [rows for rows, _ in split(weighing, scheme)]
+    if params["kernel"] != "precomputed":  # a point that is there twice is offered once
+        rows = [of[np.sort(np.unique(case.data[of], axis=0, return_index=True)[1])] for of in rows]
     for number, task in enumerate(tasks):
         w = np.zeros(K.shape[1])
         w[model.support_] = model.dual_coef_[number]

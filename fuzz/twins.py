@@ -7,7 +7,7 @@ from fuzz.models import Undecided, is_foreign, objectives
 
 TOLERANCE = 1e-6
 NOTHING = 1e-12
-LOCAL = 0.02  # by so much, relatively, two local minima of one search may differ
+LOCAL = 0.5  # by so much, relatively, two local minima of one search may differ
 WITHOUT_A_MODEL = 0.5  # the objective of coefficients and intercept zero; nothing excuses more
 
 

@@ -74,6 +74,8 @@ class Kernel:
             left[:, :-2], left[:, -2] = X, np.einsum("ij,ij->i", X, X)
             np.multiply(points, 2 * gamma, out=right[:, :-2])
             right[:, -2], right[:, -1] = -gamma, -gamma * np.einsum("ij,ij->i", points, points)
+            self._checked(left[:, -2], X)
+            self._checked(right[:, -1], points)
             K = left @ right.T
         np.minimum(K, 0.0, out=K)  # a distance of 0 may come out negative by its rounding error
         return self._checked(np.exp(K, out=K), X)
