@@ -80,6 +80,8 @@ def try_mutant(worker: Worker, mutant: Mutant) -> Outcome:
     source = mutant.applied_to((worker.tree / mutant.path).read_text(encoding="utf-8"))
     if source is None:
         return Outcome(mutant, "stale", f"{mutant.file} does not hold the original once")
+    if not mutant.tests:
+        return Outcome(mutant, "error", "no test is named that would notice")
     answer = worker.ask(list(mutant.tests), str(mutant.path), source)
     code, said, seconds = answer["code"], answer["said"], answer["seconds"]
     if code is None:

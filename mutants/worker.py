@@ -23,7 +23,7 @@ OPTIONS = (
     *("-W", "ignore:Module already imported:pytest.PytestAssertRewriteWarning"),
 )
 NO_ANSWER = 70  # the exit code of a trial that could not be made
-MEMORY = 6 * 2**30  # bytes that a trial may take: a mistake may well ask for all there is
+MEMORY = 3 * 2**30  # bytes that a trial may take: a mistake may well ask for all there is
 
 
 def main() -> None:
