@@ -1,5 +1,6 @@
 """Tries mutants side by side, each worker in its own copy of the tree."""
 
+import ast
 import json
 import os
 import queue
@@ -80,8 +81,10 @@ def try_mutant(worker: Worker, mutant: Mutant) -> Outcome:
     source = mutant.applied_to((worker.tree / mutant.path).read_text(encoding="utf-8"))
     if source is None:
         return Outcome(mutant, "stale", f"{mutant.file} does not hold the original once")
-    if not mutant.tests:
-        return Outcome(mutant, "error", "no test is named that would notice")
+    try:
+        ast.parse(source)
+    except SyntaxError as error:
+        return Outcome(mutant, "error", f"it is no program: {error}")
     answer = worker.ask(list(mutant.tests), str(mutant.path), source)
     code, said, seconds = answer["code"], answer["said"], answer["seconds"]
     if code is None:

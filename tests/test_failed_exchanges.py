@@ -51,10 +51,10 @@ def swaps(problem, support, outside):
 @pytest.mark.parametrize("seed", range(4))
 def test_a_trial_tells_better_swaps_from_worse_and_leaves_no_trace_of_these(seed):
     problem = unscaled(30, 8, seed=seed, lam=0.01)
-    fit, value, outside, scratch = make_trial(problem, [0, 3, 5])
+    fit, value, outside, scratch = make_trial(problem, [2, 3, 6])
     before = copied(panel_state(fit, outside))
     worse = 0
-    for (a, j), expected in swaps(problem, np.array([0, 3, 5]), outside).items():
+    for (a, j), expected in swaps(problem, np.array([2, 3, 6]), outside).items():
         if expected >= value * (1 - 1e-6):
             worse += 1
             found = trial(fit, outside, np.array([a]), np.array([j]), np.int64(1), value, 1e-9, scratch)
@@ -65,9 +65,20 @@ def test_a_trial_tells_better_swaps_from_worse_and_leaves_no_trace_of_these(seed
 
 
 @pytest.mark.parametrize("seed", range(4))
+def test_every_swap_that_pays_is_made_whatever_was_tried_before(seed):
+    problem = unscaled(60, 8, seed=seed, lam=1e-4)
+    support = np.array([2, 3, 6])
+    *_, scratch = make_trial(problem, support)
+    for (a, j), expected in swaps(problem, support, np.array([0, 1, 4, 5, 7])).items():
+        fit, value, outside, _ = make_trial(problem, support)
+        found = trial(fit, outside, np.array([a]), np.array([j]), np.int64(1), value, 1e-9, scratch)
+        assert found == pytest.approx(min(expected, value), rel=1e-8)
+
+
+@pytest.mark.parametrize("seed", range(4))
 def test_a_trial_that_succeeds_is_at_the_minimum_of_the_new_support(seed):
     problem = unscaled(30, 8, seed=seed, lam=0.01)
-    support = np.array([0, 3, 5])
+    support = np.array([2, 3, 6])
     fit, value, outside, scratch = make_trial(problem, support)
     objectives = swaps(problem, support, outside)
     dearest = max(objectives, key=objectives.get)

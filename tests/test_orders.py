@@ -102,6 +102,23 @@ def test_the_road_to_columns_that_differ_is_a_comparison_of_their_entries():
     np.testing.assert_array_equal(SparseDesign(sp.csr_array(X)).distinct_columns(), [0, 2])
 
 
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_equal_columns_are_found_though_sums_over_them_round_differently(order, rng):
+    X = np.array(np.repeat(rng.standard_normal((257, 1)), 101, axis=1), order=order)
+    X[:, 50] = rng.standard_normal(257)
+    np.testing.assert_array_equal(DenseDesign(X).distinct_columns(), [0, 50])
+
+
+def test_a_zero_that_is_stored_is_still_a_zero():
+    X = np.array([[1.0, 1.0, 0.0], [0.0, 0.0, 2.0], [3.0, 3.0, 0.0]])
+    is_stored = X != 0
+    is_stored[1, 1] = True  # a zero of the second column
+    places = np.nonzero(is_stored)
+    design = SparseDesign(sp.csr_array((X[places], places), shape=(3, 3)))
+    assert len(design.stored.data) == 6
+    np.testing.assert_array_equal(design.distinct_columns(), [0, 2])
+
+
 def test_what_is_in_proportion_to_a_sparse_X():
     design = SparseDesign(sp.csr_array(np.eye(3)))
     assert design.fits(SMALL)

@@ -32,8 +32,10 @@ EFFORT = Effort(max_swaps=8, max_double_swaps=8, max_sweeps=2, road=True, tol=1e
 def unscaled(n=40, p=30, seed=0, lam=0.05):
     """Columns in very different units, rows of different weights."""
     rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, p)) * 10.0 ** rng.uniform(-2, 2, p) + rng.standard_normal(p)
-    y = np.where(rng.random(n) < 0.5, 1.0, -1.0)
+    Z = rng.standard_normal((n, p))
+    X = Z * 10.0 ** rng.uniform(-2, 2, p) + rng.standard_normal(p)
+    signal = Z[:, 0] - Z[:, 1] + 1.5 * Z[:, 3] - Z[:, 5] + 0.5 * rng.standard_normal(n)
+    y = np.where(signal > 0, 1.0, -1.0)  # so well told apart that rows change sides
     weights = rng.uniform(0.2, 3.0, n)
     return Problem(DenseDesign(X), y, weights * n / weights.sum(), lam, 3)
 
