@@ -5,6 +5,7 @@ import pytest
 
 from kmargin.blocks import sums, verdicts
 from kmargin.blocks.design import BlockDesign
+from kmargin.blocks.examine import examine
 from kmargin.blocks.here import BlocksHere
 from kmargin.blocks.protocol import Block
 from kmargin.blocks.rows import Labels, to_codes
@@ -265,3 +266,30 @@ def test_rows_elsewhere_answer_for_themselves_and_for_whoever_holds_them():
     assert where(np.zeros(2)) == 0
     fit = type("Fit", (), {"rows": Beyond(), "where": lambda self: "by the fit's rows"})()
     assert where(fit) == "by the fit's rows"
+
+
+def test_a_look_at_a_block_counts_its_classes_by_rows_and_by_weight():
+    X = np.arange(8.0).reshape(4, 2)
+    found = examine(Block(3, X, np.array([5, 7, 5, 5]), np.array([1.0, 2.0, 0.0, 4.0])), 0)
+    assert (found.shape, found.unusable, found.complaint, found.bad_weight) == ((4, 2), None, "", None)
+    np.testing.assert_array_equal(found.classes, [5, 7])
+    np.testing.assert_array_equal(found.counts, [3, 1])
+    np.testing.assert_array_equal(found.totals, [5.0, 2.0])
+    numbers = np.random.default_rng([0, 3]).standard_normal(4) * [1, 1, 0, 1]
+    np.testing.assert_allclose(found.fingerprint, numbers @ X)
+
+
+@pytest.mark.parametrize(("value", "what"), [(np.nan, "NaN"), (-np.inf, "infinity")])
+def test_a_look_at_a_block_finds_what_is_no_number(value, what):
+    X = np.ones((5, 3))
+    X[2, 1] = value
+    block = Block(0, X, np.zeros(5, int), np.ones(5))
+    assert examine(block, 0).unusable == (what, 1)
+    assert examine(block._replace(X=np.full((5, 3), 1e308)), 0).unusable is None  # a sum may overflow
+
+
+def test_a_look_at_a_block_finds_labels_that_are_no_classes():
+    block = Block(0, np.ones((3, 1)), np.array([0.0, 1.5, 1.0]), np.ones(3))
+    assert "y holds 1.5, which is no class" in examine(block, 0).complaint
+    assert "NaN" in examine(block._replace(codes=np.array([0.0, np.nan, 1.0])), 0).complaint
+    assert examine(block._replace(codes=np.array([0.0, 2.0, 1.0])), 0).complaint == ""

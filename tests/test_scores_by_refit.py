@@ -12,6 +12,7 @@ from kmargin.jit import Elsewhere
 from kmargin.problem import Problem
 from kmargin.solvers import grid as grids
 from kmargin.solvers import search as searches
+from kmargin.solvers import working_set as working_sets
 from kmargin.solvers.conjugate import newton_conjugate
 from kmargin.solvers.dual import leverage
 from kmargin.solvers.dual_exchange import DualSet
@@ -140,6 +141,22 @@ def test_a_working_set_is_searched_with_all_effort_and_renewed_until_nothing_cha
     for out, come in ((a, b) for a in support for b in members - set(support)):
         swapped = np.append(np.setdiff1d(support, out), come)
         assert refit(problem, swapped)[2] >= working.value * (1 - 1e-8)
+
+
+def test_a_working_set_is_searched_cheaply_at_first_and_at_last_with_all_effort(monkeypatch):
+    problem = unscaled(30, 12)
+    working = WorkingSet(SignedDesign(problem), problem.lam, 6, at(problem, np.array([0, 1]))[0], 1e-12)
+    values, tried = iter([0.5, 0.5, 0.4, 0.4, 0.4]), []
+    working.value = 0.6
+
+    def told(fit, value, max_swaps, max_doubles, tol, counts):
+        tried.append((max_swaps, max_doubles))
+        return next(values)
+
+    monkeypatch.setattr(working_sets, "search", told)
+    working.settle(EFFORT)
+    # cheaply while that pays, then thoroughly while that does
+    assert tried == [(1, 0), (1, 0), (8, 8), (8, 8)]
 
 
 def test_an_empty_place_of_a_panel_is_zero_whatever_was_there_before():
@@ -529,6 +546,15 @@ def test_the_knobs_are_the_effort():
     assert solver.in_folds()._effort() == Effort(-1, 3, 2, False, 1e-7)
     assert solver.max_sweeps == 5
     assert Exchange(max_swaps=4)._effort().max_swaps == 4
+
+
+def test_a_solution_lists_what_is_not_zero_in_the_order_of_the_columns():
+    found = Found(np.array([4, 1, 3]), np.array([1.0, 0.0, 3.0, 0.5]), 0.7)
+    columns = np.array([0, 2, 4, 6, 8])
+    solution = Exchange()._solution(make_problem(40, 12), found, columns, 9)
+    np.testing.assert_array_equal(solution.support, [6, 8])
+    np.testing.assert_array_equal(solution.coef, [3.0, 1.0])
+    assert (solution.intercept, solution.n_iter) == (0.5, 9)
 
 
 def test_supports_are_told_in_the_columns_given():
