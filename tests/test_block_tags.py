@@ -188,6 +188,7 @@ def test_a_gradient_given_away_may_be_changed(data):
     again = design.loss_and_gradient(beta)
     assert again[0] == loss
     assert again[1].any()
+    assert design.loss_and_gradient(2 * beta)[0] != loss  # and what is remembered is remembered of its point
 
 
 def test_columns_that_differ_in_hidden_rows_alone_are_equal(data):

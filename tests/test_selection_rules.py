@@ -320,6 +320,16 @@ def test_degree_and_coef0_reach_the_kernel():
     np.testing.assert_allclose(model.objective_[0], loss + ridge_term, rtol=1e-9)
 
 
+@pytest.mark.parametrize("to_data", [np.asarray, sp.csr_array])
+def test_the_kernel_width_counts_each_row_by_its_weight(to_data):
+    X, y = noisy(30, 3)
+    X = X * np.linspace(1, 4, 30)[:, None] + 2.0
+    repeats = np.random.default_rng(0).integers(1, 5, 30)
+    model = KernelSparseSVC(2).fit(to_data(X), y, repeats.astype(float))
+    expected = 1 / (3 * np.repeat(X, repeats, axis=0).var())
+    assert model._kernel.numbers["gamma"] == pytest.approx(expected)
+
+
 def test_support_of_kernel_machines_counts_the_rows_given():
     X, y = noisy(40, 3)
     weights = np.ones(40)
