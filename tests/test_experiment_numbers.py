@@ -12,6 +12,7 @@ from kmargin.experiments import crossval, protocol, recovery, runner, sensitivit
 from kmargin.experiments.machines import Machines
 from kmargin.experiments.settings import Settings
 from kmargin.experiments.store import Store
+from kmargin.experiments.verdict import verdict
 from kmargin.experiments.work import Chain, Finished, Unit
 from kmargin.solvers import SD
 from small_runs import TINY
@@ -45,7 +46,7 @@ def test_every_random_start_is_its_own():
 def annealed():
     X, y = load_iris(return_X_y=True)
     machines = Machines("iris", (X - X.mean(axis=0)) / X.std(axis=0), y, np.inf, TINY)
-    solutions = machines.anneal(SD(), [2, 2, 2])
+    solutions = machines.anneal(SD(), [2, 1, 1])
     return solutions, machines.describe(solutions)
 
 
@@ -88,6 +89,29 @@ def test_noise_is_two_standard_errors_of_a_difference_and_half_a_point():
     group = pd.DataFrame({"replicate": [0, 1, 2, 3], "test": [90.0, 92.0, 94.0, 92.0]})
     error = np.std(group["test"], ddof=1) / 2
     assert tables._accuracy_noise(group, "test", "iris") == pytest.approx(0.5 + 2 * np.sqrt(2) * error)
+
+
+def compared(dataset, solver, test, seconds, printed=None):
+    entries = {"test": tables.Entry(test, 0.5, printed), "validation": tables.Entry(test)}
+    return tables.Line(dataset, solver, tables.Entry(25.0), entries | {"seconds": tables.Entry(seconds)})
+
+
+def test_the_verdict_counts_what_is_met_and_divides_their_time_by_ours():
+    page = " ".join(
+        verdict(
+            [
+                compared("iris", "mm", 80, 8, 80.2),
+                compared("iris", "sd", 79, 4, 85),
+                compared("iris", "exchange", 82, 2),
+                compared("spiral", "mm", 90, 12, 90.1),
+                compared("spiral", "exchange", 80, 3),
+            ]
+        )
+    )
+    assert "of its 3 printed test accuracies of MM and SD on these data, 2 are met within noise" in page
+    assert "4.0 ×" in page
+    assert "walks the whole path in 0.25 of the time" in page
+    assert "at least as well on 1 of 2" in page
 
 
 def finished(chain, number, seconds=1.0):
