@@ -5,13 +5,15 @@ import warnings
 import numpy as np
 import pytest
 from scipy import sparse as sp
-from sklearn.metrics.pairwise import polynomial_kernel
+from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 from sklearn.model_selection import StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 
 from kmargin import SD, Exchange, KernelSparseSVC, SparseSVC, SparseSVCCV, sparse_svm_path
-from kmargin.kernels import Kernel
-from kmargin.machines import find_repeats, make_rng
+from kmargin.design import Moments
+from kmargin.kernels import Kernel, KernelDesigns
+from kmargin.machines import Scaling, find_repeats, make_rng
+from kmargin.multiclass import make_machines
 from kmargin.selection import choose
 from kmargin.solvers import Solution, Status
 from kmargin.solvers.solver import Solver
@@ -221,6 +223,14 @@ def test_a_constant_column_stays_as_it_is_when_features_are_standardised(value, 
     )
 
 
+def test_a_spread_within_the_rounding_of_its_mean_is_no_spread():
+    """The mean of many tenths is a tenth but for its last digit; what is left must not become a unit."""
+    moments = Moments(np.array([0.1, 5.0, 0.0, 1e-9]), np.array([1e-34, 4.0, 0.0, 1e-18]), np.zeros(4))
+    np.testing.assert_allclose(Scaling.of(moments, True).spread, [1.0, 2.0, 1.0, 1e-9])
+    np.testing.assert_array_equal(Scaling.of(moments, True).mean, moments.mean)
+    np.testing.assert_array_equal(Scaling.of(moments, False).mean, np.zeros(4))
+
+
 def test_without_an_intercept_features_are_scaled_but_not_centred():
     X, y = noisy(50, 3)
     X = X + 3.0
@@ -328,6 +338,17 @@ def test_the_kernel_width_counts_each_row_by_its_weight(to_data):
     model = KernelSparseSVC(2).fit(to_data(X), y, repeats.astype(float))
     expected = 1 / (3 * np.repeat(X, repeats, axis=0).var())
     assert model._kernel.numbers["gamma"] == pytest.approx(expected)
+
+
+def test_candidates_are_the_first_of_equal_points_and_carry_their_own_labels():
+    X, y = noisy(20, 3)
+    X[[5, 9, 17]] = X[[2, 2, 11]]
+    (machine,) = make_machines(y, 2, "ovo")
+    designs = KernelDesigns(X, Kernel("rbf", 1.0, 3, 0.0), True, cache_size=200)
+    candidates = designs.candidates(machine)
+    np.testing.assert_array_equal(candidates, np.setdiff1d(np.arange(20), [5, 9, 17]))
+    K = rbf_kernel(X, X[candidates], gamma=1.0) * np.where(y[candidates] > 0, 1.0, -1.0)
+    np.testing.assert_allclose(designs(machine).X, K)
 
 
 def test_support_of_kernel_machines_counts_the_rows_given():
