@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from kmargin.solvers.dual_exchange import DualSet
+from kmargin.solvers.newton import newton
 from kmargin.solvers.product_exchange import ProductSet
 from kmargin.solvers.refit import refit
-from kmargin.solvers.rows import companion
+from kmargin.solvers.rows import companion, place, take_gram
 from kmargin.solvers.search import Scratch, trial
 from kmargin.solvers.signed import SignedDesign
 from test_scores_by_refit import at, unscaled, whole_panel, wide
@@ -98,6 +99,28 @@ def test_a_trial_that_succeeds_is_at_the_minimum_of_the_new_support(seed):
     np.testing.assert_array_equal(fit.rows.active, resid > 0)
     active = fit.rows.panel[:, resid > 0]
     np.testing.assert_allclose(fit.gram, active @ active.T, rtol=1e-9, atol=1e-9)
+
+
+def start_of_newton(problem):
+    """Everything that `newton` takes, at zero."""
+    design = SignedDesign(problem)
+    rows, gram, u = design.make_rows(np.arange(4), 4), np.empty((6, 6)), np.zeros(5)
+    place(rows, np.arange(5), u)
+    take_gram(rows, gram)
+    return rows, design.make_ridge(problem.lam, 4), np.arange(5), u, gram[:5, :5].copy(), gram[:5, 5].copy()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_newton_goes_on_while_twice_its_promise_may_win_and_gives_up_where_it_may_not(seed):
+    problem = unscaled(60, 8, seed=seed, lam=1e-4)
+    first, _ = newton(*start_of_newton(problem), np.inf, 1e-9, 1)
+    last, n_iter = newton(*start_of_newton(problem), np.inf, 1e-9, 100)
+    assert n_iter > 2
+    assert last < first
+    close = last + 0.5 * (first - last)
+    assert newton(*start_of_newton(problem), close, 1e-9, 100) == (last, n_iter)
+    value, n_steps = newton(*start_of_newton(problem), -10.0, 1e-9, 100)
+    assert (value, n_steps) == (first, 1)
 
 
 # where k exceeds the active rows
