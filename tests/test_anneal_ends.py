@@ -1,6 +1,7 @@
 """How the paper's algorithm ends, in which units it works, and what it hands on."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from kmargin.design import DenseDesign
 from kmargin.solvers import Exchange, Solution, Status
 from kmargin.solvers.anneal import _in_units_of
 from kmargin.solvers.descend import Descent
+from kmargin.solvers.start import univariate_start
 from kmargin.sparsity import normalizer
 
 
@@ -124,3 +126,20 @@ def test_where_every_feature_may_stay_there_is_no_penalty():
     assert problem.penalty_weight(3.0) == 0
     assert problem.with_k(4).penalty_weight(3.0) == 1.5
     assert problem.with_k(9).penalty_weight(3.0) == 0
+
+
+@pytest.mark.parametrize("jit", [True, False])
+@pytest.mark.parametrize("solver", [MM, SD])
+def test_every_fixed_rho_solve_takes_at_least_one_step(solver, jit):
+    problem = make_problem(20, 5, 2)
+    inner = solver(jit=jit).inner(problem)
+    beta = inner(np.zeros(6), 1.0, 1e-12).beta
+    assert inner(beta, 1.0, 1e6).n_inner == 1  # though the start is good enough
+    assert solver(jit=jit, max_inner=3).inner(problem)(np.zeros(6), 1.0, 0.0).n_inner == 3
+
+
+def test_a_spread_within_the_rounding_of_its_mean_has_no_slope():
+    design = SimpleNamespace(n_samples=40, n_features=3, n_parameters=4)
+    moments = np.array([0.1, 1.0, 0.0]), np.array([1e-34, 2.0, 0.0]), np.array([1e-18, 0.5, 0.0])
+    problem = SimpleNamespace(design=design, moments=lambda: moments, mean_label=lambda: 0.2)
+    np.testing.assert_array_equal(univariate_start(problem), [0.0, 0.25, 0.0, 0.2])
