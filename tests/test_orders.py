@@ -119,6 +119,14 @@ def test_a_zero_that_is_stored_is_still_a_zero():
     np.testing.assert_array_equal(design.distinct_columns(), [0, 2])
 
 
+def test_entries_given_twice_are_added_up_in_a_copy():
+    given = sp.csr_array((np.array([1.0, 2.0, 4.0]), np.array([0, 0, 1]), np.array([0, 2, 3])), shape=(2, 2))
+    design = SparseDesign(given)
+    np.testing.assert_array_equal(design.decision(np.array([1.0, 10.0, 0.0])), [3.0, 40.0])
+    assert len(design.stored.data) == 2
+    np.testing.assert_array_equal(given.data, [1.0, 2.0, 4.0])
+
+
 def test_what_is_in_proportion_to_a_sparse_X():
     design = SparseDesign(sp.csr_array(np.eye(3)))
     assert design.fits(SMALL)
