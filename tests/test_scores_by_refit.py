@@ -4,6 +4,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+import scipy.optimize
 
 from conftest import make_problem
 from kmargin import Exchange
@@ -17,7 +18,6 @@ from kmargin.solvers.conjugate import newton_conjugate
 from kmargin.solvers.dual import leverage
 from kmargin.solvers.dual_exchange import DualSet
 from kmargin.solvers.grid import SupportGrid
-from kmargin.solvers.newton import newton_readable
 from kmargin.solvers.product_exchange import ProductSet
 from kmargin.solvers.refit import refit
 from kmargin.solvers.rows import place, take_gram
@@ -664,9 +664,16 @@ def test_without_a_ridge_dual_steps_end_at_the_primal_minimum(seed):
     X = np.column_stack([X, X @ rng.standard_normal((12, 30))])  # no more than twelve directions
     y = np.where(rng.random(30) < 0.5, 1.0, -1.0)
     problem = Problem(DenseDesign(X), y, np.ones(30), 0.0, 42)
-    A = np.column_stack([X[:, :12], np.ones(30)]) * y[:, None] / np.sqrt(30)
-    u = newton_readable(A, np.full(30, 1 / np.sqrt(30)), np.zeros(13), np.zeros(13))
-    expected = np.mean(np.maximum(0, 1 - A @ u * np.sqrt(30)) ** 2) / 2
+    A = np.column_stack([X[:, :12], np.ones(30)]) * y[:, None]
+
+    def mean_loss(u):
+        short = np.maximum(0, 1 - A @ u)
+        return short @ short / 60, -A.T @ short / 30
+
+    options = {"maxiter": 10**5, "maxfun": 10**5, "ftol": 1e-16, "gtol": 1e-12}
+    expected = scipy.optimize.minimize(
+        mean_loss, np.zeros(13), jac=True, method="L-BFGS-B", options=options
+    ).fun
     coef, intercept, value, _ = refit(problem, np.arange(42))
     np.testing.assert_allclose(value, expected, rtol=1e-5)
     np.testing.assert_allclose(problem.loss(np.append(coef, intercept)), value, rtol=1e-8)
