@@ -4,7 +4,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint bench mutants paper clean
+.PHONY: demo test lint bench mutants fuzz paper clean
 
 demo: .venv/installed
 	$(BIN)/kmargin reproduce all --quick
@@ -26,6 +26,10 @@ bench: .venv/bench
 # the table goes to results/mutants.md
 mutants: .venv/installed
 	$(BIN)/python -m mutants $(if $(ONLY),--only $(ONLY))
+
+# generated cases, judged by oracles: make fuzz N=100000; FUZZFLAGS='--first 5000 --family scales' for some
+fuzz: .venv/installed
+	$(BIN)/python -m fuzz --cases $(or $(N),10000) $(FUZZFLAGS)
 
 # the paper's experiments in full, about an hour on two cores; what is in results/paper was made so
 paper: .venv/installed

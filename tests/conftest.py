@@ -11,9 +11,10 @@ from selenium import webdriver
 
 from kmargin.datasets import make_sparse_hyperplane
 from kmargin.design import DenseDesign
+from kmargin.experiments import protocol
 from kmargin.experiments.reproduce import reproduce
 from kmargin.problem import Problem
-from small_runs import small_request
+from small_runs import read_few, small_request
 
 # the first call of a compiled function takes as long as its compilation
 settings.register_profile("compiled", deadline=None)
@@ -63,9 +64,11 @@ def hyperplane():
 
 @pytest.fixture(scope="session")
 def small_run(tmp_path_factory):
-    """The folder and the report of a small run of every experiment."""
+    """The folder and the report of a small run of every experiment, in this process."""
     folder = tmp_path_factory.mktemp("reproduce")
-    return folder, reproduce(small_request(), folder, n_jobs=2, verbose=0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(protocol, "read", read_few)
+        return folder, reproduce(small_request(), folder, n_jobs=1, verbose=0)
 
 
 @pytest.fixture(scope="session")

@@ -7,8 +7,14 @@ import dask.array as da
 import numpy as np
 from distributed import Client, LocalCluster
 
+from kmargin import Exchange
+
 N, P = 600, 12
 SIZES = (250, 0, 100, 70, 180)
+
+# A short search. Every question costs milliseconds of dask's time, whatever is asked; where it is not the
+# search that a test is about, a few questions do.
+SHORT = Exchange(road=False, max_sweeps=1)
 
 
 def make_data():

@@ -7,6 +7,9 @@ from kmargin.datasets import make_synthetic
 from kmargin.design import DenseDesign
 from kmargin.problem import Problem
 from kmargin.solvers.momentum import Momentum
+from kmargin.solvers.refit import refit
+from kmargin.solvers.result import Ending
+from kmargin.solvers.start import intercept_loss
 from kmargin.sparsity import normalizer
 
 SOLVERS = {"mm": MM, "sd": SD}
@@ -74,8 +77,8 @@ def test_projection_cost_is_what_the_last_projection_added():
 @pytest.mark.parametrize("solver", SOLVERS.values())
 def test_each_solution_of_a_path_starts_from_the_last(solver):
     problem = make_problem(60, 12, 12)
-    dense, sparse = solve(solver(), problem, [12, 4])
-    (again,) = solve(solver(), problem.with_k(4))
+    dense, sparse = solve(solver(ending="projection"), problem, [12, 4])
+    (again,) = solve(solver(ending="projection"), problem.with_k(4))
     start = np.append(dense.dense_coef(), dense.intercept)
     found, _, trace = solver().anneal(problem.with_k(4), start)
     np.testing.assert_array_equal(sparse.dense_coef(), problem.with_k(4).project(found)[:-1])
@@ -86,10 +89,36 @@ def test_each_solution_of_a_path_starts_from_the_last(solver):
 def test_rho_grows_until_the_constraint_holds_at_the_loss_minimum_of_its_support():
     # As rho -> inf the solution is a stationary point on its own support
     problem = make_problem(80, 6, 2, lam=0.01)
-    (solution,) = solve(MM(rtol=0.0, dtol=1e-14, gtol=1e-16), problem)
+    (solution,) = solve(MM(rtol=0.0, dtol=1e-14, gtol=1e-16, ending="projection"), problem)
     beta = np.append(solution.dense_coef(), solution.intercept)
     gradient = problem.with_k(6).gradient(beta, 1.0)
     np.testing.assert_allclose(gradient[[*solution.support, -1]], 0, atol=1e-5)
+
+
+@pytest.mark.parametrize("solver", SOLVERS.values())
+def test_a_run_ends_with_the_minimum_on_the_support_of_its_projection(solver):
+    problem = make_problem(60, 12, 4, lam=0.01)
+    (best,), (projected,) = solve(solver(), problem), solve(solver(ending="projection"), problem)
+    assert best.trace == projected.trace
+    np.testing.assert_array_equal(best.support, projected.support)
+    *_, minimum, _ = refit(problem, best.support)
+    assert best.objective == pytest.approx(minimum, rel=1e-10)
+    assert best.objective < projected.objective
+    assert (best.ending, projected.ending) == (Ending.REFIT, Ending.PROJECTION)
+
+
+@pytest.mark.parametrize("solver", SOLVERS.values())
+def test_a_run_whose_projection_is_worse_than_no_feature_ends_at_the_intercept_or_below(solver):
+    # two columns that only together tell the classes apart: one alone is worse than nothing
+    rng = np.random.default_rng(0)
+    hidden, noise = rng.choice([-1.0, 1.0], 60), 30 * rng.standard_normal(60)
+    X = np.column_stack([hidden + noise, noise])
+    problem = Problem(DenseDesign(X), hidden, np.ones(60), 0.0, 1)
+    (projected,) = solve(solver(ending="projection"), problem)
+    (best,) = solve(solver(), problem)
+    assert best.objective <= intercept_loss(problem) < projected.objective
+    beta = np.append(best.dense_coef(), best.intercept)
+    assert best.objective == pytest.approx(problem.loss(beta), rel=1e-12)
 
 
 def test_momentum_follows_the_papers_rule():
@@ -105,8 +134,8 @@ def test_momentum_follows_the_papers_rule():
 @pytest.mark.parametrize("solver", SOLVERS.values())
 def test_readable_and_compiled_solvers_keep_the_same_features(solver):
     problem = make_problem(80, 10, 3)
-    (fast,) = solve(solver(), problem)
-    (slow,) = solve(solver(jit=False), problem)
+    (fast,) = solve(solver(ending="projection"), problem)
+    (slow,) = solve(solver(jit=False, ending="projection"), problem)
     np.testing.assert_array_equal(fast.support, slow.support)
     np.testing.assert_allclose(fast.objective, slow.objective, rtol=1e-4)
 
@@ -120,7 +149,7 @@ def test_random_starts_depend_on_the_generator_alone():
     assert first.trace != other.trace
 
 
-@pytest.mark.parametrize("solver", [MM(), SD()])
+@pytest.mark.parametrize("solver", [MM(ending="projection"), SD(ending="projection")])
 @pytest.mark.parametrize("unit", [1.0, 1e9])
 def test_a_path_that_was_left_goes_on_as_if_it_had_not_been(solver, unit):
     X, y = make_synthetic(80, 30, random_state=1)

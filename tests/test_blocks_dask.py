@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 
-from dask_data import N, P, assert_same, blocks, forget_sizes, make_data, two_workers
+from dask_data import SHORT, N, P, assert_same, blocks, forget_sizes, make_data, two_workers
 from kmargin import SD, Exchange, KernelSparseSVC, SparseSVC, sparse_svm_path
 
 
@@ -54,16 +54,23 @@ class TestFit:
 
     @pytest.mark.parametrize("multi_class", ["ovo", "ovr"])
     @pytest.mark.parametrize("class_weight", ["balanced", {0: 2.0, 2: 0.5}])
-    def test_with_several_classes(self, client, data, multi_class, class_weight):
+    def test_with_several_classes(self, here, data, multi_class, class_weight):
         X, _, weights = data
         y = np.digitize(X[:, 0] + X[:, 3], [-0.5, 1.0])
-        model = SparseSVC(k=2, multi_class=multi_class, class_weight=class_weight)
+        model = SparseSVC(k=2, multi_class=multi_class, class_weight=class_weight, solver=SHORT)
+        far = blocks(X, y, weights, sizes=(250, 0, 350))
+        assert_same(model.fit(*far), clone(model).fit(X, y, weights))
+
+    def test_with_several_classes_on_a_cluster(self, client, data):
+        X, _, weights = data
+        y = np.digitize(X[:, 0] + X[:, 3], [-0.5, 1.0])
+        model = SparseSVC(k=2, class_weight="balanced", solver=SHORT)
         assert_same(model.fit(*blocks(X, y, weights)), clone(model).fit(X, y, weights))
 
     def test_with_blocks_of_unknown_size(self, place, data):
         X, y, _ = data
-        found = SparseSVC(k=3).fit(*map(forget_sizes, blocks(X, y)))
-        assert_same(found, SparseSVC(k=3).fit(X, y))
+        found = SparseSVC(k=3, solver=SHORT).fit(*map(forget_sizes, blocks(X, y)))
+        assert_same(found, SparseSVC(k=3, solver=SHORT).fit(X, y))
 
     def test_with_blocks_of_one_class_each(self, here, data):
         X, y, _ = data
@@ -77,8 +84,8 @@ class TestFit:
         frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(P)]).assign(y=y, w=weights)
         names = list(frame.columns[:P])
         far = dd.from_pandas(frame, npartitions=4)
-        found = SparseSVC(k=3).fit(far[names], far["y"], far["w"])
-        expected = SparseSVC(k=3).fit(frame[names], y, weights)
+        found = SparseSVC(k=3, solver=SHORT).fit(far[names], far["y"], far["w"])
+        expected = SparseSVC(k=3, solver=SHORT).fit(frame[names], y, weights)
         assert_same(found, expected)
         np.testing.assert_array_equal(found.feature_names_in_, expected.feature_names_in_)
 

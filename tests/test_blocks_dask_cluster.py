@@ -6,8 +6,19 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 
-from dask_data import P, assert_same, blocks, make_data, two_workers, wait_until
+from dask_data import SHORT, P, assert_same, blocks, make_data, two_workers, wait_until
+from dask_questions import (
+    count_sent,
+    get_sent,
+    make_block,
+    row_sums,
+    sum_of,
+    sum_of_held,
+    take_rows,
+    worker_of,
+)
 from kmargin import SparseSVC
 from kmargin.blocks.dask import read_blocks
 from kmargin.blocks.graphs import take_apart
@@ -41,28 +52,6 @@ def data():
     return make_data()
 
 
-def count_sent():
-    """From now on, count the bytes that this process sends."""
-    from distributed.comm.tcp import TCP
-
-    if not hasattr(TCP, "n_sent"):
-        write = TCP.write
-
-        async def counting(self, *args, **options):
-            n_bytes = await write(self, *args, **options)
-            TCP.n_sent += n_bytes
-            return n_bytes
-
-        TCP.write = counting
-    TCP.n_sent = 0
-
-
-def get_sent():
-    from distributed.comm.tcp import TCP
-
-    return TCP.n_sent
-
-
 @pytest.fixture
 def sent(client):
     """The bytes sent so far by workers (to each other or towards the client), and by client and scheduler."""
@@ -71,15 +60,12 @@ def sent(client):
     return lambda: (sum(client.run(get_sent).values()), get_sent())
 
 
-def make_block(n_rows, number):
-    return np.random.default_rng(number).standard_normal((n_rows, 50))
-
-
-def lazy_data(n_blocks=8, n_rows=10_000):
+def lazy_data(n_blocks=4, n_rows=10_000):
     """Data that no client ever has."""
     numbers = da.arange(n_blocks, chunks=1)
     X = numbers.map_blocks(
-        lambda number: make_block(n_rows, int(number[0])),
+        make_block,
+        n_rows=n_rows,
         chunks=((n_rows,) * n_blocks, (50,)),
         new_axis=1,
         meta=np.empty((0, 0)),
@@ -95,7 +81,7 @@ class TestMovement:
         X, y = lazy_data()
         if persisted:
             X, y = dask.persist(X, y)
-        SparseSVC(k=3).fit(X, y)
+        SparseSVC(k=3, solver=SHORT).fit(X, y)
         assert max(sent()) < X.nbytes / 4
 
     def test_a_group_that_the_scheduler_moves_is_made_again(self, client, sent):
@@ -110,7 +96,7 @@ class TestMovement:
         assert max(sent()) < X.nbytes / 4
 
     def test_nothing_is_left_on_the_workers(self, client):
-        SparseSVC(k=3).fit(*lazy_data())
+        SparseSVC(k=3, solver=SHORT).fit(*lazy_data())
         wait_until(lambda: not any(client.has_what().values()))
 
     def test_a_persisted_block_is_asked_where_it_lies(self, client):
@@ -130,29 +116,6 @@ class TestMovement:
         ]
 
 
-def worker_of(block):
-    from distributed import get_worker
-
-    assert block.X.shape[1]
-    return get_worker().address
-
-
-def row_sums(block):
-    return block.X.sum(axis=0)
-
-
-def sum_of(block, vector):
-    return vector.sum()
-
-
-def take_rows(block, vector):
-    return len(block.X), vector
-
-
-def sum_of_held(held):
-    return held[0] + held[1].sum()
-
-
 class TestGraphs:
     """Each block is read from its own source."""
 
@@ -163,7 +126,8 @@ class TestGraphs:
         sources = take_apart([scaled, far_y])
         assert len(sources.shared) <= 2
         assert all(len(source.graph) < 12 for source, _ in sources.blocks)
-        assert_same(SparseSVC(k=3).fit(scaled, far_y), SparseSVC(k=3).fit((X - X.mean(0)) / X.std(0), y))
+        model = SparseSVC(k=3, solver=SHORT)
+        assert_same(model.fit(scaled, far_y), clone(model).fit((X - X.mean(0)) / X.std(0), y))
 
     def test_a_chunk_cut_into_blocks_is_read_by_each(self, data):
         X = da.from_array(data[0], chunks=(200, P)).map_blocks(np.sqrt).rechunk((50, P))
@@ -173,7 +137,8 @@ class TestGraphs:
         X, y, _ = data
         far = da.from_array(X, chunks=(600, 1)).rechunk((250, P), method="p2p")
         assert len(take_apart([far]).shared) == far.numblocks[0]
-        assert_same(SparseSVC(k=3).fit(far, da.from_array(y, chunks=250)), SparseSVC(k=3).fit(X, y))
+        model = SparseSVC(k=3, solver=SHORT)
+        assert_same(model.fit(far, da.from_array(y, chunks=250)), clone(model).fit(X, y))
 
     def test_blocks_of_a_dataframe_are_those_the_user_sees(self, here, tmp_path, data):
         X, y, _ = data

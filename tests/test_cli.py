@@ -116,7 +116,25 @@ def test_everything_at_once_goes_through():
     options = "--encode onehot --impute median --weights w --id z --drop noise --balanced --no-standardize"
     result = run("fit", "data.csv", "--target", "outcome", *QUICK, *options.split(), "--scoring", "f1_macro")
     assert result.exit_code == 0, result.output
-    assert run("predict", "data-kmargin", "data.csv", "--id", "z").exit_code == 0
+    page = Path("data-kmargin/report.html").read_text()
+    for setting, value in (
+        ("score", "f1_macro"),
+        ("features", "as they are"),
+        ("missing values", "filled with medians"),
+        ("text columns", "1, a feature per value"),
+        ("weights", "by column"),
+        ("classes", "balanced"),
+    ):
+        assert f'<td>{setting}</td><td class="name">{value}</td>' in page
+    model = modelfile.load("data-kmargin")
+    assert model.encoding.feature_names == ["age", "dose", "x y", "hue=blue", "hue=red"]
+    assert model.scaling.medians[0] == frame["age"].median()
+    assert model.scaling.is_plain
+    predicted = run("predict", "data-kmargin", "data.csv", "--id", "z")
+    table = pd.read_csv(pd.io.common.StringIO(predicted.stdout))
+    assert table["id"].tolist() == pd.read_csv("data.csv")["z"].tolist()
+    share = 100 * (table["predicted"] == frame["outcome"]).mean()
+    assert f"{share:.1f} % of 60 rows" in predicted.stderr
 
 
 def test_predictions_do_not_depend_on_the_order_of_columns_or_on_further_ones():
@@ -292,3 +310,41 @@ def test_the_same_seed_gives_the_same_files():
         assert Path(f"a/{name}").read_text() == Path(f"b/{name}").read_text()
     one, two = (modelfile.load(out).machine.coef_ for out in ("a", "b"))
     np.testing.assert_array_equal(one, two)
+
+
+def test_names_cannot_command_the_terminal_nor_run_in_a_spreadsheet():
+    evil = "\x1b]0;owned\x07\u202edose"
+    frame = make_table().rename(columns={"dose": evil, "age": "=cmd|' /C calc'!A0"})
+    frame["outcome"] = frame["outcome"].map({"no": "@no", "yes": "\x1b[2J"})
+    frame.to_csv("data.csv", index=False)
+    result = run("fit", "data.csv", "--target", "outcome", *QUICK)
+    assert result.exit_code == 0, result.output
+    assert not re.search("[\x00-\x09\x0b-\x1f\u202e]", result.output)
+    assert "\\x1b]0;owned\\x07\\u202edose" in result.stdout
+    assert "'=cmd|" in Path("data-kmargin/features.csv").read_text()
+    predictions = run("predict", "data-kmargin", "data.csv", "-q").stdout
+    assert "'@no" in predictions
+    assert not re.search(r"(^|,)[=@]", predictions, re.MULTILINE)
+    bad = run("fit", "data.csv", "--target", "out\x1b[2Jcome\n" + "x" * 5000)
+    assert_says(bad, r"out\\x1b\[2Jcome")
+    assert len(bad.stderr) < 1000
+
+
+def test_a_terminal_without_the_letters_gets_them_spelled_out():
+    frame = make_table().rename(columns={"dose": "Größe α"})
+    frame["outcome"] = frame["outcome"].map({"no": "nö", "yes": "да"})
+    frame.to_csv("data.csv", index=False)
+    done = CliRunner(charset="ascii").invoke(app, ["fit", "data.csv", "--target", "outcome", *QUICK])
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert r"Gr\xf6\xdfe \u03b1" in done.stdout
+    result = run("predict", "data-kmargin", "data.csv", "-q")
+    assert "да" in result.stdout_bytes.decode("utf-8")
+
+
+def test_a_reader_that_has_read_enough_is_no_error():
+    run("fit", "data.csv", "--target", "outcome", *QUICK, "-q")
+    pd.concat([pd.read_csv("data.csv")] * 300).to_csv("long.csv", index=False)
+    command = f"{sys.executable} -m kmargin predict data-kmargin long.csv -q | head -n 1"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True)
+    assert done.stdout == "row,actual,predicted,decision\n"
+    assert done.stderr == ""

@@ -58,7 +58,7 @@ def test_a_trial_tells_better_swaps_from_worse_and_leaves_no_trace_of_these(seed
     for (a, j), expected in swaps(problem, np.array([2, 3, 6]), outside).items():
         if expected >= value * (1 - 1e-6):
             worse += 1
-            found = trial(fit, outside, np.array([a]), np.array([j]), np.int64(1), value, 1e-9, scratch)
+            found = trial(fit, outside, np.array([a]), np.array([j]), np.int64(1), value, value, 1e-9, scratch)
             assert found == value
             assert_equal(panel_state(fit, outside), before)
     assert worse > 0
@@ -72,7 +72,7 @@ def test_every_swap_that_pays_is_made_whatever_was_tried_before(seed):
     *_, scratch = make_trial(problem, support)
     for (a, j), expected in swaps(problem, support, np.array([0, 1, 4, 5, 7])).items():
         fit, value, outside, _ = make_trial(problem, support)
-        found = trial(fit, outside, np.array([a]), np.array([j]), np.int64(1), value, 1e-9, scratch)
+        found = trial(fit, outside, np.array([a]), np.array([j]), np.int64(1), value, value, 1e-9, scratch)
         assert found == pytest.approx(min(expected, value), rel=1e-8)
 
 
@@ -84,10 +84,10 @@ def test_a_trial_that_succeeds_is_at_the_minimum_of_the_new_support(seed):
     objectives = swaps(problem, support, outside)
     dearest = max(objectives, key=objectives.get)
     # what was tried before in the same room must not matter
-    trial(fit, outside, np.array([dearest[0]]), np.array([dearest[1]]), np.int64(1), value, 1e-9, scratch)
+    trial(fit, outside, np.array([dearest[0]]), np.array([dearest[1]]), np.int64(1), value, value, 1e-9, scratch)
     (a, j) = min(objectives, key=objectives.get)
     entering = outside[j]
-    found = trial(fit, outside, np.array([a]), np.array([j]), np.int64(1), value, 1e-9, scratch)
+    found = trial(fit, outside, np.array([a]), np.array([j]), np.int64(1), value, value, 1e-9, scratch)
     assert found < value
     np.testing.assert_allclose(found, objectives[a, j], rtol=1e-8)
     new = np.append(np.delete(support, a), entering)

@@ -21,6 +21,7 @@ LAYERS = [
     "jit",
     "blas",
     "progress",
+    "files",
     "html",
     "errors",
     "datasets.errors",
@@ -72,11 +73,14 @@ LAYERS = [
     "solvers.newton",
     "solvers.scores",
     "solvers.search",
+    "solvers.every_support",
     "solvers.sizes",
     "solvers.dual",
     "solvers.conjugate",
+    "solvers.ending",
     "solvers.signed",
     "solvers.elsewhere",
+    "solvers.units",
     "solvers.refit",
     "solvers.working_set",
     "solvers.dual_exchange",
@@ -129,6 +133,7 @@ LAYERS = [
     "experiments.reproduce",
     "experiments",
     "tables",
+    "tables.spreadsheet",
     "tables.content",
     "tables.read",
     "tables.columns",
@@ -213,9 +218,9 @@ FIT = """
 import numpy as np
 from kmargin import SparseSVC
 from kmargin.solvers import compiled, search
-X = np.random.default_rng(0).standard_normal((20, 3))
+X = np.random.default_rng(0).standard_normal((200, 30))
 for solver in ("mm", "sd", "exchange"):
-    SparseSVC(k=2, solver=solver).fit(X, X[:, 0] > 0)
+    SparseSVC(k=9, solver=solver).fit(X, X[:, 0] > 0)
 for loop in (compiled.descend_mm, compiled.descend_sd, search.search.compiled):
     print(sum(loop.stats.cache_hits.values()), sum(loop.stats.cache_misses.values()))
 """

@@ -11,8 +11,10 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+import kmargin.reproduction
 from kmargin.cli import make_app
 from kmargin.datasets import load_iris, make_spiral
+from kmargin.experiments.reproduce import Request
 
 runner = CliRunner()
 app = make_app()
@@ -109,3 +111,64 @@ def test_data_get_writes_a_csv_that_fit_can_read():
     np.testing.assert_array_equal(frame.iloc[:, :4], load_iris().data)
     assert runner.invoke(app, ["data", "get", "spiral", "--out", "s.csv", "--seed", "3"]).exit_code == 0
     np.testing.assert_allclose(pd.read_csv("s.csv").iloc[:, :2], make_spiral(random_state=3)[0])
+
+
+REQUESTS = {
+    "nothing": ("", {}),
+    "part": ("table3", {"part": "table3"}),
+    "--datasets": ("table3 --datasets iris,splice", {"part": "table3", "datasets": ("iris", "splice")}),
+    "--solvers": ("table3 --solvers mm,l1r", {"part": "table3", "solvers": ("mm", "l1r")}),
+    "--protocol": ("table3 --protocol shuffled", {"part": "table3", "protocols": ("shuffled",)}),
+    "--quick": ("--quick", {"quick": True}),
+    "--seed": ("table3 --seed 5", {"part": "table3", "seed": 5}),
+}
+
+
+@pytest.mark.parametrize(("words", "wanted"), REQUESTS.values(), ids=REQUESTS.keys())
+def test_options_of_reproduce_are_what_is_asked_for(monkeypatch, words, wanted):
+    asked = []
+    monkeypatch.setattr(
+        kmargin.reproduction, "reproduce", lambda *args, **kwargs: asked.append((args, kwargs))
+    )
+    done = runner.invoke(app, ["reproduce", *words.split()])
+    assert done.exit_code == 0, done.output
+    (request, folder), options = asked[0]
+    expected = Request(**{"part": "all"} | wanted)
+    for name in ("parts", "datasets", "solvers", "protocols", "settings", "command"):
+        assert getattr(request, name) == getattr(expected, name)
+    assert str(folder) == ("kmargin-paper-quick" if wanted.get("quick") else "kmargin-paper")
+    assert options == {"n_jobs": os.cpu_count(), "verbose": 1}
+
+
+def test_jobs_out_and_quiet_reach_the_run(monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        kmargin.reproduction, "reproduce", lambda *args, **kwargs: asked.append((args, kwargs))
+    )
+    done = runner.invoke(app, ["reproduce", "table3", "--jobs", "3", "--out", "here", "-q"])
+    assert done.stdout == "Report: here/report.html\n"
+    assert str(asked[0][0][1]) == "here"
+    assert asked[0][1] == {"n_jobs": 3, "verbose": 0}
+
+
+def test_a_data_set_that_does_not_fit_on_the_disk_leaves_the_old_file(monkeypatch):
+    assert runner.invoke(app, ["data", "get", "spiral"]).exit_code == 0
+    before = pd.read_csv("spiral.csv")
+
+    def fail(*args):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "write", fail)
+    done = runner.invoke(app, ["data", "get", "spiral", "--seed", "4"])
+    assert done.exit_code == 2
+    assert done.stderr == "Error: spiral.csv: no space left on device.\n"
+    assert os.listdir() == ["spiral.csv"]
+    pd.testing.assert_frame_equal(pd.read_csv("spiral.csv"), before)
+
+
+def test_the_seed_changes_simulated_data_only():
+    for seed in ("1", "2"):
+        for name in ("spiral", "iris"):
+            runner.invoke(app, ["data", "get", name, "--seed", seed, "--out", f"{name}{seed}.csv"])
+    assert not pd.read_csv("spiral1.csv").equals(pd.read_csv("spiral2.csv"))
+    assert pd.read_csv("iris1.csv").equals(pd.read_csv("iris2.csv"))

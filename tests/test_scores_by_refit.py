@@ -1,5 +1,6 @@
 """What the searches score, keep and hand on: each against a few lines of NumPy on problems of a few rows."""
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -21,7 +22,7 @@ from kmargin.solvers.grid import SupportGrid
 from kmargin.solvers.product_exchange import ProductSet
 from kmargin.solvers.refit import refit
 from kmargin.solvers.rows import place, take_gram
-from kmargin.solvers.search import Fit, Scores, pair_matrices
+from kmargin.solvers.search import Fit, Scores, Scratch, pair_matrices
 from kmargin.solvers.signed import Found, SignedDesign
 from kmargin.solvers.sizes import first_fit, grow, minimize, same_set, shrink, sweep
 from kmargin.solvers.working_set import Effort, WorkingSet
@@ -149,14 +150,14 @@ def test_a_working_set_is_searched_cheaply_at_first_and_at_last_with_all_effort(
     values, tried = iter([0.5, 0.5, 0.4, 0.4, 0.4]), []
     working.value = 0.6
 
-    def told(fit, value, max_swaps, max_doubles, tol, counts):
-        tried.append((max_swaps, max_doubles))
+    def told(fit, value, max_swaps, max_doubles, room, tol, counts):
+        tried.append((max_swaps, max_doubles, room))
         return next(values)
 
     monkeypatch.setattr(working_sets, "search", told)
-    working.settle(EFFORT)
+    working.settle(EFFORT._replace(room=5.0))
     # cheaply while that pays, then thoroughly while that does
-    assert tried == [(1, 0), (1, 0), (8, 8), (8, 8)]
+    assert tried == [(1, 0, 0.0), (1, 0, 0.0), (8, 8, 5.0), (8, 8, 5.0)]
 
 
 def test_an_empty_place_of_a_panel_is_zero_whatever_was_there_before():
@@ -195,17 +196,26 @@ def whole_panel(problem, support, u=None):
 class Nowhere(Elsewhere):
     """Rows that nobody asks: the search around them is then interpreted, and can be watched."""
 
+    def cost_of_try(self, k):
+        return 100.0
+
 
 class Watch:
     """Stands for `trial`: says what was tried, and that it failed."""
 
     def __init__(self, monkeypatch):
-        self.tried = []
+        self.tried, self.given_up = [], set()
         monkeypatch.setattr(searches, "trial", self)
 
-    def __call__(self, fit, outside, lose, take, c, value, tol, scratch):
+    def __call__(self, fit, outside, lose, take, c, value, give_up, tol, scratch):
         self.tried.append((list(lose[:c]), list(take[:c])))
+        self.given_up.add(give_up)
         return value
+
+
+def counted():
+    """Where a search leaves its counts."""
+    return Scratch(None, None, None, np.zeros(4, np.int64))
 
 
 def made_scores(model):
@@ -236,15 +246,34 @@ def test_swaps_are_tried_in_the_order_of_what_the_quadratic_promises(max_tries, 
         for i, a in enumerate(model.support[:-1])
         for m, j in enumerate(model.outside)
     )
-    watch = Watch(monkeypatch)
-    searches.try_swaps(fit, model.outside, scores, 1e9, 1e-9, None, max_tries)
+    watch, scratch = Watch(monkeypatch), counted()
+    searches.try_swaps(fit, model.outside, scores, 1e9, 1e-9, scratch, max_tries, 0.0)
     tried = [(i[0], m[0]) for i, m in watch.tried]
     assert tried == [(i, m) for _, i, m in expected][: max_tries if max_tries > 0 else None]
     watch.tried.clear()
     hopeless = expected[0][0] / 2 / searches.HOPE if expected[0][0] > 0 else 0.0
-    searches.try_swaps(fit, model.outside, scores, hopeless, 1e-9, None, max_tries)
+    searches.try_swaps(fit, model.outside, scores, hopeless, 1e-9, scratch, max_tries, 0.0)
     promising = [1 for change, *_ in expected if change <= searches.HOPE * hopeless]
     assert len(watch.tried) == (len(expected) if max_tries < 0 else min(len(promising), 3))
+    assert scratch.counts[3] == (max_tries < 0)
+
+
+@pytest.mark.parametrize("n_affordable", [0, 2, 5, 14, 15, 40])
+def test_as_many_swaps_are_tried_as_there_is_room_for_and_all_to_their_end_where_there_is_for_all(
+    n_affordable, monkeypatch
+):
+    model = Model(1)
+    fit, scores = made_scores(model)
+    n_swaps = (len(model.support) - 1) * len(model.outside)
+    watch, scratch = Watch(monkeypatch), counted()
+    searches.try_swaps(fit, model.outside, scores, 1e9, 1e-9, scratch, 3, 100.0 * n_affordable)
+    everything = n_affordable >= n_swaps
+    assert len(watch.tried) == min(max(3, n_affordable), n_swaps)
+    assert scratch.counts[3] == everything
+    assert watch.given_up == {np.inf if everything else 1e9}  # a claim does not rest on what a try promises
+    watch.tried.clear()
+    searches.try_swaps(fit, model.outside, scores, -1e9, 1e-9, scratch, 3, 100.0 * n_affordable)
+    assert len(watch.tried) == (n_swaps if everything else 0)  # nor on what the scores promise
 
 
 def test_double_swaps_are_tried_in_the_order_of_what_the_quadratic_promises(monkeypatch):
@@ -256,8 +285,12 @@ def test_double_swaps_are_tried_in_the_order_of_what_the_quadratic_promises(monk
         for come in combinations(range(5), 2)
     )
     watch = Watch(monkeypatch)
-    searches.try_double_swaps(fit, model.outside, scores, 1e9, 1e-9, None, 4)
+    searches.try_double_swaps(fit, model.outside, scores, 1e9, 1e-9, None, 4, 0.0)
     assert [(sorted(a), sorted(b)) for a, b in watch.tried] == [(a, b) for _, a, b in expected[:4]]
+    for most, room, n_tried in ((4, 600.0, 6), (4, 1e9, len(expected)), (0, 600.0, 0)):
+        watch.tried.clear()
+        searches.try_double_swaps(fit, model.outside, scores, 1e9, 1e-9, None, most, room)
+        assert [(sorted(a), sorted(b)) for a, b in watch.tried] == [(a, b) for _, a, b in expected[:n_tried]]
 
 
 def test_the_matrices_of_pairs_are_those_of_the_quadratic():
@@ -290,7 +323,7 @@ def test_a_column_that_depends_on_the_support_promises_nothing():
 def test_a_search_of_all_swaps_ends_where_none_pays(seed):
     problem = unscaled(30, 7, seed=seed, lam=1e-3)
     fit, value = whole_panel(problem, np.array([0, 1, 2]))
-    value = searches.search(fit, value, -1, 8, 1e-9, np.zeros(4, np.int64))
+    value = searches.search(fit, value, -1, 8, 0.0, 1e-9, np.zeros(4, np.int64))
     support = fit.idx[:-1]
     np.testing.assert_allclose(refit(problem, np.sort(support))[2], value, rtol=1e-8)
     for out, come in ((a, b) for a in range(3) for b in np.setdiff1d(np.arange(7), support)):
@@ -355,7 +388,7 @@ def swept(problem, ks, max_sweeps, warm=None, effort=(1, 0)):
     counts = np.zeros(4, np.int64)
     sweep(
         rows, design.make_ridge(problem.lam, p), ks, supports, coefs, values, warm is not None, max_sweeps,
-        *effort, 1e-9, counts,
+        *effort, 0.0, 1e-9, counts, np.zeros(len(ks), np.bool_),
     )  # fmt: skip
     return supports, coefs, values
 
@@ -433,15 +466,22 @@ def test_the_road_comes_down_in_units_of_the_features(unit):
 
 
 class Told(SupportGrid):
-    """A grid whose searches find what they are told to, and keeps a record of them."""
+    """A grid whose searches find what they are told to, and keeps a record of them.
+
+    What they find is taken for finished. The problem counts as large.
+    """
 
     def __init__(self, problem, sizes, effort, values):
         super().__init__(problem, sizes, effort)
         self.values, self.asked = iter(values), []
+        self.is_small, self.effort = False, effort
 
     def exchange(self, lam, k, start, effort):
         self.asked.append((lam, k, start.value, effort))
         return claim(next(self.values), k)
+
+    def _finish(self, lam, found):
+        return found
 
 
 def test_a_single_fit_comes_down_the_road_and_then_goes_aside_and_back():
@@ -508,14 +548,19 @@ def test_a_path_in_one_panel_hands_its_supports_to_the_next_ridge(monkeypatch):
             )
 
     monkeypatch.setattr(grids, "sweep", watched)
-    grid = make_grid(make_problem(), [3, 5])
+    problem = make_problem()
+    grid = make_grid(problem, [3, 5])
+    monkeypatch.setattr(grid, "_finish", lambda lam, found: found)
     grid.walk(0.1)
     grid.walk(0.01)
     assert [warm for warm, *_ in given] == [False, True]
     assert [lam for *_, lam in given] == [0.1, 0.01]
     np.testing.assert_array_equal(given[1][1][0, :5], np.arange(5) + 2)
     np.testing.assert_array_equal(given[1][2][1, :4], np.arange(4) + 1)
-    assert grid.found[3].value == 1 / 3
+    beta = np.zeros(problem.design.n_parameters)
+    beta[2:5], beta[-1] = [1, 2, 3], 4
+    # whatever the sweep has said of it
+    np.testing.assert_allclose(grid.found[3].value, replace(problem, lam=0.01).loss(beta), rtol=1e-12)
 
 
 def test_trimming_keeps_what_moves_the_decision_most():
@@ -542,8 +587,8 @@ def test_all_features_are_solved_for_once_for_each_ridge(monkeypatch):
 
 def test_the_knobs_are_the_effort():
     solver = Exchange(max_swaps=None, max_double_swaps=3, max_sweeps=5, fold_sweeps=2, road=False, tol=1e-7)
-    assert solver._effort() == Effort(-1, 3, 5, False, 1e-7)
-    assert solver.in_folds()._effort() == Effort(-1, 3, 2, False, 1e-7)
+    assert solver._effort() == Effort(-1, 3, 5, False, 1e-7, max_starts=12)
+    assert solver.in_folds()._effort() == Effort(-1, 3, 2, False, 1e-7, max_starts=0)
     assert solver.max_sweeps == 5
     assert Exchange(max_swaps=4)._effort().max_swaps == 4
 

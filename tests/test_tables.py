@@ -1,6 +1,8 @@
 """Tables: every way in which a file or a column can be wrong, and folds that see only their own rows."""
 
+import csv
 import gzip
+import io
 import pickle
 from decimal import Decimal
 
@@ -14,9 +16,11 @@ from kmargin import SparseSVC, SparseSVCCV
 from kmargin.errors import InputError
 from kmargin.tables import read
 from kmargin.tables.analyse import analyse, trace
+from kmargin.tables.features import Scaling
 from kmargin.tables.prepare import Roles, prepare
 from kmargin.tables.read import Table, read_table
 from kmargin.tables.results import confusion, feature_frame, intercepts_per_unit, prediction_frame
+from kmargin.tables.spreadsheet import csv_text, protect
 from kmargin.tables.trial import Settings
 from tables_data import make_table
 
@@ -100,6 +104,19 @@ CONTENTS = {
     "not gzip": ("a.csv.gz", b"a,b\n1,2\n", "not compressed with gzip"),
     "gzip without saying so": ("a.csv", gzip.compress(b"a,b\n1,2\n"), "its content is compressed with gzip"),
     "not svmlight": ("a.svm", b"hello there\n", "not in svmlight format"),
+    "gzip with another checksum": (
+        "a.csv.gz",
+        gzip.compress(b"a,b\n" + b"1,2\n" * 3000, mtime=0)[:-8] + bytes(8),
+        "is damaged or cut short",
+    ),
+    "a name made up twice": ("a.csv", b",column 1\n1,2\n", "more than one column called 'column 1'"),
+    "Parquet with damaged metadata": (
+        "a.parquet",
+        as_parquet(FRAME)
+        .replace(b'"index_columns"', b'"index_colum}s"')
+        .replace(b'"pandas_version"', b"{[[[[["),
+        "starts like Parquet but cannot be read",
+    ),
     "unknown ending": ("a.doc", b"a,b\n1,2\n", "ends in .doc, which says no format"),
     "no ending": ("a", b"a,b\n1,2\n", "ends in nothing"),
 }
@@ -138,6 +155,83 @@ def test_an_archive_without_plain_X_and_y_gets_a_sentence(arrays, message, tmp_p
         read_table(tmp_path / "a.npz")
 
 
+@pytest.mark.parametrize("cut", [0.3, 0.7, 0.95])
+def test_a_damaged_archive_gets_a_sentence(tmp_path, cut):
+    content = save(FRAME, tmp_path / "a.npz").read_bytes()
+    (tmp_path / "a.npz").write_bytes(content[: int(cut * len(content))])
+    with pytest.raises(InputError, match="a damaged ZIP archive"):
+        read_table(tmp_path / "a.npz")
+    (tmp_path / "a.npz").write_bytes(content.replace(b"descr", b"decsr"))
+    with pytest.raises(InputError, match=r"it is damaged\. Save plain arrays X and y"):
+        read_table(tmp_path / "a.npz")
+
+
+def test_an_array_that_claims_more_than_kmargin_takes_is_not_allocated(tmp_path, monkeypatch):
+    monkeypatch.setattr(np, "load", lambda *args, **kwargs: pytest.fail("it is loaded"))
+    monkeypatch.setattr(read, "MOST_BYTES", 2000.0)
+    with pytest.raises(InputError, match=r"X\.npy in a\.npz has shape \(60, 5\), and kmargin takes 2e-06 GB"):
+        read_table(save(FRAME, tmp_path / "a.npz"))
+
+
+def test_a_column_called_NA_keeps_its_name(tmp_path):
+    (tmp_path / "a.csv").write_text("NA,None,nan,y\n1,2,3,a\n4,5,6,b\n")
+    assert list(read_table(tmp_path / "a.csv").frame.columns) == ["NA", "None", "nan", "y"]
+
+
+@pytest.mark.parametrize("scale", [1e-140, 1e-80, 1e80, 1e149])
+def test_columns_of_any_size_are_scaled_alike(scale):
+    X = np.random.default_rng(0).standard_normal((30, 2))
+    weights = np.linspace(1, 2, 30)
+    plain = Scaling.learn(X, weights, impute=False, standardize=True)
+    large = Scaling.learn(X * scale, weights * 1e200, impute=False, standardize=True)
+    np.testing.assert_allclose(large(X * scale), plain(X), rtol=1e-12)
+    np.testing.assert_allclose(plain.mean, np.average(X, axis=0, weights=weights), rtol=1e-13)
+    np.testing.assert_allclose(np.average(plain(X) ** 2, axis=0, weights=weights), 1)
+
+
+def test_a_column_that_hardly_varies_is_left_in_its_place():
+    X = np.column_stack([np.full(5, 0.1), [1e-200, 2e-200, 0, 0, 0], [1e9, 1e9, 1e9, 1e9, 1e9 + 1e-4]])
+    scaling = Scaling.learn(X, np.ones(5), impute=False, standardize=True)
+    np.testing.assert_array_equal(scaling.spread, 1)
+    assert np.abs(scaling(X)).max() < 1e-3
+
+
+def test_a_number_far_out_in_a_fold_stays_a_number():
+    scaling = Scaling.learn(np.array([[0.0], [1e-149]]), np.ones(2), impute=False, standardize=True)
+    np.testing.assert_array_equal(scaling(np.array([[1e150], [-1e150]])), [[1e50], [-1e50]])
+    plain = Scaling.learn(np.array([[1.0], [2.0]]), np.ones(2), impute=False, standardize=False)
+    np.testing.assert_array_equal(plain(np.array([[1e150]])), [[1e150]])
+
+
+FIELDS = {
+    "=1+1": "'=1+1",
+    "@SUM(A1)": "'@SUM(A1)",
+    "+1+cmd|' /C calc'!A0": "'+1+cmd|' /C calc'!A0",
+    "-2+3*(1)": "'-2+3*(1)",
+    "\t=1": "'\t=1",
+    "\r=1": "'\r=1",
+    "＝1": "'＝1",
+    "-": "-",
+    "-1 vs 1": "-1 vs 1",
+    "-dose": "-dose",
+    "a=b": "a=b",
+    -2: -2,
+    -2.5: -2.5,
+}
+
+
+def test_texts_that_a_spreadsheet_would_run_get_an_apostrophe():
+    for given, expected in FIELDS.items():
+        assert protect(given) == expected
+    text = csv_text(pd.DataFrame({"=n": ["=1", "b"], "x": [-1.5, 2.0]}))
+    assert text == "'=n,x\n'=1,-1.5\nb,2.0\n"
+
+
+def test_a_field_that_breaks_its_line_is_quoted():
+    text = csv_text(pd.DataFrame({"a": ["x\ry", "b"], "n": [1, 2]}))
+    assert list(csv.reader(io.StringIO(text, newline=""))) == [["a", "n"], ["x\ry", "1"], ["b", "2"]]
+
+
 @pytest.mark.parametrize("first", [0, 1])
 def test_a_nameless_column_that_numbers_the_rows_is_left_out(first, tmp_path):
     FRAME.set_index(pd.RangeIndex(first, len(FRAME) + first)).to_csv(tmp_path / "a.csv")
@@ -173,6 +267,18 @@ COLUMNS = {
         with_column("z", [None] * 60),
         Roles("outcome", impute="median"),
         "'z' has no values at all",
+    ),
+    "a mark for missing values": (
+        with_column("z", -1.7976931348623157e308),
+        Roles("outcome"),
+        r"'z' holds numbers beyond 1e\+150: a mark for missing values\?",
+    ),
+    "numbers without end": (with_column("z", [10**400] * 60), Roles("outcome"), "'z' holds infinite numbers"),
+    "an infinite class": (with_column("t", [np.inf, 1.0] * 30), Roles("t"), "holds inf, and numbers of that"),
+    "classes that floats cannot tell apart": (
+        with_column("t", [1e300, 1.0] * 30),
+        Roles("t"),
+        r"holds 1e\+300",
     ),
     "infinity": (with_column("z", np.inf), Roles("outcome"), "'z' holds infinite numbers"),
     "dates": (with_column("day", pd.Timestamp(0)), Roles("outcome"), "'day' holds dates.*--drop day"),
@@ -323,6 +429,9 @@ def test_a_small_class_makes_fewer_folds_and_a_single_row_none():
 
 
 BAD_SETTINGS = {
+    "seed": ({"seed": -1}, "--seed -1 shuffles nothing. Use 0 to 4294967295"),
+    "a large seed": ({"seed": 2**32}, "--seed 4294967296 shuffles nothing"),
+    "jobs": ({"jobs": 0}, "--jobs 0 leaves nobody to do the work"),
     "k": ({"k": 6}, "k = 6 of 5 features cannot be. Use 0 to 5"),
     "ks": ({"ks": [1, -1]}, "k = -1 of 5 features"),
     "C": ({"Cs": [0.0]}, "C=0.0 would give the loss no positive weight"),

@@ -1,9 +1,15 @@
 """Claim: on at least 98 % of the 325 pairs of letters the support found for k = 2, 4 and 8 of the 16
-features is the best there is.
+features is the best there is. On small tables of many kinds a default fit of one k is the best there is
+in 99.5 % of cases and never more than 0.5 % above; it is never more than 0.1 % above what a path has for
+that k, nor the path above it.
 
-lam = 1e-4. A support counts as the best if its exact refit is within 1e-6 of what the exhaustive search
-found. The fits for one k come from a path over all k, as for any user of the path; fits of a single
+Letters: lam = 1e-4. A support counts as the best if its exact refit is within 1e-6 of what the exhaustive
+search found. The fits for one k come from a path over all k, as for any user of the path; fits of a single
 k are listed beside them.
+
+Small tables (`datasets/small.py`): lam = 0.1 to 1e-4, the objective that of the coefficients as they are
+returned, against optima of which all but a few are proven (`optima.py`). `optimum_quick.py` prints the
+same in half a minute.
 """
 
 import pandas as pd
@@ -12,15 +18,21 @@ from matplotlib.figure import Figure
 from benchmarks import plots
 from benchmarks.cases.case import Reached
 from benchmarks.datasets import load
+from benchmarks.datasets.small import small_tables
 from benchmarks.grids import C_of, ks_all
 from benchmarks.objectives import refit
+from benchmarks.optima import SEEDS
+from benchmarks.optima import find_optima as find_small_optima
+from benchmarks.optimality import APART, WAYS, outcomes
 from benchmarks.oracle import KS, LAM, Pair, find_optima, pairs_of
 from benchmarks.records import Recorder, select
 from benchmarks.solvers import HEADLINE, Competitor, choose
 from benchmarks.solvers.ours import Ours
 
 TOLERANCE = 1e-6
+SMALL = "over the optimum"  # metric of the small tables, followed by the family
 EVERY = {"quick": 15, "default": 1, "full": 1}  # which pairs: one in so many
+N_SEEDS = {"quick": 2, "default": SEEDS, "full": SEEDS}  # of each simulated family of small tables
 SLOW_EVERY = {"quick": 30, "default": 10, "full": 1}  # the same for all but the headline solver
 
 
@@ -28,6 +40,18 @@ class GlobalOptimum:
     name = "global_optimum"
 
     def run(self, record: Recorder, scale: str) -> None:
+        self.run_letters(record, scale)
+        self.run_small(record, N_SEEDS[scale])
+
+    def run_small(self, record: Recorder, n_seeds: int) -> None:
+        tables = list(small_tables(n_seeds))
+        for outcome in outcomes(tables, find_small_optima(tables)):
+            where = {"dataset": outcome.table, "parameter": f"k, lam = {outcome.lam:g}", "level": outcome.k}
+            competitor = f"{HEADLINE}, {outcome.way}"
+            record.add(competitor, f"{SMALL}: {outcome.family}", 1 + outcome.excess, **where)
+            record.add(competitor, "seconds", outcome.seconds, **where)
+
+    def run_letters(self, record: Recorder, scale: str) -> None:
         data = load("letters")
         all_pairs = pairs_of(data)
         pairs = all_pairs[:: EVERY[scale]]
@@ -65,7 +89,7 @@ class GlobalOptimum:
 
     def reached(self, frame: pd.DataFrame) -> Reached:
         shares = optimal_shares(frame)
-        return {
+        return small_reached(frame) | {
             "share at the optimum": {f"k = {k:g}": s for k, s in shares.loc[HEADLINE].items()},
             "share at the optimum, fits of one k": {
                 f"k = {k:g}": s for k, s in shares.loc[f"{HEADLINE}, one k"].items()
@@ -81,3 +105,27 @@ def optimal_shares(frame: pd.DataFrame) -> pd.DataFrame:
     rows = select(frame, metric="objective over optimum")
     hits = rows.assign(value=rows["value"] <= 1 + TOLERANCE)
     return hits.pivot_table(index="competitor", columns="level", values="value", aggfunc="mean")
+
+
+def small_reached(frame: pd.DataFrame) -> Reached:
+    """By family: shares at the optimum, worst excesses, and how far paths and fits of one k are apart."""
+    rows = frame[frame["metric"].str.startswith(SMALL)]
+    reached: Reached = {}
+    for metric, group in rows.groupby("metric", sort=False):
+        family = str(metric).removeprefix(f"{SMALL}: ")
+        wide = group.pivot_table(
+            index=["dataset", "parameter", "level"], columns="competitor", values="value"
+        )
+        one, path, swaps = (wide[f"{HEADLINE}, {way}"] for way in WAYS)
+        figures = {
+            "small tables at the optimum": (one <= 1 + TOLERANCE).mean(),
+            "small tables, above the optimum": max(0.0, one.max() - 1),
+            "small tables, paths at the optimum": (path <= 1 + TOLERANCE).mean(),
+            "small tables, paths above the optimum": max(0.0, path.max() - 1),
+            "small tables, all swaps at the optimum": (swaps <= 1 + TOLERANCE).mean(),
+            "small tables, paths worse": (path / one > 1 + APART).mean(),
+            "small tables, fits of one k worse": (one / path > 1 + APART).mean(),
+        }
+        for claim, value in figures.items():
+            reached.setdefault(claim, {})[family] = float(value)
+    return reached

@@ -15,10 +15,11 @@ from kmargin.tables.columns import text_of, to_texts
 from kmargin.tables.prepare import Roles, prepare
 from kmargin.tables.read import read_table
 from kmargin.tables.results import new_prediction_frame, step_frame
+from kmargin.tables.spreadsheet import csv_text
 from kmargin.tables.trial import Settings
 from kmargin.tables.words import percent
 from kmargin.tables.write import check_file, check_folder, plot_steps, write_frame, write_results
-from kmargin.terminal import plainly, say, show_analysis, show_steps
+from kmargin.terminal import plainly, print_whole, printable, say, show_analysis, show_steps
 
 app = typer.Typer(
     name="kmargin",
@@ -123,7 +124,8 @@ def fit(
     written = write_results(analysis, folder, data.name)
     if not quiet:
         show_analysis(analysis)
-        typer.echo(f"\nWritten to {folder}: {', '.join(path.name for path in written)}")
+        files = ", ".join(path.name for path in written)
+        typer.echo(f"\nWritten to {printable(str(folder))}: {files}")
 
 
 @app.command()
@@ -151,7 +153,7 @@ def predict(
         loaded, prediction.classes, prediction.decisions, None if id is None else frame[id].to_numpy(), actual
     )
     if out is None:
-        sys.stdout.write(result.to_csv(index=False))
+        print_whole(csv_text(result))
     else:
         write_frame(result, out)
     if quiet:

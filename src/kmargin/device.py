@@ -17,6 +17,7 @@ from kmargin.blocks.space import Space, is_foreign, space_of, to_host
 from kmargin.machines import BlockSamples
 from kmargin.types import Indices
 from kmargin.validate import Samples
+from kmargin.weights import check_finite_weight
 
 
 def device_space(X: Any) -> Space | None:
@@ -53,6 +54,7 @@ def read_device(X: Any, y: Any, sample_weight: Any, class_weight: Any) -> BlockS
     counts, totals = _per_class(space, codes, repeats, len(classes))
     factors = validate.class_factors(class_weight, classes, counts)
     validate.check_totals(classes, totals * factors)
+    check_finite_weight(float(np.sum(totals * factors)))
     kept = None
     if sample_weight is not None and not bool(space.xp.all(repeats > 0)):
         kept = space.xp.nonzero(repeats > 0)[0]

@@ -6,6 +6,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from kmargin.files import replace_file
+
 STYLE = """
 :root { color-scheme: light; --ink: #1f2933; --soft: #616e7c; --line: #d9e2ec; --shade: #f5f7fa;
   --accent: #0b6e99; --good: #1b7f4d; --bad: #b3541e; }
@@ -208,5 +210,5 @@ def page(title: str, body: Iterable[str]) -> str:
 
 
 def write(path: Path, title: str, body: Iterable[str]) -> Path:
-    path.write_text(page(title, body), encoding="utf-8")
+    replace_file(path, page(title, body).encode())
     return path

@@ -33,12 +33,26 @@ class Kernel:
         if shape[1] == 0:
             return np.empty(shape, dtype=X.dtype)
         if not callable(self.name):
-            return pairwise_kernels(X, points, metric=self.name, filter_params=True, **self.numbers)
+            with np.errstate(over="ignore", invalid="ignore"):
+                K = pairwise_kernels(X, points, metric=self.name, filter_params=True, **self.numbers)
+            return self._checked(K, X)
         K = np.array(self.name(X, points))
         if K.shape != shape:
             raise ValueError(
                 f"The kernel function returned shape {K.shape} for {shape[0]} and {shape[1]} points. "
                 f"It has to return a row for each of the first and a column for each of the second."
+            )
+        return self._checked(K, X)
+
+    def _checked(self, K: Matrix, X: Any) -> Matrix:
+        """K, whose values have to be numbers; to add them up tells."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            bad = not np.isfinite(K.sum()) and not np.isfinite(K).all()
+        if bad:
+            numbers = ", ".join(f"{name}={value:g}" for name, value in self.numbers.items())
+            raise ValueError(
+                f"The kernel ({numbers}) has values that are not finite, for X with entries up to "
+                f"{abs(X).max():g}. Scale X, or use a smaller gamma, degree or coef0."
             )
         return K
 
@@ -52,12 +66,13 @@ class Kernel:
             return self(X, points)
         gamma, (n_rows, n_features) = self.numbers["gamma"], X.shape
         left, right = np.ones((n_rows, n_features + 2)), np.empty((len(points), n_features + 2))
-        left[:, :-2], left[:, -2] = X, np.einsum("ij,ij->i", X, X)
-        np.multiply(points, 2 * gamma, out=right[:, :-2])
-        right[:, -2], right[:, -1] = -gamma, -gamma * np.einsum("ij,ij->i", points, points)
-        K = left @ right.T
+        with np.errstate(over="ignore", invalid="ignore"):
+            left[:, :-2], left[:, -2] = X, np.einsum("ij,ij->i", X, X)
+            np.multiply(points, 2 * gamma, out=right[:, :-2])
+            right[:, -2], right[:, -1] = -gamma, -gamma * np.einsum("ij,ij->i", points, points)
+            K = left @ right.T
         np.minimum(K, 0.0, out=K)  # a distance of 0 may come out negative by its rounding error
-        return np.exp(K, out=K)
+        return self._checked(np.exp(K, out=K), X)
 
 
 class KernelInputs:
@@ -104,6 +119,7 @@ class KernelDesigns:
         seed: int = 0,
     ) -> None:
         self.X = X
+        self.dtype = X.dtype
         self.kernel = kernel
         self.fit_intercept = fit_intercept
         self.cache_size = cache_size
@@ -128,6 +144,9 @@ class KernelDesigns:
         return n_bytes(self.X)
 
     def restore(self, solution: Solution) -> Solution:
+        return solution
+
+    def unrestore(self, solution: Solution) -> Solution:
         return solution
 
     def candidates(self, machine: Machine) -> Indices:

@@ -14,7 +14,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 from scipy.sparse import issparse
 from sklearn.exceptions import ConvergenceWarning
 
-from kmargin import validate
+from kmargin import hinge, validate
 from kmargin.blas import one_blas_thread
 from kmargin.blocks.design import NO_ROWS, BlockDesign, BlockProblem, all_rows
 from kmargin.blocks.protocol import Blocks
@@ -24,12 +24,19 @@ from kmargin.design import Design, Moments, distinct_columns, make_design, n_byt
 from kmargin.multiclass import Machine, class_pairs, make_machines
 from kmargin.problem import Problem
 from kmargin.progress import progress_bar
-from kmargin.solvers import Exchange, Solution
+from kmargin.solvers import Exchange, Solution, Status
+from kmargin.solvers.signed import BETTER
 from kmargin.solvers.solver import Solver
+from kmargin.solvers.start import bare_solution
+from kmargin.solvers.units import LARGEST, SMALLEST
 from kmargin.types import Indices, Vector
 from kmargin.validate import Samples
+from kmargin.weights import normalize
 
 Grid = list[list[Solution]]  # [C][k]
+
+# Of the spread of a standardised feature so many binary digits are used.
+DIGITS = 32
 
 # A batch is at most this share of what is left for each worker.
 SHARE = 1 / 4
@@ -41,8 +48,13 @@ class Designs(Protocol):
     def __call__(self, machine: Machine) -> Any:
         """The machine's design; one of blocks knows labels and weights by itself."""
 
+    dtype: Any  # of the data, and of what is fitted to them
+
     def restore(self, solution: Solution) -> Solution:
         """A solution for a design, as one for the data given."""
+
+    def unrestore(self, solution: Solution) -> Solution:
+        """The inverse of that."""
 
 
 class BlockSamples(NamedTuple):
@@ -69,12 +81,30 @@ class Scaling(NamedTuple):
     spread: Vector
 
     @classmethod
-    def of(cls, moments: Moments, fit_intercept: bool) -> "Scaling":
-        """Constant features keep their scale; without an intercept nothing is centred."""
-        spread = np.sqrt(moments.variance)
-        constant = spread <= 1e-12 * np.abs(moments.mean)
-        mean = moments.mean if fit_intercept else np.zeros_like(moments.mean)
-        return cls(mean, np.where(constant, 1.0, spread))
+    def of(cls, design: Any, moments: Callable[[Any], Moments], fit_intercept: bool) -> "Scaling":
+        """Constant features keep their scale; without an intercept nothing is centred.
+
+        Spreads are rounded to DIGITS binary ones, so that sums taken in another order give the same.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean, variance, _ = moments(design)
+        spread = np.sqrt(variance)
+        odd = np.flatnonzero(~((variance > SMALLEST**2) & (variance < LARGEST**2)))
+        if len(odd):  # constant, or such that squares overflow or vanish: in units of their own
+            few = design.subset(odd)
+            largest = few.largest()
+            units = 2.0 ** np.round(np.log2(np.where(largest > 0, largest, 1.0)))
+            own_mean, own_variance, _ = moments(few.in_units_of(units))
+            mean[odd], spread[odd] = own_mean * units, np.sqrt(own_variance) * units
+        constant = spread <= 1e-12 * np.abs(mean)
+        digits, exponent = np.frexp(spread)
+        spread = np.ldexp(np.round(np.ldexp(digits, DIGITS)), exponent - DIGITS)
+        return cls(mean if fit_intercept else np.zeros_like(mean), np.where(constant, 1.0, spread))
+
+    def redo(self, solution: Solution) -> Solution:
+        """The inverse of `undo`."""
+        intercept = solution.intercept + float(solution.coef @ self.mean[solution.support])
+        return replace(solution, coef=solution.coef * self.spread[solution.support], intercept=intercept)
 
     def undo(self, solution: Solution) -> Solution:
         """A solution for scaled features, as one for the features given."""
@@ -116,12 +146,16 @@ class LinearDesigns:
         shared: bool = True,
     ) -> None:
         self.X = X
+        self.dtype = X.dtype
         self.fit_intercept = fit_intercept
         self.shared = shared
         self.scaling: Scaling | None = None
         if standardize:
-            repeats = np.ones(X.shape[0]) if repeats is None else repeats
-            self.scaling = Scaling.of(make_design(_taken(X)).moments(repeats, repeats), fit_intercept)
+            repeats = np.ones(X.shape[0]) if repeats is None else normalize(repeats)[0]
+            counts = repeats
+            self.scaling = Scaling.of(
+                make_design(_taken(X)), lambda design: design.moments(counts, counts), fit_intercept
+            )
         self.whole: Design | None = None
 
     def __call__(self, machine: Machine) -> Design:
@@ -139,6 +173,9 @@ class LinearDesigns:
     def restore(self, solution: Solution) -> Solution:
         return solution if self.scaling is None else self.scaling.undo(solution)
 
+    def unrestore(self, solution: Solution) -> Solution:
+        return solution if self.scaling is None else self.scaling.redo(solution)
+
     def _design(self, rows: Any) -> Design:
         design = make_design(_taken(rows), self.fit_intercept)
         return design if self.scaling is None else design.standardized(*self.scaling)
@@ -149,11 +186,13 @@ class BlockDesigns:
 
     def __init__(self, samples: BlockSamples, fit_intercept: bool, standardize: bool = False) -> None:
         self.samples = samples
+        self.dtype = samples.X.dtype
         self.fit_intercept = fit_intercept
         self.scaling: Scaling | None = None
         if standardize:
             every = all_rows(len(samples.classes))._replace(part=samples.part)
-            self.scaling = Scaling.of(BlockDesign(samples.X, every).moments(), fit_intercept)
+            design = BlockDesign(samples.X, every)
+            self.scaling = Scaling.of(design, lambda design: design.moments(), fit_intercept)
 
     def __call__(self, machine: Machine) -> BlockDesign:
         samples = self.samples
@@ -163,6 +202,9 @@ class BlockDesigns:
 
     def restore(self, solution: Solution) -> Solution:
         return solution if self.scaling is None else self.scaling.undo(solution)
+
+    def unrestore(self, solution: Solution) -> Solution:
+        return solution if self.scaling is None else self.scaling.redo(solution)
 
 
 def linear_designs(
@@ -344,16 +386,48 @@ def solve_task(
         problem = BlockProblem(design, lam=lams[0], k=design.n_features)
     else:
         weights = weights if machine.rows is None else weights[machine.rows]
-        total_weight = float(weights.sum())
+        weights, total_weight = normalize(weights)
         lams = [validate.ridge(C, total_weight) for C in Cs]
-        weights = weights * (design.n_samples / total_weight)
         problem = Problem(design, machine.y, weights, lams[0], design.n_features)
     solutions = []
-    for solution in solver.iter_grid(problem, lams, ks, rng):
-        solutions.append(designs.restore(solution))
+    for number, solution in enumerate(solver.iter_grid(problem, lams, ks, rng)):
+        restored = designs.restore(solution)
+        if designs.dtype == np.float32 and problem.weights.size:
+            restored = _in_single_precision(restored, designs, replace(problem, lam=lams[number // len(ks)]))
+        solutions.append(restored)
         if on_solution is not None:
             on_solution()
-    return [solutions[start : start + len(ks)] for start in range(0, len(solutions), len(ks))]
+    grid = [solutions[start : start + len(ks)] for start in range(0, len(solutions), len(ks))]
+    return [_never_worse(row) for row in grid] if solver.is_monotone else grid
+
+
+def _never_worse(descending: list[Solution]) -> list[Solution]:
+    """What was found for fewer features serves for more, where rounding has made that better."""
+    best = descending[-1]
+    for place in range(len(descending) - 2, -1, -1):
+        if best.objective < descending[place].objective * BETTER:
+            descending[place] = best
+        best = descending[place]
+    return descending
+
+
+def _in_single_precision(solution: Solution, designs: Designs, problem: Problem) -> Solution:
+    """What is left of a solution in float32, with the objective of that; or of the intercept, if better."""
+    bare = bare_solution(problem, solution.status)
+    rounded, alone = (_round(s, designs, problem) for s in (solution, designs.restore(bare)))
+    if solution.status is Status.SWAP_OPTIMAL and rounded.objective * BETTER > solution.objective:
+        rounded = replace(rounded, status=Status.SETTLED)  # others may suffer less from rounding
+    return rounded if rounded.objective <= alone.objective else replace(alone, trace=solution.trace)
+
+
+def _round(solution: Solution, designs: Designs, problem: Problem) -> Solution:
+    with np.errstate(over="ignore", invalid="ignore"):  # beyond float32: then the intercept is left
+        coef = solution.coef.astype(np.float32).astype(np.float64)
+        rounded = replace(solution, coef=coef, intercept=float(np.float32(solution.intercept)))
+        scaled = designs.unrestore(rounded)
+        decision = problem.design.product(scaled.support, scaled.coef) + scaled.intercept
+        ridge = problem.lam / 2 * float(scaled.coef @ scaled.coef) if len(coef) else 0.0
+        return replace(rounded, objective=hinge.loss(decision, problem.y, problem.weights) + ridge)
 
 
 def warn_unless_converged(solutions: Sequence[Solution]) -> None:

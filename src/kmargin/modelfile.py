@@ -6,9 +6,9 @@ damage and careless edits; it is no signature.
 """
 
 import hashlib
+import io
 import json
 import math
-import os
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,9 +19,11 @@ import numpy as np
 from kmargin import __version__
 from kmargin.errors import InputError
 from kmargin.estimators.kernel import KERNELS
+from kmargin.files import newest, replace_file
 from kmargin.multiclass import SCHEMES, class_pairs
 from kmargin.tables.features import Encoding, Scaling
 from kmargin.tables.model import TableModel, machine_numbers, make_machine
+from kmargin.tables.read import DAMAGED_ARCHIVE
 
 FORMAT = "kmargin model"
 VERSION = 1
@@ -30,12 +32,23 @@ NAME = "model.kmargin"
 SHARED = ("intercept", "mean", "spread")
 KINDS = {"linear": ("coef",), "kernel": ("dual_coef", "support", "support_vectors")}
 CLASS_TYPES = {"str": str, "int": int, "float": float, "bool": bool}
+PLAIN = ("<f8", "<i8", "|u1")  # floats, positions, bytes
 MEMBERS = {"header", "sha256", "medians", *SHARED, *KINDS["linear"], *KINDS["kernel"]}
+
+
+class Mismatch(ValueError):
+    """Parts of a file that do not go together, in a word."""
 
 
 def save(model: TableModel, path: str | Path) -> Path:
     """Write a model; `path` is either replaced as a whole or left as it was."""
     path = Path(path)
+    replace_file(path, to_bytes(model))
+    return path
+
+
+def to_bytes(model: TableModel) -> bytes:
+    """The content of a model's file."""
     parameters, arrays = machine_numbers(model.machine)
     classes = arrays.pop("classes").tolist()
     arrays |= {"mean": model.scaling.mean, "spread": model.scaling.spread}
@@ -58,21 +71,16 @@ def save(model: TableModel, path: str | Path) -> Path:
         n: np.ascontiguousarray(a) for n, a in arrays.items()
     }
     members["sha256"] = _digest(members)
-    temporary = path.with_name(f".{path.name}-{os.getpid()}")
-    try:
-        with temporary.open("wb") as file:
-            np.savez(file, allow_pickle=False, **members)
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
-    return path
+    content = io.BytesIO()
+    np.savez(content, allow_pickle=False, **members)
+    return content.getvalue()
 
 
 def load(path: str | Path) -> TableModel:
     """Read a model. Raises InputError for anything that `save` did not write, without running it."""
     path = Path(path)
     if path.is_dir():
-        path = path / NAME
+        path = newest(path, NAME)
     if not path.is_file():
         raise InputError(
             f"There is no model {path}. Give the folder that `kmargin fit` wrote, or its {NAME}."
@@ -83,8 +91,8 @@ def load(path: str | Path) -> TableModel:
         format, version = header["format"], header["version"]
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise _foreign(path, "its header cannot be read") from error
-    if format != FORMAT or not isinstance(version, int):
-        raise _foreign(path, f"its format is called {str(format)[:40]!r}")
+    if format != FORMAT or type(version) is not int or version < 1:
+        raise _foreign(path, f"its format is called {str(format)[:40]!r}, version {str(version)[:10]!r}")
     if version > VERSION:
         raise InputError(
             f"{path} has format {version}, this kmargin ({__version__}) reads up to {VERSION}. Upgrade it."
@@ -94,8 +102,9 @@ def load(path: str | Path) -> TableModel:
         raise InputError(f"{path} was changed or damaged since it was written. Fit the model again.")
     try:
         return _assemble(header, members)
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        raise _foreign(path, f"{type(error).__name__}: {error}") from error
+    except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        reason = str(error) if isinstance(error, Mismatch) else "its header says what none of ours would"
+        raise _foreign(path, reason[:80]) from error
 
 
 def _digest(members: Mapping[str, np.ndarray]) -> np.ndarray:
@@ -121,15 +130,10 @@ def _read_members(path: Path) -> dict[str, np.ndarray]:
             return {name: arrays[name] for name in names}
     except InputError:
         raise
-    except (
-        zipfile.BadZipFile,
-        ValueError,
-        SyntaxError,
-        EOFError,
-        NotImplementedError,
-        RuntimeError,
-    ) as error:
-        raise _foreign(path, str(error).split("\n")[0][:80]) from error
+    except DAMAGED_ARCHIVE as error:
+        if isinstance(error, OSError) and error.filename is not None:
+            raise  # there, but not to be read
+        raise _foreign(path, "it is damaged, or no archive") from error
 
 
 def _check_member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> None:
@@ -142,7 +146,7 @@ def _check_member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -
             raise _foreign(path, f"{info.filename} is not an array that kmargin writes")
         shape, fortran, dtype = np.lib.format.read_array_header_1_0(file)
         n_left = info.file_size - file.tell()
-    if dtype.kind not in "uif" or fortran or min(shape, default=0) < 0:
+    if dtype.str not in PLAIN or fortran or min(shape, default=0) < 0:
         raise _foreign(path, f"{info.filename} holds {dtype}, not plain numbers")
     if math.prod(shape) * dtype.itemsize != n_left:
         raise _foreign(path, f"{info.filename} says shape {shape} but holds {n_left} bytes")
@@ -179,11 +183,15 @@ def _assemble(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> TableMod
         _require(arrays[name].shape == shape, f"{name} has shape {arrays[name].shape}, not {shape}")
         _require(bool(np.isfinite(arrays[name]).all()), f"{name} is not finite")
         _require((arrays[name].dtype.kind == "i") == (name == "support"), f"{name} is {arrays[name].dtype}")
-    numbers = {"k": int(parameters["k"]), "C": float(parameters["C"])}
+    _require(type(parameters["k"]) is int and parameters["k"] >= 0, "k")
+    _require(isinstance(parameters["C"], str) and float(parameters["C"]) > 0, "C")
+    numbers = {"k": parameters["k"], "C": float(parameters["C"])}
     if kind == "kernel":
         _require(parameters["kernel"] in set(KERNELS) - {"precomputed"}, "kernel")
-        numbers |= {name: float(parameters[name]) for name in ("gamma", "degree", "coef0")}
-        _require(all(map(math.isfinite, list(numbers.values())[2:])), "kernel numbers")
+        of_kernel = {name: parameters[name] for name in ("gamma", "degree", "coef0")}
+        is_number = [type(value) in (int, float) and math.isfinite(value) for value in of_kernel.values()]
+        _require(all(is_number), "kernel numbers")
+        numbers |= of_kernel
     _require(bool((arrays["spread"] > 0).all()), "spread")
     machine = make_machine(parameters | numbers, arrays | {"classes": classes})
     scaling = Scaling(arrays.get("medians"), arrays["mean"], arrays["spread"])
@@ -197,7 +205,7 @@ def _text(value: object) -> str:
 
 def _require(condition: bool, what: str) -> None:
     if not condition:
-        raise ValueError(what)
+        raise Mismatch(what)
 
 
 def _foreign(path: Path, reason: str) -> InputError:

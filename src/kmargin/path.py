@@ -6,6 +6,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.utils.validation import check_array, check_X_y
 
 from kmargin import validate
@@ -31,6 +32,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+# Decision values of so many entries of X are taken from the columns in use alone.
+FEW = 2**20
+
+
 class LinearDecisions:
     """Decision values of machines with a coefficient per feature."""
 
@@ -39,9 +44,18 @@ class LinearDecisions:
         self.intercept = intercept
 
     def __call__(self, X: Any) -> Matrix:
-        """A column per machine, of the dtype of X."""
-        xp = space_of(X).xp
-        return X @ xp.astype(self.coef.T, X.dtype) + xp.astype(self.intercept, X.dtype)
+        """A column per machine, of the dtype of X.
+
+        Of few samples the columns in use are taken out. So an array and a sparse matrix give the same
+        digits, and not one that lies just on this side of the margin and one just beyond.
+        """
+        xp, coef = space_of(X).xp, self.coef
+        if isinstance(coef, np.ndarray):
+            used = np.flatnonzero(coef.any(axis=0))
+            if X.shape[0] * len(used) <= FEW:
+                coef, X = coef[:, used], X[:, used]
+                X = np.ascontiguousarray(X.toarray() if issparse(X) else X)
+        return X @ xp.astype(coef.T, X.dtype) + xp.astype(self.intercept, X.dtype)
 
 
 class Inputs(Protocol):
@@ -79,9 +93,12 @@ class SparsityPath:
         X = read_inputs(check, X, "SparsityPath.decision_function", self.intercepts)
         self._check_width(X.shape[1])
         space = space_of(X)
-        coefs = space.xp.astype(space.put(self.by_k[position].T), X.dtype)
-        products = X @ coefs if self.inputs is None else self.inputs.times(X, coefs)
-        decisions = products + space.xp.astype(self.intercepts[position, ...], X.dtype)
+        coefs, intercepts = space.put(self.by_k[position]), self.intercepts[position, ...]
+        if self.inputs is None:
+            decisions = LinearDecisions(coefs, intercepts)(X)
+        else:
+            products = self.inputs.times(X, coefs.T.astype(X.dtype, copy=False))
+            decisions = products + intercepts.astype(X.dtype, copy=False)
         return combine_decisions(decisions, self.classes.shape[0], self.multi_class)
 
     def predict(self, X: Any, k: int) -> Any:

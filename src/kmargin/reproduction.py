@@ -12,7 +12,7 @@ from kmargin.errors import InputError
 from kmargin.experiments.reproduce import PARTS, Request, reproduce
 from kmargin.experiments.settings import PROTOCOLS, SHIPPED, Settings
 from kmargin.experiments.store import StoreError
-from kmargin.tables.write import check_file
+from kmargin.tables.write import check_file, write_frame
 from kmargin.terminal import console, make_grid, plainly, say
 
 data_app = typer.Typer(no_args_is_help=True, help="The data sets of the paper's Table 1.")
@@ -102,7 +102,7 @@ def get_data(
 
     frame = pd.DataFrame(bunch.data, columns=list(bunch.feature_names))
     frame["class"] = bunch.target
-    frame.to_csv(path, index=False)
+    write_frame(frame, path)
     typer.echo(f"Written to {path}: {len(frame):,} rows. Next: kmargin fit {path} --target class")
 
 

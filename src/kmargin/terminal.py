@@ -1,8 +1,12 @@
 """What the commands print: results to stdout, everything else to stderr."""
 
 import functools
+import io
+import os
+import re
 import sys
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any
 
 import typer
@@ -24,6 +28,8 @@ from kmargin.tables.words import (
 )
 
 MOST_ROWS = 20
+# control characters, and those that break lines, turn their direction, or are halves of others
+_UNSHOWN = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def plainly(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -31,11 +37,17 @@ def plainly(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(command)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(errors="backslashreplace")  # a name in letters that this terminal has not
         try:
-            return command(*args, **kwargs)
+            done = command(*args, **kwargs)
+            sys.stdout.flush()  # a full disk is to be noticed here
+            return done
         except BrokenPipeError:
             raise  # whoever read the output has read enough
         except (InputError, OSError, MemoryError) as error:
+            if isinstance(error, OSError) and error.filename is None:
+                _drop_output()
             say(f"Error: {describe(error)}")
             raise typer.Exit(2) from error
         except KeyboardInterrupt as interrupt:
@@ -47,36 +59,60 @@ def plainly(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def describe(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename or 'a file'}: {error.strerror.lower()}."
+        return f"{error.filename or 'the output'}: {error.strerror.lower()}."
     if isinstance(error, MemoryError):
         return "the memory of this machine does not suffice. Leave out rows or columns."
     return str(error)
 
 
 def say(sentence: str) -> None:
-    """To stderr, as it is."""
+    """To stderr, on one line; words without end are cut."""
+    sentence = re.sub(r"\S{200,}", lambda match: match[0][:150] + "...", printable(sentence))
     sys.stderr.write(sentence + "\n")
 
 
+def printable(text: str) -> str:
+    """Text that a terminal shows and never obeys: names in tables may hold escape sequences."""
+    return _UNSHOWN.sub(lambda match: repr(match[0])[1:-1], text)
+
+
+def shown(text: object) -> str:
+    """Text for rich: neither obeyed by the terminal nor taken for markup."""
+    return escape(printable(str(text)))
+
+
+def print_whole(text: str) -> None:
+    """To stdout, in UTF-8 where that goes to a file or a program."""
+    if isinstance(sys.stdout, io.TextIOWrapper) and not sys.stdout.isatty():
+        sys.stdout.reconfigure(encoding="utf-8", newline="")
+    sys.stdout.write(text)
+
+
+def _drop_output() -> None:
+    """Forget what cannot be written, or it would be tried once more when the program ends."""
+    with suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def console() -> Console:
-    """stdout: colours and the terminal's width there, plain text of any width in a pipe."""
+    """To stdout: colours and the terminal's width there, plain text of any width in a pipe."""
     out = Console(highlight=False)
     return out if out.is_terminal else Console(highlight=False, width=100)
 
 
 def show_analysis(analysis: Analysis) -> None:
     out = console()
-    out.print(f"\n[bold]{escape(headline(analysis))}[/bold]\n")
+    out.print(f"\n[bold]{shown(headline(analysis))}[/bold]\n")
     if analysis.model.is_kernel:
         out.print(_points(analysis))
     else:
         out.print(_features(analysis))
     out.print()
-    out.print(escape(choice_text(analysis).replace("`", "")))
+    out.print(shown(choice_text(analysis).replace("`", "")))
     for neighbour in analysis.neighbours:
-        out.print(escape(neighbour_text(analysis, neighbour)))
+        out.print(shown(neighbour_text(analysis, neighbour)))
     for note in analysis.notes:
-        out.print(f"Note: {escape(note)}", style="yellow")
+        out.print(f"Note: {shown(note)}", style="yellow")
 
 
 def _features(analysis: Analysis) -> Grid:
@@ -91,7 +127,7 @@ def _features(analysis: Analysis) -> Grid:
         machine = [row.machine] if several else []
         folds = frequency_text(analysis, row.frequency)
         cells = [row.feature, *machine, weight, f"{row.weight_per_unit:+.4g}", row.favours, folds]
-        grid.add_row(*(escape(str(cell)) for cell in cells))
+        grid.add_row(*(shown(str(cell)) for cell in cells))
     if len(used) > MOST_ROWS:
         grid.add_row(f"... {len(used) - MOST_ROWS} more in features.csv")
     return grid
@@ -101,7 +137,7 @@ def _points(analysis: Analysis) -> Grid:
     frame = point_weights(analysis)
     grid = make_grid(*(f"{name}>" if name in ("row", "weight") else name for name in frame.columns))
     for row in frame.head(MOST_ROWS).itertuples(index=False):
-        grid.add_row(*(escape(f"{v:+.3f}" if isinstance(v, float) else str(v)) for v in row))
+        grid.add_row(*(shown(f"{v:+.3f}" if isinstance(v, float) else str(v)) for v in row))
     if len(frame) > MOST_ROWS:
         grid.add_row(f"... {len(frame) - MOST_ROWS} more in points.csv")
     return grid
@@ -118,7 +154,7 @@ def show_steps(steps: Iterable[Step], scoring: str) -> None:
             percent(step.training_accuracy),
             "" if step.score is None else score_text(scoring, step.score),
             f"{step.objective:.4g}",
-            escape(", ".join(changes[:4]) + more),
+            shown(", ".join(changes[:4]) + more),
         )
     console().print(grid)
 

@@ -20,7 +20,7 @@ from kmargin.blocks.space import HOST, Space
 from kmargin.solvers import SOLVERS
 from kmargin.solvers.solver import Solver
 from kmargin.types import Indices, Vector
-from kmargin.weights import check_some_weight, complain_of_weight, find_bad_weight
+from kmargin.weights import check_finite_weight, check_some_weight, complain_of_weight, find_bad_weight
 
 
 class Samples(NamedTuple):
@@ -79,7 +79,10 @@ def resolve_ks(ks: Any, n_features: int, n_default: int | None = None, things: s
     if isinstance(ks, int | np.integer) and not isinstance(ks, bool):
         if ks < 1:
             raise ValueError(f"ks={ks} asks for a path of {ks} values of k. Use an integer >= 1 or a list.")
-        ks = [int(k) for k in np.round(np.geomspace(n_features, 1, int(ks)))]
+        # so many values, log-spaced, leave out no k
+        enough = int(n_features * np.log(n_features + 1)) + 2
+        ks = range(1, n_features + 1) if ks >= enough else np.round(np.geomspace(n_features, 1, int(ks)))
+        ks = [int(k) for k in ks]
     if isinstance(ks, str) or not np.iterable(ks):
         raise ValueError(
             f"ks={ks!r} is not a list of values of k. Use a list such as [10, 5, 2], or a number of them."
@@ -120,6 +123,14 @@ def resolve_Cs(Cs: Any) -> list[float]:
     return sorted({float(C) for C in Cs})
 
 
+def check_number(name: str, value: object, least: float) -> None:
+    """A finite number, no smaller than `least`."""
+    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if not is_number or not least <= float(value) < np.inf or float(value) == -np.inf:  # type: ignore[arg-type]
+        bound = "" if least == -np.inf else f" >= {least:g}"
+        raise ValueError(f"{name}={value!r} gives no kernel. Use a finite number{bound}.")
+
+
 def check_cache_size(cache_size: object) -> None:
     """Megabytes: a finite number > 0."""
     is_number = isinstance(cache_size, numbers.Real) and not isinstance(cache_size, bool)
@@ -147,7 +158,8 @@ def resolve_n_candidates(n_candidates: object, n_samples: int) -> int | None:
 
 def ridge(C: float, total_weight: float) -> float:
     """lam = 1/(2 C n), n counting each row by its weight: LinearSVC's meaning of C."""
-    return 1.0 / (2.0 * float(C) * total_weight)
+    strength = 2.0 * float(C) * total_weight
+    return 1.0 / strength if strength > 0 else np.inf
 
 
 def resolve_solver(solver: object) -> Solver:
@@ -200,7 +212,9 @@ def read_samples(X: Any, y: Any, sample_weight: Any, class_weight: Any) -> Sampl
     check_classes(classes)
     repeats = weights = check_sample_weight(sample_weight, len(y))
     if class_weight is not None:
-        weights = repeats * class_factors(class_weight, classes, np.bincount(codes))[codes]
+        with np.errstate(over="ignore"):
+            weights = repeats * class_factors(class_weight, classes, np.bincount(codes))[codes]
+        check_finite_weight(float(weights.max()))
     kept = np.flatnonzero(weights)
     check_totals(classes, np.bincount(codes, weights=weights, minlength=len(classes)))
     if len(kept) < len(y):
@@ -221,7 +235,16 @@ def class_factors(class_weight: Any, classes: np.ndarray, counts: np.ndarray) ->
     """What `class_weight` gives each class; `counts` are the numbers of its samples."""
     if isinstance(class_weight, str) and class_weight == "balanced":
         return counts.sum() / (len(classes) * counts)
-    return compute_class_weight(class_weight, classes=classes, y=classes)
+    factors = np.asarray(compute_class_weight(class_weight, classes=classes, y=classes), dtype=np.float64)
+    bad = ~(np.isfinite(factors) & (factors >= 0))
+    if bad.any():
+        at = int(bad.argmax())
+        meaning = "would reward mistakes on it" if factors[at] < 0 else "is no finite number"
+        raise ValueError(
+            f"class_weight gives class {classes[at : at + 1].tolist()[0]!r} the weight {factors[at]:g}, "
+            f"which {meaning}. Give finite numbers > 0."
+        )
+    return factors
 
 
 def check_totals(classes: np.ndarray, totals: np.ndarray) -> None:
@@ -234,11 +257,22 @@ def check_totals(classes: np.ndarray, totals: np.ndarray) -> None:
         )
 
 
+def _shortly(value: Any) -> str:
+    """How a value is shown in a message."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
 def check_sample_weight(sample_weight: Any, n_samples: int, space: Space = HOST) -> Any:
     """Finite weights >= 0, one per sample, brought to where the samples are."""
     if sample_weight is None:
         return space.put(np.ones(n_samples))
-    weights = space.floats(space.move(sample_weight))
+    try:
+        weights = space.floats(space.move(sample_weight))
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"sample_weight={_shortly(sample_weight)} is not one number per sample. Give finite numbers >= 0."
+        ) from error
     if weights.ndim == 0:
         weights = space.put(np.full(n_samples, float(weights)))
     if tuple(weights.shape) != (n_samples,):
@@ -249,5 +283,5 @@ def check_sample_weight(sample_weight: Any, n_samples: int, space: Space = HOST)
     bad = find_bad_weight(weights, space)
     if bad is not None:
         raise ValueError(complain_of_weight(*bad))
-    check_some_weight(float(space.xp.sum(weights)))
+    check_some_weight(float(space.xp.max(weights)))
     return weights

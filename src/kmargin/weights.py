@@ -5,12 +5,32 @@ from typing import Any
 import numpy as np
 
 from kmargin.blocks.space import HOST, Space
+from kmargin.types import Vector
 
 
-def check_some_weight(total: float) -> None:
-    if total == 0:
+def normalize(weights: Vector) -> tuple[Vector, float]:
+    """Weights that sum to their number, and what they summed to before (perhaps to infinity).
+
+    They are brought to order one before they are added: sums of very large ones would overflow.
+    """
+    largest = float(weights.max())
+    relative = weights / largest
+    share = float(relative.sum())
+    return relative * (len(weights) / share), largest * share
+
+
+def check_some_weight(largest: float) -> None:
+    if largest == 0:
         raise ValueError(
             "sample_weight is zero for every sample, so nothing is left to fit. Give some a weight > 0."
+        )
+
+
+def check_finite_weight(total: float) -> None:
+    if not np.isfinite(total):
+        raise ValueError(
+            "sample_weight, with class_weight and over all samples, is beyond the range of numbers. "
+            "Divide the weights by their largest."
         )
 
 

@@ -119,11 +119,19 @@ class BlockDesign:
         )
 
     def standardized(self, mean: Vector, spread: Vector) -> "BlockDesign":
-        return self._seen_as(self.view._replace(center=mean if mean.any() else None, scale=spread))
+        view = self.view
+        mean = mean if view.scale is None else mean * view.scale
+        mean = mean if view.center is None else mean + view.center
+        spread = spread if view.scale is None else spread * view.scale
+        return self._seen_as(view._replace(center=mean if mean.any() else None, scale=spread))
+
+    def largest(self) -> Vector:
+        """The largest magnitude in each column."""
+        return np.max(self.blocks.ask(sums.largest, self.view), axis=0)
 
     def unit(self) -> float:
         """The size of a typical entry: the median over columns of their root mean square."""
-        largest = np.max(self.blocks.ask(sums.largest, self.view), axis=0)
+        largest = self.largest()
         nonzero = largest > 0
         if not nonzero.any():
             return 1.0
@@ -131,7 +139,7 @@ class BlockDesign:
         squares = self._sum(sums.squares, largest)
         return float(np.median((largest * np.sqrt(squares / self.n_samples))[nonzero]))
 
-    def in_units_of(self, unit: float) -> "BlockDesign":
+    def in_units_of(self, unit: float | Vector) -> "BlockDesign":
         scale = np.ones(self.n_features) if self.view.scale is None else self.view.scale
         return self._seen_as(self.view._replace(scale=scale * unit))
 

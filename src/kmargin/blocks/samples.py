@@ -11,6 +11,7 @@ from kmargin.design.distinct import candidate_groups
 from kmargin.machines import BlockSamples
 from kmargin.solvers import Exchange
 from kmargin.solvers.solver import Solver
+from kmargin.weights import check_finite_weight
 
 
 def read_dask(
@@ -25,6 +26,7 @@ def read_dask(
     blocks, summary = read_blocks(X, y, sample_weight)
     weights = validate.class_factors(class_weight, summary.classes, summary.counts)
     validate.check_totals(summary.classes, summary.totals * weights)
+    check_finite_weight(float(np.sum(summary.totals * weights)))
     if sparse and isinstance(solver, Exchange) and candidate_groups(summary.fingerprint):
         distinct = BlockDesign(blocks, all_rows(len(summary.classes))).distinct_columns()
         validate.warn_of_repeats(np.setdiff1d(np.arange(blocks.shape[1]), distinct))

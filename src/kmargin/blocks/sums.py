@@ -72,8 +72,9 @@ def _first_moments(tile: Shown) -> tuple[Vector, float]:
 
 def _second_moments(tile: Shown, mean: Vector, mean_label: float) -> tuple[Vector, Vector]:
     space, X, y, weights = tile
-    X = X - space.put(mean)
-    return space.bring(weights @ (X * X)), space.bring((weights * (y - mean_label)) @ X)
+    with np.errstate(over="ignore", invalid="ignore"):  # columns that do overflow are then measured anew
+        X = X - space.put(mean)
+        return space.bring(weights @ (X * X)), space.bring((weights * (y - mean_label)) @ X)
 
 
 @by_tiles

@@ -87,18 +87,19 @@ def csr_spread(X: CSR, c: Vector, intercept: bool, out: Vector) -> None:
 
 @compiled
 def csr_moments(
-    X: CSR, weights: Vector, v: Vector, mean: Vector, variance: Vector, covariance: Vector
+    X: CSR, weights: Vector, total: float, v: Vector, mean: Vector, variance: Vector, covariance: Vector
 ) -> None:
-    """Weighted mean, variance and covariance with v of every column, in two passes."""
-    total, v_sum = 0.0, 0.0
-    mean[:], variance[:], covariance[:] = 0.0, 0.0, 0.0
-    for i in range(weights.size):
-        total += weights[i]
-        v_sum += weights[i] * v[i]
-        for e in range(X.indptr[i], X.indptr[i + 1]):
-            mean[X.indices[e]] += weights[i] * X.data[e]
+    """Weighted mean, variance and covariance with v of every column, in two passes.
+
+    `total` is that of the weights. Means are added up as those of an array.
+    """
+    v_sum = 0.0
+    variance[:], covariance[:] = 0.0, 0.0
+    csr_slopes(CSR(X.data, X.indices, X.indptr, np.empty(0)), weights, mean)
     mean /= total
     held = np.zeros(mean.size)  # the weight of the entries that are stored
+    for i in range(weights.size):
+        v_sum += weights[i] * v[i]
     for i in range(weights.size):
         f = weights[i] * (v[i] - v_sum / total)
         for e in range(X.indptr[i], X.indptr[i + 1]):

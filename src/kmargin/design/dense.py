@@ -65,6 +65,9 @@ class DenseDesign:
         self.passes.spread(self.X, c, self.fit_intercept, out)
         return out
 
+    def mean(self, c: Vector) -> Vector:
+        return self.slopes(c * c) / float(c @ c)
+
     def moments(self, weights: Vector, v: Vector) -> Moments:
         total = weights.sum()
         mean = self.slopes(weights) / total
@@ -94,12 +97,16 @@ class DenseDesign:
         return DenseDesign(self.X[rows], self.fit_intercept)
 
     def standardized(self, mean: Vector, spread: Vector) -> "DenseDesign":
-        centered = self.X - mean
-        centered /= spread
-        return DenseDesign(centered, self.fit_intercept)
+        # scaled, then centred: with the digits that a sparse matrix has, whose centring is implicit
+        scaled = self.X / spread
+        scaled -= mean / spread
+        return DenseDesign(scaled, self.fit_intercept)
+
+    def largest(self) -> Vector:
+        return np.maximum(self.X.max(axis=0), -self.X.min(axis=0)).astype(np.float64)
 
     def unit(self) -> float:
-        largest = np.maximum(self.X.max(axis=0), -self.X.min(axis=0)).astype(np.float64)
+        largest = self.largest()
         nonzero = largest > 0
         if not nonzero.any():
             return 1.0
@@ -111,8 +118,8 @@ class DenseDesign:
             squares += np.sum(columns**2, axis=0)
         return float(np.median((largest * np.sqrt(squares / self.n_samples))[nonzero]))
 
-    def in_units_of(self, unit: float) -> "DenseDesign":
-        return DenseDesign(self.X / unit, self.fit_intercept)
+    def in_units_of(self, unit: float | Vector) -> "DenseDesign":
+        return DenseDesign(self.X / np.asarray(unit, dtype=np.float64), self.fit_intercept)
 
     def thin_svd(self, weights: Vector) -> ThinSVD:
         """Taken once, then remembered for these weights."""

@@ -33,6 +33,7 @@ class KernelDesign:
         self.fit_intercept = fit_intercept
         self.n_samples, self.n_features = self.tiles.shape
         self.n_parameters = self.n_features + int(fit_intercept)
+        self._last: tuple[Vector, Moments] | None = None
 
     @property
     def stored(self) -> None:
@@ -73,8 +74,17 @@ class KernelDesign:
             out[places, block] = tile
         return out
 
+    def mean(self, c: Vector) -> Vector:
+        return self._moments_by(c).mean
+
+    def _moments_by(self, c: Vector) -> Moments:
+        """Taken once, then remembered for this c: a pass computes the kernel anew."""
+        if self._last is None or not np.array_equal(self._last[0], c):
+            self._last = c, self.moments(c * c, c)
+        return self._last[1]
+
     def spread(self, c: Vector) -> Vector:
-        mean, variance, _ = self.moments(c * c, c)
+        mean, variance, _ = self._moments_by(c)
         if not self.fit_intercept:
             variance = variance + mean**2
         return variance * float(c @ c)
@@ -125,6 +135,12 @@ class KernelDesign:
         shift = mean if self.tiles.shift is None else mean + self.tiles.shift
         return self._with(signs=self.tiles.scale / spread, shift=shift / spread)
 
+    def largest(self) -> Vector:
+        largest = np.zeros(self.n_features)
+        for _, columns, tile in self.tiles.everywhere():
+            largest[columns] = np.maximum(largest[columns], np.abs(tile).max(axis=0))
+        return largest
+
     def unit(self) -> float:
         largest, squares = np.zeros(self.n_features), np.zeros(self.n_features)
         for _, columns, tile in self.tiles.everywhere():
@@ -138,7 +154,7 @@ class KernelDesign:
             return 1.0
         return float(np.median((largest * np.sqrt(squares / self.n_samples))[nonzero]))
 
-    def in_units_of(self, unit: float) -> "KernelDesign":
+    def in_units_of(self, unit: float | Vector) -> "KernelDesign":
         shift = None if self.tiles.shift is None else self.tiles.shift / unit
         return self._with(signs=self.tiles.scale / unit, shift=shift)
 

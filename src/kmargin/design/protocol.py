@@ -59,6 +59,9 @@ class Design(Protocol):
     def spread(self, c: Vector) -> Vector:
         """sum_i c_i^2 (x_ij - mean_j)^2 with the mean weighted by c^2; without intercept mean 0."""
 
+    def mean(self, c: Vector) -> Vector:
+        """That mean of each column, intercept or not."""
+
     def moments(self, weights: Vector, v: Vector) -> Moments:
         """Mean, variance, and covariance with v."""
 
@@ -80,11 +83,14 @@ class Design(Protocol):
     def standardized(self, mean: Vector, spread: Vector) -> "Design":
         """The columns minus `mean`, over `spread`."""
 
+    def largest(self) -> Vector:
+        """The largest magnitude in each column."""
+
     def unit(self) -> float:
         """The size of a typical entry: the median over columns of their root mean square."""
 
-    def in_units_of(self, unit: float) -> "Design":
-        """The same data with every entry divided by `unit`."""
+    def in_units_of(self, unit: float | Vector) -> "Design":
+        """The same data with every entry divided by `unit`, or by the unit of its column."""
 
     def thin_svd(self, weights: Vector) -> ThinSVD:
         """The factorisation that MM needs."""

@@ -97,9 +97,12 @@ class SparseDesign:
         csr_spread(self.stored, c, self.fit_intercept, out)
         return out
 
+    def mean(self, c: Vector) -> Vector:
+        return self.slopes(c * c) / float(c @ c)
+
     def moments(self, weights: Vector, v: Vector) -> Moments:
         moments = Moments(*np.empty((3, self.n_features)))
-        csr_moments(self.stored, weights, v, *moments)
+        csr_moments(self.stored, weights, float(weights.sum()), v, *moments)
         return moments
 
     def fits(self, n_numbers: int) -> bool:
@@ -126,13 +129,24 @@ class SparseDesign:
         scaled = self.stored.data / spread[self.stored.indices]
         return self._like(self.stored._replace(data=scaled, shift=shift if shift.any() else NO_SHIFT))
 
-    def unit(self) -> float:
+    def largest(self) -> Vector:
+        return self._magnitudes()[3]
+
+    def _magnitudes(self) -> tuple[Vector, Vector, Indices, Vector]:
+        """The shift of each column, the magnitude of each stored entry, how many entries of each column
+        are not stored, and the largest magnitude in each.
+        """
         data, indices, *_ = self.stored
         shift = self._shift_of(np.arange(self.n_features))
         magnitude = np.abs(data - shift[indices])
         n_absent = self.n_samples - np.bincount(indices, minlength=self.n_features)
         largest = np.where(n_absent > 0, np.abs(shift), 0.0)
         np.maximum.at(largest, indices, magnitude)
+        return shift, magnitude, n_absent, largest
+
+    def unit(self) -> float:
+        indices = self.stored.indices
+        shift, magnitude, n_absent, largest = self._magnitudes()
         nonzero = largest > 0
         if not nonzero.any():
             return 1.0
@@ -141,8 +155,11 @@ class SparseDesign:
         squares += np.bincount(indices, (magnitude / largest[indices]) ** 2, minlength=self.n_features)
         return float(np.median((largest * np.sqrt(squares / self.n_samples))[nonzero]))
 
-    def in_units_of(self, unit: float) -> "SparseDesign":
-        return self._like(self.stored._replace(data=self.stored.data / unit, shift=self.stored.shift / unit))
+    def in_units_of(self, unit: float | Vector) -> "SparseDesign":
+        units = np.broadcast_to(np.asarray(unit, dtype=np.float64), self.n_features)
+        shift = self.stored.shift / units if self._shifted else NO_SHIFT
+        data = self.stored.data / units[self.stored.indices]
+        return self._like(self.stored._replace(data=data, shift=shift))
 
     def thin_svd(self, weights: Vector) -> ThinSVD:
         raise ValueError(

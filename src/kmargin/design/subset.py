@@ -45,6 +45,9 @@ class ColumnSubset:
     def spread(self, c: Vector) -> Vector:
         return self.whole.spread(c)[self.columns]
 
+    def mean(self, c: Vector) -> Vector:
+        return self.whole.mean(c)[self.columns]
+
     def moments(self, weights: Vector, v: Vector) -> Moments:
         return Moments(*(moment[self.columns] for moment in self.whole.moments(weights, v)))
 
@@ -66,10 +69,13 @@ class ColumnSubset:
     def standardized(self, mean: Vector, spread: Vector) -> Design:
         return self.whole.take(self.columns).standardized(mean, spread)
 
+    def largest(self) -> Vector:
+        return self.whole.take(self.columns).largest()
+
     def unit(self) -> float:
         return self.whole.take(self.columns).unit()
 
-    def in_units_of(self, unit: float) -> Design:
+    def in_units_of(self, unit: float | Vector) -> Design:
         return self.whole.take(self.columns).in_units_of(unit)
 
     def thin_svd(self, weights: Vector) -> ThinSVD:

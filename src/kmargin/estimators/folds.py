@@ -16,6 +16,7 @@ from kmargin.multiclass import class_pairs
 from kmargin.selection import BlockKFold, Fold, check_fold, score_with, takes_weights
 from kmargin.types import Matrix, Vector
 from kmargin.validate import Samples
+from kmargin.weights import normalize
 
 ModelAt = Callable[[int, int], Any]  # the model for the positions of C and k
 
@@ -58,7 +59,7 @@ class FoldsAtHand:
         fold, known = self.folds[number], self.known
         X = self.model._inputs(self.samples, fold.test, fold.train)
         y = known.classes[known.codes[fold.test]]
-        weights = known.repeats[fold.test] if self.weighted else None
+        weights = normalize(known.repeats[fold.test])[0] if self.weighted else None
         scores = np.empty((n_Cs, n_ks))
         for row, column in np.ndindex(n_Cs, n_ks):
             model = answer_at_hand(model_at(row, column))

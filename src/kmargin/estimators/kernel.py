@@ -18,12 +18,15 @@ from kmargin.path import SparsityPath, make_path
 from kmargin.solvers import DEFAULT, Solution
 from kmargin.types import Indices, Matrix, Vector
 from kmargin.validate import Samples
+from kmargin.weights import normalize
 
 
 def _variance(X: Any, repeats: Vector) -> float:
     """The variance of the entries of X, each row counted as often as its weight says."""
     if issparse(X):
-        sums, squares = (np.asarray((X**power).sum(axis=1, dtype=np.float64)).ravel() for power in (1, 2))
+        sums, squares = (
+            np.asarray(powers.sum(axis=1, dtype=np.float64)).ravel() for powers in (X, X.multiply(X))
+        )
         mean = float(np.average(sums, weights=repeats)) / X.shape[1]
         return float(np.average(squares, weights=repeats)) / X.shape[1] - mean**2
     mean = float(np.average(X.mean(axis=1, dtype=np.float64), weights=repeats))
@@ -50,6 +53,8 @@ class KernelMachines(MarginClassifier):
             validate.check_choice("gamma", self.gamma, ("scale", "auto"))
         elif not (isinstance(self.gamma, numbers.Real) and 0 < float(self.gamma) < np.inf):
             raise ValueError(f"gamma={self.gamma!r} gives no kernel. Use a number > 0, 'scale' or 'auto'.")
+        for name, least in (("degree", 1.0), ("coef0", -np.inf)):
+            validate.check_number(name, getattr(self, name), least)
         validate.check_cache_size(self.cache_size)
         validate.resolve_n_candidates(self.n_candidates, 1)
 
@@ -136,7 +141,15 @@ class KernelMachines(MarginClassifier):
     def _gamma(self, samples: Samples) -> float:
         if not isinstance(self.gamma, str):
             return float(self.gamma)
-        variance = _variance(samples.X, samples.repeats) if self.gamma == "scale" else 1.0
+        variance = 1.0
+        if self.gamma == "scale":
+            with np.errstate(over="ignore", invalid="ignore"):
+                variance = _variance(samples.X, normalize(samples.repeats)[0])
+        if not np.isfinite(variance):
+            raise ValueError(
+                "gamma='scale' asks for the variance of X, whose entries up to "
+                f"{abs(samples.X).max():g} cannot be squared. Scale X, or use a number for gamma."
+            )
         return 1.0 / (samples.X.shape[1] * variance) if variance > 0 else 1.0
 
     def _points(self, samples: Samples, rows: Indices) -> Matrix:

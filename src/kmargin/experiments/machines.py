@@ -13,7 +13,7 @@ from kmargin.solvers import MM, SD, Exchange, Solution, Status
 from kmargin.sparsity import count_kept, normalizer
 from kmargin.types import Matrix, Vector
 
-PENALISED = {"mm": MM(), "sd": SD()}
+PENALISED = {"mm": MM(ending="projection"), "sd": SD(ending="projection")}  # as the paper ends
 
 
 class Machines:

@@ -12,6 +12,7 @@ from kmargin.experiments.figures import CAPTIONS
 from kmargin.experiments.settings import DATASETS, PEERS, PROTOCOLS, SOLVERS, Settings
 from kmargin.experiments.tables import NAMES, Entry, Line
 from kmargin.experiments.verdict import verdict
+from kmargin.files import replace_file
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,7 +45,8 @@ def write_report(folder: Path, parts: Sequence[str], settings: Settings) -> Path
         by_part["table4"] = tables.table4(rows, first)
     for name, lines in by_part.items():
         if lines:
-            tables.to_frame(lines).to_csv(folder / f"{name}.csv", index=False, lineterminator="\n")
+            text = tables.to_frame(lines).to_csv(index=False, lineterminator="\n")
+            replace_file(folder / f"{name}.csv", text.encode())
     manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
     body = list(_body(rows, parts, by_part, protocols, settings, manifest))
     return html.write(folder / "report.html", "The paper's experiments, run again", body)

@@ -19,7 +19,10 @@ from kmargin.types import Vector
 NAME = "sensitivity"
 SPARSITY = 0.5  # at least: where the number of features is odd, a little more
 BLOCK = 25  # starts that share one set-up
-RANDOM = {"mm": MM(start="normal"), "sd": SD(start="normal")}
+RANDOM = {
+    "mm": MM(start="normal", ending="projection"),
+    "sd": SD(start="normal", ending="projection"),
+}
 
 
 def chains(

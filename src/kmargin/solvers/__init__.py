@@ -2,10 +2,21 @@
 
 from kmargin.solvers.anneal import MM, SD
 from kmargin.solvers.exchange import Exchange
-from kmargin.solvers.result import OuterRecord, Solution, Status
+from kmargin.solvers.result import Ending, OuterRecord, Solution, Status
 from kmargin.solvers.solver import Solver
 
 SOLVERS: dict[str, type[Solver]] = {"exchange": Exchange, "mm": MM, "sd": SD}
 DEFAULT = "exchange"
 
-__all__ = ["DEFAULT", "MM", "SD", "SOLVERS", "Exchange", "OuterRecord", "Solution", "Solver", "Status"]
+__all__ = [
+    "DEFAULT",
+    "MM",
+    "SD",
+    "SOLVERS",
+    "Ending",
+    "Exchange",
+    "OuterRecord",
+    "Solution",
+    "Solver",
+    "Status",
+]

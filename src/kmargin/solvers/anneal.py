@@ -10,12 +10,15 @@ from kmargin.blocks.design import BlockProblem
 from kmargin.problem import Problem
 from kmargin.solvers import compiled
 from kmargin.solvers.descend import Descent, Step, descend
+from kmargin.solvers.elsewhere import sign
 from kmargin.solvers.exchange import Exchange
 from kmargin.solvers.knobs import check_knobs, is_count, is_number
-from kmargin.solvers.result import OuterRecord, Solution, Status
+from kmargin.solvers.refit import refit
+from kmargin.solvers.result import Ending, OuterRecord, Solution, Status
 from kmargin.solvers.solver import Solver
-from kmargin.solvers.start import intercept_only, normal_start, univariate_start
+from kmargin.solvers.start import HOPELESS, bare_solution, intercept_only, normal_start, univariate_start
 from kmargin.solvers.steps import MMStep, SDStep
+from kmargin.solvers.units import Measured, take_measures
 from kmargin.types import Vector
 
 # The tolerances are absolute and meant for data of order one. Data whose typical entry lies
@@ -43,6 +46,11 @@ class ProximalDistance(Solver):
     start : "univariate" or "normal"
         The paper's heuristic (its eq. 6), or standard normal numbers drawn with the estimator's
         `random_state`.
+    ending : "best" or "projection"
+        What a run ends with. The paper's last line projects the iterate onto S_k, and takes the coefficients
+        as they are; "projection" does just that. "best" goes on to the minimum on the support of that
+        projection, or to the intercept alone where even that is no worse. The iterates are the same.
+        :attr:`Solution.ending` says which it was.
     jit : bool
         Run the compiled loop. ``False`` runs its readable twin, as data in blocks or on a device always do.
     """
@@ -60,6 +68,7 @@ class ProximalDistance(Solver):
         delay: int = 10,
         polish: bool = False,
         start: str = "univariate",
+        ending: str = "best",
         jit: bool = True,
     ) -> None:
         self.rho_start = rho_start
@@ -72,6 +81,7 @@ class ProximalDistance(Solver):
         self.delay = delay
         self.polish = polish
         self.start = start
+        self.ending = ending
         self.jit = jit
 
     def check(self) -> None:
@@ -90,6 +100,7 @@ class ProximalDistance(Solver):
             rtol=(is_number(self.rtol, at_least=0), tolerance),
             delay=(is_count(self.delay, 0), "a number of steps, an integer >= 0"),
             start=(self.start in ("univariate", "normal"), "'univariate' or 'normal'"),
+            ending=(self.ending in ("best", "projection"), "'best' or 'projection'"),
         )
 
     def iter_grid(
@@ -108,10 +119,15 @@ class ProximalDistance(Solver):
     ) -> Iterator[Solution]:
         """Solve for each k in turn, each solution being the next one's start.
 
-        A path that was left `after` some solution goes on from there as if it had not been left.
+        A path that was left `after` some solution goes on from there as if it had not been left, if its
+        solutions are what the iteration ended with (``ending="projection"``).
         """
-        unit = _unit(problem)
-        scaled = problem if unit == 1.0 else _in_units_of(problem, unit)
+        bare = bare_solution(problem, Status.CONVERGED)
+        if problem.lam > HOPELESS:
+            yield from (bare for _ in ks)
+            return
+        measured = Measured(problem)
+        unit, scaled = _in_own_units(problem, measured)
         if after is not None:
             beta = np.append(after.dense_coef() * unit, after.intercept)[: problem.design.n_parameters]
         else:
@@ -121,7 +137,7 @@ class ProximalDistance(Solver):
             beta = scaled.with_k(k).project(found)
             original = beta.copy()
             problem.coefficients(original)[:] /= unit
-            solution = Solution.from_beta(
+            projected = Solution.from_beta(
                 original,
                 problem.design.n_features,
                 objective=problem.loss(original),
@@ -129,13 +145,18 @@ class ProximalDistance(Solver):
                 status=status,
                 n_iter=sum(record.n_inner for record in trace),
                 trace=trace,
+                ending=Ending.PROJECTION,
             )
+            solution = projected
+            if self.ending == "best":
+                solution = _best_end(problem, projected, bare, measured)
             yield self._polished(problem.with_k(k), solution) if self.polish else solution
 
     def _polished(self, problem: Problem, solution: Solution) -> Solution:
         """What an exchange makes of a solution: never worse, with the annealing's trace."""
         better = Exchange().improve(problem, solution)
-        return replace(better, n_iter=solution.n_iter + better.n_iter, trace=solution.trace)
+        n_iter = solution.n_iter + (better.n_iter if better is not solution else 0)
+        return replace(better, n_iter=n_iter, trace=solution.trace)
 
     def anneal(self, problem: Problem, beta: Vector) -> tuple[Vector, Status, tuple[OuterRecord, ...]]:
         """Algorithm 3 up to its last line, the projection onto S_k."""
@@ -243,14 +264,47 @@ class SD(ProximalDistance):
         return inner
 
 
-def _unit(problem: Problem) -> float:
-    """1, or for data far from order one the power of two nearest to their typical entry."""
+def _best_end(problem: Problem, projected: Solution, bare: Solution, measured: Measured) -> Solution:
+    """The best of a projection, the minimum on its support, and the intercept alone."""
+    support, (coef, intercept) = projected.support, (projected.coef, projected.intercept)
+    if not np.isfinite(projected.objective):
+        coef, intercept = np.zeros(len(support)), 0.0
+    coef, intercept, objective, _ = refit(problem, support, coef, intercept, measured)
+    if objective <= bare.objective and not objective >= projected.objective:
+        used = np.flatnonzero(coef)
+        return replace(
+            projected,
+            support=support[used],
+            coef=coef[used],
+            intercept=intercept,
+            objective=objective,
+            ending=Ending.REFIT,
+        )
+    if not projected.objective <= bare.objective:
+        return replace(
+            projected,
+            support=bare.support,
+            coef=bare.coef,
+            intercept=bare.intercept,
+            objective=bare.objective,
+            ending=Ending.INTERCEPT,
+        )
+    return projected
+
+
+def _in_own_units(problem: Problem, measured: Measured) -> tuple[float | Vector, Problem]:
+    """By what the entries of X are divided, and the same problem for coefficients that times as large.
+
+    Data of order one are left as they are. Others are divided by the power of two nearest to their typical
+    entry; and columns far beyond all numbers that can be squared, each by one of its own.
+    """
     unit = problem.design.unit()
-    if ORDER_ONE[0] <= unit <= ORDER_ONE[1]:
-        return 1.0
-    return float(2.0 ** np.round(np.log2(unit)))
-
-
-def _in_units_of(problem: Problem, unit: float) -> Problem:
-    """The same problem for coefficients `unit` times as large."""
-    return replace(problem, design=problem.design.in_units_of(unit), lam=min(problem.lam / unit / unit, 1e30))
+    unit = 1.0 if ORDER_ONE[0] <= unit <= ORDER_ONE[1] else float(2.0 ** np.round(np.log2(unit)))
+    if unit == 1.0 and measured.measures is None:
+        return 1.0, problem
+    lam = min(problem.lam / unit / unit, 1e30)
+    scaled = replace(problem, design=problem.design.in_units_of(unit), lam=lam)
+    measures = take_measures(scaled, sign(scaled))
+    if measures is None or (measures.units == 1.0).all():
+        return unit, scaled
+    return unit * measures.units, replace(scaled, design=scaled.design.in_units_of(measures.units))

@@ -55,6 +55,8 @@ def conjugate_direction(A: Design, t: Vector, lam: float, w: Vector, resid: Vect
     weighted means. The columns' own curvatures are the preconditioner.
     """
     rows = np.flatnonzero(resid > 0)
+    if len(rows) == 0:  # no row falls short: all that is left to lower is the ridge
+        return -w, 0.0
     P, t, r = A.take_rows(rows), t[rows], resid[rows]
     everything, squares = np.arange(A.n_features), t * t
     total = float(squares.sum())

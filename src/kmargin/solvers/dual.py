@@ -16,6 +16,9 @@ from kmargin.solvers.rows import Line, exact_step
 from kmargin.types import Indices, Matrix, Vector
 from kmargin.vectors import axpy
 
+# The least ridge that a dual system is solved with, relative to the curvature of its rows.
+PROXIMAL = 1e-10
+
 
 class DualRows(NamedTuple):
     """The rows that have been active at some time; their features on a support, signed; K = B B'.
@@ -103,20 +106,28 @@ def dual_direction(
 ) -> float:
     """The way to the minimum of the quadratic: d for w, and the return value for b.
 
-    w = A'r / lam, (I + A A' / lam) r + t b = c, t'r = 0 over the active rows. With lam = 0 the step
-    is a proximal one with a tiny weight (mu), so the system stays definite.
+    w = A'r / lam, (I + A A' / lam) r + t b = c, t'r = 0 over the active rows. Where lam is next to
+    nothing beside the columns, the step is a proximal one with a tiny weight (mu), so that the system stays
+    definite.
     """
-    trace = 0.0
+    trace, n_active = 0.0, 0
     for r in range(n_rows):
         trace += K[r, r]
-    eps = 1e-10 * trace / n_rows if lam == 0.0 else 0.0
+        n_active += resid[rows[r]] > 0.0
+    if n_active == 0:  # no row falls short: all that is left to lower is the ridge
+        d[:] = -w
+        return 0.0
+    floor = PROXIMAL * trace / n_rows
+    eps = max(floor - lam, 0.0)
     mu = lam + eps
+    if mu == 0.0:  # the columns are zero on these rows
+        mu = eps = 1.0
     places, U, dead = dual_factor(K, rows, n_rows, resid, mu)
     m = places.size
     r0, r1 = np.empty(m), np.empty(m)
     for a in range(m):
         i = rows[places[a]]
-        r0[a] = c[i] if eps == 0.0 else resid[i] + t[i] * b
+        r0[a] = c[i] - eps / mu * (c[i] - resid[i] - t[i] * b)
         r1[a] = t[i]
     solve(U, m, dead, r0)
     new_b = b

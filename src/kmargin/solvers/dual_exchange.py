@@ -5,8 +5,7 @@ import numpy as np
 from kmargin.solvers.dual import DualRows, dual_factor, leverage, n_dual_numbers, newton_dual
 from kmargin.solvers.linalg import smallest
 from kmargin.solvers.newton import NO_LOSS
-from kmargin.solvers.signed import Found, SignedDesign
-from kmargin.solvers.working_set import BETTER
+from kmargin.solvers.signed import BETTER, Found, SignedDesign
 from kmargin.types import Indices, Vector
 
 # How many columns are scored on either side, and how often exchanges are tried.

@@ -12,6 +12,7 @@ from kmargin.blocks.sums import add_up
 from kmargin.jit import Elsewhere
 from kmargin.problem import Problem
 from kmargin.solvers.panel import make_ridge
+from kmargin.solvers.rows import cost_of_refit
 from kmargin.solvers.signed import Found, Signed, SignedDesign
 from kmargin.types import Indices, Matrix, Vector
 
@@ -32,10 +33,14 @@ class SignedBlocks:
     def variance(self) -> Vector:
         return self.X.variance()
 
-    def make_rows(self, columns: Indices, size: int) -> "RowsElsewhere":
+    @cached_property
+    def mean(self) -> Vector:
+        return self.X.moments().mean if self.X.fit_intercept else np.zeros(self.n_features)
+
+    def make_rows(self, columns: Indices, size: int, to_stay: bool = False) -> "RowsElsewhere":
         members = np.full(size, -1)
         members[: len(columns)] = columns
-        return RowsElsewhere(self.X.panel(members, size), size)
+        return RowsElsewhere(self.X.panel(members, size), size, self.n_samples)
 
     def make_ridge(self, lam: float, size: int) -> Vector:
         return make_ridge(lam, size, self.X.fit_intercept)
@@ -54,6 +59,10 @@ class SignedBlocks:
     def fits(self, n_numbers: int) -> bool:
         return self.X.fits(n_numbers)
 
+    def finish(self, found: Found, ridge: Vector) -> Found:
+        """As it is: blocks remember nothing, so the objective was that of these coefficients."""
+        return found
+
 
 class RowsElsewhere(Elsewhere):
     """Knows where the rows are (a point u), and what they last said there.
@@ -61,8 +70,8 @@ class RowsElsewhere(Elsewhere):
     Nothing is remembered beside the blocks but the panel: every question carries the point with it.
     """
 
-    def __init__(self, panel: Held, size: int) -> None:
-        self.panel, self.size = panel, size
+    def __init__(self, panel: Held, size: int, n_samples: int) -> None:
+        self.panel, self.size, self.n_samples = panel, size, n_samples
         self.idx: Indices | None = None  # the point; None while all rows are active
         self.u: Vector | None = None
         self.tag: Any = None  # of the rows that are active
@@ -73,8 +82,12 @@ class RowsElsewhere(Elsewhere):
     def n_columns(self) -> int:
         return self.size
 
+    def cost_of_try(self, k: int) -> float:
+        """As for rows at hand, so that the search is the same, wherever it asks."""
+        return cost_of_refit(self.n_samples, k)
+
     def companion(self) -> "RowsElsewhere":
-        other = RowsElsewhere(self.panel, self.size)
+        other = RowsElsewhere(self.panel, self.size, self.n_samples)
         other.start_over(self)
         return other
 

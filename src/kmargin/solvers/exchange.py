@@ -11,11 +11,14 @@ from kmargin.solvers.grid import SupportGrid
 from kmargin.solvers.knobs import check_knobs, is_count, is_number
 from kmargin.solvers.refit import refit
 from kmargin.solvers.result import Solution, Status
-from kmargin.solvers.signed import Found
+from kmargin.solvers.signed import BETTER, Found
 from kmargin.solvers.solver import Solver
-from kmargin.solvers.start import intercept_only
+from kmargin.solvers.start import HOPELESS, bare_solution
 from kmargin.solvers.working_set import Effort
 from kmargin.types import Indices, Vector
+
+# More than this is all there is to try. It can be multiplied without leaving the range of integers.
+MOST = 2**40
 
 
 class Exchange(Solver):
@@ -30,8 +33,9 @@ class Exchange(Solver):
     Parameters
     ----------
     max_swaps : int or None, default=8
-        How many of the most promising single exchanges are tried before a support is left as it is.
-        None tries all of them: what is left then is optimal under single exchanges.
+        How many of the most promising single exchanges are tried before a support is left as it is; more
+        where they are cheap, up to all of them. None tries all of them, whatever they cost: what is left then
+        is optimal under single exchanges. On the smallest problems all supports are tried.
     max_double_swaps : int, default=8
         The same for exchanges of two features for two.
     max_sweeps : int, default=2
@@ -39,6 +43,9 @@ class Exchange(Solver):
     fold_sweeps : int, default=1
         The same within the folds of a cross-validation. There many paths are averaged, and what one
         of them gains by more sweeps is lost among the differences between folds.
+    max_starts : int, default=12
+        On small problems, where an exchange takes microseconds, the search begins anew from so many single
+        features, at most one for eight there are. Not within the folds of a cross-validation.
     road : bool, default=True
         A fit for a single k and a weak ridge comes down to it from a stronger one.
     tol : float, default=1e-9
@@ -48,6 +55,8 @@ class Exchange(Solver):
     # its matrices are small; on a busy machine the threads of BLAS would wait for each other
     wants_blas_threads = False
 
+    is_monotone = True
+
     def __init__(
         self,
         *,
@@ -55,6 +64,7 @@ class Exchange(Solver):
         max_double_swaps: int = 8,
         max_sweeps: int = 2,
         fold_sweeps: int = 1,
+        max_starts: int = 12,
         road: bool = True,
         tol: float = 1e-9,
     ) -> None:
@@ -62,6 +72,7 @@ class Exchange(Solver):
         self.max_double_swaps = max_double_swaps
         self.max_sweeps = max_sweeps
         self.fold_sweeps = fold_sweeps
+        self.max_starts = max_starts
         self.road = road
         self.tol = tol
 
@@ -75,11 +86,12 @@ class Exchange(Solver):
             max_double_swaps=(is_count(self.max_double_swaps, 0), "a number of exchanges, an integer >= 0"),
             max_sweeps=(is_count(self.max_sweeps, 1), "a number of sweeps, an integer >= 1"),
             fold_sweeps=(is_count(self.fold_sweeps, 1), "a number of sweeps, an integer >= 1"),
+            max_starts=(is_count(self.max_starts, 0), "a number of further starts, an integer >= 0"),
             tol=(is_number(self.tol, above=0), "a small number > 0, such as 1e-9"),
         )
 
     def in_folds(self) -> "Exchange":
-        return clone(self).set_params(max_sweeps=min(self.max_sweeps, self.fold_sweeps))
+        return clone(self).set_params(max_sweeps=min(self.max_sweeps, self.fold_sweeps), max_starts=0)
 
     def iter_grid(
         self, problem: Problem, lams: Sequence[float], ks: Sequence[int], rng: np.random.Generator
@@ -92,32 +104,44 @@ class Exchange(Solver):
         grid = SupportGrid(reduced, [k for k in ks if k < n_features], self._effort())
         for lam in lams:
             at_lam = replace(problem, lam=lam)
+            bare = bare_solution(at_lam, Status.SWAP_OPTIMAL)
+            if lam > HOPELESS:
+                yield from (bare for _ in ks)
+                continue
             grid.walk(lam)
             for k in ks:
-                if k == 0:
-                    yield self._bare(at_lam)
-                elif k >= n_features:
-                    yield self._dense(at_lam, columns, grid)
-                else:
-                    yield self._solution(at_lam, grid.best(k), columns, grid.n_newton)
+                yield bare if k == 0 else self._best(at_lam, k, columns, grid, bare)
 
     def improve(self, problem: Problem, start: Solution) -> Solution:
         """Search from a given solution with as many features. The result is never worse."""
-        if len(start.support) == 0:
-            return self._bare(problem)
+        bare = bare_solution(problem, Status.SWAP_OPTIMAL)
+        if len(start.support) == 0 or problem.lam > HOPELESS:
+            return bare
         first = Found(start.support, np.append(start.coef, start.intercept), np.inf)
         grid = SupportGrid(problem, [len(start.support)], self._effort())
-        found = grid.exchange(problem.lam, len(start.support), first, grid.effort)
-        return self._solution(problem, found, np.arange(problem.design.n_features), grid.n_newton)
+        found = grid.improve(problem.lam, first)
+        better = self._solution(problem, found, np.arange(problem.design.n_features), grid.n_newton)
+        return min(better, start, bare, key=lambda solution: solution.objective)
 
     def _effort(self) -> Effort:
-        max_swaps = -1 if self.max_swaps is None else self.max_swaps
-        return Effort(max_swaps, self.max_double_swaps, self.max_sweeps, self.road, self.tol)
+        max_swaps = -1 if self.max_swaps is None else min(self.max_swaps, MOST)
+        doubles, sweeps = min(self.max_double_swaps, MOST), min(self.max_sweeps, MOST)
+        return Effort(max_swaps, doubles, sweeps, self.road, self.tol, min(self.max_starts, MOST))
 
-    def _bare(self, problem: Problem) -> Solution:
-        """No feature: the intercept alone."""
-        beta = intercept_only(problem)
-        return self._from_beta(problem, beta, Status.SWAP_OPTIMAL, 0)
+    def _best(
+        self, problem: Problem, k: int, columns: Indices, grid: SupportGrid, bare: Solution
+    ) -> Solution:
+        """What was found with at most k features, or the intercept where nothing found is better."""
+        found = self._solution(problem, grid.best(k), columns, grid.n_newton) if grid.found else None
+        if found is not None and len(columns) < problem.design.n_features and problem.lam > 0:
+            # a second copy of a column shares its ridge, which was not tried
+            found = replace(found, status=Status.SETTLED)
+        if k >= problem.design.n_features:
+            dense = self._dense(problem, columns, grid)
+            if found is None or not found.objective < dense.objective * BETTER:
+                found = dense
+        assert found is not None
+        return replace(bare, status=found.status) if bare.objective < found.objective else found
 
     def _dense(self, problem: Problem, columns: Indices, grid: SupportGrid) -> Solution:
         """Every feature: nothing to search, only to fit, from the largest support at hand."""
@@ -127,9 +151,19 @@ class Exchange(Solver):
         if grid.found:
             start = grid.largest()
             coef[columns[start.support]], intercept = start.u[:-1], float(start.u[-1])
-        coef, intercept, _, n_iter = refit(problem, everything, coef, intercept)
-        beta = np.append(coef, intercept)[: problem.design.n_parameters]
-        return self._from_beta(problem, beta, Status.SWAP_OPTIMAL, n_iter)
+        same = grid.measured if len(columns) == len(everything) else None
+        coef, intercept, objective, n_iter = refit(problem, everything, coef, intercept, same)
+        used = np.flatnonzero(coef)
+        return Solution(
+            support=used,
+            coef=coef[used],
+            intercept=intercept,
+            n_features=len(everything),
+            objective=objective,
+            projection_cost=0.0,
+            status=Status.SWAP_OPTIMAL,
+            n_iter=n_iter,
+        )
 
     def _solution(self, problem: Problem, found: Found, columns: Indices, n_newton: int) -> Solution:
         used = np.flatnonzero(found.u[:-1])
@@ -141,16 +175,6 @@ class Exchange(Solver):
             n_features=problem.design.n_features,
             objective=found.value,
             projection_cost=0.0,
-            status=Status.SWAP_OPTIMAL if self.max_swaps is None else Status.SETTLED,
+            status=Status.SWAP_OPTIMAL if found.all_tried else Status.SETTLED,
             n_iter=n_newton,
-        )
-
-    def _from_beta(self, problem: Problem, beta: Vector, status: Status, n_iter: int) -> Solution:
-        return Solution.from_beta(
-            beta,
-            problem.design.n_features,
-            objective=problem.loss(beta),
-            projection_cost=0.0,
-            status=status,
-            n_iter=n_iter,
         )

@@ -1,5 +1,6 @@
 """Supports of several sizes, for one ridge after another: the path of the exchange."""
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -7,22 +8,40 @@ import numpy as np
 
 from kmargin.problem import Problem
 from kmargin.solvers.dual_exchange import dual_fits, exchange_dual
-from kmargin.solvers.elsewhere import sign
+from kmargin.solvers.ending import is_minimal, stand_each
 from kmargin.solvers.newton import NO_LOSS
 from kmargin.solvers.product_exchange import exchange_products
-from kmargin.solvers.signed import NOTHING, Found, SignedDesign
+from kmargin.solvers.rows import Rows, cost_of_refit
+from kmargin.solvers.signed import BETTER, LARGE, NOTHING, Found, SignedDesign
 from kmargin.solvers.sizes import sweep
-from kmargin.solvers.working_set import BETTER, EXTRA, Effort, exchange
+from kmargin.solvers.units import Measured
+from kmargin.solvers.working_set import (
+    EXTRA,
+    Effort,
+    WorkingSet,
+    exchange,
+    search_from,
+)
 
 # With so few columns one panel holds them all.
 FULL_PANEL = 256
 
-# Beyond this k the dual system may pay; up to it the primal one is always cheap.
-LARGE = 128
-
 # Relative to the variance of a typical feature: the ridge from which a single fit comes down, the
 # weakest one it passes, and the factor between them.
 ROAD_START, ROAD_END, ROAD_STEP = 0.1, 1e-5, 10.0
+
+# A problem is small if the Gram matrix of all columns takes no more multiplications. Then a single fit takes
+# all columns into one panel.
+SMALL_GRAM = 1e7
+
+# Multiplications that a small problem has to try more exchanges with: for a single fit; for each size of a
+# path; and for all supports of one size.
+ROOM, ROOM_OF_PATH, ROOM_FOR_ALL = 2e6, 5e4, 6e6
+
+# The same for searches from other single features; how many features there are for each of these starts;
+# along a path, what a try may cost where it is started elsewhere; and up to which multiple of the best
+# objective what the first glance finds is worth a second.
+ROOM_FOR_STARTS, FEATURES_PER_START, QUICK_TRY, PROMISING = 1e7, 8, 2e3, 4.0
 
 # How far from its size a single fit goes aside, as a share of it.
 ASIDE = 0.2
@@ -36,10 +55,15 @@ class SupportGrid:
     """
 
     def __init__(self, problem: Problem, sizes: Sequence[int], effort: Effort) -> None:
-        self.effort = effort
         self.sizes = sorted({min(k, problem.design.n_features) for k in sizes if k > 0})
-        self.design = sign(problem)
+        self.measured = Measured(problem)
+        self.design = self.measured.design
+        n, p = self.design.n_samples, self.design.n_features
+        self.is_small = n * p * p <= SMALL_GRAM and self._panel_fits(p)
+        room = ROOM if len(self.sizes) == 1 else ROOM_OF_PATH
+        self.effort = effort._replace(room=room if self.is_small else 0.0)
         self.found: dict[int, Found] = {}
+        self._whole: WorkingSet | None = None
         self.dense: tuple[float, Found] | None = None  # the last ridge and its solution with all features
         self.n_newton = 0
         if effort.max_swaps < 0 and not self._panel_fits(self.design.n_features):
@@ -52,6 +76,7 @@ class SupportGrid:
     def walk(self, lam: float) -> None:
         """Search all sizes for this ridge, from the supports of the last one."""
         self.n_newton = 0
+        self.finished: set[int] = set()  # sizes whose support is known to be at its minimum
         if not self.sizes:
             return
         n_features, largest = self.design.n_features, self.sizes[-1]
@@ -63,27 +88,120 @@ class SupportGrid:
             self._walk_panel(lam)
         else:
             self._walk_wide(lam)
+        if len(self.sizes) > 1 and self.effort.max_starts:
+            for size in sorted(self.found):
+                self._start_elsewhere(lam, size)
+        for size in self.found:
+            self._finish_size(lam, size)
 
     def best(self, k: int) -> Found:
-        """The best support with at most k features."""
-        return min((f for size, f in self.found.items() if size <= k), key=lambda found: found.value)
+        """The best support with at most k features, in the problem's units."""
+        found = min((f for size, f in self.found.items() if size <= k), key=lambda found: found.value)
+        return self.measured.leave(found)
 
     def largest(self) -> Found:
-        """The solution with the most features at hand."""
-        return self.dense[1] if self.dense else self.found[max(self.found)]
+        """The solution with the most features at hand, in the problem's units."""
+        return self.measured.leave(self.dense[1] if self.dense else self.found[max(self.found)])
+
+    def improve(self, lam: float, start: Found) -> Found:
+        """The best support of the same size found from one in the problem's units, in these."""
+        start = self.measured.enter(start)
+        found = self._finish(lam, self.exchange(lam, len(start.support), start, self.effort))
+        return self.measured.leave(found)
+
+    def _finish_size(self, lam: float, k: int) -> None:
+        if k not in self.finished:
+            self.found[k] = self._finish(lam, self.found[k])
+            self.finished.add(k)
+
+    def _finish(self, lam: float, found: Found) -> Found:
+        return self.design.finish(found, self.measured.ridge(lam, found.support))
 
     def _walk_road(self, lam: float, k: int) -> None:
         """One size: at first down the ridge, then from the last support."""
         found = self.found.get(k)
         if found is None:
-            found = NOTHING
-            for stronger in self._road(lam) if self.effort.road else ():
-                found = self.exchange(stronger, k, found, self.effort.least())
+            found = self._come_down(lam, k)
+        if self._tried_everything(lam, k, found):
+            return
         self.found[k] = self.exchange(lam, k, found, self.effort)
-        for number in range(self.effort.max_sweeps):
-            # what a path gets from the sizes beside it, a single size gets by going there and back
-            beside = self._aside(k)[number % 2]
-            self._try(lam, k, self.exchange(lam, beside, self.found[k], self.effort.least()))
+        # what a path gets from the sizes beside it, a single size gets by going there and back
+        sizes = self._beside(k)
+        n_stale = 0  # sizes tried since something changed
+        for number in range(len(sizes) * self.effort.max_sweeps // 2):
+            beside = self.exchange(lam, sizes[number % len(sizes)], self.found[k], self.effort.least())
+            n_stale = 0 if self._try(lam, k, beside) else n_stale + 1
+            if n_stale == len(sizes):
+                break
+        self._start_elsewhere(lam, k)
+
+    def _come_down(self, lam: float, k: int) -> Found:
+        """A first support of one size, by way of stronger ridges."""
+        found = NOTHING
+        for stronger in self._road(lam) if self.effort.road else ():
+            found = self.exchange(stronger, k, found, self.effort.least())
+        return found
+
+    def _start_elsewhere(self, lam: float, k: int) -> None:
+        """From single features, those first that gain most alone, where the search is cheap."""
+        cost = cost_of_refit(self.design.n_samples, k + 1)
+        n_swaps, thorough = k * (self.design.n_features - k), self.effort._replace(room=ROOM)
+        n_starts = min(self.effort.max_starts, self.design.n_features // FEATURES_PER_START)
+        n_starts = min(n_starts, int(ROOM_FOR_STARTS / max(min(n_swaps * cost, ROOM), 1.0)))
+        if n_swaps == 0 or n_starts == 0 or (len(self.sizes) > 1 and cost > QUICK_TRY):
+            return
+        whole = self._whole_panel(lam, NOTHING)
+        if whole is None:
+            return
+        if len(self.sizes) > 1:
+            self._try(lam, k, self._come_down(lam, k), thorough)
+        for feature in whole.best_alone(lam, n_starts):
+            alone = Found(np.array([feature]), np.zeros(2), np.inf)
+            found = self.exchange(lam, k, alone, self.effort.least())
+            if found.value < PROMISING * self.found[k].value:
+                self._try(lam, k, found, thorough)
+
+    def _tried_everything(self, lam: float, k: int, start: Found) -> bool:
+        """All supports of one size, where they are few enough."""
+        n_supports = math.comb(self.design.n_features, k)
+        if n_supports * cost_of_refit(self.design.n_samples, k + 1) > ROOM_FOR_ALL:
+            return False
+        whole = self._whole_panel(lam, start)
+        if whole is None:
+            return False
+        whole.resize(k)
+        whole.try_everything()
+        self.found[k] = whole.found()
+        self.n_newton += int(whole.counts[2])
+        return True
+
+    def _whole_panel(self, lam: float, start: Found) -> WorkingSet | None:
+        """A panel with all columns, at a support; None where it would be large. Made once."""
+        if self._whole is not None:
+            self._whole.start_again(lam, start)
+        elif self.is_small:
+            self._whole = WorkingSet(self.design, lam, self.design.n_features, start, self.effort.tol)
+        return self._whole
+
+    def _takes_whole(self, k: int) -> bool:
+        """Whether one size is searched in a panel of all columns: a single one; or what was found along a
+        path, from another start.
+        """
+        return len(self.sizes) == 1 or self._whole is not None
+
+    def _beside(self, k: int) -> list[int]:
+        """Larger and smaller sizes by turns: the farthest ones, and where tries are cheap all between."""
+        larger, smaller = self._aside(k)
+        if self._whole is None or not self._swaps_are_cheap(k):
+            return [larger, smaller]
+        steps = range(max(larger - k, k - smaller), 0, -1)
+        sizes = [size for step in steps for size in (min(k + step, larger), max(k - step, smaller))]
+        return [size for size in dict.fromkeys(sizes) if size != k]
+
+    def _swaps_are_cheap(self, k: int) -> bool:
+        """Whether there is room to try all of them."""
+        n_swaps = k * (self.design.n_features - k)
+        return n_swaps * cost_of_refit(self.design.n_samples, k + 1) <= ROOM
 
     def _aside(self, k: int) -> tuple[int, int]:
         """A larger and a smaller size."""
@@ -96,12 +214,9 @@ class SupportGrid:
     def _road(self, lam: float) -> list[float]:
         """Ridges stronger than lam, descending."""
         scale = float(np.median(self.design.variance))
-        ridges = []
-        ridge = ROAD_START * scale
-        while ridge > lam * ROAD_STEP**0.5 and ridge > ROAD_END * scale:
-            ridges.append(ridge)
-            ridge /= ROAD_STEP
-        return ridges
+        n_ridges = round(np.log(ROAD_START / ROAD_END) / np.log(ROAD_STEP))
+        ridges = [ROAD_START * scale / ROAD_STEP**number for number in range(n_ridges)]
+        return [ridge for ridge in ridges if ridge > lam * ROAD_STEP**0.5]
 
     def _walk_panel(self, lam: float) -> None:
         sizes = np.array(self.sizes[::-1])
@@ -115,16 +230,23 @@ class SupportGrid:
             found = self.found[k]
             supports[row, : len(found.support)] = found.support
             coefs[row, : len(found.u)] = found.u
-        counts = np.zeros(4, np.int64)
+        counts, tried = np.zeros(4, np.int64), np.zeros(len(sizes), np.bool_)
         e = self.effort
         sweep(
             rows, ridge, sizes, supports, coefs, values, warm, e.max_sweeps, e.max_swaps,
-            e.max_double_swaps, e.tol, counts,
+            e.max_double_swaps, e.room, e.tol, counts, tried,
         )  # fmt: skip
         self.n_newton += int(counts[2])
         for row, k in enumerate(sizes):
             support, u = supports[row, :k].copy(), coefs[row, : k + 1].copy()
-            self.found[int(k)] = Found(support, u, float(values[row]))
+            self.found[int(k)] = Found(support, u, float(values[row]), bool(tried[row]))
+        if isinstance(rows, Rows) and self.measured.measures is None:  # the columns are at hand
+            slacks = np.empty(len(sizes))
+            stand_each(rows.panel, ridge, sizes, supports, coefs, values, slacks)
+            for k, value, slack in zip(sizes, values, slacks, strict=True):
+                self.found[int(k)] = self.found[int(k)]._replace(value=float(value))
+                if is_minimal(value, slack):
+                    self.finished.add(int(k))
 
     def _walk_wide(self, lam: float) -> None:
         """Up through the sizes below the number of active rows; down through those above; then to and fro."""
@@ -176,9 +298,13 @@ class SupportGrid:
             if not changed:
                 return
 
-    def _try(self, lam: float, k: int, start: Found) -> bool:
+    def _try(self, lam: float, k: int, start: Found, effort: Effort | None = None) -> bool:
         """Search from another start; keep what is better."""
-        found = self.exchange(lam, k, start, self.effort)
+        found = self.exchange(lam, k, start, self.effort if effort is None else effort)
+        if not found.value < BETTER * self.found[k].value:
+            return False
+        self._finish_size(lam, k)  # what is only said to be better may not be
+        found = self._finish(lam, found)
         better = found.value < BETTER * self.found[k].value
         if better:
             self.found[k] = found
@@ -199,6 +325,11 @@ class SupportGrid:
 
     def exchange(self, lam: float, k: int, start: Found, effort: Effort) -> Found:
         """Search for one size: through a working set of columns, or by products if that does not fit."""
+        whole = self._whole_panel(lam, start) if self._takes_whole(k) else None
+        if whole is not None:
+            found, n_newton = search_from(whole, k, effort)
+            self.n_newton += n_newton
+            return found
         widest = max(k + effort.n_outside(k, self.design.n_features), len(start.support))
         if not isinstance(self.design, SignedDesign) or self._panel_fits(widest):
             found, n_newton = exchange(self.design, lam, k, start, effort)

@@ -10,7 +10,6 @@ import numpy as np
 from kmargin.jit import compiled, either
 from kmargin.solvers.linalg import U64, cholesky, solve
 from kmargin.solvers.rows import (
-    Line,
     Rows,
     advance,
     exact_step,
@@ -28,6 +27,9 @@ NO_LOSS = 1e-20
 # them shows in the objective only by its square. A step that promises less than this share of what `tol`
 # asks for is the last one, and is taken; one that promises nothing but rounding is not.
 EXACT, NOTHING = 1e-4, 1e-20
+
+# By so much, relatively, an objective may seem to rise when it only stays.
+ROUNDING = 1e-12
 
 
 @compiled
@@ -119,11 +121,12 @@ def newton(
         else:
             if promise <= NOTHING * value or value < NO_LOSS or value - 2.0 * promise > give_up:
                 return value, n_iter
-            last = promise <= EXACT * tol * value
             uu, ud, dd = ridge_terms(ridge, idx, u, d)
             new_value = 0.5 * (look_along(rows, idx, d) + uu + dd) + ud
+            # a small promise may still lie far away, along a direction that is nearly flat
+            last = promise <= EXACT * tol * value and new_value <= value * (1.0 + ROUNDING)
             t = 1.0
-            if not last and new_value > value - 0.2 * promise:
+            if not last and not new_value <= value - 0.2 * promise:
                 t = exact_step(rows, ud, dd)
                 full = False
             for a in range(k):
@@ -133,29 +136,15 @@ def newton(
                 uu, _, _ = ridge_terms(ridge, idx, u, u)
                 new_value = loss_here(rows) + 0.5 * uu
                 if not new_value < value:  # nothing left but rounding
-                    return min(value, new_value), n_iter
-            value = min(value, new_value) if last else new_value
+                    for a in range(k):
+                        u[a] -= t * d[a]
+                    advance(rows, -t)
+                    return value, n_iter
+            value = new_value
         stays = not renew_system(rows, idx, H, z)
         if last or (stays and full):
             return value, n_iter + 1
     return value, max_iter
-
-
-def newton_readable(A: Matrix, target: Vector, ridge: Vector, u: Vector, max_iter: int = 200) -> Vector:
-    """The same in NumPy: minimise 1/2 sum max(0, target - A u)^2 + 1/2 sum ridge u^2 from u."""
-    for _ in range(max_iter):
-        resid = target - A @ u
-        active = resid > 0
-        gradient = ridge * u - A[active].T @ resid[active]
-        hessian = A[active].T @ A[active] + np.diag(ridge)
-        d = -np.linalg.lstsq(hessian, gradient, rcond=1e-13)[0]
-        promise = -gradient @ d / 2
-        value = np.sum(np.maximum(resid, 0) ** 2) / 2 + ridge @ u**2 / 2
-        if promise <= 1e-15 * value:
-            break
-        t = exact_step(Line(resid, A @ d), float(ridge @ (u * d)), float(ridge @ (d * d)))
-        u = u + t * d
-    return u
 
 
 @either

@@ -5,8 +5,7 @@ import numpy as np
 from kmargin.solvers.conjugate import newton_conjugate
 from kmargin.solvers.linalg import smallest
 from kmargin.solvers.newton import NO_LOSS
-from kmargin.solvers.signed import Found, SignedDesign
-from kmargin.solvers.working_set import BETTER
+from kmargin.solvers.signed import BETTER, Found, SignedDesign
 from kmargin.types import Indices, Vector
 
 # How often exchanges are tried.

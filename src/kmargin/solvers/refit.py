@@ -5,38 +5,47 @@ import numpy as np
 from kmargin.problem import Problem
 from kmargin.solvers.conjugate import newton_conjugate
 from kmargin.solvers.dual import DualRows, n_dual_numbers, newton_dual
-from kmargin.solvers.elsewhere import sign
 from kmargin.solvers.newton import EXACT, newton_from_gram
 from kmargin.solvers.rows import place, take_gram
-from kmargin.solvers.signed import Found, Signed, SignedDesign
+from kmargin.solvers.signed import LARGE, Found, Signed, SignedDesign
+from kmargin.solvers.units import Measured
 from kmargin.types import Indices, Vector
 
 TOL = 1e-14  # relative to the objective
 
 
 def refit(
-    problem: Problem, support: Indices, coef: Vector | None = None, intercept: float = 0.0
+    problem: Problem,
+    support: Indices,
+    coef: Vector | None = None,
+    intercept: float = 0.0,
+    measured: Measured | None = None,
 ) -> tuple[Vector, float, float, int]:
     """Minimise loss plus ridge over the coefficients of `support` and the intercept.
 
     Starts from `coef` and `intercept` where given. Returns coefficients, intercept, objective and
     the number of Newton steps. Solves systems as large as the support, or as the active rows where
-    these are fewer; where neither fits, by products alone.
+    these are many fewer; where neither fits, by products alone. `measured` is the problem as the search
+    sees it, where that is known.
     """
     support = np.asarray(support, dtype=np.int64)
     coef = np.zeros(len(support)) if coef is None else np.array(coef, dtype=np.float64)
+    measured = Measured(problem) if measured is None else measured
     start = Found(support, np.append(coef, intercept if problem.design.fit_intercept else 0.0), np.inf)
-    design = sign(problem)
+    start, design = measured.enter(start), measured.design
     if isinstance(design, SignedDesign):
         u, value, n_iter = _refit_at_hand(design, problem.lam, start)
     else:
         u, value, n_iter = _refit_primal(design, problem.lam, start)
-    return u[:-1], float(u[-1]), float(value), int(n_iter)
+    found = design.finish(Found(support, u, float(value)), measured.ridge(problem.lam, support))
+    found = measured.leave(found)
+    return found.u[:-1], float(found.u[-1]), found.value, int(n_iter)
 
 
 def _refit_at_hand(design: SignedDesign, lam: float, start: Found) -> tuple[Vector, float, int]:
-    k, n_active = len(start.support), design.count_active(start)
-    dual = k > n_active
+    k = len(start.support)
+    n_active = design.count_active(start) if k > LARGE else 0
+    dual = k > LARGE and k > n_active
     if not design.fits(n_dual_numbers(n_active, k) if dual else design.n_samples * (k + 2)):
         return _refit_products(design, lam, start)
     return _refit_dual(design, lam, start) if dual else _refit_primal(design, lam, start)
@@ -49,7 +58,7 @@ def _refit_primal(design: Signed, lam: float, start: Found) -> tuple[Vector, flo
         design.make_ridge(lam, k),
         np.empty((k + 2, k + 2)),
     )
-    idx, u = np.arange(k + 1), start.u
+    idx, u = np.arange(k + 1), start.u.copy()
     place(rows, idx, u)
     take_gram(rows, gram)
     value, n_iter = newton_from_gram(rows, ridge, gram, idx, u, np.inf, TOL / EXACT)
@@ -57,7 +66,8 @@ def _refit_primal(design: Signed, lam: float, start: Found) -> tuple[Vector, flo
 
 
 def _refit_dual(design: SignedDesign, lam: float, start: Found) -> tuple[Vector, float, int]:
-    (support, u, _), resid, store = start, design.residual(start), DualRows.none(len(start.support))
+    support, u, resid = start.support, start.u, design.residual(start)
+    store = DualRows.none(len(support))
     w = u[:-1].copy()
     value, b, _, n_iter = newton_dual(
         design.X, design.t, design.c, lam, support, w, float(u[-1]), resid, store, np.inf, TOL
@@ -66,7 +76,7 @@ def _refit_dual(design: SignedDesign, lam: float, start: Found) -> tuple[Vector,
 
 
 def _refit_products(design: SignedDesign, lam: float, start: Found) -> tuple[Vector, float, int]:
-    (support, u, _), X, resid = start, design.X, design.residual(start)
+    support, u, X, resid = start.support, start.u, design.X, design.residual(start)
     columns, w = X if len(support) == X.n_features else X.take(support), u[:-1].copy()
     value, b, n_iter = newton_conjugate(columns, design.t, design.c, lam, w, float(u[-1]), resid, np.inf, TOL)
     return np.append(w, b), value, n_iter

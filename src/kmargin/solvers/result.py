@@ -28,6 +28,15 @@ class Status(Enum):
     )
 
 
+class Ending(Enum):
+    """Where the coefficients of a solution come from."""
+
+    SEARCH = "the search itself: each support it visits is at its minimum"
+    PROJECTION = "the projection of the last iterate onto S_k"
+    REFIT = "the minimum on the support of that projection"
+    INTERCEPT = "the intercept alone, which nothing that was found is better than"
+
+
 class OuterRecord(NamedTuple):
     """One value of rho: what it cost and where it ended."""
 
@@ -51,6 +60,7 @@ class Solution:
     status: Status
     n_iter: int  # inner iterations over all values of rho, or Newton steps
     trace: tuple[OuterRecord, ...] = ()  # of an annealing; a search leaves none
+    ending: Ending = Ending.SEARCH
 
     @classmethod
     def from_beta(
@@ -63,12 +73,22 @@ class Solution:
         status: Status,
         n_iter: int,
         trace: tuple[OuterRecord, ...] = (),
+        ending: Ending = Ending.SEARCH,
     ) -> "Solution":
         """Take apart a parameter vector whose last entry, if it has one more, is the intercept."""
         support = np.flatnonzero(beta[:n_features])
         intercept = float(beta[n_features]) if len(beta) > n_features else 0.0
         return cls(
-            support, beta[support], intercept, n_features, objective, projection_cost, status, n_iter, trace
+            support,
+            beta[support],
+            intercept,
+            n_features,
+            objective,
+            projection_cost,
+            status,
+            n_iter,
+            trace,
+            ending,
         )
 
     @property

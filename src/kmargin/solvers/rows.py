@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kmargin.jit import either, question
+from kmargin.jit import compiled, either, question
 from kmargin.solvers.panel import build_gram, combine, half_positive_sq, residual, shift_gram, sync_gram
 from kmargin.types import Flags, Indices, Matrix, Vector
 
@@ -41,6 +41,18 @@ def make_rows(panel: Matrix) -> Rows:
 def n_columns(rows: Rows) -> int:
     """How many features the panel has room for."""
     return rows.panel.shape[0] - 2
+
+
+@compiled
+def cost_of_refit(n_samples: int, k: int) -> float:
+    """About how many multiplications a step or two towards the minimum over k coefficients take."""
+    return 2.0 * (k * n_samples + k * k * k)
+
+
+@question
+def cost_of_try(rows: Rows, k: int) -> float:
+    """The same for the rows of a panel."""
+    return cost_of_refit(rows.resid.size, k)
 
 
 @question
@@ -130,15 +142,25 @@ def renew_system(rows: Rows, idx: Indices, H: Matrix, z: Vector) -> bool:
     """Bring the Gram matrix of the columns idx, and their products with the target, to the rows that
     are active now; False if none has changed sides.
     """
-    flips = 0
+    flips, n_active = 0, 0
     for i in range(rows.resid.size):
         now = rows.resid[i] > 0.0
+        n_active += now
         if now != rows.active[i]:
             rows.active[i] = now
             rows.changed[flips] = i
             rows.signs[flips] = 1.0 if now else -1.0
             flips += 1
-    if flips > 0:
+    if flips > n_active:  # to begin anew costs less, and leaves no rounding errors of the rows that are gone
+        renewed = 0
+        for i in range(rows.resid.size):
+            if rows.active[i]:
+                rows.changed[renewed] = i
+                rows.signs[renewed] = 1.0
+                renewed += 1
+        H[:, :], z[:] = 0.0, 0.0
+        shift_gram(rows.panel, idx, rows.changed, rows.signs, renewed, H, z, np.empty((4, idx.size)))
+    elif flips > 0:
         shift_gram(rows.panel, idx, rows.changed, rows.signs, flips, H, z, np.empty((4, idx.size)))
     return flips > 0
 

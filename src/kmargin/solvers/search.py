@@ -8,7 +8,7 @@ from kmargin.jit import compiled, either
 from kmargin.solvers.linalg import smallest
 from kmargin.solvers.newton import newton_from_gram
 from kmargin.solvers.panel import outside_of
-from kmargin.solvers.rows import Rows, companion, follow, n_columns, start_over
+from kmargin.solvers.rows import Rows, companion, cost_of_try, follow, n_columns, start_over
 from kmargin.solvers.scores import double_changes, nth_pair, score, swap_changes
 from kmargin.types import Indices, Matrix, Vector
 
@@ -20,6 +20,9 @@ TRIES = 16
 
 # double swaps look at so many features on either side
 WIDTH = 12
+
+# each round lowers the objective, so there is an end; this one is for numbers that do not behave as such
+MAX_ROUNDS = 10_000
 
 
 class Fit(NamedTuple):
@@ -41,7 +44,7 @@ class Scratch(NamedTuple):
     idx: Indices
     u: Vector
     rows: Rows
-    counts: Indices  # rounds, trials, Newton steps
+    counts: Indices  # rounds, trials, Newton steps; 1 if the last search tried every swap in vain
 
 
 class Scores(NamedTuple):
@@ -82,12 +85,14 @@ def trial(
     take: Indices,
     c: Any,
     value: float,
+    give_up: float,
     tol: float,
     scratch: Scratch,
 ) -> float:
     """Refit with fit.idx[lose[:c]] replaced by outside[take[:c]].
 
-    If that is better, make the exchange and return the new objective; else return the old one.
+    If that is better, make the exchange and return the new objective; else return the old one. A refit ends
+    when it seems not to get below `give_up`.
     """
     scratch.idx[:] = fit.idx
     scratch.u[:] = fit.u
@@ -96,7 +101,7 @@ def trial(
         scratch.u[lose[a]] = 0.0
     start_over(scratch.rows, fit.rows)
     new_value, n_iter = newton_from_gram(
-        scratch.rows, fit.ridge, fit.gram, scratch.idx, scratch.u, value, tol
+        scratch.rows, fit.ridge, fit.gram, scratch.idx, scratch.u, give_up, tol
     )
     scratch.counts[1] += 1
     scratch.counts[2] += n_iter
@@ -123,7 +128,7 @@ def try_blocks(
     while c < min(m, k // 2) and scores.drop[lose[c]] < -scores.gain[take[c]]:
         c += 1
     while c > 1:
-        new_value = trial(fit, outside, lose, take, c, value, tol, scratch)
+        new_value = trial(fit, outside, lose, take, c, value, value, tol, scratch)
         if new_value < value:
             return new_value
         c //= 2
@@ -132,17 +137,28 @@ def try_blocks(
 
 @either
 def try_swaps(
-    fit: Fit, outside: Indices, scores: Scores, value: float, tol: float, scratch: Scratch, max_tries: int
+    fit: Fit,
+    outside: Indices,
+    scores: Scores,
+    value: float,
+    tol: float,
+    scratch: Scratch,
+    max_tries: int,
+    room: float,
 ) -> float:
     """Exchange one feature for another, in the order of what the scores promise.
 
-    At most `max_tries` are tried, and none of which the scores expect a rise beyond HOPE; or all of
-    them, if `max_tries` is negative.
+    At most `max_tries` are tried, or as many as `room` has multiplications for, and none of which the
+    scores expect a rise beyond HOPE. All of them are tried if `max_tries` is negative, or room for all.
     """
     k, m = fit.idx.size - 1, outside.size
-    everything = max_tries < 0
+    affordable = room / cost_of_try(fit.rows, k + 1)
+    everything = max_tries < 0 or affordable >= k * m
+    scratch.counts[3] = everything
+    give_up = np.inf if everything else value  # what is claimed of a try is not to rest on what it seems
     # large supports: fewer and dearer tries
-    n_tries = k * m if everything else min(k * m, max(1, min(max_tries, TRIES * max_tries // (k + 1))))
+    n_tries = max(1, min(max_tries, TRIES * max_tries // (k + 1)))
+    n_tries = k * m if everything else min(k * m, max(n_tries, int(affordable)))
     change, order = np.empty(k * m), np.empty(n_tries, np.int64)
     swap_changes(fit.u, scores.spread, scores.grad, scores.schur, scores.R, change)
     smallest(change, k * m, n_tries, order)
@@ -151,7 +167,7 @@ def try_swaps(
         if not everything and change[order[r]] > HOPE * value:
             break
         lose[0], take[0] = order[r] // m, order[r] % m
-        new_value = trial(fit, outside, lose, take, np.int64(1), value, tol, scratch)
+        new_value = trial(fit, outside, lose, take, np.int64(1), value, give_up, tol, scratch)
         if new_value < value:
             return new_value
     return value
@@ -159,13 +175,21 @@ def try_swaps(
 
 @either
 def try_double_swaps(
-    fit: Fit, outside: Indices, scores: Scores, value: float, tol: float, scratch: Scratch, max_tries: int
+    fit: Fit,
+    outside: Indices,
+    scores: Scores,
+    value: float,
+    tol: float,
+    scratch: Scratch,
+    max_tries: int,
+    room: float,
 ) -> float:
     """Exchange two features for two, out of the WIDTH cheapest and the WIDTH most gainful."""
     k, m = fit.idx.size - 1, outside.size
     n_lose, n_take = min(WIDTH, k), min(WIDTH, m)
     pairs_in = n_take * (n_take - 1) // 2
-    max_tries = min(max_tries, TRIES * max_tries // (k + 1))
+    affordable = int(room / cost_of_try(fit.rows, k + 1)) if max_tries > 0 else 0
+    max_tries = max(min(max_tries, TRIES * max_tries // (k + 1)), affordable)
     if max_tries == 0 or n_lose < 2 or pairs_in == 0:
         return value
     lose, take = np.empty(n_lose, np.int64), np.empty(n_take, np.int64)
@@ -183,7 +207,7 @@ def try_double_swaps(
         a, b = nth_pair(order[r] // pairs_in, n_lose)
         i, j = nth_pair(order[r] % pairs_in, n_take)
         out[0], out[1], come[0], come[1] = lose[a], lose[b], take[i], take[j]
-        new_value = trial(fit, outside, out, come, np.int64(2), value, tol, scratch)
+        new_value = trial(fit, outside, out, come, np.int64(2), value, value, tol, scratch)
         if new_value < value:
             return new_value
     return value
@@ -212,19 +236,24 @@ def pair_matrices(
 
 
 @either
-def search(fit: Fit, value: float, max_swaps: int, max_doubles: int, tol: float, counts: Indices) -> float:
+def search(
+    fit: Fit, value: float, max_swaps: int, max_doubles: int, room: float, tol: float, counts: Indices
+) -> float:
     """Exchange features while that lowers the objective; `fit` is improved in place.
 
     Many at a time while that pays, then one for one, then two for two. After each success the scores
-    are taken anew. Returns the objective.
+    are taken anew. Where tries are cheap there are more of them: as many as `room` has multiplications for.
+    Returns the objective.
     """
+    counts[3] = 0
     outside = outside_of(fit.idx, n_columns(fit.rows))
     if fit.idx.size == 1 or outside.size == 0:
+        counts[3] = 1
         return value
     scores = make_scores(fit.idx.size, outside.size)
     scratch = Scratch(fit.idx.copy(), fit.u.copy(), companion(fit.rows), counts)
     blocks = fit.idx.size > 2
-    while True:
+    for _ in range(MAX_ROUNDS):
         counts[0] += 1
         score_fit(fit, outside, scores)
         before = value
@@ -232,8 +261,10 @@ def search(fit: Fit, value: float, max_swaps: int, max_doubles: int, tol: float,
             value = try_blocks(fit, outside, scores, value, tol, scratch)
             blocks = value < before
         if value == before:
-            value = try_swaps(fit, outside, scores, value, tol, scratch, max_swaps)
+            value = try_swaps(fit, outside, scores, value, tol, scratch, max_swaps, room)
         if value == before:
-            value = try_double_swaps(fit, outside, scores, value, tol, scratch, max_doubles)
+            value = try_double_swaps(fit, outside, scores, value, tol, scratch, max_doubles, room)
         if value == before:
             return value
+    counts[3] = 0
+    return value

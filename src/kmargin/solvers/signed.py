@@ -6,9 +6,18 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from kmargin.problem import Problem
-from kmargin.solvers.panel import make_panel, make_ridge, residual
+from kmargin.solvers.ending import SLACK, is_affordable, newton_by_least_squares, stand
+from kmargin.solvers.newton import NO_LOSS
+from kmargin.solvers.panel import half_positive_sq, make_panel, make_ridge, residual
 from kmargin.solvers.rows import Rows, make_rows
 from kmargin.types import Indices, Matrix, Vector
+
+# Beyond this k the dual system may pay; up to it the primal one is always cheap.
+LARGE = 128
+
+# What single coefficients may still be able to lower the objective by, relatively, where there are many:
+# systems that large are not solved to the last digit.
+FINE = 1e-9
 
 
 class Found(NamedTuple):
@@ -17,7 +26,11 @@ class Found(NamedTuple):
     support: Indices  # in the order of the search
     u: Vector  # its coefficients, then the intercept
     value: float
+    all_tried: bool = False  # every exchange of one feature for another, in vain
 
+
+# A support has to be better by this share to replace another.
+BETTER = 1.0 - 1e-9
 
 NOTHING = Found(np.empty(0, np.int64), np.zeros(1), np.inf)
 
@@ -30,15 +43,19 @@ class Signed(Protocol):
         """Of each column, weighted; without an intercept its second moment."""
 
     @property
+    def mean(self) -> Vector:
+        """Of each column, weighted; 0 where there is no intercept to make up for it."""
+
+    @property
     def n_samples(self) -> int: ...
 
     @property
     def n_features(self) -> int: ...
 
-    def make_rows(self, columns: Indices, size: int) -> Any:
+    def make_rows(self, columns: Indices, size: int, to_stay: bool = False) -> Any:
         """A panel's rows, with room for `size` columns, the first of them filled with these.
 
-        They may take the place of those made before.
+        Unless they are to stay, those made next may take their place.
         """
 
     def make_ridge(self, lam: float, size: int) -> Vector:
@@ -56,6 +73,12 @@ class Signed(Protocol):
     def fits(self, n_numbers: int) -> bool:
         """Whether an array of so many numbers is in proportion to the data."""
 
+    def finish(self, found: Found, ridge: Vector) -> Found:
+        """The same support at its minimum, with the objective of just these coefficients.
+
+        `ridge` is that of each column of the support.
+        """
+
 
 class SignedDesign:
     """Rows at hand."""
@@ -70,6 +93,12 @@ class SignedDesign:
     def variance(self) -> Vector:
         return self.X.spread(self.c)
 
+    @cached_property
+    def mean(self) -> Vector:
+        if not self.X.fit_intercept:
+            return np.zeros(self.n_features)
+        return self.X.mean(self.c)
+
     @property
     def n_samples(self) -> int:
         return self.X.n_samples
@@ -78,7 +107,9 @@ class SignedDesign:
     def n_features(self) -> int:
         return self.X.n_features
 
-    def make_rows(self, columns: Indices, size: int) -> Rows:
+    def make_rows(self, columns: Indices, size: int, to_stay: bool = False) -> Rows:
+        if to_stay:
+            return make_rows(make_panel(self.X, self.t, self.c, columns, size))
         # one panel after the other in the same memory: the system takes longer to clear new pages than
         # we take to fill them
         if self._room is None or len(self._room) < size + 2:
@@ -109,3 +140,34 @@ class SignedDesign:
 
     def fits(self, n_numbers: int) -> bool:
         return self.X.fits(n_numbers)
+
+    def finish(self, found: Found, ridge: Vector) -> Found:
+        k = len(found.support)
+        ridge = np.append(ridge, 0.0 if self.X.fit_intercept else 1.0)
+        if k <= LARGE and self.fits((k + 2) * self.n_samples):
+            rows = self.make_rows(found.support, k)
+            value, slack = stand(rows.panel, np.arange(k + 1), ridge, found.u, rows.resid)
+            resid, slack_allowed = rows.resid, SLACK
+        else:
+            resid, slack_allowed = self.residual(found), FINE
+            value = half_positive_sq(resid) + 0.5 * float(np.sum((np.sqrt(ridge) * found.u) ** 2))
+            slopes = ridge[:-1] * found.u[:-1] - self.gradient(resid)[found.support]
+            bend = self.variance[found.support] + ridge[:-1]
+            slack = 0.5 * float(np.sum(np.divide(slopes**2, bend, out=np.zeros(k), where=bend > 0)))
+        found = found._replace(value=float(value))
+        n_active = int(np.count_nonzero(resid > 0))
+        if value <= NO_LOSS or slack <= slack_allowed * value or not is_affordable(n_active, k):
+            return found
+        u, value, _ = newton_by_least_squares(self._columns(found.support), self.c, ridge, found.u)
+        if not value < found.value:
+            return found
+        # other supports were judged as inexactly as this one was: nothing is claimed of them
+        all_tried = found.all_tried and value > found.value * BETTER
+        return found._replace(u=u, value=value, all_tried=all_tried)
+
+    def _columns(self, support: Indices) -> Matrix:
+        """Signed columns of X, then that of the intercept, by rows."""
+        columns = np.empty((self.n_samples, len(support) + 1))
+        columns[:, :-1] = self.t[:, None] * self.X.block(np.arange(self.n_samples), support)
+        columns[:, -1] = self.t if self.X.fit_intercept else 0.0
+        return columns

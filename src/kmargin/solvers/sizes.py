@@ -8,7 +8,7 @@ from kmargin.solvers.newton import newton_from_gram
 from kmargin.solvers.panel import outside_of
 from kmargin.solvers.rows import Rows, companion, follow, n_columns, resume, take_gram
 from kmargin.solvers.search import Fit, make_scores, score_fit, search
-from kmargin.types import Indices, Matrix, Vector
+from kmargin.types import Flags, Indices, Matrix, Vector
 
 
 @either
@@ -117,12 +117,15 @@ def sweep(
     max_sweeps: int,
     max_swaps: int,
     max_doubles: int,
+    room: float,
     tol: float,
     counts: Indices,
+    tried: Flags,
 ) -> None:
     """The path over the descending sizes ks: down, up, down, ..., keeping the best support of each size.
 
-    `supports`, `coefs` and `values` are filled in; with `warm` they hold a start for every size.
+    `supports`, `coefs` and `values` are filled in; with `warm` they hold a start for every size. `tried`
+    tells for which of them every single swap was tried.
     """
     q, n_ks = n_columns(rows), ks.size
     gram = np.empty((q + 2, q + 2))
@@ -132,8 +135,9 @@ def sweep(
         fit, value = first_fit(
             rows, ridge, gram, supports[at, : k + 1], coefs[at, : k + 1], warm, tol, counts
         )
-        value = search(fit, value, max_swaps, max_doubles, tol, counts)
+        value = search(fit, value, max_swaps, max_doubles, room, tol, counts)
         supports[at, :k], coefs[at, : k + 1], values[at] = fit.idx[:k], fit.u, value
+        tried[at] = counts[3] == 1
     fresh = np.ones(n_ks, np.bool_)  # changed since its neighbour was last tried from it
     for number in range(max_sweeps):
         down = number % 2 == 0
@@ -150,9 +154,10 @@ def sweep(
             fit, value = shrink(fit, k, tol, counts) if down else grow(fit, k, tol, counts)
             if values[at] < np.inf and same_set(fit.idx[:k], supports[at, :k], q):
                 continue
-            value = search(fit, value, max_swaps, max_doubles, tol, counts)
+            value = search(fit, value, max_swaps, max_doubles, room, tol, counts)
             if value < values[at] * (1.0 - tol):
                 supports[at, :k], coefs[at, : k + 1], values[at] = fit.idx[:k], fit.u, value
+                tried[at] = counts[3] == 1
                 changed[at] = True
         if number > 0 and not changed.any():  # both directions were tried
             break

@@ -21,6 +21,9 @@ class Solver(BaseEstimator):
     #: whether products with X are all it needs, so that a sparse X stays sparse
     takes_sparse: bool = True
 
+    #: whether more features are never worse along its paths
+    is_monotone: bool = False
+
     def check(self) -> None:
         """Raise ValueError for a knob that makes no sense."""
         raise NotImplementedError

@@ -3,7 +3,11 @@
 import numpy as np
 
 from kmargin.problem import Problem
+from kmargin.solvers.result import Ending, Solution, Status
 from kmargin.types import Vector
+
+# Beside a ridge this strong no coefficient can move the objective by a digit: the intercept is all there is.
+HOPELESS = 1e100
 
 
 def univariate_start(problem: Problem) -> Vector:
@@ -29,6 +33,26 @@ def intercept_only(problem: Problem) -> Vector:
     beta = np.zeros(problem.design.n_parameters)
     beta[problem.design.n_features :] = problem.mean_label()
     return beta
+
+
+def intercept_loss(problem: Problem) -> float:
+    """The objective there: the weighted mean of (1 - y m)^2 / 2 is (1 - m^2) / 2."""
+    m = problem.mean_label() if problem.design.fit_intercept else 0.0
+    return 0.5 * (1.0 - m) * (1.0 + m)
+
+
+def bare_solution(problem: Problem, status: Status) -> Solution:
+    """The intercept alone."""
+    beta = intercept_only(problem)
+    return Solution.from_beta(
+        beta,
+        problem.design.n_features,
+        objective=intercept_loss(problem),
+        projection_cost=0.0,
+        status=status,
+        n_iter=0,
+        ending=Ending.INTERCEPT,
+    )
 
 
 def normal_start(problem: Problem, rng: np.random.Generator) -> Vector:

@@ -4,18 +4,19 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kmargin.solvers.every_support import try_every_support
 from kmargin.solvers.linalg import smallest
-from kmargin.solvers.rows import place, take_gram
+from kmargin.solvers.rows import place, resume, take_gram
 from kmargin.solvers.search import Fit, search
-from kmargin.solvers.signed import Found, Signed
+from kmargin.solvers.signed import NOTHING, Found, Signed
 from kmargin.solvers.sizes import grow, minimize, shrink
-
-# A support has to be better by this share to replace another.
-BETTER = 1.0 - 1e-9
-
+from kmargin.types import Indices
 
 # A working set has so many columns beside the support: at least, and for the least effort; at most.
 FEW, EXTRA = 16, 64
+
+# Each renewal follows a lower objective, so there is an end; this one is for numbers that do not behave so.
+MAX_RENEWALS = 1000
 
 
 class Effort(NamedTuple):
@@ -26,6 +27,8 @@ class Effort(NamedTuple):
     max_sweeps: int
     road: bool
     tol: float
+    max_starts: int = 0  # other features to start from, where tries are cheap
+    room: float = 0.0  # more exchanges are tried while so many multiplications suffice
 
     def n_outside(self, k: int, n_features: int) -> int:
         """How many columns a working set has beside the support."""
@@ -35,25 +38,42 @@ class Effort(NamedTuple):
 
     def least(self) -> "Effort":
         """Only what is obvious."""
-        return self._replace(max_swaps=1, max_double_swaps=0)
+        return self._replace(max_swaps=1, max_double_swaps=0, room=0.0)
 
 
 class WorkingSet:
-    """A panel with the columns of a support and the most promising others."""
+    """A panel with the columns of a support and the most promising others, or with all there are."""
 
     def __init__(self, design: Signed, lam: float, size: int, start: Found, tol: float) -> None:
-        held = len(start.support)
         q = min(design.n_features, size)
-        self.design, self.lam, self.tol = design, lam, tol
-        self.rows, self.ridge = design.make_rows(start.support, q), design.make_ridge(lam, q)
+        self.design, self.tol = design, tol
+        self.is_whole = q == design.n_features
         self.members = np.full(q, -1)  # which column a place of the panel holds
-        self.members[:held] = start.support
-        self.idx, self.u = np.append(np.arange(held), q), start.u.copy()  # the support, by places
+        self.members[: len(start.support)] = start.support
+        if self.is_whole:
+            self.members = np.arange(q)
+        columns = self.members if self.is_whole else start.support
+        self.rows = design.make_rows(columns, q, to_stay=self.is_whole)
         self.counts = np.zeros(4, np.int64)
         self.gram = np.empty((q + 2, q + 2))
+        self._go_to(lam, start)
         place(self.rows, self.idx, self.u)
         take_gram(self.rows, self.gram)
         self.value = minimize(self._fit(), tol, self.counts)
+
+    def start_again(self, lam: float, start: Found) -> None:
+        """The same panel for another ridge, from another support."""
+        assert self.is_whole
+        self._go_to(lam, start)
+        resume(self.rows, self.idx, self.u, self.gram)
+        self.value = minimize(self._fit(), self.tol, self.counts)
+
+    def _go_to(self, lam: float, start: Found) -> None:
+        q, held = len(self.members), len(start.support)
+        self.lam, self.ridge = lam, self.design.make_ridge(lam, q)
+        places = start.support if self.is_whole else np.arange(held)
+        self.idx, self.u = np.append(places, q), start.u.copy()  # the support, by places
+        self.counts[:] = 0
 
     def _fit(self) -> Fit:
         return Fit(self.rows, self.ridge, self.gram, self.idx, self.u)
@@ -71,28 +91,47 @@ class WorkingSet:
     def settle(self, effort: Effort) -> None:
         """Search the panel and renew it until nothing changes: first cheaply, then with all effort."""
         thorough = False
-        while True:
+        for _ in range(MAX_RENEWALS):
             self.renew()
             before = self.value
-            while self.value == before:
-                tries = effort if thorough else effort.least()
-                self.value = search(
-                    self._fit(), self.value, tries.max_swaps, tries.max_double_swaps, self.tol, self.counts
-                )
-                if thorough:
-                    break
-                thorough = self.value == before
-            if self.value == before or (thorough and len(self.members) == self.design.n_features):
+            if not thorough:
+                self._search(effort.least())
+                thorough = not self.value < before
+            if thorough:
+                self._search(effort)
+            if thorough and (not self.value < before or self.is_whole):
                 return
+
+    def best_alone(self, lam: float, count: int) -> Indices:
+        """The features that gain most where there is none yet, with the intercept refitted."""
+        self.start_again(lam, NOTHING)
+        q, gram = len(self.members), self.gram
+        slope = gram[:q, q + 1] - gram[:q, q] * self.u[-1]
+        bend = gram.diagonal()[:q] + self.ridge[:q]
+        if gram[q, q] > 0:  # there is an intercept
+            bend = bend - gram[:q, q] ** 2 / gram[q, q]
+        gain = np.divide(slope**2, bend, out=np.zeros(q), where=bend > 1e-12 * gram.diagonal()[:q])
+        return np.argsort(-gain, kind="stable")[:count]
+
+    def try_everything(self) -> None:
+        """All supports of this size."""
+        self.value = try_every_support(self._fit(), self.value, self.tol, self.counts)
+
+    def _search(self, effort: Effort) -> None:
+        swaps, doubles, room = effort.max_swaps, effort.max_double_swaps, effort.room
+        self.value = search(self._fit(), self.value, swaps, doubles, room, self.tol, self.counts)
 
     def renew(self) -> None:
         """One pass over X: bring the columns with the largest gain into the panel."""
+        if self.is_whole:
+            return
         support = self.members[self.idx[:-1]]
         n_wanted = len(self.members) - len(support)
         slopes = self.design.slopes_at(self.rows, self.idx, self.found())
         curvature = self.design.variance + self.lam
         loss = np.zeros(len(curvature))  # minus the gain of each column, the others as they are
-        np.divide(-(slopes**2), curvature, out=loss, where=curvature > 0)
+        with np.errstate(over="ignore"):
+            np.divide(-(slopes**2), curvature, out=loss, where=curvature > 0)
         loss[support] = np.inf
         promising = np.empty(n_wanted, np.int64)
         smallest(loss, len(loss), n_wanted, promising)
@@ -105,13 +144,19 @@ class WorkingSet:
             take_gram(self.rows, self.gram)
 
     def found(self) -> Found:
-        return Found(self.members[self.idx[:-1]], self.u, float(self.value))
+        all_tried = self.is_whole and bool(self.counts[3])
+        return Found(self.members[self.idx[:-1]], self.u.copy(), float(self.value), all_tried)
 
 
 def exchange(design: Signed, lam: float, k: int, start: Found, effort: Effort) -> tuple[Found, int]:
     """The best support of size k found from `start`, and the Newton steps it took."""
     size = max(k + effort.n_outside(k, design.n_features), len(start.support))
     working = WorkingSet(design, lam, size, start, effort.tol)
+    return search_from(working, k, effort)
+
+
+def search_from(working: WorkingSet, k: int, effort: Effort) -> tuple[Found, int]:
+    """The best support of size k found from where a working set is, and the Newton steps it took."""
     working.resize(k)
     working.settle(effort)
     return working.found(), int(working.counts[2])

@@ -1,5 +1,6 @@
 """Columns of a frame as numbers: what each holds, and what is missing from it."""
 
+import math
 import numbers
 from decimal import Decimal
 from typing import Any
@@ -11,6 +12,7 @@ from kmargin.errors import InputError, count, listing
 from kmargin.types import Vector
 
 MOST_CATEGORIES = 50  # of a text column, where they are also more than half as many as its rows
+LARGEST = 1e150  # beyond, squares are no numbers
 
 
 def kind_of(column: pd.Series) -> str:
@@ -32,8 +34,16 @@ def kind_of(column: pd.Series) -> str:
 def to_numbers(column: pd.Series) -> Vector:
     """A column of numbers, NaN where a value is missing."""
     if column.dtype == object or isinstance(column.dtype, pd.CategoricalDtype | pd.StringDtype):
-        return np.array([np.nan if pd.isna(value) else float(value) for value in column], dtype=np.float64)
+        return np.array([np.nan if pd.isna(value) else float_of(value) for value in column], dtype=np.float64)
     return column.to_numpy(dtype=np.float64, na_value=np.nan)
+
+
+def float_of(value: Any) -> float:
+    """A number, infinite if it is too long to be one."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
 
 
 def to_texts(column: pd.Series) -> np.ndarray:
@@ -90,11 +100,18 @@ def check_missing(frame: pd.DataFrame, advice: str) -> None:
 
 
 def check_finite(frame: pd.DataFrame) -> None:
-    """Raises InputError where numbers are infinite."""
-    infinite = [name for name in frame.columns if np.isinf(to_numbers(frame[name])).any()]
+    """Raises InputError where numbers are infinite, or too large to be squared."""
+    sizes = {name: np.abs(to_numbers(frame[name])) for name in frame.columns}
+    infinite = [name for name, size in sizes.items() if np.isinf(size).any()]
     if infinite:
         raise InputError(
             f"Column {listing(infinite)} holds infinite numbers. Replace them, or leave it out with --drop."
+        )
+    huge = [name for name, size in sizes.items() if (size > LARGEST).any()]
+    if huge:
+        raise InputError(
+            f"Column {listing(huge)} holds numbers beyond {LARGEST:g}: a mark for missing values? "
+            "Replace them, or leave it out with --drop."
         )
 
 

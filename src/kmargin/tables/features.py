@@ -10,6 +10,9 @@ from kmargin.tables.columns import check_finite, check_missing, kind_of, to_numb
 from kmargin.tables.read import Table
 from kmargin.types import Matrix, Vector
 
+SMALLEST = 1e-150  # spreads below are none; `columns.LARGEST` is the other end
+FARTHEST = 1e50  # in spreads: a number farther out counts as this far, so that powers of it are numbers
+
 
 @dataclass(frozen=True)
 class Encoding:
@@ -100,11 +103,28 @@ class Scaling:
             X = np.where(np.isnan(X), medians, X)
         if not standardize:
             return cls(medians, np.zeros(n_features), np.ones(n_features))
-        mean = np.average(X, axis=0, weights=repeats)
-        spread = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=repeats))
-        return cls(medians, mean, np.where(spread <= 1e-12 * np.abs(mean), 1.0, spread))
+        return cls(medians, *measure(X, repeats))
 
     def __call__(self, X: Matrix) -> Matrix:
         if self.medians is not None:
             X = np.where(np.isnan(X), self.medians, X)
-        return (X - self.mean) / self.spread
+        if self.is_plain:
+            return X
+        return np.clip((X - self.mean) / self.spread, -FARTHEST, FARTHEST)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether numbers stay as they are."""
+        return not self.mean.any() and bool((self.spread == 1).all())
+
+
+def measure(X: Matrix, repeats: Vector) -> tuple[Vector, Vector]:
+    """Mean and spread of each column; the spread of one that does not vary is 1.
+
+    Numbers up to `columns.LARGEST` can be squared, and added if their weights are of the order of one.
+    """
+    weights = repeats / repeats.max()
+    mean = np.average(X, axis=0, weights=weights)
+    spread = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=weights))
+    varies = (spread > 1e-12 * np.abs(mean)) & (spread > SMALLEST)
+    return mean, np.where(varies, spread, 1.0)

@@ -15,6 +15,7 @@ from kmargin.types import Indices, Matrix, Vector
 
 ENCODINGS = ("onehot",)
 IMPUTATIONS = ("median",)
+LARGEST_CLASS = 2**53  # beyond, numbers with a fraction skip whole ones
 MOST_NUMBERS = 50  # different numbers in a target, beyond which they are no names of classes
 
 
@@ -123,6 +124,11 @@ def read_classes(column: pd.Series, name: str) -> np.ndarray:
     if y.dtype == object:
         y = to_numbers(column)
         y = y.astype(bool) if all(isinstance(value, bool | np.bool_) for value in column) else y
+    if y.dtype.kind == "f" and np.abs(y).max(initial=0) > LARGEST_CLASS:
+        raise InputError(
+            f"The target column {name!r} holds {y[np.abs(y).argmax()]:g}, and numbers of that size are not "
+            "told apart. Give names, or smaller numbers, of classes."
+        )
     distinct = np.unique(y)
     if len(distinct) == 1:
         raise InputError(

@@ -1,7 +1,12 @@
 """Files to frames: CSV, TSV, Parquet, svmlight and npz."""
 
+import gzip
+import math
+import struct
+import tokenize
 import warnings
 import zipfile
+import zlib
 from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,7 +20,22 @@ from kmargin.tables.content import check_content
 
 MOST_BYTES = 2e9  # of a dense matrix
 
+# what NumPy and zipfile raise for bytes that are not what they should be
+DAMAGED_ARCHIVE = (
+    *(ValueError, OSError, EOFError, LookupError, TypeError, SyntaxError, OverflowError, NotImplementedError),
+    *(
+        RuntimeError,
+        MemoryError,
+        RecursionError,
+        zipfile.BadZipFile,
+        zlib.error,
+        struct.error,
+        tokenize.TokenError,
+    ),
+)
+
 SEPARATORS = {"\t": "tabs", ";": "semicolons", "|": "bars (|)", ",": "commas"}
+DAMAGED_GZIP = (gzip.BadGzipFile, EOFError, zlib.error)
 
 
 class Table(NamedTuple):
@@ -52,9 +72,10 @@ def _read_text(path: Path, separator: str) -> Table:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
-            header = pd.read_csv(path, header=None, nrows=1, dtype=str, **options)
-            names = ["" if pd.isna(name) else name.strip() for name in header.iloc[0]]
-            _check_names(path, [name for name in names if name])
+            header = pd.read_csv(path, header=None, nrows=1, dtype=str, keep_default_na=False, **options)
+            names = [name.strip() for name in header.iloc[0]]
+            full_names = [name or f"column {at + 1}" for at, name in enumerate(names)]
+            _check_names(path, full_names)
             if len(names) == 1:
                 raise InputError(_explain_one_column(path, names[0], separator))
             frame = pd.read_csv(path, low_memory=False, skipinitialspace=True, **options)
@@ -71,7 +92,9 @@ def _read_text(path: Path, separator: str) -> Table:
             f"{path.name} cannot be read as columns separated by {SEPARATORS[separator]}: {reason}. "
             "Give every row as many fields as there are names."
         ) from error
-    frame.columns = [name or f"column {at + 1}" for at, name in enumerate(names)]
+    except DAMAGED_GZIP as error:
+        raise InputError(f"{path.name} is damaged or cut short. Download it, or pack it, again.") from error
+    frame.columns = full_names
     return _without_row_numbers(frame, names)
 
 
@@ -105,7 +128,9 @@ def _read_parquet(path: Path) -> pd.DataFrame:
     try:
         _check_names(path, parquet.read_schema(path).names)
         frame = parquet.read_table(path).to_pandas()
-    except (pyarrow.ArrowException, OSError) as error:
+    except InputError:
+        raise
+    except (pyarrow.ArrowException, OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise InputError(
             f"{path.name} starts like Parquet but cannot be read: it may be cut short. Write it again."
         ) from error
@@ -137,11 +162,15 @@ def _read_svmlight(path: Path) -> Table:
 
 def _read_npz(path: Path) -> Table:
     try:
+        _check_sizes(path)
         with np.load(path, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in ("X", "y", "feature_names") if name in archive}
             others = list(archive)
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
-        reason = "it holds Python objects, which kmargin never opens" if "pickle" in str(error) else error
+    except InputError:
+        raise
+    except DAMAGED_ARCHIVE as error:
+        is_pickle = "pickle" in str(error).lower()
+        reason = "it holds Python objects, which kmargin never opens" if is_pickle else "it is damaged"
         raise InputError(f"{path.name} cannot be read: {reason}. Save plain arrays X and y.") from error
     if "X" not in arrays:
         raise InputError(f"{path.name} has no array X; it has {listing(others)}. Save it with X and y.")
@@ -161,6 +190,21 @@ def _read_npz(path: Path) -> Table:
         raise InputError(f"y in {path.name} has shape {y.shape} for {len(X)} rows of X. Save one per row.")
     _check_names(path, [*names, "y"])
     return Table(frame.assign(y=y), target="y")
+
+
+def _check_sizes(path: Path) -> None:
+    """Raises InputError where arrays say that they are larger than kmargin takes, before they are made."""
+    with zipfile.ZipFile(path) as archive:
+        for info in archive.infolist():
+            with archive.open(info) as file:
+                version = np.lib.format.read_magic(file)
+                read = np.lib.format.read_array_header_1_0 if version == (1, 0) else None
+                shape, _, dtype = (read or np.lib.format.read_array_header_2_0)(file)
+            if math.prod(shape) * dtype.itemsize > MOST_BYTES:
+                raise InputError(
+                    f"{info.filename} in {path.name} has shape {shape}, and kmargin takes "
+                    f"{MOST_BYTES / 1e9:g} GB. Leave out rows or features."
+                )
 
 
 def _check_names(path: Path, names: list[str]) -> None:

@@ -63,6 +63,10 @@ class Trial:
     def __init__(self, dataset: Dataset, settings: Settings) -> None:
         if settings.select not in SELECTIONS:
             raise InputError(f"--select {settings.select} is not known. Use best or 1se.")
+        if not 0 <= settings.seed < 2**32:
+            raise InputError(f"--seed {settings.seed} shuffles nothing. Use 0 to {2**32 - 1}.")
+        if settings.jobs == 0:
+            raise InputError("--jobs 0 leaves nobody to do the work. Use 1 or more, or -1 for all cores.")
         self.dataset = dataset
         self.settings = settings
         self.notes: list[str] = []

@@ -94,9 +94,10 @@ def choice_text(analysis: Analysis) -> str:
 
 
 def baseline(analysis: Analysis) -> tuple[str, float]:
-    """The most common class, and its share."""
-    names, counts = np.unique(analysis.dataset.y, return_counts=True)
-    return str(names[counts.argmax()]), float(counts.max() / counts.sum())
+    """The most common class, and its share: by weight, as the accuracy is."""
+    names, codes = np.unique(analysis.dataset.y, return_inverse=True)
+    totals = np.bincount(codes, analysis.dataset.weights)
+    return str(names[totals.argmax()]), float(totals.max() / totals.sum())
 
 
 def frequency_text(analysis: Analysis, frequency: float) -> str:

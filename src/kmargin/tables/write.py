@@ -1,7 +1,7 @@
 """Results into a folder: all of them or none, and never over what others put there."""
 
+import io
 import os
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +10,11 @@ import pandas as pd
 from kmargin import modelfile
 from kmargin.displays import CVScoreDisplay
 from kmargin.errors import InputError, listing
+from kmargin.files import is_ours, replace_file, replace_folder
 from kmargin.tables.analyse import Analysis, Step
 from kmargin.tables.report import render
 from kmargin.tables.results import feature_frame, point_frame, prediction_frame
+from kmargin.tables.spreadsheet import csv_text
 
 FILES = (modelfile.NAME, "features.csv", "points.csv", "predictions.csv", "report.html")
 
@@ -27,6 +29,7 @@ def check_folder(folder: Path, force: bool) -> None:
     if not os.access(folder if folder.exists() else parent, os.W_OK):
         raise InputError(f"The folder {folder} cannot be written. Choose another with --out.")
     there = sorted(path.name for path in folder.iterdir()) if folder.exists() else []
+    there = [name for name in there if not is_ours(name)]
     if there and modelfile.NAME not in there and not force:
         raise InputError(
             f"The folder {folder} holds {listing(there, 3)}, which kmargin did not write. "
@@ -44,32 +47,27 @@ def check_file(path: Path, endings: tuple[str, ...]) -> None:
 
 
 def write_results(analysis: Analysis, folder: Path, source: str) -> list[Path]:
-    """Write model, tables and report; files of earlier results are replaced, others left alone."""
-    folder = folder.resolve()
-    temporary = folder.with_name(f".{folder.name}-{os.getpid()}")
-    temporary.mkdir()
-    try:
-        modelfile.save(analysis.model, temporary / modelfile.NAME)
-        if analysis.model.is_kernel:
-            point_frame(analysis).to_csv(temporary / "points.csv", index=False)
-        else:
-            feature_frame(analysis).to_csv(temporary / "features.csv", index=False)
-        prediction_frame(analysis).to_csv(temporary / "predictions.csv", index=False)
-        page = render(analysis, source, folder.name)
-        (temporary / "report.html").write_text(page, encoding="utf-8")
-        return _move(temporary, folder)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+    """Write model, tables and report; files of earlier results are replaced, others left alone.
+
+    All of them or none: see `kmargin.files`.
+    """
+    kind, frame = "features.csv", feature_frame
+    if analysis.model.is_kernel:
+        kind, frame = "points.csv", point_frame
+    page = render(analysis, source, folder.resolve().name)
+    contents = {
+        modelfile.NAME: modelfile.to_bytes(analysis.model),
+        kind: csv_text(frame(analysis)).encode(),
+        "predictions.csv": csv_text(prediction_frame(analysis)).encode(),
+        "report.html": page.encode(errors="backslashreplace"),  # a file's name need not be text
+    }
+    replace_folder(folder, contents, FILES)
+    return [folder / name for name in contents]
 
 
 def write_frame(frame: pd.DataFrame, path: Path) -> None:
     """Write a CSV as a whole or not at all."""
-    temporary = path.with_name(f".{path.name}-{os.getpid()}")
-    try:
-        frame.to_csv(temporary, index=False)
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    replace_file(path, csv_text(frame).encode())
 
 
 def plot_steps(steps: list[Step], path: Path) -> None:
@@ -83,17 +81,6 @@ def plot_steps(steps: list[Step], path: Path) -> None:
     display = CVScoreDisplay(ks, mean, error, score_name="accuracy").plot(figure.subplots())
     if steps[0].score is None:
         display.ax_.set_ylabel("accuracy (training rows)")
-    figure.savefig(path)
-
-
-def _move(temporary: Path, folder: Path) -> list[Path]:
-    names = [name for name in FILES if (temporary / name).exists()]
-    if not folder.exists():
-        os.replace(temporary, folder)
-        return [folder / name for name in names]
-    outdated = set(FILES) - set(names) if (folder / modelfile.NAME).exists() else ()
-    for name in names:
-        os.replace(temporary / name, folder / name)
-    for name in outdated:
-        (folder / name).unlink(missing_ok=True)
-    return [folder / name for name in names]
+    image = io.BytesIO()
+    figure.savefig(image, format=path.suffix[1:])
+    replace_file(path, image.getvalue())

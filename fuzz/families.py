@@ -1,0 +1,207 @@
+"""The families of cases: each a function of a random generator that returns the parts of a case."""
+
+import numpy as np
+
+from fuzz import draw
+from fuzz.bad import bad_arguments
+from fuzz.case import Case
+from fuzz.forms import ARRAYS, FOREIGN, SPARSE
+from fuzz.matrices import MATRICES, PLAIN
+from kmargin import MM
+
+
+def problem(rng, matrix=None, n=None, p=None, n_classes=None, separable=False):
+    """Data and labels."""
+    n = int(rng.integers(4, 61)) if n is None else n
+    p = draw.size(rng, 1, 80 if rng.random() < 0.2 else 20) if p is None else p
+    if n_classes is None:
+        n_classes = 2 if rng.random() < 0.93 else int(rng.integers(3, 7))
+    X = MATRICES[matrix or rng.choice(PLAIN)](rng, n, p)
+    codes = draw.codes(rng, X, n_classes, separable)
+    return {"data": X, "y": draw.labels(rng, codes)}
+
+
+def typed(rng, X, narrow=0.2):
+    """X in another type now and then."""
+    if np.array_equal(X, np.round(X)) and np.abs(X).max(initial=0) < 1000 and rng.random() < 0.5:
+        return X.astype(rng.choice([np.int64, np.int32, np.int16]))
+    if rng.random() < narrow and np.abs(X).max(initial=0) < 1e37:
+        return X.astype(np.float32)
+    return X
+
+
+def settings(rng, parts, *, annealing=0.04, path=0.12, weighted=0.15, narrow=0.2):
+    """Call and parameters for data at hand; and the form that these come in."""
+    p = parts["data"].shape[1]
+    parts["data"] = typed(rng, parts["data"], narrow)
+    params = {"C": draw.C(rng), "solver": draw.solver(rng, rng.random() < annealing)}
+    params["random_state"] = int(rng.integers(0, 100))
+    parts["call"] = "SparseSVC"
+    if rng.random() < path:
+        parts["call"] = "sparse_svm_path"
+        params["ks"] = [draw.k(rng, p) for _ in range(rng.integers(1, 5))]
+        if rng.random() < 0.1:
+            params["ks"] = int(10.0 ** rng.uniform(0, 9)) if rng.random() < 0.2 else int(rng.integers(1, 30))
+    else:
+        params["k"] = draw.k(rng, p)
+    if rng.random() < 0.12:
+        params["fit_intercept"] = False
+    if rng.random() < 0.3:
+        params["multi_class"] = str(rng.choice(["ovo", "ovr"]))
+    if rng.random() < weighted:
+        parts["sample_weight"] = draw.weights(rng, len(parts["y"]))
+    if rng.random() < 0.08:
+        params["class_weight"] = draw.class_weight(rng, np.unique(parts["y"]))
+    kind = rng.random()
+    if isinstance(params["solver"], MM) and rng.random() < 0.9:
+        kind *= 0.7  # it takes no sparse matrices, and says so
+    parts["form"] = str("c" if kind < 0.4 else rng.choice(ARRAYS) if kind < 0.7 else rng.choice(SPARSE))
+    parts["params"] = params
+    return parts
+
+
+def of_matrix(name):
+    """The family of a kind of matrix."""
+    narrow = 0.6 if name == "spread" else 0.2
+
+    def family(rng):
+        return settings(rng, problem(rng, name), narrow=narrow)
+
+    return family
+
+
+def separable(rng):
+    return settings(rng, problem(rng, separable=True, n_classes=2))
+
+
+def tiny(rng):
+    return settings(rng, problem(rng, rng.choice(list(MATRICES)), n=int(rng.integers(1, 6))))
+
+
+def wide(rng):
+    p = draw.size(rng, 80, 1500 if rng.random() < 0.2 else 300)
+    return settings(rng, problem(rng, n=int(rng.integers(4, 41)), p=p, n_classes=2))
+
+
+def tall(rng):
+    n = draw.size(rng, 60, 2000 if rng.random() < 0.2 else 300)
+    return settings(rng, problem(rng, n=n, p=draw.size(rng, 1, 12), n_classes=2))
+
+
+def weights(rng):
+    matrix = rng.choice(list(MATRICES)) if rng.random() < 0.3 else None
+    return settings(rng, problem(rng, matrix), weighted=0.9)
+
+
+def classes(rng):
+    return settings(rng, problem(rng, n=int(rng.integers(6, 41)), n_classes=int(rng.integers(3, 7))))
+
+
+def annealing(rng):
+    matrix = rng.choice(list(MATRICES)) if rng.random() < 0.5 else None
+    return settings(rng, problem(rng, matrix, n_classes=2), annealing=1.0)
+
+
+def paths(rng):
+    return settings(rng, problem(rng, rng.choice(list(MATRICES))), path=1.0)
+
+
+def foreign(rng):
+    """Dask collections and arrays of other libraries."""
+    matrix = rng.choice(["scales", "odd_columns", "offsets"]) if rng.random() < 0.3 else None
+    n = int(rng.integers(4, 31))
+    parts = settings(rng, problem(rng, matrix, n=n, p=draw.size(rng, 1, 10), n_classes=2))
+    parts["form"] = str(rng.choice(FOREIGN))
+    parts["data"] = np.asarray(parts["data"], dtype=float)
+    return parts
+
+
+def cross_validation(rng):
+    matrix = rng.choice(list(MATRICES)) if rng.random() < 0.3 else None
+    parts = settings(rng, problem(rng, matrix, p=draw.size(rng, 1, 20)), path=0.0)
+    params = parts["params"]
+    p = parts["data"].shape[1]
+    params["ks"] = [draw.k(rng, p) for _ in range(rng.integers(1, 4))]
+    params["Cs"] = [params.pop("C"), *(draw.C(rng) for _ in range(rng.integers(0, 2)))]
+    params.pop("k")
+    params["cv"] = int(rng.integers(2, 4))
+    params["standardize"] = bool(rng.random() < 0.6)
+    if rng.random() < 0.3:
+        params["selection"] = "1se"
+    parts["call"] = "SparseSVCCV"
+    return parts
+
+
+def kernels(rng):
+    matrix = rng.choice(list(MATRICES)) if rng.random() < 0.3 else None
+    parts = settings(rng, problem(rng, matrix, n=int(rng.integers(3, 31)), p=draw.size(rng, 1, 8)), path=0.0)
+    params, n = parts["params"], len(parts["y"])
+    params["k"] = draw.k(rng, n)
+    params["kernel"] = str(rng.choice(["rbf", "linear", "poly", "sigmoid", "precomputed"]))
+    if rng.random() < 0.5:
+        params["gamma"] = float(10.0 ** rng.uniform(-3, 3))
+    if params["kernel"] == "poly":
+        params["degree"] = int(rng.integers(1, 6))
+        params["coef0"] = float(rng.choice([0.0, 1.0]))
+    if params["kernel"] == "precomputed":
+        Z = draw.units(parts["data"].astype(float))
+        parts["data"] = Z @ Z.T if rng.random() < 0.7 else rng.standard_normal((n, n))
+        parts["form"] = str(rng.choice(ARRAYS))
+        params.pop("gamma", None)
+    elif rng.random() < 0.2:
+        params["cache_size"] = 1e-3
+    parts["call"] = "KernelSparseSVC"
+    if rng.random() < 0.1:
+        params["ks"] = [params.pop("k"), 1]
+        params["Cs"] = [params.pop("C")]
+        params["cv"] = 2
+        parts["call"] = "KernelSparseSVCCV"
+    return parts
+
+
+FAMILIES = {name: of_matrix(name) for name in MATRICES} | {
+    family.__name__: family
+    for family in (
+        separable,
+        tiny,
+        wide,
+        tall,
+        weights,
+        classes,
+        annealing,
+        paths,
+        foreign,
+        cross_validation,
+        kernels,
+        bad_arguments,
+    )
+}
+# how often, where that is not once: what costs most comes seldom
+SHARES = {
+    "wide": 0.3,
+    "tall": 0.3,
+    "classes": 0.4,
+    "foreign": 0.15,
+    "cross_validation": 0.3,
+    "kernels": 0.7,
+    "zero": 0.4,
+    "bad_arguments": 0.5,
+    "annealing": 0.7,
+    "binary": 2.0,
+    "scales": 2.0,
+}
+_NAMES = list(FAMILIES)
+_PROBABILITIES = np.array([SHARES.get(name, 1.0) for name in _NAMES])
+_PROBABILITIES /= _PROBABILITIES.sum()
+
+
+def family_of(number):
+    """Which family a case belongs to."""
+    return _NAMES[np.random.default_rng(number).choice(len(_NAMES), p=_PROBABILITIES)]
+
+
+def make_case(number):
+    """The case of this number, always the same."""
+    rng = np.random.default_rng(number)
+    family = _NAMES[rng.choice(len(_NAMES), p=_PROBABILITIES)]
+    return Case(number=number, family=family, **FAMILIES[family](rng))

@@ -1,0 +1,130 @@
+"""A case, run and judged."""
+
+import re
+import time
+import traceback
+import warnings
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from fuzz.models import Undecided, is_foreign, machines_of
+from fuzz.oracles import ORACLES
+from fuzz.twins import TWINS
+
+# Complaints about data that are the data's fault: what a generator may well produce.
+COMPLAINTS = re.compile(
+    "one class only|zero for every sample|weights of all samples of class|Fold \\d+ has no|n_splits="
+    "|members in each class"
+    '|solver="mm" works with the singular vectors|1 class|minimum of 2 is required|single class'
+)
+SLOW = 10.0  # seconds
+
+
+@dataclass
+class Verdict:
+    """What came of a case."""
+
+    number: int
+    family: str
+    failures: list = field(default_factory=list)  # "oracle: sentence"
+    skips: list = field(default_factory=list)
+    seconds: float = 0.0
+    complained: bool = False
+
+
+def judge(case):
+    """All that is wrong with what a case returned."""
+    verdict = Verdict(case.number, case.family)
+    started = time.perf_counter()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            model = case.fit()
+        except Exception as error:
+            fitted = False
+            _judge_error(case, error, verdict)
+        else:
+            fitted = True
+            if case.must_fail:
+                verdict.failures.append("nonsense: was accepted")
+    noise = [w for w in caught if issubclass(w.category, RuntimeWarning) or "numba" in str(w.category)]
+    if noise:
+        verdict.failures.append(
+            f"warning: {noise[0].message} ({_place(noise[0].filename)}:{noise[0].lineno})"
+        )
+    verdict.seconds = time.perf_counter() - started
+    if verdict.seconds > SLOW:
+        verdict.failures.append(f"slow: {verdict.seconds:.0f} s")
+    if fitted and not case.must_fail:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            _ask_oracles(case, model, verdict)
+    return verdict
+
+
+def _is_deliberate(error):
+    """Whether somebody who checks what is given has written `raise`.
+
+    scikit-learn's checks may leave it to NumPy to complain of words among numbers.
+    """
+    if not isinstance(error, ValueError | TypeError) or isinstance(error, np.linalg.LinAlgError):
+        return False
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    if "/sklearn/utils/" in last.filename:
+        return True
+    is_raise = (last.line or "").strip().startswith("raise")
+    return is_raise and ("/kmargin/" in last.filename or "/sklearn/" in last.filename)
+
+
+def _judge_error(case, error, verdict):
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    verdict.complained = _is_deliberate(error)
+    where = f"{type(error).__name__} in {_place(last.filename)}:{last.lineno}"
+    if not verdict.complained:
+        verdict.failures.append(f"exception: {where}: {error}")
+    elif not case.must_fail and not COMPLAINTS.search(str(error)):
+        verdict.failures.append(f"complaint: {where}: {error}")
+
+
+def _ask_oracles(case, model, verdict):
+    rng = case.rng("oracles")
+    asked = {name: rng.random() < often for name, (_, often) in (ORACLES | TWINS).items()}
+    if is_foreign(case):
+        asked["orders, blocks"] = True
+    machines = []
+    try:
+        machines = machines_of(case, model)
+    except Undecided as reason:
+        verdict.skips.append(str(reason))
+    for name, (oracle, _) in ORACLES.items():
+        if asked[name]:
+            _ask(verdict, name, oracle, case, model, machines)
+            if verdict.failures and name == "finite":
+                return
+    for name, (twin, _) in TWINS.items():
+        if asked[name]:
+            _ask(verdict, name, twin, case, model)
+
+
+def _ask(verdict, name, oracle, *of):
+    try:
+        sentence = oracle(*of)
+    except Undecided as reason:
+        verdict.skips.append(f"{name}: {reason}")
+    except Exception as error:
+        if _is_deliberate(error) and COMPLAINTS.search(str(error)):
+            return
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        place = f"{_place(last.filename)}:{last.lineno}"
+        verdict.failures.append(f"{name}: {type(error).__name__} in {place}: {error}")
+    else:
+        if sentence is not None:
+            verdict.failures.append(f"{name}: {sentence}")
+
+
+def _place(filename):
+    for root in ("/site-packages/", "/src/", "/fuzz/"):
+        if root in filename:
+            return root[1:].replace("site-packages/", "").replace("src/", "") + filename.split(root, 1)[1]
+    return filename

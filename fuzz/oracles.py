@@ -1,0 +1,170 @@
+"""What must hold of every fitted model. Each oracle returns None, or a sentence that says what is wrong."""
+
+import pickle
+
+import numpy as np
+import sklearn
+
+from fuzz.models import Undecided, attributes, is_foreign, on_host
+from fuzz.reference import LARGE, LONG, refit
+
+TOLERANCE = 1e-6  # relative, of objectives
+NOTHING = 1e-12  # an objective as small as that is zero
+
+
+def is_finite(case, model, machines):
+    """Every number of the model is finite."""
+    for name, numbers in attributes(case, model).items():
+        if not np.isfinite(numbers).all():
+            return f"{name} holds {numbers[~np.isfinite(numbers)].flat[0]}"
+    return None
+
+
+def keeps_at_most_k(case, model, machines):
+    for machine in machines:
+        if np.count_nonzero(machine.w) > machine.k:
+            return f"{np.count_nonzero(machine.w)} nonzero coefficients ({machine.place})"
+    return None
+
+
+def says_its_objective(case, model, machines):
+    """The reported objective is that of the coefficients returned."""
+    for machine in machines:
+        value = machine.task.objective(machine.w, machine.b)
+        doubt = machine.task.doubt(machine.w, machine.b, machine.eps)
+        if doubt > 1e-2 * value + NOTHING:
+            raise Undecided("the model's decision values are a matter of rounding")
+        if not abs(value - machine.objective) <= TOLERANCE * value + NOTHING + 4 * doubt:
+            return f"reports {machine.objective:.9g}, has {float(value):.9g} ({machine.place})"
+    return None
+
+
+def beats_the_intercept(case, model, machines):
+    for machine in machines:
+        value, constant = machine.task.objective(machine.w, machine.b), machine.task.constant()
+        doubt = machine.task.doubt(machine.w, machine.b, machine.eps)
+        if not value <= constant * (1 + LONG(1e-9)) + LONG(1e-15) + min(doubt, LONG(1e-6) * constant):
+            return (
+                f"objective {float(value):.9g}, the intercept alone {float(constant):.9g} ({machine.place})"
+            )
+    return None
+
+
+def is_better(machine, best, value, margin=1):
+    """Whether a refit is so much better that rounding cannot be the reason."""
+    doubt = machine.task.doubt(best.w, best.b, max(machine.eps, machine.precision))
+    if value <= best.value + margin * (TOLERANCE * best.value + NOTHING) + 4 * doubt:
+        return False
+    if best.size >= LARGE:
+        raise Undecided("only very large coefficients would be better")
+    return True
+
+
+def is_optimal_on_its_support(case, model, machines):
+    """No refit to the same columns is better."""
+    for machine in machines:
+        support = np.flatnonzero(machine.w)
+        if not machine.exact or len(support) > 60 or len(support) * len(machine.task.y) > 20_000:
+            continue
+        value = machine.task.objective(machine.w, machine.b)
+        best = refit(machine.task, support, machine.w, machine.b)
+        if is_better(machine, best, value):
+            return f"objective {float(value):.9g}, on the same support {best.value:.9g} ({machine.place})"
+    return None
+
+
+def tells_the_truth_about_swaps(case, model, machines):
+    """Where no swap is said to help, none does."""
+    for machine in machines:
+        support = np.flatnonzero(machine.w)
+        choices = np.arange(len(machine.w)) if machine.choices is None else machine.choices
+        others = np.setdiff1d(choices, support)
+        if machine.status != "SWAP_OPTIMAL" or len(support) * len(others) > 30 or len(machine.task.y) > 40:
+            continue
+        if len(support) < machine.k:
+            continue
+        value = machine.task.objective(machine.w, machine.b)
+        for leaving in support:
+            for entering in others:
+                columns = np.append(np.setdiff1d(support, [leaving]), entering)
+                start = np.where(np.arange(len(machine.w)) == leaving, 0.0, machine.w)
+                best = refit(machine.task, columns, start, machine.b)
+                if is_better(machine, best, value, margin=10):
+                    return (
+                        f"{leaving} for {entering} lowers the objective from {float(value):.9g} "
+                        f"to {best.value:.9g} ({machine.place})"
+                    )
+    return None
+
+
+def never_gets_worse_with_k(case, model, machines):
+    """Along a path more features never make a machine worse."""
+    path = model if case.call == "sparse_svm_path" else getattr(model, "path_", None)
+    if path is None or not machines or not machines[0].exact:
+        return None
+    objectives = on_host(path.objectives)
+    worse = objectives[:-1] > objectives[1:] * (1 + 1e-6) + NOTHING
+    if worse.any():
+        at, machine = np.argwhere(worse)[0]
+        return (
+            f"objective {objectives[at, machine]:.9g} for k={path.ks[at]}, "
+            f"{objectives[at + 1, machine]:.9g} for k={path.ks[at + 1]} (machine {machine})"
+        )
+    return None
+
+
+def predicts_as_it_decides(case, model, machines):
+    X = case.given()[0]
+    ks = (int(model.ks[0]),) if case.call == "sparse_svm_path" else ()
+    with sklearn.config_context(array_api_dispatch=case.form in ("strict", "torch")):
+        scores, predicted = (on_host(f(X, *ks)) for f in (model.decision_function, model.predict))
+    classes = on_host(model.classes if ks else model.classes_)
+    if not np.isfinite(scores).all():
+        return "a decision value is not finite"
+    if not np.isin(predicted, classes).all():
+        return "a prediction is none of the classes"
+    chosen = (scores > 0).astype(int) if scores.ndim == 1 else np.argmax(scores, axis=1)
+    if not np.array_equal(classes[chosen], predicted):
+        return "predict and decision_function disagree"
+    return None
+
+
+def decides_by_its_coefficients(case, model, machines):
+    """For two classes, decision values are products with the coefficients."""
+    if case.call != "SparseSVC" or is_foreign(case) or len(machines) != 1:
+        return None
+    machine = machines[0]
+    used = np.flatnonzero(machine.w)
+    X = case.data[:, used].astype(LONG)
+    expected = X @ machine.w[used].astype(LONG) + LONG(machine.b)
+    eps = np.finfo(np.float32 if case.data.dtype == np.float32 else float).eps
+    error = (len(used) + 4) * eps * (np.abs(X) @ np.abs(machine.w[used]).astype(LONG) + abs(machine.b))
+    if not (np.abs(model.decision_function(case.X) - expected) <= 4 * error + 1e-30).all():
+        return "decision_function is not X @ coef_ + intercept_"
+    return None
+
+
+def survives_pickling(case, model, machines):
+    if is_foreign(case):
+        return None
+    X = case.given()[0]
+    ks = (int(model.ks[0]),) if case.call == "sparse_svm_path" else ()
+    again = pickle.loads(pickle.dumps(model))
+    if not np.array_equal(again.decision_function(X, *ks), model.decision_function(X, *ks)):
+        return "decides otherwise after pickling"
+    return None
+
+
+# name: (oracle, how often)
+ORACLES = {
+    "finite": (is_finite, 1.0),
+    "at most k": (keeps_at_most_k, 1.0),
+    "objective": (says_its_objective, 1.0),
+    "intercept": (beats_the_intercept, 1.0),
+    "support": (is_optimal_on_its_support, 0.7),
+    "swaps": (tells_the_truth_about_swaps, 0.5),
+    "monotone": (never_gets_worse_with_k, 1.0),
+    "predict": (predicts_as_it_decides, 0.3),
+    "decide": (decides_by_its_coefficients, 0.2),
+    "pickle": (survives_pickling, 0.1),
+}

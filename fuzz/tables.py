@@ -1,0 +1,134 @@
+"""Malformed and hostile tables for the command line: files of every kind of damage, options of every kind.
+
+A case is a file and a command. The command must either succeed, with outputs that are whole, finite and
+consistent, or end with exit code 2 and one sentence, with nothing written. `outputs` says what that means.
+"""
+
+import gzip
+from dataclasses import dataclass, field
+from typing import Any
+
+from fuzz import contents, outputs
+from fuzz.pick import Draw
+
+NAME = "tables"
+
+ENDINGS = {"csv": 84, "tsv": 6, "txt": 3, "csv.gz": 5, "doc": 1, "CSV": 1}
+STEMS = {"data": 70, "<b>data": 5, "=cmd": 5, "da ta": 5, "data.v2": 5, "-q": 5, "[red]": 5}
+ROWS = {0: 1, 1: 1, 2: 2, 3: 2, 5: 4, 12: 35, 24: 35, 40: 20}
+
+LIKELY = {"--encode": ["onehot"], "--impute": ["median"]}
+NOW_AND_THEN = {
+    "fit": {
+        "--kernel": ["rbf", "linear", "poly", "sigmoid"],
+        "--scoring": ["balanced_accuracy", "f1_macro", "roc_auc"],
+        "--select": ["best"],
+    },
+    "path": {},
+}
+SENSELESS = {
+    "--k": ["-1", "99", "1" * 30, "x"],
+    "--ks": ["", ",", "-1", "1e3", "10000000000", "99999", "a"],
+    "--C": ["0", "-1", "nan", "", "1,,2", "1e400"],
+    "--cv": ["-1", "0", "1", "1000000000", "x"],
+    "--seed": ["-1", "99999999999999999999", "4294967296"],
+    "--jobs": ["0", "-1", "1"],
+    "--gamma": ["-1", "nan", "inf", "0", "1e300"],
+    "--scoring": ["r2", "", "f1", "neg_log_loss", "max_error", "homogeneity_score"],
+    "--kernel": ["precomputed", "", "rbf"],
+    "--multi-class": ["x"],
+    "--encode": ["x", ""],
+    "--impute": ["mean"],
+    "--select": [""],
+    "--weights": ["nothing", ""],
+    "--id": ["nothing", ""],
+    "--drop": ["nothing", ""],
+}
+
+
+@dataclass
+class Case:
+    """A file, and the command that is given it."""
+
+    number: int
+    command: str  # fit or path
+    file: str  # its name
+    content: bytes
+    options: list[str] = field(default_factory=list)
+    draws: bool = False  # whether figures are really drawn, which takes most of the time
+
+    def __str__(self) -> str:
+        """Lines that reproduce it."""
+        words = [self.command, *self.options, "--", self.file]
+        write = f"open({self.file!r}, 'wb').write({self.content!r})"
+        return f"{write}\nfrom kmargin.cli import make_app\nmake_app()({words!r})"
+
+
+def make_case(number: int) -> Case:
+    """The case with this number: always the same."""
+    draw = Draw(number, 7)
+    command = "path" if draw.chance(0.12) else "fit"
+    kind = draw.weighted({"text": 82, "parquet": 7, "npz": 6, "svmlight": 5})
+    if kind == "text":
+        return _text_case(number, command, draw)
+    file, content, target = contents.BINARY[kind](draw)
+    if draw.chance(0.25):
+        content = contents.damage(content, draw)
+    return Case(
+        number, command, file, content, _options(command, ["a", "b"], target, draw), draw.chance(0.05)
+    )
+
+
+def check(case: Case) -> str | None:
+    """A sentence that says what is wrong with the answer, or None."""
+    return outputs.check(case)
+
+
+def run(first: int, count: int) -> list[tuple[Case, str]]:
+    """The cases that fail, each with what is wrong."""
+    found = ((case, check(case)) for case in map(make_case, range(first, first + count)))
+    return [(case, flaw) for case, flaw in found if flaw is not None]
+
+
+def _text_case(number: int, command: str, draw: Draw) -> Case:
+    n_rows, n_columns = draw.weighted(ROWS), 1 + draw.below(6)
+    oddity = draw.weighted({0.0: 72, 0.02: 20, 0.3: 8})
+    names = [contents.name(draw, f"x{j}", oddity) for j in range(n_columns)]
+    names.append(contents.name(draw, "outcome", oddity))
+    columns = [contents.column(draw, n_rows, oddity) for _ in range(n_columns)]
+    columns.append(contents.target(draw, n_rows, columns[0]))
+    at = draw.below(n_columns + 1)
+    order = [*range(at), n_columns, *range(at, n_columns)]
+    records = [[names[j] for j in order], *([columns[j][i] for j in order] for i in range(n_rows))]
+    ending = draw.weighted(ENDINGS)
+    content = contents.serialise(records, "\t" if ending in ("tsv", "txt") else ",", draw)
+    if draw.chance(0.05):
+        content = contents.damage(content, draw)
+    if ending.endswith("gz"):
+        content = gzip.compress(content, mtime=0)
+        content = contents.damage(content, draw) if draw.chance(0.2) else content
+    options = _options(command, names[:-1], names[-1].strip(), draw)
+    return Case(number, command, f"{draw.weighted(STEMS)}.{ending}", content, options, draw.chance(0.05))
+
+
+def _options(command: str, names: list[str], target: str | None, draw: Draw) -> list[str]:
+    """Sensible options most of the time, senseless ones now and then."""
+    options = [] if target is None else ["--target", target if draw.chance(0.97) else "nothing"]
+    if draw.chance(0.9):
+        options += ["--ks", draw.one(["1,2", "1", "0,1", "1", "2,2,1"])]
+        options += ["--C", draw.weighted({"1": 60, "0.1": 15, "100": 15, "inf": 5, "1e-6": 5})]
+    options += ["--cv", draw.weighted({"2": 7, "3": 2, "5": 1})]
+    sometimes: dict[str, Any] = {
+        "--weights": names[-1:],
+        "--drop": names[:1],
+        "--no-standardize": None,
+        "--balanced": None,
+        "--multi-class": ["ovr", "ovo"],
+        **({"--id": names[:1]} if command == "fit" else {}),
+        **NOW_AND_THEN[command],
+    }
+    for table, rate in ((LIKELY, 0.93), (sometimes, 0.05), (SENSELESS, 0.004)):
+        for option, values in table.items():
+            if draw.chance(rate):
+                options += [option] if values is None else [option, draw.one(values)]
+    return options

@@ -1,0 +1,110 @@
+"""The same problem told in another way has the same answer. Each takes a case and its model's objectives."""
+
+import numpy as np
+
+from fuzz.forms import SPARSE
+from fuzz.models import Undecided, is_foreign, objectives
+
+TOLERANCE = 1e-6
+NOTHING = 1e-12
+LOCAL = 0.02  # by so much, relatively, two local minima of one search may differ
+WITHOUT_A_MODEL = 0.5  # the objective of coefficients and intercept zero; nothing excuses more
+
+
+def same(a, b):
+    return a.shape == b.shape and bool((np.abs(a - b) <= TOLERANCE * np.maximum(a, b) + NOTHING).all())
+
+
+def compare(case, found, twin, how):
+    """A sentence where the twin's objectives differ, unless rounding anywhere makes them differ."""
+    other = objectives(twin, twin.fit())
+    if same(found, other):
+        return None
+    sane = max(found.max(), other.max()) <= WITHOUT_A_MODEL * (1 + TOLERANCE)
+    if sane and (is_ambiguous(case, found, other) or is_ambiguous(twin, other, found)):
+        raise Undecided("rounding decides between supports")
+    at = int(np.argmax(np.abs(found - other)))
+    return f"objective {found[at]:.9g}, {how} {other[at]:.9g}"
+
+
+def disturb(X, rng):
+    """X, its numbers changed in their last digit."""
+    X = X if X.dtype.kind == "f" else X.astype(float)
+    factors = 1 + 2 * np.finfo(X.dtype).eps * rng.choice([-1.0, 0.0, 1.0], X.shape)
+    return X * factors.astype(X.dtype)
+
+
+def is_ambiguous(case, found, other):
+    """Whether the case's own answers, with its numbers disturbed by rounding, differ as much."""
+    rng = case.rng("ambiguous")
+    lowest, highest = np.minimum(found, other), np.maximum(found, other)
+    gap = highest - lowest
+    for _ in range(6):
+        again = objectives(case, case.having(data=disturb(case.data, rng)).fit())
+        if again.shape != found.shape:
+            return True
+        if (np.abs(again - found) > 0.01 * gap + TOLERANCE * highest + NOTHING).any():
+            return True
+    return False
+
+
+def dense_and_sparse(case, model):
+    """An array and a CSR matrix of the same numbers."""
+    if case.params.get("kernel") == "precomputed":
+        return None
+    form = "c" if case.form in SPARSE else "csr"
+    return compare(case, objectives(case, model), case.having(form=form), f"as {form}")
+
+
+def orders(case, model):
+    """C order and Fortran order, or blocks and an array."""
+    form = "fortran" if case.form == "c" else "c"
+    return compare(case, objectives(case, model), case.having(form=form), f"as {form}")
+
+
+def repetitions(case, model):
+    """Integer weights and repeated rows."""
+    if case.call.endswith("CV") or isinstance(case.params.get("class_weight"), str):
+        return None
+    if case.params.get("kernel") == "precomputed" or is_foreign(case):
+        return None
+    times = case.rng("repetitions").integers(1, 4, len(case.y))
+    form = "csr" if case.form in SPARSE else "c"
+    weighted = case.having(sample_weight=times.astype(float), form=form)
+    repeated = case.having(
+        data=np.repeat(case.data, times, axis=0), y=np.repeat(case.y, times), sample_weight=None, form=form
+    )
+    found, other = objectives(case, weighted.fit()), objectives(repeated, repeated.fit())
+    if (
+        found.shape == other.shape
+        and not same(found, other)
+        and np.allclose(found, other, rtol=LOCAL, atol=0)
+    ):
+        # more rows make tries dearer, so fewer are made: a large problem may end at another support
+        raise Undecided("the search ended at another support")
+    return compare(weighted, found, repeated, "with rows repeated")
+
+
+def choices(case, model):
+    """Cross-validation chooses the same on an array and on a CSR matrix."""
+    if case.call != "SparseSVCCV":
+        return None
+    form = "c" if case.form in SPARSE else "csr"
+    other = case.having(form=form).fit()
+    if (other.k_, other.C_) == (model.k_, model.C_):
+        return None
+    rng = case.rng("choices")
+    for _ in range(6):
+        again = case.having(data=disturb(case.data, rng)).fit()
+        if (again.k_, again.C_) != (model.k_, model.C_):
+            raise Undecided("rounding decides between k and C")
+    return f"chose k={model.k_}, C={model.C_:g}; as {form} k={other.k_}, C={other.C_:g}"
+
+
+# name: (twin, how often)
+TWINS = {
+    "dense = sparse": (dense_and_sparse, 0.12),
+    "orders, blocks": (orders, 0.08),
+    "repetitions": (repetitions, 0.1),
+    "choices": (choices, 0.5),
+}

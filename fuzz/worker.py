@@ -1,0 +1,127 @@
+"""A process that runs cases, and a parent that notices when one of them never ends."""
+
+import faulthandler
+import importlib
+import multiprocessing
+import os
+import resource
+import signal
+import time
+from contextlib import suppress
+from itertools import count
+
+import numpy as np
+import scipy.sparse
+from numba.core.compiler_lock import global_compiler_lock
+
+LIMIT = 10.0  # seconds for a case, as far as Python is asked
+SILENCE = 15.0  # seconds after which a worker is taken for lost: compiled code does not hear signals
+MEGABYTE = 2**20
+MOST_MEMORY = 4096 * MEGABYTE  # for a worker; whatever asks for more gets a MemoryError
+
+
+class TooSlow(BaseException):
+    """A case that takes longer than it may; not an Exception, so that no judge mistakes it for one."""
+
+
+def _ring(signum, frame):
+    if global_compiler_lock.is_locked():  # to compile takes its time once, and must not be cut short
+        signal.setitimer(signal.ITIMER_REAL, LIMIT)
+    else:
+        raise TooSlow
+
+
+def judge_in_time(number):
+    """The verdict on a case; a failure of its own if it takes longer than it may."""
+    from fuzz.families import family_of, make_case
+    from fuzz.judge import Verdict, judge
+
+    before = signal.signal(signal.SIGALRM, _ring)
+    signal.setitimer(signal.ITIMER_REAL, LIMIT)
+    try:
+        return judge(make_case(number))
+    except TooSlow:
+        return Verdict(number, family_of(number), [f"slow: not done after {LIMIT:.0f} s"], seconds=LIMIT)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def warm_up():
+    """Import and compile what the first cases need, while no clock is running."""
+    from fuzz.families import family_of, make_case
+    from fuzz.forms import FOREIGN
+    from kmargin import MM, SD, SparseSVC
+
+    for name in ("pandas", "dask.array", "array_api_strict", "torch"):
+        with suppress(ImportError):
+            importlib.import_module(name)
+    X, y = np.random.default_rng(0).standard_normal((12, 4)), np.arange(12) % 2
+    for A in (X, np.asfortranarray(X), X.astype(np.float32), scipy.sparse.csr_matrix(X)):
+        SparseSVC(k=2).fit(A, y)
+    for solver in (MM(), SD()):
+        SparseSVC(k=2, solver=solver).fit(X, y)
+    foreign = make_case(next(number for number in count() if family_of(number) == "foreign"))
+    for form in FOREIGN:
+        foreign.having(data=X, y=y, sample_weight=None, form=form, params={"k": 2}, call="SparseSVC").fit()
+
+
+def resident():
+    """Megabytes of memory that this process holds."""
+    try:
+        with open("/proc/self/statm") as statm:
+            return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / MEGABYTE
+    except OSError:
+        return 0.0
+
+
+def work(connection, current, started):
+    """Judge the numbers that come, and send back each verdict."""
+    faulthandler.enable()
+    resource.setrlimit(resource.RLIMIT_DATA, (MOST_MEMORY, MOST_MEMORY))
+    warm_up()
+    while True:
+        numbers = connection.recv()
+        if numbers is None:
+            return
+        verdicts = []
+        for number in numbers:
+            started.value, current.value = time.monotonic(), number
+            verdicts.append(judge_in_time(number))
+        current.value = -1
+        connection.send((verdicts, resident()))
+
+
+class Worker:
+    """One such process, seen from the parent."""
+
+    def __init__(self):
+        context = multiprocessing.get_context("spawn")
+        self.connection, other = context.Pipe()
+        self.current, self.started = context.Value("q", -1), context.Value("d", 0.0)
+        self.process = context.Process(target=work, args=(other, self.current, self.started), daemon=True)
+        self.process.start()
+        other.close()
+        self.numbers = []
+
+    def give(self, numbers):
+        self.numbers = list(numbers)
+        self.connection.send(self.numbers)
+
+    def lost_case(self):
+        """The number of the case that this worker has been silent about for too long, or that ended it."""
+        number = self.current.value
+        if not self.process.is_alive():
+            return number if number >= 0 else self.numbers[0]
+        if number >= 0 and time.monotonic() - self.started.value > SILENCE:
+            return number
+        return None
+
+    def end(self):
+        """At once if it is at work, else by itself."""
+        if self.current.value >= 0:
+            self.process.kill()
+        elif self.process.is_alive():
+            self.connection.send(None)
+        self.process.join()
+        self.connection.close()

@@ -1,0 +1,108 @@
+"""The last word on a support: what its coefficients are worth, and whether they are at the minimum.
+
+A search carries residuals and Gram matrices along, and solves with them. That is fast, and nearly always
+exact. Where columns depend on each other, or nearly so, it may end beside the minimum. So each support
+that is handed out is looked at once more, from its columns alone; where it is not at its minimum, Newton
+steps by least squares bring it there.
+"""
+
+import numpy as np
+
+from kmargin.jit import compiled
+from kmargin.solvers.newton import NO_LOSS
+from kmargin.solvers.panel import half_positive_sq, residual
+from kmargin.solvers.rows import Line, exact_step
+from kmargin.types import Indices, Matrix, Vector
+
+# At the minimum the gradient is 0 but for rounding. By how much a fit could still fall, coefficient by
+# coefficient and relative to the objective, before it is looked at as not being there.
+SLACK = 1e-20
+
+# Least squares by singular values cost so many multiplications at most; beyond that a fit is left as it is.
+AFFORDABLE = 3e8
+
+MAX_STEPS = 200
+
+# What columns of norm one have in common but for this is taken for all of it: the rest may be rounding.
+DEPENDENT = 1e-12
+
+
+@compiled
+def stand(panel: Matrix, idx: Indices, ridge: Vector, u: Vector, resid: Vector) -> tuple[float, float]:
+    """The objective at u, and what single coefficients could lower it by; `resid` is filled in."""
+    residual(panel, idx, u, resid)
+    value, slack = half_positive_sq(resid), 0.0
+    for a in range(idx.size):
+        column, slope, bend = panel[idx[a]], ridge[a] * u[a], ridge[a]
+        for i in range(resid.size):
+            if resid[i] > 0.0:
+                slope -= column[i] * resid[i]
+                bend += column[i] * column[i]
+        value += 0.5 * ridge[a] * u[a] * u[a]
+        if bend > 0.0:
+            slack += 0.5 * slope * slope / bend
+    return value, slack
+
+
+@compiled
+def stand_each(
+    panel: Matrix,
+    ridge: Vector,
+    sizes: Indices,
+    supports: Indices,
+    coefs: Matrix,
+    values: Vector,
+    slacks: Vector,
+) -> None:
+    """`stand` for several supports of one panel: `values` and `slacks` are filled in.
+
+    Each row of `supports` and `coefs` has a size, and the intercept behind its features.
+    """
+    resid, intercept = np.empty(panel.shape[1]), panel.shape[0] - 2
+    for row in range(sizes.size):
+        k = sizes[row]
+        idx = supports[row, : k + 1].copy()
+        idx[k] = intercept
+        values[row], slacks[row] = stand(panel, idx, ridge[idx], coefs[row, : k + 1], resid)
+
+
+def objective(A: Matrix, target: Vector, ridge: Vector, u: Vector) -> float:
+    """1/2 sum max(0, target - A u)^2 + 1/2 sum ridge u^2"""
+    return float(half_positive_sq(target - A @ u) + 0.5 * np.sum((np.sqrt(ridge) * u) ** 2))
+
+
+def newton_by_least_squares(
+    A: Matrix, target: Vector, ridge: Vector, u: Vector, max_steps: int = MAX_STEPS
+) -> tuple[Vector, float, int]:
+    """Minimise `objective` from u; return the coefficients, the objective and the number of steps.
+
+    Every step goes along the shortest of all ways to the minimum of the quadratic that holds on the active
+    rows, to the exact minimum on that line. Columns count in units of their own norm. No Gram matrix is
+    formed, so nothing is lost by squaring, and what columns share is told from rounding.
+    """
+    scale = np.sqrt(np.sum(A * A, axis=0) + ridge)
+    scale[scale == 0.0] = 1.0
+    B, root, v = A / scale, np.sqrt(ridge) / scale, u * scale
+    value, n_steps = objective(B, target, root**2, v), 0
+    while n_steps < max_steps:
+        resid = target - B @ v
+        active = resid > 0
+        J, rhs = np.vstack([B[active], np.diag(root)]), np.append(resid[active], -root * v)
+        d = np.linalg.lstsq(J, rhs, rcond=DEPENDENT)[0]
+        if not 0.5 * float(np.sum((J @ d) ** 2)) > 1e-17 * value or value < NO_LOSS:
+            break
+        t = exact_step(Line(resid, B @ d), float(root**2 @ (v * d)), float(np.sum((root * d) ** 2)))
+        new_value = objective(B, target, root**2, v + t * d)
+        if not new_value < value:
+            break
+        v, value, n_steps = v + t * d, new_value, n_steps + 1
+    return v / scale, objective(A, target, ridge, v / scale), n_steps
+
+
+def is_minimal(value: float, slack: float) -> bool:
+    """Whether what `stand` found is a minimum, but for rounding."""
+    return value <= NO_LOSS or slack <= SLACK * value
+
+
+def is_affordable(n_active: int, k: int) -> bool:
+    return n_active * k * min(n_active, k) <= AFFORDABLE

@@ -1,0 +1,94 @@
+"""Columns in units of their own, where numbers as they are would lose digits or leave their range."""
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from kmargin.problem import Problem
+from kmargin.solvers.elsewhere import sign
+from kmargin.solvers.signed import Found, Signed
+from kmargin.types import Indices, Vector
+
+# Magnitudes whose fourth powers can be added up. A search multiplies two curvatures at most.
+SMALLEST, LARGEST = 1e-30, 1e30
+
+# A mean so many times the spread of its column costs the digits of its square.
+FAR = 1e3
+
+# Relative to its mean a column varies by at least this; what is less is rounding.
+VARIES = 1e-12
+
+
+class Measures(NamedTuple):
+    """What is taken off each column, and what it is then divided by."""
+
+    centers: Vector
+    units: Vector  # powers of two, which change no digit
+
+
+class Measured:
+    """A problem as the search sees it.
+
+    Ordinary columns are left as they are. One that is very large or very small is divided by a power of
+    two; one whose mean is far from 0, beside its spread, is centred, which the intercept makes up for. The
+    search takes one ridge for all columns; in units of its own a column would have another, which for a
+    very large one is next to nothing, and for a very small one so strong that it is of no use. What is found
+    is finished with each column's own ridge (`ridge`).
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self.design: Signed = sign(problem)
+        self.measures = take_measures(problem, self.design)
+        if self.measures is not None:
+            centers, units = self.measures
+            self.design = sign(replace(problem, design=problem.design.standardized(centers, units)))
+
+    def ridge(self, lam: float, support: Indices) -> Vector:
+        """Of each column of a support, in its unit."""
+        if self.measures is None:
+            return np.full(len(support), lam)
+        return np.minimum(np.sqrt(lam) / self.measures.units[support], 1e150) ** 2
+
+    def enter(self, found: Found) -> Found:
+        """What was given for the columns as they are, for those of the search."""
+        if self.measures is None:
+            return found
+        w, b, at = found.u[:-1], found.u[-1], found.support
+        b = b + float(w @ self.measures.centers[at])
+        return found._replace(u=np.append(w * self.measures.units[at], b))
+
+    def leave(self, found: Found) -> Found:
+        """What the search has found, for the columns as they are."""
+        if self.measures is None:
+            return found
+        w, b = found.u[:-1] / self.measures.units[found.support], found.u[-1]
+        return found._replace(u=np.append(w, b - float(w @ self.measures.centers[found.support])))
+
+
+def take_measures(problem: Problem, design: Signed) -> Measures | None:
+    """Centres and units of the columns; None if all can stay as they are.
+
+    Variances tell which columns need a closer look. They are NaN where a sum has overflown, 0 for constant
+    columns as for very small ones, and far below the squared mean where they have lost their digits.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        variance, mean = design.variance, design.mean
+        ordinary = (variance > SMALLEST**2) & (variance < LARGEST**2)
+        ordinary &= np.abs(mean) <= FAR * np.sqrt(variance)
+    odd = np.flatnonzero(~ordinary)
+    if len(odd) == 0:
+        return None
+    columns = problem.design.subset(odd)
+    largest = columns.largest()
+    beyond = np.where(largest > LARGEST, largest / LARGEST, 1.0)
+    beyond = np.where((largest > 0) & (largest < SMALLEST), largest / SMALLEST, beyond)
+    centers, units = np.zeros(len(variance)), np.ones(len(variance))
+    units[odd] = 2.0 ** np.round(np.log2(beyond))
+    if problem.design.fit_intercept:
+        columns = columns.in_units_of(units[odd])
+        mean, variance, _ = replace(problem, design=columns).moments()
+        spread = np.sqrt(variance)
+        far = (spread > VARIES * np.abs(mean)) & (np.abs(mean) > FAR * spread)
+        centers[odd] = np.where(far, mean * units[odd], 0.0)
+    return Measures(centers, units) if centers.any() or (units != 1.0).any() else None

@@ -1,0 +1,344 @@
+"""What each option of `kmargin fit`, `predict` and `path` does, against folds and machines made by hand.
+
+A program that ignores an option fails here: every result is that of the estimators given the same thing,
+and differs from the result without the option.
+"""
+
+import io
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import accuracy_score, balanced_accuracy_score, f1_score
+from sklearn.metrics.pairwise import pairwise_kernels
+from sklearn.model_selection import StratifiedKFold
+from typer.testing import CliRunner
+
+from kmargin import KernelSparseSVC, SparseSVC, SparseSVCCV, modelfile, sparse_svm_path
+from kmargin.commands import app
+from tables_data import make_table
+
+FEATURES = ["age", "dose", "noise", "x y", "z"]
+
+
+def make_frame(n_classes=2):
+    """Classes of different size that overlap, and weights that do not follow them."""
+    frame = make_table(90, n_classes, seed=4)
+    rng = np.random.default_rng(8)
+    frame["age"] += 0.9 * rng.standard_normal(90)
+    rare = frame["outcome"] == frame["outcome"].max()
+    frame = frame[~rare | (rng.random(90) < 0.4)].reset_index(drop=True)
+    return frame.assign(w=rng.choice([1.0, 3.0, 0.5], len(frame)))
+
+
+FRAME = make_frame()
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    FRAME.to_csv("data.csv", index=False)
+    return tmp_path
+
+
+def run(*words):
+    result = CliRunner().invoke(app, [str(word) for word in words])
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def fit(*options, data="data.csv", out="out"):
+    """The model and the predictions of a fit with two features at C = 1, unless told otherwise."""
+    drop = () if "w" in options else ("--drop", "w")
+    rest = () if "--ks" in options else ("--k", 2)
+    rest += () if "--C" in options else ("--C", 1)
+    run("fit", data, "--target", "outcome", "--cv", 3, "--out", out, "-q", *drop, *rest, *options)
+    return modelfile.load(out), pd.read_csv(f"{out}/predictions.csv")
+
+
+def walk(*options, data="data.csv"):
+    """The table that `kmargin path` writes."""
+    drop = () if "w" in options else ("--drop", "w")
+    run("path", data, "--target", "outcome", "--out", "p.csv", *drop, *options)
+    return pd.read_csv("p.csv")
+
+
+def scale(X, weights, standardize=True):
+    if not standardize:
+        return np.zeros(X.shape[1]), np.ones(X.shape[1])
+    mean = np.average(X, axis=0, weights=weights)
+    return mean, np.sqrt(np.average((X - mean) ** 2, axis=0, weights=weights))
+
+
+def by_hand(make, repeats=None, factor=None, standardize=True, cv=3, seed=0, frame=FRAME, columns=FEATURES):
+    """Coefficients on all rows, and decisions of folds that see their own rows only."""
+    X, y = frame[columns].to_numpy(), frame["outcome"].to_numpy()
+    repeats = np.ones(len(y)) if repeats is None else repeats
+    weights = repeats if factor is None else repeats * factor
+
+    def machine(rows):
+        mean, spread = scale(X[rows], repeats[rows], standardize)
+        model = make().fit((X[rows] - mean) / spread, y[rows], sample_weight=weights[rows])
+        return model, lambda Z: model.decision_function((Z - mean) / spread)
+
+    decisions = [None] * len(y)
+    for train, test in StratifiedKFold(cv, shuffle=True, random_state=seed).split(X, y):
+        for row, value in zip(test, machine(train)[1](X[test]), strict=True):
+            decisions[row] = value
+    return machine(np.arange(len(y)))[0], np.array(decisions)
+
+
+def make_linear(**arguments):
+    return lambda: SparseSVC(**{"k": 2, "C": 1.0} | arguments)
+
+
+def balance(frame=FRAME):
+    counts = frame["outcome"].value_counts()
+    return frame["outcome"].map(len(frame) / (len(counts) * counts)).to_numpy()
+
+
+WEIGHTS = FRAME["w"].to_numpy()
+LINEAR = {
+    "nothing": ((), {}, {}),
+    "--balanced": (("--balanced",), {"factor": balance()}, {}),
+    "--weights": (("--weights", "w"), {"repeats": WEIGHTS}, {}),
+    "--weights --balanced": (("--weights", "w", "--balanced"), {"repeats": WEIGHTS, "factor": balance()}, {}),
+    "--no-standardize": (("--no-standardize",), {"standardize": False}, {}),
+    "--k": (("--k", "1"), {}, {"k": 1}),
+    "--C": (("--C", "0.01"), {}, {"C": 0.01}),
+    "--C inf": (("--C", "inf"), {}, {"C": np.inf}),
+    "--cv": (("--cv", "4"), {"cv": 4}, {}),
+    "--seed": (("--seed", "5"), {"seed": 5}, {}),
+}
+
+
+@pytest.fixture(scope="module")
+def plain():
+    return by_hand(make_linear())
+
+
+@pytest.mark.parametrize(("options", "how", "arguments"), LINEAR.values(), ids=LINEAR.keys())
+def test_an_option_of_fit_does_in_folds_and_model_what_the_estimator_does(plain, options, how, arguments):
+    model, predictions = fit(*options)
+    expected, decisions = by_hand(make_linear(**arguments), **how)
+    np.testing.assert_allclose(model.machine.coef_, expected.coef_, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(model.machine.intercept_, expected.intercept_, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(predictions["decision"], decisions, rtol=1e-6, atol=1e-9)
+    if options:
+        changed = not np.allclose(decisions, plain[1], rtol=1e-3)
+        assert changed, "the option makes a difference"
+
+
+def test_weights_count_in_the_scores_of_the_folds_in_the_accuracy_and_in_the_report():
+    _, predictions = fit("--weights", "w")
+    run(
+        "fit",
+        "data.csv",
+        "--target",
+        "outcome",
+        "--weights",
+        "w",
+        "--k",
+        2,
+        "--C",
+        1,
+        "--cv",
+        3,
+        "--out",
+        "out",
+    )
+    right = (predictions["actual"] == predictions["predicted"]).to_numpy()
+    folds = predictions["fold"].to_numpy()
+    shares = [np.average(right[folds == f], weights=WEIGHTS[folds == f]) for f in (1, 2, 3)]
+    accuracy, error = 100 * np.mean(shares), 100 * np.std(shares, ddof=1) / np.sqrt(3)
+    told = run(
+        "fit", "data.csv", "--target", "outcome", "--weights", "w", "--k", 2, "--C", 1, "--cv", 3
+    ).stdout
+    assert f"{accuracy:.1f} % accuracy (cross-validated, ± {error:.1f})" in told
+    assert f"{100 * right.mean():.1f}" != f"{accuracy:.1f}", "the weights make a difference"
+    page = Path("out/report.html").read_text()
+    assert f"<b>{accuracy:.1f} %</b>" in page
+    totals = FRAME.groupby("outcome")["w"].sum()
+    assert f"<b>{100 * totals.max() / totals.sum():.1f} %</b>by always saying {totals.idxmax()}" in page
+    assert '<td>weights</td><td class="name">by column</td>' in page
+    chosen = re.search(r'<tr class="marked"><td>2</td><td>([\d.]+) %', page)[1]
+    assert chosen == f"{accuracy:.1f}", "the score at the chosen k is weighted, too"
+
+
+SCORES = {
+    "accuracy": accuracy_score,
+    "balanced_accuracy": balanced_accuracy_score,
+    "f1_macro": lambda y, p, sample_weight: f1_score(y, p, average="macro", sample_weight=sample_weight),
+}
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["rows", "weights"])
+@pytest.mark.parametrize("scoring", SCORES)
+def test_the_score_asked_for_is_the_one_on_the_page(scoring, weighted):
+    options = ("--weights", "w") if weighted else ()
+    _, predictions = fit("--scoring", scoring, *options)
+    weights = WEIGHTS if weighted else np.ones(len(FRAME))
+    scores = []
+    for number in (1, 2, 3):
+        at = (predictions["fold"] == number).to_numpy()
+        actual, predicted = predictions["actual"][at], predictions["predicted"][at]
+        scores.append(SCORES[scoring](actual, predicted, sample_weight=weights[at]))
+    cell = re.search(r'<tr class="marked"><td>2</td><td>([\d.]+)', Path("out/report.html").read_text())[1]
+    expected = f"{np.mean(scores):.3f}" if scoring == "f1_macro" else f"{100 * np.mean(scores):.1f}"
+    assert cell == expected
+
+
+@pytest.mark.parametrize("gamma", ["scale", "auto", "0.7"])
+@pytest.mark.parametrize("kernel", ["rbf", "poly", "linear", "sigmoid"])
+def test_a_kernel_and_its_width_are_those_asked_for(kernel, gamma):
+    model, _ = fit("--kernel", kernel, "--gamma", gamma, "--k", 3)
+    X, y = FRAME[FEATURES].to_numpy(), FRAME["outcome"].to_numpy()
+    mean, spread = scale(X, np.ones(len(X)))
+    X = (X - mean) / spread
+    number = gamma if gamma in ("scale", "auto") else float(gamma)
+    width = {"scale": 1 / (5 * X.var()), "auto": 1 / 5}.get(gamma, number)
+    numbers = {} if kernel == "linear" else {"gamma": width}
+    numbers |= (
+        {"degree": 3, "coef0": 0.0} if kernel == "poly" else {"coef0": 0.0} if kernel == "sigmoid" else {}
+    )
+    values = pairwise_kernels(X[model.machine.support_], X, metric=kernel, **numbers)
+    decisions = model.machine.dual_coef_[0] @ values + model.machine.intercept_[0]
+    found = pd.read_csv(io.StringIO(run("predict", "out", "data.csv").stdout))
+    np.testing.assert_allclose(found["decision"], decisions, rtol=1e-7, atol=1e-9)
+    alone = KernelSparseSVC(k=3, C=1.0, kernel=kernel, gamma=number).fit(X, y)
+    right = np.mean(found["predicted"] == y)
+    assert right >= np.mean(alone.predict(X) == y) - 0.1
+
+
+@pytest.mark.parametrize("scheme", ["ovo", "ovr"])
+def test_several_classes_are_told_apart_as_asked(scheme):
+    frame = make_frame(3)
+    frame.to_csv("three.csv", index=False)
+    model, _ = fit("--multi-class", scheme, data="three.csv")
+    expected, _ = by_hand(make_linear(multi_class=scheme), frame=frame)
+    np.testing.assert_allclose(model.machine.coef_, expected.coef_, rtol=1e-6, atol=1e-9)
+    names = pd.read_csv("out/features.csv")["machine"].unique()
+    assert ("rest" in names[0]) == (scheme == "ovr")
+
+
+@pytest.mark.parametrize("select", ["best", "1se"])
+def test_k_and_C_are_chosen_as_asked(select):
+    model, _ = fit("--ks", "1,2,3,5", "--C", "0.001,0.1,10", "--select", select, "--seed", 3)
+    folds = StratifiedKFold(3, shuffle=True, random_state=3)
+    search = SparseSVCCV(ks=[5, 3, 2, 1], Cs=[0.001, 0.1, 10.0], cv=folds, standardize=True, selection=select)
+    search.fit(FRAME[FEATURES].to_numpy(), FRAME["outcome"].to_numpy())
+    assert (model.machine.k, model.machine.C) == (search.k_, search.C_)
+    np.testing.assert_allclose(model.machine.coef_ / model.scaling.spread, search.coef_, rtol=1e-6)
+
+
+def test_one_standard_error_and_best_choose_differently():
+    """Else the test before would pass for a program that ignores --select."""
+    chosen = {}
+    for select in ("best", "1se"):
+        model, _ = fit("--ks", "1,2,3,5", "--C", "0.001,0.1,10", "--select", select, "--seed", 3)
+        chosen[select] = model.machine.k, model.machine.C
+    assert chosen["1se"] != chosen["best"]
+    assert chosen["1se"][0] <= chosen["best"][0]
+
+
+def test_how_many_values_of_k_are_tried_may_be_a_number():
+    table = walk("--ks", "3", "--cv", 0)
+    search = SparseSVCCV(ks=3, Cs=[1.0], cv=2).fit(FRAME[FEATURES].to_numpy(), FRAME["outcome"].to_numpy())
+    assert table["k"].tolist() == sorted(set(search.cv_results_["param_k"]))
+    assert len(table) == 3
+
+
+def test_a_dropped_column_is_not_a_feature_and_an_id_is_carried_along():
+    model, predictions = fit("--drop", "dose", "--id", "z")
+    columns = ["age", "noise", "x y"]
+    assert list(model.encoding.columns) == columns
+    expected, decisions = by_hand(make_linear(), columns=columns)
+    np.testing.assert_allclose(model.machine.coef_, expected.coef_, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(predictions["decision"], decisions, rtol=1e-6)
+    np.testing.assert_allclose(predictions["id"], FRAME["z"])
+
+
+def test_texts_are_encoded_and_gaps_filled_with_medians():
+    frame = FRAME.drop(columns="w").assign(
+        hue=["red", "blue", "red"] * 30 + [] if len(FRAME) == 90 else "red"
+    )
+    frame["hue"] = np.where(np.arange(len(frame)) % 3, "red", "blue")
+    frame.loc[::6, "age"] = np.nan
+    frame.to_csv("gaps.csv", index=False)
+    options = "--k 3 --C 1 --cv 3 -q --out out --encode onehot --impute median"
+    run("fit", "gaps.csv", "--target", "outcome", *options.split())
+    model = modelfile.load("out")
+    assert model.encoding.feature_names == [*FEATURES, "hue=blue", "hue=red"]
+    assert model.scaling.medians[0] == np.nanmedian(frame["age"])
+    filled = frame.assign(age=frame["age"].fillna(frame["age"].median()), blue=frame["hue"] == "blue")
+    X = np.column_stack([filled[FEATURES], filled["blue"], ~filled["blue"]]).astype(float)
+    mean, spread = scale(X, np.ones(len(X)))
+    expected = SparseSVC(k=3, C=1.0).fit((X - mean) / spread, frame["outcome"])
+    np.testing.assert_allclose(model.machine.coef_, expected.coef_, rtol=1e-6, atol=1e-9)
+
+
+def test_quiet_is_quiet_and_jobs_change_nothing():
+    silent = run("fit", "data.csv", "--target", "outcome", "--drop", "w", "--k", 2, "--C", 1, "-q")
+    assert silent.output == ""
+    one, two = (fit("--jobs", jobs)[0].machine.coef_ for jobs in (1, 2))
+    np.testing.assert_array_equal(one, two)
+
+
+def test_predict_carries_ids_and_is_quiet_if_asked():
+    model, _ = fit()
+    talking = run("predict", "out", "data.csv", "--id", "z")
+    frame = pd.read_csv(io.StringIO(talking.stdout))
+    np.testing.assert_allclose(frame["id"], FRAME["z"])
+    mean, spread = scale(FRAME[FEATURES].to_numpy(), np.ones(len(FRAME)))
+    X = (FRAME[FEATURES].to_numpy() - mean) / spread
+    np.testing.assert_allclose(frame["decision"], model.machine.decision_function(X), rtol=1e-9)
+    share = 100 * np.mean(frame["predicted"] == FRAME["outcome"])
+    assert f"{share:.1f} % of {len(FRAME)} rows are as column 'outcome' says." in talking.stderr
+    quiet = run("predict", "out", "data.csv", "--id", "z", "-q")
+    assert quiet.stderr == ""
+    assert quiet.stdout == talking.stdout
+
+
+PATHS = {
+    "nothing": ((), {}, {}),
+    "--balanced": (("--balanced",), {"class_weight": "balanced"}, {}),
+    "--weights": (("--weights", "w"), {"sample_weight": WEIGHTS}, {"weights": WEIGHTS}),
+    "--C": (("--C", "0.01"), {"C": 0.01}, {}),
+    "--no-standardize": (("--no-standardize",), {}, {"standardize": False}),
+}
+
+
+@pytest.mark.parametrize(("options", "arguments", "how"), PATHS.values(), ids=PATHS.keys())
+def test_an_option_of_path_does_what_the_path_does(options, arguments, how):
+    table = walk("--ks", "1,2,5", "--cv", 0, *options)
+    X, y = FRAME[FEATURES].to_numpy(), FRAME["outcome"].to_numpy()
+    repeats = how.get("weights", np.ones(len(y)))
+    mean, spread = scale(X, repeats, how.get("standardize", True))
+    path = sparse_svm_path((X - mean) / spread, y, [5, 2, 1], **{"C": 1.0} | arguments)
+    expected = [path.objectives[at].mean() for at in (2, 1, 0)]
+    np.testing.assert_allclose(table["objective"], expected, rtol=1e-7)
+    accuracy = [np.average(path.predict((X - mean) / spread, k) == y, weights=repeats) for k in (1, 2, 5)]
+    np.testing.assert_allclose(table["training_accuracy"], accuracy)
+
+
+def test_the_folds_of_a_path_follow_cv_seed_and_weights():
+    table = walk("--ks", "2,", "--cv", 4, "--seed", 3, "--weights", "w")
+    _, decisions = by_hand(make_linear(), repeats=WEIGHTS, cv=4, seed=3)
+    right = (decisions > 0) == (FRAME["outcome"] == "yes")
+    splits = StratifiedKFold(4, shuffle=True, random_state=3).split(FRAME, FRAME["outcome"])
+    scores = [np.average(right[test], weights=WEIGHTS[test]) for _, test in splits]
+    assert table["cv_accuracy"].iloc[0] == pytest.approx(np.mean(scores))
+    assert table["cv_standard_error"].iloc[0] == pytest.approx(np.std(scores, ddof=1) / 2)
+
+
+def test_a_path_knows_several_classes_and_its_plot_the_format_asked_for():
+    make_frame(3).to_csv("three.csv", index=False)
+    table = walk("--ks", "2,", "--cv", 0, "--multi-class", "ovr", "--plot", "p.png", data="three.csv")
+    frame = make_frame(3)
+    X, y = frame[FEATURES].to_numpy(), frame["outcome"].to_numpy()
+    mean, spread = scale(X, np.ones(len(y)))
+    path = sparse_svm_path((X - mean) / spread, y, [2], C=1.0, multi_class="ovr")
+    assert table["objective"].iloc[-1] == pytest.approx(path.objectives.mean())
+    assert Path("p.png").read_bytes().startswith(b"\x89PNG")

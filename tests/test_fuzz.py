@@ -1,0 +1,55 @@
+"""A small campaign, of the same cases each time; the whole one is `make fuzz`."""
+
+import numpy as np
+import pytest
+from fuzz import FAMILIES, campaign, make_case
+from fuzz.reference import LONG, Task, refit
+from scipy.optimize import minimize
+
+
+@pytest.fixture(scope="module")
+def results():
+    """In a process of its own, because a loop without end in compiled code hears no signal."""
+    return campaign.run(2000, jobs=1)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_no_oracle_objects(results, family):
+    wrong = [verdict for verdict in results.failures if verdict.family == family]
+    assert not wrong, "\n".join(f"make_case({v.number}).run(): {'; '.join(v.failures)}" for v in wrong)
+
+
+def test_every_family_is_tried(results):
+    assert set(results.cases) == set(FAMILIES)
+    assert sum(results.cases.values()) == 2000
+
+
+def test_a_number_is_a_case():
+    for number in range(20):
+        one, other = make_case(number), make_case(number)
+        np.testing.assert_array_equal(one.data, other.data)
+        assert repr(one.params) == repr(other.params)
+
+
+def test_the_reference_finds_the_minimum_of_scipy():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((30, 4)), np.where(rng.random(30) < 0.5, 1.0, -1.0)
+    task = Task(X, y, np.full(30, LONG(1) / 30), np.full(4, LONG(0.01)), True)
+
+    def objective(beta):
+        return float(task.objective(beta[:4], beta[4]))
+
+    nothing = np.zeros(4), 0.0
+    best = refit(task, np.arange(4), *nothing).value
+    assert float(best) == pytest.approx(minimize(objective, np.zeros(5), tol=1e-12).fun, rel=1e-9)
+
+
+def test_the_reference_sees_through_units():
+    rng = np.random.default_rng(1)
+    X, y = rng.standard_normal((30, 3)), np.where(rng.random(30) < 0.5, 1.0, -1.0)
+    scale = np.array([1e120, 1e-120, 1.0])
+    plain, scaled = (
+        Task(A, y, np.full(30, LONG(1) / 30), np.zeros(3, LONG), True) for A in (X, X * scale + 3 * scale)
+    )
+    values = [refit(task, np.arange(3), np.zeros(3), 0.0).value for task in (plain, scaled)]
+    assert float(values[1]) == pytest.approx(float(values[0]), rel=1e-9)
