@@ -69,7 +69,7 @@ def test_another_unit_is_another_ridge(unit, rng):
     """lam |w|^2 stays the same where coefficients are `unit` times as large and lam is over `unit`^2."""
     problem = make_problem(20, 4, 2, lam=0.3)
     large = replace(problem, design=DenseDesign(problem.design.X * unit), lam=0.3 * unit**2)
-    solutions = [next(iter(SD().iter_path(p, [2], rng))) for p in (large, problem)]
+    solutions = [next(iter(SD(ending="projection").iter_path(p, [2], rng))) for p in (large, problem)]
     np.testing.assert_allclose(solutions[0].coef * unit, solutions[1].coef, rtol=1e-6)
     np.testing.assert_allclose(solutions[0].objective, solutions[1].objective, rtol=1e-6)
 
@@ -105,7 +105,8 @@ def test_where_nothing_is_annealed_the_tolerance_follows_the_ridge():
 def test_coefficients_come_back_in_the_units_given():
     problem = make_problem(30, 5, 2, lam=0.0)
     large = replace(problem, design=DenseDesign(problem.design.X * 2.0**40))
-    (plain,), (scaled,) = (list(SD().iter_path(p, [2], np.random.default_rng(0))) for p in (problem, large))
+    solver, rng = SD(ending="projection"), np.random.default_rng(0)
+    (plain,), (scaled,) = (list(solver.iter_path(p, [2], rng)) for p in (problem, large))
     np.testing.assert_allclose(scaled.coef * 2.0**40, plain.coef, rtol=1e-3)
 
 

@@ -58,7 +58,9 @@ def test_a_trial_tells_better_swaps_from_worse_and_leaves_no_trace_of_these(seed
     for (a, j), expected in swaps(problem, np.array([2, 3, 6]), outside).items():
         if expected >= value * (1 - 1e-6):
             worse += 1
-            found = trial(fit, outside, np.array([a]), np.array([j]), np.int64(1), value, value, 1e-9, scratch)
+            found = trial(
+                fit, outside, np.array([a]), np.array([j]), np.int64(1), value, value, 1e-9, scratch
+            )
             assert found == value
             assert_equal(panel_state(fit, outside), before)
     assert worse > 0
@@ -84,7 +86,9 @@ def test_a_trial_that_succeeds_is_at_the_minimum_of_the_new_support(seed):
     objectives = swaps(problem, support, outside)
     dearest = max(objectives, key=objectives.get)
     # what was tried before in the same room must not matter
-    trial(fit, outside, np.array([dearest[0]]), np.array([dearest[1]]), np.int64(1), value, value, 1e-9, scratch)
+    trial(
+        fit, outside, np.array([dearest[0]]), np.array([dearest[1]]), np.int64(1), value, value, 1e-9, scratch
+    )
     (a, j) = min(objectives, key=objectives.get)
     entering = outside[j]
     found = trial(fit, outside, np.array([a]), np.array([j]), np.int64(1), value, value, 1e-9, scratch)
