@@ -258,13 +258,14 @@ def test_swaps_are_tried_in_the_order_of_what_the_quadratic_promises(max_tries, 
     assert scratch.counts[3] == (max_tries < 0)
 
 
-@pytest.mark.parametrize("n_affordable", [0, 2, 5, 14, 15, 40])
+@pytest.mark.parametrize("n_missing", [100, 5, 1, 0, -20])
 def test_as_many_swaps_are_tried_as_there_is_room_for_and_all_to_their_end_where_there_is_for_all(
-    n_affordable, monkeypatch
+    n_missing, monkeypatch
 ):
     model = Model(1)
     fit, scores = made_scores(model)
     n_swaps = (len(model.support) - 1) * len(model.outside)
+    n_affordable = max(n_swaps - n_missing, 0)
     watch, scratch = Watch(monkeypatch), counted()
     searches.try_swaps(fit, model.outside, scores, 1e9, 1e-9, scratch, 3, 100.0 * n_affordable)
     everything = n_affordable >= n_swaps
