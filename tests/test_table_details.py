@@ -1,13 +1,16 @@
 """Tables and model files: what only the digest notices, and how numbers read as text."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from kmargin import modelfile
+from kmargin import KernelSparseSVCCV, SparseSVCCV, modelfile
 from kmargin.errors import InputError
 from kmargin.tables.columns import to_texts
 from kmargin.tables.features import Scaling
+from kmargin.tables.trial import Settings, make_estimator
 from test_modelfile import file, model  # noqa: F401 - fixtures
 
 
@@ -50,3 +53,14 @@ def test_a_constant_column_of_a_table_keeps_its_scale():
     many = np.repeat(X[:, 1], repeats.astype(int))
     assert scaling.mean[1] == pytest.approx(many.mean())
     assert scaling.spread[1] == pytest.approx(many.std())
+
+
+def test_the_estimator_of_a_table_is_the_one_asked_for():
+    asked = Settings(kernel="rbf", gamma=0.7, multi_class="ovr", seed=5, jobs=3)
+    estimator = make_estimator(asked)
+    assert isinstance(estimator, KernelSparseSVCCV)
+    wanted = {"kernel": "rbf", "gamma": 0.7, "multi_class": "ovr", "random_state": 5, "n_jobs": 3}
+    assert {name: getattr(estimator, name) for name in wanted} == wanted
+    plain = make_estimator(replace(asked, kernel=None))
+    assert isinstance(plain, SparseSVCCV)
+    assert (plain.multi_class, plain.random_state, plain.n_jobs) == ("ovr", 5, 3)
