@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kmargin import SparseSVC, sparse_svm_path
+from kmargin import MM, SD, SparseSVC, sparse_svm_path
 from kmargin.experiments import (
     crossval,
     differences,
@@ -126,7 +126,8 @@ def test_a_fold_gives_what_the_public_path_gives(solver):
     rows = protocol.fold(protocol.read("iris", "paper", TINY.seed), 10, TINY.seed, 0)
     C = TINY.exchange_C if solver == "exchange" else np.inf
     ks = [4, 3, 2, 1]
-    path = sparse_svm_path(rows.X[rows.train], rows.y[rows.train], ks, C=C, solver=solver)
+    public = {"mm": MM(ending="projection"), "sd": SD(ending="projection")}.get(solver, solver)
+    path = sparse_svm_path(rows.X[rows.train], rows.y[rows.train], ks, C=C, solver=public)
     for k, one in zip(ks, found, strict=True):
         assert one.values["test"] == np.mean(path.predict(rows.X[rows.test], k) == rows.y[rows.test])
         assert one.values["kept"] == np.mean([len(s.support) for s in path.solutions[ks.index(k)]])

@@ -20,14 +20,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kmargin import MM, SD, KernelSparseSVC, KernelSparseSVCCV, SparseSVC, SparseSVCCV
 
-CHAOS = "SD's exact line searches amplify rounding errors, and this check compares to seven digits"
-
-
-def expected_failures(estimator):
-    uses_sd = estimator.solver == "sd" or isinstance(estimator.solver, SD)
-    checks = [f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse")]
-    return dict.fromkeys(checks, CHAOS) if uses_sd else {}
-
 
 # `check_array_api_input` and its kin skip themselves for libraries and devices that are not there
 @pytest.mark.filterwarnings("ignore:k=.* is greater than the number of:UserWarning")
@@ -47,8 +39,6 @@ def expected_failures(estimator):
         SparseSVCCV(ks=[2, 1], cv=3),
         KernelSparseSVCCV(ks=[5, 2], cv=3),
     ],
-    expected_failed_checks=expected_failures,
-    xfail_strict=False,
 )
 def test_scikit_learns_checks(estimator, check):
     check(estimator)

@@ -60,7 +60,7 @@ def combine_decisions(decisions: Matrix, n_classes: int, multi_class: str) -> Ma
         sums[positive] = sums[positive] + column
         sums[negative] = sums[negative] - column
     total = xp.stack(sums, axis=1)
-    return xp.stack(votes, axis=1) + total / (2 * (1 + xp.abs(total)))
+    return xp.stack(votes, axis=1) + total / (1 + xp.abs(total)) / 2
 
 
 def choose_classes(scores: Any, classes: Any) -> Any:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 # Decision values of so many entries of X are taken from the columns in use alone.
-FEW = 2**20
+FEW = 2**16
 
 
 class LinearDecisions:

@@ -90,8 +90,9 @@ class Problem:
     def loss(self, beta: Vector) -> float:
         """What is to be minimised over S_k: the mean squared hinge plus the ridge."""
         w = self.coefficients(beta)
-        ridge = self.lam / 2 * float(w @ w) if self.lam > 0 else 0.0
-        return self.mean_loss(beta) + ridge
+        with np.errstate(over="ignore", invalid="ignore"):  # what is beyond all numbers is no good
+            ridge = self.lam / 2 * float(w @ w) if self.lam > 0 else 0.0
+            return self.mean_loss(beta) + ridge
 
     def mean_loss(self, beta: Vector) -> float:
         """The mean squared hinge."""

@@ -100,12 +100,13 @@ class BlockDesign:
         return self.blocks.fits(n_numbers)
 
     def distinct_columns(self) -> Indices:
-        groups = candidate_groups(self._sum(sums.fingerprints, SEED))
+        given = self.view._replace(center=None, scale=None)  # as they are, not as standardised
+        groups = candidate_groups(add_up(self.blocks.ask(sums.fingerprints, given, SEED)))
         if not groups:
             return np.arange(self.n_features)
         later = np.concatenate([group[1:] for group in groups])
         firsts = np.concatenate([np.full(len(group) - 1, group[0]) for group in groups])
-        equal = np.all(self.blocks.ask(sums.equal_to, self.view, later, firsts), axis=0)
+        equal = np.all(self.blocks.ask(sums.equal_to, given, later, firsts), axis=0)
         return np.setdiff1d(np.arange(self.n_features), later[equal])
 
     def subset(self, columns: Indices) -> "BlockDesign":

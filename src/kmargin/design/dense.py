@@ -27,6 +27,7 @@ class DenseDesign:
         self.n_samples, self.n_features = X.shape
         self.n_parameters = self.n_features + int(fit_intercept)
         self._svd: tuple[Vector, ThinSVD] | None = None
+        self._distinct: Indices | None = None
 
     @property
     def stored(self) -> Matrix:
@@ -85,7 +86,7 @@ class DenseDesign:
         return True
 
     def distinct_columns(self) -> Indices:
-        return distinct_columns(self.X)
+        return distinct_columns(self.X) if self._distinct is None else self._distinct
 
     def subset(self, columns: Indices) -> "DenseDesign":
         return self.take(columns)
@@ -100,7 +101,9 @@ class DenseDesign:
         # scaled, then centred: with the digits that a sparse matrix has, whose centring is implicit
         scaled = self.X / spread
         scaled -= mean / spread
-        return DenseDesign(scaled, self.fit_intercept)
+        standardized = DenseDesign(scaled, self.fit_intercept)
+        standardized._distinct = self.distinct_columns()
+        return standardized
 
     def largest(self) -> Vector:
         return np.maximum(self.X.max(axis=0), -self.X.min(axis=0)).astype(np.float64)
@@ -154,7 +157,8 @@ def distinct_columns(X: Matrix) -> Indices:
     step = max(1, CHUNK // max(1, X.shape[1])) if X.dtype != np.float64 else max(1, len(X))
     for first in range(0, len(X), step):
         rows = slice(first, first + step)
-        fingerprint += vector[rows] @ X[rows]
+        with np.errstate(over="ignore", invalid="ignore"):
+            fingerprint += vector[rows] @ X[rows]
     groups = candidate_groups(fingerprint)
     repeats = repeats_among(groups, lambda i, j: np.array_equal(X[:, i], X[:, j]), X.shape[1])
     return np.flatnonzero(~repeats)

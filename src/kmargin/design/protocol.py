@@ -69,7 +69,7 @@ class Design(Protocol):
         """Whether an array of so many numbers is in proportion to the data."""
 
     def distinct_columns(self) -> Indices:
-        """The columns that repeat no earlier one, ascending."""
+        """The columns that repeat no earlier one, ascending; as they were given, not as standardised."""
 
     def subset(self, columns: Indices) -> "Design":
         """Some of the columns, left where they are if copying them takes much memory."""

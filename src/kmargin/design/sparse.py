@@ -127,7 +127,9 @@ class SparseDesign:
         """The scale is stored, the mean subtracted implicitly."""
         shift = (mean + self.stored.shift if self._shifted else mean) / spread
         scaled = self.stored.data / spread[self.stored.indices]
-        return self._like(self.stored._replace(data=scaled, shift=shift if shift.any() else NO_SHIFT))
+        standardized = self._like(self.stored._replace(data=scaled, shift=shift if shift.any() else NO_SHIFT))
+        standardized.__dict__["_distinct_columns"] = self._distinct_columns
+        return standardized
 
     def largest(self) -> Vector:
         return self._magnitudes()[3]

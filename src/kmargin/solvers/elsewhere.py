@@ -63,6 +63,15 @@ class SignedBlocks:
         """As it is: blocks remember nothing, so the objective was that of these coefficients."""
         return found
 
+    def finish_from_zero(self, found: Found, ridge: Vector) -> Found:
+        return found
+
+    def objective(self, found: Found, lam: float) -> float:
+        w = np.zeros(self.n_features)
+        w[found.support] = found.u[:-1]
+        beta = np.append(w, found.u[-1]) if self.X.fit_intercept else w
+        return self.X.loss_and_gradient(beta)[0] + 0.5 * float(np.sum((np.sqrt(lam) * w) ** 2))
+
 
 class RowsElsewhere(Elsewhere):
     """Knows where the rows are (a point u), and what they last said there.

@@ -23,6 +23,9 @@ AFFORDABLE = 3e8
 
 MAX_STEPS = 200
 
+# A coefficient as large as that is looked at twice.
+HUGE = 1e6
+
 # What columns of norm one have in common but for this is taken for all of it: the rest may be rounding.
 DEPENDENT = 1e-12
 
@@ -88,7 +91,7 @@ def newton_by_least_squares(
         resid = target - B @ v
         active = resid > 0
         J, rhs = np.vstack([B[active], np.diag(root)]), np.append(resid[active], -root * v)
-        d = np.linalg.lstsq(J, rhs, rcond=DEPENDENT)[0]
+        d = shortest(J, rhs)
         if not 0.5 * float(np.sum((J @ d) ** 2)) > 1e-17 * value or value < NO_LOSS:
             break
         t = exact_step(Line(resid, B @ d), float(root**2 @ (v * d)), float(np.sum((root * d) ** 2)))
@@ -97,6 +100,23 @@ def newton_by_least_squares(
             break
         v, value, n_steps = v + t * d, new_value, n_steps + 1
     return v / scale, objective(A, target, ridge, v / scale), n_steps
+
+
+def shortest(J: Matrix, rhs: Vector) -> Vector:
+    """The shortest of all d for which J d is nearest to rhs.
+
+    Singular values count beside 1, the norm of a column: one that is next to nothing on the active rows is
+    not to be made up for by a huge coefficient.
+    """
+    U, s, Vt = np.linalg.svd(J, full_matrices=False)
+    kept = s > DEPENDENT * max(1.0, s.max(initial=0.0))
+    return Vt[kept].T @ ((U[:, kept].T @ rhs) / s[kept])
+
+
+def doubt(A: Matrix, u: Vector) -> float:
+    """By how much rounding may change the loss, where large terms cancel each other."""
+    error = np.finfo(np.float64).eps * (np.abs(A) @ np.abs(u))
+    return 0.5 * float(error @ error)
 
 
 def is_minimal(value: float, slack: float) -> bool:

@@ -8,7 +8,7 @@ import numpy as np
 
 from kmargin.problem import Problem
 from kmargin.solvers.dual_exchange import dual_fits, exchange_dual
-from kmargin.solvers.ending import is_minimal, stand_each
+from kmargin.solvers.ending import HUGE, is_minimal, stand_each
 from kmargin.solvers.newton import NO_LOSS
 from kmargin.solvers.product_exchange import exchange_products
 from kmargin.solvers.rows import Rows, cost_of_refit
@@ -35,8 +35,8 @@ ROAD_START, ROAD_END, ROAD_STEP = 0.1, 1e-5, 10.0
 SMALL_GRAM = 1e7
 
 # Multiplications that a small problem has to try more exchanges with: for a single fit; for each size of a
-# path; and for all supports of one size.
-ROOM, ROOM_OF_PATH, ROOM_FOR_ALL = 2e6, 5e4, 6e6
+# path; and for all supports of one size, of a single fit and of a path.
+ROOM, ROOM_OF_PATH, ROOM_FOR_ALL, ROOM_FOR_ALL_OF_PATH = 2e6, 5e4, 6e6, 1.5e6
 
 # The same for searches from other single features; how many features there are for each of these starts;
 # along a path, what a try may cost where it is started elsewhere; and up to which multiple of the best
@@ -63,6 +63,7 @@ class SupportGrid:
         room = ROOM if len(self.sizes) == 1 else ROOM_OF_PATH
         self.effort = effort._replace(room=room if self.is_small else 0.0)
         self.found: dict[int, Found] = {}
+        self.lam = np.inf  # the last ridge
         self._whole: WorkingSet | None = None
         self.dense: tuple[float, Found] | None = None  # the last ridge and its solution with all features
         self.n_newton = 0
@@ -75,7 +76,7 @@ class SupportGrid:
 
     def walk(self, lam: float) -> None:
         """Search all sizes for this ridge, from the supports of the last one."""
-        self.n_newton = 0
+        self.lam, self.n_newton = lam, 0
         self.finished: set[int] = set()  # sizes whose support is known to be at its minimum
         if not self.sizes:
             return
@@ -90,24 +91,25 @@ class SupportGrid:
             self._walk_wide(lam)
         if len(self.sizes) > 1 and self.effort.max_starts:
             for size in sorted(self.found):
-                self._start_elsewhere(lam, size)
+                if self._tries_are_quick(size) and not self._tried_everything(lam, size, self.found[size]):
+                    self._start_elsewhere(lam, size)
         for size in self.found:
             self._finish_size(lam, size)
 
     def best(self, k: int) -> Found:
         """The best support with at most k features, in the problem's units."""
         found = min((f for size, f in self.found.items() if size <= k), key=lambda found: found.value)
-        return self.measured.leave(found)
+        return self.measured.leave(self.lam, found)
 
     def largest(self) -> Found:
         """The solution with the most features at hand, in the problem's units."""
-        return self.measured.leave(self.dense[1] if self.dense else self.found[max(self.found)])
+        return self.measured.leave(self.lam, self.dense[1] if self.dense else self.found[max(self.found)])
 
     def improve(self, lam: float, start: Found) -> Found:
         """The best support of the same size found from one in the problem's units, in these."""
         start = self.measured.enter(start)
         found = self._finish(lam, self.exchange(lam, len(start.support), start, self.effort))
-        return self.measured.leave(found)
+        return self.measured.leave(lam, found)
 
     def _finish_size(self, lam: float, k: int) -> None:
         if k not in self.finished:
@@ -147,8 +149,9 @@ class SupportGrid:
         cost = cost_of_refit(self.design.n_samples, k + 1)
         n_swaps, thorough = k * (self.design.n_features - k), self.effort._replace(room=ROOM)
         n_starts = min(self.effort.max_starts, self.design.n_features // FEATURES_PER_START)
-        n_starts = min(n_starts, int(ROOM_FOR_STARTS / max(min(n_swaps * cost, ROOM), 1.0)))
-        if n_swaps == 0 or n_starts == 0 or (len(self.sizes) > 1 and cost > QUICK_TRY):
+        work = n_swaps * cost if thorough.max_swaps < 0 else min(n_swaps * cost, ROOM)
+        n_starts = min(n_starts, int(ROOM_FOR_STARTS / max(work, 1.0)))
+        if n_swaps == 0 or n_starts == 0:
             return
         whole = self._whole_panel(lam, NOTHING)
         if whole is None:
@@ -164,7 +167,8 @@ class SupportGrid:
     def _tried_everything(self, lam: float, k: int, start: Found) -> bool:
         """All supports of one size, where they are few enough."""
         n_supports = math.comb(self.design.n_features, k)
-        if n_supports * cost_of_refit(self.design.n_samples, k + 1) > ROOM_FOR_ALL:
+        room = ROOM_FOR_ALL if len(self.sizes) == 1 else ROOM_FOR_ALL_OF_PATH
+        if n_supports * cost_of_refit(self.design.n_samples, k + 1) > room:
             return False
         whole = self._whole_panel(lam, start)
         if whole is None:
@@ -172,6 +176,7 @@ class SupportGrid:
         whole.resize(k)
         whole.try_everything()
         self.found[k] = whole.found()
+        self.finished.discard(k)
         self.n_newton += int(whole.counts[2])
         return True
 
@@ -197,6 +202,9 @@ class SupportGrid:
         steps = range(max(larger - k, k - smaller), 0, -1)
         sizes = [size for step in steps for size in (min(k + step, larger), max(k - step, smaller))]
         return [size for size in dict.fromkeys(sizes) if size != k]
+
+    def _tries_are_quick(self, k: int) -> bool:
+        return self.is_small and cost_of_refit(self.design.n_samples, k + 1) <= QUICK_TRY
 
     def _swaps_are_cheap(self, k: int) -> bool:
         """Whether there is room to try all of them."""
@@ -245,7 +253,7 @@ class SupportGrid:
             stand_each(rows.panel, ridge, sizes, supports, coefs, values, slacks)
             for k, value, slack in zip(sizes, values, slacks, strict=True):
                 self.found[int(k)] = self.found[int(k)]._replace(value=float(value))
-                if is_minimal(value, slack):
+                if is_minimal(value, slack) and np.abs(self.found[int(k)].u).max() <= HUGE:
                     self.finished.add(int(k))
 
     def _walk_wide(self, lam: float) -> None:

@@ -38,7 +38,7 @@ def refit(
     else:
         u, value, n_iter = _refit_primal(design, problem.lam, start)
     found = design.finish(Found(support, u, float(value)), measured.ridge(problem.lam, support))
-    found = measured.leave(found)
+    found = measured.leave(problem.lam, found)
     return found.u[:-1], float(found.u[-1]), found.value, int(n_iter)
 
 

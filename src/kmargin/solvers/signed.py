@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from kmargin.problem import Problem
-from kmargin.solvers.ending import SLACK, is_affordable, newton_by_least_squares, stand
+from kmargin.solvers.ending import HUGE, SLACK, doubt, is_affordable, newton_by_least_squares, stand
 from kmargin.solvers.newton import NO_LOSS
 from kmargin.solvers.panel import half_positive_sq, make_panel, make_ridge, residual
 from kmargin.solvers.rows import Rows, make_rows
@@ -78,6 +78,12 @@ class Signed(Protocol):
 
         `ridge` is that of each column of the support.
         """
+
+    def finish_from_zero(self, found: Found, ridge: Vector) -> Found:
+        """The same support at its minimum, reached from coefficients that are 0, if it can be."""
+
+    def objective(self, found: Found, lam: float) -> float:
+        """Loss plus ridge."""
 
 
 class SignedDesign:
@@ -155,6 +161,9 @@ class SignedDesign:
             bend = self.variance[found.support] + ridge[:-1]
             slack = 0.5 * float(np.sum(np.divide(slopes**2, bend, out=np.zeros(k), where=bend > 0)))
         found = found._replace(value=float(value))
+        if np.abs(found.u).max(initial=0.0) > HUGE and is_affordable(self.n_samples, k):
+            found = self._without_huge(found, ridge[:-1])
+            value, slack = found.value, 0.0 if found.value <= NO_LOSS else slack
         n_active = int(np.count_nonzero(resid > 0))
         if value <= NO_LOSS or slack <= slack_allowed * value or not is_affordable(n_active, k):
             return found
@@ -164,6 +173,23 @@ class SignedDesign:
         # other supports were judged as inexactly as this one was: nothing is claimed of them
         all_tried = found.all_tried and value > found.value * BETTER
         return found._replace(u=u, value=value, all_tried=all_tried)
+
+    def _without_huge(self, found: Found, ridge: Vector) -> Found:
+        """The same, or the smallest coefficients at the minimum, where huge ones live on rounding."""
+        columns, smallest = self._columns(found.support), self.finish_from_zero(found, ridge)
+        return min(found, smallest, key=lambda f: f.value + doubt(columns, f.u))
+
+    def finish_from_zero(self, found: Found, ridge: Vector) -> Found:
+        if not is_affordable(self.n_samples, len(found.support)):
+            return found
+        ridge = np.append(ridge, 0.0 if self.X.fit_intercept else 1.0)
+        columns = self._columns(found.support)
+        u, value, _ = newton_by_least_squares(columns, self.c, ridge, np.zeros_like(found.u))
+        return found._replace(u=u, value=value)
+
+    def objective(self, found: Found, lam: float) -> float:
+        ridge = 0.5 * float(np.sum((np.sqrt(lam) * found.u[:-1]) ** 2))
+        return float(half_positive_sq(self.residual(found))) + ridge
 
     def _columns(self, support: Indices) -> Matrix:
         """Signed columns of X, then that of the intercept, by rows."""

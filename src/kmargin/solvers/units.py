@@ -7,6 +7,7 @@ import numpy as np
 
 from kmargin.problem import Problem
 from kmargin.solvers.elsewhere import sign
+from kmargin.solvers.newton import NO_LOSS
 from kmargin.solvers.signed import Found, Signed
 from kmargin.types import Indices, Vector
 
@@ -15,6 +16,9 @@ SMALLEST, LARGEST = 1e-30, 1e30
 
 # A mean so many times the spread of its column costs the digits of its square.
 FAR = 1e3
+
+# By so much, relatively, an objective tells in which units it was taken.
+TELLS = 1e-9
 
 # Relative to its mean a column varies by at least this; what is less is rounding.
 VARIES = 1e-12
@@ -38,7 +42,7 @@ class Measured:
     """
 
     def __init__(self, problem: Problem) -> None:
-        self.design: Signed = sign(problem)
+        self.given = self.design = sign(problem)
         self.measures = take_measures(problem, self.design)
         if self.measures is not None:
             centers, units = self.measures
@@ -58,12 +62,25 @@ class Measured:
         b = b + float(w @ self.measures.centers[at])
         return found._replace(u=np.append(w * self.measures.units[at], b))
 
-    def leave(self, found: Found) -> Found:
-        """What the search has found, for the columns as they are."""
+    def leave(self, lam: float, found: Found) -> Found:
+        """What the search has found, for the columns as they are; its objective is that of what is left.
+
+        Coefficients that nearly cancel each other lose their digits in the columns as they are. Then the
+        smallest that do as well serve better.
+        """
         if self.measures is None:
             return found
+        left = self._left(lam, found)
+        if left.value > found.value + TELLS * (found.value + NO_LOSS):
+            smallest = self.design.finish_from_zero(found, self.ridge(lam, found.support))
+            left = min(left, self._left(lam, smallest), key=lambda f: f.value)
+        return left
+
+    def _left(self, lam: float, found: Found) -> Found:
+        assert self.measures is not None
         w, b = found.u[:-1] / self.measures.units[found.support], found.u[-1]
-        return found._replace(u=np.append(w, b - float(w @ self.measures.centers[found.support])))
+        left = found._replace(u=np.append(w, b - float(w @ self.measures.centers[found.support])))
+        return left._replace(value=self.given.objective(left, lam))
 
 
 def take_measures(problem: Problem, design: Signed) -> Measures | None:
