@@ -12,7 +12,7 @@ from kmargin.kernels import Kernel
 from kmargin.machines import LinearDesigns, Scaling, _in_single_precision, _never_worse, _round
 from kmargin.solvers import Solution, Status
 from kmargin.solvers.conjugate import conjugate_direction
-from kmargin.solvers.dual import dual_direction
+from kmargin.solvers.dual import PROXIMAL, dual_direction
 from kmargin.solvers.refit import refit
 from kmargin.solvers.start import bare_solution
 from kmargin.weights import normalize
@@ -153,3 +153,19 @@ def test_where_no_row_falls_short_only_the_ridge_is_lowered():
     b = dual_direction(places, 3, B, K, problem.y, np.ones(12), 0.1, True, w, 0.3, resid, d := np.empty(4))
     np.testing.assert_array_equal(d, -w)
     assert b == 0.0
+
+
+@pytest.mark.parametrize("lam", [0.0, 0.3])
+def test_a_dual_step_is_that_of_the_primal_system(lam, rng):
+    """Without a ridge it is a short one, by a ridge of next to nothing on the step itself."""
+    B, t, c = rng.standard_normal((5, 8)), rng.choice([-1.0, 1.0], 5), np.ones(5)
+    w, b, d = rng.standard_normal(8) * 0.1, 0.2, np.empty(8)
+    resid = c - B @ w - t * b
+    assert (resid > 0).all()
+    K = B @ B.T
+    step = dual_direction(np.arange(5), 5, B, K, t, c, lam, True, w, b, resid, d)
+    weight = lam if lam > 0 else PROXIMAL * np.trace(K) / 5
+    A = np.column_stack([B, t])
+    H = A.T @ A + weight * np.diag(np.append(np.ones(8), 0.0))
+    expected = np.linalg.solve(H, A.T @ resid - lam * np.append(w, 0.0))
+    np.testing.assert_allclose(np.append(d, step), expected, rtol=1e-4, atol=1e-5)
