@@ -193,7 +193,10 @@ def test_a_model_enters_the_measures_and_leaves_them_as_the_same_model(rng):
     X = odd.design.standardized(*measured.measures).X
     decision = odd.design.X[:, [3, 1]] @ found.u[:-1] + found.u[-1]
     np.testing.assert_allclose(X[:, [3, 1]] @ entered.u[:-1] + entered.u[-1], decision, rtol=1e-9)
-    np.testing.assert_allclose(measured.leave(entered).u, found.u, rtol=1e-9)
+    loss = odd.weights @ np.maximum(0, 1 - odd.y * decision) ** 2 / 80
+    left = measured.leave(0.0, entered._replace(value=loss))
+    np.testing.assert_allclose(left.u, found.u, rtol=1e-9)
+    np.testing.assert_allclose(measured.leave(0.0, entered._replace(value=2 * loss)).value, loss, rtol=1e-6)
     units = measured.measures.units[[3, 1]]
     np.testing.assert_allclose(measured.ridge(0.3, found.support), 0.3 / units**2)
     np.testing.assert_array_equal(Measured(make_problem()).ridge(0.3, np.arange(2)), [0.3, 0.3])
