@@ -4,7 +4,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint bench fuzz paper clean
+.PHONY: demo test lint bench mutants fuzz paper clean
 
 demo: .venv/installed
 	$(BIN)/kmargin reproduce all --quick
@@ -21,6 +21,11 @@ lint: .venv/installed
 # all cases, or one: make bench CASE=letters; BENCHFLAGS=--full for more seeds and larger sizes
 bench: .venv/bench
 	$(BIN)/python -m benchmarks $(if $(CASE),--case $(CASE)) $(BENCHFLAGS)
+
+# wrong programs against the tests that should notice: all of them, or some: make mutants ONLY=newton;
+# the table goes to results/mutants.md
+mutants: .venv/installed
+	$(BIN)/python -m mutants $(if $(ONLY),--only $(ONLY))
 
 # generated cases, judged by oracles: make fuzz N=100000; FUZZFLAGS='--first 5000 --family scales' for some
 fuzz: .venv/installed

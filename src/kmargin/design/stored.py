@@ -6,7 +6,7 @@ numba chooses the code by the type of X when it compiles the loop that asks.
 from typing import Any
 
 import numpy as np
-from numba import types
+from numba import typeof, types
 from numba.extending import overload
 
 from kmargin.design.csr import csr_slopes, csr_times
@@ -16,7 +16,7 @@ from kmargin.types import Vector
 
 def times(X: Any, v: Vector, out: Vector) -> None:
     """out <- X v"""
-    raise NotImplementedError("only compiled code calls it")
+    _times(typeof(X), v, out)(X, v, out)  # where nothing is compiled; compiled code chooses by itself
 
 
 def add_rows(X: Any, weights: Vector, out: Vector) -> None:
@@ -25,7 +25,7 @@ def add_rows(X: Any, weights: Vector, out: Vector) -> None:
     Samples beyond their margin have weight 0, and mostly they are the many; then only the other rows
     are read. Where they are not, BLAS does the whole product of an array.
     """
-    raise NotImplementedError("only compiled code calls it")
+    _add_rows(typeof(X), weights, out)(X, weights, out)
 
 
 def _is_blas(X: Any) -> bool:

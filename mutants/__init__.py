@@ -1,0 +1,1 @@
+"""Wrong programs, and the tests that notice: `python -m mutants`."""

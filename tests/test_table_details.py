@@ -1,0 +1,66 @@
+"""Tables and model files: what only the digest notices, and how numbers read as text."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from kmargin import KernelSparseSVCCV, SparseSVCCV, modelfile
+from kmargin.errors import InputError
+from kmargin.tables.columns import to_texts
+from kmargin.tables.features import Scaling
+from kmargin.tables.trial import Settings, make_estimator
+from test_modelfile import file, model  # noqa: F401 - fixtures
+
+
+def test_arrays_of_one_shape_that_were_exchanged_are_noticed(file):  # noqa: F811
+    arrays = dict(np.load(file))
+    assert arrays["mean"].shape == arrays["spread"].shape
+    arrays["mean"], arrays["spread"] = np.abs(arrays["spread"]), np.abs(arrays["mean"]) + 1e-3
+    np.savez(file.with_suffix(".npz"), **arrays)
+    with pytest.raises(InputError, match="changed or damaged"):
+        modelfile.load(file.with_suffix(".npz"))
+
+
+def test_the_digest_knows_which_array_is_which():
+    one, other = np.array([1.0]), np.array([2.0])
+    first, second = modelfile._digest({"a": one, "b": other}), modelfile._digest({"a": other, "b": one})
+    renamed = modelfile._digest({"a": one, "c": other})
+    assert (first != second).any()
+    assert (first != renamed).any()
+    assert (first != modelfile._digest({"a": one, "b": other.astype(np.float32)})).any()
+
+
+def test_a_compressed_copy_of_a_model_is_refused(file):  # noqa: F811
+    np.savez_compressed(file.with_suffix(".npz"), **dict(np.load(file)))
+    with pytest.raises(InputError, match="is compressed or encrypted"):
+        modelfile.load(file.with_suffix(".npz"))
+
+
+def test_whole_numbers_read_the_same_however_stored():
+    expected = ["1", "20", None, "x"]
+    assert list(to_texts(pd.Series([1, 20.0, None, "x"], dtype=object))) == expected
+    assert list(to_texts(pd.Series([1.0, 20.0, np.nan]))) == expected[:3]
+    assert list(to_texts(pd.Series([0.5, -3.0]))) == ["0.5", "-3"]
+
+
+def test_a_constant_column_of_a_table_keeps_its_scale():
+    X = np.column_stack([np.full(7, 0.1), np.arange(7.0)])
+    repeats = np.array([1.0, 2.0, 1.0, 3.0, 1.0, 1.0, 1.0])
+    scaling = Scaling.learn(X, repeats, impute=False, standardize=True)
+    assert scaling.spread[0] == 1.0
+    many = np.repeat(X[:, 1], repeats.astype(int))
+    assert scaling.mean[1] == pytest.approx(many.mean())
+    assert scaling.spread[1] == pytest.approx(many.std())
+
+
+def test_the_estimator_of_a_table_is_the_one_asked_for():
+    asked = Settings(kernel="rbf", gamma=0.7, multi_class="ovr", seed=5, jobs=3)
+    estimator = make_estimator(asked)
+    assert isinstance(estimator, KernelSparseSVCCV)
+    wanted = {"kernel": "rbf", "gamma": 0.7, "multi_class": "ovr", "random_state": 5, "n_jobs": 3}
+    assert {name: getattr(estimator, name) for name in wanted} == wanted
+    plain = make_estimator(replace(asked, kernel=None))
+    assert isinstance(plain, SparseSVCCV)
+    assert (plain.multi_class, plain.random_state, plain.n_jobs) == ("ovr", 5, 3)
