@@ -4,7 +4,7 @@ import argparse
 import sys
 import time
 
-from fuzz import FAMILIES, report
+from fuzz import FAMILIES, files, report
 from fuzz.campaign import run
 
 GROWTH = 200.0  # megabytes: beyond that memory does not return to where it was
@@ -17,6 +17,7 @@ def parse(arguments=None):
     parser.add_argument("--jobs", type=int, default=2, help="processes side by side")
     parser.add_argument("--family", choices=list(FAMILIES), help="only this one")
     parser.add_argument("--seconds", type=float, help="stop after so long")
+    parser.add_argument("--files", choices=list(files.KINDS), help="files instead of estimators")
     parser.add_argument("--out", default="fuzz/failures/results.json", help="where the results go, as JSON")
     parser.add_argument(
         "--write-docs", metavar="PAGE", help="run nothing, put the results of --out into PAGE"
@@ -29,6 +30,8 @@ def main():
     if options.write_docs:
         report.write_docs(report.load(options.out), options.write_docs)
         return 0
+    if options.files:
+        return int(bool(files.run(options.files, options.first, options.cases, options.seconds)))
     told = time.monotonic()
 
     def tell(results):
