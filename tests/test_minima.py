@@ -129,7 +129,8 @@ def test_a_weight_of_two_is_a_repetition(kind):
         weighted, rows, k, C = repeated(seed, kind)
         C = min(C, 310.0)
         one, other = (quietly(SparseSVC(k, C=C).fit, *data) for data in (weighted, rows))
-        assert one.objective_ == pytest.approx(other.objective_, rel=1e-8 if kind != "float32" else 1e-6)
+        rel = 1e-6 if kind in ("float32", "offset") else 1e-8  # what rounding leaves of these
+        assert one.objective_ == pytest.approx(other.objective_, rel=rel)
         if kind == "plain":  # elsewhere different coefficients, even of different features, are as good
             scale = np.abs(other.coef_).max()
             np.testing.assert_allclose(one.coef_, other.coef_, rtol=1e-5, atol=1e-6 * scale)

@@ -6,12 +6,12 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.utils.validation import check_array, check_X_y
 
 from kmargin import validate
 from kmargin.blocks.kinds import is_dask
 from kmargin.blocks.space import space_of
+from kmargin.design import make_design
 from kmargin.door import read, read_inputs
 from kmargin.machines import (
     BlockSamples,
@@ -53,8 +53,8 @@ class LinearDecisions:
         if isinstance(coef, np.ndarray):
             used = np.flatnonzero(coef.any(axis=0))
             if X.shape[0] * len(used) <= FEW:
-                coef, X = coef[:, used], X[:, used]
-                X = np.ascontiguousarray(X.toarray() if issparse(X) else X)
+                coef, dtype = coef[:, used], X.dtype
+                X = make_design(X).block(np.arange(X.shape[0]), used).astype(dtype, copy=False)
         return X @ xp.astype(coef.T, X.dtype) + xp.astype(self.intercept, X.dtype)
 
 

@@ -86,6 +86,7 @@ def print_whole(text: str) -> None:
     if isinstance(sys.stdout, io.TextIOWrapper) and not sys.stdout.isatty():
         sys.stdout.reconfigure(encoding="utf-8", newline="")
     sys.stdout.write(text)
+    sys.stdout.flush()  # a full disk is to be noticed before anything is said of what was written
 
 
 def _drop_output() -> None:
