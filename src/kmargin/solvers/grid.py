@@ -61,7 +61,7 @@ class SupportGrid:
         n, p = self.design.n_samples, self.design.n_features
         self.is_small = n * p * p <= SMALL_GRAM and self._panel_fits(p)
         room = ROOM if len(self.sizes) == 1 else ROOM_OF_PATH
-        self.effort = effort._replace(room=room if self.is_small else 0.0)
+        self.effort = effort._replace(room=room if self.is_small and effort.max_starts else 0.0)
         self.found: dict[int, Found] = {}
         self.lam = np.inf  # the last ridge
         self._whole: WorkingSet | None = None
@@ -168,7 +168,7 @@ class SupportGrid:
         """All supports of one size, where they are few enough."""
         n_supports = math.comb(self.design.n_features, k)
         room = ROOM_FOR_ALL if len(self.sizes) == 1 else ROOM_FOR_ALL_OF_PATH
-        if n_supports * cost_of_refit(self.design.n_samples, k + 1) > room:
+        if self.effort.room == 0 or n_supports * cost_of_refit(self.design.n_samples, k + 1) > room:
             return False
         whole = self._whole_panel(lam, start)
         if whole is None:
