@@ -6,7 +6,7 @@ import numpy as np
 
 from kmargin.jit import compiled, either
 from kmargin.solvers.linalg import smallest
-from kmargin.solvers.newton import newton_from_gram
+from kmargin.solvers.newton import NO_LOSS, newton_from_gram
 from kmargin.solvers.panel import outside_of
 from kmargin.solvers.rows import Rows, companion, cost_of_try, follow, n_columns, start_over
 from kmargin.solvers.scores import double_changes, nth_pair, score, swap_changes
@@ -247,7 +247,7 @@ def search(
     """
     counts[3] = 0
     outside = outside_of(fit.idx, n_columns(fit.rows))
-    if fit.idx.size == 1 or outside.size == 0:
+    if fit.idx.size == 1 or outside.size == 0 or value < NO_LOSS:  # nothing to exchange, or to gain
         counts[3] = 1
         return value
     scores = make_scores(fit.idx.size, outside.size)
