@@ -169,3 +169,11 @@ def test_a_dual_step_is_that_of_the_primal_system(lam, rng):
     H = A.T @ A + weight * np.diag(np.append(np.ones(8), 0.0))
     expected = np.linalg.solve(H, A.T @ resid - lam * np.append(w, 0.0))
     np.testing.assert_allclose(np.append(d, step), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_the_quick_way_to_a_kernel_is_in_double_precision_too():
+    X = (100.0 + np.random.default_rng(0).standard_normal((6, 3))).astype(np.float32)
+    kernel = Kernel("rbf", 0.5, 3, 0.0)
+    distances = ((X[:, None].astype(float) - X[None].astype(float)) ** 2).sum(axis=2)
+    np.testing.assert_allclose(kernel.quickly(X, X), np.exp(-0.5 * distances), atol=1e-9)
+    np.testing.assert_allclose(kernel(X, X), np.exp(-0.5 * distances), atol=1e-9)

@@ -35,7 +35,7 @@ class Kernel:
         shape = X.shape[0], points.shape[0]
         if shape[1] == 0:
             return np.empty(shape, dtype=X.dtype)
-        X, points = (A.astype(np.float64) if A.dtype == np.float32 else A for A in (X, points))
+        X, points = _in_doubles(X), _in_doubles(points)
         if not callable(self.name):
             with np.errstate(over="ignore", invalid="ignore"):
                 K = pairwise_kernels(X, points, metric=self.name, filter_params=True, **self.numbers)
@@ -68,6 +68,7 @@ class Kernel:
         arrays = all(isinstance(A, np.ndarray) for A in (X, points))
         if callable(self.name) or self.name != "rbf" or not arrays:
             return self(X, points)
+        X, points = _in_doubles(X), _in_doubles(points)
         gamma, (n_rows, n_features) = self.numbers["gamma"], X.shape
         left, right = np.ones((n_rows, n_features + 2)), np.empty((len(points), n_features + 2))
         with np.errstate(over="ignore", invalid="ignore"):
@@ -79,6 +80,10 @@ class Kernel:
             K = left @ right.T
         np.minimum(K, 0.0, out=K)  # a distance of 0 may come out negative by its rounding error
         return self._checked(np.exp(K, out=K), X)
+
+
+def _in_doubles(X: Any) -> Any:
+    return X.astype(np.float64) if X.dtype == np.float32 else X
 
 
 class KernelInputs:

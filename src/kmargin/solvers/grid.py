@@ -175,9 +175,13 @@ class SupportGrid:
             return False
         whole.resize(k)
         whole.try_everything()
-        self.found[k] = whole.found()
-        self.finished.discard(k)
         self.n_newton += int(whole.counts[2])
+        best = self._finish(lam, whole.found())
+        if k in self.found:
+            self._finish_size(lam, k)
+        if k not in self.found or best.value <= self.found[k].value:
+            self.found[k] = best
+            self.finished.add(k)
         return True
 
     def _whole_panel(self, lam: float, start: Found) -> WorkingSet | None:
@@ -188,7 +192,7 @@ class SupportGrid:
             self._whole = WorkingSet(self.design, lam, self.design.n_features, start, self.effort.tol)
         return self._whole
 
-    def _takes_whole(self, k: int) -> bool:
+    def _takes_whole(self) -> bool:
         """Whether one size is searched in a panel of all columns: a single one; or what was found along a
         path, from another start.
         """
@@ -333,7 +337,7 @@ class SupportGrid:
 
     def exchange(self, lam: float, k: int, start: Found, effort: Effort) -> Found:
         """Search for one size: through a working set of columns, or by products if that does not fit."""
-        whole = self._whole_panel(lam, start) if self._takes_whole(k) else None
+        whole = self._whole_panel(lam, start) if self._takes_whole() else None
         if whole is not None:
             found, n_newton = search_from(whole, k, effort)
             self.n_newton += n_newton
