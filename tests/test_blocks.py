@@ -74,6 +74,29 @@ def test_a_support_has_the_same_minimum(data, fit_intercept):
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("ks", [[6], [6, 4, 2, 1]])
+def test_columns_that_a_gram_matrix_cannot_tell_apart(ks, fit_intercept, rng):
+    """Nearly dependent, far from zero, or beyond the range of squares: as exact as for arrays."""
+    X = rng.standard_normal((120, 6))
+    X[:, 1] = X[:, 0] + 1e-6 * X[:, 1]
+    X[:, 3] = 1e6 + X[:, 3] if fit_intercept else X[:, 2] + 1e-7 * X[:, 3]
+    X[:, 5] *= 1e-60
+    codes = (X[:, 0] - 1e6 * (X[:, 1] - X[:, 0]) + rng.standard_normal(120) > 0).astype(int)
+    both = problems((X, codes, np.ones(120)), 1e-14, fit_intercept=fit_intercept)
+    found, expected = (
+        list(Exchange().iter_grid(each, [1e-14], ks, np.random.default_rng(0))) for each in both
+    )
+    w = np.zeros((len(ks), 6))
+    for row, each in enumerate(found):
+        w[row, each.support] = each.coef
+        beta = np.append(w[row], each.intercept) if fit_intercept else w[row]
+        np.testing.assert_allclose(each.objective, both[1].loss(beta), rtol=1e-8)
+    np.testing.assert_allclose(
+        [each.objective for each in found], [each.objective for each in expected], rtol=1e-6
+    )
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("lam", [0.0, 1e-3, 1e-1])
 @pytest.mark.parametrize("ks", [[4], [30, 20, 10, 5, 2, 1, 0]])
 def test_the_search_takes_the_same_way(data, ks, lam, fit_intercept):

@@ -15,7 +15,7 @@ from kmargin.solvers import Ending, Solution, Status
 from kmargin.solvers import grid as grids
 from kmargin.solvers import signed as signs
 from kmargin.solvers.anneal import _best_end
-from kmargin.solvers.ending import newton_by_least_squares, objective, stand, stand_each
+from kmargin.solvers.ending import ColumnsAtHand, newton_by_least_squares, stand, stand_each
 from kmargin.solvers.every_support import next_support, try_every_support
 from kmargin.solvers.grid import SupportGrid
 from kmargin.solvers.newton import newton
@@ -56,24 +56,25 @@ def test_where_a_support_stands_is_its_objective_and_what_its_gradient_could_low
 
 def test_least_squares_see_columns_in_their_own_units(rng):
     A, target, unit = rng.standard_normal((30, 3)), rng.uniform(0.1, 0.3, 30), 10.0 ** np.array([-9.0, 0, 9])
-    plain, value, _ = newton_by_least_squares(A, target, np.zeros(3), np.zeros(3))
-    u, scaled_value, _ = newton_by_least_squares(A * unit, target, np.zeros(3), np.zeros(3))
+    plain, value, _ = newton_by_least_squares(ColumnsAtHand(A, target), np.zeros(3), np.zeros(3))
+    u, scaled_value, _ = newton_by_least_squares(ColumnsAtHand(A * unit, target), np.zeros(3), np.zeros(3))
     np.testing.assert_allclose(u * unit, plain, rtol=1e-9)
     np.testing.assert_allclose(scaled_value, value, rtol=1e-12)
-    assert value < objective(A, target, np.zeros(3), plain + 1e-4)
-    assert newton_by_least_squares(A * unit, target, np.zeros(3), u)[2] == 0  # it is there already
+    assert value < ColumnsAtHand(A, target).loss(plain + 1e-4)
+    again = newton_by_least_squares(ColumnsAtHand(A * unit, target), np.zeros(3), u)
+    assert again[2] == 0  # it was there already
     start = np.array([1.0, -2.0, 0.5])
-    np.testing.assert_allclose(newton_by_least_squares(A, target, np.zeros(3), start)[0], plain, rtol=1e-6)
+    elsewhere, *_ = newton_by_least_squares(ColumnsAtHand(A, target), np.zeros(3), start)
+    np.testing.assert_allclose(elsewhere, plain, rtol=1e-6)
 
 
 @pytest.mark.parametrize(("apart", "is_one"), [(1e-15, True), (1e-8, False)])
 def test_what_columns_share_is_told_from_rounding(apart, is_one, rng):
     column, target = rng.standard_normal(40), rng.uniform(0.1, 0.3, 40)
     twin = column + apart * rng.standard_normal(40)
-    (a, b), value, _ = newton_by_least_squares(
-        np.column_stack([column, twin]), target, np.zeros(2), np.zeros(2)
-    )
-    _, alone, _ = newton_by_least_squares(column[:, None], target, np.zeros(1), np.zeros(1))
+    both = ColumnsAtHand(np.column_stack([column, twin]), target)
+    (a, b), value, _ = newton_by_least_squares(both, np.zeros(2), np.zeros(2))
+    _, alone, _ = newton_by_least_squares(ColumnsAtHand(column[:, None], target), np.zeros(1), np.zeros(1))
     if is_one:
         np.testing.assert_allclose(a, b, rtol=1e-6)  # the shortest of all ways
         np.testing.assert_allclose(value, alone, rtol=1e-9)

@@ -10,7 +10,7 @@ from sklearn.svm import LinearSVC
 from conftest import PROBLEMS, make_problem
 from kmargin.design import DenseDesign
 from kmargin.problem import Problem
-from kmargin.solvers.ending import newton_by_least_squares
+from kmargin.solvers.ending import ColumnsAtHand, newton_by_least_squares
 from kmargin.solvers.refit import refit as refit_parts
 from kmargin.solvers.result import Solution, Status
 
@@ -168,7 +168,7 @@ def test_the_readable_twin_ends_at_the_same_minimum(name):
     ones = np.ones((problem.design.n_samples, int(problem.design.fit_intercept)))
     A = np.hstack([problem.design.X[:, support], ones]) * (problem.y * c)[:, None]
     ridge = np.append(np.full(4, problem.lam), np.zeros(ones.shape[1]))
-    u, value, _ = newton_by_least_squares(A, c, ridge, np.zeros(A.shape[1]))
+    u, value, _ = newton_by_least_squares(ColumnsAtHand(A, c), ridge, np.zeros(A.shape[1]))
     assert value == pytest.approx(np.sum(np.maximum(c - A @ u, 0) ** 2) / 2 + ridge @ u**2 / 2)
     solution = refit(problem, support)
     np.testing.assert_allclose(solution.objective, value, rtol=1e-9)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from conftest import PROBLEMS, make_problem
-from kmargin.solvers.ending import newton_by_least_squares
+from kmargin.solvers.ending import ColumnsAtHand, newton_by_least_squares
 from kmargin.solvers.refit import refit
 from kmargin.solvers.signed import SignedDesign
 from test_scores_by_refit import unscaled
@@ -17,7 +17,7 @@ def minimum(problem, support):
     ones = np.ones((problem.design.n_samples, int(problem.design.fit_intercept)))
     A = np.hstack([problem.design.X[:, support], ones]) * (problem.y * c)[:, None]
     ridge = np.append(np.full(len(support), problem.lam), np.zeros(ones.shape[1]))
-    return newton_by_least_squares(A, c, ridge, np.zeros(A.shape[1]))
+    return newton_by_least_squares(ColumnsAtHand(A, c), ridge, np.zeros(A.shape[1]))
 
 
 @pytest.fixture

@@ -227,6 +227,28 @@ def slope_along(panel: PanelBlock, idx: Indices, u: Vector, d: Vector, t: float)
     return -float(delta @ short), float(moving @ moving)
 
 
+def column_squares(panel: PanelBlock, idx: Indices) -> Vector:
+    """The sum of squares of each column."""
+    space = space_of(panel.values)
+    columns = _rows_of(space, panel.values, idx)
+    return space.bring(space.xp.sum(columns * columns, axis=1))
+
+
+def triangle(panel: PanelBlock, idx: Indices, u: Vector) -> Matrix:
+    """The triangle R of a QR factorisation of the active rows, their residuals beside them.
+
+    Least squares with R have the solution of those with all rows, and nothing was squared.
+    """
+    space = space_of(panel.values)
+    columns = _rows_of(space, panel.values, idx)
+    resid = panel.values[-1, :] - space.put(u) @ columns
+    active = space.xp.nonzero(resid > 0)[0]
+    if active.shape[0] == 0:
+        return np.zeros((0, len(idx) + 1))
+    beside = space.xp.concat([columns, resid[None, :]], axis=0)
+    return space.bring(space.xp.linalg.qr(space.xp.take(beside, active, axis=1).T)[1])
+
+
 def shortfall(space: Space, resid: Any) -> Any:
     """max(0, resid)."""
     return space.xp.where(resid > 0, resid, space.xp.zeros_like(resid))

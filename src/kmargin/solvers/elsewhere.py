@@ -1,5 +1,6 @@
 """Rows that are elsewhere: the same questions, answered by sums over blocks."""
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -11,9 +12,10 @@ from kmargin.blocks.protocol import Held
 from kmargin.blocks.sums import add_up
 from kmargin.jit import Elsewhere
 from kmargin.problem import Problem
+from kmargin.solvers.ending import is_minimal, newton_by_least_squares
 from kmargin.solvers.panel import make_ridge
-from kmargin.solvers.rows import cost_of_refit
-from kmargin.solvers.signed import Found, Signed, SignedDesign
+from kmargin.solvers.rows import cost_of_refit, exact_step
+from kmargin.solvers.signed import BETTER, Found, Signed, SignedDesign
 from kmargin.types import Indices, Matrix, Vector
 
 
@@ -24,6 +26,8 @@ def sign(problem: Problem) -> Signed:
 
 class SignedBlocks:
     """A problem in blocks, with a panel of columns held beside each of them."""
+
+    panels_are_dear = True
 
     def __init__(self, X: BlockDesign) -> None:
         self.X = X
@@ -59,12 +63,36 @@ class SignedBlocks:
     def fits(self, n_numbers: int) -> bool:
         return self.X.fits(n_numbers)
 
+    def finish_in_panel(
+        self, rows: "RowsElsewhere", ridge: Vector, found: Sequence[Found]
+    ) -> list[tuple[Found, bool]]:
+        return [(self._finished(rows, ridge, f), True) for f in found]
+
+    def _finished(self, rows: "RowsElsewhere", ridge: Vector, found: Found) -> Found:
+        idx = np.append(found.support, rows.size)
+        if is_minimal(found.value, rows.slack(idx, ridge[idx], found.u)):
+            return found
+        columns = ColumnsElsewhere(rows.companion(), idx)
+        u, value, _ = newton_by_least_squares(columns, ridge[idx], found.u)
+        if not value < found.value:
+            return found
+        return found._replace(u=u, value=value, all_tried=found.all_tried and value > found.value * BETTER)
+
     def finish(self, found: Found, ridge: Vector) -> Found:
-        """As it is: blocks remember nothing, so the objective was that of these coefficients."""
-        return found
+        """As it is, since it was finished in its panel; unless columns have ridges of their own."""
+        if len(ridge) == 0 or np.all(ridge == ridge[0]):
+            return found
+        return self._finished_alone(found, ridge, found.u)
 
     def finish_from_zero(self, found: Found, ridge: Vector) -> Found:
-        return found
+        return self._finished_alone(found, ridge, np.zeros_like(found.u))
+
+    def _finished_alone(self, found: Found, ridge: Vector, u: Vector) -> Found:
+        """By a panel that has only the columns of this support."""
+        k = len(found.support)
+        columns = ColumnsElsewhere(self.make_rows(found.support, k), np.arange(k + 1))
+        u, value, _ = newton_by_least_squares(columns, np.append(ridge, self.make_ridge(0.0, 0)[0]), u)
+        return found._replace(u=u, value=value)
 
     def objective(self, found: Found, lam: float) -> float:
         w = np.zeros(self.n_features)
@@ -152,7 +180,35 @@ class RowsElsewhere(Elsewhere):
     def _go(self, idx: Indices, u: Vector) -> None:
         self.idx, self.u = idx.copy(), u.copy()
 
+    def slack(self, idx: Indices, ridge: Vector, u: Vector) -> float:
+        """What single coefficients could lower the objective at a point by."""
+        answer = self._ask(idx, u)
+        slope, bend = answer.H @ u + ridge * u - answer.z, answer.H.diagonal() + ridge
+        return 0.5 * float(np.sum(np.divide(slope**2, bend, out=np.zeros(len(u)), where=bend > 0)))
+
     def _ask(self, idx: Indices, u: Vector) -> sums.Answer:
         answers = self.panel.ask(sums.evaluate, idx, u)
         loss, H, z = (add_up([answer[entry] for answer in answers]) for entry in range(3))
         return sums.Answer(loss, H, z, tuple(answer.tag for answer in answers))
+
+
+class ColumnsElsewhere:
+    """Some columns of a panel that is elsewhere, as least squares ask for them."""
+
+    def __init__(self, rows: RowsElsewhere, idx: Indices) -> None:
+        self.rows, self.idx = rows, idx
+
+    def squares(self) -> Vector:
+        return add_up(self.rows.panel.ask(sums.column_squares, self.idx))
+
+    def loss(self, u: Vector) -> float:
+        return self.rows.move_to(self.idx, u)
+
+    def active_rows(self, u: Vector) -> tuple[Matrix, Vector]:
+        triangles = np.vstack(self.rows.panel.ask(sums.triangle, self.idx, u))
+        return triangles[:, :-1], triangles[:, -1]
+
+    def exact_step(self, u: Vector, d: Vector, ud: float, dd: float) -> float:
+        self.rows.move_to(self.idx, u)
+        self.rows.d = d
+        return exact_step(self.rows, ud, dd)  # type: ignore[arg-type]

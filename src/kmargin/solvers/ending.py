@@ -6,6 +6,8 @@ that is handed out is looked at once more, from its columns alone; where it is n
 steps by least squares bring it there.
 """
 
+from typing import Protocol
+
 import numpy as np
 
 from kmargin.jit import compiled
@@ -69,37 +71,71 @@ def stand_each(
         values[row], slacks[row] = stand(panel, idx, ridge[idx], coefs[row, : k + 1], resid)
 
 
-def objective(A: Matrix, target: Vector, ridge: Vector, u: Vector) -> float:
-    """1/2 sum max(0, target - A u)^2 + 1/2 sum ridge u^2"""
-    return float(half_positive_sq(target - A @ u) + 0.5 * np.sum((np.sqrt(ridge) * u) ** 2))
+class Columns(Protocol):
+    """What Newton steps by least squares ask of the columns of a support, the intercept's among them."""
+
+    def squares(self) -> Vector:
+        """The sum of squares of each column."""
+
+    def loss(self, u: Vector) -> float: ...
+
+    def active_rows(self, u: Vector) -> tuple[Matrix, Vector]:
+        """The rows that are active at u, and their residuals; or fewer numbers of the same products."""
+
+    def exact_step(self, u: Vector, d: Vector, ud: float, dd: float) -> float:
+        """How far along d the minimum is, with the ridge's slope and curvature there."""
+
+
+class ColumnsAtHand:
+    """Columns as an array."""
+
+    def __init__(self, A: Matrix, target: Vector) -> None:
+        self.A, self.target = A, target
+
+    def squares(self) -> Vector:
+        return np.sum(self.A * self.A, axis=0)
+
+    def loss(self, u: Vector) -> float:
+        return float(half_positive_sq(self.target - self.A @ u))
+
+    def active_rows(self, u: Vector) -> tuple[Matrix, Vector]:
+        resid = self.target - self.A @ u
+        return self.A[resid > 0], resid[resid > 0]
+
+    def exact_step(self, u: Vector, d: Vector, ud: float, dd: float) -> float:
+        return exact_step(Line(self.target - self.A @ u, self.A @ d), ud, dd)
 
 
 def newton_by_least_squares(
-    A: Matrix, target: Vector, ridge: Vector, u: Vector, max_steps: int = MAX_STEPS
+    columns: Columns, ridge: Vector, u: Vector, max_steps: int = MAX_STEPS
 ) -> tuple[Vector, float, int]:
-    """Minimise `objective` from u; return the coefficients, the objective and the number of steps.
+    """Minimise loss plus ridge from u; return the coefficients, the objective and the number of steps.
 
     Every step goes along the shortest of all ways to the minimum of the quadratic that holds on the active
     rows, to the exact minimum on that line. Columns count in units of their own norm. No Gram matrix is
     formed, so nothing is lost by squaring, and what columns share is told from rounding.
     """
-    scale = np.sqrt(np.sum(A * A, axis=0) + ridge)
+    scale = np.sqrt(columns.squares() + ridge)
     scale[scale == 0.0] = 1.0
-    B, root, v = A / scale, np.sqrt(ridge) / scale, u * scale
-    value, n_steps = objective(B, target, root**2, v), 0
-    while n_steps < max_steps:
-        resid = target - B @ v
-        active = resid > 0
-        J, rhs = np.vstack([B[active], np.diag(root)]), np.append(resid[active], -root * v)
+    root = np.sqrt(ridge) / scale
+
+    def objective(v: Vector) -> float:
+        return columns.loss(v / scale) + 0.5 * float(np.sum((root * v) ** 2))
+
+    v, n_steps = u * scale, 0
+    value = objective(v)
+    while n_steps < max_steps and not value < NO_LOSS:
+        rows, resid = columns.active_rows(v / scale)
+        J, rhs = np.vstack([rows / scale, np.diag(root)]), np.append(resid, -root * v)
         d = shortest(J, rhs)
-        if not 0.5 * float(np.sum((J @ d) ** 2)) > 1e-17 * value or value < NO_LOSS:
+        if not 0.5 * float(np.sum((J @ d) ** 2)) > 1e-17 * value:
             break
-        t = exact_step(Line(resid, B @ d), float(root**2 @ (v * d)), float(np.sum((root * d) ** 2)))
-        new_value = objective(B, target, root**2, v + t * d)
+        t = columns.exact_step(v / scale, d / scale, float(root**2 @ (v * d)), float(np.sum((root * d) ** 2)))
+        new_value = objective(v + t * d)
         if not new_value < value:
             break
         v, value, n_steps = v + t * d, new_value, n_steps + 1
-    return v / scale, objective(A, target, ridge, v / scale), n_steps
+    return v / scale, value, n_steps
 
 
 def shortest(J: Matrix, rhs: Vector) -> Vector:

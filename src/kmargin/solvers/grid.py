@@ -8,10 +8,9 @@ import numpy as np
 
 from kmargin.problem import Problem
 from kmargin.solvers.dual_exchange import dual_fits, exchange_dual
-from kmargin.solvers.ending import HUGE, is_minimal, stand_each
 from kmargin.solvers.newton import NO_LOSS
 from kmargin.solvers.product_exchange import exchange_products
-from kmargin.solvers.rows import Rows, cost_of_refit
+from kmargin.solvers.rows import cost_of_refit
 from kmargin.solvers.signed import BETTER, LARGE, NOTHING, Found, SignedDesign
 from kmargin.solvers.sizes import sweep
 from kmargin.solvers.units import Measured
@@ -252,12 +251,11 @@ class SupportGrid:
         for row, k in enumerate(sizes):
             support, u = supports[row, :k].copy(), coefs[row, : k + 1].copy()
             self.found[int(k)] = Found(support, u, float(values[row]), bool(tried[row]))
-        if isinstance(rows, Rows) and self.measured.measures is None:  # the columns are at hand
-            slacks = np.empty(len(sizes))
-            stand_each(rows.panel, ridge, sizes, supports, coefs, values, slacks)
-            for k, value, slack in zip(sizes, values, slacks, strict=True):
-                self.found[int(k)] = self.found[int(k)]._replace(value=float(value))
-                if is_minimal(value, slack) and np.abs(self.found[int(k)].u).max() <= HUGE:
+        if self.measured.measures is None or self.design.panels_are_dear:
+            looked_at = self.design.finish_in_panel(rows, ridge, [self.found[int(k)] for k in sizes])
+            for k, (found, is_finished) in zip(sizes, looked_at, strict=True):
+                self.found[int(k)] = found
+                if is_finished and self.measured.measures is None:  # by the ridge that counts
                     self.finished.add(int(k))
 
     def _walk_wide(self, lam: float) -> None:

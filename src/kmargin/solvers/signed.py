@@ -1,12 +1,23 @@
 """A problem with labels, weights and intercept folded into its rows; see `panel`."""
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from kmargin.problem import Problem
-from kmargin.solvers.ending import HUGE, SLACK, doubt, is_affordable, newton_by_least_squares, stand
+from kmargin.solvers.ending import (
+    HUGE,
+    SLACK,
+    ColumnsAtHand,
+    doubt,
+    is_affordable,
+    is_minimal,
+    newton_by_least_squares,
+    stand,
+    stand_each,
+)
 from kmargin.solvers.newton import NO_LOSS
 from kmargin.solvers.panel import half_positive_sq, make_panel, make_ridge, residual
 from kmargin.solvers.rows import Rows, make_rows
@@ -76,6 +87,13 @@ class Signed(Protocol):
     def fits(self, n_numbers: int) -> bool:
         """Whether an array of so many numbers is in proportion to the data."""
 
+    panels_are_dear: bool  # what is found is finished while there is one, not when all is done
+
+    def finish_in_panel(self, rows: Any, ridge: Vector, found: Sequence[Found]) -> list[tuple[Found, bool]]:
+        """Supports, given by their places in a panel, with their own objectives; and whether each is known
+        to be at its minimum.
+        """
+
     def finish(self, found: Found, ridge: Vector) -> Found:
         """The same support at its minimum, with the objective of just these coefficients.
 
@@ -91,6 +109,8 @@ class Signed(Protocol):
 
 class SignedDesign:
     """Rows at hand."""
+
+    panels_are_dear = False
 
     def __init__(self, problem: Problem) -> None:
         self.X = problem.design
@@ -150,6 +170,19 @@ class SignedDesign:
     def fits(self, n_numbers: int) -> bool:
         return self.X.fits(n_numbers)
 
+    def finish_in_panel(self, rows: Rows, ridge: Vector, found: Sequence[Found]) -> list[tuple[Found, bool]]:
+        sizes = np.array([len(f.support) for f in found])
+        supports = np.zeros((len(found), sizes.max(initial=0) + 1), np.int64)
+        coefs, (values, slacks) = np.zeros(supports.shape), np.empty((2, len(found)))
+        for row, f in enumerate(found):
+            supports[row, : sizes[row]], coefs[row, : sizes[row] + 1] = f.support, f.u
+        stand_each(rows.panel, ridge, sizes, supports, coefs, values, slacks)
+        huge = np.abs(coefs).max(axis=1) > HUGE
+        return [
+            (f._replace(value=float(value)), bool(not is_huge and is_minimal(value, slack)))
+            for f, value, slack, is_huge in zip(found, values, slacks, huge, strict=True)
+        ]
+
     def finish(self, found: Found, ridge: Vector) -> Found:
         k = len(found.support)
         ridge = np.append(ridge, 0.0 if self.X.fit_intercept else 1.0)
@@ -172,7 +205,7 @@ class SignedDesign:
         n_active = int(np.count_nonzero(resid > 0))
         if found.value <= NO_LOSS or slack <= slack_allowed * found.value or not is_affordable(n_active, k):
             return found
-        u, value, _ = newton_by_least_squares(self._columns(found.support), self.c, ridge, found.u)
+        u, value, _ = newton_by_least_squares(self._columns(found.support), ridge, found.u)
         if not value < found.value:
             return found
         # other supports were judged as inexactly as this one was: nothing is claimed of them
@@ -181,24 +214,23 @@ class SignedDesign:
 
     def _without_huge(self, found: Found, ridge: Vector) -> Found:
         """The same, or the smallest coefficients at the minimum, where huge ones live on rounding."""
-        columns, smallest = self._columns(found.support), self.finish_from_zero(found, ridge)
-        return min(found, smallest, key=lambda f: f.value + doubt(columns, f.u))
+        A, smallest = self._columns(found.support).A, self.finish_from_zero(found, ridge)
+        return min(found, smallest, key=lambda f: f.value + doubt(A, f.u))
 
     def finish_from_zero(self, found: Found, ridge: Vector) -> Found:
         if not is_affordable(self.n_samples, len(found.support)):
             return found
         ridge = np.append(ridge, 0.0 if self.X.fit_intercept else 1.0)
-        columns = self._columns(found.support)
-        u, value, _ = newton_by_least_squares(columns, self.c, ridge, np.zeros_like(found.u))
+        u, value, _ = newton_by_least_squares(self._columns(found.support), ridge, np.zeros_like(found.u))
         return found._replace(u=u, value=value)
 
     def objective(self, found: Found, lam: float) -> float:
         ridge = 0.5 * float(np.sum((np.sqrt(lam) * found.u[:-1]) ** 2))
         return float(half_positive_sq(self.residual(found))) + ridge
 
-    def _columns(self, support: Indices) -> Matrix:
+    def _columns(self, support: Indices) -> ColumnsAtHand:
         """Signed columns of X, then that of the intercept, by rows."""
         columns = np.empty((self.n_samples, len(support) + 1))
         columns[:, :-1] = self.t[:, None] * self.X.block(np.arange(self.n_samples), support)
         columns[:, -1] = self.t if self.X.fit_intercept else 0.0
-        return columns
+        return ColumnsAtHand(columns, self.c)

@@ -143,6 +143,13 @@ class WorkingSet:
             self.rows = self.design.fill(self.rows, self.members, places)
             take_gram(self.rows, self.gram)
 
+    def finish(self) -> None:
+        """Bring what was found to its minimum while there is a panel, if it would be dear to make again."""
+        if self.design.panels_are_dear:
+            found = Found(self.idx[:-1], self.u, float(self.value), bool(self.counts[3]))
+            ((found, _),) = self.design.finish_in_panel(self.rows, self.ridge, [found])
+            self.u, self.value, self.counts[3] = found.u, found.value, found.all_tried
+
     def found(self) -> Found:
         all_tried = self.is_whole and bool(self.counts[3])
         return Found(self.members[self.idx[:-1]], self.u.copy(), float(self.value), all_tried)
@@ -159,4 +166,5 @@ def search_from(working: WorkingSet, k: int, effort: Effort) -> tuple[Found, int
     """The best support of size k found from where a working set is, and the Newton steps it took."""
     working.resize(k)
     working.settle(effort)
+    working.finish()
     return working.found(), int(working.counts[2])
