@@ -227,6 +227,15 @@ def slope_along(panel: PanelBlock, idx: Indices, u: Vector, d: Vector, t: float)
     return -float(delta @ short), float(moving @ moving)
 
 
+def pulls_and_bends(panel: PanelBlock, idx: Indices, u: Vector) -> tuple[Vector, Vector]:
+    """Products of each column with the shortfall at u, and its sum of squares over the active rows."""
+    space = space_of(panel.values)
+    columns = _rows_of(space, panel.values, idx)
+    short = shortfall(space, panel.values[-1, :] - space.put(u) @ columns)
+    active = space.xp.where(short > 0, columns, space.xp.zeros_like(columns))
+    return space.bring(columns @ short), space.bring(space.xp.sum(active * active, axis=1))
+
+
 def column_squares(panel: PanelBlock, idx: Indices) -> Vector:
     """The sum of squares of each column."""
     space = space_of(panel.values)

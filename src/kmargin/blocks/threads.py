@@ -15,6 +15,9 @@ from kmargin.blocks.scratch import FOLDER
 # Of the memory that is free, what is kept may take this share.
 SHARE = 0.5
 
+# Blocks of so many bytes, all together, are asked in turn: threads would take longer to start.
+SMALL = 2**20
+
 
 class Threads:
     """Work on this machine."""
@@ -43,10 +46,11 @@ class Threads:
 class HeldHere:
     """Something made of each block, in the memory of this process."""
 
-    def __init__(self, place: Threads, things: Sequence[Any], leaves: Leaves) -> None:
+    def __init__(self, place: Threads, things: Sequence[Any], leaves: Leaves, in_turn: bool = False) -> None:
         self.place = place
         self.things = things
         self.leaves = leaves
+        self.in_turn = in_turn
 
     def ask(self, function: Callable[..., Any], *args: Any) -> list[Any]:
         return self._each(_answer, function, args)
@@ -55,15 +59,17 @@ class HeldHere:
         return self.replace(derive, function, args)
 
     def with_blocks_of(self, block_bytes: float) -> "HeldHere":
-        return self
+        return HeldHere(self.place, self.things, self.leaves, block_bytes * len(self.things) <= SMALL)
 
     def replace(self, function: Callable[..., Any], *args: Any) -> "HeldHere":
         """``function(thing, leaves, *args)`` in place of each thing."""
-        return HeldHere(self.place, self._each(function, *args), self.leaves)
+        return HeldHere(self.place, self._each(function, *args), self.leaves, self.in_turn)
 
     def _each(self, function: Callable[..., Any], *args: Any) -> list[Any]:
         if self.place.stopped.is_set():
             raise Stopped
+        if self.in_turn:
+            return [function(thing, self.leaves, *args) for thing in self.things]
         calls = (_Call(function, thing, self.leaves, *args) for thing in self.things)
         tasks = [dask.delayed(call, pure=False, traverse=False)() for call in calls]
         return list(dask.compute(*tasks, traverse=False))

@@ -182,8 +182,8 @@ class RowsElsewhere(Elsewhere):
 
     def slack(self, idx: Indices, ridge: Vector, u: Vector) -> float:
         """What single coefficients could lower the objective at a point by."""
-        answer = self._ask(idx, u)
-        slope, bend = answer.H @ u + ridge * u - answer.z, answer.H.diagonal() + ridge
+        pulls, bends = add_up(self.panel.ask(sums.pulls_and_bends, idx, u))
+        slope, bend = ridge * u - pulls, ridge + bends
         return 0.5 * float(np.sum(np.divide(slope**2, bend, out=np.zeros(len(u)), where=bend > 0)))
 
     def _ask(self, idx: Indices, u: Vector) -> sums.Answer:
