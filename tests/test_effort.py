@@ -23,6 +23,7 @@ CANCER = {
     (7, 1e-4): 0.0346109106328,
     (9, 1e-2): 0.0475006152399,
     (10, 1e-3): 0.033035866865,
+    (10, 1e-4): 0.0283134199589,
 }
 
 
@@ -74,6 +75,12 @@ def searches(monkeypatch):
 def test_the_default_single_fit_finds_the_optimum_of_breast_cancer(cancer, k, lam):
     model = SparseSVC(k, C=C_of(lam, len(cancer[1]))).fit(*cancer)
     assert model.objective_[0] == pytest.approx(CANCER[k, lam], rel=1e-9)
+
+
+def test_the_path_finds_the_optimum_of_breast_cancer_where_exchanges_alone_do_not(cancer):
+    path = sparse_svm_path(*cancer, range(30, 0, -1), C=C_of(1e-4, len(cancer[1])))
+    at = list(path.ks).index(6)
+    assert path.objectives[at] == pytest.approx(0.0376524844553, rel=1e-9)
 
 
 # where features that are much alike mislead a search from one start

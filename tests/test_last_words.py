@@ -326,6 +326,7 @@ def test_small_problems_are_searched_from_other_features_where_that_promises_som
     # 0.5 at first; from one feature 0.9, which is worth a second look and then better; from another nothing
     grid = Said(problem, [2], effort, [0.5, 0.9, 0.4, 0.4 * 4.1])
     monkeypatch.setattr(grid, "_beside", lambda k: [])
+    monkeypatch.setattr(grid, "_do_without", lambda *_: None)
     grid.walk(0.1)
     assert grid.starts == [([], 8), ([first], 1), ([0, 1], 8), ([second], 1)]
     assert grid.found[2].value == 0.4
@@ -335,13 +336,55 @@ def test_small_problems_are_searched_from_other_features_where_that_promises_som
     assert none.starts == [([], 8)]
 
 
+def test_the_search_tries_to_do_without_each_feature_the_weakest_first(monkeypatch):
+    problem = make_problem(30, 16, 2)
+    # without the weaker feature nothing; without the other 0.9, and from there 0.4 with two others
+    grid = Said(problem, [2], EFFORT, [0.5 * 4.1, 0.9, 0.4, 0.8, 0.7, 0.41 * 4, 0.39 * 4.2])
+    grid.design.variance[:] = 1.0
+    grid.found, grid.finished, left_out = {2: claim(0.5)._replace(u=np.array([2.0, -1.0, 9.0]))}, set(), []
+    said = grid.exchange
+
+    def exchange(lam, k, start, effort):
+        left_out.append(np.flatnonzero(~grid._whole.free).tolist())
+        return said(lam, k, start, effort)._replace(support=np.array([4, 5]), u=np.array([1.0, 3.0, 0.0]))
+
+    monkeypatch.setattr(grid, "exchange", exchange)
+    grid._do_without(0.1, 2, 4, EFFORT)
+    assert left_out == [[1], [0], [], [4], [], [5]]
+    assert [start for start, _ in grid.starts] == [[0], [1], [4, 5], [5], [4, 5], [4]]
+    assert grid.found[2].value == 0.4
+    assert grid._whole.free.all()
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("effort", [EFFORT, EFFORT._replace(max_swaps=-1)])
+def test_what_is_not_free_stays_where_it_is(effort, seed):
+    """In the support, or out of it; the rest is as good as the best of all that is left to choose."""
+    problem = make_problem(40, 9, 4, seed=seed)
+    stays, never = 3, (0, 7)
+    working = WorkingSet(SignedDesign(problem), 0.1, 9, Found(np.array([stays]), np.zeros(2), np.inf), 1e-12)
+    working.free[[stays, *never]] = False
+    working.resize(4)
+    working.settle(effort)
+    found = working.found()
+    assert stays in found.support
+    assert not set(never) & set(found.support)
+    rest = [j for j in range(9) if j not in (stays, *never)]
+    best = min(
+        refit(replace(problem, lam=0.1), np.array([stays, *more]))[2] for more in combinations(rest, 3)
+    )
+    np.testing.assert_allclose(found.value, best, rtol=1e-6)
+    working.resize(2)
+    assert stays in working.found().support
+
+
 def test_sizes_beside_are_tried_by_turns_the_farthest_first_until_none_helps(monkeypatch):
     monkeypatch.setattr(grids, "ROOM_FOR_ALL", 0.0)
     grid = SupportGrid(make_problem(30, 16), [10], EFFORT)
     assert grid._beside(10) == [13, 7]
     grid._whole_panel(0.1, NOTHING)
-    assert grid._beside(10) == [13, 7, 12, 8, 11, 9]
-    assert grid._beside(15) == [16, 11, 12, 13, 14]
+    assert grid._beside(10) == [16, 4, 15, 5, 14, 6, 13, 7, 12, 8, 11, 9]
+    assert grid._beside(15) == [16, 7, 8, 9, 10, 11, 12, 13, 14]
     assert grid._beside(1) == [2]
 
 

@@ -186,6 +186,7 @@ def whole_panel(problem, support, u=None):
         np.empty((p + 2, p + 2)),
         np.append(support, p),
         found.u.copy() if u is None else u,
+        np.ones(p, bool),
     )
     place(rows, fit.idx, fit.u)
     take_gram(rows, fit.gram)
@@ -222,7 +223,7 @@ def made_scores(model):
     u, found = model.scores()
     found["gain"] = -found["gain"]
     scores = Scores(**found)
-    fit = Fit(Nowhere(), model.ridge, model.gram, model.support, u)
+    fit = Fit(Nowhere(), model.ridge, model.gram, model.support, u, np.ones(len(model.gram) - 2, bool))
     return fit, scores
 
 
@@ -388,7 +389,8 @@ def swept(problem, ks, max_sweeps, warm=None, effort=(1, 0)):
     rows = design.make_rows(np.arange(p), p)
     counts = np.zeros(4, np.int64)
     sweep(
-        rows, design.make_ridge(problem.lam, p), ks, supports, coefs, values, warm is not None, max_sweeps,
+        rows, design.make_ridge(problem.lam, p), ks, supports, coefs, values, np.ones(p, bool),
+        warm is not None, max_sweeps,
         *effort, 0.0, 1e-9, counts, np.zeros(len(ks), np.bool_),
     )  # fmt: skip
     return supports, coefs, values
@@ -427,11 +429,11 @@ def test_a_warm_path_starts_from_the_supports_it_is_given():
     take_gram(rows, gram)
     support, u = np.array([7, 2, 5, -1]), np.array([0.1, 0.2, -0.1, 0.3])
     ridge = design.make_ridge(problem.lam, 9)
-    fit, value = first_fit(rows, ridge, gram, support, u, True, 1e-12, counts)
+    fit, value = first_fit(rows, ridge, gram, support, u, np.ones(9, bool), True, 1e-12, counts)
     np.testing.assert_array_equal(fit.idx, [7, 2, 5, 9])
     np.testing.assert_allclose(value, refit(problem, np.array([7, 2, 5]))[2], rtol=1e-9)
     np.testing.assert_array_equal(u, [0.1, 0.2, -0.1, 0.3])
-    fit, _ = first_fit(rows, ridge, gram, support, u, False, 1e-12, counts)
+    fit, _ = first_fit(rows, ridge, gram, support, u, np.ones(9, bool), False, 1e-12, counts)
     assert set(fit.idx[:-1]) == set(grown(problem, np.empty(0, int), 3))
 
 
@@ -539,7 +541,7 @@ def test_many_sizes_are_walked_up_then_down_then_up_each_from_its_neighbour():
 def test_a_path_in_one_panel_hands_its_supports_to_the_next_ridge(monkeypatch):
     given = []
 
-    def watched(rows, ridge, ks, supports, coefs, values, warm, *rest):
+    def watched(rows, ridge, ks, supports, coefs, values, free, warm, *rest):
         given.append((warm, supports.copy(), coefs.copy(), ridge[0]))
         for row, k in enumerate(ks):
             supports[row, :k], coefs[row, : k + 1], values[row] = (

@@ -34,7 +34,7 @@ class Model:
         build_gram(self.panel, self.active, self.gram)
         self.H = self.gram[: p + 1, : p + 1] + np.diag(self.ridge[: p + 1])
         self.support = np.append(np.sort(rng.choice(p, k, replace=False)), p)
-        self.outside = outside_of(self.support, p)
+        self.outside = outside_of(self.support, np.ones(p, bool))
         # the minimum on the support, so that the gradient vanishes there
         self.u = np.zeros(p + 1)
         inner = np.ix_(self.support, self.support)

@@ -16,7 +16,7 @@ from kmargin.solvers.ending import is_minimal, newton_by_least_squares
 from kmargin.solvers.panel import make_ridge
 from kmargin.solvers.rows import cost_of_refit, exact_step
 from kmargin.solvers.signed import BETTER, Found, Signed, SignedDesign
-from kmargin.types import Indices, Matrix, Vector
+from kmargin.types import Flags, Indices, Matrix, Vector
 
 
 def sign(problem: Problem) -> Signed:
@@ -65,8 +65,8 @@ class SignedBlocks:
 
     def finish_in_panel(
         self, rows: "RowsElsewhere", ridge: Vector, found: Sequence[Found]
-    ) -> list[tuple[Found, bool]]:
-        return [(self._finished(rows, ridge, f), True) for f in found]
+    ) -> tuple[list[Found], Flags]:
+        return [self._finished(rows, ridge, f) for f in found], np.ones(len(found), np.bool_)
 
     def _finished(self, rows: "RowsElsewhere", ridge: Vector, found: Found) -> Found:
         idx = np.append(found.support, rows.size)

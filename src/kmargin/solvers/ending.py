@@ -6,7 +6,7 @@ that is handed out is looked at once more, from its columns alone; where it is n
 steps by least squares bring it there.
 """
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -155,9 +155,9 @@ def doubt(A: Matrix, u: Vector) -> float:
     return 0.5 * float(error @ error)
 
 
-def is_minimal(value: float, slack: float) -> bool:
-    """Whether what `stand` found is a minimum, but for rounding."""
-    return value <= NO_LOSS or slack <= SLACK * value
+def is_minimal(value: Any, slack: Any) -> Any:
+    """Whether what `stand` found is a minimum, but for rounding; of one support or, by arrays, of several."""
+    return (value <= NO_LOSS) | (slack <= SLACK * value)
 
 
 def is_affordable(n_active: int, k: int) -> bool:

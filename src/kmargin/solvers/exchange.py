@@ -167,8 +167,8 @@ class Exchange(Solver):
         )
 
     def _solution(self, problem: Problem, found: Found, columns: Indices, n_newton: int) -> Solution:
-        used = np.flatnonzero(found.u[:-1])
-        order = used[np.argsort(found.support[used])]
+        order = np.argsort(found.support)
+        order = order[found.u[order] != 0]
         return Solution(
             support=columns[found.support[order]],
             coef=found.u[order],

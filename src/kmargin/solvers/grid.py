@@ -21,6 +21,7 @@ from kmargin.solvers.working_set import (
     exchange,
     search_from,
 )
+from kmargin.types import Vector
 
 # With so few columns one panel holds them all.
 FULL_PANEL = 256
@@ -42,8 +43,12 @@ ROOM, ROOM_OF_PATH, ROOM_FOR_ALL, ROOM_FOR_ALL_OF_PATH = 2e6, 5e4, 6e6, 1.5e6
 # objective what the first glance finds is worth a second.
 ROOM_FOR_STARTS, FEATURES_PER_START, QUICK_TRY, PROMISING = 1e7, 8, 2e3, 4.0
 
-# How far from its size a single fit goes aside, as a share of it.
-ASIDE = 0.2
+# The search tries to do without so many times as many features as there are in a support; along a path, where
+# a try costs more but no more than this, without so many.
+ROUNDS_WITHOUT, QUICK_TRY_WITHOUT, MOST_WITHOUT = 2, 9e3, 4
+
+# How far from its size a single fit goes aside, as a share of it; and where problems are small.
+ASIDE, FAR_ASIDE = 0.2, 0.5
 
 
 class SupportGrid:
@@ -90,10 +95,19 @@ class SupportGrid:
             self._walk_wide(lam)
         if len(self.sizes) > 1 and self.effort.max_starts:
             for size in sorted(self.found):
-                if self._tries_are_quick(size) and not self._tried_everything(lam, size, self.found[size]):
-                    self._start_elsewhere(lam, size)
+                if not self._tries_are_quick(size, QUICK_TRY_WITHOUT):
+                    break  # nor those of larger sizes
+                self._look_elsewhere(lam, size)
         for size in self.found:
             self._finish_size(lam, size)
+
+    def _look_elsewhere(self, lam: float, size: int) -> None:
+        """For one size of a path."""
+        if not self._tries_are_quick(size, QUICK_TRY):
+            if size > 2:  # else exchanges of two for two reach every support
+                self._do_without(lam, size, MOST_WITHOUT, self.effort)
+        elif not self._tried_everything(lam, size, self.found[size]):
+            self._start_elsewhere(lam, size)
 
     def best(self, k: int) -> Found:
         """The best support with at most k features, in the problem's units."""
@@ -126,7 +140,11 @@ class SupportGrid:
         if self._tried_everything(lam, k, found):
             return
         self.found[k] = self.exchange(lam, k, found, self.effort)
-        # what a path gets from the sizes beside it, a single size gets by going there and back
+        self._go_aside(lam, k)
+        self._start_elsewhere(lam, k)
+
+    def _go_aside(self, lam: float, k: int) -> None:
+        """What a path gets from the sizes beside it, a single size gets by going there and back."""
         sizes = self._beside(k)
         n_stale = 0  # sizes tried since something changed
         for number in range(len(sizes) * self.effort.max_sweeps // 2):
@@ -134,7 +152,6 @@ class SupportGrid:
             n_stale = 0 if self._try(lam, k, beside) else n_stale + 1
             if n_stale == len(sizes):
                 break
-        self._start_elsewhere(lam, k)
 
     def _come_down(self, lam: float, k: int) -> Found:
         """A first support of one size, by way of stronger ridges."""
@@ -162,6 +179,27 @@ class SupportGrid:
             found = self.exchange(lam, k, alone, self.effort.least())
             if found.value < PROMISING * self.found[k].value:
                 self._try(lam, k, found, thorough)
+        self._do_without(lam, k, ROUNDS_WITHOUT * k, thorough)
+
+    def _do_without(self, lam: float, k: int, most: int, effort: Effort) -> None:
+        """Search without each feature of the support by turns, and from there with all of them again.
+
+        Those that move the decision least come first; after a success, those of the new support.
+        """
+        whole = self._whole_panel(lam, NOTHING)
+        forgone: set[int] = set()
+        if whole is None:
+            return
+        for _ in range(most):
+            best = self.found[k]
+            turn = [a for a in np.argsort(self._effects(best)) if best.support[a] not in forgone]
+            if not turn:
+                return
+            feature, rest = best.support[turn[0]], best.without(turn[0])
+            with whole.without(feature):
+                found = self.exchange(lam, k, rest, effort)
+            improved = found.value < PROMISING * best.value and self._try(lam, k, found, effort)
+            forgone = set() if improved else forgone | {int(feature)}
 
     def _tried_everything(self, lam: float, k: int, start: Found) -> bool:
         """All supports of one size, where they are few enough."""
@@ -199,24 +237,24 @@ class SupportGrid:
 
     def _beside(self, k: int) -> list[int]:
         """Larger and smaller sizes by turns: the farthest ones, and where tries are cheap all between."""
-        larger, smaller = self._aside(k)
+        larger, smaller = self._aside(k, ASIDE if self._whole is None else FAR_ASIDE)
         if self._whole is None or not self._swaps_are_cheap(k):
             return [larger, smaller]
         steps = range(max(larger - k, k - smaller), 0, -1)
         sizes = [size for step in steps for size in (min(k + step, larger), max(k - step, smaller))]
         return [size for size in dict.fromkeys(sizes) if size != k]
 
-    def _tries_are_quick(self, k: int) -> bool:
-        return self.is_small and cost_of_refit(self.design.n_samples, k + 1) <= QUICK_TRY
+    def _tries_are_quick(self, k: int, limit: float) -> bool:
+        return self.is_small and cost_of_refit(self.design.n_samples, k + 1) <= limit
 
     def _swaps_are_cheap(self, k: int) -> bool:
         """Whether there is room to try all of them."""
         n_swaps = k * (self.design.n_features - k)
         return n_swaps * cost_of_refit(self.design.n_samples, k + 1) <= ROOM
 
-    def _aside(self, k: int) -> tuple[int, int]:
+    def _aside(self, k: int, share: float = ASIDE) -> tuple[int, int]:
         """A larger and a smaller size."""
-        step = 1 + int(ASIDE * k)
+        step = 1 + int(share * k)
         return min(k + step, self.design.n_features), max(k - step, 1)
 
     def _panel_fits(self, size: int) -> bool:
@@ -242,21 +280,21 @@ class SupportGrid:
             supports[row, : len(found.support)] = found.support
             coefs[row, : len(found.u)] = found.u
         counts, tried = np.zeros(4, np.int64), np.zeros(len(sizes), np.bool_)
-        e = self.effort
+        e, free = self.effort, np.ones(n_features, np.bool_)
         sweep(
-            rows, ridge, sizes, supports, coefs, values, warm, e.max_sweeps, e.max_swaps,
+            rows, ridge, sizes, supports, coefs, values, free, warm, e.max_sweeps, e.max_swaps,
             e.max_double_swaps, e.room, e.tol, counts, tried,
         )  # fmt: skip
         self.n_newton += int(counts[2])
-        for row, k in enumerate(sizes):
-            support, u = supports[row, :k].copy(), coefs[row, : k + 1].copy()
-            self.found[int(k)] = Found(support, u, float(values[row]), bool(tried[row]))
-        if self.measured.measures is None or self.design.panels_are_dear:
-            looked_at = self.design.finish_in_panel(rows, ridge, [self.found[int(k)] for k in sizes])
-            for k, (found, is_finished) in zip(sizes, looked_at, strict=True):
-                self.found[int(k)] = found
-                if is_finished and self.measured.measures is None:  # by the ridge that counts
-                    self.finished.add(int(k))
+        ends = [
+            Found(supports[row, :k].copy(), coefs[row, : k + 1].copy(), float(values[row]), bool(tried[row]))
+            for row, k in enumerate(sizes)
+        ]
+        has_own_ridge = self.measured.measures is not None
+        if not has_own_ridge or self.design.panels_are_dear:
+            ends, finished = self.design.finish_in_panel(rows, ridge, ends)
+            self.finished.update(sizes[finished].tolist() if not has_own_ridge else ())
+        self.found.update(zip(sizes.tolist(), ends, strict=True))
 
     def _walk_wide(self, lam: float) -> None:
         """Up through the sizes below the number of active rows; down through those above; then to and fro."""
@@ -320,10 +358,13 @@ class SupportGrid:
             self.found[k] = found
         return better
 
+    def _effects(self, found: Found) -> Vector:
+        """How much each feature of a support moves the decision."""
+        return np.abs(found.u[:-1]) * np.sqrt(self.design.variance[found.support])
+
     def _trim(self, found: Found, size: int) -> Found:
         """The features that move the decision most."""
-        effect = np.abs(found.u[:-1]) * np.sqrt(self.design.variance[found.support])
-        keep = np.sort(np.argsort(-effect, kind="stable")[:size])
+        keep = np.sort(np.argsort(-self._effects(found), kind="stable")[:size])
         return Found(found.support[keep], np.append(found.u[keep], found.u[-1]), np.inf)
 
     def solve_dense(self, lam: float) -> Found:

@@ -162,15 +162,16 @@ def residual(panel: Matrix, idx: Indices, u: Vector, resid: Vector) -> None:
 
 
 @compiled
-def outside_of(idx: Indices, q: int) -> Indices:
-    """Panel positions 0..q-1 that are not in idx."""
+def outside_of(idx: Indices, free: Flags) -> Indices:
+    """Places of a panel that are free and not in idx."""
+    q = free.size
     taken = np.zeros(q + 1, np.bool_)
     for a in range(idx.size):
         taken[idx[a]] = True
     out = np.empty(q + 1 - idx.size, np.int64)
     m = 0
     for j in range(q):
-        if not taken[j]:
+        if free[j] and not taken[j]:
             out[m] = j
             m += 1
     return out[:m]

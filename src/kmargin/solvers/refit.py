@@ -63,7 +63,7 @@ def _refit_primal(design: Signed, lam: float, start: Found) -> tuple[Vector, flo
     take_gram(rows, gram)
     value, n_iter = newton_from_gram(rows, ridge, gram, idx, u, np.inf, TOL / EXACT)
     if design.panels_are_dear:
-        ((found, _),) = design.finish_in_panel(rows, ridge, [Found(idx[:-1], u, float(value))])
+        (found,), _ = design.finish_in_panel(rows, ridge, [Found(idx[:-1], u, float(value))])
         u, value = found.u, found.value
     return u, value, n_iter
 

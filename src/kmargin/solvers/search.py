@@ -8,9 +8,9 @@ from kmargin.jit import compiled, either
 from kmargin.solvers.linalg import smallest
 from kmargin.solvers.newton import NO_LOSS, newton_from_gram
 from kmargin.solvers.panel import outside_of
-from kmargin.solvers.rows import Rows, companion, cost_of_try, follow, n_columns, start_over
+from kmargin.solvers.rows import Rows, companion, cost_of_try, follow, start_over
 from kmargin.solvers.scores import double_changes, nth_pair, score, swap_changes
-from kmargin.types import Indices, Matrix, Vector
+from kmargin.types import Flags, Indices, Matrix, Vector
 
 # a swap is tried while the model sees the objective rise by less than this share
 HOPE = 0.02
@@ -36,6 +36,7 @@ class Fit(NamedTuple):
     gram: Matrix
     idx: Indices  # places in the panel: the support, then the intercept
     u: Vector  # their coefficients
+    free: Flags  # which places may be exchanged; the others stay in the support, or out of it
 
 
 class Scratch(NamedTuple):
@@ -75,6 +76,9 @@ def score_fit(fit: Fit, outside: Indices, scores: Scores) -> None:
     )  # fmt: skip
     for j in range(scores.gain.size):
         scores.gain[j] = -scores.gain[j]
+    for a in range(fit.idx.size - 1):
+        if not fit.free[fit.idx[a]]:
+            scores.drop[a] = np.inf
 
 
 @either
@@ -161,12 +165,17 @@ def try_swaps(
     n_tries = k * m if everything else min(k * m, max(n_tries, int(affordable)))
     change, order = np.empty(k * m), np.empty(n_tries, np.int64)
     swap_changes(fit.u, scores.spread, scores.grad, scores.schur, scores.R, change)
+    for a in range(k):
+        if scores.drop[a] == np.inf:
+            change[a * m : (a + 1) * m] = np.inf
     smallest(change, k * m, n_tries, order)
     lose, take = np.empty(1, np.int64), np.empty(1, np.int64)
     for r in range(n_tries):
         if not everything and change[order[r]] > HOPE * value:
             break
         lose[0], take[0] = order[r] // m, order[r] % m
+        if scores.drop[lose[0]] == np.inf:
+            continue
         new_value = trial(fit, outside, lose, take, np.int64(1), value, give_up, tol, scratch)
         if new_value < value:
             return new_value
@@ -186,7 +195,8 @@ def try_double_swaps(
 ) -> float:
     """Exchange two features for two, out of the WIDTH cheapest and the WIDTH most gainful."""
     k, m = fit.idx.size - 1, outside.size
-    n_lose, n_take = min(WIDTH, k), min(WIDTH, m)
+    n_free = int(np.sum(scores.drop[:k] < np.inf))
+    n_lose, n_take = min(WIDTH, n_free), min(WIDTH, m)
     pairs_in = n_take * (n_take - 1) // 2
     affordable = int(room / cost_of_try(fit.rows, k + 1)) if max_tries > 0 else 0
     max_tries = max(min(max_tries, TRIES * max_tries // (k + 1)), affordable)
@@ -246,7 +256,7 @@ def search(
     Returns the objective.
     """
     counts[3] = 0
-    outside = outside_of(fit.idx, n_columns(fit.rows))
+    outside = outside_of(fit.idx, fit.free)
     if fit.idx.size == 1 or outside.size == 0 or value < NO_LOSS:  # nothing to exchange, or to gain
         counts[3] = 1
         return value

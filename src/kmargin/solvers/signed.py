@@ -21,7 +21,7 @@ from kmargin.solvers.ending import (
 from kmargin.solvers.newton import NO_LOSS
 from kmargin.solvers.panel import half_positive_sq, make_panel, make_ridge, residual
 from kmargin.solvers.rows import Rows, make_rows
-from kmargin.types import Indices, Matrix, Vector
+from kmargin.types import Flags, Indices, Matrix, Vector
 
 # Beyond this k the dual system may pay; up to it the primal one is always cheap.
 LARGE = 128
@@ -41,6 +41,10 @@ class Found(NamedTuple):
     u: Vector  # its coefficients, then the intercept
     value: float
     all_tried: bool = False  # every exchange of one feature for another, in vain
+
+    def without(self, place: int) -> "Found":
+        """The rest of it, to start from."""
+        return Found(np.delete(self.support, place), np.delete(self.u, place), np.inf)
 
 
 # A support has to be better by this share to replace another.
@@ -89,7 +93,7 @@ class Signed(Protocol):
 
     panels_are_dear: bool  # what is found is finished while there is one, not when all is done
 
-    def finish_in_panel(self, rows: Any, ridge: Vector, found: Sequence[Found]) -> list[tuple[Found, bool]]:
+    def finish_in_panel(self, rows: Any, ridge: Vector, found: Sequence[Found]) -> tuple[list[Found], Flags]:
         """Supports, given by their places in a panel, with their own objectives; and whether each is known
         to be at its minimum.
         """
@@ -170,18 +174,15 @@ class SignedDesign:
     def fits(self, n_numbers: int) -> bool:
         return self.X.fits(n_numbers)
 
-    def finish_in_panel(self, rows: Rows, ridge: Vector, found: Sequence[Found]) -> list[tuple[Found, bool]]:
+    def finish_in_panel(self, rows: Rows, ridge: Vector, found: Sequence[Found]) -> tuple[list[Found], Flags]:
         sizes = np.array([len(f.support) for f in found])
         supports = np.zeros((len(found), sizes.max(initial=0) + 1), np.int64)
         coefs, (values, slacks) = np.zeros(supports.shape), np.empty((2, len(found)))
         for row, f in enumerate(found):
             supports[row, : sizes[row]], coefs[row, : sizes[row] + 1] = f.support, f.u
         stand_each(rows.panel, ridge, sizes, supports, coefs, values, slacks)
-        huge = np.abs(coefs).max(axis=1) > HUGE
-        return [
-            (f._replace(value=float(value)), bool(not is_huge and is_minimal(value, slack)))
-            for f, value, slack, is_huge in zip(found, values, slacks, huge, strict=True)
-        ]
+        finished = (np.abs(coefs).max(axis=1) <= HUGE) & is_minimal(values, slacks)
+        return [f._replace(value=value) for f, value in zip(found, values.tolist(), strict=True)], finished
 
     def finish(self, found: Found, ridge: Vector) -> Found:
         k = len(found.support)

@@ -24,7 +24,7 @@ def minimize(fit: Fit, tol: float, counts: Indices) -> float:
 @either
 def with_support(fit: Fit, idx: Indices, u: Vector) -> Fit:
     """Another support in the same panel."""
-    return Fit(fit.rows, fit.ridge, fit.gram, idx, u)
+    return Fit(fit.rows, fit.ridge, fit.gram, idx, u, fit.free)
 
 
 @either
@@ -53,7 +53,8 @@ def grow(fit: Fit, k: int, tol: float, counts: Indices) -> tuple[Fit, float]:
     while fit.idx.size - 1 < k:
         size = fit.idx.size - 1
         c = min(k - size, max(1, size // 2))
-        outside = outside_of(fit.idx, n_columns(fit.rows))
+        outside = outside_of(fit.idx, fit.free)
+        c = min(c, outside.size)
         scores = make_scores(size + 1, outside.size)
         score_fit(fit, outside, scores)
         take = np.empty(c, np.int64)
@@ -87,6 +88,7 @@ def first_fit(
     gram: Matrix,
     support: Indices,
     u: Vector,
+    free: Flags,
     warm: bool,
     tol: float,
     counts: Indices,
@@ -94,13 +96,13 @@ def first_fit(
     """A fit of one size: from the support given if `warm`, else of all features, or grown from none."""
     q, k = n_columns(rows), support.size - 1
     if warm:
-        fit = Fit(rows, ridge, gram, support.copy(), u.copy())
+        fit = Fit(rows, ridge, gram, support.copy(), u.copy(), free)
         fit.idx[k] = q
         resume(rows, fit.idx, fit.u, gram)
     elif k == q:
-        fit = Fit(rows, ridge, gram, np.arange(q + 1), np.zeros(q + 1))
+        fit = Fit(rows, ridge, gram, np.arange(q + 1), np.zeros(q + 1), free)
     else:
-        bare = Fit(rows, ridge, gram, np.full(1, q, np.int64), np.zeros(1))
+        bare = Fit(rows, ridge, gram, np.full(1, q, np.int64), np.zeros(1), free)
         fit, _ = grow(bare, k, tol, counts)
     return fit, minimize(fit, tol, counts)
 
@@ -113,6 +115,7 @@ def sweep(
     supports: Indices,
     coefs: Matrix,
     values: Vector,
+    free: Flags,
     warm: bool,
     max_sweeps: int,
     max_swaps: int,
@@ -133,7 +136,7 @@ def sweep(
     for at in range(n_ks if warm else 1):
         k = ks[at]
         fit, value = first_fit(
-            rows, ridge, gram, supports[at, : k + 1], coefs[at, : k + 1], warm, tol, counts
+            rows, ridge, gram, supports[at, : k + 1], coefs[at, : k + 1], free, warm, tol, counts
         )
         value = search(fit, value, max_swaps, max_doubles, room, tol, counts)
         supports[at, :k], coefs[at, : k + 1], values[at] = fit.idx[:k], fit.u, value
@@ -148,7 +151,8 @@ def sweep(
             if not (fresh[start] or changed[start]):
                 continue
             size, k = ks[start], ks[at]
-            fit = Fit(rows, ridge, gram, supports[start, : size + 1].copy(), coefs[start, : size + 1].copy())
+            support, u = supports[start, : size + 1].copy(), coefs[start, : size + 1].copy()
+            fit = Fit(rows, ridge, gram, support, u, free)
             fit.idx[size] = q
             resume(rows, fit.idx, fit.u, gram)
             fit, value = shrink(fit, k, tol, counts) if down else grow(fit, k, tol, counts)

@@ -1,5 +1,7 @@
 """The search over supports of one size, through a working set of columns that is renewed from X."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
@@ -56,6 +58,7 @@ class WorkingSet:
         self.rows = design.make_rows(columns, q, to_stay=self.is_whole)
         self.counts = np.zeros(4, np.int64)
         self.gram = np.empty((q + 2, q + 2))
+        self.free = np.ones(q, np.bool_)
         self._go_to(lam, start)
         place(self.rows, self.idx, self.u)
         take_gram(self.rows, self.gram)
@@ -76,7 +79,7 @@ class WorkingSet:
         self.counts[:] = 0
 
     def _fit(self) -> Fit:
-        return Fit(self.rows, self.ridge, self.gram, self.idx, self.u)
+        return Fit(self.rows, self.ridge, self.gram, self.idx, self.u, self.free)
 
     def resize(self, k: int) -> None:
         """Drop the cheapest features or add the most gainful, until there are k."""
@@ -101,6 +104,15 @@ class WorkingSet:
                 self._search(effort)
             if thorough and (not self.value < before or self.is_whole):
                 return
+
+    @contextmanager
+    def without(self, feature: int) -> Iterator[None]:
+        """A panel of all columns that leaves one out of every support."""
+        self.free[feature] = False
+        try:
+            yield
+        finally:
+            self.free[feature] = True
 
     def best_alone(self, lam: float, count: int) -> Indices:
         """The features that gain most where there is none yet, with the intercept refitted."""
@@ -147,7 +159,7 @@ class WorkingSet:
         """Bring what was found to its minimum while there is a panel, if it would be dear to make again."""
         if self.design.panels_are_dear:
             found = Found(self.idx[:-1], self.u, float(self.value), bool(self.counts[3]))
-            ((found, _),) = self.design.finish_in_panel(self.rows, self.ridge, [found])
+            (found,), _ = self.design.finish_in_panel(self.rows, self.ridge, [found])
             self.u, self.value, self.counts[3] = found.u, found.value, found.all_tried
 
     def found(self) -> Found:
