@@ -361,7 +361,7 @@ def test_the_search_tries_to_do_without_each_feature_the_weakest_first(monkeypat
 def test_what_is_not_free_stays_where_it_is(effort, seed):
     """In the support, or out of it; the rest is as good as the best of all that is left to choose."""
     problem = make_problem(40, 9, 4, seed=seed)
-    stays, never = 3, (0, 7)
+    stays, never = 3, (1, 7)
     working = WorkingSet(SignedDesign(problem), 0.1, 9, Found(np.array([stays]), np.zeros(2), np.inf), 1e-12)
     working.free[[stays, *never]] = False
     working.resize(4)
