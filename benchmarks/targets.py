@@ -179,6 +179,14 @@ TARGETS: tuple[Target, ...] = (
     Target("cores", "time over one core's, processes", "the same by processes (loky) instead of threads"),
     Target("cores", "same coefficients", "the same coefficients to the bit (1: yes)", 1),
     Target(
+        "cold",
+        "processor time, cold",
+        "first fit on a machine, seconds of processor time, compilation included",
+        12,
+        at_most=True,
+    ),
+    Target("cold", "processor time, warm", "the same fit in the next process"),
+    Target(
         "distributed",
         "bytes over predicted",
         "bytes of a block's answer over those predicted, worst shape",

@@ -221,8 +221,9 @@ from kmargin.solvers import compiled, search
 X = np.random.default_rng(0).standard_normal((200, 30))
 for solver in ("mm", "sd", "exchange"):
     SparseSVC(k=9, solver=solver).fit(X, X[:, 0] > 0)
-for loop in (compiled.descend_mm, compiled.descend_sd, search.search.compiled):
-    print(sum(loop.stats.cache_hits.values()), sum(loop.stats.cache_misses.values()))
+for loop in (compiled.descend_mm, compiled.descend_sd, search.search):
+    stats = loop.for_python.stats
+    print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
 """
 
 

@@ -22,7 +22,7 @@ from kmargin.solvers.grid import SupportGrid
 from kmargin.solvers.product_exchange import ProductSet
 from kmargin.solvers.refit import refit
 from kmargin.solvers.rows import place, take_gram
-from kmargin.solvers.search import Fit, Scores, Scratch, pair_matrices
+from kmargin.solvers.search import Fit, Scores, Scratch, find_far, pair_matrices
 from kmargin.solvers.signed import Found, SignedDesign
 from kmargin.solvers.sizes import first_fit, grow, minimize, same_set, shrink, sweep
 from kmargin.solvers.working_set import Effort, WorkingSet
@@ -187,6 +187,7 @@ def whole_panel(problem, support, u=None):
         np.append(support, p),
         found.u.copy() if u is None else u,
         np.ones(p, bool),
+        find_far(),
     )
     place(rows, fit.idx, fit.u)
     take_gram(rows, fit.gram)
@@ -223,7 +224,9 @@ def made_scores(model):
     u, found = model.scores()
     found["gain"] = -found["gain"]
     scores = Scores(**found)
-    fit = Fit(Nowhere(), model.ridge, model.gram, model.support, u, np.ones(len(model.gram) - 2, bool))
+    fit = Fit(
+        Nowhere(), model.ridge, model.gram, model.support, u, np.ones(len(model.gram) - 2, bool), find_far()
+    )
     return fit, scores
 
 
@@ -389,7 +392,7 @@ def swept(problem, ks, max_sweeps, warm=None, effort=(1, 0)):
     rows = design.make_rows(np.arange(p), p)
     counts = np.zeros(4, np.int64)
     sweep(
-        rows, design.make_ridge(problem.lam, p), ks, supports, coefs, values, np.ones(p, bool),
+        rows, design.make_ridge(problem.lam, p), ks, supports, coefs, values, np.ones(p, bool), find_far(),
         warm is not None, max_sweeps,
         *effort, 0.0, 1e-9, counts, np.zeros(len(ks), np.bool_),
     )  # fmt: skip
@@ -429,11 +432,11 @@ def test_a_warm_path_starts_from_the_supports_it_is_given():
     take_gram(rows, gram)
     support, u = np.array([7, 2, 5, -1]), np.array([0.1, 0.2, -0.1, 0.3])
     ridge = design.make_ridge(problem.lam, 9)
-    fit, value = first_fit(rows, ridge, gram, support, u, np.ones(9, bool), True, 1e-12, counts)
+    fit, value = first_fit(rows, ridge, gram, support, u, np.ones(9, bool), find_far(), True, 1e-12, counts)
     np.testing.assert_array_equal(fit.idx, [7, 2, 5, 9])
     np.testing.assert_allclose(value, refit(problem, np.array([7, 2, 5]))[2], rtol=1e-9)
     np.testing.assert_array_equal(u, [0.1, 0.2, -0.1, 0.3])
-    fit, _ = first_fit(rows, ridge, gram, support, u, np.ones(9, bool), False, 1e-12, counts)
+    fit, _ = first_fit(rows, ridge, gram, support, u, np.ones(9, bool), find_far(), False, 1e-12, counts)
     assert set(fit.idx[:-1]) == set(grown(problem, np.empty(0, int), 3))
 
 
@@ -541,7 +544,7 @@ def test_many_sizes_are_walked_up_then_down_then_up_each_from_its_neighbour():
 def test_a_path_in_one_panel_hands_its_supports_to_the_next_ridge(monkeypatch):
     given = []
 
-    def watched(rows, ridge, ks, supports, coefs, values, free, warm, *rest):
+    def watched(rows, ridge, ks, supports, coefs, values, free, far, warm, *rest):
         given.append((warm, supports.copy(), coefs.copy(), ridge[0]))
         for row, k in enumerate(ks):
             supports[row, :k], coefs[row, : k + 1], values[row] = (

@@ -1,6 +1,7 @@
 """What is compared with what. Each case opens with the claim it watches."""
 
 from benchmarks.cases.case import Case
+from benchmarks.cases.cold import Cold
 from benchmarks.cases.cores import Cores
 from benchmarks.cases.crossval import CrossValidation
 from benchmarks.cases.dense import Dense
@@ -33,6 +34,7 @@ CASES: dict[str, Case] = {
         a9a,
         Growth(),
         Cores(),
+        Cold(),
         Distributed(),
         Loops(),
     )

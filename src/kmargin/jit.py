@@ -5,36 +5,30 @@ other machines, on a GPU) is written once: `either` where it only asks questions
 is one.
 """
 
-from collections.abc import Callable
-from functools import wraps
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cached_property, update_wrapper, wraps
+from types import FunctionType
 from typing import Any, TypeVar, cast
 
-from numba import njit
-from numba.extending import overload
+from numba import njit, typeof, types
+from numba.core import cgutils, event
+from numba.core.errors import TypingError
+from numba.core.typing.templates import AbstractTemplate, infer_global, signature
+from numba.extending import lower_builtin, typeof_impl
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def compiled(function: Function) -> Function:
-    """Compile on first call, keep the machine code on disk, release the GIL while it runs.
-
-    numba refuses `cache=True` outright where neither the package's folder nor the user's cache
-    folder can be written (a read-only container, say). There the function still has to work, so
-    it is compiled anew in each process.
-    """
-    try:
-        return cast(Function, njit(cache=True, nogil=True)(function))
-    except RuntimeError:
-        return cast(Function, njit(nogil=True)(function))
-
-
-class Elsewhere:
-    """What a solver handles without having it. Answers `question`s by methods of the same name."""
+    """Compile on first call, keep the machine code on disk, release the GIL while it runs."""
+    return cast(Function, Compiled(function))
 
 
 def either(function: Function) -> Function:
     """Compiled for arrays; interpreted, line by line the same, where the first argument is elsewhere."""
-    return _dispatched(function, interpreted=function)
+    return cast(Function, EitherWay(function, interpreted=function))
 
 
 def question(function: Function) -> Function:
@@ -44,17 +38,145 @@ def question(function: Function) -> Function:
     def answer(first: Any, *args: Any) -> Any:
         return getattr(first, function.__name__)(*args)
 
-    return _dispatched(function, interpreted=answer)
+    return cast(Function, EitherWay(function, interpreted=answer))
 
 
-def _dispatched(function: Function, interpreted: Callable[..., Any]) -> Function:
-    fast = compiled(function)
+class Elsewhere:
+    """What a solver handles without having it. Answers `question`s by methods of the same name."""
 
-    @wraps(function)
-    def call(first: Any, *args: Any) -> Any:
+
+class Compiled:
+    """A function that is compiled when it is called: from Python, or from compiled code.
+
+    What Python calls needs code that takes arguments out of their Python objects, and for tuples of arrays
+    that is much. So compiled callers have a variant of their own, without it.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        update_wrapper(self, function)
+        self.for_python = _compile(function)
+        self.for_compiled = _compile(_renamed(function), no_cpython_wrapper=True, no_cfunc_wrapper=True)
+
+    def __call__(self, *args: Any) -> Any:
+        return self.for_python(*args)
+
+
+class EitherWay(Compiled):
+    """The same, but for what is elsewhere."""
+
+    def __init__(self, function: Callable[..., Any], interpreted: Callable[..., Any]) -> None:
+        super().__init__(function)
+        self.interpreted = interpreted
+
+    def __call__(self, first: Any, *args: Any) -> Any:
         elsewhere = isinstance(getattr(first, "rows", first), Elsewhere)
-        return (interpreted if elsewhere else fast)(first, *args)
+        return (self.interpreted if elsewhere else self.for_python)(first, *args)
 
-    call.compiled = fast  # type: ignore[attr-defined]
-    overload(call, strict=False)(lambda *args: function)  # called from compiled code it is compiled too
-    return cast(Function, call)
+
+@typeof_impl.register(Compiled)
+def _type_of_compiled(value: Compiled, _context: Any) -> types.Dispatcher:
+    return types.Dispatcher(value.for_compiled)
+
+
+def _compile(function: Callable[..., Any], **options: Any) -> Any:
+    """numba refuses `cache=True` outright where neither the package's folder nor the user's cache folder can
+    be written (a read-only container, say). There the function still has to work, so it is compiled anew in
+    each process.
+    """
+    try:
+        return njit(cache=True, nogil=True, **options)(function)
+    except RuntimeError:
+        return njit(nogil=True, **options)(function)
+
+
+def _renamed(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A twin whose machine code is kept in a file of its own."""
+    code, defaults = function.__code__, function.__defaults__
+    twin = FunctionType(code, function.__globals__, function.__name__, defaults, function.__closure__)
+    twin.__qualname__, twin.__module__ = f"{function.__qualname__}_for_compiled", function.__module__
+    return twin
+
+
+@contextmanager
+def on_compiling(patience: float, tell: Callable[[], None]) -> Iterator[None]:
+    """`tell` is called once if functions are compiled for so many seconds meanwhile."""
+    listener = _CompilingListener(patience, tell)
+    with event.install_listener("numba:compile", listener):
+        yield
+
+
+class _CompilingListener(event.Listener):
+    def __init__(self, patience: float, tell: Callable[[], None]) -> None:
+        self.patience, self.tell = patience, tell
+        self.started: list[float] = []  # of those that wait for each other
+        self.spent = 0.0
+
+    def on_start(self, event: Any) -> None:
+        self.started.append(time.monotonic())
+        self._note(self.spent + self.started[-1] - self.started[0])
+
+    def on_end(self, event: Any) -> None:
+        since = time.monotonic() - self.started.pop()
+        if not self.started:
+            self.spent += since
+            self._note(self.spent)
+
+    def _note(self, spent: float) -> None:
+        if spent > self.patience:
+            self.patience = float("inf")
+            self.tell()
+
+
+class Far:
+    """A compiled function that is called by its address.
+
+    LLVM optimises a function anew together with all it calls, so that one with many callers is compiled
+    many times over. Behind an address it is compiled once. The address is an argument of the callers,
+    because their machine code is kept on disk and outlives it; `far(address, *args)` calls the function.
+    """
+
+    def __init__(self, function: Any, example: Callable[[], tuple[Any, ...]]) -> None:
+        """`example` makes arguments of the types that the function is compiled for, no others."""
+        update_wrapper(self, function)
+        self.function, self.example = function, example
+        infer_global(self, types.Function(self._template()))
+        lower_builtin(self, types.VarArg(types.Any))(_lower_far_call)
+
+    def __call__(self, _address: int, *args: Any) -> Any:
+        return self.function(*args)
+
+    @cached_property
+    def address(self) -> int:
+        result = self._compile()
+        return int(result.library.get_pointer_to_function(result.fndesc.llvm_func_name))
+
+    def _compile(self) -> Any:
+        argument_types = tuple(typeof(value) for value in self.example())
+        self.function.for_python.compile(argument_types)
+        return self.function.for_python.overloads[argument_types]
+
+    def _template(far) -> type[AbstractTemplate]:
+        class Template(AbstractTemplate):
+            key = far
+
+            def generic(self, args: tuple[Any, ...], _kws: Any) -> Any:
+                result = far._compile()
+                if result.signature.args != args[1:]:
+                    raise TypingError(
+                        f"{far.function.__name__} takes {result.signature.args}, not {args[1:]}"
+                    )
+                return signature(result.signature.return_type, *args)
+
+        return Template
+
+
+def _lower_far_call(context: Any, builder: Any, call: Any, args: Any) -> Any:
+    argument_types = call.args[1:]
+    function_type = context.call_conv.get_function_type(call.return_type, argument_types)
+    function = builder.inttoptr(args[0], function_type.as_pointer())
+    status, result = context.call_conv.call_function(
+        builder, function, call.return_type, argument_types, args[1:]
+    )
+    with cgutils.if_unlikely(builder, status.is_error):
+        context.call_conv.return_status_propagate(builder, status)
+    return result

@@ -3,8 +3,16 @@
 import sys
 import threading
 import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any, Protocol
+
+from kmargin.jit import on_compiling
+
+# Seconds of compiling after which it is spoken of.
+PATIENCE = 2.0
+COMPILING = "Compiling, once on this machine: the next fits start at once."
 
 
 class Bar(Protocol):
@@ -15,6 +23,12 @@ class Bar(Protocol):
     def __enter__(self) -> "Bar": ...
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None: ...
+
+
+class Telling(Bar, Protocol):
+    """One that can say something as well."""
+
+    def say(self, sentence: str) -> None: ...
 
 
 class Silence:
@@ -61,6 +75,11 @@ class TextBar:
         left = elapsed / self.done * (self.total - self.done)
         return f"{self.done}/{self.total}, {elapsed:.1f} s, {left:.1f} s left"
 
+    def say(self, sentence: str) -> None:
+        with self.lock:
+            sys.stderr.write(f"{self.label}: {sentence}\n")
+            sys.stderr.flush()
+
     def __enter__(self) -> "TextBar":
         return self
 
@@ -96,6 +115,9 @@ class RichBar:
     def advance(self, steps: int = 1) -> None:
         self.progress.advance(self.task, steps)
 
+    def say(self, sentence: str) -> None:
+        self.progress.console.print(sentence, highlight=False)
+
     def __enter__(self) -> "RichBar":
         self.progress.start()
         return self
@@ -104,13 +126,47 @@ class RichBar:
         self.progress.stop()
 
 
+def tell_of_compiling(say: Callable[[str], None]) -> AbstractContextManager[None]:
+    """Where functions are compiled meanwhile, for longer than PATIENCE, say so; once in a process."""
+
+    def tell() -> None:
+        if not _said:
+            _said.append(COMPILING)
+            say(COMPILING)
+
+    return on_compiling(PATIENCE, tell)
+
+
+_said: list[str] = []  # so far
+
+
+class CompilingBar:
+    """A bar that says once what takes so long before it moves: functions are compiled, once on a machine."""
+
+    def __init__(self, bar: Telling) -> None:
+        self.bar = bar
+        self.listening = tell_of_compiling(bar.say)
+
+    def advance(self, steps: int = 1) -> None:
+        self.bar.advance(steps)
+
+    def __enter__(self) -> "CompilingBar":
+        self.listening.__enter__()
+        self.bar.__enter__()
+        return self
+
+    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.bar.__exit__(kind, error, trace)
+        self.listening.__exit__(kind, error, trace)
+
+
 def progress_bar(label: str, total: int, verbose: int) -> Bar:
     """A bar for `total` steps, or silence."""
     if not verbose:
         return Silence()
     if sys.stderr.isatty():
         try:
-            return RichBar(label, total)
+            return CompilingBar(RichBar(label, total))
         except ImportError:
             pass  # rich is optional
-    return TextBar(label, total)
+    return CompilingBar(TextBar(label, total))

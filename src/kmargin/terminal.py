@@ -16,6 +16,7 @@ from rich.markup import escape
 from rich.table import Table as Grid
 
 from kmargin.errors import InputError
+from kmargin.progress import tell_of_compiling
 from kmargin.tables.analyse import Analysis, Step
 from kmargin.tables.results import feature_frame, point_weights
 from kmargin.tables.words import (
@@ -40,7 +41,8 @@ def plainly(command: Callable[..., Any]) -> Callable[..., Any]:
         if isinstance(sys.stdout, io.TextIOWrapper):
             sys.stdout.reconfigure(errors="backslashreplace")  # a name in letters that this terminal has not
         try:
-            done = command(*args, **kwargs)
+            with tell_of_compiling(say):
+                done = command(*args, **kwargs)
             sys.stdout.flush()  # a full disk is to be noticed here
             return done
         except BrokenPipeError:

@@ -3,9 +3,8 @@
 import numpy as np
 
 from kmargin.jit import compiled, either
-from kmargin.solvers.newton import newton_from_gram
 from kmargin.solvers.rows import companion, follow, n_columns, start_over
-from kmargin.solvers.search import Fit
+from kmargin.solvers.search import Fit, far_newton
 from kmargin.types import Indices
 
 
@@ -38,7 +37,7 @@ def try_every_support(fit: Fit, value: float, tol: float, counts: Indices) -> fl
         for a in range(k):
             u[a] = at[support[a]]
         start_over(rows, fit.rows)
-        new_value, n_iter = newton_from_gram(rows, fit.ridge, fit.gram, idx, u, np.inf, tol)
+        new_value, n_iter = far_newton(fit.far[0], rows, fit.ridge, fit.gram, idx, u, np.inf, tol)
         counts[1] += 1
         counts[2] += n_iter
         if new_value < value * (1.0 - tol):

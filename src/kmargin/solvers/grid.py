@@ -11,6 +11,7 @@ from kmargin.solvers.dual_exchange import dual_fits, exchange_dual
 from kmargin.solvers.newton import NO_LOSS
 from kmargin.solvers.product_exchange import exchange_products
 from kmargin.solvers.rows import cost_of_refit
+from kmargin.solvers.search import find_far
 from kmargin.solvers.signed import BETTER, LARGE, NOTHING, Found, SignedDesign
 from kmargin.solvers.sizes import sweep
 from kmargin.solvers.units import Measured
@@ -282,7 +283,7 @@ class SupportGrid:
         counts, tried = np.zeros(4, np.int64), np.zeros(len(sizes), np.bool_)
         e, free = self.effort, np.ones(n_features, np.bool_)
         sweep(
-            rows, ridge, sizes, supports, coefs, values, free, warm, e.max_sweeps, e.max_swaps,
+            rows, ridge, sizes, supports, coefs, values, free, find_far(), warm, e.max_sweeps, e.max_swaps,
             e.max_double_swaps, e.room, e.tol, counts, tried,
         )  # fmt: skip
         self.n_newton += int(counts[2])

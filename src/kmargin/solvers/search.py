@@ -4,11 +4,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kmargin.jit import compiled, either
+from kmargin.jit import Far, compiled, either
 from kmargin.solvers.linalg import smallest
 from kmargin.solvers.newton import NO_LOSS, newton_from_gram
 from kmargin.solvers.panel import outside_of
-from kmargin.solvers.rows import Rows, companion, cost_of_try, follow, start_over
+from kmargin.solvers.rows import Rows, companion, cost_of_try, follow, make_rows, start_over
 from kmargin.solvers.scores import double_changes, nth_pair, score, swap_changes
 from kmargin.types import Flags, Indices, Matrix, Vector
 
@@ -37,6 +37,25 @@ class Fit(NamedTuple):
     idx: Indices  # places in the panel: the support, then the intercept
     u: Vector  # their coefficients
     free: Flags  # which places may be exchanged; the others stay in the support, or out of it
+    far: Indices  # where `far_newton` and `far_score` are
+
+
+def _example_of_newton() -> tuple[Any, ...]:
+    numbers, indices = np.empty(0), np.empty(0, np.int64)
+    return make_rows(np.empty((2, 0))), numbers, np.empty((0, 0)), indices, numbers, 0.0, 0.0
+
+
+def _example_of_score() -> tuple[Any, ...]:
+    numbers, indices, matrix = np.empty(0), np.empty(0, np.int64), np.empty((0, 0))
+    return (numbers, indices, numbers, matrix, indices, *[numbers] * 5, matrix, matrix)
+
+
+far_newton = Far(newton_from_gram, _example_of_newton)
+far_score = Far(score, _example_of_score)
+
+
+def find_far() -> Indices:
+    return np.array([far_newton.address, far_score.address])
 
 
 class Scratch(NamedTuple):
@@ -70,8 +89,8 @@ def make_scores(k: int, m: int) -> Scores:
 
 @either
 def score_fit(fit: Fit, outside: Indices, scores: Scores) -> None:
-    score(
-        fit.ridge, fit.idx, fit.u, fit.gram, outside, scores.drop, scores.spread, scores.gain,
+    far_score(
+        fit.far[1], fit.ridge, fit.idx, fit.u, fit.gram, outside, scores.drop, scores.spread, scores.gain,
         scores.grad, scores.schur, scores.R, scores.inverse,
     )  # fmt: skip
     for j in range(scores.gain.size):
@@ -104,8 +123,8 @@ def trial(
         scratch.idx[lose[a]] = outside[take[a]]
         scratch.u[lose[a]] = 0.0
     start_over(scratch.rows, fit.rows)
-    new_value, n_iter = newton_from_gram(
-        scratch.rows, fit.ridge, fit.gram, scratch.idx, scratch.u, give_up, tol
+    new_value, n_iter = far_newton(
+        fit.far[0], scratch.rows, fit.ridge, fit.gram, scratch.idx, scratch.u, give_up, tol
     )
     scratch.counts[1] += 1
     scratch.counts[2] += n_iter

@@ -4,10 +4,9 @@ import numpy as np
 
 from kmargin.jit import compiled, either
 from kmargin.solvers.linalg import smallest
-from kmargin.solvers.newton import newton_from_gram
 from kmargin.solvers.panel import outside_of
 from kmargin.solvers.rows import Rows, companion, follow, n_columns, resume, take_gram
-from kmargin.solvers.search import Fit, make_scores, score_fit, search
+from kmargin.solvers.search import Fit, far_newton, make_scores, score_fit, search
 from kmargin.types import Flags, Indices, Matrix, Vector
 
 
@@ -15,7 +14,7 @@ from kmargin.types import Flags, Indices, Matrix, Vector
 def minimize(fit: Fit, tol: float, counts: Indices) -> float:
     """Bring the coefficients to their minimum, and the Gram matrix with them."""
     rows = companion(fit.rows)
-    value, n_iter = newton_from_gram(rows, fit.ridge, fit.gram, fit.idx, fit.u, np.inf, tol)
+    value, n_iter = far_newton(fit.far[0], rows, fit.ridge, fit.gram, fit.idx, fit.u, np.inf, tol)
     follow(fit.rows, rows, fit.gram)
     counts[2] += n_iter
     return value
@@ -24,7 +23,7 @@ def minimize(fit: Fit, tol: float, counts: Indices) -> float:
 @either
 def with_support(fit: Fit, idx: Indices, u: Vector) -> Fit:
     """Another support in the same panel."""
-    return Fit(fit.rows, fit.ridge, fit.gram, idx, u, fit.free)
+    return Fit(fit.rows, fit.ridge, fit.gram, idx, u, fit.free, fit.far)
 
 
 @either
@@ -89,6 +88,7 @@ def first_fit(
     support: Indices,
     u: Vector,
     free: Flags,
+    far: Indices,
     warm: bool,
     tol: float,
     counts: Indices,
@@ -96,13 +96,13 @@ def first_fit(
     """A fit of one size: from the support given if `warm`, else of all features, or grown from none."""
     q, k = n_columns(rows), support.size - 1
     if warm:
-        fit = Fit(rows, ridge, gram, support.copy(), u.copy(), free)
+        fit = Fit(rows, ridge, gram, support.copy(), u.copy(), free, far)
         fit.idx[k] = q
         resume(rows, fit.idx, fit.u, gram)
     elif k == q:
-        fit = Fit(rows, ridge, gram, np.arange(q + 1), np.zeros(q + 1), free)
+        fit = Fit(rows, ridge, gram, np.arange(q + 1), np.zeros(q + 1), free, far)
     else:
-        bare = Fit(rows, ridge, gram, np.full(1, q, np.int64), np.zeros(1), free)
+        bare = Fit(rows, ridge, gram, np.full(1, q, np.int64), np.zeros(1), free, far)
         fit, _ = grow(bare, k, tol, counts)
     return fit, minimize(fit, tol, counts)
 
@@ -116,6 +116,7 @@ def sweep(
     coefs: Matrix,
     values: Vector,
     free: Flags,
+    far: Indices,
     warm: bool,
     max_sweeps: int,
     max_swaps: int,
@@ -136,7 +137,7 @@ def sweep(
     for at in range(n_ks if warm else 1):
         k = ks[at]
         fit, value = first_fit(
-            rows, ridge, gram, supports[at, : k + 1], coefs[at, : k + 1], free, warm, tol, counts
+            rows, ridge, gram, supports[at, : k + 1], coefs[at, : k + 1], free, far, warm, tol, counts
         )
         value = search(fit, value, max_swaps, max_doubles, room, tol, counts)
         supports[at, :k], coefs[at, : k + 1], values[at] = fit.idx[:k], fit.u, value
@@ -152,7 +153,7 @@ def sweep(
                 continue
             size, k = ks[start], ks[at]
             support, u = supports[start, : size + 1].copy(), coefs[start, : size + 1].copy()
-            fit = Fit(rows, ridge, gram, support, u, free)
+            fit = Fit(rows, ridge, gram, support, u, free, far)
             fit.idx[size] = q
             resume(rows, fit.idx, fit.u, gram)
             fit, value = shrink(fit, k, tol, counts) if down else grow(fit, k, tol, counts)

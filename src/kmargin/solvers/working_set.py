@@ -9,7 +9,7 @@ import numpy as np
 from kmargin.solvers.every_support import try_every_support
 from kmargin.solvers.linalg import smallest
 from kmargin.solvers.rows import place, resume, take_gram
-from kmargin.solvers.search import Fit, search
+from kmargin.solvers.search import Fit, find_far, search
 from kmargin.solvers.signed import NOTHING, Found, Signed
 from kmargin.solvers.sizes import grow, minimize, shrink
 from kmargin.types import Indices
@@ -79,7 +79,7 @@ class WorkingSet:
         self.counts[:] = 0
 
     def _fit(self) -> Fit:
-        return Fit(self.rows, self.ridge, self.gram, self.idx, self.u, self.free)
+        return Fit(self.rows, self.ridge, self.gram, self.idx, self.u, self.free, find_far())
 
     def resize(self, k: int) -> None:
         """Drop the cheapest features or add the most gainful, until there are k."""
