@@ -45,8 +45,8 @@ class Exchange(Solver):
         of them gains by more sweeps is lost among the differences between folds.
     max_starts : int, default=12
         On small problems, where an exchange takes microseconds, the search begins anew from so many single
-        features, at most one for eight there are. 0 keeps to `max_swaps` there, too, as the folds of a
-        cross-validation do.
+        features, at most one for eight there are; then it tries to do without each feature of the support.
+        0 keeps to `max_swaps` there, too, as the folds of a cross-validation do.
     road : bool, default=True
         A fit for a single k and a weak ridge comes down to it from a stronger one.
     tol : float, default=1e-9
