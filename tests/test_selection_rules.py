@@ -11,8 +11,10 @@ from sklearn.preprocessing import StandardScaler
 
 from kmargin import SD, Exchange, KernelSparseSVC, SparseSVC, SparseSVCCV, sparse_svm_path
 from kmargin.design import DenseDesign, Moments
+from kmargin.fitting.repeats import find_repeats
+from kmargin.fitting.scaling import Scaling
+from kmargin.fitting.tasks import make_rng
 from kmargin.kernels import Kernel, KernelDesigns
-from kmargin.machines import Scaling, find_repeats, make_rng
 from kmargin.multiclass import make_machines
 from kmargin.selection import choose
 from kmargin.solvers import Solution, Status

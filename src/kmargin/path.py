@@ -10,18 +10,15 @@ from sklearn.utils.validation import check_array, check_X_y
 
 from kmargin import validate
 from kmargin.blocks.kinds import is_dask
+from kmargin.blocks.labelled import BlockSamples
 from kmargin.blocks.space import space_of
 from kmargin.design import make_design
 from kmargin.door import read, read_inputs
-from kmargin.machines import (
-    BlockSamples,
-    find_repeats,
-    linear_designs,
-    make_tasks,
-    share_blocks,
-    solve_tasks,
-    warn_unless_converged,
-)
+from kmargin.fitting.convergence import warn_unless_converged
+from kmargin.fitting.designs import linear_designs
+from kmargin.fitting.pools import share_blocks, solve_tasks
+from kmargin.fitting.repeats import find_repeats
+from kmargin.fitting.tasks import make_tasks
 from kmargin.multiclass import SCHEMES, choose_classes, class_pairs, combine_decisions, machine_names
 from kmargin.solvers import DEFAULT, Solution
 from kmargin.solvers.solver import Solver

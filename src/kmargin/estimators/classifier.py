@@ -14,7 +14,10 @@ from kmargin import validate
 from kmargin.blocks.kinds import is_dask
 from kmargin.device import device_space, follow
 from kmargin.door import read, read_inputs
-from kmargin.machines import Designs, make_tasks, share_blocks, solve_tasks, warn_unless_converged
+from kmargin.fitting.convergence import warn_unless_converged
+from kmargin.fitting.designs import Designs
+from kmargin.fitting.pools import share_blocks, solve_tasks
+from kmargin.fitting.tasks import make_tasks
 from kmargin.multiclass import SCHEMES, choose_classes, class_pairs, combine_decisions
 from kmargin.path import SparsityPath
 from kmargin.solvers import Solution

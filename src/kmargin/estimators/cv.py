@@ -11,24 +11,18 @@ from sklearn.utils.validation import _num_samples, indexable
 
 from kmargin import validate
 from kmargin.blocks.kinds import is_dask
+from kmargin.blocks.labelled import BlockSamples
 from kmargin.blocks.space import to_host
 from kmargin.device import at_hand
 from kmargin.estimators.classifier import MarginClassifier
 from kmargin.estimators.folds import Folds, FoldsAtHand, FoldsInBlocks, ModelAt
 from kmargin.estimators.kernel import KernelMachines
 from kmargin.estimators.linear import LinearMachines
-from kmargin.machines import (
-    BlockSamples,
-    Designs,
-    Grid,
-    Rows,
-    Task,
-    linear_designs,
-    make_tasks,
-    share_blocks,
-    solve_tasks,
-    warn_unless_converged,
-)
+from kmargin.fitting.convergence import warn_unless_converged
+from kmargin.fitting.designs import Designs, linear_designs
+from kmargin.fitting.pools import share_blocks, solve_tasks
+from kmargin.fitting.tasks import Grid, Task, make_tasks
+from kmargin.fitting.uncopied import UncopiedRows
 from kmargin.multiclass import class_pairs
 from kmargin.selection import SELECTIONS, choose, make_folds, tabulate
 from kmargin.solvers import DEFAULT, Solver
@@ -277,7 +271,7 @@ class SparseSVCCV(CrossValidated, LinearMachines):
     def _part(self, samples: Any, rows: Indices) -> Any:
         """Machines take their rows of X when it is their turn; until then none is copied."""
         if isinstance(samples, Samples):
-            samples = samples._replace(X=Rows(samples.X))
+            samples = samples._replace(X=UncopiedRows(samples.X))
         return self._restrict(samples, rows)
 
     def _largest_default(self, samples: Samples) -> int:

@@ -9,9 +9,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import check_scoring
 
 from kmargin.blocks import verdicts
+from kmargin.blocks.labelled import BlockSamples
 from kmargin.blocks.view import Part
 from kmargin.device import answer_at_hand
-from kmargin.machines import BlockSamples, share_blocks
+from kmargin.fitting.pools import share_blocks
 from kmargin.multiclass import class_pairs
 from kmargin.selection import BlockKFold, Fold, check_fold, score_with, takes_weights
 from kmargin.types import Matrix, Vector

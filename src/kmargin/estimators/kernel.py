@@ -11,8 +11,8 @@ from sklearn.utils import Tags
 from kmargin import validate
 from kmargin.device import device_space
 from kmargin.estimators.classifier import MarginClassifier
+from kmargin.fitting.designs import Designs
 from kmargin.kernels import KERNELS, Kernel, KernelDesigns, KernelInputs
-from kmargin.machines import Designs
 from kmargin.multiclass import make_machines
 from kmargin.path import SparsityPath, make_path
 from kmargin.solvers import DEFAULT, Solution

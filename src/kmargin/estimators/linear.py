@@ -9,10 +9,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from kmargin import validate
 from kmargin.blocks.kinds import is_dask
+from kmargin.blocks.labelled import BlockSamples
 from kmargin.blocks.space import space_of
 from kmargin.device import take_inputs, take_rows
 from kmargin.estimators.classifier import MarginClassifier
-from kmargin.machines import BlockSamples, Designs, find_repeats, linear_designs
+from kmargin.fitting.designs import Designs, linear_designs
+from kmargin.fitting.repeats import find_repeats
 from kmargin.path import LinearDecisions, SparsityPath, dense_coefs, linear_path
 from kmargin.solvers import DEFAULT, SOLVERS, Solution
 from kmargin.types import Indices

@@ -7,7 +7,7 @@ import numpy as np
 
 from kmargin import KernelSparseSVC, SparseSVC, hinge, validate
 from kmargin.experiments.settings import Settings
-from kmargin.machines import make_tasks
+from kmargin.fitting.tasks import make_tasks
 from kmargin.problem import Problem
 from kmargin.solvers import MM, SD, Exchange, Solution, Status
 from kmargin.sparsity import count_kept, normalizer
