@@ -353,7 +353,7 @@ def test_the_kernel_width_counts_each_row_by_its_weight(to_data):
     repeats = np.random.default_rng(0).integers(1, 5, 30)
     model = KernelSparseSVC(2).fit(to_data(X), y, repeats.astype(float))
     expected = 1 / (3 * np.repeat(X, repeats, axis=0).var())
-    assert model._kernel.numbers["gamma"] == pytest.approx(expected)
+    assert model.kernel_.numbers["gamma"] == pytest.approx(expected)
 
 
 def test_candidates_are_the_first_of_equal_points_and_carry_their_own_labels():

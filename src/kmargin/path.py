@@ -40,6 +40,12 @@ class LinearDecisions:
         self.coef = coef
         self.intercept = intercept
 
+    @property
+    def used(self) -> Any:
+        """The features that at least one machine has a coefficient for."""
+        xp = space_of(self.coef).xp
+        return xp.nonzero(xp.any(self.coef != 0, axis=0))[0]
+
     def __call__(self, X: Any) -> Matrix:
         """A column per machine, of the dtype of X.
 
@@ -48,7 +54,7 @@ class LinearDecisions:
         """
         xp, coef = space_of(X).xp, self.coef
         if isinstance(coef, np.ndarray):
-            used = np.flatnonzero(coef.any(axis=0))
+            used = self.used
             if X.shape[0] * len(used) <= FEW:
                 coef, dtype = coef[:, used], X.dtype
                 X = make_design(X).block(np.arange(X.shape[0]), used).astype(dtype, copy=False)
