@@ -5,12 +5,15 @@ import pytest
 
 from kmargin.blocks.design import BlockDesign, block_problem
 from kmargin.blocks.here import BlocksHere
+from kmargin.blocks.labelled import BlockSamples
 from kmargin.blocks.protocol import Block
 from kmargin.blocks.sums import add_up
 from kmargin.blocks.view import Part, View
 from kmargin.datasets import make_synthetic
 from kmargin.design import DenseDesign
-from kmargin.machines import BlockSamples, linear_designs, make_tasks, solve_tasks
+from kmargin.fitting.designs import linear_designs
+from kmargin.fitting.pools import solve_tasks
+from kmargin.fitting.tasks import make_tasks
 from kmargin.problem import Problem
 from kmargin.solvers import MM, SD, Exchange
 from kmargin.solvers.refit import refit

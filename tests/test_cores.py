@@ -12,7 +12,9 @@ from sklearn.datasets import load_iris, make_classification
 import kmargin.blas
 from kmargin import MM, SparseSVC, SparseSVCCV, sparse_svm_path
 from kmargin.blas import OneThread
-from kmargin.machines import SHARE, LinearDesigns, Task, make_batches
+from kmargin.fitting.batches import SHARE, make_batches
+from kmargin.fitting.designs import LinearDesigns
+from kmargin.fitting.tasks import Task
 from stub_solvers import Witness, count_blas_threads, set_blas_threads
 
 TESTS = os.path.dirname(__file__)

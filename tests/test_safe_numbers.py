@@ -8,8 +8,10 @@ import pytest
 
 from conftest import make_problem
 from kmargin import validate
+from kmargin.fitting.designs import LinearDesigns
+from kmargin.fitting.precision import in_single_precision, never_worse, round_solution
+from kmargin.fitting.scaling import Scaling
 from kmargin.kernels import Kernel
-from kmargin.machines import LinearDesigns, Scaling, _in_single_precision, _never_worse, _round
 from kmargin.solvers import Solution, Status
 from kmargin.solvers.conjugate import conjugate_direction
 from kmargin.solvers.dual import PROXIMAL, dual_direction
@@ -87,11 +89,11 @@ def solution(value, coef=(0.1, 0.7), status=Status.SWAP_OPTIMAL):
 def test_a_path_hands_what_is_better_with_fewer_features_to_more():
     row = [solution(value) for value in (0.5, 0.4, 0.6, 0.45, 0.9)]
     third = row[3]
-    kept = _never_worse(row)
+    kept = never_worse(row)
     assert [s.objective for s in kept] == [0.4, 0.4, 0.45, 0.45, 0.9]
     assert kept[2] is third
     close = [solution(0.5 * (1 + 1e-12)), solution(0.5)]
-    assert _never_worse(list(close))[0] is close[0]  # rounding alone is no reason
+    assert never_worse(list(close))[0] is close[0]  # rounding alone is no reason
 
 
 def single(scaled):
@@ -104,7 +106,7 @@ def single(scaled):
 @pytest.mark.parametrize("scaled", [False, True])
 def test_a_model_in_float32_has_its_own_objective(scaled):
     designs, problem = single(scaled)
-    rounded = _round(solution(0.2), designs, problem)
+    rounded = round_solution(solution(0.2), designs, problem)
     np.testing.assert_array_equal(rounded.coef, np.array([0.1, 0.7], np.float32))
     assert rounded.intercept == np.float32(1 / 3)
     X, coef = designs.X[:, :2].astype(float), rounded.coef
@@ -125,17 +127,17 @@ def test_scaling_is_undone_and_done_again(rng):
 def test_rounding_takes_back_claims_and_leaves_at_least_the_intercept():
     designs, problem = single(False)
     bare = bare_solution(problem, Status.SETTLED)
-    true = _round(solution(0.2), designs, problem).objective
+    true = round_solution(solution(0.2), designs, problem).objective
     assert true > bare.objective
-    left = _in_single_precision(solution(0.2), designs, problem)
+    left = in_single_precision(solution(0.2), designs, problem)
     assert len(left.support) == 0
     np.testing.assert_allclose(left.objective, bare.objective, rtol=1e-6)
     coef, intercept, *_ = refit(problem, np.arange(2))
     good = replace(solution(0.2, coef), intercept=intercept)
-    value = _round(good, designs, problem).objective
+    value = round_solution(good, designs, problem).objective
     assert value < bare.objective
     for claimed, status in ((value, Status.SWAP_OPTIMAL), (value * 0.99, Status.SETTLED)):
-        left = _in_single_precision(replace(good, objective=claimed), designs, problem)
+        left = in_single_precision(replace(good, objective=claimed), designs, problem)
         assert (left.objective, left.status) == (value, status)
 
 

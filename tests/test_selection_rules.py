@@ -11,8 +11,10 @@ from sklearn.preprocessing import StandardScaler
 
 from kmargin import SD, Exchange, KernelSparseSVC, SparseSVC, SparseSVCCV, sparse_svm_path
 from kmargin.design import DenseDesign, Moments
+from kmargin.fitting.repeats import find_repeats
+from kmargin.fitting.scaling import Scaling
+from kmargin.fitting.tasks import make_rng
 from kmargin.kernels import Kernel, KernelDesigns
-from kmargin.machines import Scaling, find_repeats, make_rng
 from kmargin.multiclass import make_machines
 from kmargin.selection import choose
 from kmargin.solvers import Solution, Status
@@ -351,7 +353,7 @@ def test_the_kernel_width_counts_each_row_by_its_weight(to_data):
     repeats = np.random.default_rng(0).integers(1, 5, 30)
     model = KernelSparseSVC(2).fit(to_data(X), y, repeats.astype(float))
     expected = 1 / (3 * np.repeat(X, repeats, axis=0).var())
-    assert model._kernel.numbers["gamma"] == pytest.approx(expected)
+    assert model.kernel_.numbers["gamma"] == pytest.approx(expected)
 
 
 def test_candidates_are_the_first_of_equal_points_and_carry_their_own_labels():

@@ -6,11 +6,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kmargin import KernelSparseSVCCV, SparseSVCCV, modelfile
+from kmargin import modelfile
 from kmargin.errors import InputError
+from kmargin.fitting.grid_fit import Procedure
+from kmargin.fitting.kernel_blueprint import KernelBlueprint
+from kmargin.fitting.linear_blueprint import LinearBlueprint
 from kmargin.tables.columns import to_texts
 from kmargin.tables.features import Scaling
-from kmargin.tables.trial import Settings, make_estimator
+from kmargin.tables.trial import Settings, make_blueprint, make_procedure
 from test_modelfile import file, model  # noqa: F401 - fixtures
 
 
@@ -55,12 +58,8 @@ def test_a_constant_column_of_a_table_keeps_its_scale():
     assert scaling.spread[1] == pytest.approx(many.std())
 
 
-def test_the_estimator_of_a_table_is_the_one_asked_for():
+def test_the_machines_of_a_table_are_those_asked_for():
     asked = Settings(kernel="rbf", gamma=0.7, multi_class="ovr", seed=5, jobs=3)
-    estimator = make_estimator(asked)
-    assert isinstance(estimator, KernelSparseSVCCV)
-    wanted = {"kernel": "rbf", "gamma": 0.7, "multi_class": "ovr", "random_state": 5, "n_jobs": 3}
-    assert {name: getattr(estimator, name) for name in wanted} == wanted
-    plain = make_estimator(replace(asked, kernel=None))
-    assert isinstance(plain, SparseSVCCV)
-    assert (plain.multi_class, plain.random_state, plain.n_jobs) == ("ovr", 5, 3)
+    assert make_blueprint(asked) == KernelBlueprint("ovr", kernel="rbf", gamma=0.7, random_state=5)
+    assert make_blueprint(replace(asked, kernel=None)) == LinearBlueprint("ovr")
+    assert make_procedure(asked) == Procedure("exchange", n_jobs=3, random_state=5)

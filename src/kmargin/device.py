@@ -12,9 +12,9 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from kmargin import validate
 from kmargin.blocks.here import BlocksHere
+from kmargin.blocks.labelled import BlockSamples
 from kmargin.blocks.protocol import Block
 from kmargin.blocks.space import Space, is_foreign, space_of, to_host
-from kmargin.machines import BlockSamples
 from kmargin.types import Indices
 from kmargin.validate import Samples
 from kmargin.weights import check_finite_weight

@@ -7,10 +7,10 @@ import numpy as np
 from scipy.sparse import issparse
 
 from kmargin import validate
+from kmargin.blocks.labelled import BlockSamples
 from kmargin.blocks.space import Space, space_of, to_host
 from kmargin.design import canonical
 from kmargin.device import detach, device_space, read_device
-from kmargin.machines import BlockSamples
 from kmargin.validate import Samples
 
 

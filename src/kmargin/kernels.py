@@ -9,7 +9,7 @@ from kmargin.design import DenseDesign, Design, KernelDesign, distinct_rows, n_b
 from kmargin.design.tiles import HEIGHT, MEGABYTE, WIDTH, pieces, scaled
 from kmargin.multiclass import Machine
 from kmargin.solvers import Solution
-from kmargin.types import Indices, Matrix
+from kmargin.types import Indices, Matrix, Vector
 
 KERNELS = ("rbf", "poly", "linear", "sigmoid", "precomputed")
 
@@ -105,6 +105,20 @@ class KernelInputs:
         n_numbers = min(HEIGHT * WIDTH, self.cache_size * MEGABYTE / 8)
         height = max(1, int(n_numbers / max(1, len(self.columns))))
         return np.concatenate([self(X[rows]) @ coefs for rows in pieces(X.shape[0], height)])
+
+
+class KernelDecisions:
+    """Decision values of machines with a coefficient per training point."""
+
+    def __init__(self, inputs: KernelInputs, coef: Matrix, intercept: Vector) -> None:
+        self.inputs = inputs
+        self.coef = coef
+        self.intercept = intercept
+
+    def __call__(self, X: Matrix) -> Matrix:
+        """A column per machine, of the dtype of X."""
+        products = self.inputs.times(X, self.coef.T.astype(X.dtype, copy=False))
+        return products + self.intercept.astype(X.dtype, copy=False)
 
 
 class KernelDesigns:

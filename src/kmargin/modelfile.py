@@ -18,8 +18,8 @@ import numpy as np
 
 from kmargin import __version__
 from kmargin.errors import InputError
-from kmargin.estimators.kernel import KERNELS
 from kmargin.files import newest, replace_file
+from kmargin.kernels import KERNELS
 from kmargin.multiclass import SCHEMES, class_pairs
 from kmargin.tables.features import Encoding, Scaling
 from kmargin.tables.model import TableModel, machine_numbers, make_machine

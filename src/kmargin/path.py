@@ -10,18 +10,15 @@ from sklearn.utils.validation import check_array, check_X_y
 
 from kmargin import validate
 from kmargin.blocks.kinds import is_dask
+from kmargin.blocks.labelled import BlockSamples
 from kmargin.blocks.space import space_of
 from kmargin.design import make_design
 from kmargin.door import read, read_inputs
-from kmargin.machines import (
-    BlockSamples,
-    find_repeats,
-    linear_designs,
-    make_tasks,
-    share_blocks,
-    solve_tasks,
-    warn_unless_converged,
-)
+from kmargin.fitting.convergence import warn_unless_converged
+from kmargin.fitting.designs import linear_designs
+from kmargin.fitting.pools import share_blocks, solve_tasks
+from kmargin.fitting.repeats import find_repeats
+from kmargin.fitting.tasks import make_tasks
 from kmargin.multiclass import SCHEMES, choose_classes, class_pairs, combine_decisions, machine_names
 from kmargin.solvers import DEFAULT, Solution
 from kmargin.solvers.solver import Solver
@@ -43,6 +40,12 @@ class LinearDecisions:
         self.coef = coef
         self.intercept = intercept
 
+    @property
+    def used(self) -> Any:
+        """The features that at least one machine has a coefficient for."""
+        xp = space_of(self.coef).xp
+        return xp.nonzero(xp.any(self.coef != 0, axis=0))[0]
+
     def __call__(self, X: Any) -> Matrix:
         """A column per machine, of the dtype of X.
 
@@ -51,7 +54,7 @@ class LinearDecisions:
         """
         xp, coef = space_of(X).xp, self.coef
         if isinstance(coef, np.ndarray):
-            used = np.flatnonzero(coef.any(axis=0))
+            used = self.used
             if X.shape[0] * len(used) <= FEW:
                 coef, dtype = coef[:, used], X.dtype
                 X = make_design(X).block(np.arange(X.shape[0]), used).astype(dtype, copy=False)

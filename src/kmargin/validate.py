@@ -33,6 +33,16 @@ class Samples(NamedTuple):
     weights: Vector  # sample weight times class weight; positive
     kept: Indices  # which of the rows given are left
 
+    def restricted_to(self, rows: Indices) -> "Samples":
+        """Some of the samples."""
+        return self._replace(
+            X=self.X[rows],
+            codes=self.codes[rows],
+            repeats=self.repeats[rows],
+            weights=self.weights[rows],
+            kept=self.kept[rows],
+        )
+
     @property
     def space(self) -> Space:
         """Where fitted attributes belong."""

@@ -7,8 +7,8 @@ import numpy as np
 from kmargin import validate
 from kmargin.blocks.dask import read_blocks
 from kmargin.blocks.design import BlockDesign, all_rows
+from kmargin.blocks.labelled import BlockSamples
 from kmargin.design.distinct import candidate_groups
-from kmargin.machines import BlockSamples
 from kmargin.solvers import Exchange
 from kmargin.solvers.solver import Solver
 from kmargin.weights import check_finite_weight

@@ -1,7 +1,5 @@
 """What the linear and the kernel machines have in common."""
 
-from collections.abc import Callable, Sequence
-from copy import copy
 from functools import partial
 from typing import Any
 
@@ -14,20 +12,17 @@ from kmargin import validate
 from kmargin.blocks.kinds import is_dask
 from kmargin.device import device_space, follow
 from kmargin.door import read, read_inputs
-from kmargin.machines import Designs, make_tasks, share_blocks, solve_tasks, warn_unless_converged
-from kmargin.multiclass import SCHEMES, choose_classes, class_pairs, combine_decisions
-from kmargin.path import SparsityPath
-from kmargin.solvers import Solution
-from kmargin.types import Indices, Matrix
-from kmargin.validate import Samples
+from kmargin.fitting.blueprint import Blueprint, Decisions
+from kmargin.fitting.grid_fit import GridFit, Procedure, fit_grid
+from kmargin.multiclass import choose_classes, combine_decisions
+from kmargin.types import Matrix
 
 
 class MarginClassifier(ClassifierMixin, BaseEstimator):
     """Decides by the decision values of several machines.
 
-    A subclass says what the machines are made of: how samples are read (`_read`) and cut to some
-    rows (`_restrict`, `_inputs`), the machines' designs (`_designs`), how their solutions become
-    fitted attributes (`_adopt`), and these in turn decision values (`_machine_decisions`).
+    A subclass says what the machines are made of (`_blueprint`), how samples are read (`_read`), and how
+    what decides becomes fitted attributes (`_take_over`) and these become what decides (`_decisions`).
     """
 
     k: Any
@@ -37,7 +32,6 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
     class_weight: Any
     n_jobs: int | None
     random_state: Any
-    things: str  # what k counts
 
     def decision_function(self, X: Any) -> Matrix:
         """How far each sample lies on which side.
@@ -73,21 +67,14 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
             return self._decide_lazily(X)
         check = partial(validate_data, self, reset=False, accept_sparse=self._sparse_formats("csc"))
         X = read_inputs(check, X, f"{type(self).__name__}.{method}", self.intercept_)
-        return combine_decisions(self._machine_decisions(X), self.classes_.shape[0], self.multi_class)
+        return combine_decisions(self._decisions()(X), self.classes_.shape[0], self.multi_class)
 
     def _decide_lazily(self, X: Any) -> Any:
         """Decision values of a dask collection, as a dask array."""
         from kmargin.blocks import lazy
 
         dtype = lazy.check_names(self, X, reset=False)
-        return lazy.decide(X, dtype, self._decider(), len(self.classes_), self.multi_class)
-
-    def _decider(self) -> Callable[[Matrix], Matrix]:
-        """`_machine_decisions`, with no more than it needs: each block of a dask collection gets a copy."""
-        slim = copy(self)
-        for name in {"solutions_", "path_", "cv_results_"} & set(vars(self)):
-            delattr(slim, name)
-        return slim._machine_decisions
+        return lazy.decide(X, dtype, self._decisions(), len(self.classes_), self.multi_class)
 
     def set_params(self, **params: Any) -> "MarginClassifier":
         """Set parameters, those of a solver object as ``solver__name``."""
@@ -102,7 +89,7 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def _check_parameters(self) -> None:
-        validate.check_choice("multi_class", self.multi_class, SCHEMES)
+        self._blueprint().check()
         validate.resolve_solver(self.solver)
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
@@ -111,36 +98,30 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
         validate.check_C(self.C)
         self._check_parameters()
         samples = self._read(X, y, sample_weight)
-        k = validate.resolve_k(self.k, self._n_available(samples), self.things)
-        n_machines = len(class_pairs(len(samples.classes), self.multi_class))
-        samples, n_jobs = share_blocks(samples, self.n_jobs, n_machines)
-        designs = self._designs(samples, k)
-        grids = solve_tasks(
-            make_tasks(designs, samples, self.multi_class),
-            n_machines,
-            [self.C],
-            [k],
-            solver=validate.resolve_solver(self.solver),
-            n_jobs=n_jobs,
-            seed=validate.resolve_seed(self.random_state),
-        )
-        solutions = tuple(grid[0][0] for grid in grids)
-        warn_unless_converged(solutions)
-        self._adopt(designs, samples, solutions)
+        blueprint = self._blueprint()
+        k = validate.resolve_k(self.k, blueprint.n_available(samples), blueprint.things)
+        procedure = Procedure(self.solver, self.n_jobs, self.random_state)
+        self._adopt(fit_grid(blueprint, samples, [self.C], [k], procedure), 0, 0)
 
-    def _adopt(self, designs: Designs, samples: Any, solutions: Sequence[Solution]) -> None:
-        """Set the fitted attributes, of the kind that X was; a subclass adds its own."""
-        put = samples.space.put
-        self.classes_ = samples.labels
-        self.solutions_ = tuple(solutions)
-        self.intercept_ = put(np.array([s.intercept for s in solutions], dtype=samples.X.dtype))
+    def _adopt(self, fit: GridFit, row: int, column: int) -> None:
+        """Set the fitted attributes, of the kind that X was."""
+        put, solutions = fit.samples.space.put, fit.solutions(row, column)
+        self.classes_ = fit.samples.labels
+        self.solutions_ = solutions
         self.objective_ = put(np.array([s.objective for s in solutions]))
         self.n_iter_ = put(np.array([s.n_iter for s in solutions]))
+        self._take_over(fit.decisions(row, column))
 
-    def _path(
-        self, designs: Designs, samples: Samples, by_machine: Sequence[Sequence[Solution]], ks: Sequence[int]
-    ) -> SparsityPath:
-        """The machines' solutions for several k as a path."""
+    def _blueprint(self) -> Blueprint:
+        """What the machines are made of, by the parameters."""
+        raise NotImplementedError
+
+    def _take_over(self, decisions: Any) -> None:
+        """Set the fitted attributes that decide."""
+        raise NotImplementedError
+
+    def _decisions(self) -> Decisions:
+        """What these attributes decide. It holds no more: each block of a dask collection gets a copy."""
         raise NotImplementedError
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> Any:
@@ -164,29 +145,3 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = bool(self._sparse_formats())
         return tags
-
-    def _restrict(self, samples: Samples, rows: Indices) -> Samples:
-        """Some of the samples."""
-        return samples._replace(
-            X=samples.X[rows],
-            codes=samples.codes[rows],
-            repeats=samples.repeats[rows],
-            weights=samples.weights[rows],
-            kept=samples.kept[rows],
-        )
-
-    def _inputs(self, samples: Samples, rows: Indices, train: Indices) -> Matrix:
-        """What `predict` is to be given for some rows after a fit to others."""
-        return samples.X[rows]
-
-    def _n_available(self, samples: Samples) -> int:
-        """How many things there are for k to count."""
-        raise NotImplementedError
-
-    def _designs(self, samples: Samples, k: int = 0) -> Designs:
-        """What machines are made of that keep at most k things."""
-        raise NotImplementedError
-
-    def _machine_decisions(self, X: Matrix) -> Matrix:
-        """One column per machine, of the dtype of X."""
-        raise NotImplementedError

@@ -1,7 +1,5 @@
 """Machines whose k and C are chosen by cross-validation."""
 
-from collections import deque
-from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any
 
@@ -14,26 +12,14 @@ from kmargin.blocks.kinds import is_dask
 from kmargin.blocks.space import to_host
 from kmargin.device import at_hand
 from kmargin.estimators.classifier import MarginClassifier
-from kmargin.estimators.folds import Folds, FoldsAtHand, FoldsInBlocks, ModelAt
+from kmargin.estimators.folds import Folds, FoldsAtHand, FoldsInBlocks
 from kmargin.estimators.kernel import KernelMachines
 from kmargin.estimators.linear import LinearMachines
-from kmargin.machines import (
-    BlockSamples,
-    Designs,
-    Grid,
-    Rows,
-    Task,
-    linear_designs,
-    make_tasks,
-    share_blocks,
-    solve_tasks,
-    warn_unless_converged,
-)
-from kmargin.multiclass import class_pairs
+from kmargin.fitting.blueprint import Blueprint
+from kmargin.fitting.grid_fit import GridFit, Procedure, fit_grid, fit_parts
+from kmargin.fitting.linear_blueprint import LinearBlueprint
 from kmargin.selection import SELECTIONS, choose, make_folds, tabulate
-from kmargin.solvers import DEFAULT, Solver
-from kmargin.types import Indices
-from kmargin.validate import Samples
+from kmargin.solvers import DEFAULT
 
 
 class CrossValidated(MarginClassifier):
@@ -68,19 +54,21 @@ class CrossValidated(MarginClassifier):
             )
         X, y, groups = (X, y, None) if in_blocks else indexable(X, y, groups)
         samples = self._read(X, y, sample_weight)
-        ks = validate.resolve_ks(
-            self.ks, self._n_available(samples), self._largest_default(samples), self.things
-        )
+        blueprint = self._blueprint()
+        n_available, largest = blueprint.n_available(samples), blueprint.largest_default(samples)
+        ks = validate.resolve_ks(self.ks, n_available, largest, blueprint.things)
         folds: Folds
         if in_blocks:
             folds = FoldsInBlocks(self, samples, self._fold_seed(), weighted=sample_weight is not None)
         else:
             known = at_hand(samples)
             rows = make_folds(self.cv, known, _num_samples(X), X, to_host(y), to_host(groups))
-            folds = FoldsAtHand(self, samples, known, rows, weighted=sample_weight is not None)
-        scores = self._score_folds(folds, len(samples.classes), Cs, ks)
+            folds = FoldsAtHand(self, blueprint, samples, known, rows, weighted=sample_weight is not None)
+        scores = self._score_folds(blueprint, folds, len(samples.classes), Cs, ks)
         row, column = choose(scores, ks, Cs, self.selection)
-        self._refit(samples, Cs[: row + 1], ks, column)
+        fit = fit_grid(blueprint, samples, Cs[: row + 1], ks, self._procedure(), chosen=column, label="refit")
+        self._adopt(fit, -1, column)
+        self.path_ = fit.path(ks)
         self.k_ = ks[column]
         self.C_ = Cs[row]
         self.best_score_ = float(scores[:, row, column].mean())
@@ -92,96 +80,26 @@ class CrossValidated(MarginClassifier):
         """By which rows in blocks are dealt to folds: the same each time, unless `random_state` is given."""
         return 0 if self.random_state is None else validate.resolve_seed(self.random_state)
 
-    def _score_folds(self, folds: Folds, n_classes: int, Cs: list[float], ks: list[int]) -> np.ndarray:
+    def _procedure(self) -> Procedure:
+        return Procedure(self.solver, self.n_jobs, self.random_state, self.verbose)
+
+    def _score_folds(
+        self, blueprint: Blueprint, folds: Folds, n_classes: int, Cs: list[float], ks: list[int]
+    ) -> np.ndarray:
         """The validation score of every fold, C and k."""
-        models = self._fit_folds(folds.parts(), len(folds), n_classes, Cs, ks, folds.n_jobs)
-        scores = [folds.score(at, model_at, len(Cs), len(ks)) for at, model_at in enumerate(models)]
+        procedure = self._procedure()._replace(n_jobs=folds.n_jobs)
+        fits = fit_parts(blueprint, folds.parts(), len(folds), n_classes, Cs, ks, procedure)
+        scores = [
+            folds.score(at, partial(self._model_at, clone(self), fit), len(Cs), len(ks))
+            for at, fit in enumerate(fits)
+        ]
         return np.array(scores)
 
-    def _part(self, samples: Any, rows: Indices) -> Any:
-        """The samples that a fold is fitted to."""
-        return self._restrict(samples, rows)
-
-    def _fit_folds(
-        self,
-        parts: Iterable[Any],
-        n_parts: int,
-        n_classes: int,
-        Cs: list[float],
-        ks: list[int],
-        n_jobs: int | None,
-    ) -> Iterator[ModelAt]:
-        """For each part of the samples, the machines fitted to it: a function of the positions of C and k.
-
-        Its model is one object, filled anew by each call.
-        """
-        n_machines = len(class_pairs(n_classes, self.multi_class))
-        under_way: deque[tuple[Samples, Designs]] = deque()  # parts handed out, not yet yielded
-
-        def tasks() -> Iterator[Task]:
-            for part in parts:
-                under_way.append((part, self._designs(part, ks[0])))
-                yield from make_tasks(under_way[-1][1], part, self.multi_class)
-
-        solver = validate.resolve_solver(self.solver).in_folds()
-        grids = self._grids(solver, tasks(), n_machines * n_parts, Cs, ks, n_jobs, "cross-validation")
-        for _ in range(n_parts):
-            by_machine = [next(grids) for _ in range(n_machines)]
-            yield partial(self._model_at, clone(self), *under_way.popleft(), by_machine)
-        next(grids, None)  # lets the progress bar finish
-
-    def _model_at(
-        self,
-        model: "CrossValidated",
-        part: Samples,
-        designs: Designs,
-        by_machine: list[Grid],
-        row: int,
-        column: int,
-    ) -> "CrossValidated":
-        model.n_features_in_ = part.X.shape[1]
-        model._adopt(designs, part, [grid[row][column] for grid in by_machine])
+    def _model_at(self, model: "CrossValidated", fit: GridFit, row: int, column: int) -> "CrossValidated":
+        """The model of a fold, filled anew by each call."""
+        model.n_features_in_ = fit.samples.X.shape[1]
+        model._adopt(fit, row, column)
         return model
-
-    def _refit(self, samples: Samples, Cs: list[float], ks: list[int], column: int) -> None:
-        """Walk the path to the chosen C on all samples, and take the chosen k from it."""
-        n_machines = len(class_pairs(len(samples.classes), self.multi_class))
-        samples, n_jobs = share_blocks(samples, self.n_jobs, n_machines)
-        designs = self._designs(samples, ks[0])
-        tasks = make_tasks(designs, samples, self.multi_class)
-        solver = validate.resolve_solver(self.solver)
-        grids = self._grids(solver, tasks, n_machines, Cs, ks, n_jobs, "refit")
-        by_machine = [grid[-1] for grid in grids]
-        chosen = [solutions[column] for solutions in by_machine]
-        warn_unless_converged(chosen)
-        self._adopt(designs, samples, chosen)
-        self.path_ = self._path(designs, samples, by_machine, ks)
-
-    def _grids(
-        self,
-        solver: Solver,
-        tasks: Iterator[Task],
-        n_tasks: int,
-        Cs: list[float],
-        ks: list[int],
-        n_jobs: int | None,
-        label: str,
-    ) -> Iterator[Grid]:
-        return solve_tasks(
-            tasks,
-            n_tasks,
-            Cs,
-            ks,
-            solver=solver,
-            n_jobs=n_jobs,
-            seed=validate.resolve_seed(self.random_state),
-            label=label,
-            verbose=self.verbose,
-        )
-
-    def _largest_default(self, samples: Samples) -> int:
-        """The largest k tried when `ks` is None."""
-        raise NotImplementedError
 
 
 class SparseSVCCV(CrossValidated, LinearMachines):
@@ -271,17 +189,8 @@ class SparseSVCCV(CrossValidated, LinearMachines):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _designs(self, samples: Samples | BlockSamples, k: int = 0) -> Designs:
-        return linear_designs(samples, self.fit_intercept, self.standardize)
-
-    def _part(self, samples: Any, rows: Indices) -> Any:
-        """Machines take their rows of X when it is their turn; until then none is copied."""
-        if isinstance(samples, Samples):
-            samples = samples._replace(X=Rows(samples.X))
-        return self._restrict(samples, rows)
-
-    def _largest_default(self, samples: Samples) -> int:
-        return samples.X.shape[0]
+    def _blueprint(self) -> LinearBlueprint:
+        return LinearBlueprint(self.multi_class, self.fit_intercept, self.standardize)
 
 
 class KernelSparseSVCCV(CrossValidated, KernelMachines):
@@ -350,6 +259,3 @@ class KernelSparseSVCCV(CrossValidated, KernelMachines):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
-
-    def _largest_default(self, samples: Samples) -> int:
-        return 100

@@ -9,9 +9,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import check_scoring
 
 from kmargin.blocks import verdicts
+from kmargin.blocks.labelled import BlockSamples
 from kmargin.blocks.view import Part
 from kmargin.device import answer_at_hand
-from kmargin.machines import BlockSamples, share_blocks
+from kmargin.fitting.blueprint import Blueprint
+from kmargin.fitting.pools import share_blocks
 from kmargin.multiclass import class_pairs
 from kmargin.selection import BlockKFold, Fold, check_fold, score_with, takes_weights
 from kmargin.types import Matrix, Vector
@@ -43,8 +45,16 @@ class FoldsAtHand:
     `known` are the samples in memory, without X where that is on a device.
     """
 
-    def __init__(self, model: Any, samples: Any, known: Samples, folds: list[Fold], weighted: bool) -> None:
-        self.model, self.samples, self.known, self.folds = model, samples, known, folds
+    def __init__(
+        self,
+        model: Any,
+        blueprint: Blueprint,
+        samples: Any,
+        known: Samples,
+        folds: list[Fold],
+        weighted: bool,
+    ) -> None:
+        self.blueprint, self.samples, self.known, self.folds = blueprint, samples, known, folds
         self.weighted = weighted
         self.n_jobs = model.n_jobs
         self.scorer = check_scoring(model, scoring=model.scoring or "accuracy")
@@ -53,11 +63,11 @@ class FoldsAtHand:
         return len(self.folds)
 
     def parts(self) -> Iterator[Any]:
-        return (self.model._part(self.samples, fold.train) for fold in self.folds)
+        return (self.blueprint.part(self.samples, fold.train) for fold in self.folds)
 
     def score(self, number: int, model_at: ModelAt, n_Cs: int, n_ks: int) -> Matrix:
         fold, known = self.folds[number], self.known
-        X = self.model._inputs(self.samples, fold.test, fold.train)
+        X = self.blueprint.inputs(self.samples, fold.test, fold.train)
         y = known.classes[known.codes[fold.test]]
         weights = normalize(known.repeats[fold.test])[0] if self.weighted else None
         scores = np.empty((n_Cs, n_ks))

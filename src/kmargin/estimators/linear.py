@@ -1,29 +1,25 @@
 """Machines that use at most k features."""
 
-from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from kmargin import validate
 from kmargin.blocks.kinds import is_dask
+from kmargin.blocks.labelled import BlockSamples
 from kmargin.blocks.space import space_of
-from kmargin.device import take_inputs, take_rows
 from kmargin.estimators.classifier import MarginClassifier
-from kmargin.machines import BlockSamples, Designs, find_repeats, linear_designs
-from kmargin.path import LinearDecisions, SparsityPath, dense_coefs, linear_path
-from kmargin.solvers import DEFAULT, SOLVERS, Solution
-from kmargin.types import Indices
-from kmargin.validate import Samples
+from kmargin.fitting.linear_blueprint import LinearBlueprint
+from kmargin.fitting.repeats import find_repeats
+from kmargin.path import LinearDecisions
+from kmargin.solvers import DEFAULT, SOLVERS
 
 
 class LinearMachines(MarginClassifier):
     """Machines with a coefficient per feature."""
 
     fit_intercept: bool
-    things = "features"  # what k counts
 
     def get_support(self, indices: bool = False) -> Any:
         """The features in use, as a mask or as indices."""
@@ -46,18 +42,6 @@ class LinearMachines(MarginClassifier):
         lazy.check_names(self, X, reset=True)
         return samples
 
-    def _restrict(self, samples: Any, rows: Indices) -> Any:
-        return (
-            take_rows(samples, rows)
-            if isinstance(samples, BlockSamples)
-            else super()._restrict(samples, rows)
-        )
-
-    def _inputs(self, samples: Any, rows: Indices, train: Indices) -> Any:
-        if isinstance(samples, BlockSamples):
-            return take_inputs(samples, rows)
-        return super()._inputs(samples, rows, train)
-
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         solver = SOLVERS.get(self.solver, self.solver) if isinstance(self.solver, str) else self.solver
@@ -65,27 +49,14 @@ class LinearMachines(MarginClassifier):
         tags.array_api_support = True
         return tags
 
-    def _n_available(self, samples: Samples | BlockSamples) -> int:
-        return samples.X.shape[1]
+    def _blueprint(self) -> LinearBlueprint:
+        return LinearBlueprint(self.multi_class, self.fit_intercept)
 
-    def _designs(self, samples: Samples | BlockSamples, k: int = 0) -> Designs:
-        return linear_designs(samples, self.fit_intercept)
+    def _take_over(self, decisions: LinearDecisions) -> None:
+        self.coef_, self.intercept_ = decisions.coef, decisions.intercept
+        self.support_ = decisions.used
 
-    def _adopt(self, designs: Designs, samples: Any, solutions: Sequence[Solution]) -> None:
-        super()._adopt(designs, samples, solutions)
-        coef = dense_coefs(solutions, samples.X.dtype)
-        self.coef_ = samples.space.put(coef)
-        self.support_ = samples.space.put(np.flatnonzero(coef.any(axis=0)))
-
-    def _path(
-        self, designs: Designs, samples: Samples, by_machine: Sequence[Sequence[Solution]], ks: Sequence[int]
-    ) -> SparsityPath:
-        return linear_path(by_machine, ks, samples, self.multi_class)
-
-    def _machine_decisions(self, X: Any) -> Any:
-        return self._decider()(X)
-
-    def _decider(self) -> LinearDecisions:
+    def _decisions(self) -> LinearDecisions:
         return LinearDecisions(self.coef_, self.intercept_)
 
 

@@ -5,11 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from kmargin import KernelSparseSVC, SparseSVC, hinge, validate
+from kmargin import MM, SD, Exchange, Solution, Status, hinge, validate
 from kmargin.experiments.settings import Settings
-from kmargin.machines import make_tasks
+from kmargin.fitting.kernel_blueprint import KernelBlueprint
+from kmargin.fitting.linear_blueprint import LinearBlueprint
+from kmargin.fitting.tasks import make_problem, make_tasks
+from kmargin.multiclass import choose_classes, combine_decisions
 from kmargin.problem import Problem
-from kmargin.solvers import MM, SD, Exchange, Solution, Status
 from kmargin.sparsity import count_kept, normalizer
 from kmargin.types import Matrix, Vector
 
@@ -20,17 +22,14 @@ class Machines:
     """One problem per pair of classes, and the classifier that their solutions make together."""
 
     def __init__(self, dataset: str, X: Matrix, y: np.ndarray, C: float, settings: Settings) -> None:
-        kernel = dataset == "spiral"
-        self.model: Any = KernelSparseSVC("all", gamma=settings.gamma) if kernel else SparseSVC("all")
-        self.samples = self.model._read(X, y, None)
-        self.designs = self.model._designs(self.samples)
+        is_kernel = dataset == "spiral"
+        self.blueprint: Any = KernelBlueprint(gamma=settings.gamma) if is_kernel else LinearBlueprint()
+        self.samples = validate.read_samples(X, y, None, None)
+        self.designs = self.blueprint.designs(self.samples)
         self.problems = []
         self.rows = []
-        for task in make_tasks(self.designs, self.samples, "ovo"):
-            design = self.designs(task.machine)
-            lam = validate.ridge(C, design.n_samples)
-            ones = np.ones(design.n_samples)
-            self.problems.append(Problem(design, task.machine.y, ones, lam, design.n_features))
+        for task in make_tasks(self.designs, self.samples, self.blueprint.multi_class):
+            self.problems.append(make_problem(task, [C])[0])
             self.rows.append(np.arange(len(X)) if task.machine.rows is None else task.machine.rows)
 
     def sizes(self, sparsity: float) -> list[int]:
@@ -81,8 +80,8 @@ class Machines:
 
     def describe(self, solutions: Sequence[Solution]) -> dict[str, float]:
         """What the solver did, and the machines it made: sums or means over the machines."""
-        self.model._adopt(self.designs, self.samples, solutions)
-        decisions = self.model._machine_decisions(self.samples.X)
+        self.decide = self.blueprint.decisions(self.designs, self.samples, solutions)
+        decisions = self.decide(self.samples.X)
         ends = [s.trace[-1] if s.trace else None for s in solutions]
         losses = []
         is_support_vector = np.zeros(len(decisions), dtype=bool)
@@ -107,7 +106,9 @@ class Machines:
 
     def accuracy(self, X: Matrix, y: np.ndarray) -> float:
         """Of the machines last described."""
-        return float(np.mean(self.model.predict(X) == y))
+        classes = self.samples.classes
+        decisions = combine_decisions(self.decide(X), len(classes), self.blueprint.multi_class)
+        return float(np.mean(choose_classes(decisions, classes) == y))
 
 
 def _normalized_distance(solution: Solution) -> float:

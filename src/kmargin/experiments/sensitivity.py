@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from kmargin import MM, SD
 from kmargin.experiments import protocol
 from kmargin.experiments.machines import Machines
 from kmargin.experiments.settings import SOLVERS, Settings
 from kmargin.experiments.work import Chain, Finished, Unit
-from kmargin.solvers import MM, SD
 from kmargin.types import Vector
 
 NAME = "sensitivity"

@@ -95,15 +95,14 @@ def analyse(dataset: Dataset, settings: Settings) -> Analysis:
     folds = trial.examine(Cs[: row + 1], walked, k)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        model, estimator = trial.refit(Cs[: row + 1], walked, k)
+        model, path = trial.refit(Cs[: row + 1], walked, k)
     curve = Curve.of(walked, folds.scores)
     names = np.array(dataset.encoding.feature_names, dtype=object)
     supports: dict[int, set[str]] = {}
     frequency = None
     if not model.is_kernel:
         supports = {
-            int(j): set(names[coefs.any(axis=0)])
-            for j, coefs in zip(estimator.path_.ks, estimator.path_.coefs, strict=True)
+            int(j): set(names[coefs.any(axis=0)]) for j, coefs in zip(path.ks, path.coefs, strict=True)
         }
         frequency = np.bincount(np.concatenate(folds.supports), minlength=len(names)) / len(folds.supports)
     accuracies = fold_accuracies(dataset, folds)
@@ -127,14 +126,14 @@ def analyse(dataset: Dataset, settings: Settings) -> Analysis:
 def resolve_grid(trial: Trial) -> tuple[list[float], list[int]]:
     """The values of C, ascending, and of k, descending, the one asked for among them."""
     settings, n_available = trial.settings, trial.n_available
-    things = trial.estimator.things
+    things = trial.blueprint.things
     asked = [] if settings.k is None else [settings.k]
     given = settings.ks if isinstance(settings.ks, list) else []
     for k in (*asked, *given):
         if not 0 <= k <= n_available:
             raise InputError(f"k = {k} of {n_available} {things} cannot be. Use 0 to {n_available}.")
     with blame_input():
-        largest = trial.estimator._largest_default(trial.samples)
+        largest = trial.blueprint.largest_default(trial.samples)
         ks = validate.resolve_ks(settings.ks, n_available, largest, things)
         return validate.resolve_Cs(list(settings.Cs)), sorted({*ks, *asked}, reverse=True)
 
@@ -170,8 +169,8 @@ def trace(dataset: Dataset, settings: Settings, cross_validate: bool = True) -> 
     trial = Trial(dataset, settings)
     Cs, ks = resolve_grid(trial)
     curve = Curve.of(ks, trial.examine(Cs[-1:], ks, ks[0]).scores) if cross_validate else None
-    model, estimator = trial.refit(Cs[-1:], ks, ks[0])
-    path, names = estimator.path_, np.array(dataset.encoding.feature_names, dtype=object)
+    model, path = trial.refit(Cs[-1:], ks, ks[0])
+    names = np.array(dataset.encoding.feature_names, dtype=object)
     X = model.scaling(dataset.X)
     steps: list[Step] = []
     before: set[str] = set()

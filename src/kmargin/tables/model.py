@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kmargin.estimators import KernelSparseSVC, SparseSVC
-from kmargin.estimators.kernel import Kernel
+from kmargin import KernelSparseSVC, SparseSVC
+from kmargin.fitting.blueprint import Decisions
+from kmargin.kernels import Kernel, KernelDecisions
 from kmargin.multiclass import machine_names
 from kmargin.tables.features import Encoding, Scaling
 from kmargin.tables.read import Table
@@ -72,8 +73,19 @@ def make_machine(parameters: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
     machine.classes_, machine.intercept_, machine.dual_coef_ = classes, intercept, arrays["dual_coef"]
     machine.support_, machine.support_vectors_ = arrays["support"], arrays["support_vectors"]
     machine.n_features_in_ = machine.support_vectors_.shape[1]
-    machine._kernel = Kernel(parameters["kernel"], **numbers)
+    machine.kernel_ = Kernel(parameters["kernel"], **numbers)
     return machine
+
+
+def assemble_machine(parameters: Mapping[str, Any], classes: np.ndarray, decisions: Decisions) -> Machine:
+    """A fitted machine from what it decides by."""
+    arrays = {"classes": classes, "intercept": decisions.intercept}
+    if not isinstance(decisions, KernelDecisions):
+        return make_machine(parameters, arrays | {"coef": decisions.coef})
+    inputs = decisions.inputs
+    assert inputs.kernel is not None, "tables hold features, not kernel values"
+    arrays |= {"dual_coef": decisions.coef, "support": inputs.columns, "support_vectors": inputs.points}
+    return make_machine({**parameters, "kernel": inputs.kernel.name, **inputs.kernel.numbers}, arrays)
 
 
 def machine_numbers(machine: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -88,7 +100,7 @@ def machine_numbers(machine: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]
     }
     arrays = {"classes": machine.classes_, "intercept": machine.intercept_}
     if hasattr(machine, "dual_coef_"):
-        parameters |= {"kernel": machine.kernel, **machine._kernel.numbers}
+        parameters |= {"kernel": machine.kernel, **machine.kernel_.numbers}
         arrays |= {name: getattr(machine, f"{name}_") for name in ("dual_coef", "support", "support_vectors")}
     else:
         arrays["coef"] = machine.coef_

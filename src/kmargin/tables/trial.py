@@ -1,27 +1,29 @@
 """Machines fitted to the folds of a data set and to all of it, each with a preparation of its own.
 
 Whatever is learned (medians, scales, kernel width, machines) is learned from a fold's training rows
-alone; the machines themselves come from the cross-validated estimators.
+alone; the machines themselves are made and solved for as the cross-validated estimators do it.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.metrics import get_scorer, get_scorer_names
 from sklearn.model_selection import StratifiedKFold
 
-from kmargin import validate
-from kmargin.design import distinct_columns
+from kmargin import Exchange, SparsityPath, validate
 from kmargin.errors import InputError, blame_input, count, listing, nearest
-from kmargin.estimators import KernelSparseSVCCV, SparseSVCCV
-from kmargin.estimators.cv import CrossValidated
-from kmargin.estimators.kernel import KERNELS
+from kmargin.fitting.grid_fit import GridFit, Procedure, fit_grid, fit_parts
+from kmargin.fitting.kernel_blueprint import KernelBlueprint
+from kmargin.fitting.linear_blueprint import LinearBlueprint
+from kmargin.fitting.repeats import find_repeats
+from kmargin.kernels import KERNELS
 from kmargin.multiclass import choose_classes
 from kmargin.selection import SELECTIONS, make_folds, score_with
 from kmargin.tables.features import Scaling
-from kmargin.tables.model import TableModel, machine_numbers, make_machine
+from kmargin.tables.model import Machine, TableModel, assemble_machine
 from kmargin.tables.prepare import Dataset
 from kmargin.types import Indices, Matrix, Vector
 from kmargin.validate import Samples
@@ -71,9 +73,10 @@ class Trial:
         self.settings = settings
         self.notes: list[str] = []
         self.scorer = find_scorer(settings.scoring)
-        self.estimator = make_estimator(settings)
+        self.blueprint = make_blueprint(settings)
+        self.procedure = make_procedure(settings)
         with blame_input():
-            self.estimator._check_parameters()
+            self.blueprint.check()
             class_weight = "balanced" if settings.balanced else None
             self.samples = validate.read_samples(dataset.X, dataset.y, dataset.weights, class_weight)
         splitter = StratifiedKFold(self._n_folds(), shuffle=True, random_state=settings.seed)
@@ -83,7 +86,7 @@ class Trial:
     @property
     def n_available(self) -> int:
         """How many things there are for k to count."""
-        return self.estimator._n_available(self.samples)
+        return self.blueprint.n_available(self.samples)
 
     def score(self, Cs: list[float], ks: list[int]) -> np.ndarray:
         """The score of every fold, C and k."""
@@ -112,28 +115,33 @@ class Trial:
         predicted = choose_classes(decisions, self.samples.classes)
         return Examination(scores, fold_of, decisions, predicted, tuple(supports))
 
-    def refit(self, Cs: list[float], ks: list[int], k: int) -> tuple[TableModel, CrossValidated]:
-        """The model fitted to all rows, with the last of the Cs; and the estimator with its path."""
+    def refit(self, Cs: list[float], ks: list[int], k: int) -> tuple[TableModel, SparsityPath]:
+        """The model fitted to all rows, with the last of the Cs; and the path over the ks that it is on."""
         scaling = self._scaling(self.samples)
         samples = self.samples._replace(X=scaling(self.samples.X))
-        self.estimator._refit(samples, Cs, ks, ks.index(k))
-        self.estimator.k_, self.estimator.C_ = k, Cs[-1]
-        machine = make_machine(*machine_numbers(self.estimator))
-        return TableModel(self.dataset.target, self.dataset.encoding, scaling, machine), self.estimator
+        column = ks.index(k)
+        fit = fit_grid(self.blueprint, samples, Cs, ks, self.procedure, chosen=column, label="refit")
+        machine = self._machine(fit, Cs, ks, -1, column)
+        return TableModel(self.dataset.target, self.dataset.encoding, scaling, machine), fit.path(ks)
 
     def _walk(self, Cs: list[float], ks: list[int]) -> Iterator[tuple[Any, Matrix]]:
         """For each fold, its machines as a function of the positions of C and k, and its test rows."""
 
         def parts() -> Iterator[Samples]:
             for fold in self.folds:
-                part = self.estimator._restrict(self.samples, fold.train)
+                part = self.samples.restricted_to(fold.train)
                 yield part._replace(X=self._scaling(part)(part.X))
 
         n_folds, n_classes = len(self.folds), len(self.samples.classes)
-        models = self.estimator._fit_folds(parts(), n_folds, n_classes, Cs, ks, self.estimator.n_jobs)
-        for fold, model_at in zip(self.folds, models, strict=True):
-            scaling = self._scaling(self.estimator._restrict(self.samples, fold.train))
-            yield model_at, scaling(self.samples.X[fold.test])
+        fits = fit_parts(self.blueprint, parts(), n_folds, n_classes, Cs, ks, self.procedure)
+        for fold, fit in zip(self.folds, fits, strict=True):
+            scaling = self._scaling(self.samples.restricted_to(fold.train))
+            yield partial(self._machine, fit, Cs, ks), scaling(self.samples.X[fold.test])
+
+    def _machine(self, fit: GridFit, Cs: list[float], ks: list[int], row: int, column: int) -> Machine:
+        """The machine for the positions of C and k."""
+        parameters = {"k": ks[column], "C": Cs[row], "multi_class": self.settings.multi_class}
+        return assemble_machine(parameters, self.samples.classes, fit.decisions(row, column))
 
     def _scaling(self, part: Samples) -> Scaling:
         return Scaling.learn(part.X, part.repeats, self.dataset.impute, self.settings.standardize)
@@ -168,29 +176,28 @@ class Trial:
         return min(self.settings.cv, int(counts.min()))
 
     def _note_repeats(self) -> None:
-        X = self.samples.X
-        if self.settings.kernel is not None or np.isnan(X).any():
+        if self.settings.kernel is not None or np.isnan(self.samples.X).any():
             return
-        repeats = np.setdiff1d(np.arange(X.shape[1]), distinct_columns(X))
+        repeats = find_repeats(self.samples, Exchange())
         if len(repeats):
             names = listing([self.dataset.encoding.feature_names[j] for j in repeats])
             self.notes.append(f"Features that repeat an earlier one are passed over: {names}.")
 
 
-def make_estimator(settings: Settings) -> CrossValidated:
-    """The estimator whose machines are fitted. The trial itself scales, so this one does not."""
-    shared: dict[str, Any] = {
-        "multi_class": settings.multi_class,
-        "n_jobs": settings.jobs,
-        "random_state": settings.seed,
-        "verbose": settings.verbose,
-    }
+def make_blueprint(settings: Settings) -> LinearBlueprint | KernelBlueprint:
+    """What machines are fitted. The trial itself scales, so these do not."""
     if settings.kernel is None:
-        return SparseSVCCV(**shared)
+        return LinearBlueprint(settings.multi_class)
     kernels = [name for name in KERNELS if name != "precomputed"]
     if settings.kernel not in kernels:
         raise InputError(f"--kernel {settings.kernel} is not known. Use one of {', '.join(kernels)}.")
-    return KernelSparseSVCCV(kernel=settings.kernel, gamma=settings.gamma, **shared)
+    return KernelBlueprint(
+        settings.multi_class, kernel=settings.kernel, gamma=settings.gamma, random_state=settings.seed
+    )
+
+
+def make_procedure(settings: Settings) -> Procedure:
+    return Procedure(n_jobs=settings.jobs, random_state=settings.seed, verbose=settings.verbose)
 
 
 def find_scorer(name: str) -> Any:

@@ -1,0 +1,56 @@
+"""What the machines of a model are made of, and what becomes of their solutions."""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from kmargin.fitting.designs import Designs
+from kmargin.path import SparsityPath
+from kmargin.solvers import Solution
+from kmargin.types import Indices, Matrix
+
+
+class Decisions(Protocol):
+    """The decision values of several machines, as a function of X."""
+
+    coef: Matrix  # a row per machine
+    intercept: Any
+
+    def __call__(self, X: Any) -> Matrix:
+        """A column per machine, of the dtype of X."""
+
+
+class Blueprint(Protocol):
+    """One kind of machines with all that has to be known to make them, before there are data."""
+
+    @property
+    def things(self) -> str:
+        """What k counts."""
+
+    @property
+    def multi_class(self) -> str: ...
+
+    def check(self) -> None:
+        """Raise ValueError for what makes no sense."""
+
+    def n_available(self, samples: Any) -> int:
+        """How many things there are for k to count."""
+
+    def largest_default(self, samples: Any) -> int:
+        """The largest k tried where nobody says which."""
+
+    def part(self, samples: Any, rows: Indices) -> Any:
+        """Some of the samples, to be fitted to."""
+
+    def inputs(self, samples: Any, rows: Indices, train: Indices) -> Any:
+        """What to decide about, for some rows after a fit to others."""
+
+    def designs(self, samples: Any, k: int = 0) -> Designs:
+        """What machines are made of that keep at most k things."""
+
+    def decisions(self, designs: Any, samples: Any, solutions: Sequence[Solution]) -> Any:
+        """What the machines' solutions decide; these are `Decisions`."""
+
+    def path(
+        self, designs: Any, samples: Any, by_machine: Sequence[Sequence[Solution]], ks: Sequence[int]
+    ) -> SparsityPath:
+        """The machines' solutions for several k as a path."""

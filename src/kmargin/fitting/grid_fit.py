@@ -1,0 +1,122 @@
+"""All machines of a model, fitted for every C and k: to all samples, or to parts of them."""
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from kmargin import validate
+from kmargin.fitting.blueprint import Blueprint
+from kmargin.fitting.convergence import warn_unless_converged
+from kmargin.fitting.designs import Designs
+from kmargin.fitting.pools import share_blocks, solve_tasks
+from kmargin.fitting.tasks import Grid, Task, make_tasks
+from kmargin.multiclass import class_pairs
+from kmargin.path import SparsityPath
+from kmargin.solvers import DEFAULT, Solution
+from kmargin.solvers.solver import Solver
+
+
+class Procedure(NamedTuple):
+    """How solutions are found; the fields are those of the estimators."""
+
+    solver: Any = DEFAULT
+    n_jobs: int | None = None
+    random_state: Any = None
+    verbose: int = 0
+
+
+@dataclass(frozen=True)
+class GridFit:
+    """The machines fitted to some samples. A row is a position among the Cs, a column one among the ks."""
+
+    blueprint: Blueprint
+    samples: Any
+    designs: Designs
+    by_machine: list[Grid]
+
+    def solutions(self, row: int, column: int) -> tuple[Solution, ...]:
+        """One per machine."""
+        return tuple(grid[row][column] for grid in self.by_machine)
+
+    def decisions(self, row: int, column: int) -> Any:
+        """What the machines decide; see `Blueprint.decisions`."""
+        return self.blueprint.decisions(self.designs, self.samples, self.solutions(row, column))
+
+    def path(self, ks: Sequence[int]) -> SparsityPath:
+        """The machines for all ks at the last C."""
+        last = [grid[-1] for grid in self.by_machine]
+        return self.blueprint.path(self.designs, self.samples, last, ks)
+
+
+def fit_grid(
+    blueprint: Blueprint,
+    samples: Any,
+    Cs: Sequence[float],
+    ks: Sequence[int],
+    procedure: Procedure,
+    *,
+    chosen: int = 0,
+    label: str = "path over k",
+) -> GridFit:
+    """Walk from the first C to the last, and at each over all ks.
+
+    Warns where the solver was not done with the machines for the last C and the k at `chosen`.
+    """
+    n_machines = len(class_pairs(len(samples.classes), blueprint.multi_class))
+    samples, n_jobs = share_blocks(samples, procedure.n_jobs, n_machines)
+    designs = blueprint.designs(samples, ks[0])
+    tasks = make_tasks(designs, samples, blueprint.multi_class)
+    solver = validate.resolve_solver(procedure.solver)
+    grids = _solve(solver, tasks, n_machines, Cs, ks, procedure._replace(n_jobs=n_jobs), label)
+    fit = GridFit(blueprint, samples, designs, list(grids))
+    warn_unless_converged(fit.solutions(-1, chosen))
+    return fit
+
+
+def fit_parts(
+    blueprint: Blueprint,
+    parts: Iterable[Any],
+    n_parts: int,
+    n_classes: int,
+    Cs: Sequence[float],
+    ks: Sequence[int],
+    procedure: Procedure,
+) -> Iterator[GridFit]:
+    """The same for each part of the samples. The parts are asked for one by one, and not held."""
+    n_machines = len(class_pairs(n_classes, blueprint.multi_class))
+    under_way: deque[tuple[Any, Designs]] = deque()  # parts handed out, not yet yielded
+
+    def tasks() -> Iterator[Task]:
+        for part in parts:
+            under_way.append((part, blueprint.designs(part, ks[0])))
+            yield from make_tasks(under_way[-1][1], part, blueprint.multi_class)
+
+    solver = validate.resolve_solver(procedure.solver).in_folds()
+    grids = _solve(solver, tasks(), n_machines * n_parts, Cs, ks, procedure, "cross-validation")
+    for _ in range(n_parts):
+        by_machine = [next(grids) for _ in range(n_machines)]
+        yield GridFit(blueprint, *under_way.popleft(), by_machine)
+    next(grids, None)  # lets the progress bar finish
+
+
+def _solve(
+    solver: Solver,
+    tasks: Iterator[Task],
+    n_tasks: int,
+    Cs: Sequence[float],
+    ks: Sequence[int],
+    procedure: Procedure,
+    label: str,
+) -> Iterator[Grid]:
+    return solve_tasks(
+        tasks,
+        n_tasks,
+        Cs,
+        ks,
+        solver=solver,
+        n_jobs=procedure.n_jobs,
+        seed=validate.resolve_seed(procedure.random_state),
+        label=label,
+        verbose=procedure.verbose,
+    )

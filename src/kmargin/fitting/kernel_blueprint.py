@@ -1,0 +1,148 @@
+"""Machines with a coefficient per training point."""
+
+import numbers
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.sparse import issparse
+
+from kmargin import validate
+from kmargin.kernels import KERNELS, Kernel, KernelDecisions, KernelDesigns, KernelInputs
+from kmargin.multiclass import SCHEMES, make_machines
+from kmargin.path import SparsityPath, make_path
+from kmargin.solvers import Solution
+from kmargin.types import Indices, Matrix, Vector
+from kmargin.validate import Samples
+from kmargin.weights import normalize
+
+
+@dataclass(frozen=True)
+class KernelBlueprint:
+    """See `Blueprint`; the fields are those of `KernelSparseSVC`."""
+
+    multi_class: str = "ovo"
+    fit_intercept: bool = True
+    kernel: Any = "rbf"
+    gamma: Any = "scale"
+    degree: float = 3
+    coef0: float = 0.0
+    cache_size: float = 200
+    n_candidates: int | str | None = None
+    random_state: Any = None
+
+    things: ClassVar[str] = "training points"
+
+    @property
+    def is_precomputed(self) -> bool:
+        return isinstance(self.kernel, str) and self.kernel == "precomputed"
+
+    def check(self) -> None:
+        validate.check_choice("multi_class", self.multi_class, SCHEMES)
+        if not callable(self.kernel):
+            validate.check_choice("kernel", self.kernel, KERNELS)
+        if isinstance(self.gamma, str):
+            validate.check_choice("gamma", self.gamma, ("scale", "auto"))
+        elif not (isinstance(self.gamma, numbers.Real) and 0 < float(self.gamma) < np.inf):
+            raise ValueError(f"gamma={self.gamma!r} gives no kernel. Use a number > 0, 'scale' or 'auto'.")
+        for name, least in (("degree", 1.0), ("coef0", -np.inf)):
+            validate.check_number(name, getattr(self, name), least)
+        validate.check_cache_size(self.cache_size)
+        validate.resolve_n_candidates(self.n_candidates, 1)
+
+    def n_available(self, samples: Samples) -> int:
+        return samples.X.shape[0]
+
+    def largest_default(self, samples: Samples) -> int:
+        return 100
+
+    def part(self, samples: Samples, rows: Indices) -> Samples:
+        restricted = samples.restricted_to(rows)
+        if not self.is_precomputed:
+            return restricted
+        # of the kernel matrix the rows' own columns are left, and counted anew
+        return restricted._replace(X=restricted.X[:, rows], kept=np.arange(len(rows)))
+
+    def inputs(self, samples: Samples, rows: Indices, train: Indices) -> Matrix:
+        inputs = samples.X[rows]
+        return inputs[:, train] if self.is_precomputed else inputs
+
+    def designs(self, samples: Samples, k: int = 0) -> KernelDesigns:
+        kernel = None
+        if not self.is_precomputed:
+            kernel = Kernel(self.kernel, self._gamma(samples), self.degree, self.coef0)
+        return KernelDesigns(
+            samples.X,
+            kernel,
+            self.fit_intercept,
+            cache_size=self.cache_size,
+            n_candidates=validate.resolve_n_candidates(self.n_candidates, samples.X.shape[0]),
+            k=k,
+            seed=validate.resolve_seed(self.random_state),
+        )
+
+    def decisions(
+        self, designs: KernelDesigns, samples: Samples, solutions: Sequence[Solution]
+    ) -> KernelDecisions:
+        dual_coef, used = self._dual_coef(designs, samples, [solutions])
+        intercept = np.array([s.intercept for s in solutions], dtype=samples.X.dtype)
+        return KernelDecisions(self._inputs_of(designs, samples, used), dual_coef[0], intercept)
+
+    def path(
+        self,
+        designs: KernelDesigns,
+        samples: Samples,
+        by_machine: Sequence[Sequence[Solution]],
+        ks: Sequence[int],
+    ) -> SparsityPath:
+        solutions = tuple(zip(*by_machine, strict=True))
+        coefs, used = self._dual_coef(designs, samples, solutions)
+        inputs = self._inputs_of(designs, samples, used)
+        return make_path(solutions, list(coefs), ks, samples, self.multi_class, inputs)
+
+    def _dual_coef(
+        self, designs: KernelDesigns, samples: Samples, solutions: Sequence[Sequence[Solution]]
+    ) -> tuple[Matrix, Indices]:
+        """y_j alpha_j of each row of machines, and the training points j that any of them keeps."""
+        machines = list(make_machines(samples.codes, len(samples.classes), self.multi_class))
+        candidates = [designs.candidates(machine) for machine in machines]
+        kept = [[of[s.support] for of, s in zip(candidates, row, strict=True)] for row in solutions]
+        used = np.unique(np.concatenate([points for row in kept for points in row]))
+        dual_coef = np.zeros((len(solutions), len(machines), len(used)), dtype=samples.X.dtype)
+        for at, row in enumerate(solutions):
+            for m, solution in enumerate(row):
+                sign = np.where(samples.codes[kept[at][m]] == machines[m].positive, 1.0, -1.0)
+                dual_coef[at, m, np.searchsorted(used, kept[at][m])] = sign * solution.coef
+        return dual_coef, used
+
+    def _inputs_of(self, designs: KernelDesigns, samples: Samples, used: Indices) -> KernelInputs:
+        """What a machine has to remember of these points: nothing if kernel values are handed to it."""
+        points = np.empty((0, 0), samples.X.dtype) if self.is_precomputed else samples.X[used]
+        return KernelInputs(designs.kernel, points, samples.kept[used], self.cache_size)
+
+    def _gamma(self, samples: Samples) -> float:
+        if not isinstance(self.gamma, str):
+            return float(self.gamma)
+        variance = 1.0
+        if self.gamma == "scale":
+            with np.errstate(over="ignore", invalid="ignore"):
+                variance = _variance(samples.X, normalize(samples.repeats)[0])
+        if not np.isfinite(variance):
+            raise ValueError(
+                "gamma='scale' asks for the variance of X, whose entries up to "
+                f"{abs(samples.X).max():g} cannot be squared. Scale X, or use a number for gamma."
+            )
+        return 1.0 / (samples.X.shape[1] * variance) if variance > 0 else 1.0
+
+
+def _variance(X: Any, repeats: Vector) -> float:
+    """The variance of the entries of X, each row counted as often as its weight says."""
+    if issparse(X):
+        sums, squares = (
+            np.asarray(powers.sum(axis=1, dtype=np.float64)).ravel() for powers in (X, X.multiply(X))
+        )
+        mean = float(np.average(sums, weights=repeats)) / X.shape[1]
+        return float(np.average(squares, weights=repeats)) / X.shape[1] - mean**2
+    mean = float(np.average(X.mean(axis=1, dtype=np.float64), weights=repeats))
+    return float(np.average(np.square(X - mean, dtype=np.float64).mean(axis=1), weights=repeats))

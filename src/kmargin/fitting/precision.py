@@ -1,0 +1,42 @@
+"""What rounding to single precision leaves of solutions."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from kmargin import hinge
+from kmargin.fitting.designs import Designs
+from kmargin.problem import Problem
+from kmargin.solvers import Solution, Status
+from kmargin.solvers.signed import BETTER
+from kmargin.solvers.start import bare_solution
+
+
+def in_single_precision(solution: Solution, designs: Designs, problem: Problem) -> Solution:
+    """What is left of a solution in float32, with the objective of that; or of the intercept, if better."""
+    bare = bare_solution(problem, solution.status)
+    rounded, alone = (round_solution(s, designs, problem) for s in (solution, designs.restore(bare)))
+    if solution.status is Status.SWAP_OPTIMAL and rounded.objective * BETTER > solution.objective:
+        rounded = replace(rounded, status=Status.SETTLED)  # others may suffer less from rounding
+    return rounded if rounded.objective <= alone.objective else replace(alone, trace=solution.trace)
+
+
+def round_solution(solution: Solution, designs: Designs, problem: Problem) -> Solution:
+    """Its numbers in float32, and the objective of these."""
+    with np.errstate(over="ignore", invalid="ignore"):  # beyond float32: then the intercept is left
+        coef = solution.coef.astype(np.float32).astype(np.float64)
+        rounded = replace(solution, coef=coef, intercept=float(np.float32(solution.intercept)))
+        scaled = designs.unrestore(rounded)
+        decision = problem.design.product(scaled.support, scaled.coef) + scaled.intercept
+        ridge = problem.lam / 2 * float(scaled.coef @ scaled.coef) if len(coef) else 0.0
+        return replace(rounded, objective=hinge.loss(decision, problem.y, problem.weights) + ridge)
+
+
+def never_worse(descending: list[Solution]) -> list[Solution]:
+    """What was found for fewer features serves for more, where rounding has made that better."""
+    best = descending[-1]
+    for place in range(len(descending) - 2, -1, -1):
+        if best.objective < descending[place].objective * BETTER:
+            descending[place] = best
+        best = descending[place]
+    return descending
