@@ -37,7 +37,9 @@ from kmargin.blocks.here import BlocksHere
 from kmargin.blocks.protocol import Block
 from kmargin.blocks.view import View
 from kmargin.design import KernelDesign
-from kmargin.machines import linear_designs, make_tasks, solve_tasks
+from kmargin.fitting.designs import linear_designs
+from kmargin.fitting.pools import solve_tasks
+from kmargin.fitting.tasks import make_tasks
 from kmargin.path import _read
 from kmargin.problem import Problem
 from kmargin.solvers import Solution, dual_exchange, grid, refit, signed, working_set
