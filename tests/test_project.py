@@ -63,6 +63,7 @@ LAYERS = [
     "design",
     "problem",
     "blocks.design",
+    "solvers.regime",
     "solvers.result",
     "solvers.solver",
     "solvers.start",
