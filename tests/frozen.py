@@ -42,7 +42,8 @@ from kmargin.fitting.pools import solve_tasks
 from kmargin.fitting.tasks import make_tasks
 from kmargin.path import _read
 from kmargin.problem import Problem
-from kmargin.solvers import Solution, dual_exchange, grid, refit, signed, working_set
+from kmargin.solvers import Solution, dual_exchange, grid, refit, working_set
+from kmargin.solvers import regime as regimes
 from kmargin.solvers.grid import SupportGrid
 from kmargin.solvers.signed import SignedDesign
 from kmargin.weights import normalize
@@ -124,16 +125,13 @@ def beyond_room(*_: Any) -> int:
 
 NOT_ALL = ((grid, "ROOM_FOR_ALL", 0.0), (grid, "ROOM_FOR_ALL_OF_PATH", 0.0))
 NOT_SMALL = ((grid, "SMALL_GRAM", 0.0),)
-MANY = (*NOT_SMALL, (grid, "FULL_PANEL", 0), (working_set, "FEW", 3), (working_set, "EXTRA", 6))
-LARGE = (
-    *((module, "LARGE", 6) for module in (grid, refit, signed)),
-    (dual_exchange, "SHORT", 4),
-)
+MANY = (*NOT_SMALL, (regimes, "FULL_PANEL", 0), (working_set, "FEW", 3), (working_set, "EXTRA", 6))
+LARGE = ((regimes, "LARGE", 6), (dual_exchange, "SHORT", 4))
 
 # An array says that everything fits, whatever its size; here it is told otherwise, as sparse matrices are.
 NO_ROOM = ((SignedDesign, "fits", no_room),)
 NO_ROOM_FOR_DUAL = (
-    (dual_exchange, "n_dual_numbers", beyond_room),
+    (grid, "n_dual_numbers", beyond_room),
     (refit, "n_dual_numbers", beyond_room),
     (SignedDesign, "fits", some_room),
 )

@@ -85,7 +85,7 @@ def test_what_columns_share_is_told_from_rounding(apart, is_one, rng):
 @pytest.mark.parametrize("large", [128, 0])
 def test_a_support_is_finished_and_told_as_what_it_is(large, monkeypatch):
     """Whether its columns are gathered or asked for products, and whatever was said of it."""
-    monkeypatch.setattr(signs, "LARGE", large)
+    monkeypatch.setattr("kmargin.solvers.regime.LARGE", large)
     problem = make_problem(30, 8, 3, lam=0.02)
     design, support = SignedDesign(problem), np.array([5, 0, 2])
     coef, intercept, best, _ = refit(problem, support)

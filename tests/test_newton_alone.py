@@ -37,7 +37,7 @@ def test_newton_ends_at_the_minimum_unaided(name, support, unfinished):
 
 
 def test_the_dual_ends_at_the_minimum_unaided(unfinished, monkeypatch):
-    monkeypatch.setattr("kmargin.solvers.refit.LARGE", 4)
+    monkeypatch.setattr("kmargin.solvers.regime.LARGE", 4)
     problem = make_problem(20, 50, 40, lam=0.05)
     coef, intercept, value, _ = refit(problem, np.arange(40))
     u, best, _ = minimum(problem, np.arange(40))

@@ -64,6 +64,7 @@ LAYERS = [
     "design",
     "problem",
     "blocks.design",
+    "solvers.regime",
     "solvers.result",
     "solvers.solver",
     "solvers.start",

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from kmargin.estimators import KernelSparseSVC, KernelSparseSVCCV, SparseSVC, SparseSVCCV
     from kmargin.path import SparsityPath, sparse_svm_path
     from kmargin.selection import BlockKFold
-    from kmargin.solvers import MM, SD, Ending, Exchange, OuterRecord, Solution, Status
+    from kmargin.solvers import MM, SD, Ending, Exchange, OuterRecord, Regime, Solution, Status
 
 __version__ = "0.1.0"
 
@@ -27,6 +27,7 @@ __all__ = [
     "KernelSparseSVC",
     "KernelSparseSVCCV",
     "OuterRecord",
+    "Regime",
     "Solution",
     "SparseSVC",
     "SparseSVCCV",
@@ -41,7 +42,7 @@ _HOMES = {
     "kmargin.estimators": ("KernelSparseSVC", "KernelSparseSVCCV", "SparseSVC", "SparseSVCCV"),
     "kmargin.path": ("SparsityPath", "sparse_svm_path"),
     "kmargin.selection": ("BlockKFold",),
-    "kmargin.solvers": ("MM", "SD", "Ending", "Exchange", "OuterRecord", "Solution", "Status"),
+    "kmargin.solvers": ("MM", "SD", "Ending", "Exchange", "OuterRecord", "Regime", "Solution", "Status"),
 }
 
 

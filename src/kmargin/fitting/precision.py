@@ -17,8 +17,10 @@ def in_single_precision(solution: Solution, designs: Designs, problem: Problem) 
     bare = bare_solution(problem, solution.status)
     rounded, alone = (round_solution(s, designs, problem) for s in (solution, designs.restore(bare)))
     if solution.status is Status.SWAP_OPTIMAL and rounded.objective * BETTER > solution.objective:
-        rounded = replace(rounded, status=Status.SETTLED)  # others may suffer less from rounding
-    return rounded if rounded.objective <= alone.objective else replace(alone, trace=solution.trace)
+        rounded = replace(rounded, status=Status.LIMITED)  # others may suffer less from rounding
+    if rounded.objective <= alone.objective:
+        return rounded
+    return replace(alone, trace=solution.trace, regime=solution.regime)
 
 
 def round_solution(solution: Solution, designs: Designs, problem: Problem) -> Solution:

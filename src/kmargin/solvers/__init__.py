@@ -2,6 +2,7 @@
 
 from kmargin.solvers.anneal import MM, SD
 from kmargin.solvers.exchange import Exchange
+from kmargin.solvers.regime import Regime
 from kmargin.solvers.result import Ending, OuterRecord, Solution, Status
 from kmargin.solvers.solver import Solver
 
@@ -16,6 +17,7 @@ __all__ = [
     "Ending",
     "Exchange",
     "OuterRecord",
+    "Regime",
     "Solution",
     "Solver",
     "Status",

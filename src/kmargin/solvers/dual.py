@@ -90,6 +90,16 @@ def dual_factor(
 
 
 @compiled
+def proximal_weight(K: Matrix, n_rows: int, lam: float) -> float:
+    """What is added to a ridge next to nothing beside the columns, so that systems are definite."""
+    trace = 0.0
+    for r in range(n_rows):
+        trace += K[r, r]
+    eps = max(PROXIMAL * trace / max(n_rows, 1) - lam, 0.0)
+    return 1.0 if lam + eps == 0.0 else eps  # where the columns are zero on these rows
+
+
+@compiled
 def dual_direction(
     rows: Indices,
     n_rows: int,
@@ -110,18 +120,14 @@ def dual_direction(
     nothing beside the columns, the step is a proximal one with a tiny weight (mu), so that the system stays
     definite.
     """
-    trace, n_active = 0.0, 0
+    n_active = 0
     for r in range(n_rows):
-        trace += K[r, r]
         n_active += resid[rows[r]] > 0.0
     if n_active == 0:  # no row falls short: all that is left to lower is the ridge
         d[:] = -w
         return 0.0
-    floor = PROXIMAL * trace / n_rows
-    eps = max(floor - lam, 0.0)
+    eps = proximal_weight(K, n_rows, lam)
     mu = lam + eps
-    if mu == 0.0:  # the columns are zero on these rows
-        mu = eps = 1.0
     places, U, dead = dual_factor(K, rows, n_rows, resid, mu)
     m = places.size
     r0, r1 = np.empty(m), np.empty(m)

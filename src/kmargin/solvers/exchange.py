@@ -9,7 +9,8 @@ from sklearn.base import clone
 from kmargin.problem import Problem
 from kmargin.solvers.grid import SupportGrid
 from kmargin.solvers.knobs import check_knobs, is_count, is_number
-from kmargin.solvers.refit import refit
+from kmargin.solvers.refit import refit_support
+from kmargin.solvers.regime import Regime
 from kmargin.solvers.result import Solution, Status
 from kmargin.solvers.signed import BETTER, Found
 from kmargin.solvers.solver import Solver
@@ -35,7 +36,9 @@ class Exchange(Solver):
     max_swaps : int or None, default=8
         How many of the most promising single exchanges are tried before a support is left as it is; more
         where they are cheap, up to all of them. None tries all of them, whatever they cost: what is left then
-        is optimal under single exchanges. On the smallest problems all supports are tried.
+        is optimal under single exchanges, and its status says so (`Status.SWAP_OPTIMAL`). On the smallest
+        problems all supports are tried. Where only products with X fit, single exchanges are not tried
+        (`Status.LIMITED`); `Solution.regime` says which way the search went.
     max_double_swaps : int, default=8
         The same for exchanges of two features for two.
     max_sweeps : int, default=2
@@ -105,7 +108,7 @@ class Exchange(Solver):
         grid = SupportGrid(reduced, [k for k in ks if k < n_features], self._effort())
         for lam in lams:
             at_lam = replace(problem, lam=lam)
-            bare = bare_solution(at_lam, Status.SWAP_OPTIMAL)
+            bare = intercept_alone(at_lam)
             if lam > HOPELESS:
                 yield from (bare for _ in ks)
                 continue
@@ -115,7 +118,7 @@ class Exchange(Solver):
 
     def improve(self, problem: Problem, start: Solution) -> Solution:
         """Search from a given solution with as many features. The result is never worse."""
-        bare = bare_solution(problem, Status.SWAP_OPTIMAL)
+        bare = intercept_alone(problem)
         if len(start.support) == 0 or problem.lam > HOPELESS:
             return bare
         first = Found(start.support, np.append(start.coef, start.intercept), np.inf)
@@ -136,13 +139,15 @@ class Exchange(Solver):
         found = self._solution(problem, grid.best(k), columns, grid.n_newton) if grid.found else None
         if found is not None and len(columns) < problem.design.n_features and problem.lam > 0:
             # a second copy of a column shares its ridge, which was not tried
-            found = replace(found, status=Status.SETTLED)
+            found = replace(found, status=Status.LIMITED)
         if k >= problem.design.n_features:
             dense = self._dense(problem, columns, grid)
             if found is None or not found.objective < dense.objective * BETTER:
                 found = dense
         assert found is not None
-        return replace(bare, status=found.status) if bare.objective < found.objective else found
+        if bare.objective < found.objective:
+            return replace(bare, status=found.status, regime=found.regime)
+        return found
 
     def _dense(self, problem: Problem, columns: Indices, grid: SupportGrid) -> Solution:
         """Every feature: nothing to search, only to fit, from the largest support at hand."""
@@ -153,17 +158,18 @@ class Exchange(Solver):
             start = grid.largest()
             coef[columns[start.support]], intercept = start.u[:-1], float(start.u[-1])
         same = grid.measured if len(columns) == len(everything) else None
-        coef, intercept, objective, n_iter = refit(problem, everything, coef, intercept, same)
-        used = np.flatnonzero(coef)
+        found, n_iter = refit_support(problem, everything, coef, intercept, same)
+        used = np.flatnonzero(found.u[:-1])
         return Solution(
             support=used,
-            coef=coef[used],
-            intercept=intercept,
+            coef=found.u[used],
+            intercept=float(found.u[-1]),
             n_features=len(everything),
-            objective=objective,
+            objective=found.value,
             projection_cost=0.0,
             status=Status.SWAP_OPTIMAL,
             n_iter=n_iter,
+            regime=found.regime,
         )
 
     def _solution(self, problem: Problem, found: Found, columns: Indices, n_newton: int) -> Solution:
@@ -176,6 +182,21 @@ class Exchange(Solver):
             n_features=problem.design.n_features,
             objective=found.value,
             projection_cost=0.0,
-            status=Status.SWAP_OPTIMAL if found.all_tried else Status.SETTLED,
+            status=claim(found),
             n_iter=n_newton,
+            regime=found.regime,
         )
+
+
+def intercept_alone(problem: Problem) -> Solution:
+    """There is nothing to exchange."""
+    return replace(bare_solution(problem, Status.SWAP_OPTIMAL), regime=Regime.INTERCEPT)
+
+
+def claim(found: Found) -> Status:
+    """What was tried, in the regime it was found in."""
+    if found.all_tried:
+        return Status.SWAP_OPTIMAL
+    # elsewhere than in a panel exchanges of many features are tried a few times, and not one by one
+    in_panel = found.regime is None or found.regime.takes_panel
+    return Status.SETTLED if in_panel else Status.LIMITED

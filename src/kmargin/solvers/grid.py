@@ -7,12 +7,14 @@ from itertools import pairwise
 import numpy as np
 
 from kmargin.problem import Problem
-from kmargin.solvers.dual_exchange import dual_fits, exchange_dual
+from kmargin.solvers.dual import n_dual_numbers
+from kmargin.solvers.dual_exchange import exchange_dual
 from kmargin.solvers.newton import NO_LOSS
 from kmargin.solvers.product_exchange import exchange_products
+from kmargin.solvers.regime import Regime, choose_regime, depends_on_active_rows, takes_all_columns
 from kmargin.solvers.rows import cost_of_refit
 from kmargin.solvers.search import find_far
-from kmargin.solvers.signed import BETTER, LARGE, NOTHING, Found, SignedDesign
+from kmargin.solvers.signed import BETTER, NOTHING, Found, SignedDesign
 from kmargin.solvers.sizes import sweep
 from kmargin.solvers.units import Measured
 from kmargin.solvers.working_set import (
@@ -23,9 +25,6 @@ from kmargin.solvers.working_set import (
     search_from,
 )
 from kmargin.types import Vector
-
-# With so few columns one panel holds them all.
-FULL_PANEL = 256
 
 # Relative to the variance of a typical feature: the ridge from which a single fit comes down, the
 # weakest one it passes, and the factor between them.
@@ -55,8 +54,9 @@ ASIDE, FAR_ASIDE = 0.2, 0.5
 class SupportGrid:
     """The best support seen of each size.
 
-    Few columns are searched in one panel that holds them all. Many are searched through working sets;
-    and sizes for which no panel is in proportion to the data, by products with X alone.
+    Few columns are searched in one panel that holds them all. Many are searched through working sets; sizes
+    beyond the number of active rows by systems as large as these; and sizes for which neither is in
+    proportion to the data, by products with X alone. Which of them is asked of `choose_regime`.
     """
 
     def __init__(self, problem: Problem, sizes: Sequence[int], effort: Effort) -> None:
@@ -72,6 +72,8 @@ class SupportGrid:
         self._whole: WorkingSet | None = None
         self.dense: tuple[float, Found] | None = None  # the last ridge and its solution with all features
         self.n_newton = 0
+        self.elsewhere = not isinstance(self.design, SignedDesign)
+        self.n_active: int | None = None  # rows, where they decide; of the last model below these sizes
         if effort.max_swaps < 0 and not self._panel_fits(self.design.n_features):
             raise ValueError(
                 "max_swaps=None would gather all "
@@ -85,11 +87,9 @@ class SupportGrid:
         self.finished: set[int] = set()  # sizes whose support is known to be at its minimum
         if not self.sizes:
             return
-        n_features, largest = self.design.n_features, self.sizes[-1]
-        narrow = n_features <= FULL_PANEL and self._panel_fits(n_features)
-        widest = self._aside(largest)[0] + self.effort.n_outside(largest, n_features)
-        if len(self.sizes) == 1 and (narrow or largest <= LARGE) and self._panel_fits(widest):
-            self._walk_road(lam, largest)
+        narrow = takes_all_columns(self.design.n_features, self._panel_fits(self.design.n_features))
+        if len(self.sizes) == 1 and (narrow or self._has_room_aside(self.sizes[0])):
+            self._walk_road(lam, self.sizes[0])
         elif narrow:
             self._walk_panel(lam)
         else:
@@ -101,6 +101,11 @@ class SupportGrid:
                 self._look_elsewhere(lam, size)
         for size in self.found:
             self._finish_size(lam, size)
+
+    def _has_room_aside(self, k: int) -> bool:
+        """Whether there is a panel for larger sizes, too, and nothing else may pay."""
+        widest = self._aside(k)[0] + self.effort.n_outside(k, self.design.n_features)
+        return not depends_on_active_rows(k) and self._panel_fits(widest)
 
     def _look_elsewhere(self, lam: float, size: int) -> None:
         """For one size of a path."""
@@ -288,7 +293,13 @@ class SupportGrid:
         )  # fmt: skip
         self.n_newton += int(counts[2])
         ends = [
-            Found(supports[row, :k].copy(), coefs[row, : k + 1].copy(), float(values[row]), bool(tried[row]))
+            Found(
+                supports[row, :k].copy(),
+                coefs[row, : k + 1].copy(),
+                float(values[row]),
+                bool(tried[row]),
+                Regime.PANEL,
+            )
             for row, k in enumerate(sizes)
         ]
         has_own_ridge = self.measured.measures is not None
@@ -308,23 +319,18 @@ class SupportGrid:
             if found.value <= NO_LOSS:
                 break  # more features cannot do better
             found = warm.get(k, found)
-            if not isinstance(self.design, SignedDesign):  # rows elsewhere: systems as large as k
-                found = self.found[k] = self.exchange(lam, k, found, self.effort)
-                below.append(k)
-                continue
-            if not self._panel_fits(k + self.effort.n_outside(k, self.design.n_features)):
-                found = self.found[k] = self.exchange(lam, k, found, self.effort)
-                beyond.append(k)
-                continue
-            if k > LARGE and len(found.support) == 0:  # a small model tells how many rows stay active
-                found = self._small(lam)
-                if found.value <= NO_LOSS:
-                    self.found[len(found.support)] = found
+            regime = self._regime(k, found, self.effort)
+            if regime.takes_panel and depends_on_active_rows(k) and not self.elsewhere:
+                if len(found.support) == 0:  # a small model tells how many rows stay active
+                    found = self._small(lam)
+                    if found.value <= NO_LOSS:
+                        self.found[len(found.support)] = found
+                        break
+                self.n_active = self.design.count_active(found)
+                if not self._regime(k, found, self.effort, self.n_active, self.n_active).takes_panel:
                     break
-            if k > LARGE and k > self.design.count_active(found):
-                break
             found = self.found[k] = self.exchange(lam, k, found, self.effort)
-            below.append(k)
+            (below if regime.takes_panel else beyond).append(k)
         above = [] if found.value <= NO_LOSS else [k for k in self.sizes if k not in below + beyond]
         if above:
             larger = self.solve_dense(lam)
@@ -382,13 +388,28 @@ class SupportGrid:
             found, n_newton = search_from(whole, k, effort)
             self.n_newton += n_newton
             return found
-        widest = max(k + effort.n_outside(k, self.design.n_features), len(start.support))
-        if not isinstance(self.design, SignedDesign) or self._panel_fits(widest):
+        if self._regime(k, start, effort).takes_panel:
             found, n_newton = exchange(self.design, lam, k, start, effort)
         else:
+            assert isinstance(self.design, SignedDesign)
             found, n_newton = exchange_products(self.design, lam, k, start, effort.tol)
         self.n_newton += n_newton
         return found
+
+    def _regime(
+        self, k: int, start: Found, effort: Effort, n_active: int | None = None, n_dual: int = 0
+    ) -> Regime:
+        """The way to one size, from a start; by the dual with `n_dual` rows at first."""
+        n_columns = max(k + effort.n_outside(k, self.design.n_features), len(start.support))
+        return choose_regime(
+            k=k,
+            n_columns=n_columns,
+            n_features=self.design.n_features,
+            panel_fits=self.elsewhere or self._panel_fits(n_columns),
+            elsewhere=self.elsewhere,
+            n_active=n_active,
+            dual_fits=n_active is not None and self.design.fits(n_dual_numbers(n_dual, k)),
+        )
 
     def _small(self, lam: float) -> Found:
         """A quick model with a few features."""
@@ -399,7 +420,11 @@ class SupportGrid:
         """The same by systems as large as the active rows, if these fit."""
         assert isinstance(self.design, SignedDesign)
         start = start if len(start.support) else self._small(lam)
-        solve = exchange_dual if dual_fits(self.design, k, start) else exchange_products
-        found, n_newton = solve(self.design, lam, k, start, self.effort.tol)
+        n_dual = self.design.count_active(start)
+        if self._regime(k, start, self.effort, self.n_active, n_dual) is Regime.DUAL:
+            all_swaps = self.effort.max_swaps < 0
+            found, n_newton = exchange_dual(self.design, lam, k, start, self.effort.tol, all_swaps)
+        else:
+            found, n_newton = exchange_products(self.design, lam, k, start, self.effort.tol)
         self.n_newton += n_newton
         return found

@@ -5,6 +5,7 @@ import numpy as np
 from kmargin.solvers.conjugate import newton_conjugate
 from kmargin.solvers.linalg import smallest
 from kmargin.solvers.newton import NO_LOSS
+from kmargin.solvers.regime import Regime
 from kmargin.solvers.signed import BETTER, Found, SignedDesign
 from kmargin.types import Indices, Vector
 
@@ -32,7 +33,9 @@ class ProductSet:
         self.columns, self.w, self.b = start.support, start.u[:-1].copy(), float(start.u[-1])
 
     def found(self) -> Found:
-        return Found(self.columns, np.append(self.w, self.b), self.value)
+        nothing_to_gain = len(self.columns) == self.design.n_features or self.value <= NO_LOSS
+        u = np.append(self.w, self.b)
+        return Found(self.columns, u, self.value, nothing_to_gain, Regime.PRODUCTS)
 
     def fit(self, tol: float, give_up: float = np.inf) -> None:
         """Minimise on the columns at hand, from the coefficients and residuals at hand."""

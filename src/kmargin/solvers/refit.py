@@ -6,8 +6,9 @@ from kmargin.problem import Problem
 from kmargin.solvers.conjugate import newton_conjugate
 from kmargin.solvers.dual import DualRows, n_dual_numbers, newton_dual
 from kmargin.solvers.newton import EXACT, newton_from_gram
+from kmargin.solvers.regime import Regime, choose_regime, depends_on_active_rows
 from kmargin.solvers.rows import place, take_gram
-from kmargin.solvers.signed import LARGE, Found, Signed, SignedDesign
+from kmargin.solvers.signed import Found, Signed, SignedDesign
 from kmargin.solvers.units import Measured
 from kmargin.types import Indices, Vector
 
@@ -28,27 +29,51 @@ def refit(
     these are many fewer; where neither fits, by products alone. `measured` is the problem as the search
     sees it, where that is known.
     """
+    found, n_iter = refit_support(problem, support, coef, intercept, measured)
+    return found.u[:-1], float(found.u[-1]), found.value, n_iter
+
+
+def refit_support(
+    problem: Problem,
+    support: Indices,
+    coef: Vector | None = None,
+    intercept: float = 0.0,
+    measured: Measured | None = None,
+) -> tuple[Found, int]:
+    """The same as a support that knows its regime."""
     support = np.asarray(support, dtype=np.int64)
     coef = np.zeros(len(support)) if coef is None else np.array(coef, dtype=np.float64)
     measured = Measured(problem) if measured is None else measured
     start = Found(support, np.append(coef, intercept if problem.design.fit_intercept else 0.0), np.inf)
     start, design = measured.enter(start), measured.design
-    if isinstance(design, SignedDesign):
-        u, value, n_iter = _refit_at_hand(design, problem.lam, start)
-    else:
-        u, value, n_iter = _refit_primal(design, problem.lam, start)
-    found = design.finish(Found(support, u, float(value)), measured.ridge(problem.lam, support))
-    found = measured.leave(problem.lam, found)
-    return found.u[:-1], float(found.u[-1]), found.value, int(n_iter)
+    regime = _regime(design, start)
+    u, value, n_iter = _refit(design, problem.lam, start, regime)
+    found = Found(support, u, float(value), regime=regime)
+    found = design.finish(found, measured.ridge(problem.lam, support))
+    return measured.leave(problem.lam, found), int(n_iter)
 
 
-def _refit_at_hand(design: SignedDesign, lam: float, start: Found) -> tuple[Vector, float, int]:
-    k = len(start.support)
-    n_active = design.count_active(start) if k > LARGE else 0
-    dual = k > LARGE and k > n_active
-    if not design.fits(n_dual_numbers(n_active, k) if dual else design.n_samples * (k + 2)):
-        return _refit_products(design, lam, start)
-    return _refit_dual(design, lam, start) if dual else _refit_primal(design, lam, start)
+def _regime(design: Signed, start: Found) -> Regime:
+    """A panel would have the columns of the support alone."""
+    k, elsewhere = len(start.support), not isinstance(design, SignedDesign)
+    n_active = design.count_active(start) if depends_on_active_rows(k) and not elsewhere else None
+    return choose_regime(
+        k=k,
+        n_columns=k,
+        n_features=design.n_features,
+        panel_fits=elsewhere or design.fits(design.n_samples * (k + 2)),
+        elsewhere=elsewhere,
+        n_active=n_active,
+        dual_fits=n_active is not None and design.fits(n_dual_numbers(n_active, k)),
+    )
+
+
+def _refit(design: Signed, lam: float, start: Found, regime: Regime) -> tuple[Vector, float, int]:
+    if regime.takes_panel:
+        return _refit_primal(design, lam, start)
+    assert isinstance(design, SignedDesign)
+    solve = _refit_dual if regime is Regime.DUAL else _refit_products
+    return solve(design, lam, start)
 
 
 def _refit_primal(design: Signed, lam: float, start: Found) -> tuple[Vector, float, int]:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kmargin.solvers.regime import Regime
 from kmargin.types import Indices, Vector
 
 # The loss of a machine that knows nothing is 1/2, whatever the data. Against that, a projection that
@@ -25,6 +26,10 @@ class Status(Enum):
     SWAP_OPTIMAL = "no exchange of one kept feature for another lowers the objective"
     SETTLED = (
         "the most promising exchanges were tried and none lowers the objective; `max_swaps=None` tries all"
+    )
+    LIMITED = (
+        "some exchanges were tried, and others may lower the objective; "
+        "`Solution.regime` says which way the search went"
     )
 
 
@@ -49,7 +54,11 @@ class OuterRecord(NamedTuple):
 
 @dataclass(frozen=True)
 class Solution:
-    """A point of S_k. Only its nonzero coefficients are stored."""
+    """A point of S_k. Only its nonzero coefficients are stored.
+
+    `regime` says which way the algebra of the search went; MM and SD have none. `SWAP_OPTIMAL` is claimed in
+    any regime, but only where every exchange of one feature for another was tried or is known not to help.
+    """
 
     support: Indices  # where they are, ascending
     coef: Vector  # what they are
@@ -61,6 +70,7 @@ class Solution:
     n_iter: int  # inner iterations over all values of rho, or Newton steps
     trace: tuple[OuterRecord, ...] = ()  # of an annealing; a search leaves none
     ending: Ending = Ending.SEARCH
+    regime: Regime | None = None
 
     @classmethod
     def from_beta(

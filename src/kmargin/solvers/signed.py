@@ -20,11 +20,9 @@ from kmargin.solvers.ending import (
 )
 from kmargin.solvers.newton import NO_LOSS
 from kmargin.solvers.panel import half_positive_sq, make_panel, make_ridge, residual
+from kmargin.solvers.regime import Regime, depends_on_active_rows
 from kmargin.solvers.rows import Rows, make_rows
 from kmargin.types import Flags, Indices, Matrix, Vector
-
-# Beyond this k the dual system may pay; up to it the primal one is always cheap.
-LARGE = 128
 
 # The objective where all coefficients are 0, and the intercept too.
 WITHOUT_A_MODEL = 0.5
@@ -41,6 +39,7 @@ class Found(NamedTuple):
     u: Vector  # its coefficients, then the intercept
     value: float
     all_tried: bool = False  # every exchange of one feature for another, in vain
+    regime: Regime | None = None  # of the search that found it; None where it is only a start
 
     def without(self, place: int) -> "Found":
         """The rest of it, to start from."""
@@ -187,7 +186,7 @@ class SignedDesign:
     def finish(self, found: Found, ridge: Vector) -> Found:
         k = len(found.support)
         ridge = np.append(ridge, 0.0 if self.X.fit_intercept else 1.0)
-        if k <= LARGE and self.fits((k + 2) * self.n_samples):
+        if not depends_on_active_rows(k) and self.fits((k + 2) * self.n_samples):
             rows = self.make_rows(found.support, k)
             value, slack = stand(rows.panel, np.arange(k + 1), ridge, found.u, rows.resid)
             resid, slack_allowed = rows.resid, SLACK

@@ -8,6 +8,7 @@ import numpy as np
 
 from kmargin.solvers.every_support import try_every_support
 from kmargin.solvers.linalg import smallest
+from kmargin.solvers.regime import Regime
 from kmargin.solvers.rows import place, resume, take_gram
 from kmargin.solvers.search import Fit, find_far, search
 from kmargin.solvers.signed import NOTHING, Found, Signed
@@ -164,7 +165,8 @@ class WorkingSet:
 
     def found(self) -> Found:
         all_tried = self.is_whole and bool(self.counts[3])
-        return Found(self.members[self.idx[:-1]], self.u.copy(), float(self.value), all_tried)
+        regime = Regime.PANEL if self.is_whole else Regime.WORKING_SET
+        return Found(self.members[self.idx[:-1]], self.u.copy(), float(self.value), all_tried, regime)
 
 
 def exchange(design: Signed, lam: float, k: int, start: Found, effort: Effort) -> tuple[Found, int]:
