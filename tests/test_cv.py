@@ -238,6 +238,17 @@ def test_an_interrupted_fit_leaves_the_last_one_as_it_was(monkeypatch):
     assert all(after[name] is before[name] for name in before if name != "n_features_in_")
 
 
+def test_the_path_of_a_precomputed_kernel_takes_the_columns_given_where_rows_have_no_weight(rng):
+    X = rng.standard_normal((40, 3))
+    y, weights = X[:, 0] > 0.2 * X[:, 1], np.repeat([1.0, 0.0], [30, 10])
+    K = X @ X.T
+    model = KernelSparseSVCCV([3, 2, 1], Cs=[1.0], kernel="precomputed", cv=3).fit(
+        K, y, sample_weight=weights
+    )
+    decisions = model.path_.decision_function(K, model.k_)
+    np.testing.assert_allclose(decisions, model.decision_function(K), rtol=1e-12)
+
+
 @each_solver
 @pytest.mark.parametrize("kernel", ["rbf", "precomputed"])
 def test_kernel_machines_are_cross_validated_too(solver, kernel):

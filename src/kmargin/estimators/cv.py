@@ -1,5 +1,6 @@
 """Machines whose k and C are chosen by cross-validation."""
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -68,7 +69,7 @@ class CrossValidated(MarginClassifier):
         row, column = choose(scores, ks, Cs, self.selection)
         fit = fit_grid(blueprint, samples, Cs[: row + 1], ks, self._procedure(), chosen=column, label="refit")
         self._adopt(fit, -1, column)
-        self.path_ = fit.path(ks)
+        self.path_ = replace(fit.path(ks), n_features_in=self.n_features_in_)
         self.k_ = ks[column]
         self.C_ = Cs[row]
         self.best_score_ = float(scores[:, row, column].mean())
