@@ -34,11 +34,17 @@ def main():
         return int(bool(files.run(options.files, options.first, options.cases, options.seconds)))
     told = time.monotonic()
 
+    def keep(results):
+        report.write_failures(results)
+        report.save(results.as_json(), options.out)
+
     def tell(results):
+        """What is known so far: a campaign that is cut off is not lost."""
         nonlocal told
         if time.monotonic() - told > 10:
             told = time.monotonic()
             print(f"{sum(results.cases.values()):,} cases, {len(results.failures)} failures", file=sys.stderr)
+            keep(results)
 
     results = run(
         options.cases,
@@ -48,8 +54,7 @@ def main():
         seconds=options.seconds,
         on_batch=tell,
     )
-    report.write_failures(results)
-    report.save(results.as_json(), options.out)
+    keep(results)
     print(report.show(results.as_json()))
     return int(bool(results.failures) or results.growth() > GROWTH)
 

@@ -80,6 +80,7 @@ def run(n_cases, *, first=0, jobs=1, family=None, seconds=None, on_batch=None):
         for worker in busy:
             if worker.connection in ready and _receive(worker, results, done):
                 refill(worker)
+                results.seconds = time.monotonic() - started
                 if on_batch is not None:
                     on_batch(results)
                 continue

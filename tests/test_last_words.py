@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from conftest import make_problem
-from kmargin import Exchange
+from kmargin import Exchange, sparse_svm_path
 from kmargin.design import DenseDesign
 from kmargin.jit import Elsewhere
 from kmargin.solvers import Ending, Solution, Status
@@ -354,6 +354,20 @@ def test_the_search_tries_to_do_without_each_feature_the_weakest_first(monkeypat
     assert [start for start, _ in grid.starts] == [[0], [1], [4, 5], [5], [4, 5], [4]]
     assert grid.found[2].value == 0.4
     assert grid._whole.free.all()
+
+
+def test_a_support_grows_no_further_than_to_all_that_is_free():
+    working = WorkingSet(SignedDesign(make_problem(40, 5)), 0.1, 5, NOTHING, 1e-12)
+    working.free[[1, 3]] = False
+    working.resize(5)
+    assert sorted(working.found().support) == [0, 2, 4]
+
+
+@pytest.mark.filterwarnings("ignore:.*repeat an earlier one")
+def test_all_features_are_not_done_without():
+    X, y = make_problem(16, 5).design.X, make_problem(16, 5).y
+    path = sparse_svm_path(np.hstack([X, X[:, [0, 2]]]), y, [7, 6, 5, 4], C=0.01)
+    np.testing.assert_allclose(path.objectives[1:3, 0], sparse_svm_path(X, y, [5], C=0.01).objectives[0, 0])
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -194,7 +194,7 @@ class SupportGrid:
         """
         whole = self._whole_panel(lam, NOTHING)
         forgone: set[int] = set()
-        if whole is None:
+        if whole is None or k == self.design.n_features:
             return
         for _ in range(most):
             best = self.found[k]

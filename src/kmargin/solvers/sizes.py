@@ -47,13 +47,16 @@ def shrink(fit: Fit, k: int, tol: float, counts: Indices) -> tuple[Fit, float]:
 
 @either
 def grow(fit: Fit, k: int, tol: float, counts: Indices) -> tuple[Fit, float]:
-    """Add the most gainful features, half as many again at most with a refit between, until there are k."""
+    """Add the most gainful features, half as many again at most with a refit between, until there are k, or
+    all that are free.
+    """
     value = np.inf
     while fit.idx.size - 1 < k:
         size = fit.idx.size - 1
-        c = min(k - size, max(1, size // 2))
         outside = outside_of(fit.idx, fit.free)
-        c = min(c, outside.size)
+        c = min(k - size, max(1, size // 2), outside.size)
+        if c == 0:  # there are no more
+            break
         scores = make_scores(size + 1, outside.size)
         score_fit(fit, outside, scores)
         take = np.empty(c, np.int64)
