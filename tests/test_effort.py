@@ -196,6 +196,18 @@ def test_no_claim_is_made_of_swaps_that_were_not_tried(k):
             assert refit(task, swapped, start, b).value >= solution.objective * (1 - 1e-8)
 
 
+def test_no_claim_is_made_of_columns_that_rounding_cannot_tell_apart():
+    """The difference of two nearly equal ones tells the classes apart, and no Gram matrix shows it."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 6))
+    hidden = rng.standard_normal(40)
+    X[:, 1] = X[:, 0] + 1e-9 * hidden
+    y = np.where(hidden + 0.3 * rng.standard_normal(40) > 0, 1, -1)
+    model = SparseSVC(3, C=np.inf).fit(X, y)
+    best = SparseSVC("all", C=np.inf).fit(np.column_stack([X[:, 0], hidden]), y).objective_[0]
+    assert model.objective_[0] < best * 1.01 or model.solutions_[0].status is not Status.SWAP_OPTIMAL
+
+
 def test_all_swaps_are_tried_where_that_was_asked_for_on_a_large_problem(searches):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((300, 200))

@@ -15,7 +15,7 @@ from kmargin.solvers import Ending, Solution, Status
 from kmargin.solvers import grid as grids
 from kmargin.solvers import signed as signs
 from kmargin.solvers.anneal import _best_end
-from kmargin.solvers.ending import ColumnsAtHand, newton_by_least_squares, stand, stand_each
+from kmargin.solvers.ending import ColumnsAtHand, doubt, newton_by_least_squares, stand, stand_each
 from kmargin.solvers.every_support import next_support, try_every_support
 from kmargin.solvers.grid import SupportGrid
 from kmargin.solvers.newton import newton
@@ -361,6 +361,12 @@ def test_a_support_grows_no_further_than_to_all_that_is_free():
     working.free[[1, 3]] = False
     working.resize(5)
     assert sorted(working.found().support) == [0, 2, 4]
+
+
+def test_coefficients_beyond_all_numbers_are_in_doubt_without_a_warning():
+    assert doubt(np.full((2, 2), 1e200), np.array([1e200, -1e200])) == np.inf
+    assert doubt(np.array([[1.0, 0.0]]), np.array([1.0, np.inf])) == np.inf
+    assert 0 < doubt(np.ones((2, 2)), np.ones(2)) < 1e-30
 
 
 @pytest.mark.filterwarnings("ignore:.*repeat an earlier one")

@@ -150,9 +150,11 @@ def shortest(J: Matrix, rhs: Vector) -> Vector:
 
 
 def doubt(A: Matrix, u: Vector) -> float:
-    """By how much rounding may change the loss, where large terms cancel each other."""
-    error = np.finfo(np.float64).eps * (np.abs(A) @ np.abs(u))
-    return 0.5 * float(error @ error)
+    """By how much rounding may change the loss, where large terms cancel each other; inf if by anything."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        error = np.finfo(np.float64).eps * (np.abs(A) @ np.abs(u))
+        total = 0.5 * float(error @ error)
+    return total if total == total else np.inf
 
 
 def is_minimal(value: Any, slack: Any) -> Any:

@@ -3,8 +3,9 @@
 import numpy as np
 
 from kmargin.jit import compiled, either
+from kmargin.solvers.panel import outside_of
 from kmargin.solvers.rows import companion, follow, n_columns, start_over
-from kmargin.solvers.search import Fit, far_newton
+from kmargin.solvers.search import Fit, are_told_apart, far_newton, make_scores, score_fit
 from kmargin.types import Indices
 
 
@@ -46,5 +47,9 @@ def try_every_support(fit: Fit, value: float, tol: float, counts: Indices) -> fl
             fit.u[:] = u
             follow(fit.rows, rows, fit.gram)
         if not next_support(support, n):
-            counts[3] = 1
-            return value
+            break
+    outside = outside_of(fit.idx, fit.free)
+    scores = make_scores(k + 1, outside.size)
+    score_fit(fit, outside, scores)
+    counts[3] = are_told_apart(fit, outside, scores)
+    return value

@@ -101,6 +101,15 @@ def score_fit(fit: Fit, outside: Indices, scores: Scores) -> None:
 
 
 @either
+def are_told_apart(fit: Fit, outside: Indices, scores: Scores) -> bool:
+    """Whether no column outside depends on the support but for rounding: its exchanges would not be exact."""
+    for j in range(outside.size):
+        if scores.schur[j] == np.inf and fit.gram[outside[j], outside[j]] > 0.0:
+            return False
+    return True
+
+
+@either
 def trial(
     fit: Fit,
     outside: Indices,
@@ -177,7 +186,7 @@ def try_swaps(
     k, m = fit.idx.size - 1, outside.size
     affordable = room / cost_of_try(fit.rows, k + 1)
     everything = max_tries < 0 or affordable >= k * m
-    scratch.counts[3] = everything
+    scratch.counts[3] = everything and are_told_apart(fit, outside, scores)
     give_up = np.inf if everything else value  # what is claimed of a try is not to rest on what it seems
     # large supports: fewer and dearer tries
     n_tries = max(1, min(max_tries, TRIES * max_tries // (k + 1)))
