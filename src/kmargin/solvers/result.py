@@ -29,7 +29,7 @@ class Status(Enum):
     )
     LIMITED = (
         "some exchanges were tried, and others may lower the objective; "
-        "`Solution.regime` says which way the search went"
+        "the regime of the solution says which way the search went"
     )
 
 
