@@ -42,7 +42,7 @@ from kmargin.fitting.pools import solve_tasks
 from kmargin.fitting.tasks import make_tasks
 from kmargin.path import _read
 from kmargin.problem import Problem
-from kmargin.solvers import Solution, dual_exchange, grid, refit, working_set
+from kmargin.solvers import Solution, dual_exchange, grid, one_size, refit, supports, working_set
 from kmargin.solvers import regime as regimes
 from kmargin.solvers.grid import SupportGrid
 from kmargin.solvers.signed import SignedDesign
@@ -97,12 +97,12 @@ class Regime(NamedTuple):
 WAYS: dict[str, tuple[Any, str]] = {
     "one size": (SupportGrid, "_walk_road"),
     "all supports": (working_set, "try_every_support"),
-    "whole panel": (grid, "search_from"),
+    "whole panel": (supports, "search_from"),
     "sweep": (grid, "sweep"),
-    "working set": (grid, "exchange"),
+    "working set": (supports, "exchange"),
     "renewal": (working_set, "smallest"),
-    "dual": (grid, "exchange_dual"),
-    "products": (grid, "exchange_products"),
+    "dual": (supports, "exchange_dual"),
+    "products": (supports, "exchange_products"),
     "refit primal": (refit, "_refit_primal"),
     "refit dual": (refit, "_refit_dual"),
     "refit products": (refit, "_refit_products"),
@@ -123,15 +123,15 @@ def beyond_room(*_: Any) -> int:
     return BEYOND
 
 
-NOT_ALL = ((grid, "ROOM_FOR_ALL", 0.0), (grid, "ROOM_FOR_ALL_OF_PATH", 0.0))
-NOT_SMALL = ((grid, "SMALL_GRAM", 0.0),)
+NOT_ALL = ((one_size, "ROOM_FOR_ALL", 0.0), (one_size, "ROOM_FOR_ALL_OF_PATH", 0.0))
+NOT_SMALL = ((supports, "SMALL_GRAM", 0.0),)
 MANY = (*NOT_SMALL, (regimes, "FULL_PANEL", 0), (working_set, "FEW", 3), (working_set, "EXTRA", 6))
 LARGE = ((regimes, "LARGE", 6), (dual_exchange, "SHORT", 4))
 
 # An array says that everything fits, whatever its size; here it is told otherwise, as sparse matrices are.
 NO_ROOM = ((SignedDesign, "fits", no_room),)
 NO_ROOM_FOR_DUAL = (
-    (grid, "n_dual_numbers", beyond_room),
+    (supports, "n_dual_numbers", beyond_room),
     (refit, "n_dual_numbers", beyond_room),
     (SignedDesign, "fits", some_room),
 )

@@ -10,7 +10,7 @@ from sklearn.datasets import load_breast_cancer
 
 from judged import each_machine
 from kmargin import Exchange, SparseSVC, SparseSVCCV, Status, sparse_svm_path
-from kmargin.solvers import grid, working_set
+from kmargin.solvers import grid, supports, working_set
 
 # Of the standardised breast-cancer table, proven: by every support, or for k = 6 and more by bounds.
 CANCER = {
@@ -160,7 +160,7 @@ def test_folds_are_searched_without_other_starts(monkeypatch):
 @pytest.mark.parametrize("max_swaps", [1, 3, 8])
 def test_a_large_problem_is_tried_no_more_than_the_knobs_say(searches, max_swaps):
     n, p, k = 300, 200, 5
-    assert n * p * p > grid.SMALL_GRAM
+    assert n * p * p > supports.SMALL_GRAM
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n, p))
     y = (X[:, :8].sum(axis=1) + 2 * rng.standard_normal(n) > 0).astype(int)

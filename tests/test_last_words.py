@@ -11,8 +11,7 @@ from conftest import make_problem
 from kmargin import Exchange, sparse_svm_path
 from kmargin.design import DenseDesign
 from kmargin.jit import Elsewhere
-from kmargin.solvers import Ending, Solution, Status
-from kmargin.solvers import grid as grids
+from kmargin.solvers import Ending, Solution, Status, one_size
 from kmargin.solvers import signed as signs
 from kmargin.solvers.anneal import _best_end
 from kmargin.solvers.ending import ColumnsAtHand, doubt, newton_by_least_squares, stand, stand_each
@@ -319,7 +318,7 @@ def test_what_is_only_said_to_be_better_is_finished_before_it_replaces_another(t
 
 
 def test_small_problems_are_searched_from_other_features_where_that_promises_something(monkeypatch):
-    monkeypatch.setattr(grids, "ROOM_FOR_ALL", 0.0)
+    monkeypatch.setattr(one_size, "ROOM_FOR_ALL", 0.0)
     problem = make_problem(30, 16, 2)
     effort = EFFORT._replace(max_starts=2, road=False, max_sweeps=1)
     (first, second) = WorkingSet(SignedDesign(problem), 0.1, 16, NOTHING, 1e-9).best_alone(0.1, 2)
@@ -399,7 +398,7 @@ def test_what_is_not_free_stays_where_it_is(effort, seed):
 
 
 def test_sizes_beside_are_tried_by_turns_the_farthest_first_until_none_helps(monkeypatch):
-    monkeypatch.setattr(grids, "ROOM_FOR_ALL", 0.0)
+    monkeypatch.setattr(one_size, "ROOM_FOR_ALL", 0.0)
     grid = SupportGrid(make_problem(30, 16), [10], EFFORT)
     assert grid._beside(10) == [13, 7]
     grid._whole_panel(0.1, NOTHING)

@@ -87,6 +87,8 @@ LAYERS = [
     "solvers.working_set",
     "solvers.dual_exchange",
     "solvers.product_exchange",
+    "solvers.supports",
+    "solvers.one_size",
     "solvers.grid",
     "solvers.exchange",
     "solvers.momentum",

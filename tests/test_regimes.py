@@ -17,7 +17,7 @@ from kmargin.blocks.protocol import Block
 from kmargin.blocks.view import View
 from kmargin.design import DenseDesign, SparseDesign
 from kmargin.problem import Problem
-from kmargin.solvers import grid, regime
+from kmargin.solvers import regime, supports
 from kmargin.solvers.dual_exchange import DualBound, DualSet, balance
 from kmargin.solvers.refit import refit
 from kmargin.solvers.regime import choose_regime
@@ -108,7 +108,7 @@ def many_features(monkeypatch):
 
 @pytest.fixture
 def no_small_problems(monkeypatch):
-    monkeypatch.setattr(grid, "SMALL_GRAM", 0)
+    monkeypatch.setattr(supports, "SMALL_GRAM", 0)
 
 
 @pytest.fixture

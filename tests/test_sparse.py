@@ -16,7 +16,7 @@ from kmargin import MM, SD, Exchange, KernelSparseSVC, SparseSVC, SparseSVCCV, s
 from kmargin.design import DenseDesign, SparseDesign, make_design
 from kmargin.design.subset import ColumnSubset
 from kmargin.problem import Problem
-from kmargin.solvers import grid, product_exchange
+from kmargin.solvers import product_exchange, supports
 from kmargin.solvers.conjugate import newton_conjugate
 from kmargin.solvers.refit import _refit_products, refit
 from kmargin.solvers.signed import NOTHING, Found, SignedDesign
@@ -318,8 +318,8 @@ def test_without_room_for_panels_every_size_is_still_found(monkeypatch):
     X, y = make_text(300, 60, seed=2)
     with_room = sparse_svm_path(sp.csr_array(X), y, [60, 30, 10, 3, 1])
     monkeypatch.setattr(SparseDesign, "fits", lambda self, n_numbers: False)
-    monkeypatch.setattr(grid, "exchange", never)
-    monkeypatch.setattr(grid, "exchange_dual", never)
+    monkeypatch.setattr(supports, "exchange", never)
+    monkeypatch.setattr(supports, "exchange_dual", never)
     without = sparse_svm_path(sp.csr_array(X), y, [60, 30, 10, 3, 1])
     assert [len(row[0].support) for row in without.solutions] == [60, 30, 10, 3, 1]
     assert (without.objectives <= with_room.objectives * 1.05).all()

@@ -1,90 +1,29 @@
 """Supports of several sizes, for one ridge after another: the path of the exchange."""
 
-import math
-from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
 
-from kmargin.problem import Problem
-from kmargin.solvers.dual import n_dual_numbers
-from kmargin.solvers.dual_exchange import exchange_dual
 from kmargin.solvers.newton import NO_LOSS
-from kmargin.solvers.product_exchange import exchange_products
-from kmargin.solvers.regime import Regime, choose_regime, depends_on_active_rows, takes_all_columns
-from kmargin.solvers.rows import cost_of_refit
+from kmargin.solvers.one_size import OneSize
+from kmargin.solvers.regime import Regime, depends_on_active_rows, takes_all_columns
 from kmargin.solvers.search import find_far
-from kmargin.solvers.signed import BETTER, NOTHING, Found, SignedDesign
+from kmargin.solvers.signed import NOTHING, Found
 from kmargin.solvers.sizes import sweep
-from kmargin.solvers.units import Measured
-from kmargin.solvers.working_set import (
-    EXTRA,
-    Effort,
-    WorkingSet,
-    exchange,
-    search_from,
-)
-from kmargin.types import Vector
+from kmargin.solvers.working_set import EXTRA
 
-# Relative to the variance of a typical feature: the ridge from which a single fit comes down, the
-# weakest one it passes, and the factor between them.
-ROAD_START, ROAD_END, ROAD_STEP = 0.1, 1e-5, 10.0
-
-# A problem is small if the Gram matrix of all columns takes no more multiplications. Then a single fit takes
-# all columns into one panel.
-SMALL_GRAM = 1e7
-
-# Multiplications that a small problem has to try more exchanges with: for a single fit; for each size of a
-# path; and for all supports of one size, of a single fit and of a path.
-ROOM, ROOM_OF_PATH, ROOM_FOR_ALL, ROOM_FOR_ALL_OF_PATH = 2e6, 5e4, 6e6, 1.5e6
-
-# The same for searches from other single features; how many features there are for each of these starts;
-# along a path, what a try may cost where it is started elsewhere; and up to which multiple of the best
-# objective what the first glance finds is worth a second.
-ROOM_FOR_STARTS, FEATURES_PER_START, QUICK_TRY, PROMISING = 1e7, 8, 2e3, 4.0
-
-# The search tries to do without so many times as many features as there are in a support; along a path, where
-# a try costs more but no more than this, without so many.
-ROUNDS_WITHOUT, QUICK_TRY_WITHOUT, MOST_WITHOUT = 2, 9e3, 4
-
-# How far from its size a single fit goes aside, as a share of it; and where problems are small.
-ASIDE, FAR_ASIDE = 0.2, 0.5
+# What a try may cost for a size of a path to be started elsewhere; and, up to more, for the search to try to
+# do without so many features.
+QUICK_TRY, QUICK_TRY_WITHOUT, MOST_WITHOUT = 2e3, 9e3, 4
 
 
-class SupportGrid:
-    """The best support seen of each size.
-
-    Few columns are searched in one panel that holds them all. Many are searched through working sets; sizes
-    beyond the number of active rows by systems as large as these; and sizes for which neither is in
-    proportion to the data, by products with X alone. Which of them is asked of `choose_regime`.
-    """
-
-    def __init__(self, problem: Problem, sizes: Sequence[int], effort: Effort) -> None:
-        self.sizes = sorted({min(k, problem.design.n_features) for k in sizes if k > 0})
-        self.measured = Measured(problem)
-        self.design = self.measured.design
-        n, p = self.design.n_samples, self.design.n_features
-        self.is_small = n * p * p <= SMALL_GRAM and self._panel_fits(p)
-        room = ROOM if len(self.sizes) == 1 else ROOM_OF_PATH
-        self.effort = effort._replace(room=room if self.is_small and effort.max_starts else 0.0)
-        self.found: dict[int, Found] = {}
-        self.lam = np.inf  # the last ridge
-        self._whole: WorkingSet | None = None
-        self.dense: tuple[float, Found] | None = None  # the last ridge and its solution with all features
-        self.n_newton = 0
-        self.elsewhere = not isinstance(self.design, SignedDesign)
-        self.n_active: int | None = None  # rows, where they decide; of the last model below these sizes
-        if effort.max_swaps < 0 and not self._panel_fits(self.design.n_features):
-            raise ValueError(
-                "max_swaps=None would gather all "
-                f"{self.design.n_samples} x {self.design.n_features} entries of X into one array "
-                "to try every swap. Use a number of swaps, such as max_swaps=8."
-            )
+class SupportGrid(OneSize):
+    """One size or many, for one ridge after another: each from its neighbours and from the last ridge."""
 
     def walk(self, lam: float) -> None:
         """Search all sizes for this ridge, from the supports of the last one."""
         self.lam, self.n_newton = lam, 0
-        self.finished: set[int] = set()  # sizes whose support is known to be at its minimum
+        self.finished = set()
         if not self.sizes:
             return
         narrow = takes_all_columns(self.design.n_features, self._panel_fits(self.design.n_features))
@@ -102,11 +41,6 @@ class SupportGrid:
         for size in self.found:
             self._finish_size(lam, size)
 
-    def _has_room_aside(self, k: int) -> bool:
-        """Whether there is a panel for larger sizes, too, and nothing else may pay."""
-        widest = self._aside(k)[0] + self.effort.n_outside(k, self.design.n_features)
-        return not depends_on_active_rows(k) and self._panel_fits(widest)
-
     def _look_elsewhere(self, lam: float, size: int) -> None:
         """For one size of a path."""
         if not self._tries_are_quick(size, QUICK_TRY):
@@ -114,164 +48,6 @@ class SupportGrid:
                 self._do_without(lam, size, MOST_WITHOUT, self.effort)
         elif not self._tried_everything(lam, size, self.found[size]):
             self._start_elsewhere(lam, size)
-
-    def best(self, k: int) -> Found:
-        """The best support with at most k features, in the problem's units."""
-        found = min((f for size, f in self.found.items() if size <= k), key=lambda found: found.value)
-        return self.measured.leave(self.lam, found)
-
-    def largest(self) -> Found:
-        """The solution with the most features at hand, in the problem's units."""
-        return self.measured.leave(self.lam, self.dense[1] if self.dense else self.found[max(self.found)])
-
-    def improve(self, lam: float, start: Found) -> Found:
-        """The best support of the same size found from one in the problem's units, in these."""
-        start = self.measured.enter(start)
-        found = self._finish(lam, self.exchange(lam, len(start.support), start, self.effort))
-        return self.measured.leave(lam, found)
-
-    def _finish_size(self, lam: float, k: int) -> None:
-        if k not in self.finished:
-            self.found[k] = self._finish(lam, self.found[k])
-            self.finished.add(k)
-
-    def _finish(self, lam: float, found: Found) -> Found:
-        return self.design.finish(found, self.measured.ridge(lam, found.support))
-
-    def _walk_road(self, lam: float, k: int) -> None:
-        """One size: at first down the ridge, then from the last support."""
-        found = self.found.get(k)
-        if found is None:
-            found = self._come_down(lam, k)
-        if self._tried_everything(lam, k, found):
-            return
-        self.found[k] = self.exchange(lam, k, found, self.effort)
-        self._go_aside(lam, k)
-        self._start_elsewhere(lam, k)
-
-    def _go_aside(self, lam: float, k: int) -> None:
-        """What a path gets from the sizes beside it, a single size gets by going there and back."""
-        sizes = self._beside(k)
-        n_stale = 0  # sizes tried since something changed
-        for number in range(len(sizes) * self.effort.max_sweeps // 2):
-            beside = self.exchange(lam, sizes[number % len(sizes)], self.found[k], self.effort.least())
-            n_stale = 0 if self._try(lam, k, beside) else n_stale + 1
-            if n_stale == len(sizes):
-                break
-
-    def _come_down(self, lam: float, k: int) -> Found:
-        """A first support of one size, by way of stronger ridges."""
-        found = NOTHING
-        for stronger in self._road(lam) if self.effort.road else ():
-            found = self.exchange(stronger, k, found, self.effort.least())
-        return found
-
-    def _start_elsewhere(self, lam: float, k: int) -> None:
-        """From single features, those first that gain most alone, where the search is cheap."""
-        cost = cost_of_refit(self.design.n_samples, k + 1)
-        n_swaps, thorough = k * (self.design.n_features - k), self.effort._replace(room=ROOM)
-        n_starts = min(self.effort.max_starts, self.design.n_features // FEATURES_PER_START)
-        work = n_swaps * cost if thorough.max_swaps < 0 else min(n_swaps * cost, ROOM)
-        n_starts = min(n_starts, int(ROOM_FOR_STARTS / max(work, 1.0)))
-        if n_swaps == 0 or n_starts == 0:
-            return
-        whole = self._whole_panel(lam, NOTHING)
-        if whole is None:
-            return
-        if len(self.sizes) > 1:
-            self._try(lam, k, self._come_down(lam, k), thorough)
-        for feature in whole.best_alone(lam, n_starts):
-            alone = Found(np.array([feature]), np.zeros(2), np.inf)
-            found = self.exchange(lam, k, alone, self.effort.least())
-            if found.value < PROMISING * self.found[k].value:
-                self._try(lam, k, found, thorough)
-        self._do_without(lam, k, ROUNDS_WITHOUT * k, thorough)
-
-    def _do_without(self, lam: float, k: int, most: int, effort: Effort) -> None:
-        """Search without each feature of the support by turns, and from there with all of them again.
-
-        Those that move the decision least come first; after a success, those of the new support.
-        """
-        whole = self._whole_panel(lam, NOTHING)
-        forgone: set[int] = set()
-        if whole is None or k == self.design.n_features:
-            return
-        for _ in range(most):
-            best = self.found[k]
-            turn = [a for a in np.argsort(self._effects(best)) if best.support[a] not in forgone]
-            if not turn:
-                return
-            feature, rest = best.support[turn[0]], best.without(turn[0])
-            with whole.without(feature):
-                found = self.exchange(lam, k, rest, effort)
-            improved = found.value < PROMISING * best.value and self._try(lam, k, found, effort)
-            forgone = set() if improved else forgone | {int(feature)}
-
-    def _tried_everything(self, lam: float, k: int, start: Found) -> bool:
-        """All supports of one size, where they are few enough."""
-        n_supports = math.comb(self.design.n_features, k)
-        room = ROOM_FOR_ALL if len(self.sizes) == 1 else ROOM_FOR_ALL_OF_PATH
-        if self.effort.room == 0 or n_supports * cost_of_refit(self.design.n_samples, k + 1) > room:
-            return False
-        whole = self._whole_panel(lam, start)
-        if whole is None:
-            return False
-        whole.resize(k)
-        whole.try_everything()
-        self.n_newton += int(whole.counts[2])
-        best = self._finish(lam, whole.found())
-        if k in self.found:
-            self._finish_size(lam, k)
-        if k not in self.found or best.value <= self.found[k].value:
-            self.found[k] = best
-            self.finished.add(k)
-        return True
-
-    def _whole_panel(self, lam: float, start: Found) -> WorkingSet | None:
-        """A panel with all columns, at a support; None where it would be large. Made once."""
-        if self._whole is not None:
-            self._whole.start_again(lam, start)
-        elif self.is_small:
-            self._whole = WorkingSet(self.design, lam, self.design.n_features, start, self.effort.tol)
-        return self._whole
-
-    def _takes_whole(self) -> bool:
-        """Whether one size is searched in a panel of all columns: a single one; or what was found along a
-        path, from another start.
-        """
-        return len(self.sizes) == 1 or self._whole is not None
-
-    def _beside(self, k: int) -> list[int]:
-        """Larger and smaller sizes by turns: the farthest ones, and where tries are cheap all between."""
-        larger, smaller = self._aside(k, ASIDE if self._whole is None else FAR_ASIDE)
-        if self._whole is None or not self._swaps_are_cheap(k):
-            return [larger, smaller]
-        steps = range(max(larger - k, k - smaller), 0, -1)
-        sizes = [size for step in steps for size in (min(k + step, larger), max(k - step, smaller))]
-        return [size for size in dict.fromkeys(sizes) if size != k]
-
-    def _tries_are_quick(self, k: int, limit: float) -> bool:
-        return self.is_small and cost_of_refit(self.design.n_samples, k + 1) <= limit
-
-    def _swaps_are_cheap(self, k: int) -> bool:
-        """Whether there is room to try all of them."""
-        n_swaps = k * (self.design.n_features - k)
-        return n_swaps * cost_of_refit(self.design.n_samples, k + 1) <= ROOM
-
-    def _aside(self, k: int, share: float = ASIDE) -> tuple[int, int]:
-        """A larger and a smaller size."""
-        step = 1 + int(share * k)
-        return min(k + step, self.design.n_features), max(k - step, 1)
-
-    def _panel_fits(self, size: int) -> bool:
-        return self.design.fits((min(size, self.design.n_features) + 2) * self.design.n_samples)
-
-    def _road(self, lam: float) -> list[float]:
-        """Ridges stronger than lam, descending."""
-        scale = float(np.median(self.design.variance))
-        n_ridges = round(np.log(ROAD_START / ROAD_END) / np.log(ROAD_STEP))
-        ridges = [ROAD_START * scale / ROAD_STEP**number for number in range(n_ridges)]
-        return [ridge for ridge in ridges if ridge > lam * ROAD_STEP**0.5]
 
     def _walk_panel(self, lam: float) -> None:
         sizes = np.array(self.sizes[::-1])
@@ -352,79 +128,3 @@ class SupportGrid:
             fresh = changed
             if not changed:
                 return
-
-    def _try(self, lam: float, k: int, start: Found, effort: Effort | None = None) -> bool:
-        """Search from another start; keep what is better."""
-        found = self.exchange(lam, k, start, self.effort if effort is None else effort)
-        if not found.value < BETTER * self.found[k].value:
-            return False
-        self._finish_size(lam, k)  # what is only said to be better may not be
-        found = self._finish(lam, found)
-        better = found.value < BETTER * self.found[k].value
-        if better:
-            self.found[k] = found
-        return better
-
-    def _effects(self, found: Found) -> Vector:
-        """How much each feature of a support moves the decision."""
-        return np.abs(found.u[:-1]) * np.sqrt(self.design.variance[found.support])
-
-    def _trim(self, found: Found, size: int) -> Found:
-        """The features that move the decision most."""
-        keep = np.sort(np.argsort(-self._effects(found), kind="stable")[:size])
-        return Found(found.support[keep], np.append(found.u[keep], found.u[-1]), np.inf)
-
-    def solve_dense(self, lam: float) -> Found:
-        """All features, from the largest support at hand."""
-        if self.dense is None or self.dense[0] != lam:
-            start = self.found[max(self.found)] if self.found else NOTHING
-            self.dense = lam, self._dual(lam, self.design.n_features, start)
-        return self.dense[1]
-
-    def exchange(self, lam: float, k: int, start: Found, effort: Effort) -> Found:
-        """Search for one size: through a working set of columns, or by products if that does not fit."""
-        whole = self._whole_panel(lam, start) if self._takes_whole() else None
-        if whole is not None:
-            found, n_newton = search_from(whole, k, effort)
-            self.n_newton += n_newton
-            return found
-        if self._regime(k, start, effort).takes_panel:
-            found, n_newton = exchange(self.design, lam, k, start, effort)
-        else:
-            assert isinstance(self.design, SignedDesign)
-            found, n_newton = exchange_products(self.design, lam, k, start, effort.tol)
-        self.n_newton += n_newton
-        return found
-
-    def _regime(
-        self, k: int, start: Found, effort: Effort, n_active: int | None = None, n_dual: int = 0
-    ) -> Regime:
-        """The way to one size, from a start; by the dual with `n_dual` rows at first."""
-        n_columns = max(k + effort.n_outside(k, self.design.n_features), len(start.support))
-        return choose_regime(
-            k=k,
-            n_columns=n_columns,
-            n_features=self.design.n_features,
-            panel_fits=self.elsewhere or self._panel_fits(n_columns),
-            elsewhere=self.elsewhere,
-            n_active=n_active,
-            dual_fits=n_active is not None and self.design.fits(n_dual_numbers(n_dual, k)),
-        )
-
-    def _small(self, lam: float) -> Found:
-        """A quick model with a few features."""
-        k = min(50, self.design.n_samples // 4 + 1, self.design.n_features)
-        return self.exchange(lam, k, NOTHING, self.effort.least())
-
-    def _dual(self, lam: float, k: int, start: Found) -> Found:
-        """The same by systems as large as the active rows, if these fit."""
-        assert isinstance(self.design, SignedDesign)
-        start = start if len(start.support) else self._small(lam)
-        n_dual = self.design.count_active(start)
-        if self._regime(k, start, self.effort, self.n_active, n_dual) is Regime.DUAL:
-            all_swaps = self.effort.max_swaps < 0
-            found, n_newton = exchange_dual(self.design, lam, k, start, self.effort.tol, all_swaps)
-        else:
-            found, n_newton = exchange_products(self.design, lam, k, start, self.effort.tol)
-        self.n_newton += n_newton
-        return found

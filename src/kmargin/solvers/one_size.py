@@ -1,0 +1,157 @@
+"""One size: how hard the search for it tries."""
+
+import math
+
+import numpy as np
+
+from kmargin.solvers.regime import depends_on_active_rows
+from kmargin.solvers.rows import cost_of_refit
+from kmargin.solvers.signed import NOTHING, Found
+from kmargin.solvers.supports import ROOM, Supports
+from kmargin.solvers.working_set import Effort
+
+# Relative to the variance of a typical feature: the ridge from which a single fit comes down, the
+# weakest one it passes, and the factor between them.
+ROAD_START, ROAD_END, ROAD_STEP = 0.1, 1e-5, 10.0
+
+# Multiplications that a small problem has to try all supports of one size: of a single fit and of a path.
+ROOM_FOR_ALL, ROOM_FOR_ALL_OF_PATH = 6e6, 1.5e6
+
+# The same for searches from other single features; how many features there are for each of these starts;
+# and up to which multiple of the best objective what the first glance finds is worth a second.
+ROOM_FOR_STARTS, FEATURES_PER_START, PROMISING = 1e7, 8, 4.0
+
+# The search tries to do without so many times as many features as there are in a support.
+ROUNDS_WITHOUT = 2
+
+# How far from its size a single fit goes aside, as a share of it; and where problems are small.
+ASIDE, FAR_ASIDE = 0.2, 0.5
+
+
+class OneSize(Supports):
+    """Down from stronger ridges, aside to other sizes and back, from other features, without some: what a
+    search for one size does beyond exchanges from where it is.
+    """
+
+    def _walk_road(self, lam: float, k: int) -> None:
+        """One size: at first down the ridge, then from the last support."""
+        found = self.found.get(k)
+        if found is None:
+            found = self._come_down(lam, k)
+        if self._tried_everything(lam, k, found):
+            return
+        self.found[k] = self.exchange(lam, k, found, self.effort)
+        self._go_aside(lam, k)
+        self._start_elsewhere(lam, k)
+
+    def _has_room_aside(self, k: int) -> bool:
+        """Whether there is a panel for larger sizes, too, and nothing else may pay."""
+        widest = self._aside(k)[0] + self.effort.n_outside(k, self.design.n_features)
+        return not depends_on_active_rows(k) and self._panel_fits(widest)
+
+    def _come_down(self, lam: float, k: int) -> Found:
+        """A first support of one size, by way of stronger ridges."""
+        found = NOTHING
+        for stronger in self._road(lam) if self.effort.road else ():
+            found = self.exchange(stronger, k, found, self.effort.least())
+        return found
+
+    def _road(self, lam: float) -> list[float]:
+        """Ridges stronger than lam, descending."""
+        scale = float(np.median(self.design.variance))
+        n_ridges = round(np.log(ROAD_START / ROAD_END) / np.log(ROAD_STEP))
+        ridges = [ROAD_START * scale / ROAD_STEP**number for number in range(n_ridges)]
+        return [ridge for ridge in ridges if ridge > lam * ROAD_STEP**0.5]
+
+    def _go_aside(self, lam: float, k: int) -> None:
+        """What a path gets from the sizes beside it, a single size gets by going there and back."""
+        sizes = self._beside(k)
+        n_stale = 0  # sizes tried since something changed
+        for number in range(len(sizes) * self.effort.max_sweeps // 2):
+            beside = self.exchange(lam, sizes[number % len(sizes)], self.found[k], self.effort.least())
+            n_stale = 0 if self._try(lam, k, beside) else n_stale + 1
+            if n_stale == len(sizes):
+                break
+
+    def _beside(self, k: int) -> list[int]:
+        """Larger and smaller sizes by turns: the farthest ones, and where tries are cheap all between."""
+        larger, smaller = self._aside(k, ASIDE if self._whole is None else FAR_ASIDE)
+        if self._whole is None or not self._swaps_are_cheap(k):
+            return [larger, smaller]
+        steps = range(max(larger - k, k - smaller), 0, -1)
+        sizes = [size for step in steps for size in (min(k + step, larger), max(k - step, smaller))]
+        return [size for size in dict.fromkeys(sizes) if size != k]
+
+    def _aside(self, k: int, share: float = ASIDE) -> tuple[int, int]:
+        """A larger and a smaller size."""
+        step = 1 + int(share * k)
+        return min(k + step, self.design.n_features), max(k - step, 1)
+
+    def _tried_everything(self, lam: float, k: int, start: Found) -> bool:
+        """All supports of one size, where they are few enough."""
+        n_supports = math.comb(self.design.n_features, k)
+        room = ROOM_FOR_ALL if len(self.sizes) == 1 else ROOM_FOR_ALL_OF_PATH
+        if self.effort.room == 0 or n_supports * cost_of_refit(self.design.n_samples, k + 1) > room:
+            return False
+        whole = self._whole_panel(lam, start)
+        if whole is None:
+            return False
+        whole.resize(k)
+        whole.try_everything()
+        self.n_newton += int(whole.counts[2])
+        best = self._finish(lam, whole.found())
+        if k in self.found:
+            self._finish_size(lam, k)
+        if k not in self.found or best.value <= self.found[k].value:
+            self.found[k] = best
+            self.finished.add(k)
+        return True
+
+    def _start_elsewhere(self, lam: float, k: int) -> None:
+        """From single features, those first that gain most alone, where the search is cheap."""
+        cost = cost_of_refit(self.design.n_samples, k + 1)
+        n_swaps, thorough = k * (self.design.n_features - k), self.effort._replace(room=ROOM)
+        n_starts = min(self.effort.max_starts, self.design.n_features // FEATURES_PER_START)
+        work = n_swaps * cost if thorough.max_swaps < 0 else min(n_swaps * cost, ROOM)
+        n_starts = min(n_starts, int(ROOM_FOR_STARTS / max(work, 1.0)))
+        if n_swaps == 0 or n_starts == 0:
+            return
+        whole = self._whole_panel(lam, NOTHING)
+        if whole is None:
+            return
+        if len(self.sizes) > 1:
+            self._try(lam, k, self._come_down(lam, k), thorough)
+        for feature in whole.best_alone(lam, n_starts):
+            alone = Found(np.array([feature]), np.zeros(2), np.inf)
+            found = self.exchange(lam, k, alone, self.effort.least())
+            if found.value < PROMISING * self.found[k].value:
+                self._try(lam, k, found, thorough)
+        self._do_without(lam, k, ROUNDS_WITHOUT * k, thorough)
+
+    def _do_without(self, lam: float, k: int, most: int, effort: Effort) -> None:
+        """Search without each feature of the support by turns, and from there with all of them again.
+
+        Those that move the decision least come first; after a success, those of the new support.
+        """
+        whole = self._whole_panel(lam, NOTHING)
+        forgone: set[int] = set()
+        if whole is None or k == self.design.n_features:
+            return
+        for _ in range(most):
+            best = self.found[k]
+            turn = [a for a in np.argsort(self._effects(best)) if best.support[a] not in forgone]
+            if not turn:
+                return
+            feature, rest = best.support[turn[0]], best.without(turn[0])
+            with whole.without(feature):
+                found = self.exchange(lam, k, rest, effort)
+            improved = found.value < PROMISING * best.value and self._try(lam, k, found, effort)
+            forgone = set() if improved else forgone | {int(feature)}
+
+    def _tries_are_quick(self, k: int, limit: float) -> bool:
+        return self.is_small and cost_of_refit(self.design.n_samples, k + 1) <= limit
+
+    def _swaps_are_cheap(self, k: int) -> bool:
+        """Whether there is room to try all of them."""
+        n_swaps = k * (self.design.n_features - k)
+        return n_swaps * cost_of_refit(self.design.n_samples, k + 1) <= ROOM

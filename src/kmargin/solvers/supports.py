@@ -1,0 +1,171 @@
+"""The best support seen of each size, and the ways to search for one."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from kmargin.problem import Problem
+from kmargin.solvers.dual import n_dual_numbers
+from kmargin.solvers.dual_exchange import exchange_dual
+from kmargin.solvers.product_exchange import exchange_products
+from kmargin.solvers.regime import Regime, choose_regime
+from kmargin.solvers.signed import BETTER, NOTHING, Found, SignedDesign
+from kmargin.solvers.units import Measured
+from kmargin.solvers.working_set import Effort, WorkingSet, exchange, search_from
+from kmargin.types import Vector
+
+# A problem is small if the Gram matrix of all columns takes no more multiplications. Then a single fit takes
+# all columns into one panel.
+SMALL_GRAM = 1e7
+
+# Multiplications that a small problem has to try more exchanges with: for a single fit; for each size of a
+# path.
+ROOM, ROOM_OF_PATH = 2e6, 5e4
+
+
+class Supports:
+    """The best support seen of each size.
+
+    Few columns are searched in one panel that holds them all. Many are searched through working sets; sizes
+    beyond the number of active rows by systems as large as these; and sizes for which neither is in
+    proportion to the data, by products with X alone. Which of them is asked of `choose_regime`.
+    """
+
+    def __init__(self, problem: Problem, sizes: Sequence[int], effort: Effort) -> None:
+        self.sizes = sorted({min(k, problem.design.n_features) for k in sizes if k > 0})
+        self.measured = Measured(problem)
+        self.design = self.measured.design
+        n, p = self.design.n_samples, self.design.n_features
+        self.is_small = n * p * p <= SMALL_GRAM and self._panel_fits(p)
+        room = ROOM if len(self.sizes) == 1 else ROOM_OF_PATH
+        self.effort = effort._replace(room=room if self.is_small and effort.max_starts else 0.0)
+        self.found: dict[int, Found] = {}
+        self.finished: set[int] = set()  # sizes whose support is known to be at its minimum
+        self.lam = np.inf  # the last ridge
+        self._whole: WorkingSet | None = None
+        self.dense: tuple[float, Found] | None = None  # the last ridge and its solution with all features
+        self.n_newton = 0
+        self.elsewhere = not isinstance(self.design, SignedDesign)
+        self.n_active: int | None = None  # rows, where they decide; of the last model below these sizes
+        if effort.max_swaps < 0 and not self._panel_fits(self.design.n_features):
+            raise ValueError(
+                "max_swaps=None would gather all "
+                f"{self.design.n_samples} x {self.design.n_features} entries of X into one array "
+                "to try every swap. Use a number of swaps, such as max_swaps=8."
+            )
+
+    def best(self, k: int) -> Found:
+        """The best support with at most k features, in the problem's units."""
+        found = min((f for size, f in self.found.items() if size <= k), key=lambda found: found.value)
+        return self.measured.leave(self.lam, found)
+
+    def largest(self) -> Found:
+        """The solution with the most features at hand, in the problem's units."""
+        return self.measured.leave(self.lam, self.dense[1] if self.dense else self.found[max(self.found)])
+
+    def improve(self, lam: float, start: Found) -> Found:
+        """The best support of the same size found from one in the problem's units, in these."""
+        start = self.measured.enter(start)
+        found = self._finish(lam, self.exchange(lam, len(start.support), start, self.effort))
+        return self.measured.leave(lam, found)
+
+    def _finish_size(self, lam: float, k: int) -> None:
+        if k not in self.finished:
+            self.found[k] = self._finish(lam, self.found[k])
+            self.finished.add(k)
+
+    def _finish(self, lam: float, found: Found) -> Found:
+        return self.design.finish(found, self.measured.ridge(lam, found.support))
+
+    def _try(self, lam: float, k: int, start: Found, effort: Effort | None = None) -> bool:
+        """Search from another start; keep what is better."""
+        found = self.exchange(lam, k, start, self.effort if effort is None else effort)
+        if not found.value < BETTER * self.found[k].value:
+            return False
+        self._finish_size(lam, k)  # what is only said to be better may not be
+        found = self._finish(lam, found)
+        better = found.value < BETTER * self.found[k].value
+        if better:
+            self.found[k] = found
+        return better
+
+    def exchange(self, lam: float, k: int, start: Found, effort: Effort) -> Found:
+        """Search for one size: through a working set of columns, or by products if that does not fit."""
+        whole = self._whole_panel(lam, start) if self._takes_whole() else None
+        if whole is not None:
+            found, n_newton = search_from(whole, k, effort)
+            self.n_newton += n_newton
+            return found
+        if self._regime(k, start, effort).takes_panel:
+            found, n_newton = exchange(self.design, lam, k, start, effort)
+        else:
+            assert isinstance(self.design, SignedDesign)
+            found, n_newton = exchange_products(self.design, lam, k, start, effort.tol)
+        self.n_newton += n_newton
+        return found
+
+    def _whole_panel(self, lam: float, start: Found) -> WorkingSet | None:
+        """A panel with all columns, at a support; None where it would be large. Made once."""
+        if self._whole is not None:
+            self._whole.start_again(lam, start)
+        elif self.is_small:
+            self._whole = WorkingSet(self.design, lam, self.design.n_features, start, self.effort.tol)
+        return self._whole
+
+    def _takes_whole(self) -> bool:
+        """Whether one size is searched in a panel of all columns: a single one; or what was found along a
+        path, from another start.
+        """
+        return len(self.sizes) == 1 or self._whole is not None
+
+    def _panel_fits(self, size: int) -> bool:
+        return self.design.fits((min(size, self.design.n_features) + 2) * self.design.n_samples)
+
+    def _regime(
+        self, k: int, start: Found, effort: Effort, n_active: int | None = None, n_dual: int = 0
+    ) -> Regime:
+        """The way to one size, from a start; by the dual with `n_dual` rows at first."""
+        n_columns = max(k + effort.n_outside(k, self.design.n_features), len(start.support))
+        return choose_regime(
+            k=k,
+            n_columns=n_columns,
+            n_features=self.design.n_features,
+            panel_fits=self.elsewhere or self._panel_fits(n_columns),
+            elsewhere=self.elsewhere,
+            n_active=n_active,
+            dual_fits=n_active is not None and self.design.fits(n_dual_numbers(n_dual, k)),
+        )
+
+    def _small(self, lam: float) -> Found:
+        """A quick model with a few features."""
+        k = min(50, self.design.n_samples // 4 + 1, self.design.n_features)
+        return self.exchange(lam, k, NOTHING, self.effort.least())
+
+    def _dual(self, lam: float, k: int, start: Found) -> Found:
+        """The same by systems as large as the active rows, if these fit."""
+        assert isinstance(self.design, SignedDesign)
+        start = start if len(start.support) else self._small(lam)
+        n_dual = self.design.count_active(start)
+        if self._regime(k, start, self.effort, self.n_active, n_dual) is Regime.DUAL:
+            all_swaps = self.effort.max_swaps < 0
+            found, n_newton = exchange_dual(self.design, lam, k, start, self.effort.tol, all_swaps)
+        else:
+            found, n_newton = exchange_products(self.design, lam, k, start, self.effort.tol)
+        self.n_newton += n_newton
+        return found
+
+    def solve_dense(self, lam: float) -> Found:
+        """All features, from the largest support at hand."""
+        if self.dense is None or self.dense[0] != lam:
+            start = self.found[max(self.found)] if self.found else NOTHING
+            self.dense = lam, self._dual(lam, self.design.n_features, start)
+        return self.dense[1]
+
+    def _trim(self, found: Found, size: int) -> Found:
+        """The features that move the decision most."""
+        keep = np.sort(np.argsort(-self._effects(found), kind="stable")[:size])
+        return Found(found.support[keep], np.append(found.u[keep], found.u[-1]), np.inf)
+
+    def _effects(self, found: Found) -> Vector:
+        """How much each feature of a support moves the decision."""
+        return np.abs(found.u[:-1]) * np.sqrt(self.design.variance[found.support])
