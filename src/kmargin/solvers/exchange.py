@@ -8,6 +8,7 @@ from sklearn.base import clone
 
 from kmargin.problem import Problem
 from kmargin.solvers.grid import SupportGrid
+from kmargin.solvers.joint_grid import JointGrid
 from kmargin.solvers.knobs import check_knobs, is_count, is_number
 from kmargin.solvers.refit import refit_support
 from kmargin.solvers.regime import Regime
@@ -17,6 +18,7 @@ from kmargin.solvers.solver import Solver
 from kmargin.solvers.start import HOPELESS, bare_solution
 from kmargin.solvers.working_set import Effort
 from kmargin.types import Indices, Vector
+from kmargin.units import Units
 
 # More than this is all there is to try. It can be multiplied without leaving the range of integers.
 MOST = 2**40
@@ -115,6 +117,43 @@ class Exchange(Solver):
             grid.walk(lam)
             for k in ks:
                 yield bare if k == 0 else self._best(at_lam, k, columns, grid, bare)
+
+    def iter_joint_grid(
+        self,
+        problems: Sequence[Problem],
+        lams: Sequence[Sequence[float]],
+        ks: Sequence[int],
+        units: Units,
+        rng: np.random.Generator,
+    ) -> Iterator[tuple[Solution, ...]]:
+        first = next((row for row in lams if row[0] > 0), lams[0])
+        ratios = [lam / first[0] if first[0] > 0 else 1.0 for lam in first]
+        weights = [1.0 for _ in problems]
+        grid = JointGrid(problems, ratios, weights, units, ks, self._effort())
+        for row in lams:
+            at_lams = [replace(problem, lam=lam) for problem, lam in zip(problems, row, strict=True)]
+            bare = tuple(intercept_alone(problem) for problem in at_lams)
+            if row[0] > HOPELESS:
+                yield from (bare for _ in ks)
+                continue
+            grid.walk(row[0])
+            for k in ks:
+                yield bare if k == 0 else self._best_parts(at_lams, k, grid, bare)
+
+    def _best_parts(
+        self, problems: Sequence[Problem], k: int, grid: JointGrid, bare: tuple[Solution, ...]
+    ) -> tuple[Solution, ...]:
+        """What was found with at most k units, in each machine; its intercept alone where that is better."""
+        found = [
+            self._solution(problem, part, np.arange(problem.design.n_features), grid.n_newton)
+            for problem, part in zip(problems, grid.best(k), strict=True)
+        ]
+        return tuple(
+            replace(alone, status=solution.status, regime=solution.regime)
+            if alone.objective < solution.objective
+            else solution
+            for solution, alone in zip(found, bare, strict=True)
+        )
 
     def improve(self, problem: Problem, start: Solution) -> Solution:
         """Search from a given solution with as many features. The result is never worse."""

@@ -8,7 +8,7 @@ from kmargin.solvers.newton import NO_LOSS
 from kmargin.solvers.one_size import OneSize
 from kmargin.solvers.regime import Regime, depends_on_active_rows, takes_all_columns
 from kmargin.solvers.search import find_far
-from kmargin.solvers.signed import NOTHING, Found
+from kmargin.solvers.signed import Found
 from kmargin.solvers.sizes import sweep
 from kmargin.solvers.working_set import EXTRA
 
@@ -26,7 +26,7 @@ class SupportGrid(OneSize):
         self.finished = set()
         if not self.sizes:
             return
-        narrow = takes_all_columns(self.design.n_features, self._panel_fits(self.design.n_features))
+        narrow = self._is_narrow()
         if len(self.sizes) == 1 and (narrow or self._has_room_aside(self.sizes[0])):
             self._walk_road(lam, self.sizes[0])
         elif narrow:
@@ -40,6 +40,11 @@ class SupportGrid(OneSize):
                 self._look_elsewhere(lam, size)
         for size in self.found:
             self._finish_size(lam, size)
+
+    def _is_narrow(self) -> bool:
+        """Whether all sizes share one panel."""
+        n_features = self.design.n_features
+        return takes_all_columns(n_features, self._panel_fits(n_features))
 
     def _look_elsewhere(self, lam: float, size: int) -> None:
         """For one size of a path."""
@@ -90,7 +95,7 @@ class SupportGrid(OneSize):
         self.found.clear()
         below: list[int] = []
         beyond: list[int] = []  # by products
-        found = NOTHING
+        found = self._nothing()
         for k in self.sizes:
             if found.value <= NO_LOSS:
                 break  # more features cannot do better

@@ -1,12 +1,9 @@
 """One size: how hard the search for it tries."""
 
-import math
-
 import numpy as np
 
 from kmargin.solvers.regime import depends_on_active_rows
-from kmargin.solvers.rows import cost_of_refit
-from kmargin.solvers.signed import NOTHING, Found
+from kmargin.solvers.signed import Found
 from kmargin.solvers.supports import ROOM, Supports
 from kmargin.solvers.working_set import Effort
 
@@ -46,19 +43,19 @@ class OneSize(Supports):
 
     def _has_room_aside(self, k: int) -> bool:
         """Whether there is a panel for larger sizes, too, and nothing else may pay."""
-        widest = self._aside(k)[0] + self.effort.n_outside(k, self.design.n_features)
+        widest = self._aside(k)[0] + self.effort.n_outside(k, self.n_units)
         return not depends_on_active_rows(k) and self._panel_fits(widest)
 
     def _come_down(self, lam: float, k: int) -> Found:
         """A first support of one size, by way of stronger ridges."""
-        found = NOTHING
+        found = self._nothing()
         for stronger in self._road(lam) if self.effort.road else ():
             found = self.exchange(stronger, k, found, self.effort.least())
         return found
 
     def _road(self, lam: float) -> list[float]:
         """Ridges stronger than lam, descending."""
-        scale = float(np.median(self.design.variance))
+        scale = self._ridge_scale()
         n_ridges = round(np.log(ROAD_START / ROAD_END) / np.log(ROAD_STEP))
         ridges = [ROAD_START * scale / ROAD_STEP**number for number in range(n_ridges)]
         return [ridge for ridge in ridges if ridge > lam * ROAD_STEP**0.5]
@@ -85,20 +82,20 @@ class OneSize(Supports):
     def _aside(self, k: int, share: float = ASIDE) -> tuple[int, int]:
         """A larger and a smaller size."""
         step = 1 + int(share * k)
-        return min(k + step, self.design.n_features), max(k - step, 1)
+        return min(k + step, self.n_units), max(k - step, 1)
 
     def _tried_everything(self, lam: float, k: int, start: Found) -> bool:
         """All supports of one size, where they are few enough."""
-        n_supports = math.comb(self.design.n_features, k)
+        n_supports = self._n_supports(k)
         room = ROOM_FOR_ALL if len(self.sizes) == 1 else ROOM_FOR_ALL_OF_PATH
-        if self.effort.room == 0 or n_supports * cost_of_refit(self.design.n_samples, k + 1) > room:
+        if self.effort.room == 0 or n_supports * self._cost_of_try(k) > room:
             return False
         whole = self._whole_panel(lam, start)
         if whole is None:
             return False
         whole.resize(k)
         whole.try_everything()
-        self.n_newton += int(whole.counts[2])
+        self.n_newton += whole.n_newton
         best = self._finish(lam, whole.found())
         if k in self.found:
             self._finish_size(lam, k)
@@ -109,21 +106,20 @@ class OneSize(Supports):
 
     def _start_elsewhere(self, lam: float, k: int) -> None:
         """From single features, those first that gain most alone, where the search is cheap."""
-        cost = cost_of_refit(self.design.n_samples, k + 1)
-        n_swaps, thorough = k * (self.design.n_features - k), self.effort._replace(room=ROOM)
-        n_starts = min(self.effort.max_starts, self.design.n_features // FEATURES_PER_START)
+        cost = self._cost_of_try(k)
+        n_swaps, thorough = self._n_swaps(k), self.effort._replace(room=ROOM)
+        n_starts = min(self.effort.max_starts, self.n_units // FEATURES_PER_START)
         work = n_swaps * cost if thorough.max_swaps < 0 else min(n_swaps * cost, ROOM)
         n_starts = min(n_starts, int(ROOM_FOR_STARTS / max(work, 1.0)))
         if n_swaps == 0 or n_starts == 0:
             return
-        whole = self._whole_panel(lam, NOTHING)
+        whole = self._whole_panel(lam, self._nothing())
         if whole is None:
             return
         if len(self.sizes) > 1:
             self._try(lam, k, self._come_down(lam, k), thorough)
         for feature in whole.best_alone(lam, n_starts):
-            alone = Found(np.array([feature]), np.zeros(2), np.inf)
-            found = self.exchange(lam, k, alone, self.effort.least())
+            found = self.exchange(lam, k, self._alone(feature), self.effort.least())
             if found.value < PROMISING * self.found[k].value:
                 self._try(lam, k, found, thorough)
         self._do_without(lam, k, ROUNDS_WITHOUT * k, thorough)
@@ -133,25 +129,24 @@ class OneSize(Supports):
 
         Those that move the decision least come first; after a success, those of the new support.
         """
-        whole = self._whole_panel(lam, NOTHING)
+        whole = self._whole_panel(lam, self._nothing())
         forgone: set[int] = set()
-        if whole is None or k == self.design.n_features:
+        if whole is None or k == self.n_units:
             return
         for _ in range(most):
             best = self.found[k]
-            turn = [a for a in np.argsort(self._effects(best)) if best.support[a] not in forgone]
+            turn = [a for a in self._may_leave(best) if best.support[a] not in forgone]
             if not turn:
                 return
-            feature, rest = best.support[turn[0]], best.without(turn[0])
+            feature, rest = best.support[turn[0]], self._rest(best, turn[0])
             with whole.without(feature):
                 found = self.exchange(lam, k, rest, effort)
             improved = found.value < PROMISING * best.value and self._try(lam, k, found, effort)
             forgone = set() if improved else forgone | {int(feature)}
 
     def _tries_are_quick(self, k: int, limit: float) -> bool:
-        return self.is_small and cost_of_refit(self.design.n_samples, k + 1) <= limit
+        return self.is_small and self._cost_of_try(k) <= limit
 
     def _swaps_are_cheap(self, k: int) -> bool:
         """Whether there is room to try all of them."""
-        n_swaps = k * (self.design.n_features - k)
-        return n_swaps * cost_of_refit(self.design.n_samples, k + 1) <= ROOM
+        return self._n_swaps(k) * self._cost_of_try(k) <= ROOM

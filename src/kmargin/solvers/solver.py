@@ -7,6 +7,7 @@ from sklearn.base import BaseEstimator
 
 from kmargin.problem import Problem
 from kmargin.solvers.result import Solution
+from kmargin.units import Units
 
 
 class Solver(BaseEstimator):
@@ -38,5 +39,19 @@ class Solver(BaseEstimator):
         """Yield the solutions for the first ridge and each k, then those for the second ridge, ...
 
         `lams` and `ks` descend: from strong ridge to weak, from dense to sparse.
+        """
+        raise NotImplementedError
+
+    def iter_joint_grid(
+        self,
+        problems: Sequence[Problem],
+        lams: Sequence[Sequence[float]],
+        ks: Sequence[int],
+        units: Units,
+        rng: np.random.Generator,
+    ) -> Iterator[tuple[Solution, ...]]:
+        """The same for machines that share what k counts: a solution of each.
+
+        ``lams[c][m]`` is the ridge of machine m at the c-th C. What k counts is `units`.
         """
         raise NotImplementedError

@@ -1,5 +1,6 @@
 """The best support seen of each size, and the ways to search for one."""
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -9,10 +10,11 @@ from kmargin.solvers.dual import n_dual_numbers
 from kmargin.solvers.dual_exchange import exchange_dual
 from kmargin.solvers.product_exchange import exchange_products
 from kmargin.solvers.regime import Regime, choose_regime
+from kmargin.solvers.rows import cost_of_refit
 from kmargin.solvers.signed import BETTER, NOTHING, Found, SignedDesign
 from kmargin.solvers.units import Measured
 from kmargin.solvers.working_set import Effort, WorkingSet, exchange, search_from
-from kmargin.types import Vector
+from kmargin.types import Indices, Vector
 
 # A problem is small if the Gram matrix of all columns takes no more multiplications. Then a single fit takes
 # all columns into one panel.
@@ -35,6 +37,7 @@ class Supports:
         self.sizes = sorted({min(k, problem.design.n_features) for k in sizes if k > 0})
         self.measured = Measured(problem)
         self.design = self.measured.design
+        self.n_units = self.design.n_features  # how many there are for k to count
         n, p = self.design.n_samples, self.design.n_features
         self.is_small = n * p * p <= SMALL_GRAM and self._panel_fits(p)
         room = ROOM if len(self.sizes) == 1 else ROOM_OF_PATH
@@ -169,3 +172,34 @@ class Supports:
     def _effects(self, found: Found) -> Vector:
         """How much each feature of a support moves the decision."""
         return np.abs(found.u[:-1]) * np.sqrt(self.design.variance[found.support])
+
+    def _cost_of_try(self, k: int) -> float:
+        """About how many multiplications it takes to refit a support of this size."""
+        return cost_of_refit(self.design.n_samples, k + 1)
+
+    def _n_supports(self, k: int) -> int:
+        return math.comb(self.n_units, k)
+
+    def _n_swaps(self, k: int) -> int:
+        """Exchanges of one for another."""
+        return k * (self.n_units - k)
+
+    def _ridge_scale(self) -> float:
+        """The variance of a typical feature."""
+        return float(np.median(self.design.variance))
+
+    def _nothing(self) -> Found:
+        """No features."""
+        return NOTHING
+
+    def _alone(self, feature: int) -> Found:
+        """One feature, to start from."""
+        return Found(np.array([feature]), np.zeros(2), np.inf)
+
+    def _rest(self, found: Found, place: int) -> Found:
+        """What is left without one feature, to start from."""
+        return found.without(place)
+
+    def _may_leave(self, found: Found) -> Indices:
+        """Places of the support, those first that move the decision least."""
+        return np.argsort(self._effects(found))

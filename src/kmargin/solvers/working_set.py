@@ -130,6 +130,11 @@ class WorkingSet:
         """All supports of this size."""
         self.value = try_every_support(self._fit(), self.value, self.tol, self.counts)
 
+    @property
+    def n_newton(self) -> int:
+        """Newton steps since it was made, or started again."""
+        return int(self.counts[2])
+
     def _search(self, effort: Effort) -> None:
         swaps, doubles, room = effort.max_swaps, effort.max_double_swaps, effort.room
         self.value = search(self._fit(), self.value, swaps, doubles, room, self.tol, self.counts)
@@ -181,4 +186,4 @@ def search_from(working: WorkingSet, k: int, effort: Effort) -> tuple[Found, int
     working.resize(k)
     working.settle(effort)
     working.finish()
-    return working.found(), int(working.counts[2])
+    return working.found(), working.n_newton

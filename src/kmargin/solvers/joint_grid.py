@@ -1,0 +1,179 @@
+"""Sets of units that several machines share: of several sizes, for one ridge after another."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import comb
+
+import numpy as np
+
+from kmargin.problem import Problem
+from kmargin.solvers.grid import SupportGrid
+from kmargin.solvers.joint_set import JointFound, JointSet, Member, joint_cost_of_try
+from kmargin.solvers.regime import FULL_PANEL, Regime
+from kmargin.solvers.signed import Found
+from kmargin.solvers.supports import ROOM, ROOM_OF_PATH, SMALL_GRAM
+from kmargin.solvers.units import Measured
+from kmargin.solvers.working_set import Effort
+from kmargin.types import Indices, Vector
+from kmargin.units import Units
+
+
+class JointGrid(SupportGrid):
+    """The search of `SupportGrid`, for units instead of columns and for all machines at once.
+
+    `lam` is the ridge of the first machine; those of the others are in proportion to it.
+    """
+
+    found: dict[int, JointFound]  # type: ignore[assignment]
+
+    def __init__(
+        self,
+        problems: Sequence[Problem],
+        ridge_ratios: Sequence[float],
+        weights: Sequence[float],
+        units: Units,
+        sizes: Sequence[int],
+        effort: Effort,
+    ) -> None:
+        self.units, self.n_units = units, units.n_units
+        self.n_fixed = int(units.fixed.sum())
+        self.sizes = sorted({min(k, units.n_units) for k in sizes if k >= self.n_fixed and k > 0})
+        self.all_measured = [Measured(problem) for problem in problems]
+        self.members = [
+            Member(measured.design, weight, ratio)
+            for measured, weight, ratio in zip(self.all_measured, weights, ridge_ratios, strict=True)
+        ]
+        self.n_samples = sum(member.design.n_samples for member in self.members)
+        q = len(units.columns)
+        self.is_small = self.n_samples / len(self.members) * q * q <= SMALL_GRAM and self._panel_fits(self.n_units)
+        room = (ROOM if len(self.sizes) == 1 else ROOM_OF_PATH) * len(self.members)
+        self.effort = effort._replace(room=room if self.is_small and effort.max_starts else 0.0)
+        self.found, self.finished, self.lam = {}, set(), np.inf
+        self._whole: JointSet | None = None  # type: ignore[assignment]
+        self.dense = None
+        self.n_newton = 0
+        self.elsewhere, self.n_active = True, None  # systems are as large as the support, whatever its size
+        if effort.max_swaps < 0 and not self._panel_fits(self.n_units):
+            raise ValueError(
+                f"max_swaps=None would gather all {q} columns of X for {len(self.members)} machines "
+                "into arrays to try every swap. Use a number of swaps, such as max_swaps=8."
+            )
+
+    def best(self, k: int) -> list[Found]:  # type: ignore[override]
+        """Of the best support with at most k units: each machine's part, in the problem's units."""
+        found = min((f for size, f in self.found.items() if size <= k), key=lambda found: found.value)
+        return [
+            measured.leave(member.ridge(self.lam), part)
+            for measured, member, part in zip(self.all_measured, self.members, self._parts(found), strict=True)
+        ]
+
+    def _parts(self, found: JointFound) -> list[Found]:
+        """As each machine has it."""
+        columns = self.units.columns_of(found.support)
+        return [
+            Found(columns, u, value, found.all_tried, found.regime)
+            for u, value in zip(found.parts, found.values, strict=True)
+        ]
+
+    def _finish(self, lam: float, found: JointFound) -> JointFound:  # type: ignore[override]
+        """Each machine at its minimum, of coefficients that are not held at 0 by their sign."""
+        parts, values, all_tried = [], [], found.all_tried
+        for measured, member, part in zip(self.all_measured, self.members, self._parts(found), strict=True):
+            used = np.flatnonzero(part.u[:-1]) if self.units.signs.any() else np.arange(len(part.support))
+            ridge = measured.ridge(member.ridge(lam), part.support[used])
+            at = np.append(used, len(part.u) - 1)
+            before = part._replace(support=part.support[used], u=part.u[at])
+            after = member.design.finish(before._replace(value=np.inf), ridge)
+            signs = self.units.signs[before.support]
+            if np.any(signs * after.u[:-1] < 0):
+                value = member.design.objective(before, 0.0) + 0.5 * float(ridge @ before.u[:-1] ** 2)
+                after = before._replace(value=value)
+            u = np.zeros(len(part.u))
+            u[at] = after.u
+            parts.append(u)
+            values.append(after.value)
+            all_tried = all_tried and after.all_tried
+        total = sum(member.weight * value for member, value in zip(self.members, values, strict=True))
+        return found._replace(
+            parts=tuple(parts), value=float(total), all_tried=all_tried, values=tuple(values)
+        )
+
+    def exchange(self, lam: float, k: int, start: JointFound, effort: Effort) -> JointFound:  # type: ignore[override]
+        """Search for one size through panels of the support and the most promising other units."""
+        whole = self._whole_panel(lam, start) if self._takes_whole() else None
+        if whole is None:
+            size = max(k + effort.n_outside(k, self.n_units), len(start.support))
+            whole = JointSet(self.members, self.units, lam, size, start, effort.tol)
+        whole.resize(k)
+        whole.settle(effort)
+        whole.finish()
+        self.n_newton += whole.n_newton
+        return whole.found()
+
+    def _whole_panel(self, lam: float, start: JointFound) -> JointSet | None:  # type: ignore[override]
+        if self._whole is not None:
+            self._whole.start_again(lam, start)
+        elif self.is_small or self._is_narrow():
+            self._whole = JointSet(self.members, self.units, lam, self.n_units, start, self.effort.tol)
+        return self._whole
+
+    def _takes_whole(self) -> bool:
+        return True
+
+    def _is_narrow(self) -> bool:
+        return len(self.units.columns) <= FULL_PANEL and self._panel_fits(self.n_units)
+
+    def _walk_panel(self, lam: float) -> None:
+        self._walk_wide(lam)
+
+    def _panel_fits(self, size: int) -> bool:
+        """Whether panels of the largest units do, for all machines together."""
+        n_columns = int(np.sort(self.units.sizes)[-size:].sum()) if size else 0
+        numbers = [(n_columns + 2) * measured.design.n_samples for measured in self.all_measured]
+        return self.all_measured[0].design.fits(sum(numbers))
+
+    def _regime(self, k: int, start: JointFound, effort: Effort, n_active=None, n_dual: int = 0) -> Regime:  # type: ignore
+        size = max(k + effort.n_outside(k, self.n_units), len(start.support))
+        return Regime.PANEL if size >= self.n_units else Regime.WORKING_SET
+
+    def _nothing(self) -> JointFound:  # type: ignore[override]
+        """Only what is fixed."""
+        fixed = np.flatnonzero(self.units.fixed)
+        u = np.zeros(int(self.units.sizes[fixed].sum()) + 1)
+        return JointFound(fixed, tuple(u for _ in self.members), np.inf)
+
+    def _alone(self, unit: int) -> JointFound:  # type: ignore[override]
+        support = np.append(np.flatnonzero(self.units.fixed), unit)
+        u = np.zeros(int(self.units.sizes[support].sum()) + 1)
+        return JointFound(support, tuple(u for _ in self.members), np.inf)
+
+    def _rest(self, found: JointFound, place: int) -> JointFound:  # type: ignore[override]
+        stays = np.arange(len(found.support)) != place
+        keeps = np.append(np.repeat(stays, self.units.sizes[found.support]), True)
+        return JointFound(found.support[stays], tuple(u[keeps] for u in found.parts), np.inf)
+
+    def _may_leave(self, found: JointFound) -> Indices:  # type: ignore[override]
+        order = np.argsort(self._effects(found))
+        return order[~self.units.fixed[found.support[order]]]
+
+    def _effects(self, found: JointFound) -> Vector:  # type: ignore[override]
+        """How much each unit moves the decisions of all machines, squared."""
+        columns = self.units.columns_of(found.support)
+        moved = np.zeros(self.units.n_features)
+        for member, u in zip(self.members, found.parts, strict=True):
+            moved[columns] += member.weight * u[:-1] ** 2 * member.design.variance[columns]
+        return self.units.total(moved)[found.support]
+
+    def _cost_of_try(self, k: int) -> float:
+        """For each machine: so that together they have as much room as each would have alone."""
+        n_columns = int(np.ceil(k * len(self.units.columns) / self.n_units))
+        return joint_cost_of_try(self.members, n_columns) / len(self.members)
+
+    def _n_supports(self, k: int) -> int:
+        return comb(self.n_units - self.n_fixed, max(k - self.n_fixed, 0))
+
+    def _n_swaps(self, k: int) -> int:
+        return max(k - self.n_fixed, 0) * (self.n_units - k)
+
+    def _ridge_scale(self) -> float:
+        return float(np.median([np.median(m.design.variance[self.units.columns]) / m.ridge_ratio for m in self.members]))

@@ -1,0 +1,85 @@
+"""What k counts: units, sets of columns that enter a model and leave it together.
+
+A unit is a single column, or a group of columns; where several machines share their features, it is these
+columns in all of them. Some units are always in (they count in k); a column may have a sign that its
+coefficient has to have. Columns of no unit are never in.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from kmargin.types import Flags, Indices, Vector
+
+
+@dataclass(frozen=True)
+class Units:
+    """Unit j is ``columns[starts[j]:starts[j + 1]]``."""
+
+    starts: Indices
+    columns: Indices  # of X, unit by unit
+    fixed: Flags  # of each unit: always in
+    signs: Vector  # of each column of X: 1 for coefficients >= 0, -1 for <= 0, 0 for either
+    by_size: bool = False  # whether what a unit gains is divided by its size before units are ranked
+
+    @classmethod
+    def of_columns(cls, n_features: int) -> "Units":
+        """Each column by itself."""
+        return cls.of_groups([np.array([j]) for j in range(n_features)], n_features)
+
+    @classmethod
+    def of_groups(cls, groups: Sequence[Indices], n_features: int) -> "Units":
+        """These columns of X together, each in one group at most."""
+        sizes = [len(group) for group in groups]
+        columns = np.concatenate([*groups, np.empty(0, np.int64)]).astype(np.int64)
+        starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)
+        return cls(starts, columns, np.zeros(len(groups), np.bool_), np.zeros(n_features))
+
+    @property
+    def n_units(self) -> int:
+        return len(self.starts) - 1
+
+    @property
+    def n_features(self) -> int:
+        return len(self.signs)
+
+    @property
+    def sizes(self) -> Indices:
+        """How many columns each has."""
+        return np.diff(self.starts)
+
+    @property
+    def are_plain(self) -> bool:
+        """Whether each column is a unit by itself, and may come and go with any coefficient."""
+        every = np.arange(self.n_features)
+        return (
+            np.array_equal(self.columns, every)
+            and self.n_units == self.n_features
+            and not self.fixed.any()
+            and not self.signs.any()
+        )
+
+    def columns_of(self, units: Indices) -> Indices:
+        """Unit after unit."""
+        if self.n_units == len(self.columns):  # single columns
+            return self.columns[units]
+        pieces = [self.columns[self.starts[j] : self.starts[j + 1]] for j in units]
+        return np.concatenate([*pieces, np.empty(0, np.int64)]).astype(np.int64)
+
+    def without(self, columns: Indices) -> "Units":
+        """Units that have lost these columns; those that have lost all of them are gone."""
+        groups = [
+            np.setdiff1d(self.columns[self.starts[j] : self.starts[j + 1]], columns, assume_unique=True)
+            for j in range(self.n_units)
+        ]
+        stays = np.array([len(group) > 0 for group in groups], np.bool_)
+        rest = Units.of_groups([group for group in groups if len(group)], self.n_features)
+        return replace(rest, fixed=self.fixed[stays], signs=self.signs, by_size=self.by_size)
+
+    def total(self, by_column: Vector) -> Vector:
+        """The sum over the columns of each unit; `by_column` has an entry for each column of X."""
+        if self.n_units == len(self.columns):
+            return by_column[self.columns]
+        sums = np.concatenate([[0.0], np.cumsum(by_column[self.columns])])
+        return sums[self.starts[1:]] - sums[self.starts[:-1]]
