@@ -8,9 +8,11 @@ import numpy as np
 
 from kmargin.problem import Problem
 from kmargin.solvers.grid import SupportGrid
-from kmargin.solvers.joint_set import JointFound, JointSet, Member, joint_cost_of_try
-from kmargin.solvers.regime import FULL_PANEL, Regime
-from kmargin.solvers.signed import Found
+from kmargin.solvers.joint_set import JointFound, JointSet, widest
+from kmargin.solvers.machine_panel import Member, joint_cost_of_try
+from kmargin.solvers.refit_set import RefitSet
+from kmargin.solvers.regime import FULL_PANEL, Regime, depends_on_active_rows
+from kmargin.solvers.signed import Found, SignedDesign
 from kmargin.solvers.supports import ROOM, ROOM_OF_PATH, SMALL_GRAM
 from kmargin.solvers.units import Measured
 from kmargin.solvers.working_set import Effort
@@ -38,6 +40,7 @@ class JointGrid(SupportGrid):
         self.units, self.n_units = units, units.n_units
         self.n_fixed = int(units.fixed.sum())
         self.sizes = sorted({min(k, units.n_units) for k in sizes if k >= self.n_fixed and k > 0})
+        self.problems = list(problems)
         self.all_measured = [Measured(problem) for problem in problems]
         self.members = [
             Member(measured.design, weight, ratio)
@@ -45,7 +48,9 @@ class JointGrid(SupportGrid):
         ]
         self.n_samples = sum(member.design.n_samples for member in self.members)
         q = len(units.columns)
-        self.is_small = self.n_samples / len(self.members) * q * q <= SMALL_GRAM and self._panel_fits(self.n_units)
+        self.is_small = self.n_samples / len(self.members) * q * q <= SMALL_GRAM and self._panel_fits(
+            self.n_units
+        )
         room = (ROOM if len(self.sizes) == 1 else ROOM_OF_PATH) * len(self.members)
         self.effort = effort._replace(room=room if self.is_small and effort.max_starts else 0.0)
         self.found, self.finished, self.lam = {}, set(), np.inf
@@ -64,7 +69,9 @@ class JointGrid(SupportGrid):
         found = min((f for size, f in self.found.items() if size <= k), key=lambda found: found.value)
         return [
             measured.leave(member.ridge(self.lam), part)
-            for measured, member, part in zip(self.all_measured, self.members, self._parts(found), strict=True)
+            for measured, member, part in zip(
+                self.all_measured, self.members, self._parts(found), strict=True
+            )
         ]
 
     def _parts(self, found: JointFound) -> list[Found]:
@@ -100,15 +107,40 @@ class JointGrid(SupportGrid):
 
     def exchange(self, lam: float, k: int, start: JointFound, effort: Effort) -> JointFound:  # type: ignore[override]
         """Search for one size through panels of the support and the most promising other units."""
-        whole = self._whole_panel(lam, start) if self._takes_whole() else None
-        if whole is None:
-            size = max(k + effort.n_outside(k, self.n_units), len(start.support))
-            whole = JointSet(self.members, self.units, lam, size, start, effort.tol)
-        whole.resize(k)
-        whole.settle(effort)
-        whole.finish()
-        self.n_newton += whole.n_newton
-        return whole.found()
+        fitted = self._fitted(lam, k, start, effort)
+        fitted.resize(k)
+        fitted.settle(effort)
+        fitted.finish()
+        self.n_newton += fitted.n_newton
+        return fitted.found()
+
+    def _fitted(self, lam: float, k: int, start: JointFound, effort: Effort) -> JointSet | RefitSet:
+        """The algebra for one size, at a start."""
+        size = max(k + effort.n_outside(k, self.n_units), len(start.support))
+        if self._needs_refits(widest(self.units, k), size):
+            problems = [
+                replace(problem, lam=member.ridge(lam))
+                for problem, member in zip(self.problems, self.members, strict=True)
+            ]
+            return RefitSet(problems, self.all_measured, self.members, self.units, start, effort.tol)
+        whole = self._whole_panel(lam, start)
+        if whole is not None:
+            return whole
+        return JointSet(self.members, self.units, lam, size, start, effort.tol)
+
+    def _needs_refits(self, n_columns: int, size: int) -> bool:
+        """Whether panels do not fit, or systems as large as the support would be larger than those by rows."""
+        if any(not isinstance(member.design, SignedDesign) for member in self.members):
+            return False  # rows that are elsewhere are asked for sums as large as the support
+        most_rows = max(member.design.n_samples for member in self.members)
+        many = depends_on_active_rows(n_columns) and n_columns > most_rows and not self.units.signs.any()
+        fits = self._panel_fits(size)
+        if not fits and self.units.signs.any():
+            raise ValueError(
+                f"signs with {n_columns} columns for {len(self.members)} machines would take arrays out of "
+                "proportion to X. Use a smaller k, or no signs."
+            )
+        return many or not fits
 
     def _whole_panel(self, lam: float, start: JointFound) -> JointSet | None:  # type: ignore[override]
         if self._whole is not None:
@@ -116,9 +148,6 @@ class JointGrid(SupportGrid):
         elif self.is_small or self._is_narrow():
             self._whole = JointSet(self.members, self.units, lam, self.n_units, start, self.effort.tol)
         return self._whole
-
-    def _takes_whole(self) -> bool:
-        return True
 
     def _is_narrow(self) -> bool:
         return len(self.units.columns) <= FULL_PANEL and self._panel_fits(self.n_units)
@@ -128,7 +157,7 @@ class JointGrid(SupportGrid):
 
     def _panel_fits(self, size: int) -> bool:
         """Whether panels of the largest units do, for all machines together."""
-        n_columns = int(np.sort(self.units.sizes)[-size:].sum()) if size else 0
+        n_columns = widest(self.units, size)
         numbers = [(n_columns + 2) * measured.design.n_samples for measured in self.all_measured]
         return self.all_measured[0].design.fits(sum(numbers))
 
@@ -138,14 +167,11 @@ class JointGrid(SupportGrid):
 
     def _nothing(self) -> JointFound:  # type: ignore[override]
         """Only what is fixed."""
-        fixed = np.flatnonzero(self.units.fixed)
-        u = np.zeros(int(self.units.sizes[fixed].sum()) + 1)
-        return JointFound(fixed, tuple(u for _ in self.members), np.inf)
+        return JointFound.start(np.flatnonzero(self.units.fixed), self.units, len(self.members))
 
     def _alone(self, unit: int) -> JointFound:  # type: ignore[override]
         support = np.append(np.flatnonzero(self.units.fixed), unit)
-        u = np.zeros(int(self.units.sizes[support].sum()) + 1)
-        return JointFound(support, tuple(u for _ in self.members), np.inf)
+        return JointFound.start(support, self.units, len(self.members))
 
     def _rest(self, found: JointFound, place: int) -> JointFound:  # type: ignore[override]
         stays = np.arange(len(found.support)) != place
@@ -176,4 +202,8 @@ class JointGrid(SupportGrid):
         return max(k - self.n_fixed, 0) * (self.n_units - k)
 
     def _ridge_scale(self) -> float:
-        return float(np.median([np.median(m.design.variance[self.units.columns]) / m.ridge_ratio for m in self.members]))
+        return float(
+            np.median(
+                [np.median(m.design.variance[self.units.columns]) / m.ridge_ratio for m in self.members]
+            )
+        )

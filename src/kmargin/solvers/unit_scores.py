@@ -77,8 +77,11 @@ def score_units(
     for b in range(n_take):
         widest = max(widest, take_starts[b + 1] - take_starts[b])
     A, M, L = np.empty((tallest, tallest)), np.empty((tallest, tallest)), np.empty((widest, widest))
-    c, step, diagonal, places = np.empty(tallest), np.empty(widest), np.empty(max(widest, tallest)), np.empty(
-        widest, np.int64
+    c, step, diagonal, places = (
+        np.empty(tallest),
+        np.empty(widest),
+        np.empty(max(widest, tallest)),
+        np.empty(widest, np.int64),
     )
     Y = np.empty((tallest, widest))
     for a in range(n_lose):

@@ -1,0 +1,113 @@
+"""One machine among several that share their features: its panel, and its coefficients on a support."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from kmargin.solvers.bounded import newton_bounded
+from kmargin.solvers.newton import newton_from_gram
+from kmargin.solvers.rows import companion, cost_of_refit, follow, place, resume, start_over, take_gram
+from kmargin.solvers.scores import score
+from kmargin.solvers.signed import Found, Signed
+from kmargin.types import Indices, Matrix, Vector
+
+# What asking a machine costs beside its multiplications, in multiplications.
+CALL = 2e4
+
+
+class Member(NamedTuple):
+    """A machine among others: its rows, and by how much its objective counts."""
+
+    design: Signed
+    weight: float
+    ridge_ratio: float  # its ridge, beside that of the first
+
+    def ridge(self, lam: float) -> float:
+        return lam * self.ridge_ratio
+
+
+def joint_cost_of_try(members: Sequence[Member], n_columns: int) -> float:
+    """About how many multiplications a refit of all machines takes."""
+    return sum(CALL + cost_of_refit(member.design.n_samples, n_columns + 1) for member in members)
+
+
+class ColumnScores(NamedTuple):
+    """What `scores.score` says of the columns of one machine; see there."""
+
+    spread: Vector
+    grad: Vector
+    schur: Vector
+    R: Matrix
+    inverse: Matrix  # U^-T; H^-1 is inverse.T @ inverse
+
+
+class MachinePanel:
+    """A panel of columns, a Gram matrix over the active rows, coefficients on a support."""
+
+    def __init__(self, member: Member, columns: Indices, size: int) -> None:
+        self.member, self.design, self.weight = member, member.design, member.weight
+        self.rows = member.design.make_rows(columns, size, to_stay=True)
+        self.scratch = companion(self.rows)
+        self.gram = np.empty((size + 2, size + 2))
+        self.lam, self.ridge = 0.0, np.empty(0)
+        self.u: Vector = np.zeros(1)
+        self.value = np.inf  # as it counts in the sum
+        self.is_placed = False
+        self.last_try: tuple[Vector, float] = self.u, np.inf  # its coefficients and objective
+
+    def go_to(self, lam: float, idx: Indices, u: Vector) -> None:
+        """Another ridge, another support."""
+        self.lam = self.member.ridge(lam)
+        self.ridge = self.design.make_ridge(self.lam, len(self.gram) - 2)
+        self.u = u.copy()
+        if self.is_placed:
+            resume(self.rows, idx, self.u, self.gram)
+        else:
+            place(self.rows, idx, self.u)
+            take_gram(self.rows, self.gram)
+            self.is_placed = True
+
+    def refill(self, contents: Indices, places: Indices) -> None:
+        """Other columns in some places."""
+        self.rows = self.design.fill(self.rows, contents, places)
+        self.scratch = companion(self.rows)
+        take_gram(self.rows, self.gram)
+
+    def refit(self, idx: Indices, u: Vector, signs: Vector | None, give_up: float, tol: float) -> int:
+        """Try other columns from u; what comes out is `last_try` until it is kept. The Newton steps."""
+        start_over(self.scratch, self.rows)
+        give_up /= self.weight
+        if signs is None:
+            value, n_iter = newton_from_gram(self.scratch, self.ridge, self.gram, idx, u, give_up, tol)
+        else:
+            value, n_iter = newton_bounded(self.scratch, self.ridge, self.gram, idx, u, signs, give_up, tol)
+        self.last_try = u, self.weight * value
+        return n_iter
+
+    def keep(self) -> None:
+        """Go to what was tried last."""
+        self.u, self.value = self.last_try
+        follow(self.rows, self.scratch, self.gram)
+
+    def score(self, idx: Indices, outside: Indices) -> ColumnScores:
+        """Of the columns at these places of the panel."""
+        k, m = len(idx), len(outside)
+        drop, spread, gain, grad, schur = np.empty(k), np.empty(k), np.empty(m), np.empty(m), np.empty(m)
+        R, inverse = np.empty((k, m)), np.empty((k, k))
+        score(self.ridge, idx, self.u, self.gram, outside, drop, spread, gain, grad, schur, R, inverse)
+        return ColumnScores(spread, grad, schur, R, inverse)
+
+    def slopes(self, idx: Indices, columns: Indices) -> Vector:
+        """Of the loss with respect to the coefficient of each column of X, up to its sign."""
+        return self.design.slopes_at(self.rows, idx, Found(columns, self.u, self.value))
+
+    def finish(self, idx: Indices, only_nonzero: bool) -> None:
+        """Go to the minimum by the panel; if only nonzero coefficients may change, unless one changes sign."""
+        used = (
+            np.append(np.flatnonzero(self.u[:-1]), len(self.u) - 1) if only_nonzero else np.arange(len(idx))
+        )
+        before = Found(idx[used][:-1], self.u[used], self.value / self.weight)
+        (after,), _ = self.design.finish_in_panel(self.rows, self.ridge, [before])
+        if not only_nonzero or np.array_equal(np.sign(after.u[:-1]), np.sign(before.u[:-1])):
+            self.u[used], self.value = after.u, self.weight * after.value

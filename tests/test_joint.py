@@ -1,0 +1,300 @@
+"""Machines that share what k counts: units of columns, scored, exchanged and fitted in all of them at once."""
+
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+
+from kmargin import Exchange
+from kmargin.design import make_design
+from kmargin.problem import Problem
+from kmargin.solvers.joint_set import JointFound, JointSet
+from kmargin.solvers.machine_panel import Member
+from kmargin.solvers.refit import refit
+from kmargin.solvers.result import Status
+from kmargin.solvers.units import Measured
+from kmargin.units import Units
+
+# sizes 1, 3, 2, 1, 2, 3; the last two columns belong to none
+GROUPS = [[4], [0, 7, 9], [1, 2], [11], [3, 10], [5, 6, 8]]
+N_FEATURES = 14
+
+
+def make_problems(
+    seed=0, n=60, p=N_FEATURES, n_classes=3, scheme="ovo", lam=0.02, form=np.asarray, intercept=True
+):
+    """The machines of a problem with several classes, rows weighted."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, p)) + 0.6 * rng.standard_normal((n, 1))
+    scores = X @ (rng.standard_normal((p, n_classes)) * (rng.random((p, 1)) < 0.6))
+    y = np.argmax(scores + rng.standard_normal(scores.shape), axis=1)
+    weights = rng.uniform(0.3, 2.0, n)
+    pairs = (
+        list(combinations(range(n_classes), 2)) if scheme == "ovo" else [(None, c) for c in range(n_classes)]
+    )
+    problems = []
+    for negative, positive in pairs:
+        rows = np.flatnonzero((y == positive) | (negative is None) | (y == negative))
+        design = make_design(form(np.ascontiguousarray(X[rows])), intercept)
+        s = weights[rows] * len(rows) / weights[rows].sum()
+        problems.append(Problem(design, np.where(y[rows] == positive, 1.0, -1.0), s, lam, p))
+    return problems
+
+
+def make_units(groups=GROUPS, n_features=N_FEATURES, **others):
+    return replace(Units.of_groups([np.array(group) for group in groups], n_features), **others)
+
+
+def members_of(problems, weights=None):
+    weights = np.ones(len(problems)) if weights is None else weights
+    return [Member(Measured(p).design, float(w), 1.0) for p, w in zip(problems, weights, strict=True)]
+
+
+def solve(problems, units, k, solver=None, rng=None):
+    lams = [[problem.lam for problem in problems]]
+    (solutions,) = (solver or Exchange()).iter_joint_grid(problems, lams, [k], units, rng)
+    return solutions
+
+
+def total(solutions):
+    return sum(solution.objective for solution in solutions)
+
+
+def columns_in(units, chosen):
+    return units.columns_of(np.array(sorted(chosen), np.int64))
+
+
+def lowest(problems, units, chosen):
+    """The sum of the minima on some units."""
+    return sum(refit(problem, columns_in(units, chosen))[2] for problem in problems)
+
+
+def units_of(solutions, units):
+    used = np.unique(np.concatenate([solution.support for solution in solutions]))
+    return {j for j in range(units.n_units) if np.isin(columns_in(units, [j]), used).any()}
+
+
+def quadratic_minimum(problem, columns, resid):
+    """Of the quadratic that holds on the rows active at a point, over some columns and the intercept."""
+    c = np.sqrt(problem.weights / len(problem.y))
+    t = problem.y * c
+    X = np.column_stack([problem.design.X[:, columns], np.ones(len(t))])
+    A, b = (X * t[:, None])[resid > 0], c[resid > 0]
+    ridge = np.diag(np.append(np.full(len(columns), problem.lam), 0.0))
+    u = np.linalg.solve(A.T @ A + ridge, A.T @ b)
+    return 0.5 * np.sum((b - A @ u) ** 2) + 0.5 * u @ ridge @ u
+
+
+def residuals(problem, found, columns):
+    """At the coefficients of one machine."""
+    c = np.sqrt(problem.weights / len(problem.y))
+    return c * (1 - problem.y * (problem.design.X[:, columns] @ found[:-1] + found[-1]))
+
+
+@pytest.fixture(params=["groups", "columns"])
+def fitted(request):
+    """Three machines of different weights at their minimum on two units; what a direct minimisation says."""
+    units = make_units() if request.param == "groups" else Units.of_columns(N_FEATURES)
+    problems, weights = make_problems(), np.array([1.0, 0.5, 2.0])
+    support = np.array([2, 4, 1])
+    start = JointFound.start(support, units, 3)
+    joint = JointSet(members_of(problems, weights), units, problems[0].lam, units.n_units, start, 1e-12)
+    found = joint.found()
+
+    def value_with(chosen):
+        columns, now = columns_in(units, chosen), units.columns_of(found.support)
+        return sum(
+            weight * quadratic_minimum(problem, columns, residuals(problem, u, now))
+            for problem, weight, u in zip(problems, weights, found.parts, strict=True)
+        )
+
+    return joint, units, value_with
+
+
+class TestScores:
+    def test_what_a_unit_costs_and_gains_is_what_a_direct_minimisation_says(self, fitted):
+        joint, _, value_with = fitted
+        outside = joint.outside()
+        scores, inside, here = joint.score(outside), joint.support.tolist(), joint.value
+        for a, unit in enumerate(inside):
+            assert scores.drop[a] == pytest.approx(value_with(set(inside) - {unit}) - here, rel=1e-8)
+        for b, unit in enumerate(outside):
+            assert scores.gain[b] == pytest.approx(here - value_with({*inside, unit}), rel=1e-8)
+
+    def test_so_is_what_every_exchange_of_one_unit_for_another_does(self, fitted):
+        joint, _, value_with = fitted
+        outside = joint.outside()
+        scores, inside, here = joint.score(outside), joint.support.tolist(), joint.value
+        for a, gone in enumerate(inside):
+            for b, come in enumerate(outside):
+                after = value_with(({*inside} - {gone}) | {int(come)})
+                assert scores.change[a, b] == pytest.approx(after - here, rel=1e-7, abs=1e-12)
+
+    def test_so_is_what_every_exchange_of_two_for_two_does(self, fitted):
+        joint, _, value_with = fitted
+        outside = joint.outside()
+        joint.score(outside)
+        lose, take = np.array([2, 0, 1]), np.arange(len(outside))[::-1]
+        pairs_out, pairs_in = list(combinations(range(3), 2)), list(combinations(range(len(take)), 2))
+        change = joint.score_pairs(outside, lose, take, pairs_out, pairs_in)
+        inside, here = joint.support.tolist(), joint.value
+        for r, out in enumerate(pairs_out):
+            for s, come in enumerate(pairs_in):
+                gone = {inside[lose[a]] for a in out}
+                after = value_with(({*inside} - gone) | {int(outside[take[b]]) for b in come})
+                assert change[r, s] == pytest.approx(after - here, rel=1e-7, abs=1e-12)
+
+    def test_a_unit_that_is_fixed_costs_more_than_all_others_gain(self):
+        units = make_units(fixed=np.array([False, False, True, False, False, False]))
+        problems = make_problems()
+        start = JointFound.start(np.array([2, 4]), units, 3)
+        joint = JointSet(members_of(problems), units, 0.02, units.n_units, start, 1e-12)
+        assert joint.score(joint.outside()).drop[0] == np.inf
+        assert joint.score(joint.outside()).drop[1] < np.inf
+
+    def test_a_column_that_says_what_the_support_says_gains_nothing(self):
+        problems = make_problems(lam=0.0, n=80)
+        doubled = []
+        for problem in problems:
+            X = problem.design.X.copy()
+            X[:, 3] = X[:, 4]
+            doubled.append(replace(problem, design=make_design(X)))
+        units = make_units([[4, 0], [3], [3 + 3, 1]])
+        start = JointFound.start(np.array([0]), units, 3)
+        joint = JointSet(members_of(doubled), units, 0.0, units.n_units, start, 1e-12)
+        gain = joint.score(joint.outside()).gain
+        assert gain[0] == pytest.approx(0.0, abs=1e-12)
+        assert gain[1] > 1e-6
+
+
+class TestSearch:
+    @pytest.mark.parametrize("scheme", ["ovo", "ovr"])
+    @pytest.mark.parametrize("seed", range(8))
+    def test_the_best_units_of_all_are_found_where_all_can_be_tried(self, seed, scheme):
+        lam = [0.1, 0.01, 1e-3, 0.0][seed % 4]
+        problems, units = make_problems(seed, scheme=scheme, lam=lam, n=50 + 10 * seed), make_units()
+        k = 1 + seed % 5
+        solutions = solve(problems, units, k)
+        best = min(lowest(problems, units, chosen) for chosen in combinations(range(6), k))
+        assert total(solutions) <= best * (1 + 1e-7) + 1e-12
+        assert len(units_of(solutions, units)) <= k
+
+    @pytest.mark.parametrize("seed", range(4))
+    def test_a_claim_that_no_exchange_helps_is_true(self, seed):
+        problems, units = make_problems(seed, n=80, p=40, lam=0.01), Units.of_columns(40)
+        solutions = solve(problems, units, 6, Exchange(max_swaps=None))
+        assert all(solution.status is Status.SWAP_OPTIMAL for solution in solutions)
+        chosen = units_of(solutions, units)
+        value = total(solutions)
+        for gone in chosen:
+            for come in set(range(40)) - chosen:
+                assert lowest(problems, units, chosen - {gone} | {come}) >= value * (1 - 1e-8)
+
+    def test_one_machine_with_single_columns_is_found_as_by_its_own_search(self):
+        for seed in range(5):
+            (problem, *_) = make_problems(seed, n=90, p=25, n_classes=2)
+            units = Units.of_columns(25)
+            alone = list(Exchange().iter_grid(problem, [problem.lam], [8, 4, 2], None))
+            joint = list(Exchange().iter_joint_grid([problem], [[problem.lam]], [8, 4, 2], units, None))
+            for one, (other,) in zip(alone, joint, strict=True):
+                assert other.objective <= one.objective * 1.02
+
+    def test_many_columns_are_searched_through_a_working_set(self):
+        rng = np.random.default_rng(5)
+        n, p = 150, 700
+        X = rng.standard_normal((n, p))
+        y = np.argmax(X[:, [3, 300, 650]] + 0.3 * rng.standard_normal((n, 3)), axis=1)
+        problems = [
+            Problem(make_design(X), np.where(y == c, 1.0, -1.0), np.ones(n), 0.01, p) for c in range(3)
+        ]
+        solutions = solve(problems, Units.of_columns(p), 3)
+        assert units_of(solutions, Units.of_columns(p)) == {3, 300, 650}
+        assert "renewed" in solutions[0].regime.value
+        pairs = Units.of_groups([np.array([2 * j, 2 * j + 1]) for j in range(p // 2)], p)
+        assert units_of(solve(problems, pairs, 3), pairs) == {1, 150, 325}
+
+    def test_a_path_keeps_the_best_of_each_size_and_never_gets_worse_with_more(self):
+        problems, units = make_problems(3, n=100), make_units()
+        grid = Exchange().iter_joint_grid(problems, [[0.02] * 3, [0.002] * 3], [6, 4, 2, 1, 0], units, None)
+        values = np.array([total(solutions) for solutions in grid]).reshape(2, 5)
+        assert (np.diff(values, axis=1) >= -1e-12).all()
+        assert (values[1] <= values[0] + 1e-12).all()
+
+    def test_the_order_of_machines_does_not_matter(self):
+        problems, units = make_problems(4), make_units()
+        forth, back = solve(problems, units, 3), solve(problems[::-1], units, 3)
+        assert units_of(forth, units) == units_of(back, units)
+        for one, other in zip(forth, back[::-1], strict=True):
+            np.testing.assert_allclose(one.dense_coef(), other.dense_coef(), rtol=1e-6, atol=1e-9)
+
+    def test_a_machine_twice_is_a_machine_of_double_weight(self):
+        problems, units = make_problems(6), make_units()
+        twice = members_of([problems[0], problems[0], problems[1]])
+        doubled = members_of(problems[:2], [2.0, 1.0])
+        ends = []
+        for members in (twice, doubled):
+            start = JointFound.start(np.empty(0, np.int64), units, len(members))
+            joint = JointSet(members, units, 0.02, units.n_units, start, 1e-10)
+            joint.resize(3)
+            ends.append((set(joint.support.tolist()), joint.value))
+        assert ends[0][0] == ends[1][0]
+        assert ends[0][1] == pytest.approx(ends[1][1], rel=1e-9)
+
+    def test_the_objective_reported_is_that_of_the_coefficients(self):
+        problems, units = make_problems(7, intercept=False), make_units()
+        for problem, solution in zip(problems, solve(problems, units, 3), strict=True):
+            assert solution.objective == pytest.approx(problem.loss(solution.dense_coef()), rel=1e-12)
+            assert solution.intercept == 0.0
+
+    def test_sparse_rows_give_what_dense_ones_give(self):
+        units = make_units()
+        dense, sparse = (solve(make_problems(8, form=form), units, 3) for form in (np.asarray, csr_matrix))
+        for one, other in zip(dense, sparse, strict=True):
+            np.testing.assert_array_equal(one.support, other.support)
+            np.testing.assert_allclose(one.coef, other.coef, rtol=1e-8)
+
+
+class TestFixed:
+    def test_what_is_fixed_is_in_and_counts(self):
+        problems = make_problems(9)
+        for unit in range(6):
+            units = make_units(fixed=np.arange(6) == unit)
+            solutions = solve(problems, units, 2)
+            used = units_of(solutions, units)
+            assert unit in used
+            assert len(used) <= 2
+            best = min(lowest(problems, units, {unit, other}) for other in range(6) if other != unit)
+            assert total(solutions) <= best * (1 + 1e-7)
+
+    def test_only_what_is_fixed_is_in_where_there_is_room_for_no_more(self):
+        units = make_units(fixed=np.arange(6) < 2)
+        problems = make_problems(10)
+        solutions = solve(problems, units, 2)
+        assert units_of(solutions, units) == {0, 1}
+        assert total(solutions) == pytest.approx(lowest(problems, units, {0, 1}), rel=1e-8)
+
+    def test_a_column_of_no_unit_is_never_in(self):
+        solutions = solve(make_problems(11), make_units(), 6)
+        assert not np.isin(np.concatenate([s.support for s in solutions]), [12, 13]).any()
+
+
+class TestUnits:
+    def test_units_without_columns_are_gone(self):
+        units = make_units().without(np.array([4, 9, 1]))
+        assert [columns_in(units, [j]).tolist() for j in range(units.n_units)] == [
+            [0, 7], [2], [11], [3, 10], [5, 6, 8],
+        ]  # fmt: skip
+
+    def test_plain_units_are_single_columns_that_come_and_go_as_they_please(self):
+        plain = Units.of_columns(5)
+        assert plain.are_plain
+        assert not plain.without(np.array([2])).are_plain
+        assert not replace(plain, fixed=np.arange(5) == 1).are_plain
+        assert not replace(plain, signs=np.array([0.0, 0, 1, 0, 0])).are_plain
+        assert not Units.of_groups([np.array([0, 1]), np.array([2])], 3).are_plain
+
+    def test_totals_are_sums_over_the_columns_of_a_unit(self):
+        values = np.arange(14.0)
+        np.testing.assert_array_equal(make_units().total(values), [4, 16, 3, 11, 13, 19])
