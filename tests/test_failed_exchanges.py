@@ -132,7 +132,7 @@ def test_newton_goes_on_while_twice_its_promise_may_win_and_gives_up_where_it_ma
 
 def dual_state(dual):
     return {
-        "columns": dual.columns, "w": dual.w, "b": dual.b, "resid": dual.resid, "value": dual.value,
+        "support": dual.support, "w": dual.w, "b": dual.b, "resid": dual.resid, "value": dual.value,
         "rows": dual.store.rows, "B": dual.store.B, "K": dual.store.K,
     }  # fmt: skip
 
@@ -142,11 +142,11 @@ def assert_true_of(dual, problem):
     found, t = dual.found(), problem.y * np.sqrt(problem.weights / len(problem.y))
     rows, _, B, K = dual.store
     np.testing.assert_allclose(dual.resid, SignedDesign(problem).residual(found), atol=1e-10)
-    np.testing.assert_allclose(B, t[rows, None] * problem.design.X[np.ix_(rows, dual.columns)], atol=1e-12)
+    np.testing.assert_allclose(B, t[rows, None] * problem.design.X[np.ix_(rows, dual.support)], atol=1e-12)
     np.testing.assert_allclose(K, B @ B.T, atol=1e-10)
     assert set(np.flatnonzero(dual.resid > 0)) <= set(rows)
     w = np.zeros(problem.design.n_parameters)
-    w[dual.columns], w[-1] = dual.w, dual.b
+    w[dual.support], w[-1] = dual.w, dual.b
     np.testing.assert_allclose(dual.value, problem.loss(w), rtol=1e-9)
 
 
@@ -158,7 +158,7 @@ def test_a_dual_exchange_that_fails_leaves_everything_as_it_was(seed):
     before = copied(dual_state(dual))
     dearest = np.argsort(-np.abs(dual.w))[:30]
     least = np.argsort(np.abs(SignedDesign(problem).gradient(dual.resid))[40:])[:30] + 40
-    assert not dual._exchanged(dearest, least)
+    assert not dual.tried(dearest, least, dual.value)
     assert_equal(dual_state(dual), before)
     assert_true_of(dual, problem)
 
@@ -168,17 +168,17 @@ def test_a_dual_exchange_that_succeeds_is_true_of_the_new_support(seed):
     problem = wide(seed)
     dual = DualSet(SignedDesign(problem), problem.lam, 40, at(problem, np.arange(80, 120))[0], 1e-13)
     before = dual.value
-    assert dual._exchanged(np.argsort(np.abs(dual.w))[:6], np.arange(6))
+    assert dual.tried(np.argsort(np.abs(dual.w))[:6], np.arange(6), dual.value)
     assert dual.value < before
     assert_true_of(dual, problem)
-    np.testing.assert_allclose(dual.value, refit(problem, np.sort(dual.columns))[2], rtol=1e-9)
+    np.testing.assert_allclose(dual.value, refit(problem, np.sort(dual.support))[2], rtol=1e-9)
 
 
 # by products alone
 
 
 def product_state(products):
-    names = ("columns", "w", "b", "resid", "value")
+    names = ("support", "w", "b", "resid", "value")
     return {name: getattr(products, name) for name in names}
 
 
@@ -189,11 +189,12 @@ def test_a_product_exchange_that_fails_leaves_everything_as_it_was(seed, monkeyp
     products.fit(1e-12)
     before = copied(product_state(products))
     # scores that would have the dearest features go for the least useful ones
-    drop, gain = products._scores()
+    drop, gain = products._by_column()
     useless = 1.0 / (1.0 + np.maximum(gain, 0.0))
-    useless[products.columns] = -np.inf
-    monkeypatch.setattr(products, "_scores", lambda: (1e-9 / (1e-9 + drop), useless))
-    assert not products._improve(1e-9)
+    useless[products.support] = -np.inf
+    monkeypatch.setattr(products, "_by_column", lambda: (1e-9 / (1e-9 + drop), useless))
+    outside = products.outside()
+    assert not products._try_many(outside, products.score(outside))
     assert_equal(product_state(products), before)
 
 
@@ -203,10 +204,10 @@ def test_replacing_columns_leaves_residuals_that_are_true(seed):
     products = ProductSet(SignedDesign(problem), problem.lam, at(problem, np.arange(20))[0])
     products.fit(1e-12)
     products._replace(np.array([3, 7]), np.array([50, 51, 52]))
-    assert len(products.columns) == len(products.w) == 21
-    assert list(products.columns[-3:]) == [50, 51, 52]
+    assert len(products.support) == len(products.w) == 21
+    assert list(products.support[-3:]) == [50, 51, 52]
     assert not products.w[-3:].any()
-    assert not {3, 7} & set(products.columns)
+    assert not {3, 7} & set(products.support)
     np.testing.assert_allclose(products.resid, SignedDesign(problem).residual(products.found()), atol=1e-12)
 
 

@@ -12,6 +12,7 @@ from kmargin import Exchange
 from kmargin.design import DenseDesign
 from kmargin.jit import Elsewhere
 from kmargin.problem import Problem
+from kmargin.solvers import dual_exchange
 from kmargin.solvers import grid as grids
 from kmargin.solvers import search as searches
 from kmargin.solvers import working_set as working_sets
@@ -654,18 +655,19 @@ def test_dual_exchanges_are_scored_as_the_quadratic_says(seed, fit_intercept, mo
     found, _ = at(problem, support)
     dual = DualSet(SignedDesign(problem), problem.lam, 40, found, 1e-13)
 
-    def stop(lose, take):
+    def stop(lose, take, give_up):
         raise FirstTry(lose, take)
 
-    monkeypatch.setattr(dual, "_exchanged", stop)
+    monkeypatch.setattr(dual_exchange, "SHORT", 20)
+    monkeypatch.setattr(dual, "tried", stop)
     with pytest.raises(FirstTry) as tried:
-        dual._improve(20)
+        dual.search(EFFORT)
     lose, take = tried.value.args
     drops, gains = drops_and_gains(problem, dual.found(), dual.resid)
     # of the twenty smallest coefficients and the twenty steepest columns
     short = np.argsort(np.abs(dual.w), kind="stable")[:20]
     slope = np.abs(quadratic(problem, dual.resid)[1][:120])
-    slope[dual.columns] = -np.inf
+    slope[dual.support] = -np.inf
     steep = np.argsort(-slope, kind="stable")[:20]
     by_drop = short[np.argsort(drops[short], kind="stable")]
     by_gain = steep[np.argsort(-gains[steep], kind="stable")]
@@ -679,8 +681,8 @@ def test_a_dual_exchange_that_fails_is_tried_with_half_as_many(monkeypatch):
     problem = wide(1)
     dual = DualSet(SignedDesign(problem), problem.lam, 40, at(problem, np.arange(40, 80))[0], 1e-13)
     counts = []
-    monkeypatch.setattr(dual, "_exchanged", lambda lose, take: counts.append(len(lose)))
-    assert not dual._improve(20)
+    monkeypatch.setattr(dual, "tried", lambda lose, take, give_up: counts.append(len(lose)))
+    dual.search(EFFORT.least())
     assert counts[0] > 3
     assert counts == [counts[0] // 2**i for i in range(len(counts))]
     assert counts[-1] == 1
@@ -691,7 +693,7 @@ def test_a_dual_search_never_ends_above_its_start_and_at_the_minimum_of_its_supp
     problem = wide(seed)
     start, _ = at(problem, np.arange(40, 80))
     dual = DualSet(SignedDesign(problem), problem.lam, 40, start, 1e-13)
-    dual.settle()
+    dual.settle(EFFORT)
     found = dual.found()
     assert len(set(found.support)) == 40
     assert found.value < start.value * 0.95
@@ -705,7 +707,7 @@ def test_a_dual_set_is_filled_up_with_the_steepest_columns():
     dual = DualSet(SignedDesign(problem), problem.lam, 30, start, 1e-13)
     slope = np.abs(quadratic(problem, resid)[1][:120])
     slope[[3, 50]] = -np.inf
-    np.testing.assert_array_equal(dual.columns, [3, 50, *np.argsort(-slope, kind="stable")[:28]])
+    np.testing.assert_array_equal(dual.support, [3, 50, *np.argsort(-slope, kind="stable")[:28]])
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -735,7 +737,7 @@ def test_product_scores_are_those_of_one_coefficient_at_a_time(seed):
     problem = unscaled(40, 15, seed=seed)
     found, resid = at(problem, np.array([1, 4, 7]))
     products = ProductSet(SignedDesign(problem), problem.lam, found)
-    drop, gain = products._scores()
+    drop, gain = products._by_column()
     c = np.sqrt(problem.weights / 40) * (resid > 0)
     X = problem.design.X
     mean = np.average(X, axis=0, weights=c**2)
@@ -752,7 +754,7 @@ def test_a_product_search_exchanges_what_pays(seed, monkeypatch):
     problem = wide(seed, n=40, p=60)
     products = ProductSet(SignedDesign(problem), problem.lam, at(problem, np.arange(30, 50))[0])
     products.fit(1e-12)
-    drop, gain = products._scores()
+    drop, gain = products._by_column()
     lose, take = np.argsort(drop, kind="stable")[:10], np.argsort(-gain, kind="stable")[:10]
     pays = drop[lose] < gain[take]
     count = 10 if pays.all() else int(pays.argmin())
@@ -761,11 +763,12 @@ def test_a_product_search_exchanges_what_pays(seed, monkeypatch):
     original = products._replace
     monkeypatch.setattr(products, "_replace", lambda a, b: tried.append((a, b)) or original(a, b))
     before = products.value
-    assert products._improve(1e-9)
+    outside = products.outside()
+    assert products._try_many(outside, products.score(outside))
     np.testing.assert_array_equal(tried[0][0], lose[:count])
     np.testing.assert_array_equal(tried[0][1], take[:count])
     assert products.value < before
-    np.testing.assert_allclose(products.value, refit(problem, np.sort(products.columns))[2], rtol=1e-5)
+    np.testing.assert_allclose(products.value, refit(problem, np.sort(products.support))[2], rtol=1e-5)
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])

@@ -21,6 +21,7 @@ from kmargin.solvers.conjugate import newton_conjugate
 from kmargin.solvers.refit import _refit_products, refit
 from kmargin.solvers.signed import NOTHING, Found, SignedDesign
 from kmargin.solvers.start import univariate_start
+from kmargin.solvers.working_set import Effort
 
 
 def make_text(n_samples=150, n_features=40, n_classes=2, density=0.2, seed=0):
@@ -306,7 +307,7 @@ def test_conjugate_gradients_know_designs_alone():
 def test_the_search_by_products_ends_near_the_search_in_a_panel(k):
     X, y = make_text(300, 60, seed=1)
     design = SignedDesign(problem_of(X, y))
-    found, _ = product_exchange.exchange_products(design, 1e-3, k, NOTHING, 1e-9)
+    found, _ = product_exchange.exchange_products(design, 1e-3, k, NOTHING, Effort(8, 8, 2, True, 1e-9))
     assert len(found.support) == len(set(found.support)) == k
     (best,) = Exchange().iter_grid(problem_of(X, y), [1e-3], [k], np.random.default_rng(0))
     assert found.value <= best.objective * 1.05

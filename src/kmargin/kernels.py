@@ -128,6 +128,8 @@ class KernelDesigns:
     the budget asks for that. A repeated point would only be the same column again; as it is, a point
     given twice and a point of weight 2 are the same thing. Rows are never sampled.
     Without a kernel function X is the kernel matrix itself, and every point is a candidate.
+    Machines that share their points have the same candidates, those of all classes: a machine for two of
+    them may decide by points of a third.
 
     Up to `cache_size` MB the matrix is held; beyond that it is computed as it is asked for.
     """
@@ -142,8 +144,12 @@ class KernelDesigns:
         n_candidates: int | None = None,  # None: by the budget
         k: int = 0,  # the most points that a machine will keep
         seed: int = 0,
+        codes: Indices,  # the class of each row
+        shared: bool = False,
     ) -> None:
         self.X = X
+        self.codes = codes
+        self.shared = shared
         self.dtype = X.dtype
         self.kernel = kernel
         self.fit_intercept = fit_intercept
@@ -155,7 +161,7 @@ class KernelDesigns:
 
     def __call__(self, machine: Machine) -> Design:
         rows, candidates = self._rows(machine), self.candidates(machine)
-        signs = machine.y[np.searchsorted(rows, candidates)]
+        signs = self.signs(machine, candidates)
         if self.kernel is None:
             return DenseDesign(scaled(self.X[np.ix_(rows, candidates)], signs), self.fit_intercept)
         X, points = self.X[rows], self.X[candidates]
@@ -174,23 +180,27 @@ class KernelDesigns:
     def unrestore(self, solution: Solution) -> Solution:
         return solution
 
+    def signs(self, machine: Machine, points: Indices) -> Vector:
+        """The label of each point, as a machine sees it."""
+        return np.where(self.codes[points] == machine.positive, 1.0, -1.0)
+
     def candidates(self, machine: Machine) -> Indices:
-        """Rows of X, ascending; chosen once for each machine."""
-        key = machine.negative, machine.positive
+        """Rows of X, ascending; chosen once for each machine, or for all."""
+        key = (None, 0) if self.shared else (machine.negative, machine.positive)
         if key not in self._candidates:
-            rows = self._rows(machine)
-            self._candidates[key] = rows if self.kernel is None else self._choose(machine, rows)
+            rows = np.arange(self.X.shape[0]) if self.shared else self._rows(machine)
+            self._candidates[key] = rows if self.kernel is None else self._choose(key, rows)
         return self._candidates[key]
 
-    def _choose(self, machine: Machine, rows: Indices) -> Indices:
+    def _choose(self, key: tuple[int | None, int], rows: Indices) -> Indices:
+        negative, positive = key
         distinct = rows[distinct_rows(self.X[rows])]
         count = self.n_candidates
         if count is None:
             count = max(self._n_held(len(rows)), CANDIDATES, PER_PLACE * self.k)
         if len(distinct) <= count:
             return distinct
-        negative = 0 if machine.negative is None else machine.negative + 1
-        rng = np.random.default_rng([self.seed, machine.positive, negative])
+        rng = np.random.default_rng([self.seed, positive, 0 if negative is None else negative + 1])
         return np.sort(rng.choice(distinct, count, replace=False))
 
     def _n_held(self, n_rows: int) -> int:

@@ -26,7 +26,8 @@ class Units:
     @classmethod
     def of_columns(cls, n_features: int) -> "Units":
         """Each column by itself."""
-        return cls.of_groups([np.array([j]) for j in range(n_features)], n_features)
+        every = np.arange(n_features)
+        return cls(np.arange(n_features + 1), every, np.zeros(n_features, np.bool_), np.zeros(n_features))
 
     @classmethod
     def of_groups(cls, groups: Sequence[Indices], n_features: int) -> "Units":

@@ -31,6 +31,7 @@ class KernelBlueprint:
     cache_size: float = 200
     n_candidates: int | str | None = None
     random_state: Any = None
+    shared: bool = True
 
     things: ClassVar[str] = "training points"
 
@@ -80,6 +81,8 @@ class KernelBlueprint:
             n_candidates=validate.resolve_n_candidates(self.n_candidates, samples.X.shape[0]),
             k=k,
             seed=validate.resolve_seed(self.random_state),
+            codes=samples.codes,
+            shared=self.shared and len(samples.classes) > 2,
         )
 
     def decisions(
@@ -112,7 +115,7 @@ class KernelBlueprint:
         dual_coef = np.zeros((len(solutions), len(machines), len(used)), dtype=samples.X.dtype)
         for at, row in enumerate(solutions):
             for m, solution in enumerate(row):
-                sign = np.where(samples.codes[kept[at][m]] == machines[m].positive, 1.0, -1.0)
+                sign = designs.signs(machines[m], kept[at][m])
                 dual_coef[at, m, np.searchsorted(used, kept[at][m])] = sign * solution.coef
         return dual_coef, used
 

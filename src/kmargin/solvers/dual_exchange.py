@@ -5,14 +5,17 @@ from typing import NamedTuple
 import numpy as np
 
 from kmargin.solvers.dual import DualRows, dual_factor, leverage, newton_dual, proximal_weight
+from kmargin.solvers.fitted import FittedSupport, UnitScores
 from kmargin.solvers.linalg import smallest
-from kmargin.solvers.newton import NO_LOSS
 from kmargin.solvers.regime import Regime
+from kmargin.solvers.rows import cost_of_refit
 from kmargin.solvers.signed import BETTER, Found, SignedDesign
-from kmargin.types import Indices, Vector
+from kmargin.solvers.working_set import Effort
+from kmargin.types import Indices, Matrix, Vector
+from kmargin.units import Units
 
 # How many columns are scored on either side, and how often exchanges are tried.
-SHORT, MAX_ROUNDS = 64, 2
+SHORT, FEW_ROUNDS = 64, 2
 
 
 class DualBound(NamedTuple):
@@ -49,47 +52,86 @@ def balance(r: Vector, t: Vector) -> Vector:
     return np.where(t < 0, r * (above / below), r) if above > 0 and below > 0 else np.zeros_like(r)
 
 
-class DualSet:
+class DualSet(FittedSupport):
     """A support with the products of its active rows.
 
     Scores come from the factor of I + K/lam: with h = x'(lam I + K)^-1 x, the intercept projected out,
     dropping a feature costs lam w^2 / (2 (1 - h/lam)) and taking one gains (x'r)^2 / (2 (lam + h)). Without
     a ridge to speak of, lam is here the weight that the systems of Newton steps are solved with.
+
+    If all single exchanges are to be tried, those are not that cannot help, which the dual objective tells.
     """
 
-    def __init__(self, design: SignedDesign, lam: float, k: int, start: Found, tol: float) -> None:
-        self.design, self.lam, self.tol = design, lam, tol
+    is_whole = True  # all columns are looked at
+
+    def __init__(
+        self, design: SignedDesign, lam: float, k: int, start: Found, tol: float, all_swaps: bool = False
+    ) -> None:
+        self.design, self.lam, self.tol, self.scores_all = design, lam, tol, all_swaps
+        self.units = Units.of_columns(design.n_features)
+        if not all_swaps:
+            self.max_rounds, self.max_renewals = FEW_ROUNDS, 1
         held = len(start.support)
         self.resid = design.residual(start)
-        self.columns, self.w, self.b = np.empty(k, np.int64), np.zeros(k), float(start.u[held])
-        self.columns[:held], self.w[:held] = start.support, start.u[:held]
+        self.support, self.w, self.b = np.empty(k, np.int64), np.zeros(k), float(start.u[held])
+        self.support[:held], self.w[:held] = start.support, start.u[:held]
         if held < k:
-            self.columns[held:] = self._promising(design.gradient(self.resid), start.support, k - held)
+            self.support[held:] = self._promising(design.gradient(self.resid), start.support, k - held)
         self.n_newton = 0
         self.value, self.all_tried = np.inf, False
         self._newton(DualRows.none(k))
 
-    def settle(self, all_swaps: bool = False) -> None:
-        """Exchange many features for many while that pays, halving their number on failure.
+    def outside(self) -> Indices:
+        """Those with the steepest slopes; all of them, if all are to be tried."""
+        self._slope = self.design.gradient(self.resid)
+        n_outside = self.design.n_features - len(self.support)
+        count = n_outside if self.scores_all else min(SHORT, len(self.support), n_outside)
+        return self._promising(self._slope, self.support, count)
 
-        Then, if all single exchanges are to be tried, one for one until none of them helps.
-        """
-        n_short = min(SHORT, len(self.columns), self.design.n_features - len(self.columns))
-        for _ in range(MAX_ROUNDS):
-            if n_short == 0 or self.value <= NO_LOSS or not self._improve(n_short):
-                break
-        while all_swaps and n_short > 0 and self.value > NO_LOSS and self._swapped():
-            pass
-        self.all_tried = all_swaps or n_short == 0 or self.value <= NO_LOSS
+    def renew(self) -> None:
+        """All columns are looked at each time."""
+
+    def score(self, outside: Indices) -> UnitScores:
+        """Of those features of the support that have the smallest coefficients; the others are not to leave."""
+        count = len(self.support) if self.scores_all else min(SHORT, len(self.support))
+        lose = np.empty(count, np.int64)
+        smallest(np.abs(self.w), len(self.w), count, lose)
+        drop = np.full(len(self.support), np.inf)
+        drop[lose], gain = self._scores(self._slope, lose, outside)
+        return UnitScores(drop, gain)
+
+    def single_changes(
+        self, outside: Indices, scores: UnitScores, n_tries: int
+    ) -> tuple[Indices, Indices, Matrix]:
+        lose, take, change = super().single_changes(outside, scores, n_tries)
+        if self.scores_all:
+            bound = DualBound.at(self.design, self.lam, self.support, self.resid)
+            for row, place in zip(change, lose, strict=True):
+                row[bound.after_swap(self.support[place], outside[take]) >= BETTER * self.value] = np.inf
+        return lose, take, change
+
+    def cost_of_try(self) -> float:
+        return cost_of_refit(self.store.n_rows, len(self.support))
+
+    def tried(self, lose: Indices, take: Indices, give_up: float) -> bool:
+        return self._exchanged(lose, take, give_up)
+
+    def move(self, lose: Indices, take: Indices) -> None:
+        """The products of the rows are made anew."""
+        d = self.design
+        self.resid = self.resid + d.t * d.X.product(self.support[lose], self.w[lose])
+        self.support = np.append(np.delete(self.support, lose), take)
+        self.w = np.append(np.delete(self.w, lose), np.zeros(len(take)))
+        self._newton(DualRows.none(len(self.support)))
 
     def found(self) -> Found:
-        return Found(self.columns, np.append(self.w, self.b), self.value, self.all_tried, Regime.DUAL)
+        return Found(self.support, np.append(self.w, self.b), self.value, self.all_tried, Regime.DUAL)
 
     def _newton(self, store: DualRows, give_up: float = np.inf) -> None:
         """Minimise on the columns at hand, from the coefficients and residuals at hand."""
         d = self.design
         self.value, self.b, store, n_iter = newton_dual(
-            d.X, d.t, d.c, self.lam, self.columns, self.w, self.b, self.resid, store, give_up, self.tol
+            d.X, d.t, d.c, self.lam, self.support, self.w, self.b, self.resid, store, give_up, self.tol
         )
         self.store = store.trimmed()
         self.n_newton += n_iter
@@ -102,22 +144,6 @@ class DualSet:
         smallest(loss, len(loss), count, promising)
         return promising
 
-    def _improve(self, n_short: int) -> bool:
-        """One exchange that lowers the objective, if one is found."""
-        slope = self.design.gradient(self.resid)
-        take = self._promising(slope, self.columns, n_short)
-        lose = np.empty(n_short, np.int64)
-        smallest(np.abs(self.w), len(self.w), n_short, lose)
-        drop, gain = self._scores(slope, lose, take)
-        by_drop, by_gain = np.argsort(drop, kind="stable"), np.argsort(-gain, kind="stable")
-        pays = drop[by_drop] < gain[by_gain]
-        count = n_short if pays.all() else int(pays.argmin())
-        while count > 0:
-            if self._exchanged(lose[by_drop[:count]], take[by_gain[:count]]):
-                return True
-            count //= 2
-        return False
-
     def _scores(self, slope: Vector, lose: Indices, take: Indices) -> tuple[Vector, Vector]:
         """What the features at the places `lose` cost to drop, and the columns `take` gain when taken."""
         d, (rows, n_rows, _, K) = self.design, self.store
@@ -125,56 +151,34 @@ class DualSet:
         places, U, _ = dual_factor(K, rows, n_rows, self.resid, lam)
         active = rows[places]
         t = d.t[active]
-        A = t[:, None] * d.X.block(active, np.append(self.columns[lose], take))
+        A = t[:, None] * d.X.block(active, np.append(self.support[lose], take))
         h = leverage(A, t if d.X.fit_intercept else np.zeros(len(t)), U)
         drop = 0.5 * lam * self.w[lose] ** 2 / np.maximum(1.0 - h[: len(lose)] / lam, 1e-12)
         return drop, 0.5 * slope[take] ** 2 / (lam + h[len(lose) :])
 
-    def _swapped(self) -> bool:
-        """One exchange of a feature for another that lowers the objective, if there is one.
-
-        All are tried but those that cannot help, which the dual objective tells.
-        """
-        d, places = self.design, np.arange(len(self.columns))
-        others = np.delete(np.arange(d.n_features), self.columns)
-        drop, gain = self._scores(d.gradient(self.resid), places, others)
-        others = others[np.argsort(-gain, kind="stable")]
-        bound = DualBound.at(d, self.lam, self.columns, self.resid)
-        for place in np.argsort(drop, kind="stable"):
-            least = bound.after_swap(self.columns[place], others)
-            for other in others[least < BETTER * self.value]:
-                # what is claimed of a try is not to rest on what it seems
-                if self._exchanged(np.array([place]), np.array([other]), to_the_end=True):
-                    return True
-        return False
-
-    def _exchanged(self, lose: Indices, take: Indices, to_the_end: bool = False) -> bool:
-        """Put the columns `take` in the places `lose`, refit, and go back unless that is better.
-
-        A refit is given up where it seems to end above, unless it is to go to the end.
-        """
+    def _exchanged(self, lose: Indices, take: Indices, give_up: float) -> bool:
+        """Put the columns `take` in the places `lose`, refit, and go back unless that is better."""
         d, (rows, n_rows, B, K) = self.design, self.store
-        before = self.columns, self.w, self.b, self.resid, self.value, self.store
-        gone, t = self.columns[lose], d.t[rows, None]
+        before = self.support, self.w, self.b, self.resid, self.value, self.store
+        gone, t = self.support[lose], d.t[rows, None]
         out, came = t * d.X.block(rows, gone), t * d.X.block(rows, take)
         self.resid = self.resid + d.t * d.X.product(gone, self.w[lose])
-        self.columns, self.w = self.columns.copy(), self.w.copy()
-        self.columns[lose], self.w[lose] = take, 0.0
+        self.support, self.w = self.support.copy(), self.w.copy()
+        self.support[lose], self.w[lose] = take, 0.0
         B = B.copy()
         B[:, lose] = came
         K = K + came @ came.T - out @ out.T
-        give_up = np.inf if to_the_end else before[4]
         self._newton(DualRows(rows, n_rows, B, K), give_up)
         if self.value < BETTER * before[4]:
             return True
-        self.columns, self.w, self.b, self.resid, self.value, self.store = before
+        self.support, self.w, self.b, self.resid, self.value, self.store = before
         return False
 
 
 def exchange_dual(
-    design: SignedDesign, lam: float, k: int, start: Found, tol: float, all_swaps: bool = False
+    design: SignedDesign, lam: float, k: int, start: Found, effort: Effort
 ) -> tuple[Found, int]:
     """The best support of size k found from a smaller one, and the Newton steps it took."""
-    dual = DualSet(design, lam, k, start, tol)
-    dual.settle(all_swaps)
+    dual = DualSet(design, lam, k, start, effort.tol, all_swaps=effort.max_swaps < 0)
+    dual.settle(effort)
     return dual.found(), dual.n_newton

@@ -1,7 +1,9 @@
 """The loop around every search by units: exchange them while that lowers the objective.
 
 What a unit costs to drop and gains when taken is asked of the algebra, which differs: panels of several
-machines (`joint_set`), or what else can score units and refit without some and with others.
+machines (`joint_set`), systems as large as the active rows (`dual_exchange`), products with X alone
+(`product_exchange`), or refits by whatever suits each of several machines (`refit_set`). For single columns of
+one machine in a panel the same loop is compiled (`search`, `working_set`).
 """
 
 from abc import ABC, abstractmethod
@@ -27,7 +29,7 @@ class UnitScores(NamedTuple):
 
     drop: Vector  # what each unit of the support costs; inf where it is fixed
     gain: Vector  # what each unit outside gains
-    change: Matrix  # what an exchange of one for another does
+    change: Matrix | None = None  # what an exchange of one for another does; None: drop minus gain
 
 
 class FittedSupport(ABC):
@@ -37,7 +39,12 @@ class FittedSupport(ABC):
     tol: float
     support: Indices  # units, in the order of the search
     value: float
-    is_whole: bool  # whether all units are looked at
+    is_whole: bool  # whether all units are looked at, so that there is nothing to renew
+    scores_all: bool = False  # whether all that are looked at are scored
+
+    # Each lowers the objective, so there is an end; where a try is dear, it comes sooner.
+    max_rounds: int = MAX_ROUNDS
+    max_renewals: int = MAX_RENEWALS
     all_tried: bool  # whether the last search has tried every exchange of one unit for another, in vain
 
     @abstractmethod
@@ -51,13 +58,13 @@ class FittedSupport(ABC):
     @abstractmethod
     def score(self, outside: Indices) -> UnitScores: ...
 
-    @abstractmethod
     def score_pairs(
         self, outside: Indices, lose: Indices, take: Indices, pairs_out: Pairs, pairs_in: Pairs
     ) -> Matrix:
         """What an exchange of two units for two does: of those at the places `lose` of the support, and at
-        the places `take` of `outside`.
+        the places `take` of `outside`. Asked only where `score` says what single exchanges do.
         """
+        raise NotImplementedError
 
     @abstractmethod
     def tried(self, lose: Indices, take: Indices, give_up: float) -> bool:
@@ -97,22 +104,22 @@ class FittedSupport(ABC):
         all effort.
         """
         thorough = False
-        for _ in range(MAX_RENEWALS):
+        for _ in range(self.max_renewals):
             self.renew()
-            before = self.value
+            before, again = self.value, True
             if not thorough:
                 self.search(effort.least())
                 thorough = not self.value < before
+                again = False  # what failed then would fail now
             if thorough:
-                self.search(effort)
+                self.search(effort, many=again)
             if thorough and (not self.value < before or self.is_whole):
                 return
 
-    def search(self, effort: Effort) -> None:
+    def search(self, effort: Effort, many: bool = True) -> None:
         """Many for many while that pays, then one for one, then two for two; scores anew after a success."""
         self.all_tried = False
-        many = len(self.support) > 1
-        for _ in range(MAX_ROUNDS):
+        for _ in range(self.max_rounds):
             outside = self.outside()
             if len(self.support) == 0 or len(outside) == 0 or self.value < NO_LOSS:
                 self.all_tried = True
@@ -135,10 +142,10 @@ class FittedSupport(ABC):
         """The c cheapest for the c most gainful, as many as the scores say pays; c is halved on failure."""
         drop, gain = scores.drop / self._scale(self.support), scores.gain / self._scale(outside)
         lose, take = np.argsort(drop, kind="stable"), np.argsort(-gain, kind="stable")
-        most = min(len(outside), len(self.support) // 2)
+        most = min(len(outside), len(self.support) // 2, int(np.isfinite(drop).sum()))
         pays = drop[lose[:most]] < gain[take[:most]]
         c = most if pays.all() else int(pays.argmin())
-        while c > 1:
+        while c > 1:  # one for one comes next
             if self.tried(lose[:c], outside[take[:c]], self.value):
                 return True
             c //= 2
@@ -149,29 +156,43 @@ class FittedSupport(ABC):
         m = len(outside)
         n_swaps = int(np.isfinite(scores.drop).sum()) * m
         affordable = effort.room / self.cost_of_try()
-        everything = (effort.max_swaps < 0 or affordable >= n_swaps) and not self.units.by_size
+        everything = (effort.max_swaps < 0 or affordable >= n_swaps) and self.scores_all and not self.units.by_size
         n_tries = self._fewer(effort.max_swaps)
         n_tries = n_swaps if everything else min(n_swaps, max(1, n_tries, int(affordable)))
-        change = self._changes(outside, scores).ravel()
-        for at in smallest_first(change, n_tries):
-            if change[at] == np.inf or (not everything and change[at] > HOPE * self.value):
+        lose, take, change = self.single_changes(outside, scores, n_tries)
+        for at in smallest_first(change.ravel(), n_tries):
+            a, b = divmod(at, len(take))
+            if change[a, b] == np.inf or (not everything and change[a, b] > HOPE * self.value):
                 break
-            if self.tried(np.array([at // m]), outside[[at % m]], np.inf if everything else self.value):
+            if self.tried(lose[[a]], outside[take[[b]]], np.inf if everything else self.value):
                 return True
         self.all_tried = everything
         return False
 
-    def _changes(self, outside: Indices, scores: UnitScores) -> Matrix:
-        """What single exchanges do; inf where units are ranked by size, and a column that comes gains less
-        than one that leaves.
+    def single_changes(
+        self, outside: Indices, scores: UnitScores, n_tries: int
+    ) -> tuple[Indices, Indices, Matrix]:
+        """Places of the support and of `outside` among which the best n exchanges are, and what these do.
+
+        inf where a unit is fixed; or where units are ranked by size, and a column that comes gains less than
+        one that leaves.
         """
-        if not self.units.by_size:
-            return np.where(np.isfinite(scores.drop)[:, None], scores.change, np.inf)
-        drop, gain = scores.drop / self._scale(self.support), scores.gain / self._scale(outside)
-        return np.where(gain > drop[:, None], scores.change, np.inf)
+        if scores.change is None:
+            lose = np.argsort(scores.drop, kind="stable")[:n_tries]
+            take = np.argsort(-scores.gain, kind="stable")[:n_tries]
+            change = scores.drop[lose, None] - scores.gain[take]
+        else:
+            lose, take = np.arange(len(self.support)), np.arange(len(outside))
+            change = np.where(np.isfinite(scores.drop)[:, None], scores.change, np.inf)
+        if self.units.by_size:
+            drop, gain = scores.drop / self._scale(self.support), scores.gain / self._scale(outside)
+            change = np.where(gain[take] > drop[lose, None], change, np.inf)
+        return lose, take, change
 
     def _try_doubles(self, outside: Indices, scores: UnitScores, effort: Effort) -> bool:
-        """Two for two, out of the cheapest and the most gainful."""
+        """Two for two, out of the cheapest and the most gainful; none where each would be drop minus gain."""
+        if scores.change is None:
+            return False
         n_lose = min(WIDTH, int(np.isfinite(scores.drop).sum()))
         n_take = min(WIDTH, len(outside))
         tries = effort.max_double_swaps

@@ -11,7 +11,7 @@ from kmargin.solvers.grid import SupportGrid
 from kmargin.solvers.joint_set import JointFound, JointSet, widest
 from kmargin.solvers.machine_panel import Member, joint_cost_of_try
 from kmargin.solvers.refit_set import RefitSet
-from kmargin.solvers.regime import FULL_PANEL, Regime, depends_on_active_rows
+from kmargin.solvers.regime import Regime, depends_on_active_rows, takes_all_columns
 from kmargin.solvers.signed import Found, SignedDesign
 from kmargin.solvers.supports import ROOM, ROOM_OF_PATH, SMALL_GRAM
 from kmargin.solvers.units import Measured
@@ -150,7 +150,7 @@ class JointGrid(SupportGrid):
         return self._whole
 
     def _is_narrow(self) -> bool:
-        return len(self.units.columns) <= FULL_PANEL and self._panel_fits(self.n_units)
+        return takes_all_columns(len(self.units.columns), self._panel_fits(self.n_units))
 
     def _walk_panel(self, lam: float) -> None:
         self._walk_wide(lam)

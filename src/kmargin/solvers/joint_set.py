@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kmargin.solvers.fitted import FittedSupport, Pairs, UnitScores
+from kmargin.solvers.fitted import NONE, FittedSupport, Pairs, UnitScores
 from kmargin.solvers.machine_panel import ColumnScores, MachinePanel, Member, joint_cost_of_try
 from kmargin.solvers.regime import Regime
 from kmargin.solvers.unit_scores import schur_blocks, score_columns, score_units
@@ -39,6 +39,8 @@ class JointFound(NamedTuple):
 
 class JointSet(FittedSupport):
     """Panels with the columns of a support of units and of the most promising others, or of all units."""
+
+    scores_all = True
 
     def __init__(
         self, members: Sequence[Member], units: Units, lam: float, size: int, start: JointFound, tol: float
@@ -73,7 +75,7 @@ class JointSet(FittedSupport):
         idx = self._idx(self.support)
         for panel, u in zip(self.panels, start.parts, strict=True):
             panel.go_to(lam, idx, u)
-        self.move(np.empty(0, np.int64), np.empty(0, np.int64))
+        self.move(NONE, NONE)
 
     def _idx(self, units: Indices) -> Indices:
         """Places of the columns of units, then of the intercept."""

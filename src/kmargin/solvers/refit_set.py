@@ -9,13 +9,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from kmargin.problem import Problem
-from kmargin.solvers.fitted import FittedSupport, Pairs, UnitScores
+from kmargin.solvers.fitted import NONE, FittedSupport, UnitScores
 from kmargin.solvers.joint_set import JointFound
 from kmargin.solvers.machine_panel import Member, joint_cost_of_try
 from kmargin.solvers.refit import refit_support
 from kmargin.solvers.signed import Found, SignedDesign
 from kmargin.solvers.units import Measured
-from kmargin.types import Indices, Matrix, Vector
+from kmargin.types import Indices, Vector
 from kmargin.units import Units
 
 # How many units outside are looked at, at least, and for each in the support.
@@ -24,6 +24,8 @@ FEWEST, PER_PLACE = 64, 0.5
 
 class RefitSet(FittedSupport):
     """Units, with the coefficients of all machines at their minimum."""
+
+    max_rounds, max_renewals = 4, 1
 
     def __init__(
         self,
@@ -43,7 +45,7 @@ class RefitSet(FittedSupport):
         self.support = start.support.copy()
         self.parts = [Found(units.columns_of(self.support), u.copy(), np.inf) for u in start.parts]
         self.value = np.inf
-        self.move(np.empty(0, np.int64), np.empty(0, np.int64))
+        self.move(NONE, NONE)
 
     def renew(self) -> None:
         """What is looked at is chosen when it is asked for."""
@@ -80,13 +82,7 @@ class RefitSet(FittedSupport):
             self.outside()
         drop, gain = self.units.total(self._cost)[self.support], self._gain[outside]
         drop = np.where(self.units.fixed[self.support], np.inf, drop)
-        return UnitScores(drop, gain, drop[:, None] - gain)
-
-    def score_pairs(
-        self, outside: Indices, lose: Indices, take: Indices, pairs_out: Pairs, pairs_in: Pairs
-    ) -> Matrix:
-        """None is tried: by the bare diagonal two for two promise no more than one for one twice."""
-        return np.full((len(pairs_out), len(pairs_in)), np.inf)
+        return UnitScores(drop, gain)
 
     def cost_of_try(self) -> float:
         return joint_cost_of_try(self.members, int(self.units.sizes[self.support].sum()))

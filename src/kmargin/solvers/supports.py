@@ -103,7 +103,7 @@ class Supports:
             found, n_newton = exchange(self.design, lam, k, start, effort)
         else:
             assert isinstance(self.design, SignedDesign)
-            found, n_newton = exchange_products(self.design, lam, k, start, effort.tol)
+            found, n_newton = exchange_products(self.design, lam, k, start, effort)
         self.n_newton += n_newton
         return found
 
@@ -150,10 +150,9 @@ class Supports:
         start = start if len(start.support) else self._small(lam)
         n_dual = self.design.count_active(start)
         if self._regime(k, start, self.effort, self.n_active, n_dual) is Regime.DUAL:
-            all_swaps = self.effort.max_swaps < 0
-            found, n_newton = exchange_dual(self.design, lam, k, start, self.effort.tol, all_swaps)
+            found, n_newton = exchange_dual(self.design, lam, k, start, self.effort)
         else:
-            found, n_newton = exchange_products(self.design, lam, k, start, self.effort.tol)
+            found, n_newton = exchange_products(self.design, lam, k, start, self.effort)
         self.n_newton += n_newton
         return found
 
