@@ -41,7 +41,7 @@ from kmargin.fitting.designs import linear_designs
 from kmargin.fitting.pools import solve_tasks
 from kmargin.fitting.tasks import make_tasks
 from kmargin.path import _read
-from kmargin.problem import Problem
+from kmargin.problem import ArrayProblem, Problem
 from kmargin.solvers import Solution, dual_exchange, grid, one_size, refit, supports, working_set
 from kmargin.solvers import regime as regimes
 from kmargin.solvers.grid import SupportGrid
@@ -235,7 +235,7 @@ def kernel_values(data: Data, ks: Sequence[int]) -> list[Solution]:
     n, p = data.X.shape
     design = KernelDesign(lambda A, B: A @ B.T, data.X, np.eye(p), np.ones(p), data.fit_intercept)
     weights = normalize(np.ones(n) if data.weights is None else data.weights)[0]
-    return by_solver(Problem(design, data.y.astype(float), weights, data.lams[0], ks[0]), data, ks)
+    return by_solver(ArrayProblem(design, data.y.astype(float), weights, data.lams[0], ks[0]), data, ks)
 
 
 def in_blocks(dtype: str) -> Solve:

@@ -14,7 +14,7 @@ from kmargin.design import DenseDesign
 from kmargin.fitting.designs import linear_designs
 from kmargin.fitting.pools import solve_tasks
 from kmargin.fitting.tasks import make_tasks
-from kmargin.problem import Problem
+from kmargin.problem import ArrayProblem
 from kmargin.solvers import MM, SD, Exchange
 from kmargin.solvers.refit import refit
 from kmargin.validate import Samples
@@ -48,7 +48,7 @@ def problems(data, lam=1e-3, k=5, fit_intercept=True):
     X, codes, repeats = data
     blocks = block_problem(cut(X, codes, repeats), BALANCED, lam, k, fit_intercept)
     weights = repeats * len(X) / repeats.sum()
-    return blocks, Problem(DenseDesign(X, fit_intercept), np.where(codes, 1.0, -1.0), weights, lam, k)
+    return blocks, ArrayProblem(DenseDesign(X, fit_intercept), np.where(codes, 1.0, -1.0), weights, lam, k)
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
@@ -196,7 +196,7 @@ def test_a_view_of_two_of_three_classes_is_their_rows(rng):
     view = View(positive=2, negative=0, class_weight=np.array([1.0, 5.0, 2.0]))
     kept = codes != 1
     weights = np.where(codes[kept] == 2, 2.0, 1.0)
-    whole = Problem(
+    whole = ArrayProblem(
         DenseDesign(X[kept]),
         np.where(codes[kept] == 2, 1.0, -1.0),
         weights * kept.sum() / weights.sum(),

@@ -8,11 +8,12 @@ import scipy.sparse
 from kmargin.design import dense
 from kmargin.design.dense import DenseDesign
 from kmargin.design.kernel import KernelDesign
-from kmargin.design.protocol import Design, Moments, ThinSVD
+from kmargin.design.protocol import Columns, Design, Moments, ThinSVD
 from kmargin.design.sparse import SparseDesign, canonical
 from kmargin.types import Indices
 
 __all__ = [
+    "Columns",
     "DenseDesign",
     "Design",
     "KernelDesign",

@@ -27,10 +27,11 @@ class Machines:
         self.samples = validate.read_samples(X, y, None, None)
         self.designs = self.blueprint.designs(self.samples)
         self.problems = []
-        self.rows = []
+        self.rows, self.labels = [], []
         for task in make_tasks(self.designs, self.samples, self.blueprint.multi_class):
             self.problems.append(make_problem(task, [C])[0])
             self.rows.append(np.arange(len(X)) if task.machine.rows is None else task.machine.rows)
+            self.labels.append(task.machine.y)
 
     def sizes(self, sparsity: float) -> list[int]:
         """k of each machine."""
@@ -85,8 +86,8 @@ class Machines:
         ends = [s.trace[-1] if s.trace else None for s in solutions]
         losses = []
         is_support_vector = np.zeros(len(decisions), dtype=bool)
-        for problem, rows, decision in zip(self.problems, self.rows, decisions.T, strict=True):
-            violation = hinge.violations(decision[rows], problem.y)
+        for y, rows, decision in zip(self.labels, self.rows, decisions.T, strict=True):
+            violation = hinge.violations(decision[rows], y)
             losses.append(0.5 * np.mean(violation**2))
             is_support_vector[rows[violation > 0]] = True
         shares = [len(s.support) / s.n_features for s in solutions]

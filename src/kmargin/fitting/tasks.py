@@ -7,12 +7,12 @@ from typing import NamedTuple
 import numpy as np
 
 from kmargin import validate
-from kmargin.blocks.design import NO_ROWS, BlockDesign, BlockProblem
+from kmargin.blocks.design import BlockDesign, BlockProblem
 from kmargin.blocks.labelled import BlockSamples
 from kmargin.fitting.designs import Designs
 from kmargin.fitting.precision import in_single_precision, never_worse
 from kmargin.multiclass import Machine, class_pairs, make_machines
-from kmargin.problem import Problem
+from kmargin.problem import ArrayProblem, Problem
 from kmargin.solvers import Solution
 from kmargin.solvers.solver import Solver
 from kmargin.types import Vector
@@ -20,6 +20,8 @@ from kmargin.validate import Samples
 from kmargin.weights import normalize
 
 Grid = list[list[Solution]]  # [C][k]
+
+NO_ROWS: Vector = np.empty(0)
 
 
 class Task(NamedTuple):
@@ -45,11 +47,11 @@ def make_problem(task: Task, Cs: Sequence[float]) -> tuple[Problem, list[float]]
     design = designs(machine)
     if isinstance(design, BlockDesign):
         lams = [validate.ridge(C, design.total) for C in Cs]
-        return BlockProblem(design, lam=lams[0], k=design.n_features), lams
+        return BlockProblem(design, lams[0], design.n_features), lams
     weights = weights if machine.rows is None else weights[machine.rows]
     weights, total_weight = normalize(weights)
     lams = [validate.ridge(C, total_weight) for C in Cs]
-    return Problem(design, machine.y, weights, lams[0], design.n_features), lams
+    return ArrayProblem(design, machine.y, weights, lams[0], design.n_features), lams
 
 
 def solve_task(
@@ -66,8 +68,9 @@ def solve_task(
     solutions = []
     for number, solution in enumerate(solver.iter_grid(problem, lams, ks, rng)):
         restored = designs.restore(solution)
-        if designs.dtype == np.float32 and problem.weights.size:
-            restored = in_single_precision(restored, designs, replace(problem, lam=lams[number // len(ks)]))
+        if designs.dtype == np.float32 and problem.at_hand is not None:
+            at_lam = replace(problem.at_hand, lam=lams[number // len(ks)])
+            restored = in_single_precision(restored, designs, at_lam)
         solutions.append(restored)
         if on_solution is not None:
             on_solution()
