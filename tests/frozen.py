@@ -37,7 +37,6 @@ from kmargin.blocks.here import BlocksHere
 from kmargin.blocks.protocol import Block
 from kmargin.blocks.view import View
 from kmargin.design import KernelDesign
-from kmargin.fitting.designs import linear_designs
 from kmargin.fitting.pools import solve_tasks
 from kmargin.fitting.tasks import make_tasks
 from kmargin.path import _read
@@ -213,7 +212,7 @@ def by_path(X: Any, y: Any, weights: Any, data: Data, ks: Sequence[int]) -> list
     """By what people call; several ridges by what it calls in turn."""
     if len(data.Cs) > 1:
         samples = _read(X, y, weights, None, SOLVER)
-        tasks = make_tasks(linear_designs(samples, data.fit_intercept), samples, "ovo")
+        tasks = make_tasks(samples.designs(data.fit_intercept), samples, "ovo")
         (found,) = solve_tasks(tasks, 1, data.Cs, ks, solver=SOLVER, n_jobs=1, seed=0)
         return [solution for row in found for solution in row]
     path = sparse_svm_path(

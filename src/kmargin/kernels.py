@@ -1,5 +1,6 @@
 """Kernels, and what machines with a coefficient per training point are made of."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,8 @@ from sklearn.metrics.pairwise import pairwise_kernels
 from kmargin.design import DenseDesign, Design, KernelDesign, distinct_rows, n_bytes
 from kmargin.design.tiles import HEIGHT, MEGABYTE, WIDTH, pieces, scaled
 from kmargin.multiclass import Machine
+from kmargin.problem import ArrayProblem
+from kmargin.samples.array import array_problem
 from kmargin.solvers import Solution
 from kmargin.types import Indices, Matrix, Vector
 
@@ -132,18 +135,21 @@ class KernelDesigns:
     Up to `cache_size` MB the matrix is held; beyond that it is computed as it is asked for.
     """
 
+    stays_here = False
+
     def __init__(
         self,
         X: Matrix,
         kernel: Kernel | None,
         fit_intercept: bool,
         *,
+        weights: Vector,  # of all rows
         cache_size: float,
         n_candidates: int | None = None,  # None: by the budget
         k: int = 0,  # the most points that a machine will keep
         seed: int = 0,
     ) -> None:
-        self.X = X
+        self.X, self.weights = X, weights
         self.dtype = X.dtype
         self.kernel = kernel
         self.fit_intercept = fit_intercept
@@ -164,6 +170,9 @@ class KernelDesigns:
         kernel = self.kernel.quickly
         return KernelDesign(kernel, X, points, signs, self.fit_intercept, cache_size=self.cache_size)
 
+    def problem(self, machine: Machine, Cs: Sequence[float]) -> tuple[ArrayProblem, list[float]]:
+        return array_problem(self(machine), machine, self.weights, Cs)
+
     def __sizeof__(self) -> int:
         """With X: dask sends what is large to its workers once, and not with each batch."""
         return n_bytes(self.X)
@@ -173,6 +182,9 @@ class KernelDesigns:
 
     def unrestore(self, solution: Solution) -> Solution:
         return solution
+
+    def stop(self) -> None:
+        """Each worker has rows of its own."""
 
     def candidates(self, machine: Machine) -> Indices:
         """Rows of X, ascending; chosen once for each machine."""

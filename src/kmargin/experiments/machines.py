@@ -5,13 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from kmargin import MM, SD, Exchange, Solution, Status, hinge, validate
+from kmargin import MM, SD, Exchange, Solution, Status, hinge
 from kmargin.experiments.settings import Settings
 from kmargin.fitting.kernel_blueprint import KernelBlueprint
 from kmargin.fitting.linear_blueprint import LinearBlueprint
 from kmargin.fitting.tasks import make_problem, make_tasks
 from kmargin.multiclass import choose_classes, combine_decisions
 from kmargin.problem import Problem
+from kmargin.samples.array import read_samples
 from kmargin.sparsity import count_kept, normalizer
 from kmargin.types import Matrix, Vector
 
@@ -24,7 +25,7 @@ class Machines:
     def __init__(self, dataset: str, X: Matrix, y: np.ndarray, C: float, settings: Settings) -> None:
         is_kernel = dataset == "spiral"
         self.blueprint: Any = KernelBlueprint(gamma=settings.gamma) if is_kernel else LinearBlueprint()
-        self.samples = validate.read_samples(X, y, None, None)
+        self.samples = read_samples(X, y, None, None)
         self.designs = self.blueprint.designs(self.samples)
         self.problems = []
         self.rows, self.labels = [], []

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 
 from kmargin import hinge
-from kmargin.fitting.designs import Designs
 from kmargin.problem import ArrayProblem
+from kmargin.samples.protocol import Designs
 from kmargin.solvers import Solution, Status
 from kmargin.solvers.signed import BETTER
 from kmargin.solvers.start import bare_solution
