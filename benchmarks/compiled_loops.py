@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits
 from kmargin import MM, SD
 from kmargin.datasets import make_sparse_hyperplane
 from kmargin.design import DenseDesign
-from kmargin.problem import Problem
+from kmargin.problem import ArrayProblem, Problem
 from kmargin.solvers.anneal import ProximalDistance
 from kmargin.solvers.start import univariate_start
 from kmargin.sparsity import project_by_sorting, select_largest
@@ -47,7 +47,7 @@ def seconds(function: Callable[[], object], repeats: int = 7) -> float:
 
 def make_problem(n: int, p: int, k: int) -> Problem:
     X, y = make_sparse_hyperplane(n, p, k, random_state=0)
-    return Problem(DenseDesign(X), y.astype(float), np.ones(n), 0.0, k)
+    return ArrayProblem(DenseDesign(X), y.astype(float), np.ones(n), 0.0, k)
 
 
 def per_step(solver: type[ProximalDistance], problem: Problem, n_steps: int, jit: bool) -> float:

@@ -13,7 +13,7 @@ from kmargin.datasets import make_sparse_hyperplane
 from kmargin.design import DenseDesign
 from kmargin.experiments import protocol
 from kmargin.experiments.reproduce import reproduce
-from kmargin.problem import Problem
+from kmargin.problem import ArrayProblem, Problem
 from small_runs import read_few, small_request
 
 # the first call of a compiled function takes as long as its compilation
@@ -34,7 +34,7 @@ def make_problem(
     X = rng.standard_normal((n_samples, n_features)) + 0.3
     y = np.where(X[:, 0] - X[:, -1] + rng.standard_normal(n_samples) > 0.2, 1.0, -1.0)
     weights = rng.uniform(0.2, 3.0, n_samples) if weighted else np.ones(n_samples)
-    return Problem(DenseDesign(X, fit_intercept), y, weights * n_samples / weights.sum(), lam, k)
+    return ArrayProblem(DenseDesign(X, fit_intercept), y, weights * n_samples / weights.sum(), lam, k)
 
 
 # tall, wide, without an intercept, without a ridge, without weights, everything allowed, nothing allowed

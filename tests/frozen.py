@@ -37,11 +37,10 @@ from kmargin.blocks.here import BlocksHere
 from kmargin.blocks.protocol import Block
 from kmargin.blocks.view import View
 from kmargin.design import KernelDesign
-from kmargin.fitting.designs import linear_designs
 from kmargin.fitting.pools import solve_tasks
 from kmargin.fitting.tasks import make_tasks
 from kmargin.path import _read
-from kmargin.problem import Problem
+from kmargin.problem import ArrayProblem, Problem
 from kmargin.solvers import Solution, dual_exchange, grid, one_size, refit, supports, working_set
 from kmargin.solvers import regime as regimes
 from kmargin.solvers.grid import SupportGrid
@@ -213,7 +212,7 @@ def by_path(X: Any, y: Any, weights: Any, data: Data, ks: Sequence[int]) -> list
     """By what people call; several ridges by what it calls in turn."""
     if len(data.Cs) > 1:
         samples = _read(X, y, weights, None, SOLVER)
-        tasks = make_tasks(linear_designs(samples, data.fit_intercept), samples, "ovo")
+        tasks = make_tasks(samples.designs(data.fit_intercept), samples, "ovo")
         (found,) = solve_tasks(tasks, 1, data.Cs, ks, solver=SOLVER, n_jobs=1, seed=0)
         return [solution for row in found for solution in row]
     path = sparse_svm_path(
@@ -235,7 +234,7 @@ def kernel_values(data: Data, ks: Sequence[int]) -> list[Solution]:
     n, p = data.X.shape
     design = KernelDesign(lambda A, B: A @ B.T, data.X, np.eye(p), np.ones(p), data.fit_intercept)
     weights = normalize(np.ones(n) if data.weights is None else data.weights)[0]
-    return by_solver(Problem(design, data.y.astype(float), weights, data.lams[0], ks[0]), data, ks)
+    return by_solver(ArrayProblem(design, data.y.astype(float), weights, data.lams[0], ks[0]), data, ks)
 
 
 def in_blocks(dtype: str) -> Solve:

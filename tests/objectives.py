@@ -24,7 +24,7 @@ from kmargin.blocks.here import BlocksHere
 from kmargin.blocks.protocol import Block
 from kmargin.blocks.view import View
 from kmargin.design import DenseDesign, SparseDesign
-from kmargin.problem import Problem
+from kmargin.problem import ArrayProblem, Problem
 
 STORE = Path(__file__).parent / "data" / "objectives.json"
 LAMS = (1e-1, 1e-2, 1e-3, 1e-4)
@@ -94,7 +94,7 @@ def paths(shapes, ks, kinds=KINDS, lams=LAMS, change=lambda X: X) -> Objectives:
 
 
 def whole(X, y) -> Problem:
-    return Problem(DenseDesign(X, True), y.astype(float), np.ones(len(y)), LAMS[0], 1)
+    return ArrayProblem(DenseDesign(X, True), y.astype(float), np.ones(len(y)), LAMS[0], 1)
 
 
 def in_blocks(X, y) -> Problem:

@@ -5,7 +5,7 @@ from conftest import make_problem
 from kmargin import MM, SD, Exchange, Status
 from kmargin.datasets import make_synthetic
 from kmargin.design import DenseDesign
-from kmargin.problem import Problem
+from kmargin.problem import ArrayProblem
 from kmargin.solvers.momentum import Momentum
 from kmargin.solvers.refit import refit
 from kmargin.solvers.result import Ending
@@ -113,7 +113,7 @@ def test_a_run_whose_projection_is_worse_than_no_feature_ends_at_the_intercept_o
     rng = np.random.default_rng(0)
     hidden, noise = rng.choice([-1.0, 1.0], 60), 30 * rng.standard_normal(60)
     X = np.column_stack([hidden + noise, noise])
-    problem = Problem(DenseDesign(X), hidden, np.ones(60), 0.0, 1)
+    problem = ArrayProblem(DenseDesign(X), hidden, np.ones(60), 0.0, 1)
     (projected,) = solve(solver(ending="projection"), problem)
     (best,) = solve(solver(), problem)
     assert best.objective <= intercept_loss(problem) < projected.objective
@@ -153,7 +153,7 @@ def test_random_starts_depend_on_the_generator_alone():
 @pytest.mark.parametrize("unit", [1.0, 1e9])
 def test_a_path_that_was_left_goes_on_as_if_it_had_not_been(solver, unit):
     X, y = make_synthetic(80, 30, random_state=1)
-    problem = Problem(DenseDesign(X * unit, True), y.astype(float), np.ones(80), 0.0, 30)
+    problem = ArrayProblem(DenseDesign(X * unit, True), y.astype(float), np.ones(80), 0.0, 30)
     rng = np.random.default_rng(0)
     whole = list(solver.iter_path(problem, [20, 10, 5, 2], rng))
     rest = list(solver.iter_path(problem, [5, 2], rng, after=whole[1]))

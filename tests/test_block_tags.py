@@ -13,7 +13,7 @@ from kmargin.blocks.space import HOST
 from kmargin.blocks.view import Part, View, show_columns, weigh
 from kmargin.design import DenseDesign
 from kmargin.jit import Elsewhere, question
-from kmargin.problem import Problem
+from kmargin.problem import ArrayProblem
 from kmargin.solvers import rows as at_hand
 from kmargin.solvers.elsewhere import RowsElsewhere, SignedBlocks
 from kmargin.solvers.signed import Found, SignedDesign
@@ -45,7 +45,9 @@ def both(data, fit_intercept=True):
     X, codes, repeats = data
     kept = repeats > 0
     weights = repeats[kept] * kept.sum() / repeats.sum()
-    problem = Problem(DenseDesign(X[kept], fit_intercept), np.where(codes[kept], 1.0, -1.0), weights, 0.1, 3)
+    problem = ArrayProblem(
+        DenseDesign(X[kept], fit_intercept), np.where(codes[kept], 1.0, -1.0), weights, 0.1, 3
+    )
     return SignedBlocks(BlockDesign(cut(*data), BALANCED, fit_intercept)), SignedDesign(problem)
 
 

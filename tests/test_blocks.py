@@ -5,19 +5,18 @@ import pytest
 
 from kmargin.blocks.design import BlockDesign, block_problem
 from kmargin.blocks.here import BlocksHere
-from kmargin.blocks.labelled import BlockSamples
 from kmargin.blocks.protocol import Block
 from kmargin.blocks.sums import add_up
 from kmargin.blocks.view import Part, View
 from kmargin.datasets import make_synthetic
 from kmargin.design import DenseDesign
-from kmargin.fitting.designs import linear_designs
 from kmargin.fitting.pools import solve_tasks
 from kmargin.fitting.tasks import make_tasks
-from kmargin.problem import Problem
+from kmargin.problem import ArrayProblem
+from kmargin.samples.array import ArraySamples
+from kmargin.samples.blocks import BlockSamples
 from kmargin.solvers import MM, SD, Exchange
 from kmargin.solvers.refit import refit
-from kmargin.validate import Samples
 
 BALANCED = View(positive=1, negative=0, class_weight=np.ones(2))
 
@@ -48,7 +47,7 @@ def problems(data, lam=1e-3, k=5, fit_intercept=True):
     X, codes, repeats = data
     blocks = block_problem(cut(X, codes, repeats), BALANCED, lam, k, fit_intercept)
     weights = repeats * len(X) / repeats.sum()
-    return blocks, Problem(DenseDesign(X, fit_intercept), np.where(codes, 1.0, -1.0), weights, lam, k)
+    return blocks, ArrayProblem(DenseDesign(X, fit_intercept), np.where(codes, 1.0, -1.0), weights, lam, k)
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
@@ -196,7 +195,7 @@ def test_a_view_of_two_of_three_classes_is_their_rows(rng):
     view = View(positive=2, negative=0, class_weight=np.array([1.0, 5.0, 2.0]))
     kept = codes != 1
     weights = np.where(codes[kept] == 2, 2.0, 1.0)
-    whole = Problem(
+    whole = ArrayProblem(
         DenseDesign(X[kept]),
         np.where(codes[kept] == 2, 1.0, -1.0),
         weights * kept.sum() / weights.sum(),
@@ -215,12 +214,12 @@ def test_machines_on_blocks_are_those_on_the_array(rng, multi_class, standardize
     X, codes = rng.standard_normal((150, 8)) * rng.uniform(1, 5, 8) + 3.0, rng.integers(0, 3, 150)
     X[:, 0] += 4 * (codes == 1)
     repeats, factors = rng.uniform(0.5, 2.0, 150), np.array([1.0, 2.0, 0.5])
-    at_hand = Samples(X, codes, np.arange(3), repeats, repeats * factors[codes], np.arange(150))
+    at_hand = ArraySamples(X, codes, np.arange(3), repeats, repeats * factors[codes], np.arange(150))
     blocks = BlockSamples(cut(X, codes, repeats), np.arange(3), factors)
     grids = [
         list(
             solve_tasks(
-                make_tasks(linear_designs(samples, True, standardize), samples, multi_class),
+                make_tasks(samples.designs(True, standardize), samples, multi_class),
                 3, [0.1, 1.0], [4, 2], solver=Exchange(), n_jobs=1, seed=0,
             )
         )

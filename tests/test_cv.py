@@ -230,7 +230,7 @@ def test_an_interrupted_fit_leaves_the_last_one_as_it_was(monkeypatch):
     def interrupt(*arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("kmargin.estimators.folds.score_with", interrupt)
+    monkeypatch.setattr("kmargin.samples.folds.score_with", interrupt)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X[:50], y[:50])
     after = {name: value for name, value in vars(model).items() if name.endswith("_")}

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kmargin.design import DenseDesign
-from kmargin.problem import Problem
+from kmargin.problem import ArrayProblem
 from kmargin.solvers.dual import DualRows, dual_direction, enlist, newton_dual
 from kmargin.solvers.ending import ColumnsAtHand, newton_by_least_squares
 from kmargin.solvers.exchange import Exchange
@@ -16,7 +16,7 @@ def make(seed, lam, n=30, p=45, intercept=True):
     X = rng.standard_normal((n, p)) + 0.5 * rng.standard_normal((n, 1))
     y = np.where(X[:, 0] + rng.standard_normal(n) > 0.3, 1.0, -1.0)
     weights = rng.uniform(0.2, 3.0, n)
-    return Problem(DenseDesign(X, intercept), y, weights * n / weights.sum(), lam, p)
+    return ArrayProblem(DenseDesign(X, intercept), y, weights * n / weights.sum(), lam, p)
 
 
 @pytest.mark.parametrize("intercept", [True, False])

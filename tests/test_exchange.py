@@ -11,7 +11,7 @@ from conftest import PROBLEMS
 from kmargin import MM, SD, Exchange, SparseSVC, Status, sparse_svm_path
 from kmargin.datasets import make_sparse_hyperplane, make_synthetic
 from kmargin.design import DenseDesign
-from kmargin.problem import Problem
+from kmargin.problem import ArrayProblem
 from test_newton import refit
 
 NEARLY = 1 - 1e-8
@@ -29,7 +29,7 @@ def correlated(n_samples=80, n_features=12, k=3, lam=0.01, seed=0):
         n_samples, n_features, n_informative=5, n_redundant=3, flip_y=0.1, class_sep=0.7, random_state=seed
     )
     X = (X - X.mean(axis=0)) / X.std(axis=0)
-    return Problem(DenseDesign(X), np.where(y == 1, 1.0, -1.0), np.ones(n_samples), lam, k)
+    return ArrayProblem(DenseDesign(X), np.where(y == 1, 1.0, -1.0), np.ones(n_samples), lam, k)
 
 
 def best_objective(problem):
@@ -117,7 +117,7 @@ def test_a_path_is_no_worse_than_single_fits():
 
 def test_supports_are_handed_from_strong_ridge_to_weak():
     X, y, coef = make_sparse_hyperplane(400, 200, 20, random_state=0, return_coef=True)
-    problem = Problem(DenseDesign(X), y.astype(float), np.ones(400), 0.0, 20)
+    problem = ArrayProblem(DenseDesign(X), y.astype(float), np.ones(400), 0.0, 20)
     lams = [1e-1, 1e-2, 1e-3]
     grid = solve(problem, [20], lams)
     assert len(grid) == 3
@@ -135,7 +135,7 @@ def test_the_papers_simulation_is_recovered():
 @pytest.mark.parametrize("shape", [(500, 1000), (1000, 500)])
 def test_the_true_support_is_never_better(shape):
     X, y, coef = make_sparse_hyperplane(*shape, 50, random_state=1, return_coef=True)
-    problem = Problem(DenseDesign(X), y.astype(float), np.ones(shape[0]), 0.01, 50)
+    problem = ArrayProblem(DenseDesign(X), y.astype(float), np.ones(shape[0]), 0.01, 50)
     (solution,) = solve(problem)
     assert solution.objective <= refit(problem, np.flatnonzero(coef)).objective / NEARLY
 
@@ -180,7 +180,7 @@ def test_constant_features_are_never_chosen():
 @pytest.mark.parametrize("lam", [0.0, 1e-6])
 def test_separable_data_give_a_finite_model(lam):
     X, y = make_sparse_hyperplane(50, 200, 5, random_state=0)
-    problem = Problem(DenseDesign(X), y.astype(float), np.ones(50), lam, 20)
+    problem = ArrayProblem(DenseDesign(X), y.astype(float), np.ones(50), lam, 20)
     (solution,) = solve(problem)
     assert np.isfinite(solution.coef).all()
     assert solution.objective < 0.01
@@ -193,7 +193,7 @@ def test_random_small_problems_are_sound():
         X = rng.standard_normal((n, p))
         y = np.where(rng.random(n) < 0.5, 1.0, -1.0)
         y[0], y[-1] = 1.0, -1.0
-        problem = Problem(DenseDesign(X, bool(rng.integers(2))), y, np.ones(n), 0.0, p)
+        problem = ArrayProblem(DenseDesign(X, bool(rng.integers(2))), y, np.ones(n), 0.0, p)
         ks = sorted({int(k) for k in rng.integers(0, p + 1, 4)}, reverse=True)
         lams = sorted(
             (float(lam) for lam in rng.choice([0.0, 1e-4, 1e-2, 1.0], 2, replace=False)), reverse=True
@@ -228,7 +228,7 @@ def test_the_road_in_the_ridge_pays_where_the_ridge_is_weak():
     with_road, without = 0.0, 0.0
     for seed in range(4):
         X, y = make_sparse_hyperplane(500, 1000, 50, random_state=seed)
-        problem = Problem(DenseDesign(X), y.astype(float), np.ones(500), 3e-4, 50)
+        problem = ArrayProblem(DenseDesign(X), y.astype(float), np.ones(500), 3e-4, 50)
         with_road += solve(problem)[0].objective
         without += solve(problem, road=False)[0].objective
     assert with_road < without
@@ -237,7 +237,7 @@ def test_the_road_in_the_ridge_pays_where_the_ridge_is_weak():
 @pytest.mark.parametrize("shape", [(80, 900), (400, 600)])
 def test_a_single_large_k_is_as_good_as_along_a_path(shape):
     X, y = make_sparse_hyperplane(*shape, 30, random_state=0)
-    problem = Problem(DenseDesign(X), y.astype(float), np.ones(shape[0]), 1e-3, 300)
+    problem = ArrayProblem(DenseDesign(X), y.astype(float), np.ones(shape[0]), 1e-3, 300)
     (alone,) = solve(problem)
     assert len(alone.support) <= 300
     along = solve(problem, [shape[1], 300, 50])[1]

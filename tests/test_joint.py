@@ -9,7 +9,7 @@ from scipy.sparse import csr_matrix
 
 from kmargin import Exchange
 from kmargin.design import make_design
-from kmargin.problem import Problem
+from kmargin.problem import ArrayProblem
 from kmargin.solvers.joint_set import JointFound, JointSet
 from kmargin.solvers.machine_panel import Member
 from kmargin.solvers.refit import refit
@@ -39,7 +39,7 @@ def make_problems(
         rows = np.flatnonzero((y == positive) | (negative is None) | (y == negative))
         design = make_design(form(np.ascontiguousarray(X[rows])), intercept)
         s = weights[rows] * len(rows) / weights[rows].sum()
-        problems.append(Problem(design, np.where(y[rows] == positive, 1.0, -1.0), s, lam, p))
+        problems.append(ArrayProblem(design, np.where(y[rows] == positive, 1.0, -1.0), s, lam, p))
     return problems
 
 
@@ -207,7 +207,7 @@ class TestSearch:
         X = rng.standard_normal((n, p))
         y = np.argmax(X[:, [3, 300, 650]] + 0.3 * rng.standard_normal((n, 3)), axis=1)
         problems = [
-            Problem(make_design(X), np.where(y == c, 1.0, -1.0), np.ones(n), 0.01, p) for c in range(3)
+            ArrayProblem(make_design(X), np.where(y == c, 1.0, -1.0), np.ones(n), 0.01, p) for c in range(3)
         ]
         solutions = solve(problems, Units.of_columns(p), 3)
         assert units_of(solutions, Units.of_columns(p)) == {3, 300, 650}

@@ -270,7 +270,9 @@ def test_candidates_are_counted(moons, n_candidates):
 
 
 def designs_of(X, **given):
-    return KernelDesigns(X, Kernel("rbf", 1.0, 3, 0.0), True, **({"cache_size": 200} | given))
+    return KernelDesigns(
+        X, Kernel("rbf", 1.0, 3, 0.0), True, **({"cache_size": 200, "weights": np.ones(len(X))} | given)
+    )
 
 
 def test_all_points_are_candidates_while_the_matrix_fits_and_a_sample_beyond(monkeypatch):

@@ -9,7 +9,7 @@ from sklearn.svm import LinearSVC
 
 from conftest import PROBLEMS, make_problem
 from kmargin.design import DenseDesign
-from kmargin.problem import Problem
+from kmargin.problem import ArrayProblem
 from kmargin.solvers.ending import ColumnsAtHand, newton_by_least_squares
 from kmargin.solvers.refit import refit as refit_parts
 from kmargin.solvers.result import Solution, Status
@@ -102,7 +102,7 @@ def test_separable_data_without_a_ridge_end_at_zero_loss(n_features):
     X = rng.standard_normal((40, n_features))
     y = np.sign(X[:, 0])
     X[:, 0] += 0.2 * y
-    problem = Problem(DenseDesign(X), y, np.ones(40), 0.0, n_features)
+    problem = ArrayProblem(DenseDesign(X), y, np.ones(40), 0.0, n_features)
     solution = refit(problem, np.arange(n_features))
     assert np.isfinite(solution.coef).all()
     assert solution.objective < 1e-10
@@ -183,7 +183,7 @@ def test_random_problems_never_cycle():
         y = np.where(rng.random(n) < 0.5, 1.0, -1.0)
         y[0], y[-1] = 1.0, -1.0
         lam = float(rng.choice([0.0, 1e-6, 1e-2, 1.0]))
-        problem = Problem(DenseDesign(X, bool(rng.integers(2))), y, np.ones(n), lam, p)
+        problem = ArrayProblem(DenseDesign(X, bool(rng.integers(2))), y, np.ones(n), lam, p)
         solution = refit(problem, np.arange(p))
         gradient = gradient_on_support(solution, problem, range(p))
         scale = np.append(np.abs(X).mean(axis=0), 1.0)[: len(gradient)]

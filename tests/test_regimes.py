@@ -16,7 +16,7 @@ from kmargin.blocks.here import BlocksHere
 from kmargin.blocks.protocol import Block
 from kmargin.blocks.view import View
 from kmargin.design import DenseDesign, SparseDesign
-from kmargin.problem import Problem
+from kmargin.problem import ArrayProblem
 from kmargin.solvers import regime, supports
 from kmargin.solvers.dual_exchange import DualBound, DualSet, balance
 from kmargin.solvers.refit import refit
@@ -216,7 +216,7 @@ def test_all_swaps_were_tried_where_that_is_said_of_the_dual(seed, lam, fit_inte
 def forty_rows():
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((40, 300)), np.where(rng.random(40) < 0.5, 1.0, -1.0)
-    return Problem(DenseDesign(X), y, np.ones(40), 1 / 80, 150)  # C = 1
+    return ArrayProblem(DenseDesign(X), y, np.ones(40), 1 / 80, 150)  # C = 1
 
 
 def test_half_of_three_hundred_features_on_forty_rows_are_optimal_under_all_swaps():
@@ -245,7 +245,7 @@ def test_a_second_copy_of_a_column_is_not_claimed_to_be_of_no_use():
     """It would share the ridge of the first, which no search tries."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((30, 6))
-    problem = Problem(DenseDesign(X), np.where(X[:, 0] > 0, 1.0, -1.0), np.ones(30), 0.5, 2)
+    problem = ArrayProblem(DenseDesign(X), np.where(X[:, 0] > 0, 1.0, -1.0), np.ones(30), 0.5, 2)
     doubled = replace(problem, design=DenseDesign(np.hstack([X, X])))
     assert solve(problem, 2, max_swaps=None).status is Status.SWAP_OPTIMAL
     solution = solve(doubled, 2, max_swaps=None)
@@ -289,7 +289,7 @@ def each_for_a_few_rows(seed):
         column[rng.permutation(40)[:2]] = rng.choice([-1.0, 1.0], 2)
     y = np.where(rng.random(40) < 0.5, 1.0, -1.0)
     X, y = np.vstack([X, X[:4]]), np.append(y, -y[:4])
-    return Problem(DenseDesign(X), y, np.ones(44), 0.0, 30)
+    return ArrayProblem(DenseDesign(X), y, np.ones(44), 0.0, 30)
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -8,10 +8,10 @@ import pytest
 
 from conftest import make_problem
 from kmargin import validate
-from kmargin.fitting.designs import LinearDesigns
 from kmargin.fitting.precision import in_single_precision, never_worse, round_solution
 from kmargin.fitting.scaling import Scaling
 from kmargin.kernels import Kernel
+from kmargin.samples.array import read_samples
 from kmargin.solvers import Solution, Status
 from kmargin.solvers.conjugate import conjugate_direction
 from kmargin.solvers.dual import PROXIMAL, dual_direction
@@ -99,7 +99,7 @@ def test_a_path_hands_what_is_better_with_fewer_features_to_more():
 def single(scaled):
     """A problem whose data are float32, perhaps standardised, and its designs."""
     problem = make_problem(30, 6, 2, lam=0.02)
-    designs = LinearDesigns(problem.design.X.astype(np.float32), True, scaled)
+    designs = read_samples(problem.design.X.astype(np.float32), problem.y, None, None).designs(True, scaled)
     return designs, replace(problem, design=designs(SimpleNamespace(rows=None, columns=None)))
 
 

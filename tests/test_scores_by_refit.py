@@ -11,7 +11,7 @@ from conftest import make_problem
 from kmargin import Exchange
 from kmargin.design import DenseDesign
 from kmargin.jit import Elsewhere
-from kmargin.problem import Problem
+from kmargin.problem import ArrayProblem
 from kmargin.solvers import dual_exchange
 from kmargin.solvers import grid as grids
 from kmargin.solvers import search as searches
@@ -40,7 +40,7 @@ def unscaled(n=40, p=30, seed=0, lam=0.05):
     signal = Z[:, 0] - Z[:, 1] + 1.5 * Z[:, 3] - Z[:, 5] + 0.5 * rng.standard_normal(n)
     y = np.where(signal > 0, 1.0, -1.0)  # so well told apart that rows change sides
     weights = rng.uniform(0.2, 3.0, n)
-    return Problem(DenseDesign(X), y, weights * n / weights.sum(), lam, 3)
+    return ArrayProblem(DenseDesign(X), y, weights * n / weights.sum(), lam, 3)
 
 
 def at(problem, support):
@@ -315,7 +315,7 @@ def test_the_matrices_of_pairs_are_those_of_the_quadratic():
 def test_a_column_that_depends_on_the_support_promises_nothing():
     problem = unscaled(30, 6, seed=1, lam=0.0)
     X = np.column_stack([problem.design.X, problem.design.X[:, 0] + 2 * problem.design.X[:, 1] + 3.0])
-    problem = Problem(DenseDesign(X), problem.y, problem.weights, 0.0, 2)
+    problem = ArrayProblem(DenseDesign(X), problem.y, problem.weights, 0.0, 2)
     fit, _ = whole_panel(problem, np.array([0, 1]))
     outside = np.arange(2, 7)
     scores = searches.make_scores(3, 5)
@@ -463,7 +463,7 @@ def test_the_best_support_for_k_may_be_smaller_but_never_larger():
 @pytest.mark.parametrize("unit", [1.0, 100.0])
 def test_the_road_comes_down_in_units_of_the_features(unit):
     problem = make_problem()
-    problem = Problem(DenseDesign(problem.design.X * unit), problem.y, problem.weights, 0.0, 3)
+    problem = ArrayProblem(DenseDesign(problem.design.X * unit), problem.y, problem.weights, 0.0, 3)
     grid = make_grid(problem, [3])
     scale = np.median(grid.design.variance)
     np.testing.assert_allclose(grid._road(scale * 1e-3), scale * np.array([0.1, 0.01]))
@@ -613,7 +613,10 @@ def test_supports_are_told_in_the_columns_given():
     problem = make_problem(40, 6, 2)
     X = np.column_stack([problem.design.X[:, [1, 1, 1]], problem.design.X])
     (found,) = Exchange().iter_grid(
-        Problem(DenseDesign(X), problem.y, problem.weights, 0.01, 2), [0.01], [2], np.random.default_rng(0)
+        ArrayProblem(DenseDesign(X), problem.y, problem.weights, 0.01, 2),
+        [0.01],
+        [2],
+        np.random.default_rng(0),
     )
     (plain,) = Exchange().iter_grid(problem, [0.01], [2], np.random.default_rng(0))
     np.testing.assert_array_equal(found.support, [0 if j == 1 else j + 3 for j in plain.support])
@@ -628,7 +631,7 @@ def wide(seed=0, n=24, p=120, lam=0.02, fit_intercept=True):
     X = rng.standard_normal((n, p)) * 10.0 ** rng.uniform(-0.5, 0.5, p) + 0.3
     y = np.where(X[:, 0] - X[:, 1] + rng.standard_normal(n) > 0, 1.0, -1.0)
     weights = rng.uniform(0.2, 3.0, n)
-    return Problem(DenseDesign(X, fit_intercept), y, weights * n / weights.sum(), lam, 40)
+    return ArrayProblem(DenseDesign(X, fit_intercept), y, weights * n / weights.sum(), lam, 40)
 
 
 @pytest.mark.parametrize("intercept", [True, False])
@@ -716,7 +719,7 @@ def test_without_a_ridge_dual_steps_end_at_the_primal_minimum(seed):
     X = rng.standard_normal((30, 12)) + 0.3
     X = np.column_stack([X, X @ rng.standard_normal((12, 30))])  # no more than twelve directions
     y = np.where(rng.random(30) < 0.5, 1.0, -1.0)
-    problem = Problem(DenseDesign(X), y, np.ones(30), 0.0, 42)
+    problem = ArrayProblem(DenseDesign(X), y, np.ones(30), 0.0, 42)
     A = np.column_stack([X[:, :12], np.ones(30)]) * y[:, None]
 
     def mean_loss(u):

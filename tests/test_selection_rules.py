@@ -16,10 +16,11 @@ from kmargin.fitting.scaling import Scaling
 from kmargin.fitting.tasks import make_rng
 from kmargin.kernels import Kernel, KernelDesigns
 from kmargin.multiclass import make_machines
+from kmargin.samples.array import read_samples
 from kmargin.selection import choose
 from kmargin.solvers import Solution, Status
 from kmargin.solvers.solver import Solver
-from kmargin.validate import read_samples, ridge
+from kmargin.validate import ridge
 
 
 def noisy(n_samples=60, n_features=6, seed=0, n_classes=2):
@@ -360,7 +361,7 @@ def test_candidates_are_the_first_of_equal_points_and_carry_their_own_labels():
     X, y = noisy(20, 3)
     X[[5, 9, 17]] = X[[2, 2, 11]]
     (machine,) = make_machines(y, 2, "ovo")
-    designs = KernelDesigns(X, Kernel("rbf", 1.0, 3, 0.0), True, cache_size=200)
+    designs = KernelDesigns(X, Kernel("rbf", 1.0, 3, 0.0), True, weights=np.ones(len(X)), cache_size=200)
     candidates = designs.candidates(machine)
     np.testing.assert_array_equal(candidates, np.setdiff1d(np.arange(20), [5, 9, 17]))
     K = rbf_kernel(X, X[candidates], gamma=1.0) * np.where(y[candidates] > 0, 1.0, -1.0)

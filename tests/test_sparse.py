@@ -15,7 +15,7 @@ from sklearn.svm import LinearSVC
 from kmargin import MM, SD, Exchange, KernelSparseSVC, SparseSVC, SparseSVCCV, sparse_svm_path
 from kmargin.design import DenseDesign, SparseDesign, make_design
 from kmargin.design.subset import ColumnSubset
-from kmargin.problem import Problem
+from kmargin.problem import ArrayProblem
 from kmargin.solvers import product_exchange, supports
 from kmargin.solvers.conjugate import newton_conjugate
 from kmargin.solvers.refit import _refit_products, refit
@@ -272,7 +272,7 @@ def test_all_features_of_a_wide_matrix_are_LinearSVC():
 
 def problem_of(X, y, lam=1e-3, fit_intercept=True, kind=SparseDesign):
     X = sp.csr_array(X) if kind is SparseDesign else X
-    return Problem(kind(X, fit_intercept), np.where(y > 0, 1.0, -1.0), np.ones(len(y)), lam, 5)
+    return ArrayProblem(kind(X, fit_intercept), np.where(y > 0, 1.0, -1.0), np.ones(len(y)), lam, 5)
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
@@ -374,7 +374,7 @@ def test_sds_compiled_and_readable_loops_agree_on_sparse_data(fit_intercept, shi
     problem = problem_of(X, y, 0.01, fit_intercept)
     if shifted:
         design = problem.design.standardized(X.mean(axis=0), X.std(axis=0))
-        problem = Problem(design, problem.y, problem.weights, 0.01, 4)
+        problem = ArrayProblem(design, problem.y, problem.weights, 0.01, 4)
     for n_steps in range(1, 31):
         fast, slow = (
             SD(max_inner=n_steps, jit=jit).inner(problem)(univariate_start(problem), 3.0, 0.0)

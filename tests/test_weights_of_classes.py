@@ -7,8 +7,9 @@ from sklearn.utils.class_weight import compute_sample_weight
 
 from kmargin import SparseSVC
 from kmargin.blocks.protocol import Block
-from kmargin.device import at_hand, read_device, take_rows
-from kmargin.validate import class_factors, read_samples
+from kmargin.samples.array import read_samples
+from kmargin.samples.device import read_device
+from kmargin.validate import class_factors
 
 
 def data(n_classes=2):
@@ -51,7 +52,7 @@ def test_rows_without_weight_are_left_behind_on_a_device_too():
     np.testing.assert_array_equal(np.asarray(block.X), X[kept])
     np.testing.assert_array_equal(np.asarray(block.codes), y[kept])
     np.testing.assert_array_equal(np.asarray(samples.kept), kept)
-    known, here = at_hand(samples), read_samples(X, y, weights, "balanced")
+    known, here = samples.at_hand(), read_samples(X, y, weights, "balanced")
     for name in ("codes", "repeats", "weights", "kept"):
         np.testing.assert_allclose(getattr(known, name), getattr(here, name), err_msg=name)
 
@@ -59,7 +60,7 @@ def test_rows_without_weight_are_left_behind_on_a_device_too():
 def test_some_rows_of_a_device_are_those_asked_for():
     X, y, weights = data()
     rows = np.array([5, 2, 30])
-    (block,) = take_rows(on_device(X, y, weights), rows).X.blocks
+    (block,) = on_device(X, y, weights).to_fit(rows).X.blocks
     np.testing.assert_array_equal(np.asarray(block.X), X[rows])
     np.testing.assert_array_equal(np.asarray(block.repeats), weights[rows])
 

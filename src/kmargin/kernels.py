@@ -1,5 +1,6 @@
 """Kernels, and what machines with a coefficient per training point are made of."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,8 @@ from sklearn.metrics.pairwise import pairwise_kernels
 from kmargin.design import DenseDesign, Design, KernelDesign, distinct_rows, n_bytes
 from kmargin.design.tiles import HEIGHT, MEGABYTE, WIDTH, pieces, scaled
 from kmargin.multiclass import Machine
+from kmargin.problem import ArrayProblem
+from kmargin.samples.array import array_problem
 from kmargin.solvers import Solution
 from kmargin.types import Indices, Matrix, Vector
 
@@ -134,12 +137,15 @@ class KernelDesigns:
     Up to `cache_size` MB the matrix is held; beyond that it is computed as it is asked for.
     """
 
+    stays_here = False
+
     def __init__(
         self,
         X: Matrix,
         kernel: Kernel | None,
         fit_intercept: bool,
         *,
+        weights: Vector,  # of all rows
         cache_size: float,
         n_candidates: int | None = None,  # None: by the budget
         k: int = 0,  # the most points that a machine will keep
@@ -147,7 +153,7 @@ class KernelDesigns:
         codes: Indices,  # the class of each row
         shared: bool = False,
     ) -> None:
-        self.X = X
+        self.X, self.weights = X, weights
         self.codes = codes
         self.shared = shared
         self.dtype = X.dtype
@@ -170,6 +176,9 @@ class KernelDesigns:
         kernel = self.kernel.quickly
         return KernelDesign(kernel, X, points, signs, self.fit_intercept, cache_size=self.cache_size)
 
+    def problem(self, machine: Machine, Cs: Sequence[float]) -> tuple[ArrayProblem, list[float]]:
+        return array_problem(self(machine), machine, self.weights, Cs)
+
     def __sizeof__(self) -> int:
         """With X: dask sends what is large to its workers once, and not with each batch."""
         return n_bytes(self.X)
@@ -179,6 +188,9 @@ class KernelDesigns:
 
     def unrestore(self, solution: Solution) -> Solution:
         return solution
+
+    def stop(self) -> None:
+        """Each worker has rows of its own."""
 
     def signs(self, machine: Machine, points: Indices) -> Vector:
         """The label of each point, as a machine sees it."""

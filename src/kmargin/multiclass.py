@@ -12,6 +12,13 @@ from kmargin.types import Indices, Matrix, Vector
 SCHEMES = ("ovo", "ovr")
 
 
+class Pair(NamedTuple):
+    """Which classes a machine tells apart."""
+
+    negative: int | None  # class code, or None for "all others"
+    positive: int
+
+
 class Machine(NamedTuple):
     """A two-class task: which classes it tells apart, on which rows, with which labels."""
 
@@ -21,11 +28,11 @@ class Machine(NamedTuple):
     y: Vector  # -1 or 1, one per row
 
 
-def class_pairs(n_classes: int, multi_class: str) -> list[tuple[int | None, int]]:
-    """The (negative, positive) class codes of each machine. Two classes need one machine."""
+def class_pairs(n_classes: int, multi_class: str) -> list[Pair]:
+    """The class codes of each machine. Two classes need one machine."""
     if n_classes == 2 or multi_class == "ovo":
-        return list(combinations(range(n_classes), 2))
-    return [(None, positive) for positive in range(n_classes)]
+        return [Pair(*codes) for codes in combinations(range(n_classes), 2)]
+    return [Pair(None, positive) for positive in range(n_classes)]
 
 
 def make_machines(codes: Indices, n_classes: int, multi_class: str) -> Iterator[Machine]:

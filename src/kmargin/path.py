@@ -3,27 +3,27 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils.validation import check_array, check_X_y
 
 from kmargin import validate
-from kmargin.blocks.kinds import is_dask
-from kmargin.blocks.labelled import BlockSamples
-from kmargin.blocks.space import space_of
+from kmargin.blocks.ingest import check_features
+from kmargin.blocks.space import HOST, space_of
 from kmargin.design import make_design
-from kmargin.door import read, read_inputs
 from kmargin.fitting.convergence import warn_unless_converged
-from kmargin.fitting.designs import linear_designs
-from kmargin.fitting.pools import share_blocks, solve_tasks
+from kmargin.fitting.pools import solve_tasks
 from kmargin.fitting.repeats import find_repeats
 from kmargin.fitting.tasks import make_tasks
-from kmargin.multiclass import SCHEMES, choose_classes, class_pairs, combine_decisions, machine_names
+from kmargin.kernels import KernelDecisions, KernelInputs
+from kmargin.multiclass import SCHEMES, class_pairs, machine_names
+from kmargin.samples.inputs import Inputs, Machines
+from kmargin.samples.protocol import Samples
+from kmargin.samples.read import Checks, read, read_inputs
 from kmargin.solvers import DEFAULT, Solution
 from kmargin.solvers.solver import Solver
 from kmargin.types import Indices, Matrix, Vector
-from kmargin.validate import Samples
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,19 +53,12 @@ class LinearDecisions:
         digits, and not one that lies just on this side of the margin and one just beyond.
         """
         xp, coef = space_of(X).xp, self.coef
-        if isinstance(coef, np.ndarray):
+        if space_of(coef) is HOST:
             used = self.used
             if X.shape[0] * len(used) <= FEW:
                 coef, dtype = coef[:, used], X.dtype
                 X = make_design(X).block(np.arange(X.shape[0]), used).astype(dtype, copy=False)
         return X @ xp.astype(coef.T, X.dtype) + xp.astype(self.intercept, X.dtype)
-
-
-class Inputs(Protocol):
-    """What coefficients multiply, as a function of X."""
-
-    def times(self, X: Matrix, coefs: Matrix) -> Matrix:
-        """These inputs times coefficients."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +73,7 @@ class SparsityPath:
     classes: np.ndarray
     multi_class: str
     n_features_in: int
-    inputs: Inputs | None = None  # what `coefs` multiply, if not X itself
+    inputs: KernelInputs | None = None  # what `coefs` multiply, if not X itself
 
     @cached_property
     def coefs(self) -> Matrix:
@@ -90,39 +83,35 @@ class SparsityPath:
     def decision_function(self, X: Any, k: int) -> Matrix:
         """As `SparseSVC.decision_function`, for the fit with this k."""
         position = self._position(k)
-        if is_dask(X):
-            return self._decide_lazily(X, position)
-        check = partial(check_array, accept_sparse=["csr", "csc"])
-        X = read_inputs(check, X, "SparsityPath.decision_function", self.intercepts)
-        self._check_width(X.shape[1])
-        space = space_of(X)
-        coefs, intercepts = space.put(self.by_k[position]), self.intercepts[position, ...]
-        if self.inputs is None:
-            decisions = LinearDecisions(coefs, intercepts)(X)
-        else:
-            products = self.inputs.times(X, coefs.T.astype(X.dtype, copy=False))
-            decisions = products + intercepts.astype(X.dtype, copy=False)
-        return combine_decisions(decisions, self.classes.shape[0], self.multi_class)
+        return self._decide(self._read(X), position)
 
     def predict(self, X: Any, k: int) -> Any:
         """The class of each row of X by the fit with this k."""
-        scores = self.decision_function(X, k)
-        if is_dask(scores):
-            from kmargin.blocks import lazy
+        position, inputs = self._position(k), self._read(X)
+        return inputs.choose(self._decide(inputs, position), self.classes)
 
-            return lazy.choose(scores, self.classes)
-        return choose_classes(scores, self.classes)
+    def _decide(self, inputs: Inputs, position: int) -> Any:
+        return inputs.decide(self._machines(position), self.classes.shape[0], self.multi_class)
 
-    def _decide_lazily(self, X: Any, position: int) -> Any:
-        """Decision values of a dask collection, as a dask array."""
-        from kmargin.blocks import lazy
+    def _machines(self, position: int) -> Machines:
+        intercepts = self.intercepts[position, ...]
+        coefs = space_of(intercepts).put(self.by_k[position])
+        if self.inputs is None:
+            return LinearDecisions(coefs, intercepts)
+        return KernelDecisions(self.inputs, coefs, intercepts)
 
+    def _read(self, X: Any) -> Inputs:
+        check = partial(check_array, accept_sparse=["csr", "csc"])
+        checks = Checks(check, self._check_lazily)
+        inputs = read_inputs(checks, X, "SparsityPath.decision_function", self.intercepts)
+        self._check_width(inputs.n_features)
+        return inputs
+
+    def _check_lazily(self, X: Any) -> np.dtype:
+        """The columns of a dask collection."""
         if self.inputs is not None:
             raise TypeError("A path of kernel machines takes no dask collections. Use X.compute().")
-        dtype = lazy.check_features(X)
-        self._check_width(X.shape[1])
-        machines = LinearDecisions(self.by_k[position], self.intercepts[position])
-        return lazy.decide(X, dtype, machines, len(self.classes), self.multi_class)
+        return check_features(X)
 
     def _check_width(self, n_features: int) -> None:
         if n_features != self.n_features_in:
@@ -205,11 +194,11 @@ def sparse_svm_path(
     validate.check_choice("multi_class", multi_class, SCHEMES)
     solver = validate.resolve_solver(solver)
     samples = _read(X, y, sample_weight, class_weight, solver)
-    ks = validate.resolve_ks(ks, samples.X.shape[1])
+    ks = validate.resolve_ks(ks, samples.n_features)
     n_machines = len(class_pairs(len(samples.classes), multi_class))
-    samples, n_jobs = share_blocks(samples, n_jobs, n_machines)
+    samples, n_jobs = samples.shared(n_jobs, n_machines)
     grids = solve_tasks(
-        make_tasks(linear_designs(samples, fit_intercept), samples, multi_class),
+        make_tasks(samples.designs(fit_intercept), samples, multi_class),
         n_machines,
         [C],
         ks,
@@ -223,14 +212,10 @@ def sparse_svm_path(
     return path
 
 
-def _read(X: Any, y: Any, sample_weight: Any, class_weight: Any, solver: Solver) -> Any:
+def _read(X: Any, y: Any, sample_weight: Any, class_weight: Any, solver: Solver) -> Samples:
     """Labelled data, checked."""
-    if is_dask(X, y, sample_weight):
-        from kmargin.blocks.samples import read_dask
-
-        return read_dask(X, y, sample_weight, class_weight, solver)
     check = partial(check_X_y, accept_sparse="csr", estimator="sparse_svm_path")
-    samples = read(check, X, y, sample_weight, class_weight)
+    samples = read(Checks(check, check_features), X, y, sample_weight, class_weight, solver)
     validate.warn_of_repeats(find_repeats(samples, solver))
     return samples
 
@@ -238,12 +223,12 @@ def _read(X: Any, y: Any, sample_weight: Any, class_weight: Any, solver: Solver)
 def linear_path(
     by_machine: Sequence[Sequence[Solution]],
     ks: Sequence[int],
-    samples: Samples | BlockSamples,
+    samples: Samples,
     multi_class: str,
 ) -> SparsityPath:
     """The path of linear machines."""
     solutions = tuple(zip(*by_machine, strict=True))
-    return make_path(solutions, LinearCoefs(solutions, samples.X.dtype), ks, samples, multi_class)
+    return make_path(solutions, LinearCoefs(solutions, samples.dtype), ks, samples, multi_class)
 
 
 class LinearCoefs(Sequence[Matrix]):
@@ -272,20 +257,20 @@ def make_path(
     solutions: tuple[tuple[Solution, ...], ...],
     by_k: Sequence[Matrix],
     ks: Sequence[int],
-    samples: Samples | BlockSamples,
+    samples: Samples,
     multi_class: str,
-    inputs: Inputs | None = None,
+    inputs: KernelInputs | None = None,
 ) -> SparsityPath:
     """A path from solutions [k][machine] and their coefficients."""
     put = samples.space.put
     return SparsityPath(
         ks=np.array(ks),
         by_k=by_k,
-        intercepts=put(np.array([[s.intercept for s in row] for row in solutions], dtype=samples.X.dtype)),
+        intercepts=put(np.array([[s.intercept for s in row] for row in solutions], dtype=samples.dtype)),
         objectives=put(np.array([[s.objective for s in row] for row in solutions])),
         solutions=solutions,
         classes=samples.labels,
         multi_class=multi_class,
-        n_features_in=samples.X.shape[1],
+        n_features_in=samples.n_features,
         inputs=inputs,
     )

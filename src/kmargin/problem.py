@@ -10,13 +10,14 @@ In the notation of the paper, with sample weights s and a ridge lam beside the d
 beta = (w, intercept); the intercept is neither penalised nor projected.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 
 from kmargin import hinge, sparsity
-from kmargin.design import Design, Moments
+from kmargin.design import Columns, Design, Moments
 from kmargin.types import Vector
 
 
@@ -38,7 +39,7 @@ class Factors(Protocol):
 class FactorsAtHand:
     """The factors of a design that has its rows."""
 
-    def __init__(self, problem: "Problem") -> None:
+    def __init__(self, problem: "ArrayProblem") -> None:
         self.problem = problem
         self.U, self.s, self.V = problem.design.thin_svd(problem.weights)
 
@@ -55,14 +56,40 @@ class FactorsAtHand:
 
 
 @dataclass(frozen=True)
-class Problem:
-    """At most k of the design's features are to explain the labels y."""
+class Problem(ABC):
+    """At most k of the design's features are to explain the labels: what a solver asks, wherever rows are."""
 
-    design: Design
-    y: Vector  # -1 or 1
-    weights: Vector  # positive, summing to n
+    design: Columns
     lam: float
     k: int
+
+    @property
+    @abstractmethod
+    def at_hand(self) -> "ArrayProblem | None":
+        """This problem, if its rows are in memory, where compiled loops reach them."""
+
+    @abstractmethod
+    def mean_loss(self, beta: Vector) -> float:
+        """The mean squared hinge."""
+
+    @abstractmethod
+    def loss_gradient(self, beta: Vector) -> Vector:
+        """The gradient of the mean squared hinge."""
+
+    @abstractmethod
+    def bend(self, direction: Vector) -> float:
+        """The curvature of the surrogate's loss in a direction."""
+
+    @abstractmethod
+    def mean_label(self) -> float: ...
+
+    @abstractmethod
+    def moments(self) -> Moments:
+        """Of each column, the covariance being that with the labels."""
+
+    @abstractmethod
+    def factors(self) -> Factors:
+        """The thin SVD of the weighted X, as MM asks for it."""
 
     @property
     def loss_weight(self) -> float:
@@ -94,32 +121,9 @@ class Problem:
             ridge = self.lam / 2 * float(w @ w) if self.lam > 0 else 0.0
             return self.mean_loss(beta) + ridge
 
-    def mean_loss(self, beta: Vector) -> float:
-        """The mean squared hinge."""
-        return hinge.loss(self.design.decision(beta), self.y, self.weights)
-
     def objective(self, beta: Vector, rho: float) -> float:
         """f_rho."""
         return self.loss(beta) + self.penalty_weight(rho) / 2 * self.squared_distance(beta)
-
-    def loss_gradient(self, beta: Vector) -> Vector:
-        """The gradient of the mean squared hinge."""
-        return self.design.adjoint(hinge.gradient(self.design.decision(beta), self.y, self.weights))
-
-    def bend(self, direction: Vector) -> float:
-        """The curvature of the surrogate's loss in a direction."""
-        return self.loss_weight * float(self.weights @ self.design.decision(direction) ** 2)
-
-    def mean_label(self) -> float:
-        return float(self.weights @ self.y) / self.design.n_samples
-
-    def factors(self) -> "Factors":
-        """The thin SVD of the weighted X, as MM asks for it."""
-        return FactorsAtHand(self)
-
-    def moments(self) -> Moments:
-        """Of each column, the covariance being that with the labels."""
-        return self.design.moments(self.weights, self.y)
 
     def gradient(self, beta: Vector, rho: float) -> Vector:
         """The gradient of f_rho."""
@@ -127,6 +131,50 @@ class Problem:
         gradient += self.penalty_weight(rho) * (beta - self.project(beta))
         self.coefficients(gradient)[:] += self.lam * self.coefficients(beta)
         return gradient
+
+    def ridge_center(self, anchor: Vector) -> Vector:
+        """Where the surrogate's ridge is zero: no coefficients, the anchor's intercept."""
+        center = np.zeros_like(anchor)
+        center[self.design.n_features :] = anchor[self.design.n_features :]
+        return center
+
+
+@dataclass(frozen=True)
+class LabelledRows:
+    """Rows in memory, each with its label and weight."""
+
+    design: Design
+    y: Vector  # -1 or 1
+    weights: Vector  # positive, summing to n
+
+
+@dataclass(frozen=True)
+class ArrayProblem(Problem, LabelledRows):
+    """A problem whose rows are in memory."""
+
+    design: Design
+
+    @property
+    def at_hand(self) -> "ArrayProblem":
+        return self
+
+    def mean_loss(self, beta: Vector) -> float:
+        return hinge.loss(self.design.decision(beta), self.y, self.weights)
+
+    def loss_gradient(self, beta: Vector) -> Vector:
+        return self.design.adjoint(hinge.gradient(self.design.decision(beta), self.y, self.weights))
+
+    def bend(self, direction: Vector) -> float:
+        return self.loss_weight * float(self.weights @ self.design.decision(direction) ** 2)
+
+    def mean_label(self) -> float:
+        return float(self.weights @ self.y) / self.design.n_samples
+
+    def factors(self) -> FactorsAtHand:
+        return FactorsAtHand(self)
+
+    def moments(self) -> Moments:
+        return self.design.moments(self.weights, self.y)
 
     def surrogate(self, beta: Vector, anchor: Vector, rho: float) -> float:
         """The quadratic g_rho(beta | anchor): above f_rho everywhere, equal to it at the anchor.
@@ -144,9 +192,3 @@ class Problem:
             + self.penalty_weight(rho) / 2 * float(to_projection @ to_projection)
             + self.lam / 2 * float(to_ridge_center @ to_ridge_center)
         )
-
-    def ridge_center(self, anchor: Vector) -> Vector:
-        """Where the surrogate's ridge is zero: no coefficients, the anchor's intercept."""
-        center = np.zeros_like(anchor)
-        center[self.design.n_features :] = anchor[self.design.n_features :]
-        return center

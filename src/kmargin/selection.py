@@ -12,8 +12,8 @@ import numpy as np
 from scipy.stats import rankdata
 from sklearn.model_selection import check_cv
 
+from kmargin.samples.protocol import Labelled
 from kmargin.types import Flags, Indices, Vector
-from kmargin.validate import Samples
 
 SELECTIONS = ("best", "1se")
 
@@ -27,7 +27,7 @@ class Fold(NamedTuple):
     test: Indices
 
 
-def make_folds(cv: Any, samples: Samples, n_given: int, X: Any, y: Any, groups: Any) -> list[Fold]:
+def make_folds(cv: Any, samples: Labelled, n_given: int, X: Any, y: Any, groups: Any) -> list[Fold]:
     """Split the rows as they were given; leave out those without weight.
 
     Raises ValueError where a fold has lost a class or has nothing to score.

@@ -7,51 +7,18 @@ import numbers
 import warnings
 from collections.abc import Sequence
 from difflib import get_close_matches
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d
 
 from kmargin.blocks.space import HOST, Space
 from kmargin.solvers import SOLVERS
 from kmargin.solvers.solver import Solver
 from kmargin.types import Indices, Vector
-from kmargin.weights import check_finite_weight, check_some_weight, complain_of_weight, find_bad_weight
-
-
-class Samples(NamedTuple):
-    """Labelled data ready to be solved for. Rows without weight are gone."""
-
-    X: Any  # an array, or a CSR matrix
-    codes: Indices  # of the classes, 0 to n_classes - 1
-    classes: np.ndarray
-    repeats: Vector  # sample weights: a row of weight 2 counts as the row twice
-    weights: Vector  # sample weight times class weight; positive
-    kept: Indices  # which of the rows given are left
-
-    def restricted_to(self, rows: Indices) -> "Samples":
-        """Some of the samples."""
-        return self._replace(
-            X=self.X[rows],
-            codes=self.codes[rows],
-            repeats=self.repeats[rows],
-            weights=self.weights[rows],
-            kept=self.kept[rows],
-        )
-
-    @property
-    def space(self) -> Space:
-        """Where fitted attributes belong."""
-        return HOST
-
-    @property
-    def labels(self) -> np.ndarray:
-        """The classes as `classes_` is to have them."""
-        return self.classes
+from kmargin.weights import check_some_weight, complain_of_weight, find_bad_weight
 
 
 def check_k(k: object, things: str = "coefficients", name: str = "k") -> None:
@@ -212,24 +179,6 @@ def warn_of_repeats(repeats: Indices) -> None:
 
 def resolve_seed(random_state: object) -> int:
     return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
-
-
-def read_samples(X: Any, y: Any, sample_weight: Any, class_weight: Any) -> Samples:
-    """Check y and the weights that go with a valid X; encode the classes; drop rows of weight 0."""
-    y = column_or_1d(y, warn=True)
-    check_classification_targets(y)
-    classes, codes = np.unique(y, return_inverse=True)
-    check_classes(classes)
-    repeats = weights = check_sample_weight(sample_weight, len(y))
-    if class_weight is not None:
-        with np.errstate(over="ignore"):
-            weights = repeats * class_factors(class_weight, classes, np.bincount(codes))[codes]
-        check_finite_weight(float(weights.max()))
-    kept = np.flatnonzero(weights)
-    check_totals(classes, np.bincount(codes, weights=weights, minlength=len(classes)))
-    if len(kept) < len(y):
-        X, codes, repeats, weights = X[kept], codes[kept], repeats[kept], weights[kept]
-    return Samples(X, codes, classes, repeats, weights, kept)
 
 
 def check_classes(classes: np.ndarray) -> None:

@@ -1,7 +1,7 @@
 """A two-class problem whose rows are in blocks."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -173,18 +173,15 @@ class FactorsHeld:
         return answer
 
 
-NO_ROWS: Vector = np.empty(0)
-
-
 @dataclass(frozen=True)
 class BlockProblem(Problem):
     """A problem that asks its blocks. Labels and weights are with these."""
 
-    design: BlockDesign  # type: ignore[assignment]
-    y: Vector = field(default_factory=lambda: NO_ROWS)
-    weights: Vector = field(default_factory=lambda: NO_ROWS)
-    lam: float = 0.0
-    k: int = 0
+    design: BlockDesign
+
+    @property
+    def at_hand(self) -> None:
+        return None
 
     def mean_loss(self, beta: Vector) -> float:
         return self.design.loss_and_gradient(beta)[0]
@@ -204,9 +201,6 @@ class BlockProblem(Problem):
     def factors(self) -> FactorsHeld:
         return self.design.factors()
 
-    def surrogate(self, beta: Vector, anchor: Vector, rho: float) -> float:
-        raise NotImplementedError("the surrogate is not summed over blocks")
-
 
 def all_rows(n_classes: int) -> View:
     """Every row by its sample weight alone, whatever its class."""
@@ -215,4 +209,4 @@ def all_rows(n_classes: int) -> View:
 
 def block_problem(blocks: Blocks, view: View, lam: float, k: int, fit_intercept: bool = True) -> BlockProblem:
     """The problem of one machine."""
-    return BlockProblem(BlockDesign(blocks, view, fit_intercept), lam=lam, k=k)
+    return BlockProblem(BlockDesign(blocks, view, fit_intercept), lam, k)

@@ -8,11 +8,12 @@ import scipy.sparse
 from kmargin.design import dense
 from kmargin.design.dense import DenseDesign
 from kmargin.design.kernel import KernelDesign
-from kmargin.design.protocol import Design, Moments, ThinSVD
+from kmargin.design.protocol import Columns, Design, Moments, ThinSVD
 from kmargin.design.sparse import SparseDesign, canonical
-from kmargin.types import Indices
+from kmargin.types import Indices, Vector
 
 __all__ = [
+    "Columns",
     "DenseDesign",
     "Design",
     "KernelDesign",
@@ -24,6 +25,8 @@ __all__ = [
     "distinct_rows",
     "make_design",
     "n_bytes",
+    "repeated_columns",
+    "variance_of_entries",
 ]
 
 
@@ -50,3 +53,23 @@ def distinct_rows(X: Any) -> Indices:
 def distinct_columns(X: Any) -> Indices:
     """The columns of X that repeat no earlier one, ascending."""
     return SparseDesign(X).distinct_columns() if scipy.sparse.issparse(X) else dense.distinct_columns(X)
+
+
+def repeated_columns(X: Any) -> Indices:
+    """All others; but that some columns of a sparse matrix are empty goes without saying."""
+    repeats = np.setdiff1d(np.arange(X.shape[1]), distinct_columns(X))
+    if scipy.sparse.issparse(X):
+        repeats = repeats[np.bincount(X.indices, minlength=X.shape[1])[repeats] > 0]
+    return repeats
+
+
+def variance_of_entries(X: Any, repeats: Vector) -> float:
+    """The variance of the entries of X, each row counted as often as its weight says."""
+    if scipy.sparse.issparse(X):
+        sums, squares = (
+            np.asarray(powers.sum(axis=1, dtype=np.float64)).ravel() for powers in (X, X.multiply(X))
+        )
+        mean = float(np.average(sums, weights=repeats)) / X.shape[1]
+        return float(np.average(squares, weights=repeats)) / X.shape[1] - mean**2
+    mean = float(np.average(X.mean(axis=1, dtype=np.float64), weights=repeats))
+    return float(np.average(np.square(X - mean, dtype=np.float64).mean(axis=1), weights=repeats))

@@ -21,18 +21,43 @@ class Moments(NamedTuple):
     covariance: Vector  # with the vector given
 
 
-class Design(Protocol):
+class Columns(Protocol):
+    """What is asked of the columns of X alone, whether its rows are at hand or elsewhere."""
+
+    n_samples: int
+    n_features: int
+    n_parameters: int
+    fit_intercept: bool
+
+    def fits(self, n_numbers: int) -> bool:
+        """Whether an array of so many numbers is in proportion to the data."""
+
+    def distinct_columns(self) -> Indices:
+        """The columns that repeat no earlier one, ascending; as they were given, not as standardised."""
+
+    def subset(self, columns: Indices) -> "Columns":
+        """Some of the columns, left where they are if copying them takes much memory."""
+
+    def standardized(self, mean: Vector, spread: Vector) -> "Columns":
+        """The columns minus `mean`, over `spread`."""
+
+    def largest(self) -> Vector:
+        """The largest magnitude in each column."""
+
+    def unit(self) -> float:
+        """The size of a typical entry: the median over columns of their root mean square."""
+
+    def in_units_of(self, unit: float | Vector) -> "Columns":
+        """The same data with every entry divided by `unit`, or by the unit of its column."""
+
+
+class Design(Columns, Protocol):
     """A linear map from parameters to decision values.
 
     The parameters are one coefficient per column and, last, the intercept if there is one. Its column
     of ones is never stored. Solvers know X by these questions alone, so each kind of data answers them
     in its own way, and no solver is written twice. Columns are given as arrays of indices.
     """
-
-    n_samples: int
-    n_features: int
-    n_parameters: int
-    fit_intercept: bool
 
     @property
     def stored(self) -> Any:
@@ -65,14 +90,7 @@ class Design(Protocol):
     def moments(self, weights: Vector, v: Vector) -> Moments:
         """Mean, variance, and covariance with v."""
 
-    def fits(self, n_numbers: int) -> bool:
-        """Whether an array of so many numbers is in proportion to the data."""
-
-    def distinct_columns(self) -> Indices:
-        """The columns that repeat no earlier one, ascending; as they were given, not as standardised."""
-
-    def subset(self, columns: Indices) -> "Design":
-        """Some of the columns, left where they are if copying them takes much memory."""
+    def subset(self, columns: Indices) -> "Design": ...
 
     def take(self, columns: Indices) -> "Design":
         """Some of the columns, stored by themselves."""
@@ -80,17 +98,9 @@ class Design(Protocol):
     def take_rows(self, rows: Indices) -> "Design":
         """Some of the rows, stored by themselves."""
 
-    def standardized(self, mean: Vector, spread: Vector) -> "Design":
-        """The columns minus `mean`, over `spread`."""
+    def standardized(self, mean: Vector, spread: Vector) -> "Design": ...
 
-    def largest(self) -> Vector:
-        """The largest magnitude in each column."""
-
-    def unit(self) -> float:
-        """The size of a typical entry: the median over columns of their root mean square."""
-
-    def in_units_of(self, unit: float | Vector) -> "Design":
-        """The same data with every entry divided by `unit`, or by the unit of its column."""
+    def in_units_of(self, unit: float | Vector) -> "Design": ...
 
     def thin_svd(self, weights: Vector) -> ThinSVD:
         """The factorisation that MM needs."""

@@ -9,12 +9,12 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kmargin import validate
-from kmargin.blocks.kinds import is_dask
-from kmargin.device import device_space, follow
-from kmargin.door import read, read_inputs
+from kmargin.blocks.lazy import check_names
 from kmargin.fitting.blueprint import Blueprint, Decisions
 from kmargin.fitting.grid_fit import GridFit, Procedure, fit_grid
-from kmargin.multiclass import choose_classes, combine_decisions
+from kmargin.samples.inputs import Inputs
+from kmargin.samples.protocol import Samples
+from kmargin.samples.read import Checks, accuracy, read, read_inputs
 from kmargin.types import Matrix
 
 
@@ -40,41 +40,25 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
         n_classes), the largest entry of a row being the predicted class: with one versus one, the
         votes for each class plus a tie-break below 1/2 from the summed decision values.
         """
-        return self._decide(X, "decision_function")
+        return self._decide(self._inputs(X, "decision_function"))
 
     def predict(self, X: Any) -> Any:
         """The class of each sample."""
-        scores = self._decide(X, "predict")
-        if is_dask(scores):
-            from kmargin.blocks import lazy
-
-            return lazy.choose(scores, self.classes_)
-        return choose_classes(scores, self.classes_)
+        inputs = self._inputs(X, "predict")
+        return inputs.choose(self._decide(inputs), self.classes_)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The accuracy of `predict`."""
-        if is_dask(X, y, sample_weight):
-            from kmargin.blocks import lazy
+        return accuracy(self.predict, X, y, sample_weight)
 
-            return lazy.accuracy(X, y, sample_weight, self.predict)
-        if device_space(X) is not None:
-            y, sample_weight = follow(X, y, sample_weight)
-        return super().score(X, y, sample_weight)
-
-    def _decide(self, X: Any, method: str) -> Any:
+    def _inputs(self, X: Any, method: str) -> Inputs:
+        """X to decide about, checked."""
         check_is_fitted(self)
-        if is_dask(X):
-            return self._decide_lazily(X)
-        check = partial(validate_data, self, reset=False, accept_sparse=self._sparse_formats("csc"))
-        X = read_inputs(check, X, f"{type(self).__name__}.{method}", self.intercept_)
-        return combine_decisions(self._decisions()(X), self.classes_.shape[0], self.multi_class)
+        checks = self._checks("csc", reset=False)
+        return read_inputs(checks, X, f"{type(self).__name__}.{method}", self.intercept_)
 
-    def _decide_lazily(self, X: Any) -> Any:
-        """Decision values of a dask collection, as a dask array."""
-        from kmargin.blocks import lazy
-
-        dtype = lazy.check_names(self, X, reset=False)
-        return lazy.decide(X, dtype, self._decisions(), len(self.classes_), self.multi_class)
+    def _decide(self, inputs: Inputs) -> Any:
+        return inputs.decide(self._decisions(), self.classes_.shape[0], self.multi_class)
 
     def set_params(self, **params: Any) -> "MarginClassifier":
         """Set parameters, those of a solver object as ``solver__name``."""
@@ -124,17 +108,16 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
         """What these attributes decide. It holds no more: each block of a dask collection gets a copy."""
         raise NotImplementedError
 
-    def _read(self, X: Any, y: Any, sample_weight: Any) -> Any:
+    def _read(self, X: Any, y: Any, sample_weight: Any) -> Samples:
         """Check the data; drop rows without weight."""
-        if is_dask(X, y, sample_weight):
-            return self._read_dask(X, y, sample_weight)
-        check = partial(validate_data, self, accept_sparse=self._sparse_formats())
-        return read(check, X, y, sample_weight, self.class_weight)
+        solver = validate.resolve_solver(self.solver)
+        return read(self._checks(), X, y, sample_weight, self.class_weight, solver)
 
-    def _read_dask(self, X: Any, y: Any, sample_weight: Any) -> Any:
-        raise TypeError(
-            f"{type(self).__name__} takes no dask collections: a kernel compares every point with every "
-            "other. Use SparseSVC, or as many rows as fit in memory (X.compute())."
+    def _checks(self, *formats: str, reset: bool = True) -> Checks:
+        """How X is checked; its columns by those of the last fit, or for the next one (`reset`)."""
+        return Checks(
+            partial(validate_data, self, reset=reset, accept_sparse=self._sparse_formats(*formats)),
+            partial(check_names, self, reset=reset),
         )
 
     def _sparse_formats(self, *others: str) -> list[str] | bool:

@@ -6,20 +6,17 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils.validation import _num_samples, indexable
 
 from kmargin import validate
-from kmargin.blocks.kinds import is_dask
-from kmargin.blocks.space import to_host
-from kmargin.device import at_hand
 from kmargin.estimators.classifier import MarginClassifier
-from kmargin.estimators.folds import Folds, FoldsAtHand, FoldsInBlocks
 from kmargin.estimators.kernel import KernelMachines
 from kmargin.estimators.linear import LinearMachines
 from kmargin.fitting.blueprint import Blueprint
 from kmargin.fitting.grid_fit import GridFit, Procedure, fit_grid, fit_parts
 from kmargin.fitting.linear_blueprint import LinearBlueprint
-from kmargin.selection import SELECTIONS, choose, make_folds, tabulate
+from kmargin.samples.protocol import Folds
+from kmargin.samples.read import read_for_folds
+from kmargin.selection import SELECTIONS, choose, tabulate
 from kmargin.solvers import DEFAULT
 
 
@@ -47,24 +44,12 @@ class CrossValidated(MarginClassifier):
         self._check_parameters()
         validate.check_choice("selection", self.selection, SELECTIONS)
         Cs = validate.resolve_Cs(self.Cs)
-        in_blocks = is_dask(X, y, sample_weight)
-        if in_blocks and groups is not None:
-            raise ValueError(
-                "groups are not looked at where data are in blocks. Put each group into one block, and use "
-                "cv=kmargin.BlockKFold(5) for folds of whole blocks."
-            )
-        X, y, groups = (X, y, None) if in_blocks else indexable(X, y, groups)
-        samples = self._read(X, y, sample_weight)
+        given = read_for_folds(X, y, sample_weight, groups)
+        samples = self._read(given.X, given.y, sample_weight)
         blueprint = self._blueprint()
         n_available, largest = blueprint.n_available(samples), blueprint.largest_default(samples)
         ks = validate.resolve_ks(self.ks, n_available, largest, blueprint.things)
-        folds: Folds
-        if in_blocks:
-            folds = FoldsInBlocks(self, samples, self._fold_seed(), weighted=sample_weight is not None)
-        else:
-            known = at_hand(samples)
-            rows = make_folds(self.cv, known, _num_samples(X), X, to_host(y), to_host(groups))
-            folds = FoldsAtHand(self, blueprint, samples, known, rows, weighted=sample_weight is not None)
+        folds = samples.folds(self, blueprint, given, weighted=sample_weight is not None)
         scores = self._score_folds(blueprint, folds, len(samples.classes), Cs, ks)
         row, column = choose(scores, ks, Cs, self.selection)
         fit = fit_grid(blueprint, samples, Cs[: row + 1], ks, self._procedure(), chosen=column, label="refit")
@@ -76,10 +61,6 @@ class CrossValidated(MarginClassifier):
         self.cv_results_ = tabulate(scores, ks, Cs)
         self.n_splits_ = len(folds)
         return self
-
-    def _fold_seed(self) -> int:
-        """By which rows in blocks are dealt to folds: the same each time, unless `random_state` is given."""
-        return 0 if self.random_state is None else validate.resolve_seed(self.random_state)
 
     def _procedure(self) -> Procedure:
         return Procedure(self.solver, self.n_jobs, self.random_state, self.verbose)
@@ -98,7 +79,7 @@ class CrossValidated(MarginClassifier):
 
     def _model_at(self, model: "CrossValidated", fit: GridFit, row: int, column: int) -> "CrossValidated":
         """The model of a fold, filled anew by each call."""
-        model.n_features_in_ = fit.samples.X.shape[1]
+        model.n_features_in_ = fit.samples.n_features
         model._adopt(fit, row, column)
         return model
 

@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Tags
 
-from kmargin.device import device_space
 from kmargin.estimators.classifier import MarginClassifier
 from kmargin.fitting.kernel_blueprint import KernelBlueprint
 from kmargin.kernels import KernelDecisions, KernelInputs
+from kmargin.samples.array import ArraySamples
+from kmargin.samples.read import read_into_memory
 from kmargin.solvers import DEFAULT
-from kmargin.validate import Samples
 
 
 class KernelMachines(MarginClassifier):
@@ -24,14 +24,9 @@ class KernelMachines(MarginClassifier):
     n_candidates: int | str | None
     fit_intercept: bool
 
-    def _read(self, X: Any, y: Any, sample_weight: Any) -> Samples:
-        space = device_space(X)
-        if space is not None:
-            raise TypeError(
-                f"{type(self).__name__} works in main memory, but X is in {space} to stay there. "
-                "Give X as a NumPy array, or turn off array_api_dispatch; SparseSVC takes arrays on a device."
-            )
-        samples = super()._read(X, y, sample_weight)
+    def _read(self, X: Any, y: Any, sample_weight: Any) -> ArraySamples:
+        who = type(self).__name__
+        samples = read_into_memory(self._checks(), X, y, sample_weight, self.class_weight, who)
         if not self._blueprint().is_precomputed:
             return samples
         if self.n_features_in_ != np.shape(X)[0]:

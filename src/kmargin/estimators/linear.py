@@ -6,13 +6,12 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from kmargin import validate
-from kmargin.blocks.kinds import is_dask
-from kmargin.blocks.labelled import BlockSamples
 from kmargin.blocks.space import space_of
 from kmargin.estimators.classifier import MarginClassifier
 from kmargin.fitting.linear_blueprint import LinearBlueprint
 from kmargin.fitting.repeats import find_repeats
 from kmargin.path import LinearDecisions
+from kmargin.samples.protocol import Samples
 from kmargin.solvers import DEFAULT, SOLVERS
 
 
@@ -26,20 +25,10 @@ class LinearMachines(MarginClassifier):
         check_is_fitted(self)
         return self.support_ if indices else space_of(self.coef_).xp.any(self.coef_ != 0, axis=0)
 
-    def _read(self, X: Any, y: Any, sample_weight: Any) -> Any:
+    def _read(self, X: Any, y: Any, sample_weight: Any) -> Samples:
         samples = super()._read(X, y, sample_weight)
-        if getattr(self, "k", None) != "all" and not is_dask(X):
+        if getattr(self, "k", None) != "all":
             validate.warn_of_repeats(find_repeats(samples, validate.resolve_solver(self.solver)))
-        return samples
-
-    def _read_dask(self, X: Any, y: Any, sample_weight: Any) -> BlockSamples:
-        from kmargin.blocks import lazy
-        from kmargin.blocks.samples import read_dask
-
-        sparse = getattr(self, "k", None) != "all"
-        solver = validate.resolve_solver(self.solver)
-        samples = read_dask(X, y, sample_weight, self.class_weight, solver, sparse=sparse)
-        lazy.check_names(self, X, reset=True)
         return samples
 
     def __sklearn_tags__(self) -> Tags:

@@ -5,13 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from kmargin import MM, SD, Exchange, Solution, Status, hinge, validate
+from kmargin import MM, SD, Exchange, Solution, Status, hinge
 from kmargin.experiments.settings import Settings
 from kmargin.fitting.kernel_blueprint import KernelBlueprint
 from kmargin.fitting.linear_blueprint import LinearBlueprint
 from kmargin.fitting.tasks import make_problem, make_tasks
 from kmargin.multiclass import choose_classes, combine_decisions
 from kmargin.problem import Problem
+from kmargin.samples.array import read_samples
 from kmargin.sparsity import count_kept, normalizer
 from kmargin.types import Matrix, Vector
 
@@ -24,13 +25,14 @@ class Machines:
     def __init__(self, dataset: str, X: Matrix, y: np.ndarray, C: float, settings: Settings) -> None:
         is_kernel = dataset == "spiral"
         self.blueprint: Any = KernelBlueprint(gamma=settings.gamma) if is_kernel else LinearBlueprint()
-        self.samples = validate.read_samples(X, y, None, None)
+        self.samples = read_samples(X, y, None, None)
         self.designs = self.blueprint.designs(self.samples)
         self.problems = []
-        self.rows = []
+        self.rows, self.labels = [], []
         for task in make_tasks(self.designs, self.samples, self.blueprint.multi_class):
             self.problems.append(make_problem(task, [C])[0])
             self.rows.append(np.arange(len(X)) if task.machine.rows is None else task.machine.rows)
+            self.labels.append(task.machine.y)
 
     def sizes(self, sparsity: float) -> list[int]:
         """k of each machine."""
@@ -85,8 +87,8 @@ class Machines:
         ends = [s.trace[-1] if s.trace else None for s in solutions]
         losses = []
         is_support_vector = np.zeros(len(decisions), dtype=bool)
-        for problem, rows, decision in zip(self.problems, self.rows, decisions.T, strict=True):
-            violation = hinge.violations(decision[rows], problem.y)
+        for y, rows, decision in zip(self.labels, self.rows, decisions.T, strict=True):
+            violation = hinge.violations(decision[rows], y)
             losses.append(0.5 * np.mean(violation**2))
             is_support_vector[rows[violation > 0]] = True
         shares = [len(s.support) / s.n_features for s in solutions]

@@ -3,14 +3,12 @@
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, islice
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kmargin.blas import one_blas_thread
-from kmargin.fitting.designs import Designs
 from kmargin.fitting.tasks import Grid, Task, make_rng, solve_task
-from kmargin.multiclass import Machine
+from kmargin.samples.protocol import Designs
 from kmargin.solvers.solver import Solver
-from kmargin.types import Vector
 
 # A batch is at most this share of what is left for each worker.
 SHARE = 1 / 4
@@ -20,8 +18,7 @@ class Batch(NamedTuple):
     """Machines that share their samples, for one worker: these travel once for all of them."""
 
     designs: Designs
-    weights: Vector
-    machines: list[Machine]
+    machines: list[Any]
     first: int  # the number of its first task
 
 
@@ -34,14 +31,13 @@ def make_batches(tasks: Iterable[Task], n_tasks: int, n_workers: int) -> Iterato
     first = 0
     for designs, same in groupby(tasks, key=attrgetter("designs")):
         while batch := list(islice(same, max(1, int(SHARE * (n_tasks - first) / n_workers)))):
-            yield Batch(designs, batch[0].weights, [task.machine for task in batch], first)
+            yield Batch(designs, [task.machine for task in batch], first)
             first += len(batch)
 
 
 def solve_batch(
     designs: Designs,
-    weights: Vector,
-    machines: Sequence[Machine],
+    machines: Sequence[Any],
     first: int,
     Cs: Sequence[float],
     ks: Sequence[int],
@@ -51,6 +47,6 @@ def solve_batch(
     """The machines of a batch, one after another, wherever the worker is."""
     with one_blas_thread:
         return [
-            solve_task(Task(designs, machine, weights), Cs, ks, solver, make_rng(seed, index))
+            solve_task(Task(designs, machine), Cs, ks, solver, make_rng(seed, index))
             for index, machine in enumerate(machines, first)
         ]

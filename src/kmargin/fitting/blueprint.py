@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from kmargin.fitting.designs import Designs
 from kmargin.path import SparsityPath
+from kmargin.samples.protocol import Designs
 from kmargin.solvers import Solution
 from kmargin.types import Indices, Matrix
 

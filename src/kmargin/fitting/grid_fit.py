@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 from kmargin import validate
 from kmargin.fitting.blueprint import Blueprint
 from kmargin.fitting.convergence import warn_unless_converged
-from kmargin.fitting.designs import Designs
-from kmargin.fitting.pools import share_blocks, solve_tasks
+from kmargin.fitting.pools import solve_tasks
 from kmargin.fitting.tasks import Grid, Task, make_tasks
 from kmargin.multiclass import class_pairs
 from kmargin.path import SparsityPath
+from kmargin.samples.protocol import Designs, Samples
 from kmargin.solvers import DEFAULT, Solution
 from kmargin.solvers.solver import Solver
 
@@ -51,7 +51,7 @@ class GridFit:
 
 def fit_grid(
     blueprint: Blueprint,
-    samples: Any,
+    samples: Samples,
     Cs: Sequence[float],
     ks: Sequence[int],
     procedure: Procedure,
@@ -64,7 +64,7 @@ def fit_grid(
     Warns where the solver was not done with the machines for the last C and the k at `chosen`.
     """
     n_machines = len(class_pairs(len(samples.classes), blueprint.multi_class))
-    samples, n_jobs = share_blocks(samples, procedure.n_jobs, n_machines)
+    samples, n_jobs = samples.shared(procedure.n_jobs, n_machines)
     designs = blueprint.designs(samples, ks[0])
     tasks = make_tasks(designs, samples, blueprint.multi_class)
     solver = validate.resolve_solver(procedure.solver)

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.sparse import issparse
 
 from kmargin import validate
+from kmargin.design import variance_of_entries
 from kmargin.kernels import KERNELS, Kernel, KernelDecisions, KernelDesigns, KernelInputs
 from kmargin.multiclass import SCHEMES, make_machines
 from kmargin.path import SparsityPath, make_path
+from kmargin.samples.array import ArraySamples
 from kmargin.solvers import Solution
-from kmargin.types import Indices, Matrix, Vector
-from kmargin.validate import Samples
+from kmargin.types import Indices, Matrix
 from kmargin.weights import normalize
 
 
@@ -52,24 +52,24 @@ class KernelBlueprint:
         validate.check_cache_size(self.cache_size)
         validate.resolve_n_candidates(self.n_candidates, 1)
 
-    def n_available(self, samples: Samples) -> int:
+    def n_available(self, samples: ArraySamples) -> int:
         return samples.X.shape[0]
 
-    def largest_default(self, samples: Samples) -> int:
+    def largest_default(self, samples: ArraySamples) -> int:
         return 100
 
-    def part(self, samples: Samples, rows: Indices) -> Samples:
+    def part(self, samples: ArraySamples, rows: Indices) -> ArraySamples:
         restricted = samples.restricted_to(rows)
         if not self.is_precomputed:
             return restricted
         # of the kernel matrix the rows' own columns are left, and counted anew
         return restricted._replace(X=restricted.X[:, rows], kept=np.arange(len(rows)))
 
-    def inputs(self, samples: Samples, rows: Indices, train: Indices) -> Matrix:
+    def inputs(self, samples: ArraySamples, rows: Indices, train: Indices) -> Matrix:
         inputs = samples.X[rows]
         return inputs[:, train] if self.is_precomputed else inputs
 
-    def designs(self, samples: Samples, k: int = 0) -> KernelDesigns:
+    def designs(self, samples: ArraySamples, k: int = 0) -> KernelDesigns:
         kernel = None
         if not self.is_precomputed:
             kernel = Kernel(self.kernel, self._gamma(samples), self.degree, self.coef0)
@@ -77,6 +77,7 @@ class KernelBlueprint:
             samples.X,
             kernel,
             self.fit_intercept,
+            weights=samples.weights,
             cache_size=self.cache_size,
             n_candidates=validate.resolve_n_candidates(self.n_candidates, samples.X.shape[0]),
             k=k,
@@ -86,7 +87,7 @@ class KernelBlueprint:
         )
 
     def decisions(
-        self, designs: KernelDesigns, samples: Samples, solutions: Sequence[Solution]
+        self, designs: KernelDesigns, samples: ArraySamples, solutions: Sequence[Solution]
     ) -> KernelDecisions:
         dual_coef, used = self._dual_coef(designs, samples, [solutions])
         intercept = np.array([s.intercept for s in solutions], dtype=samples.X.dtype)
@@ -95,7 +96,7 @@ class KernelBlueprint:
     def path(
         self,
         designs: KernelDesigns,
-        samples: Samples,
+        samples: ArraySamples,
         by_machine: Sequence[Sequence[Solution]],
         ks: Sequence[int],
     ) -> SparsityPath:
@@ -105,7 +106,7 @@ class KernelBlueprint:
         return make_path(solutions, list(coefs), ks, samples, self.multi_class, inputs)
 
     def _dual_coef(
-        self, designs: KernelDesigns, samples: Samples, solutions: Sequence[Sequence[Solution]]
+        self, designs: KernelDesigns, samples: ArraySamples, solutions: Sequence[Sequence[Solution]]
     ) -> tuple[Matrix, Indices]:
         """y_j alpha_j of each row of machines, and the training points j that any of them keeps."""
         machines = list(make_machines(samples.codes, len(samples.classes), self.multi_class))
@@ -119,33 +120,21 @@ class KernelBlueprint:
                 dual_coef[at, m, np.searchsorted(used, kept[at][m])] = sign * solution.coef
         return dual_coef, used
 
-    def _inputs_of(self, designs: KernelDesigns, samples: Samples, used: Indices) -> KernelInputs:
+    def _inputs_of(self, designs: KernelDesigns, samples: ArraySamples, used: Indices) -> KernelInputs:
         """What a machine has to remember of these points: nothing if kernel values are handed to it."""
         points = np.empty((0, 0), samples.X.dtype) if self.is_precomputed else samples.X[used]
         return KernelInputs(designs.kernel, points, samples.kept[used], self.cache_size)
 
-    def _gamma(self, samples: Samples) -> float:
+    def _gamma(self, samples: ArraySamples) -> float:
         if not isinstance(self.gamma, str):
             return float(self.gamma)
         variance = 1.0
         if self.gamma == "scale":
             with np.errstate(over="ignore", invalid="ignore"):
-                variance = _variance(samples.X, normalize(samples.repeats)[0])
+                variance = variance_of_entries(samples.X, normalize(samples.repeats)[0])
         if not np.isfinite(variance):
             raise ValueError(
                 "gamma='scale' asks for the variance of X, whose entries up to "
                 f"{abs(samples.X).max():g} cannot be squared. Scale X, or use a number for gamma."
             )
         return 1.0 / (samples.X.shape[1] * variance) if variance > 0 else 1.0
-
-
-def _variance(X: Any, repeats: Vector) -> float:
-    """The variance of the entries of X, each row counted as often as its weight says."""
-    if issparse(X):
-        sums, squares = (
-            np.asarray(powers.sum(axis=1, dtype=np.float64)).ravel() for powers in (X, X.multiply(X))
-        )
-        mean = float(np.average(sums, weights=repeats)) / X.shape[1]
-        return float(np.average(squares, weights=repeats)) / X.shape[1] - mean**2
-    mean = float(np.average(X.mean(axis=1, dtype=np.float64), weights=repeats))
-    return float(np.average(np.square(X - mean, dtype=np.float64).mean(axis=1), weights=repeats))

@@ -7,15 +7,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from kmargin import validate
-from kmargin.blocks.labelled import BlockSamples
-from kmargin.device import take_inputs, take_rows
-from kmargin.fitting.designs import Designs, linear_designs
-from kmargin.fitting.uncopied import UncopiedRows
 from kmargin.multiclass import SCHEMES
 from kmargin.path import LinearDecisions, SparsityPath, dense_coefs, linear_path
+from kmargin.samples.protocol import Designs, NumberedSamples, Samples
 from kmargin.solvers import Solution
 from kmargin.types import Indices
-from kmargin.validate import Samples
 
 
 @dataclass(frozen=True)
@@ -31,28 +27,23 @@ class LinearBlueprint:
     def check(self) -> None:
         validate.check_choice("multi_class", self.multi_class, SCHEMES)
 
-    def n_available(self, samples: Samples | BlockSamples) -> int:
-        return samples.X.shape[1]
+    def n_available(self, samples: Samples) -> int:
+        return samples.n_features
 
-    def largest_default(self, samples: Samples | BlockSamples) -> int:
-        return samples.X.shape[0]
+    def largest_default(self, samples: Samples) -> int:
+        return samples.n_samples
 
-    def part(self, samples: Samples | BlockSamples, rows: Indices) -> Any:
-        """Machines take their rows of X when it is their turn; until then none is copied."""
-        if isinstance(samples, BlockSamples):
-            return take_rows(samples, rows)
-        return samples._replace(X=UncopiedRows(samples.X)).restricted_to(rows)
+    def part(self, samples: NumberedSamples, rows: Indices) -> NumberedSamples:
+        return samples.to_fit(rows)
 
-    def inputs(self, samples: Samples | BlockSamples, rows: Indices, train: Indices) -> Any:
-        return take_inputs(samples, rows) if isinstance(samples, BlockSamples) else samples.X[rows]
+    def inputs(self, samples: NumberedSamples, rows: Indices, train: Indices) -> Any:
+        return samples.to_decide(rows)
 
-    def designs(self, samples: Samples | BlockSamples, k: int = 0) -> Designs:
-        return linear_designs(samples, self.fit_intercept, self.standardize)
+    def designs(self, samples: Samples, k: int = 0) -> Designs:
+        return samples.designs(self.fit_intercept, self.standardize)
 
-    def decisions(
-        self, designs: Designs, samples: Samples | BlockSamples, solutions: Sequence[Solution]
-    ) -> LinearDecisions:
-        put, dtype = samples.space.put, samples.X.dtype
+    def decisions(self, designs: Designs, samples: Samples, solutions: Sequence[Solution]) -> LinearDecisions:
+        put, dtype = samples.space.put, samples.dtype
         intercept = np.array([s.intercept for s in solutions], dtype=dtype)
         return LinearDecisions(put(dense_coefs(solutions, dtype)), put(intercept))
 

@@ -3,14 +3,11 @@
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from itertools import chain
-from typing import Any
 
 from joblib import Parallel, delayed, effective_n_jobs
 
 from kmargin.blas import one_blas_thread
-from kmargin.blocks.labelled import BlockSamples
 from kmargin.fitting.batches import make_batches, solve_batch
-from kmargin.fitting.designs import BlockDesigns
 from kmargin.fitting.tasks import Grid, Task, make_rng, solve_task
 from kmargin.progress import progress_bar
 from kmargin.solvers.solver import Solver
@@ -47,19 +44,17 @@ def solve_tasks(
             return
         tasks = iter(tasks)
         first = next(tasks)
-        blocks = first.designs.samples.X if isinstance(first.designs, BlockDesigns) else None
         jobs = (
             delayed(solve_batch)(*batch, Cs, ks, solver, seed)
             for batch in make_batches(chain([first], tasks), n_tasks, n_workers)
         )
         try:
-            for grids in make_pool(n_jobs, in_this_process=blocks is not None)(jobs):
+            for grids in make_pool(n_jobs, in_this_process=first.designs.stays_here)(jobs):
                 for grid in grids:
                     bar.advance(per_task)
                     yield grid
         except BaseException:
-            if blocks is not None:  # the other threads would go on asking
-                blocks.stop()
+            first.designs.stop()  # other threads would go on asking
             raise
 
 
@@ -73,15 +68,3 @@ def make_pool(n_jobs: int | None, in_this_process: bool = False) -> Parallel:
         return Parallel(n_jobs, **sharing, batch_size=1, return_as="generator")
     except ValueError:
         return Parallel(n_jobs, **sharing, batch_size=1)
-
-
-def share_blocks(samples: Any, n_jobs: int | None, n_tasks: int) -> tuple[Any, int | None]:
-    """The samples as each of several tasks gets them, and how many tasks to run at once.
-
-    While one machine thinks, the workers of a cluster can answer another.
-    """
-    if not isinstance(samples, BlockSamples):
-        return samples, n_jobs
-    n_jobs = samples.X.n_askers if n_jobs is None else effective_n_jobs(n_jobs)
-    n_jobs = min(n_jobs, n_tasks)
-    return samples._replace(X=samples.X.shared_by(n_jobs)), n_jobs

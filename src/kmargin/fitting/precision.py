@@ -5,14 +5,14 @@ from dataclasses import replace
 import numpy as np
 
 from kmargin import hinge
-from kmargin.fitting.designs import Designs
-from kmargin.problem import Problem
+from kmargin.problem import ArrayProblem
+from kmargin.samples.protocol import Designs
 from kmargin.solvers import Solution, Status
 from kmargin.solvers.signed import BETTER
 from kmargin.solvers.start import bare_solution
 
 
-def in_single_precision(solution: Solution, designs: Designs, problem: Problem) -> Solution:
+def in_single_precision(solution: Solution, designs: Designs, problem: ArrayProblem) -> Solution:
     """What is left of a solution in float32, with the objective of that; or of the intercept, if better."""
     bare = bare_solution(problem, solution.status)
     rounded, alone = (round_solution(s, designs, problem) for s in (solution, designs.restore(bare)))
@@ -23,7 +23,7 @@ def in_single_precision(solution: Solution, designs: Designs, problem: Problem) 
     return replace(alone, trace=solution.trace, regime=solution.regime)
 
 
-def round_solution(solution: Solution, designs: Designs, problem: Problem) -> Solution:
+def round_solution(solution: Solution, designs: Designs, problem: ArrayProblem) -> Solution:
     """Its numbers in float32, and the objective of these."""
     with np.errstate(over="ignore", invalid="ignore"):  # beyond float32: then the intercept is left
         coef = solution.coef.astype(np.float32).astype(np.float64)

@@ -2,22 +2,15 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from kmargin import validate
-from kmargin.blocks.design import NO_ROWS, BlockDesign, BlockProblem
-from kmargin.blocks.labelled import BlockSamples
-from kmargin.fitting.designs import Designs
 from kmargin.fitting.precision import in_single_precision, never_worse
-from kmargin.multiclass import Machine, class_pairs, make_machines
 from kmargin.problem import Problem
+from kmargin.samples.protocol import Designs, Samples
 from kmargin.solvers import Solution
 from kmargin.solvers.solver import Solver
-from kmargin.types import Vector
-from kmargin.validate import Samples
-from kmargin.weights import normalize
 
 Grid = list[list[Solution]]  # [C][k]
 
@@ -26,30 +19,17 @@ class Task(NamedTuple):
     """One machine on one set of samples."""
 
     designs: Designs
-    machine: Machine
-    weights: Vector  # of all the samples
+    machine: Any  # as the designs take it
 
 
-def make_tasks(designs: Designs, samples: Samples | BlockSamples, multi_class: str) -> Iterator[Task]:
-    if isinstance(samples, BlockSamples):
-        for negative, positive in class_pairs(len(samples.classes), multi_class):
-            yield Task(designs, Machine(negative, positive, None, NO_ROWS), NO_ROWS)
-        return
-    for machine in make_machines(samples.codes, len(samples.classes), multi_class):
-        yield Task(designs, machine, samples.weights)
+def make_tasks(designs: Designs, samples: Samples, multi_class: str) -> Iterator[Task]:
+    for machine in samples.machines(multi_class):
+        yield Task(designs, machine)
 
 
 def make_problem(task: Task, Cs: Sequence[float]) -> tuple[Problem, list[float]]:
     """A machine's problem under the first of the ridges, and all of these."""
-    designs, machine, weights = task
-    design = designs(machine)
-    if isinstance(design, BlockDesign):
-        lams = [validate.ridge(C, design.total) for C in Cs]
-        return BlockProblem(design, lam=lams[0], k=design.n_features), lams
-    weights = weights if machine.rows is None else weights[machine.rows]
-    weights, total_weight = normalize(weights)
-    lams = [validate.ridge(C, total_weight) for C in Cs]
-    return Problem(design, machine.y, weights, lams[0], design.n_features), lams
+    return task.designs.problem(task.machine, Cs)
 
 
 def solve_task(
@@ -66,8 +46,9 @@ def solve_task(
     solutions = []
     for number, solution in enumerate(solver.iter_grid(problem, lams, ks, rng)):
         restored = designs.restore(solution)
-        if designs.dtype == np.float32 and problem.weights.size:
-            restored = in_single_precision(restored, designs, replace(problem, lam=lams[number // len(ks)]))
+        if designs.dtype == np.float32 and problem.at_hand is not None:
+            at_lam = replace(problem.at_hand, lam=lams[number // len(ks)])
+            restored = in_single_precision(restored, designs, at_lam)
         solutions.append(restored)
         if on_solution is not None:
             on_solution()

@@ -6,8 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from kmargin import sparsity
-from kmargin.blocks.design import BlockProblem
-from kmargin.problem import Problem
+from kmargin.problem import ArrayProblem, Problem
 from kmargin.solvers import compiled
 from kmargin.solvers.descend import Descent, Step, descend
 from kmargin.solvers.elsewhere import sign
@@ -185,8 +184,8 @@ class ProximalDistance(Solver):
 
     def inner(self, problem: Problem) -> Callable[[Vector, float, float], Descent]:
         """The minimisation of f_rho as a function of start, rho and tolerance."""
-        at_hand = not isinstance(problem, BlockProblem)
-        return self._compiled_inner(problem) if self.jit and at_hand else self._readable_inner(problem)
+        at_hand = problem.at_hand if self.jit else None
+        return self._readable_inner(problem) if at_hand is None else self._compiled_inner(at_hand)
 
     def _readable_inner(self, problem: Problem) -> Callable[[Vector, float, float], Descent]:
         step = self._step(problem)
@@ -208,7 +207,7 @@ class ProximalDistance(Solver):
     def _step(self, problem: Problem) -> Step:
         raise NotImplementedError
 
-    def _compiled_inner(self, problem: Problem) -> Callable[[Vector, float, float], Descent]:
+    def _compiled_inner(self, problem: ArrayProblem) -> Callable[[Vector, float, float], Descent]:
         raise NotImplementedError
 
 
@@ -223,7 +222,7 @@ class MM(ProximalDistance):
     def _step(self, problem: Problem) -> Step:
         return MMStep(problem)
 
-    def _compiled_inner(self, problem: Problem) -> Callable[[Vector, float, float], Descent]:
+    def _compiled_inner(self, problem: ArrayProblem) -> Callable[[Vector, float, float], Descent]:
         U, s, V = problem.design.thin_svd(problem.weights)
         root_weights = np.sqrt(problem.weights)
 
@@ -247,7 +246,7 @@ class SD(ProximalDistance):
     def _step(self, problem: Problem) -> Step:
         return SDStep(problem)
 
-    def _compiled_inner(self, problem: Problem) -> Callable[[Vector, float, float], Descent]:
+    def _compiled_inner(self, problem: ArrayProblem) -> Callable[[Vector, float, float], Descent]:
         design = problem.design
         stored = design.stored
         if stored is None:  # a loop cannot be compiled over what is never held

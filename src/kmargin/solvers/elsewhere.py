@@ -11,17 +11,13 @@ from kmargin.blocks.design import BlockDesign, BlockProblem
 from kmargin.blocks.protocol import Held
 from kmargin.blocks.sums import add_up
 from kmargin.jit import Elsewhere
-from kmargin.problem import Problem
 from kmargin.solvers.ending import is_minimal, newton_by_least_squares
 from kmargin.solvers.panel import make_ridge
 from kmargin.solvers.rows import cost_of_refit, exact_step
-from kmargin.solvers.signed import BETTER, Found, Signed, SignedDesign
+from kmargin.solvers.signed import BETTER, Found, Signed, sign
 from kmargin.types import Flags, Indices, Matrix, Vector
 
-
-def sign(problem: Problem) -> Signed:
-    """A problem as the search sees it."""
-    return SignedBlocks(problem.design) if isinstance(problem, BlockProblem) else SignedDesign(problem)
+__all__ = ["ColumnsElsewhere", "RowsElsewhere", "SignedBlocks", "sign"]
 
 
 class SignedBlocks:
@@ -32,6 +28,10 @@ class SignedBlocks:
     def __init__(self, X: BlockDesign) -> None:
         self.X = X
         self.n_samples, self.n_features = X.n_samples, X.n_features
+
+    @property
+    def at_hand(self) -> None:
+        return None
 
     @cached_property
     def variance(self) -> Vector:
@@ -99,6 +99,11 @@ class SignedBlocks:
         w[found.support] = found.u[:-1]
         beta = np.append(w, found.u[-1]) if self.X.fit_intercept else w
         return self.X.loss_and_gradient(beta)[0] + 0.5 * float(np.sum((np.sqrt(lam) * w) ** 2))
+
+
+@sign.register
+def _(problem: BlockProblem) -> Signed:
+    return SignedBlocks(problem.design)
 
 
 class RowsElsewhere(Elsewhere):

@@ -55,7 +55,7 @@ def refit_support(
 
 def _regime(design: Signed, start: Found) -> Regime:
     """A panel would have the columns of the support alone."""
-    k, elsewhere = len(start.support), not isinstance(design, SignedDesign)
+    k, elsewhere = len(start.support), design.at_hand is None
     n_active = design.count_active(start) if depends_on_active_rows(k) and not elsewhere else None
     return choose_regime(
         k=k,
@@ -71,9 +71,9 @@ def _regime(design: Signed, start: Found) -> Regime:
 def _refit(design: Signed, lam: float, start: Found, regime: Regime) -> tuple[Vector, float, int]:
     if regime.takes_panel:
         return _refit_primal(design, lam, start)
-    assert isinstance(design, SignedDesign)
+    assert design.at_hand is not None
     solve = _refit_dual if regime is Regime.DUAL else _refit_products
-    return solve(design, lam, start)
+    return solve(design.at_hand, lam, start)
 
 
 def _refit_primal(design: Signed, lam: float, start: Found) -> tuple[Vector, float, int]:

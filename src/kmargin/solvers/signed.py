@@ -1,12 +1,12 @@
 """A problem with labels, weights and intercept folded into its rows; see `panel`."""
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, singledispatch
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from kmargin.problem import Problem
+from kmargin.problem import ArrayProblem, Problem
 from kmargin.solvers.ending import (
     HUGE,
     SLACK,
@@ -90,6 +90,12 @@ class Signed(Protocol):
     def fits(self, n_numbers: int) -> bool:
         """Whether an array of so many numbers is in proportion to the data."""
 
+    @property
+    def at_hand(self) -> "SignedDesign | None":
+        """This one, if its rows are in memory: then systems as large as the active rows, and products with X,
+        are further ways to a support.
+        """
+
     panels_are_dear: bool  # what is found is finished while there is one, not when all is done
 
     def finish_in_panel(self, rows: Any, ridge: Vector, found: Sequence[Found]) -> tuple[list[Found], Flags]:
@@ -110,16 +116,26 @@ class Signed(Protocol):
         """Loss plus ridge."""
 
 
+@singledispatch
+def sign(problem: Problem) -> Signed:
+    """A problem as the search sees it. Each kind of problem registers what it is then."""
+    raise TypeError(f"{type(problem).__name__} is not registered with `sign`: say how a search is to see it.")
+
+
 class SignedDesign:
     """Rows at hand."""
 
     panels_are_dear = False
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: ArrayProblem) -> None:
         self.X = problem.design
         self.c = np.sqrt(problem.weights / problem.design.n_samples)  # sqrt(s_i / n)
         self.t = problem.y * self.c  # y_i sqrt(s_i / n)
         self._room: Matrix | None = None
+
+    @property
+    def at_hand(self) -> "SignedDesign":
+        return self
 
     @cached_property
     def variance(self) -> Vector:
@@ -234,3 +250,8 @@ class SignedDesign:
         columns[:, :-1] = self.t[:, None] * self.X.block(np.arange(self.n_samples), support)
         columns[:, -1] = self.t if self.X.fit_intercept else 0.0
         return ColumnsAtHand(columns, self.c)
+
+
+@sign.register
+def _(problem: ArrayProblem) -> Signed:
+    return SignedDesign(problem)

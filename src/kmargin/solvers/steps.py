@@ -1,7 +1,7 @@
 """One step of MM and one of SD, in the words of the paper.
 
 These are the readable twins of the loops in `compiled`. Both lower the same surrogate
-:meth:`Problem.surrogate`: MM jumps to its minimum, SD to its minimum along the gradient.
+:meth:`ArrayProblem.surrogate`: MM jumps to its minimum, SD to its minimum along the gradient.
 """
 
 from kmargin.problem import Problem

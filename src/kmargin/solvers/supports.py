@@ -11,7 +11,7 @@ from kmargin.solvers.dual_exchange import exchange_dual
 from kmargin.solvers.product_exchange import exchange_products
 from kmargin.solvers.regime import Regime, choose_regime
 from kmargin.solvers.rows import cost_of_refit
-from kmargin.solvers.signed import BETTER, NOTHING, Found, SignedDesign
+from kmargin.solvers.signed import BETTER, NOTHING, Found
 from kmargin.solvers.units import Measured
 from kmargin.solvers.working_set import Effort, WorkingSet, exchange, search_from
 from kmargin.types import Indices, Vector
@@ -48,7 +48,7 @@ class Supports:
         self._whole: WorkingSet | None = None
         self.dense: tuple[float, Found] | None = None  # the last ridge and its solution with all features
         self.n_newton = 0
-        self.elsewhere = not isinstance(self.design, SignedDesign)
+        self.elsewhere = self.design.at_hand is None
         self.n_active: int | None = None  # rows, where they decide; of the last model below these sizes
         if effort.max_swaps < 0 and not self._panel_fits(self.design.n_features):
             raise ValueError(
@@ -102,8 +102,8 @@ class Supports:
         if self._regime(k, start, effort).takes_panel:
             found, n_newton = exchange(self.design, lam, k, start, effort)
         else:
-            assert isinstance(self.design, SignedDesign)
-            found, n_newton = exchange_products(self.design, lam, k, start, effort)
+            assert self.design.at_hand is not None
+            found, n_newton = exchange_products(self.design.at_hand, lam, k, start, effort)
         self.n_newton += n_newton
         return found
 
@@ -146,13 +146,14 @@ class Supports:
 
     def _dual(self, lam: float, k: int, start: Found) -> Found:
         """The same by systems as large as the active rows, if these fit."""
-        assert isinstance(self.design, SignedDesign)
+        design = self.design.at_hand
+        assert design is not None
         start = start if len(start.support) else self._small(lam)
-        n_dual = self.design.count_active(start)
+        n_dual = design.count_active(start)
         if self._regime(k, start, self.effort, self.n_active, n_dual) is Regime.DUAL:
-            found, n_newton = exchange_dual(self.design, lam, k, start, self.effort)
+            found, n_newton = exchange_dual(design, lam, k, start, self.effort)
         else:
-            found, n_newton = exchange_products(self.design, lam, k, start, self.effort)
+            found, n_newton = exchange_products(design, lam, k, start, self.effort)
         self.n_newton += n_newton
         return found
 

@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.metrics import get_scorer, get_scorer_names
 from sklearn.model_selection import StratifiedKFold
 
-from kmargin import Exchange, SparsityPath, validate
+from kmargin import Exchange, SparsityPath
 from kmargin.errors import InputError, blame_input, count, listing, nearest
 from kmargin.fitting.grid_fit import GridFit, Procedure, fit_grid, fit_parts
 from kmargin.fitting.kernel_blueprint import KernelBlueprint
@@ -21,12 +21,12 @@ from kmargin.fitting.linear_blueprint import LinearBlueprint
 from kmargin.fitting.repeats import find_repeats
 from kmargin.kernels import KERNELS
 from kmargin.multiclass import choose_classes
+from kmargin.samples.array import ArraySamples, read_samples
 from kmargin.selection import SELECTIONS, make_folds, score_with
 from kmargin.tables.features import Scaling
 from kmargin.tables.model import Machine, TableModel, assemble_machine
 from kmargin.tables.prepare import Dataset
 from kmargin.types import Indices, Matrix, Vector
-from kmargin.validate import Samples
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Trial:
         with blame_input():
             self.blueprint.check()
             class_weight = "balanced" if settings.balanced else None
-            self.samples = validate.read_samples(dataset.X, dataset.y, dataset.weights, class_weight)
+            self.samples = read_samples(dataset.X, dataset.y, dataset.weights, class_weight)
         splitter = StratifiedKFold(self._n_folds(), shuffle=True, random_state=settings.seed)
         self.folds = make_folds(splitter, self.samples, len(dataset.y), dataset.X, dataset.y, None)
         self._note_repeats()
@@ -127,7 +127,7 @@ class Trial:
     def _walk(self, Cs: list[float], ks: list[int]) -> Iterator[tuple[Any, Matrix]]:
         """For each fold, its machines as a function of the positions of C and k, and its test rows."""
 
-        def parts() -> Iterator[Samples]:
+        def parts() -> Iterator[ArraySamples]:
             for fold in self.folds:
                 part = self.samples.restricted_to(fold.train)
                 yield part._replace(X=self._scaling(part)(part.X))
@@ -143,7 +143,7 @@ class Trial:
         parameters = {"k": ks[column], "C": Cs[row], "multi_class": self.settings.multi_class}
         return assemble_machine(parameters, self.samples.classes, fit.decisions(row, column))
 
-    def _scaling(self, part: Samples) -> Scaling:
+    def _scaling(self, part: ArraySamples) -> Scaling:
         return Scaling.learn(part.X, part.repeats, self.dataset.impute, self.settings.standardize)
 
     def _score(self, model: Any, X: Matrix, number: int) -> float:

@@ -1,80 +1,24 @@
-"""The folds of a cross-validation: what to fit to, and the scores of what was fitted."""
+"""Folds of data in blocks, and the scores of what was fitted to them."""
 
 import numbers
-from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import check_scoring
 
+from kmargin import validate
 from kmargin.blocks import verdicts
-from kmargin.blocks.labelled import BlockSamples
 from kmargin.blocks.view import Part
-from kmargin.device import answer_at_hand
-from kmargin.fitting.blueprint import Blueprint
-from kmargin.fitting.pools import share_blocks
 from kmargin.multiclass import class_pairs
-from kmargin.selection import BlockKFold, Fold, check_fold, score_with, takes_weights
+from kmargin.samples.blocks import BlockSamples
+from kmargin.samples.protocol import ModelAt
+from kmargin.selection import BlockKFold, check_fold, score_with, takes_weights
 from kmargin.types import Matrix, Vector
-from kmargin.validate import Samples
-from kmargin.weights import normalize
-
-ModelAt = Callable[[int, int], Any]  # the model for the positions of C and k
 
 N_FOLDS = 5  # scikit-learn's default, too
-
-
-class Folds(Protocol):
-    """All folds of one cross-validation."""
-
-    n_jobs: int | None  # how many machines to fit at once
-
-    def __len__(self) -> int: ...
-
-    def parts(self) -> Iterator[Any]:
-        """The samples that each fold is fitted to."""
-
-    def score(self, number: int, model_at: ModelAt, n_Cs: int, n_ks: int) -> Matrix:
-        """The validation score of a fold for every C and k."""
-
-
-class FoldsAtHand:
-    """Folds of rows that have numbers: of arrays in memory or on a device.
-
-    `known` are the samples in memory, without X where that is on a device.
-    """
-
-    def __init__(
-        self,
-        model: Any,
-        blueprint: Blueprint,
-        samples: Any,
-        known: Samples,
-        folds: list[Fold],
-        weighted: bool,
-    ) -> None:
-        self.blueprint, self.samples, self.known, self.folds = blueprint, samples, known, folds
-        self.weighted = weighted
-        self.n_jobs = model.n_jobs
-        self.scorer = check_scoring(model, scoring=model.scoring or "accuracy")
-
-    def __len__(self) -> int:
-        return len(self.folds)
-
-    def parts(self) -> Iterator[Any]:
-        return (self.blueprint.part(self.samples, fold.train) for fold in self.folds)
-
-    def score(self, number: int, model_at: ModelAt, n_Cs: int, n_ks: int) -> Matrix:
-        fold, known = self.folds[number], self.known
-        X = self.blueprint.inputs(self.samples, fold.test, fold.train)
-        y = known.classes[known.codes[fold.test]]
-        weights = normalize(known.repeats[fold.test])[0] if self.weighted else None
-        scores = np.empty((n_Cs, n_ks))
-        for row, column in np.ndindex(n_Cs, n_ks):
-            model = answer_at_hand(model_at(row, column))
-            scores[row, column] = score_with(self.scorer, model, X, y, weights)
-        return scores
 
 
 class FoldsInBlocks:
@@ -84,8 +28,10 @@ class FoldsInBlocks:
     with its number as a weight. So it may be any that looks at predictions and takes weights.
     """
 
-    def __init__(self, model: Any, samples: BlockSamples, seed: int, weighted: bool) -> None:
+    def __init__(self, model: Any, samples: BlockSamples, weighted: bool) -> None:
         self.model, self.weighted = model, weighted
+        # rows are dealt the same way each time, unless `random_state` is given
+        seed = 0 if model.random_state is None else validate.resolve_seed(model.random_state)
         whole_blocks = isinstance(model.cv, BlockKFold)
         n_folds = self._n_folds(model.cv, samples.X.n_blocks)
         self.tests = [Part(n_folds, fold, True, seed, whole_blocks) for fold in range(n_folds)]
@@ -94,7 +40,7 @@ class FoldsInBlocks:
             raise ValueError(self._not_offered("takes no sample weights"))
         n_classes = len(samples.classes)
         n_machines = len(class_pairs(n_classes, model.multi_class))
-        self.samples, self.n_jobs = share_blocks(samples, model.n_jobs, n_folds * n_machines)
+        self.samples, self.n_jobs = samples.shared(model.n_jobs, n_folds * n_machines)
         self._score(np.ones((n_classes, n_classes)))  # to know before the work whether it can be done
         for fold, part in enumerate(self.tests):
             totals = np.sum(samples.X.ask(verdicts.class_totals, part, len(samples.classes)), axis=0)
@@ -123,7 +69,7 @@ class FoldsInBlocks:
         return len(self.tests)
 
     def parts(self) -> Iterator[BlockSamples]:
-        return (self.samples._replace(part=part._replace(inside=False)) for part in self.tests)
+        return (replace(self.samples, part=part._replace(inside=False)) for part in self.tests)
 
     def score(self, number: int, model_at: ModelAt, n_Cs: int, n_ks: int) -> Matrix:
         coefs, intercepts = [], []

@@ -4,6 +4,7 @@ What is as long as X is tall stays there, with two exceptions that have to be at
 which folds are made, and predictions that are words or go to a scorer.
 """
 
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,59 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from kmargin import validate
 from kmargin.blocks.here import BlocksHere
-from kmargin.blocks.labelled import BlockSamples
 from kmargin.blocks.protocol import Block
 from kmargin.blocks.space import Space, is_foreign, space_of, to_host
+from kmargin.samples.array import ArraySamples
+from kmargin.samples.blocks import BlockSamples
+from kmargin.samples.folds import FoldsAtHand
+from kmargin.samples.protocol import Given
 from kmargin.types import Indices
-from kmargin.validate import Samples
 from kmargin.weights import check_finite_weight
+
+
+@dataclass(frozen=True)
+class DeviceSamples(BlockSamples):
+    """One block, on a device."""
+
+    X: BlocksHere
+    given_classes: Any = None  # the classes in an array of y's kind
+    kept: Any = None  # which of the rows given are left; None for all
+
+    @property
+    def space(self) -> Space:
+        return space_of(self.block.X)
+
+    @property
+    def labels(self) -> Any:
+        return self.given_classes
+
+    @property
+    def block(self) -> Block:
+        (block,) = self.X.blocks
+        return block
+
+    def to_fit(self, rows: Indices) -> "DeviceSamples":
+        """Copied on the device."""
+        number, *arrays = self.block
+        block = Block(number, *_take(self.space, self.space.put(rows), *arrays))
+        return replace(self, X=BlocksHere([block]), kept=None)
+
+    def to_decide(self, rows: Indices) -> Any:
+        """Copied on the device."""
+        return self.space.xp.take(self.block.X, self.space.put(rows), axis=0)
+
+    def at_hand(self) -> ArraySamples:
+        """What is known in memory: all but X."""
+        codes, repeats = self.space.bring(self.block.codes), self.space.bring(self.block.repeats)
+        kept = np.arange(len(codes)) if self.kept is None else self.space.bring(self.kept)
+        weights = repeats * self.class_weight[codes]
+        return ArraySamples(None, codes, self.classes, repeats, weights, kept)
+
+    def answering_here(self, model: Any) -> "AnswersAtHand":
+        return AnswersAtHand(model)
+
+    def folds(self, model: Any, blueprint: Any, given: Given, weighted: bool) -> FoldsAtHand:
+        return FoldsAtHand(model, blueprint, self, self.at_hand(), given, weighted)
 
 
 def device_space(X: Any) -> Space | None:
@@ -41,7 +89,7 @@ def _is_words(array: Any) -> bool:
     return array is None or (isinstance(array, np.ndarray) and array.dtype.kind not in "biuf")
 
 
-def read_device(X: Any, y: Any, sample_weight: Any, class_weight: Any) -> BlockSamples:
+def read_device(X: Any, y: Any, sample_weight: Any, class_weight: Any) -> DeviceSamples:
     """Check what goes with a valid X and bring it to where X is; encode the classes; drop rows of weight 0.
 
     `y` has passed scikit-learn's checks and may be of any kind; the classes keep it.
@@ -60,7 +108,7 @@ def read_device(X: Any, y: Any, sample_weight: Any, class_weight: Any) -> BlockS
         kept = space.xp.nonzero(repeats > 0)[0]
         X, codes, repeats = _take(space, kept, X, codes, repeats)
     blocks = BlocksHere([Block(0, X, codes, repeats)])
-    return BlockSamples(blocks, classes, factors, space=space, given_classes=labels, kept=kept)
+    return DeviceSamples(blocks, classes, factors, given_classes=labels, kept=kept)
 
 
 def _encode(y: Any) -> tuple[Any, Any]:
@@ -85,40 +133,6 @@ def _per_class(space: Space, codes: Any, repeats: Any, n_classes: int) -> tuple[
 
 def _take(space: Space, rows: Any, *arrays: Any) -> tuple[Any, ...]:
     return tuple(space.xp.take(array, rows, axis=0) for array in arrays)
-
-
-def _only_block(samples: BlockSamples) -> Block:
-    assert isinstance(samples.X, BlocksHere)
-    (block,) = samples.X.blocks
-    return block
-
-
-def take_rows(samples: BlockSamples, rows: Indices) -> BlockSamples:
-    """Some of the samples, copied on the device."""
-    number, *arrays = _only_block(samples)
-    block = Block(number, *_take(samples.space, samples.space.put(rows), *arrays))
-    return samples._replace(X=BlocksHere([block]), kept=None)
-
-
-def take_inputs(samples: BlockSamples, rows: Indices) -> Any:
-    """Some rows of X, copied on the device."""
-    return samples.space.xp.take(_only_block(samples).X, samples.space.put(rows), axis=0)
-
-
-def at_hand(samples: Samples | BlockSamples) -> Samples:
-    """Samples in main memory; without X where that is on a device."""
-    if isinstance(samples, Samples):
-        return samples
-    space, block = samples.space, _only_block(samples)
-    codes, repeats = space.bring(block.codes), space.bring(block.repeats)
-    kept = np.arange(len(codes)) if samples.kept is None else space.bring(samples.kept)
-    weights = repeats * samples.class_weight[codes]
-    return Samples(None, codes, samples.classes, repeats, weights, kept)
-
-
-def answer_at_hand(model: Any) -> Any:
-    """A fitted model, to be scored in main memory."""
-    return AnswersAtHand(model) if is_foreign(model.intercept_) else model
 
 
 class AnswersAtHand:

@@ -1,0 +1,127 @@
+"""Labelled data: what estimators and fitting ask, wherever the rows are."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from kmargin.blocks.space import Space
+from kmargin.problem import Problem
+from kmargin.solvers import Solution
+from kmargin.types import Indices, Matrix, Vector
+
+ModelAt = Callable[[int, int], Any]  # the model for the positions of C and k
+
+
+class Designs(Protocol):
+    """What each machine is made of."""
+
+    dtype: Any  # of the data, and of what is fitted to them
+    stays_here: bool  # whether only this process can ask
+
+    def problem(self, machine: Any, Cs: Sequence[float]) -> tuple[Problem, list[float]]:
+        """A machine's problem under the first of the ridges, and all of these."""
+
+    def restore(self, solution: Solution) -> Solution:
+        """A solution for a design, as one for the data given."""
+
+    def unrestore(self, solution: Solution) -> Solution:
+        """The inverse of that."""
+
+    def stop(self) -> None:
+        """Answer no more questions: whoever asked has given up, and others may still be asking."""
+
+
+class Folds(Protocol):
+    """All folds of one cross-validation."""
+
+    n_jobs: int | None  # how many machines to fit at once
+
+    def __len__(self) -> int: ...
+
+    def parts(self) -> Iterator[Any]:
+        """The samples that each fold is fitted to."""
+
+    def score(self, number: int, model_at: ModelAt, n_Cs: int, n_ks: int) -> Matrix:
+        """The validation score of a fold for every C and k."""
+
+
+class Given(NamedTuple):
+    """What a splitter gets to see: the data as they were given."""
+
+    X: Any
+    y: Any
+    groups: Any
+
+
+class Samples(Protocol):
+    """Labelled data ready to be solved for."""
+
+    @property
+    def classes(self) -> np.ndarray:
+        """In an array of NumPy's."""
+
+    @property
+    def labels(self) -> Any:
+        """The classes as `classes_` is to have them."""
+
+    @property
+    def space(self) -> Space:
+        """Where fitted attributes belong."""
+
+    @property
+    def dtype(self) -> Any:
+        """NumPy's name for that of X."""
+
+    @property
+    def n_samples(self) -> int: ...
+
+    @property
+    def n_features(self) -> int: ...
+
+    def machines(self, multi_class: str) -> Iterator[Any]:
+        """The machines of a scheme, as `Designs` take them."""
+
+    def designs(self, fit_intercept: bool, standardize: bool = False) -> Designs:
+        """What linear machines are made of, on features of one scale if asked for."""
+
+    def repeated_columns(self) -> Indices:
+        """The features that say what an earlier one says."""
+
+    def shared(self, n_jobs: int | None, n_tasks: int) -> tuple["Samples", int | None]:
+        """The samples as each of several tasks gets them, and how many tasks to run at once."""
+
+    def folds(self, model: Any, blueprint: Any, given: Given, weighted: bool) -> Folds:
+        """The folds of `model.cv`, of machines that a blueprint knows how to make."""
+
+
+class Labelled(Protocol):
+    """What is known in memory of the rows of some samples, beside X."""
+
+    @property
+    def classes(self) -> np.ndarray: ...
+
+    @property
+    def codes(self) -> Indices:
+        """Of the classes, 0 to n_classes - 1."""
+
+    @property
+    def repeats(self) -> Vector:
+        """Sample weights: a row of weight 2 counts as the row twice."""
+
+    @property
+    def kept(self) -> Indices:
+        """Which of the rows given are left."""
+
+
+class NumberedSamples(Samples, Protocol):
+    """Samples whose rows have numbers, by which folds are made."""
+
+    def to_fit(self, rows: Indices) -> "NumberedSamples":
+        """Some of the samples, to be fitted to."""
+
+    def to_decide(self, rows: Indices) -> Any:
+        """Some rows of X, to decide about."""
+
+    def answering_here(self, model: Any) -> Any:
+        """A model that was fitted to such samples, with answers in main memory, where any scorer is."""

@@ -1,0 +1,108 @@
+"""Where data come in: the one place that tells their kinds apart."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.metrics import accuracy_score
+from sklearn.utils.validation import indexable
+
+from kmargin.blocks import lazy
+from kmargin.blocks.kinds import is_dask
+from kmargin.blocks.space import Space, space_of, to_host
+from kmargin.design import canonical
+from kmargin.samples.array import ArraySamples, read_samples
+from kmargin.samples.dask import read_dask
+from kmargin.samples.device import detach, device_space, follow, read_device
+from kmargin.samples.inputs import Inputs, InputsAtHand, LazyInputs
+from kmargin.samples.protocol import Given, Samples
+from kmargin.solvers.solver import Solver
+
+
+class Checks(NamedTuple):
+    """How whoever is given data has them checked."""
+
+    array: Callable[..., Any]  # scikit-learn's function, for X or for X and y
+    columns: Callable[[Any], np.dtype]  # for those of a dask collection; returns the dtype to compute in
+
+
+def read(checks: Checks, X: Any, y: Any, sample_weight: Any, class_weight: Any, solver: Solver) -> Samples:
+    """Labelled data, wherever they are; y and the weights follow X."""
+    if is_dask(X, y, sample_weight):
+        samples = read_dask(X, y, sample_weight, class_weight, solver)
+        checks.columns(X)
+        return samples
+    space = device_space(X)
+    if space is not None:
+        y = y if hasattr(y, "shape") else np.asarray(y)
+        X, y = checks.array(detach(X), y, dtype=_floats(space))
+        return read_device(X, y, sample_weight, class_weight)
+    return _read_array(checks, X, y, sample_weight, class_weight)
+
+
+def read_into_memory(
+    checks: Checks, X: Any, y: Any, sample_weight: Any, class_weight: Any, who: str
+) -> ArraySamples:
+    """Labelled data for machines that compare every point with every other."""
+    space = device_space(X)
+    if space is not None:
+        raise TypeError(
+            f"{who} works in main memory, but X is in {space} to stay there. "
+            "Give X as a NumPy array, or turn off array_api_dispatch; SparseSVC takes arrays on a device."
+        )
+    if is_dask(X, y, sample_weight):
+        raise TypeError(
+            f"{who} takes no dask collections: a kernel compares every point with every "
+            "other. Use SparseSVC, or as many rows as fit in memory (X.compute())."
+        )
+    return _read_array(checks, X, y, sample_weight, class_weight)
+
+
+def _read_array(checks: Checks, X: Any, y: Any, sample_weight: Any, class_weight: Any) -> ArraySamples:
+    X, y = checks.array(X, to_host(y), dtype=[np.float64, np.float32])
+    X = canonical(X) if issparse(X) else X
+    return read_samples(X, y, to_host(sample_weight), class_weight)
+
+
+def read_for_folds(X: Any, y: Any, sample_weight: Any, groups: Any) -> Given:
+    """Data that are to be split into folds, as a splitter can take them."""
+    if not is_dask(X, y, sample_weight):
+        return Given(*indexable(X, y, groups))
+    if groups is not None:
+        raise ValueError(
+            "groups are not looked at where data are in blocks. Put each group into one block, and use "
+            "cv=kmargin.BlockKFold(5) for folds of whole blocks."
+        )
+    return Given(X, y, None)
+
+
+def read_inputs(checks: Checks, X: Any, method: str, reference: Any) -> Inputs:
+    """X to decide about, which has to be where the fitted attributes (`reference`) are."""
+    if is_dask(X):
+        return LazyInputs(X, checks.columns(X))
+    space = device_space(X)
+    X = checks.array(detach(X), dtype=[np.float64, np.float32] if space is None else _floats(space))
+    given, fitted = space_of(X), space_of(reference)
+    if given != fitted:
+        hint = "Move X there, or fit to data like X."
+        if given.device is None and fitted.device is not None:
+            hint = "Move X there, with sklearn.set_config(array_api_dispatch=True), or fit to data like X."
+        raise ValueError(
+            f"{method}() must use the same namespace and device as fit(): X is in {given}, "
+            f"the fitted attributes are in {fitted}. {hint}"
+        )
+    return InputsAtHand(X)
+
+
+def accuracy(predict: Callable[[Any], Any], X: Any, y: Any, sample_weight: Any) -> float:
+    """The share of rows, by weight, whose class is predicted."""
+    if is_dask(X, y, sample_weight):
+        return lazy.accuracy(X, y, sample_weight, predict)
+    if device_space(X) is not None:
+        y, sample_weight = follow(X, y, sample_weight)
+    return float(accuracy_score(y, predict(X), sample_weight=sample_weight))
+
+
+def _floats(space: Space) -> list[Any]:
+    return [space.wide, space.xp.float32]
