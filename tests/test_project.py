@@ -74,6 +74,7 @@ LAYERS = [
     "solvers.rows",
     "solvers.newton",
     "solvers.ending",
+    "solvers.bounded_quadratic",
     "solvers.bounded",
     "solvers.scores",
     "solvers.search",

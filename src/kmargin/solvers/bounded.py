@@ -1,19 +1,17 @@
 """The exact minimum on a support whose coefficients may only be positive, or only negative.
 
-`signs` has an entry for each coefficient: +1 where it may not be negative, -1 where it may not be positive,
-0 where it is free, as the intercept is. Every step of Newton's method goes to the minimum that the
-quadratic on the active rows has under these signs. That is found by an active set: the coefficients at their
-bound are left out, the others are minimised; who would change its sign comes to its bound, who would
-lower the quadratic by leaving it is released. The quadratic falls with each turn, so there is an end.
+`signs` has an entry for each coefficient, as in `bounded_quadratic`; that of the intercept is 0. Newton's
+method as in `newton`, but that every step goes to the minimum that the quadratic on the active rows has
+under the signs. Points that have the signs are a convex set, so that they hold all along a step.
 """
 
 import numpy as np
 
 from kmargin.jit import compiled, either
+from kmargin.solvers.bounded_quadratic import TURNS, Quadratic, bounded_direction, go_within, hold, reach
 from kmargin.solvers.ending import SLACK, Columns, newton_by_least_squares
-from kmargin.solvers.linalg import U64, cholesky, solve
 from kmargin.solvers.newton import (
-    MAX_STEPS,
+    MAX_NEWTON_STEPS,
     NO_LOSS,
     NOTHING,
     ROUNDING,
@@ -23,114 +21,6 @@ from kmargin.solvers.newton import (
 )
 from kmargin.solvers.rows import Rows, move_to, renew_system
 from kmargin.types import Flags, Indices, Matrix, Vector
-
-# A slope below this share of the terms that it is the sum of is rounding.
-FLAT = 1e-13
-
-# Systems solved for one minimum under signs, at most, for each coefficient. A few in all is what it takes.
-TURNS = 10
-
-
-@compiled
-def pull_at(H: Matrix, z: Vector, ridge: Vector, idx: Indices, x: Vector, pull: Vector) -> None:
-    """pull <- z - (H + ridge) x, the way down the quadratic. H holds an upper triangle."""
-    k = idx.size
-    for a in range(k):
-        pull[a] = z[a] - (H[a, a] + ridge[idx[a]]) * x[a]
-    for a in range(k):
-        row, total, at = U64(a), 0.0, x[a]
-        for b in range(U64(a + 1), U64(k)):
-            total += H[row, b] * x[b]
-        for b in range(U64(a + 1), U64(k)):
-            pull[b] -= H[row, b] * at
-        pull[a] -= total
-
-
-@compiled
-def release(H: Matrix, z: Vector, x: Vector, pull: Vector, signs: Vector, free: Flags) -> bool:
-    """Free the coefficients that are at their bound and pulled to the right side of it; False if none is."""
-    k = x.size
-    any_freed = False
-    for a in range(k):
-        if free[a] or not signs[a] * pull[a] > 0.0:
-            continue
-        size = abs(z[a])
-        for b in range(k):
-            size += abs((H[a, b] if a <= b else H[b, a]) * x[b])
-        if abs(pull[a]) > FLAT * size:
-            free[a] = any_freed = True
-    return any_freed
-
-
-@compiled
-def go_within(x: Vector, step: Vector, places: Indices, m: int, signs: Vector, free: Flags) -> float:
-    """Take as much of a step of the coefficients places[:m] as the signs allow, all of it at most; how much.
-
-    Those that stop it are 0 then, and no longer free.
-    """
-    t = 1.0
-    for i in range(m):
-        a = places[i]
-        if signs[a] * (x[a] + step[i]) < 0.0:
-            t = min(t, x[a] / -step[i])
-    for i in range(m):
-        a = places[i]
-        if signs[a] * (x[a] + step[i]) < 0.0 and x[a] / -step[i] <= t:
-            x[a], free[a] = 0.0, False
-        else:
-            x[a] += t * step[i]
-    return t
-
-
-@compiled
-def bounded_direction(
-    H: Matrix, z: Vector, ridge: Vector, idx: Indices, u: Vector, signs: Vector, U: Matrix, d: Vector
-) -> tuple[float, bool]:
-    """d, the way from u to the minimum of the quadratic under the signs, which u has.
-
-    Returns by how much the quadratic falls on that way, and whether it leads to the minimum indeed; U is a
-    work array.
-    """
-    k = idx.size
-    x, pull, step, dead = u.copy(), np.empty(k), np.empty(k), np.empty(k)
-    places, free = np.empty(k, np.int64), np.empty(k, np.bool_)
-    for a in range(k):
-        free[a] = signs[a] == 0.0 or u[a] != 0.0
-    pull_at(H, z, ridge, idx, u, pull)
-    release(H, z, u, pull, signs, free)
-    promise, promised, is_minimum = 0.0, -1.0, False
-    for _ in range(TURNS * (k + 1)):
-        m = 0
-        for a in range(k):
-            if free[a]:
-                places[m], step[m] = a, pull[a]
-                m += 1
-        for i in range(m):
-            for j in range(i, m):
-                U[i, j] = H[places[i], places[j]]
-            U[i, i] += ridge[idx[places[i]]]
-        cholesky(U, m, dead)
-        solve(U, m, dead, step)
-        fall = 0.0
-        for i in range(m):
-            fall += step[i] * pull[places[i]]
-        t = go_within(x, step, places, m, signs, free)
-        promise += t * (1.0 - 0.5 * t) * fall
-        if t < 1.0:
-            pull_at(H, z, ridge, idx, x, pull)
-            continue
-        if m == k:
-            is_minimum = True
-            break
-        pull_at(H, z, ridge, idx, x, pull)
-        # what is released without effect was held by rounding alone
-        if not promise > promised or not release(H, z, x, pull, signs, free):
-            is_minimum = True
-            break
-        promised = promise
-    for a in range(k):
-        d[a] = x[a] - u[a]
-    return promise, is_minimum
 
 
 @either
@@ -159,13 +49,14 @@ def newton_bounded(
     """
     k = idx.size
     H, z = part_of_gram(gram, idx)
+    quadratic = Quadratic(H, z, ridge[idx])
     U, d, there = np.empty((k, k)), np.empty(k), np.empty(k)
     for a in range(k):
         if signs[a] * u[a] < 0.0:
             u[a] = 0.0
     value = objective_at(rows, ridge, idx, u)
-    for n_iter in range(MAX_STEPS):
-        promise, is_minimum = bounded_direction(H, z, ridge, idx, u, signs, U, d)
+    for n_iter in range(MAX_NEWTON_STEPS):
+        promise, is_minimum = bounded_direction(quadratic, u, signs, U, d)
         if n_iter == 0:
             for a in range(k):
                 there[a] = u[a] + d[a]
@@ -178,7 +69,6 @@ def newton_bounded(
         else:
             if promise <= NOTHING * value or value < NO_LOSS or value - 2.0 * promise > give_up:
                 return value, n_iter
-            # both ends of a full step have the signs, and so has all that lies between
             new_value, full, last = take_step(rows, ridge, idx, u, d, promise, value, tol, 1.0)
             if not (full or new_value < value):  # nothing left but rounding
                 return value, n_iter
@@ -186,7 +76,7 @@ def newton_bounded(
         stays = not renew_system(rows, idx, H, z)
         if last or (stays and full and is_minimum):
             return value, n_iter + 1
-    return value, MAX_STEPS
+    return value, MAX_NEWTON_STEPS
 
 
 class FreeColumns:
@@ -228,11 +118,15 @@ def finish_bounded(columns: Columns, ridge: Vector, u: Vector, signs: Vector) ->
     free = (signs == 0) | (u != 0)
     best, value, x, is_start = u, objective(u), u.astype(np.float64), True
     for _ in range(TURNS * (len(u) + 1)):
-        places = np.flatnonzero(free)
-        there, *_ = newton_by_least_squares(FreeColumns(columns, free.copy()), ridge[free], x[free])
-        if go_within(x, there - x[free], places, len(places), signs, free) < 1.0:
+        there = np.zeros(len(u))
+        there[free], *_ = newton_by_least_squares(FreeColumns(columns, free.copy()), ridge[free], x[free])
+        step = there - x
+        t = reach(x, step, signs)
+        if t < 1.0:
+            go_within(x.copy(), step, t, signs, x)
+            hold(x, step, signs, free)
             continue
-        x[places] = np.where(signs[places] * there < 0, 0.0, there)  # to the last digit
+        x = np.where(signs * there < 0, 0.0, there)  # to the last digit
         new_value = objective(x)
         if new_value < value:
             best, value = x.copy(), new_value

@@ -31,7 +31,7 @@ EXACT, NOTHING = 1e-4, 1e-20
 # By so much, relatively, an objective may seem to rise when it only stays.
 ROUNDING = 1e-12
 
-MAX_STEPS = 100
+MAX_NEWTON_STEPS = 100
 
 
 @compiled
@@ -192,4 +192,4 @@ def newton_from_gram(
 ) -> tuple[float, int]:
     """Newton on idx from the panel's Gram matrix over the rows that are active; rows end at the result."""
     H, z = part_of_gram(gram, idx)
-    return newton(rows, ridge, idx, u, H, z, give_up, tol, MAX_STEPS)
+    return newton(rows, ridge, idx, u, H, z, give_up, tol, MAX_NEWTON_STEPS)
