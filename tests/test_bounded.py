@@ -132,7 +132,8 @@ def lowest_by_scipy(case, method):
 @pytest.mark.parametrize("name", REGIMES)
 def test_it_ends_where_nothing_that_the_signs_allow_is_lower(name, seed):
     case, rng = make_case(name, seed)
-    for start in (None, rng.standard_normal(len(case.idx))):
+    far = rng.standard_normal(len(case.idx)) * 10.0 ** rng.integers(-1, 3)
+    for start in (None, far, np.where(case.signs * far < 0, 0.0, far)):  # a full step may lead upwards
         value, u, _ = case.fit(start)
         case.check(value, u)
 
@@ -216,11 +217,11 @@ def test_rows_end_at_the_result():
 def test_a_first_step_that_leads_upwards_is_left_out():
     case = Case(make_problem(40, 5, 5), range(5), [1, 1, -1, -1, 0])
     best, at, _ = case.fit()
-    one_row = np.full(6, 0.0)
-    one_row[-1] = 1e3  # where only rows of one label are active
-    again, u, _ = case.fit(at, gram_at=one_row)
+    one_label = np.append(np.zeros(5), 1e3)  # where the rows of the other are not active
+    again, u, _ = case.fit(at, gram_at=one_label)
     assert again <= best * (1 + 1e-12)
     np.testing.assert_allclose(u, at, rtol=1e-6, atol=1e-12)
+    np.testing.assert_allclose(case.rows.resid, case.columns.target - case.columns.A @ u, atol=1e-12)
 
 
 class Deceptive(Elsewhere):
