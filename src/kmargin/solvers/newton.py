@@ -31,6 +31,8 @@ EXACT, NOTHING = 1e-4, 1e-20
 # By so much, relatively, an objective may seem to rise when it only stays.
 ROUNDING = 1e-12
 
+MAX_NEWTON_STEPS = 100
+
 
 @compiled
 def ridge_terms(ridge: Vector, idx: Indices, u: Vector, d: Vector) -> tuple[float, float, float]:
@@ -84,6 +86,46 @@ def newton_direction(
 
 
 @either
+def take_step(
+    rows: Rows,
+    ridge: Vector,
+    idx: Indices,
+    u: Vector,
+    d: Vector,
+    promise: float,
+    value: float,
+    tol: float,
+    longest: float,
+) -> tuple[float, bool, bool]:
+    """Go from u along d, which promises that the objective falls from `value`; u and rows are brought along.
+
+    A full step, if the objective falls enough; else to the exact minimum on the line, or to `longest` times d
+    if that is nearer. If that does not lower the objective it is taken back. Returns the objective that
+    was reached, whether the step was a full one, and whether it is the last.
+    """
+    k = idx.size
+    uu, ud, dd = ridge_terms(ridge, idx, u, d)
+    new_value = 0.5 * (look_along(rows, idx, d) + uu + dd) + ud
+    # a small promise may still lie far away, along a direction that is nearly flat
+    last = promise <= EXACT * tol * value and new_value <= value * (1.0 + ROUNDING)
+    t, full = 1.0, True
+    if not last and not new_value <= value - 0.2 * promise:
+        t = min(exact_step(rows, ud, dd), longest)
+        full = False
+    for a in range(k):
+        u[a] += t * d[a]
+    advance(rows, t)
+    if not full:
+        uu, _, _ = ridge_terms(ridge, idx, u, u)
+        new_value = loss_here(rows) + 0.5 * uu
+        if not new_value < value:
+            for a in range(k):
+                u[a] -= t * d[a]
+            advance(rows, -t)
+    return new_value, full, last
+
+
+@either
 def newton(
     rows: Rows,
     ridge: Vector,
@@ -121,25 +163,9 @@ def newton(
         else:
             if promise <= NOTHING * value or value < NO_LOSS or value - 2.0 * promise > give_up:
                 return value, n_iter
-            uu, ud, dd = ridge_terms(ridge, idx, u, d)
-            new_value = 0.5 * (look_along(rows, idx, d) + uu + dd) + ud
-            # a small promise may still lie far away, along a direction that is nearly flat
-            last = promise <= EXACT * tol * value and new_value <= value * (1.0 + ROUNDING)
-            t = 1.0
-            if not last and not new_value <= value - 0.2 * promise:
-                t = exact_step(rows, ud, dd)
-                full = False
-            for a in range(k):
-                u[a] += t * d[a]
-            advance(rows, t)
-            if not full:
-                uu, _, _ = ridge_terms(ridge, idx, u, u)
-                new_value = loss_here(rows) + 0.5 * uu
-                if not new_value < value:  # nothing left but rounding
-                    for a in range(k):
-                        u[a] -= t * d[a]
-                    advance(rows, -t)
-                    return value, n_iter
+            new_value, full, last = take_step(rows, ridge, idx, u, d, promise, value, tol, np.inf)
+            if not (full or new_value < value):  # nothing left but rounding
+                return value, n_iter
             value = new_value
         stays = not renew_system(rows, idx, H, z)
         if last or (stays and full):
@@ -147,11 +173,9 @@ def newton(
     return value, max_iter
 
 
-@either
-def newton_from_gram(
-    rows: Rows, ridge: Vector, gram: Matrix, idx: Indices, u: Vector, give_up: float, tol: float
-) -> tuple[float, int]:
-    """Newton on idx from the panel's Gram matrix over the rows that are active; rows end at the result."""
+@compiled
+def part_of_gram(gram: Matrix, idx: Indices) -> tuple[Matrix, Vector]:
+    """The Gram matrix of the columns idx (its upper triangle), and their products with the target."""
     k = idx.size
     target = gram.shape[0] - 1
     H, z = np.empty((k, k)), np.empty(k)
@@ -159,4 +183,13 @@ def newton_from_gram(
         z[a] = gram[idx[a], target]
         for b in range(a, k):
             H[a, b] = gram[idx[a], idx[b]]
-    return newton(rows, ridge, idx, u, H, z, give_up, tol, 100)
+    return H, z
+
+
+@either
+def newton_from_gram(
+    rows: Rows, ridge: Vector, gram: Matrix, idx: Indices, u: Vector, give_up: float, tol: float
+) -> tuple[float, int]:
+    """Newton on idx from the panel's Gram matrix over the rows that are active; rows end at the result."""
+    H, z = part_of_gram(gram, idx)
+    return newton(rows, ridge, idx, u, H, z, give_up, tol, MAX_NEWTON_STEPS)
