@@ -68,6 +68,16 @@ class Problem:
     def loss_weight(self) -> float:
         return 1.0 / self.design.n_samples
 
+    @property
+    def normalizer(self) -> int:
+        """What a squared distance to S_k is divided by."""
+        return sparsity.normalizer(self.design.n_features, self.k)
+
+    @property
+    def keeps_all(self) -> bool:
+        """Whether every feature may stay."""
+        return self.k >= self.design.n_features
+
     def penalty_weight(self, rho: float) -> float:
         """b^2. Zero when every feature may stay: then the distance is zero everywhere."""
         n_features = self.design.n_features
@@ -109,6 +119,11 @@ class Problem:
     def bend(self, direction: Vector) -> float:
         """The curvature of the surrogate's loss in a direction."""
         return self.loss_weight * float(self.weights @ self.design.decision(direction) ** 2)
+
+    def curvature(self, direction: Vector, rho: float) -> float:
+        """The curvature of the surrogate in a direction."""
+        length_sq = float(direction @ direction)
+        return self.bend(direction) + (self.penalty_weight(rho) + self.lam) * length_sq
 
     def mean_label(self) -> float:
         return float(self.weights @ self.y) / self.design.n_samples

@@ -7,6 +7,7 @@ from sklearn.base import BaseEstimator
 
 from kmargin.problem import Problem
 from kmargin.solvers.result import Solution
+from kmargin.units import Units
 
 
 class Solver(BaseEstimator):
@@ -38,5 +39,20 @@ class Solver(BaseEstimator):
         """Yield the solutions for the first ridge and each k, then those for the second ridge, ...
 
         `lams` and `ks` descend: from strong ridge to weak, from dense to sparse.
+        """
+        raise NotImplementedError
+
+    def iter_joint_grid(
+        self,
+        problems: Sequence[Problem],
+        lams: Sequence[Sequence[float]],
+        ks: Sequence[int],
+        units: Units,
+        rng: np.random.Generator,
+    ) -> Iterator[tuple[Solution, ...]]:
+        """Like `iter_grid`, for machines that share what k counts: yields one solution per machine.
+
+        ``lams[c][m]`` is machine m's ridge at the c-th C. `units` says which columns enter and leave
+        together, which are always in, which sign each coefficient must have, and the weight of each machine.
         """
         raise NotImplementedError
