@@ -13,7 +13,9 @@ from kmargin.solvers.descend import Descent, Step, descend
 from kmargin.solvers.elsewhere import sign
 from kmargin.solvers.exchange import Exchange
 from kmargin.solvers.joint_anneal import iter_joint_path
+from kmargin.solvers.joint_mm import joint_mm_inner
 from kmargin.solvers.joint_problem import JointProblem, machines_of
+from kmargin.solvers.joint_sd import joint_sd_inner
 from kmargin.solvers.knobs import check_knobs, is_count, is_number
 from kmargin.solvers.result import OuterRecord, Solution, Status
 from kmargin.solvers.solver import Solver
@@ -191,10 +193,12 @@ class ProximalDistance(Solver):
 
     def inner(self, problem: Problem | JointProblem) -> Callable[[Vector, float, float], Descent]:
         """The minimisation of f_rho as a function of start, rho and tolerance."""
-        if isinstance(problem, JointProblem):
+        at_hand = not any(isinstance(machine, BlockProblem) for machine in machines_of(problem))
+        if not (self.jit and at_hand):
             return self._readable_inner(problem)
-        at_hand = not isinstance(problem, BlockProblem)
-        return self._compiled_inner(problem) if self.jit and at_hand else self._readable_inner(problem)
+        if isinstance(problem, JointProblem):
+            return self._compiled_joint_inner(problem)
+        return self._compiled_inner(problem)
 
     def _readable_inner(self, problem: Problem | JointProblem) -> Callable[[Vector, float, float], Descent]:
         step = self._step(problem)
@@ -217,6 +221,9 @@ class ProximalDistance(Solver):
         raise NotImplementedError
 
     def _compiled_inner(self, problem: Problem) -> Callable[[Vector, float, float], Descent]:
+        raise NotImplementedError
+
+    def _compiled_joint_inner(self, problem: JointProblem) -> Callable[[Vector, float, float], Descent]:
         raise NotImplementedError
 
 
@@ -245,6 +252,9 @@ class MM(ProximalDistance):
 
         return inner
 
+    def _compiled_joint_inner(self, problem: JointProblem) -> Callable[[Vector, float, float], Descent]:
+        return joint_mm_inner(problem, self.max_inner, self.delay)
+
 
 class SD(ProximalDistance):
     """Algorithm 2 of the paper: steepest descent with an exact line search on the surrogate.
@@ -270,6 +280,9 @@ class SD(ProximalDistance):
             )  # fmt: skip
 
         return inner
+
+    def _compiled_joint_inner(self, problem: JointProblem) -> Callable[[Vector, float, float], Descent]:
+        return joint_sd_inner(problem, self.max_inner, self.delay) or self._readable_inner(problem)
 
 
 def _in_own_units(problem: Problem, measured: Measured) -> tuple[float | Vector, Problem]:

@@ -11,9 +11,10 @@ the sum is the sum of the surrogates, each with the distance to the machine's ro
 machine m's part of a step is its own, with penalty b^2/omega_m.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -23,6 +24,8 @@ from kmargin.solvers.steps import MMStep
 from kmargin.types import Matrix, Vector
 from kmargin.unit_sparsity import UnitSparsity
 from kmargin.units import Units
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,7 @@ class JointProblem:
     machines: tuple[Problem, ...]
     units: Units
     k: int
+    memory: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)  # the same for every k
 
     @classmethod
     def of(cls, problems: Iterable[Problem], units: Units, k: int) -> "JointProblem":
@@ -125,6 +129,13 @@ class JointProblem:
         )
         return of_machines + self.penalty_weight(rho) / 2 * float(to_projection @ to_projection)
 
+    def remember(self, name: str, make: Callable[[], T]) -> T:
+        """What was made once for these machines, whatever k is."""
+        if name not in self.memory:
+            self.memory[name] = make()
+        made: T = self.memory[name]
+        return made
+
     def mm_step(self) -> "JointMMStep":
         return JointMMStep(self)
 
@@ -142,7 +153,7 @@ class JointMMStep:
 
     def __init__(self, problem: JointProblem) -> None:
         self.problem = problem
-        self.steps = [MMStep(machine) for machine in problem.machines]
+        self.steps = problem.remember("steps", lambda: [MMStep(machine) for machine in problem.machines])
 
     def __call__(self, beta: Vector, gradient: Vector, rho: float) -> Vector:
         problem, b_sq = self.problem, self.problem.penalty_weight(rho)
