@@ -20,7 +20,8 @@ class UnitSparsity:
         self.signs = units.signs if units.signs.any() else None
         self.unit_of = np.full(n_features, units.n_units)  # what is behind the last unit is never in
         self.unit_of[units.columns] = np.repeat(np.arange(units.n_units), np.diff(units.starts))
-        self.are_columns = np.array_equal(self.unit_of, np.arange(n_features))
+        each = np.array_equal(self.unit_of, np.arange(n_features))
+        self.are_columns = each and units.n_units == n_features
 
     def holds_all(self, k: int) -> bool:
         """Whether every matrix is in S_k."""

@@ -68,7 +68,7 @@ class JointProblem:
     @property
     def lam(self) -> float:
         """The least curvature that a ridge gives the coefficients."""
-        return min(w * machine.lam for w, machine in zip(self.weights, self.machines, strict=True))
+        return min(w * machine.lam for w, machine in zip(self.weights.tolist(), self.machines, strict=True))
 
     @property
     def normalizer(self) -> int:
@@ -140,7 +140,7 @@ class JointProblem:
         return JointMMStep(self)
 
     def _each(self, beta: Vector) -> Iterable[tuple[float, Problem, Vector]]:
-        return zip(self.weights, self.machines, self.parts(beta), strict=True)
+        return zip(self.weights.tolist(), self.machines, self.parts(beta), strict=True)
 
 
 def machines_of(problem: Problem | JointProblem) -> tuple[Problem, ...]:
