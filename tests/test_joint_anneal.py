@@ -9,10 +9,12 @@ from joint_data import SIGNS, make_machines, make_units
 from kmargin import MM, SD, Status
 from kmargin.design import DenseDesign
 from kmargin.problem import Problem
+from kmargin.solvers.annealed import best_end
 from kmargin.solvers.refit import refit
 from kmargin.solvers.refit_signs import refit_with_signs
 from kmargin.solvers.result import Ending
-from kmargin.solvers.start import intercept_loss
+from kmargin.solvers.start import bare_solution, intercept_loss
+from kmargin.solvers.units import Measured
 from kmargin.units import Units
 
 SOLVERS = {"mm": MM, "sd": SD}
@@ -73,6 +75,17 @@ def test_each_machine_ends_at_its_minimum_on_the_common_support(solver):
     for solution, machine in zip(solutions, machines, strict=True):
         assert solution.ending is Ending.REFIT
         assert solution.objective == pytest.approx(refit(machine, common)[2], rel=1e-9)
+
+
+def test_a_common_support_is_refitted_whole():
+    """What is 0 in a machine's projection, but in the common support, has its share in the end."""
+    (machine,) = make_machines(1)
+    bare, measured = bare_solution(machine, Status.CONVERGED), Measured(machine)
+    *_, value, _ = refit(machine, np.array([0]))
+    own = replace(bare, support=np.array([0]), coef=np.array([0.1]), objective=0.5 * (value + bare.objective))
+    found = best_end(machine, own, bare, measured, np.array([0, 7]))
+    np.testing.assert_array_equal(found.support, [0, 7])
+    assert found.objective == pytest.approx(refit(machine, np.array([0, 7]))[2], rel=1e-9)
 
 
 @pytest.mark.parametrize("solver", SOLVERS.values())
