@@ -95,6 +95,16 @@ class Problem(ABC):
     def loss_weight(self) -> float:
         return 1.0 / self.design.n_samples
 
+    @property
+    def normalizer(self) -> int:
+        """What a squared distance to S_k is divided by."""
+        return sparsity.normalizer(self.design.n_features, self.k)
+
+    @property
+    def keeps_all(self) -> bool:
+        """Whether every feature may stay."""
+        return self.k >= self.design.n_features
+
     def penalty_weight(self, rho: float) -> float:
         """b^2. Zero when every feature may stay: then the distance is zero everywhere."""
         n_features = self.design.n_features
@@ -124,6 +134,11 @@ class Problem(ABC):
     def objective(self, beta: Vector, rho: float) -> float:
         """f_rho."""
         return self.loss(beta) + self.penalty_weight(rho) / 2 * self.squared_distance(beta)
+
+    def curvature(self, direction: Vector, rho: float) -> float:
+        """The curvature of the surrogate in a direction."""
+        length_sq = float(direction @ direction)
+        return self.bend(direction) + (self.penalty_weight(rho) + self.lam) * length_sq
 
     def gradient(self, beta: Vector, rho: float) -> Vector:
         """The gradient of f_rho."""

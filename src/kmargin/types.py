@@ -7,5 +7,6 @@ from numpy.typing import NDArray
 
 Vector: TypeAlias = NDArray[np.floating[Any]]
 Matrix: TypeAlias = NDArray[np.floating[Any]]
+Tensor: TypeAlias = NDArray[np.floating[Any]]  # three axes
 Indices: TypeAlias = NDArray[np.integer[Any]]
 Flags: TypeAlias = NDArray[np.bool_]

@@ -22,6 +22,7 @@ class Units:
     fixed: Flags  # of each unit: always in
     signs: Vector  # of each column of X: 1 for coefficients >= 0, -1 for <= 0, 0 for either
     by_size: bool = False  # whether what a unit gains is divided by its size before units are ranked
+    machine_weights: Vector | None = None  # of each machine's objective in the joint one; None for ones
 
     @classmethod
     def of_columns(cls, n_features: int) -> "Units":
@@ -76,7 +77,9 @@ class Units:
         ]
         stays = np.array([len(group) > 0 for group in groups], np.bool_)
         rest = Units.of_groups([group for group in groups if len(group)], self.n_features)
-        return replace(rest, fixed=self.fixed[stays], signs=self.signs, by_size=self.by_size)
+        return replace(
+            self, starts=rest.starts, columns=rest.columns, fixed=self.fixed[stays], signs=self.signs
+        )
 
     def total(self, by_column: Vector) -> Vector:
         """The sum over the columns of each unit; `by_column` has an entry for each column of X."""

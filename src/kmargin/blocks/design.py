@@ -119,6 +119,10 @@ class BlockDesign:
             )
         )
 
+    def take(self, columns: Indices) -> "BlockDesign":
+        """The same: what designs at hand copy stays where it is."""
+        return self.subset(columns)
+
     def standardized(self, mean: Vector, spread: Vector) -> "BlockDesign":
         view = self.view
         mean = mean if view.scale is None else mean * view.scale

@@ -5,24 +5,24 @@ from dataclasses import replace
 
 import numpy as np
 
-from kmargin import sparsity
 from kmargin.problem import ArrayProblem, Problem
 from kmargin.solvers import compiled
+from kmargin.solvers.annealed import best_end, projected_solution
 from kmargin.solvers.descend import Descent, Step, descend
 from kmargin.solvers.elsewhere import sign
 from kmargin.solvers.exchange import Exchange
+from kmargin.solvers.joint_anneal import iter_joint_path
+from kmargin.solvers.joint_mm import joint_mm_inner
+from kmargin.solvers.joint_problem import JointProblem, machines_of
+from kmargin.solvers.joint_sd import joint_sd_inner
 from kmargin.solvers.knobs import check_knobs, is_count, is_number
-from kmargin.solvers.refit import refit
-from kmargin.solvers.result import Ending, OuterRecord, Solution, Status
+from kmargin.solvers.result import OuterRecord, Solution, Status
 from kmargin.solvers.solver import Solver
 from kmargin.solvers.start import HOPELESS, bare_solution, intercept_only, normal_start, univariate_start
 from kmargin.solvers.steps import MMStep, SDStep
-from kmargin.solvers.units import Measured, take_measures
+from kmargin.solvers.units import ORDER_ONE, Measured, take_measures
 from kmargin.types import Vector
-
-# The tolerances are absolute and meant for data of order one. Data whose typical entry lies
-# outside this range are solved in units of their own.
-ORDER_ONE = (1e-6, 1e6)
+from kmargin.units import Units
 
 
 class ProximalDistance(Solver):
@@ -109,6 +109,24 @@ class ProximalDistance(Solver):
         for lam in lams:
             yield from self.iter_path(replace(problem, lam=lam), ks, rng)
 
+    def iter_joint_grid(
+        self,
+        problems: Sequence[Problem],
+        lams: Sequence[Sequence[float]],
+        ks: Sequence[int],
+        units: Units,
+        rng: np.random.Generator,
+    ) -> Iterator[tuple[Solution, ...]]:
+        """One path for each C, of all machines at once."""
+        if self.polish:
+            raise ValueError(
+                "polish=True would exchange the features of each machine by itself, and these share theirs. "
+                "Use polish=False, or solver='exchange', which exchanges the features of all."
+            )
+        for ridges in lams:
+            at_C = [replace(p, lam=lam) for p, lam in zip(problems, ridges, strict=True)]
+            yield from iter_joint_path(self, at_C, ks, units, rng)
+
     def iter_path(
         self,
         problem: Problem,
@@ -134,21 +152,9 @@ class ProximalDistance(Solver):
         for k in ks:
             found, status, trace = self.anneal(scaled.with_k(k), beta)
             beta = scaled.with_k(k).project(found)
-            original = beta.copy()
-            problem.coefficients(original)[:] /= unit
-            projected = Solution.from_beta(
-                original,
-                problem.design.n_features,
-                objective=problem.loss(original),
-                projection_cost=scaled.loss(beta) - scaled.loss(found),
-                status=status,
-                n_iter=sum(record.n_inner for record in trace),
-                trace=trace,
-                ending=Ending.PROJECTION,
-            )
-            solution = projected
+            solution = projected_solution(problem, scaled, unit, found, beta, status, trace)
             if self.ending == "best":
-                solution = _best_end(problem, projected, bare, measured)
+                solution = best_end(problem, solution, bare, measured)
             yield self._polished(problem.with_k(k), solution) if self.polish else solution
 
     def _polished(self, problem: Problem, solution: Solution) -> Solution:
@@ -157,11 +163,13 @@ class ProximalDistance(Solver):
         n_iter = solution.n_iter + (better.n_iter if better is not solution else 0)
         return replace(better, n_iter=n_iter, trace=solution.trace)
 
-    def anneal(self, problem: Problem, beta: Vector) -> tuple[Vector, Status, tuple[OuterRecord, ...]]:
+    def anneal(
+        self, problem: Problem | JointProblem, beta: Vector
+    ) -> tuple[Vector, Status, tuple[OuterRecord, ...]]:
         """Algorithm 3 up to its last line, the projection onto S_k."""
         if problem.k == 0:
-            return intercept_only(problem), Status.CONVERGED, ()
-        count = sparsity.normalizer(problem.design.n_features, problem.k)
+            return np.concatenate([intercept_only(m) for m in machines_of(problem)]), Status.CONVERGED, ()
+        count = problem.normalizer
         inner = self.inner(problem)
         gtol = self._gtol(problem)
         d = problem.squared_distance(beta) / count
@@ -182,32 +190,39 @@ class ProximalDistance(Solver):
             status = Status.EXHAUSTED
         return beta, status, tuple(trace)
 
-    def inner(self, problem: Problem) -> Callable[[Vector, float, float], Descent]:
+    def inner(self, problem: Problem | JointProblem) -> Callable[[Vector, float, float], Descent]:
         """The minimisation of f_rho as a function of start, rho and tolerance."""
-        at_hand = problem.at_hand if self.jit else None
-        return self._readable_inner(problem) if at_hand is None else self._compiled_inner(at_hand)
+        at_hand = [machine.at_hand for machine in machines_of(problem)]
+        if not self.jit or None in at_hand:
+            return self._readable_inner(problem)
+        if isinstance(problem, JointProblem):
+            return self._compiled_joint_inner(problem)
+        return self._compiled_inner(at_hand[0])
 
-    def _readable_inner(self, problem: Problem) -> Callable[[Vector, float, float], Descent]:
+    def _readable_inner(self, problem: Problem | JointProblem) -> Callable[[Vector, float, float], Descent]:
         step = self._step(problem)
         return lambda beta, rho, gtol: descend(
             problem, step, beta, rho, gtol=gtol, max_inner=self.max_inner, delay=self.delay
         )
 
-    def _gtol(self, problem: Problem) -> float:
+    def _gtol(self, problem: Problem | JointProblem) -> float:
         """`gtol`, or less where the first fixed-rho solve is already the answer.
 
         With every feature allowed the problem is convex and nothing is annealed. If lam > 0, and but
         for the intercept, a squared gradient of 2 lam `gtol` certifies an objective within `gtol` of
         its minimum. A tenth of that leaves room for the intercept, which the ridge does not hold.
         """
-        if problem.k < problem.design.n_features or problem.lam == 0:
+        if not problem.keeps_all or problem.lam == 0:
             return self.gtol
         return self.gtol * float(np.clip(problem.lam / 5, 1e-8, 1.0))
 
-    def _step(self, problem: Problem) -> Step:
+    def _step(self, problem: Problem | JointProblem) -> Step:
         raise NotImplementedError
 
     def _compiled_inner(self, problem: ArrayProblem) -> Callable[[Vector, float, float], Descent]:
+        raise NotImplementedError
+
+    def _compiled_joint_inner(self, problem: JointProblem) -> Callable[[Vector, float, float], Descent]:
         raise NotImplementedError
 
 
@@ -219,8 +234,8 @@ class MM(ProximalDistance):
 
     takes_sparse = False  # of X it needs the singular vectors
 
-    def _step(self, problem: Problem) -> Step:
-        return MMStep(problem)
+    def _step(self, problem: Problem | JointProblem) -> Step:
+        return problem.mm_step() if isinstance(problem, JointProblem) else MMStep(problem)
 
     def _compiled_inner(self, problem: ArrayProblem) -> Callable[[Vector, float, float], Descent]:
         U, s, V = problem.design.thin_svd(problem.weights)
@@ -236,6 +251,9 @@ class MM(ProximalDistance):
 
         return inner
 
+    def _compiled_joint_inner(self, problem: JointProblem) -> Callable[[Vector, float, float], Descent]:
+        return joint_mm_inner(problem, self.max_inner, self.delay)
+
 
 class SD(ProximalDistance):
     """Algorithm 2 of the paper: steepest descent with an exact line search on the surrogate.
@@ -243,7 +261,7 @@ class SD(ProximalDistance):
     The parameters are those of :class:`ProximalDistance`.
     """
 
-    def _step(self, problem: Problem) -> Step:
+    def _step(self, problem: Problem | JointProblem) -> Step:
         return SDStep(problem)
 
     def _compiled_inner(self, problem: ArrayProblem) -> Callable[[Vector, float, float], Descent]:
@@ -262,33 +280,8 @@ class SD(ProximalDistance):
 
         return inner
 
-
-def _best_end(problem: Problem, projected: Solution, bare: Solution, measured: Measured) -> Solution:
-    """The best of a projection, the minimum on its support, and the intercept alone."""
-    support, (coef, intercept) = projected.support, (projected.coef, projected.intercept)
-    if not np.isfinite(projected.objective):
-        coef, intercept = np.zeros(len(support)), 0.0
-    coef, intercept, objective, _ = refit(problem, support, coef, intercept, measured)
-    if objective <= bare.objective and not objective >= projected.objective:
-        used = np.flatnonzero(coef)
-        return replace(
-            projected,
-            support=support[used],
-            coef=coef[used],
-            intercept=intercept,
-            objective=objective,
-            ending=Ending.REFIT,
-        )
-    if not projected.objective <= bare.objective:
-        return replace(
-            projected,
-            support=bare.support,
-            coef=bare.coef,
-            intercept=bare.intercept,
-            objective=bare.objective,
-            ending=Ending.INTERCEPT,
-        )
-    return projected
+    def _compiled_joint_inner(self, problem: JointProblem) -> Callable[[Vector, float, float], Descent]:
+        return joint_sd_inner(problem, self.max_inner, self.delay) or self._readable_inner(problem)
 
 
 def _in_own_units(problem: Problem, measured: Measured) -> tuple[float | Vector, Problem]:

@@ -1,15 +1,24 @@
 """Minimise f_rho for one rho: the readable loop."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from kmargin.problem import Problem
 from kmargin.solvers.momentum import Momentum
 from kmargin.types import Vector
 
 Step = Callable[[Vector, Vector, float], Vector]
+
+
+class Penalised(Protocol):
+    """One machine or several, as the loop sees them."""
+
+    def objective(self, beta: Vector, rho: float) -> float:
+        """f_rho."""
+
+    def gradient(self, beta: Vector, rho: float) -> Vector:
+        """The gradient of f_rho."""
 
 
 class Descent(NamedTuple):
@@ -22,7 +31,7 @@ class Descent(NamedTuple):
 
 
 def descend(
-    problem: Problem, step: Step, beta: Vector, rho: float, *, gtol: float, max_inner: int, delay: int
+    problem: Penalised, step: Step, beta: Vector, rho: float, *, gtol: float, max_inner: int, delay: int
 ) -> Descent:
     """Take steps, one at least, until the squared norm of the gradient of f_rho is below `gtol`."""
     momentum = Momentum(beta, delay)

@@ -128,7 +128,7 @@ class Exchange(Solver):
     ) -> Iterator[tuple[Solution, ...]]:
         first = next((row for row in lams if row[0] > 0), lams[0])
         ratios = [lam / first[0] if first[0] > 0 else 1.0 for lam in first]
-        weights = list(globals().get("WEIGHTS", [1.0 for _ in problems]))
+        weights = [1.0] * len(problems) if units.machine_weights is None else units.machine_weights.tolist()
         grid = JointGrid(problems, ratios, weights, units, ks, self._effort())
         for row in lams:
             at_lams = [replace(problem, lam=lam) for problem, lam in zip(problems, row, strict=True)]

@@ -12,7 +12,7 @@ from kmargin.solvers.joint_set import JointFound, JointSet, widest
 from kmargin.solvers.machine_panel import Member, joint_cost_of_try
 from kmargin.solvers.refit_set import RefitSet
 from kmargin.solvers.regime import Regime, depends_on_active_rows, takes_all_columns
-from kmargin.solvers.signed import Found, SignedDesign
+from kmargin.solvers.signed import Found
 from kmargin.solvers.supports import ROOM, ROOM_OF_PATH, SMALL_GRAM
 from kmargin.solvers.units import Measured
 from kmargin.solvers.working_set import Effort
@@ -130,17 +130,11 @@ class JointGrid(SupportGrid):
 
     def _needs_refits(self, n_columns: int, size: int) -> bool:
         """Whether panels do not fit, or systems as large as the support would be larger than those by rows."""
-        if any(not isinstance(member.design, SignedDesign) for member in self.members):
+        if any(member.design.at_hand is None for member in self.members):
             return False  # rows that are elsewhere are asked for sums as large as the support
         most_rows = max(member.design.n_samples for member in self.members)
-        many = depends_on_active_rows(n_columns) and n_columns > most_rows and not self.units.signs.any()
-        fits = self._panel_fits(size)
-        if not fits and self.units.signs.any():
-            raise ValueError(
-                f"signs with {n_columns} columns for {len(self.members)} machines would take arrays out of "
-                "proportion to X. Use a smaller k, or no signs."
-            )
-        return many or not fits
+        many = depends_on_active_rows(n_columns) and n_columns > most_rows
+        return many or not self._panel_fits(size)
 
     def _whole_panel(self, lam: float, start: JointFound) -> JointSet | None:  # type: ignore[override]
         if self._whole is not None:

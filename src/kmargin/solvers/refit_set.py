@@ -13,7 +13,8 @@ from kmargin.solvers.fitted import NONE, FittedSupport, UnitScores
 from kmargin.solvers.joint_set import JointFound
 from kmargin.solvers.machine_panel import Member, joint_cost_of_try
 from kmargin.solvers.refit import refit_support
-from kmargin.solvers.signed import Found, SignedDesign
+from kmargin.solvers.refit_signs import refit_with_signs
+from kmargin.solvers.signed import Found
 from kmargin.solvers.units import Measured
 from kmargin.types import Indices, Vector
 from kmargin.units import Units
@@ -56,11 +57,12 @@ class RefitSet(FittedSupport):
         """
         gain, cost = np.zeros(self.units.n_features), np.zeros(self.units.n_features)
         for member, found in zip(self.members, self.parts, strict=True):
-            design = member.design
-            assert isinstance(design, SignedDesign)
+            design = member.design.at_hand
+            assert design is not None
             resid = design.residual(found)
             bend = design.X.spread(np.where(resid > 0, design.c, 0.0)) + member.ridge(self.lam)
             slope = design.gradient(resid)
+            slope = np.where(slope * self.units.signs < 0.0, 0.0, slope)  # would get the wrong sign
             alone = np.divide(slope**2, 2.0 * bend, out=np.zeros(len(gain)), where=bend > 0)
             gain += member.weight * alone
             cost[found.support] += member.weight * 0.5 * found.u[:-1] ** 2 * bend[found.support]
@@ -105,14 +107,23 @@ class RefitSet(FittedSupport):
         ):
             u = np.concatenate([found.u[:-1][keeps], fresh, found.u[-1:]])
             given = measured.leave(problem.lam, Found(columns, u, np.inf)).u  # for the columns as they are
-            refitted, n_newton = refit_support(problem, columns, given[:-1], float(given[-1]), measured)
-            self.n_newton += n_newton
+            refitted = self._refit(problem, measured, Found(columns, given, np.inf))
             parts.append(measured.enter(refitted))
             total += member.weight * refitted.value
             if total >= limit:
                 return False
         self.support, self.parts, self.value = support, parts, total
         return True
+
+    def _refit(self, problem: Problem, measured: Measured, start: Found) -> Found:
+        """One machine, with the signs that its coefficients have to have."""
+        signs, (support, u, *_) = self.units.signs[start.support], start
+        if signs.any():
+            coef, intercept, value = refit_with_signs(problem, support, signs, u[:-1], float(u[-1]), measured)
+            return Found(support, np.append(coef, intercept), value, regime=start.regime)
+        refitted, n_newton = refit_support(problem, support, u[:-1], float(u[-1]), measured)
+        self.n_newton += n_newton
+        return refitted
 
     def finish(self) -> None:
         """Every refit ends at its minimum."""

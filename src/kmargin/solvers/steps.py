@@ -4,8 +4,17 @@ These are the readable twins of the loops in `compiled`. Both lower the same sur
 :meth:`ArrayProblem.surrogate`: MM jumps to its minimum, SD to its minimum along the gradient.
 """
 
+from typing import Protocol
+
 from kmargin.problem import Problem
 from kmargin.types import Vector
+
+
+class Curved(Protocol):
+    """One machine or several, as SD sees them."""
+
+    def curvature(self, direction: Vector, rho: float) -> float:
+        """The curvature of the surrogate in a direction."""
 
 
 class MMStep:
@@ -21,9 +30,12 @@ class MMStep:
         self.factors = problem.factors()
 
     def __call__(self, beta: Vector, gradient: Vector, rho: float) -> Vector:
+        return self.minimum(beta, self.problem.project(beta), self.problem.penalty_weight(rho))
+
+    def minimum(self, beta: Vector, projected: Vector, b_sq: float) -> Vector:
+        """The minimum of the surrogate whose distance is that to `projected`, with weight `b_sq`."""
         problem, factors, s = self.problem, self.factors, self.factors.s
-        a_sq, b_sq, lam = problem.loss_weight, problem.penalty_weight(rho), problem.lam
-        center = problem.project(beta)
+        a_sq, lam, center = problem.loss_weight, problem.lam, projected
         if b_sq + lam > 0:
             center = (b_sq * center + lam * problem.ridge_center(beta)) / (b_sq + lam)
         pull = s * factors.pull(beta) - s**2 * factors.coordinates(center)
@@ -33,11 +45,10 @@ class MMStep:
 class SDStep:
     """Algorithm 2: the exact minimum of the surrogate along the steepest descent."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Curved) -> None:
         self.problem = problem
 
     def __call__(self, beta: Vector, gradient: Vector, rho: float) -> Vector:
-        problem = self.problem
         slope = float(gradient @ gradient)
-        curvature = problem.bend(gradient) + (problem.penalty_weight(rho) + problem.lam) * slope
+        curvature = self.problem.curvature(gradient, rho)
         return beta - slope / curvature * gradient if curvature > 0 else beta

@@ -14,6 +14,10 @@ from kmargin.types import Indices, Vector
 # Magnitudes whose fourth powers can be added up. A search multiplies two curvatures at most.
 SMALLEST, LARGEST = 1e-30, 1e30
 
+# The tolerances of an annealing are absolute and meant for data of order one. Data whose typical entry lies
+# outside this range are annealed in units of their own.
+ORDER_ONE = (1e-6, 1e6)
+
 # A mean so many times the spread of its column costs the digits of its square.
 FAR = 1e3
 
