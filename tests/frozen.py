@@ -38,8 +38,8 @@ from kmargin.blocks.protocol import Block
 from kmargin.blocks.view import View
 from kmargin.design import KernelDesign
 from kmargin.fitting.pools import solve_tasks
+from kmargin.fitting.sparse_path import _read
 from kmargin.fitting.tasks import make_tasks
-from kmargin.path import _read
 from kmargin.problem import ArrayProblem, Problem
 from kmargin.solvers import Solution, dual_exchange, grid, one_size, refit, supports, working_set
 from kmargin.solvers import regime as regimes

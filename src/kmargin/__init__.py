@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kmargin.displays import CoefficientDisplay, CVScoreDisplay, SparsityPathDisplay
     from kmargin.estimators import KernelSparseSVC, KernelSparseSVCCV, SparseSVC, SparseSVCCV
-    from kmargin.path import SparsityPath, sparse_svm_path
+    from kmargin.fitting.sparse_path import sparse_svm_path
+    from kmargin.path import SparsityPath
     from kmargin.selection import BlockKFold
     from kmargin.solvers import MM, SD, Ending, Exchange, OuterRecord, Regime, Solution, Status
 
@@ -40,7 +41,8 @@ __all__ = [
 _HOMES = {
     "kmargin.displays": ("CoefficientDisplay", "CVScoreDisplay", "SparsityPathDisplay"),
     "kmargin.estimators": ("KernelSparseSVC", "KernelSparseSVCCV", "SparseSVC", "SparseSVCCV"),
-    "kmargin.path": ("SparsityPath", "sparse_svm_path"),
+    "kmargin.fitting.sparse_path": ("sparse_svm_path",),
+    "kmargin.path": ("SparsityPath",),
     "kmargin.selection": ("BlockKFold",),
     "kmargin.solvers": ("MM", "SD", "Ending", "Exchange", "OuterRecord", "Regime", "Solution", "Status"),
 }

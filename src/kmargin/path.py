@@ -6,23 +6,17 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.utils.validation import check_array, check_X_y
+from sklearn.utils.validation import check_array
 
-from kmargin import validate
 from kmargin.blocks.ingest import check_features
 from kmargin.blocks.space import HOST, space_of
 from kmargin.design import make_design
-from kmargin.fitting.convergence import warn_unless_converged
-from kmargin.fitting.pools import solve_tasks
-from kmargin.fitting.repeats import find_repeats
-from kmargin.fitting.tasks import make_tasks
 from kmargin.kernels import KernelDecisions, KernelInputs
-from kmargin.multiclass import SCHEMES, class_pairs, machine_names
+from kmargin.multiclass import machine_names
 from kmargin.samples.inputs import Inputs, Machines
 from kmargin.samples.protocol import Samples
-from kmargin.samples.read import Checks, read, read_inputs
-from kmargin.solvers import DEFAULT, Solution
-from kmargin.solvers.solver import Solver
+from kmargin.samples.read import Checks, read_inputs
+from kmargin.solvers import Solution
 from kmargin.types import Indices, Matrix, Vector
 
 if TYPE_CHECKING:
@@ -144,80 +138,6 @@ class SparsityPath:
         if len(found) == 0:
             raise ValueError(f"k={k!r} is not on this path. Use one of {', '.join(map(str, self.ks))}.")
         return int(found[0])
-
-
-def sparse_svm_path(
-    X: Any,
-    y: Any,
-    ks: int | Sequence[int | str] | None = None,
-    *,
-    C: float = 1.0,
-    solver: str | Solver = DEFAULT,
-    multi_class: str = "ovo",
-    fit_intercept: bool = True,
-    class_weight: Any = None,
-    sample_weight: Any = None,
-    n_jobs: int | None = None,
-    random_state: Any = None,
-    verbose: int = 0,
-) -> SparsityPath:
-    """Fit one machine per k, from dense to sparse, each started from the last.
-
-    Parameters
-    ----------
-    X, y : array-like or sparse matrix of shape (n_samples, n_features), array-like of shape (n_samples,)
-        Or dask collections in blocks of rows; or arrays on a device, under scikit-learn's
-        `array_api_dispatch`.
-    ks : list of int, int, or None
-        The values of k; or how many, log-spaced from all features down to one; None is 20 of them.
-    verbose : int
-        1 shows a progress bar.
-
-    The other parameters are those of :class:`~kmargin.SparseSVC`.
-
-    Returns
-    -------
-    SparsityPath
-
-    Examples
-    --------
-    >>> from kmargin import sparse_svm_path
-    >>> from kmargin.datasets import make_synthetic
-    >>> X, y = make_synthetic(n_samples=200, n_features=20, random_state=0)
-    >>> path = sparse_svm_path(X, y, ks=[20, 5, 2])
-    >>> path.coefs.shape
-    (3, 1, 20)
-    >>> path.solutions[2][0].support
-    array([0, 1])
-    """
-    validate.check_C(C)
-    validate.check_choice("multi_class", multi_class, SCHEMES)
-    solver = validate.resolve_solver(solver)
-    samples = _read(X, y, sample_weight, class_weight, solver)
-    ks = validate.resolve_ks(ks, samples.n_features)
-    n_machines = len(class_pairs(len(samples.classes), multi_class))
-    samples, n_jobs = samples.shared(n_jobs, n_machines)
-    grids = solve_tasks(
-        make_tasks(samples.designs(fit_intercept), samples, multi_class),
-        n_machines,
-        [C],
-        ks,
-        solver=solver,
-        n_jobs=n_jobs,
-        seed=validate.resolve_seed(random_state),
-        verbose=verbose,
-    )
-    path = linear_path([grid[0] for grid in grids], ks, samples, multi_class)
-    warn_unless_converged([solution for row in path.solutions for solution in row])
-    return path
-
-
-def _read(X: Any, y: Any, sample_weight: Any, class_weight: Any, solver: Solver) -> Samples:
-    """Labelled data, checked."""
-    check = partial(check_X_y, accept_sparse="csr", estimator="sparse_svm_path")
-    samples = read(Checks(check, check_features), X, y, sample_weight, class_weight, solver)
-    validate.warn_of_repeats(find_repeats(samples, solver))
-    return samples
 
 
 def linear_path(

@@ -25,15 +25,21 @@ class UnitRequest(NamedTuple):
     keep: Any = None
     avoid: Any = None
     signs: Any = None
-    weigh_groups: bool = False
 
     @property
     def is_empty(self) -> bool:
         """Whether k counts single features, and nothing else is said."""
-        return all(field is None for field in self[:4])
+        return all(field is None for field in self)
+
+    @property
+    def things(self) -> str:
+        """What k counts."""
+        return "features" if self.groups is None else "groups"
 
     def resolve(self, n_features: int, names: Sequence[str] | None = None) -> Units:
         """Units of these features. Raises ValueError for what makes no sense."""
+        if self.is_empty:
+            return Units.of_columns(n_features)
         features = Features(n_features, names)
         groups, labels = read_groups(self.groups, features)
         units = Units.of_groups(groups, n_features)
@@ -46,9 +52,7 @@ class UnitRequest(NamedTuple):
                 "would have to be in every model and in none. Take it out of one of them."
             )
         fixed = np.array([kept[group].any() for group in groups], np.bool_)
-        units = replace(
-            units, fixed=fixed, signs=read_signs(self.signs, features), by_size=bool(self.weigh_groups)
-        )
+        units = replace(units, fixed=fixed, signs=read_signs(self.signs, features))
         units = units.without(np.flatnonzero(avoided)) if avoided.any() else units
         if units.n_units == 0:
             raise ValueError(
@@ -56,14 +60,13 @@ class UnitRequest(NamedTuple):
             )
         return units
 
-    def check_k(self, k: int, units: Units, names: Sequence[str] | None = None) -> None:
+    def check_k(self, k: int, units: Units) -> None:
         """Raise ValueError if k is too small for what is always in."""
         n_fixed = int(units.fixed.sum())
         if k < n_fixed:
-            things = "features" if self.groups is None else "groups"
             raise ValueError(
-                f"k={k} leaves no room for the {n_fixed} {things} that `keep` has always in. They count in k: "
-                f"use k >= {n_fixed}, or keep fewer."
+                f"k={k} leaves no room for the {n_fixed} {self.things} that `keep` has always in. "
+                f"They count in k: use k >= {n_fixed}, or keep fewer."
             )
 
     def label_units(self, units: Units, names: Sequence[str] | None = None) -> list[str]:
@@ -90,7 +93,7 @@ class Features:
                 return self.places[feature]
             raise ValueError(f"{argument} names {feature!r}, {self._what_is_there(feature)}")
         if isinstance(feature, numbers.Integral) and not isinstance(feature, bool):
-            if -self.n_features <= feature < self.n_features:
+            if -self.n_features <= int(feature) < self.n_features:
                 return int(feature) % self.n_features
             raise ValueError(
                 f"{argument} names feature {feature}, but X has {self.n_features}. "
@@ -127,8 +130,8 @@ def read_groups(groups: Any, features: Features) -> tuple[list[Indices], list[An
     entries = list(groups) if isinstance(groups, Iterable) and not isinstance(groups, str) else None
     if entries is None:
         raise ValueError(
-            f"groups={_short(groups)} is not a group label for each feature. Use a list of {p} labels, or lists "
-            "of features that belong together."
+            f"groups={_short(groups)} is not a group label for each feature. Use a list of {p} labels, "
+            "or lists of features that belong together."
         )
     if entries and all(isinstance(e, (list, tuple, set, frozenset, np.ndarray)) for e in entries):
         return _listed(entries, None, features)
@@ -140,8 +143,8 @@ def _labelled(labels: list[Any], features: Features) -> tuple[list[Indices], lis
     p = features.n_features
     if len(labels) != p:
         raise ValueError(
-            f"groups has {len(labels)} labels, but X has {p} features. Use one label for each feature, or lists "
-            "of features that belong together."
+            f"groups has {len(labels)} labels, but X has {p} features. Use one label for each feature, "
+            "or lists of features that belong together."
         )
     labels = [label.item() if isinstance(label, np.generic) else label for label in labels]
     missing = [j for j, label in enumerate(labels) if label is None or label != label]
@@ -227,8 +230,8 @@ def read_signs(signs: Any, features: Features) -> Vector:
     if entries is None or len(entries) != features.n_features:
         what = "is no list" if entries is None else f"has {len(entries)} entries"
         raise ValueError(
-            f"signs={_short(signs)} {what}, but X has {features.n_features} features. Use 1, -1 or 0 for each "
-            "feature, or a dict such as {'age': 1}."
+            f"signs={_short(signs)} {what}, but X has {features.n_features} features. "
+            "Use 1, -1 or 0 for each feature, or a dict such as {'age': 1}."
         )
     return np.array([_read_sign(sign, features.label(j)) for j, sign in enumerate(entries)])
 
@@ -239,8 +242,8 @@ def _read_sign(sign: Any, feature: Any) -> float:
         return SIGNS[sign]
     except (KeyError, TypeError):
         raise ValueError(
-            f"signs has {sign!r} for {feature!r}. Use 1 for coefficients that may not be negative, -1 for those "
-            "that may not be positive, 0 for either."
+            f"signs has {sign!r} for {feature!r}. Use 1 for coefficients that may not be negative, "
+            "-1 for those that may not be positive, 0 for either."
         ) from None
 
 

@@ -6,7 +6,7 @@ coefficient has to have. Columns of no unit are never in.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -23,6 +23,7 @@ class Units:
     signs: Vector  # of each column of X: 1 for coefficients >= 0, -1 for <= 0, 0 for either
     by_size: bool = False  # whether what a unit gains is divided by its size before units are ranked
     machine_weights: Vector | None = None  # of each machine's objective in the joint one; None for ones
+    copies: Indices = field(default_factory=lambda: np.empty(0, np.int64))  # columns that say what others say
 
     @classmethod
     def of_columns(cls, n_features: int) -> "Units":
@@ -71,15 +72,21 @@ class Units:
 
     def without(self, columns: Indices) -> "Units":
         """Units that have lost these columns; those that have lost all of them are gone."""
+        if self.n_units == len(self.columns):  # single columns
+            stays = ~np.isin(self.columns, columns)
+            left = self.columns[stays]
+            return replace(self, starts=np.arange(len(left) + 1), columns=left, fixed=self.fixed[stays])
         groups = [
             np.setdiff1d(self.columns[self.starts[j] : self.starts[j + 1]], columns, assume_unique=True)
             for j in range(self.n_units)
         ]
         stays = np.array([len(group) > 0 for group in groups], np.bool_)
         rest = Units.of_groups([group for group in groups if len(group)], self.n_features)
-        return replace(
-            self, starts=rest.starts, columns=rest.columns, fixed=self.fixed[stays], signs=self.signs
-        )
+        return replace(self, starts=rest.starts, columns=rest.columns, fixed=self.fixed[stays])
+
+    def without_copies(self, columns: Indices) -> "Units":
+        """The same; but where all units are in, these columns are in, too."""
+        return replace(self.without(columns), copies=columns)
 
     def total(self, by_column: Vector) -> Vector:
         """The sum over the columns of each unit; `by_column` has an entry for each column of X."""

@@ -75,6 +75,12 @@ def resolve_ks(ks: Any, n_features: int, n_default: int | None = None, things: s
     return sorted({n_features if k == "all" else min(int(k), n_features) for k in ks}, reverse=True)
 
 
+def check_flag(name: str, value: object) -> None:
+    """True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name}={value!r} is neither yes nor no. Use True or False.")
+
+
 def check_C(C: object) -> None:
     """C is a number > 0; inf means no ridge."""
     if isinstance(C, bool | np.bool_) or not isinstance(C, numbers.Real) or np.isnan(float(C)):

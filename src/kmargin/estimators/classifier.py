@@ -29,6 +29,7 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
     C: Any
     solver: Any
     multi_class: str
+    shared: bool
     class_weight: Any
     n_jobs: int | None
     random_state: Any
@@ -83,7 +84,7 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
         self._check_parameters()
         samples = self._read(X, y, sample_weight)
         blueprint = self._blueprint()
-        k = validate.resolve_k(self.k, blueprint.n_available(samples), blueprint.things)
+        k = blueprint.resolve_k(self.k, samples)
         procedure = Procedure(self.solver, self.n_jobs, self.random_state)
         self._adopt(fit_grid(blueprint, samples, [self.C], [k], procedure), 0, 0)
 

@@ -47,8 +47,7 @@ class CrossValidated(MarginClassifier):
         given = read_for_folds(X, y, sample_weight, groups)
         samples = self._read(given.X, given.y, sample_weight)
         blueprint = self._blueprint()
-        n_available, largest = blueprint.n_available(samples), blueprint.largest_default(samples)
-        ks = validate.resolve_ks(self.ks, n_available, largest, blueprint.things)
+        ks = blueprint.resolve_ks(self.ks, samples, blueprint.largest_default(samples))
         folds = samples.folds(self, blueprint, given, weighted=sample_weight is not None)
         scores = self._score_folds(blueprint, folds, len(samples.classes), Cs, ks)
         row, column = choose(scores, ks, Cs, self.selection)
@@ -107,6 +106,9 @@ class SparseSVCCV(CrossValidated, LinearMachines):
         coefficients are those for the features as given.
     verbose : int, default=0
         1 shows a progress bar: rich's if it is installed.
+    shared, groups, keep, avoid, signs
+        As in :class:`~kmargin.SparseSVC`; `groups` of features, that is. Those of samples, which belong into
+        one fold, are given to `fit`.
     solver, multi_class, fit_intercept, class_weight, n_jobs, random_state
         As in :class:`~kmargin.SparseSVC`. `n_jobs` spreads folds and machines. The values of C are walked
         in order within each: the supports found under a strong ridge are the start under a weaker one,
@@ -151,6 +153,11 @@ class SparseSVCCV(CrossValidated, LinearMachines):
         standardize: bool = False,
         solver: Any = DEFAULT,
         multi_class: str = "ovo",
+        shared: bool = True,
+        groups: Any = None,
+        keep: Any = None,
+        avoid: Any = None,
+        signs: Any = None,
         fit_intercept: bool = True,
         class_weight: Any = None,
         n_jobs: int | None = None,
@@ -165,6 +172,11 @@ class SparseSVCCV(CrossValidated, LinearMachines):
         self.standardize = standardize
         self.solver = solver
         self.multi_class = multi_class
+        self.shared = shared
+        self.groups = groups
+        self.keep = keep
+        self.avoid = avoid
+        self.signs = signs
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
         self.n_jobs = n_jobs
@@ -172,7 +184,7 @@ class SparseSVCCV(CrossValidated, LinearMachines):
         self.verbose = verbose
 
     def _blueprint(self) -> LinearBlueprint:
-        return LinearBlueprint(self.multi_class, self.fit_intercept, self.standardize)
+        return replace(super()._blueprint(), standardize=self.standardize)
 
 
 class KernelSparseSVCCV(CrossValidated, KernelMachines):
@@ -184,7 +196,7 @@ class KernelSparseSVCCV(CrossValidated, KernelMachines):
         The values of k to try; None is 20 values, log-spaced from 100 (or all points) down to one.
     Cs, cv, scoring, selection, verbose
         As in :class:`~kmargin.SparseSVCCV`.
-    kernel, gamma, degree, coef0, cache_size, n_candidates
+    kernel, gamma, degree, coef0, cache_size, n_candidates, shared
         As in :class:`~kmargin.KernelSparseSVC`. ``gamma="scale"`` is taken from each fold's own
         training rows.
     solver, multi_class, fit_intercept, class_weight, n_jobs, random_state
@@ -215,6 +227,7 @@ class KernelSparseSVCCV(CrossValidated, KernelMachines):
         coef0: float = 0.0,
         solver: Any = DEFAULT,
         multi_class: str = "ovo",
+        shared: bool = True,
         fit_intercept: bool = True,
         cache_size: float = 200,
         n_candidates: int | str | None = None,
@@ -234,6 +247,7 @@ class KernelSparseSVCCV(CrossValidated, KernelMachines):
         self.coef0 = coef0
         self.solver = solver
         self.multi_class = multi_class
+        self.shared = shared
         self.fit_intercept = fit_intercept
         self.cache_size = cache_size
         self.n_candidates = n_candidates

@@ -42,6 +42,7 @@ class KernelMachines(MarginClassifier):
     def _blueprint(self) -> KernelBlueprint:
         return KernelBlueprint(
             multi_class=self.multi_class,
+            shared=self.shared,
             fit_intercept=self.fit_intercept,
             kernel=self.kernel,
             gamma=self.gamma,
@@ -80,7 +81,8 @@ class KernelSparseSVC(KernelMachines):
     Parameters
     ----------
     k : int or "all", default=10
-        How many training points each machine may keep. ``k=0`` leaves the intercept.
+        How many training points the model may keep, whatever the number of classes (see `shared`).
+        ``k=0`` leaves the intercept.
     C : float, default=1.0
         Inverse strength of the ridge on alpha; ``inf`` is none.
     kernel : "rbf", "poly", "linear", "sigmoid", "precomputed" or callable, default="rbf"
@@ -92,6 +94,9 @@ class KernelSparseSVC(KernelMachines):
     coef0 : float, default=0.0
     solver : "exchange", "mm", "sd", or a solver object, default="exchange"
     multi_class : "ovo" or "ovr", default="ovo"
+    shared : bool, default=True
+        More than two classes: whether the machines choose among the same k points, of all classes, so that
+        the whole model keeps at most k; else each machine has k of its own, among its own points.
     fit_intercept : bool, default=True
     cache_size : float, default=200
         MB for kernel values, for each machine under way. A kernel matrix that fits is held; of a
@@ -144,6 +149,7 @@ class KernelSparseSVC(KernelMachines):
         coef0: float = 0.0,
         solver: Any = DEFAULT,
         multi_class: str = "ovo",
+        shared: bool = True,
         fit_intercept: bool = True,
         cache_size: float = 200,
         n_candidates: int | str | None = None,
@@ -159,6 +165,7 @@ class KernelSparseSVC(KernelMachines):
         self.coef0 = coef0
         self.solver = solver
         self.multi_class = multi_class
+        self.shared = shared
         self.fit_intercept = fit_intercept
         self.cache_size = cache_size
         self.n_candidates = n_candidates

@@ -13,12 +13,18 @@ from kmargin.fitting.repeats import find_repeats
 from kmargin.path import LinearDecisions
 from kmargin.samples.protocol import Samples
 from kmargin.solvers import DEFAULT, SOLVERS
+from kmargin.unit_request import UnitRequest
 
 
 class LinearMachines(MarginClassifier):
     """Machines with a coefficient per feature."""
 
     fit_intercept: bool
+    shared: bool
+    groups: Any
+    keep: Any
+    avoid: Any
+    signs: Any
 
     def get_support(self, indices: bool = False) -> Any:
         """The features in use, as a mask or as indices."""
@@ -27,7 +33,7 @@ class LinearMachines(MarginClassifier):
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> Samples:
         samples = super()._read(X, y, sample_weight)
-        if getattr(self, "k", None) != "all":
+        if getattr(self, "k", None) != "all" and self._blueprint().request.is_empty:
             validate.warn_of_repeats(find_repeats(samples, validate.resolve_solver(self.solver)))
         return samples
 
@@ -39,7 +45,14 @@ class LinearMachines(MarginClassifier):
         return tags
 
     def _blueprint(self) -> LinearBlueprint:
-        return LinearBlueprint(self.multi_class, self.fit_intercept)
+        names = getattr(self, "feature_names_in_", None)
+        return LinearBlueprint(
+            self.multi_class,
+            self.fit_intercept,
+            shared=self.shared,
+            request=UnitRequest(self.groups, self.keep, self.avoid, self.signs),
+            names=None if names is None else tuple(names),
+        )
 
     def _take_over(self, decisions: LinearDecisions) -> None:
         self.coef_, self.intercept_ = decisions.coef, decisions.intercept
@@ -63,7 +76,7 @@ class SparseSVC(LinearMachines):
     Parameters
     ----------
     k : int or "all", default=10
-        How many coefficients may differ from zero, in each machine if there are several. A k beyond
+        How many features the model may use, whatever the number of classes (see `shared`). A k beyond
         the number of features keeps them all, with a warning. ``k=0`` leaves the intercept.
     C : float, default=1.0
         Inverse strength of the ridge. ``inf`` is the paper's problem, without a ridge.
@@ -71,6 +84,19 @@ class SparseSVC(LinearMachines):
         ``Exchange(max_swaps=None)`` sets a knob of the solver; so does ``solver__max_swaps`` in a grid.
     multi_class : "ovo" or "ovr", default="ovo"
         More than two classes: a machine for each pair of classes, or for each class against the rest.
+    shared : bool, default=True
+        More than two classes: whether the machines choose among the same features, so that the whole
+        model uses at most k; else each machine has k of its own, as in the paper.
+        Features are scored by the sum of what they do for all machines, each of which counts the same,
+        however many samples it has.
+    groups : list of labels, list of lists, dict or None, default=None
+        Features that enter the model and leave it together, k then counting groups: a label for each
+        feature; or lists of names or places, a feature in no list being by itself.
+    keep, avoid : list of features or groups, or None, default=None
+        Always in, and counted in k; never in. Names, places, a mask, or labels of groups.
+    signs : list, dict or None, default=None
+        1 for a feature whose coefficients may not be negative, -1 for not positive, 0 for either: for each
+        feature, or by name or place. With more than two classes this is said of every machine.
     fit_intercept : bool, default=True
     class_weight : dict, "balanced" or None, default=None
     n_jobs : int or None, default=None
@@ -117,6 +143,11 @@ class SparseSVC(LinearMachines):
         C: float = 1.0,
         solver: Any = DEFAULT,
         multi_class: str = "ovo",
+        shared: bool = True,
+        groups: Any = None,
+        keep: Any = None,
+        avoid: Any = None,
+        signs: Any = None,
         fit_intercept: bool = True,
         class_weight: Any = None,
         n_jobs: int | None = None,
@@ -126,6 +157,11 @@ class SparseSVC(LinearMachines):
         self.C = C
         self.solver = solver
         self.multi_class = multi_class
+        self.shared = shared
+        self.groups = groups
+        self.keep = keep
+        self.avoid = avoid
+        self.signs = signs
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
         self.n_jobs = n_jobs

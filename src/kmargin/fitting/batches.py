@@ -9,6 +9,7 @@ from kmargin.blas import one_blas_thread
 from kmargin.fitting.tasks import Grid, Task, make_rng, solve_task
 from kmargin.samples.protocol import Designs
 from kmargin.solvers.solver import Solver
+from kmargin.units import Units
 
 # A batch is at most this share of what is left for each worker.
 SHARE = 1 / 4
@@ -18,7 +19,7 @@ class Batch(NamedTuple):
     """Machines that share their samples, for one worker: these travel once for all of them."""
 
     designs: Designs
-    machines: list[Any]
+    parts: list[tuple[tuple[Any, ...], Units | None]]  # the rest of each task
     first: int  # the number of its first task
 
 
@@ -31,22 +32,22 @@ def make_batches(tasks: Iterable[Task], n_tasks: int, n_workers: int) -> Iterato
     first = 0
     for designs, same in groupby(tasks, key=attrgetter("designs")):
         while batch := list(islice(same, max(1, int(SHARE * (n_tasks - first) / n_workers)))):
-            yield Batch(designs, [task.machine for task in batch], first)
+            yield Batch(designs, [task[1:] for task in batch], first)
             first += len(batch)
 
 
 def solve_batch(
     designs: Designs,
-    machines: Sequence[Any],
+    parts: Sequence[tuple[tuple[Any, ...], Units | None]],
     first: int,
     Cs: Sequence[float],
     ks: Sequence[int],
     solver: Solver,
     seed: int,
-) -> list[Grid]:
+) -> list[list[Grid]]:
     """The machines of a batch, one after another, wherever the worker is."""
     with one_blas_thread:
         return [
-            solve_task(Task(designs, machine), Cs, ks, solver, make_rng(seed, index))
-            for index, machine in enumerate(machines, first)
+            solve_task(Task(designs, *part), Cs, ks, solver, make_rng(seed, index))
+            for index, part in enumerate(parts, first)
         ]

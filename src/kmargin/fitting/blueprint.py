@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from kmargin.fitting.tasks import Sharing
 from kmargin.path import SparsityPath
 from kmargin.samples.protocol import Designs
 from kmargin.solvers import Solution
+from kmargin.solvers.solver import Solver
 from kmargin.types import Indices, Matrix
 
 
@@ -29,11 +31,24 @@ class Blueprint(Protocol):
     @property
     def multi_class(self) -> str: ...
 
-    def check(self) -> None:
-        """Raise ValueError for what makes no sense."""
+    @property
+    def shared(self) -> bool:
+        """Whether machines have what k counts in common."""
+
+    def sharing(self, samples: Any, designs: Any, n_machines: int, solver: Solver) -> Sharing | None:
+        """What k counts; None for single columns, each machine by itself."""
 
     def n_available(self, samples: Any) -> int:
         """How many things there are for k to count."""
+
+    def resolve_k(self, k: Any, samples: Any) -> int:
+        """A k as users give it. Raises ValueError if it leaves no room for what is always in."""
+
+    def resolve_ks(self, ks: Any, samples: Any, n_default: int | None = None) -> list[int]:
+        """Several, descending; see `validate.resolve_ks`."""
+
+    def check(self) -> None:
+        """Raise ValueError for what makes no sense."""
 
     def largest_default(self, samples: Any) -> int:
         """The largest k tried where nobody says which."""

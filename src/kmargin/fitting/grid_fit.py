@@ -56,21 +56,24 @@ def fit_grid(
     ks: Sequence[int],
     procedure: Procedure,
     *,
-    chosen: int = 0,
+    chosen: int | None = 0,
     label: str = "path over k",
 ) -> GridFit:
     """Walk from the first C to the last, and at each over all ks.
 
-    Warns where the solver was not done with the machines for the last C and the k at `chosen`.
+    Warns where the solver was not done with the machines for the last C and the k at `chosen`, None for all.
     """
     n_machines = len(class_pairs(len(samples.classes), blueprint.multi_class))
     samples, n_jobs = samples.shared(procedure.n_jobs, n_machines)
     designs = blueprint.designs(samples, ks[0])
-    tasks = make_tasks(designs, samples, blueprint.multi_class)
     solver = validate.resolve_solver(procedure.solver)
-    grids = _solve(solver, tasks, n_machines, Cs, ks, procedure._replace(n_jobs=n_jobs), label)
+    sharing = blueprint.sharing(samples, designs, n_machines, solver)
+    tasks = make_tasks(designs, samples, blueprint.multi_class, sharing)
+    n_tasks = n_machines if sharing is None else sharing.n_tasks(n_machines)
+    grids = _solve(solver, tasks, n_tasks, Cs, ks, procedure._replace(n_jobs=n_jobs), label)
     fit = GridFit(blueprint, samples, designs, list(grids))
-    warn_unless_converged(fit.solutions(-1, chosen))
+    columns = range(len(ks)) if chosen is None else [chosen]
+    warn_unless_converged([solution for column in columns for solution in fit.solutions(-1, column)])
     return fit
 
 
@@ -85,15 +88,18 @@ def fit_parts(
 ) -> Iterator[GridFit]:
     """The same for each part of the samples. The parts are asked for one by one, and not held."""
     n_machines = len(class_pairs(n_classes, blueprint.multi_class))
+    n_tasks = 1 if blueprint.shared else n_machines
+    solver = validate.resolve_solver(procedure.solver).in_folds()
     under_way: deque[tuple[Any, Designs]] = deque()  # parts handed out, not yet yielded
 
     def tasks() -> Iterator[Task]:
         for part in parts:
-            under_way.append((part, blueprint.designs(part, ks[0])))
-            yield from make_tasks(under_way[-1][1], part, blueprint.multi_class)
+            designs = blueprint.designs(part, ks[0])
+            under_way.append((part, designs))
+            sharing = blueprint.sharing(part, designs, n_machines, solver)
+            yield from make_tasks(designs, part, blueprint.multi_class, sharing)
 
-    solver = validate.resolve_solver(procedure.solver).in_folds()
-    grids = _solve(solver, tasks(), n_machines * n_parts, Cs, ks, procedure, "cross-validation")
+    grids = _solve(solver, tasks(), n_tasks * n_parts, Cs, ks, procedure, "cross-validation")
     for _ in range(n_parts):
         by_machine = [next(grids) for _ in range(n_machines)]
         yield GridFit(blueprint, *under_way.popleft(), by_machine)

@@ -9,12 +9,15 @@ import numpy as np
 
 from kmargin import validate
 from kmargin.design import variance_of_entries
+from kmargin.fitting.tasks import Sharing
 from kmargin.kernels import KERNELS, Kernel, KernelDecisions, KernelDesigns, KernelInputs
 from kmargin.multiclass import SCHEMES, make_machines
 from kmargin.path import SparsityPath, make_path
 from kmargin.samples.array import ArraySamples
 from kmargin.solvers import Solution
+from kmargin.solvers.solver import Solver
 from kmargin.types import Indices, Matrix
+from kmargin.units import Units
 from kmargin.weights import normalize
 
 
@@ -41,6 +44,7 @@ class KernelBlueprint:
 
     def check(self) -> None:
         validate.check_choice("multi_class", self.multi_class, SCHEMES)
+        validate.check_flag("shared", self.shared)
         if not callable(self.kernel):
             validate.check_choice("kernel", self.kernel, KERNELS)
         if isinstance(self.gamma, str):
@@ -52,8 +56,22 @@ class KernelBlueprint:
         validate.check_cache_size(self.cache_size)
         validate.resolve_n_candidates(self.n_candidates, 1)
 
+    def sharing(
+        self, samples: ArraySamples, designs: KernelDesigns, n_machines: int, solver: Solver
+    ) -> Sharing | None:
+        if not self.shared or n_machines == 1:
+            return None
+        first = next(samples.machines(self.multi_class))
+        return Sharing(Units.of_columns(len(designs.candidates(first))), True)
+
     def n_available(self, samples: ArraySamples) -> int:
-        return samples.X.shape[0]
+        return samples.n_samples
+
+    def resolve_k(self, k: Any, samples: ArraySamples) -> int:
+        return validate.resolve_k(k, samples.n_samples, self.things)
+
+    def resolve_ks(self, ks: Any, samples: ArraySamples, n_default: int | None = None) -> list[int]:
+        return validate.resolve_ks(ks, samples.n_samples, n_default, self.things)
 
     def largest_default(self, samples: ArraySamples) -> int:
         return 100

@@ -2,16 +2,23 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from kmargin import validate
+from kmargin.fitting.repeats import find_repeats
+from kmargin.fitting.tasks import Sharing
 from kmargin.multiclass import SCHEMES
 from kmargin.path import LinearDecisions, SparsityPath, dense_coefs, linear_path
 from kmargin.samples.protocol import Designs, NumberedSamples, Samples
 from kmargin.solvers import Solution
+from kmargin.solvers.solver import Solver
 from kmargin.types import Indices
+from kmargin.unit_request import UnitRequest
+from kmargin.units import Units
+
+NO_COLUMNS: Indices = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True)
@@ -21,14 +28,48 @@ class LinearBlueprint:
     multi_class: str = "ovo"
     fit_intercept: bool = True
     standardize: bool = False
+    shared: bool = True
+    request: UnitRequest = UnitRequest()
+    names: tuple[str, ...] | None = None  # of the features
 
-    things: ClassVar[str] = "features"
+    @property
+    def things(self) -> str:
+        return self.request.things
 
     def check(self) -> None:
         validate.check_choice("multi_class", self.multi_class, SCHEMES)
+        validate.check_flag("shared", self.shared)
+
+    def units(self, samples: Samples) -> Units:
+        """What k counts."""
+        return self.request.resolve(samples.n_features, self.names)
+
+    def sharing(self, samples: Samples, designs: Designs, n_machines: int, solver: Solver) -> Sharing | None:
+        shared = self.shared and n_machines > 1
+        if self.request.is_empty and not shared:
+            return None
+        units = self.units(samples)
+        copies = find_repeats(samples, solver) if self.request.is_empty else NO_COLUMNS
+        return Sharing(units.without_copies(copies) if len(copies) else units, shared)
 
     def n_available(self, samples: Samples) -> int:
-        return samples.n_features
+        return self.units(samples).n_units
+
+    def resolve_k(self, k: Any, samples: Samples) -> int:
+        units = self.units(samples)
+        k = validate.resolve_k(k, units.n_units, self.things)
+        self.request.check_k(k, units)
+        return k
+
+    def resolve_ks(self, ks: Any, samples: Samples, n_default: int | None = None) -> list[int]:
+        """Values that leave no room for what is always in are refused if they were asked for, else left out."""
+        units = self.units(samples)
+        resolved = validate.resolve_ks(ks, units.n_units, n_default, self.things)
+        least = int(units.fixed.sum())
+        if np.iterable(ks):
+            self.request.check_k(resolved[-1], units)
+            return resolved
+        return [k for k in resolved if k >= least] or [least]
 
     def largest_default(self, samples: Samples) -> int:
         return samples.n_samples

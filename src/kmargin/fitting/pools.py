@@ -25,7 +25,7 @@ def solve_tasks(
     label: str = "path over k",
     verbose: int = 0,
 ) -> Iterator[Grid]:
-    """Each task's solutions for every C and k, in the order of the tasks. `Cs` ascend, `ks` descend.
+    """Each machine's solutions for every C and k, in the order of the tasks. `Cs` ascend, `ks` descend.
 
     A task walks its own values of C one after another: each starts from the supports of the last, and
     the solutions must not depend on how many workers there are. For the same reason BLAS keeps to one
@@ -40,7 +40,7 @@ def solve_tasks(
     with progress_bar(label, n_tasks * per_task, verbose) as bar, threads:
         if n_workers == 1:
             for index, task in enumerate(tasks):
-                yield solve_task(task, Cs, ks, solver, make_rng(seed, index), on_solution=bar.advance)
+                yield from solve_task(task, Cs, ks, solver, make_rng(seed, index), on_solution=bar.advance)
             return
         tasks = iter(tasks)
         first = next(tasks)
@@ -50,9 +50,9 @@ def solve_tasks(
         )
         try:
             for grids in make_pool(n_jobs, in_this_process=first.designs.stays_here)(jobs):
-                for grid in grids:
+                for of_task in grids:
                     bar.advance(per_task)
-                    yield grid
+                    yield from of_task
         except BaseException:
             first.designs.stop()  # other threads would go on asking
             raise

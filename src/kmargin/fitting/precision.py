@@ -34,11 +34,15 @@ def round_solution(solution: Solution, designs: Designs, problem: ArrayProblem) 
         return replace(rounded, objective=hinge.loss(decision, problem.y, problem.weights) + ridge)
 
 
-def never_worse(descending: list[Solution]) -> list[Solution]:
-    """What was found for fewer features serves for more, where rounding has made that better."""
+def never_worse(descending: list[tuple[Solution, ...]]) -> list[tuple[Solution, ...]]:
+    """What was found for less serves for more, where rounding has made that better, all machines together."""
     best = descending[-1]
     for place in range(len(descending) - 2, -1, -1):
-        if best.objective < descending[place].objective * BETTER:
+        if _total(best) < _total(descending[place]) * BETTER:
             descending[place] = best
         best = descending[place]
     return descending
+
+
+def _total(solutions: tuple[Solution, ...]) -> float:
+    return sum(solution.objective for solution in solutions)

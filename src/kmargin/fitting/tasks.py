@@ -1,4 +1,4 @@
-"""One machine on one set of samples: its problem, and the solutions for every C and k."""
+"""Machines on one set of samples, each by itself or with what k counts in common: solutions for every C and k."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -11,25 +11,48 @@ from kmargin.problem import Problem
 from kmargin.samples.protocol import Designs, Samples
 from kmargin.solvers import Solution
 from kmargin.solvers.solver import Solver
+from kmargin.units import Units
 
 Grid = list[list[Solution]]  # [C][k]
 
 
+class Sharing(NamedTuple):
+    """What k counts, and whether all machines have it in common."""
+
+    units: Units
+    shared: bool
+
+    def n_tasks(self, n_machines: int) -> int:
+        return 1 if self.shared else n_machines
+
+
 class Task(NamedTuple):
-    """One machine on one set of samples."""
+    """Machines on one set of samples that share what k counts."""
 
     designs: Designs
-    machine: Any  # as the designs take it
+    machines: tuple[Any, ...]  # as the designs take them
+    units: Units | None = None  # None for single columns of one machine
 
 
-def make_tasks(designs: Designs, samples: Samples, multi_class: str) -> Iterator[Task]:
-    for machine in samples.machines(multi_class):
-        yield Task(designs, machine)
+def make_tasks(
+    designs: Designs, samples: Samples, multi_class: str, sharing: Sharing | None = None
+) -> Iterator[Task]:
+    """One for all machines if they share what k counts, else one for each."""
+    machines = samples.machines(multi_class)
+    if sharing is None:
+        yield from (Task(designs, (machine,)) for machine in machines)
+    elif sharing.shared:
+        yield Task(designs, tuple(machines), sharing.units)
+    else:
+        yield from (Task(designs, (machine,), sharing.units) for machine in machines)
 
 
-def make_problem(task: Task, Cs: Sequence[float]) -> tuple[Problem, list[float]]:
-    """A machine's problem under the first of the ridges, and all of these."""
-    return task.designs.problem(task.machine, Cs)
+def make_problems(task: Task, Cs: Sequence[float]) -> tuple[list[Problem], list[list[float]]]:
+    """The machines' problems under the first of the ridges; and for each C the ridges of all."""
+    pairs = [task.designs.problem(machine, Cs) for machine in task.machines]
+    return [problem for problem, _ in pairs], [
+        list(row) for row in zip(*(lams for _, lams in pairs), strict=True)
+    ]
 
 
 def solve_task(
@@ -39,21 +62,39 @@ def solve_task(
     solver: Solver,
     rng: np.random.Generator,
     on_solution: Callable[[], None] | None = None,
-) -> Grid:
-    """One machine's solutions."""
-    designs = task.designs
-    problem, lams = make_problem(task, Cs)
-    solutions = []
-    for number, solution in enumerate(solver.iter_grid(problem, lams, ks, rng)):
-        restored = designs.restore(solution)
-        if designs.dtype == np.float32 and problem.at_hand is not None:
-            at_lam = replace(problem.at_hand, lam=lams[number // len(ks)])
-            restored = in_single_precision(restored, designs, at_lam)
-        solutions.append(restored)
+) -> list[Grid]:
+    """The solutions of each machine."""
+    problems, lams = make_problems(task, Cs)
+    rows: list[list[tuple[Solution, ...]]] = [[] for _ in Cs]
+    for number, solutions in enumerate(_iter_solutions(task, problems, lams, ks, solver, rng)):
+        c = number // len(ks)
+        at_lams = [replace(problem, lam=lam) for problem, lam in zip(problems, lams[c], strict=True)]
+        rows[c].append(tuple(_restored(task.designs, p, s) for p, s in zip(at_lams, solutions, strict=True)))
         if on_solution is not None:
             on_solution()
-    grid = [solutions[start : start + len(ks)] for start in range(0, len(solutions), len(ks))]
-    return [never_worse(row) for row in grid] if solver.is_monotone else grid
+    rows = [never_worse(row) for row in rows] if solver.is_monotone else rows
+    return [[[solutions[m] for solutions in row] for row in rows] for m in range(len(problems))]
+
+
+def _iter_solutions(
+    task: Task,
+    problems: list[Problem],
+    lams: list[list[float]],
+    ks: Sequence[int],
+    solver: Solver,
+    rng: np.random.Generator,
+) -> Iterator[tuple[Solution, ...]]:
+    if task.units is not None:
+        return solver.iter_joint_grid(problems, lams, ks, task.units, rng)
+    return ((solution,) for solution in solver.iter_grid(problems[0], [lam for (lam,) in lams], ks, rng))
+
+
+def _restored(designs: Designs, problem: Problem, solution: Solution) -> Solution:
+    """A solution for the data as they were given, in their precision."""
+    restored = designs.restore(solution)
+    if designs.dtype == np.float32 and problem.at_hand is not None:
+        return in_single_precision(restored, designs, problem.at_hand)
+    return restored
 
 
 def make_rng(seed: int, index: int) -> np.random.Generator:

@@ -68,7 +68,7 @@ class ArraySamples(NamedTuple):
         return ArrayDesigns(self, fit_intercept, standardize)
 
     def repeated_columns(self) -> Indices:
-        return repeated_columns(self.X)
+        return repeated_columns(copied(self.X))
 
     def shared(self, n_jobs: int | None, n_tasks: int) -> tuple["ArraySamples", int | None]:
         return self, n_jobs

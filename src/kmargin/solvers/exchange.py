@@ -23,6 +23,8 @@ from kmargin.units import Units
 # More than this is all there is to try. It can be multiplied without leaving the range of integers.
 MOST = 2**40
 
+RANKINGS = ("by gain", "per column")
+
 
 class Exchange(Solver):
     """Exchange features of the support for others while that lowers the objective.
@@ -56,6 +58,10 @@ class Exchange(Solver):
         A fit for a single k and a weak ridge comes down to it from a stronger one.
     tol : float, default=1e-9
         A fit on a support ends when a Newton step promises less than this share of the objective.
+    rank_groups : "by gain" or "per column", default="by gain"
+        Where k counts groups of columns: by what groups are ranked. What a large group gains is partly due
+        to its size; "per column" divides by that, and exchanges a group for another only where each
+        of its columns gains more.
     """
 
     # its matrices are small; on a busy machine the threads of BLAS would wait for each other
@@ -73,6 +79,7 @@ class Exchange(Solver):
         max_starts: int = 12,
         road: bool = True,
         tol: float = 1e-9,
+        rank_groups: str = "by gain",
     ) -> None:
         self.max_swaps = max_swaps
         self.max_double_swaps = max_double_swaps
@@ -81,6 +88,7 @@ class Exchange(Solver):
         self.max_starts = max_starts
         self.road = road
         self.tol = tol
+        self.rank_groups = rank_groups
 
     def check(self) -> None:
         check_knobs(
@@ -94,6 +102,7 @@ class Exchange(Solver):
             fold_sweeps=(is_count(self.fold_sweeps, 1), "a number of sweeps, an integer >= 1"),
             max_starts=(is_count(self.max_starts, 0), "a number of further starts, an integer >= 0"),
             tol=(is_number(self.tol, above=0), "a small number > 0, such as 1e-9"),
+            rank_groups=(self.rank_groups in RANKINGS, f"one of {', '.join(map(repr, RANKINGS))}"),
         )
 
     def in_folds(self) -> "Exchange":
@@ -129,6 +138,7 @@ class Exchange(Solver):
         first = next((row for row in lams if row[0] > 0), lams[0])
         ratios = [lam / first[0] if first[0] > 0 else 1.0 for lam in first]
         weights = [1.0] * len(problems) if units.machine_weights is None else units.machine_weights.tolist()
+        units = replace(units, by_size=self.rank_groups == "per column")
         grid = JointGrid(problems, ratios, weights, units, ks, self._effort())
         for row in lams:
             at_lams = [replace(problem, lam=lam) for problem, lam in zip(problems, row, strict=True)]
@@ -138,7 +148,22 @@ class Exchange(Solver):
                 continue
             grid.walk(row[0])
             for k in ks:
-                yield bare if k == 0 else self._best_parts(at_lams, k, grid, bare)
+                if k >= units.n_units + len(units.copies) > units.n_units:
+                    yield self._all_parts(at_lams, units, grid)
+                else:
+                    yield bare if k == 0 else self._best_parts(at_lams, k, grid, bare)
+
+    def _all_parts(self, problems: Sequence[Problem], units: Units, grid: JointGrid) -> tuple[Solution, ...]:
+        """Every unit, and the copies of columns that share their ridge."""
+        columns = np.sort(np.append(units.columns, units.copies))
+        solutions = []
+        for problem, part in zip(problems, grid.best(units.n_units), strict=True):
+            coef: Vector = np.zeros(problem.design.n_features)
+            coef[part.support] = part.u[:-1]
+            found, n_iter = refit_support(problem, columns, coef[columns], float(part.u[-1]))
+            found = found._replace(all_tried=True)
+            solutions.append(self._solution(problem, found, np.arange(len(coef)), n_iter))
+        return tuple(solutions)
 
     def _best_parts(
         self, problems: Sequence[Problem], k: int, grid: JointGrid, bare: tuple[Solution, ...]

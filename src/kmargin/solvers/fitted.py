@@ -156,7 +156,9 @@ class FittedSupport(ABC):
         m = len(outside)
         n_swaps = int(np.isfinite(scores.drop).sum()) * m
         affordable = effort.room / self.cost_of_try()
-        everything = (effort.max_swaps < 0 or affordable >= n_swaps) and self.scores_all and not self.units.by_size
+        everything = (
+            (effort.max_swaps < 0 or affordable >= n_swaps) and self.scores_all and not self.units.by_size
+        )
         n_tries = self._fewer(effort.max_swaps)
         n_tries = n_swaps if everything else min(n_swaps, max(1, n_tries, int(affordable)))
         lose, take, change = self.single_changes(outside, scores, n_tries)

@@ -19,6 +19,9 @@ from kmargin.solvers.working_set import Effort
 from kmargin.types import Indices, Vector
 from kmargin.units import Units
 
+# Machines have as much room for tries together as each has alone, but no more than so many of these.
+MOST_ROOMS = 4
+
 
 class JointGrid(SupportGrid):
     """The search of `SupportGrid`, for units instead of columns and for all machines at once.
@@ -51,7 +54,8 @@ class JointGrid(SupportGrid):
         self.is_small = self.n_samples / len(self.members) * q * q <= SMALL_GRAM and self._panel_fits(
             self.n_units
         )
-        room = (ROOM if len(self.sizes) == 1 else ROOM_OF_PATH) * len(self.members)
+        self.share = min(len(self.members), MOST_ROOMS)
+        room = (ROOM if len(self.sizes) == 1 else ROOM_OF_PATH) * self.share
         self.effort = effort._replace(room=room if self.is_small and effort.max_starts else 0.0)
         self.found, self.finished, self.lam = {}, set(), np.inf
         self._whole: JointSet | None = None  # type: ignore[assignment]
@@ -185,9 +189,9 @@ class JointGrid(SupportGrid):
         return self.units.total(moved)[found.support]
 
     def _cost_of_try(self, k: int) -> float:
-        """For each machine: so that together they have as much room as each would have alone."""
+        """For each of so many machines: together they have as much room as each of these would have alone."""
         n_columns = int(np.ceil(k * len(self.units.columns) / self.n_units))
-        return joint_cost_of_try(self.members, n_columns) / len(self.members)
+        return joint_cost_of_try(self.members, n_columns) / self.share
 
     def _n_supports(self, k: int) -> int:
         return comb(self.n_units - self.n_fixed, max(k - self.n_fixed, 0))

@@ -137,4 +137,3 @@ class RefitSet(FittedSupport):
             self.parts[0].regime,
             tuple(part.value for part in self.parts),
         )
-

@@ -1,0 +1,93 @@
+"""A warm-started sweep over k, as a function."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from sklearn.utils.validation import _get_feature_names, check_X_y
+
+from kmargin import validate
+from kmargin.blocks.ingest import check_features
+from kmargin.fitting.grid_fit import Procedure, fit_grid
+from kmargin.fitting.linear_blueprint import LinearBlueprint
+from kmargin.fitting.repeats import find_repeats
+from kmargin.path import SparsityPath
+from kmargin.samples.protocol import Samples
+from kmargin.samples.read import Checks, read
+from kmargin.solvers import DEFAULT
+from kmargin.solvers.solver import Solver
+from kmargin.unit_request import UnitRequest
+
+
+def sparse_svm_path(
+    X: Any,
+    y: Any,
+    ks: int | Sequence[int | str] | None = None,
+    *,
+    C: float = 1.0,
+    solver: str | Solver = DEFAULT,
+    multi_class: str = "ovo",
+    shared: bool = True,
+    groups: Any = None,
+    keep: Any = None,
+    avoid: Any = None,
+    signs: Any = None,
+    fit_intercept: bool = True,
+    class_weight: Any = None,
+    sample_weight: Any = None,
+    n_jobs: int | None = None,
+    random_state: Any = None,
+    verbose: int = 0,
+) -> SparsityPath:
+    """Fit one machine per k, from dense to sparse, each started from the last.
+
+    Parameters
+    ----------
+    X, y : array-like or sparse matrix of shape (n_samples, n_features), array-like of shape (n_samples,)
+        Or dask collections in blocks of rows; or arrays on a device, under scikit-learn's
+        `array_api_dispatch`.
+    ks : list of int, int, or None
+        The values of k; or how many, log-spaced from all features down to one; None is 20 of them.
+    verbose : int
+        1 shows a progress bar.
+
+    The other parameters are those of :class:`~kmargin.SparseSVC`.
+
+    Returns
+    -------
+    SparsityPath
+
+    Examples
+    --------
+    >>> from kmargin import sparse_svm_path
+    >>> from kmargin.datasets import make_synthetic
+    >>> X, y = make_synthetic(n_samples=200, n_features=20, random_state=0)
+    >>> path = sparse_svm_path(X, y, ks=[20, 5, 2])
+    >>> path.coefs.shape
+    (3, 1, 20)
+    >>> path.solutions[2][0].support
+    array([0, 1])
+    """
+    validate.check_C(C)
+    names = _get_feature_names(X)
+    blueprint = LinearBlueprint(
+        multi_class,
+        fit_intercept,
+        shared=shared,
+        request=UnitRequest(groups, keep, avoid, signs),
+        names=None if names is None else tuple(names),
+    )
+    blueprint.check()
+    solver = validate.resolve_solver(solver)
+    samples = _read(X, y, sample_weight, class_weight, solver)
+    if blueprint.request.is_empty:
+        validate.warn_of_repeats(find_repeats(samples, solver))
+    ks = blueprint.resolve_ks(ks, samples)
+    procedure = Procedure(solver, n_jobs, random_state, verbose)
+    return fit_grid(blueprint, samples, [C], ks, procedure, chosen=None).path(ks)
+
+
+def _read(X: Any, y: Any, sample_weight: Any, class_weight: Any, solver: Solver) -> Samples:
+    """Labelled data, checked."""
+    check = partial(check_X_y, accept_sparse="csr", estimator="sparse_svm_path")
+    return read(Checks(check, check_features), X, y, sample_weight, class_weight, solver)
