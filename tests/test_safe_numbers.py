@@ -8,10 +8,11 @@ import pytest
 
 from conftest import make_problem
 from kmargin import validate
+from kmargin.design.affine import Affine
 from kmargin.fitting.precision import in_single_precision, never_worse, round_solution
-from kmargin.fitting.scaling import Scaling
 from kmargin.kernels import Kernel
 from kmargin.samples.array import read_samples
+from kmargin.samples.designs import LinearDesigns
 from kmargin.solvers import Solution, Status
 from kmargin.solvers.conjugate import conjugate_direction
 from kmargin.solvers.dual import PROXIMAL, dual_direction
@@ -111,15 +112,15 @@ def test_a_model_in_float32_has_its_own_objective(scaled):
     assert rounded.intercept == np.float32(1 / 3)
     X, coef = designs.X[:, :2].astype(float), rounded.coef
     short = np.maximum(0, 1 - problem.y * (X @ coef + rounded.intercept))
-    in_units = coef * (designs.scaling.spread[:2] if scaled else 1.0)
+    in_units = coef * (designs.scaling.units[:2] if scaled else 1.0)
     expected = problem.weights @ short**2 / 60 + 0.01 * in_units @ in_units
     np.testing.assert_allclose(rounded.objective, expected, rtol=1e-12)
 
 
 def test_scaling_is_undone_and_done_again(rng):
-    scaling = Scaling(np.arange(6.0), np.arange(6.0) + 2)
+    designs = LinearDesigns(np.float64, True, Affine(np.arange(6.0), np.arange(6.0) + 2))
     there = solution(0.2)
-    back = scaling.redo(scaling.undo(there))
+    back = designs.unrestore(designs.restore(there))
     np.testing.assert_allclose(back.coef, there.coef)
     np.testing.assert_allclose(back.intercept, there.intercept)
 

@@ -11,8 +11,8 @@ from sklearn.preprocessing import StandardScaler
 
 from kmargin import SD, Exchange, KernelSparseSVC, SparseSVC, SparseSVCCV, sparse_svm_path
 from kmargin.design import DenseDesign, Moments
+from kmargin.design.affine import Affine
 from kmargin.fitting.repeats import find_repeats
-from kmargin.fitting.scaling import Scaling
 from kmargin.fitting.tasks import make_rng
 from kmargin.kernels import Kernel, KernelDesigns
 from kmargin.multiclass import make_machines
@@ -231,20 +231,20 @@ def test_a_spread_within_the_rounding_of_its_mean_is_no_spread():
     moments = Moments(np.array([0.1, 5.0, 0.0, 1e-9]), np.array([1e-34, 4.0, 0.0, 1e-18]), np.zeros(4))
     zeros = Moments(*np.zeros((3, 1)))  # the third column, which is looked at once more by itself
     design, told = DenseDesign(np.zeros((2, 4))), {4: moments, 1: zeros}
-    scaling = Scaling.of(design, lambda design: told[design.n_features], True)
-    np.testing.assert_allclose(scaling.spread, [1.0, 2.0, 1.0, 1e-9])
-    np.testing.assert_array_equal(scaling.mean, [0.1, 5.0, 0.0, 1e-9])
-    bare = Scaling.of(design, lambda design: told[design.n_features], False)
-    np.testing.assert_array_equal(bare.mean, np.zeros(4))
+    scaling = Affine.to_one_scale(design, lambda design: told[design.n_features], True)
+    np.testing.assert_allclose(scaling.units, [1.0, 2.0, 1.0, 1e-9])
+    np.testing.assert_array_equal(scaling.centers, [0.1, 5.0, 0.0, 1e-9])
+    bare = Affine.to_one_scale(design, lambda design: told[design.n_features], False)
+    np.testing.assert_array_equal(bare.centers, np.zeros(4))
 
 
 def test_columns_whose_squares_are_no_numbers_are_scaled_all_the_same(rng):
     Z, unit = rng.standard_normal((30, 4)) + 2.0, np.array([1.0, 1e-170, 1e170, 1e-40])
     ones = np.ones(30)
-    scaling = Scaling.of(DenseDesign(Z * unit), lambda design: design.moments(ones, ones), True)
-    np.testing.assert_allclose(scaling.mean / unit, Z.mean(axis=0), rtol=1e-12)
-    np.testing.assert_allclose(scaling.spread / unit, Z.std(axis=0), rtol=2.0**-31)
-    digits, _ = np.frexp(scaling.spread)
+    scaling = Affine.to_one_scale(DenseDesign(Z * unit), lambda design: design.moments(ones, ones), True)
+    np.testing.assert_allclose(scaling.centers / unit, Z.mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(scaling.units / unit, Z.std(axis=0), rtol=2.0**-31)
+    digits, _ = np.frexp(scaling.units)
     assert (digits * 2.0**32 == np.round(digits * 2.0**32)).all()  # so many that sums in any order agree
 
 

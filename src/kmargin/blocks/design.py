@@ -11,12 +11,13 @@ from kmargin.blocks.protocol import Blocks
 from kmargin.blocks.sums import add_up
 from kmargin.blocks.view import View
 from kmargin.design import Moments
+from kmargin.design.affine import InUnits
 from kmargin.design.distinct import SEED, candidate_groups
 from kmargin.problem import Problem
 from kmargin.types import Indices, Vector
 
 
-class BlockDesign:
+class BlockDesign(InUnits):
     """The columns of all blocks, as one machine sees them.
 
     It answers what solvers ask by sums over the blocks, added in their order.
@@ -143,10 +144,6 @@ class BlockDesign:
         largest[~nonzero] = 1.0
         squares = self._sum(sums.squares, largest)
         return float(np.median((largest * np.sqrt(squares / self.n_samples))[nonzero]))
-
-    def in_units_of(self, unit: float | Vector) -> "BlockDesign":
-        scale = np.ones(self.n_features) if self.view.scale is None else self.view.scale
-        return self._seen_as(self.view._replace(scale=scale * unit))
 
     def _seen_as(self, view: View) -> "BlockDesign":
         return BlockDesign(self.blocks, view, self.fit_intercept)

@@ -3,6 +3,7 @@
 import numpy as np
 import scipy.linalg
 
+from kmargin.design.affine import InUnits
 from kmargin.design.distinct import candidate_groups, fingerprint_vector, repeats_among
 from kmargin.design.passes import BY_COLUMNS, BY_ROWS
 from kmargin.design.protocol import Moments, ThinSVD
@@ -12,7 +13,7 @@ from kmargin.types import Indices, Matrix, Vector
 CHUNK = 2**20
 
 
-class DenseDesign:
+class DenseDesign(InUnits):
     """An array of float64 or float32, in C or Fortran order, with or without an intercept.
 
     It is used where it lies, mapped from a file or not. Any other array is copied.
@@ -120,9 +121,6 @@ class DenseDesign:
             columns = self.X[first : first + step] / largest  # so that no square overflows
             squares += np.sum(columns**2, axis=0)
         return float(np.median((largest * np.sqrt(squares / self.n_samples))[nonzero]))
-
-    def in_units_of(self, unit: float | Vector) -> "DenseDesign":
-        return DenseDesign(self.X / np.asarray(unit, dtype=np.float64), self.fit_intercept)
 
     def thin_svd(self, weights: Vector) -> ThinSVD:
         """Taken once, then remembered for these weights."""

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from kmargin.design.affine import InUnits
 from kmargin.design.distinct import candidate_groups, fingerprint_vector, repeats_among
 from kmargin.design.protocol import Design, Moments, ThinSVD
 from kmargin.design.subset import ColumnSubset
@@ -11,7 +12,7 @@ from kmargin.design.tiles import MEGABYTE, KernelFunction, KernelTiles
 from kmargin.types import Indices, Matrix, Vector
 
 
-class KernelDesign:
+class KernelDesign(InUnits):
     """Column j is ``signs[j] * kernel(x_i, points[j])``, i = 1, ..., n.
 
     Every question is answered in one pass over tiles of kernel values. The first columns are kept
@@ -133,7 +134,7 @@ class KernelDesign:
     def standardized(self, mean: Vector, spread: Vector) -> "KernelDesign":
         """Mean and spread enter each tile as it is computed."""
         shift = mean if self.tiles.shift is None else mean + self.tiles.shift
-        return self._with(signs=self.tiles.scale / spread, shift=shift / spread)
+        return self._with(signs=self.tiles.scale / spread, shift=shift / spread if shift.any() else None)
 
     def largest(self) -> Vector:
         largest = np.zeros(self.n_features)
@@ -153,10 +154,6 @@ class KernelDesign:
         if not nonzero.any():
             return 1.0
         return float(np.median((largest * np.sqrt(squares / self.n_samples))[nonzero]))
-
-    def in_units_of(self, unit: float | Vector) -> "KernelDesign":
-        shift = None if self.tiles.shift is None else self.tiles.shift / unit
-        return self._with(signs=self.tiles.scale / unit, shift=shift)
 
     def thin_svd(self, weights: Vector) -> ThinSVD:
         takes = 8 * self.n_samples * self.n_features / MEGABYTE

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from kmargin.design.affine import InUnits
 from kmargin.design.csr import (
     CSR,
     csr_block,
@@ -37,7 +38,7 @@ def canonical(X: Any) -> Any:
     return X
 
 
-class SparseDesign:
+class SparseDesign(InUnits):
     """A CSR matrix of float64 or float32 and, implicitly, a number subtracted from each column.
 
     What solvers gather into arrays are columns of a small support, and only if they fit (`fits`).
@@ -156,12 +157,6 @@ class SparseDesign:
         squares = n_absent * (shift / largest) ** 2
         squares += np.bincount(indices, (magnitude / largest[indices]) ** 2, minlength=self.n_features)
         return float(np.median((largest * np.sqrt(squares / self.n_samples))[nonzero]))
-
-    def in_units_of(self, unit: float | Vector) -> "SparseDesign":
-        units = np.broadcast_to(np.asarray(unit, dtype=np.float64), self.n_features)
-        shift = self.stored.shift / units if self._shifted else NO_SHIFT
-        data = self.stored.data / units[self.stored.indices]
-        return self._like(self.stored._replace(data=data, shift=shift))
 
     def thin_svd(self, weights: Vector) -> ThinSVD:
         raise ValueError(

@@ -4,11 +4,12 @@ from typing import Any
 
 import numpy as np
 
+from kmargin.design.affine import InUnits
 from kmargin.design.protocol import Design, Moments, ThinSVD
 from kmargin.types import Indices, Matrix, Vector
 
 
-class ColumnSubset:
+class ColumnSubset(InUnits):
     """Answers for some columns by asking the whole: nothing is copied."""
 
     def __init__(self, whole: Design, columns: Indices) -> None:
@@ -74,9 +75,6 @@ class ColumnSubset:
 
     def unit(self) -> float:
         return self.whole.take(self.columns).unit()
-
-    def in_units_of(self, unit: float | Vector) -> Design:
-        return self.whole.take(self.columns).in_units_of(unit)
 
     def thin_svd(self, weights: Vector) -> ThinSVD:
         return self.whole.take(self.columns).thin_svd(weights)

@@ -10,7 +10,7 @@ from sklearn.utils.validation import column_or_1d
 from kmargin import validate
 from kmargin.blocks.space import HOST, Space
 from kmargin.design import Design, make_design, n_bytes, repeated_columns
-from kmargin.fitting.scaling import Scaling
+from kmargin.design.affine import Affine
 from kmargin.multiclass import Machine, make_machines
 from kmargin.problem import ArrayProblem
 from kmargin.samples.designs import LinearDesigns
@@ -103,7 +103,7 @@ class ArrayDesigns(LinearDesigns):
         scaling = None
         if standardize:
             counts = normalize(samples.repeats)[0]
-            scaling = Scaling.of(
+            scaling = Affine.to_one_scale(
                 make_design(copied(self.X)), lambda design: design.moments(counts, counts), fit_intercept
             )
         super().__init__(samples.dtype, fit_intercept, scaling)

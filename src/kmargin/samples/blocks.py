@@ -12,7 +12,7 @@ from kmargin.blocks.design import BlockDesign, BlockProblem, all_rows
 from kmargin.blocks.protocol import Blocks
 from kmargin.blocks.space import HOST, Space
 from kmargin.blocks.view import Part, View
-from kmargin.fitting.scaling import Scaling
+from kmargin.design.affine import Affine
 from kmargin.multiclass import Pair, class_pairs
 from kmargin.samples.designs import LinearDesigns
 from kmargin.types import Indices, Vector
@@ -76,7 +76,7 @@ class BlockDesigns(LinearDesigns):
         self.samples = samples
         scaling = None
         if standardize:
-            scaling = Scaling.of(samples.every_row(), lambda design: design.moments(), fit_intercept)
+            scaling = Affine.to_one_scale(samples.every_row(), lambda design: design.moments(), fit_intercept)
         super().__init__(samples.dtype, fit_intercept, scaling)
 
     def problem(self, machine: Pair, Cs: Sequence[float]) -> tuple[BlockProblem, list[float]]:

@@ -1,25 +1,34 @@
 """What linear machines have in common, wherever their rows are."""
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
-from kmargin.fitting.scaling import Scaling
+from kmargin.design.affine import Affine
 from kmargin.solvers import Solution
+from kmargin.types import Indices, Vector
 
 
 class LinearDesigns:
     """Designs that may be standardised. Solutions are brought back from that."""
 
-    def __init__(self, dtype: Any, fit_intercept: bool, scaling: Scaling | None) -> None:
+    def __init__(self, dtype: Any, fit_intercept: bool, scaling: Affine | None) -> None:
         self.dtype = dtype
         self.fit_intercept = fit_intercept
         self.scaling = scaling
 
     def restore(self, solution: Solution) -> Solution:
-        return solution if self.scaling is None else self.scaling.undo(solution)
+        return solution if self.scaling is None else _moved(solution, self.scaling.leave)
 
     def unrestore(self, solution: Solution) -> Solution:
-        return solution if self.scaling is None else self.scaling.redo(solution)
+        return solution if self.scaling is None else _moved(solution, self.scaling.enter)
 
     def scaled(self, design: Any) -> Any:
         """The same design on one scale, if there is one."""
-        return design if self.scaling is None else design.standardized(*self.scaling)
+        return design if self.scaling is None else self.scaling.apply(design)
+
+
+def _moved(solution: Solution, move: Callable[[Indices, Vector, float], tuple[Vector, float]]) -> Solution:
+    """The same solution for other columns."""
+    coef, intercept = move(solution.support, solution.coef, solution.intercept)
+    return replace(solution, coef=coef, intercept=intercept)

@@ -1,18 +1,15 @@
 """Columns in units of their own, where numbers as they are would lose digits or leave their range."""
 
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
+from kmargin.design.affine import LARGEST, SMALLEST, Affine, can_be_squared, power_of_two
 from kmargin.problem import Problem
 from kmargin.solvers.elsewhere import sign
 from kmargin.solvers.newton import NO_LOSS
 from kmargin.solvers.signed import Found, Signed
 from kmargin.types import Indices, Vector
-
-# Magnitudes whose fourth powers can be added up. A search multiplies two curvatures at most.
-SMALLEST, LARGEST = 1e-30, 1e30
 
 # The tolerances of an annealing are absolute and meant for data of order one. Data whose typical entry lies
 # outside this range are annealed in units of their own.
@@ -26,13 +23,6 @@ TELLS = 1e-9
 
 # Relative to its mean a column varies by at least this; what is less is rounding.
 VARIES = 1e-12
-
-
-class Measures(NamedTuple):
-    """What is taken off each column, and what it is then divided by."""
-
-    centers: Vector
-    units: Vector  # powers of two, which change no digit
 
 
 class Measured:
@@ -49,8 +39,7 @@ class Measured:
         self.given = self.design = sign(problem)
         self.measures = take_measures(problem, self.design)
         if self.measures is not None:
-            centers, units = self.measures
-            self.design = sign(replace(problem, design=problem.design.standardized(centers, units)))
+            self.design = sign(replace(problem, design=self.measures.apply(problem.design)))
 
     def ridge(self, lam: float, support: Indices) -> Vector:
         """Of each column of a support, in its unit."""
@@ -62,9 +51,7 @@ class Measured:
         """What was given for the columns as they are, for those of the search."""
         if self.measures is None:
             return found
-        w, b, at = found.u[:-1], found.u[-1], found.support
-        b = b + float(w @ self.measures.centers[at])
-        return found._replace(u=np.append(w * self.measures.units[at], b))
+        return found._replace(u=np.append(*self.measures.enter(found.support, found.u[:-1], found.u[-1])))
 
     def leave(self, lam: float, found: Found) -> Found:
         """What the search has found, for the columns as they are; its objective is that of what is left.
@@ -82,12 +69,12 @@ class Measured:
 
     def _left(self, lam: float, found: Found) -> Found:
         assert self.measures is not None
-        w, b = found.u[:-1] / self.measures.units[found.support], found.u[-1]
-        left = found._replace(u=np.append(w, b - float(w @ self.measures.centers[found.support])))
+        u = np.append(*self.measures.leave(found.support, found.u[:-1], found.u[-1]))
+        left = found._replace(u=u)
         return left._replace(value=self.given.objective(left, lam))
 
 
-def take_measures(problem: Problem, design: Signed) -> Measures | None:
+def take_measures(problem: Problem, design: Signed) -> Affine | None:
     """Centres and units of the columns; None if all can stay as they are.
 
     Variances tell which columns need a closer look. They are NaN where a sum has overflown, 0 for constant
@@ -95,7 +82,7 @@ def take_measures(problem: Problem, design: Signed) -> Measures | None:
     """
     with np.errstate(over="ignore", invalid="ignore"):
         variance, mean = design.variance, design.mean
-        ordinary = (variance > SMALLEST**2) & (variance < LARGEST**2)
+        ordinary = can_be_squared(variance)
         ordinary &= np.abs(mean) <= FAR * np.sqrt(variance)
     odd = np.flatnonzero(~ordinary)
     if len(odd) == 0:
@@ -106,11 +93,11 @@ def take_measures(problem: Problem, design: Signed) -> Measures | None:
     tiny = (largest > 0) & (largest < SMALLEST)
     beyond[tiny] = largest[tiny] / SMALLEST
     centers, units = np.zeros(len(variance)), np.ones(len(variance))
-    units[odd] = 2.0 ** np.round(np.log2(beyond))
+    units[odd] = power_of_two(beyond)
     if problem.design.fit_intercept:
         columns = columns.in_units_of(units[odd])
         mean, variance, _ = replace(problem, design=columns).moments()
         spread = np.sqrt(variance)
         far = (spread > VARIES * np.abs(mean)) & (np.abs(mean) > FAR * spread)
         centers[odd] = np.where(far, mean * units[odd], 0.0)
-    return Measures(centers, units) if centers.any() or (units != 1.0).any() else None
+    return Affine(centers, units) if centers.any() or (units != 1.0).any() else None
