@@ -15,8 +15,9 @@ from typing import Protocol
 
 import numpy as np
 
-from kmargin import hinge, sparsity
+from kmargin import sparsity
 from kmargin.design import Design, Moments
+from kmargin.losses import squared_hinge
 from kmargin.types import Vector
 
 
@@ -44,7 +45,7 @@ class FactorsAtHand:
 
     def pull(self, beta: Vector) -> Vector:
         decision = self.problem.design.decision(beta)
-        z = np.sqrt(self.problem.weights) * hinge.shifted_response(decision, self.problem.y)
+        z = np.sqrt(self.problem.weights) * squared_hinge.shifted_response(decision, self.problem.y)
         return self.U.T @ z
 
     def coordinates(self, beta: Vector) -> Vector:
@@ -96,7 +97,7 @@ class Problem:
 
     def mean_loss(self, beta: Vector) -> float:
         """The mean squared hinge."""
-        return hinge.loss(self.design.decision(beta), self.y, self.weights)
+        return squared_hinge.mean_loss(self.design.decision(beta), self.y, self.weights)
 
     def objective(self, beta: Vector, rho: float) -> float:
         """f_rho."""
@@ -104,7 +105,8 @@ class Problem:
 
     def loss_gradient(self, beta: Vector) -> Vector:
         """The gradient of the mean squared hinge."""
-        return self.design.adjoint(hinge.gradient(self.design.decision(beta), self.y, self.weights))
+        pull = squared_hinge.gradient(self.design.decision(beta), self.y, self.weights)
+        return self.design.adjoint(pull)
 
     def bend(self, direction: Vector) -> float:
         """The curvature of the surrogate's loss in a direction."""
@@ -135,12 +137,11 @@ class Problem:
         does the same with weight lam. Thus all of beta has curvature b^2 + lam on top of the
         data's, and one SVD of X serves every rho, k and lam.
         """
-        z = hinge.shifted_response(self.design.decision(anchor), self.y)
-        residual = z - self.design.decision(beta)
+        decision, at_anchor = self.design.decision(beta), self.design.decision(anchor)
         to_projection = beta - self.project(anchor)
         to_ridge_center = beta - self.ridge_center(anchor)
         return (
-            self.loss_weight / 2 * float(self.weights @ residual**2)
+            squared_hinge.mean_majorizer(decision, at_anchor, self.y, self.weights)
             + self.penalty_weight(rho) / 2 * float(to_projection @ to_projection)
             + self.lam / 2 * float(to_ridge_center @ to_ridge_center)
         )

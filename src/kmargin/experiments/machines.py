@@ -5,11 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from kmargin import MM, SD, Exchange, Solution, Status, hinge, validate
+from kmargin import MM, SD, Exchange, Solution, Status, validate
 from kmargin.experiments.settings import Settings
 from kmargin.fitting.kernel_blueprint import KernelBlueprint
 from kmargin.fitting.linear_blueprint import LinearBlueprint
 from kmargin.fitting.tasks import make_problem, make_tasks
+from kmargin.losses import squared_hinge
 from kmargin.multiclass import choose_classes, combine_decisions
 from kmargin.problem import Problem
 from kmargin.sparsity import count_kept, normalizer
@@ -86,9 +87,9 @@ class Machines:
         losses = []
         is_support_vector = np.zeros(len(decisions), dtype=bool)
         for problem, rows, decision in zip(self.problems, self.rows, decisions.T, strict=True):
-            violation = hinge.violations(decision[rows], problem.y)
-            losses.append(0.5 * np.mean(violation**2))
-            is_support_vector[rows[violation > 0]] = True
+            residual = squared_hinge.residual_of(decision[rows], problem.y)
+            losses.append(np.mean(squared_hinge.values(residual)))
+            is_support_vector[rows[squared_hinge.is_active(residual)]] = True
         shares = [len(s.support) / s.n_features for s in solutions]
         return {
             "iterations": sum(s.n_iter for s in solutions),

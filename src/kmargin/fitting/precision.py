@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from kmargin import hinge
 from kmargin.fitting.designs import Designs
+from kmargin.losses import squared_hinge
 from kmargin.problem import Problem
 from kmargin.solvers import Solution, Status
 from kmargin.solvers.signed import BETTER
@@ -31,7 +31,8 @@ def round_solution(solution: Solution, designs: Designs, problem: Problem) -> So
         scaled = designs.unrestore(rounded)
         decision = problem.design.product(scaled.support, scaled.coef) + scaled.intercept
         ridge = problem.lam / 2 * float(scaled.coef @ scaled.coef) if len(coef) else 0.0
-        return replace(rounded, objective=hinge.loss(decision, problem.y, problem.weights) + ridge)
+        loss = squared_hinge.mean_loss(decision, problem.y, problem.weights)
+        return replace(rounded, objective=loss + ridge)
 
 
 def never_worse(descending: list[Solution]) -> list[Solution]:
