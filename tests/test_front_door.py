@@ -34,7 +34,7 @@ OPEN = {
     "kernels": "a kernel by name and numbers, which is what a stored model holds",
     "selection": "folds, scores and the choice of k and C, with a preparation of the application's own",
     "sparsity": "how many features the paper's sparsities keep",
-    "hinge": "which rows the paper counts as support vectors",
+    "losses": "which rows the paper counts as support vectors",
     "problem": "the type of what a solver solves, for experiments that run solvers by themselves",
     "samples.array": "labelled rows in memory, for preparations of the application's own",
     "fitting.blueprint": "the type of what machines decide by",

@@ -1,4 +1,4 @@
-"""Machines that share what k counts: units of columns, scored, exchanged and fitted in all of them at once."""
+"""Machines that share what k counts: units of columns, scored, exchanged and fitted in all of them."""
 
 from dataclasses import replace
 from itertools import combinations

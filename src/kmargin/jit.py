@@ -1,8 +1,8 @@
 """The decorators of compiled functions.
 
-Most are `compiled`, for arrays alone. What has to work for rows that are elsewhere too (in blocks on
-other machines, on a GPU) is written once: `either` where it only asks questions, `question` where it
-is one.
+Most are `compiled`, for arrays alone; the smallest parts of these are `inlined`. What has to work for rows
+that are elsewhere too (in blocks on other machines, on a GPU) is written once: `either` where it only asks
+questions, `question` where it is one.
 """
 
 import time
@@ -16,7 +16,7 @@ from numba import njit, typeof, types
 from numba.core import cgutils, event
 from numba.core.errors import TypingError
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
-from numba.extending import lower_builtin, typeof_impl
+from numba.extending import lower_builtin, register_jitable, typeof_impl
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -24,6 +24,14 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 def compiled(function: Function) -> Function:
     """Compile on first call, keep the machine code on disk, release the GIL while it runs."""
     return cast(Function, Compiled(function))
+
+
+def inlined(function: Function) -> Function:
+    """For a function of a few numbers, so small that it becomes part of its compiled callers.
+
+    It has no machine code of its own on disk, and in Python it stays what it is.
+    """
+    return register_jitable(function)
 
 
 def either(function: Function) -> Function:

@@ -16,8 +16,9 @@ from typing import Protocol
 
 import numpy as np
 
-from kmargin import hinge, sparsity
+from kmargin import sparsity
 from kmargin.design import Columns, Design, Moments
+from kmargin.losses import squared_hinge
 from kmargin.types import Vector
 
 
@@ -45,7 +46,7 @@ class FactorsAtHand:
 
     def pull(self, beta: Vector) -> Vector:
         decision = self.problem.design.decision(beta)
-        z = np.sqrt(self.problem.weights) * hinge.shifted_response(decision, self.problem.y)
+        z = np.sqrt(self.problem.weights) * squared_hinge.shifted_response(decision, self.problem.y)
         return self.U.T @ z
 
     def coordinates(self, beta: Vector) -> Vector:
@@ -174,10 +175,10 @@ class ArrayProblem(Problem, LabelledRows):
         return self
 
     def mean_loss(self, beta: Vector) -> float:
-        return hinge.loss(self.design.decision(beta), self.y, self.weights)
+        return squared_hinge.mean_loss(self.design.decision(beta), self.y, self.weights)
 
     def loss_gradient(self, beta: Vector) -> Vector:
-        return self.design.adjoint(hinge.gradient(self.design.decision(beta), self.y, self.weights))
+        return self.design.adjoint(squared_hinge.gradient(self.design.decision(beta), self.y, self.weights))
 
     def bend(self, direction: Vector) -> float:
         return self.loss_weight * float(self.weights @ self.design.decision(direction) ** 2)
@@ -198,12 +199,11 @@ class ArrayProblem(Problem, LabelledRows):
         does the same with weight lam. Thus all of beta has curvature b^2 + lam on top of the
         data's, and one SVD of X serves every rho, k and lam.
         """
-        z = hinge.shifted_response(self.design.decision(anchor), self.y)
-        residual = z - self.design.decision(beta)
+        decision, at_anchor = self.design.decision(beta), self.design.decision(anchor)
         to_projection = beta - self.project(anchor)
         to_ridge_center = beta - self.ridge_center(anchor)
         return (
-            self.loss_weight / 2 * float(self.weights @ residual**2)
+            squared_hinge.mean_majorizer(decision, at_anchor, self.y, self.weights)
             + self.penalty_weight(rho) / 2 * float(to_projection @ to_projection)
             + self.lam / 2 * float(to_ridge_center @ to_ridge_center)
         )

@@ -53,7 +53,7 @@ class BlockDesign(InUnits):
         return float(self._mean(sums.bend, self._with_intercept(direction)))
 
     def slopes(self, columns: Indices, u: Vector) -> tuple[Vector, int]:
-        """X'(t max(0, resid)) at a support and its coefficients; and the number of active rows."""
+        """X'(t slope) at a support and its coefficients; and the number of active rows."""
         slopes, n_active = self._mean(sums.slopes, columns, u)
         return slopes, int(n_active)
 

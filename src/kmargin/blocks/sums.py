@@ -12,6 +12,7 @@ import numpy as np
 from kmargin.blocks.protocol import Block
 from kmargin.blocks.space import Space, space_of
 from kmargin.blocks.view import Shown, View, label, row_slices, show_columns, tiles, weigh
+from kmargin.losses import squared_hinge
 from kmargin.types import Indices, Matrix, Vector
 
 
@@ -85,9 +86,10 @@ def loss_and_gradient(tile: Shown, total: float, beta: Vector) -> tuple[float, V
     """
     space, X, y, weights = tile
     weights = weights / total
-    short = shortfall(space, 1.0 - y * (X @ space.put(beta[:-1]) + float(beta[-1])))
-    pull = -(weights * y * short)
-    return 0.5 * float((weights * short) @ short), space.bring(pull @ X), float(space.xp.sum(pull))
+    decision = X @ space.put(beta[:-1]) + float(beta[-1])
+    loss = squared_hinge.total_value(squared_hinge.residual_of(decision, y), weights, space.xp)
+    pull = squared_hinge.derivatives(decision, y, weights, space.xp)
+    return loss, space.bring(pull @ X), float(space.xp.sum(pull))
 
 
 @by_tiles
@@ -100,7 +102,7 @@ def bend(tile: Shown, total: float, direction: Vector) -> float:
 
 @by_tiles
 def slopes(tile: Shown, total: float, columns: Indices, u: Vector) -> tuple[Vector, int]:
-    """X'(t max(0, resid)) for a support and its coefficients; and how many rows are active.
+    """X'(t slope) for a support and its coefficients; and how many rows are active.
 
     As `panel` has it: t = y sqrt(weight), resid = sqrt(weight) (1 - y decision).
     """
@@ -108,8 +110,9 @@ def slopes(tile: Shown, total: float, columns: Indices, u: Vector) -> tuple[Vect
     coef = np.zeros(X.shape[1])  # of all columns: to gather some takes longer than to multiply all
     coef[columns] = u[:-1]
     decision = X @ space.put(coef) + float(u[-1])
-    short = shortfall(space, 1.0 - y * decision)
-    n_active = count_true(space, (short > 0) & (weights > 0))
+    resid = squared_hinge.residual_of(decision, y)
+    short = squared_hinge.slopes(resid, space.xp)
+    n_active = count_true(space, squared_hinge.is_active(resid) & (weights > 0))
     return space.bring(((weights / total) * y * short) @ X), n_active
 
 
@@ -201,9 +204,8 @@ def evaluate(panel: PanelBlock, idx: Indices, u: Vector) -> Answer:
     space = space_of(panel.values)
     columns = _rows_of(space, panel.values, idx)
     resid = panel.values[-1, :] - space.put(u) @ columns
-    short = shortfall(space, resid)
     H, z = _gram(space, columns, panel.values[-1, :], resid)
-    return Answer(0.5 * float(short @ short), H, z, _tag(space, panel, resid))
+    return Answer(squared_hinge.total_value(resid, xp=space.xp), H, z, _tag(space, panel, resid))
 
 
 def full_gram(panel: PanelBlock, idx: Indices | None, u: Vector | None) -> tuple[Matrix, tuple[float, ...]]:
@@ -213,7 +215,7 @@ def full_gram(panel: PanelBlock, idx: Indices | None, u: Vector | None) -> tuple
         values, resid = panel.values, panel.values[-1, :]  # positive everywhere: c > 0
     else:
         resid = panel.values[-1, :] - space.put(u) @ _rows_of(space, panel.values, idx)
-        values = space.xp.take(panel.values, space.xp.nonzero(resid > 0)[0], axis=1)
+        values = space.xp.take(panel.values, space.xp.nonzero(squared_hinge.is_active(resid))[0], axis=1)
     return space.bring(values @ values.T), _tag(space, panel, resid)
 
 
@@ -222,17 +224,18 @@ def slope_along(panel: PanelBlock, idx: Indices, u: Vector, d: Vector, t: float)
     space = space_of(panel.values)
     columns = _rows_of(space, panel.values, idx)
     delta = space.put(d) @ columns
-    short = shortfall(space, panel.values[-1, :] - space.put(u) @ columns - float(t) * delta)
-    moving = space.xp.where(short > 0, delta, space.xp.zeros_like(delta))
-    return -float(delta @ short), float(moving @ moving)
+    resid = panel.values[-1, :] - space.put(u) @ columns - float(t) * delta
+    moving = space.xp.where(squared_hinge.is_active(resid), delta, space.xp.zeros_like(delta))
+    return -float(delta @ squared_hinge.slopes(resid, space.xp)), float(moving @ moving)
 
 
 def pulls_and_bends(panel: PanelBlock, idx: Indices, u: Vector) -> tuple[Vector, Vector]:
-    """Products of each column with the shortfall at u, and its sum of squares over the active rows."""
+    """Products of each column with the slopes at u, and its sum of squares over the active rows."""
     space = space_of(panel.values)
     columns = _rows_of(space, panel.values, idx)
-    short = shortfall(space, panel.values[-1, :] - space.put(u) @ columns)
-    active = space.xp.where(short > 0, columns, space.xp.zeros_like(columns))
+    resid = panel.values[-1, :] - space.put(u) @ columns
+    active = space.xp.where(squared_hinge.is_active(resid), columns, space.xp.zeros_like(columns))
+    short = squared_hinge.slopes(resid, space.xp)
     return space.bring(columns @ short), space.bring(space.xp.sum(active * active, axis=1))
 
 
@@ -251,16 +254,11 @@ def triangle(panel: PanelBlock, idx: Indices, u: Vector) -> Matrix:
     space = space_of(panel.values)
     columns = _rows_of(space, panel.values, idx)
     resid = panel.values[-1, :] - space.put(u) @ columns
-    active = space.xp.nonzero(resid > 0)[0]
+    active = space.xp.nonzero(squared_hinge.is_active(resid))[0]
     if active.shape[0] == 0:
         return np.zeros((0, len(idx) + 1))
     beside = space.xp.concat([columns, resid[None, :]], axis=0)
     return space.bring(space.xp.linalg.qr(space.xp.take(beside, active, axis=1).T)[1])
-
-
-def shortfall(space: Space, resid: Any) -> Any:
-    """max(0, resid)."""
-    return space.xp.where(resid > 0, resid, space.xp.zeros_like(resid))
 
 
 def count_true(space: Space, flags: Any) -> int:
@@ -272,14 +270,15 @@ def _rows_of(space: Space, values: Any, idx: Indices) -> Any:
 
 
 def _gram(space: Space, columns: Any, target: Any, resid: Any) -> tuple[Matrix, Vector]:
-    active = space.xp.nonzero(resid > 0)[0]
+    active = space.xp.nonzero(squared_hinge.is_active(resid))[0]
     columns = space.xp.take(columns, active, axis=1)
     return space.bring(columns @ columns.T), space.bring(columns @ space.xp.take(target, active, axis=0))
 
 
 def _tag(space: Space, panel: PanelBlock, resid: Any) -> tuple[float, ...]:
     """The sum of the tags of the active rows."""
-    return (float(space.xp.sum(space.xp.where(resid > 0, panel.tags, space.xp.zeros_like(panel.tags)))),)
+    tags = space.xp.where(squared_hinge.is_active(resid), panel.tags, space.xp.zeros_like(panel.tags))
+    return (float(space.xp.sum(tags)),)
 
 
 class FactorBlock(NamedTuple):
@@ -313,11 +312,12 @@ def singular_values(factors: FactorBlock) -> Vector:
 
 
 def pull(factors: FactorBlock, beta: Vector) -> Vector:
-    """U'z; where a row is beyond its margin z is its decision value, else its label, both weighted."""
+    """U'z, z being the shifted response, weighted."""
     space = space_of(factors.U)
-    decision, target = factors.rows @ space.put(beta), factors.root_weights * factors.y
-    content = factors.y * decision >= factors.root_weights
-    return space.bring(space.xp.where(content, decision, target) @ factors.U)
+    z = squared_hinge.shifted_response(
+        factors.rows @ space.put(beta), factors.y, factors.root_weights, space.xp
+    )
+    return space.bring(z @ factors.U)
 
 
 def coordinates(factors: FactorBlock, beta: Vector) -> Vector:

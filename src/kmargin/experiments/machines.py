@@ -5,11 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from kmargin import MM, SD, Exchange, Solution, Status, hinge
+from kmargin import MM, SD, Exchange, Solution, Status
 from kmargin.experiments.settings import Settings
 from kmargin.fitting.kernel_blueprint import KernelBlueprint
 from kmargin.fitting.linear_blueprint import LinearBlueprint
-from kmargin.fitting.tasks import make_problem, make_tasks
+from kmargin.fitting.tasks import make_problems, make_tasks
+from kmargin.losses import squared_hinge
 from kmargin.multiclass import choose_classes, combine_decisions
 from kmargin.problem import Problem
 from kmargin.samples.array import read_samples
@@ -24,15 +25,21 @@ class Machines:
 
     def __init__(self, dataset: str, X: Matrix, y: np.ndarray, C: float, settings: Settings) -> None:
         is_kernel = dataset == "spiral"
-        self.blueprint: Any = KernelBlueprint(gamma=settings.gamma) if is_kernel else LinearBlueprint()
+        self.blueprint: Any = (
+            KernelBlueprint(gamma=settings.gamma, shared=False)
+            if is_kernel
+            else LinearBlueprint(shared=False)
+        )
         self.samples = read_samples(X, y, None, None)
         self.designs = self.blueprint.designs(self.samples)
         self.problems = []
         self.rows, self.labels = [], []
         for task in make_tasks(self.designs, self.samples, self.blueprint.multi_class):
-            self.problems.append(make_problem(task, [C])[0])
-            self.rows.append(np.arange(len(X)) if task.machine.rows is None else task.machine.rows)
-            self.labels.append(task.machine.y)
+            (problem,), _ = make_problems(task, [C])
+            (machine,) = task.machines
+            self.problems.append(problem)
+            self.rows.append(np.arange(len(X)) if machine.rows is None else machine.rows)
+            self.labels.append(machine.y)
 
     def sizes(self, sparsity: float) -> list[int]:
         """k of each machine."""
@@ -88,9 +95,9 @@ class Machines:
         losses = []
         is_support_vector = np.zeros(len(decisions), dtype=bool)
         for y, rows, decision in zip(self.labels, self.rows, decisions.T, strict=True):
-            violation = hinge.violations(decision[rows], y)
-            losses.append(0.5 * np.mean(violation**2))
-            is_support_vector[rows[violation > 0]] = True
+            residual = squared_hinge.residual_of(decision[rows], y)
+            losses.append(np.mean(squared_hinge.values(residual)))
+            is_support_vector[rows[squared_hinge.is_active(residual)]] = True
         shares = [len(s.support) / s.n_features for s in solutions]
         return {
             "iterations": sum(s.n_iter for s in solutions),

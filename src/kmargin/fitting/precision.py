@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from kmargin import hinge
+from kmargin.losses import squared_hinge
 from kmargin.problem import ArrayProblem
 from kmargin.samples.protocol import Designs
 from kmargin.solvers import Solution, Status
@@ -31,7 +31,8 @@ def round_solution(solution: Solution, designs: Designs, problem: ArrayProblem) 
         scaled = designs.unrestore(rounded)
         decision = problem.design.product(scaled.support, scaled.coef) + scaled.intercept
         ridge = problem.lam / 2 * float(scaled.coef @ scaled.coef) if len(coef) else 0.0
-        return replace(rounded, objective=hinge.loss(decision, problem.y, problem.weights) + ridge)
+        loss = squared_hinge.mean_loss(decision, problem.y, problem.weights)
+        return replace(rounded, objective=loss + ridge)
 
 
 def never_worse(descending: list[tuple[Solution, ...]]) -> list[tuple[Solution, ...]]:

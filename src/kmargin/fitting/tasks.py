@@ -1,4 +1,4 @@
-"""Machines on one set of samples, each by itself or with what k counts in common: solutions for every C and k."""
+"""Machines on one set of samples, each by itself or sharing what k counts: solutions for every C and k."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace

@@ -193,7 +193,7 @@ class ProximalDistance(Solver):
     def inner(self, problem: Problem | JointProblem) -> Callable[[Vector, float, float], Descent]:
         """The minimisation of f_rho as a function of start, rho and tolerance."""
         at_hand = [machine.at_hand for machine in machines_of(problem)]
-        if not self.jit or None in at_hand:
+        if not self.jit or at_hand[0] is None or None in at_hand:
             return self._readable_inner(problem)
         if isinstance(problem, JointProblem):
             return self._compiled_joint_inner(problem)

@@ -12,6 +12,7 @@ import numpy as np
 
 from kmargin.design.stored import add_rows, times
 from kmargin.jit import compiled
+from kmargin.losses import squared_hinge
 from kmargin.solvers.momentum import FRICTION
 from kmargin.sparsity import select_largest
 from kmargin.types import Matrix, Vector
@@ -77,10 +78,9 @@ def descend_mm(
         np.dot(U, scaled, decision)
         loss = 0.0
         for i in range(n):
-            v = root_weights[i] - y[i] * decision[i]
-            v = v if v > 0.0 else 0.0
-            shortfall[i] = y[i] * v
-            loss += v * v
+            r = root_weights[i] - y[i] * decision[i]
+            shortfall[i] = y[i] * squared_hinge.slope(r)
+            loss += squared_hinge.twice_value(r)
         # 2. projection, and its coordinates
         intercept = beta[n_features] if has_intercept else 0.0
         distance_sq = 0.0
@@ -186,11 +186,10 @@ def descend_sd(
         loss = 0.0
         residual_sum = 0.0
         for i in range(n):
-            v = 1.0 - y[i] * decision[i]
-            v = v if v > 0.0 else 0.0
-            residual[i] = -weights[i] * y[i] * v / n
+            f, label, weight = decision[i], y[i], weights[i]
+            residual[i] = squared_hinge.derivative(f, label, weight) / n
             residual_sum += residual[i]
-            loss += weights[i] * v * v
+            loss += squared_hinge.twice_weighted_value(f, label, weight)
         # 2. objective and gradient
         distance_sq = 0.0
         if k >= n_features:

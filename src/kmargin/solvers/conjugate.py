@@ -6,9 +6,10 @@ Each system is solved by conjugate gradients, which ask for products with X alon
 import numpy as np
 
 from kmargin.design import Design
+from kmargin.losses import squared_hinge
 from kmargin.solvers.dual import take_step
 from kmargin.solvers.newton import NO_LOSS
-from kmargin.solvers.panel import half_positive_sq
+from kmargin.solvers.panel import total_loss
 from kmargin.types import Vector
 
 # A system is solved until its residual has fallen to this share; at most so many products.
@@ -32,7 +33,7 @@ def newton_conjugate(
 
     As `newton_dual` otherwise. Returns the objective, the intercept and the number of steps.
     """
-    value = 0.5 * lam * float(w @ w) + half_positive_sq(resid)
+    value = 0.5 * lam * float(w @ w) + total_loss(resid)
     n_iter = 0
     while n_iter < MAX_STEPS and value > NO_LOSS:
         d, db = conjugate_direction(A, t, lam, w, resid)
@@ -54,10 +55,10 @@ def conjugate_direction(A: Design, t: Vector, lam: float, w: Vector, resid: Vect
     The intercept is eliminated exactly: decision values and residuals are taken relative to their
     weighted means. The columns' own curvatures are the preconditioner.
     """
-    rows = np.flatnonzero(resid > 0)
+    rows = np.flatnonzero(squared_hinge.is_active(resid))
     if len(rows) == 0:  # no row falls short: all that is left to lower is the ridge
         return -w, 0.0
-    P, t, r = A.take_rows(rows), t[rows], resid[rows]
+    P, t, r = A.take_rows(rows), t[rows], squared_hinge.slopes(resid[rows])
     everything, squares = np.arange(A.n_features), t * t
     total = float(squares.sum())
 

@@ -9,9 +9,10 @@ import numpy as np
 
 from kmargin.design import Design
 from kmargin.jit import compiled
+from kmargin.losses import squared_hinge
 from kmargin.solvers.linalg import solve
 from kmargin.solvers.newton import NO_LOSS
-from kmargin.solvers.panel import half_positive_sq
+from kmargin.solvers.panel import total_loss
 from kmargin.solvers.rows import Line, exact_step
 from kmargin.types import Indices, Matrix, Vector
 from kmargin.vectors import axpy
@@ -49,7 +50,7 @@ def n_dual_numbers(n_active: int, k: int) -> int:
 def enlist(design: Design, t: Vector, cols: Indices, resid: Vector, store: DualRows) -> DualRows:
     """Give every active row a place. Returns the (perhaps larger) store."""
     rows, n_rows, B, K = store
-    is_new = resid > 0
+    is_new = squared_hinge.is_active(resid)
     is_new[rows[:n_rows]] = False
     fresh = np.flatnonzero(is_new)
     if len(fresh) == 0:
@@ -77,7 +78,7 @@ def dual_factor(
     places = np.empty(n_rows, np.int64)
     m = 0
     for r in range(n_rows):
-        if resid[rows[r]] > 0.0:
+        if squared_hinge.is_active(resid[rows[r]]):
             places[m] = r
             m += 1
     places = places[:m]
@@ -122,7 +123,7 @@ def dual_direction(
     """
     n_active = 0
     for r in range(n_rows):
-        n_active += resid[rows[r]] > 0.0
+        n_active += squared_hinge.is_active(resid[rows[r]])
     if n_active == 0:  # no row falls short: all that is left to lower is the ridge
         d[:] = -w
         return 0.0
@@ -173,9 +174,8 @@ def take_step(
     ud, dd, uu = lam * np.dot(w, d), lam * np.dot(d, d), lam * np.dot(w, w)
     slope, s = 0.0, 0.0
     for i in range(resid.size):
-        slope -= delta[i] * max(resid[i], 0.0)
-        f = max(resid[i] - delta[i], 0.0)
-        s += f * f
+        slope -= delta[i] * squared_hinge.slope(resid[i])
+        s += squared_hinge.twice_value(resid[i] - delta[i])
     promise = -0.5 * (slope + ud)
     if promise <= tol * value or value - 2.0 * promise > give_up:
         return 0.0, value, True
@@ -186,10 +186,10 @@ def take_step(
     for j in range(w.size):
         w[j] += step * d[j]
     for i in range(resid.size):
-        before = resid[i] > 0.0
+        before = squared_hinge.is_active(resid[i])
         resid[i] -= step * delta[i]
-        flips += before != (resid[i] > 0.0)
-    return step, half_positive_sq(resid) + 0.5 * lam * np.dot(w, w), flips == 0 and step == 1.0
+        flips += before != squared_hinge.is_active(resid[i])
+    return step, total_loss(resid) + 0.5 * lam * np.dot(w, w), flips == 0 and step == 1.0
 
 
 def newton_dual(
@@ -210,7 +210,7 @@ def newton_dual(
     Returns the objective, the intercept, the store and the number of steps.
     """
     d = np.empty(len(cols))
-    value = 0.5 * lam * float(w @ w) + half_positive_sq(resid)
+    value = 0.5 * lam * float(w @ w) + total_loss(resid)
     n_iter = 0
     while n_iter < 100 and value > NO_LOSS:
         store = enlist(design, t, cols, resid, store)

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kmargin.losses import squared_hinge
 from kmargin.solvers.dual import DualRows, dual_factor, leverage, newton_dual, proximal_weight
 from kmargin.solvers.fitted import FittedSupport, UnitScores
 from kmargin.solvers.linalg import smallest
@@ -22,9 +23,10 @@ class DualBound(NamedTuple):
     """What the objective is at least, with other features than those of a support.
 
     By weak duality: for every r >= 0 with t'r = 0, and every s >= 0, the objective on a support is at least
-    s c'r - s^2 q / 2, where q is r'r plus the sum of (x'r)^2 / lam over the support. The best s makes that
-    (c'r)^2 / (2 q). With the residuals at the minimum for r, this is the objective itself; so a column whose
-    slope is no steeper than that of a feature cannot be of more use in its place.
+    s c'r - s^2 q / 2, where q is twice the loss's conjugate at r, that is r'r, plus the sum of (x'r)^2 / lam
+    over the support. The best s makes that (c'r)^2 / (2 q). With the residuals at the minimum for r, this is
+    the objective itself; so a column whose slope is no steeper than that of a feature cannot be of more use
+    in its place.
     """
 
     pull: float  # c'r
@@ -33,13 +35,14 @@ class DualBound(NamedTuple):
 
     @classmethod
     def at(cls, design: SignedDesign, lam: float, support: Indices, resid: Vector) -> "DualBound":
-        r = np.maximum(resid, 0.0)
+        r = squared_hinge.slopes(resid)
         if design.X.fit_intercept:
             r = balance(r, design.t)
         if lam == 0 or not r.any():  # nothing is known
             return cls(0.0, 1.0, np.zeros(design.n_features))
         share = design.X.slopes(design.t * r) ** 2 / lam
-        return cls(float(design.c @ r), float(r @ r + share[support].sum()), share)
+        q = 2.0 * squared_hinge.total_conjugate(r) + float(share[support].sum())
+        return cls(float(design.c @ r), q, share)
 
     def after_swap(self, feature: int, others: Indices) -> Vector:
         """With each of the others in the place of a feature."""

@@ -11,8 +11,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from kmargin.jit import compiled
+from kmargin.losses import squared_hinge
 from kmargin.solvers.newton import NO_LOSS
-from kmargin.solvers.panel import half_positive_sq, residual
+from kmargin.solvers.panel import residual, total_loss
 from kmargin.solvers.rows import Line, exact_step
 from kmargin.types import Indices, Matrix, Vector
 
@@ -36,13 +37,13 @@ DEPENDENT = 1e-12
 def stand(panel: Matrix, idx: Indices, ridge: Vector, u: Vector, resid: Vector) -> tuple[float, float]:
     """The objective at u, and what single coefficients could lower it by; `resid` is filled in."""
     residual(panel, idx, u, resid)
-    value, slack = half_positive_sq(resid), 0.0
+    value, slack = total_loss(resid), 0.0
     for a in range(idx.size):
         column, slope, bend = panel[idx[a]], ridge[a] * u[a], ridge[a]
         for i in range(resid.size):
-            if resid[i] > 0.0:
-                slope -= column[i] * resid[i]
-                bend += column[i] * column[i]
+            if squared_hinge.is_active(resid[i]):
+                slope -= column[i] * squared_hinge.slope(resid[i])
+                bend += squared_hinge.curvature(resid[i]) * column[i] * column[i]
         value += 0.5 * ridge[a] * u[a] * u[a]
         if bend > 0.0:
             slack += 0.5 * slope * slope / bend
@@ -96,11 +97,12 @@ class ColumnsAtHand:
         return np.sum(self.A * self.A, axis=0)
 
     def loss(self, u: Vector) -> float:
-        return float(half_positive_sq(self.target - self.A @ u))
+        return float(total_loss(self.target - self.A @ u))
 
     def active_rows(self, u: Vector) -> tuple[Matrix, Vector]:
         resid = self.target - self.A @ u
-        return self.A[resid > 0], resid[resid > 0]
+        active = squared_hinge.is_active(resid)
+        return self.A[active], resid[active]
 
     def exact_step(self, u: Vector, d: Vector, ud: float, dd: float) -> float:
         return exact_step(Line(self.target - self.A @ u, self.A @ d), ud, dd)

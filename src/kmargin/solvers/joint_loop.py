@@ -11,8 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from kmargin.jit import compiled
+from kmargin.losses import squared_hinge
 from kmargin.solvers.descend import Descent
-from kmargin.solvers.joint_problem import JointProblem
+from kmargin.solvers.joint_problem import JointProblem, machines_at_hand
 from kmargin.sparsity import select_largest
 from kmargin.types import Flags, Indices, Matrix, Vector
 
@@ -41,13 +42,13 @@ class Shared(NamedTuple):
 
 
 def gather_machines(problem: JointProblem, which: Indices, first: Indices) -> Machines:
-    machines = problem.machines
+    machines, at_hand = problem.machines, machines_at_hand(problem)
     return Machines(
         which,
         first,
         np.cumsum([0] + [machine.design.n_samples for machine in machines]),
-        np.concatenate([machine.y for machine in machines]),
-        np.concatenate([machine.weights for machine in machines]),
+        np.concatenate([machine.y for machine in at_hand]),
+        np.concatenate([machine.weights for machine in at_hand]),
         np.array([machine.lam for machine in machines], dtype=np.float64),
         problem.weights,
     )
@@ -108,8 +109,7 @@ def find_shortfalls(target: Vector, y: Vector, decision: Vector, shortfall: Vect
     """shortfall <- y max(0, target - y decision); returns the sum of their squares."""
     total = 0.0
     for i in range(y.size):
-        v = target[i] - y[i] * decision[i]
-        v = v if v > 0.0 else 0.0
+        v = squared_hinge.slope(target[i] - y[i] * decision[i])
         shortfall[i] = y[i] * v
         total += v * v
     return total

@@ -17,7 +17,7 @@ from kmargin.solvers.joint_loop import (
     gather_shared,
     split,
 )
-from kmargin.solvers.joint_problem import JointProblem
+from kmargin.solvers.joint_problem import JointProblem, machines_at_hand
 from kmargin.solvers.momentum import FRICTION
 from kmargin.types import Indices, Matrix, Tensor, Vector
 
@@ -39,7 +39,7 @@ def joint_mm_inner(problem: JointProblem, max_inner: int, delay: int) -> Inner:
 
 def stack_factors(problem: JointProblem) -> tuple[Matrix, Matrix, Tensor, Indices, Machines]:
     """The factors of each design and its weights, once, with zeros behind its rank; ranks; machines."""
-    factors = [machine.design.thin_svd(machine.weights) for machine in problem.machines]
+    factors = [machine.design.thin_svd(machine.weights) for machine in machines_at_hand(problem)]
     distinct, which = index_distinct(factors)
     ranks = np.array([len(svd.s) for svd in distinct])
     rows = np.cumsum([0] + [len(svd.U) for svd in distinct])

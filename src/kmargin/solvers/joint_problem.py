@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from kmargin import sparsity
-from kmargin.problem import Problem
+from kmargin.problem import ArrayProblem, Problem
 from kmargin.solvers.steps import MMStep
 from kmargin.types import Matrix, Vector
 from kmargin.unit_sparsity import UnitSparsity
@@ -125,7 +125,9 @@ class JointProblem:
         to_projection = beta - self.project(anchor)
         of_machines = sum(
             w * machine.surrogate(part, at, rho)
-            for (w, machine, part), at in zip(self._each(beta), self.parts(anchor), strict=True)
+            for w, machine, part, at in zip(
+                self.weights, machines_at_hand(self), self.parts(beta), self.parts(anchor), strict=True
+            )
         )
         return of_machines + self.penalty_weight(rho) / 2 * float(to_projection @ to_projection)
 
@@ -146,6 +148,13 @@ class JointProblem:
 def machines_of(problem: Problem | JointProblem) -> tuple[Problem, ...]:
     """The machines of a problem, one or several."""
     return problem.machines if isinstance(problem, JointProblem) else (problem,)
+
+
+def machines_at_hand(problem: "JointProblem") -> list[ArrayProblem]:
+    """The machines, all of whose rows are in memory."""
+    at_hand = [machine.at_hand for machine in problem.machines]
+    assert None not in at_hand
+    return [machine for machine in at_hand if machine is not None]
 
 
 class JointMMStep:

@@ -19,14 +19,16 @@ from kmargin.solvers.joint_loop import (
     gather_shared,
     split,
 )
-from kmargin.solvers.joint_problem import JointProblem
+from kmargin.solvers.joint_problem import JointProblem, machines_at_hand
 from kmargin.solvers.momentum import FRICTION
 from kmargin.types import Matrix, Vector
 
 
 def joint_sd_inner(problem: JointProblem, max_inner: int, delay: int) -> Inner | None:
     """The minimisation of f_rho as a function of start, rho and tolerance; None where X is not held."""
-    stack = problem.remember("stacked designs", lambda: stack_designs([m.design for m in problem.machines]))
+    stack = problem.remember(
+        "stacked designs", lambda: stack_designs([m.design for m in machines_at_hand(problem)])
+    )
     if stack is None:
         return None
     machines, shared = gather_machines(problem, stack.which, stack.first), gather_shared(problem)

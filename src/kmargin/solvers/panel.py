@@ -13,14 +13,16 @@ with ridge = lam, and 0 for the intercept. `panel` holds these columns as contig
 is a feature, panel[q] the intercept (zeros with ridge 1 when there is none), panel[q + 1] the target.
 A panel is all of X, or a working set of columns around the support.
 
-A row is active while its residual c_i - a_i'u is positive; `gram` is the panel's Gram matrix over the
-active rows. Where few rows change sides it is updated, not built anew.
+What a row adds is the loss of its residual c_i - a_i'u (`losses.squared_hinge`, in panel form), and it is
+active while that is positive. `gram` is the panel's Gram matrix over the active rows, all of curvature 1.
+Where few rows change sides it is updated, not built anew.
 """
 
 import numpy as np
 
 from kmargin.design import Design
 from kmargin.jit import compiled
+from kmargin.losses import squared_hinge
 from kmargin.solvers.linalg import U64
 from kmargin.types import Flags, Indices, Matrix, Vector
 from kmargin.vectors import axpy, axpy4
@@ -134,21 +136,19 @@ def combine(panel: Matrix, idx: Indices, d: Vector, out: Vector) -> None:
 
 
 @compiled
-def half_positive_sq(e: Vector) -> float:
-    """1/2 sum max(0, e)^2"""
+def total_loss(resid: Vector) -> float:
+    """Of rows with these residuals, four at a time."""
     s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
-    n = e.size
+    n = resid.size
     i = 0
     while i + 4 <= n:
-        a, b, c, d = max(e[i], 0.0), max(e[i + 1], 0.0), max(e[i + 2], 0.0), max(e[i + 3], 0.0)
-        s0 += a * a
-        s1 += b * b
-        s2 += c * c
-        s3 += d * d
+        s0 += squared_hinge.twice_value(resid[i])
+        s1 += squared_hinge.twice_value(resid[i + 1])
+        s2 += squared_hinge.twice_value(resid[i + 2])
+        s3 += squared_hinge.twice_value(resid[i + 3])
         i += 4
     while i < n:
-        a = max(e[i], 0.0)
-        s0 += a * a
+        s0 += squared_hinge.twice_value(resid[i])
         i += 1
     return 0.5 * ((s0 + s1) + (s2 + s3))
 

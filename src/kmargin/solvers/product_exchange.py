@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from kmargin.losses import squared_hinge
 from kmargin.solvers.conjugate import newton_conjugate
 from kmargin.solvers.fitted import NONE, FittedSupport, UnitScores
 from kmargin.solvers.linalg import smallest
@@ -79,7 +80,7 @@ class ProductSet(FittedSupport):
     def _by_column(self) -> tuple[Vector, Vector]:
         """What each feature of the support costs to drop, and each column gains when taken."""
         d = self.design
-        curvature = d.X.spread(np.where(self.resid > 0, d.c, 0.0)) + self.lam
+        curvature = d.X.spread(d.c * np.sqrt(squared_hinge.curvatures(self.resid))) + self.lam
         gain = np.zeros(d.n_features)
         np.divide(d.gradient(self.resid) ** 2, 2.0 * curvature, out=gain, where=curvature > 0)
         gain[self.support] = -np.inf

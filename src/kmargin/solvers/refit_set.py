@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from kmargin.losses import squared_hinge
 from kmargin.problem import Problem
 from kmargin.solvers.fitted import NONE, FittedSupport, UnitScores
 from kmargin.solvers.joint_set import JointFound
@@ -60,7 +61,9 @@ class RefitSet(FittedSupport):
             design = member.design.at_hand
             assert design is not None
             resid = design.residual(found)
-            bend = design.X.spread(np.where(resid > 0, design.c, 0.0)) + member.ridge(self.lam)
+            bend = design.X.spread(np.where(squared_hinge.is_active(resid), design.c, 0.0)) + member.ridge(
+                self.lam
+            )
             slope = design.gradient(resid)
             slope = np.where(slope * self.units.signs < 0.0, 0.0, slope)  # would get the wrong sign
             alone = np.divide(slope**2, 2.0 * bend, out=np.zeros(len(gain)), where=bend > 0)

@@ -9,7 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from kmargin.jit import compiled, either, question
-from kmargin.solvers.panel import build_gram, combine, half_positive_sq, residual, shift_gram, sync_gram
+from kmargin.losses import squared_hinge
+from kmargin.solvers.panel import build_gram, combine, residual, shift_gram, sync_gram, total_loss
 from kmargin.types import Flags, Indices, Matrix, Vector
 
 
@@ -73,7 +74,7 @@ def place(rows: Rows, idx: Indices, u: Vector) -> None:
     """Go to a point, and let the rows be active that are so there."""
     residual(rows.panel, idx, u, rows.resid)
     for i in range(rows.resid.size):
-        rows.active[i] = rows.resid[i] > 0.0
+        rows.active[i] = squared_hinge.is_active(rows.resid[i])
 
 
 @question
@@ -100,7 +101,7 @@ def resume(rows: Rows, idx: Indices, u: Vector, gram: Matrix) -> None:
 def move_to(rows: Rows, idx: Indices, u: Vector) -> float:
     """Go to u; the loss there."""
     residual(rows.panel, idx, u, rows.resid)
-    return half_positive_sq(rows.resid)
+    return total_loss(rows.resid)
 
 
 @question
@@ -109,8 +110,7 @@ def look_along(rows: Rows, idx: Indices, d: Vector) -> float:
     combine(rows.panel, idx, d, rows.delta)
     loss = 0.0
     for i in range(rows.resid.size):
-        r = max(rows.resid[i] - rows.delta[i], 0.0)
-        loss += r * r
+        loss += squared_hinge.twice_value(rows.resid[i] - rows.delta[i])
     return loss
 
 
@@ -119,9 +119,9 @@ def slope_along(rows: Rows | Line, t: float, slope: float, curve: float) -> tupl
     """To slope and curvature, those of the loss at t times the step are added."""
     for i in range(rows.resid.size):
         r = rows.resid[i] - t * rows.delta[i]
-        if r > 0.0:
-            slope -= rows.delta[i] * r
-            curve += rows.delta[i] * rows.delta[i]
+        if squared_hinge.is_active(r):
+            slope -= rows.delta[i] * squared_hinge.slope(r)
+            curve += squared_hinge.curvature(r) * rows.delta[i] * rows.delta[i]
     return slope, curve
 
 
@@ -134,7 +134,7 @@ def advance(rows: Rows, t: float) -> None:
 
 @question
 def loss_here(rows: Rows) -> float:
-    return half_positive_sq(rows.resid)
+    return total_loss(rows.resid)
 
 
 @question
@@ -144,7 +144,7 @@ def renew_system(rows: Rows, idx: Indices, H: Matrix, z: Vector) -> bool:
     """
     flips, n_active = 0, 0
     for i in range(rows.resid.size):
-        now = rows.resid[i] > 0.0
+        now = squared_hinge.is_active(rows.resid[i])
         n_active += now
         if now != rows.active[i]:
             rows.active[i] = now
@@ -167,7 +167,7 @@ def renew_system(rows: Rows, idx: Indices, H: Matrix, z: Vector) -> bool:
 
 @either
 def exact_step(rows: Rows | Line, ud: float, dd: float) -> float:
-    """The minimiser t > 0 of 1/2 sum max(0, resid - t delta)^2 + t ud + t^2/2 dd.
+    """The minimiser t > 0 of the loss at the residuals resid - t delta, plus t ud + t^2/2 dd.
 
     Its derivative is increasing and piecewise linear: Newton on it, kept inside a bracket, halving
     when it leaves.

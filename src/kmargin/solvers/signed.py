@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from kmargin.losses import squared_hinge
 from kmargin.problem import ArrayProblem, Problem
 from kmargin.solvers.ending import (
     HUGE,
@@ -19,13 +20,13 @@ from kmargin.solvers.ending import (
     stand_each,
 )
 from kmargin.solvers.newton import NO_LOSS
-from kmargin.solvers.panel import half_positive_sq, make_panel, make_ridge, residual
+from kmargin.solvers.panel import make_panel, make_ridge, residual, total_loss
 from kmargin.solvers.regime import Regime, depends_on_active_rows
 from kmargin.solvers.rows import Rows, make_rows
 from kmargin.types import Flags, Indices, Matrix, Vector
 
 # The objective where all coefficients are 0, and the intercept too.
-WITHOUT_A_MODEL = 0.5
+WITHOUT_A_MODEL = squared_hinge.AT_ZERO
 
 # What single coefficients may still be able to lower the objective by, relatively, where there are many:
 # systems that large are not solved to the last digit.
@@ -177,14 +178,14 @@ class SignedDesign:
 
     def gradient(self, resid: Vector) -> Vector:
         """Of the loss with respect to each coefficient, up to its sign."""
-        return self.X.slopes(self.t * np.maximum(resid, 0.0))
+        return self.X.slopes(self.t * squared_hinge.slopes(resid))
 
     def residual(self, found: Found) -> Vector:
         """How far each row is from its margin, positive where it falls short."""
         return self.c - self.t * (self.X.product(found.support, found.u[:-1]) + found.u[-1])
 
     def count_active(self, found: Found) -> int:
-        return int(np.count_nonzero(self.residual(found) > 0))
+        return int(np.count_nonzero(squared_hinge.is_active(self.residual(found))))
 
     def fits(self, n_numbers: int) -> bool:
         return self.X.fits(n_numbers)
@@ -208,7 +209,7 @@ class SignedDesign:
             resid, slack_allowed = rows.resid, SLACK
         else:
             resid, slack_allowed = self.residual(found), FINE
-            value = half_positive_sq(resid) + 0.5 * float(np.sum((np.sqrt(ridge) * found.u) ** 2))
+            value = total_loss(resid) + 0.5 * float(np.sum((np.sqrt(ridge) * found.u) ** 2))
             slopes = ridge[:-1] * found.u[:-1] - self.gradient(resid)[found.support]
             bend = self.variance[found.support] + ridge[:-1]
             slack = 0.5 * float(np.sum(np.divide(slopes**2, bend, out=np.zeros(k), where=bend > 0)))
@@ -218,7 +219,7 @@ class SignedDesign:
             slack = np.inf
         if np.abs(found.u).max(initial=0.0) > HUGE and is_affordable(self.n_samples, k):
             found = self._without_huge(found, ridge[:-1])
-        n_active = int(np.count_nonzero(resid > 0))
+        n_active = int(np.count_nonzero(squared_hinge.is_active(resid)))
         if found.value <= NO_LOSS or slack <= slack_allowed * found.value or not is_affordable(n_active, k):
             return found
         u, value, _ = newton_by_least_squares(self._columns(found.support), ridge, found.u)
@@ -242,7 +243,7 @@ class SignedDesign:
 
     def objective(self, found: Found, lam: float) -> float:
         ridge = 0.5 * float(np.sum((np.sqrt(lam) * found.u[:-1]) ** 2))
-        return float(half_positive_sq(self.residual(found))) + ridge
+        return float(total_loss(self.residual(found))) + ridge
 
     def _columns(self, support: Indices) -> ColumnsAtHand:
         """Signed columns of X, then that of the intercept, by rows."""

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from kmargin.losses import squared_hinge
 from kmargin.problem import Problem
 from kmargin.solvers.result import Ending, Solution, Status
 from kmargin.types import Vector
@@ -26,19 +27,17 @@ def univariate_start(problem: Problem) -> Vector:
 
 
 def intercept_only(problem: Problem) -> Vector:
-    """The minimum over S_0: no coefficients, the mean label as intercept.
-
-    No mean of labels lies beyond a margin, so the loss is a parabola around it.
-    """
+    """The minimum over S_0: no coefficients, the best constant as intercept."""
     beta = np.zeros(problem.design.n_parameters)
-    beta[problem.design.n_features :] = problem.mean_label()
+    beta[problem.design.n_features :] = squared_hinge.best_constant(problem.mean_label())
     return beta
 
 
 def intercept_loss(problem: Problem) -> float:
-    """The objective there: the weighted mean of (1 - y m)^2 / 2 is (1 - m^2) / 2."""
-    m = problem.mean_label() if problem.design.fit_intercept else 0.0
-    return 0.5 * (1.0 - m) * (1.0 + m)
+    """The objective there."""
+    if not problem.design.fit_intercept:
+        return squared_hinge.AT_ZERO
+    return squared_hinge.loss_of_best_constant(problem.mean_label())
 
 
 def bare_solution(problem: Problem, status: Status) -> Solution:
