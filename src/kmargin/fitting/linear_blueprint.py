@@ -18,6 +18,8 @@ from kmargin.types import Indices
 from kmargin.unit_request import UnitRequest
 from kmargin.units import Units
 
+NOTHING_SAID = UnitRequest()
+
 NO_COLUMNS: Indices = np.empty(0, np.int64)
 
 
@@ -29,7 +31,7 @@ class LinearBlueprint:
     fit_intercept: bool = True
     standardize: bool = False
     shared: bool = True
-    request: UnitRequest = UnitRequest()
+    request: UnitRequest = NOTHING_SAID
     names: tuple[str, ...] | None = None  # of the features
 
     @property
@@ -62,7 +64,7 @@ class LinearBlueprint:
         return k
 
     def resolve_ks(self, ks: Any, samples: Samples, n_default: int | None = None) -> list[int]:
-        """Values that leave no room for what is always in are refused if they were asked for, else left out."""
+        """Values without room for what is always in are refused if they were asked for, else left out."""
         units = self.units(samples)
         resolved = validate.resolve_ks(ks, units.n_units, n_default, self.things)
         least = int(units.fixed.sum())

@@ -95,7 +95,7 @@ class DualSet(FittedSupport):
         """All columns are looked at each time."""
 
     def score(self, outside: Indices) -> UnitScores:
-        """Of those features of the support that have the smallest coefficients; the others are not to leave."""
+        """Of those features of the support that have the smallest coefficients; others are not to leave."""
         count = len(self.support) if self.scores_all else min(SHORT, len(self.support))
         lose = np.empty(count, np.int64)
         smallest(np.abs(self.w), len(self.w), count, lose)

@@ -2,8 +2,8 @@
 
 What a unit costs to drop and gains when taken is asked of the algebra, which differs: panels of several
 machines (`joint_set`), systems as large as the active rows (`dual_exchange`), products with X alone
-(`product_exchange`), or refits by whatever suits each of several machines (`refit_set`). For single columns of
-one machine in a panel the same loop is compiled (`search`, `working_set`).
+(`product_exchange`), or refits by whatever suits each of several machines (`refit_set`). For single columns
+of one machine in a panel the same loop is compiled (`search`, `working_set`).
 """
 
 from abc import ABC, abstractmethod
@@ -136,7 +136,7 @@ class FittedSupport(ABC):
 
     def _scale(self, units: Indices) -> Vector | float:
         """What scores are divided by before units are ranked."""
-        return self.units.sizes[units] if self.units.by_size else 1.0
+        return self.units.sizes[units].astype(np.float64) if self.units.by_size else 1.0
 
     def _try_many(self, outside: Indices, scores: UnitScores) -> bool:
         """The c cheapest for the c most gainful, as many as the scores say pays; c is halved on failure."""

@@ -133,7 +133,7 @@ class JointGrid(SupportGrid):
         return JointSet(self.members, self.units, lam, size, start, effort.tol)
 
     def _needs_refits(self, n_columns: int, size: int) -> bool:
-        """Whether panels do not fit, or systems as large as the support would be larger than those by rows."""
+        """Whether panels do not fit, or systems as large as the support would exceed those by rows."""
         if any(member.design.at_hand is None for member in self.members):
             return False  # rows that are elsewhere are asked for sums as large as the support
         most_rows = max(member.design.n_samples for member in self.members)

@@ -50,7 +50,8 @@ class MachinePanel:
         self.rows = member.design.make_rows(columns, size, to_stay=True)
         self.scratch = companion(self.rows)
         self.gram = np.empty((size + 2, size + 2))
-        self.lam, self.ridge = 0.0, np.empty(0)
+        self.lam = 0.0
+        self.ridge: Vector = np.empty(0)
         self.u: Vector = np.zeros(1)
         self.value = np.inf  # as it counts in the sum
         self.is_placed = False
@@ -103,7 +104,7 @@ class MachinePanel:
         return self.design.slopes_at(self.rows, idx, Found(columns, self.u, self.value))
 
     def finish(self, idx: Indices, only_nonzero: bool) -> None:
-        """Go to the minimum by the panel; if only nonzero coefficients may change, unless one changes sign."""
+        """Go to the minimum by the panel; of nonzero coefficients only, if asked, unless one changes sign."""
         used = (
             np.append(np.flatnonzero(self.u[:-1]), len(self.u) - 1) if only_nonzero else np.arange(len(idx))
         )

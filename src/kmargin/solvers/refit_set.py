@@ -1,7 +1,7 @@
 """The search over sets of units that are too large for panels of all machines.
 
-Scores come from the bare diagonal, and every try is a refit of each machine, by the way that suits it: systems
-as large as its active rows, or products with X alone.
+Scores come from the bare diagonal, and every try is a refit of each machine, by the way that suits it:
+systems as large as its active rows, or products with X alone.
 """
 
 from collections.abc import Sequence

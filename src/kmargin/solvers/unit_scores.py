@@ -2,8 +2,9 @@
 
 The same as `scores` for blocks of columns. With H the Hessian of the support at its minimum u, S the Schur
 complement of the columns outside, g their gradient and R = H^-1 h: dropping the block A costs
-u_A'(H^-1_AA)^-1 u_A / 2, taking the block B gains g_B'S_BB^-1 g_B / 2, and an exchange of A for B changes the
-objective by c'M^-1 c / 2 minus that gain, with c = u_A + R_AB S_BB^-1 g_B and M = H^-1_AA + R_AB S_BB^-1 R_AB'.
+u_A'(H^-1_AA)^-1 u_A / 2, taking the block B gains g_B'S_BB^-1 g_B / 2, and an exchange of A for B changes
+the objective by c'M^-1 c / 2 minus that gain, with c = u_A + R_AB S_BB^-1 g_B and
+M = H^-1_AA + R_AB S_BB^-1 R_AB'.
 """
 
 import numpy as np
