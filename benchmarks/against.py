@@ -29,10 +29,18 @@ PATIENCE = 30.0  # seconds for the rounds of one case
 Work = Callable[[], list[float]]  # some fits; returns their objectives
 
 
+def each_by_itself() -> dict[str, bool]:
+    """Machines with features of their own, in checkouts that know others, too."""
+    from kmargin import SparseSVC
+
+    return {"shared": False} if "shared" in SparseSVC().get_params() else {}
+
+
 def path_over(data: Dataset, ks: list[int], C: float) -> Work:
     from kmargin import sparse_svm_path
 
-    return lambda: list(np.ravel(sparse_svm_path(data.X, data.y, ks, C=C).objectives))
+    given = each_by_itself()
+    return lambda: list(np.ravel(sparse_svm_path(data.X, data.y, ks, C=C, **given).objectives))
 
 
 def single_fits(data: list[Dataset], k: int, lams: tuple[float, ...], copies: int = 1) -> Work:

@@ -18,10 +18,10 @@ def main(name: str, n_classes: int, ks: list[int]) -> None:
     warnings.simplefilter("ignore", UserWarning)
     data = load_sparse(name).of_classes(n_classes)
     small_X, small_y = data.sample(200)
-    sparse_svm_path(small_X, small_y, ks, multi_class="ovr")
+    sparse_svm_path(small_X, small_y, ks, multi_class="ovr", shared=False)
     before = resident("VmRSS")
     forget_peak()
-    path = sparse_svm_path(data.X, data.y, ks, multi_class="ovr")
+    path = sparse_svm_path(data.X, data.y, ks, multi_class="ovr", shared=False)
     taken = resident("VmHWM") - before
     assert len(path.ks) == len(ks)
     print(json.dumps({"multiple": 1 + taken / csr_bytes(data.X), "bytes": taken}))

@@ -99,7 +99,7 @@ def on_processor(fit: Callable[..., Any]) -> Callable[..., tuple[Any, float]]:
 def fit_ours(X: scipy.sparse.csr_matrix, y: np.ndarray) -> list[tuple]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # words that always come together
-        path = sparse_svm_path(X, y, KS, multi_class="ovr")
+        path = sparse_svm_path(X, y, KS, multi_class="ovr", shared=False)
     features = [np.mean([len(s.support) for s in row]) for row in path.solutions]
     return [(k, mean, lambda X, k=k: path.predict(X, k)) for k, mean in zip(path.ks, features, strict=True)]
 

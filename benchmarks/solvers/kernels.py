@@ -54,6 +54,6 @@ class OursRBF(Competitor):
         self.k = k
 
     def kernel(self, X: np.ndarray, y: np.ndarray, X_new: np.ndarray, C: float, gamma: float) -> KernelFit:
-        model = KernelSparseSVC(self.k, C=C, gamma=gamma, solver=self.name, random_state=0)
+        model = KernelSparseSVC(self.k, C=C, gamma=gamma, solver=self.name, shared=False, random_state=0)
         with unfinished_allowed():
             return KernelFit.of(model, X, y, X_new)

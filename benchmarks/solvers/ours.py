@@ -25,7 +25,7 @@ class Ours(Competitor):
 
     def path(self, X: np.ndarray, y: np.ndarray, levels: Sequence[float]) -> list[Fit]:
         with unfinished_allowed():
-            path = kmargin.sparse_svm_path(X, y, levels, C=self.C, solver=self.name)
+            path = kmargin.sparse_svm_path(X, y, levels, C=self.C, solver=self.name, shared=False)
         return [
             Fit(np.unique(y), coef, intercept, int(k))
             for k, coef, intercept in zip(path.ks, path.coefs, path.intercepts, strict=True)

@@ -238,7 +238,7 @@ def figure_s2(settings: Settings) -> Any:
     """`spiral`, and the points that a machine with three per pair of classes keeps."""
     data = protocol.read("spiral", "paper", settings.seed)
     X = protocol.whole(data).X
-    model = KernelSparseSVC(3, C=100.0, gamma=1.0).fit(X[data.train], data.y[data.train])
+    model = KernelSparseSVC(3, C=100.0, gamma=1.0, shared=False).fit(X[data.train], data.y[data.train])
     figure = _figure(6, 4.6)
     ax = figure.subplots()
     for label, color, marker in zip(np.unique(data.y), CLASS_COLORS, "o^s", strict=True):
