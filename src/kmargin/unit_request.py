@@ -212,7 +212,7 @@ def _columns(
     of_group = {label: group for group, label in zip(groups, labels, strict=True) if len(group) > 1}
     for entry in entries:
         entry = entry.item() if isinstance(entry, np.generic) else entry
-        is_label = isinstance(entry, (str, numbers.Integral)) and entry in of_group
+        is_label = isinstance(entry, str) and entry in of_group  # an integer is always a place
         chosen[of_group[entry] if is_label else features.find(entry, argument)] = True
     return chosen
 

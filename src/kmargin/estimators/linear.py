@@ -93,7 +93,8 @@ class SparseSVC(LinearMachines):
         Features that enter the model and leave it together, k then counting groups: a label for each
         feature; or lists of names or places, a feature in no list being by itself.
     keep, avoid : list of features or groups, or None, default=None
-        Always in, and counted in k; never in. Names, places, a mask, or labels of groups.
+        Always in, and counted in k; never in. Names, places, a mask, or labels of groups if these are texts.
+        A feature that is kept keeps its group; one that is avoided leaves it.
     signs : list, dict or None, default=None
         1 for a feature whose coefficients may not be negative, -1 for not positive, 0 for either: for each
         feature, or by name or place. With more than two classes this is said of every machine.

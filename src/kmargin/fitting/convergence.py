@@ -6,7 +6,21 @@ from collections.abc import Sequence
 
 from sklearn.exceptions import ConvergenceWarning
 
+from kmargin.fitting.tasks import Sharing
 from kmargin.solvers import Solution
+
+
+def warn_if_signs_leave_nothing(solutions: Sequence[Solution], k: int, sharing: Sharing | None) -> None:
+    """One warning where no feature is of use with the sign that its coefficients have to have."""
+    if sharing is None or not sharing.units.signs.any() or k == 0:
+        return
+    if not any(len(solution.support) for solution in solutions):
+        warnings.warn(
+            "No feature lowers the objective with the sign that `signs` gives it: the intercept is all that "
+            "is left. Check the signs, or leave some features without.",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def warn_unless_converged(solutions: Sequence[Solution]) -> None:

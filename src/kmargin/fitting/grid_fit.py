@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from kmargin import validate
 from kmargin.fitting.blueprint import Blueprint
-from kmargin.fitting.convergence import warn_unless_converged
+from kmargin.fitting.convergence import warn_if_signs_leave_nothing, warn_unless_converged
 from kmargin.fitting.pools import solve_tasks
 from kmargin.fitting.tasks import Grid, Task, make_tasks
 from kmargin.multiclass import class_pairs
@@ -73,6 +73,7 @@ def fit_grid(
     grids = _solve(solver, tasks, n_tasks, Cs, ks, procedure._replace(n_jobs=n_jobs), label)
     fit = GridFit(blueprint, samples, designs, list(grids))
     columns = range(len(ks)) if chosen is None else [chosen]
+    warn_if_signs_leave_nothing(fit.solutions(-1, columns[0]), ks[columns[0]], sharing)
     warn_unless_converged([solution for column in columns for solution in fit.solutions(-1, column)])
     return fit
 

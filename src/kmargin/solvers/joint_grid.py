@@ -94,7 +94,7 @@ class JointGrid(SupportGrid):
             ridge = measured.ridge(member.ridge(lam), part.support[used])
             at = np.append(used, len(part.u) - 1)
             before = part._replace(support=part.support[used], u=part.u[at])
-            after = member.design.finish(before._replace(value=np.inf), ridge)
+            after = member.design.finish(before, ridge)
             signs = self.units.signs[before.support]
             if np.any(signs * after.u[:-1] < 0):
                 value = member.design.objective(before, 0.0) + 0.5 * float(ridge @ before.u[:-1] ** 2)

@@ -1,0 +1,322 @@
+"""k bounds the whole model: shared features and points, groups, kept and avoided features, signs."""
+
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.optimize
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.datasets import load_iris, make_classification
+from sklearn.svm import LinearSVC
+
+from kmargin import (
+    MM,
+    SD,
+    Exchange,
+    KernelSparseSVC,
+    KernelSparseSVCCV,
+    SparseSVC,
+    SparseSVCCV,
+    Status,
+    sparse_svm_path,
+)
+
+QUICK = {"exchange": Exchange(), "mm": MM(max_outer=20, max_inner=50), "sd": SD(max_outer=20, max_inner=50)}
+
+
+@pytest.fixture(scope="module")
+def data():
+    """Four classes, twelve features, half of them of use."""
+    return make_classification(
+        160, 12, n_informative=5, n_redundant=1, n_classes=4, n_clusters_per_class=1, random_state=3
+    )
+
+
+def used_by(coef):
+    return np.flatnonzero(np.any(np.atleast_2d(coef) != 0, axis=0))
+
+
+def objective(X, y, coef, intercept, C):
+    """LinearSVC's objective over 2 C n, the intercept left out of the ridge."""
+    short = np.maximum(0, 1 - y * (X @ coef + intercept))
+    return short @ short / (2 * len(y)) + coef @ coef / (4 * C * len(y))
+
+
+class TestShared:
+    @pytest.mark.parametrize("multi_class", ["ovo", "ovr"])
+    @pytest.mark.parametrize("solver", QUICK)
+    @pytest.mark.parametrize("k", [0, 1, 3, 12])
+    @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+    def test_the_whole_model_uses_at_most_k_features(self, data, multi_class, solver, k):
+        model = SparseSVC(k, solver=QUICK[solver], multi_class=multi_class).fit(*data)
+        assert len(model.support_) <= k
+        np.testing.assert_array_equal(model.support_, used_by(model.coef_))
+        assert np.isfinite(model.coef_).all()
+
+    def test_each_machine_has_k_of_its_own_if_not_shared(self, data):
+        X, y = data
+        model = SparseSVC(2, shared=False).fit(X, y)
+        for row, (a, b) in zip(model.coef_, combinations(range(4), 2), strict=True):
+            rows = (y == a) | (y == b)
+            np.testing.assert_array_equal(row, SparseSVC(2).fit(X[rows], y[rows]).coef_[0])
+        assert len(model.support_) > 2
+
+    def test_two_classes_have_one_machine_and_nothing_to_share(self, data):
+        X, y = data
+        both = [SparseSVC(4, shared=shared).fit(X, y > 1).coef_ for shared in (True, False)]
+        np.testing.assert_array_equal(*both)
+
+    def test_of_all_pairs_of_features_the_best_for_all_machines_together_is_found(self):
+        X, y = load_iris(return_X_y=True)
+        X = (X - X.mean(0)) / X.std(0)
+        model = SparseSVC(2, C=1.0).fit(X, y)
+        every = [
+            SparseSVC("all", C=1.0).fit(X[:, pair], y).objective_.sum() for pair in combinations(range(4), 2)
+        ]
+        assert model.objective_.sum() == pytest.approx(min(every), rel=1e-7)
+
+    def test_a_path_uses_at_most_k_features_at_each_k(self, data):
+        path = sparse_svm_path(*data, ks=[12, 7, 4, 2, 1, 0])
+        assert [len(used_by(coefs)) for coefs in path.coefs] == [12, 7, 4, 2, 1, 0]
+        assert (np.diff(path.objectives.sum(axis=1)) >= -1e-12).all()
+
+    def test_cross_validation_chooses_among_shared_models(self, data):
+        model = SparseSVCCV([8, 4, 2], Cs=[0.1, 1.0], cv=3, standardize=True).fit(*data)
+        assert len(model.support_) <= model.k_
+        assert model.cv_results_["mean_test_score"].shape == (6,)
+        assert [len(used_by(coefs)) for coefs in model.path_.coefs] == [8, 4, 2]
+
+    @pytest.mark.parametrize("multi_class", ["ovo", "ovr"])
+    def test_kernel_machines_share_their_points(self, multi_class):
+        X, y = load_iris(return_X_y=True)
+        model = KernelSparseSVC(5, C=10.0, multi_class=multi_class).fit(X, y)
+        assert len(model.support_) <= 5
+        assert model.support_vectors_.shape == (len(model.support_), 4)
+        assert model.score(X, y) > 0.9
+        K = np.exp(-model.kernel_.numbers["gamma"] * ((X[:, None] - X[None]) ** 2).sum(-1))
+        given = KernelSparseSVC(5, C=10.0, kernel="precomputed", multi_class=multi_class).fit(K, y)
+        np.testing.assert_array_equal(given.support_, model.support_)
+        np.testing.assert_array_equal(given.predict(K), model.predict(X))
+
+    def test_kernel_cross_validation_shares_points_too(self):
+        X, y = load_iris(return_X_y=True)
+        model = KernelSparseSVCCV([6, 3], Cs=[1.0, 10.0], cv=3).fit(X, y)
+        assert len(model.support_) <= model.k_
+
+    def test_all_features_give_the_models_of_linear_svc(self, data):
+        X, y = data
+        X = np.column_stack([X, X[:, 0]])  # a column twice shares its ridge
+        model = SparseSVC("all", multi_class="ovr", C=0.5).fit(X, y)
+        for row, intercept, c in zip(model.coef_, model.intercept_, range(4), strict=True):
+            labels = np.where(y == c, 1.0, -1.0)
+            theirs = LinearSVC(C=0.5, intercept_scaling=1e4, tol=1e-8, max_iter=10**6).fit(X, labels)
+            ours = objective(X, labels, row, intercept, 0.5)
+            assert ours <= objective(X, labels, theirs.coef_[0], theirs.intercept_[0], 0.5) * (1 + 1e-6)
+        np.testing.assert_allclose(model.coef_[:, 0], model.coef_[:, -1], rtol=1e-5)
+
+    def test_a_claim_of_swap_optimality_is_true_of_all_machines(self, data):
+        X, y = data
+        model = SparseSVC(4, solver=Exchange(max_swaps=None)).fit(X, y)
+        assert all(solution.status is Status.SWAP_OPTIMAL for solution in model.solutions_)
+        best = model.objective_.sum()
+        for gone in model.support_:
+            for come in set(range(12)) - set(model.support_):
+                features = [*(set(model.support_) - {gone}), come]
+                assert SparseSVC("all").fit(X[:, features], y).objective_.sum() >= best * (1 - 1e-8)
+
+    def test_sample_weights_are_repetitions(self, data):
+        X, y = data
+        weights = np.random.default_rng(0).integers(0, 3, len(y))
+        weighted = SparseSVC(3).fit(X, y, sample_weight=weights)
+        repeated = SparseSVC(3).fit(np.repeat(X, weights, axis=0), np.repeat(y, weights))
+        np.testing.assert_array_equal(weighted.support_, repeated.support_)
+        np.testing.assert_allclose(weighted.coef_, repeated.coef_, rtol=1e-6, atol=1e-9)
+
+    def test_the_number_of_jobs_does_not_matter(self, data):
+        one, two = (SparseSVCCV([6, 3], cv=3, n_jobs=n).fit(*data) for n in (1, 2))
+        np.testing.assert_array_equal(one.coef_, two.coef_)
+
+    def test_single_precision_stays_and_k_holds(self, data):
+        X, y = data
+        model = SparseSVC(3).fit(X.astype(np.float32), y)
+        assert model.coef_.dtype == np.float32
+        assert len(model.support_) <= 3
+
+    def test_what_is_neither_true_nor_false_is_refused(self, data):
+        with pytest.raises(ValueError, match=r"shared='yes' is neither yes nor no"):
+            SparseSVC(3, shared="yes").fit(*data)
+
+
+GROUPS = [0, 0, 1, 2, 2, 2, 3, 3, 4, 5, 5, 5]
+
+
+class TestGroups:
+    @pytest.mark.parametrize("n_classes", [2, 4])
+    def test_k_counts_groups(self, data, n_classes):
+        X, y = data
+        model = SparseSVC(2, groups=GROUPS).fit(X, y % n_classes)
+        assert len(np.unique(np.array(GROUPS)[model.support_])) <= 2
+        every = []
+        for pair in combinations(range(6), 2):
+            columns = np.flatnonzero(np.isin(GROUPS, pair))
+            every.append(SparseSVC("all").fit(X[:, columns], y % n_classes).objective_.sum())
+        assert model.objective_.sum() == pytest.approx(min(every), rel=1e-7)
+
+    def test_a_k_beyond_the_number_of_groups_keeps_all(self, data):
+        with pytest.warns(UserWarning, match="k=9 is greater than the number of groups, 6"):
+            model = SparseSVC(9, groups=GROUPS).fit(*data)
+        assert len(model.support_) == 12
+
+    def test_groups_are_ranked_per_column_if_asked_for(self):
+        rng = np.random.default_rng(0)
+        X = rng.standard_normal((300, 11))
+        y = np.where(X[:, 0] + 0.55 * X[:, 1:].sum(1) / np.sqrt(2) + rng.standard_normal(300) > 0, 1, 0)
+        groups = ["one", *["ten"] * 10]
+        by_gain = SparseSVC(1, groups=groups).fit(X, y)
+        per_column = SparseSVC(1, groups=groups, solver=Exchange(rank_groups="per column", max_starts=0)).fit(
+            X, y
+        )
+        assert len(by_gain.support_) == 10
+        assert per_column.support_.tolist() == [0]
+
+    def test_machines_may_have_groups_of_their_own(self, data):
+        X, y = data
+        model = SparseSVC(1, groups=GROUPS, shared=False).fit(X, y)
+        for row in model.coef_:
+            assert len(np.unique(np.array(GROUPS)[np.flatnonzero(row)])) == 1
+
+    def test_names_come_from_the_table(self, data):
+        X, y = data
+        frame = pd.DataFrame(X, columns=[f"gene {j}" for j in range(12)])
+        lists = [["gene 0", "gene 1"], ["gene 3", "gene 4", "gene 5"]]
+        by_name = SparseSVC(3, groups=lists).fit(frame, y)
+        by_place = SparseSVC(3, groups=[[0, 1], [3, 4, 5]]).fit(X, y)
+        np.testing.assert_array_equal(by_name.coef_, by_place.coef_)
+        path = sparse_svm_path(frame, y, [3, 1], groups=lists)
+        np.testing.assert_allclose(path.coefs[0], by_name.coef_, rtol=1e-5, atol=1e-8)
+
+
+class TestKeepAndAvoid:
+    def test_what_is_kept_is_in_and_counts_and_what_is_avoided_is_not(self, data):
+        model = SparseSVC(3, keep=[11], avoid=[0, 1]).fit(*data)
+        assert 11 in model.support_
+        assert len(model.support_) <= 3
+        assert not {0, 1} & set(model.support_)
+
+    def test_the_rest_is_as_good_as_any(self, data):
+        X, y = data
+        model = SparseSVC(3, keep=[11], avoid=[0]).fit(X, y)
+        every = [
+            SparseSVC("all").fit(X[:, [11, *pair]], y).objective_.sum()
+            for pair in combinations(range(1, 11), 2)
+        ]
+        assert model.objective_.sum() == pytest.approx(min(every), rel=1e-6)
+
+    def test_cross_validation_tries_no_k_without_room(self, data):
+        model = SparseSVCCV(keep=[0, 1, 2], cv=3).fit(*data)
+        assert model.path_.ks.min() == 3
+        assert {0, 1, 2} <= set(model.support_)
+        with pytest.raises(ValueError, match="k=2 leaves no room for the 3 features"):
+            SparseSVCCV([5, 2], keep=[0, 1, 2], cv=3).fit(*data)
+
+    def test_more_kept_than_k_is_refused(self, data):
+        with pytest.raises(ValueError, match="k=1 leaves no room for the 2 features that `keep`"):
+            SparseSVC(1, keep=[0, 1]).fit(*data)
+
+    def test_parameters_are_cloned_and_set(self, data):
+        model = clone(SparseSVC(3, keep=[1], signs={0: 1}, groups=GROUPS)).set_params(avoid=[2])
+        assert model.get_params()["keep"] == [1]
+        model.fit(*data)
+
+
+class TestSigns:
+    @pytest.mark.parametrize("n_classes", [2, 4])
+    @pytest.mark.parametrize("solver", ["exchange", "mm"])
+    @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+    def test_coefficients_have_their_signs(self, data, n_classes, solver):
+        X, y = data
+        signs = np.array([1, -1, 0] * 4)
+        model = SparseSVC(6, signs=signs, solver=QUICK[solver]).fit(X, y % n_classes)
+        assert (model.coef_ * signs >= 0).all()
+        assert len(model.support_) <= 6
+
+    @pytest.mark.parametrize("seed", range(6))
+    def test_of_all_supports_the_best_under_signs_is_found(self, seed):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((60, 7)) + 0.5 * rng.standard_normal((60, 1))
+        y = np.where(X @ rng.standard_normal(7) + rng.standard_normal(60) > 0, 1.0, -1.0)
+        signs = rng.choice([-1, 0, 1], 7)
+        C = [0.1, 1.0, 10.0][seed % 3]
+        model = SparseSVC(3, C=C, signs=signs).fit(X, y)
+
+        def lowest(features):
+            def function(u):
+                short = np.maximum(0, 1 - y * (X[:, features] @ u[:-1] + u[-1]))
+                pull = -(short * y) / 60
+                gradient = np.append(X[:, features].T @ pull + u[:-1] / (2 * C * 60), pull.sum())
+                return objective(X[:, features], y, u[:-1], u[-1], C), gradient
+
+            bounds = [(0 if signs[j] > 0 else None, 0 if signs[j] < 0 else None) for j in features]
+            return scipy.optimize.minimize(
+                function, np.zeros(len(features) + 1), jac=True, bounds=[*bounds, (None, None)],
+                method="L-BFGS-B", options={"ftol": 1e-15, "gtol": 1e-10, "maxiter": 10**4},
+            ).fun  # fmt: skip
+
+        best = min(lowest(list(features)) for features in combinations(range(7), 3))
+        assert model.objective_[0] == pytest.approx(best, rel=1e-6)
+        value = objective(X, y, model.coef_[0], model.intercept_[0], C)
+        assert model.objective_[0] == pytest.approx(value, rel=1e-10)
+
+    def test_signs_that_leave_nothing_leave_the_intercept_and_a_warning(self):
+        rng = np.random.default_rng(0)
+        X = rng.standard_normal((50, 3))
+        y = (X.sum(1) > 0).astype(int)
+        with pytest.warns(UserWarning, match="No feature lowers the objective with the sign"):
+            model = SparseSVC(2, signs=[-1, -1, -1]).fit(X, y)
+        assert len(model.support_) == 0
+
+    def test_everything_together(self, data):
+        X, y = data
+        model = SparseSVC(3, groups=GROUPS, keep=[2], avoid=[9], signs={0: 1, 3: -1}).fit(X, y)
+        assert len(np.unique(np.array(GROUPS)[model.support_])) <= 3
+        assert 2 in model.support_
+        assert 9 not in model.support_
+        assert (model.coef_[:, 0] >= 0).all()
+        assert (model.coef_[:, 3] <= 0).all()
+
+
+REQUEST = {"groups": GROUPS, "keep": [2], "signs": {0: 1, 3: -1, 10: 1}}
+
+
+@pytest.mark.parametrize("request_", [{}, REQUEST], ids=["plain", "groups, keep, signs"])
+class TestKindsOfData:
+    """The same features with the same coefficients, whatever X is."""
+
+    def check(self, data, request_, X, y=None, rtol=1e-6):
+        expected = SparseSVC(3, **request_).fit(*data)
+        model = SparseSVC(3, **request_).fit(X, data[1] if y is None else y)
+        np.testing.assert_array_equal(np.asarray(model.support_), expected.support_)
+        np.testing.assert_allclose(np.asarray(model.coef_), expected.coef_, rtol=rtol, atol=1e-8)
+        return model
+
+    def test_sparse_matrices(self, data, request_):
+        self.check(data, request_, sp.csr_matrix(data[0]))
+
+    def test_dask_collections(self, data, request_):
+        da = pytest.importorskip("dask.array")
+        X, y = da.from_array(data[0], chunks=(50, 12)), da.from_array(data[1], chunks=50)
+        self.check(data, request_, X, y)
+
+    def test_arrays_on_a_device(self, data, request_):
+        torch = pytest.importorskip("torch")
+        from sklearn import config_context
+
+        with config_context(array_api_dispatch=True):
+            X, y = torch.asarray(data[0]), torch.asarray(data[1])
+            model = self.check(data, request_, X, y)
+            assert isinstance(model.coef_, torch.Tensor)
+
+    def test_tables(self, data, request_):
+        self.check(data, request_, pd.DataFrame(data[0]).rename(columns=str))
