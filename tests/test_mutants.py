@@ -47,7 +47,7 @@ def test_the_tests_that_should_notice_exist():
         for test in mutant.tests:
             file, _, name = test.partition("::")
             text = source(Path("tests") / file)
-            assert not name or f"def {name.split('[')[0]}(" in text, f"{mutant.name}: {test}"
+            assert not name or f"def {name.split('::')[-1].split('[')[0]}(" in text, f"{mutant.name}: {test}"
 
 
 def test_mutants_are_chosen_by_name_by_area_and_by_file():

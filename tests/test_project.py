@@ -35,6 +35,7 @@ LAYERS = [
     "losses",
     "sparsity",
     "units",
+    "unit_request",
     "unit_sparsity",
     "vectors",
     "blocks.protocol",
@@ -93,11 +94,17 @@ LAYERS = [
     "solvers.refit_signs",
     "solvers.annealed",
     "solvers.working_set",
+    "solvers.fitted",
     "solvers.dual_exchange",
     "solvers.product_exchange",
     "solvers.supports",
     "solvers.one_size",
     "solvers.grid",
+    "solvers.unit_scores",
+    "solvers.machine_panel",
+    "solvers.joint_set",
+    "solvers.refit_set",
+    "solvers.joint_grid",
     "solvers.exchange",
     "solvers.momentum",
     "solvers.steps",
@@ -142,6 +149,7 @@ LAYERS = [
     "fitting.linear_blueprint",
     "fitting.kernel_blueprint",
     "fitting.grid_fit",
+    "fitting.sparse_path",
     "estimators.classifier",
     "estimators.linear",
     "estimators.kernel",
@@ -241,9 +249,9 @@ def test_docstring_examples_are_true():
 
     import kmargin.estimators.kernel
     import kmargin.estimators.linear
-    import kmargin.path
+    import kmargin.fitting.sparse_path
 
-    for module in (kmargin.estimators.linear, kmargin.estimators.kernel, kmargin.path):
+    for module in (kmargin.estimators.linear, kmargin.estimators.kernel, kmargin.fitting.sparse_path):
         result = doctest.testmod(module)
         assert result.attempted > 0
         assert result.failed == 0
