@@ -270,9 +270,8 @@ def test_candidates_are_counted(moons, n_candidates):
 
 
 def designs_of(X, **given):
-    return KernelDesigns(
-        X, Kernel("rbf", 1.0, 3, 0.0), True, **({"cache_size": 200, "weights": np.ones(len(X))} | given)
-    )
+    every = {"cache_size": 200, "weights": np.ones(len(X)), "codes": np.resize([1, 0], len(X))}
+    return KernelDesigns(X, Kernel("rbf", 1.0, 3, 0.0), True, **(every | given))
 
 
 def test_all_points_are_candidates_while_the_matrix_fits_and_a_sample_beyond(monkeypatch):

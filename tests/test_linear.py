@@ -201,7 +201,7 @@ def test_three_classes_are_told_apart(solver, multi_class, load):
 
 def test_each_one_versus_one_machine_is_the_two_class_fit(solver):
     X, y = load_iris(return_X_y=True)
-    model = SparseSVC(k=2, solver=solver).fit(X, y)
+    model = SparseSVC(k=2, solver=solver, shared=False).fit(X, y)
     for machine, (a, b) in enumerate([(0, 1), (0, 2), (1, 2)]):
         rows = (y == a) | (y == b)
         alone = SparseSVC(k=2, solver=solver).fit(X[rows], y[rows])
@@ -210,7 +210,7 @@ def test_each_one_versus_one_machine_is_the_two_class_fit(solver):
 
 def test_each_one_versus_rest_machine_is_the_two_class_fit(solver):
     X, y = load_iris(return_X_y=True)
-    model = SparseSVC(k=2, multi_class="ovr", solver=solver).fit(X, y)
+    model = SparseSVC(k=2, multi_class="ovr", solver=solver, shared=False).fit(X, y)
     for c in range(3):
         np.testing.assert_array_equal(model.coef_[c], SparseSVC(k=2, solver=solver).fit(X, y == c).coef_[0])
 

@@ -30,6 +30,7 @@ WITHOUT_LABELS = (
 EXCEPTIONS = {
     ("solvers.dual", "proximal_weight"): "a weight that makes up for a ridge, where that is too small",
     ("solvers.dual_exchange", "balance"): "labels, not residuals: the rows of either class",
+    ("solvers.bounded_quadratic", "bend_step"): "by how much a quadratic falls, rounding left out",
     ("blocks.sums", "make_panel"): "columns, not residuals: places without one ask for the first",
 }
 

@@ -32,8 +32,10 @@ def test_the_first_step_of_a_path_is_a_fit_of_its_own(solver, hyperplane):
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_progress_counts_every_solution(jobs, capsys):
     X, y = load_iris(return_X_y=True)
-    sparse_svm_path(X, y, [4, 2], n_jobs=jobs, verbose=1)
+    sparse_svm_path(X, y, [4, 2], n_jobs=jobs, verbose=1, shared=False)
     assert "6/6" in capsys.readouterr().err
+    sparse_svm_path(X, y, [4, 2], n_jobs=jobs, verbose=1)
+    assert "2/2" in capsys.readouterr().err
 
 
 def test_silence_is_the_default(hyperplane, capsys):

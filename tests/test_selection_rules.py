@@ -171,7 +171,7 @@ def test_every_machine_has_random_numbers_of_its_own_whoever_solves_it():
     drawn = []
     for n_jobs, seed in ((1, 0), (2, 0), (1, 1)):
         Diary.asked.clear()
-        SparseSVC(2, solver=Diary(), n_jobs=n_jobs, random_state=seed).fit(X, y)
+        SparseSVC(2, solver=Diary(), n_jobs=n_jobs, random_state=seed, shared=False).fit(X, y)
         drawn.append([record[3] for record in Diary.asked])
     assert len(set(drawn[0])) == 3
     assert sorted(drawn[1]) == sorted(drawn[0])
@@ -271,7 +271,7 @@ def test_scoring_is_what_was_asked_for():
 def test_support_is_what_any_of_the_machines_uses():
     X, y = noisy(90, 8, n_classes=3)
     X[np.arange(90), 3 + y] += 3.0  # each class has a feature of its own
-    model = SparseSVC(2).fit(X, y)
+    model = SparseSVC(2, shared=False).fit(X, y)
     supports = [set(solution.support) for solution in model.solutions_]
     assert len(set.union(*supports)) > max(map(len, supports))  # else this test would prove nothing
     assert set(model.support_) == set.union(*supports)
@@ -283,7 +283,7 @@ def test_support_is_what_any_of_the_machines_uses():
 def test_each_machine_of_a_pair_has_the_weights_of_its_own_rows():
     X, y = noisy(90, 4, n_classes=3)
     weights = np.random.default_rng(3).uniform(0.2, 3.0, 90)
-    model = SparseSVC(2).fit(X, y, weights)
+    model = SparseSVC(2, shared=False).fit(X, y, weights)
     for machine, (a, b) in enumerate([(0, 1), (0, 2), (1, 2)]):
         rows = (y == a) | (y == b)
         alone = SparseSVC(2).fit(X[rows], y[rows], weights[rows])
@@ -361,7 +361,8 @@ def test_candidates_are_the_first_of_equal_points_and_carry_their_own_labels():
     X, y = noisy(20, 3)
     X[[5, 9, 17]] = X[[2, 2, 11]]
     (machine,) = make_machines(y, 2, "ovo")
-    designs = KernelDesigns(X, Kernel("rbf", 1.0, 3, 0.0), True, weights=np.ones(len(X)), cache_size=200)
+    kernel, given = Kernel("rbf", 1.0, 3, 0.0), {"weights": np.ones(len(X)), "codes": y, "cache_size": 200}
+    designs = KernelDesigns(X, kernel, True, **given)
     candidates = designs.candidates(machine)
     np.testing.assert_array_equal(candidates, np.setdiff1d(np.arange(20), [5, 9, 17]))
     K = rbf_kernel(X, X[candidates], gamma=1.0) * np.where(y[candidates] > 0, 1.0, -1.0)

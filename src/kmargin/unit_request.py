@@ -133,7 +133,7 @@ def read_groups(groups: Any, features: Features) -> tuple[list[Indices], list[An
             f"groups={_short(groups)} is not a group label for each feature. Use a list of {p} labels, "
             "or lists of features that belong together."
         )
-    if entries and all(isinstance(e, (list, tuple, set, frozenset, np.ndarray)) for e in entries):
+    if entries and all(np.iterable(entry) and not isinstance(entry, str) for entry in entries):
         return _listed(entries, None, features)
     return _labelled(entries, features)
 

@@ -194,10 +194,10 @@ class JointGrid(SupportGrid):
         return joint_cost_of_try(self.members, n_columns) / self.share
 
     def _n_supports(self, k: int) -> int:
-        return comb(self.n_units - self.n_fixed, max(k - self.n_fixed, 0))
+        return comb(self.n_units - self.n_fixed, k - min(k, self.n_fixed))
 
     def _n_swaps(self, k: int) -> int:
-        return max(k - self.n_fixed, 0) * (self.n_units - k)
+        return (k - min(k, self.n_fixed)) * (self.n_units - k)
 
     def _ridge_scale(self) -> float:
         return float(
