@@ -14,7 +14,7 @@ from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from kmargin import KernelSparseSVC, KernelSparseSVCCV, SparseSVC, SparseSVCCV, sparse_svm_path
+from kmargin import Exchange, KernelSparseSVC, KernelSparseSVCCV, SparseSVC, SparseSVCCV, sparse_svm_path
 from kmargin.datasets import make_sparse_hyperplane, make_spiral, make_synthetic
 from kmargin.selection import choose, tabulate
 from kmargin.solvers import SOLVERS

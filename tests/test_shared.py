@@ -313,6 +313,8 @@ class TestKindsOfData:
         torch = pytest.importorskip("torch")
         from sklearn import config_context
 
+        torch.set_num_threads(1)  # on a busy machine they would wait for each other
+
         with config_context(array_api_dispatch=True):
             X, y = torch.asarray(data[0]), torch.asarray(data[1])
             model = self.check(data, request_, X, y)
