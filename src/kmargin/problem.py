@@ -157,7 +157,7 @@ class Problem(ABC):
 
 @dataclass(frozen=True)
 class LabelledRows:
-    """Rows in memory, each with its label and weight."""
+    """Rows in memory, each with its label and weight: what `ArrayProblem` is given first."""
 
     design: Design
     y: Vector  # -1 or 1

@@ -13,8 +13,7 @@ from sklearn.exceptions import DataConversionWarning
 from kmargin import validate
 from kmargin.blocks.design import add_up
 from kmargin.blocks.examine import Findings
-from kmargin.blocks.kinds import is_dask
-from kmargin.blocks.rows import foreign_blocks
+from kmargin.blocks.kinds import foreign_blocks, is_dask
 from kmargin.types import Indices, Vector
 from kmargin.weights import check_some_weight, complain_of_weight
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from kmargin.blocks.graphs import Source
 from kmargin.blocks.kept import Kept, Leaves, derive
+from kmargin.blocks.kinds import foreign_blocks
 
 
 class Labels(NamedTuple):
@@ -108,17 +109,6 @@ class ToArray:
         if "pyarrow" in sys.modules:  # keeps what it has read in memory that nobody else can use
             sys.modules["pyarrow"].default_memory_pool().release_unused()
         return array
-
-
-def foreign_blocks(block: Any) -> str:
-    """What is wrong with blocks that are no arrays of NumPy's."""
-    kind = f"{type(block).__module__.split('.')[0]}.{type(block).__name__}"
-    how = next((how for how in ("toarray", "todense", "filled") if hasattr(block, how)), None)
-    dense = f"block.{how}()" if how else "numpy.asarray(block)"
-    return (
-        f"X holds blocks of type {kind}, but a dask X has to hold NumPy arrays. "
-        f"Use X.map_blocks(lambda block: {dense}), or give X without dask."
-    )
 
 
 def to_labels(y: Any, weights: Any) -> Labels:

@@ -13,7 +13,6 @@ from kmargin.blocks.kinds import is_dask
 from kmargin.blocks.space import Space, space_of, to_host
 from kmargin.design import canonical
 from kmargin.samples.array import ArraySamples, read_samples
-from kmargin.samples.dask import read_dask
 from kmargin.samples.device import detach, device_space, follow, read_device
 from kmargin.samples.inputs import Inputs, InputsAtHand, LazyInputs
 from kmargin.samples.protocol import Given, Samples
@@ -30,6 +29,8 @@ class Checks(NamedTuple):
 def read(checks: Checks, X: Any, y: Any, sample_weight: Any, class_weight: Any, solver: Solver) -> Samples:
     """Labelled data, wherever they are; y and the weights follow X."""
     if is_dask(X, y, sample_weight):
+        from kmargin.samples.dask import read_dask  # and with it dask, which nobody else needs
+
         samples = read_dask(X, y, sample_weight, class_weight, solver)
         checks.columns(X)
         return samples
