@@ -74,7 +74,8 @@ def newton_direction(
         for b in range(U64(a + 1), U64(k)):
             rhs[b] -= H[row, b] * at
         rhs[a] -= total
-    d[:] = rhs
+    for a in range(k):  # not d[:] = rhs, which takes a second to compile
+        d[a] = rhs[a]
     cholesky(U, k, dead)
     solve(U, k, dead, d)
     promise = 0.0
@@ -147,16 +148,21 @@ def newton(
     return value, max_iter
 
 
+@compiled
+def take_system(gram: Matrix, idx: Indices, H: Matrix, z: Vector) -> None:
+    """Upper H and z of the columns idx, out of a panel's Gram matrix."""
+    target = gram.shape[0] - 1
+    for a in range(idx.size):
+        z[a] = gram[idx[a], target]
+        for b in range(a, idx.size):
+            H[a, b] = gram[idx[a], idx[b]]
+
+
 @either
 def newton_from_gram(
     rows: Rows, ridge: Vector, gram: Matrix, idx: Indices, u: Vector, give_up: float, tol: float
 ) -> tuple[float, int]:
     """Newton on idx from the panel's Gram matrix over the rows that are active; rows end at the result."""
-    k = idx.size
-    target = gram.shape[0] - 1
-    H, z = np.empty((k, k)), np.empty(k)
-    for a in range(k):
-        z[a] = gram[idx[a], target]
-        for b in range(a, k):
-            H[a, b] = gram[idx[a], idx[b]]
+    H, z = np.empty((idx.size, idx.size)), np.empty(idx.size)
+    take_system(gram, idx, H, z)
     return newton(rows, ridge, idx, u, H, z, give_up, tol, 100)
