@@ -5,10 +5,9 @@ import pytest
 from numba.core.errors import TypingError
 
 from kmargin import progress
-from kmargin.jit import Far, compiled, on_compiling
+from kmargin.jit import Far, compiled, meter, on_compiling
 from kmargin.progress import COMPILING, progress_bar
 from kmargin.solvers.search import find_far
-from kmargin.tiers import meter
 
 
 def double(x):

@@ -235,8 +235,8 @@ def test_docstring_examples_are_true():
 FIT = """
 import numpy as np
 from kmargin import SparseSVC
+from kmargin.jit import meter
 from kmargin.solvers import compiled, search
-from kmargin.tiers import meter
 X = np.random.default_rng(0).standard_normal((200, 30))
 with meter.forced(True):
     for solver in ("mm", "sd", "exchange"):

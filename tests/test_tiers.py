@@ -9,8 +9,9 @@ from fuzz import make_case
 
 from frozen import AT_HAND, REACH, VARIANTS, find
 from kmargin import Exchange, SparseSVC, sparse_svm_path, tiers
-from kmargin.jit import Elsewhere, compiled, either, question
-from kmargin.tiers import LEDGER, Meter, meter
+from kmargin.jit import EitherWay, Elsewhere, compiled, either, meter, question
+from kmargin.solvers import every_support, newton, rows, search, sizes
+from kmargin.tiers import LEDGER, Meter
 
 CELLS = [(regime, kind) for regime, reach in REACH.items() for kind in AT_HAND if kind in reach.kinds]
 
@@ -74,11 +75,10 @@ def test_every_effort_has_the_same_bits_compiled_and_interpreted():
 
 
 def test_interpreted_code_is_as_silent_about_infinities_as_compiled_code():
-    huge = either(lambda x: x[0] * x[0])
-    with warnings.catch_warnings():
+    square = either(lambda x: x[0] * x[0])
+    with meter.forced(False), warnings.catch_warnings():
         warnings.simplefilter("error")
-        one, other = both_ways(lambda: huge(np.array([1e300])))
-    assert one == other == np.inf
+        assert square(np.array([1e300])) == np.inf
 
 
 # who is compiled, who is interpreted
@@ -153,21 +153,27 @@ def test_a_function_is_compiled_once_whatever_numbers_it_is_called_with():
 
 
 def test_a_first_fit_compiles_none_of_what_only_calls_others():
-    from kmargin.solvers.search import try_swaps
+    modules = (rows, newton, search, every_support, sizes)
+    callers = [value for module in modules for value in vars(module).values() if isinstance(value, EitherWay)]
 
-    before = len(try_swaps.for_python.overloads)
+    def count():
+        return [len(v.overloads) for f in callers for v in (f.for_python, f.for_compiled)]
+
+    before = count()
     X = np.random.default_rng(0).standard_normal((40, 8))
     with meter.forced(False):
         SparseSVC(3).fit(X, X[:, 0] > 0)
-    assert len(try_swaps.for_python.overloads) == before
+        sparse_svm_path(X, X[:, 0] > 0, [3, 1])
+    assert count() == before
+    assert len(before) > 20
 
 
 # when
 
 
-def calls_until_compiling(meter, folder, most=10_000):
+def calls_until_compiling(meter, most=10_000):
     for number in range(most):
-        if meter.compiling(lambda: folder):
+        if meter.compiling():
             return number
     return None
 
@@ -178,49 +184,74 @@ def cheap(monkeypatch):
     monkeypatch.setattr(tiers, "SOME", 10)
 
 
+@pytest.fixture
+def start(cheap, tmp_path):
+    """A process begins, and may keep machine code."""
+    return lambda: Meter(lambda: tmp_path)
+
+
 def test_compiling_pays_after_enough_calls(cheap):
-    assert calls_until_compiling(Meter(), None) == 99
+    assert calls_until_compiling(Meter(lambda: None)) == 99
 
 
-def test_questions_count(cheap):
-    new = Meter()
-    assert not new.compiling(lambda: None)
+def test_questions_count(start):
+    new = start()
+    assert not new.compiling()
     for _ in range(100):
         new.count()
-    assert new.compiling(lambda: None)
+    assert new.compiling()
 
 
-def test_what_earlier_processes_paid_counts(cheap, tmp_path):
-    assert calls_until_compiling(Meter(), tmp_path, most=60) is None
+def test_what_earlier_processes_paid_counts(start, tmp_path):
+    assert calls_until_compiling(start(), most=60) is None
     assert (tmp_path / LEDGER).stat().st_size == 6
-    assert calls_until_compiling(Meter(), tmp_path) == 39
-    assert calls_until_compiling(Meter(), tmp_path) == 0
+    assert calls_until_compiling(start()) == 39
+    assert calls_until_compiling(start()) == 0
 
 
-def test_what_others_pay_meanwhile_counts(cheap, tmp_path):
-    new = Meter()
-    assert calls_until_compiling(new, tmp_path, most=15) is None
+def test_what_others_pay_meanwhile_counts(start, tmp_path):
+    new = start()
+    assert calls_until_compiling(new, most=15) is None
     (tmp_path / LEDGER).write_bytes(b"." * 10)
-    assert calls_until_compiling(new, tmp_path) == 4
+    assert calls_until_compiling(new) == 4
 
 
-def test_short_runs_leave_no_trace(cheap, tmp_path):
-    assert calls_until_compiling(Meter(), tmp_path, most=9) is None
+def test_short_runs_leave_no_trace(start, tmp_path):
+    assert calls_until_compiling(start(), most=9) is None
     assert not (tmp_path / LEDGER).exists()
 
 
 def test_a_folder_that_is_gone_is_no_error(cheap, tmp_path):
-    assert calls_until_compiling(Meter(), tmp_path / "gone") == 99
+    assert calls_until_compiling(Meter(lambda: tmp_path / "gone")) == 99
 
 
-def test_compiled_code_is_prepared_for_first(cheap):
-    new, prepared = Meter(), []
-    new.before_compiling.append(lambda: prepared.append(new.compiling(lambda: None)))
-    assert calls_until_compiling(new, None) == 99
+def test_compiled_code_is_prepared_for_first(start):
+    new, prepared = start(), []
+    new.before_compiling.append(lambda: prepared.append(new._compiling))
+    assert calls_until_compiling(new) == 99
     assert prepared == [False]
 
 
-def test_threads_that_change_over_at_different_times_find_the_same(cheap, monkeypatch):
+def test_what_was_compiled_by_force_is_used_ever_after(start):
+    first = start()
+    with first.forced(False):
+        assert not first.compiling()
+    with first.forced(True):
+        assert first.compiling()
+        with first.forced(False):
+            assert not first.compiling()
+    assert first.compiling()
+    assert start().compiling()
+
+
+def test_it_is_noted_beside_the_machine_code():
+    with meter.forced(True):
+        assert meter.compiling()
+    assert meter._ledger.stat().st_size * tiers.SOME >= tiers.ENOUGH
+    assert list(meter._ledger.parent.glob("*.nbi"))
+
+
+def test_threads_that_change_over_at_different_times_find_the_same(monkeypatch):
     X = np.random.default_rng(1).standard_normal((60, 12))
     y = X[:, 0] + X[:, 1] > 0.3
     expected = bits(both_ways(lambda: SparseSVC(4).fit(X, y))[0].solutions_)

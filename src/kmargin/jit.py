@@ -21,7 +21,7 @@ from numba.core.errors import TypingError
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import lower_builtin, models, register_model, typeof_impl
 
-from kmargin.tiers import meter
+from kmargin.tiers import Meter
 from kmargin.types import Indices
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -87,14 +87,10 @@ class EitherWay(Compiled):
     def __call__(self, first: Any, *args: Any) -> Any:
         if _is_elsewhere(first):
             return self.interpreted(first, *args)
-        if meter.compiling(self._folder):
+        if meter.compiling():
             return self.for_python(first, *args)
         with np.errstate(all="ignore"):  # compiled code does not warn of infinities either
             return self.interpreted(first, *args)
-
-    def _folder(self) -> Path | None:
-        """Where machine code is kept."""
-        return _folder_of(self.for_python)
 
 
 class Question(Compiled):
@@ -145,10 +141,14 @@ def _is_plain(dispatcher: Any) -> bool:
     return isinstance(dispatcher, FunctionType)
 
 
-def _folder_of(dispatcher: Any) -> Path | None:
-    """Where numba keeps machine code; None if it can be kept nowhere."""
+def _cache_folder() -> Path | None:
+    """Where numba keeps what it makes of this file; None if it can be kept nowhere."""
+    dispatcher = _compile(_is_elsewhere)
     path = None if _is_plain(dispatcher) else dispatcher.stats.cache_path
     return None if path is None else Path(path)
+
+
+meter = Meter(_cache_folder)
 
 
 def _renamed(function: Callable[..., Any]) -> Callable[..., Any]:

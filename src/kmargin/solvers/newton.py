@@ -74,7 +74,7 @@ def newton_direction(
         for b in range(U64(a + 1), U64(k)):
             rhs[b] -= H[row, b] * at
         rhs[a] -= total
-    for a in range(k):  # not d[:] = rhs, which takes a second to compile
+    for a in range(k):  # not by slices, which take a second to compile
         d[a] = rhs[a]
     cholesky(U, k, dead)
     solve(U, k, dead, d)
