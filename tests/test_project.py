@@ -18,6 +18,7 @@ ROOT = Path(__file__).parent.parent
 # each may import from those before it
 LAYERS = [
     "types",
+    "tiers",
     "jit",
     "blas",
     "progress",
@@ -260,10 +261,12 @@ def test_docstring_examples_are_true():
 FIT = """
 import numpy as np
 from kmargin import SparseSVC
+from kmargin.jit import meter
 from kmargin.solvers import compiled, search
 X = np.random.default_rng(0).standard_normal((200, 30))
-for solver in ("mm", "sd", "exchange"):
-    SparseSVC(k=9, solver=solver).fit(X, X[:, 0] > 0)
+with meter.forced(True):
+    for solver in ("mm", "sd", "exchange"):
+        SparseSVC(k=9, solver=solver).fit(X, X[:, 0] > 0)
 for loop in (compiled.descend_mm, compiled.descend_sd, search.search):
     stats = loop.for_python.stats
     print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))

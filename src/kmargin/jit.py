@@ -1,22 +1,29 @@
 """The decorators of compiled functions.
 
-Most are `compiled`, for arrays alone; the smallest parts of these are `inlined`. What has to work for rows
-that are elsewhere too (in blocks on other machines, on a GPU) is written once: `either` where it only asks
-questions, `question` where it is one.
+What loops over numbers is `compiled`; the smallest parts of that are `inlined`. What only calls others is
+`either` interpreted or compiled: to compile takes seconds, to interpret microseconds a call, so it is
+interpreted until compiling pays (`tiers`). Both give the same bits. What has to work for rows that are
+elsewhere too (in blocks on other machines, on a GPU) is written once: it is `either`, and asks the rows by
+`question`s.
 """
 
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cached_property, update_wrapper, wraps
+from functools import cached_property, update_wrapper
+from pathlib import Path
 from types import FunctionType
 from typing import Any, TypeVar, cast
 
+import numpy as np
 from numba import njit, typeof, types
 from numba.core import cgutils, event
 from numba.core.errors import TypingError
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
-from numba.extending import lower_builtin, register_jitable, typeof_impl
+from numba.extending import lower_builtin, models, register_jitable, register_model, typeof_impl
+
+from kmargin.tiers import Meter
+from kmargin.types import Indices
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -35,55 +42,96 @@ def inlined(function: Function) -> Function:
 
 
 def either(function: Function) -> Function:
-    """Compiled for arrays; interpreted, line by line the same, where the first argument is elsewhere."""
-    return cast(Function, EitherWay(function, interpreted=function))
+    """Interpreted where the first argument is elsewhere, and for arrays until compiling pays; line by line
+    the same.
+    """
+    return cast(Function, EitherWay(function))
 
 
 def question(function: Function) -> Function:
-    """Compiled for arrays; elsewhere the first argument's own method answers."""
-
-    @wraps(function)
-    def answer(first: Any, *args: Any) -> Any:
-        return getattr(first, function.__name__)(*args)
-
-    return cast(Function, EitherWay(function, interpreted=answer))
+    """For rows that are elsewhere, their own method answers. For those at hand it is this function: compiled
+    if it is `compiled`; where it has no loop of its own, for Python it is as it stands.
+    """
+    return cast(Function, Question(function))
 
 
 class Elsewhere:
     """What a solver handles without having it. Answers `question`s by methods of the same name."""
 
 
+def _is_elsewhere(first: Any) -> bool:
+    """Rows, or what holds them."""
+    return isinstance(getattr(first, "rows", first), Elsewhere)
+
+
 class Compiled:
     """A function that is compiled when it is called: from Python, or from compiled code.
 
     What Python calls needs code that takes arguments out of their Python objects, and for tuples of arrays
-    that is much. So compiled callers have a variant of their own, without it.
+    that is much. So compiled callers have a variant of their own, without it, unless the other is there.
     """
+
+    __name__: str
 
     def __init__(self, function: Callable[..., Any]) -> None:
         update_wrapper(self, function)
-        self.for_python = _compile(function)
+        self.for_python = _compile(function, no_cfunc_wrapper=True)
         self.for_compiled = _compile(_renamed(function), no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
     def __call__(self, *args: Any) -> Any:
         return self.for_python(*args)
 
+    @property
+    def for_callers(self) -> Any:
+        return self.for_python if self.for_python.overloads else self.for_compiled
+
 
 class EitherWay(Compiled):
-    """The same, but for what is elsewhere."""
+    """A function that only calls others: compiled or not."""
 
-    def __init__(self, function: Callable[..., Any], interpreted: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
-        self.interpreted = interpreted
+        self.interpreted = function
 
     def __call__(self, first: Any, *args: Any) -> Any:
-        elsewhere = isinstance(getattr(first, "rows", first), Elsewhere)
-        return (self.interpreted if elsewhere else self.for_python)(first, *args)
+        if _is_elsewhere(first):
+            return self.interpreted(first, *args)
+        if meter.compiling():
+            return self.for_python(first, *args)
+        with np.errstate(all="ignore"):  # compiled code does not warn of infinities either
+            return self.interpreted(first, *args)
+
+
+class Question(Compiled):
+    """A function that rows elsewhere have an answer of their own to."""
+
+    def __init__(self, function: Any) -> None:
+        loops = isinstance(function, Compiled)
+        super().__init__(function.__wrapped__ if loops else function)
+        self.at_hand = self.for_python if loops else function
+
+    def __call__(self, first: Any, *args: Any) -> Any:
+        if _is_elsewhere(first):
+            return getattr(first, self.__name__)(*args)
+        meter.count()
+        return self.at_hand(first, *args)
+
+
+class _CompiledType(types.Dispatcher):
+    """What compiled callers see. A number that is written out is one like any other: else a function is
+    compiled once more for each that it is called with, and for each that a variable begins with.
+    """
+
+    def get_call_type(self, context: Any, args: tuple[Any, ...], kws: Any) -> Any:
+        return super().get_call_type(context, tuple(types.unliteral(arg) for arg in args), kws)
+
+
+register_model(_CompiledType)(models.OpaqueModel)
 
 
 @typeof_impl.register(Compiled)
 def _type_of_compiled(value: Compiled, _context: Any) -> types.Dispatcher:
-    return types.Dispatcher(value.for_compiled)
+    return _CompiledType(value.for_callers)
 
 
 def _compile(function: Callable[..., Any], **options: Any) -> Any:
@@ -95,6 +143,21 @@ def _compile(function: Callable[..., Any], **options: Any) -> Any:
         return njit(cache=True, nogil=True, **options)(function)
     except RuntimeError:
         return njit(nogil=True, **options)(function)
+
+
+def _is_plain(dispatcher: Any) -> bool:
+    """numba was told to compile nothing (NUMBA_DISABLE_JIT)."""
+    return isinstance(dispatcher, FunctionType)
+
+
+def _cache_folder() -> Path | None:
+    """Where numba keeps what it makes of this file; None if it can be kept nowhere."""
+    dispatcher = _compile(_is_elsewhere)
+    path = None if _is_plain(dispatcher) else dispatcher.stats.cache_path
+    return None if path is None else Path(path)
+
+
+meter = Meter(_cache_folder)
 
 
 def _renamed(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -155,6 +218,8 @@ class Far:
 
     @cached_property
     def address(self) -> int:
+        if _is_plain(self.function.for_python):
+            return 0
         result = self._compile()
         return int(result.library.get_pointer_to_function(result.fndesc.llvm_func_name))
 
@@ -176,6 +241,17 @@ class Far:
                 return signature(result.signature.return_type, *args)
 
         return Template
+
+
+def addresses(*functions: Far) -> Indices:
+    """An array of them, filled in before anything is run that takes them from there."""
+    found = np.zeros(len(functions), np.int64)
+
+    def find() -> None:
+        found[:] = [function.address for function in functions]
+
+    meter.before_compiling.append(find)
+    return found
 
 
 def _lower_far_call(context: Any, builder: Any, call: Any, args: Any) -> Any:

@@ -62,7 +62,10 @@ def _add_rows(X: Any, weights: Any, out: Any) -> Any:
     slopes = column_slopes if _is_by_columns(X) else dense_slopes
 
     def by_blas(X: Any, weights: Any, out: Any) -> Any:
-        if 2 * np.count_nonzero(weights) > len(weights):
+        n_read = 0  # np.count_nonzero takes ten times as long to compile
+        for weight in weights:
+            n_read += weight != 0.0
+        if 2 * n_read > len(weights):
             np.dot(weights, X, out)
         else:
             slopes(X, weights, out)

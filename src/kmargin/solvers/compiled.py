@@ -86,7 +86,8 @@ def descend_mm(
         distance_sq = 0.0
         if k >= n_features:
             kept_sq = np.dot(beta[:n_features], beta[:n_features])
-            projected_coords[:] = coords
+            for j in range(rank):  # not by slices, which take a second to compile
+                projected_coords[j] = coords[j]
         else:
             threshold, kept_sq, distance_sq = select_largest(
                 beta, k, n_features, GUESS * threshold, work, candidates, kept

@@ -51,5 +51,5 @@ def try_every_support(fit: Fit, value: float, tol: float, counts: Indices) -> fl
     outside = outside_of(fit.idx, fit.free)
     scores = make_scores(k + 1, outside.size)
     score_fit(fit, outside, scores)
-    counts[3] = are_told_apart(fit, outside, scores)
+    counts[3] = are_told_apart(fit.gram, outside, scores.schur)
     return value

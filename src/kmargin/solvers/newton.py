@@ -76,7 +76,8 @@ def newton_direction(
         for b in range(U64(a + 1), U64(k)):
             rhs[b] -= H[row, b] * at
         rhs[a] -= total
-    d[:] = rhs
+    for a in range(k):  # not by slices, which take a second to compile
+        d[a] = rhs[a]
     cholesky(U, k, dead)
     solve(U, k, dead, d)
     promise = 0.0

@@ -70,6 +70,7 @@ def start_over(rows: Rows, others: Rows) -> None:
 
 
 @question
+@compiled
 def place(rows: Rows, idx: Indices, u: Vector) -> None:
     """Go to a point, and let the rows be active that are so there."""
     residual(rows.panel, idx, u, rows.resid)
@@ -105,6 +106,7 @@ def move_to(rows: Rows, idx: Indices, u: Vector) -> float:
 
 
 @question
+@compiled
 def look_along(rows: Rows, idx: Indices, d: Vector) -> float:
     """The loss a full step d away, doubled."""
     combine(rows.panel, idx, d, rows.delta)
@@ -115,6 +117,7 @@ def look_along(rows: Rows, idx: Indices, d: Vector) -> float:
 
 
 @question
+@compiled
 def slope_along(rows: Rows | Line, t: float, slope: float, curve: float) -> tuple[float, float]:
     """To slope and curvature, those of the loss at t times the step are added."""
     for i in range(rows.resid.size):
@@ -126,6 +129,7 @@ def slope_along(rows: Rows | Line, t: float, slope: float, curve: float) -> tupl
 
 
 @question
+@compiled
 def advance(rows: Rows, t: float) -> None:
     """Take t times the step looked along."""
     for i in range(rows.resid.size):
@@ -138,6 +142,7 @@ def loss_here(rows: Rows) -> float:
 
 
 @question
+@compiled
 def renew_system(rows: Rows, idx: Indices, H: Matrix, z: Vector) -> bool:
     """Bring the Gram matrix of the columns idx, and their products with the target, to the rows that
     are active now; False if none has changed sides.

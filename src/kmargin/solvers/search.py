@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kmargin.jit import Far, compiled, either
+from kmargin.jit import Far, addresses, compiled, either
 from kmargin.solvers.linalg import smallest
 from kmargin.solvers.newton import NO_LOSS, newton_from_gram
 from kmargin.solvers.panel import outside_of
@@ -54,8 +54,11 @@ far_newton = Far(newton_from_gram, _example_of_newton)
 far_score = Far(score, _example_of_score)
 
 
+_FAR = addresses(far_newton, far_score)
+
+
 def find_far() -> Indices:
-    return np.array([far_newton.address, far_score.address])
+    return _FAR
 
 
 class Scratch(NamedTuple):
@@ -93,18 +96,24 @@ def score_fit(fit: Fit, outside: Indices, scores: Scores) -> None:
         fit.far[1], fit.ridge, fit.idx, fit.u, fit.gram, outside, scores.drop, scores.spread, scores.gain,
         scores.grad, scores.schur, scores.R, scores.inverse,
     )  # fmt: skip
-    for j in range(scores.gain.size):
-        scores.gain[j] = -scores.gain[j]
-    for a in range(fit.idx.size - 1):
-        if not fit.free[fit.idx[a]]:
-            scores.drop[a] = np.inf
+    order_scores(fit.idx, fit.free, scores.drop, scores.gain)
 
 
-@either
-def are_told_apart(fit: Fit, outside: Indices, scores: Scores) -> bool:
+@compiled
+def order_scores(idx: Indices, free: Flags, drop: Vector, gain: Vector) -> None:
+    """The most gainful feature the smallest; none that has to stay the cheapest."""
+    for j in range(gain.size):
+        gain[j] = -gain[j]
+    for a in range(idx.size - 1):
+        if not free[idx[a]]:
+            drop[a] = np.inf
+
+
+@compiled
+def are_told_apart(gram: Matrix, outside: Indices, schur: Vector) -> bool:
     """Whether no column outside depends on the support but for rounding: its exchanges would not be exact."""
     for j in range(outside.size):
-        if scores.schur[j] == np.inf and fit.gram[outside[j], outside[j]] > 0.0:
+        if schur[j] == np.inf and gram[outside[j], outside[j]] > 0.0:
             return False
     return True
 
@@ -186,7 +195,7 @@ def try_swaps(
     k, m = fit.idx.size - 1, outside.size
     affordable = room / cost_of_try(fit.rows, k + 1)
     everything = max_tries < 0 or affordable >= k * m
-    scratch.counts[3] = everything and are_told_apart(fit, outside, scores)
+    scratch.counts[3] = everything and are_told_apart(fit.gram, outside, scores.schur)
     give_up = np.inf if everything else value  # what is claimed of a try is not to rest on what it seems
     # large supports: fewer and dearer tries
     n_tries = max(1, min(max_tries, TRIES * max_tries // (k + 1)))
