@@ -78,7 +78,8 @@ def check_folder(folder: Path) -> str | None:
     if sorted(os.listdir(folder)) != expected:
         return f"the folder holds {sorted(os.listdir(folder))}"
     model = modelfile.load(folder)
-    numbers = ["weight", "weight_per_unit", "frequency"] if own == "features.csv" else []
+    numbers = ["weight", "weight_per_unit"] if len(model.machine.classes_) == 2 else []
+    numbers = [*numbers, "frequency"] if own == "features.csv" else []
     flaw = check_csv(folder / own, *numbers) or check_csv(folder / "predictions.csv", "row", "fold")
     flaw = flaw or check_page((folder / "report.html").read_bytes())
     if flaw:
@@ -86,9 +87,9 @@ def check_folder(folder: Path) -> str | None:
     with (folder / "predictions.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     if own == "features.csv":
-        coef = model.machine.coef_
-        if (coef != 0).sum(axis=1).max() > model.machine.k:
-            return f"{(coef != 0).sum(axis=1).max()} features where k is {model.machine.k}"
+        n_used = count_used(model.machine)
+        if n_used > model.machine.k:
+            return f"{n_used} of what k counts where k is {model.machine.k}"
     classes = {protected(text_of(value)) for value in model.machine.classes_.tolist()}
     for row in rows:
         if text_of(row["predicted"]) not in classes or text_of(row["actual"]) not in classes:
@@ -101,6 +102,14 @@ def check_folder(folder: Path) -> str | None:
             if (decisions[0] > 0) != (text_of(row["predicted"]) == second):
                 return f"decision and prediction disagree: {row}"
     return None
+
+
+def count_used(machine: Any) -> int:
+    """What k counts and bounds: features or groups, of all machines together or of the largest."""
+    coef = machine.coef_.tolist()
+    labels = machine.groups or range(len(coef[0]))
+    used = [{label for label, weight in zip(labels, row, strict=True) if weight} for row in coef]
+    return len(set().union(*used)) if machine.shared else max(map(len, used))
 
 
 def check_again(case: Any) -> str | None:

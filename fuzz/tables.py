@@ -43,6 +43,11 @@ SENSELESS = {
     "--weights": ["nothing", ""],
     "--id": ["nothing", ""],
     "--drop": ["nothing", ""],
+    "--keep": ["nothing", ""],
+    "--avoid": ["nothing", ""],
+    "--sign": ["", "=", "+", "x0", "x0=", "x0=2", "nothing=+"],
+    "--group-by": ["", "nothing"],
+    "--groups": ["nothing.csv", "."],
 }
 
 
@@ -124,6 +129,12 @@ def _options(command: str, names: list[str], target: str | None, draw: Draw) -> 
         "--no-standardize": None,
         "--balanced": None,
         "--multi-class": ["ovr", "ovo"],
+        "--keep": names[:1],
+        "--avoid": names[-1:],
+        "--sign": [f"{names[0]}=+", f"{names[-1]}=-"],
+        "--group-by": ["x", "_"],
+        "--each-value": None,
+        "--each-machine": None,
         **({"--id": names[:1]} if command == "fit" else {}),
         **NOW_AND_THEN[command],
     }

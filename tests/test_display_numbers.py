@@ -34,8 +34,12 @@ def drawn(display):
 
 @pytest.mark.parametrize("machine", [0, 1])
 def test_the_path_of_the_machine_asked_for_is_drawn(machine):
-    path = SimpleNamespace(ks=[3, 2, 1], coefs=COEFS, classes=np.arange(3), multi_class="ovo")
-    lines = drawn(SparsityPathDisplay.from_path(path, machine=machine, feature_names=list("abcd")))
+    path = SimpleNamespace(
+        ks=[3, 2, 1], coefs=COEFS, classes=np.arange(3), multi_class="ovo", counted="groups"
+    )
+    display = SparsityPathDisplay.from_path(path, machine=machine, feature_names=list("abcd"))
+    lines = drawn(display)
+    assert display.ax_.get_xlabel() == "k, the number of groups"
     expected = {name: COEFS[:, machine, j] for j, name in enumerate("abcd") if COEFS[:, machine, j].any()}
     assert lines.keys() == expected.keys()
     for name, values in expected.items():
@@ -70,9 +74,11 @@ def test_scores_are_those_of_the_chosen_C_in_the_order_of_k():
         "param_C": np.array([1.0, 1.0, 10.0, 10.0]), "param_k": np.array([5, 2, 5, 2]),
         "mean_test_score": np.array([0.1, 0.2, 0.7, 0.6]), "std_test_score": np.array([0.0, 0.0, 0.3, 0.6]),
     }  # fmt: skip
-    model = SimpleNamespace(cv_results_=results, C_=10.0, k_=5, n_splits_=4, scoring=None)
+    path = SimpleNamespace(counted="groups of each machine")
+    model = SimpleNamespace(cv_results_=results, C_=10.0, k_=5, n_splits_=4, scoring=None, path_=path)
     display = CVScoreDisplay.from_estimator(model)
     np.testing.assert_array_equal(display.ks, [2, 5])
     np.testing.assert_array_equal(display.mean, [0.6, 0.7])
     np.testing.assert_allclose(display.error, np.array([0.6, 0.3]) / np.sqrt(3))  # ddof of 1: over n - 1
     assert display.ax_.get_ylabel() == "accuracy (cross-validated)"
+    assert display.ax_.get_xlabel() == "k, the number of groups of each machine"

@@ -48,7 +48,11 @@ def test_a_frame_has_a_row_for_each_k_and_machine():
     X, y = load_iris(return_X_y=True)
     frame = sparse_svm_path(X, y, [4, 2]).to_frame()
     assert len(frame) == 6
-    assert list(frame.columns) == ["k", "machine", "n_nonzero", "objective", "n_iter", "status"]
+    whole, own = (
+        ["k", "n_units", "n_features_used"],
+        ["machine", "n_nonzero", "objective", "n_iter", "status"],
+    )
+    assert list(frame.columns) == whole + own
     assert set(frame["machine"]) == {"0 vs 1", "0 vs 2", "1 vs 2"}
     assert (frame["n_nonzero"] <= frame["k"]).all()
 

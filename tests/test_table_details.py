@@ -11,9 +11,11 @@ from kmargin.errors import InputError
 from kmargin.fitting.grid_fit import Procedure
 from kmargin.fitting.kernel_blueprint import KernelBlueprint
 from kmargin.fitting.linear_blueprint import LinearBlueprint
+from kmargin.tables.column_request import ColumnRequest, count_features
 from kmargin.tables.columns import to_texts
-from kmargin.tables.features import Scaling
+from kmargin.tables.features import Encoding, Scaling
 from kmargin.tables.trial import Settings, make_blueprint, make_procedure
+from kmargin.unit_request import UnitRequest
 from test_modelfile import file, model  # noqa: F401 - fixtures
 
 
@@ -59,7 +61,10 @@ def test_a_constant_column_of_a_table_keeps_its_scale():
 
 
 def test_the_machines_of_a_table_are_those_asked_for():
-    asked = Settings(kernel="rbf", gamma=0.7, multi_class="ovr", seed=5, jobs=3)
-    assert make_blueprint(asked) == KernelBlueprint("ovr", kernel="rbf", gamma=0.7, random_state=5)
-    assert make_blueprint(replace(asked, kernel=None)) == LinearBlueprint("ovr")
+    asked = Settings(kernel="rbf", gamma=0.7, multi_class="ovr", seed=5, jobs=3, shared=False)
+    counted = count_features(Encoding(("a", "b")), ColumnRequest(keep=["b"]))
+    expected = KernelBlueprint("ovr", kernel="rbf", gamma=0.7, random_state=5, shared=False)
+    assert make_blueprint(asked, counted) == expected
+    linear = LinearBlueprint("ovr", shared=False, request=UnitRequest(keep=[1]))
+    assert make_blueprint(replace(asked, kernel=None), counted) == linear
     assert make_procedure(asked) == Procedure("exchange", n_jobs=3, random_state=5)

@@ -11,6 +11,7 @@ import typer
 from kmargin import __version__, modelfile
 from kmargin.errors import InputError, count, listing, nearest
 from kmargin.tables.analyse import analyse, trace
+from kmargin.tables.column_request import ColumnRequest, count_features, read_groups
 from kmargin.tables.columns import text_of, to_texts
 from kmargin.tables.prepare import Roles, prepare
 from kmargin.tables.read import read_table
@@ -35,7 +36,9 @@ Target = Annotated[str | None, typer.Option(help="The column to predict.")]
 Drop = Annotated[list[str] | None, typer.Option(help="A column to leave out; may be repeated.")]
 Weights = Annotated[str | None, typer.Option(help="A column with the weight of each row.")]
 Id = Annotated[str | None, typer.Option(help="A column that names the rows, carried to the predictions.")]
-Encode = Annotated[str | None, typer.Option(help="onehot: a feature for each value of a text column.")]
+Encode = Annotated[
+    str | None, typer.Option(help="onehot: a feature for each value of a text column; k then counts columns.")
+]
 Impute = Annotated[str | None, typer.Option(help="median: fill missing numbers; missing texts are no value.")]
 Cv = Annotated[int, typer.Option(help="How many folds.")]
 Seed = Annotated[int, typer.Option(help="Shuffles the rows into folds.")]
@@ -43,6 +46,30 @@ Jobs = Annotated[int | None, typer.Option(help="How many machines to fit side by
 Scoring = Annotated[str, typer.Option(help="Any score of scikit-learn for classes.")]
 Standardize = Annotated[bool, typer.Option(help="Scale features to mean 0 and spread 1.")]
 Balanced = Annotated[bool, typer.Option(help="Give all classes the same total weight.")]
+Keep = Annotated[list[str] | None, typer.Option(help="A column always in, which counts in k; repeatable.")]
+Avoid = Annotated[list[str] | None, typer.Option(help="A column never in; may be repeated.")]
+Sign = Annotated[
+    list[str] | None,
+    typer.Option(help="age=+ or age=-: a weight that may only be positive, or negative; may be repeated."),
+]
+Groups = Annotated[
+    Path | None,
+    typer.Option(help="A table with columns feature and group: k counts groups, other features one by one."),
+]
+GroupBy = Annotated[
+    str | None,
+    typer.Option(
+        help="k counts groups of columns, by the text before this: with --group-by _ the columns site_a and "
+        "site_b are the group site."
+    ),
+]
+EachValue = Annotated[
+    bool,
+    typer.Option("--each-value", help="With --encode onehot: k counts single values, not whole columns."),
+]
+EachMachine = Annotated[
+    bool, typer.Option("--each-machine", help="Several classes: k for each machine, not for all together.")
+]
 MultiClass = Annotated[str, typer.Option(help="ovo: a machine per pair of classes; ovr: one per class.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no notes, no summary.")]
 
@@ -86,6 +113,13 @@ def fit(
     weights: Weights = None,
     encode: Encode = None,
     impute: Impute = None,
+    keep: Keep = None,
+    avoid: Avoid = None,
+    sign: Sign = None,
+    groups: Groups = None,
+    group_by: GroupBy = None,
+    each_value: EachValue = False,
+    each_machine: EachMachine = False,
     standardize: Standardize = True,
     balanced: Balanced = False,
     multi_class: MultiClass = "ovo",
@@ -115,6 +149,8 @@ def fit(
         scoring=scoring,
         select=select,
         standardize=standardize,
+        shared=not each_machine,
+        columns=ask_columns(keep, avoid, sign, groups, group_by, each_value),
         balanced=balanced,
         multi_class=multi_class,
         verbose=int(not quiet and sys.stderr.isatty()),
@@ -183,6 +219,13 @@ def path(
     weights: Weights = None,
     encode: Encode = None,
     impute: Impute = None,
+    keep: Keep = None,
+    avoid: Avoid = None,
+    sign: Sign = None,
+    groups: Groups = None,
+    group_by: GroupBy = None,
+    each_value: EachValue = False,
+    each_machine: EachMachine = False,
     standardize: Standardize = True,
     balanced: Balanced = False,
     multi_class: MultiClass = "ovo",
@@ -202,17 +245,34 @@ def path(
         seed=seed,
         jobs=jobs,
         standardize=standardize,
+        shared=not each_machine,
+        columns=ask_columns(keep, avoid, sign, groups, group_by, each_value),
         balanced=balanced,
         multi_class=multi_class,
         verbose=int(not quiet and sys.stderr.isatty()),
     )
     dataset = prepare(read_table(data), Roles(target, None, weights, drop or (), encode, impute))
     steps = trace(dataset, settings, cross_validate=cv > 0)
-    show_steps(steps, settings.scoring)
+    counted = count_features(dataset.encoding, settings.columns).things
+    counted += " of each machine" if each_machine and len(np.unique(dataset.y)) > 2 else ""
+    show_steps(steps, settings.scoring, counted)
     if out is not None:
         write_frame(step_frame(steps), out)
     if plot is not None:
-        plot_steps(steps, plot)
+        plot_steps(steps, plot, counted)
+
+
+def ask_columns(
+    keep: list[str] | None,
+    avoid: list[str] | None,
+    sign: list[str] | None,
+    groups: Path | None,
+    group_by: str | None,
+    each_value: bool,
+) -> ColumnRequest:
+    """What the options say about columns."""
+    by_file = None if groups is None else read_groups(groups)
+    return ColumnRequest(keep or (), avoid or (), sign or (), by_file, group_by, each_value)
 
 
 def share_right(actual: pd.Series, predicted: np.ndarray) -> str:

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from kmargin.blocks.space import to_host
-from kmargin.multiclass import machine_names
+from kmargin.multiclass import class_weights, machine_names
 from kmargin.path import SparsityPath
 from kmargin.types import Matrix, Vector
 
 BLUE, ORANGE, GREY = "#0b6e99", "#b3541e", "#616e7c"
+MOST_BARS = 6  # for a feature; beyond, shades tell more
 
 
 class Display:
@@ -41,13 +42,18 @@ class SparsityPathDisplay(Display):
     coefs : array of shape (n_ks, n_features)
     feature_names : list of str
     title : str
+    counted : str
+        What k counts, for the axis.
     """
 
-    def __init__(self, ks: Any, coefs: Matrix, feature_names: Sequence[str], title: str = "") -> None:
+    def __init__(
+        self, ks: Any, coefs: Matrix, feature_names: Sequence[str], title: str = "", counted: str = ""
+    ) -> None:
         self.ks = np.asarray(ks)
         self.coefs = coefs
         self.feature_names = list(feature_names)
         self.title = title
+        self.counted = counted
 
     @classmethod
     def from_path(
@@ -56,7 +62,7 @@ class SparsityPathDisplay(Display):
         """Draw one machine of a path."""
         names = _names(feature_names, path.coefs.shape[2])
         title = machine_names(path.classes, path.multi_class)[machine]
-        return cls(path.ks, to_host(path.coefs)[:, machine], names, title).plot(ax)
+        return cls(path.ks, to_host(path.coefs)[:, machine], names, title, path.counted).plot(ax)
 
     def plot(self, ax: Any = None, n_labels: int = 8) -> "SparsityPathDisplay":
         """Draw into `ax`, or new axes; name the features that stay longest."""
@@ -71,7 +77,7 @@ class SparsityPathDisplay(Display):
             ax.plot(self.ks, self.coefs[:, j], lw=1.6, marker=".", label=_plain(self.feature_names[j]))
         ax.axhline(0, color=GREY, lw=0.8)
         _log_axis(ax, self.ks)
-        ax.set(xlabel="k", ylabel="coefficient", title=_plain(self.title))
+        ax.set(xlabel=_axis_label(self.counted), ylabel="coefficient", title=_plain(self.title))
         if len(named):
             ax.legend(fontsize="small", frameon=False)
         return self
@@ -87,15 +93,24 @@ class CVScoreDisplay(Display):
         Mean score over the folds and its standard error.
     chosen : int or None
     score_name : str
+    counted : str
+        What k counts, for the axis.
     """
 
     def __init__(
-        self, ks: Any, mean: Vector, error: Vector, chosen: int | None = None, score_name: str = "score"
+        self,
+        ks: Any,
+        mean: Vector,
+        error: Vector,
+        chosen: int | None = None,
+        score_name: str = "score",
+        counted: str = "",
     ) -> None:
         order = np.argsort(ks)
         self.ks, self.mean, self.error = np.asarray(ks)[order], mean[order], error[order]
         self.chosen = chosen
         self.score_name = score_name
+        self.counted = counted
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None) -> "CVScoreDisplay":
@@ -108,7 +123,8 @@ class CVScoreDisplay(Display):
         if name is None:
             name = "accuracy" if estimator.scoring is None else "score"
         mean, error = results["mean_test_score"][at], spread / np.sqrt(n_folds)
-        return cls(results["param_k"][at], mean, error, estimator.k_, name).plot(ax)
+        counted = estimator.path_.counted
+        return cls(results["param_k"][at], mean, error, estimator.k_, name, counted).plot(ax)
 
     def plot(self, ax: Any = None) -> "CVScoreDisplay":
         ax = self._axes(ax, (6.4, 4.0))
@@ -129,18 +145,21 @@ class CVScoreDisplay(Display):
                 color=ORANGE,
             )
         _log_axis(ax, self.ks)
-        ax.set(xlabel="k", ylabel=f"{self.score_name} (cross-validated)")
+        ax.set(xlabel=_axis_label(self.counted), ylabel=f"{self.score_name} (cross-validated)")
         return self
 
 
 class CoefficientDisplay(Display):
     """Bars of coefficients, the largest on top; with several machines a group of bars per feature.
 
+    Beyond six rows of coefficients they are shades in place of bars.
+
     Parameters
     ----------
     feature_names : list of str
     coefs : array of shape (n_machines, n_features)
     machines : list of str
+        Or classes, in place of the many machines that tell them apart.
     """
 
     def __init__(self, feature_names: Sequence[str], coefs: Matrix, machines: Sequence[str]) -> None:
@@ -152,17 +171,27 @@ class CoefficientDisplay(Display):
     def from_estimator(
         cls, estimator: Any, *, feature_names: Any = None, n_features: int = 20, ax: Any = None
     ) -> "CoefficientDisplay":
-        """Draw the features that a fitted linear machine uses, at most `n_features` of them."""
+        """Draw the features that a fitted linear machine uses, at most `n_features` of them.
+
+        Of more than six machines the classes are drawn: a class's coefficient is the mean over the machines
+        in which it takes part, positive speaking for the class.
+        """
         given = getattr(estimator, "feature_names_in_", None) if feature_names is None else feature_names
         coef = to_host(estimator.coef_)
         names = _names(given, coef.shape[1])
         size = np.abs(coef).max(axis=0)
         used = sorted(to_host(estimator.support_), key=lambda j: -size[j])[:n_features]
         machines = machine_names(estimator.classes_, estimator.multi_class)
-        return cls([names[j] for j in used], coef[:, used], machines).plot(ax)
+        coef = coef[:, used]
+        if len(machines) > MOST_BARS:
+            machines = [str(name) for name in to_host(estimator.classes_)]
+            coef = class_weights(coef, len(machines), estimator.multi_class)
+        return cls([names[j] for j in used], coef, machines).plot(ax)
 
     def plot(self, ax: Any = None) -> "CoefficientDisplay":
         n_machines, n_features = self.coefs.shape
+        if n_machines > MOST_BARS:
+            return self._plot_shades(ax)
         ax = self._axes(ax, (6.4, 0.9 + 0.26 * n_features * max(1.0, 0.45 * n_machines)))
         height = 0.8 / n_machines
         places = np.arange(n_features)
@@ -177,6 +206,26 @@ class CoefficientDisplay(Display):
         if n_machines > 1:
             ax.legend(fontsize="small", frameon=False)
         return self
+
+    def _plot_shades(self, ax: Any) -> "CoefficientDisplay":
+        """A row per feature, a column per machine or class: blue for positive, brown for negative."""
+        from matplotlib.colors import LinearSegmentedColormap
+
+        n_columns, n_features = self.coefs.shape
+        ax = self._axes(ax, (min(2.2 + 0.42 * n_columns, 14.0), 1.1 + 0.26 * n_features))
+        largest = float(np.abs(self.coefs).max(initial=0.0)) or 1.0
+        colours = LinearSegmentedColormap.from_list("coefficients", [ORANGE, "white", BLUE])
+        image = ax.imshow(self.coefs.T, cmap=colours, vmin=-largest, vmax=largest, aspect="auto")
+        ax.set_xticks(np.arange(n_columns), [_plain(name) for name in self.machines])
+        if max(map(len, self.machines)) > 3:
+            ax.tick_params(axis="x", rotation=90)
+        ax.set_yticks(np.arange(n_features), [_plain(name) for name in self.feature_names])
+        ax.figure.colorbar(image, ax=ax, label="coefficient", shrink=0.8)
+        return self
+
+
+def _axis_label(counted: str) -> str:
+    return f"k, the number of {counted}" if counted else "k"
 
 
 def _names(given: Any, n_features: int) -> list[str]:

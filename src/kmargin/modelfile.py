@@ -24,6 +24,7 @@ from kmargin.multiclass import SCHEMES, class_pairs
 from kmargin.tables.features import Encoding, Scaling
 from kmargin.tables.model import TableModel, machine_numbers, make_machine
 from kmargin.tables.read import DAMAGED_ARCHIVE
+from kmargin.unit_request import UnitRequest
 
 FORMAT = "kmargin model"
 VERSION = 1
@@ -185,17 +186,45 @@ def _assemble(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> TableMod
         _require((arrays[name].dtype.kind == "i") == (name == "support"), f"{name} is {arrays[name].dtype}")
     _require(type(parameters["k"]) is int and parameters["k"] >= 0, "k")
     _require(isinstance(parameters["C"], str) and float(parameters["C"]) > 0, "C")
-    numbers = {"k": parameters["k"], "C": float(parameters["C"])}
+    # models older than shared features have k of them for each machine
+    shared = parameters.get("shared", False)
+    _require(type(shared) is bool, "shared")
+    numbers = {"k": parameters["k"], "C": float(parameters["C"]), "shared": shared}
     if kind == "kernel":
         _require(parameters["kernel"] in set(KERNELS) - {"precomputed"}, "kernel")
         of_kernel = {name: parameters[name] for name in ("gamma", "degree", "coef0")}
         is_number = [type(value) in (int, float) and math.isfinite(value) for value in of_kernel.values()]
         _require(all(is_number), "kernel numbers")
         numbers |= of_kernel
+    else:
+        numbers |= _check_request(parameters, arrays["coef"])
     _require(bool((arrays["spread"] > 0).all()), "spread")
     machine = make_machine(parameters | numbers, arrays | {"classes": classes})
     scaling = Scaling(arrays.get("medians"), arrays["mean"], arrays["spread"])
     return TableModel(_text(header["target"]), encoding, scaling, machine)
+
+
+def _check_request(parameters: dict[str, Any], coef: np.ndarray) -> dict[str, Any]:
+    """What was asked for of the features, which the coefficients obey; nothing in older models."""
+    n_features = coef.shape[1]
+    request = UnitRequest(*(parameters.get(name) for name in UnitRequest._fields))
+    for name, entries in request._asdict().items():
+        _require(entries is None or (isinstance(entries, list) and len(entries) > 0), name)
+    for name, entry_type in (("groups", str), ("signs", int)):
+        entries = getattr(request, name)
+        _require(entries is None or len(entries) == n_features, f"{name} of other features")
+        _require(entries is None or all(type(entry) is entry_type for entry in entries), name)
+    for name in ("keep", "avoid"):
+        for place in getattr(request, name) or ():
+            _require(type(place) is int and 0 <= place < n_features, f"{name} names no feature")
+    units = request.resolve(n_features)
+    _require(int(units.fixed.sum()) <= parameters["k"], "more is always in than k allows")
+    _require(not coef[:, units.unit_of_each_column < 0].any(), "what is never in has a weight")
+    _require(bool((coef * units.signs >= 0).all()), "a weight has the wrong sign")
+    used = [coef.any(axis=0)] if parameters.get("shared") else [row != 0 for row in coef]
+    n_used = max(len(np.unique(units.unit_of_each_column[features])) for features in used)
+    _require(n_used <= parameters["k"], "more is in than k allows")
+    return request._asdict()
 
 
 def _text(value: object) -> str:

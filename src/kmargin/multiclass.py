@@ -80,6 +80,18 @@ def choose_classes(scores: Any, classes: Any) -> Any:
     return np.take(classes, space.bring(codes))
 
 
+def class_weights(coef: Matrix, n_classes: int, multi_class: str) -> Matrix:
+    """A row per class: its mean weight over the machines in which it takes part, positive speaking for it."""
+    weights, n_machines = np.zeros((n_classes, coef.shape[1])), np.zeros((n_classes, 1))
+    for row, (negative, positive) in zip(coef, class_pairs(n_classes, multi_class), strict=True):
+        weights[positive] += row
+        n_machines[positive] += 1
+        if negative is not None:
+            weights[negative] -= row
+            n_machines[negative] += 1
+    return weights / n_machines
+
+
 def machine_names(classes: Any, multi_class: str) -> list[str]:
     """What each machine tells apart, in words."""
     classes = to_host(classes)

@@ -1,7 +1,7 @@
 """A warm-started sweep over k, for every machine of a classification task."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -68,6 +68,8 @@ class SparsityPath:
     multi_class: str
     n_features_in: int
     inputs: KernelInputs | None = None  # what `coefs` multiply, if not X itself
+    counted: str = "features"  # what k counts
+    unit_of: Indices | None = None  # of each feature: the unit that it is in; None for each by itself
 
     @cached_property
     def coefs(self) -> Matrix:
@@ -114,24 +116,38 @@ class SparsityPath:
             )
 
     def to_frame(self) -> "pd.DataFrame":
-        """One row per k and machine, as a pandas frame."""
+        """One row per k and machine, as a pandas frame.
+
+        `n_nonzero` is of the machine. `n_units` and `n_features_used` are of the whole model with this k:
+        how many of what k counts it uses, and how many features, or training points with a kernel.
+        """
         import pandas as pd
 
         names = machine_names(self.classes, self.multi_class)
+        used = [self._used(position) for position in range(len(self.ks))]
+        units = used if self.unit_of is None else [np.unique(self.unit_of[columns]) for columns in used]
         return pd.DataFrame(
             [
                 {
                     "k": k,
+                    "n_units": len(units[at]),
+                    "n_features_used": len(used[at]),
                     "machine": name,
                     "n_nonzero": len(solution.support),
                     "objective": solution.objective,
                     "n_iter": solution.n_iter,
                     "status": solution.status.name.lower(),
                 }
-                for k, row in zip(self.ks, self.solutions, strict=True)
+                for at, (k, row) in enumerate(zip(self.ks, self.solutions, strict=True))
                 for name, solution in zip(names, row, strict=True)
             ]
         )
+
+    def _used(self, position: int) -> Indices:
+        """The columns of `coefs` that some machine uses."""
+        if self.inputs is not None:  # supports count the candidates of a machine
+            return np.flatnonzero(self.by_k[position].any(axis=0))
+        return np.unique(np.concatenate([s.support[s.coef != 0] for s in self.solutions[position]]))
 
     def _position(self, k: int) -> int:
         found = np.flatnonzero(self.ks == k)
@@ -145,10 +161,13 @@ def linear_path(
     ks: Sequence[int],
     samples: Samples,
     multi_class: str,
+    counted: str = "features",
+    unit_of: Indices | None = None,
 ) -> SparsityPath:
     """The path of linear machines."""
     solutions = tuple(zip(*by_machine, strict=True))
-    return make_path(solutions, LinearCoefs(solutions, samples.dtype), ks, samples, multi_class)
+    path = make_path(solutions, LinearCoefs(solutions, samples.dtype), ks, samples, multi_class)
+    return replace(path, counted=counted, unit_of=unit_of)
 
 
 class LinearCoefs(Sequence[Matrix]):

@@ -18,14 +18,18 @@ from rich.table import Table as Grid
 from kmargin.errors import InputError
 from kmargin.progress import tell_of_compiling
 from kmargin.tables.analyse import Analysis, Step
-from kmargin.tables.results import feature_frame, point_weights
+from kmargin.tables.results import feature_frame, order_features, point_weights, weights_by_class
 from kmargin.tables.words import (
     choice_text,
+    class_list,
+    counting_text,
     frequency_text,
     headline,
+    marks,
     neighbour_text,
     percent,
     score_text,
+    signs_text,
 )
 
 MOST_ROWS = 20
@@ -111,7 +115,9 @@ def show_analysis(analysis: Analysis) -> None:
     else:
         out.print(_features(analysis))
     out.print()
-    out.print(shown(choice_text(analysis).replace("`", "")))
+    for text in (choice_text(analysis), counting_text(analysis), signs_text(analysis)):
+        if text:
+            out.print(shown(text.replace("`", "")))
     for neighbour in analysis.neighbours:
         out.print(shown(neighbour_text(analysis, neighbour)))
     for note in analysis.notes:
@@ -119,21 +125,31 @@ def show_analysis(analysis: Analysis) -> None:
 
 
 def _features(analysis: Analysis) -> Grid:
-    frame = feature_frame(analysis)
-    used = frame[frame["chosen"]]
+    frame = feature_frame(analysis).assign(place=order_features(analysis))
+    used = frame[frame["chosen"] | frame["always_in"]]
+    group = [analysis.things.removesuffix("s")] if analysis.counted.is_grouped else []
+    asked = [""] if any(marks(analysis, j) for j in used["place"]) else []
     several = len(analysis.model.machine_names) > 1
-    grid = make_grid(
-        "feature", *(["machine"] if several else []), "weight>", "per unit>", "favours", "folds>"
-    )
+    weights = ["speaks for", "and against"] if several else ["weight>", "per unit>", "favours"]
+    grid = make_grid("feature", *group, *asked, *weights, "folds>")
+    by_class = weights_by_class(analysis)
     for row in used.head(MOST_ROWS).itertuples():
-        weight = f"{row.weight:+.3f}"
-        machine = [row.machine] if several else []
-        folds = frequency_text(analysis, row.frequency)
-        cells = [row.feature, *machine, weight, f"{row.weight_per_unit:+.4g}", row.favours, folds]
+        if several:
+            weighed = [class_text(analysis, by_class.loc[row.place], sign) for sign in (1, -1)]
+        else:
+            weighed = [f"{row.weight:+.3f}", f"{row.weight_per_unit:+.4g}", row.favours]
+        said = [*([row.group] if group else []), *([marks(analysis, row.place)] if asked else [])]
+        cells = [row.feature, *said, *weighed, frequency_text(analysis, row.frequency)]
         grid.add_row(*(shown(str(cell)) for cell in cells))
     if len(used) > MOST_ROWS:
         grid.add_row(f"... {len(used) - MOST_ROWS} more in features.csv")
     return grid
+
+
+def class_text(analysis: Analysis, weights: Any, sign: int) -> str:
+    """The class that a feature speaks for (1), or against (-1), most."""
+    at = int((sign * weights).argmax())
+    return f"{class_list(analysis)[at]} ({weights[at]:+.2f})" if sign * weights[at] > 0 else ""
 
 
 def _points(analysis: Analysis) -> Grid:
@@ -146,8 +162,9 @@ def _points(analysis: Analysis) -> Grid:
     return grid
 
 
-def show_steps(steps: Iterable[Step], scoring: str) -> None:
-    grid = make_grid("k>", "features>", "training>", "folds>", "objective>", "comes in, goes out")
+def show_steps(steps: Iterable[Step], scoring: str, counted: str = "features") -> None:
+    k = "k>" if counted == "features" else f"k ({counted})>"
+    grid = make_grid(k, "features>", "training>", "folds>", "objective>", "comes in, goes out")
     for step in steps:
         changes = [f"+{name}" for name in step.enters] + [f"−{name}" for name in step.leaves]
         more = f" and {len(changes) - 4} more" if len(changes) > 4 else ""

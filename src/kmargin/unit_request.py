@@ -69,6 +69,27 @@ class UnitRequest(NamedTuple):
                 f"They count in k: use k >= {n_fixed}, or keep fewer."
             )
 
+    def by_place(self, n_features: int, names: Sequence[str] | None = None) -> "UnitRequest":
+        """The same in numbers and texts, as a file can hold it: a label for each feature, places, signs."""
+        features = Features(n_features, names)
+        groups, labels = read_groups(self.groups, features)
+        texts = [str(label) for label in labels]
+        if len(set(texts)) < len(texts):  # such as 1 and "1"
+            texts = [f"{text} ({number})" for number, text in enumerate(texts)]
+        label_of = {int(j): text for group, text in zip(groups, texts, strict=True) for j in group}
+
+        def places(entries: Any, argument: str) -> list[int] | None:
+            found = np.flatnonzero(_columns(entries, argument, features, groups, labels)).tolist()
+            return found or None
+
+        signs = read_signs(self.signs, features).astype(int).tolist()
+        return UnitRequest(
+            groups=None if self.groups is None else [label_of[j] for j in range(n_features)],
+            keep=places(self.keep, "keep"),
+            avoid=places(self.avoid, "avoid"),
+            signs=signs if any(signs) else None,
+        )
+
     def label_units(self, units: Units, names: Sequence[str] | None = None) -> list[str]:
         """What each unit is called: by its group's label, or by its features."""
         features = Features(units.n_features, names)

@@ -53,6 +53,13 @@ class Units:
         return np.diff(self.starts)
 
     @property
+    def unit_of_each_column(self) -> Indices:
+        """Of each column of X; -1 for those of no unit."""
+        units = np.full(self.n_features, -1)
+        units[self.columns] = np.repeat(np.arange(self.n_units), self.sizes)
+        return units
+
+    @property
     def are_plain(self) -> bool:
         """Whether each column is a unit by itself, and may come and go with any coefficient."""
         every = np.arange(self.n_features)

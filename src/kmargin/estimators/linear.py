@@ -1,19 +1,24 @@
 """Machines that use at most k features."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from kmargin import validate
-from kmargin.blocks.space import space_of
+from kmargin.blocks.space import space_of, to_host
 from kmargin.estimators.classifier import MarginClassifier
+from kmargin.estimators.summary import make_summary
 from kmargin.fitting.linear_blueprint import LinearBlueprint
 from kmargin.fitting.repeats import find_repeats
+from kmargin.multiclass import machine_names
 from kmargin.path import LinearDecisions
 from kmargin.samples.protocol import Samples
 from kmargin.solvers import DEFAULT, SOLVERS
 from kmargin.unit_request import UnitRequest
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class LinearMachines(MarginClassifier):
@@ -30,6 +35,18 @@ class LinearMachines(MarginClassifier):
         """The features in use, as a mask or as indices."""
         check_is_fitted(self)
         return self.support_ if indices else space_of(self.coef_).xp.any(self.coef_ != 0, axis=0)
+
+    def summary(self) -> "pd.DataFrame":
+        """The features in use as a pandas frame, one row for each, the heaviest first.
+
+        `feature` and `group` (its own name where no groups were given); `always_in` and `sign`, as asked
+        for; `coef`, or with more than two classes a column ``coef: a vs b`` for each machine. A feature
+        that is always in has a row even where its coefficients are zero.
+        """
+        check_is_fitted(self)
+        blueprint = self._blueprint()
+        machines = machine_names(self.classes_, self.multi_class)
+        return make_summary(to_host(self.coef_), machines, blueprint.request, blueprint.names)
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> Samples:
         samples = super()._read(X, y, sample_weight)

@@ -2,7 +2,7 @@
 
 import numbers
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -121,7 +121,9 @@ class KernelBlueprint:
         solutions = tuple(zip(*by_machine, strict=True))
         coefs, used = self._dual_coef(designs, samples, solutions)
         inputs = self._inputs_of(designs, samples, used)
-        return make_path(solutions, list(coefs), ks, samples, self.multi_class, inputs)
+        per_machine = " of each machine" if len(by_machine) > 1 and not self.shared else ""
+        path = make_path(solutions, list(coefs), ks, samples, self.multi_class, inputs)
+        return replace(path, counted=self.things + per_machine)
 
     def _dual_coef(
         self, designs: KernelDesigns, samples: ArraySamples, solutions: Sequence[Sequence[Solution]]

@@ -93,4 +93,6 @@ class LinearBlueprint:
     def path(
         self, designs: Designs, samples: Any, by_machine: Sequence[Sequence[Solution]], ks: Sequence[int]
     ) -> SparsityPath:
-        return linear_path(by_machine, ks, samples, self.multi_class)
+        per_machine = " of each machine" if len(by_machine) > 1 and not self.shared else ""
+        unit_of = None if self.request.groups is None else self.units(samples).unit_of_each_column
+        return linear_path(by_machine, ks, samples, self.multi_class, self.things + per_machine, unit_of)

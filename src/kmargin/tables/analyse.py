@@ -7,8 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from kmargin import validate
-from kmargin.errors import InputError, blame_input
+from kmargin.errors import InputError, blame_input, listing
 from kmargin.selection import choose
+from kmargin.tables.column_request import CountedFeatures
 from kmargin.tables.model import TableModel
 from kmargin.tables.prepare import Dataset
 from kmargin.tables.trial import Examination, Settings, Trial
@@ -16,12 +17,12 @@ from kmargin.types import Indices, Vector
 
 
 class Neighbour(NamedTuple):
-    """One feature (or point) more or fewer than chosen."""
+    """One of what k counts more or fewer than chosen."""
 
     k: int
     score: float
     change: float  # of the score
-    enters: list[str]  # features
+    enters: list[str]  # features, or groups of them
     leaves: list[str]
 
 
@@ -56,6 +57,7 @@ class Analysis:
 
     dataset: Dataset
     settings: Settings
+    counted: CountedFeatures
     model: TableModel
     k: int
     C: float
@@ -72,6 +74,16 @@ class Analysis:
     def was_chosen(self) -> bool:
         """Whether k was left to the cross-validation."""
         return self.settings.k is None
+
+    @property
+    def things(self) -> str:
+        """What k counts."""
+        return "training points" if self.model.is_kernel else self.counted.things
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether k bounds the whole model, not each of several machines."""
+        return self.settings.shared or len(self.model.machine_names) == 1
 
 
 def analyse(dataset: Dataset, settings: Settings) -> Analysis:
@@ -90,25 +102,28 @@ def analyse(dataset: Dataset, settings: Settings) -> Analysis:
         at = choose(scores, candidates, Cs, "best")
         highest = Highest(candidates[at[1]], Cs[at[0]], float(scores.mean(axis=0)[at]))
     k = candidates[column]
-    near = {j for j in (k - 1, k, k + 1) if 0 <= j <= trial.n_available}
+    near = {j for j in (k - 1, k, k + 1) if trial.least <= j <= trial.n_available}
     walked = sorted({*ks, *near}, reverse=True)
     folds = trial.examine(Cs[: row + 1], walked, k)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model, path = trial.refit(Cs[: row + 1], walked, k)
     curve = Curve.of(walked, folds.scores)
-    names = np.array(dataset.encoding.feature_names, dtype=object)
     supports: dict[int, set[str]] = {}
     frequency = None
     if not model.is_kernel:
         supports = {
-            int(j): set(names[coefs.any(axis=0)]) for j, coefs in zip(path.ks, path.coefs, strict=True)
+            int(j): set(trial.counted.labels_of(np.flatnonzero(coefs.any(axis=0))))
+            for j, coefs in zip(path.ks, path.coefs, strict=True)
         }
-        frequency = np.bincount(np.concatenate(folds.supports), minlength=len(names)) / len(folds.supports)
+        frequency = np.bincount(np.concatenate(folds.supports), minlength=dataset.X.shape[1]) / len(
+            folds.supports
+        )
     accuracies = fold_accuracies(dataset, folds)
     return Analysis(
         dataset=dataset,
         settings=settings,
+        counted=trial.counted,
         model=model,
         k=k,
         C=Cs[row],
@@ -125,16 +140,24 @@ def analyse(dataset: Dataset, settings: Settings) -> Analysis:
 
 def resolve_grid(trial: Trial) -> tuple[list[float], list[int]]:
     """The values of C, ascending, and of k, descending, the one asked for among them."""
-    settings, n_available = trial.settings, trial.n_available
-    things = trial.blueprint.things
+    settings, things = trial.settings, trial.things
+    with blame_input():
+        n_available = trial.n_available
     asked = [] if settings.k is None else [settings.k]
     given = settings.ks if isinstance(settings.ks, list) else []
     for k in (*asked, *given):
         if not 0 <= k <= n_available:
             raise InputError(f"k = {k} of {n_available} {things} cannot be. Use 0 to {n_available}.")
+        if k < trial.least:
+            kept = listing(trial.counted.labels_of(np.flatnonzero(trial.counted.always_in)))
+            raise InputError(
+                f"k = {k} leaves no room for the {trial.least} {things} that --keep names ({kept}): they "
+                f"count in k. Use {trial.least} or more, or keep fewer."
+            )
     with blame_input():
         largest = trial.blueprint.largest_default(trial.samples)
         ks = validate.resolve_ks(settings.ks, n_available, largest, things)
+        ks = [k for k in ks if k >= trial.least] or [trial.least]
         return validate.resolve_Cs(list(settings.Cs)), sorted({*ks, *asked}, reverse=True)
 
 
@@ -156,9 +179,10 @@ class Step(NamedTuple):
 
     k: int
     features: list[str]
+    units: list[str]  # what k counts: features, or groups of them
     training_accuracy: float
     objective: float  # mean over the machines
-    enters: list[str]  # not used by the machines with fewer features
+    enters: list[str]  # units not used by the machines with fewer
     leaves: list[str]
     score: float | None = None  # over the folds
     error: float | None = None
@@ -170,17 +194,19 @@ def trace(dataset: Dataset, settings: Settings, cross_validate: bool = True) -> 
     Cs, ks = resolve_grid(trial)
     curve = Curve.of(ks, trial.examine(Cs[-1:], ks, ks[0]).scores) if cross_validate else None
     model, path = trial.refit(Cs[-1:], ks, ks[0])
-    names = np.array(dataset.encoding.feature_names, dtype=object)
+    names = dataset.encoding.feature_names
     X = model.scaling(dataset.X)
     steps: list[Step] = []
     before: set[str] = set()
     for at in reversed(range(len(ks))):
-        used = list(names[path.coefs[at].any(axis=0)])
+        columns = np.flatnonzero(path.coefs[at].any(axis=0))
+        used = trial.counted.labels_of(columns)
         right = path.predict(X, ks[at]) == dataset.y
         score, error = (None, None) if curve is None else curve.at(ks[at])
         steps.append(
             Step(
                 ks[at],
+                [names[j] for j in columns],
                 used,
                 float(np.average(right, weights=dataset.weights)),
                 float(path.objectives[at].mean()),

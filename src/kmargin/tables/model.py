@@ -13,6 +13,7 @@ from kmargin.multiclass import machine_names
 from kmargin.tables.features import Encoding, Scaling
 from kmargin.tables.read import Table
 from kmargin.types import Matrix
+from kmargin.unit_request import UnitRequest
 
 Machine = SparseSVC | KernelSparseSVC
 
@@ -60,16 +61,16 @@ class TableModel:
 
 def make_machine(parameters: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Machine:
     """A fitted machine from its numbers: what `machine_numbers` takes apart."""
-    shared = {name: parameters[name] for name in ("k", "C", "multi_class")}
+    common = {name: parameters[name] for name in ("k", "C", "multi_class", "shared")}
     classes, intercept = arrays["classes"], arrays["intercept"]
     if "kernel" not in parameters:
-        linear = SparseSVC(**shared)
+        linear = SparseSVC(**common, **{name: parameters[name] for name in UnitRequest._fields})
         linear.classes_, linear.intercept_, linear.coef_ = classes, intercept, arrays["coef"]
         linear.support_ = np.flatnonzero(linear.coef_.any(axis=0))
         linear.n_features_in_ = linear.coef_.shape[1]
         return linear
     numbers = {name: parameters[name] for name in ("gamma", "degree", "coef0")}
-    machine = KernelSparseSVC(kernel=parameters["kernel"], **numbers, **shared)
+    machine = KernelSparseSVC(kernel=parameters["kernel"], **numbers, **common)
     machine.classes_, machine.intercept_, machine.dual_coef_ = classes, intercept, arrays["dual_coef"]
     machine.support_, machine.support_vectors_ = arrays["support"], arrays["support_vectors"]
     machine.n_features_in_ = machine.support_vectors_.shape[1]
@@ -97,11 +98,15 @@ def machine_numbers(machine: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]
         "k": int(machine.k_ if hasattr(machine, "k_") else machine.k),
         "C": float(machine.C_ if hasattr(machine, "C_") else machine.C),
         "multi_class": machine.multi_class,
+        "shared": bool(machine.shared),
     }
     arrays = {"classes": machine.classes_, "intercept": machine.intercept_}
     if hasattr(machine, "dual_coef_"):
         parameters |= {"kernel": machine.kernel, **machine.kernel_.numbers}
         arrays |= {name: getattr(machine, f"{name}_") for name in ("dual_coef", "support", "support_vectors")}
     else:
+        said = UnitRequest(machine.groups, machine.keep, machine.avoid, machine.signs)
+        names = getattr(machine, "feature_names_in_", None)
+        parameters |= said.by_place(machine.n_features_in_, names)._asdict()
         arrays["coef"] = machine.coef_
     return parameters, arrays

@@ -2,10 +2,18 @@
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from kmargin import html
 from kmargin.tables.analyse import Analysis
-from kmargin.tables.results import feature_frame, intercepts_per_unit, point_weights
-from kmargin.tables.words import class_list, frequency_text
+from kmargin.tables.results import (
+    feature_frame,
+    intercepts_per_unit,
+    order_features,
+    point_weights,
+    weights_by_class,
+)
+from kmargin.tables.words import class_list, counting_text, frequency_text, marks, signs_text
 
 MOST_ROWS = 40  # of a table on the page; the files have all
 MOST_TERMS = 12  # of a formula
@@ -17,19 +25,22 @@ def machine_section(analysis: Analysis) -> Iterator[str]:
         return points_section(analysis)
     if len(analysis.model.machine.classes_) == 2:
         return features_section(analysis)
-    return machines_section(analysis)
+    return classes_section(analysis)
 
 
 def features_section(analysis: Analysis) -> Iterator[str]:
     """Two classes: one weight per feature."""
-    frame = feature_frame(analysis)
-    used, rest = frame[frame["chosen"]], frame[~frame["chosen"]]
+    frame = feature_frame(analysis).assign(place=order_features(analysis))
+    is_in = frame["chosen"] | frame["always_in"]
+    used, rest = frame[is_in], frame[~is_in]
+    groups = [html.Cell(analysis.things.removesuffix("s"), "name")] if analysis.counted.is_grouped else []
     yield '<h2 id="features">What it looks at</h2>'
-    largest = used["weight"].abs().max() if len(used) else 1.0
+    largest = max(float(used["weight"].abs().max()), 1e-300) if len(used) else 1.0
     both_signs = bool((used["weight"] < 0).any())
     rows = [
         [
-            html.Cell(row.feature, "name"),
+            html.Cell(row.feature, "name", aside=marks(analysis, row.place)),
+            *(html.Cell(row.group, "name") for _ in groups),
             html.Bar(row.weight / largest, f"{row.weight:+.3f}", from_middle=both_signs),
             html.Cell(row.favours, "name"),
             html.Bar(row.frequency, frequency_text(analysis, row.frequency)),
@@ -40,7 +51,8 @@ def features_section(analysis: Analysis) -> Iterator[str]:
         for row in used.head(MOST_ROWS).itertuples()
     ]
     columns = [
-        *(html.Cell("feature", "name"), html.Cell("weight", "bars"), html.Cell("more of it says", "name")),
+        *(html.Cell("feature", "name"), *groups, html.Cell("weight", "bars")),
+        html.Cell("more of it says", "name"),
         *(html.Cell("chosen by folds", "bars"), "", "weight", "per unit"),
     ]
     yield html.table(columns, rows, id="weights")
@@ -50,6 +62,7 @@ def features_section(analysis: Analysis) -> Iterator[str]:
         "few chose has a stand-in among the others.",
         "soft",
     )
+    yield from asked_paragraphs(analysis)
     if len(used) > MOST_ROWS:
         yield html.paragraph(f"The other {len(used) - MOST_ROWS} are in `features.csv`.", "soft")
     if 0 < len(used) <= MOST_TERMS:
@@ -82,36 +95,64 @@ def formula(analysis: Analysis) -> str:
     )
 
 
-def machines_section(analysis: Analysis) -> Iterator[str]:
-    """More classes: a weight per feature and machine, as a heat map."""
-    frame = feature_frame(analysis)
-    table = frame.pivot(index="feature", columns="machine", values="weight")
-    used = [name for name in dict.fromkeys(frame["feature"]) if table.loc[name].any()]
-    frequency = frame.drop_duplicates("feature").set_index("feature")["frequency"]
-    machines = analysis.model.machine_names[:MOST_ROWS]
-    largest = max(float(table.abs().to_numpy().max()), 1e-300)
+def classes_section(analysis: Analysis) -> Iterator[str]:
+    """More classes: each feature once, with its weight for each class, as a heat map."""
+    table, counted = weights_by_class(analysis), analysis.counted
+    frequency = analysis.frequency if analysis.frequency is not None else np.zeros(len(counted.names))
+    classes = class_list(analysis)[:MOST_ROWS]
+    largest = max(float(table.abs().to_numpy().max(initial=0.0)), 1e-300)
+    groups = [html.Cell(analysis.things.removesuffix("s"), "name")] if counted.is_grouped else []
     rows = [
         [
-            html.Cell(name, "name"),
-            html.Bar(frequency[name]),
-            frequency_text(analysis, frequency[name]),
+            html.Cell(counted.names[j], "name", aside=marks(analysis, j)),
+            *(html.Cell(counted.labels[j], "name") for _ in groups),
+            html.Bar(frequency[j]),
+            frequency_text(analysis, frequency[j]),
             *(
-                html.Shade(f"{w:+.2f}", w / largest, w > 0) if w else html.Cell("·")
-                for w in (float(table.loc[name, machine]) for machine in machines)
+                html.Shade(f"{w:+.2f}" if abs(w) >= 0.005 else "0", w / largest, w > 0)
+                if w
+                else html.Cell("·")
+                for w in (float(table.loc[j, c]) for c in range(len(classes)))
             ),
         ]
-        for name in used[:MOST_ROWS]
+        for j in table.index[:MOST_ROWS]
     ]
+    head = [html.Cell("feature", "name"), *groups, html.Cell("chosen by folds", "bars"), "", *classes]
     yield '<h2 id="features">What it looks at</h2>'
-    yield html.table(["feature", html.Cell("chosen by folds", "bars"), "", *machines], rows, id="weights")
-    yield html.paragraph(
-        "A column for each machine. Blue: more of the feature speaks for the class named second; brown: for "
-        "the one named first. Weights are for features scaled to a spread of 1; those per unit of the table "
-        "are in `features.csv`.",
-        "soft",
+    yield html.table(head, rows, id="weights")
+    yield html.paragraph(class_weight_text(analysis), "soft")
+    yield from asked_paragraphs(analysis)
+    if len(table) > MOST_ROWS or len(class_list(analysis)) > MOST_ROWS:
+        yield html.paragraph(f"{len(table)} features in all; the rest is in `features.csv`.", "soft")
+
+
+def weight_cell(weight: float, largest: float) -> html.Cell:
+    if weight == 0:
+        return html.Cell("·")
+    return html.Shade(f"{weight:+.2f}" if abs(weight) >= 0.005 else "0", weight / largest, weight > 0)
+
+
+def class_weight_text(analysis: Analysis) -> str:
+    """How a class comes to its weights."""
+    how = "its weight in the machine that tells the class from all others."
+    if analysis.model.machine.multi_class == "ovo":
+        n_others = len(class_list(analysis)) - 1
+        how = (
+            f"the mean of its weights in the {n_others} machines that tell the class from one other each, "
+            "signed so that positive speaks for the class."
+        )
+    return (
+        "Blue: more of the feature speaks for the class; brown: against it. A class's weight for a feature "
+        f"is {how} Weights are for features scaled to a spread of 1; those of all "
+        f"{len(analysis.model.machine_names)} machines, also per unit of the table, are in `features.csv`."
     )
-    if len(used) > MOST_ROWS or len(analysis.model.machine_names) > MOST_ROWS:
-        yield html.paragraph(f"{len(used)} features in all; the rest is in `features.csv`.", "soft")
+
+
+def asked_paragraphs(analysis: Analysis) -> Iterator[str]:
+    """What k counts, and what was asked for of features."""
+    yield from (
+        html.paragraph(text, "soft") for text in (counting_text(analysis), signs_text(analysis)) if text
+    )
 
 
 def points_section(analysis: Analysis) -> Iterator[str]:

@@ -5,10 +5,12 @@ from collections.abc import Iterator
 
 from kmargin import __version__, html
 from kmargin.displays import CVScoreDisplay
+from kmargin.errors import count
 from kmargin.tables.analyse import Analysis
 from kmargin.tables.portrait import machine_section
 from kmargin.tables.results import confusion, wrong_frame
 from kmargin.tables.words import (
+    axis_text,
     baseline,
     change_text,
     choice_text,
@@ -18,6 +20,7 @@ from kmargin.tables.words import (
     percent,
     rows_text,
     score_text,
+    used_units,
 )
 
 
@@ -40,9 +43,13 @@ def sections(analysis: Analysis, source: str, folder: str) -> Iterator[str]:
 
 def summary(analysis: Analysis) -> str:
     name, share = baseline(analysis)
-    thing = "training points kept" if analysis.model.is_kernel else "features in use"
+    n_features = len(analysis.model.machine.support_)
+    use = (n_features, "training points kept" if analysis.model.is_kernel else "features in use")
+    if not analysis.model.is_kernel and analysis.counted.is_grouped:
+        made_of = f"{analysis.things} in use, {count(n_features, 'feature')}"
+        use = (len(used_units(analysis)), made_of)
     return html.cards(
-        (len(analysis.model.machine.support_), thing),
+        use,
         (percent(analysis.accuracy), f"accuracy on rows not seen, ± {100 * analysis.accuracy_error:.1f}"),
         (percent(share), f"by always saying {name}, the most common class"),
         (f"{len(analysis.dataset.y):,}", f"rows, in {len(analysis.folds.supports)} folds"),
@@ -55,13 +62,12 @@ def curve_section(analysis: Analysis) -> Iterator[str]:
     from matplotlib.ticker import PercentFormatter
 
     curve, scoring = analysis.curve, analysis.settings.scoring
-    thing = "training points" if analysis.model.is_kernel else "features"
-    yield f'<h2 id="curve">How many {thing} it takes</h2>'
+    yield f'<h2 id="curve">How many {analysis.things} it takes</h2>'
     with mpl.rc_context({"font.size": 9.5, "font.family": "sans-serif"}):
         figure = Figure(figsize=(5.6, 3.1), layout="constrained")
         name = scoring.replace("_", " ")
         display = CVScoreDisplay(curve.ks, curve.mean, curve.error, analysis.k, name).plot(figure.subplots())
-        display.ax_.set_xlabel(f"k, the number of {thing}")
+        display.ax_.set_xlabel(axis_text(analysis.things, analysis.is_shared))
         if scoring in ("accuracy", "balanced_accuracy"):
             display.ax_.yaxis.set_major_formatter(PercentFormatter(1.0, symbol=" %"))
         image = html.svg(figure, "scores")
@@ -123,6 +129,8 @@ def settings_section(analysis: Analysis, source: str, folder: str) -> Iterator[s
         ["table", f"{source}, {rows_text(analysis)}, {len(dataset.encoding.feature_names)} features"],
         ["target", dataset.target],
         ["machine", f"kernel {settings.kernel}" if settings.kernel else "linear"],
+        ["k counts", analysis.things + ("" if analysis.is_shared else ", for each machine by itself")],
+        *asked_rows(analysis),
         ["k and C", f"{analysis.k} and {analysis.C:g}; C from {', '.join(f'{C:g}' for C in settings.Cs)}"],
         ["folds", f"{len(analysis.folds.supports)}, shuffled by seed {settings.seed}, classes in proportion"],
         ["score", settings.scoring],
@@ -146,3 +154,16 @@ def settings_section(analysis: Analysis, source: str, folder: str) -> Iterator[s
         "The columns of new.csv are found by name, in any order; those the model does not need are ignored.",
         "soft",
     )
+
+
+def asked_rows(analysis: Analysis) -> list[list[str]]:
+    """What was asked for of features, as far as something was."""
+    counted, said = analysis.counted, analysis.settings.columns
+    features = range(len(counted.names))
+    signs = {j: counted.sign_of(j).replace("-", "−") for j in features}
+    rows = [
+        ["always in", ", ".join(counted.labels_of(j for j in features if counted.always_in[j]))],
+        ["never in", ", ".join(said.avoid)],
+        ["signs", ", ".join(f"{counted.names[j]} {sign}" for j, sign in signs.items() if sign)],
+    ]
+    return [row for row in rows if row[1]]

@@ -5,45 +5,63 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from kmargin.multiclass import class_pairs
+from kmargin.multiclass import class_weights
 from kmargin.tables.analyse import Analysis, Step
 from kmargin.tables.model import TableModel
-from kmargin.types import Matrix
-
-
-def favoured_class(model: TableModel, machine: int, weight: float) -> str:
-    """The class that a larger value of a feature speaks for."""
-    classes = model.machine.classes_
-    negative, positive = class_pairs(len(classes), model.machine.multi_class)[machine]
-    if weight > 0:
-        return str(classes[positive])
-    return "rest" if negative is None else str(classes[negative])
+from kmargin.types import Indices, Matrix, Vector
 
 
 def feature_frame(analysis: Analysis) -> pd.DataFrame:
-    """A row per feature and machine, those in use first, the heaviest on top.
+    """A row per feature, those in use first, the heaviest on top, features of a group one after the other.
 
-    `weight` is for features scaled to spread 1, `weight_per_unit` for the table as it was given;
-    `frequency` is the share of the folds whose machines use the feature.
+    `favours` is the class that more of the feature speaks for, the strongest of several. `frequency` is the
+    share of the folds whose machines use the feature. `weight` is for features scaled to spread 1,
+    `weight_per_unit` for the table as it was given. With more than two classes there are columns for each
+    class (`weight for`, see `multiclass.class_weights`) and for each machine.
     """
-    model, names = analysis.model, analysis.dataset.encoding.feature_names
-    coef = model.machine.coef_
-    heaviest = np.abs(coef).max(axis=0)
-    frequency = np.zeros(len(names)) if analysis.frequency is None else analysis.frequency
-    rows = [
-        {
-            "feature": names[j],
-            "machine": machine,
-            "chosen": bool(coef[m, j] != 0),
-            "weight": coef[m, j],
-            "weight_per_unit": coef[m, j] / model.scaling.spread[j],
-            "favours": favoured_class(model, m, coef[m, j]) if coef[m, j] else "",
-            "frequency": frequency[j],
-        }
-        for j in np.lexsort((-frequency, -heaviest))
-        for m, machine in enumerate(model.machine_names)
-    ]
-    return pd.DataFrame(rows)
+    model, counted = analysis.model, analysis.counted
+    order, frequency = order_features(analysis), _frequency(analysis)
+    coef = model.machine.coef_[:, order]
+    by_class = class_weights(coef, len(model.machine.classes_), model.machine.multi_class)
+    classes = np.array([str(name) for name in model.machine.classes_], dtype=object)
+    chosen = coef.any(axis=0)
+    columns: dict[str, Any] = {
+        "feature": [counted.names[j] for j in order],
+        "group": [counted.labels[j] for j in order],
+        "chosen": chosen,
+        "always_in": counted.always_in[order],
+        "sign": [counted.sign_of(j) for j in order],
+        "frequency": frequency[order],
+        "favours": np.where(chosen, classes[by_class.argmax(axis=0)], ""),
+    }
+    per_unit = coef / model.scaling.spread[order]
+    if len(classes) == 2:
+        return pd.DataFrame(columns | {"weight": coef[0], "weight_per_unit": per_unit[0]})
+    columns |= {f"weight for {name}": by_class[c] for c, name in enumerate(classes)}
+    columns |= {f"weight: {name}": coef[m] for m, name in enumerate(model.machine_names)}
+    columns |= {f"weight_per_unit: {name}": per_unit[m] for m, name in enumerate(model.machine_names)}
+    return pd.DataFrame(columns)
+
+
+def _frequency(analysis: Analysis) -> Vector:
+    return np.zeros(len(analysis.counted.names)) if analysis.frequency is None else analysis.frequency
+
+
+def order_features(analysis: Analysis) -> Indices:
+    """By the weight of the heaviest of their group, then of their own."""
+    heaviest = np.abs(analysis.model.machine.coef_).max(axis=0)
+    frequency, labels = _frequency(analysis), pd.Series(analysis.counted.labels)
+    group = pd.factorize(labels)[0]
+    of_group = [pd.Series(v).groupby(group).transform("max").to_numpy() for v in (heaviest, frequency)]
+    return np.lexsort((-frequency, -heaviest, group, -of_group[1], -of_group[0]))
+
+
+def weights_by_class(analysis: Analysis) -> pd.DataFrame:
+    """A row per feature in use, or always in, in the order of `feature_frame`; a column per class."""
+    machine, order = analysis.model.machine, order_features(analysis)
+    shown = order[(machine.coef_[:, order] != 0).any(axis=0) | analysis.counted.always_in[order]]
+    weights = class_weights(machine.coef_[:, shown], len(machine.classes_), machine.multi_class)
+    return pd.DataFrame(weights.T, index=shown, columns=range(len(machine.classes_)))
 
 
 def intercepts_per_unit(model: TableModel) -> np.ndarray:
@@ -137,6 +155,11 @@ def step_frame(steps: list[Step]) -> pd.DataFrame:
     for name in ("features", "enters", "leaves"):
         frame[name] = frame[name].map("; ".join)
     frame.insert(1, "n_features", [len(step.features) for step in steps])
+    if any(step.units != step.features for step in steps):
+        frame["units"] = frame["units"].map("; ".join)
+        frame.insert(1, "n_units", [len(step.units) for step in steps])
+    else:
+        frame = frame.drop(columns="units")
     return frame.rename(columns={"score": "cv_accuracy", "error": "cv_standard_error"}).dropna(
         axis=1, how="all"
     )

@@ -23,6 +23,7 @@ from kmargin.kernels import KERNELS
 from kmargin.multiclass import choose_classes
 from kmargin.samples.array import ArraySamples, read_samples
 from kmargin.selection import SELECTIONS, make_folds, score_with
+from kmargin.tables.column_request import NOTHING_SAID, ColumnRequest, CountedFeatures, count_features
 from kmargin.tables.features import Scaling
 from kmargin.tables.model import Machine, TableModel, assemble_machine
 from kmargin.tables.prepare import Dataset
@@ -46,6 +47,8 @@ class Settings:
     standardize: bool = True
     balanced: bool = False
     multi_class: str = "ovo"
+    shared: bool = True
+    columns: ColumnRequest = NOTHING_SAID
     verbose: int = 0
 
 
@@ -73,7 +76,8 @@ class Trial:
         self.settings = settings
         self.notes: list[str] = []
         self.scorer = find_scorer(settings.scoring)
-        self.blueprint = make_blueprint(settings)
+        self.counted = count_features(dataset.encoding, settings.columns)
+        self.blueprint = make_blueprint(settings, self.counted)
         self.procedure = make_procedure(settings)
         with blame_input():
             self.blueprint.check()
@@ -82,6 +86,16 @@ class Trial:
         splitter = StratifiedKFold(self._n_folds(), shuffle=True, random_state=settings.seed)
         self.folds = make_folds(splitter, self.samples, len(dataset.y), dataset.X, dataset.y, None)
         self._note_repeats()
+
+    @property
+    def things(self) -> str:
+        """What k counts."""
+        return self.counted.things if self.settings.kernel is None else self.blueprint.things
+
+    @property
+    def least(self) -> int:
+        """What is always in, and counts in k."""
+        return self.counted.n_fixed if self.settings.kernel is None else 0
 
     @property
     def n_available(self) -> int:
@@ -140,7 +154,13 @@ class Trial:
 
     def _machine(self, fit: GridFit, Cs: list[float], ks: list[int], row: int, column: int) -> Machine:
         """The machine for the positions of C and k."""
-        parameters = {"k": ks[column], "C": Cs[row], "multi_class": self.settings.multi_class}
+        parameters = {
+            "k": ks[column],
+            "C": Cs[row],
+            "multi_class": self.settings.multi_class,
+            "shared": self.settings.shared,
+            **self.counted.request._asdict(),
+        }
         return assemble_machine(parameters, self.samples.classes, fit.decisions(row, column))
 
     def _scaling(self, part: ArraySamples) -> Scaling:
@@ -176,7 +196,8 @@ class Trial:
         return min(self.settings.cv, int(counts.min()))
 
     def _note_repeats(self) -> None:
-        if self.settings.kernel is not None or np.isnan(self.samples.X).any():
+        is_plain = self.settings.kernel is None and self.counted.request.is_empty
+        if not is_plain or np.isnan(self.samples.X).any():
             return
         repeats = find_repeats(self.samples, Exchange())
         if len(repeats):
@@ -184,15 +205,20 @@ class Trial:
             self.notes.append(f"Features that repeat an earlier one are passed over: {names}.")
 
 
-def make_blueprint(settings: Settings) -> LinearBlueprint | KernelBlueprint:
+def make_blueprint(settings: Settings, counted: CountedFeatures) -> LinearBlueprint | KernelBlueprint:
     """What machines are fitted. The trial itself scales, so these do not."""
     if settings.kernel is None:
-        return LinearBlueprint(settings.multi_class)
+        return LinearBlueprint(settings.multi_class, shared=settings.shared, request=counted.request)
+    settings.columns.check_no_kernel()
     kernels = [name for name in KERNELS if name != "precomputed"]
     if settings.kernel not in kernels:
         raise InputError(f"--kernel {settings.kernel} is not known. Use one of {', '.join(kernels)}.")
     return KernelBlueprint(
-        settings.multi_class, kernel=settings.kernel, gamma=settings.gamma, random_state=settings.seed
+        settings.multi_class,
+        kernel=settings.kernel,
+        gamma=settings.gamma,
+        random_state=settings.seed,
+        shared=settings.shared,
     )
 
 

@@ -4,8 +4,10 @@ import numpy as np
 
 from kmargin.errors import count, listing
 from kmargin.tables.analyse import Analysis, Neighbour
+from kmargin.tables.results import order_features
 
 PERCENT = ("accuracy", "balanced_accuracy")
+MOST_NAMES = 12  # in the first line
 
 
 def percent(share: float) -> str:
@@ -29,18 +31,71 @@ def class_list(analysis: Analysis) -> list[str]:
 
 
 def subject(analysis: Analysis) -> str:
-    """What does the telling apart."""
-    model, n_rows = analysis.model, len(analysis.dataset.y)
-    several = len(model.machine_names) > 1
-    n_used = len(model.machine.support_)
-    n_all = n_rows if model.is_kernel else len(analysis.dataset.encoding.feature_names)
-    thing = "training points" if model.is_kernel else "features"
+    """What does the telling apart: how many, and where several classes or groups need them, which."""
+    model, things, names = analysis.model, analysis.things, used_units(analysis)
+    n_used = len(model.machine.support_) if model.is_kernel else len(names)
+    n_all = len(analysis.dataset.y) if model.is_kernel else len(set(analysis.counted.labels))
     if n_used == 0:
-        return f"None of the {n_all:,} {thing}"
-    if not several:
-        return f"{n_used:,} of {n_all:,} {thing}"
+        return f"None of the {n_all:,} {things}"
+    several = len(model.machine_names) > 1
+    text = f"{n_used:,} of {n_all:,} {things}"
+    if not model.is_kernel and (several or analysis.counted.is_grouped):
+        more = f" and {n_used - MOST_NAMES} more" if n_used > MOST_NAMES else ""
+        text += f" ({', '.join(names[:MOST_NAMES])}{more})"
+    if analysis.is_shared:
+        return text
     each = "class" if model.machine.multi_class == "ovr" else "pair of classes"
-    return f"{n_used:,} of {n_all:,} {thing}, at most {analysis.k} for each {each},"
+    return f"{text} in all, at most {analysis.k} for each {each},"
+
+
+def used_units(analysis: Analysis) -> list[str]:
+    """What k counts and the model uses, by name, the heaviest first."""
+    if analysis.model.is_kernel:
+        return []
+    machine = analysis.model.machine
+    return analysis.counted.labels_of([j for j in order_features(analysis) if machine.coef_[:, j].any()])
+
+
+def axis_text(things: str, is_shared: bool = True) -> str:
+    """What k counts, for an axis."""
+    return f"k, the number of {things}{'' if is_shared else ' of each machine'}"
+
+
+def counting_text(analysis: Analysis) -> str:
+    """What k counts, where that is not features; nothing else."""
+    if analysis.things == "variables":
+        return (
+            "k counts variables: all features made of the values of one column are in or out together. "
+            "`--each-value` counts them one by one."
+        )
+    if analysis.things == "groups":
+        return "k counts groups: their features are in or out together."
+    return ""
+
+
+def signs_text(analysis: Analysis) -> str:
+    """What a required sign means."""
+    signs = [analysis.counted.sign_of(j) for j in range(len(analysis.counted.names))]
+    if not any(signs):
+        return ""
+    names = class_list(analysis)
+    if len(names) == 2:
+        return f"+ and − beside a name: its weight may only speak for {names[1]}, or only for {names[0]}."
+    if analysis.model.machine.multi_class == "ovr":
+        return (
+            "+ and − beside a name: in each machine its weight may only speak for the class, or against it."
+        )
+    return (
+        "+ and − beside a name: in each machine its weight may only speak for the later of the two classes "
+        f"({', '.join(names[:3])}{', ...' if len(names) > 3 else ''}), or only for the earlier."
+    )
+
+
+def marks(analysis: Analysis, feature: int) -> str:
+    """What was asked for of a feature, in a word or two."""
+    always = ["always in"] if analysis.counted.always_in[feature] else []
+    sign = analysis.counted.sign_of(feature).replace("-", "−")
+    return ", ".join([*always, *([sign] if sign else [])])
 
 
 def headline(analysis: Analysis) -> str:
@@ -51,7 +106,8 @@ def headline(analysis: Analysis) -> str:
         task = f"tell {', '.join(names[:-1])} and {names[-1]} apart"
     else:
         task = f"tell {len(names)} classes apart"
-    if len(analysis.model.machine.support_) == 1:
+    n_used = len(analysis.model.machine.support_ if analysis.model.is_kernel else used_units(analysis))
+    if n_used == 1:
         task = task.replace("tell", "tells", 1)
     return (
         f"{subject(analysis)} {task} with {percent(analysis.accuracy)} accuracy "
@@ -61,9 +117,9 @@ def headline(analysis: Analysis) -> str:
 
 def neighbour_text(analysis: Analysis, neighbour: Neighbour) -> str:
     """What one more or one fewer would cost."""
-    thing = "point" if analysis.model.is_kernel else "feature"
+    thing = "point" if analysis.model.is_kernel else analysis.things.removesuffix("s")
     more = neighbour.k > analysis.k
-    each = "" if len(analysis.model.machine_names) == 1 else " for each machine"
+    each = "" if analysis.is_shared else " for each machine"
     which = f"One {thing} {'more' if more else 'fewer'}{each} ({neighbour.k})"
     names = neighbour.enters if more else neighbour.leaves
     swaps = neighbour.leaves if more else neighbour.enters

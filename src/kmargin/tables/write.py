@@ -70,7 +70,7 @@ def write_frame(frame: pd.DataFrame, path: Path) -> None:
     replace_file(path, csv_text(frame).encode())
 
 
-def plot_steps(steps: list[Step], path: Path) -> None:
+def plot_steps(steps: list[Step], path: Path, counted: str = "features") -> None:
     """Accuracy against k, over the folds if they were asked and on the training rows if not."""
     from matplotlib.figure import Figure
 
@@ -78,7 +78,7 @@ def plot_steps(steps: list[Step], path: Path) -> None:
     error = np.array([step.error or 0.0 for step in steps])
     figure = Figure(figsize=(6.4, 4.0), layout="constrained")
     ks = [step.k for step in steps]
-    display = CVScoreDisplay(ks, mean, error, score_name="accuracy").plot(figure.subplots())
+    display = CVScoreDisplay(ks, mean, error, score_name="accuracy", counted=counted).plot(figure.subplots())
     if steps[0].score is None:
         display.ax_.set_ylabel("accuracy (training rows)")
     image = io.BytesIO()

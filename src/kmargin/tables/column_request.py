@@ -1,0 +1,212 @@
+"""What people say about the columns of a table: groups, always in, never in, signs; what k counts then."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from kmargin.errors import InputError, blame_input, listing, nearest
+from kmargin.tables.columns import to_texts
+from kmargin.tables.features import Encoding
+from kmargin.tables.read import read_table
+from kmargin.types import Flags
+from kmargin.unit_request import UnitRequest
+from kmargin.units import Units
+
+GROUP_COLUMNS = ["feature", "group"]  # of the file with groups
+SIGN_VALUES = {"+": 1, "-": -1}
+
+
+class ColumnRequest(NamedTuple):
+    """What was asked for. Names are those of columns, of single values (hue=red), or of groups."""
+
+    keep: Sequence[str] = ()
+    avoid: Sequence[str] = ()
+    signs: Sequence[str] = ()  # such as age=+
+    groups: Mapping[str, str] | None = None  # of columns, those of no group left out
+    group_by: str | None = None  # a separator: columns are grouped by the text before it
+    each_value: bool = False  # whether the values of a text column are counted one by one
+
+    def check_no_kernel(self) -> None:
+        """Raises InputError where something is said of features, and k counts training points."""
+        said = {
+            "--keep": self.keep,
+            "--avoid": self.avoid,
+            "--sign": self.signs,
+            "--groups": self.groups,
+            "--group-by": self.group_by,
+            "--each-value": self.each_value,
+        }
+        for option, value in said.items():
+            if value:
+                raise InputError(
+                    f"{option} speaks of features, but with --kernel k counts training points. "
+                    "Leave one of the two out."
+                )
+
+
+NOTHING_SAID = ColumnRequest()
+
+
+@dataclass(frozen=True)
+class CountedFeatures:
+    """The features that machines see, and what k counts of them."""
+
+    names: tuple[str, ...]
+    labels: tuple[str, ...]  # of each feature: the unit that it belongs to
+    things: str  # features, variables or groups
+    request: UnitRequest  # by places
+
+    @cached_property
+    def units(self) -> Units:
+        return self.request.resolve(len(self.names))
+
+    @cached_property
+    def always_in(self) -> Flags:
+        """Of each feature."""
+        fixed = np.zeros(len(self.names), np.bool_)
+        fixed[self.units.columns_of(np.flatnonzero(self.units.fixed))] = True
+        return fixed
+
+    @property
+    def is_grouped(self) -> bool:
+        return self.things != "features"
+
+    @property
+    def n_fixed(self) -> int:
+        """How many of what k counts are always in."""
+        return int(self.units.fixed.sum())
+
+    def sign_of(self, feature: int) -> str:
+        return {1: "+", -1: "-"}.get(int(self.units.signs[feature]), "")
+
+    def labels_of(self, features: Iterable[int]) -> list[str]:
+        """The units of these features, each once, in their order."""
+        return list(dict.fromkeys(self.labels[j] for j in features))
+
+
+def count_features(encoding: Encoding, asked: ColumnRequest) -> CountedFeatures:
+    """What k counts of the features of a table. Raises InputError for names that it does not have."""
+    names, things, labels = encoding.feature_names, "features", encoding.feature_names
+    if asked.groups is not None or asked.group_by is not None:
+        things, labels = "groups", _grouped(encoding, asked)
+    elif encoding.categories and not asked.each_value:
+        labels = [column for column in encoding.columns for _ in encoding.names_of(column)]
+        # a single variable leaves nothing to choose but its values
+        things, labels = ("variables", labels) if len(set(labels)) > 1 else ("features", names)
+    find = Finder(encoding, labels)
+    keep, avoid = find.all(asked.keep, "--keep"), find.all(asked.avoid, "--avoid")
+    both = [names[j] for j in keep if j in set(avoid)]
+    if both:
+        raise InputError(f"--keep and --avoid both name {listing(both)}. Take it out of one of them.")
+    if len(set(avoid)) == len(names):
+        raise InputError(f"--avoid leaves none of the {len(names)} features. Name fewer of them.")
+    signs = _read_signs(asked.signs, find, len(names))
+    request = UnitRequest(
+        groups=None if things == "features" else list(labels),
+        keep=sorted(keep) or None,
+        avoid=sorted(avoid) or None,
+        signs=signs if any(signs) else None,
+    )
+    with blame_input():
+        request.resolve(len(names))
+    return CountedFeatures(tuple(names), tuple(labels), things, request)
+
+
+class Finder:
+    """Features by the names that people know them by."""
+
+    def __init__(self, encoding: Encoding, labels: Sequence[str]) -> None:
+        names = encoding.feature_names
+        self.places: dict[str, list[int]] = {}
+        for place, label in enumerate(labels):
+            self.places.setdefault(label, []).append(place)
+        self.places |= {name: [place] for place, name in enumerate(names)}
+        place_of = {name: place for place, name in enumerate(names)}
+        self.places |= {
+            column: [place_of[name] for name in encoding.names_of(column)] for column in encoding.columns
+        }
+
+    def one(self, name: str, option: str) -> list[int]:
+        """The features that a name stands for: a column before a value, a value before a group."""
+        if name not in self.places:
+            raise InputError(f"{option} names {name!r}, which is no feature. {nearest(name, self.places)}")
+        return self.places[name]
+
+    def all(self, names: Sequence[str], option: str) -> list[int]:
+        return list(dict.fromkeys(place for name in names for place in self.one(name, option)))
+
+
+def _read_signs(asked: Sequence[str], find: Finder, n_features: int) -> list[int]:
+    """Of each feature: 1 or -1 for the sign that its weights must have, 0 for either."""
+    signs = [0] * n_features
+    for text in asked:
+        name, equals, sign = text.rpartition("=")
+        if not equals or sign not in SIGN_VALUES:
+            raise InputError(
+                f"--sign {text} is not a feature and its sign. Write it as --sign age=+ or --sign age=-."
+            )
+        for place in find.one(name, "--sign"):
+            if signs[place] not in (0, SIGN_VALUES[sign]):
+                raise InputError(f"--sign gives {name!r} both + and -. Give one of them, or none for either.")
+            signs[place] = SIGN_VALUES[sign]
+    return signs
+
+
+def _grouped(encoding: Encoding, asked: ColumnRequest) -> list[str]:
+    """The group of each feature, by file or by name."""
+    if asked.groups is not None and asked.group_by is not None:
+        raise InputError("--groups and --group-by both say what belongs together. Give one of them.")
+    columns = encoding.columns
+    by_column = _by_prefix(columns, asked.group_by) if asked.groups is None else dict(asked.groups)
+    unknown = [name for name in by_column if name not in columns]
+    if unknown:
+        raise InputError(f"--groups names {listing(unknown)}, no feature. {nearest(unknown[0], columns)}")
+    taken = set(by_column.values())
+    labels = []
+    for column in columns:
+        for feature in encoding.names_of(column):
+            alone = feature if asked.each_value else column
+            alone = f"{alone} (by itself)" if alone in taken else alone
+            labels.append(by_column.get(column, alone))
+    if len(set(labels)) == 1:
+        option = "--group-by" if asked.groups is None else "--groups"
+        raise InputError(f"{option} puts all features into one group: nothing to choose. Make two or more.")
+    return labels
+
+
+def _by_prefix(columns: Sequence[str], separator: str | None) -> dict[str, str]:
+    """The text before the first separator, of columns that have it; one called just that belongs to it."""
+    prefixes = {column: column.partition(separator)[0] for column in columns} if separator else {}
+    groups = {column: prefix for column, prefix in prefixes.items() if prefix not in ("", column)}
+    if not groups:
+        raise InputError(
+            f"--group-by {separator!r}: no feature's name has that with text before it. "
+            "Give what stands between a group and its member, such as _ for site_a and site_b."
+        )
+    return groups | {column: column for column in columns if column in set(groups.values())}
+
+
+def read_groups(path: Path) -> dict[str, str]:
+    """The group of each feature that a file names. Raises InputError where it is not such a file."""
+    frame = read_table(path).frame
+    if sorted(frame.columns) != GROUP_COLUMNS:
+        raise InputError(
+            f"--groups: {path.name} has columns {listing(list(frame.columns))}. "
+            "Give it two, called feature and group."
+        )
+    features, groups = (to_texts(frame[name]) for name in GROUP_COLUMNS)
+    gaps = np.flatnonzero([None in pair for pair in zip(features, groups, strict=True)])
+    if len(gaps):
+        raise InputError(
+            f"--groups: row {gaps[0] + 1} of {path.name} lacks a feature or a group. Fill it in, "
+            "or leave the row out: a feature that is not in the file is by itself."
+        )
+    twice = [name for name, times in Counter(features).items() if times > 1]
+    if twice:
+        raise InputError(f"--groups: {path.name} has {listing(twice)} twice. Put each into one group.")
+    return dict(zip(features, groups, strict=True))
