@@ -22,6 +22,9 @@ from kmargin.units import Units
 # Machines have as much room for tries together as each has alone, but no more than so many of these.
 MOST_ROOMS = 4
 
+# Multiplications that a try may take for a search to be begun anew from other units.
+DEAREST_TRY = 0.25 * ROOM
+
 
 class JointGrid(SupportGrid):
     """The search of `SupportGrid`, for units instead of columns and for all machines at once.
@@ -187,6 +190,11 @@ class JointGrid(SupportGrid):
         for member, u in zip(self.members, found.parts, strict=True):
             moved[columns] += member.weight * u[:-1] ** 2 * member.design.variance[columns]
         return self.units.total(moved)[found.support]
+
+    def _start_elsewhere(self, lam: float, k: int) -> None:
+        """Where a try takes no more than a small share of the room for all of them."""
+        if self._cost_of_try(k) * self.share <= DEAREST_TRY:
+            super()._start_elsewhere(lam, k)
 
     def _cost_of_try(self, k: int) -> float:
         """For each of so many machines: together they have as much room as each of these would have alone."""
