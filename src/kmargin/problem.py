@@ -111,6 +111,9 @@ class Problem(ABC):
         n_features = self.design.n_features
         return rho / sparsity.normalizer(n_features, self.k) if self.k < n_features else 0.0
 
+    def with_ridge(self, lam: float) -> "Problem":
+        return replace(self, lam=lam)
+
     def with_k(self, k: int) -> "Problem":
         return replace(self, k=min(k, self.design.n_features))
 

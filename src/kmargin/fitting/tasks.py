@@ -1,7 +1,6 @@
 """Machines on one set of samples, each by itself or sharing what k counts: solutions for every C and k."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -68,7 +67,7 @@ def solve_task(
     rows: list[list[tuple[Solution, ...]]] = [[] for _ in Cs]
     for number, solutions in enumerate(_iter_solutions(task, problems, lams, ks, solver, rng)):
         c = number // len(ks)
-        at_lams = [replace(problem, lam=lam) for problem, lam in zip(problems, lams[c], strict=True)]
+        at_lams = [problem.with_ridge(lam) for problem, lam in zip(problems, lams[c], strict=True)]
         rows[c].append(tuple(_restored(task.designs, p, s) for p, s in zip(at_lams, solutions, strict=True)))
         if on_solution is not None:
             on_solution()

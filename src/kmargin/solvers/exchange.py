@@ -118,7 +118,7 @@ class Exchange(Solver):
             reduced = replace(problem, design=problem.design.subset(columns))
         grid = SupportGrid(reduced, [k for k in ks if k < n_features], self._effort())
         for lam in lams:
-            at_lam = replace(problem, lam=lam)
+            at_lam = problem.with_ridge(lam)
             bare = intercept_alone(at_lam)
             if lam > HOPELESS:
                 yield from (bare for _ in ks)
@@ -141,7 +141,7 @@ class Exchange(Solver):
         units = replace(units, by_size=self.rank_groups == "per column")
         grid = JointGrid(problems, ratios, weights, units, ks, self._effort())
         for row in lams:
-            at_lams = [replace(problem, lam=lam) for problem, lam in zip(problems, row, strict=True)]
+            at_lams = [problem.with_ridge(lam) for problem, lam in zip(problems, row, strict=True)]
             bare = tuple(intercept_alone(problem) for problem in at_lams)
             if row[0] > HOPELESS:
                 yield from (bare for _ in ks)

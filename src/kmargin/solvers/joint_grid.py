@@ -1,7 +1,6 @@
 """Sets of units that several machines share: of several sizes, for one ridge after another."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from math import comb
 
 import numpy as np
@@ -126,7 +125,7 @@ class JointGrid(SupportGrid):
         size = max(k + effort.n_outside(k, self.n_units), len(start.support))
         if self._needs_refits(widest(self.units, k), size):
             problems = [
-                replace(problem, lam=member.ridge(lam))
+                problem.with_ridge(member.ridge(lam))
                 for problem, member in zip(self.problems, self.members, strict=True)
             ]
             return RefitSet(problems, self.all_measured, self.members, self.units, start, effort.tol)
