@@ -55,6 +55,6 @@ class Solver(BaseEstimator):
         ``lams[c][m]`` is the ridge of machine m at the c-th C. What k counts is `units`.
         """
         raise ValueError(
-            f"{type(self).__name__} finds features for one machine at a time. Use shared=False, and no groups, "
-            "keep, avoid or signs; or solver='exchange', 'mm' or 'sd'."
+            f"{type(self).__name__} finds features for one machine at a time. Use shared=False, and no "
+            "groups, keep, avoid or signs; or solver='exchange', 'mm' or 'sd'."
         )
