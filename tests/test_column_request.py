@@ -7,8 +7,12 @@ from typer.testing import CliRunner
 
 from kmargin.commands import app
 from kmargin.errors import InputError
+from kmargin.tables.analyse import analyse
 from kmargin.tables.column_request import ColumnRequest, count_features, read_groups
 from kmargin.tables.features import Encoding
+from kmargin.tables.prepare import Roles, prepare
+from kmargin.tables.read import Table
+from kmargin.tables.trial import Settings
 from tables_data import make_table
 
 ENCODING = Encoding(("age", "site", "lab_a", "lab_b", "lab"), {"site": ("north", "south")})
@@ -129,8 +133,6 @@ COMMANDS = {
     "an unknown name": ("--keep agge", "--keep names 'agge', which is no feature. Did you mean 'age'"),
     "the target": ("--avoid outcome", "--avoid names 'outcome', which is no feature"),
     "no file": ("--groups nowhere.csv", "There is no file nowhere.csv"),
-    "a kernel": ("--keep age --kernel rbf", "--keep speaks of features, but with --kernel k counts training"),
-    "a kernel, a sign": ("--sign age=+ --kernel rbf", "--sign speaks of features, but with --kernel"),
 }
 
 
@@ -142,16 +144,28 @@ def test_the_commands_say_it_in_one_sentence_and_write_nothing(
     monkeypatch.chdir(tmp_path)
     make_table().to_csv("data.csv", index=False)
     words = options.split()
-    if command == "path":
-        if "--kernel" in words:
-            pytest.skip("a path has no kernels")
-        words = ["--ks", f"{words[words.index('--k') + 1]},", *words[:-2]] if "--k" in words else words
+    if command == "path" and "--k" in words:
+        words = [*words[:-2], "--ks", f"{words[-1]},"]
     result = CliRunner().invoke(app, [command, "data.csv", "--target", "outcome", *words])
     assert result.exit_code == 2
     assert message in result.stderr
     assert result.stderr.startswith("Error: ")
     assert result.stderr.count("\n") == 1
     assert [path.name for path in Path().iterdir()] == ["data.csv"]
+
+
+@pytest.mark.parametrize(
+    "asked", [{"keep": ["age"]}, {"signs": ["age=+"]}, {"avoid": ["age"]}, {"group_by": "_"}], ids=str
+)
+def test_a_kernel_machine_knows_no_features(asked):
+    with pytest.raises(
+        InputError, match=r"^--[a-z-]+ speaks of features, but with --kernel k counts training"
+    ):
+        ColumnRequest(**asked).check_no_kernel()
+    dataset = prepare(Table(make_table()), Roles("outcome"))
+    if "group_by" not in asked:
+        with pytest.raises(InputError, match="speaks of features"):
+            analyse(dataset, Settings(kernel="rbf", columns=ColumnRequest(**asked)))
 
 
 def test_where_nobody_says_which_k_none_is_too_small_for_what_is_kept(tmp_path, monkeypatch):
