@@ -40,6 +40,7 @@ FRAME = make_frame()
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     FRAME.to_csv("data.csv", index=False)
+    Path("groups.csv").write_text("group,feature\nblood,noise\nblood,age\nblood,x y\n")
     return tmp_path
 
 
@@ -111,6 +112,11 @@ LINEAR = {
     "--C inf": (("--C", "inf"), {}, {"C": np.inf}),
     "--cv": (("--cv", "4"), {"cv": 4}, {}),
     "--seed": (("--seed", "5"), {"seed": 5}, {}),
+    "--keep": (("--keep", "noise"), {}, {"keep": [2]}),
+    "--keep twice": (("--keep", "noise", "--keep", "x y"), {}, {"keep": [2, 3]}),
+    "--avoid": (("--avoid", "age"), {}, {"avoid": [0]}),
+    "--sign": (("--sign", "age=-", "--sign", "x y=+"), {}, {"signs": [-1, 0, 0, 1, 0]}),
+    "--groups": (("--groups", "groups.csv"), {}, {"groups": [0, 1, 0, 0, 2]}),
 }
 
 
@@ -129,6 +135,133 @@ def test_an_option_of_fit_does_in_folds_and_model_what_the_estimator_does(plain,
     if options:
         changed = not np.allclose(decisions, plain[1], rtol=1e-3)
         assert changed, "the option makes a difference"
+
+
+PATH_REQUESTS = {name: LINEAR[name] for name in ("--keep", "--keep twice", "--avoid", "--sign", "--groups")}
+
+
+@pytest.mark.parametrize(("options", "how", "arguments"), PATH_REQUESTS.values(), ids=PATH_REQUESTS.keys())
+def test_an_option_about_columns_does_for_the_path_what_it_does_for_a_fit(options, how, arguments):
+    (step,), (plain,) = (walk("--ks", "2,", "--cv", 0, *more).to_dict("records") for more in (options, ()))
+    expected, _ = by_hand(make_linear(**arguments))
+    assert step["objective"] == pytest.approx(expected.objective_[0], rel=1e-6)
+    assert step["features"].split("; ") == [FEATURES[j] for j in expected.support_]
+    assert step["objective"] > 1.001 * plain["objective"] or options[0] == "--groups"
+    assert step["features"] != plain["features"] or options[0] == "--sign"
+
+
+def test_columns_are_grouped_by_the_text_before_a_separator():
+    names = {"age": "body_age", "noise": "body_noise", "x y": "body_x_y", "dose": "dose", "z": "_z"}
+    FRAME.rename(columns=names).to_csv("named.csv", index=False)
+    model, predictions = fit("--group-by", "_", data="named.csv")
+    expected, decisions = by_hand(make_linear(groups=[0, 1, 0, 0, 2]))
+    np.testing.assert_allclose(model.machine.coef_, expected.coef_, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(predictions["decision"], decisions, rtol=1e-6, atol=1e-9)
+    features = pd.read_csv("out/features.csv").set_index("feature")["group"]
+    assert features.to_dict() == {
+        "body_age": "body", "body_noise": "body", "body_x_y": "body", "dose": "dose", "_z": "_z"
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("options", [(), ("--each-machine",)], ids=str)
+@pytest.mark.parametrize("kernel", [None, "rbf"], ids=str)
+def test_k_is_of_the_whole_model_unless_each_machine_is_to_have_its_own(options, kernel):
+    frame = make_frame(3)
+    frame.to_csv("three.csv", index=False)
+    shared = not options
+    if kernel is None:
+        model, _ = fit("--k", 1, *options, data="three.csv")
+        expected, _ = by_hand(make_linear(k=1, shared=shared), frame=frame)
+        np.testing.assert_allclose(model.machine.coef_, expected.coef_, rtol=1e-6, atol=1e-9)
+    else:
+        model, _ = fit("--k", 2, "--kernel", kernel, *options, data="three.csv")
+    assert (len(model.machine.support_) <= model.machine.k) == shared, "else the option would do nothing"
+    assert model.machine.shared == shared
+    page = Path("out/report.html").read_text()
+    things = "features" if kernel is None else "training points"
+    assert (f"k, the number of {things} of each machine" in page) == (not shared)
+    assert ("for each pair of classes" in page) == (not shared)
+    if kernel is None:
+        (step,) = walk("--ks", "1,", "--cv", 0, *options, data="three.csv").to_dict("records")
+        assert step["n_features"] == len(model.machine.support_)
+
+
+@pytest.fixture
+def coloured():
+    """A table with a column of texts that matters as a whole."""
+    hue = np.random.default_rng(2).choice(["red", "blue", "green"], len(FRAME))
+    frame = FRAME.drop(columns="w").assign(hue=hue)
+    tint = pd.Series(hue).map({"red": 1.5, "blue": 0.0, "green": -1.5})
+    frame["outcome"] = np.where(frame["age"] + tint > 0, "yes", "no")
+    frame.to_csv("hues.csv", index=False)
+    return frame
+
+
+def fit_hues(*options):
+    words = ["fit", "hues.csv", "--target", "outcome", "--encode", "onehot", "--C", 1, "--cv", 3]
+    told = run(*words, "--out", "out", *options).stdout
+    return modelfile.load("out"), " ".join(told.split()), Path("out/report.html").read_text()
+
+
+def hues_by_hand(frame, **arguments):
+    X = np.column_stack([frame[FEATURES], *(frame["hue"] == name for name in ("blue", "green", "red"))])
+    mean, spread = scale(X.astype(float), np.ones(len(X)))
+    return SparseSVC(C=1.0, **arguments).fit((X - mean) / spread, frame["outcome"])
+
+
+def test_the_values_of_a_text_column_are_one_variable_unless_each_is_to_count(coloured):
+    model, told, page = fit_hues("--k", 2)
+    expected = hues_by_hand(coloured, k=2, groups=[0, 1, 2, 3, 4, 5, 5, 5])
+    np.testing.assert_allclose(model.machine.coef_, expected.coef_, rtol=1e-6, atol=1e-9)
+    assert len(expected.support_) == 4
+    assert told.startswith("2 of 6 variables (age, hue) tell no from yes")
+    for text in (told, page):
+        assert "k counts variables" in text
+    assert "k, the number of variables" in page
+    assert "One variable more (3)" in told
+    assert "<b>2</b>variables in use, 4 features</div>" in page
+    single, told, page = fit_hues("--k", 2, "--each-value")
+    np.testing.assert_allclose(single.machine.coef_, hues_by_hand(coloured, k=2).coef_, rtol=1e-6, atol=1e-9)
+    assert told.startswith("2 of 8 features tell no from yes")
+    assert "variables" not in told + page
+
+
+def test_names_of_text_columns_stand_for_all_their_values(coloured):
+    groups = [0, 1, 2, 3, 4, 5, 5, 5]
+    model, told, page = fit_hues("--k", 1, "--keep", "hue", "--sign", "hue=-", "--sign", "hue=red=-")
+    expected = hues_by_hand(coloured, k=1, groups=groups, keep=[5], signs=[0, 0, 0, 0, 0, -1, -1, -1])
+    np.testing.assert_allclose(model.machine.coef_, expected.coef_, rtol=1e-6, atol=1e-9)
+    assert (model.machine.coef_ <= 0).all()
+    assert "always in, −" in told
+    assert '<span class="aside">always in, −</span>' in page
+    assert '<td>always in</td><td class="name">hue</td>' in page
+    model, _, page = fit_hues("--k", 2, "--avoid", "hue")
+    assert model.needed <= set(FEATURES)
+    assert '<td>never in</td><td class="name">hue</td>' in page
+    model, _, _ = fit_hues("--k", 2, "--avoid", "hue=red", "--keep", "hue=blue")
+    assert model.machine.coef_[0, 5:].astype(bool).tolist() == [True, True, False]
+
+
+def test_predict_needs_the_chosen_columns_and_no_others(coloured):
+    fit_hues("--k", 2)
+    coloured[["hue", "age"]].to_csv("few.csv", index=False)
+    few, all_of_them = (run("predict", "out", file, "-q").stdout for file in ("few.csv", "hues.csv"))
+    columns = ["predicted", "decision"]
+    pd.testing.assert_frame_equal(
+        pd.read_csv(io.StringIO(few))[columns], pd.read_csv(io.StringIO(all_of_them))[columns]
+    )
+
+
+def test_a_sign_is_kept_in_every_machine_and_shown():
+    make_frame(3).to_csv("three.csv", index=False)
+    free, _ = fit("--k", 3, data="three.csv")
+    assert (free.machine.coef_[:, 0] > 0).any()
+    model, _ = fit("--k", 3, "--sign", "age=-", "--keep", "age", data="three.csv")
+    assert (model.machine.coef_[:, 0] <= 0).all()
+    assert pd.read_csv("out/features.csv").set_index("feature").loc["age", "sign"] == "-"
+    page = Path("out/report.html").read_text()
+    assert '<td>signs</td><td class="name">age −</td>' in page
+    assert "may only speak for the later of the two classes (low, mid, top), or only for the earlier" in page
 
 
 def test_weights_count_in_the_scores_of_the_folds_in_the_accuracy_and_in_the_report():

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from itertools import combinations
 
 import matplotlib
 import numpy as np
@@ -82,3 +83,31 @@ def test_displays_draw_into_given_axes(data):
 def test_names_that_do_not_fit_are_refused(data):
     with pytest.raises(ValueError, match="2 names for 6 features"):
         CoefficientDisplay.from_estimator(SparseSVC(k=2).fit(*data), feature_names=["a", "b"])
+
+
+def test_many_machines_are_drawn_as_shades_of_their_classes():
+    """A hundred bars for a feature say nothing."""
+    rng = np.random.default_rng(1)
+    y = np.repeat(np.arange(8), 10)
+    X = rng.standard_normal((80, 5)) + 2 * np.eye(8)[y][:, :5]
+    model = SparseSVC(k=3).fit(X, y)
+    display = CoefficientDisplay.from_estimator(model)
+    assert display.coefs.shape == (8, 3)
+    assert display.machines == [str(c) for c in range(8)]
+    (image,) = display.ax_.images
+    np.testing.assert_array_equal(image.get_array(), display.coefs.T)
+    names = [int(name.removeprefix("x")) for name in display.feature_names]
+    signs = [[1 if pair[1] == 7 else -1 if pair[0] == 7 else 0] for pair in combinations(range(8), 2)]
+    np.testing.assert_allclose(display.coefs[7], (np.array(signs) * model.coef_[:, names]).sum(axis=0) / 7)
+    assert [label.get_text() for label in display.ax_.get_xticklabels()] == display.machines
+    display.figure_.canvas.draw()
+
+
+def test_axes_say_what_k_counts(data):
+    groups = [0, 0, 1, 2, 3, 4]
+    model = SparseSVCCV(ks=[3, 1], cv=2, groups=groups).fit(*data)
+    assert CVScoreDisplay.from_estimator(model).ax_.get_xlabel() == "k, the number of groups"
+    assert SparsityPathDisplay.from_path(model.path_).ax_.get_xlabel() == "k, the number of groups"
+    each = sparse_svm_path(*data, ks=[2, 1], shared=False)
+    label = SparsityPathDisplay.from_path(each).ax_.get_xlabel()
+    assert label == "k, the number of features of each machine"

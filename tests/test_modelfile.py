@@ -14,6 +14,7 @@ import pytest
 from kmargin import modelfile
 from kmargin.errors import InputError
 from kmargin.tables.analyse import analyse
+from kmargin.tables.column_request import ColumnRequest
 from kmargin.tables.prepare import Roles, prepare
 from kmargin.tables.read import Table
 from kmargin.tables.trial import Settings
@@ -27,12 +28,16 @@ def fit(frame, encode="onehot", impute="median", **settings):
     return analyse(dataset, Settings(**{"k": 2, "Cs": [1.0], "ks": [2], "cv": 3} | settings)).model
 
 
+ASKED = ColumnRequest(keep=["colour"], avoid=["noise"], signs=["age=+", "colour=red=-"])
 MODELS = {
     "linear": (make_table(), {}),
     "several classes": (FRAME, {}),
     "one against rest": (FRAME, {"multi_class": "ovr"}),
     "kernel": (make_table(), {"kernel": "rbf", "k": 5}),
     "several classes, kernel": (FRAME, {"kernel": "poly", "k": 3}),
+    "each machine by itself": (FRAME, {"shared": False}),
+    "groups, signs, kept and avoided": (FRAME, {"columns": ASKED}),
+    "values one by one": (FRAME, {"columns": ASKED._replace(each_value=True), "k": 4, "ks": [4]}),
     "no ridge": (make_table(), {"Cs": [float("inf")]}),
     "nothing kept": (make_table(), {"k": 0}),
     "a kernel with nothing kept": (make_table(), {"k": 0, "kernel": "rbf"}),
@@ -57,7 +62,7 @@ def test_a_model_read_back_decides_the_same_to_the_last_bit(frame, settings, tmp
     np.testing.assert_array_equal(found.decisions, expected.decisions)
     np.testing.assert_array_equal(found.classes, expected.classes)
     assert (again.target, again.encoding) == (model.target, model.encoding)
-    assert (again.machine.k, again.machine.C) == (model.machine.k, model.machine.C)
+    assert again.machine.get_params() == model.machine.get_params()
 
 
 @pytest.mark.parametrize(
@@ -223,6 +228,42 @@ def test_forgeries_are_refused(file, changes):
         modelfile.load(forged)
     assert not re.search("Error|dtype", str(caught.value)), "no word of ours for people"
     assert len(str(caught.value)) < len(str(forged)) + 200
+
+
+def test_a_file_from_before_features_were_shared_is_read_as_it_was_meant(file, model):
+    """It says nothing of shared features, groups, signs: each machine had k of its own."""
+    arrays = dict(np.load(file))
+    parameters = json.loads(arrays["header"].tobytes())["parameters"]
+    old = {name: parameters[name] for name in ("k", "C", "multi_class")}
+    assert set(parameters) > set(old)
+    again = modelfile.load(forge(file, {"parameters": old}))
+    np.testing.assert_array_equal(again.machine.coef_, model.machine.coef_)
+    assert again.machine.shared is False
+    assert again.machine.groups is again.machine.keep is again.machine.avoid is again.machine.signs is None
+
+
+REQUESTS = {
+    "shared that is no yes or no": ({"shared": 1}, "shared"),
+    "groups of other features": ({"groups": ["a", "b"]}, "groups of other features"),
+    "groups that are numbers": ({"groups": [0, 1, 2, 3, 4]}, "groups"),
+    "a group of all": ({"groups": ["a"] * 5}, "its header says"),
+    "a text for a list": ({"keep": "age"}, "keep"),
+    "a place that is none": ({"keep": [5]}, "keep names no feature"),
+    "a place that is true": ({"avoid": [True]}, "avoid names no feature"),
+    "signs that are none": ({"signs": [2, 0, 0, 0, 0]}, "its header says"),
+    "kept and avoided": ({"keep": [2], "avoid": [2]}, "its header says"),
+    "more kept than k": ({"keep": [0, 1, 2]}, "more is always in than k allows"),
+    "a weight of what is avoided": ({"avoid": [0]}, "what is never in has a weight"),
+    "a weight of the wrong sign": ({"signs": [-1, 0, 0, 0, 0]}, "a weight has the wrong sign"),
+    "more in use than k": ({"k": 1}, "more is in than k allows"),
+}
+
+
+@pytest.mark.parametrize(("changes", "reason"), REQUESTS.values(), ids=REQUESTS.keys())
+def test_what_was_asked_for_is_checked_and_so_is_that_the_weights_obey(file, changes, reason):
+    parameters = json.loads(np.load(file)["header"].tobytes())["parameters"]
+    with pytest.raises(InputError, match=rf"is not a model of kmargin \({reason}"):
+        modelfile.load(forge(file, {"parameters": parameters | changes}))
 
 
 def test_an_archive_whose_index_points_before_its_start_is_refused(file):

@@ -1,7 +1,14 @@
 import numpy as np
 import pytest
 
-from kmargin.multiclass import choose_classes, class_pairs, combine_decisions, machine_names, make_machines
+from kmargin.multiclass import (
+    choose_classes,
+    class_pairs,
+    class_weights,
+    combine_decisions,
+    machine_names,
+    make_machines,
+)
 
 
 def test_two_classes_need_one_machine_and_the_second_is_positive():
@@ -58,3 +65,11 @@ def test_machines_have_names():
     classes = np.array(["a", "b", "c"])
     assert machine_names(classes, "ovo") == ["a vs b", "a vs c", "b vs c"]
     assert machine_names(classes, "ovr") == ["rest vs a", "rest vs b", "rest vs c"]
+
+
+def test_a_class_weighs_features_by_the_mean_over_its_machines_signed_towards_it():
+    coef = np.array([[1.0, 0.0], [2.0, -3.0], [4.0, 5.0]])  # 0 vs 1, 0 vs 2, 1 vs 2
+    expected = [[-1.5, 1.5], [-1.5, -2.5], [3.0, 1.0]]
+    np.testing.assert_array_equal(class_weights(coef, 3, "ovo"), expected)
+    np.testing.assert_array_equal(class_weights(coef, 3, "ovr"), coef)
+    np.testing.assert_array_equal(class_weights(coef[:1], 2, "ovr"), [[-1.0, 0.0], [1.0, 0.0]])

@@ -16,12 +16,14 @@ from kmargin import SparseSVC, SparseSVCCV
 from kmargin.errors import InputError
 from kmargin.tables import read
 from kmargin.tables.analyse import analyse, trace
+from kmargin.tables.column_request import ColumnRequest
 from kmargin.tables.features import Scaling
 from kmargin.tables.prepare import Roles, prepare
 from kmargin.tables.read import Table, read_table
 from kmargin.tables.results import confusion, feature_frame, intercepts_per_unit, prediction_frame
 from kmargin.tables.spreadsheet import csv_text, protect
 from kmargin.tables.trial import Settings
+from kmargin.tables.words import headline
 from tables_data import make_table
 
 FRAME = make_table()
@@ -493,3 +495,40 @@ def test_features_are_listed_with_the_class_they_speak_for():
     assert frame["favours"].tolist() == ["yes", "yes", "", "", ""]
     flipped = found.dataset._replace(y=np.where(found.dataset.y == "yes", "a", "b"))
     assert feature_frame(analyse(flipped, found.settings))["favours"].tolist()[:2] == ["a", "a"]
+
+
+@pytest.mark.parametrize("scheme", ["ovo", "ovr"])
+def test_a_feature_has_one_row_however_many_machines_there_are(scheme):
+    dataset = prepare(Table(make_table(n_classes=3)), Roles("outcome"))
+    settings = Settings(k=2, ks=[2], Cs=[1.0], multi_class=scheme, columns=ColumnRequest(keep=["z"]))
+    found = analyse(dataset, settings)
+    frame, machine = feature_frame(found), found.model.machine
+    assert sorted(frame["feature"]) == sorted(FEATURES)
+    assert set(frame["feature"][frame["chosen"]]) == {FEATURES[j] for j in machine.support_}
+    assert frame["feature"][frame["always_in"]].tolist() == ["z"]
+    places = [FEATURES.index(name) for name in frame["feature"]]
+    for m, name in enumerate(found.model.machine_names):
+        np.testing.assert_array_equal(frame[f"weight: {name}"], machine.coef_[m, places])
+        per_unit = machine.coef_[m, places] / found.model.scaling.spread[places]
+        np.testing.assert_allclose(frame[f"weight_per_unit: {name}"], per_unit)
+    by_class = frame[[f"weight for {name}" for name in ("low", "mid", "top")]].to_numpy()
+    low, mid, top = (-machine.coef_[0] - machine.coef_[1], machine.coef_[0] - machine.coef_[2],
+                     machine.coef_[1] + machine.coef_[2])  # fmt: skip
+    expected = np.array([low, mid, top]) / 2 if scheme == "ovo" else machine.coef_
+    np.testing.assert_allclose(by_class, expected[:, places].T)
+    strongest = np.array(["low", "mid", "top"])[by_class.argmax(axis=1)]
+    assert frame["favours"].tolist() == np.where(frame["chosen"], strongest, "").tolist()
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_the_first_line_of_many_classes_names_the_features_that_are_needed_in_all(shared):
+    frame = make_table(n_classes=3)
+    frame["z"] += 9.0 * (frame["outcome"] == "top")  # one pair of classes does not need it
+    dataset = prepare(Table(frame), Roles("outcome"))
+    found = analyse(dataset, Settings(k=1, ks=[1], Cs=[1.0], shared=shared))
+    used = [FEATURES[j] for j in found.model.machine.support_]
+    assert (len(used) == 1) == shared
+    line = headline(found)
+    assert line.startswith(f"{len(used)} of 5 features (")
+    assert all(name in line.split(")")[0] for name in used)
+    assert ("in all, at most 1 for each pair of classes," in line) == (not shared)

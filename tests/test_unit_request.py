@@ -1,5 +1,7 @@
 """What users say about features becomes units, or one sentence that says what is wrong."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -122,3 +124,24 @@ class TestSigns:
     def test_what_makes_no_sense_is_said(self, signs, words):
         with pytest.raises(ValueError, match=words):
             units_of(signs=signs)
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        {},
+        {"groups": {"site": ["site_a", "site_b"]}, "keep": ["site"], "signs": {"age": 1, "site_b": "-"}},
+        {"groups": [1, "1", 2, 2, 3, 3], "avoid": [-1, "age"]},
+        {"keep": np.array([True, False, False, False, False, True]), "signs": [0, 0, 0, 0, 0, 0]},
+    ],
+    ids=str,
+)
+def test_a_request_in_places_and_texts_means_the_same(request_):
+    request = UnitRequest(**request_)
+    plain = request.by_place(6, NAMES)
+    assert json.loads(json.dumps(plain._asdict())) == plain._asdict(), "a file can hold it"
+    one, two = request.resolve(6, NAMES), plain.resolve(6)
+    assert sorted(map(sorted, as_lists(one))) == sorted(map(sorted, as_lists(two)))
+    np.testing.assert_array_equal(one.signs, two.signs)
+    fixed = [set(units.columns_of(np.flatnonzero(units.fixed)).tolist()) for units in (one, two)]
+    assert fixed[0] == fixed[1]

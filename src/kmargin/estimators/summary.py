@@ -30,7 +30,7 @@ def make_summary(
     called = [f"x{j}" if names is None else str(names[int(j)]) for j in shown]
     frame = pd.DataFrame(
         {
-            "feature": pd.Series(called, dtype=object),
+            "feature": called,
             "group": called if request.groups is None else [labels[unit_of[j]] for j in shown],
             "always_in": always_in[shown],
             "sign": [SIGNS[int(units.signs[j])] for j in shown],

@@ -108,12 +108,7 @@ def classes_section(analysis: Analysis) -> Iterator[str]:
             *(html.Cell(counted.labels[j], "name") for _ in groups),
             html.Bar(frequency[j]),
             frequency_text(analysis, frequency[j]),
-            *(
-                html.Shade(f"{w:+.2f}" if abs(w) >= 0.005 else "0", w / largest, w > 0)
-                if w
-                else html.Cell("·")
-                for w in (float(table.loc[j, c]) for c in range(len(classes)))
-            ),
+            *(weight_cell(float(table.loc[j, c]), largest) for c in range(len(classes))),
         ]
         for j in table.index[:MOST_ROWS]
     ]
@@ -127,6 +122,7 @@ def classes_section(analysis: Analysis) -> Iterator[str]:
 
 
 def weight_cell(weight: float, largest: float) -> html.Cell:
+    """A number on a shade of its size; a dot where a class has none."""
     if weight == 0:
         return html.Cell("·")
     return html.Shade(f"{weight:+.2f}" if abs(weight) >= 0.005 else "0", weight / largest, weight > 0)
