@@ -4,10 +4,11 @@ recursive elimination and than abess's. Of 20 features that decide between 10 cl
 1000 in 2000 rows, and in 500 rows more than by any peer.
 
 Real data: 4 stratified folds, for each seed anew; features standardised by the training rows, of which there
-are at most 2,000 (the same for all), and of tcga's features the first 2,500. Everybody's C (of four) is
-chosen for each budget by cross-validation within the training rows, on the same two folds, three where there
-are fewer than 500 rows; of equals the smaller C. A budget counts where the data have more features than it.
-Times are of one path at C = 0.1 on all training rows of a fold, with all features, in processor time.
+are at most 1,000 (2,000 at full scale; the same for all), and of tcga's features the first 1,000. Everybody's
+C (of four) is chosen for each budget by cross-validation within the training rows, on the same two folds,
+three where there are fewer than 500 rows; of equals the smaller C. A budget counts where the data have more
+features than it. Times are of one path at C = 0.1 on all training rows of a fold, with all features, in
+processor time.
 
 Simulated: each is fitted at two values of C, of which 2000 rows set aside choose.
 """
@@ -37,7 +38,8 @@ CS = (0.01, 0.1, 1.0, 10.0)
 C_TIMED = 0.1
 N_FOLDS = 4
 FEW_ROWS = 500
-MOST_ROWS, MOST_FEATURES = 2000, 2500
+MOST_FEATURES = {"tcga": 1000}
+TIMED = ("kmargin", "kmargin_ovr", "rfe", "abess")
 K_TRUE, CS_TRUE = 20, (0.01, 0.1)
 EASY = "2000x"  # where nothing may be missed
 BUDGET = "features in all"
@@ -47,15 +49,15 @@ OURS = (PAIRS, PER_CLASS, "kmargin_own")
 
 class Scale(NamedTuple):
     seeds: int  # of the folds of real data
-    draws: int  # of the simulated data
-    rows: tuple[int, ...]  # of these
+    most_rows: int  # to fit, of a fold
+    draws: dict[int, int]  # of simulated data: rows, and how often
     data: tuple[str, ...] = DATA
 
 
 SCALES = {
-    "quick": Scale(1, 1, (500,), ("iris", "srbct")),
-    "default": Scale(1, 3, (500, 2000)),
-    "full": Scale(3, 10, (500, 2000)),
+    "quick": Scale(1, 1000, {500: 1}, ("iris", "srbct")),
+    "default": Scale(1, 1000, {500: 5, 2000: 2}),
+    "full": Scale(3, 2000, {500: 10, 2000: 10}),
 }
 
 
@@ -69,15 +71,17 @@ class SharedFeatures:
             self.run_times(record, competitors, name)
             for seed in range(sizes.seeds):
                 for fold, data in enumerate(folds_of(name, seed)):
-                    self.run_fold(record, competitors, smaller(data, seed), N_FOLDS * seed + fold)
-        for n in sizes.rows:
-            for seed in range(sizes.draws):
+                    part = smaller(data, seed, sizes.most_rows)
+                    self.run_fold(record, competitors, part, N_FOLDS * seed + fold)
+        for n, n_draws in sizes.draws.items():
+            for seed in range(n_draws):
                 self.run_simulated(record, competitors, several_classes(n, seed), seed)
 
     def run_times(self, record: Recorder, competitors: dict[str, Competitor], name: str) -> None:
         data = standardised(next(folds_of(name, seed=0)))
         budgets = budgets_of(data)
-        entrants = entrants_of(competitors, "shared", record, budgets, [C_TIMED])
+        timed = {name: competitors[name] for name in TIMED if name in competitors}
+        entrants = entrants_of(timed, "shared", record, budgets, [C_TIMED])
         small = data.of_features(3 * max(BUDGETS)).sample()
         runs = race(entrants, data.X, data.y, small=small, clock=time.process_time)
         record_seconds(record, competitors, runs, dataset=data.name)
@@ -168,10 +172,10 @@ def folds_of(name: str, seed: int) -> Iterator[Dataset]:
         yield Dataset(name, X[train], y[train], X[test], y[test])
 
 
-def smaller(data: Dataset, seed: int) -> Dataset:
-    """At most so many features, and rows to fit."""
-    data = data.of_features(MOST_FEATURES)
-    rows = np.random.default_rng(seed).permutation(len(data.y))[:MOST_ROWS]
+def smaller(data: Dataset, seed: int, most_rows: int) -> Dataset:
+    """At most so many rows to fit, and features."""
+    data = data.of_features(MOST_FEATURES.get(data.name))
+    rows = np.random.default_rng(seed).permutation(len(data.y))[:most_rows]
     return replace(data, X=data.X[rows], y=data.y[rows])
 
 
