@@ -14,6 +14,7 @@ Simulated: each is fitted at two values of C, of which 2000 rows set aside choos
 """
 
 import time
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -67,6 +68,7 @@ class SharedFeatures:
     def run(self, record: Recorder, scale: str) -> None:
         sizes = SCALES[scale]
         competitors = installed(record)
+        warnings.filterwarnings("ignore", "[0-9]+ features? repeat", UserWarning)  # among the rows of a fold
         for name in sizes.data:
             self.run_times(record, competitors, name)
             for seed in range(sizes.seeds):
@@ -82,8 +84,9 @@ class SharedFeatures:
         budgets = budgets_of(data)
         timed = {name: competitors[name] for name in TIMED if name in competitors}
         entrants = entrants_of(timed, "shared", record, budgets, [C_TIMED])
-        small = data.of_features(3 * max(BUDGETS)).sample()
-        runs = race(entrants, data.X, data.y, small=small, clock=time.process_time)
+        few = data.of_features(3 * max(BUDGETS)).sample()
+        small = standardised(Dataset(data.name, *few, *few))
+        runs = race(entrants, data.X, data.y, small=(small.X, small.y), clock=time.process_time)
         record_seconds(record, competitors, runs, dataset=data.name)
 
     def run_fold(
