@@ -29,6 +29,18 @@ COLORS = {
 }
 
 
+COLORS |= {  # models of several classes, and of groups: ours red, peers that share a name share a colour
+    "kmargin": COLORS["exchange"],
+    "kmargin_ovr": "darkred",
+    "kmargin_own": "lightcoral",
+    "rfe": COLORS["mm"],
+    "f_test": COLORS["true support"],
+    "l1_union": COLORS["liblinear_l1"],
+    "skglm_multitask": COLORS["skglm_l1"],
+    "skglm_group": COLORS["skglm_l1"],
+}
+
+
 def save(figure: Figure, stem: Path) -> None:
     figure.savefig(stem.with_suffix(".png"), dpi=130)
     figure.savefig(stem.with_suffix(".svg"), metadata={"Date": None})
@@ -50,6 +62,31 @@ def accuracy_against_features(frame: pd.DataFrame, title: str) -> Figure:
         axes.plot(table["features"], table["accuracy"], "o-", ms=3, color=color_of(name), label=label)
     axes.set(xscale="log", xlabel="features per machine", ylabel="test accuracy", title=title)
     axes.legend()
+    return figure
+
+
+def accuracy_against_budget(rows: pd.DataFrame, means: pd.DataFrame) -> Figure:
+    """A panel for the mean over the data sets, and one for each; a line per competitor."""
+    tables = {"mean over the data sets": means} | {
+        str(name): own.pivot_table(index="level", columns="competitor", values="value")
+        for name, own in rows.groupby("dataset", sort=False)
+        if own["level"].nunique() > 1
+    }
+    n_columns = 3
+    n_rows = -(-len(tables) // n_columns)
+    figure = Figure(figsize=(4 * n_columns, 3.6 * n_rows), layout="constrained")
+    grid = figure.subplots(n_rows, n_columns, squeeze=False).ravel()
+    for axes, (title, table) in zip(grid, tables.items(), strict=False):
+        for name in sorted(table.columns, key=list(COLORS).index):
+            style = "o-" if name.startswith("kmargin") else "s--"
+            axes.plot(table.index, table[name], style, ms=3.5, lw=1.2, color=color_of(name), label=name)
+        axes.set(xscale="log", xlabel="features in all", ylabel="accuracy", title=title)
+        axes.set_xticks(table.index, [f"{level:g}" for level in table.index])
+        axes.minorticks_off()
+    for axes in grid[len(tables) :]:
+        axes.axis("off")
+    handles, labels = grid[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
     return figure
 
 

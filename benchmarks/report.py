@@ -74,8 +74,24 @@ def notes(frames: dict[str, pd.DataFrame]) -> Iterator[str]:
         yield f"| {name} | {first['scale']} | {shown} | {first['when'][:10]} | {', '.join(absent)} |"
     versions = pd.concat(frames.values()).dropna(subset="version").groupby("competitor")["version"].last()
     yield "\nVersions: " + ", ".join(f"{name} {version}" for name, version in versions.items()) + "."
+    yield from tables(frames)
     pictures = [name for name in frames if (RESULTS / f"{name}.svg").is_file()]
     yield from (f"\n![{name}]({name}.svg)" for name in pictures)
+
+
+def tables(frames: dict[str, pd.DataFrame]) -> Iterator[str]:
+    """Of the cases that have some to show, under their names."""
+    for name, frame in frames.items():
+        own = getattr(CASES[name], "tables", None)
+        for number, table in enumerate(own(frame) if own else []):
+            if number == 0:
+                yield f"\n## {name}"
+            yield ""
+            yield f"| {table.index.name} | " + " | ".join(map(str, table.columns)) + " |"
+            yield "|---" * (len(table.columns) + 1) + "|"
+            for label, row in table.iterrows():
+                cells = ("" if value != value else f"{value:g}" for value in row)
+                yield f"| {label} | " + " | ".join(cells) + " |"
 
 
 def write_plot(case: str) -> None:

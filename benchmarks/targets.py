@@ -45,6 +45,42 @@ def path_targets(case: str, over_l1: float, over_l2: float | None, accuracy: boo
     ]
 
 
+def shared_targets(scheme: str) -> list[Target]:
+    """Bounds of `shared`, for a machine per pair of classes or one per class."""
+    machine = {"pairs": "a machine per pair", "per class": "a machine per class"}[scheme]
+    return [
+        Target(
+            "shared",
+            f"accuracy above the best peer, {scheme}",
+            f"{machine}: mean accuracy above the best peer's",
+            0,
+            strictly=True,
+        ),
+        Target(
+            "shared",
+            f"times faster than rfe, {scheme}",
+            "the same, path over five sizes, times faster than recursive elimination",
+            1,
+            strictly=True,
+        ),
+        Target(
+            "shared",
+            f"times faster than abess, {scheme}",
+            "the same, times faster than abess",
+            1,
+            strictly=True,
+        ),
+        Target("shared", f"share found, {scheme}", "the same, share of 20 causal features found", 1),
+        Target(
+            "shared",
+            f"share found above the best peer, {scheme}",
+            "the same, share found above the best peer",
+            0,
+            strictly=True,
+        ),
+    ]
+
+
 TARGETS: tuple[Target, ...] = (
     *path_targets("letters", 40, 6),
     *path_targets("optdigits", 15, None),
@@ -125,6 +161,23 @@ TARGETS: tuple[Target, ...] = (
         "global_optimum",
         "small tables, all swaps at the optimum",
         "share at the optimum if all swaps are tried",
+    ),
+    *shared_targets("pairs"),
+    *shared_targets("per class"),
+    Target("groups", "share found above abess", "share of the causal groups above abess", 0),
+    Target(
+        "groups",
+        "objective above the best peer's",
+        "objective above the best peer's (relative, worst seed)",
+        0,
+        at_most=True,
+    ),
+    Target("groups", "times faster than abess", "one fit, times faster than abess", 1),
+    Target("groups", "small tables at the optimum", "small tables of 4 classes, share at the optimum", 0.99),
+    Target(
+        "groups",
+        "small tables, above the optimum",
+        "the same, objective above the optimum (relative, worst table)",
     ),
     Target("dense_100k", "times faster than LinearSVC", "k = 20, times faster than one dense LinearSVC", 1),
     Target("dense_100k", "memory over X", "peak memory as a multiple of X", 1.3, at_most=True),

@@ -6,11 +6,13 @@ from benchmarks.cases.cores import Cores
 from benchmarks.cases.crossval import CrossValidation
 from benchmarks.cases.dense import Dense
 from benchmarks.cases.distributed import Distributed
+from benchmarks.cases.groups import Groups
 from benchmarks.cases.growth import Growth
 from benchmarks.cases.kernel_blocks import KernelBlocks
 from benchmarks.cases.loops import Loops
 from benchmarks.cases.optimum import GlobalOptimum
 from benchmarks.cases.paths import letters, optdigits, splice, tcga
+from benchmarks.cases.shared import SharedFeatures
 from benchmarks.cases.simulation import Simulation
 from benchmarks.cases.sparse import a9a, news20
 from benchmarks.cases.spiral import Spiral
@@ -26,6 +28,8 @@ CASES: dict[str, Case] = {
         Simulation(),
         CrossValidation(),
         GlobalOptimum(),
+        SharedFeatures(),
+        Groups(),
         Dense(),
         SyntheticPath(),
         Spiral(),

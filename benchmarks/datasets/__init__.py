@@ -1,16 +1,29 @@
 """What is loaded or simulated. Nothing here fits or scores."""
 
 from benchmarks.datasets.dataset import Dataset
-from benchmarks.datasets.files import load
-from benchmarks.datasets.simulated import arms, clusters, dense, hyperplane, shells, spiral, synthetic
+from benchmarks.datasets.files import load, load_rows
+from benchmarks.datasets.simulated import (
+    arms,
+    clusters,
+    dense,
+    grouped,
+    hyperplane,
+    several_classes,
+    shells,
+    spiral,
+    synthetic,
+)
 
 __all__ = [
     "Dataset",
     "arms",
     "clusters",
     "dense",
+    "grouped",
     "hyperplane",
     "load",
+    "load_rows",
+    "several_classes",
     "shells",
     "spiral",
     "synthetic",

@@ -22,18 +22,31 @@ SHAPES = {  # n_train, n_test, n_features, n_classes
     "optdigits": (3_823, 1_797, 64, 10),
     "splice": (2_549, 637, 180, 3),
     "tcga": (934, 234, 10_000, 3),
+    "srbct": (83, 0, 2_308, 4),
+    "iris": (150, 0, 4, 3),
 }
 
 
 def load(name: str) -> Dataset:
     """The data set of this name, its features scaled to [0, 1]."""
-    try:
-        X, y, X_test, y_test = READERS[name]()
-    except FileNotFoundError:
-        print(f"    {name}: file not found, a simulated stand-in of the same shape is used", flush=True)
-        name, (X, y, X_test, y_test) = f"{name} (stand-in)", stand_in(*SHAPES[name])
+    name, (X, y, X_test, y_test) = read(name)
     X, X_test = scale_to_unit(X.astype(float), X_test.astype(float))
     return Dataset(name, X, y, X_test, y_test)
+
+
+def load_rows(name: str) -> tuple[str, np.ndarray, np.ndarray]:
+    """All rows of the data set of this name, as they are; for cases that split them by themselves."""
+    name, (X, y, X_test, y_test) = read(name)
+    return name, np.concatenate([X, X_test]).astype(float), np.concatenate([y, y_test])
+
+
+def read(name: str) -> tuple[str, Split]:
+    """What the file has, or a stand-in with a name that says so."""
+    try:
+        return name, READERS[name]()
+    except FileNotFoundError:
+        print(f"    {name}: file not found, a simulated stand-in of the same shape is used", flush=True)
+        return f"{name} (stand-in)", stand_in(*SHAPES[name])
 
 
 def find(file: str) -> Path:
@@ -77,6 +90,18 @@ def read_tcga() -> Split:
     return X, y, X_test, y_test
 
 
+def read_srbct() -> Split:
+    with np.load(find("extra/srbct.npz"), allow_pickle=False) as file:
+        X, y = file["X"].astype(float), file["y"].astype(int)
+    return X, y, X[:0], y[:0]
+
+
+def read_iris() -> Split:
+    table = np.genfromtxt(find("raw/iris.data"), delimiter=",", dtype=str)
+    X, y = table[:, :-1].astype(float), table[:, -1]
+    return X, y, X[:0], y[:0]
+
+
 def stand_in(n_train: int, n_test: int, n_features: int, n_classes: int) -> Split:
     n_informative = min(n_features, max(8, n_classes))
     X, y = make_classification(
@@ -96,4 +121,6 @@ READERS: dict[str, Callable[[], Split]] = {
     "optdigits": read_optdigits,
     "splice": read_splice,
     "tcga": read_tcga,
+    "srbct": read_srbct,
+    "iris": read_iris,
 }

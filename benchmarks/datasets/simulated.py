@@ -87,3 +87,47 @@ def clusters(n: int, n_test: int, p: int = 20, seed: int = 0) -> Dataset:
     )
     X /= X.std(axis=0)
     return Dataset("clusters", X[:n], y[:n], X[n:], y[n:])
+
+
+def correlated(n: int, p: int, correlation: float, rng: np.random.Generator) -> np.ndarray:
+    """Standard normal columns, neighbours correlated so much, others by its powers."""
+    X = rng.standard_normal((n, p))
+    for j in range(1, p):
+        X[:, j] = correlation * X[:, j - 1] + np.sqrt(1 - correlation**2) * X[:, j]
+    return X
+
+
+def draw_classes(logits: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """A class for each row, drawn with the probabilities of a multinomial logistic model."""
+    return np.argmax(logits + rng.gumbel(size=logits.shape), axis=1)
+
+
+def several_classes(
+    n: int, seed: int, p: int = 1000, n_causal: int = 20, n_classes: int = 10, n_valid: int = 2000
+) -> Dataset:
+    """Classes that all depend on the same few features, with rows of the same truth to choose by."""
+    rng = np.random.default_rng([n, seed])
+    X = correlated(n + n_valid, p, 0.3, rng)
+    causal = np.sort(rng.choice(p, n_causal, replace=False))
+    y = draw_classes(X[:, causal] @ rng.standard_normal((n_causal, n_classes)), rng)
+    (X, X_valid), (y, y_valid) = (np.split(a, [n]) for a in (X, y))
+    return Dataset(f"{n}x{p}, {n_classes} classes", X, y, X_valid, y_valid, X_valid, y_valid, causal)
+
+
+def grouped(
+    n: int, seed: int, n_groups: int = 100, size: int = 5, n_causal: int = 10, n_valid: int = 2000
+) -> Dataset:
+    """Two classes, features in groups that are correlated within; `causal` are groups.
+
+    Feature j is of group j // size. A causal group has random coefficients in all its features.
+    """
+    rng = np.random.default_rng([n, seed])
+    X = np.sqrt(0.5) * rng.standard_normal((n + n_valid, n_groups * size))
+    X += np.repeat(np.sqrt(0.5) * rng.standard_normal((n + n_valid, n_groups)), size, axis=1)
+    causal = np.sort(rng.choice(n_groups, n_causal, replace=False))
+    columns = (causal[:, None] * size + np.arange(size)).ravel()
+    logits = X[:, columns] @ rng.standard_normal(len(columns))
+    y = np.where(logits + rng.logistic(size=len(X)) > 0, 1, -1)
+    (X, X_valid), (y, y_valid) = (np.split(a, [n]) for a in (X, y))
+    name = f"{n}x{X.shape[1]}, groups of {size}"
+    return Dataset(name, X, y, X_valid, y_valid, X_valid, y_valid, causal)

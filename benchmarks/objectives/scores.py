@@ -8,8 +8,11 @@ from benchmarks.solvers.fit import Fit
 
 
 def predict(fit: Fit, X: np.ndarray) -> np.ndarray:
-    """One machine per pair of classes; votes, and summed decision values where votes tie."""
+    """One machine per pair of classes: votes, and summed decision values where votes tie. One per class:
+    the largest decision value."""
     decisions = X @ fit.coef.T + fit.intercept
+    if fit.per_class and len(fit.classes) > 2:
+        return fit.classes[np.argmax(decisions, axis=1)]
     n_classes = len(fit.classes)
     votes = np.zeros((len(X), n_classes))
     sums = np.zeros_like(votes)

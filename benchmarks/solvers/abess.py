@@ -5,7 +5,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from benchmarks import N_THREADS
-from benchmarks.solvers.fit import Competitor, Fit, Machine, one_versus_one, two_class_fit
+from benchmarks.solvers.fit import Competitor, Fit, FitsByC, Machine, one_versus_one, two_class_fit
+from benchmarks.solvers.selectors import fit_on
+
+OWN = 0.0  # in the place of a C: coefficients as they are, not fitted again
 
 
 class Abess(Competitor):
@@ -43,3 +46,37 @@ class Abess(Competitor):
         )
         model.fit(X, y, cv_fold_id=folds + 1)
         return two_class_fit(y, model.coef_, model.intercept_, np.count_nonzero(model.coef_))
+
+    def grouped(self, X: np.ndarray, y: np.ndarray, groups: np.ndarray, k: int, C: float) -> Fit:
+        """`alpha` beside a sum over the rows; `groups` from 0 on, in the order of the columns."""
+        from abess.linear import LogisticRegression
+
+        model = LogisticRegression(support_size=k, group=groups, alpha=1 / (2 * C), thread=N_THREADS)
+        model.fit(X, y)
+        return two_class_fit(y, model.coef_, np.ravel(model.intercept_)[0], k)
+
+
+class AbessMultinomial(Competitor):
+    """Several classes that share their features.
+
+    Its ridge hardly changes a multinomial fit, makes it a hundred times slower, and fails with 26 classes. So
+    features are chosen without it, and a C stands for a LinearSVC on these features. `OWN`, beside the values
+    of C, stands for its own coefficients.
+    """
+
+    name = "abess"
+    module = "abess"
+    distribution = "abess"
+    levels = "k"
+
+    def shared(self, X: np.ndarray, y: np.ndarray, budgets: Sequence[int], Cs: Sequence[float]) -> FitsByC:
+        own = [self.fit_classes(X, y, budget) for budget in budgets]
+        refits = {C: [fit_on(X, y, fit.support, C, int(fit.level)) for fit in own] for C in Cs}
+        return refits | {OWN: own}
+
+    def fit_classes(self, X: np.ndarray, y: np.ndarray, k: int) -> Fit:
+        from abess.linear import MultinomialRegression
+
+        classes, codes = np.unique(y, return_inverse=True)
+        model = MultinomialRegression(support_size=k, thread=N_THREADS).fit(X, codes)
+        return Fit(classes, model.coef_.T, np.ravel(model.intercept_), k, per_class=True)

@@ -12,29 +12,40 @@ from typing import ClassVar
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+BISECTIONS = 8
+MAX_WEAKENING = 2**20  # a penalty that is a millionth of the strongest is none
 Machine = tuple[np.ndarray, float]  # coefficients and intercept of two classes
 
 
 @dataclass(frozen=True)
 class Fit:
-    """Coefficients, nothing scored: one row per pair of classes, positive for the second of the pair."""
+    """Coefficients, nothing scored: one row per pair of classes, positive for the second of the pair.
+
+    Or, if `per_class`, one row per class, the largest decision being the class; two classes have one row.
+    """
 
     classes: np.ndarray
     coef: np.ndarray  # (n_machines, n_features)
     intercept: np.ndarray  # (n_machines,)
     level: float  # the k or the C it was fitted with
+    per_class: bool = False
 
     @property
     def support(self) -> np.ndarray:
         return np.flatnonzero(self.coef.any(axis=0))
 
 
+FitsByC = dict[float, list[Fit]]  # for each C one for each budget
+
+
 class Competitor:
-    """One way to fit. A competitor overrides those of the three tasks that it can do.
+    """One way to fit. A competitor overrides those of the tasks that it can do.
 
     `path`      one fit for each level: numbers of features, or values of C (`levels` says which)
     `fixed`     one fit of two classes with at most k features
     `crossval`  one fit of two classes, its size chosen by cross-validation on given folds
+    `shared`    fits of several classes, for each C and each budget one with at most so many features in all
+    `grouped`   one fit of two classes with at most k groups of features
     """
 
     name: ClassVar[str]
@@ -66,6 +77,12 @@ class Competitor:
     ) -> Fit:
         raise NotImplementedError
 
+    def shared(self, X: np.ndarray, y: np.ndarray, budgets: Sequence[int], Cs: Sequence[float]) -> FitsByC:
+        raise NotImplementedError
+
+    def grouped(self, X: np.ndarray, y: np.ndarray, groups: np.ndarray, k: int, C: float) -> Fit:
+        raise NotImplementedError
+
 
 @contextmanager
 def unfinished_allowed() -> Iterator[None]:
@@ -95,6 +112,31 @@ def one_versus_one(
 
 def two_class_fit(y: np.ndarray, coef: np.ndarray, intercept: float, level: float) -> Fit:
     return Fit(np.unique(y), np.reshape(coef, (1, -1)), np.reshape(intercept, 1).astype(float), level)
+
+
+def supports_within(
+    budgets: Sequence[int], support_at: Callable[[float], np.ndarray], start: float
+) -> list[np.ndarray]:
+    """For each budget the largest support within it that a penalised method gives.
+
+    `support_at` takes how weak the penalty is; at `start` it is so strong that no feature is left. It is
+    halved until the largest budget is passed, then bisected for every budget.
+    """
+    tried = {start: np.empty(0, int)}
+    while len(tried[max(tried)]) <= max(budgets) and max(tried) < MAX_WEAKENING * start:
+        weaker = 2 * max(tried)
+        tried[weaker] = support_at(weaker)
+    supports = []
+    for budget in budgets:
+        for _ in range(BISECTIONS):
+            low = max(at for at, support in tried.items() if len(support) <= budget)
+            above = [at for at in tried if at > low]
+            if len(tried[low]) == budget or not above:
+                break
+            middle = float(np.sqrt(low * min(above)))
+            tried[middle] = support_at(middle)
+        supports.append(max((s for s in tried.values() if len(s) <= budget), key=len))
+    return supports
 
 
 def shrink_to(k: int, fit_at: Callable[[float], Machine], weakest: float = 10.0) -> Machine:

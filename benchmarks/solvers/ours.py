@@ -7,11 +7,12 @@ from sklearn.model_selection import PredefinedSplit
 
 import kmargin
 from benchmarks.grids import C_of
-from benchmarks.solvers.fit import Competitor, Fit, two_class_fit, unfinished_allowed
+from benchmarks.solvers.fit import Competitor, Fit, FitsByC, two_class_fit, unfinished_allowed
 
 # The one place that knows what the installed kmargin can do: until it has the exchange solver, mm
 # stands in for it under its own name; without SparseSVCCV there is no cross-validation to time.
 HEADLINE = "exchange" if hasattr(kmargin, "Exchange") else "mm"
+AT_A_TIME = 5  # sizes of a path that is ended when it has too many features
 HAS_CROSSVAL = hasattr(kmargin, "SparseSVCCV")
 
 
@@ -66,3 +67,66 @@ class SD(Ours):
     """The paper's Algorithm 2."""
 
     name = "sd"
+
+
+class Shared(Competitor):
+    """One set of features, or of groups, for all machines: one machine per pair of classes."""
+
+    name = "kmargin"
+    module = "kmargin"
+    distribution = "kmargin"
+    levels = "k"
+    multi_class = "ovo"
+
+    def shared(self, X: np.ndarray, y: np.ndarray, budgets: Sequence[int], Cs: Sequence[float]) -> FitsByC:
+        return {C: self.at_budgets(self.many_sizes(X, y, budgets, C), budgets) for C in Cs}
+
+    def many_sizes(
+        self, X: np.ndarray, y: np.ndarray, ks: Sequence[int], C: float, shared: bool = True
+    ) -> list[Fit]:
+        with unfinished_allowed():
+            path = kmargin.sparse_svm_path(X, y, list(ks), C=C, multi_class=self.multi_class, shared=shared)
+        per_class = self.multi_class == "ovr"
+        return [
+            Fit(np.unique(y), coef, intercept, int(k), per_class)
+            for k, coef, intercept in zip(path.ks, path.coefs, path.intercepts, strict=True)
+        ]
+
+    def at_budgets(self, fits: list[Fit], budgets: Sequence[int]) -> list[Fit]:
+        """The fit of the largest size that has no more features in all than a budget allows."""
+        return [
+            max((fit for fit in fits if len(fit.support) <= budget), key=lambda fit: fit.level)
+            for budget in budgets
+        ]
+
+    def grouped(self, X: np.ndarray, y: np.ndarray, groups: np.ndarray, k: int, C: float) -> Fit:
+        with unfinished_allowed():
+            model = kmargin.SparseSVC(k, C=C, groups=groups, multi_class=self.multi_class).fit(X, y)
+        per_class = self.multi_class == "ovr"
+        return Fit(np.unique(y), model.coef_, model.intercept_, k, per_class)
+
+
+class SharedPerClass(Shared):
+    """The same, one machine per class."""
+
+    name = "kmargin_ovr"
+    multi_class = "ovr"
+
+
+class OwnFeatures(Shared):
+    """Features of its own for each pair of classes: as many as the budget has room for."""
+
+    name = "kmargin_own"
+
+    def shared(self, X: np.ndarray, y: np.ndarray, budgets: Sequence[int], Cs: Sequence[float]) -> FitsByC:
+        ks = range(max(budgets) + 1)
+        return {C: self.at_budgets(self.growing(X, y, ks, C, max(budgets)), budgets) for C in Cs}
+
+    def growing(self, X: np.ndarray, y: np.ndarray, ks: Sequence[int], C: float, most: int) -> list[Fit]:
+        """Sizes upwards, a few at a time, until there are too many features in all."""
+        fits: list[Fit] = []
+        for start in range(0, len(ks), AT_A_TIME):
+            fits += self.many_sizes(X, y, ks[start : start + AT_A_TIME], C, shared=False)
+            if max(len(fit.support) for fit in fits) > most:
+                break
+        return fits

@@ -10,9 +10,11 @@ from benchmarks.solvers.fit import (
     Machine,
     one_versus_one,
     shrink_to,
+    supports_within,
     two_class_fit,
     unfinished_allowed,
 )
+from benchmarks.solvers.selectors import Selector
 
 
 class SkglmL1(Competitor):
@@ -59,3 +61,70 @@ class SkglmMCP(SkglmL1):
         # more iterations than these cost minutes on separable data, and change few supports
         solver = ProxNewton(max_iter=10, max_pn_iter=20)
         return GeneralizedLinearEstimator(Logistic(), MCPenalty(alpha, gamma=10.0), solver)
+
+
+class SkglmMultitask(Selector):
+    """Least squares for the indicators of the classes with one penalty for all coefficients of a feature.
+
+    The way in which skglm has several classes share their features; its logistic loss knows two classes.
+    """
+
+    name = "skglm_multitask"
+    module = "skglm"
+    distribution = "skglm"
+
+    def select(self, X: np.ndarray, y: np.ndarray, budgets: Sequence[int]) -> list[np.ndarray]:
+        from skglm import MultiTaskLasso
+
+        indicators = (y[:, None] == np.unique(y)).astype(float)
+        indicators -= indicators.mean(axis=0)
+        X = np.asfortranarray(X)
+        strongest = np.linalg.norm(X.T @ indicators, axis=1).max() / len(y)
+
+        def support_at(weakness: float) -> np.ndarray:
+            with unfinished_allowed():
+                model = MultiTaskLasso(alpha=strongest / weakness, fit_intercept=False)
+                return np.flatnonzero(model.fit(X, indicators).coef_.any(axis=0))
+
+        return supports_within(budgets, support_at, start=1.0)
+
+
+class SkglmGroupLasso(Competitor):
+    """A logistic loss with the norm of each group as its penalty, as weak as leaves k groups."""
+
+    name = "skglm_group"
+    module = "skglm"
+    distribution = "skglm"
+    levels = "k"
+    takes_ridge = False
+
+    def grouped(self, X: np.ndarray, y: np.ndarray, groups: np.ndarray, k: int, C: float) -> Fit:
+        X = np.asfortranarray(X)
+        members = [np.flatnonzero(groups == g) for g in np.unique(groups)]
+        scores = X.T @ (y - y.mean()) / (2 * len(y))
+        strongest = max(np.linalg.norm(scores[group]) for group in members)
+        fits = {}
+
+        def support_at(weakness: float) -> np.ndarray:
+            fits[weakness] = self.fit_groups(X, y, members, strongest / weakness)
+            return np.unique(groups[np.flatnonzero(fits[weakness][0])])
+
+        (chosen,) = supports_within([k], support_at, start=1.0)
+        coef, intercept = next(
+            fit for fit in fits.values() if np.array_equal(np.unique(groups[np.flatnonzero(fit[0])]), chosen)
+        )
+        return two_class_fit(y, coef, intercept, k)
+
+    def fit_groups(self, X: np.ndarray, y: np.ndarray, members: list[np.ndarray], alpha: float) -> Machine:
+        from skglm import GeneralizedLinearEstimator
+        from skglm.datafits import LogisticGroup
+        from skglm.penalties import WeightedGroupL2
+        from skglm.solvers import GroupProxNewton
+        from skglm.utils.data import grp_converter
+
+        indices, pointers = grp_converter([group.tolist() for group in members], X.shape[1])
+        penalty = WeightedGroupL2(alpha, np.ones(len(members)), pointers, indices)
+        solver = GroupProxNewton(fit_intercept=True)
+        with unfinished_allowed():
+            model = GeneralizedLinearEstimator(LogisticGroup(pointers, indices), penalty, solver).fit(X, y)
+        return np.ravel(model.coef_), float(np.ravel(model.intercept_)[0])
