@@ -173,6 +173,8 @@ class SparseDesign(InUnits):
         fingerprint = np.empty(self.n_features)
         csr_slopes(self.stored._replace(shift=NO_SHIFT), fingerprint_vector(self.n_samples), fingerprint)
         candidates = candidate_columns(fingerprint)
+        if len(candidates) == 0:
+            return np.arange(self.n_features)
         shape = self.n_samples, len(candidates)
         X = scipy.sparse.csr_matrix(csr_take(self.stored, self._places(candidates)), shape).tocsc()
         X.eliminate_zeros()

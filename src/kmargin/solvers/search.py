@@ -82,7 +82,7 @@ class Scores(NamedTuple):
     inverse: Matrix
 
 
-@compiled
+@either
 def make_scores(k: int, m: int) -> Scores:
     """Room for a support of k - 1 features and the intercept, and m features outside."""
     return Scores(
