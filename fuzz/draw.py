@@ -105,3 +105,21 @@ def solver(rng, annealing=False):
     if rng.random() < 0.15:
         knobs["start"] = "normal"
     return make(**knobs)
+
+
+def request(rng, p):
+    """What is said about features: some of it, and so that it makes sense."""
+    said = {}
+    columns = rng.permutation(p)
+    if p > 2 and rng.random() < 0.5:
+        labels = rng.integers(0, max(2, p // 2), p)
+        if len(np.unique(labels)) > 1:
+            said["groups"] = [f"group {label}" for label in labels] if rng.random() < 0.5 else labels.tolist()
+    n_keep, n_avoid = int(rng.integers(0, 1 + p // 4)), int(rng.integers(0, 1 + p // 3))
+    if n_keep and rng.random() < 0.4:
+        said["keep"] = columns[:n_keep].tolist()
+    if n_avoid and rng.random() < 0.4:
+        said["avoid"] = columns[n_keep : n_keep + n_avoid].tolist()
+    if rng.random() < 0.4:
+        said["signs"] = rng.choice([-1, 0, 0, 1], p).tolist()
+    return said

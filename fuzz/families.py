@@ -94,7 +94,27 @@ def weights(rng):
 
 
 def classes(rng):
-    return settings(rng, problem(rng, n=int(rng.integers(6, 41)), n_classes=int(rng.integers(3, 7))))
+    parts = settings(rng, problem(rng, n=int(rng.integers(6, 41)), n_classes=int(rng.integers(3, 7))))
+    if rng.random() < 0.3:
+        parts["params"]["shared"] = False
+    return parts
+
+
+def units(rng):
+    """Groups, features that are always or never in, signs; two classes or more."""
+    matrix = rng.choice(list(MATRICES)) if rng.random() < 0.3 else None
+    p, n_classes = draw.size(rng, 2, 20), int(rng.choice([2, 2, 3, 4]))
+    parts = settings(rng, problem(rng, matrix, n=int(rng.integers(6, 61)), p=p, n_classes=n_classes))
+    params = parts["params"] | draw.request(rng, p)
+    if n_classes > 2 and rng.random() < 0.3:
+        params["shared"] = False
+    n_kept = len(params.get("keep", ()))
+    if "k" in params and params["k"] != "all":
+        params["k"] = max(params["k"], n_kept)
+    elif "ks" in params and not isinstance(params["ks"], int):
+        params["ks"] = [k if k == "all" else max(k, n_kept) for k in params["ks"]]
+    parts["params"] = params
+    return parts
 
 
 def annealing(rng):
@@ -168,6 +188,7 @@ FAMILIES = {name: of_matrix(name) for name in MATRICES} | {
         tall,
         weights,
         classes,
+        units,
         annealing,
         paths,
         foreign,
@@ -181,6 +202,7 @@ SHARES = {
     "wide": 0.3,
     "tall": 0.3,
     "classes": 0.4,
+    "units": 0.5,
     "foreign": 0.15,
     "cross_validation": 0.3,
     "kernels": 0.7,

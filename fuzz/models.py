@@ -54,6 +54,8 @@ def machines_of(case, model):
         )
     )
     found = []
+    groups = case.params.get("groups")
+    n_units = X.shape[1] if groups is None else len(np.unique(groups))
     for k, solutions in zip(Ck[1], rows, strict=True):
         for number, (task, solution) in enumerate(zip(tasks, solutions, strict=True)):
             found.append(
@@ -63,7 +65,7 @@ def machines_of(case, model):
                     solution.intercept,
                     solution.objective,
                     solution.status.name,
-                    count(k, X.shape[1]),
+                    count(k, n_units),
                     is_exact(case.params),
                     precision=precision(case),
                     place=f"machine {number}, k={k}",
@@ -98,6 +100,8 @@ def _kernel_machines(case, model):
     rows = [rows for rows, _ in split(weighing, scheme)]
     if params["kernel"] != "precomputed":  # a point that is there twice is offered once
         rows = [of[np.sort(np.unique(case.data[of], axis=0, return_index=True)[1])] for of in rows]
+    if params.get("shared", True) and len(rows) > 1:  # points of every class are offered to all
+        rows = [weighing.kept] * len(rows)
     for number, task in enumerate(tasks):
         w = np.zeros(K.shape[1])
         w[model.support_] = model.dual_coef_[number]

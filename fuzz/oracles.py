@@ -21,10 +21,44 @@ def is_finite(case, model, machines):
 
 
 def keeps_at_most_k(case, model, machines):
-    for machine in machines:
-        if np.count_nonzero(machine.w) > machine.k:
-            return f"{np.count_nonzero(machine.w)} nonzero coefficients ({machine.place})"
+    """Of what k counts; all machines together, if they share it."""
+    for together in companies(case, machines):
+        used = np.flatnonzero(np.any([machine.w != 0 for machine in together], axis=0))
+        counted = np.unique(unit_labels(case, len(together[0].w))[used])
+        if len(counted) > together[0].k:
+            return f"uses {len(counted)} ({together[0].place})"
     return None
+
+
+def keeps_to_what_was_said(case, model, machines):
+    """What is avoided is out, and coefficients have their signs."""
+    avoided = np.asarray(case.params.get("avoid", []), dtype=int)
+    for machine in machines:
+        if np.any(machine.w[avoided] != 0):
+            return f"an avoided feature is in ({machine.place})"
+        if "signs" in case.params and np.any(machine.w * case.params["signs"] < 0):
+            return f"a coefficient has the wrong sign ({machine.place})"
+    return None
+
+
+def companies(case, machines):
+    """Machines that share what k counts: those of one model, or of one k of a path."""
+    by_k = {}
+    for machine in machines:
+        shared = case.params.get("shared", True)
+        by_k.setdefault(machine.place.partition(", ")[2] if shared else machine.place, []).append(machine)
+    return list(by_k.values())
+
+
+def unit_labels(case, n_columns):
+    """What each column counts as."""
+    groups = case.params.get("groups")
+    return np.arange(n_columns) if groups is None else np.unique(groups, return_inverse=True)[1]
+
+
+def says_nothing(case):
+    """Whether k counts single features that come and go as they please."""
+    return not {"groups", "keep", "avoid", "signs"} & case.params.keys()
 
 
 def says_its_objective(case, model, machines):
@@ -64,6 +98,8 @@ def is_optimal_on_its_support(case, model, machines):
     """No refit to the same columns is better."""
     for machine in machines:
         support = np.flatnonzero(machine.w)
+        if "signs" in case.params:  # others would be better on the same support
+            continue
         if not machine.exact or len(support) > 60 or len(support) * len(machine.task.y) > 20_000:
             continue
         value = machine.task.objective(machine.w, machine.b)
@@ -75,7 +111,9 @@ def is_optimal_on_its_support(case, model, machines):
 
 def tells_the_truth_about_swaps(case, model, machines):
     """Where no swap is said to help, none does."""
-    for machine in machines:
+    if not says_nothing(case):
+        return None
+    for machine in [together[0] for together in companies(case, machines) if len(together) == 1]:
         support = np.flatnonzero(machine.w)
         choices = np.arange(len(machine.w)) if machine.choices is None else machine.choices
         others = np.setdiff1d(choices, support)
@@ -97,12 +135,48 @@ def tells_the_truth_about_swaps(case, model, machines):
     return None
 
 
+def tells_the_truth_about_shared_swaps(case, model, machines):
+    """The same for machines that share their features: no swap lowers the sum of their objectives."""
+    if not says_nothing(case) or case.call.startswith("Kernel"):
+        return None
+    for together in [together for together in companies(case, machines) if len(together) > 1]:
+        first = together[0]
+        support = np.flatnonzero(np.any([machine.w != 0 for machine in together], axis=0))
+        others = np.setdiff1d(np.arange(len(first.w)), support)
+        if any(machine.status != "SWAP_OPTIMAL" for machine in together) or len(support) < first.k:
+            continue
+        if len(support) * len(others) > 12 or len(first.task.y) > 40:
+            continue
+        value = sum(machine.task.objective(machine.w, machine.b) for machine in together)
+        for leaving in support:
+            for entering in others:
+                columns = np.append(np.setdiff1d(support, [leaving]), entering)
+                if all_are_better(together, columns, leaving, value):
+                    return f"{leaving} for {entering} lowers the sum of objectives ({first.place})"
+    return None
+
+
+def all_are_better(together, columns, leaving, value):
+    """Whether refits of all machines have a lower sum, by more than rounding can be the reason of."""
+    total = doubt = LONG(0)
+    for machine in together:
+        start = np.where(np.arange(len(machine.w)) == leaving, 0.0, machine.w)
+        best = refit(machine.task, columns, start, machine.b)
+        if best.size >= LARGE:
+            raise Undecided("only very large coefficients would be better")
+        total += best.value
+        doubt += 4 * machine.task.doubt(best.w, best.b, max(machine.eps, machine.precision))
+    return bool(total + 10 * (TOLERANCE * total + NOTHING) + doubt < value)
+
+
 def never_gets_worse_with_k(case, model, machines):
     """Along a path more features never make a machine worse."""
     path = model if case.call == "sparse_svm_path" else getattr(model, "path_", None)
     if path is None or not machines or not machines[0].exact:
         return None
     objectives = on_host(path.objectives)
+    if case.params.get("shared", True):  # the sum is what falls
+        objectives = objectives.sum(axis=1, keepdims=True)
     worse = objectives[:-1] > objectives[1:] * (1 + 1e-6) + NOTHING
     if worse.any():
         at, machine = np.argwhere(worse)[0]
@@ -159,10 +233,12 @@ def survives_pickling(case, model, machines):
 ORACLES = {
     "finite": (is_finite, 1.0),
     "at most k": (keeps_at_most_k, 1.0),
+    "said": (keeps_to_what_was_said, 1.0),
     "objective": (says_its_objective, 1.0),
     "intercept": (beats_the_intercept, 1.0),
     "support": (is_optimal_on_its_support, 0.7),
     "swaps": (tells_the_truth_about_swaps, 0.5),
+    "shared swaps": (tells_the_truth_about_shared_swaps, 0.3),
     "monotone": (never_gets_worse_with_k, 1.0),
     "predict": (predicts_as_it_decides, 0.3),
     "decide": (decides_by_its_coefficients, 0.2),

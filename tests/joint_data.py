@@ -17,7 +17,7 @@ def make_units(sizes, n_features=None, *, fixed=(), signs=None, weights=None) ->
     always = np.zeros(len(sizes), bool)
     always[list(fixed)] = True
     signs = np.zeros(n_features) if signs is None else np.asarray(signs, dtype=float)
-    return Units(ends, np.arange(ends[-1]), always, signs, weights)
+    return Units(ends, np.arange(ends[-1]), always, signs, machine_weights=weights)
 
 
 def make_machines(n_machines=3, n_features=8, *, lam=0.01, fit_intercept=True, n_samples=30, alike=False):

@@ -8,7 +8,7 @@ import pytest
 from joint_data import SIGNS, make_machines, make_units
 from kmargin import MM, SD, Status
 from kmargin.design import DenseDesign
-from kmargin.problem import Problem
+from kmargin.problem import ArrayProblem
 from kmargin.solvers.annealed import best_end
 from kmargin.solvers.refit import refit
 from kmargin.solvers.refit_signs import refit_with_signs
@@ -238,14 +238,9 @@ def test_without_units_and_beside_a_hopeless_ridge_the_intercepts_are_left():
 def test_a_projection_worse_than_no_feature_ends_at_the_intercept_or_below():
     rng = np.random.default_rng(0)
     hidden, noise = rng.choice([-1.0, 1.0], 60), 30 * rng.standard_normal(60)
-    machine = Problem(DenseDesign(np.column_stack([hidden + noise, noise])), hidden, np.ones(60), 0.0, 1)
+    machine = ArrayProblem(DenseDesign(np.column_stack([hidden + noise, noise])), hidden, np.ones(60), 0.0, 1)
     (solutions,) = solve(SD(), [machine, replace(machine, y=-hidden)], Units.of_columns(2), [1])
     assert all(s.objective <= intercept_loss(machine) for s in solutions)
-
-
-def test_polishing_machines_that_share_is_refused_in_words():
-    with pytest.raises(ValueError, match="polish=True would exchange the features of each machine by itself"):
-        solve(SD(polish=True), make_machines(), COLUMNS, [3])
 
 
 @pytest.mark.parametrize("lam", [0.02, 0.0])

@@ -322,3 +322,27 @@ class TestKindsOfData:
 
     def test_tables(self, data, request_):
         self.check(data, request_, pd.DataFrame(data[0]).rename(columns=str))
+
+
+class TestPolish:
+    @pytest.mark.parametrize("solver", [MM, SD])
+    @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+    def test_an_exchange_from_what_was_annealed_is_never_worse_and_keeps_to_what_was_said(self, data, solver):
+        X, y = data
+        said = {"groups": GROUPS, "signs": {0: 1, 3: -1}}
+        knobs = {"max_outer": 15, "max_inner": 40}
+        rough = SparseSVC(2, solver=solver(**knobs), **said).fit(X, y)
+        polished = SparseSVC(2, solver=solver(polish=True, **knobs), **said).fit(X, y)
+        assert polished.objective_.sum() <= rough.objective_.sum() * (1 + 1e-12)
+        assert len(np.unique(np.array(GROUPS)[polished.support_])) <= 2
+        assert (polished.coef_[:, 0] >= 0).all()
+        assert (polished.coef_[:, 3] <= 0).all()
+
+
+def test_signs_stay_where_columns_are_far_from_zero():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 4)) + 3e8
+    y = np.argmax((X - 3e8)[:, :3] + 0.5 * rng.standard_normal((40, 3)), axis=1)
+    signs = np.array([1, -1, 1, -1])
+    model = SparseSVC(4, C=1e6, signs=signs).fit(X, y)
+    assert (model.coef_ * signs >= 0).all()

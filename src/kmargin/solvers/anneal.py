@@ -118,14 +118,10 @@ class ProximalDistance(Solver):
         rng: np.random.Generator,
     ) -> Iterator[tuple[Solution, ...]]:
         """One path for each C, of all machines at once."""
-        if self.polish:
-            raise ValueError(
-                "polish=True would exchange the features of each machine by itself, and these share theirs. "
-                "Use polish=False, or solver='exchange', which exchanges the features of all."
-            )
         for ridges in lams:
-            at_C = [replace(p, lam=lam) for p, lam in zip(problems, ridges, strict=True)]
-            yield from iter_joint_path(self, at_C, ks, units, rng)
+            at_C = [p.with_ridge(lam) for p, lam in zip(problems, ridges, strict=True)]
+            for solutions in iter_joint_path(self, at_C, ks, units, rng):
+                yield Exchange().improve_together(at_C, solutions, units) if self.polish else solutions
 
     def iter_path(
         self,

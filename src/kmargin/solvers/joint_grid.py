@@ -74,11 +74,21 @@ class JointGrid(SupportGrid):
         """Of the best support with at most k units: each machine's part, in the problem's units."""
         found = min((f for size, f in self.found.items() if size <= k), key=lambda found: found.value)
         return [
-            measured.leave(member.ridge(self.lam), part)
+            measured.leave(member.ridge(self.lam), part, keep_signs=bool(self.units.signs.any()))
             for measured, member, part in zip(
                 self.all_measured, self.members, self._parts(found), strict=True
             )
         ]
+
+    def start_from(self, lam: float, support: Indices, parts: Sequence[Vector]) -> None:
+        """The best with as many units found from these, whose coefficients are in the problem's units."""
+        columns = self.units.columns_of(support)
+        entered = [
+            measured.enter(Found(columns, u, np.inf)).u
+            for measured, u in zip(self.all_measured, parts, strict=True)
+        ]
+        self.lam, start = lam, JointFound(support, tuple(entered), np.inf)
+        self.found[len(support)] = self._finish(lam, self.exchange(lam, len(support), start, self.effort))
 
     def _parts(self, found: JointFound) -> list[Found]:
         """As each machine has it."""

@@ -53,16 +53,16 @@ class Measured:
             return found
         return found._replace(u=np.append(*self.measures.enter(found.support, found.u[:-1], found.u[-1])))
 
-    def leave(self, lam: float, found: Found) -> Found:
+    def leave(self, lam: float, found: Found, keep_signs: bool = False) -> Found:
         """What the search has found, for the columns as they are; its objective is that of what is left.
 
         Coefficients that nearly cancel each other lose their digits in the columns as they are. Then the
-        smallest that do as well serve better.
+        smallest that do as well serve better, unless their signs have to stay.
         """
         if self.measures is None:
             return found
         left = self._left(lam, found)
-        if left.value > found.value + TELLS * (found.value + NO_LOSS):
+        if not keep_signs and left.value > found.value + TELLS * (found.value + NO_LOSS):
             smallest = self.design.finish_from_zero(found, self.ridge(lam, found.support))
             left = min(left, self._left(lam, smallest), key=lambda f: f.value)
         return left
