@@ -74,9 +74,10 @@ def counting_text(analysis: Analysis) -> str:
 
 
 def signs_text(analysis: Analysis) -> str:
-    """What a required sign means."""
-    signs = [analysis.counted.sign_of(j) for j in range(len(analysis.counted.names))]
-    if not any(signs):
+    """What a required sign means, where a feature of the model has one."""
+    counted, used = analysis.counted, analysis.model.machine.support_
+    is_shown = np.union1d(used, np.flatnonzero(counted.always_in)) if not analysis.model.is_kernel else ()
+    if not any(counted.sign_of(j) for j in is_shown):
         return ""
     names = class_list(analysis)
     if len(names) == 2:
