@@ -52,8 +52,8 @@ def used_units(analysis: Analysis) -> list[str]:
     """What k counts and the model uses, by name, the heaviest first."""
     if analysis.model.is_kernel:
         return []
-    machine = analysis.model.machine
-    return analysis.counted.labels_of([j for j in order_features(analysis) if machine.coef_[:, j].any()])
+    order, is_used = order_features(analysis), (analysis.model.machine.coef_ != 0).any(axis=0)
+    return analysis.counted.labels_of(order[is_used[order]])
 
 
 def axis_text(things: str, is_shared: bool = True) -> str:
