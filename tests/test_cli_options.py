@@ -226,6 +226,25 @@ def test_the_values_of_a_text_column_are_one_variable_unless_each_is_to_count(co
     assert "variables" not in told + page
 
 
+def test_a_path_counts_as_asked_and_its_axis_says_what(coloured):
+    words = ["--encode", "onehot", "--ks", "2,", "--cv", 0, "--plot", "p.svg"]
+    found = {}
+    for options, things in (
+        ((), "variables"),
+        (("--each-value",), "features"),
+        (("--group-by", " "), "groups"),
+    ):
+        told = run("path", "hues.csv", "--target", "outcome", "--out", "p.csv", *words, *options).stdout
+        (found[things],) = pd.read_csv("p.csv").to_dict("records")
+        assert f"k, the number of {things}" in Path("p.svg").read_text()
+        assert ("(variables)" in told, "(groups)" in told) == (things == "variables", things == "groups")
+    assert found["variables"]["features"] == "age; hue=blue; hue=green; hue=red"
+    assert found["variables"]["units"] == "age; hue"
+    assert found["features"]["n_features"] == 2
+    assert found["groups"]["n_units"] == 2
+    assert "units" not in found["features"]
+
+
 def test_names_of_text_columns_stand_for_all_their_values(coloured):
     groups = [0, 1, 2, 3, 4, 5, 5, 5]
     model, told, page = fit_hues("--k", 1, "--keep", "hue", "--sign", "hue=-", "--sign", "hue=red=-")

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from sklearn.datasets import load_iris
+from sklearn.datasets import load_digits, load_iris
 from typer.testing import CliRunner
 
 from kmargin import html
@@ -89,6 +89,40 @@ def test_the_report_of_a_fit_is_whole_and_asks_for_nothing(browser, tmp_path, si
     assert all(image.size["height"] > 100 for image in images)
     assert len(browser.find_elements("css selector", "table")) >= 3
     assert [e for e in browser.get_log("browser") if e["level"] == "SEVERE"] == []
+
+
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_the_report_of_45_machines_shows_each_feature_once(browser, tmp_path, size):
+    frame = load_digits(as_frame=True).frame.iloc[:400]
+    frame.to_csv(tmp_path / "digits.csv", index=False)
+    names = [f"pixel_{i}_{j}" for i in range(8) for j in range(8)]
+    rows = [f"{name},row {name[6]}" for name in names]
+    (tmp_path / "rows.csv").write_text("\n".join(["feature,group", *rows]))
+    command = [
+        "fit",
+        str(tmp_path / "digits.csv"),
+        "--target",
+        "target",
+        "--k",
+        "2",
+        "--C",
+        "0.1",
+        "--cv",
+        "2",
+    ]
+    asked = ["--groups", str(tmp_path / "rows.csv"), "--keep", "row 3", "--sign", "pixel_3_3=+"]
+    done = CliRunner().invoke(app, [*command, *asked, "--out", str(tmp_path / "out"), "--quiet"])
+    assert done.exit_code == 0, done.stderr
+    open_page(browser, tmp_path / "out" / "report.html", size)
+    assert sideways(browser) <= 0
+    head = browser.find_elements("css selector", "#weights th")
+    assert [cell.text for cell in head] == ["feature", "group", "chosen by folds", "", *"0123456789"]
+    shown = [cell.text.split() for cell in browser.find_elements("css selector", "#weights td:first-child")]
+    assert len({name for name, *_ in shown}) == len(shown)
+    assert 8 < len(shown) <= 16, "of two rows, pixels that vary"
+    assert ["pixel_3_3", "always", "in,", "+"] in shown
+    assert browser.find_element("css selector", ".lead").text.startswith("2 of 8 groups (row ")
+    assert browser.find_element("css selector", "#curve").text == "How many groups it takes"
 
 
 def test_the_files_the_report_points_to_are_beside_it(browser, small_run):

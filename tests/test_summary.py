@@ -65,7 +65,7 @@ def test_features_without_names_are_numbered_and_no_features_are_no_rows():
         ({"groups": GROUPS}, "groups"),
         ({"groups": GROUPS, "shared": False}, "groups of each machine"),
     ],
-    ids=str,
+    ids=["features", "features each", "groups", "groups each"],
 )
 def test_a_path_knows_what_it_counts_and_how_much_of_it_the_whole_model_uses(arguments, counted):
     path = sparse_svm_path(X, Y, [3, 2, 1], **arguments)

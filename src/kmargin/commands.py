@@ -46,7 +46,7 @@ Jobs = Annotated[int | None, typer.Option(help="How many machines to fit side by
 Scoring = Annotated[str, typer.Option(help="Any score of scikit-learn for classes.")]
 Standardize = Annotated[bool, typer.Option(help="Scale features to mean 0 and spread 1.")]
 Balanced = Annotated[bool, typer.Option(help="Give all classes the same total weight.")]
-Keep = Annotated[list[str] | None, typer.Option(help="A column always in, which counts in k; repeatable.")]
+Keep = Annotated[list[str] | None, typer.Option(help="A column always in, counted in k; may be repeated.")]
 Avoid = Annotated[list[str] | None, typer.Option(help="A column never in; may be repeated.")]
 Sign = Annotated[
     list[str] | None,

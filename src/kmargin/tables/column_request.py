@@ -100,10 +100,11 @@ def count_features(encoding: Encoding, asked: ColumnRequest) -> CountedFeatures:
         things, labels = ("variables", labels) if len(set(labels)) > 1 else ("features", names)
     find = Finder(encoding, labels)
     keep, avoid = find.all(asked.keep, "--keep"), find.all(asked.avoid, "--avoid")
-    both = [names[j] for j in keep if j in set(avoid)]
+    both = sorted({*keep} & {*avoid})
     if both:
-        raise InputError(f"--keep and --avoid both name {listing(both)}. Take it out of one of them.")
-    if len(set(avoid)) == len(names):
+        shown = listing([names[j] for j in both])
+        raise InputError(f"--keep and --avoid both name {shown}. Take it out of one of them.")
+    if len(avoid) == len(names):
         raise InputError(f"--avoid leaves none of the {len(names)} features. Name fewer of them.")
     signs = _read_signs(asked.signs, find, len(names))
     request = UnitRequest(

@@ -52,8 +52,8 @@ def used_units(analysis: Analysis) -> list[str]:
     """What k counts and the model uses, by name, the heaviest first."""
     if analysis.model.is_kernel:
         return []
-    machine = analysis.model.machine
-    return analysis.counted.labels_of([j for j in order_features(analysis) if machine.coef_[:, j].any()])
+    order, is_used = order_features(analysis), (analysis.model.machine.coef_ != 0).any(axis=0)
+    return analysis.counted.labels_of(order[is_used[order]])
 
 
 def axis_text(things: str, is_shared: bool = True) -> str:
@@ -74,9 +74,10 @@ def counting_text(analysis: Analysis) -> str:
 
 
 def signs_text(analysis: Analysis) -> str:
-    """What a required sign means."""
-    signs = [analysis.counted.sign_of(j) for j in range(len(analysis.counted.names))]
-    if not any(signs):
+    """What a required sign means, where a feature of the model has one."""
+    counted, used = analysis.counted, analysis.model.machine.support_
+    is_shown = np.union1d(used, np.flatnonzero(counted.always_in)) if not analysis.model.is_kernel else ()
+    if not any(counted.sign_of(j) for j in is_shown):
         return ""
     names = class_list(analysis)
     if len(names) == 2:
