@@ -11,7 +11,7 @@ from kmargin import Exchange
 from kmargin.design import make_design
 from kmargin.problem import ArrayProblem
 from kmargin.solvers.joint_set import JointFound, JointSet
-from kmargin.solvers.machine_panel import Member
+from kmargin.solvers.machine_panel import MachinePanel, Member
 from kmargin.solvers.refit import refit
 from kmargin.solvers.result import Status
 from kmargin.solvers.units import Measured
@@ -298,3 +298,17 @@ class TestUnits:
     def test_totals_are_sums_over_the_columns_of_a_unit(self):
         values = np.arange(14.0)
         np.testing.assert_array_equal(make_units().total(values), [4, 16, 3, 11, 13, 19])
+
+
+def test_a_fit_beyond_all_numbers_ends_no_less(monkeypatch):
+    units, problems = make_units(), make_problems(12)
+    start = JointFound.start(np.arange(6), units, 3)
+    joint = JointSet(members_of(problems), units, 0.02, units.n_units, start, 1e-10)
+
+    def overflow(self, idx, u, signs, give_up, tol):
+        self.last_try = u, np.inf
+        return 1
+
+    monkeypatch.setattr(MachinePanel, "refit", overflow)
+    joint.resize(2)
+    assert len(joint.support) == 2

@@ -154,9 +154,10 @@ class JointSet(FittedSupport):
         return self._refitted(lose, take, give_up, self.value * (1.0 - self.tol))
 
     def move(self, lose: Indices, take: Indices) -> None:
-        self._refitted(lose, take, np.inf, np.inf)
+        self._refitted(lose, take, np.inf, None)
 
-    def _refitted(self, lose: Indices, take: Indices, give_up: float, limit: float) -> bool:
+    def _refitted(self, lose: Indices, take: Indices, give_up: float, limit: float | None) -> bool:
+        """Whether the exchange was made: any that stays below the limit."""
         stays = np.ones(len(self.support), np.bool_)
         stays[lose] = False
         support = np.append(self.support[stays], take)
@@ -167,7 +168,7 @@ class JointSet(FittedSupport):
             u = np.concatenate([panel.u[:-1][keeps], fresh, panel.u[-1:]])
             self.n_newton += panel.refit(idx, u, signs, give_up - total, self.tol)
             total += panel.last_try[1]
-            if total >= limit:
+            if limit is not None and not total < limit:
                 return False
         for panel in self.panels:
             panel.keep()

@@ -96,9 +96,10 @@ class RefitSet(FittedSupport):
         return self._refitted(lose, take, self.value * (1.0 - self.tol))
 
     def move(self, lose: Indices, take: Indices) -> None:
-        self._refitted(lose, take, np.inf)
+        self._refitted(lose, take, None)
 
-    def _refitted(self, lose: Indices, take: Indices, limit: float) -> bool:
+    def _refitted(self, lose: Indices, take: Indices, limit: float | None) -> bool:
+        """Whether the exchange was made: any that stays below the limit."""
         stays = np.ones(len(self.support), np.bool_)
         stays[lose] = False
         keeps = np.repeat(stays, self.units.sizes[self.support])
@@ -113,7 +114,7 @@ class RefitSet(FittedSupport):
             refitted = self._refit(problem, measured, Found(columns, given, np.inf))
             parts.append(measured.enter(refitted))
             total += member.weight * refitted.value
-            if total >= limit:
+            if limit is not None and not total < limit:
                 return False
         self.support, self.parts, self.value = support, parts, total
         return True
