@@ -13,7 +13,7 @@ from conftest import PROBLEMS, make_problem
 from kmargin.blocks.design import BlockDesign
 from kmargin.design import DenseDesign
 from kmargin.jit import Elsewhere
-from kmargin.problem import Problem
+from kmargin.problem import ArrayProblem
 from kmargin.solvers.bounded import (
     FreeColumns,
     fill_signed_gain,
@@ -86,7 +86,7 @@ def separable():
     X = rng.standard_normal((40, 5))
     y = np.sign(X[:, 0] - X[:, 1])
     X[:, 0] += 0.2 * y
-    return Problem(DenseDesign(X), y, np.ones(40), 0.0, 5)
+    return ArrayProblem(DenseDesign(X), y, np.ones(40), 0.0, 5)
 
 
 def collinear(lam):
@@ -294,7 +294,7 @@ def test_small_problems_of_few_numbers_end_at_the_minimum(X, lam, fit_intercept,
     y = np.where(data.draw(hnp.arrays(np.bool_, n)), 1.0, -1.0)
     signs = data.draw(st.lists(st.sampled_from([-1.0, 0.0, 1.0]), min_size=p, max_size=p))
     start = data.draw(hnp.arrays(np.float64, p + 1, elements=finite))
-    case = Case(Problem(DenseDesign(X, fit_intercept), y, np.ones(n), lam, p), range(p), signs)
+    case = Case(ArrayProblem(DenseDesign(X, fit_intercept), y, np.ones(n), lam, p), range(p), signs)
     value, u, _ = case.fit(start)
     case.check(value, u, rtol=1e-7, atol=1e-9)
     finished, lowest, slack = finish_bounded(case.columns, case.ridge[case.idx], u, case.signs)

@@ -116,7 +116,7 @@ def test_blas_keeps_to_one_thread_in_every_worker_and_gets_its_threads_back(back
     X, y = letters_like()
     with spread_by(backend):
         Parallel()(delayed(set_blas_threads)(3, pause=0.1) for _ in range(4))
-        seen = [s.trace[0] for s in SparseSVC(k=2, solver=Witness()).fit(X, y).solutions_]
+        seen = [s.trace[0] for s in SparseSVC(k=2, solver=Witness(), shared=False).fit(X, y).solutions_]
         after = Parallel()(delayed(count_blas_threads)(pause=0.1) for _ in range(4))
     processes, counts = zip(*seen, strict=True)
     assert set(counts) == {1}
@@ -126,7 +126,7 @@ def test_blas_keeps_to_one_thread_in_every_worker_and_gets_its_threads_back(back
 
 def test_alone_blas_keeps_to_one_thread_too_and_gets_its_threads_back(three_threads):
     X, y = letters_like()
-    model = SparseSVC(k=2, solver=Witness()).fit(X, y)
+    model = SparseSVC(k=2, solver=Witness(), shared=False).fit(X, y)
     assert {s.trace[0] for s in model.solutions_} == {(os.getpid(), 1)}
     assert count_blas_threads() == 3
 
@@ -184,10 +184,11 @@ def test_where_threads_are_counted_by_thread_each_gets_its_own_back(monkeypatch)
 @pytest.mark.parametrize(("n_tasks", "n_workers"), [(1, 2), (3, 2), (10, 16), (325, 2), (1625, 8)])
 def test_batches_hold_every_task_in_order_and_get_shorter(n_tasks, n_workers):
     designs = [object(), object()]
-    tasks = [Task(designs[2 * index // n_tasks], index) for index in range(n_tasks)]
+    tasks = [Task(designs[2 * index // n_tasks], (index,)) for index in range(n_tasks)]
     batches = list(make_batches(iter(tasks), n_tasks, n_workers))
-    assert [index for batch in batches for index in batch.machines] == list(range(n_tasks))
-    assert [batch.first for batch in batches] == [batch.machines[0] for batch in batches]
-    for batch in batches:
-        assert all(tasks[index].designs is batch.designs for index in batch.machines)
-        assert len(batch.machines) <= max(1, SHARE * (n_tasks - batch.first) / n_workers)
+    numbers = [[index for (index,), _ in batch.parts] for batch in batches]
+    assert [index for batch in numbers for index in batch] == list(range(n_tasks))
+    assert [batch.first for batch in batches] == [batch[0] for batch in numbers]
+    for batch, held in zip(batches, numbers, strict=True):
+        assert all(tasks[index].designs is batch.designs for index in held)
+        assert len(held) <= max(1, SHARE * (n_tasks - batch.first) / n_workers)

@@ -126,7 +126,7 @@ def test_a_fold_gives_what_the_public_path_gives(solver):
     C = TINY.exchange_C if solver == "exchange" else np.inf
     ks = [4, 3, 2, 1]
     public = {"mm": MM(ending="projection"), "sd": SD(ending="projection")}.get(solver, solver)
-    path = sparse_svm_path(rows.X[rows.train], rows.y[rows.train], ks, C=C, solver=public)
+    path = sparse_svm_path(rows.X[rows.train], rows.y[rows.train], ks, C=C, solver=public, shared=False)
     for k, one in zip(ks, found, strict=True):
         assert one.values["test"] == np.mean(path.predict(rows.X[rows.test], k) == rows.y[rows.test])
         assert one.values["kept"] == np.mean([len(s.support) for s in path.solutions[ks.index(k)]])

@@ -28,6 +28,8 @@ OPEN = {
     "blas": "one thread for each of several processes",
     "blocks.space": "plots want arrays in main memory",
     "datasets": "the data of the paper, documented for users",
+    "units": "what k counts, as a stored model holds it",
+    "unit_request": "what users say about features, in the words of the estimators",
     "path": "the home of SparsityPath, for plots, which the package itself imports",
     "validate": "arguments checked as the estimators check theirs, in the same words",
     "multiclass": "the names of machines, and classes from their decisions",

@@ -60,7 +60,7 @@ def test_a_cross_validation_copies_the_rows_of_one_fold_at_a_time(standardize):
 
 def test_one_versus_rest_machines_share_one_array():
     X, y = data(n_classes=4)
-    for used in seen_by_machines(SparseSVC(k=2, multi_class="ovr", solver=Keeper()), X, y):
+    for used in seen_by_machines(SparseSVC(k=2, multi_class="ovr", solver=Keeper(), shared=False), X, y):
         assert np.shares_memory(used, X)
 
 
@@ -90,7 +90,7 @@ def test_a_mapped_array_stays_mapped(tmp_path, order):
 def test_workers_map_the_same_file(tmp_path):
     X, y = data(n_classes=3)
     np.save(tmp_path / "X.npy", X)
-    model = SparseSVC(k=2, multi_class="ovr", solver=Keeper(only_file=True))
+    model = SparseSVC(k=2, multi_class="ovr", solver=Keeper(only_file=True), shared=False)
     with parallel_config(backend="loky", n_jobs=2):
         files = seen_by_machines(model, np.load(tmp_path / "X.npy", mmap_mode="r"), y)
         temporary = seen_by_machines(model, *data(6000, n_classes=3))  # joblib maps what exceeds 1 MB

@@ -18,6 +18,7 @@ ROOT = Path(__file__).parent.parent
 # each may import from those before it
 LAYERS = [
     "types",
+    "inline",
     "tiers",
     "jit",
     "blas",

@@ -88,12 +88,12 @@ def solution(value, coef=(0.1, 0.7), status=Status.SWAP_OPTIMAL):
 
 
 def test_a_path_hands_what_is_better_with_fewer_features_to_more():
-    row = [solution(value) for value in (0.5, 0.4, 0.6, 0.45, 0.9)]
+    row = [(solution(value),) for value in (0.5, 0.4, 0.6, 0.45, 0.9)]
     third = row[3]
     kept = never_worse(row)
-    assert [s.objective for s in kept] == [0.4, 0.4, 0.45, 0.45, 0.9]
+    assert [s.objective for (s,) in kept] == [0.4, 0.4, 0.45, 0.45, 0.9]
     assert kept[2] is third
-    close = [solution(0.5 * (1 + 1e-12)), solution(0.5)]
+    close = [(solution(0.5 * (1 + 1e-12)),), (solution(0.5),)]
     assert never_worse(list(close))[0] is close[0]  # rounding alone is no reason
 
 

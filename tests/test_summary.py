@@ -41,7 +41,8 @@ def test_a_summary_says_what_was_asked_for():
 
 def test_what_is_always_in_has_a_row_even_without_weight():
     two = Y < 2
-    model = SparseSVC(1, keep=[PETAL_WIDTH], signs={PETAL_WIDTH: -1}).fit(X[two], Y[two])
+    with pytest.warns(UserWarning, match="No feature lowers the objective"):
+        model = SparseSVC(1, keep=[PETAL_WIDTH], signs={PETAL_WIDTH: -1}).fit(X[two], Y[two])
     assert len(model.support_) == 0, "the sign leaves it no weight"
     expected = pd.DataFrame(
         {"feature": [PETAL_WIDTH], "group": [PETAL_WIDTH], "always_in": [True], "sign": ["-"], "coef": [0.0]}

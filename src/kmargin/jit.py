@@ -22,23 +22,20 @@ from numba.core.errors import TypingError
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import lower_builtin, models, register_jitable, register_model, typeof_impl
 
+from kmargin import inline
 from kmargin.tiers import Meter
 from kmargin.types import Indices
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
+inline.REGISTER.append(register_jitable)
+for _function in inline.WAITING:
+    register_jitable(_function)
+
 
 def compiled(function: Function) -> Function:
     """Compile on first call, keep the machine code on disk, release the GIL while it runs."""
     return cast(Function, Compiled(function))
-
-
-def inlined(function: Function) -> Function:
-    """For a function of a few numbers, so small that it becomes part of its compiled callers.
-
-    It has no machine code of its own on disk, and in Python it stays what it is.
-    """
-    return register_jitable(function)
 
 
 def either(function: Function) -> Function:

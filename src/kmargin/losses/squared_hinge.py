@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from kmargin.jit import inlined
+from kmargin.inline import inlined
 from kmargin.types import Vector
 
 # Of an active row; no row has more.
