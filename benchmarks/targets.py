@@ -164,6 +164,11 @@ TARGETS: tuple[Target, ...] = (
     ),
     *shared_targets("pairs"),
     *shared_targets("per class"),
+    Target(
+        "shared",
+        "accuracy of pairs above the best peer",
+        "everybody's features with a LinearSVC per pair: mean accuracy of ours above the best peer's",
+    ),
     Target("groups", "share found above abess", "share of the causal groups above abess", 0),
     Target(
         "groups",

@@ -103,15 +103,26 @@ def draw_classes(logits: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def several_classes(
-    n: int, seed: int, p: int = 1000, n_causal: int = 20, n_classes: int = 10, n_valid: int = 2000
+    n: int,
+    seed: int,
+    strength: float = 1.0,
+    p: int = 1000,
+    n_causal: int = 20,
+    n_classes: int = 10,
+    n_valid: int = 2000,
 ) -> Dataset:
-    """Classes that all depend on the same few features, with rows of the same truth to choose by."""
+    """Classes that all depend on the same few features, with rows of the same truth to choose by.
+
+    Coefficients are normal with this standard deviation.
+    """
     rng = np.random.default_rng([n, seed])
     X = correlated(n + n_valid, p, 0.3, rng)
     causal = np.sort(rng.choice(p, n_causal, replace=False))
-    y = draw_classes(X[:, causal] @ rng.standard_normal((n_causal, n_classes)), rng)
+    coef = strength * rng.standard_normal((n_causal, n_classes))
+    y = draw_classes(X[:, causal] @ coef, rng)
     (X, X_valid), (y, y_valid) = (np.split(a, [n]) for a in (X, y))
-    return Dataset(f"{n}x{p}, {n_classes} classes", X, y, X_valid, y_valid, X_valid, y_valid, causal)
+    name = f"{n}x{p}, {n_classes} classes" + (f", strength {strength:g}" if strength != 1 else "")
+    return Dataset(name, X, y, X_valid, y_valid, X_valid, y_valid, causal)
 
 
 def grouped(

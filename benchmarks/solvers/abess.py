@@ -59,9 +59,9 @@ class Abess(Competitor):
 class AbessMultinomial(Competitor):
     """Several classes that share their features.
 
-    Its ridge hardly changes a multinomial fit, makes it a hundred times slower, and fails with 26 classes. So
-    features are chosen without it, and a C stands for a LinearSVC on these features. `OWN`, beside the values
-    of C, stands for its own coefficients.
+    Its ridge hardly changes a multinomial fit, makes it up to a hundred times slower, and fails with 26
+    classes. So features are chosen without it, and a C stands for a LinearSVC on these features.
+    `OWN`, beside the values of C, stands for its own coefficients.
     """
 
     name = "abess"

@@ -1,12 +1,21 @@
 """Features chosen first, then a LinearSVC on these alone: recursive elimination, F-tests, an L1 penalty."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from sklearn.feature_selection import f_classif
 from sklearn.svm import LinearSVC, l1_min_c
 
-from benchmarks.solvers.fit import Competitor, Fit, FitsByC, supports_within, unfinished_allowed
+from benchmarks.solvers.fit import (
+    Competitor,
+    Fit,
+    FitsByC,
+    Machine,
+    one_versus_one,
+    supports_within,
+    unfinished_allowed,
+)
 
 INTERCEPT_SCALING = 100  # LIBLINEAR penalises the intercept; so hardly
 FINE_BELOW = 100  # up to so many features they are eliminated one by one
@@ -32,6 +41,22 @@ def fit_on(X: np.ndarray, y: np.ndarray, support: np.ndarray, C: float, level: i
     else:
         intercept = counts[1:] - counts[:1] if n_machines == 1 else counts
     return Fit(classes, coef, np.asarray(intercept, float), level, per_class=True)
+
+
+def fit_pairs_on(X: np.ndarray, y: np.ndarray, support: np.ndarray, C: float, level: int) -> Fit:
+    """The same, one machine per pair of classes."""
+    if len(support) == 0:
+        return fit_on(X, y, support, C, level)
+    columns = np.ascontiguousarray(X[:, support])
+
+    def fit_pair(X: np.ndarray, y: np.ndarray) -> list[Machine]:
+        weights, intercept = coefficients(X, y, C)
+        return [(weights[0], float(intercept[0]))]
+
+    (fit,) = one_versus_one(columns, y, [level], fit_pair)
+    coef = np.zeros((len(fit.coef), X.shape[1]))
+    coef[:, support] = fit.coef
+    return replace(fit, coef=coef)
 
 
 class Selector(Competitor):
