@@ -33,7 +33,7 @@ from sklearn import config_context
 from kmargin import Exchange, sparse_svm_path
 from kmargin.blocks import threads
 from kmargin.blocks.design import block_problem
-from kmargin.blocks.here import BlocksHere
+from kmargin.blocks.local import LocalBlocks
 from kmargin.blocks.protocol import Block
 from kmargin.blocks.view import View
 from kmargin.design import KernelDesign
@@ -248,7 +248,7 @@ def in_blocks(dtype: str) -> Solve:
             for number, (a, b) in enumerate(pairwise((0, 7, 7, 16, n)))
         ]
         view = View(positive=1, negative=0, class_weight=np.ones(2))
-        problem = block_problem(BlocksHere(blocks), view, data.lams[0], ks[0], data.fit_intercept)
+        problem = block_problem(LocalBlocks(blocks), view, data.lams[0], ks[0], data.fit_intercept)
         return by_solver(problem, data, ks)
 
     return solve

@@ -20,7 +20,7 @@ import scipy.sparse as sp
 
 from kmargin import Exchange, KernelSparseSVC, SparseSVC, sparse_svm_path
 from kmargin.blocks.design import block_problem
-from kmargin.blocks.here import BlocksHere
+from kmargin.blocks.local import LocalBlocks
 from kmargin.blocks.protocol import Block
 from kmargin.blocks.view import View
 from kmargin.design import DenseDesign, SparseDesign
@@ -102,7 +102,7 @@ def in_blocks(X, y) -> Problem:
     codes, ends = (y > 0).astype(int), (0, 20, 27, len(y))
     parts = [Block(i, X[a:b], codes[a:b], np.ones(b - a)) for i, (a, b) in enumerate(pairwise(ends))]
     view = View(positive=1, negative=0, class_weight=np.ones(2))
-    return block_problem(BlocksHere(parts), view, LAMS[0], 1, True)
+    return block_problem(LocalBlocks(parts), view, LAMS[0], 1, True)
 
 
 def grids(n, p, ks, kinds=KINDS, make=whole, lams=LAMS) -> Objectives:

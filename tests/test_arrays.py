@@ -29,7 +29,7 @@ from kmargin import (
     sparse_svm_path,
 )
 from kmargin.blocks import sums, view
-from kmargin.blocks.here import BlocksHere
+from kmargin.blocks.local import LocalBlocks
 from kmargin.blocks.protocol import Block
 from kmargin.blocks.space import HOST, Space, space_of, to_host
 from kmargin.blocks.view import View, show_columns, weigh
@@ -537,4 +537,4 @@ def test_the_page_about_arrays_tells_the_truth(tmp_path):
 def test_blocks_know_their_dtype(kind):
     for dtype in ("float32", "float64"):
         X = kind(np.ones((3, 2), dtype))
-        assert BlocksHere([Block(0, X, None, None)]).dtype == dtype
+        assert LocalBlocks([Block(0, X, None, None)]).dtype == dtype

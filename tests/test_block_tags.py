@@ -3,20 +3,20 @@
 import numpy as np
 import pytest
 
-from kmargin.blocks import sums, verdicts
+from kmargin.blocks import confusion_counts, sums
 from kmargin.blocks.design import BlockDesign
 from kmargin.blocks.examine import examine
-from kmargin.blocks.here import BlocksHere
+from kmargin.blocks.local import LocalBlocks
 from kmargin.blocks.protocol import Block
 from kmargin.blocks.rows import Labels, to_codes
 from kmargin.blocks.space import HOST
 from kmargin.blocks.view import Part, View, show_columns, weigh
 from kmargin.design import DenseDesign
-from kmargin.jit import Elsewhere, question
+from kmargin.jit import Remote, asked_of_rows
 from kmargin.problem import ArrayProblem
 from kmargin.solvers import rows as at_hand
-from kmargin.solvers.elsewhere import RowsElsewhere, SignedBlocks
-from kmargin.solvers.signed import Found, SignedDesign
+from kmargin.solvers.remote import RemoteRows, SignedBlocks
+from kmargin.solvers.signed import Candidate, SignedDesign
 
 BALANCED = View(positive=1, negative=0, class_weight=np.ones(2))
 
@@ -34,7 +34,7 @@ def data():
 
 def cut(X, codes, repeats, ends=(12, 12, 19, 30)):
     starts = (0, *ends[:-1])
-    return BlocksHere([
+    return LocalBlocks([
         Block(number, X[a:b], codes[a:b], repeats[a:b])
         for number, (a, b) in enumerate(zip(starts, ends, strict=True))
     ])  # fmt: skip
@@ -158,10 +158,8 @@ def test_whether_rows_changed_sides_is_told_by_their_tags(data):
 def test_a_gram_matrix_is_asked_for_again_only_where_rows_changed(data, monkeypatch):
     elsewhere, _ = pair_of_rows(data)
     asked = []
-    original = RowsElsewhere.take_gram
-    monkeypatch.setattr(
-        RowsElsewhere, "take_gram", lambda self, gram: asked.append(1) or original(self, gram)
-    )
+    original = RemoteRows.take_gram
+    monkeypatch.setattr(RemoteRows, "take_gram", lambda self, gram: asked.append(1) or original(self, gram))
     gram, u = np.empty((7, 7)), np.array([0.4, -0.3, 0.1])
     at_hand.place(elsewhere, IDX, u)
     at_hand.take_gram(elsewhere, gram)
@@ -175,7 +173,7 @@ def test_a_gram_matrix_is_asked_for_again_only_where_rows_changed(data, monkeypa
 
 def test_slopes_and_active_rows_of_a_support(data):
     elsewhere, here = both(data)
-    found = Found(np.array([5, 0]), np.array([0.5, -0.4, 0.2]), 0.0)
+    found = Candidate(np.array([5, 0]), np.array([0.5, -0.4, 0.2]), 0.0)
     resid = here.residual(found)
     slopes, n_active = elsewhere.X.slopes(found.support, found.u)
     np.testing.assert_allclose(slopes, here.gradient(resid), atol=1e-12)
@@ -237,12 +235,12 @@ def test_predictions_are_counted_by_true_class_then_by_the_one_predicted():
     repeats = np.array([1.0, 2.0, 4.0, 0.0, 8.0])
     block, part = Block(0, X, codes, repeats), Part(1, 0, True)
     machine = np.array([0]), np.array([[[1.0]], [[-1.0]]]), np.array([[0.0], [0.0]])
-    weighted = verdicts.confusions(block, part, *machine, 2, "ovo", True)
+    weighted = confusion_counts.confusions(block, part, *machine, 2, "ovo", True)
     np.testing.assert_array_equal(weighted[0], [[4, 2], [0, 9]])
     np.testing.assert_array_equal(weighted[1], [[2, 4], [9, 0]])
-    counted = verdicts.confusions(block, part, *machine, 2, "ovo", False)
+    counted = confusion_counts.confusions(block, part, *machine, 2, "ovo", False)
     np.testing.assert_array_equal(counted[0], [[1, 1], [0, 2]])
-    totals = verdicts.class_totals(block, part._replace(n_folds=2), 2)
+    totals = confusion_counts.class_totals(block, part._replace(n_folds=2), 2)
     assert totals.sum() == 4
 
 
@@ -252,14 +250,14 @@ def test_more_classes_than_a_byte_holds_keep_their_codes():
     np.testing.assert_array_equal(labels.y, [0, 299, 150])
 
 
-class Beyond(Elsewhere):
+class Beyond(Remote):
     """Rows that are elsewhere, and answer for themselves."""
 
     def where(self):
         return "elsewhere"
 
 
-@question
+@asked_of_rows
 def where(rows):
     return 0
 

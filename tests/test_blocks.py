@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kmargin.blocks.design import BlockDesign, block_problem
-from kmargin.blocks.here import BlocksHere
+from kmargin.blocks.local import LocalBlocks
 from kmargin.blocks.protocol import Block
 from kmargin.blocks.sums import add_up
 from kmargin.blocks.view import Part, View
@@ -26,7 +26,7 @@ def cut(X, codes, repeats=None, sizes=(40, 0, 7, 60)):
     repeats = np.ones(len(X)) if repeats is None else repeats
     ends = [*np.cumsum(sizes, dtype=int), len(X)]
     starts = [0, *np.cumsum(sizes, dtype=int)]
-    return BlocksHere(
+    return LocalBlocks(
         [
             Block(number, X[a:b], codes[a:b], repeats[a:b])
             for number, (a, b) in enumerate(zip(starts, ends, strict=True))

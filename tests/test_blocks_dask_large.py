@@ -43,7 +43,7 @@ def test_two_workers_of_700_MB_fit_1600_MB(client, large):
     folder, X, y = large
     pids = client.run(os.getpid)
     far = dd.read_parquet(folder)
-    model = SparseSVC(k=5, solver=Exchange(road=False, max_sweeps=1))
+    model = SparseSVC(k=5, solver=Exchange(ridge_path=False, max_sweeps=1))
     found = model.fit(far[NAMES], far["y"])
     assert client.run(os.getpid) == pids, "a worker ran out of memory and was started again"
     assert_same(found, SparseSVC(k=5, solver=model.solver).fit(X, y))

@@ -12,7 +12,7 @@ from scipy.optimize import lsq_linear, minimize
 from conftest import PROBLEMS, make_problem
 from kmargin.blocks.design import BlockDesign
 from kmargin.design import DenseDesign
-from kmargin.jit import Elsewhere
+from kmargin.jit import Remote
 from kmargin.problem import ArrayProblem
 from kmargin.solvers.bounded import (
     FreeColumns,
@@ -22,9 +22,9 @@ from kmargin.solvers.bounded import (
     signed_gain,
 )
 from kmargin.solvers.bounded_quadratic import Quadratic, bounded_direction
-from kmargin.solvers.elsewhere import ColumnsElsewhere, SignedBlocks
 from kmargin.solvers.ending import ColumnsAtHand, newton_by_least_squares
 from kmargin.solvers.newton import newton_from_gram
+from kmargin.solvers.remote import RemoteColumns, SignedBlocks
 from kmargin.solvers.rows import place, take_gram
 from kmargin.solvers.signed import SignedDesign
 from test_block_tags import BALANCED, cut
@@ -224,7 +224,7 @@ def test_a_first_step_that_leads_upwards_is_left_out():
     np.testing.assert_allclose(case.rows.resid, case.columns.target - case.columns.A @ u, atol=1e-12)
 
 
-class Deceptive(Elsewhere):
+class Deceptive(Remote):
     """Rows whose objective falls on any way, and farther on still more, though it is told to have risen."""
 
     def __init__(self):
@@ -350,7 +350,7 @@ def test_who_is_released_stays_so_while_others_stop_the_step_where_it_begins():
 def test_least_squares_bring_any_start_to_the_same_minimum_and_never_make_it_worse(name, elsewhere):
     for seed in range(3):
         case, rng = make_case(name, seed)
-        columns = ColumnsElsewhere(case.in_blocks(), case.idx) if elsewhere else case.columns
+        columns = RemoteColumns(case.in_blocks(), case.idx) if elsewhere else case.columns
         ridge, best = case.ridge[case.idx], case.fit()[0]
         aside = rng.standard_normal(len(case.idx))
         for start in (np.zeros(len(case.idx)), np.where(case.signs * aside < 0, 0.0, aside), case.fit()[1]):

@@ -12,7 +12,7 @@ da = pytest.importorskip("dask.array")
 dask = pytest.importorskip("dask")
 
 SIZES = (70, 40, 0, 55, 35)
-SHORT = Exchange(road=False, max_sweeps=1, max_starts=0)  # where the search is not the point
+SHORT = Exchange(ridge_path=False, max_sweeps=1, max_starts=0)  # where the search is not the point
 KS, CS = [4, 1], [0.1, 1.0]
 
 

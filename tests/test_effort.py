@@ -212,7 +212,7 @@ def test_all_swaps_are_tried_where_that_was_asked_for_on_a_large_problem(searche
     rng = np.random.default_rng(0)
     X = rng.standard_normal((300, 200))
     y = (X[:, :3].sum(axis=1) + rng.standard_normal(300) > 0).astype(int)
-    solver = Exchange(max_swaps=None, max_double_swaps=0, road=False, max_sweeps=1)
+    solver = Exchange(max_swaps=None, max_double_swaps=0, ridge_path=False, max_sweeps=1)
     model = SparseSVC(2, C=1.0, solver=solver).fit(X, y)
     assert model.solutions_[0].status is Status.SWAP_OPTIMAL
     assert max(tries for size, *_, tries in searches if size == 2) >= 2 * 198

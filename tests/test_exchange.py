@@ -230,7 +230,7 @@ def test_the_road_in_the_ridge_pays_where_the_ridge_is_weak():
         X, y = make_sparse_hyperplane(500, 1000, 50, random_state=seed)
         problem = ArrayProblem(DenseDesign(X), y.astype(float), np.ones(500), 3e-4, 50)
         with_road += solve(problem)[0].objective
-        without += solve(problem, road=False)[0].objective
+        without += solve(problem, ridge_path=False)[0].objective
     assert with_road < without
 
 

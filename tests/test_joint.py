@@ -12,9 +12,9 @@ from kmargin.design import make_design
 from kmargin.problem import ArrayProblem
 from kmargin.solvers.joint_set import JointFound, JointSet
 from kmargin.solvers.machine_panel import MachinePanel, Member
+from kmargin.solvers.measures import Measured
 from kmargin.solvers.refit import refit
 from kmargin.solvers.result import Status
-from kmargin.solvers.units import Measured
 from kmargin.units import Units
 
 # sizes 1, 3, 2, 1, 2, 3; the last two columns belong to none

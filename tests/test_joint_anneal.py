@@ -10,11 +10,11 @@ from kmargin import MM, SD, Status
 from kmargin.design import DenseDesign
 from kmargin.problem import ArrayProblem
 from kmargin.solvers.annealed import best_end
+from kmargin.solvers.measures import Measured
 from kmargin.solvers.refit import refit
 from kmargin.solvers.refit_signs import refit_with_signs
 from kmargin.solvers.result import Ending
 from kmargin.solvers.start import bare_solution, intercept_loss
-from kmargin.solvers.units import Measured
 from kmargin.units import Units
 
 SOLVERS = {"mm": MM, "sd": SD}

@@ -11,7 +11,7 @@ from conftest import PROBLEMS, make_problem
 from joint_data import JOINTS, make_machines, make_units, start_of
 from kmargin import MM, SD
 from kmargin.blocks.design import block_problem
-from kmargin.blocks.here import BlocksHere
+from kmargin.blocks.local import LocalBlocks
 from kmargin.blocks.protocol import Block
 from kmargin.blocks.view import View
 from kmargin.design import DenseDesign, SparseDesign
@@ -149,7 +149,7 @@ def test_rows_in_blocks_take_the_same_steps(solver):
             )  # MM's SVD is of one block
         ]
         view = View(positive=1, negative=0, class_weight=np.ones(2))
-        there.append(block_problem(BlocksHere(parts), view, 0.01, 8))
+        there.append(block_problem(LocalBlocks(parts), view, 0.01, 8))
         here.append(replace(problem, y=labels))
     joints = [JointProblem.of(machines, make_units([2] * 4), 2) for machines in (here, there)]
     assert_same(*(run(solver, joint, 12, jit=True) for joint in joints))

@@ -10,19 +10,19 @@ import pytest
 from conftest import make_problem
 from kmargin import Exchange, sparse_svm_path
 from kmargin.design import DenseDesign
-from kmargin.jit import Elsewhere
+from kmargin.jit import Remote
 from kmargin.solvers import Ending, Solution, Status, one_size
 from kmargin.solvers import signed as signs
 from kmargin.solvers.annealed import best_end
 from kmargin.solvers.ending import ColumnsAtHand, doubt, newton_by_least_squares, stand, stand_each
 from kmargin.solvers.every_support import next_support, try_every_support
 from kmargin.solvers.grid import SupportGrid
+from kmargin.solvers.measures import Measured
 from kmargin.solvers.newton import newton
 from kmargin.solvers.refit import refit
 from kmargin.solvers.rows import renew_system
-from kmargin.solvers.signed import NOTHING, Found, SignedDesign
+from kmargin.solvers.signed import NOTHING, Candidate, SignedDesign
 from kmargin.solvers.start import bare_solution, intercept_only
-from kmargin.solvers.units import Measured
 from kmargin.solvers.working_set import WorkingSet
 from test_scores_by_refit import EFFORT, claim, unscaled, whole_panel
 
@@ -89,12 +89,12 @@ def test_a_support_is_finished_and_told_as_what_it_is(large, monkeypatch):
     design, support = SignedDesign(problem), np.array([5, 0, 2])
     coef, intercept, best, _ = refit(problem, support)
     ridge = np.full(3, 0.02)
-    aside = Found(support, np.append(coef + 0.3, intercept), 0.5 * best, all_tried=True)
+    aside = Candidate(support, np.append(coef + 0.3, intercept), 0.5 * best, all_tried=True)
     finished = design.finish(aside, ridge)
     np.testing.assert_allclose(finished.value, best, rtol=1e-9)
     np.testing.assert_allclose(finished.u, np.append(coef, intercept), atol=1e-6)
     assert not finished.all_tried  # others were judged as inexactly
-    there = Found(support, np.append(coef, intercept), 0.5 * best, all_tried=True)
+    there = Candidate(support, np.append(coef, intercept), 0.5 * best, all_tried=True)
     with monkeypatch.context() as patched:
         if large == 0:  # where there are many, what is fine is left as it is
             patched.setattr(signs, "newton_by_least_squares", None)
@@ -106,7 +106,7 @@ def test_a_support_is_finished_and_told_as_what_it_is(large, monkeypatch):
     np.testing.assert_allclose(stronger.value, refit(replace(problem, lam=0.5), support)[2], rtol=1e-9)
 
 
-class Fraught(Elsewhere):
+class Fraught(Remote):
     """Rows whose objective falls along no line, though the quadratic promises so."""
 
     def __init__(self):
@@ -188,7 +188,7 @@ def test_columns_are_measured_in_powers_of_two_and_centred_where_an_intercept_ma
 def test_a_model_enters_the_measures_and_leaves_them_as_the_same_model(rng):
     _, odd = odd_problem()
     measured = Measured(odd)
-    found = Found(np.array([3, 1]), np.array([0.7, 2e-40, 3e4]), 0.3)
+    found = Candidate(np.array([3, 1]), np.array([0.7, 2e-40, 3e4]), 0.3)
     entered = measured.enter(found)
     X = odd.design.standardized(*measured.measures).X
     decision = odd.design.X[:, [3, 1]] @ found.u[:-1] + found.u[-1]
@@ -254,13 +254,15 @@ def test_of_all_supports_the_best_is_found_and_everything_is_true_of_it(seed):
 def test_what_a_panel_has_found_stays_when_it_starts_again():
     problem = unscaled(30, 6)
     worst = max(combinations(range(6), 2), key=lambda support: refit(problem, np.array(support))[2])
-    working = WorkingSet(SignedDesign(problem), 0.05, 6, Found(np.array(worst), np.zeros(3), np.inf), 1e-12)
+    working = WorkingSet(
+        SignedDesign(problem), 0.05, 6, Candidate(np.array(worst), np.zeros(3), np.inf), 1e-12
+    )
     first = working.found()
     u = first.u.copy()
     working.settle(EFFORT._replace(max_swaps=-1))
     assert working.found().all_tried
     assert working.value < first.value
-    working.start_again(0.5, Found(np.array([4, 1]), np.zeros(3), np.inf))
+    working.start_again(0.5, Candidate(np.array([4, 1]), np.zeros(3), np.inf))
     np.testing.assert_array_equal(first.u, u)
     second = working.found()
     np.testing.assert_array_equal(second.support, [4, 1])
@@ -320,7 +322,7 @@ def test_what_is_only_said_to_be_better_is_finished_before_it_replaces_another(t
 def test_small_problems_are_searched_from_other_features_where_that_promises_something(monkeypatch):
     monkeypatch.setattr(one_size, "ROOM_FOR_ALL", 0.0)
     problem = make_problem(30, 16, 2)
-    effort = EFFORT._replace(max_starts=2, road=False, max_sweeps=1)
+    effort = EFFORT._replace(max_starts=2, ridge_path=False, max_sweeps=1)
     (first, second) = WorkingSet(SignedDesign(problem), 0.1, 16, NOTHING, 1e-9).best_alone(0.1, 2)
     # 0.5 at first; from one feature 0.9, which is worth a second look and then better; from another nothing
     grid = Said(problem, [2], effort, [0.5, 0.9, 0.4, 0.4 * 4.1])
@@ -381,7 +383,9 @@ def test_what_is_not_free_stays_where_it_is(effort, seed):
     """In the support, or out of it; the rest is as good as the best of all that is left to choose."""
     problem = make_problem(40, 9, 4, seed=seed)
     stays, never = 3, (1, 7)
-    working = WorkingSet(SignedDesign(problem), 0.1, 9, Found(np.array([stays]), np.zeros(2), np.inf), 1e-12)
+    working = WorkingSet(
+        SignedDesign(problem), 0.1, 9, Candidate(np.array([stays]), np.zeros(2), np.inf), 1e-12
+    )
     working.free[[stays, *never]] = False
     working.resize(4)
     working.settle(effort)

@@ -35,7 +35,7 @@ ALLOWED = {
 ASKING = {"hasattr", "is_dask", "is_foreign", "device_space", "issparse", "isspmatrix"}
 
 # Implementations of the protocols are defined here; whoever is given one asks it, and not which it is.
-HOMES = ("samples", "blocks", "design", "problem", "solvers.signed", "solvers.elsewhere")
+HOMES = ("samples", "blocks", "design", "problem", "solvers.signed", "solvers.remote")
 FROM_OUTSIDE = {
     "Array", "DataFrame", "MaskedArray", "Series", "Tensor", "csc_array", "csc_matrix", "csr_array",
     "csr_matrix", "ndarray", "sparray", "spmatrix",

@@ -12,17 +12,17 @@ import kmargin
 from conftest import make_problem
 from kmargin import MM, Exchange, Regime, Status
 from kmargin.blocks.design import block_problem
-from kmargin.blocks.here import BlocksHere
+from kmargin.blocks.local import LocalBlocks
 from kmargin.blocks.protocol import Block
 from kmargin.blocks.view import View
 from kmargin.design import DenseDesign, SparseDesign
 from kmargin.problem import ArrayProblem
 from kmargin.solvers import regime, supports
 from kmargin.solvers.dual_exchange import DualBound, DualSet, balance
+from kmargin.solvers.measures import Measured
 from kmargin.solvers.refit import refit
 from kmargin.solvers.regime import choose_regime
-from kmargin.solvers.signed import Found, SignedDesign
-from kmargin.solvers.units import Measured
+from kmargin.solvers.signed import Candidate, SignedDesign
 from kmargin.solvers.working_set import Effort
 
 LESS = 1 - 1e-9  # by so little an objective is not lower
@@ -93,7 +93,7 @@ def in_blocks(problem):
     codes, parts = (y > 0).astype(int), pairwise((0, n // 3, n))
     blocks = [Block(i, X[a:b], codes[a:b], problem.weights[a:b].copy()) for i, (a, b) in enumerate(parts)]
     view = View(positive=1, negative=0, class_weight=np.ones(2))
-    return block_problem(BlocksHere(blocks), view, problem.lam, 1, True)
+    return block_problem(LocalBlocks(blocks), view, problem.lam, 1, True)
 
 
 def as_sparse(problem):
@@ -263,7 +263,7 @@ def test_no_swap_ends_below_the_bound_of_the_dual(lam, fit_intercept):
     design, support = SignedDesign(problem), np.arange(30)
     coef, intercept, value, _ = refit(problem, support)
     bound = DualBound.at(
-        design, lam, support, design.residual(Found(support, np.append(coef, intercept), value))
+        design, lam, support, design.residual(Candidate(support, np.append(coef, intercept), value))
     )
     for place in (0, 7, 29):
         np.testing.assert_allclose(bound.after_swap(place, np.array([place])), value, rtol=1e-9)
@@ -296,7 +296,7 @@ def each_for_a_few_rows(seed):
 def test_the_dual_exchanges_features_without_a_ridge_too(seed):
     problem, support = each_for_a_few_rows(seed), np.arange(30)
     coef, intercept, value, _ = refit(problem, support)
-    start = Found(support, np.append(coef, intercept), value)
+    start = Candidate(support, np.append(coef, intercept), value)
     dual = DualSet(SignedDesign(problem), 0.0, 30, start, 1e-13)
     np.testing.assert_allclose(dual.value, value, rtol=1e-8)
     dual.settle(Effort(8, 8, 2, True, 1e-13))

@@ -10,7 +10,7 @@ import scipy.optimize
 from conftest import make_problem
 from kmargin import Exchange
 from kmargin.design import DenseDesign
-from kmargin.jit import Elsewhere
+from kmargin.jit import Remote
 from kmargin.problem import ArrayProblem
 from kmargin.solvers import dual_exchange
 from kmargin.solvers import grid as grids
@@ -24,12 +24,12 @@ from kmargin.solvers.product_exchange import ProductSet
 from kmargin.solvers.refit import refit
 from kmargin.solvers.rows import place, take_gram
 from kmargin.solvers.search import Fit, Scores, Scratch, find_far, pair_matrices
-from kmargin.solvers.signed import Found, SignedDesign
+from kmargin.solvers.signed import Candidate, SignedDesign
 from kmargin.solvers.sizes import first_fit, grow, minimize, same_set, shrink, sweep
 from kmargin.solvers.working_set import Effort, WorkingSet
 from test_search import Model
 
-EFFORT = Effort(max_swaps=8, max_double_swaps=8, max_sweeps=2, road=True, tol=1e-9)
+EFFORT = Effort(max_swaps=8, max_double_swaps=8, max_sweeps=2, ridge_path=True, tol=1e-9)
 
 
 def unscaled(n=40, p=30, seed=0, lam=0.05):
@@ -46,7 +46,7 @@ def unscaled(n=40, p=30, seed=0, lam=0.05):
 def at(problem, support):
     """The minimum on a support: what the search calls found, and the residuals there."""
     coef, intercept, value, _ = refit(problem, support)
-    found = Found(np.asarray(support), np.append(coef, intercept), value)
+    found = Candidate(np.asarray(support), np.append(coef, intercept), value)
     decision = problem.design.X[:, support] @ coef + intercept
     c = np.sqrt(problem.weights / len(problem.y))
     return found, c * (1 - problem.y * decision)
@@ -196,7 +196,7 @@ def whole_panel(problem, support, u=None):
     return fit, value
 
 
-class Nowhere(Elsewhere):
+class Nowhere(Remote):
     """Rows that nobody asks: the search around them is then interpreted, and can be watched."""
 
     def cost_of_try(self, k):
@@ -449,7 +449,7 @@ def make_grid(problem, sizes, **effort):
 
 
 def claim(value, size=2):
-    return Found(np.arange(size), np.zeros(size + 1), value)
+    return Candidate(np.arange(size), np.zeros(size + 1), value)
 
 
 def test_the_best_support_for_k_may_be_smaller_but_never_larger():
@@ -466,10 +466,10 @@ def test_the_road_comes_down_in_units_of_the_features(unit):
     problem = ArrayProblem(DenseDesign(problem.design.X * unit), problem.y, problem.weights, 0.0, 3)
     grid = make_grid(problem, [3])
     scale = np.median(grid.design.variance)
-    np.testing.assert_allclose(grid._road(scale * 1e-3), scale * np.array([0.1, 0.01]))
-    np.testing.assert_allclose(grid._road(scale * 0.5e-3), scale * np.array([0.1, 0.01]))
-    np.testing.assert_allclose(grid._road(0.0), scale * np.array([1e-1, 1e-2, 1e-3, 1e-4]))
-    assert grid._road(scale) == []
+    np.testing.assert_allclose(grid._ridge_path(scale * 1e-3), scale * np.array([0.1, 0.01]))
+    np.testing.assert_allclose(grid._ridge_path(scale * 0.5e-3), scale * np.array([0.1, 0.01]))
+    np.testing.assert_allclose(grid._ridge_path(0.0), scale * np.array([1e-1, 1e-2, 1e-3, 1e-4]))
+    assert grid._ridge_path(scale) == []
 
 
 class Told(SupportGrid):
@@ -495,13 +495,13 @@ def test_a_single_fit_comes_down_the_road_and_then_goes_aside_and_back():
     problem = make_problem()
     values = [1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4]
     grid = Told(problem, [5], EFFORT, values)
-    road = grid._road(1e-3)
-    assert len(road) == 2
+    ridges = grid._ridge_path(1e-3)
+    assert len(ridges) == 2
     grid.walk(1e-3)
     least = EFFORT.least()
     assert grid.asked == [
-        (road[0], 5, np.inf, least),
-        (road[1], 5, 1.0, least),
+        (ridges[0], 5, np.inf, least),
+        (ridges[1], 5, 1.0, least),
         (1e-3, 5, 0.9, EFFORT),
         (1e-3, 7, 0.8, least),  # aside: a larger size,
         (1e-3, 5, 0.7, EFFORT),  # and back
@@ -514,7 +514,7 @@ def test_a_single_fit_comes_down_the_road_and_then_goes_aside_and_back():
 
 def test_what_is_no_better_is_not_kept_and_without_a_road_none_is_taken():
     problem = make_problem()
-    grid = Told(problem, [5], EFFORT._replace(road=False), [0.8, 0.1, 0.8, 0.1, 0.9])
+    grid = Told(problem, [5], EFFORT._replace(ridge_path=False), [0.8, 0.1, 0.8, 0.1, 0.9])
     grid.walk(1e-3)
     assert [k for _, k, *_ in grid.asked] == [5, 7, 5, 3, 5]
     assert grid.found[5].value == 0.8
@@ -574,7 +574,7 @@ def test_trimming_keeps_what_moves_the_decision_most():
     problem = unscaled()
     grid = make_grid(problem, [3])
     support, u = np.array([5, 9, 2, 20, 11]), np.array([1.0, -2.0, 0.5, 3.0, -0.1, 7.0])
-    found = grid._trim(Found(support, u, 0.3), 3)
+    found = grid._trim(Candidate(support, u, 0.3), 3)
     effect = np.abs(u[:-1]) * np.sqrt(
         np.cov(problem.design.X[:, support].T, aweights=problem.weights, ddof=0).diagonal()
     )
@@ -593,7 +593,9 @@ def test_all_features_are_solved_for_once_for_each_ridge(monkeypatch):
 
 
 def test_the_knobs_are_the_effort():
-    solver = Exchange(max_swaps=None, max_double_swaps=3, max_sweeps=5, fold_sweeps=2, road=False, tol=1e-7)
+    solver = Exchange(
+        max_swaps=None, max_double_swaps=3, max_sweeps=5, fold_sweeps=2, ridge_path=False, tol=1e-7
+    )
     assert solver._effort() == Effort(-1, 3, 5, False, 1e-7, max_starts=12)
     assert solver.in_folds()._effort() == Effort(-1, 3, 2, False, 1e-7, max_starts=0)
     assert solver.max_sweeps == 5
@@ -601,7 +603,7 @@ def test_the_knobs_are_the_effort():
 
 
 def test_a_solution_lists_what_is_not_zero_in_the_order_of_the_columns():
-    found = Found(np.array([4, 1, 3]), np.array([1.0, 0.0, 3.0, 0.5]), 0.7)
+    found = Candidate(np.array([4, 1, 3]), np.array([1.0, 0.0, 3.0, 0.5]), 0.7)
     columns = np.array([0, 2, 4, 6, 8])
     solution = Exchange()._solution(make_problem(40, 12), found, columns, 9)
     np.testing.assert_array_equal(solution.support, [6, 8])
@@ -779,7 +781,10 @@ def test_conjugate_gradients_count_rows_by_their_weights(fit_intercept):
     problem = make_problem(60, 8, 8, lam=1e-3, fit_intercept=fit_intercept)
     coef, intercept, value, _ = refit(problem, np.arange(8))
     c = np.sqrt(problem.weights / 60)
-    w, start = np.full(8, 0.1), Found(np.arange(8), np.append(np.full(8, 0.1), 0.2 * fit_intercept), np.inf)
+    w, start = (
+        np.full(8, 0.1),
+        Candidate(np.arange(8), np.append(np.full(8, 0.1), 0.2 * fit_intercept), np.inf),
+    )
     resid = SignedDesign(problem).residual(start)
     found, b, n_iter = newton_conjugate(
         problem.design, problem.y * c, c, 1e-3, w, 0.2 * fit_intercept, resid, np.inf, 1e-14

@@ -19,7 +19,7 @@ from kmargin.problem import ArrayProblem
 from kmargin.solvers import product_exchange, supports
 from kmargin.solvers.conjugate import newton_conjugate
 from kmargin.solvers.refit import _refit_products, refit
-from kmargin.solvers.signed import NOTHING, Found, SignedDesign
+from kmargin.solvers.signed import NOTHING, Candidate, SignedDesign
 from kmargin.solvers.start import univariate_start
 from kmargin.solvers.working_set import Effort
 
@@ -283,7 +283,7 @@ def test_conjugate_gradients_find_the_minimum_that_the_gram_matrix_finds(shape, 
     problem = problem_of(X, y, lam, fit_intercept)
     support = np.arange(0, shape[1], 2)
     coef, intercept, value, _ = refit(problem, support)
-    start = Found(support, np.zeros(len(support) + 1), np.inf)
+    start = Candidate(support, np.zeros(len(support) + 1), np.inf)
     u, by_products, _ = _refit_products(SignedDesign(problem), lam, start)
     np.testing.assert_allclose(by_products, value, rtol=1e-10)
     np.testing.assert_allclose(u[:-1], coef, atol=1e-5)

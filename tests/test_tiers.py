@@ -9,7 +9,7 @@ from fuzz import make_case
 
 from frozen import AT_HAND, REACH, VARIANTS, find
 from kmargin import Exchange, SparseSVC, sparse_svm_path, tiers
-from kmargin.jit import EitherWay, Elsewhere, compiled, either, meter, question
+from kmargin.jit import CompiledOrRemote, Remote, asked_of_rows, compiled, compiled_or_remote, meter
 from kmargin.solvers import every_support, newton, rows, search, sizes
 from kmargin.tiers import LEDGER, Meter
 
@@ -75,7 +75,7 @@ def test_every_effort_has_the_same_bits_compiled_and_interpreted():
 
 
 def test_interpreted_code_is_as_silent_about_infinities_as_compiled_code():
-    square = either(lambda x: x[0] * x[0])
+    square = compiled_or_remote(lambda x: x[0] * x[0])
     with meter.forced(False), warnings.catch_warnings():
         warnings.simplefilter("error")
         assert square(np.array([1e300])) == np.inf
@@ -84,7 +84,7 @@ def test_interpreted_code_is_as_silent_about_infinities_as_compiled_code():
 # who is compiled, who is interpreted
 
 
-class Looked(Elsewhere):
+class Looked(Remote):
     def look(self, x):
         return "elsewhere", x
 
@@ -101,7 +101,7 @@ def make_total():
 
 
 def test_what_loops_is_compiled_from_the_first_call_on():
-    @question
+    @asked_of_rows
     @compiled
     def look(x, y):
         s = 0.0
@@ -118,8 +118,8 @@ def test_what_loops_is_compiled_from_the_first_call_on():
 
 def test_a_question_without_a_loop_is_not_compiled_for_python():
     total = make_total()
-    thin = question(lambda x: total(x))
-    ask = either(lambda x: thin(x) + 1.0)
+    thin = asked_of_rows(lambda x: total(x))
+    ask = compiled_or_remote(lambda x: thin(x) + 1.0)
     for compiling in (False, True):
         with meter.forced(compiling):
             assert thin(np.ones(3)) == 3.0
@@ -154,7 +154,9 @@ def test_a_function_is_compiled_once_whatever_numbers_it_is_called_with():
 
 def test_a_first_fit_compiles_none_of_what_only_calls_others():
     modules = (rows, newton, search, every_support, sizes)
-    callers = [value for module in modules for value in vars(module).values() if isinstance(value, EitherWay)]
+    callers = [
+        value for module in modules for value in vars(module).values() if isinstance(value, CompiledOrRemote)
+    ]
 
     def count():
         return [len(v.overloads) for f in callers for v in (f.for_python, f.for_compiled)]

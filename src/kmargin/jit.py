@@ -1,10 +1,10 @@
 """The decorators of compiled functions.
 
 What loops over numbers is `compiled`; the smallest parts of that are `inlined`. What only calls others is
-`either` interpreted or compiled: to compile takes seconds, to interpret microseconds a call, so it is
-interpreted until compiling pays (`tiers`). Both give the same bits. What has to work for rows that are
-elsewhere too (in blocks on other machines, on a GPU) is written once: it is `either`, and asks the rows by
-`question`s.
+interpreted or compiled: to compile takes seconds, to interpret microseconds a call, so it is interpreted
+until compiling pays (`tiers`). Both give the same bits. What has to work for rows that are elsewhere too
+(in blocks on other machines, on a GPU) is written once: it is `compiled_or_remote`, and what it wants to
+know is `asked_of_rows`.
 """
 
 import time
@@ -38,27 +38,27 @@ def compiled(function: Function) -> Function:
     return cast(Function, Compiled(function))
 
 
-def either(function: Function) -> Function:
+def compiled_or_remote(function: Function) -> Function:
     """Interpreted where the first argument is elsewhere, and for arrays until compiling pays; line by line
     the same.
     """
-    return cast(Function, EitherWay(function))
+    return cast(Function, CompiledOrRemote(function))
 
 
-def question(function: Function) -> Function:
+def asked_of_rows(function: Function) -> Function:
     """For rows that are elsewhere, their own method answers. For those at hand it is this function: compiled
     if it is `compiled`; where it has no loop of its own, for Python it is as it stands.
     """
-    return cast(Function, Question(function))
+    return cast(Function, AskedOfRows(function))
 
 
-class Elsewhere:
-    """What a solver handles without having it. Answers `question`s by methods of the same name."""
+class Remote:
+    """What a solver handles without having it. What is `asked_of_rows` its methods of that name answer."""
 
 
-def _is_elsewhere(first: Any) -> bool:
+def _is_remote(first: Any) -> bool:
     """Rows, or what holds them."""
-    return isinstance(getattr(first, "rows", first), Elsewhere)
+    return isinstance(getattr(first, "rows", first), Remote)
 
 
 class Compiled:
@@ -83,7 +83,7 @@ class Compiled:
         return self.for_python if self.for_python.overloads else self.for_compiled
 
 
-class EitherWay(Compiled):
+class CompiledOrRemote(Compiled):
     """A function that only calls others: compiled or not."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -91,7 +91,7 @@ class EitherWay(Compiled):
         self.interpreted = function
 
     def __call__(self, first: Any, *args: Any) -> Any:
-        if _is_elsewhere(first):
+        if _is_remote(first):
             return self.interpreted(first, *args)
         if meter.compiling():
             return self.for_python(first, *args)
@@ -99,7 +99,7 @@ class EitherWay(Compiled):
             return self.interpreted(first, *args)
 
 
-class Question(Compiled):
+class AskedOfRows(Compiled):
     """A function that rows elsewhere have an answer of their own to."""
 
     def __init__(self, function: Any) -> None:
@@ -108,7 +108,7 @@ class Question(Compiled):
         self.at_hand = self.for_python if loops else function
 
     def __call__(self, first: Any, *args: Any) -> Any:
-        if _is_elsewhere(first):
+        if _is_remote(first):
             return getattr(first, self.__name__)(*args)
         meter.count()
         return self.at_hand(first, *args)
@@ -149,7 +149,7 @@ def _is_plain(dispatcher: Any) -> bool:
 
 def _cache_folder() -> Path | None:
     """Where numba keeps what it makes of this file; None if it can be kept nowhere."""
-    dispatcher = _compile(_is_elsewhere)
+    dispatcher = _compile(_is_remote)
     path = None if _is_plain(dispatcher) else dispatcher.stats.cache_path
     return None if path is None else Path(path)
 

@@ -19,7 +19,7 @@ from kmargin.errors import InputError
 from kmargin.progress import tell_of_compiling
 from kmargin.tables.analyse import Analysis, Step
 from kmargin.tables.results import feature_frame, order_features, point_weights, weights_by_class
-from kmargin.tables.words import (
+from kmargin.tables.sentences import (
     choice_text,
     class_list,
     counting_text,

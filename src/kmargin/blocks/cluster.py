@@ -20,7 +20,7 @@ from distributed import Client, Future, KilledWorker, get_worker
 from distributed.comm import CommClosedError
 
 from kmargin.blocks.graphs import Sources
-from kmargin.blocks.kept import SHELF, Leaves, Stopped, Value, derive
+from kmargin.blocks.recipes import SHELF, Leaves, Stopped, Value, derive
 from kmargin.blocks.scratch import FOLDER
 
 # Groups for each thread: one would leave nothing to share out anew when a worker is lost.

@@ -11,7 +11,7 @@ from dask.core import flatten, get_dependencies, toposort
 from dask.core import get as execute
 from dask.sizeof import sizeof
 
-from kmargin.blocks.kept import Leaves, Value
+from kmargin.blocks.recipes import Leaves, Value
 
 Key = Any
 Graph = dict[Key, Any]

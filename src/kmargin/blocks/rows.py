@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kmargin.blocks.graphs import Source
-from kmargin.blocks.kept import Kept, Leaves, derive
 from kmargin.blocks.kinds import foreign_blocks
+from kmargin.blocks.recipes import Kept, Leaves, derive
 
 
 class Labels(NamedTuple):

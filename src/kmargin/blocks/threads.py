@@ -8,8 +8,8 @@ import dask
 from dask.base import get_scheduler
 
 from kmargin.blocks.graphs import Sources
-from kmargin.blocks.kept import SHELF, Leaves, Stopped, derive
 from kmargin.blocks.memory import available_memory
+from kmargin.blocks.recipes import SHELF, Leaves, Stopped, derive
 from kmargin.blocks.scratch import FOLDER
 
 # Of the memory that is free, what is kept may take this share.
@@ -34,16 +34,18 @@ class Threads:
         """Bytes that may be kept; blocks in hand, of so many bytes, have to fit into the other half."""
         return self._room
 
-    def settle(self, sources: Sources, make: Callable[..., Any], block_bytes: float) -> "HeldHere":
+    def settle(self, sources: Sources, make: Callable[..., Any], block_bytes: float) -> "HeldByThreads":
         """``make(number, sources)`` for each block."""
         leaves = {}
         if sources.shared:
             get = get_scheduler() or dask.threaded.get
             leaves = dict(zip(sources.shared, get(sources.graph, sources.shared), strict=True))
-        return HeldHere(self, [make(number, block) for number, block in enumerate(sources.blocks)], leaves)
+        return HeldByThreads(
+            self, [make(number, block) for number, block in enumerate(sources.blocks)], leaves
+        )
 
 
-class HeldHere:
+class HeldByThreads:
     """Something made of each block, in the memory of this process."""
 
     def __init__(self, place: Threads, things: Sequence[Any], leaves: Leaves, in_turn: bool = False) -> None:
@@ -55,15 +57,15 @@ class HeldHere:
     def ask(self, function: Callable[..., Any], *args: Any) -> list[Any]:
         return self._each(_answer, function, args)
 
-    def hold(self, function: Callable[..., Any], *args: Any) -> "HeldHere":
+    def hold(self, function: Callable[..., Any], *args: Any) -> "HeldByThreads":
         return self.replace(derive, function, args)
 
-    def with_blocks_of(self, block_bytes: float) -> "HeldHere":
-        return HeldHere(self.place, self.things, self.leaves, block_bytes * len(self.things) <= SMALL)
+    def with_blocks_of(self, block_bytes: float) -> "HeldByThreads":
+        return HeldByThreads(self.place, self.things, self.leaves, block_bytes * len(self.things) <= SMALL)
 
-    def replace(self, function: Callable[..., Any], *args: Any) -> "HeldHere":
+    def replace(self, function: Callable[..., Any], *args: Any) -> "HeldByThreads":
         """``function(thing, leaves, *args)`` in place of each thing."""
-        return HeldHere(self.place, self._each(function, *args), self.leaves, self.in_turn)
+        return HeldByThreads(self.place, self._each(function, *args), self.leaves, self.in_turn)
 
     def _each(self, function: Callable[..., Any], *args: Any) -> list[Any]:
         if self.place.stopped.is_set():

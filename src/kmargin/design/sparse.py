@@ -111,7 +111,7 @@ class SparseDesign(InUnits):
         return n_numbers <= max(SMALL, len(self.stored.data))
 
     def distinct_columns(self) -> Indices:
-        """Found once, then remembered: machines that share the design need not search again."""
+        """Candidate once, then remembered: machines that share the design need not search again."""
         return self._distinct_columns
 
     def subset(self, columns: Indices) -> Design:

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import check_scoring
 
 from kmargin import validate
-from kmargin.blocks import verdicts
+from kmargin.blocks import confusion_counts
 from kmargin.blocks.view import Part
 from kmargin.multiclass import class_pairs
 from kmargin.samples.blocks import BlockSamples
@@ -43,7 +43,7 @@ class FoldsInBlocks:
         self.samples, self.n_jobs = samples.shared(model.n_jobs, n_folds * n_machines)
         self._score(np.ones((n_classes, n_classes)))  # to know before the work whether it can be done
         for fold, part in enumerate(self.tests):
-            totals = np.sum(samples.X.ask(verdicts.class_totals, part, len(samples.classes)), axis=0)
+            totals = np.sum(samples.X.ask(confusion_counts.class_totals, part, len(samples.classes)), axis=0)
             check_fold(fold, samples.classes, has_class=totals[0] > 0, n_test=int(totals[1].sum()))
 
     @staticmethod
@@ -81,7 +81,7 @@ class FoldsInBlocks:
         machines = used, np.array(coefs)[:, :, used], np.array(intercepts)
         scheme = len(self.samples.classes), self.model.multi_class
         part = self.tests[number]
-        by_block = self.samples.X.ask(verdicts.confusions, part, *machines, *scheme, self.weighted)
+        by_block = self.samples.X.ask(confusion_counts.confusions, part, *machines, *scheme, self.weighted)
         counts = np.sum(by_block, axis=0)
         return np.array([self._score(confusion) for confusion in counts]).reshape(n_Cs, n_ks)
 
@@ -90,7 +90,9 @@ class FoldsInBlocks:
         true, predicted = np.nonzero(confusion)
         weights: Vector = confusion[true, predicted]
         try:
-            return score_with(self.scorer, Verdicts(classes), predicted[:, None], classes[true], weights)
+            return score_with(
+                self.scorer, CountedPredictions(classes), predicted[:, None], classes[true], weights
+            )
         except AttributeError as error:  # it asks for decision values
             raise ValueError(self._not_offered("looks at more than predictions")) from error
 
@@ -101,7 +103,7 @@ class FoldsInBlocks:
         )
 
 
-class Verdicts(ClassifierMixin, BaseEstimator):
+class CountedPredictions(ClassifierMixin, BaseEstimator):
     """Predictions that were made elsewhere: X is one column, the codes of the classes."""
 
     def __init__(self, classes: np.ndarray | None = None) -> None:

@@ -12,7 +12,7 @@ from sklearn import get_config
 from sklearn.utils.multiclass import check_classification_targets
 
 from kmargin import validate
-from kmargin.blocks.here import BlocksHere
+from kmargin.blocks.local import LocalBlocks
 from kmargin.blocks.protocol import Block
 from kmargin.blocks.space import Space, is_foreign, space_of, to_host
 from kmargin.samples.array import ArraySamples
@@ -27,7 +27,7 @@ from kmargin.weights import check_finite_weight
 class DeviceSamples(BlockSamples):
     """One block, on a device."""
 
-    X: BlocksHere
+    X: LocalBlocks
     given_classes: Any = None  # the classes in an array of y's kind
     kept: Any = None  # which of the rows given are left; None for all
 
@@ -48,7 +48,7 @@ class DeviceSamples(BlockSamples):
         """Copied on the device."""
         number, *arrays = self.block
         block = Block(number, *_take(self.space, self.space.put(rows), *arrays))
-        return replace(self, X=BlocksHere([block]), kept=None)
+        return replace(self, X=LocalBlocks([block]), kept=None)
 
     def to_decide(self, rows: Indices) -> Any:
         """Copied on the device."""
@@ -107,7 +107,7 @@ def read_device(X: Any, y: Any, sample_weight: Any, class_weight: Any) -> Device
     if sample_weight is not None and not bool(space.xp.all(repeats > 0)):
         kept = space.xp.nonzero(repeats > 0)[0]
         X, codes, repeats = _take(space, kept, X, codes, repeats)
-    blocks = BlocksHere([Block(0, X, codes, repeats)])
+    blocks = LocalBlocks([Block(0, X, codes, repeats)])
     return DeviceSamples(blocks, classes, factors, given_classes=labels, kept=kept)
 
 

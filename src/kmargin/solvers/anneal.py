@@ -9,18 +9,18 @@ from kmargin.problem import ArrayProblem, Problem
 from kmargin.solvers import compiled
 from kmargin.solvers.annealed import best_end, projected_solution
 from kmargin.solvers.descend import Descent, Step, descend
-from kmargin.solvers.elsewhere import sign
 from kmargin.solvers.exchange import Exchange
 from kmargin.solvers.joint_anneal import iter_joint_path
 from kmargin.solvers.joint_mm import joint_mm_inner
 from kmargin.solvers.joint_problem import JointProblem, machines_of
 from kmargin.solvers.joint_sd import joint_sd_inner
 from kmargin.solvers.knobs import check_knobs, is_count, is_number
+from kmargin.solvers.measures import ORDER_ONE, Measured, take_measures
+from kmargin.solvers.remote import sign
 from kmargin.solvers.result import OuterRecord, Solution, Status
 from kmargin.solvers.solver import Solver
 from kmargin.solvers.start import HOPELESS, bare_solution, intercept_only, normal_start, univariate_start
 from kmargin.solvers.steps import MMStep, SDStep
-from kmargin.solvers.units import ORDER_ONE, Measured, take_measures
 from kmargin.types import Vector
 from kmargin.units import Units
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 
 from kmargin.problem import Problem
+from kmargin.solvers.measures import Measured
 from kmargin.solvers.refit import refit
 from kmargin.solvers.refit_signs import refit_with_signs
 from kmargin.solvers.result import Ending, OuterRecord, Solution, Status
-from kmargin.solvers.units import Measured
 from kmargin.types import Indices, Vector
 
 

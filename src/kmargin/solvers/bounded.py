@@ -7,7 +7,7 @@ under the signs. Points that have the signs are a convex set, so that they hold 
 
 import numpy as np
 
-from kmargin.jit import compiled, either
+from kmargin.jit import compiled, compiled_or_remote
 from kmargin.solvers.bounded_quadratic import TURNS, Quadratic, bounded_direction, go_within, hold, reach
 from kmargin.solvers.ending import SLACK, Columns, newton_by_least_squares
 from kmargin.solvers.newton import (
@@ -23,14 +23,14 @@ from kmargin.solvers.rows import Rows, move_to, renew_system
 from kmargin.types import Flags, Indices, Matrix, Vector
 
 
-@either
+@compiled_or_remote
 def objective_at(rows: Rows, ridge: Vector, idx: Indices, u: Vector) -> float:
     """Go to u; the objective there."""
     uu, _, _ = ridge_terms(ridge, idx, u, u)
     return move_to(rows, idx, u) + 0.5 * uu
 
 
-@either
+@compiled_or_remote
 def newton_bounded(
     rows: Rows,
     ridge: Vector,

@@ -10,7 +10,7 @@ from kmargin.solvers.fitted import FittedSupport, UnitScores
 from kmargin.solvers.linalg import smallest
 from kmargin.solvers.regime import Regime
 from kmargin.solvers.rows import cost_of_refit
-from kmargin.solvers.signed import BETTER, Found, SignedDesign
+from kmargin.solvers.signed import BETTER, Candidate, SignedDesign
 from kmargin.solvers.working_set import Effort
 from kmargin.types import Indices, Matrix, Vector
 from kmargin.units import Units
@@ -68,7 +68,7 @@ class DualSet(FittedSupport):
     is_whole = True  # all columns are looked at
 
     def __init__(
-        self, design: SignedDesign, lam: float, k: int, start: Found, tol: float, all_swaps: bool = False
+        self, design: SignedDesign, lam: float, k: int, start: Candidate, tol: float, all_swaps: bool = False
     ) -> None:
         self.design, self.lam, self.tol, self.scores_all = design, lam, tol, all_swaps
         self.units = Units.of_columns(design.n_features)
@@ -127,8 +127,8 @@ class DualSet(FittedSupport):
         self.w = np.append(np.delete(self.w, lose), np.zeros(len(take)))
         self._newton(DualRows.none(len(self.support)))
 
-    def found(self) -> Found:
-        return Found(self.support, np.append(self.w, self.b), self.value, self.all_tried, Regime.DUAL)
+    def found(self) -> Candidate:
+        return Candidate(self.support, np.append(self.w, self.b), self.value, self.all_tried, Regime.DUAL)
 
     def _newton(self, store: DualRows, give_up: float = np.inf) -> None:
         """Minimise on the columns at hand, from the coefficients and residuals at hand."""
@@ -179,8 +179,8 @@ class DualSet(FittedSupport):
 
 
 def exchange_dual(
-    design: SignedDesign, lam: float, k: int, start: Found, effort: Effort
-) -> tuple[Found, int]:
+    design: SignedDesign, lam: float, k: int, start: Candidate, effort: Effort
+) -> tuple[Candidate, int]:
     """The best support of size k found from a smaller one, and the Newton steps it took."""
     dual = DualSet(design, lam, k, start, effort.tol, all_swaps=effort.max_swaps < 0)
     dual.settle(effort)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kmargin.jit import compiled, either
+from kmargin.jit import compiled, compiled_or_remote
 from kmargin.solvers.panel import outside_of
 from kmargin.solvers.rows import companion, follow, n_columns, start_over
 from kmargin.solvers.search import Fit, are_told_apart, far_newton, make_scores, score_fit
@@ -24,7 +24,7 @@ def next_support(support: Indices, n: int) -> bool:
     return True
 
 
-@either
+@compiled_or_remote
 def try_every_support(fit: Fit, value: float, tol: float, counts: Indices) -> float:
     """Refit every support of the size of `fit`, which is brought to the best; its objective."""
     k, n = fit.idx.size - 1, n_columns(fit.rows)

@@ -13,7 +13,7 @@ from kmargin.solvers.knobs import check_knobs, is_count, is_number
 from kmargin.solvers.refit import refit_support
 from kmargin.solvers.regime import Regime
 from kmargin.solvers.result import Solution, Status
-from kmargin.solvers.signed import BETTER, Found
+from kmargin.solvers.signed import BETTER, Candidate
 from kmargin.solvers.solver import Solver
 from kmargin.solvers.start import HOPELESS, bare_solution
 from kmargin.solvers.working_set import Effort
@@ -54,7 +54,7 @@ class Exchange(Solver):
         On small problems, where an exchange takes microseconds, the search begins anew from so many single
         features, at most one for eight there are; then it tries to do without each feature of the support.
         0 keeps to `max_swaps` there, too, as the folds of a cross-validation do.
-    road : bool, default=True
+    ridge_path : bool, default=True
         A fit for a single k and a weak ridge comes down to it from a stronger one.
     tol : float, default=1e-9
         A fit on a support ends when a Newton step promises less than this share of the objective.
@@ -77,7 +77,7 @@ class Exchange(Solver):
         max_sweeps: int = 2,
         fold_sweeps: int = 1,
         max_starts: int = 12,
-        road: bool = True,
+        ridge_path: bool = True,
         tol: float = 1e-9,
         rank_groups: str = "by gain",
     ) -> None:
@@ -86,7 +86,7 @@ class Exchange(Solver):
         self.max_sweeps = max_sweeps
         self.fold_sweeps = fold_sweeps
         self.max_starts = max_starts
-        self.road = road
+        self.ridge_path = ridge_path
         self.tol = tol
         self.rank_groups = rank_groups
 
@@ -189,7 +189,7 @@ class Exchange(Solver):
         bare = intercept_alone(problem)
         if len(start.support) == 0 or problem.lam > HOPELESS:
             return bare
-        first = Found(start.support, np.append(start.coef, start.intercept), np.inf)
+        first = Candidate(start.support, np.append(start.coef, start.intercept), np.inf)
         grid = SupportGrid(problem, [len(start.support)], self._effort())
         found = grid.improve(problem.lam, first)
         better = self._solution(problem, found, np.arange(problem.design.n_features), grid.n_newton)
@@ -215,7 +215,7 @@ class Exchange(Solver):
     def _effort(self) -> Effort:
         max_swaps = -1 if self.max_swaps is None else min(self.max_swaps, MOST)
         doubles, sweeps = min(self.max_double_swaps, MOST), min(self.max_sweeps, MOST)
-        return Effort(max_swaps, doubles, sweeps, self.road, self.tol, min(self.max_starts, MOST))
+        return Effort(max_swaps, doubles, sweeps, self.ridge_path, self.tol, min(self.max_starts, MOST))
 
     def _best(
         self, problem: Problem, k: int, columns: Indices, grid: SupportGrid, bare: Solution
@@ -257,7 +257,7 @@ class Exchange(Solver):
             regime=found.regime,
         )
 
-    def _solution(self, problem: Problem, found: Found, columns: Indices, n_newton: int) -> Solution:
+    def _solution(self, problem: Problem, found: Candidate, columns: Indices, n_newton: int) -> Solution:
         order = np.argsort(found.support)
         order = order[found.u[order] != 0]
         return Solution(
@@ -278,7 +278,7 @@ def intercept_alone(problem: Problem) -> Solution:
     return replace(bare_solution(problem, Status.SWAP_OPTIMAL), regime=Regime.INTERCEPT)
 
 
-def claim(found: Found) -> Status:
+def claim(found: Candidate) -> Status:
     """What was tried, in the regime it was found in."""
     if found.all_tried:
         return Status.SWAP_OPTIMAL

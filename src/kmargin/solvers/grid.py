@@ -8,7 +8,7 @@ from kmargin.solvers.newton import NO_LOSS
 from kmargin.solvers.one_size import OneSize
 from kmargin.solvers.regime import Regime, depends_on_active_rows, takes_all_columns
 from kmargin.solvers.search import find_far
-from kmargin.solvers.signed import Found
+from kmargin.solvers.signed import Candidate
 from kmargin.solvers.sizes import sweep
 from kmargin.solvers.working_set import EXTRA
 
@@ -74,7 +74,7 @@ class SupportGrid(OneSize):
         )  # fmt: skip
         self.n_newton += int(counts[2])
         ends = [
-            Found(
+            Candidate(
                 supports[row, :k].copy(),
                 coefs[row, : k + 1].copy(),
                 float(values[row]),

@@ -8,11 +8,11 @@ import numpy as np
 
 from kmargin.problem import Problem
 from kmargin.solvers.annealed import best_end, projected_solution
-from kmargin.solvers.elsewhere import sign
 from kmargin.solvers.joint_problem import JointProblem
+from kmargin.solvers.measures import ORDER_ONE, Measured, take_measures
+from kmargin.solvers.remote import sign
 from kmargin.solvers.result import OuterRecord, Solution, Status
 from kmargin.solvers.start import HOPELESS, bare_solution, normal_start, univariate_start
-from kmargin.solvers.units import ORDER_ONE, Measured, take_measures
 from kmargin.types import Indices, Vector
 from kmargin.units import Units
 

@@ -9,11 +9,11 @@ from kmargin.problem import Problem
 from kmargin.solvers.grid import SupportGrid
 from kmargin.solvers.joint_set import JointFound, JointSet, widest
 from kmargin.solvers.machine_panel import Member, joint_cost_of_try
+from kmargin.solvers.measures import Measured
 from kmargin.solvers.refit_set import RefitSet
 from kmargin.solvers.regime import Regime, depends_on_active_rows, takes_all_columns
-from kmargin.solvers.signed import Found
+from kmargin.solvers.signed import Candidate
 from kmargin.solvers.supports import ROOM, ROOM_OF_PATH, SMALL_GRAM
-from kmargin.solvers.units import Measured
 from kmargin.solvers.working_set import Effort
 from kmargin.types import Indices, Vector
 from kmargin.units import Units
@@ -70,7 +70,7 @@ class JointGrid(SupportGrid):
                 "into arrays to try every swap. Use a number of swaps, such as max_swaps=8."
             )
 
-    def best(self, k: int) -> list[Found]:  # type: ignore[override]
+    def best(self, k: int) -> list[Candidate]:  # type: ignore[override]
         """Of the best support with at most k units: each machine's part, in the problem's units."""
         found = min((f for size, f in self.found.items() if size <= k), key=lambda found: found.value)
         return [
@@ -84,17 +84,17 @@ class JointGrid(SupportGrid):
         """The best with as many units found from these, whose coefficients are in the problem's units."""
         columns = self.units.columns_of(support)
         entered = [
-            measured.enter(Found(columns, u, np.inf)).u
+            measured.enter(Candidate(columns, u, np.inf)).u
             for measured, u in zip(self.all_measured, parts, strict=True)
         ]
         self.lam, start = lam, JointFound(support, tuple(entered), np.inf)
         self.found[len(support)] = self._finish(lam, self.exchange(lam, len(support), start, self.effort))
 
-    def _parts(self, found: JointFound) -> list[Found]:
+    def _parts(self, found: JointFound) -> list[Candidate]:
         """As each machine has it."""
         columns = self.units.columns_of(found.support)
         return [
-            Found(columns, u, value, found.all_tried, found.regime)
+            Candidate(columns, u, value, found.all_tried, found.regime)
             for u, value in zip(found.parts, found.values, strict=True)
         ]
 

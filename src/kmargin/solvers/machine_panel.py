@@ -9,7 +9,7 @@ from kmargin.solvers.bounded import newton_bounded
 from kmargin.solvers.newton import newton_from_gram
 from kmargin.solvers.rows import companion, cost_of_refit, follow, place, resume, start_over, take_gram
 from kmargin.solvers.scores import score
-from kmargin.solvers.signed import Found, Signed
+from kmargin.solvers.signed import Candidate, Signed
 from kmargin.types import Indices, Matrix, Vector
 
 # What asking a machine costs beside its multiplications, in multiplications.
@@ -101,14 +101,14 @@ class MachinePanel:
 
     def slopes(self, idx: Indices, columns: Indices) -> Vector:
         """Of the loss with respect to the coefficient of each column of X, up to its sign."""
-        return self.design.slopes_at(self.rows, idx, Found(columns, self.u, self.value))
+        return self.design.slopes_at(self.rows, idx, Candidate(columns, self.u, self.value))
 
     def finish(self, idx: Indices, only_nonzero: bool) -> None:
         """Go to the minimum by the panel; of nonzero coefficients only, if asked, unless one changes sign."""
         used = (
             np.append(np.flatnonzero(self.u[:-1]), len(self.u) - 1) if only_nonzero else np.arange(len(idx))
         )
-        before = Found(idx[used][:-1], self.u[used], self.value / self.weight)
+        before = Candidate(idx[used][:-1], self.u[used], self.value / self.weight)
         (after,), _ = self.design.finish_in_panel(self.rows, self.ridge, [before])
         if not only_nonzero or np.array_equal(np.sign(after.u[:-1]), np.sign(before.u[:-1])):
             self.u[used], self.value = after.u, self.weight * after.value

@@ -7,7 +7,7 @@ of active rows comes back and the iteration ends.
 
 import numpy as np
 
-from kmargin.jit import compiled, either
+from kmargin.jit import compiled, compiled_or_remote
 from kmargin.solvers.linalg import U64, cholesky, solve
 from kmargin.solvers.rows import (
     Rows,
@@ -86,7 +86,7 @@ def newton_direction(
     return promise
 
 
-@either
+@compiled_or_remote
 def take_step(
     rows: Rows,
     ridge: Vector,
@@ -126,7 +126,7 @@ def take_step(
     return new_value, full, last
 
 
-@either
+@compiled_or_remote
 def newton(
     rows: Rows,
     ridge: Vector,
@@ -187,7 +187,7 @@ def part_of_gram(gram: Matrix, idx: Indices) -> tuple[Matrix, Vector]:
     return H, z
 
 
-@either
+@compiled_or_remote
 def newton_from_gram(
     rows: Rows, ridge: Vector, gram: Matrix, idx: Indices, u: Vector, give_up: float, tol: float
 ) -> tuple[float, int]:

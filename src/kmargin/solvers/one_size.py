@@ -3,7 +3,7 @@
 import numpy as np
 
 from kmargin.solvers.regime import depends_on_active_rows
-from kmargin.solvers.signed import Found
+from kmargin.solvers.signed import Candidate
 from kmargin.solvers.supports import ROOM, Supports
 from kmargin.solvers.working_set import Effort
 
@@ -46,14 +46,14 @@ class OneSize(Supports):
         widest = self._aside(k)[0] + self.effort.n_outside(k, self.n_units)
         return not depends_on_active_rows(k) and self._panel_fits(widest)
 
-    def _come_down(self, lam: float, k: int) -> Found:
+    def _come_down(self, lam: float, k: int) -> Candidate:
         """A first support of one size, by way of stronger ridges."""
         found = self._nothing()
-        for stronger in self._road(lam) if self.effort.road else ():
+        for stronger in self._ridge_path(lam) if self.effort.ridge_path else ():
             found = self.exchange(stronger, k, found, self.effort.least())
         return found
 
-    def _road(self, lam: float) -> list[float]:
+    def _ridge_path(self, lam: float) -> list[float]:
         """Ridges stronger than lam, descending."""
         scale = self._ridge_scale()
         n_ridges = round(np.log(ROAD_START / ROAD_END) / np.log(ROAD_STEP))
@@ -84,7 +84,7 @@ class OneSize(Supports):
         step = 1 + int(share * k)
         return min(k + step, self.n_units), max(k - step, 1)
 
-    def _tried_everything(self, lam: float, k: int, start: Found) -> bool:
+    def _tried_everything(self, lam: float, k: int, start: Candidate) -> bool:
         """All supports of one size, where they are few enough."""
         n_supports = self._n_supports(k)
         room = ROOM_FOR_ALL if len(self.sizes) == 1 else ROOM_FOR_ALL_OF_PATH

@@ -9,7 +9,7 @@ from kmargin.solvers.linalg import smallest
 from kmargin.solvers.newton import NO_LOSS
 from kmargin.solvers.regime import Regime
 from kmargin.solvers.rows import cost_of_refit
-from kmargin.solvers.signed import BETTER, Found, SignedDesign
+from kmargin.solvers.signed import BETTER, Candidate, SignedDesign
 from kmargin.solvers.working_set import Effort
 from kmargin.types import Indices, Vector
 from kmargin.units import Units
@@ -32,17 +32,17 @@ class ProductSet(FittedSupport):
     is_whole = True  # all columns are looked at
     max_rounds, max_renewals = 4, 1
 
-    def __init__(self, design: SignedDesign, lam: float, start: Found, tol: float = FINE) -> None:
+    def __init__(self, design: SignedDesign, lam: float, start: Candidate, tol: float = FINE) -> None:
         self.design, self.lam, self.tol = design, lam, max(tol, FINE)
         self.units = Units.of_columns(design.n_features)
         self.all_tried = False
         self.resid, self.value, self.n_newton = design.residual(start), np.inf, 0
         self.support, self.w, self.b = start.support, start.u[:-1].copy(), float(start.u[-1])
 
-    def found(self) -> Found:
+    def found(self) -> Candidate:
         nothing_to_gain = len(self.support) == self.design.n_features or self.value <= NO_LOSS
         u = np.append(self.w, self.b)
-        return Found(self.support, u, self.value, nothing_to_gain, Regime.PRODUCTS)
+        return Candidate(self.support, u, self.value, nothing_to_gain, Regime.PRODUCTS)
 
     def fit(self, tol: float, give_up: float = np.inf) -> None:
         """Minimise on the columns at hand, from the coefficients and residuals at hand."""
@@ -118,8 +118,8 @@ def _best(cost: Vector, count: int) -> Indices:
 
 
 def exchange_products(
-    design: SignedDesign, lam: float, k: int, start: Found, effort: Effort
-) -> tuple[Found, int]:
+    design: SignedDesign, lam: float, k: int, start: Candidate, effort: Effort
+) -> tuple[Candidate, int]:
     """The best support of size k found from another, and the Newton steps it took."""
     products = ProductSet(design, lam, start, effort.tol)
     products.resize(k)

@@ -5,11 +5,11 @@ import numpy as np
 from kmargin.problem import Problem
 from kmargin.solvers.conjugate import newton_conjugate
 from kmargin.solvers.dual import DualRows, n_dual_numbers, newton_dual
+from kmargin.solvers.measures import Measured
 from kmargin.solvers.newton import EXACT, newton_from_gram
 from kmargin.solvers.regime import Regime, choose_regime, depends_on_active_rows
 from kmargin.solvers.rows import place, take_gram
-from kmargin.solvers.signed import Found, Signed, SignedDesign
-from kmargin.solvers.units import Measured
+from kmargin.solvers.signed import Candidate, Signed, SignedDesign
 from kmargin.types import Indices, Vector
 
 TOL = 1e-14  # relative to the objective
@@ -39,21 +39,21 @@ def refit_support(
     coef: Vector | None = None,
     intercept: float = 0.0,
     measured: Measured | None = None,
-) -> tuple[Found, int]:
+) -> tuple[Candidate, int]:
     """The same as a support that knows its regime."""
     support = np.asarray(support, dtype=np.int64)
     coef = np.zeros(len(support)) if coef is None else np.array(coef, dtype=np.float64)
     measured = Measured(problem) if measured is None else measured
-    start = Found(support, np.append(coef, intercept if problem.design.fit_intercept else 0.0), np.inf)
+    start = Candidate(support, np.append(coef, intercept if problem.design.fit_intercept else 0.0), np.inf)
     start, design = measured.enter(start), measured.design
     regime = _regime(design, start)
     u, value, n_iter = _refit(design, problem.lam, start, regime)
-    found = Found(support, u, float(value), regime=regime)
+    found = Candidate(support, u, float(value), regime=regime)
     found = design.finish(found, measured.ridge(problem.lam, support))
     return measured.leave(problem.lam, found), int(n_iter)
 
 
-def _regime(design: Signed, start: Found) -> Regime:
+def _regime(design: Signed, start: Candidate) -> Regime:
     """A panel would have the columns of the support alone."""
     k, elsewhere = len(start.support), design.at_hand is None
     n_active = design.count_active(start) if depends_on_active_rows(k) and not elsewhere else None
@@ -68,7 +68,7 @@ def _regime(design: Signed, start: Found) -> Regime:
     )
 
 
-def _refit(design: Signed, lam: float, start: Found, regime: Regime) -> tuple[Vector, float, int]:
+def _refit(design: Signed, lam: float, start: Candidate, regime: Regime) -> tuple[Vector, float, int]:
     if regime.takes_panel:
         return _refit_primal(design, lam, start)
     assert design.at_hand is not None
@@ -76,7 +76,7 @@ def _refit(design: Signed, lam: float, start: Found, regime: Regime) -> tuple[Ve
     return solve(design.at_hand, lam, start)
 
 
-def _refit_primal(design: Signed, lam: float, start: Found) -> tuple[Vector, float, int]:
+def _refit_primal(design: Signed, lam: float, start: Candidate) -> tuple[Vector, float, int]:
     k = len(start.support)
     rows, ridge, gram = (
         design.make_rows(start.support, k),
@@ -88,12 +88,12 @@ def _refit_primal(design: Signed, lam: float, start: Found) -> tuple[Vector, flo
     take_gram(rows, gram)
     value, n_iter = newton_from_gram(rows, ridge, gram, idx, u, np.inf, TOL / EXACT)
     if design.panels_are_dear:
-        (found,), _ = design.finish_in_panel(rows, ridge, [Found(idx[:-1], u, float(value))])
+        (found,), _ = design.finish_in_panel(rows, ridge, [Candidate(idx[:-1], u, float(value))])
         u, value = found.u, found.value
     return u, value, n_iter
 
 
-def _refit_dual(design: SignedDesign, lam: float, start: Found) -> tuple[Vector, float, int]:
+def _refit_dual(design: SignedDesign, lam: float, start: Candidate) -> tuple[Vector, float, int]:
     support, u, resid = start.support, start.u, design.residual(start)
     store = DualRows.none(len(support))
     w = u[:-1].copy()
@@ -103,7 +103,7 @@ def _refit_dual(design: SignedDesign, lam: float, start: Found) -> tuple[Vector,
     return np.append(w, b), value, n_iter
 
 
-def _refit_products(design: SignedDesign, lam: float, start: Found) -> tuple[Vector, float, int]:
+def _refit_products(design: SignedDesign, lam: float, start: Candidate) -> tuple[Vector, float, int]:
     support, u, X, resid = start.support, start.u, design.X, design.residual(start)
     columns, w = X if len(support) == X.n_features else X.take(support), u[:-1].copy()
     value, b, n_iter = newton_conjugate(columns, design.t, design.c, lam, w, float(u[-1]), resid, np.inf, TOL)

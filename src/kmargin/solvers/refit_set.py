@@ -13,10 +13,10 @@ from kmargin.problem import Problem
 from kmargin.solvers.fitted import NONE, FittedSupport, UnitScores
 from kmargin.solvers.joint_set import JointFound
 from kmargin.solvers.machine_panel import Member, joint_cost_of_try
+from kmargin.solvers.measures import Measured
 from kmargin.solvers.refit import refit_support
 from kmargin.solvers.refit_signs import refit_with_signs
-from kmargin.solvers.signed import Found
-from kmargin.solvers.units import Measured
+from kmargin.solvers.signed import Candidate
 from kmargin.types import Indices, Vector
 from kmargin.units import Units
 
@@ -45,7 +45,7 @@ class RefitSet(FittedSupport):
         self.all_tried = False
         self.n_newton = 0
         self.support = start.support.copy()
-        self.parts = [Found(units.columns_of(self.support), u.copy(), np.inf) for u in start.parts]
+        self.parts = [Candidate(units.columns_of(self.support), u.copy(), np.inf) for u in start.parts]
         self.value = np.inf
         self.move(NONE, NONE)
 
@@ -110,8 +110,10 @@ class RefitSet(FittedSupport):
             self.problems, self.measured, self.members, self.parts, strict=True
         ):
             u = np.concatenate([found.u[:-1][keeps], fresh, found.u[-1:]])
-            given = measured.leave(problem.lam, Found(columns, u, np.inf)).u  # for the columns as they are
-            refitted = self._refit(problem, measured, Found(columns, given, np.inf))
+            given = measured.leave(
+                problem.lam, Candidate(columns, u, np.inf)
+            ).u  # for the columns as they are
+            refitted = self._refit(problem, measured, Candidate(columns, given, np.inf))
             parts.append(measured.enter(refitted))
             total += member.weight * refitted.value
             if limit is not None and not total < limit:
@@ -119,12 +121,12 @@ class RefitSet(FittedSupport):
         self.support, self.parts, self.value = support, parts, total
         return True
 
-    def _refit(self, problem: Problem, measured: Measured, start: Found) -> Found:
+    def _refit(self, problem: Problem, measured: Measured, start: Candidate) -> Candidate:
         """One machine, with the signs that its coefficients have to have."""
         signs, (support, u, *_) = self.units.signs[start.support], start
         if signs.any():
             coef, intercept, value = refit_with_signs(problem, support, signs, u[:-1], float(u[-1]), measured)
-            return Found(support, np.append(coef, intercept), value, regime=start.regime)
+            return Candidate(support, np.append(coef, intercept), value, regime=start.regime)
         refitted, n_newton = refit_support(problem, support, u[:-1], float(u[-1]), measured)
         self.n_newton += n_newton
         return refitted

@@ -3,8 +3,8 @@
 import numpy as np
 
 from kmargin.problem import Problem
+from kmargin.solvers.measures import Measured
 from kmargin.solvers.refit import refit
-from kmargin.solvers.units import Measured
 from kmargin.types import Flags, Indices, Vector
 
 # A round that lowers the objective by no more than this share has only moved by rounding.

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kmargin.jit import compiled, either, question
+from kmargin.jit import asked_of_rows, compiled, compiled_or_remote
 from kmargin.losses import squared_hinge
 from kmargin.solvers.panel import build_gram, combine, residual, shift_gram, sync_gram, total_loss
 from kmargin.types import Flags, Indices, Matrix, Vector
@@ -38,7 +38,7 @@ def make_rows(panel: Matrix) -> Rows:
     return Rows(panel, np.ones(n, np.bool_), np.empty(n), np.empty(n), np.empty(n, np.int64), np.empty(n))
 
 
-@question
+@asked_of_rows
 def n_columns(rows: Rows) -> int:
     """How many features the panel has room for."""
     return rows.panel.shape[0] - 2
@@ -50,26 +50,26 @@ def cost_of_refit(n_samples: int, k: int) -> float:
     return 2.0 * (k * n_samples + k * k * k)
 
 
-@question
+@asked_of_rows
 def cost_of_try(rows: Rows, k: int) -> float:
     """The same for the rows of a panel."""
     return cost_of_refit(rows.resid.size, k)
 
 
-@question
+@asked_of_rows
 def companion(rows: Rows) -> Rows:
     """The same rows, to try another point with: active where these are."""
     n = rows.active.size
     return Rows(rows.panel, rows.active.copy(), np.empty(n), rows.delta, rows.changed, rows.signs)
 
 
-@question
+@asked_of_rows
 def start_over(rows: Rows, others: Rows) -> None:
     """Active where the others are."""
     rows.active[:] = others.active
 
 
-@question
+@asked_of_rows
 @compiled
 def place(rows: Rows, idx: Indices, u: Vector) -> None:
     """Go to a point, and let the rows be active that are so there."""
@@ -78,19 +78,19 @@ def place(rows: Rows, idx: Indices, u: Vector) -> None:
         rows.active[i] = squared_hinge.is_active(rows.resid[i])
 
 
-@question
+@asked_of_rows
 def take_gram(rows: Rows, gram: Matrix) -> None:
     """The panel's Gram matrix over the active rows."""
     build_gram(rows.panel, rows.active, gram)
 
 
-@question
+@asked_of_rows
 def follow(rows: Rows, others: Rows, gram: Matrix) -> None:
     """Bring the panel's Gram matrix to where the others are active."""
     sync_gram(rows.panel, rows.active, others.active, gram)
 
 
-@either
+@compiled_or_remote
 def resume(rows: Rows, idx: Indices, u: Vector, gram: Matrix) -> None:
     """Go to a point, and bring the Gram matrix there from where it was."""
     others = companion(rows)
@@ -98,14 +98,14 @@ def resume(rows: Rows, idx: Indices, u: Vector, gram: Matrix) -> None:
     follow(rows, others, gram)
 
 
-@question
+@asked_of_rows
 def move_to(rows: Rows, idx: Indices, u: Vector) -> float:
     """Go to u; the loss there."""
     residual(rows.panel, idx, u, rows.resid)
     return total_loss(rows.resid)
 
 
-@question
+@asked_of_rows
 @compiled
 def look_along(rows: Rows, idx: Indices, d: Vector) -> float:
     """The loss a full step d away, doubled."""
@@ -116,7 +116,7 @@ def look_along(rows: Rows, idx: Indices, d: Vector) -> float:
     return loss
 
 
-@question
+@asked_of_rows
 @compiled
 def slope_along(rows: Rows | Line, t: float, slope: float, curve: float) -> tuple[float, float]:
     """To slope and curvature, those of the loss at t times the step are added."""
@@ -128,7 +128,7 @@ def slope_along(rows: Rows | Line, t: float, slope: float, curve: float) -> tupl
     return slope, curve
 
 
-@question
+@asked_of_rows
 @compiled
 def advance(rows: Rows, t: float) -> None:
     """Take t times the step looked along."""
@@ -136,12 +136,12 @@ def advance(rows: Rows, t: float) -> None:
         rows.resid[i] -= t * rows.delta[i]
 
 
-@question
+@asked_of_rows
 def loss_here(rows: Rows) -> float:
     return total_loss(rows.resid)
 
 
-@question
+@asked_of_rows
 @compiled
 def renew_system(rows: Rows, idx: Indices, H: Matrix, z: Vector) -> bool:
     """Bring the Gram matrix of the columns idx, and their products with the target, to the rows that
@@ -170,7 +170,7 @@ def renew_system(rows: Rows, idx: Indices, H: Matrix, z: Vector) -> bool:
     return flips > 0
 
 
-@either
+@compiled_or_remote
 def exact_step(rows: Rows | Line, ud: float, dd: float) -> float:
     """The minimiser t > 0 of the loss at the residuals resid - t delta, plus t ud + t^2/2 dd.
 

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kmargin.jit import Far, addresses, compiled, either
+from kmargin.jit import Far, addresses, compiled, compiled_or_remote
 from kmargin.solvers.linalg import smallest
 from kmargin.solvers.newton import NO_LOSS, newton_from_gram
 from kmargin.solvers.panel import outside_of
@@ -82,7 +82,7 @@ class Scores(NamedTuple):
     inverse: Matrix
 
 
-@either
+@compiled_or_remote
 def make_scores(k: int, m: int) -> Scores:
     """Room for a support of k - 1 features and the intercept, and m features outside."""
     return Scores(
@@ -90,7 +90,7 @@ def make_scores(k: int, m: int) -> Scores:
     )
 
 
-@either
+@compiled_or_remote
 def score_fit(fit: Fit, outside: Indices, scores: Scores) -> None:
     far_score(
         fit.far[1], fit.ridge, fit.idx, fit.u, fit.gram, outside, scores.drop, scores.spread, scores.gain,
@@ -118,7 +118,7 @@ def are_told_apart(gram: Matrix, outside: Indices, schur: Vector) -> bool:
     return True
 
 
-@either
+@compiled_or_remote
 def trial(
     fit: Fit,
     outside: Indices,
@@ -156,7 +156,7 @@ def trial(
     return new_value
 
 
-@either
+@compiled_or_remote
 def try_blocks(
     fit: Fit, outside: Indices, scores: Scores, value: float, tol: float, scratch: Scratch
 ) -> float:
@@ -176,7 +176,7 @@ def try_blocks(
     return value
 
 
-@either
+@compiled_or_remote
 def try_swaps(
     fit: Fit,
     outside: Indices,
@@ -219,7 +219,7 @@ def try_swaps(
     return value
 
 
-@either
+@compiled_or_remote
 def try_double_swaps(
     fit: Fit,
     outside: Indices,
@@ -282,7 +282,7 @@ def pair_matrices(
     return inverse, cross
 
 
-@either
+@compiled_or_remote
 def search(
     fit: Fit, value: float, max_swaps: int, max_doubles: int, room: float, tol: float, counts: Indices
 ) -> float:

@@ -33,7 +33,7 @@ WITHOUT_A_MODEL = squared_hinge.AT_ZERO
 FINE = 1e-9
 
 
-class Found(NamedTuple):
+class Candidate(NamedTuple):
     """A support of the search."""
 
     support: Indices  # in the order of the search
@@ -42,15 +42,15 @@ class Found(NamedTuple):
     all_tried: bool = False  # every exchange of one feature for another, in vain
     regime: Regime | None = None  # of the search that found it; None where it is only a start
 
-    def without(self, place: int) -> "Found":
+    def without(self, place: int) -> "Candidate":
         """The rest of it, to start from."""
-        return Found(np.delete(self.support, place), np.delete(self.u, place), np.inf)
+        return Candidate(np.delete(self.support, place), np.delete(self.u, place), np.inf)
 
 
 # A support has to be better by this share to replace another.
 BETTER = 1.0 - 1e-9
 
-NOTHING = Found(np.empty(0, np.int64), np.zeros(1), np.inf)
+NOTHING = Candidate(np.empty(0, np.int64), np.zeros(1), np.inf)
 
 
 class Signed(Protocol):
@@ -82,10 +82,10 @@ class Signed(Protocol):
     def fill(self, rows: Any, members: Indices, places: Indices) -> Any:
         """The rows after some places were given to other columns. `members` lists what every place holds."""
 
-    def slopes_at(self, rows: Any, idx: Indices, found: Found) -> Vector:
+    def slopes_at(self, rows: Any, idx: Indices, found: Candidate) -> Vector:
         """Of the loss with respect to each coefficient, up to its sign, at a support in the panel."""
 
-    def count_active(self, found: Found) -> int:
+    def count_active(self, found: Candidate) -> int:
         """Rows within the margin of a solution."""
 
     def fits(self, n_numbers: int) -> bool:
@@ -99,21 +99,23 @@ class Signed(Protocol):
 
     panels_are_dear: bool  # what is found is finished while there is one, not when all is done
 
-    def finish_in_panel(self, rows: Any, ridge: Vector, found: Sequence[Found]) -> tuple[list[Found], Flags]:
+    def finish_in_panel(
+        self, rows: Any, ridge: Vector, found: Sequence[Candidate]
+    ) -> tuple[list[Candidate], Flags]:
         """Supports, given by their places in a panel, with their own objectives; and whether each is known
         to be at its minimum.
         """
 
-    def finish(self, found: Found, ridge: Vector) -> Found:
+    def finish(self, found: Candidate, ridge: Vector) -> Candidate:
         """The same support at its minimum, with the objective of just these coefficients.
 
         `ridge` is that of each column of the support.
         """
 
-    def finish_from_zero(self, found: Found, ridge: Vector) -> Found:
+    def finish_from_zero(self, found: Candidate, ridge: Vector) -> Candidate:
         """The same support at its minimum, reached from coefficients that are 0, if it can be."""
 
-    def objective(self, found: Found, lam: float) -> float:
+    def objective(self, found: Candidate, lam: float) -> float:
         """Loss plus ridge."""
 
 
@@ -172,7 +174,7 @@ class SignedDesign:
         self.X.fill_panel(members[places], self.t, places, rows.panel)
         return rows
 
-    def slopes_at(self, rows: Rows, idx: Indices, found: Found) -> Vector:
+    def slopes_at(self, rows: Rows, idx: Indices, found: Candidate) -> Vector:
         residual(rows.panel, idx, found.u, rows.resid)
         return self.gradient(rows.resid)
 
@@ -180,17 +182,19 @@ class SignedDesign:
         """Of the loss with respect to each coefficient, up to its sign."""
         return self.X.slopes(self.t * squared_hinge.slopes(resid))
 
-    def residual(self, found: Found) -> Vector:
+    def residual(self, found: Candidate) -> Vector:
         """How far each row is from its margin, positive where it falls short."""
         return self.c - self.t * (self.X.product(found.support, found.u[:-1]) + found.u[-1])
 
-    def count_active(self, found: Found) -> int:
+    def count_active(self, found: Candidate) -> int:
         return int(np.count_nonzero(squared_hinge.is_active(self.residual(found))))
 
     def fits(self, n_numbers: int) -> bool:
         return self.X.fits(n_numbers)
 
-    def finish_in_panel(self, rows: Rows, ridge: Vector, found: Sequence[Found]) -> tuple[list[Found], Flags]:
+    def finish_in_panel(
+        self, rows: Rows, ridge: Vector, found: Sequence[Candidate]
+    ) -> tuple[list[Candidate], Flags]:
         sizes = np.array([len(f.support) for f in found])
         supports = np.zeros((len(found), sizes.max(initial=0) + 1), np.int64)
         coefs, (values, slacks) = np.zeros(supports.shape), np.empty((2, len(found)))
@@ -200,7 +204,7 @@ class SignedDesign:
         finished = (np.abs(coefs).max(axis=1) <= HUGE) & is_minimal(values, slacks)
         return [f._replace(value=value) for f, value in zip(found, values.tolist(), strict=True)], finished
 
-    def finish(self, found: Found, ridge: Vector) -> Found:
+    def finish(self, found: Candidate, ridge: Vector) -> Candidate:
         k = len(found.support)
         ridge = np.append(ridge, 0.0 if self.X.fit_intercept else 1.0)
         if not depends_on_active_rows(k) and self.fits((k + 2) * self.n_samples):
@@ -229,19 +233,19 @@ class SignedDesign:
         all_tried = found.all_tried and value > found.value * BETTER
         return found._replace(u=u, value=value, all_tried=all_tried)
 
-    def _without_huge(self, found: Found, ridge: Vector) -> Found:
+    def _without_huge(self, found: Candidate, ridge: Vector) -> Candidate:
         """The same, or the smallest coefficients at the minimum, where huge ones live on rounding."""
         A, smallest = self._columns(found.support).A, self.finish_from_zero(found, ridge)
         return min(found, smallest, key=lambda f: f.value + doubt(A, f.u))
 
-    def finish_from_zero(self, found: Found, ridge: Vector) -> Found:
+    def finish_from_zero(self, found: Candidate, ridge: Vector) -> Candidate:
         if not is_affordable(self.n_samples, len(found.support)):
             return found
         ridge = np.append(ridge, 0.0 if self.X.fit_intercept else 1.0)
         u, value, _ = newton_by_least_squares(self._columns(found.support), ridge, np.zeros_like(found.u))
         return found._replace(u=u, value=value)
 
-    def objective(self, found: Found, lam: float) -> float:
+    def objective(self, found: Candidate, lam: float) -> float:
         ridge = 0.5 * float(np.sum((np.sqrt(lam) * found.u[:-1]) ** 2))
         return float(total_loss(self.residual(found))) + ridge
 

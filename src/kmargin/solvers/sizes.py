@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kmargin.jit import compiled, either
+from kmargin.jit import compiled, compiled_or_remote
 from kmargin.solvers.linalg import smallest
 from kmargin.solvers.panel import outside_of
 from kmargin.solvers.rows import Rows, companion, follow, n_columns, resume, take_gram
@@ -10,7 +10,7 @@ from kmargin.solvers.search import Fit, far_newton, make_scores, score_fit, sear
 from kmargin.types import Flags, Indices, Matrix, Vector
 
 
-@either
+@compiled_or_remote
 def minimize(fit: Fit, tol: float, counts: Indices) -> float:
     """Bring the coefficients to their minimum, and the Gram matrix with them."""
     rows = companion(fit.rows)
@@ -20,13 +20,13 @@ def minimize(fit: Fit, tol: float, counts: Indices) -> float:
     return value
 
 
-@either
+@compiled_or_remote
 def with_support(fit: Fit, idx: Indices, u: Vector) -> Fit:
     """Another support in the same panel."""
     return Fit(fit.rows, fit.ridge, fit.gram, idx, u, fit.free, fit.far)
 
 
-@either
+@compiled_or_remote
 def shrink(fit: Fit, k: int, tol: float, counts: Indices) -> tuple[Fit, float]:
     """Drop the cheapest features, at most an eighth at a time with a refit between, until k are left."""
     value = np.inf
@@ -45,7 +45,7 @@ def shrink(fit: Fit, k: int, tol: float, counts: Indices) -> tuple[Fit, float]:
     return fit, value
 
 
-@either
+@compiled_or_remote
 def grow(fit: Fit, k: int, tol: float, counts: Indices) -> tuple[Fit, float]:
     """Add the most gainful features, half as many again at most with a refit between, until there are k, or
     all that are free.
@@ -83,7 +83,7 @@ def same_set(a: Indices, b: Indices, q: int) -> bool:
     return True
 
 
-@either
+@compiled_or_remote
 def first_fit(
     rows: Rows,
     ridge: Vector,
@@ -110,7 +110,7 @@ def first_fit(
     return fit, minimize(fit, tol, counts)
 
 
-@either
+@compiled_or_remote
 def sweep(
     rows: Rows,
     ridge: Vector,

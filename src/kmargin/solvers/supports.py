@@ -8,11 +8,11 @@ import numpy as np
 from kmargin.problem import Problem
 from kmargin.solvers.dual import n_dual_numbers
 from kmargin.solvers.dual_exchange import exchange_dual
+from kmargin.solvers.measures import Measured
 from kmargin.solvers.product_exchange import exchange_products
 from kmargin.solvers.regime import Regime, choose_regime
 from kmargin.solvers.rows import cost_of_refit
-from kmargin.solvers.signed import BETTER, NOTHING, Found
-from kmargin.solvers.units import Measured
+from kmargin.solvers.signed import BETTER, NOTHING, Candidate
 from kmargin.solvers.working_set import Effort, WorkingSet, exchange, search_from
 from kmargin.types import Indices, Vector
 
@@ -42,11 +42,11 @@ class Supports:
         self.is_small = n * p * p <= SMALL_GRAM and self._panel_fits(p)
         room = ROOM if len(self.sizes) == 1 else ROOM_OF_PATH
         self.effort = effort._replace(room=room if self.is_small and effort.max_starts else 0.0)
-        self.found: dict[int, Found] = {}
+        self.found: dict[int, Candidate] = {}
         self.finished: set[int] = set()  # sizes whose support is known to be at its minimum
         self.lam = np.inf  # the last ridge
         self._whole: WorkingSet | None = None
-        self.dense: tuple[float, Found] | None = None  # the last ridge and its solution with all features
+        self.dense: tuple[float, Candidate] | None = None  # the last ridge and its solution with all features
         self.n_newton = 0
         self.elsewhere = self.design.at_hand is None
         self.n_active: int | None = None  # rows, where they decide; of the last model below these sizes
@@ -57,16 +57,16 @@ class Supports:
                 "to try every swap. Use a number of swaps, such as max_swaps=8."
             )
 
-    def best(self, k: int) -> Found:
+    def best(self, k: int) -> Candidate:
         """The best support with at most k features, in the problem's units."""
         found = min((f for size, f in self.found.items() if size <= k), key=lambda found: found.value)
         return self.measured.leave(self.lam, found)
 
-    def largest(self) -> Found:
+    def largest(self) -> Candidate:
         """The solution with the most features at hand, in the problem's units."""
         return self.measured.leave(self.lam, self.dense[1] if self.dense else self.found[max(self.found)])
 
-    def improve(self, lam: float, start: Found) -> Found:
+    def improve(self, lam: float, start: Candidate) -> Candidate:
         """The best support of the same size found from one in the problem's units, in these."""
         start = self.measured.enter(start)
         found = self._finish(lam, self.exchange(lam, len(start.support), start, self.effort))
@@ -77,10 +77,10 @@ class Supports:
             self.found[k] = self._finish(lam, self.found[k])
             self.finished.add(k)
 
-    def _finish(self, lam: float, found: Found) -> Found:
+    def _finish(self, lam: float, found: Candidate) -> Candidate:
         return self.design.finish(found, self.measured.ridge(lam, found.support))
 
-    def _try(self, lam: float, k: int, start: Found, effort: Effort | None = None) -> bool:
+    def _try(self, lam: float, k: int, start: Candidate, effort: Effort | None = None) -> bool:
         """Search from another start; keep what is better."""
         found = self.exchange(lam, k, start, self.effort if effort is None else effort)
         if not found.value < BETTER * self.found[k].value:
@@ -92,7 +92,7 @@ class Supports:
             self.found[k] = found
         return better
 
-    def exchange(self, lam: float, k: int, start: Found, effort: Effort) -> Found:
+    def exchange(self, lam: float, k: int, start: Candidate, effort: Effort) -> Candidate:
         """Search for one size: through a working set of columns, or by products if that does not fit."""
         whole = self._whole_panel(lam, start) if self._takes_whole() else None
         if whole is not None:
@@ -107,7 +107,7 @@ class Supports:
         self.n_newton += n_newton
         return found
 
-    def _whole_panel(self, lam: float, start: Found) -> WorkingSet | None:
+    def _whole_panel(self, lam: float, start: Candidate) -> WorkingSet | None:
         """A panel with all columns, at a support; None where it would be large. Made once."""
         if self._whole is not None:
             self._whole.start_again(lam, start)
@@ -125,7 +125,7 @@ class Supports:
         return self.design.fits((min(size, self.design.n_features) + 2) * self.design.n_samples)
 
     def _regime(
-        self, k: int, start: Found, effort: Effort, n_active: int | None = None, n_dual: int = 0
+        self, k: int, start: Candidate, effort: Effort, n_active: int | None = None, n_dual: int = 0
     ) -> Regime:
         """The way to one size, from a start; by the dual with `n_dual` rows at first."""
         n_columns = max(k + effort.n_outside(k, self.design.n_features), len(start.support))
@@ -139,12 +139,12 @@ class Supports:
             dual_fits=n_active is not None and self.design.fits(n_dual_numbers(n_dual, k)),
         )
 
-    def _small(self, lam: float) -> Found:
+    def _small(self, lam: float) -> Candidate:
         """A quick model with a few features."""
         k = min(50, self.design.n_samples // 4 + 1, self.design.n_features)
         return self.exchange(lam, k, NOTHING, self.effort.least())
 
-    def _dual(self, lam: float, k: int, start: Found) -> Found:
+    def _dual(self, lam: float, k: int, start: Candidate) -> Candidate:
         """The same by systems as large as the active rows, if these fit."""
         design = self.design.at_hand
         assert design is not None
@@ -157,19 +157,19 @@ class Supports:
         self.n_newton += n_newton
         return found
 
-    def solve_dense(self, lam: float) -> Found:
+    def solve_dense(self, lam: float) -> Candidate:
         """All features, from the largest support at hand."""
         if self.dense is None or self.dense[0] != lam:
             start = self.found[max(self.found)] if self.found else NOTHING
             self.dense = lam, self._dual(lam, self.design.n_features, start)
         return self.dense[1]
 
-    def _trim(self, found: Found, size: int) -> Found:
+    def _trim(self, found: Candidate, size: int) -> Candidate:
         """The features that move the decision most."""
         keep = np.sort(np.argsort(-self._effects(found), kind="stable")[:size])
-        return Found(found.support[keep], np.append(found.u[keep], found.u[-1]), np.inf)
+        return Candidate(found.support[keep], np.append(found.u[keep], found.u[-1]), np.inf)
 
-    def _effects(self, found: Found) -> Vector:
+    def _effects(self, found: Candidate) -> Vector:
         """How much each feature of a support moves the decision."""
         return np.abs(found.u[:-1]) * np.sqrt(self.design.variance[found.support])
 
@@ -188,18 +188,18 @@ class Supports:
         """The variance of a typical feature."""
         return float(np.median(self.design.variance))
 
-    def _nothing(self) -> Found:
+    def _nothing(self) -> Candidate:
         """No features."""
         return NOTHING
 
-    def _alone(self, feature: int) -> Found:
+    def _alone(self, feature: int) -> Candidate:
         """One feature, to start from."""
-        return Found(np.array([feature]), np.zeros(2), np.inf)
+        return Candidate(np.array([feature]), np.zeros(2), np.inf)
 
-    def _rest(self, found: Found, place: int) -> Found:
+    def _rest(self, found: Candidate, place: int) -> Candidate:
         """What is left without one feature, to start from."""
         return found.without(place)
 
-    def _may_leave(self, found: Found) -> Indices:
+    def _may_leave(self, found: Candidate) -> Indices:
         """Places of the support, those first that move the decision least."""
         return np.argsort(self._effects(found))

@@ -11,7 +11,7 @@ from kmargin.solvers.linalg import smallest
 from kmargin.solvers.regime import Regime
 from kmargin.solvers.rows import place, resume, take_gram
 from kmargin.solvers.search import Fit, find_far, search
-from kmargin.solvers.signed import NOTHING, Found, Signed
+from kmargin.solvers.signed import NOTHING, Candidate, Signed
 from kmargin.solvers.sizes import grow, minimize, shrink
 from kmargin.types import Indices
 
@@ -28,7 +28,7 @@ class Effort(NamedTuple):
     max_swaps: int  # -1 for all
     max_double_swaps: int
     max_sweeps: int
-    road: bool
+    ridge_path: bool
     tol: float
     max_starts: int = 0  # other features to start from, where tries are cheap
     room: float = 0.0  # more exchanges are tried while so many multiplications suffice
@@ -47,7 +47,7 @@ class Effort(NamedTuple):
 class WorkingSet:
     """A panel with the columns of a support and the most promising others, or with all there are."""
 
-    def __init__(self, design: Signed, lam: float, size: int, start: Found, tol: float) -> None:
+    def __init__(self, design: Signed, lam: float, size: int, start: Candidate, tol: float) -> None:
         q = min(design.n_features, size)
         self.design, self.tol = design, tol
         self.is_whole = q == design.n_features
@@ -65,14 +65,14 @@ class WorkingSet:
         take_gram(self.rows, self.gram)
         self.value = minimize(self._fit(), tol, self.counts)
 
-    def start_again(self, lam: float, start: Found) -> None:
+    def start_again(self, lam: float, start: Candidate) -> None:
         """The same panel for another ridge, from another support."""
         assert self.is_whole
         self._go_to(lam, start)
         resume(self.rows, self.idx, self.u, self.gram)
         self.value = minimize(self._fit(), self.tol, self.counts)
 
-    def _go_to(self, lam: float, start: Found) -> None:
+    def _go_to(self, lam: float, start: Candidate) -> None:
         q, held = len(self.members), len(start.support)
         self.lam, self.ridge = lam, self.design.make_ridge(lam, q)
         places = start.support if self.is_whole else np.arange(held)
@@ -164,24 +164,24 @@ class WorkingSet:
     def finish(self) -> None:
         """Bring what was found to its minimum while there is a panel, if it would be dear to make again."""
         if self.design.panels_are_dear:
-            found = Found(self.idx[:-1], self.u, float(self.value), bool(self.counts[3]))
+            found = Candidate(self.idx[:-1], self.u, float(self.value), bool(self.counts[3]))
             (found,), _ = self.design.finish_in_panel(self.rows, self.ridge, [found])
             self.u, self.value, self.counts[3] = found.u, found.value, found.all_tried
 
-    def found(self) -> Found:
+    def found(self) -> Candidate:
         all_tried = self.is_whole and bool(self.counts[3])
         regime = Regime.PANEL if self.is_whole else Regime.WORKING_SET
-        return Found(self.members[self.idx[:-1]], self.u.copy(), float(self.value), all_tried, regime)
+        return Candidate(self.members[self.idx[:-1]], self.u.copy(), float(self.value), all_tried, regime)
 
 
-def exchange(design: Signed, lam: float, k: int, start: Found, effort: Effort) -> tuple[Found, int]:
+def exchange(design: Signed, lam: float, k: int, start: Candidate, effort: Effort) -> tuple[Candidate, int]:
     """The best support of size k found from `start`, and the Newton steps it took."""
     size = max(k + effort.n_outside(k, design.n_features), len(start.support))
     working = WorkingSet(design, lam, size, start, effort.tol)
     return search_from(working, k, effort)
 
 
-def search_from(working: WorkingSet, k: int, effort: Effort) -> tuple[Found, int]:
+def search_from(working: WorkingSet, k: int, effort: Effort) -> tuple[Candidate, int]:
     """The best support of size k found from where a working set is, and the Newton steps it took."""
     working.resize(k)
     working.settle(effort)

@@ -7,9 +7,9 @@ from kmargin import __version__, html
 from kmargin.displays import CVScoreDisplay
 from kmargin.errors import count
 from kmargin.tables.analyse import Analysis
-from kmargin.tables.portrait import machine_section
+from kmargin.tables.machine_section import machine_section
 from kmargin.tables.results import confusion, wrong_frame
-from kmargin.tables.words import (
+from kmargin.tables.sentences import (
     axis_text,
     baseline,
     change_text,

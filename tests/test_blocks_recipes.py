@@ -10,10 +10,10 @@ import pytest
 import kmargin.blocks.threads
 from dask_data import blocks, forget_sizes, make_data
 from kmargin import SparseSVC
-from kmargin.blocks import kept, sums
+from kmargin.blocks import recipes, sums
 from kmargin.blocks.dask import read_blocks
-from kmargin.blocks.kept import Kept, Shelf, derive
 from kmargin.blocks.memory import available_memory
+from kmargin.blocks.recipes import Kept, Shelf, derive
 from kmargin.blocks.view import View
 
 
@@ -53,7 +53,7 @@ class TestKept:
     def test_goes_to_disk_where_the_shelf_is_full_and_back_when_there_is_room(self, monkeypatch):
         shelf = Shelf()
         shelf.room = 10_000
-        monkeypatch.setattr(kept, "SHELF", shelf)
+        monkeypatch.setattr(recipes, "SHELF", shelf)
         first, second = Kept(Recipe()), Kept(Recipe())
         first.get({})
         np.testing.assert_array_equal(second.get({}), np.ones(1_000))
@@ -66,17 +66,17 @@ class TestKept:
         assert shelf.used == 8_000
 
     def test_a_slow_source_is_read_once(self, monkeypatch):
-        monkeypatch.setattr(kept, "SLOW", 1e15)
+        monkeypatch.setattr(recipes, "SLOW", 1e15)
         recipe = Recipe()
         thing = Kept(recipe, keep=False)
         for _ in range(3):
             np.testing.assert_array_equal(thing.get({}), np.ones(1_000))
         assert recipe.n_calls == 1
-        assert thing._made is kept.NOTHING
+        assert thing._made is recipes.NOTHING
 
     def test_without_a_disk_things_are_made_again(self, monkeypatch):
-        monkeypatch.setattr(kept, "SLOW", 1e15)
-        monkeypatch.setattr(kept.FOLDER, "_new_path", lambda n_bytes: None)
+        monkeypatch.setattr(recipes, "SLOW", 1e15)
+        monkeypatch.setattr(recipes.FOLDER, "_new_path", lambda n_bytes: None)
         recipe = Recipe()
         thing = Kept(recipe, keep=False)
         assert len(thing.get({})) == len(thing.get({}))

@@ -10,14 +10,14 @@ from kmargin.blocks import sums
 from kmargin.blocks.design import BlockDesign, BlockProblem
 from kmargin.blocks.protocol import Held
 from kmargin.blocks.sums import add_up
-from kmargin.jit import Elsewhere
+from kmargin.jit import Remote
 from kmargin.solvers.ending import is_minimal, newton_by_least_squares
 from kmargin.solvers.panel import make_ridge
 from kmargin.solvers.rows import cost_of_refit, exact_step
-from kmargin.solvers.signed import BETTER, Found, Signed, sign
+from kmargin.solvers.signed import BETTER, Candidate, Signed, sign
 from kmargin.types import Flags, Indices, Matrix, Vector
 
-__all__ = ["ColumnsElsewhere", "RowsElsewhere", "SignedBlocks", "sign"]
+__all__ = ["RemoteColumns", "RemoteRows", "SignedBlocks", "sign"]
 
 
 class SignedBlocks:
@@ -41,60 +41,60 @@ class SignedBlocks:
     def mean(self) -> Vector:
         return self.X.moments().mean if self.X.fit_intercept else np.zeros(self.n_features)
 
-    def make_rows(self, columns: Indices, size: int, to_stay: bool = False) -> "RowsElsewhere":
+    def make_rows(self, columns: Indices, size: int, to_stay: bool = False) -> "RemoteRows":
         members = np.full(size, -1)
         members[: len(columns)] = columns
-        return RowsElsewhere(self.X.panel(members, size), size, self.n_samples)
+        return RemoteRows(self.X.panel(members, size), size, self.n_samples)
 
     def make_ridge(self, lam: float, size: int) -> Vector:
         return make_ridge(lam, size, self.X.fit_intercept)
 
-    def fill(self, rows: "RowsElsewhere", members: Indices, places: Indices) -> "RowsElsewhere":
+    def fill(self, rows: "RemoteRows", members: Indices, places: Indices) -> "RemoteRows":
         del rows.panel  # at first: there may not be room for both
         rows.panel = self.X.panel(members, len(members))
         return rows
 
-    def slopes_at(self, rows: "RowsElsewhere", idx: Indices, found: Found) -> Vector:
+    def slopes_at(self, rows: "RemoteRows", idx: Indices, found: Candidate) -> Vector:
         return self.X.slopes(found.support, found.u)[0]
 
-    def count_active(self, found: Found) -> int:
+    def count_active(self, found: Candidate) -> int:
         return self.X.slopes(found.support, found.u)[1]
 
     def fits(self, n_numbers: int) -> bool:
         return self.X.fits(n_numbers)
 
     def finish_in_panel(
-        self, rows: "RowsElsewhere", ridge: Vector, found: Sequence[Found]
-    ) -> tuple[list[Found], Flags]:
+        self, rows: "RemoteRows", ridge: Vector, found: Sequence[Candidate]
+    ) -> tuple[list[Candidate], Flags]:
         return [self._finished(rows, ridge, f) for f in found], np.ones(len(found), np.bool_)
 
-    def _finished(self, rows: "RowsElsewhere", ridge: Vector, found: Found) -> Found:
+    def _finished(self, rows: "RemoteRows", ridge: Vector, found: Candidate) -> Candidate:
         idx = np.append(found.support, rows.size)
         if is_minimal(found.value, rows.slack(idx, ridge[idx], found.u)):
             return found
-        columns = ColumnsElsewhere(rows.companion(), idx)
+        columns = RemoteColumns(rows.companion(), idx)
         u, value, _ = newton_by_least_squares(columns, ridge[idx], found.u)
         if not value < found.value:
             return found
         return found._replace(u=u, value=value, all_tried=found.all_tried and value > found.value * BETTER)
 
-    def finish(self, found: Found, ridge: Vector) -> Found:
+    def finish(self, found: Candidate, ridge: Vector) -> Candidate:
         """As it is, since it was finished in its panel; unless columns have ridges of their own."""
         if len(ridge) == 0 or np.all(ridge == ridge[0]):
             return found
         return self._finished_alone(found, ridge, found.u)
 
-    def finish_from_zero(self, found: Found, ridge: Vector) -> Found:
+    def finish_from_zero(self, found: Candidate, ridge: Vector) -> Candidate:
         return self._finished_alone(found, ridge, np.zeros_like(found.u))
 
-    def _finished_alone(self, found: Found, ridge: Vector, u: Vector) -> Found:
+    def _finished_alone(self, found: Candidate, ridge: Vector, u: Vector) -> Candidate:
         """By a panel that has only the columns of this support."""
         k = len(found.support)
-        columns = ColumnsElsewhere(self.make_rows(found.support, k), np.arange(k + 1))
+        columns = RemoteColumns(self.make_rows(found.support, k), np.arange(k + 1))
         u, value, _ = newton_by_least_squares(columns, np.append(ridge, self.make_ridge(0.0, 0)[0]), u)
         return found._replace(u=u, value=value)
 
-    def objective(self, found: Found, lam: float) -> float:
+    def objective(self, found: Candidate, lam: float) -> float:
         w = np.zeros(self.n_features)
         w[found.support] = found.u[:-1]
         beta = np.append(w, found.u[-1]) if self.X.fit_intercept else w
@@ -106,7 +106,7 @@ def _(problem: BlockProblem) -> Signed:
     return SignedBlocks(problem.design)
 
 
-class RowsElsewhere(Elsewhere):
+class RemoteRows(Remote):
     """Knows where the rows are (a point u), and what they last said there.
 
     Nothing is remembered beside the blocks but the panel: every question carries the point with it.
@@ -128,12 +128,12 @@ class RowsElsewhere(Elsewhere):
         """As for rows at hand, so that the search is the same, wherever it asks."""
         return cost_of_refit(self.n_samples, k)
 
-    def companion(self) -> "RowsElsewhere":
-        other = RowsElsewhere(self.panel, self.size, self.n_samples)
+    def companion(self) -> "RemoteRows":
+        other = RemoteRows(self.panel, self.size, self.n_samples)
         other.start_over(self)
         return other
 
-    def start_over(self, others: "RowsElsewhere") -> None:
+    def start_over(self, others: "RemoteRows") -> None:
         self.panel, self.idx, self.u, self.tag = others.panel, others.idx, others.u, others.tag
 
     def place(self, idx: Indices, u: Vector) -> None:
@@ -145,7 +145,7 @@ class RowsElsewhere(Elsewhere):
         gram[:] = add_up([matrix for matrix, _ in answers])
         self.tag = tuple(tag for _, tag in answers)
 
-    def follow(self, others: "RowsElsewhere", gram: Matrix) -> None:
+    def follow(self, others: "RemoteRows", gram: Matrix) -> None:
         stays = others.tag is not None and others.tag == self.tag
         self.start_over(others)
         if not stays:
@@ -197,10 +197,10 @@ class RowsElsewhere(Elsewhere):
         return sums.Answer(loss, H, z, tuple(answer.tag for answer in answers))
 
 
-class ColumnsElsewhere:
+class RemoteColumns:
     """Some columns of a panel that is elsewhere, as least squares ask for them."""
 
-    def __init__(self, rows: RowsElsewhere, idx: Indices) -> None:
+    def __init__(self, rows: RemoteRows, idx: Indices) -> None:
         self.rows, self.idx = rows, idx
 
     def squares(self) -> Vector:

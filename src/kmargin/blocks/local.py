@@ -9,7 +9,7 @@ from kmargin.blocks.protocol import Block
 from kmargin.blocks.space import space_of
 
 
-class HeldHere:
+class LocallyHeld:
     def __init__(self, things: Sequence[Any]) -> None:
         self.things = things
 
@@ -17,7 +17,7 @@ class HeldHere:
         return [function(thing, *args) for thing in self.things]
 
 
-class BlocksHere:
+class LocalBlocks:
     """Asked one after the other."""
 
     n_askers = 1
@@ -32,13 +32,13 @@ class BlocksHere:
     def ask(self, function: Callable[..., Any], *args: Any) -> list[Any]:
         return [function(block, *args) for block in self.blocks]
 
-    def hold(self, function: Callable[..., Any], *args: Any) -> HeldHere:
-        return HeldHere(self.ask(function, *args))
+    def hold(self, function: Callable[..., Any], *args: Any) -> LocallyHeld:
+        return LocallyHeld(self.ask(function, *args))
 
     def fits(self, n_numbers: int) -> bool:
         return True
 
-    def shared_by(self, n_askers: int) -> "BlocksHere":
+    def shared_by(self, n_askers: int) -> "LocalBlocks":
         return self
 
     def stop(self) -> None:

@@ -13,7 +13,7 @@ from kmargin.tables.results import (
     point_weights,
     weights_by_class,
 )
-from kmargin.tables.words import class_list, counting_text, frequency_text, marks, signs_text
+from kmargin.tables.sentences import class_list, counting_text, frequency_text, marks, signs_text
 
 MOST_ROWS = 40  # of a table on the page; the files have all
 MOST_TERMS = 12  # of a formula

@@ -6,9 +6,9 @@ import numpy as np
 
 from kmargin.design.affine import LARGEST, SMALLEST, Affine, can_be_squared, power_of_two
 from kmargin.problem import Problem
-from kmargin.solvers.elsewhere import sign
 from kmargin.solvers.newton import NO_LOSS
-from kmargin.solvers.signed import Found, Signed
+from kmargin.solvers.remote import sign
+from kmargin.solvers.signed import Candidate, Signed
 from kmargin.types import Indices, Vector
 
 # The tolerances of an annealing are absolute and meant for data of order one. Data whose typical entry lies
@@ -47,13 +47,13 @@ class Measured:
             return np.full(len(support), lam)
         return np.minimum(np.sqrt(lam) / self.measures.units[support], 1e150) ** 2
 
-    def enter(self, found: Found) -> Found:
+    def enter(self, found: Candidate) -> Candidate:
         """What was given for the columns as they are, for those of the search."""
         if self.measures is None:
             return found
         return found._replace(u=np.append(*self.measures.enter(found.support, found.u[:-1], found.u[-1])))
 
-    def leave(self, lam: float, found: Found, keep_signs: bool = False) -> Found:
+    def leave(self, lam: float, found: Candidate, keep_signs: bool = False) -> Candidate:
         """What the search has found, for the columns as they are; its objective is that of what is left.
 
         Coefficients that nearly cancel each other lose their digits in the columns as they are. Then the
@@ -67,7 +67,7 @@ class Measured:
             left = min(left, self._left(lam, smallest), key=lambda f: f.value)
         return left
 
-    def _left(self, lam: float, found: Found) -> Found:
+    def _left(self, lam: float, found: Candidate) -> Candidate:
         assert self.measures is not None
         u = np.append(*self.measures.leave(found.support, found.u[:-1], found.u[-1]))
         left = found._replace(u=u)
