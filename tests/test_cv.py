@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 
 from kmargin import Exchange, KernelSparseSVC, KernelSparseSVCCV, SparseSVC, SparseSVCCV, sparse_svm_path
 from kmargin.datasets import make_sparse_hyperplane, make_spiral, make_synthetic
-from kmargin.selection import choose, tabulate
+from kmargin.selection import ScoreTable
 from kmargin.solvers import SOLVERS
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -71,10 +71,13 @@ def test_results_have_the_form_of_a_grid_search():
     assert model.n_splits_ == 3
 
 
+MANY = 10**9  # rows, so that a share of them has no error of its own
+
+
 def test_equal_scores_choose_the_smaller_k_then_the_smaller_C():
     scores = np.full((3, 2, 4), 0.8)
     scores[:, :, 1:3] = 0.9
-    assert choose(scores, ks=[8, 4, 2, 1], Cs=[0.1, 1.0], selection="best") == (0, 2)
+    assert ScoreTable(scores, [0.1, 1.0], [8, 4, 2, 1], MANY).choose("best") == (0, 2)
 
 
 def test_one_standard_error_is_the_best_ones():
@@ -84,8 +87,8 @@ def test_one_standard_error_is_the_best_ones():
     error = scores[:, 0, 0].std(ddof=1) / np.sqrt(5)
     scores[:, 0, 1] = scores[:, 0, 0].mean() - 0.99 * error
     scores[:, 0, 2] = scores[:, 0, 0].mean() - 1.01 * error
-    assert choose(scores, ks=[9, 5, 2], Cs=[1.0], selection="best") == (0, 0)
-    assert choose(scores, ks=[9, 5, 2], Cs=[1.0], selection="1se") == (0, 1)
+    assert ScoreTable(scores, [1.0], [9, 5, 2], MANY).choose("best") == (0, 0)
+    assert ScoreTable(scores, [1.0], [9, 5, 2], MANY).choose("1se") == (0, 1)
 
 
 def test_one_standard_error_never_keeps_more_features():
@@ -98,7 +101,7 @@ def test_one_standard_error_never_keeps_more_features():
 
 def test_ranks_are_one_for_the_best():
     scores = np.array([[[0.1, 0.3]], [[0.2, 0.5]]])
-    assert list(tabulate(scores, [2, 1], [1.0])["rank_test_score"]) == [2, 1]
+    assert list(ScoreTable(scores, [1.0], [2, 1], MANY).tabulate()["rank_test_score"]) == [2, 1]
 
 
 @each_solver
@@ -230,7 +233,7 @@ def test_an_interrupted_fit_leaves_the_last_one_as_it_was(monkeypatch):
     def interrupt(*arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("kmargin.samples.folds.score_with", interrupt)
+    monkeypatch.setattr(SparseSVCCV, "_choose", interrupt)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X[:50], y[:50])
     after = {name: value for name, value in vars(model).items() if name.endswith("_")}

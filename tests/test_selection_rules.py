@@ -17,7 +17,7 @@ from kmargin.fitting.tasks import make_rng
 from kmargin.kernels import Kernel, KernelDesigns
 from kmargin.multiclass import make_machines
 from kmargin.samples.array import read_samples
-from kmargin.selection import choose
+from kmargin.selection import ScoreTable
 from kmargin.solvers import Solution, Status
 from kmargin.solvers.solver import Solver
 from kmargin.validate import ridge
@@ -44,6 +44,8 @@ def scores_with(mean, best_error, n_folds=5):
     return scores
 
 
+MANY = 10**9  # rows, so that a share of them has no error of its own
+
 KS, CS = [8, 4, 2, 1], [0.1, 1.0, 10.0]
 
 
@@ -63,20 +65,18 @@ KS, CS = [8, 4, 2, 1], [0.1, 1.0, 10.0]
     ],
 )
 def test_one_standard_error_looks_at_every_C_for_the_smallest_k_and_then_takes_its_best(mean, error, chosen):
-    assert choose(scores_with(mean, error), KS, CS, "1se") == chosen
+    assert ScoreTable(scores_with(mean, error), CS, KS, MANY).choose("1se") == chosen
 
 
 def test_the_standard_error_is_that_of_the_best_pair_not_of_another_C():
     scores = scores_with([[0.5, 0.5, 0.5, 0.5], [0.6, 0.9, 0.8, 0.5]], 0.001)
     scores[:, 0, 1] += np.linspace(-0.4, 0.4, 5)  # the same k at another C is all over the place
-    assert choose(scores, KS, CS[:2], "1se") == (1, 1)
+    assert ScoreTable(scores, CS[:2], KS, MANY).choose("1se") == (1, 1)
 
 
 def test_among_equals_the_smaller_k_comes_before_the_smaller_C():
-    assert choose(scores_with([[0.9, 0.5, 0.5, 0.5], [0.5, 0.5, 0.9, 0.5]], 0.0), KS, CS[:2], "best") == (
-        1,
-        2,
-    )
+    scores = scores_with([[0.9, 0.5, 0.5, 0.5], [0.5, 0.5, 0.9, 0.5]], 0.0)
+    assert ScoreTable(scores, CS[:2], KS, MANY).choose("best") == (1, 2)
 
 
 # the refit

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from kmargin.displays import CoefficientDisplay, CVScoreDisplay, SparsityPathDisplay
     from kmargin.estimators import KernelSparseSVC, KernelSparseSVCCV, SparseSVC, SparseSVCCV
     from kmargin.fitting.sparse_path import sparse_svm_path
+    from kmargin.honest import HonestScore, honest_score
     from kmargin.path import SparsityPath
     from kmargin.selection import BlockKFold
     from kmargin.solvers import MM, SD, Ending, Exchange, OuterRecord, Regime, Solution, Status
@@ -25,6 +26,7 @@ __all__ = [
     "CoefficientDisplay",
     "Ending",
     "Exchange",
+    "HonestScore",
     "KernelSparseSVC",
     "KernelSparseSVCCV",
     "OuterRecord",
@@ -35,6 +37,7 @@ __all__ = [
     "SparsityPath",
     "SparsityPathDisplay",
     "Status",
+    "honest_score",
     "sparse_svm_path",
 ]
 
@@ -42,6 +45,7 @@ _HOMES = {
     "kmargin.displays": ("CoefficientDisplay", "CVScoreDisplay", "SparsityPathDisplay"),
     "kmargin.estimators": ("KernelSparseSVC", "KernelSparseSVCCV", "SparseSVC", "SparseSVCCV"),
     "kmargin.fitting.sparse_path": ("sparse_svm_path",),
+    "kmargin.honest": ("HonestScore", "honest_score"),
     "kmargin.path": ("SparsityPath",),
     "kmargin.selection": ("BlockKFold",),
     "kmargin.solvers": ("MM", "SD", "Ending", "Exchange", "OuterRecord", "Regime", "Solution", "Status"),

@@ -96,10 +96,18 @@ def fit(
     target: Target = None,
     k: Annotated[int | None, typer.Option(help="Fix the number of features (or points).")] = None,
     ks: Annotated[str | None, typer.Option(help="Values of k to try, as 1,2,5; or how many.")] = None,
-    C: Annotated[str, typer.Option("--C", "-C", help="Values of C to try.")] = "0.01,0.1,1,10",
+    C: Annotated[
+        str | None,
+        typer.Option("--C", "-C", help="Values of C to try; else 0.01 to 10, and beyond."),
+    ] = None,
     select: Annotated[
-        str, typer.Option(help="best: the highest score; 1se: the smallest k within a standard error of it.")
+        str,
+        typer.Option(
+            help="best: the highest score; 1se: the smallest k within a standard error of it; tolerance: "
+            "within --tolerance of it."
+        ),
     ] = "1se",
+    tolerance: Annotated[float, typer.Option(help="The loss of score that --select tolerance takes.")] = 0.01,
     kernel: Annotated[
         str | None, typer.Option(help="rbf, poly, linear or sigmoid: k counts training points.")
     ] = None,
@@ -124,6 +132,17 @@ def fit(
     balanced: Balanced = False,
     multi_class: MultiClass = "ovo",
     cv: Cv = 5,
+    repeats: Annotated[
+        int,
+        typer.Option(help="At most so many rounds of folds, until the choice has settled."),
+    ] = 5,
+    nested: Annotated[
+        bool,
+        typer.Option(help="Choose k and C anew in outer folds, for an honest accuracy."),
+    ] = True,
+    permutations: Annotated[
+        int, typer.Option(help="Shuffle the labels so many times and search again, for a p-value.")
+    ] = 0,
     scoring: Scoring = "accuracy",
     seed: Seed = 0,
     jobs: Jobs = None,
@@ -140,14 +159,18 @@ def fit(
     settings = Settings(
         k=k,
         ks=None if ks is None else parse_ks(ks),
-        Cs=parse_numbers("--C", C),
+        Cs=None if C is None else parse_numbers("--C", C),
         kernel=kernel,
         gamma=gamma if gamma in ("scale", "auto") else parse_number("--gamma", gamma),
         cv=cv,
         seed=seed,
         jobs=jobs,
+        repeats=repeats,
+        nested=nested,
+        permutations=permutations,
         scoring=scoring,
         select=select,
+        tolerance=tolerance,
         standardize=standardize,
         shared=not each_machine,
         columns=ask_columns(keep, avoid, sign, groups, group_by, each_value),

@@ -117,12 +117,10 @@ class CVScoreDisplay(Display):
         """Draw the scores of a fitted SparseSVCCV or KernelSparseSVCCV at its `C_`."""
         results = estimator.cv_results_
         at = results["param_C"] == estimator.C_
-        n_folds = estimator.n_splits_
-        spread = results["std_test_score"][at] * np.sqrt(n_folds / max(n_folds - 1, 1))
         name = estimator.scoring if isinstance(estimator.scoring, str) else None
         if name is None:
             name = "accuracy" if estimator.scoring is None else "score"
-        mean, error = results["mean_test_score"][at], spread / np.sqrt(n_folds)
+        mean, error = results["mean_test_score"][at], results["se_test_score"][at]
         counted = estimator.path_.counted
         return cls(results["param_k"][at], mean, error, estimator.k_, name, counted).plot(ax)
 

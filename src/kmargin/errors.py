@@ -9,6 +9,10 @@ class InputError(ValueError):
     """Something in the files or options given; its message is all that a person needs to see."""
 
 
+class GridEdgeWarning(UserWarning):
+    """What a cross-validation chose is the last of what it was given to try."""
+
+
 @contextmanager
 def blame_input() -> Iterator[None]:
     """Turn the ValueErrors of argument checks into errors for people."""

@@ -20,6 +20,9 @@ class Bar(Protocol):
 
     def advance(self, steps: int = 1) -> None: ...
 
+    def extend(self, steps: int) -> None:
+        """So many steps more than was thought; or fewer."""
+
     def __enter__(self) -> "Bar": ...
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None: ...
@@ -35,6 +38,9 @@ class Silence:
     """The bar of ``verbose=0``."""
 
     def advance(self, steps: int = 1) -> None:
+        return None
+
+    def extend(self, steps: int) -> None:
         return None
 
     def __enter__(self) -> "Silence":
@@ -58,6 +64,10 @@ class TextBar:
     def advance(self, steps: int = 1) -> None:
         with self.lock:
             self._advance(steps)
+
+    def extend(self, steps: int) -> None:
+        with self.lock:
+            self.total = max(self.total + steps, self.done, 1)
 
     def _advance(self, steps: int) -> None:
         self.done += steps
@@ -115,6 +125,10 @@ class RichBar:
     def advance(self, steps: int = 1) -> None:
         self.progress.advance(self.task, steps)
 
+    def extend(self, steps: int) -> None:
+        total = self.progress.tasks[0].total or 0
+        self.progress.update(self.task, total=total + steps)
+
     def say(self, sentence: str) -> None:
         self.progress.console.print(sentence, highlight=False)
 
@@ -149,6 +163,9 @@ class CompilingBar:
 
     def advance(self, steps: int = 1) -> None:
         self.bar.advance(steps)
+
+    def extend(self, steps: int) -> None:
+        self.bar.extend(steps)
 
     def __enter__(self) -> "CompilingBar":
         self.listening.__enter__()

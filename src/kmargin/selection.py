@@ -6,18 +6,20 @@ Nothing here knows what a machine is made of; `estimators.cv` brings the two tog
 import inspect
 import numbers
 from collections.abc import Callable, Sequence
+from copy import copy
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.stats import rankdata
-from sklearn.model_selection import check_cv
+from sklearn.model_selection import StratifiedKFold, check_cv
 
+from kmargin.intervals import mean_errors, rate_error
 from kmargin.samples.protocol import Labelled
-from kmargin.types import Flags, Indices, Vector
+from kmargin.types import Flags, Indices, Matrix, Vector
 
-SELECTIONS = ("best", "1se")
-
-Scores = np.ndarray  # (n_folds, n_Cs, n_ks)
+SELECTIONS = ("best", "1se", "tolerance")
 
 
 class Fold(NamedTuple):
@@ -27,12 +29,11 @@ class Fold(NamedTuple):
     test: Indices
 
 
-def make_folds(cv: Any, samples: Labelled, n_given: int, X: Any, y: Any, groups: Any) -> list[Fold]:
+def make_folds(splitter: Any, samples: Labelled, n_given: int, X: Any, y: Any, groups: Any) -> list[Fold]:
     """Split the rows as they were given; leave out those without weight.
 
     Raises ValueError where a fold has lost a class or has nothing to score.
     """
-    splitter = check_cv(cv, y, classifier=True)
     position = np.full(n_given, -1)
     position[samples.kept] = np.arange(len(samples.kept))
     folds = []
@@ -41,9 +42,31 @@ def make_folds(cv: Any, samples: Labelled, n_given: int, X: Any, y: Any, groups:
         has_class = np.isin(np.arange(len(samples.classes)), samples.codes[fold.train])
         check_fold(number, samples.classes, has_class, len(fold.test))
         folds.append(fold)
-    if not folds:
-        raise ValueError(f"cv={cv!r} makes no folds. Use an integer >= 2, a splitter, or a list of splits.")
     return folds
+
+
+def make_splitters(cv: Any, repeats: int, seed: int, y: Any) -> list[Any]:
+    """A splitter for each repeat; `cv` itself if there is one only."""
+    splitter = check_cv(cv, y, classifier=True)
+    if repeats == 1:
+        return [splitter]
+    if cv is None or isinstance(cv, numbers.Integral):
+        splitter = StratifiedKFold(splitter.n_splits, shuffle=True)
+    if getattr(splitter, "random_state", "none") == "none" or not getattr(splitter, "shuffle", True):
+        raise ValueError(
+            f"repeats={repeats} of cv={cv!r} makes the same folds each time. Use a number of folds, or a "
+            "splitter that shuffles, such as StratifiedKFold(5, shuffle=True)."
+        )
+    splitters = [copy(splitter) for _ in range(repeats)]
+    for number, each in enumerate(splitters):
+        each.random_state = seed + number
+    return splitters
+
+
+def count_tested(folds: Sequence[Fold]) -> tuple[float, float]:
+    """How many rows are scored, each counted once; and the test rows per training row of a fold."""
+    ratios = [len(fold.test) / len(fold.train) for fold in folds]
+    return float(len(np.unique(np.concatenate([fold.test for fold in folds])))), float(np.mean(ratios))
 
 
 def check_fold(number: int, classes: np.ndarray, has_class: Flags, n_test: int) -> None:
@@ -92,36 +115,66 @@ def takes_weights(scorer: Any) -> bool:
     return "sample_weight" in inspect.signature(function).parameters
 
 
-def choose(scores: Scores, ks: Sequence[int], Cs: Sequence[float], selection: str) -> tuple[int, int]:
-    """The positions of the chosen C and k.
+@dataclass(frozen=True)
+class ScoreTable:
+    """The score of every fold, C and k: the one source of what is chosen, told, tabulated and drawn."""
 
-    "best" is the highest mean score; among equals the smaller k, then the smaller C. "1se" is the
-    smallest k with a mean score within one standard error of the best; then its best C.
-    """
-    mean = scores.mean(axis=0)
-    best = np.unravel_index(mean.argmax(), mean.shape)
-    slack = 1e-12 * max(1.0, abs(float(mean[best])))
-    if selection == "1se" and len(scores) > 1:
-        slack += float(scores[:, best[0], best[1]].std(ddof=1)) / np.sqrt(len(scores))
-    close = mean >= mean[best] - slack
-    column = min(np.flatnonzero(close.any(axis=0)), key=lambda c: ks[int(c)])
-    highest = mean[:, column].max() - 1e-12
-    row = min(np.flatnonzero(mean[:, column] >= highest), key=lambda r: Cs[int(r)])
-    return int(row), int(column)
+    scores: np.ndarray  # (n_folds, n_Cs, n_ks), folds of all repeats
+    Cs: Sequence[float]
+    ks: Sequence[int]
+    n_rows: float  # that were scored, each counted once
+    test_ratio: float = 0.0  # test rows per training row
 
+    @cached_property
+    def mean(self) -> Matrix:
+        return np.asarray(self.scores.mean(axis=0))
 
-def tabulate(scores: Scores, ks: Sequence[int], Cs: Sequence[float]) -> dict[str, Any]:
-    """The scores in the form of GridSearchCV's `cv_results_`: one entry per pair of C and k."""
-    flat = scores.reshape(len(scores), -1)
-    params = [{"C": C, "k": k} for C in Cs for k in ks]
-    mean = flat.mean(axis=0)
-    results: dict[str, Any] = {
-        "param_C": np.array([p["C"] for p in params]),
-        "param_k": np.array([p["k"] for p in params]),
-        "params": params,
-    }
-    results |= {f"split{i}_test_score": row for i, row in enumerate(flat)}
-    results["mean_test_score"] = mean
-    results["std_test_score"] = flat.std(axis=0)
-    results["rank_test_score"] = rankdata(-mean, method="min").astype(int)
-    return results
+    @cached_property
+    def error(self) -> Matrix:
+        """Standard errors of the means; see `intervals.mean_errors`.
+
+        Folds may agree by chance, all of them at 100 % say. A share of n rows is not known better than n
+        rows tell, so where scores are shares, that is the least.
+        """
+        errors = mean_errors(self.scores, self.test_ratio)
+        if self.scores.min() < 0 or self.scores.max() > 1:
+            return errors
+        least = [[rate_error(float(mean), self.n_rows) for mean in row] for row in self.mean]
+        return np.maximum(errors, least)
+
+    def at(self, C: float, k: int) -> tuple[float, float]:
+        """The mean score, and its standard error."""
+        place = self.Cs.index(C), self.ks.index(k)
+        return float(self.mean[place]), float(self.error[place])
+
+    def choose(self, selection: str, tolerance: float = 0.0) -> tuple[int, int]:
+        """The positions of the chosen C and k.
+
+        "best" is the highest mean score; among equals the smaller k, then the smaller C. "1se" is the
+        smallest k with a mean score within one standard error of the best, "tolerance" within that loss of
+        score; then its best C.
+        """
+        mean, best = self.mean, np.unravel_index(self.mean.argmax(), self.mean.shape)
+        slack = 1e-12 * max(1.0, abs(float(mean[best])))
+        slack += {"1se": float(self.error[best]), "tolerance": tolerance}.get(selection, 0.0)
+        close = mean >= mean[best] - slack
+        column = min(np.flatnonzero(close.any(axis=0)), key=lambda c: self.ks[int(c)])
+        highest = mean[:, column].max() - 1e-12
+        row = min(np.flatnonzero(mean[:, column] >= highest), key=lambda r: self.Cs[int(r)])
+        return int(row), int(column)
+
+    def tabulate(self) -> dict[str, Any]:
+        """In the form of GridSearchCV's `cv_results_`: one entry per pair of C and k."""
+        flat = self.scores.reshape(len(self.scores), -1)
+        params = [{"C": C, "k": k} for C in self.Cs for k in self.ks]
+        results: dict[str, Any] = {
+            "param_C": np.array([p["C"] for p in params]),
+            "param_k": np.array([p["k"] for p in params]),
+            "params": params,
+        }
+        results |= {f"split{i}_test_score": row for i, row in enumerate(flat)}
+        results["mean_test_score"] = self.mean.ravel()
+        results["std_test_score"] = flat.std(axis=0)
+        results["se_test_score"] = self.error.ravel()
+        results["rank_test_score"] = rankdata(-self.mean.ravel(), method="min").astype(int)
+        return results

@@ -23,10 +23,12 @@ from kmargin.tables.sentences import (
     choice_text,
     class_list,
     counting_text,
+    fold_choices_text,
     frequency_text,
     headline,
     marks,
     neighbour_text,
+    p_value_text,
     percent,
     score_text,
     signs_text,
@@ -115,7 +117,8 @@ def show_analysis(analysis: Analysis) -> None:
     else:
         out.print(_features(analysis))
     out.print()
-    for text in (choice_text(analysis), counting_text(analysis), signs_text(analysis)):
+    told = (choice_text, fold_choices_text, p_value_text, counting_text, signs_text)
+    for text in (say_it(analysis) for say_it in told):
         if text:
             out.print(shown(text.replace("`", "")))
     for neighbour in analysis.neighbours:

@@ -114,6 +114,19 @@ def check_number(name: str, value: object, least: float) -> None:
         raise ValueError(f"{name}={value!r} gives no kernel. Use a finite number{bound}.")
 
 
+def check_tolerance(tolerance: object) -> None:
+    """A loss of score: a finite number >= 0."""
+    is_number = isinstance(tolerance, numbers.Real) and not isinstance(tolerance, bool)
+    if not is_number or not 0 <= tolerance < np.inf:  # type: ignore[operator]
+        raise ValueError(f"tolerance={tolerance!r} is no loss of score. Use a number >= 0, such as 0.01.")
+
+
+def check_count(name: str, value: object, what: str, least: int = 1) -> None:
+    """An integer no smaller than `least`."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
+        raise ValueError(f"{name}={value!r} is not a number of {what}. Use an integer >= {least}.")
+
+
 def check_cache_size(cache_size: object) -> None:
     """Megabytes: a finite number > 0."""
     is_number = isinstance(cache_size, numbers.Real) and not isinstance(cache_size, bool)

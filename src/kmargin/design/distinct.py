@@ -26,8 +26,12 @@ def _sorted(fingerprint: Vector) -> tuple[Indices, Flags]:
 def candidate_groups(fingerprint: Vector) -> list[Indices]:
     """Groups of columns that may be equal, each ascending."""
     order, close = _sorted(fingerprint)
-    groups = np.split(order, np.flatnonzero(~close) + 1)
-    return [np.sort(group) for group in groups if len(group) > 1]
+    follows = np.append(False, close)
+    grouped = follows | np.append(close, False)
+    if not grouped.any():
+        return []
+    groups = np.split(order[grouped], np.flatnonzero(~follows[grouped])[1:])
+    return [np.sort(group) for group in groups]
 
 
 def candidate_columns(fingerprint: Vector) -> Indices:

@@ -45,8 +45,7 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> Any:
         """The class of each sample."""
-        inputs = self._inputs(X, "predict")
-        return inputs.choose(self._decide(inputs), self.classes_)
+        return self._choose(self._inputs(X, "predict"))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The accuracy of `predict`."""
@@ -60,6 +59,9 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
 
     def _decide(self, inputs: Inputs) -> Any:
         return inputs.decide(self._decisions(), self.classes_.shape[0], self.multi_class)
+
+    def _choose(self, inputs: Inputs) -> Any:
+        return inputs.choose(self._decide(inputs), self.classes_)
 
     def set_params(self, **params: Any) -> "MarginClassifier":
         """Set parameters, those of a solver object as ``solver__name``."""

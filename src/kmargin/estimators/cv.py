@@ -1,5 +1,6 @@
 """Machines whose k and C are chosen by cross-validation."""
 
+import warnings
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -8,6 +9,7 @@ import numpy as np
 from sklearn.base import clone
 
 from kmargin import validate
+from kmargin.errors import GridEdgeWarning
 from kmargin.estimators.classifier import MarginClassifier
 from kmargin.estimators.kernel import KernelMachines
 from kmargin.estimators.linear import LinearMachines
@@ -16,7 +18,7 @@ from kmargin.fitting.grid_fit import GridFit, Procedure, fit_grid, fit_parts
 from kmargin.fitting.linear_blueprint import LinearBlueprint
 from kmargin.samples.protocol import Folds
 from kmargin.samples.read import read_for_folds
-from kmargin.selection import SELECTIONS, choose, tabulate
+from kmargin.selection import SELECTIONS, ScoreTable
 from kmargin.solvers import DEFAULT
 
 
@@ -32,7 +34,9 @@ class CrossValidated(MarginClassifier):
     Cs: Any
     cv: Any
     scoring: Any
+    repeats: int
     selection: str
+    tolerance: float
     verbose: int
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> "CrossValidated":
@@ -43,6 +47,8 @@ class CrossValidated(MarginClassifier):
         """
         self._check_parameters()
         validate.check_choice("selection", self.selection, SELECTIONS)
+        validate.check_tolerance(self.tolerance)
+        validate.check_count("repeats", self.repeats, "times to deal the rows into folds")
         Cs = validate.resolve_Cs(self.Cs)
         given = read_for_folds(X, y, sample_weight, groups)
         samples = self._read(given.X, given.y, sample_weight)
@@ -50,16 +56,22 @@ class CrossValidated(MarginClassifier):
         ks = blueprint.resolve_ks(self.ks, samples, blueprint.largest_default(samples))
         folds = samples.folds(self, blueprint, given, weighted=sample_weight is not None)
         scores = self._score_folds(blueprint, folds, len(samples.classes), Cs, ks)
-        row, column = choose(scores, ks, Cs, self.selection)
+        table = ScoreTable(scores, Cs, ks, folds.n_tested, folds.test_ratio)
+        row, column = table.choose(self.selection, self.tolerance)
         fit = fit_grid(blueprint, samples, Cs[: row + 1], ks, self._procedure(), chosen=column, label="refit")
         self._adopt(fit, -1, column)
         self.path_ = replace(fit.path(ks), n_features_in=self.n_features_in_)
         self.k_ = ks[column]
         self.C_ = Cs[row]
-        self.best_score_ = float(scores[:, row, column].mean())
-        self.cv_results_ = tabulate(scores, ks, Cs)
+        self.best_score_ = float(table.mean[row, column])
+        self.cv_results_ = table.tabulate()
         self.n_splits_ = len(folds)
+        warn_of_edges(Cs, row, ks, column, blueprint.n_available(samples), blueprint.things)
         return self
+
+    def _fold_seed(self) -> int:
+        """Rows are dealt into folds the same way each time, unless `random_state` is given."""
+        return 0 if self.random_state is None else validate.resolve_seed(self.random_state)
 
     def _procedure(self) -> Procedure:
         return Procedure(self.solver, self.n_jobs, self.random_state, self.verbose)
@@ -83,6 +95,23 @@ class CrossValidated(MarginClassifier):
         return model
 
 
+def warn_of_edges(
+    Cs: list[float], row: int, ks: list[int], column: int, n_available: int, things: str
+) -> None:
+    """Warn where what was chosen is the last of its grid, and there is more beyond."""
+    advice = []
+    if len(Cs) > 1 and row in (0, len(Cs) - 1):
+        which, beyond = ("smallest", Cs[row] / 10) if row == 0 else ("largest", Cs[row] * 10)
+        advice.append(f"C_={Cs[row]:g} is the {which} of Cs: try {beyond:g}, too")
+    if len(ks) > 1 and column == 0 and ks[0] < n_available:
+        advice.append(f"k_={ks[0]} is the largest of ks, and there are {n_available} {things}: try more")
+    if len(ks) > 1 and column == len(ks) - 1 and ks[-1] > 1:
+        advice.append(f"k_={ks[-1]} is the smallest of ks: try fewer")
+    if advice:
+        text = f"The choice lies at the edge of what was tried. {'; '.join(advice)}."
+        warnings.warn(text, GridEdgeWarning, stacklevel=3)
+
+
 class SparseSVCCV(CrossValidated, LinearMachines):
     """A linear support vector machine whose number of features is chosen by cross-validation.
 
@@ -98,9 +127,17 @@ class SparseSVCCV(CrossValidated, LinearMachines):
         each class within each block, and ``BlockKFold(5)`` makes folds of whole blocks.
     scoring : str, callable or None, default=None
         Any scorer of scikit-learn; None is accuracy. With dask data, any that looks at predictions.
-    selection : "best" or "1se", default="best"
-        The highest mean score (among equals the smaller k, then the smaller C); or the smallest k
-        whose mean score is within one standard error of the highest.
+    repeats : int, default=1
+        So many times the rows are dealt into folds anew, by `random_state` if it is given. What is chosen
+        then hangs less on how the rows were dealt.
+    selection : "best", "1se" or "tolerance", default="best"
+        The highest mean score over all folds of all repeats (among equals the smaller k, then the smaller
+        C); or the smallest k whose mean score is within one standard error, or within `tolerance`, of the
+        highest. Standard errors are those of Nadeau and Bengio, which know that folds and repeats have
+        training rows in common; for shares of rows, such as the accuracy, they are no smaller than so many
+        rows allow.
+    tolerance : float, default=0.01
+        With ``selection="tolerance"``, the loss of score that is taken for fewer features.
     standardize : bool, default=False
         Scale the features to mean 0 and variance 1, in each fold by its training rows alone. The
         coefficients are those for the features as given.
@@ -123,7 +160,8 @@ class SparseSVCCV(CrossValidated, LinearMachines):
         Their mean score over the folds.
     cv_results_ : dict of arrays
         As GridSearchCV's: `param_k`, `param_C`, `params`, `split0_test_score`, ...,
-        `mean_test_score`, `std_test_score`, `rank_test_score`.
+        `mean_test_score`, `std_test_score`, `rank_test_score`; and `se_test_score`, the standard errors of
+        the means.
     path_ : SparsityPath
         All values of k at `C_`, fitted to all samples.
     n_splits_ : int
@@ -149,7 +187,9 @@ class SparseSVCCV(CrossValidated, LinearMachines):
         Cs: Any = (1.0,),
         cv: Any = None,
         scoring: Any = None,
+        repeats: int = 1,
         selection: str = "best",
+        tolerance: float = 0.01,
         standardize: bool = False,
         solver: Any = DEFAULT,
         multi_class: str = "ovo",
@@ -168,7 +208,9 @@ class SparseSVCCV(CrossValidated, LinearMachines):
         self.Cs = Cs
         self.cv = cv
         self.scoring = scoring
+        self.repeats = repeats
         self.selection = selection
+        self.tolerance = tolerance
         self.standardize = standardize
         self.solver = solver
         self.multi_class = multi_class
@@ -194,7 +236,7 @@ class KernelSparseSVCCV(CrossValidated, KernelMachines):
     ----------
     ks : list of int, int or None, default=None
         The values of k to try; None is 20 values, log-spaced from 100 (or all points) down to one.
-    Cs, cv, scoring, selection, verbose
+    Cs, cv, scoring, repeats, selection, tolerance, verbose
         As in :class:`~kmargin.SparseSVCCV`.
     kernel, gamma, degree, coef0, cache_size, n_candidates, shared
         As in :class:`~kmargin.KernelSparseSVC`. ``gamma="scale"`` is taken from each fold's own
@@ -220,7 +262,9 @@ class KernelSparseSVCCV(CrossValidated, KernelMachines):
         Cs: Any = (1.0,),
         cv: Any = None,
         scoring: Any = None,
+        repeats: int = 1,
         selection: str = "best",
+        tolerance: float = 0.01,
         kernel: Any = "rbf",
         gamma: Any = "scale",
         degree: float = 3,
@@ -240,7 +284,9 @@ class KernelSparseSVCCV(CrossValidated, KernelMachines):
         self.Cs = Cs
         self.cv = cv
         self.scoring = scoring
+        self.repeats = repeats
         self.selection = selection
+        self.tolerance = tolerance
         self.kernel = kernel
         self.gamma = gamma
         self.degree = degree

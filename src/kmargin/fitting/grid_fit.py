@@ -12,6 +12,7 @@ from kmargin.fitting.pools import solve_tasks
 from kmargin.fitting.tasks import Grid, Task, make_tasks
 from kmargin.multiclass import class_pairs
 from kmargin.path import SparsityPath
+from kmargin.progress import Bar
 from kmargin.samples.protocol import Designs, Samples
 from kmargin.solvers import DEFAULT, Solution
 from kmargin.solvers.solver import Solver
@@ -24,6 +25,7 @@ class Procedure(NamedTuple):
     n_jobs: int | None = None
     random_state: Any = None
     verbose: int = 0
+    bar: Bar | None = None  # to be moved on with each solution, in place of one for this fit alone
 
 
 @dataclass(frozen=True)
@@ -126,4 +128,5 @@ def _solve(
         seed=validate.resolve_seed(procedure.random_state),
         label=label,
         verbose=procedure.verbose,
+        bar=procedure.bar,
     )

@@ -9,7 +9,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 from kmargin.blas import one_blas_thread
 from kmargin.fitting.batches import make_batches, solve_batch
 from kmargin.fitting.tasks import Grid, Task, make_rng, solve_task
-from kmargin.progress import progress_bar
+from kmargin.progress import Bar, progress_bar
 from kmargin.solvers.solver import Solver
 
 
@@ -24,6 +24,7 @@ def solve_tasks(
     seed: int,
     label: str = "path over k",
     verbose: int = 0,
+    bar: Bar | None = None,
 ) -> Iterator[Grid]:
     """Each machine's solutions for every C and k, in the order of the tasks. `Cs` ascend, `ks` descend.
 
@@ -31,13 +32,14 @@ def solve_tasks(
     the solutions must not depend on how many workers there are. For the same reason BLAS keeps to one
     thread where there are several tasks: with more, it adds up in another order. The compiled loops
     release the GIL, so threads are the hint to joblib; any other backend that the caller has
-    configured is taken as well.
+    configured is taken as well. A bar that is given is moved on, in place of one of its own.
     """
     per_task = len(Cs) * len(ks)
     n_workers = 1 if n_tasks == 1 else effective_n_jobs(n_jobs)
     # a single task has BLAS to itself, whatever n_jobs is
     threads = nullcontext() if n_tasks == 1 and solver.wants_blas_threads else one_blas_thread
-    with progress_bar(label, n_tasks * per_task, verbose) as bar, threads:
+    own_bar = progress_bar(label, n_tasks * per_task, verbose) if bar is None else nullcontext(bar)
+    with own_bar as bar, threads:
         if n_workers == 1:
             for index, task in enumerate(tasks):
                 yield from solve_task(task, Cs, ks, solver, make_rng(seed, index), on_solution=bar.advance)

@@ -9,7 +9,6 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import check_scoring
 
-from kmargin import validate
 from kmargin.blocks import confusion_counts
 from kmargin.blocks.view import Part
 from kmargin.multiclass import class_pairs
@@ -30,21 +29,31 @@ class FoldsInBlocks:
 
     def __init__(self, model: Any, samples: BlockSamples, weighted: bool) -> None:
         self.model, self.weighted = model, weighted
-        # rows are dealt the same way each time, unless `random_state` is given
-        seed = 0 if model.random_state is None else validate.resolve_seed(model.random_state)
         whole_blocks = isinstance(model.cv, BlockKFold)
         n_folds = self._n_folds(model.cv, samples.X.n_blocks)
-        self.tests = [Part(n_folds, fold, True, seed, whole_blocks) for fold in range(n_folds)]
+        if whole_blocks and model.repeats > 1:
+            raise ValueError(
+                f"repeats={model.repeats} of {model.cv!r} makes the same folds each time. "
+                "Use repeats=1, or a number of folds, whose rows are dealt anew."
+            )
+        seeds = [model._fold_seed() + number for number in range(model.repeats)]
+        self.tests = [
+            Part(n_folds, fold, True, seed, whole_blocks) for seed in seeds for fold in range(n_folds)
+        ]
         self.scorer = check_scoring(model, scoring=model.scoring or "accuracy")
         if not takes_weights(self.scorer):
             raise ValueError(self._not_offered("takes no sample weights"))
         n_classes = len(samples.classes)
         n_machines = len(class_pairs(n_classes, model.multi_class))
-        self.samples, self.n_jobs = samples.shared(model.n_jobs, n_folds * n_machines)
+        self.samples, self.n_jobs = samples.shared(model.n_jobs, len(self.tests) * n_machines)
         self._score(np.ones((n_classes, n_classes)))  # to know before the work whether it can be done
+        counts = []  # of training rows and of test rows
         for fold, part in enumerate(self.tests):
             totals = np.sum(samples.X.ask(confusion_counts.class_totals, part, len(samples.classes)), axis=0)
             check_fold(fold, samples.classes, has_class=totals[0] > 0, n_test=int(totals[1].sum()))
+            counts.append(totals.sum(axis=1))
+        self.n_tested = float(sum(test for _, test in counts)) / model.repeats
+        self.test_ratio = float(np.mean([test / train for train, test in counts]))
 
     @staticmethod
     def _n_folds(cv: Any, n_blocks: int) -> int:

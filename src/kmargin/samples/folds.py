@@ -9,7 +9,7 @@ from sklearn.utils.validation import _num_samples
 
 from kmargin.blocks.space import to_host
 from kmargin.samples.protocol import Given, Labelled, ModelAt, NumberedSamples
-from kmargin.selection import make_folds, score_with
+from kmargin.selection import count_tested, make_folds, make_splitters, score_with
 from kmargin.types import Matrix
 from kmargin.weights import normalize
 
@@ -27,10 +27,20 @@ class FoldsAtHand:
         weighted: bool,
     ) -> None:
         X, y, groups = given
-        self.folds = make_folds(model.cv, known, _num_samples(X), X, to_host(y), to_host(groups))
+        y, groups = to_host(y), to_host(groups)
+        splitters = make_splitters(model.cv, model.repeats, model._fold_seed(), y)
+        self.folds = [f for each in splitters for f in make_folds(each, known, _num_samples(X), X, y, groups)]
+        if not self.folds:
+            raise ValueError(
+                f"cv={model.cv!r} makes no folds. Use an integer >= 2, a splitter, or a list of splits."
+            )
+        self.n_tested, self.test_ratio = count_tested(self.folds)
         self.blueprint, self.samples, self.known = blueprint, samples, known
         self.weighted = weighted
         self.n_jobs = model.n_jobs
+        # To check X anew for each of a hundred models takes longer than to ask them, so that is done once
+        # where it is known what the scorer would do.
+        self.scores_are_shares_right = model.scoring is None or model.scoring == "accuracy"
         self.scorer = check_scoring(model, scoring=model.scoring or "accuracy")
 
     def __len__(self) -> int:
@@ -45,6 +55,13 @@ class FoldsAtHand:
         y = known.classes[known.codes[fold.test]]
         weights = normalize(known.repeats[fold.test])[0] if self.weighted else None
         scores = np.empty((n_Cs, n_ks))
+        if self.scores_are_shares_right:
+            inputs = None
+            for row, column in np.ndindex(n_Cs, n_ks):
+                model = model_at(row, column)
+                inputs = model._inputs(X, "predict") if inputs is None else inputs
+                scores[row, column] = np.average(to_host(model._choose(inputs)) == y, weights=weights)
+            return scores
         for row, column in np.ndindex(n_Cs, n_ks):
             model = self.samples.answering_here(model_at(row, column))
             scores[row, column] = score_with(self.scorer, model, X, y, weights)

@@ -36,6 +36,8 @@ class Folds(Protocol):
     """All folds of one cross-validation."""
 
     n_jobs: int | None  # how many machines to fit at once
+    n_tested: float  # rows that are scored, each counted once
+    test_ratio: float  # test rows of a fold per training row
 
     def __len__(self) -> int: ...
 

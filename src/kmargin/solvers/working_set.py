@@ -153,8 +153,9 @@ class WorkingSet:
         loss[support] = np.inf
         promising = np.empty(n_wanted, np.int64)
         smallest(loss, len(loss), n_wanted, promising)
-        stays = np.isin(self.members, np.append(support, promising))
-        coming = promising[~np.isin(promising, self.members)]
+        is_wanted, is_here = np.zeros((2, len(loss) + 1), dtype=bool)  # the last one is for empty places
+        is_wanted[support] = is_wanted[promising] = is_here[self.members] = True
+        stays, coming = is_wanted[self.members], promising[~is_here[promising]]
         if len(coming):
             places = np.flatnonzero(~stays)[: len(coming)]
             self.members[places] = coming

@@ -1,4 +1,4 @@
-"""The choice of k and C for a data set, and everything that a report says about it."""
+"""A model for a table, and everything that a report says about it."""
 
 import warnings
 from dataclasses import dataclass
@@ -6,18 +6,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kmargin import validate
-from kmargin.errors import InputError, blame_input, listing
-from kmargin.selection import choose
+from kmargin.selection import ScoreTable
+from kmargin.tables.assess import Assessment, assess
+from kmargin.tables.choice import Choice, choose, resolve_grid
 from kmargin.tables.column_request import CountedFeatures
 from kmargin.tables.model import TableModel
 from kmargin.tables.prepare import Dataset
-from kmargin.tables.trial import Examination, Settings, Trial
+from kmargin.tables.trial import Settings, Trial
 from kmargin.types import Indices, Vector
 
 
 class Neighbour(NamedTuple):
-    """One of what k counts more or fewer than chosen."""
+    """The next smaller or larger k of those that were tried."""
 
     k: int
     score: float
@@ -36,15 +36,15 @@ class Highest(NamedTuple):
 
 @dataclass(frozen=True)
 class Curve:
-    """Scores along k, over the folds."""
+    """Scores along k, over all folds of all rounds, at one C."""
 
     ks: Indices  # descending
     mean: Vector
     error: Vector  # standard errors of the means
 
     @classmethod
-    def of(cls, ks: list[int], scores: np.ndarray) -> "Curve":
-        return cls(np.array(ks), scores.mean(axis=0), scores.std(axis=0, ddof=1) / np.sqrt(len(scores)))
+    def of(cls, table: ScoreTable, row: int) -> "Curve":
+        return cls(np.array(table.ks), table.mean[row], table.error[row])
 
     def at(self, k: int) -> tuple[float, float]:
         position = int(np.flatnonzero(self.ks == k)[0])
@@ -59,16 +59,44 @@ class Analysis:
     settings: Settings
     counted: CountedFeatures
     model: TableModel
-    k: int
-    C: float
-    highest: Highest | None  # None where there was nothing to choose
-    curve: Curve  # at C
-    accuracy: float  # mean over the folds
-    accuracy_error: float  # its standard error
-    folds: Examination
-    frequency: Vector | None  # of each feature: share of the folds that chose it; None with a kernel
-    neighbours: tuple[Neighbour, ...]  # one fewer, one more, where there are such
+    choice: Choice
+    assessment: Assessment
+    supports: tuple[Indices, ...]  # of the machines of the first round's folds with the chosen k and C
+    neighbours: tuple[Neighbour, ...]  # one smaller, one larger, where there are such
     notes: tuple[str, ...]
+
+    @property
+    def k(self) -> int:
+        return self.choice.k
+
+    @property
+    def C(self) -> float:
+        return self.choice.C
+
+    @property
+    def curve(self) -> Curve:
+        return Curve.of(self.choice.table, self.choice.row)
+
+    @property
+    def highest(self) -> Highest | None:
+        """None where there was nothing to choose."""
+        table = self.choice.table
+        columns = range(len(table.ks)) if self.was_chosen else [self.choice.column]
+        if len(table.Cs) * len(columns) == 1:
+            return None
+        table = ScoreTable(
+            table.scores[:, :, columns], table.Cs, [table.ks[c] for c in columns], table.n_rows
+        )
+        row, column = table.choose("best")
+        return Highest(table.ks[column], table.Cs[row], float(table.mean[row, column]))
+
+    @property
+    def frequency(self) -> Vector | None:
+        """Of each feature: the share of the folds that chose it; None with a kernel."""
+        if self.model.is_kernel:
+            return None
+        n_features = self.dataset.X.shape[1]
+        return np.bincount(np.concatenate(self.supports), minlength=n_features) / len(self.supports)
 
     @property
     def was_chosen(self) -> bool:
@@ -87,91 +115,49 @@ class Analysis:
 
 
 def analyse(dataset: Dataset, settings: Settings) -> Analysis:
-    """Cross-validate k and C, fit to all rows, and see what the folds say about the choice.
+    """Choose k and C, fit to all rows, and see how well such choices do on rows that had no part in them.
 
-    The folds are walked twice: over all C and k to choose, then at the chosen C with the chosen k and
-    its neighbours among the ks. All that is reported comes from the second walk.
+    All that is said of the choice comes from its one table of scores.
     """
     trial = Trial(dataset, settings)
-    Cs, ks = resolve_grid(trial)
-    candidates = ks if settings.k is None else [settings.k]
-    row, column, highest = 0, 0, None
-    if len(Cs) * len(candidates) > 1:
-        scores = trial.score(Cs, ks)[:, :, [ks.index(k) for k in candidates]]
-        row, column = choose(scores, candidates, Cs, settings.select)
-        at = choose(scores, candidates, Cs, "best")
-        highest = Highest(candidates[at[1]], Cs[at[0]], float(scores.mean(axis=0)[at]))
-    k = candidates[column]
-    near = {j for j in (k - 1, k, k + 1) if trial.least <= j <= trial.n_available}
-    walked = sorted({*ks, *near}, reverse=True)
-    folds = trial.examine(Cs[: row + 1], walked, k)
+    trial.note_repeats()
+    choice = choose(trial)
+    examined = trial.examine(choice.Cs, choice.ks, choice.k)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        model, path = trial.refit(Cs[: row + 1], walked, k)
-    curve = Curve.of(walked, folds.scores)
+        model, path = trial.refit(choice.Cs, choice.ks, choice.k)
     supports: dict[int, set[str]] = {}
-    frequency = None
     if not model.is_kernel:
         supports = {
             int(j): set(trial.counted.labels_of(np.flatnonzero(coefs.any(axis=0))))
             for j, coefs in zip(path.ks, path.coefs, strict=True)
         }
-        frequency = np.bincount(np.concatenate(folds.supports), minlength=dataset.X.shape[1]) / len(
-            folds.supports
-        )
-    accuracies = fold_accuracies(dataset, folds)
     return Analysis(
         dataset=dataset,
         settings=settings,
         counted=trial.counted,
         model=model,
-        k=k,
-        C=Cs[row],
-        highest=highest,
-        curve=curve,
-        accuracy=float(accuracies.mean()),
-        accuracy_error=float(accuracies.std(ddof=1) / np.sqrt(len(accuracies))),
-        folds=folds,
-        frequency=frequency,
-        neighbours=tuple(describe_neighbour(j, k, curve, supports) for j in sorted(near - {k})),
+        choice=choice,
+        assessment=assess(trial, choice, examined),
+        supports=examined.supports,
+        neighbours=find_neighbours(choice, supports),
         notes=(*dataset.notes, *trial.notes, *(str(warning.message) for warning in caught)),
     )
 
 
-def resolve_grid(trial: Trial) -> tuple[list[float], list[int]]:
-    """The values of C, ascending, and of k, descending, the one asked for among them."""
-    settings, things = trial.settings, trial.things
-    with blame_input():
-        n_available = trial.n_available
-    asked = [] if settings.k is None else [settings.k]
-    given = settings.ks if isinstance(settings.ks, list) else []
-    for k in (*asked, *given):
-        if not 0 <= k <= n_available:
-            raise InputError(f"k = {k} of {n_available} {things} cannot be. Use 0 to {n_available}.")
-        if k < trial.least:
-            kept = listing(trial.counted.labels_of(np.flatnonzero(trial.counted.always_in)))
-            raise InputError(
-                f"k = {k} leaves no room for the {trial.least} {things} that --keep names ({kept}): they "
-                f"count in k. Use {trial.least} or more, or keep fewer."
-            )
-    with blame_input():
-        largest = trial.blueprint.largest_default(trial.samples)
-        ks = validate.resolve_ks(settings.ks, n_available, largest, things)
-        ks = [k for k in ks if k >= trial.least] or [trial.least]
-        return validate.resolve_Cs(list(settings.Cs)), sorted({*ks, *asked}, reverse=True)
-
-
-def fold_accuracies(dataset: Dataset, folds: Examination) -> Vector:
-    """The share of rows that each fold predicted right, by weight if there are weights."""
-    weights = np.ones(len(dataset.y)) if dataset.weights is None else dataset.weights
-    right = folds.predicted == dataset.y
-    return np.bincount(folds.fold, weights * right) / np.bincount(folds.fold, weights)
-
-
-def describe_neighbour(j: int, k: int, curve: Curve, supports: dict[int, set[str]]) -> Neighbour:
-    score, chosen = curve.at(j)[0], curve.at(k)[0]
-    there, here = supports.get(j, set()), supports.get(k, set())
-    return Neighbour(j, score, score - chosen, sorted(there - here), sorted(here - there))
+def find_neighbours(choice: Choice, supports: dict[int, set[str]]) -> tuple[Neighbour, ...]:
+    """What the next smaller and the next larger k do to the score, and which features come and go."""
+    curve, at = Curve.of(choice.table, choice.row), choice.column
+    here = supports.get(choice.k, set())
+    found = []
+    for position in (at + 1, at - 1):  # k descends
+        if not 0 <= position < len(choice.ks):
+            continue
+        k = choice.ks[position]
+        there = supports.get(k, set())
+        score = curve.at(k)[0]
+        found.append(Neighbour(k, score, score - choice.score, sorted(there - here), sorted(here - there)))
+    return tuple(found)
 
 
 class Step(NamedTuple):
@@ -192,7 +178,10 @@ def trace(dataset: Dataset, settings: Settings, cross_validate: bool = True) -> 
     """Machines from sparse to dense at one C: what enters and what leaves as k grows."""
     trial = Trial(dataset, settings)
     Cs, ks = resolve_grid(trial)
-    curve = Curve.of(ks, trial.examine(Cs[-1:], ks, ks[0]).scores) if cross_validate else None
+    curve = None
+    if cross_validate:
+        scores = trial.score(Cs[-1:], ks, 0)
+        curve = Curve.of(ScoreTable(scores, Cs[-1:], ks, len(dataset.y), 1 / (trial.n_folds - 1)), 0)
     model, path = trial.refit(Cs[-1:], ks, ks[0])
     names = dataset.encoding.feature_names
     X = model.scaling(dataset.X)

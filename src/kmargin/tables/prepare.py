@@ -43,6 +43,16 @@ class Dataset(NamedTuple):
     impute: bool
     notes: tuple[str, ...]
 
+    def restricted_to(self, rows: Indices) -> "Dataset":
+        """Some of the rows."""
+        return self._replace(
+            X=self.X[rows],
+            y=self.y[rows],
+            rows=self.rows[rows],
+            weights=None if self.weights is None else self.weights[rows],
+            ids=None if self.ids is None else self.ids.iloc[rows],
+        )
+
 
 def prepare(table: Table, roles: Roles) -> Dataset:
     """Read the target and the features from a table.

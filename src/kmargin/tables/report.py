@@ -11,14 +11,20 @@ from kmargin.tables.machine_section import machine_section
 from kmargin.tables.results import confusion, wrong_frame
 from kmargin.tables.sentences import (
     axis_text,
-    baseline,
     change_text,
     choice_text,
+    class_counts,
     class_list,
+    fold_choices_text,
     headline,
+    honesty_text,
+    interval_text,
+    most_common,
     neighbour_text,
+    p_value_text,
     percent,
     rows_text,
+    score_name,
     score_text,
     used_units,
 )
@@ -32,8 +38,10 @@ def render(analysis: Analysis, source: str, folder: str) -> str:
 
 def sections(analysis: Analysis, source: str, folder: str) -> Iterator[str]:
     yield f"<h1>{html.escape(analysis.dataset.target)}, from {html.escape(source)}</h1>"
-    yield html.paragraph(headline(analysis).replace(" %", "\u00a0%").replace("± ", "±\u00a0"), "lead")
+    yield html.paragraph(headline(analysis).replace(" %", "\u00a0%"), "lead")
     yield summary(analysis)
+    if analysis.assessment.p_value is not None:
+        yield html.paragraph(p_value_text(analysis))
     yield from (html.paragraph(f"Note: {note}", "soft") for note in analysis.notes)
     yield from machine_section(analysis)
     yield from curve_section(analysis)
@@ -42,7 +50,7 @@ def sections(analysis: Analysis, source: str, folder: str) -> Iterator[str]:
 
 
 def summary(analysis: Analysis) -> str:
-    name, share = baseline(analysis)
+    assessed, scoring = analysis.assessment, analysis.settings.scoring
     n_features = len(analysis.model.machine.support_)
     use = (n_features, "training points kept" if analysis.model.is_kernel else "features in use")
     if not analysis.model.is_kernel and analysis.counted.is_grouped:
@@ -50,9 +58,12 @@ def summary(analysis: Analysis) -> str:
         use = (len(used_units(analysis)), made_of)
     return html.cards(
         use,
-        (percent(analysis.accuracy), f"accuracy on rows not seen, ± {100 * analysis.accuracy_error:.1f}"),
-        (percent(share), f"by always saying {name}, the most common class"),
-        (f"{len(analysis.dataset.y):,}", f"rows, in {len(analysis.folds.supports)} folds"),
+        (
+            score_text(scoring, assessed.score),
+            f"{score_name(scoring)} on rows not seen, {interval_text(scoring, assessed.interval)}",
+        ),
+        (score_text(scoring, assessed.guessing), f"by guessing{most_common(analysis)}"),
+        (f"{len(analysis.dataset.y):,}", f"rows, {html.escape(class_counts(analysis))}"),
     )
 
 
@@ -65,15 +76,16 @@ def curve_section(analysis: Analysis) -> Iterator[str]:
     yield f'<h2 id="curve">How many {analysis.things} it takes</h2>'
     with mpl.rc_context({"font.size": 9.5, "font.family": "sans-serif"}):
         figure = Figure(figsize=(5.6, 3.1), layout="constrained")
-        name = scoring.replace("_", " ")
+        name = score_name(scoring)
         display = CVScoreDisplay(curve.ks, curve.mean, curve.error, analysis.k, name).plot(figure.subplots())
         display.ax_.set_xlabel(axis_text(analysis.things, analysis.is_shared))
         if scoring in ("accuracy", "balanced_accuracy"):
             display.ax_.yaxis.set_major_formatter(PercentFormatter(1.0, symbol=" %"))
         image = html.svg(figure, "scores")
-    caption = f"At C = {analysis.C:g}; the band is one standard error over the folds."
+    n_folds = len(analysis.choice.table.scores)
+    caption = f"At C = {analysis.C:g}, mean of {n_folds} folds; the band is one standard error."
     yield html.figure(image, caption, id="scores", narrow=True)
-    yield html.paragraph(choice_text(analysis))
+    yield html.paragraph(" ".join(filter(None, (choice_text(analysis), fold_choices_text(analysis)))))
     yield html.paragraph(" ".join(neighbour_text(analysis, near) for near in analysis.neighbours))
     swaps = [] if analysis.model.is_kernel else [html.Cell("comes in", "name"), html.Cell("goes out", "name")]
     yield html.table(["k", name, "change", *swaps], neighbour_rows(analysis), id="neighbours")
@@ -123,7 +135,7 @@ def confusion_section(analysis: Analysis) -> Iterator[str]:
 
 
 def settings_section(analysis: Analysis, source: str, folder: str) -> Iterator[str]:
-    settings, dataset = analysis.settings, analysis.dataset
+    settings, dataset, table = analysis.settings, analysis.dataset, analysis.choice.table
     n_encoded = len(dataset.encoding.categories)
     rows = [
         ["table", f"{source}, {rows_text(analysis)}, {len(dataset.encoding.feature_names)} features"],
@@ -131,8 +143,9 @@ def settings_section(analysis: Analysis, source: str, folder: str) -> Iterator[s
         ["machine", f"kernel {settings.kernel}" if settings.kernel else "linear"],
         ["k counts", analysis.things + ("" if analysis.is_shared else ", for each machine by itself")],
         *asked_rows(analysis),
-        ["k and C", f"{analysis.k} and {analysis.C:g}; C from {', '.join(f'{C:g}' for C in settings.Cs)}"],
-        ["folds", f"{len(analysis.folds.supports)}, shuffled by seed {settings.seed}, classes in proportion"],
+        ["k and C", f"{analysis.k} and {analysis.C:g}; C from {', '.join(f'{C:g}' for C in table.Cs)}"],
+        ["folds", f"{len(analysis.supports)}, shuffled by seed {settings.seed}, classes in proportion"],
+        ["rounds of folds", f"{analysis.choice.n_rounds}, of at most {settings.repeats}"],
         ["score", settings.scoring],
         ["features", "scaled to spread 1" if settings.standardize else "as they are"],
         ["missing values", "filled with medians" if dataset.impute else "none"],
@@ -143,10 +156,7 @@ def settings_section(analysis: Analysis, source: str, folder: str) -> Iterator[s
     ]
     yield '<h2 id="made">How it was made</h2>'
     made = "Scaling, filling in and fitting were done anew in each fold, from its training rows alone."
-    if analysis.highest is not None:
-        chosen = "k and C were" if analysis.was_chosen else "C was"
-        made += f" {chosen} chosen on these same folds, so the accuracy told is slightly optimistic."
-    yield html.paragraph(made)
+    yield html.paragraph(f"{made} {honesty_text(analysis)}")
     yield html.table(["", ""], [[a, html.Cell(b, "name")] for a, b in rows], id="settings")
     yield html.paragraph("To use the model on new rows:")
     yield f"<p><code>kmargin predict {html.escape(shlex.quote(folder))} new.csv</code></p>"

@@ -96,8 +96,8 @@ def point_weights(analysis: Analysis) -> pd.DataFrame:
 
 def wrong_frame(analysis: Analysis) -> pd.DataFrame:
     """The rows of `prediction_frame` that went wrong, the furthest first."""
-    frame, decisions = prediction_frame(analysis), analysis.folds.decisions
-    wrong = np.flatnonzero(analysis.folds.predicted != analysis.dataset.y)
+    frame, decisions = prediction_frame(analysis), analysis.assessment.decisions
+    wrong = np.flatnonzero(analysis.assessment.predicted != analysis.dataset.y)
     if decisions.ndim == 1:
         distance = np.abs(decisions[wrong])
     else:
@@ -108,16 +108,16 @@ def wrong_frame(analysis: Analysis) -> pd.DataFrame:
 
 def prediction_frame(analysis: Analysis) -> pd.DataFrame:
     """A row per row of the table: what machines that had not seen it said."""
-    dataset, folds = analysis.dataset, analysis.folds
+    dataset, assessed = analysis.dataset, analysis.assessment
     return _predictions(
         {
             "row": dataset.rows,
             "id": None if dataset.ids is None else dataset.ids.to_numpy(),
             "actual": dataset.y,
-            "predicted": folds.predicted,
-            "fold": folds.fold + 1,
+            "predicted": assessed.predicted,
+            "fold": assessed.fold + 1,
         },
-        folds.decisions,
+        assessed.decisions,
         analysis.model,
     )
 
@@ -143,7 +143,7 @@ def confusion(analysis: Analysis) -> np.ndarray:
     """Rows by their class (down) and by what they were taken for (across)."""
     classes = analysis.model.machine.classes_
     actual = np.searchsorted(classes, analysis.dataset.y)
-    predicted = np.searchsorted(classes, analysis.folds.predicted)
+    predicted = np.searchsorted(classes, analysis.assessment.predicted)
     counts = np.zeros((len(classes), len(classes)), dtype=int)
     np.add.at(counts, (actual, predicted), 1)
     return counts

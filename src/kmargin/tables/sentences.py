@@ -3,10 +3,17 @@
 import numpy as np
 
 from kmargin.errors import count, listing
+from kmargin.intervals import Interval
 from kmargin.tables.analyse import Analysis, Neighbour
 from kmargin.tables.results import order_features
 
 PERCENT = ("accuracy", "balanced_accuracy")
+SCORE_NAMES = {
+    "roc_auc": "area under the ROC curve",
+    "balanced_accuracy": "balanced accuracy",
+    "neg_log_loss": "negative log loss",
+    "neg_brier_score": "negative Brier score",
+}
 MOST_NAMES = 12  # in the first line
 
 
@@ -16,6 +23,17 @@ def percent(share: float) -> str:
 
 def score_text(scoring: str, score: float) -> str:
     return percent(score) if scoring in PERCENT else f"{score:.3f}"
+
+
+def score_name(scoring: str) -> str:
+    return SCORE_NAMES.get(scoring, scoring.replace("_", " "))
+
+
+def interval_text(scoring: str, interval: Interval) -> str:
+    """From here to there; what lies beyond is not known better."""
+    if scoring in PERCENT:
+        return f"{100 * max(interval.low, 0):.1f} to {100 * min(interval.high, 1):.1f} %"
+    return f"{interval.low:.3f} to {interval.high:.3f}"
 
 
 def change_text(scoring: str, change: float) -> str:
@@ -100,19 +118,52 @@ def marks(analysis: Analysis, feature: int) -> str:
 
 
 def headline(analysis: Analysis) -> str:
+    """The answer with its uncertainty, in a sentence."""
+    assessed, scoring = analysis.assessment, analysis.settings.scoring
+    score = f"{score_text(scoring, assessed.score)} {score_name(scoring)} on rows not seen"
+    interval = f"95 % interval {interval_text(scoring, assessed.interval)}"
+    guessing = score_text(scoring, assessed.guessing)
+    how = "" if is_honest(analysis) else "; k and C were chosen on the same rows, so this is too good"
+    if not assessed.is_better_than_guessing:
+        were = "was" if n_used(analysis) == 1 else "were"
+        return (
+            f"Not clearly better than guessing: {score} ({interval}), where guessing has {guessing}{how}. "
+            f"{subject(analysis)} {were} chosen."
+        )
+    return f"{subject(analysis)} {task(analysis)} with {score} ({interval}; guessing has {guessing}{how})."
+
+
+def is_honest(analysis: Analysis) -> bool:
+    """Whether nothing was chosen on the rows that the score is of."""
+    return analysis.assessment.is_nested or analysis.highest is None
+
+
+def task(analysis: Analysis) -> str:
+    """What the features do."""
     names = class_list(analysis)
+    tell = "tells" if n_used(analysis) == 1 else "tell"
     if len(names) == 2:
-        task = f"tell {names[0]} from {names[1]}"
-    elif len(names) <= 4:
-        task = f"tell {', '.join(names[:-1])} and {names[-1]} apart"
-    else:
-        task = f"tell {len(names)} classes apart"
-    n_used = len(analysis.model.machine.support_ if analysis.model.is_kernel else used_units(analysis))
-    if n_used == 1:
-        task = task.replace("tell", "tells", 1)
+        return f"{tell} {names[0]} from {names[1]}"
+    if len(names) <= 4:
+        return f"{tell} {', '.join(names[:-1])} and {names[-1]} apart"
+    return f"{tell} {len(names)} classes apart"
+
+
+def n_used(analysis: Analysis) -> int:
+    """How many of what k counts the model uses."""
+    return len(analysis.model.machine.support_ if analysis.model.is_kernel else used_units(analysis))
+
+
+def p_value_text(analysis: Analysis) -> str:
+    """What a permutation test found; nothing without one."""
+    assessed = analysis.assessment
+    if assessed.p_value is None:
+        return ""
+    n_times = assessed.n_permutations
+    n_as_high = round(assessed.p_value * (n_times + 1)) - 1
     return (
-        f"{subject(analysis)} {task} with {percent(analysis.accuracy)} accuracy "
-        f"(cross-validated, ± {100 * analysis.accuracy_error:.1f})."
+        f"p = {assessed.p_value:.3g}: of {n_times:,} searches with the labels shuffled, "
+        f"{n_as_high or 'none'} found a score as high as the search with the labels as they are."
     )
 
 
@@ -121,7 +172,9 @@ def neighbour_text(analysis: Analysis, neighbour: Neighbour) -> str:
     thing = "point" if analysis.model.is_kernel else analysis.things.removesuffix("s")
     more = neighbour.k > analysis.k
     each = "" if analysis.is_shared else " for each machine"
-    which = f"One {thing} {'more' if more else 'fewer'}{each} ({neighbour.k})"
+    distance = abs(neighbour.k - analysis.k)
+    amount = f"One {thing}" if distance == 1 else count(distance, thing)
+    which = f"{amount} {'more' if more else 'fewer'}{each} ({neighbour.k})"
     names = neighbour.enters if more else neighbour.leaves
     swaps = neighbour.leaves if more else neighbour.enters
     if names and len(names) <= 3 and not swaps:
@@ -137,17 +190,56 @@ def neighbour_text(analysis: Analysis, neighbour: Neighbour) -> str:
 
 def choice_text(analysis: Analysis) -> str:
     """Why this k."""
+    settings, highest = analysis.settings, analysis.highest
     if not analysis.was_chosen:
         return f"k = {analysis.k}, as asked for; C = {analysis.C:g}."
     text = f"k = {analysis.k}, C = {analysis.C:g}: "
-    highest = analysis.highest
-    if analysis.settings.select == "best" or highest is None or highest.k == analysis.k:
-        return text + "the highest score of all that were tried."
-    score = score_text(analysis.settings.scoring, highest.score)
-    return text + (
-        f"the smallest k within one standard error of the highest score ({score} at k = {highest.k}); "
-        "`--select best` takes the highest."
+    if settings.select == "best" or highest is None or highest.k == analysis.k:
+        text += "the highest score of all that were tried"
+    else:
+        within = "one standard error"
+        if settings.select == "tolerance":
+            within = f"{settings.tolerance:g}"
+        score = score_text(settings.scoring, highest.score)
+        text += (
+            f"the smallest k within {within} of the highest score ({score} at k = {highest.k}; "
+            "`--select best` takes that)"
+        )
+    return f"{text}, {rounds_text(analysis)}"
+
+
+def rounds_text(analysis: Analysis) -> str:
+    """How often the rows were dealt into folds, and whether that was enough."""
+    choice, n_folds = analysis.choice, len(analysis.supports)
+    if choice.n_rounds == 1:
+        return f"over {n_folds} folds."
+    folds = f"over {choice.n_rounds} rounds of {n_folds} folds. "
+    if choice.has_settled:
+        return folds + "The last rounds changed nothing."
+    return folds + (
+        "More rounds might choose another k: several do nearly as well. `--repeats` allows for more rounds."
     )
+
+
+def fold_choices_text(analysis: Analysis) -> str:
+    """What the outer folds chose: how far k can be trusted."""
+    assessed = analysis.assessment
+    if not assessed.is_nested or analysis.highest is None or not analysis.was_chosen:
+        return ""
+    ks = sorted(k for k, _ in assessed.chosen)
+    n_folds = count(len(ks), "outer fold")
+    if ks[0] == ks[-1]:
+        return f"All of the {n_folds} chose k = {ks[0]}, too."
+    return (
+        f"Chosen anew without a fifth of the rows, k was {listed(ks)}."
+        if len(ks) == 5
+        else (f"Chosen anew in each of {n_folds}, k was {listed(ks)}.")
+    )
+
+
+def listed(numbers: list[int]) -> str:
+    *others, last = (f"{number:,}" for number in numbers)
+    return f"{', '.join(others)} and {last}"
 
 
 def baseline(analysis: Analysis) -> tuple[str, float]:
@@ -157,8 +249,42 @@ def baseline(analysis: Analysis) -> tuple[str, float]:
     return str(names[totals.argmax()]), float(totals.max() / totals.sum())
 
 
+def most_common(analysis: Analysis) -> str:
+    """What a guess of the accuracy is; other scores have guesses of their own."""
+    if not analysis.assessment.is_rate:
+        return ""
+    return f": always {baseline(analysis)[0]}, the most common class"
+
+
+def class_counts(analysis: Analysis) -> str:
+    """How many rows of each class."""
+    names, counts = np.unique(analysis.dataset.y, return_counts=True)
+    if len(names) > 4:
+        return f"{len(names)} classes of {counts.min():,} to {counts.max():,}"
+    return ", ".join(f"{n:,} {name}" for n, name in zip(counts, names, strict=True))
+
+
+def honesty_text(analysis: Analysis) -> str:
+    """Where the score told comes from."""
+    scoring, highest = analysis.settings.scoring, analysis.highest
+    if highest is None:
+        return "Nothing was left to choose, so each fold is a fair test."
+    chosen = "k and C" if analysis.was_chosen else "C"
+    own = score_text(scoring, analysis.choice.score)
+    if analysis.assessment.is_nested:
+        return (
+            f"The {score_name(scoring)} told above is that of nested cross-validation: in each of "
+            f"{len(analysis.assessment.folds)} outer folds {chosen} were chosen anew by its other rows. "
+            f"On the folds that {chosen} were chosen on it is {own}, which is too good by the choosing."
+        )
+    return (
+        f"{chosen} were chosen on these same folds ({own}), so the {score_name(scoring)} told is too good. "
+        "Without `--no-nested` it is not."
+    )
+
+
 def frequency_text(analysis: Analysis, frequency: float) -> str:
-    n_folds = len(analysis.folds.supports)
+    n_folds = len(analysis.supports)
     return f"{round(frequency * n_folds)} of {n_folds}"
 
 

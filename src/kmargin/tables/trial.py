@@ -5,7 +5,7 @@ alone; the machines themselves are made and solved for as the cross-validated es
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -13,21 +13,24 @@ import numpy as np
 from sklearn.metrics import get_scorer, get_scorer_names
 from sklearn.model_selection import StratifiedKFold
 
-from kmargin import Exchange, SparsityPath
+from kmargin import Exchange, SparsityPath, validate
 from kmargin.errors import InputError, blame_input, count, listing, nearest
 from kmargin.fitting.grid_fit import GridFit, Procedure, fit_grid, fit_parts
 from kmargin.fitting.kernel_blueprint import KernelBlueprint
 from kmargin.fitting.linear_blueprint import LinearBlueprint
 from kmargin.fitting.repeats import find_repeats
 from kmargin.kernels import KERNELS
-from kmargin.multiclass import choose_classes
+from kmargin.multiclass import class_pairs
+from kmargin.progress import Bar, Silence
 from kmargin.samples.array import ArraySamples, read_samples
-from kmargin.selection import SELECTIONS, make_folds, score_with
+from kmargin.selection import SELECTIONS, Fold, make_folds, score_with
 from kmargin.tables.column_request import NOTHING_SAID, ColumnRequest, CountedFeatures, count_features
 from kmargin.tables.features import Scaling
 from kmargin.tables.model import Machine, TableModel, assemble_machine
 from kmargin.tables.prepare import Dataset
 from kmargin.types import Indices, Matrix, Vector
+
+SILENCE = Silence()
 
 
 @dataclass(frozen=True)
@@ -36,14 +39,18 @@ class Settings:
 
     k: int | None = None  # None: chosen by cross-validation
     ks: Any = None  # the values of k to try, see `SparseSVCCV`
-    Cs: Sequence[float] = (0.01, 0.1, 1.0, 10.0)
+    Cs: Sequence[float] | None = None  # None: from .01 to 10, and beyond if need be
     kernel: str | None = None
     gamma: float | str = "scale"
     cv: int = 5
+    repeats: int = 5  # at most so many times the rows are dealt into folds
+    nested: bool = True
+    permutations: int = 0
     seed: int = 0
     jobs: int | None = None
     scoring: str = "accuracy"
     select: str = "1se"
+    tolerance: float = 0.01
     standardize: bool = True
     balanced: bool = False
     multi_class: str = "ovo"
@@ -53,13 +60,11 @@ class Settings:
 
 
 class Examination(NamedTuple):
-    """What the folds say about machines with one C and several k, and about one of these k."""
+    """What the machines of the folds, with one C and one k, say about rows that they did not see."""
 
-    scores: Matrix  # (n_folds, n_ks)
-    fold: Indices  # of each row: the one that scored it
-    decisions: Matrix  # of each row, by machines with the one k that did not see it
-    predicted: np.ndarray
-    supports: tuple[Indices, ...]  # of each fold's machines with the one k
+    folds: list[Fold]
+    decisions: Matrix  # of each row
+    supports: tuple[Indices, ...]  # of each fold's machines
 
 
 class Trial:
@@ -67,7 +72,11 @@ class Trial:
 
     def __init__(self, dataset: Dataset, settings: Settings) -> None:
         if settings.select not in SELECTIONS:
-            raise InputError(f"--select {settings.select} is not known. Use best or 1se.")
+            raise InputError(f"--select {settings.select} is not known. Use best, 1se or tolerance.")
+        if settings.repeats < 1:
+            raise InputError(f"--repeats {settings.repeats} deals no folds. Use 1 or more.")
+        if settings.permutations < 0:
+            raise InputError(f"--permutations {settings.permutations} cannot be. Use 0 for none, or 100.")
         if not 0 <= settings.seed < 2**32:
             raise InputError(f"--seed {settings.seed} shuffles nothing. Use 0 to {2**32 - 1}.")
         if settings.jobs == 0:
@@ -83,9 +92,23 @@ class Trial:
             self.blueprint.check()
             class_weight = "balanced" if settings.balanced else None
             self.samples = read_samples(dataset.X, dataset.y, dataset.weights, class_weight)
-        splitter = StratifiedKFold(self._n_folds(), shuffle=True, random_state=settings.seed)
-        self.folds = make_folds(splitter, self.samples, len(dataset.y), dataset.X, dataset.y, None)
-        self._note_repeats()
+            validate.check_tolerance(settings.tolerance)
+        self.n_folds = self._n_folds()
+
+    def folds(self, round: int) -> list[Fold]:
+        """The rows dealt into folds, in another way each round."""
+        seed = (self.settings.seed + round) % 2**32
+        splitter = StratifiedKFold(self.n_folds, shuffle=True, random_state=seed)
+        dataset = self.dataset
+        return make_folds(splitter, self.samples, len(dataset.y), dataset.X, dataset.y, None)
+
+    def relabelled(self, y: np.ndarray) -> "Trial":
+        """The same rows with other labels."""
+        return Trial(self.dataset._replace(y=y), replace(self.settings, verbose=0))
+
+    def restricted_to(self, rows: Indices) -> "Trial":
+        """The same with some of the rows; whoever asks for many shows one bar for all."""
+        return Trial(self.dataset.restricted_to(rows), replace(self.settings, verbose=0))
 
     @property
     def things(self) -> str:
@@ -102,32 +125,30 @@ class Trial:
         """How many things there are for k to count."""
         return self.blueprint.n_available(self.samples)
 
-    def score(self, Cs: list[float], ks: list[int]) -> np.ndarray:
-        """The score of every fold, C and k."""
-        scores = np.empty((len(self.folds), len(Cs), len(ks)))
-        for number, (model_at, X) in enumerate(self._walk(Cs, ks)):
-            for row in range(len(Cs)):
-                for column in range(len(ks)):
-                    scores[number, row, column] = self._score(model_at(row, column), X, number)
+    def n_solutions(self, Cs: Sequence[float], ks: Sequence[int]) -> int:
+        """How many are found in a round."""
+        n_machines = len(class_pairs(len(self.samples.classes), self.settings.multi_class))
+        return self.n_folds * (1 if self.blueprint.shared else n_machines) * len(Cs) * len(ks)
+
+    def score(self, Cs: list[float], ks: list[int], round: int, bar: Bar = SILENCE) -> np.ndarray:
+        """The score of every fold of a round, C and k."""
+        scores = np.empty((self.n_folds, len(Cs), len(ks)))
+        for number, (fold, model_at, X) in enumerate(self._walk(Cs, ks, round, bar)):
+            for row, column in np.ndindex(len(Cs), len(ks)):
+                scores[number, row, column] = self.score_rows(model_at(row, column), X, fold.test)
         return scores
 
     def examine(self, Cs: list[float], ks: list[int], k: int) -> Examination:
-        """The folds again at the last of the Cs, with the predictions of machines with one of the ks."""
+        """The folds of the first round again: the machines with the last of the Cs, and one of the ks."""
         n_rows, n_classes = len(self.dataset.y), len(self.samples.classes)
-        scores = np.empty((len(self.folds), len(ks)))
         decisions = np.empty(n_rows if n_classes == 2 else (n_rows, n_classes))
-        fold_of = np.empty(n_rows, dtype=np.intp)
-        supports = []
-        for number, (model_at, X) in enumerate(self._walk(Cs, ks)):
-            for column in range(len(ks)):
-                scores[number, column] = self._score(model_at(-1, column), X, number)
+        supports, folds = [], []
+        for fold, model_at, X in self._walk(Cs, ks, 0, SILENCE):
             model = model_at(-1, ks.index(k))
-            test = self.folds[number].test
-            decisions[test] = model.decision_function(X)
-            fold_of[test] = number
+            decisions[fold.test] = model.decision_function(X)
             supports.append(model.support_)
-        predicted = choose_classes(decisions, self.samples.classes)
-        return Examination(scores, fold_of, decisions, predicted, tuple(supports))
+            folds.append(fold)
+        return Examination(folds, decisions, tuple(supports))
 
     def refit(self, Cs: list[float], ks: list[int], k: int) -> tuple[TableModel, SparsityPath]:
         """The model fitted to all rows, with the last of the Cs; and the path over the ks that it is on."""
@@ -138,19 +159,23 @@ class Trial:
         machine = self._machine(fit, Cs, ks, -1, column)
         return TableModel(self.dataset.target, self.dataset.encoding, scaling, machine), fit.path(ks)
 
-    def _walk(self, Cs: list[float], ks: list[int]) -> Iterator[tuple[Any, Matrix]]:
+    def _walk(
+        self, Cs: list[float], ks: list[int], round: int, bar: Bar
+    ) -> Iterator[tuple[Fold, Any, Matrix]]:
         """For each fold, its machines as a function of the positions of C and k, and its test rows."""
+        folds = self.folds(round)
 
         def parts() -> Iterator[ArraySamples]:
-            for fold in self.folds:
+            for fold in folds:
                 part = self.samples.restricted_to(fold.train)
                 yield part._replace(X=self._scaling(part)(part.X))
 
-        n_folds, n_classes = len(self.folds), len(self.samples.classes)
-        fits = fit_parts(self.blueprint, parts(), n_folds, n_classes, Cs, ks, self.procedure)
-        for fold, fit in zip(self.folds, fits, strict=True):
+        n_classes = len(self.samples.classes)
+        procedure = self.procedure._replace(bar=bar)
+        fits = fit_parts(self.blueprint, parts(), len(folds), n_classes, Cs, ks, procedure)
+        for fold, fit in zip(folds, fits, strict=True):
             scaling = self._scaling(self.samples.restricted_to(fold.train))
-            yield partial(self._machine, fit, Cs, ks), scaling(self.samples.X[fold.test])
+            yield fold, partial(self._machine, fit, Cs, ks), scaling(self.samples.X[fold.test])
 
     def _machine(self, fit: GridFit, Cs: list[float], ks: list[int], row: int, column: int) -> Machine:
         """The machine for the positions of C and k."""
@@ -166,11 +191,14 @@ class Trial:
     def _scaling(self, part: ArraySamples) -> Scaling:
         return Scaling.learn(part.X, part.repeats, self.dataset.impute, self.settings.standardize)
 
-    def _score(self, model: Any, X: Matrix, number: int) -> float:
-        test = self.folds[number].test
-        weights: Vector | None = None if self.dataset.weights is None else self.samples.repeats[test]
+    def score_rows(self, model: Any, X: Matrix, rows: Indices) -> float:
+        """The score of a model on rows whose features, scaled, are X."""
+        weights: Vector | None = None if self.dataset.weights is None else self.samples.repeats[rows]
+        y = self.dataset.y[rows]
+        if self.settings.scoring == "accuracy":  # as the scorer would, without a look at X for each model
+            return float(np.average(model.predict(X) == y, weights=weights))
         try:
-            return score_with(self.scorer, model, X, self.dataset.y[test], weights)
+            return score_with(self.scorer, model, X, y, weights)
         except (ValueError, AttributeError) as error:
             raise InputError(
                 f"--scoring {self.settings.scoring} does not suit these classes or machines "
@@ -195,7 +223,8 @@ class Trial:
             )
         return min(self.settings.cv, int(counts.min()))
 
-    def _note_repeats(self) -> None:
+    def note_repeats(self) -> None:
+        """Say which features are passed over, beside what else there is to say."""
         is_plain = self.settings.kernel is None and self.counted.request.is_empty
         if not is_plain or np.isnan(self.samples.X).any():
             return

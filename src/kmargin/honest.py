@@ -1,0 +1,333 @@
+"""How well a model does on rows that nothing about it was chosen on."""
+
+import inspect
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.dummy import DummyClassifier
+from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.metrics import check_scoring
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
+from sklearn.utils import _safe_indexing, check_random_state, indexable
+from sklearn.utils.validation import column_or_1d
+
+from kmargin import validate
+from kmargin.fitting.pools import make_pool
+from kmargin.intervals import Interval, effective_number, mean_interval, rate_interval
+from kmargin.progress import progress_bar
+from kmargin.selection import Fold, count_tested, make_splitters, score_with
+from kmargin.types import Indices, Vector
+
+
+@dataclass(frozen=True)
+class HonestScore:
+    """What `honest_score` found.
+
+    Attributes
+    ----------
+    score : float
+        The mean over the outer folds; for the accuracy the share of all rows, by weight, that were right.
+    interval : (low, high)
+        Where the score lies with the given confidence: Wilson's interval for the accuracy, else Student's
+        with the standard error of Nadeau and Bengio.
+    guessing : float
+        The score of always saying what is most common, on the same folds.
+    scores : ndarray
+        One for each outer fold, those of all repeats after each other.
+    chosen : list of dict
+        For each outer fold the `k` and `C` that its model chose, as far as it has such.
+    supports : list of ndarray
+        For each outer fold the features (or points) of its model, as far as it has such.
+    predicted : ndarray of shape (n_samples,)
+        The class of each row by a model that had not seen it, in the first repeat. A row that no fold tests
+        has the most common class, and is not ``tested``.
+    tested : ndarray of bool, of shape (n_samples,)
+    p_value : float or None
+        The share of permutations, the labels as they are being one of them, with a score as high.
+    permuted : ndarray or None
+        The scores under permuted labels.
+    """
+
+    score: float
+    interval: Interval
+    guessing: float
+    scores: Vector
+    chosen: list[dict[str, float]]
+    supports: list[Indices]
+    predicted: np.ndarray
+    tested: np.ndarray
+    p_value: float | None = None
+    permuted: Vector | None = None
+
+    @property
+    def is_better_than_guessing(self) -> bool:
+        """Whether the whole interval lies above guessing."""
+        return self.guessing < self.interval.low
+
+    def __str__(self) -> str:
+        text = f"{self.score:.3f} ({self.interval.low:.3f} to {self.interval.high:.3f}), "
+        text += f"guessing {self.guessing:.3f}"
+        if self.p_value is not None:
+            text += f", p = {self.p_value:.3g}"
+        return text + ("" if self.is_better_than_guessing else ": not clearly better than guessing")
+
+
+def honest_score(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    cv: Any = 5,
+    repeats: int = 1,
+    scoring: Any = None,
+    permutations: int = 0,
+    confidence: float = 0.95,
+    sample_weight: Any = None,
+    groups: Any = None,
+    n_jobs: int | None = None,
+    random_state: Any = 0,
+    verbose: int = 0,
+) -> HonestScore:
+    """The score of a model on rows that had no part in choosing anything about it.
+
+    The score by which k and C were chosen is too good, because it is the best of many. Here the whole choice
+    is made anew in each of several outer folds, from its training rows alone, and scored on rows that it
+    never saw: nested cross-validation.
+
+    Parameters
+    ----------
+    model : estimator
+        Such as ``SparseSVCCV()``, or a Pipeline that ends in one; any classifier will do. It is cloned and
+        not changed.
+    X, y : array-like
+        In memory: arrays, sparse matrices, frames.
+    cv : int or splitter, default=5
+        The outer folds. A number of folds is stratified and shuffled; with `groups` they stay together.
+    repeats : int, default=1
+        So many times the rows are dealt into outer folds anew.
+    scoring : str, callable or None, default=None
+        Any scorer of scikit-learn; None is the model's own if it has one, and else the accuracy.
+    permutations : int, default=0
+        Repeat all of it so many times with the labels permuted, for a p-value: how often would labels that
+        have nothing to do with X be predicted as well? Where `groups` have one label each, groups are
+        permuted, else rows within them.
+    confidence : float, default=0.95
+        Of the interval.
+    sample_weight : array-like or None
+        Given to `fit`, and to the scorer if it takes weights.
+    groups : array-like or None
+        Rows of one group (a patient, say) are on one side of every fold; given to `fit` if it takes groups.
+    n_jobs : int or None
+        Outer folds side by side. The result is the same for any number.
+    random_state : int or RandomState, default=0
+        Shuffles rows into folds, and labels.
+    verbose : int, default=0
+        1 shows a progress bar.
+
+    Returns
+    -------
+    HonestScore
+
+    Examples
+    --------
+    >>> from kmargin import SparseSVCCV, honest_score
+    >>> from kmargin.datasets import make_synthetic
+    >>> X, y = make_synthetic(n_samples=200, n_features=20, random_state=0)
+    >>> found = honest_score(SparseSVCCV(ks=[20, 5, 2, 1]), X, y)
+    >>> print(found)
+    """
+    data = _read(model, X, y, sample_weight, groups, scoring)
+    validate.check_count("permutations", permutations, "times to permute the labels", least=0)
+    validate.check_count("repeats", repeats, "times to deal the rows into folds")
+    if not 0 < confidence < 1:
+        raise ValueError(
+            f"confidence={confidence!r} is no probability. Use a number between 0 and 1, as 0.95."
+        )
+    rng = check_random_state(random_state)
+    seed = int(rng.randint(2**31 - repeats))
+    folds = _outer_folds(data, cv, repeats, seed)
+    labels = [data.y, *(_permute(data.y, data.groups, rng) for _ in range(permutations))]
+    jobs = [(labelled, fold) for labelled in labels for fold in folds]
+    results = list(_run(data, jobs, n_jobs, verbose))
+    found = _summarise(data, folds, results[: len(folds)], confidence)
+    if not permutations:
+        return found
+    of_each = np.array([result.score for result in results]).reshape(1 + permutations, len(folds))
+    means = of_each @ _shares(data, folds)
+    return replace(found, p_value=rank_among(means[0], means[1:]), permuted=means[1:])
+
+
+def rank_among(score: float, permuted: Vector) -> float:
+    """The p-value of a score: its own place among those under permuted labels, of which it is one."""
+    return float((1 + np.count_nonzero(permuted >= score - 1e-12)) / (1 + len(permuted)))
+
+
+def interval_of(
+    scores: Vector, mean: float, n_rows: float, test_ratio: float, is_rate: bool, confidence: float = 0.95
+) -> Interval:
+    """Where a mean over folds lies: of a rate of rows by Wilson, of another score by Student."""
+    if is_rate:
+        return rate_interval(mean, n_rows, confidence)
+    return mean_interval(scores, test_ratio, confidence)
+
+
+def guess(scorer: Callable[..., float], y: np.ndarray, weights: Vector | None, fold: Fold) -> float:
+    """The score of what knows the labels' frequencies and nothing else."""
+    rows = np.zeros((len(y), 1))
+    dummy = DummyClassifier(strategy="prior")
+    dummy.fit(rows[fold.train], y[fold.train], _part(weights, fold.train))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndefinedMetricWarning)
+        return score_with(scorer, dummy, rows[fold.test], y[fold.test], _part(weights, fold.test))
+
+
+class _Data(NamedTuple):
+    model: Any
+    X: Any
+    y: np.ndarray
+    weights: Vector | None
+    groups: Any
+    scorer: Callable[..., float]
+    scoring: Any
+
+
+class _OuterResult(NamedTuple):
+    """One outer fold."""
+
+    score: float
+    predicted: np.ndarray
+    chosen: dict[str, float]
+    support: Indices
+
+
+def _read(model: Any, X: Any, y: Any, weights: Any, groups: Any, scoring: Any) -> _Data:
+    X, y, groups = indexable(X, column_or_1d(np.asarray(y)), groups)
+    validate.check_classes(np.unique(y))
+    if weights is not None:
+        weights = validate.check_sample_weight(weights, len(y))
+    scoring = getattr(model, "scoring", None) if scoring is None else scoring
+    scorer = check_scoring(model, scoring="accuracy" if scoring is None else scoring)
+    return _Data(model, X, y, weights, groups, scorer, scoring)
+
+
+def _is_accuracy(data: _Data) -> bool:
+    return data.scoring is None or data.scoring == "accuracy"
+
+
+def _outer_folds(data: _Data, cv: Any, repeats: int, seed: int) -> list[Fold]:
+    """Raises ValueError where a class, or the groups, are too few for the folds."""
+    if isinstance(cv, int | np.integer) and not isinstance(cv, bool):
+        validate.check_count("cv", cv, "outer folds", least=2)
+        _check_enough(data, int(cv))
+        kind = StratifiedKFold if data.groups is None else StratifiedGroupKFold
+        cv = kind(int(cv), shuffle=True, random_state=seed)
+    folds = []
+    for splitter in make_splitters(cv, repeats, seed, data.y):
+        folds += [Fold(train, test) for train, test in splitter.split(data.X, data.y, data.groups)]
+    classes = np.unique(data.y)
+    for number, fold in enumerate(folds):
+        missing = classes[~np.isin(classes, data.y[fold.train])].tolist()
+        if missing:
+            raise ValueError(
+                f"Outer fold {number} has no training row of class {missing[0]!r}. "
+                "Use fewer folds, or a splitter that stratifies, such as StratifiedKFold."
+            )
+    return folds
+
+
+def _check_enough(data: _Data, n_folds: int) -> None:
+    classes, counts = np.unique(data.y, return_counts=True)
+    if counts.min() < n_folds:
+        raise ValueError(
+            f"Class {classes[counts.argmin()].item()!r} has {counts.min()} rows, fewer than the {n_folds} "
+            f"outer folds. Use cv={max(2, int(counts.min()))}"
+            + (", or give more rows of that class." if counts.min() >= 2 else " and more rows of that class.")
+        )
+    if data.groups is not None and len(np.unique(data.groups)) < n_folds:
+        n_groups = len(np.unique(data.groups))
+        raise ValueError(
+            f"The rows are in {n_groups} groups, which cannot be split into {n_folds} folds. "
+            f"Use at most {n_groups} folds."
+        )
+
+
+def _permute(y: np.ndarray, groups: Any, rng: np.random.RandomState) -> np.ndarray:
+    if groups is None:
+        return rng.permutation(y)
+    _, first, codes = np.unique(np.asarray(groups), return_index=True, return_inverse=True)
+    if np.array_equal(y[first][codes], y):
+        return np.asarray(rng.permutation(y[first])[codes])
+    permuted = y.copy()
+    for code in range(len(first)):
+        permuted[codes == code] = rng.permutation(y[codes == code])
+    return permuted
+
+
+def _run(data: _Data, jobs: Sequence[Any], n_jobs: int | None, verbose: int) -> Iterator[_OuterResult]:
+    from joblib import delayed
+
+    with progress_bar("honest score", len(jobs), verbose) as bar:
+        for result in make_pool(n_jobs)(delayed(_outer)(data, *job) for job in jobs):
+            bar.advance()
+            yield result
+
+
+def _outer(data: _Data, y: np.ndarray, fold: Fold) -> _OuterResult:
+    """One outer fold: everything from its training rows alone."""
+    model = clone(data.model)
+    known = {"sample_weight": data.weights, "groups": data.groups}
+    said = {
+        name: _safe_indexing(values, fold.train)
+        for name, values in known.items()
+        if values is not None and _takes(model, name)
+    }
+    model.fit(_safe_indexing(data.X, fold.train), y[fold.train], **said)
+    X, weights = _safe_indexing(data.X, fold.test), _part(data.weights, fold.test)
+    score = score_with(data.scorer, model, X, y[fold.test], weights)
+    last = getattr(model, "steps", [(None, model)])[-1][1]
+    chosen = {name: getattr(last, f"{name}_") for name in ("k", "C") if hasattr(last, f"{name}_")}
+    return _OuterResult(score, model.predict(X), chosen, getattr(last, "support_", np.empty(0, np.intp)))
+
+
+def _takes(model: Any, name: str) -> bool:
+    return name in inspect.signature(model.fit).parameters
+
+
+def _part(weights: Vector | None, rows: Indices) -> Vector | None:
+    return None if weights is None else weights[rows]
+
+
+def _shares(data: _Data, folds: Sequence[Fold]) -> Vector:
+    """How much each fold counts: for the accuracy by the weight of its test rows, else all the same."""
+    if not _is_accuracy(data):
+        return np.full(len(folds), 1 / len(folds))
+    weights = np.ones(len(data.y)) if data.weights is None else data.weights
+    totals = np.array([weights[fold.test].sum() for fold in folds])
+    return totals / totals.sum()
+
+
+def _summarise(
+    data: _Data, folds: Sequence[Fold], results: Sequence[_OuterResult], confidence: float
+) -> HonestScore:
+    scores, shares = np.array([result.score for result in results]), _shares(data, folds)
+    score, (n_tested, test_ratio) = float(scores @ shares), count_tested(folds)
+    n_rows = effective_number(data.weights, int(n_tested))
+    classes, counts = np.unique(data.y, return_counts=True)
+    predicted = np.full(len(data.y), classes[counts.argmax()])
+    tested = np.zeros(len(data.y), dtype=bool)
+    for fold, result in zip(reversed(folds), reversed(results), strict=True):  # the first repeat comes last
+        predicted[fold.test], tested[fold.test] = result.predicted, True
+    return HonestScore(
+        score=score,
+        interval=interval_of(scores, score, n_rows, test_ratio, _is_accuracy(data), confidence),
+        guessing=float(shares @ [guess(data.scorer, data.y, data.weights, fold) for fold in folds]),
+        scores=scores,
+        chosen=[result.chosen for result in results],
+        supports=[result.support for result in results],
+        predicted=predicted,
+        tested=tested,
+    )

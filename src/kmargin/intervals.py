@@ -1,0 +1,62 @@
+"""How far a score can be trusted: standard errors of means over folds, intervals of rates."""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import ndtri, stdtrit
+
+from kmargin.types import Vector
+
+
+class Interval(NamedTuple):
+    """Where a score lies, by all that is known."""
+
+    low: float
+    high: float
+
+    def __contains__(self, score: object) -> bool:
+        return isinstance(score, float) and self.low <= score <= self.high
+
+
+def wilson(rate: float, n: float, z: float) -> Interval:
+    """Wilson's interval for a rate among n: within [0, 1], and no point even where the rate is 0 or 1."""
+    rate = min(max(rate, 0.0), 1.0)
+    centre = (rate + z * z / (2 * n)) / (1 + z * z / n)
+    half = z / (1 + z * z / n) * np.sqrt(rate * (1 - rate) / n + z * z / (4 * n * n))
+    return Interval(max(0.0, float(centre - half)), min(1.0, float(centre + half)))
+
+
+def rate_interval(rate: float, n: float, confidence: float = 0.95) -> Interval:
+    """The interval of a rate among n rows."""
+    return wilson(rate, n, float(ndtri((1 + confidence) / 2)))
+
+
+def rate_error(rate: float, n: float) -> float:
+    """The standard error of a rate among n rows: the farther end of Wilson's interval for one of them."""
+    low, high = wilson(rate, n, 1.0)
+    return max(rate - low, high - rate)
+
+
+def mean_errors(scores: np.ndarray, test_ratio: float) -> np.ndarray:
+    """Standard errors of the means over folds (the first axis), folds of all repeats together.
+
+    Folds share most of their training rows, and repeats all of them, so their scores are not independent:
+    more repeats do not make the error vanish. Nadeau and Bengio's correction adds the number of test rows
+    per training row (`test_ratio`) to one over the number of folds.
+    """
+    if len(scores) < 2:
+        return np.zeros(scores.shape[1:])
+    return np.asarray(scores.std(axis=0, ddof=1) * np.sqrt(1 / len(scores) + test_ratio))
+
+
+def mean_interval(scores: Vector, test_ratio: float, confidence: float = 0.95) -> Interval:
+    """The interval of a mean over folds, by Student's t; without an end if there is one fold only."""
+    if len(scores) < 2:
+        return Interval(-np.inf, np.inf)
+    half = stdtrit(len(scores) - 1, (1 + confidence) / 2) * mean_errors(scores, test_ratio)
+    return Interval(float(scores.mean() - half), float(scores.mean() + half))
+
+
+def effective_number(weights: Vector | None, n: int) -> float:
+    """As many rows of one weight tell a mean as well as these."""
+    return float(n) if weights is None else float(weights.sum() ** 2 / (weights @ weights))

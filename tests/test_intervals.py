@@ -1,0 +1,203 @@
+"""Standard errors and intervals of scores, and the choices that rest on them."""
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.model_selection import KFold, RepeatedStratifiedKFold, StratifiedGroupKFold, StratifiedKFold
+
+from kmargin import KernelSparseSVCCV, SparseSVCCV
+from kmargin.datasets import make_sparse_hyperplane
+from kmargin.errors import GridEdgeWarning
+from kmargin.intervals import (
+    effective_number,
+    mean_errors,
+    mean_interval,
+    rate_error,
+    rate_interval,
+    wilson,
+)
+from kmargin.selection import ScoreTable, make_splitters
+
+
+@pytest.mark.parametrize(("right", "n"), [(0, 5), (5, 5), (62, 62), (50, 100), (1, 1000), (7, 9)])
+def test_an_interval_of_a_rate_is_that_of_scipy(right, n):
+    expected = stats.binomtest(right, n).proportion_ci(0.95, method="wilson")
+    np.testing.assert_allclose(rate_interval(right / n, n), expected, atol=1e-12)
+
+
+def test_a_rate_of_one_has_an_error():
+    assert rate_error(1.0, 62) == pytest.approx(1 / 63)
+    assert rate_error(0.0, 62) == pytest.approx(1 / 63)
+    assert rate_error(0.5, 10**6) == pytest.approx(0.5e-3, rel=1e-3)
+
+
+def test_wilson_ends_are_where_the_rate_is_z_errors_away():
+    low, high = wilson(0.3, 40, 1.5)
+    for end in (low, high):
+        assert abs(0.3 - end) == pytest.approx(1.5 * np.sqrt(end * (1 - end) / 40))
+
+
+def test_repeating_the_same_folds_does_not_make_a_mean_much_surer():
+    rng = np.random.default_rng(0)
+    once = rng.random(5)
+    many = np.tile(once, 100)
+    by_hand = once.std(ddof=1) * np.sqrt(1 / 5 + 1 / 4)
+    assert mean_errors(once[:, None], 1 / 4)[0] == pytest.approx(by_hand)
+    assert mean_errors(many[:, None], 1 / 4)[0] > once.std() * np.sqrt(1 / 4)
+
+
+def test_the_interval_of_a_mean_is_students():
+    scores = np.array([0.1, 0.4, 0.35, 0.2])
+    low, high = mean_interval(scores, 0.0, 0.9)
+    np.testing.assert_allclose([low, high], stats.t.interval(0.9, 3, scores.mean(), stats.sem(scores)))
+    assert 0.3 in mean_interval(scores[:1], 0.25)
+
+
+def test_rows_of_one_weight_count_each():
+    assert effective_number(None, 7) == 7
+    assert effective_number(np.full(7, 3.0), 7) == pytest.approx(7)
+    assert effective_number(np.array([1.0, 0.0, 0.0]), 3) == pytest.approx(1)
+
+
+# the choice
+
+
+def table(mean, n_rows, n_folds=5, noise=0.0):
+    scores = np.repeat(np.asarray(mean, dtype=float)[None, None], n_folds, axis=0)
+    scores[:, 0, 0] += noise * np.linspace(-1, 1, n_folds)
+    return ScoreTable(scores, [1.0], [8, 4, 2], n_rows, 0.25)
+
+
+def test_one_standard_error_does_not_vanish_where_all_folds_agree():
+    # 62 rows, all right with 8 features, one row wrong with 4, two with 2
+    mean = [1.0, 1 - 1 / 62, 1 - 2 / 62]
+    assert table(mean, 62).choose("1se") == (0, 0)  # a row of 62 is more than 1 of 63
+    assert table([1.0, 1 - 1 / 64, 0.9], 62).choose("1se") == (0, 1)
+    assert table([1.0, 1 - 1 / 64, 0.9], 62).choose("best") == (0, 0)
+
+
+def test_scores_that_are_no_shares_have_the_error_of_their_folds():
+    losses = table([-1.0, -1.001, -2.0], 10)
+    assert not losses.error.any()
+    assert losses.choose("1se") == (0, 0)
+
+
+def test_a_tolerance_is_a_loss_of_score():
+    scores = table([0.9, 0.885, 0.87], 10**9)
+    assert [scores.choose("tolerance", loss)[1] for loss in (0.0, 0.014, 0.016, 0.031)] == [0, 0, 1, 2]
+
+
+def test_the_error_of_a_table_is_the_corrected_one():
+    scores = table([0.9, 0.8, 0.7], 10**9, noise=0.02)
+    fold = 0.02 * np.linspace(-1, 1, 5)
+    assert scores.error[0, 0] == pytest.approx(fold.std(ddof=1) * np.sqrt(1 / 5 + 0.25))
+    assert scores.at(1.0, 8) == (pytest.approx(0.9), scores.error[0, 0])
+
+
+# repeats
+
+
+def hyperplane():
+    return make_sparse_hyperplane(60, 6, 2, random_state=0)
+
+
+def test_repeats_are_the_folds_of_shuffled_splitters_one_after_the_other():
+    X, y = hyperplane()
+    model = SparseSVCCV([4, 1], cv=3, repeats=2, random_state=5).fit(X, y)
+    each = [
+        SparseSVCCV([4, 1], cv=StratifiedKFold(3, shuffle=True, random_state=make_seed(5) + r)).fit(X, y)
+        for r in range(2)
+    ]
+    assert model.n_splits_ == 6
+    for number in range(6):
+        alone = each[number // 3].cv_results_[f"split{number % 3}_test_score"]
+        np.testing.assert_array_equal(model.cv_results_[f"split{number}_test_score"], alone)
+
+
+def make_seed(random_state):
+    from kmargin.validate import resolve_seed
+
+    return resolve_seed(random_state)
+
+
+def test_repeats_are_dealt_differently_and_the_same_way_each_time():
+    X, y = hyperplane()
+    folds = [
+        [tuple(test) for _, test in splitter.split(X, y)] for splitter in make_splitters(3, 3, seed=0, y=y)
+    ]
+    assert len({tuple(each) for each in folds}) == 3
+    first, second = (SparseSVCCV([4, 1], repeats=2).fit(X, y).cv_results_ for _ in range(2))
+    np.testing.assert_array_equal(first["mean_test_score"], second["mean_test_score"])
+
+
+def test_a_splitter_that_repeats_by_itself_is_taken_as_it_is():
+    X, y = hyperplane()
+    model = SparseSVCCV([4, 1], cv=RepeatedStratifiedKFold(n_splits=3, n_repeats=2, random_state=0)).fit(X, y)
+    assert model.n_splits_ == 6
+
+
+def test_groups_stay_together_in_every_repeat():
+    X, y = hyperplane()
+    groups = np.arange(60) // 2
+    cv = StratifiedGroupKFold(3, shuffle=True, random_state=1)
+    for splitter in make_splitters(cv, 2, 0, y):
+        for train, test in splitter.split(X, y, groups):
+            assert not set(groups[train]) & set(groups[test])
+    assert cv.random_state == 1
+
+
+@pytest.mark.parametrize("cv", [KFold(3), [(np.arange(30), np.arange(30, 60))]])
+def test_folds_that_cannot_differ_are_not_repeated(cv):
+    X, y = hyperplane()
+    with pytest.raises(ValueError, match="makes the same folds each time"):
+        SparseSVCCV([1], cv=cv, repeats=2).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"repeats": 0}, "repeats=0 is not a number of times to deal the rows into folds"),
+        ({"repeats": 1.5}, "repeats=1.5 is not"),
+        ({"tolerance": -1}, "tolerance=-1 is no loss of score"),
+        ({"selection": "least"}, "selection='least'"),
+    ],
+)
+@pytest.mark.parametrize("estimator", [SparseSVCCV, KernelSparseSVCCV])
+def test_what_makes_no_choice_is_said_in_a_sentence(estimator, settings, message):
+    with pytest.raises(ValueError, match=message):
+        estimator([1], **settings).fit(*hyperplane())
+
+
+def test_errors_stand_in_the_results():
+    X, y = hyperplane()
+    results = SparseSVCCV([4, 1], cv=3, repeats=2).fit(X, y).cv_results_
+    splits = np.array([results[f"split{i}_test_score"] for i in range(6)])
+    corrected = splits.std(axis=0, ddof=1) * np.sqrt(1 / 6 + 1 / 2)
+    least = [rate_error(rate, 60) for rate in splits.mean(axis=0)]
+    np.testing.assert_allclose(results["se_test_score"], np.maximum(corrected, least))
+
+
+# edges of the grid
+
+
+def told(chosen, ks, Cs):
+    """A scorer that likes one k best; C does not matter to it."""
+    return lambda model, X, y: float(np.count_nonzero(model.coef_) == chosen)
+
+
+def test_a_choice_at_the_edge_of_its_grid_is_warned_of():
+    X, y = hyperplane()
+    with pytest.warns(GridEdgeWarning, match="k_=4 is the largest of ks, and there are 6 features: try more"):
+        SparseSVCCV([4, 2, 1], scoring=told(4, 0, 0)).fit(X, y)
+    with pytest.warns(GridEdgeWarning, match="k_=2 is the smallest of ks: try fewer"):
+        SparseSVCCV([6, 4, 2], scoring=told(2, 0, 0)).fit(X, y)
+    with pytest.warns(GridEdgeWarning, match=r"C_=0.1 is the smallest of Cs: try 0.01, too"):
+        SparseSVCCV([6, 4, 1], Cs=[0.1, 1.0], scoring=told(4, 0, 0)).fit(X, y)
+
+
+@pytest.mark.filterwarnings("error::kmargin.errors.GridEdgeWarning")
+def test_where_there_is_nothing_beyond_nothing_is_said():
+    X, y = hyperplane()
+    SparseSVCCV([6, 2, 1], scoring=told(6, 0, 0)).fit(X, y)
+    SparseSVCCV([6, 2, 1], scoring=told(1, 0, 0)).fit(X, y)
+    SparseSVCCV([3]).fit(X, y)
