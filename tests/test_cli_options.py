@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 
 from kmargin import KernelSparseSVC, SparseSVC, SparseSVCCV, modelfile, sparse_svm_path
 from kmargin.commands import app
+from kmargin.intervals import rate_interval
 from tables_data import make_table
 
 FEATURES = ["age", "dose", "noise", "x y", "z"]
@@ -285,38 +286,23 @@ def test_a_sign_is_kept_in_every_machine_and_shown():
 
 def test_weights_count_in_the_scores_of_the_folds_in_the_accuracy_and_in_the_report():
     _, predictions = fit("--weights", "w")
-    run(
-        "fit",
-        "data.csv",
-        "--target",
-        "outcome",
-        "--weights",
-        "w",
-        "--k",
-        2,
-        "--C",
-        1,
-        "--cv",
-        3,
-        "--out",
-        "out",
-    )
     right = (predictions["actual"] == predictions["predicted"]).to_numpy()
     folds = predictions["fold"].to_numpy()
-    shares = [np.average(right[folds == f], weights=WEIGHTS[folds == f]) for f in (1, 2, 3)]
-    accuracy, error = 100 * np.mean(shares), 100 * np.std(shares, ddof=1) / np.sqrt(3)
-    told = run(
-        "fit", "data.csv", "--target", "outcome", "--weights", "w", "--k", 2, "--C", 1, "--cv", 3
-    ).stdout
-    assert f"{accuracy:.1f} % accuracy (cross-validated, ± {error:.1f})" in told
+    accuracy = 100 * np.average(right, weights=WEIGHTS)
+    options = ("--target", "outcome", "--weights", "w", "--k", 2, "--C", 1, "--cv", 3)
+    told = run("fit", "data.csv", *options).stdout
+    assert f"{accuracy:.1f} % accuracy on rows not seen" in told
     assert f"{100 * right.mean():.1f}" != f"{accuracy:.1f}", "the weights make a difference"
+    low, high = rate_interval(accuracy / 100, WEIGHTS.sum() ** 2 / (WEIGHTS**2).sum())
+    assert f"{100 * low:.1f} to {100 * high:.1f}" in " ".join(told.split())
     page = Path("out/report.html").read_text()
     assert f"<b>{accuracy:.1f} %</b>" in page
     totals = FRAME.groupby("outcome")["w"].sum()
-    assert f"<b>{100 * totals.max() / totals.sum():.1f} %</b>by always saying {totals.idxmax()}" in page
+    assert f"<b>{100 * totals.max() / totals.sum():.1f} %</b>by guessing: always {totals.idxmax()}" in page
     assert '<td>weights</td><td class="name">by column</td>' in page
     chosen = re.search(r'<tr class="marked"><td>2</td><td>([\d.]+) %', page)[1]
-    assert chosen == f"{accuracy:.1f}", "the score at the chosen k is weighted, too"
+    shares = [np.average(right[folds == f], weights=WEIGHTS[folds == f]) for f in (1, 2, 3)]
+    assert chosen == f"{100 * np.mean(shares):.1f}", "the score at the chosen k is weighted, too"
 
 
 SCORES = {
@@ -375,24 +361,36 @@ def test_several_classes_are_told_apart_as_asked(scheme):
     assert ("weight: rest vs low" in columns) == (scheme == "ovr")
 
 
-@pytest.mark.parametrize("select", ["best", "1se"])
+GRID = ("--ks", "1,2,3,5", "--C", "0.001,0.1,10", "--seed", 3, "--no-nested", "--repeats", 1)
+
+
+@pytest.mark.parametrize("select", ["best", "1se", "tolerance"])
 def test_k_and_C_are_chosen_as_asked(select):
-    model, _ = fit("--ks", "1,2,3,5", "--C", "0.001,0.1,10", "--select", select, "--seed", 3)
+    model, _ = fit(*GRID, "--select", select, "--tolerance", 0.08)
     folds = StratifiedKFold(3, shuffle=True, random_state=3)
-    search = SparseSVCCV(ks=[5, 3, 2, 1], Cs=[0.001, 0.1, 10.0], cv=folds, standardize=True, selection=select)
+    search = SparseSVCCV(
+        ks=[5, 3, 2, 1],
+        Cs=[0.001, 0.1, 10.0],
+        cv=folds,
+        standardize=True,
+        selection=select,
+        tolerance=0.08,
+    )
     search.fit(FRAME[FEATURES].to_numpy(), FRAME["outcome"].to_numpy())
     assert (model.machine.k, model.machine.C) == (search.k_, search.C_)
     np.testing.assert_allclose(model.machine.coef_ / model.scaling.spread, search.coef_, rtol=1e-6)
 
 
-def test_one_standard_error_and_best_choose_differently():
-    """Else the test before would pass for a program that ignores --select."""
+def test_the_rules_choose_differently():
+    """Else the test before would pass for a program that ignores --select, or --tolerance."""
+    rules = {"best": (), "1se": (), "tolerance": ("--tolerance", 0.5), "none": ("--tolerance", 0)}
     chosen = {}
-    for select in ("best", "1se"):
-        model, _ = fit("--ks", "1,2,3,5", "--C", "0.001,0.1,10", "--select", select, "--seed", 3)
-        chosen[select] = model.machine.k, model.machine.C
+    for rule, more in rules.items():
+        model, _ = fit(*GRID, "--select", rule if rule != "none" else "tolerance", *more)
+        chosen[rule] = model.machine.k, model.machine.C
+    assert chosen["none"] == chosen["best"]
     assert chosen["1se"] != chosen["best"]
-    assert chosen["1se"][0] <= chosen["best"][0]
+    assert chosen["tolerance"][0] == 1 <= chosen["1se"][0] <= chosen["best"][0]
 
 
 def test_how_many_values_of_k_are_tried_may_be_a_number():
@@ -482,7 +480,9 @@ def test_the_folds_of_a_path_follow_cv_seed_and_weights():
     splits = StratifiedKFold(4, shuffle=True, random_state=3).split(FRAME, FRAME["outcome"])
     scores = [np.average(right[test], weights=WEIGHTS[test]) for _, test in splits]
     assert table["cv_accuracy"].iloc[0] == pytest.approx(np.mean(scores))
-    assert table["cv_standard_error"].iloc[0] == pytest.approx(np.std(scores, ddof=1) / 2)
+    assert table["cv_standard_error"].iloc[0] == pytest.approx(
+        np.std(scores, ddof=1) * np.sqrt(1 / 4 + 1 / 3)
+    )
 
 
 def test_a_path_knows_several_classes_and_its_plot_the_format_asked_for():

@@ -22,6 +22,8 @@ FILES = (
 OPEN = {
     "types": "names for arrays",
     "errors": "what to tell people",
+    "intervals": "how far a score can be trusted",
+    "honest": "what guessing would reach, and p-values, as `honest_score` has them",
     "files": "files replaced as a whole",
     "html": "pages",
     "progress": "bars",

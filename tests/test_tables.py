@@ -350,12 +350,14 @@ def test_text_becomes_a_feature_per_value_and_new_values_are_none_of_them():
 
 def test_scores_are_those_of_the_estimator_that_scales_in_each_fold():
     dataset = prepare(Table(FRAME), Roles("outcome"))
-    found = analyse(dataset, Settings(ks=[5, 3, 2, 1], Cs=[0.1, 1.0], select="best", seed=3))
+    found = analyse(
+        dataset, Settings(ks=[5, 3, 2, 1], Cs=[0.1, 1.0], select="best", seed=3, repeats=1, nested=False)
+    )
     folds = StratifiedKFold(5, shuffle=True, random_state=3)
     model = SparseSVCCV(ks=[5, 3, 2, 1], Cs=[0.1, 1.0], cv=folds, standardize=True).fit(dataset.X, dataset.y)
     assert (found.k, found.C) == (model.k_, model.C_)
     assert found.curve.at(found.k)[0] == pytest.approx(model.best_score_)
-    assert found.accuracy == pytest.approx(model.best_score_)
+    assert found.assessment.score == found.assessment.accuracy == pytest.approx(model.best_score_)
     machine, scaling = found.model.machine, found.model.scaling
     np.testing.assert_allclose(machine.coef_ / scaling.spread, model.coef_, rtol=1e-9)
     np.testing.assert_allclose(intercepts_per_unit(found.model), model.intercept_, rtol=1e-9)
@@ -379,8 +381,8 @@ def test_predictions_and_selection_frequencies_are_those_of_folds_made_by_hand()
     used = np.zeros(5)
     for train, test in StratifiedKFold(4, shuffle=True, random_state=7).split(dataset.X, dataset.y):
         decisions, predicted, support = fold_by_hand(dataset.X, dataset.y, train, test)
-        np.testing.assert_allclose(found.folds.decisions[test], decisions, rtol=1e-8)
-        np.testing.assert_array_equal(found.folds.predicted[test], predicted)
+        np.testing.assert_allclose(found.assessment.decisions[test], decisions, rtol=1e-8)
+        np.testing.assert_array_equal(found.assessment.predicted[test], predicted)
         used[support] += 1
     np.testing.assert_allclose(found.frequency, used / 4)
     frame = prediction_frame(found)
@@ -392,17 +394,17 @@ def test_a_kernel_machine_scales_in_each_fold_too():
     found = analyse(dataset, Settings(kernel="rbf", k=4, ks=[4], Cs=[1.0], cv=3))
     moved = dataset._replace(X=dataset.X * 1000 + 7)
     again = analyse(moved, Settings(kernel="rbf", k=4, ks=[4], Cs=[1.0], cv=3))
-    np.testing.assert_allclose(again.folds.decisions, found.folds.decisions, rtol=1e-6)
+    np.testing.assert_allclose(again.assessment.decisions, found.assessment.decisions, rtol=1e-6)
 
 
-def test_neighbours_are_scored_whether_or_not_they_are_on_the_grid():
+def test_neighbours_are_the_next_sizes_that_were_tried():
     dataset = prepare(Table(FRAME), Roles("outcome"))
-    found = analyse(dataset, Settings(k=3, ks=[5, 3, 1], Cs=[1.0]))
-    assert [near.k for near in found.neighbours] == [2, 4]
-    assert found.curve.ks.tolist() == [5, 4, 3, 2, 1]
+    found = analyse(dataset, Settings(k=3, ks=[5, 3, 2], Cs=[1.0]))
+    assert [near.k for near in found.neighbours] == [2, 5]
+    assert found.curve.ks.tolist() == [5, 3, 2]
     for near in found.neighbours:
         assert near.change == pytest.approx(found.curve.at(near.k)[0] - found.curve.at(3)[0])
-    assert [near.k for near in analyse(dataset, Settings(k=5, ks=[5], Cs=[1.0])).neighbours] == [4]
+    assert analyse(dataset, Settings(k=5, ks=[5], Cs=[1.0])).neighbours == ()
     assert [near.k for near in analyse(dataset, Settings(k=0, ks=[1], Cs=[1.0])).neighbours] == [1]
 
 
@@ -423,7 +425,7 @@ def test_weights_of_two_are_rows_twice_and_rows_without_weight_are_left_out():
 def test_a_small_class_makes_fewer_folds_and_a_single_row_none():
     frame = FRAME.assign(outcome=["rare"] * 3 + ["common"] * 57)
     found = analyse(prepare(Table(frame), Roles("outcome")), Settings(k=1, ks=[1], Cs=[1.0]))
-    assert len(found.folds.supports) == 3
+    assert len(found.supports) == 3
     assert "Class 'rare' has 3 rows: 3 folds instead of 5." in found.notes
     frame = FRAME.assign(outcome=["rare"] + ["common"] * 59)
     with pytest.raises(InputError, match="Class 'rare' has one row only"):
@@ -454,11 +456,13 @@ def test_settings_that_make_no_sense_get_a_sentence(settings, message):
         analyse(prepare(Table(FRAME), Roles("outcome")), Settings(**settings))
 
 
-def test_another_score_chooses_but_the_accuracy_is_told():
-    found = analyse(prepare(Table(FRAME), Roles("outcome")), Settings(ks=[2, 1], Cs=[1.0], scoring="roc_auc"))
-    right = found.folds.predicted == found.dataset.y
-    assert found.accuracy == pytest.approx(right.mean())
-    assert found.curve.at(found.k)[0] > found.accuracy
+def test_the_score_that_chooses_is_the_one_told_and_the_accuracy_is_there_too():
+    settings = Settings(ks=[2, 1], Cs=[1.0], scoring="roc_auc", repeats=1, nested=False)
+    found = analyse(prepare(Table(FRAME), Roles("outcome")), settings)
+    right = found.assessment.predicted == found.dataset.y
+    assert found.assessment.accuracy == pytest.approx(right.mean())
+    assert found.assessment.score == pytest.approx(found.curve.at(found.k)[0])
+    assert found.assessment.guessing == 0.5
 
 
 def test_only_columns_with_a_weight_are_needed_to_predict():

@@ -289,7 +289,7 @@ def _outer(data: _Data, y: np.ndarray, fold: Fold) -> _OuterResult:
     X, weights = _safe_indexing(data.X, fold.test), _part(data.weights, fold.test)
     score = score_with(data.scorer, model, X, y[fold.test], weights)
     last = getattr(model, "steps", [(None, model)])[-1][1]
-    chosen = {name: getattr(last, f"{name}_") for name in ("k", "C") if hasattr(last, f"{name}_")}
+    chosen = {name: vars(last)[f"{name}_"] for name in ("k", "C") if f"{name}_" in vars(last)}
     return _OuterResult(score, model.predict(X), chosen, getattr(last, "support_", np.empty(0, np.intp)))
 
 

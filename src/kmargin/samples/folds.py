@@ -8,6 +8,7 @@ from sklearn.metrics import check_scoring
 from sklearn.utils.validation import _num_samples
 
 from kmargin.blocks.space import to_host
+from kmargin.intervals import effective_number
 from kmargin.samples.protocol import Given, Labelled, ModelAt, NumberedSamples
 from kmargin.selection import count_tested, make_folds, make_splitters, score_with
 from kmargin.types import Matrix
@@ -35,6 +36,9 @@ class FoldsAtHand:
                 f"cv={model.cv!r} makes no folds. Use an integer >= 2, a splitter, or a list of splits."
             )
         self.n_tested, self.test_ratio = count_tested(self.folds)
+        if weighted:
+            tested = np.unique(np.concatenate([fold.test for fold in self.folds]))
+            self.n_tested = effective_number(known.repeats[tested], len(tested))
         self.blueprint, self.samples, self.known = blueprint, samples, known
         self.weighted = weighted
         self.n_jobs = model.n_jobs

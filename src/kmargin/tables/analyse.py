@@ -8,7 +8,7 @@ import numpy as np
 
 from kmargin.selection import ScoreTable
 from kmargin.tables.assess import Assessment, assess
-from kmargin.tables.choice import Choice, choose, resolve_grid
+from kmargin.tables.choice import Choice, choose, counts_of, resolve_grid
 from kmargin.tables.column_request import CountedFeatures
 from kmargin.tables.model import TableModel
 from kmargin.tables.prepare import Dataset
@@ -80,10 +80,10 @@ class Analysis:
     @property
     def highest(self) -> Highest | None:
         """None where there was nothing to choose."""
+        if not self.choice.had_alternatives:
+            return None
         table = self.choice.table
         columns = range(len(table.ks)) if self.was_chosen else [self.choice.column]
-        if len(table.Cs) * len(columns) == 1:
-            return None
         table = ScoreTable(
             table.scores[:, :, columns], table.Cs, [table.ks[c] for c in columns], table.n_rows
         )
@@ -181,7 +181,7 @@ def trace(dataset: Dataset, settings: Settings, cross_validate: bool = True) -> 
     curve = None
     if cross_validate:
         scores = trial.score(Cs[-1:], ks, 0)
-        curve = Curve.of(ScoreTable(scores, Cs[-1:], ks, len(dataset.y), 1 / (trial.n_folds - 1)), 0)
+        curve = Curve.of(ScoreTable(scores, Cs[-1:], ks, *counts_of(trial)), 0)
     model, path = trial.refit(Cs[-1:], ks, ks[0])
     names = dataset.encoding.feature_names
     X = model.scaling(dataset.X)

@@ -91,7 +91,8 @@ class Assessment:
 
 def assess(trial: Trial, choice: Choice, examined: Examination) -> Assessment:
     """As the settings say: nested or not, with a permutation test or without."""
-    found = assess_nested(trial, choice) if trial.settings.nested else assess_chosen(trial, choice, examined)
+    is_nested = trial.settings.nested and choice.had_alternatives
+    found = assess_nested(trial, choice) if is_nested else assess_chosen(trial, choice, examined)
     if not trial.settings.permutations:
         return found
     permuted = permuted_scores(trial, choice)
@@ -100,7 +101,7 @@ def assess(trial: Trial, choice: Choice, examined: Examination) -> Assessment:
 
 
 def assess_chosen(trial: Trial, choice: Choice, examined: Examination) -> Assessment:
-    """By the folds that k and C were chosen on."""
+    """By the folds that k and C were chosen on; a fair test where there was nothing to choose."""
     scores = choice.table.scores[: trial.n_folds, choice.row, choice.column]
     chosen = ((choice.k, choice.C),) * trial.n_folds
     return _assessment(trial, examined.folds, scores, examined.decisions, chosen, is_nested=False)

@@ -7,6 +7,7 @@ import numpy as np
 
 from kmargin import validate
 from kmargin.errors import InputError, blame_input, listing
+from kmargin.intervals import effective_number
 from kmargin.progress import Bar, progress_bar
 from kmargin.selection import ScoreTable
 from kmargin.tables.trial import Trial
@@ -27,6 +28,7 @@ class Choice:
     table: ScoreTable
     n_rounds: int
     has_settled: bool
+    had_alternatives: bool
 
     @property
     def k(self) -> int:
@@ -66,8 +68,9 @@ def choose(trial: Trial, n_rounds: int | None = None, bar: Bar | None = None) ->
             before, at = at, _choose(trial, rounds, Cs, ks)
             same = same + 1 if at == before else 1
         bar.extend((len(rounds) - most) * trial.n_solutions(Cs, ks))
-    table = ScoreTable(np.concatenate(rounds), Cs, ks, *_counts(trial))
-    return Choice(*at, table, len(rounds), has_settled=not needs_rounds or same >= STEADY)
+    table = ScoreTable(np.concatenate(rounds), Cs, ks, *counts_of(trial))
+    has_settled = not needs_rounds or same >= STEADY
+    return Choice(*at, table, len(rounds), has_settled, had_alternatives=is_open)
 
 
 def _first_round(
@@ -91,15 +94,16 @@ def _choose(trial: Trial, rounds: list[np.ndarray], Cs: list[float], ks: list[in
     """The positions of C and k; of a k that was asked for, only C is to be chosen."""
     settings, scores = trial.settings, np.concatenate(rounds)
     if settings.k is None:
-        return ScoreTable(scores, Cs, ks, *_counts(trial)).choose(settings.select, settings.tolerance)
+        return ScoreTable(scores, Cs, ks, *counts_of(trial)).choose(settings.select, settings.tolerance)
     column = ks.index(settings.k)
-    table = ScoreTable(scores[:, :, [column]], Cs, [settings.k], *_counts(trial))
+    table = ScoreTable(scores[:, :, [column]], Cs, [settings.k], *counts_of(trial))
     return table.choose(settings.select, settings.tolerance)[0], column
 
 
-def _counts(trial: Trial) -> tuple[float, float]:
+def counts_of(trial: Trial) -> tuple[float, float]:
     """Rows that are scored, and test rows per training row."""
-    return float(len(trial.dataset.y)), 1 / (trial.n_folds - 1)
+    dataset = trial.dataset
+    return effective_number(dataset.weights, len(dataset.y)), 1 / (trial.n_folds - 1)
 
 
 def _grow(trial: Trial, Cs: list[float], ks: list[int], at: tuple[int, int]) -> tuple[list[float], list[int]]:

@@ -1,0 +1,339 @@
+"""The choice of k and C for a table, the honest score of such choices, and that all numbers told agree."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
+from typer.testing import CliRunner
+
+from kmargin import SparseSVC, SparseSVCCV, honest_score
+from kmargin.commands import app
+from kmargin.datasets import make_sparse_hyperplane
+from kmargin.errors import InputError
+from kmargin.intervals import mean_interval, rate_interval
+from kmargin.selection import ScoreTable
+from kmargin.tables.analyse import analyse
+from kmargin.tables.assess import OUTER
+from kmargin.tables.choice import choose
+from kmargin.tables.prepare import Roles, prepare
+from kmargin.tables.read import Table
+from kmargin.tables.trial import Settings, Trial
+from tables_data import make_table
+
+KS, CS = [5, 3, 2, 1], [0.1, 1.0]
+GRID = ["--cv", "3", "--ks", "1,2,3,5", "--C", "0.1,1"]
+
+
+def noisy_table(n=90, seed=4):
+    frame = make_table(n, 2, seed=seed)
+    frame["age"] += 0.9 * np.random.default_rng(8).standard_normal(n)
+    return frame
+
+
+def dataset_of(frame):
+    return prepare(Table(frame), Roles("outcome"))
+
+
+DATASET = dataset_of(noisy_table())
+
+
+# rounds
+
+
+def test_a_round_is_a_shuffled_cross_validation_of_the_estimator():
+    trial = Trial(DATASET, Settings(ks=KS, Cs=CS, cv=3, seed=2))
+    for number in range(2):
+        cv = StratifiedKFold(3, shuffle=True, random_state=2 + number)
+        model = SparseSVCCV(KS, Cs=CS, cv=cv, standardize=True).fit(DATASET.X, DATASET.y)
+        splits = [model.cv_results_[f"split{i}_test_score"].reshape(2, 4) for i in range(3)]
+        np.testing.assert_allclose(trial.score(CS, KS, number), splits)
+
+
+class Scripted(Trial):
+    """Rounds whose best k is told beforehand."""
+
+    def __init__(self, dataset, settings, best):
+        super().__init__(dataset, settings)
+        self.best, self.asked = best, []
+
+    def score(self, Cs, ks, round, bar=None):
+        self.asked.append((tuple(Cs), tuple(ks)))
+        scores = np.zeros((self.n_folds, len(Cs), len(ks)))
+        C, k = self.best[round](Cs, ks) if callable(self.best[round]) else (Cs[1], self.best[round])
+        scores[:, Cs.index(C), ks.index(k)] = 1.0
+        return scores
+
+
+def scripted(best, **settings):
+    settings = {"ks": KS, "Cs": [0.1, 1.0, 10.0], "select": "best", "cv": 3, "repeats": 6} | settings
+    return Scripted(DATASET, Settings(**settings), best)
+
+
+def test_rounds_end_when_three_in_a_row_lead_to_the_same_choice():
+    steady = choose(scripted([3, 3, 3, 1, 1, 1]))
+    assert (steady.k, steady.n_rounds, steady.has_settled) == (3, 3, True)
+    moved = choose(scripted([3, 2, 2, 2, 1, 1]))
+    assert (moved.k, moved.n_rounds, moved.has_settled) == (2, 4, True)  # 3 and 2 tie after two rounds: 2
+
+
+def test_rounds_end_when_the_budget_is_spent_and_that_is_said():
+    found = choose(scripted([5, 3, 2, 1], repeats=4))
+    assert (found.n_rounds, found.has_settled) == (4, False)
+    assert found.table.scores.shape[0] == 12
+
+
+def test_as_many_rounds_as_asked_for_are_made_whatever_they_say():
+    assert choose(scripted([3] * 6), n_rounds=5).n_rounds == 5
+
+
+def test_a_fixed_k_leaves_C_to_choose_and_both_fixed_leave_nothing():
+    found = choose(scripted([3] * 6, k=2))
+    assert found.k == 2
+    assert found.had_alternatives
+    fixed = choose(Trial(DATASET, Settings(k=2, ks=KS, Cs=[1.0])))
+    assert (fixed.n_rounds, fixed.had_alternatives, fixed.has_settled) == (1, False, True)
+
+
+# the grid grows where nobody asked for it
+
+
+def test_a_grid_that_nobody_asked_for_grows_at_its_edge():
+    trial = scripted([lambda Cs, ks: (Cs[0], 3)] * 6, Cs=None)
+    found = choose(trial)
+    assert pytest.approx(1e-5) == found.C
+    assert [min(Cs) for Cs, _ in trial.asked[:4]] == pytest.approx([1e-2, 1e-3, 1e-4, 1e-5])
+    up = choose(scripted([lambda Cs, ks: (Cs[-1], 3)] * 6, Cs=None))
+    assert pytest.approx(1e4) == up.C
+
+
+def test_a_grid_that_was_asked_for_stays():
+    trial = scripted([lambda Cs, ks: (Cs[0], 3)] * 6)
+    assert choose(trial).C == 0.1
+    assert {Cs for Cs, _ in trial.asked} == {(0.1, 1.0, 10.0)}
+
+
+def test_more_features_are_tried_where_the_largest_number_was_best():
+    frame = pd.DataFrame(np.random.default_rng(0).standard_normal((12, 40)).round(3))
+    frame.columns = [f"f{j}" for j in range(40)]
+    dataset = dataset_of(frame.assign(outcome=["a", "b"] * 6))
+    trial = Scripted(dataset, Settings(cv=3, select="best", repeats=1), [lambda Cs, ks: (Cs[1], ks[0])])
+    found = choose(trial)
+    assert [ks[0] for _, ks in trial.asked] == [12, 24, 40]
+    assert found.k == 40
+
+
+# the honest score
+
+
+def nested_by_hand(X, y, seed, n_rounds, cv, rule):
+    decisions, chosen = np.empty(len(y)), []
+    for train, test in StratifiedKFold(cv, shuffle=True, random_state=seed + OUTER).split(X, y):
+        rounds = []
+        for number in range(n_rounds):
+            folds = StratifiedKFold(cv, shuffle=True, random_state=seed + number)
+            model = SparseSVCCV(KS, Cs=CS, cv=folds, standardize=True).fit(X[train], y[train])
+            rounds += [model.cv_results_[f"split{i}_test_score"].reshape(2, 4) for i in range(cv)]
+        table = ScoreTable(np.array(rounds), CS, KS, len(train), 1 / (cv - 1))
+        row, column = table.choose(rule)
+        mean, spread = X[train].mean(axis=0), X[train].std(axis=0)
+        path = SparseSVC(k=KS[column], C=CS[row]).fit((X[train] - mean) / spread, y[train])
+        decisions[test] = path.decision_function((X[test] - mean) / spread)
+        chosen.append((KS[column], CS[row]))
+    return decisions, tuple(chosen)
+
+
+@pytest.mark.parametrize("rule", ["best", "1se"])
+def test_in_outer_folds_everything_is_chosen_anew_by_the_other_rows(rule):
+    found = analyse(DATASET, Settings(ks=KS, Cs=CS, cv=3, seed=1, select=rule))
+    decisions, chosen = nested_by_hand(DATASET.X, DATASET.y, 1, found.choice.n_rounds, 3, rule)
+    assert found.assessment.is_nested
+    assert found.assessment.chosen == chosen
+    np.testing.assert_allclose(found.assessment.decisions, decisions, rtol=1e-6)
+    right = (decisions > 0) == (DATASET.y == "yes")
+    assert found.assessment.score == pytest.approx(right.mean())
+    np.testing.assert_allclose(found.assessment.interval, rate_interval(right.mean(), 90))
+
+
+def test_another_score_has_students_interval():
+    found = analyse(DATASET, Settings(ks=KS, Cs=[1.0], cv=3, scoring="roc_auc", repeats=1)).assessment
+    by_fold = [roc_auc_score(DATASET.y[found.fold == f], found.decisions[found.fold == f]) for f in range(3)]
+    assert found.score == pytest.approx(np.mean(by_fold))
+    np.testing.assert_allclose(found.interval, mean_interval(np.array(by_fold), 0.5))
+    assert found.guessing == 0.5
+
+
+def test_shuffled_labels_are_not_clearly_better_than_guessing_and_the_p_value_says_so():
+    frame = noisy_table()
+    rng = np.random.default_rng(0)
+    frame["outcome"] = rng.permutation(frame["outcome"])
+    found = analyse(dataset_of(frame), Settings(ks=[3, 1], Cs=[1.0], cv=3, repeats=1, permutations=9))
+    assert not found.assessment.is_better_than_guessing
+    assert found.assessment.p_value >= 0.2
+    true = analyse(DATASET, Settings(ks=[3, 1], Cs=[1.0], cv=3, repeats=1, permutations=9))
+    assert true.assessment.p_value == pytest.approx(0.1)
+    assert true.assessment.is_better_than_guessing
+
+
+def test_a_class_too_small_for_outer_and_inner_folds_gets_a_sentence():
+    frame = noisy_table()
+    frame["outcome"] = ["rare"] * 2 + ["common"] * 88
+    with pytest.raises(InputError, match="Outer fold 1 leaves too little to choose from: Class 'rare'"):
+        analyse(dataset_of(frame), Settings(ks=[2, 1], Cs=[1.0]))
+    analyse(dataset_of(frame), Settings(ks=[2, 1], Cs=[1.0], nested=False))
+
+
+# one table for everything that is told
+
+
+@pytest.mark.parametrize(
+    "options", [(), ("--select", "best"), ("--scoring", "roc_auc"), ("--no-nested",)], ids=str
+)
+def test_every_score_on_the_page_and_in_the_terminal_is_of_the_one_table(tmp_path, monkeypatch, options):
+    monkeypatch.chdir(tmp_path)
+    noisy_table().to_csv("data.csv", index=False)
+    result = CliRunner().invoke(app, ["fit", "data.csv", "--target", "outcome", *GRID, *options])
+    assert result.exit_code == 0, result.output
+    told = " ".join(result.stdout.split())
+    page = Path("data-kmargin/report.html").read_text()
+    given = dict(zip([o[2:].replace("-", "_") for o in options[::2]], options[1::2], strict=False))
+    settings = Settings(
+        ks=KS,
+        Cs=CS,
+        cv=3,
+        select=given.get("select", "1se"),
+        scoring=given.get("scoring", "accuracy"),
+        nested="--no-nested" not in options,
+    )
+    found = analyse(dataset_of(noisy_table()), settings)
+    table, k = found.choice.table, found.k
+
+    def shown(score):
+        return f"{100 * score:.1f} %" if settings.scoring == "accuracy" else f"{score:.3f}"
+
+    mean = table.mean[found.choice.row]
+    cells = {
+        int(size): score
+        for size, score in re.findall(r"<tr[^>]*><td>(\d+)</td><td>([\d.]+(?: %)?)</td>", page)
+    }
+    assert k in cells
+    for size, score in cells.items():
+        assert score == shown(mean[table.ks.index(size)])
+    own, best = table.mean[found.choice.row, found.choice.column], table.mean.max()
+    if settings.select == "best":
+        assert own == best
+        assert "the highest score of all that were tried" in told
+    elif own < best:
+        assert f"of the highest score ({shown(best)} at k = {found.highest.k}" in told
+    assert shown(found.assessment.score) in told.split("accuracy" if not given.get("scoring") else "area")[0]
+    for text in (told, page):
+        assert f"k = {k}, C = {found.C:g}" in text
+    assert shown(own) in page.split('id="made"')[1]
+    assert "too good" in page
+    drawn = found.curve
+    np.testing.assert_array_equal(drawn.mean, mean)
+
+
+# honest_score
+
+
+def hyperplane(n=80):
+    X, y = make_sparse_hyperplane(n, 8, 2, random_state=0)
+    flipped = np.random.default_rng(1).random(n) < 0.15
+    return X, np.where(flipped, -y, y)
+
+
+def test_an_honest_score_is_that_of_choices_made_without_the_rows_scored():
+    X, y = hyperplane()
+    model = SparseSVCCV([4, 2, 1], Cs=[0.1, 1.0], cv=3)
+    cv = StratifiedKFold(4, shuffle=True, random_state=3)
+    found = honest_score(model, X, y, cv=cv)
+    predicted = np.empty_like(y)
+    for fold, (train, test) in enumerate(cv.split(X, y)):
+        alone = SparseSVCCV([4, 2, 1], Cs=[0.1, 1.0], cv=3).fit(X[train], y[train])
+        predicted[test] = alone.predict(X[test])
+        assert found.chosen[fold] == {"k": alone.k_, "C": alone.C_}
+        np.testing.assert_array_equal(found.supports[fold], alone.support_)
+        assert found.scores[fold] == pytest.approx((predicted[test] == y[test]).mean())
+    np.testing.assert_array_equal(found.predicted, predicted)
+    assert found.tested.all()
+    assert found.score == pytest.approx((predicted == y).mean())
+    np.testing.assert_allclose(found.interval, rate_interval(found.score, 80))
+    assert found.is_better_than_guessing
+    assert not hasattr(model, "coef_")
+    assert str(found).startswith(f"{found.score:.3f} (")
+
+
+def test_any_number_of_jobs_finds_the_same_and_any_seed_its_own():
+    X, y = hyperplane()
+    model = SparseSVC(k=2)
+    one, two, other = (
+        honest_score(model, X, y, repeats=2, n_jobs=jobs, random_state=seed)
+        for jobs, seed in ((1, 0), (2, 0), (1, 1))
+    )
+    np.testing.assert_array_equal(one.scores, two.scores)
+    assert len(one.scores) == 10
+    assert not np.array_equal(one.scores, other.scores)
+
+
+def test_permuted_labels_have_a_p_value():
+    X, y = hyperplane()
+    found = honest_score(SparseSVC(k=2), X, y, permutations=19)
+    assert found.p_value == pytest.approx(1 / 20)
+    assert len(found.permuted) == 19
+    assert found.permuted.max() < found.score
+    nothing = honest_score(SparseSVC(k=2), X, np.random.default_rng(3).permutation(y), permutations=19)
+    assert nothing.p_value > 0.1
+    assert "not clearly better than guessing" in str(nothing)
+
+
+def test_choosing_on_the_same_folds_flatters_and_nesting_does_not():
+    rng = np.random.default_rng(2)
+    flattered, honest = [], []
+    for seed in range(8):
+        X, y = rng.standard_normal((40, 60)), np.repeat([0, 1], 20)
+        model = SparseSVCCV([20, 10, 5, 2, 1], Cs=[0.1, 1.0], cv=4)
+        flattered.append(model.fit(X, y).best_score_)
+        honest.append(honest_score(model, X, y, random_state=seed).score)
+    assert np.mean(flattered) > 0.57
+    assert abs(np.mean(honest) - 0.5) < 0.05
+
+
+def test_groups_stay_on_one_side_and_are_permuted_as_one():
+    X, y = hyperplane()
+    groups = np.arange(80) // 4
+    y = y[4 * groups]  # one label for each group
+    seen = []
+
+    class Watching(SparseSVCCV):
+        def fit(self, X, y, sample_weight=None, groups=None):
+            seen.append((np.asarray(groups), np.asarray(y)))
+            return super().fit(X, y, sample_weight, groups)
+
+    model = Watching([2, 1], cv=StratifiedGroupKFold(2))
+    honest_score(model, X, y, groups=groups, cv=4, permutations=1)
+    for of_rows, labels in seen:
+        for group in np.unique(of_rows):
+            assert np.count_nonzero(of_rows == group) == 4
+            assert len(np.unique(labels[of_rows == group])) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"cv": 1}, "cv=1 is not a number of outer folds"),
+        ({"cv": 41}, "has 40 rows, fewer than the 41 outer folds. Use cv=40"),
+        ({"groups": np.arange(80) // 27}, "The rows are in 3 groups, which cannot be split into 5 folds"),
+        ({"permutations": -1}, "permutations=-1 is not a number"),
+        ({"repeats": 0}, "repeats=0 is not a number"),
+        ({"confidence": 95}, "confidence=95 is no probability"),
+        ({"cv": [(np.arange(40), np.arange(40, 80))]}, "Outer fold 0 has no training row of class"),
+    ],
+)
+def test_what_cannot_be_scored_is_said_in_a_sentence(arguments, message):
+    X, _ = hyperplane()
+    with pytest.raises(ValueError, match=message):
+        honest_score(SparseSVC(k=2), X, np.repeat([0, 1], 40), **arguments)
