@@ -94,7 +94,7 @@ class Regime(NamedTuple):
 
 # What tells the ways apart: the functions that only they call, where these are looked up.
 WAYS: dict[str, tuple[Any, str]] = {
-    "one size": (SupportGrid, "_walk_road"),
+    "one size": (SupportGrid, "_walk_ridge_path"),
     "all supports": (working_set, "try_every_support"),
     "whole panel": (supports, "search_from"),
     "sweep": (grid, "sweep"),

@@ -51,7 +51,7 @@ def test_the_score_display_shows_mean_and_chosen_k(data):
     assert display.chosen == model.k_
     assert display.figure_ is display.ax_.figure
     scores = [model.cv_results_[f"split{i}_test_score"][at][::-1] for i in range(3)]
-    np.testing.assert_allclose(display.error, np.std(scores, axis=0, ddof=1) / np.sqrt(3))
+    np.testing.assert_allclose(display.error, np.std(scores, axis=0, ddof=1) * np.sqrt(1 / 3 + 1 / 2))
 
 
 def test_the_path_display_draws_each_feature_that_is_ever_used(data):

@@ -46,6 +46,7 @@ OPEN = {
     "fitting.kernel_blueprint": "kernel machines without an estimator around them",
     "fitting.grid_fit": "such machines fitted for every C and k, on samples that were prepared elsewhere",
     "fitting.tasks": "the problem of one machine",
+    "fitting.stand_ins": "what each feature of a model is worth",
     "fitting.repeats": "features that repeat another one, for a note",
 }
 

@@ -1,6 +1,7 @@
 """Pages that stand alone: one HTML file, styles and figures inside, no request to anywhere."""
 
 import io
+import warnings
 from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
@@ -49,7 +50,7 @@ tr.first td { border-top: 2px solid var(--line); }
 .bars .minus { background: var(--bad); }
 figure { margin: 1rem 0 1.6rem; }
 figure svg { width: 100%; height: auto; }
-.narrow svg { max-width: 40rem; }
+.narrow svg { max-width: 40rem; } .small svg { max-width: 21rem; }
 figcaption { color: var(--soft); font-size: .92rem; max-width: 46rem; }
 details { margin: .8rem 0; } summary { cursor: pointer; color: var(--accent); }
 @media (max-width: 40rem) { body { font-size: 15px; } h1 { font-size: 1.4rem; }
@@ -145,20 +146,23 @@ def svg(figure: Any, name: str) -> str:
     import matplotlib as mpl
 
     buffer = io.StringIO()
-    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):
+    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": name}), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph")  # whoever shows the page has the letters, or not
         figure.savefig(buffer, format="svg", dpi=160, bbox_inches="tight", metadata={"Date": None})
     text = buffer.getvalue()
     before, _, rest = text[text.index("<svg") :].partition("<metadata>")
     return before + rest.partition("</metadata>")[2]
 
 
-def figure(image: str, caption: str, id: str = "", wide: bool = False, narrow: bool = False) -> str:
+def figure(
+    image: str, caption: str, id: str = "", wide: bool = False, narrow: bool = False, small: bool = False
+) -> str:
     """An SVG with a caption that says what to see.
 
-    A wide one scrolls on a narrow screen; a narrow one does not fill a wide screen.
+    A wide one scrolls on a narrow screen; a narrow one does not fill a wide screen, and a small one a third.
     """
     name = f' id="{escape(id)}"' if id else ""
-    box = "wide" if wide else "narrow" if narrow else ""
+    box = "wide" if wide else "narrow" if narrow else "small" if small else ""
     return (
         f'<figure{name}><div class="{box}">{image}</div><figcaption>{escape(caption)}</figcaption></figure>'
     )

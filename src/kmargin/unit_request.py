@@ -51,7 +51,7 @@ class UnitRequest(NamedTuple):
                 f"{features.show(both)} {'is' if len(both) == 1 else 'are'} in `keep` and in `avoid`, which "
                 "would have to be in every model and in none. Take it out of one of them."
             )
-        fixed = np.array([kept[group].any() for group in groups], np.bool_)
+        fixed = units.total(kept.astype(float)) > 0
         units = replace(units, fixed=fixed, signs=read_signs(self.signs, features))
         units = units.without(np.flatnonzero(avoided)) if avoided.any() else units
         if units.n_units == 0:
@@ -145,7 +145,7 @@ def read_groups(groups: Any, features: Features) -> tuple[list[Indices], list[An
     """The columns of each group, and what it is called; every feature is in one."""
     p = features.n_features
     if groups is None:
-        return [np.array([j]) for j in range(p)], [features.label(j) for j in range(p)]
+        return list(np.arange(p)[:, None]), [features.label(j) for j in range(p)]
     if isinstance(groups, Mapping):
         return _listed(list(groups.values()), list(groups), features)
     entries = list(groups) if isinstance(groups, Iterable) and not isinstance(groups, str) else None

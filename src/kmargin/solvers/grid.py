@@ -28,7 +28,7 @@ class SupportGrid(OneSize):
             return
         narrow = self._is_narrow()
         if len(self.sizes) == 1 and (narrow or self._has_room_aside(self.sizes[0])):
-            self._walk_road(lam, self.sizes[0])
+            self._walk_ridge_path(lam, self.sizes[0])
         elif narrow:
             self._walk_panel(lam)
         else:

@@ -30,7 +30,7 @@ class OneSize(Supports):
     search for one size does beyond exchanges from where it is.
     """
 
-    def _walk_road(self, lam: float, k: int) -> None:
+    def _walk_ridge_path(self, lam: float, k: int) -> None:
         """One size: at first down the ridge, then from the last support."""
         found = self.found.get(k)
         if found is None:

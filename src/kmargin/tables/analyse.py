@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kmargin.fitting.stand_ins import Worth
 from kmargin.selection import ScoreTable
 from kmargin.tables.assess import Assessment, assess
 from kmargin.tables.choice import Choice, choose, counts_of, resolve_grid
@@ -62,6 +63,7 @@ class Analysis:
     choice: Choice
     assessment: Assessment
     supports: tuple[Indices, ...]  # of the machines of the first round's folds with the chosen k and C
+    worths: dict[str, Worth]  # of what k counts, by label; nothing where that is not known
     neighbours: tuple[Neighbour, ...]  # one smaller, one larger, where there are such
     notes: tuple[str, ...]
 
@@ -140,6 +142,7 @@ def analyse(dataset: Dataset, settings: Settings) -> Analysis:
         choice=choice,
         assessment=assess(trial, choice, examined),
         supports=examined.supports,
+        worths=trial.worth_of(model),
         neighbours=find_neighbours(choice, supports),
         notes=(*dataset.notes, *trial.notes, *(str(warning.message) for warning in caught)),
     )

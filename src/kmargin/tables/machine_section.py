@@ -11,12 +11,17 @@ from kmargin.tables.results import (
     intercepts_per_unit,
     order_features,
     point_weights,
+    stand_in_name,
     weights_by_class,
 )
 from kmargin.tables.sentences import class_list, counting_text, frequency_text, marks, signs_text
 
 MOST_ROWS = 40  # of a table on the page; the files have all
 MOST_TERMS = 12  # of a formula
+WORTHS_TEXT = (
+    "`without it`: by how much the minimised loss rises without the feature; `could stand in`: what could "
+    "take its place, and by how much the loss rises then, everything else fitted anew."
+)
 
 
 def machine_section(analysis: Analysis) -> Iterator[str]:
@@ -36,6 +41,7 @@ def features_section(analysis: Analysis) -> Iterator[str]:
     groups = [html.Cell(analysis.things.removesuffix("s"), "name")] if analysis.counted.is_grouped else []
     yield '<h2 id="features">What it looks at</h2>'
     largest = max(float(used["weight"].abs().max()), 1e-300) if len(used) else 1.0
+    no_worths = not analysis.worths
     both_signs = bool((used["weight"] < 0).any())
     rows = [
         [
@@ -47,6 +53,7 @@ def features_section(analysis: Analysis) -> Iterator[str]:
             frequency_text(analysis, row.frequency),
             f"{row.weight:+.3f}",
             f"{row.weight_per_unit:+.4g}",
+            *([] if no_worths else worth_cells(analysis, row.group)),
         ]
         for row in used.head(MOST_ROWS).itertuples()
     ]
@@ -54,12 +61,13 @@ def features_section(analysis: Analysis) -> Iterator[str]:
         *(html.Cell("feature", "name"), *groups, html.Cell("weight", "bars")),
         html.Cell("more of it says", "name"),
         *(html.Cell("chosen by folds", "bars"), "", "weight", "per unit"),
+        *([] if no_worths else ["without it", html.Cell("could stand in", "name")]),
     ]
     yield html.table(columns, rows, id="weights")
     yield html.paragraph(
         "Weights are for features scaled to a spread of 1, so they can be compared; `per unit` is for the "
-        "numbers as they stand in the table. A feature that every fold chose is one to rely on; one that "
-        "few chose has a stand-in among the others.",
+        "numbers as they stand in the table. A feature that every fold chose is one to rely on."
+        + ("" if no_worths else f" {WORTHS_TEXT}"),
         "soft",
     )
     yield from asked_paragraphs(analysis)
@@ -81,6 +89,22 @@ def features_section(analysis: Analysis) -> Iterator[str]:
             f"Chosen by some folds, not in the end: {len(close)}",
             html.table(["feature", html.Cell("chosen by folds", "bars"), ""], rows, id="nearly"),
         )
+
+
+def worth_cells(analysis: Analysis, label: str) -> list[html.Cell]:
+    """What doing without would cost, and what could take the place at which cost."""
+    worth = analysis.worths.get(label)
+    if worth is None:
+        return [html.Cell(""), html.Cell("", "name")]
+    stand_ins = ", ".join(
+        f"{stand_in_name(analysis, s)} ({rise_text(s.cost)})" for s in worth.stand_ins if s.cost < worth.cost
+    )
+    return [html.Cell(rise_text(worth.cost)), html.Cell(stand_ins or "none", "name")]
+
+
+def rise_text(share: float) -> str:
+    """By how much something rises."""
+    return f"+{100 * share:.1f} %" if share < 1 else f"× {1 + share:.1f}"
 
 
 def formula(analysis: Analysis) -> str:
@@ -109,13 +133,18 @@ def classes_section(analysis: Analysis) -> Iterator[str]:
             html.Bar(frequency[j]),
             frequency_text(analysis, frequency[j]),
             *(weight_cell(float(table.loc[j, c]), largest) for c in range(len(classes))),
+            *(worth_cells(analysis, counted.labels[j]) if analysis.worths else []),
         ]
         for j in table.index[:MOST_ROWS]
     ]
     head = [html.Cell("feature", "name"), *groups, html.Cell("chosen by folds", "bars"), "", *classes]
+    if analysis.worths:
+        head += ["without it", html.Cell("could stand in", "name")]
     yield '<h2 id="features">What it looks at</h2>'
     yield html.table(head, rows, id="weights")
     yield html.paragraph(class_weight_text(analysis), "soft")
+    if analysis.worths:
+        yield html.paragraph(WORTHS_TEXT, "soft")
     yield from asked_paragraphs(analysis)
     if len(table) > MOST_ROWS or len(class_list(analysis)) > MOST_ROWS:
         yield html.paragraph(f"{len(table)} features in all; the rest is in `features.csv`.", "soft")

@@ -8,13 +8,12 @@ from kmargin.displays import CVScoreDisplay
 from kmargin.errors import count
 from kmargin.tables.analyse import Analysis
 from kmargin.tables.machine_section import machine_section
-from kmargin.tables.results import confusion, wrong_frame
+from kmargin.tables.quality_section import distributions_figure, quality_section
 from kmargin.tables.sentences import (
     axis_text,
     change_text,
     choice_text,
     class_counts,
-    class_list,
     fold_choices_text,
     headline,
     honesty_text,
@@ -22,7 +21,6 @@ from kmargin.tables.sentences import (
     most_common,
     neighbour_text,
     p_value_text,
-    percent,
     rows_text,
     score_name,
     score_text,
@@ -43,9 +41,10 @@ def sections(analysis: Analysis, source: str, folder: str) -> Iterator[str]:
     if analysis.assessment.p_value is not None:
         yield html.paragraph(p_value_text(analysis))
     yield from (html.paragraph(f"Note: {note}", "soft") for note in analysis.notes)
-    yield from machine_section(analysis)
     yield from curve_section(analysis)
-    yield from confusion_section(analysis)
+    yield from machine_section(analysis)
+    yield from distributions_figure(analysis)
+    yield from quality_section(analysis)
     yield from settings_section(analysis, source, folder)
 
 
@@ -63,7 +62,7 @@ def summary(analysis: Analysis) -> str:
             f"{score_name(scoring)} on rows not seen, {interval_text(scoring, assessed.interval)}",
         ),
         (score_text(scoring, assessed.guessing), f"by guessing{most_common(analysis)}"),
-        (f"{len(analysis.dataset.y):,}", f"rows, {html.escape(class_counts(analysis))}"),
+        (f"{len(analysis.dataset.y):,}", f"rows, {class_counts(analysis)}"),
     )
 
 
@@ -104,34 +103,6 @@ def neighbour_rows(analysis: Analysis) -> list[html.Row]:
             cells += [html.Cell(", ".join(names[:8]), "name") for names in (near.enters, near.leaves)]
         rows[near.k] = html.Row(cells)
     return [rows[k] for k in sorted(rows)]
-
-
-def confusion_section(analysis: Analysis) -> Iterator[str]:
-    counts, names = confusion(analysis), class_list(analysis)
-    shares = counts / counts.sum(axis=1, keepdims=True)
-    rows = [
-        [
-            html.Cell(name, "name"),
-            *(html.Shade(counts[i, j] or "·", shares[i, j], i == j) for j in range(len(names))),
-            percent(shares[i, i]),
-        ]
-        for i, name in enumerate(names)
-    ]
-    wrong = wrong_frame(analysis)
-    yield '<h2 id="confusion">Right and wrong</h2>'
-    yield html.table(["is, taken for →", *names, "right"], rows, id="matrix")
-    yield html.paragraph(
-        f"{len(wrong):,} of {rows_text(analysis)} were taken for another class by machines that had not seen "
-        "them. `predictions.csv` has every row."
-    )
-    if len(wrong):
-        worst = wrong.head(10)
-        rows = [
-            [f"{v:.3f}" if isinstance(v, float) else v for v in row] for row in worst.itertuples(index=False)
-        ]
-        yield html.details(
-            "Those that went furthest wrong", html.table(list(worst.columns), rows, id="wrong")
-        )
 
 
 def settings_section(analysis: Analysis, source: str, folder: str) -> Iterator[str]:

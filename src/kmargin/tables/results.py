@@ -5,10 +5,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from kmargin.fitting.stand_ins import StandIn
 from kmargin.multiclass import class_weights
 from kmargin.tables.analyse import Analysis, Step
 from kmargin.tables.model import TableModel
-from kmargin.types import Indices, Matrix, Vector
+from kmargin.types import Flags, Indices, Matrix, Vector
 
 
 def feature_frame(analysis: Analysis) -> pd.DataFrame:
@@ -16,15 +17,17 @@ def feature_frame(analysis: Analysis) -> pd.DataFrame:
 
     `favours` is the class that more of the feature speaks for, the strongest of several. `frequency` is the
     share of the folds whose machines use the feature. `weight` is for features scaled to spread 1,
-    `weight_per_unit` for the table as it was given. With more than two classes there are columns for each
-    class (`weight for`, see `multiclass.class_weights`) and for each machine.
+    `weight_per_unit` for the table as it was given. `cost_without` is the share by which the objective rises
+    without the feature (or its group), `stand_in_cost` with `stand_in` in its place, all else fitted anew.
+    With more than two classes there are columns for each class (`weight for`, see
+    `multiclass.class_weights`) and for each machine.
     """
     model, counted = analysis.model, analysis.counted
     order, frequency = order_features(analysis), _frequency(analysis)
     coef = model.machine.coef_[:, order]
     by_class = class_weights(coef, len(model.machine.classes_), model.machine.multi_class)
     classes = np.array([str(name) for name in model.machine.classes_], dtype=object)
-    chosen = coef.any(axis=0)
+    chosen: Flags = np.asarray(coef.any(axis=0))
     columns: dict[str, Any] = {
         "feature": [counted.names[j] for j in order],
         "group": [counted.labels[j] for j in order],
@@ -34,6 +37,7 @@ def feature_frame(analysis: Analysis) -> pd.DataFrame:
         "frequency": frequency[order],
         "favours": np.where(chosen, classes[by_class.argmax(axis=0)], ""),
     }
+    columns |= worth_columns(analysis, order, chosen)
     per_unit = coef / model.scaling.spread[order]
     if len(classes) == 2:
         return pd.DataFrame(columns | {"weight": coef[0], "weight_per_unit": per_unit[0]})
@@ -41,6 +45,24 @@ def feature_frame(analysis: Analysis) -> pd.DataFrame:
     columns |= {f"weight: {name}": coef[m] for m, name in enumerate(model.machine_names)}
     columns |= {f"weight_per_unit: {name}": per_unit[m] for m, name in enumerate(model.machine_names)}
     return pd.DataFrame(columns)
+
+
+def worth_columns(analysis: Analysis, order: Indices, chosen: Flags) -> dict[str, Any]:
+    """What the objective rises by without a feature (or its group), and with the best stand-in for it."""
+    worths = [
+        analysis.worths.get(analysis.counted.labels[j]) if is_in else None
+        for j, is_in in zip(order, chosen, strict=True)
+    ]
+    firsts = [worth.stand_ins[0] if worth and worth.stand_ins else None for worth in worths]
+    return {
+        "cost_without": [np.nan if worth is None else worth.cost for worth in worths],
+        "stand_in": ["" if first is None else stand_in_name(analysis, first) for first in firsts],
+        "stand_in_cost": [np.nan if first is None else first.cost for first in firsts],
+    }
+
+
+def stand_in_name(analysis: Analysis, stand_in: StandIn) -> str:
+    return str(analysis.counted.labels[int(stand_in.columns[0])])
 
 
 def _frequency(analysis: Analysis) -> Vector:

@@ -202,8 +202,8 @@ def choice_text(analysis: Analysis) -> str:
             within = f"{settings.tolerance:g}"
         score = score_text(settings.scoring, highest.score)
         text += (
-            f"the smallest k within {within} of the highest score ({score} at k = {highest.k}; "
-            "`--select best` takes that)"
+            f"the smallest k within {within} of the highest score ({score} at k = {highest.k}, "
+            f"C = {highest.C:g}; `--select best` takes that)"
         )
     return f"{text}, {rounds_text(analysis)}"
 

@@ -19,6 +19,7 @@ from kmargin.fitting.grid_fit import GridFit, Procedure, fit_grid, fit_parts
 from kmargin.fitting.kernel_blueprint import KernelBlueprint
 from kmargin.fitting.linear_blueprint import LinearBlueprint
 from kmargin.fitting.repeats import find_repeats
+from kmargin.fitting.stand_ins import Worth, find_stand_ins
 from kmargin.kernels import KERNELS
 from kmargin.multiclass import class_pairs
 from kmargin.progress import Bar, Silence
@@ -31,6 +32,7 @@ from kmargin.tables.prepare import Dataset
 from kmargin.types import Indices, Matrix, Vector
 
 SILENCE = Silence()
+MOST_WORTHS = 40  # units; the stand-ins of more are not looked for
 
 
 @dataclass(frozen=True)
@@ -158,6 +160,25 @@ class Trial:
         fit = fit_grid(self.blueprint, samples, Cs, ks, self.procedure, chosen=column, label="refit")
         machine = self._machine(fit, Cs, ks, -1, column)
         return TableModel(self.dataset.target, self.dataset.encoding, scaling, machine), fit.path(ks)
+
+    def worth_of(self, model: TableModel) -> dict[str, Worth]:
+        """What each unit of a model fitted to all rows is worth, by its label.
+
+        Nothing for kernel machines, where machines have features of their own, and where units are many.
+        """
+        blueprint, machine = self.blueprint, model.machine
+        alone = len(model.machine_names) == 1
+        if isinstance(blueprint, KernelBlueprint) or not (blueprint.shared or alone):
+            return {}
+        labels = self.counted.labels
+        heaviest = np.argsort(-np.abs(machine.coef_).max(axis=0), kind="stable")
+        used = [int(j) for j in heaviest if machine.coef_[:, j].any()]
+        first = list(dict.fromkeys(labels[j] for j in used))
+        if len(first) > MOST_WORTHS:
+            return {}
+        samples = self.samples._replace(X=model.scaling(self.samples.X))
+        found = find_stand_ins(blueprint, samples, float(machine.C), np.array(used, np.intp), self.procedure)
+        return {labels[int(worth.columns[0])]: worth for worth in found}
 
     def _walk(
         self, Cs: list[float], ks: list[int], round: int, bar: Bar

@@ -1,0 +1,105 @@
+"""What each feature of a model is worth: the cost of doing without it, and what could take its place."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from kmargin.fitting.grid_fit import Procedure, fit_grid
+from kmargin.fitting.linear_blueprint import LinearBlueprint
+from kmargin.samples.protocol import Samples
+from kmargin.types import Indices
+from kmargin.unit_request import UnitRequest
+
+
+class StandIn(NamedTuple):
+    """What could take the place of another unit, all others staying as they are."""
+
+    columns: Indices
+    cost: float  # by how much the objective rises, as a share of it; all coefficients fitted anew
+
+
+class Worth(NamedTuple):
+    """One unit in use: a feature, or a group of them."""
+
+    columns: Indices
+    cost: float  # of doing without it, likewise
+    stand_ins: tuple[StandIn, ...]  # the cheapest first
+
+
+def find_stand_ins(
+    blueprint: LinearBlueprint,
+    samples: Samples,
+    C: float,
+    used: Indices,
+    procedure: Procedure,
+    n_best: int = 2,
+) -> list[Worth]:
+    """What the units that the columns in use belong to are worth, one by one.
+
+    For machines that share their features, or a single one. Units that are always in have no stand-ins.
+    """
+    units = blueprint.units(samples)
+    in_use = np.unique(units.unit_of_each_column[used])
+    columns_of = {int(u): np.flatnonzero(units.unit_of_each_column == u) for u in in_use}
+    ask = _Question(blueprint, samples, C, procedure)
+    whole = ask.objective(list(columns_of.values()))
+    found = []
+    for unit in columns_of:
+        others = [columns for u, columns in columns_of.items() if u != unit]
+        own = columns_of[unit]
+        without = ask.objective(others, never=[own])
+        stand_ins = [] if units.fixed[unit] else ask.best_additions(others, own, whole, n_best)
+        found.append(Worth(own, _rise(without, whole), tuple(stand_ins)))
+    return found
+
+
+def _rise(value: float, base: float) -> float:
+    return max(0.0, value / base - 1) if base > 0 else 0.0
+
+
+class _Question:
+    """Fits with some columns always in, and others never."""
+
+    def __init__(self, blueprint: LinearBlueprint, samples: Samples, C: float, procedure: Procedure) -> None:
+        self.blueprint, self.samples, self.C, self.procedure = blueprint, samples, C, procedure
+        self.said = blueprint.request.by_place(samples.n_features, blueprint.names)
+
+    def objective(self, always: Sequence[Indices], never: Sequence[Indices] = ()) -> float:
+        """The least with these units and no others."""
+        return self._fit(len(always), always, never)[0]
+
+    def best_additions(
+        self, always: Sequence[Indices], own: Indices, whole: float, n_best: int
+    ) -> list[StandIn]:
+        """What to add to these units, the best first, in place of `own`."""
+        found: list[StandIn] = []
+        never, stays = [own], np.concatenate([*always, np.empty(0, np.intp)])
+        for _ in range(min(n_best, self._n_left(always))):
+            value, used = self._fit(len(always) + 1, always, never)
+            added = np.setdiff1d(used, stays)
+            if not len(added):
+                break  # nothing lowers the objective
+            columns = self._whole_unit(added)
+            found.append(StandIn(columns, _rise(value, whole)))
+            never.append(columns)
+        return sorted(found, key=lambda stand_in: stand_in.cost)
+
+    def _n_left(self, always: Sequence[Indices]) -> int:
+        return self.blueprint.n_available(self.samples) - len(always) - 1
+
+    def _whole_unit(self, columns: Indices) -> Indices:
+        unit_of = self.blueprint.units(self.samples).unit_of_each_column
+        return np.flatnonzero(np.isin(unit_of, unit_of[columns]))
+
+    def _fit(self, k: int, always: Sequence[Indices], never: Sequence[Indices]) -> tuple[float, Indices]:
+        """The mean objective of the machines, and the columns they use."""
+        avoid = [*(self.said.avoid or ()), *(int(j) for columns in never for j in columns)]
+        keep = [int(j) for columns in always for j in columns]
+        request = UnitRequest(self.said.groups, keep or None, avoid or None, self.said.signs)
+        blueprint = replace(self.blueprint, request=request, names=None)
+        fit = fit_grid(blueprint, self.samples, [self.C], [k], self.procedure)
+        solutions = fit.solutions(0, 0)
+        used = np.unique(np.concatenate([solution.support for solution in solutions]))
+        return float(np.mean([solution.objective for solution in solutions])), used

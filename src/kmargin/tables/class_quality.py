@@ -1,0 +1,93 @@
+"""How well each class is told: shares with intervals, and how rows are ranked."""
+
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from sklearn.metrics import roc_auc_score, roc_curve
+
+from kmargin.intervals import Interval, effective_number, mean_interval, rate_interval
+from kmargin.tables.analyse import Analysis
+from kmargin.types import Flags, Vector
+
+
+class Share(NamedTuple):
+    """Of how many rows something holds, and how far that can be trusted."""
+
+    value: float
+    interval: Interval
+
+
+def share_of(holds: Flags, weights: Vector) -> Share | None:
+    """By weight; None if there are no such rows."""
+    if not len(holds):
+        return None
+    value = float(np.average(holds, weights=weights))
+    return Share(value, rate_interval(value, effective_number(weights, len(weights))))
+
+
+def recall(analysis: Analysis, code: int) -> Share | None:
+    """Of the rows of a class: how many were told as such."""
+    assessed = analysis.assessment
+    of_class = analysis.dataset.y == assessed.classes[code]
+    return share_of((assessed.predicted == assessed.classes[code])[of_class], assessed.weights[of_class])
+
+
+def precision(analysis: Analysis, code: int) -> Share | None:
+    """Of the rows told as a class: how many are of it."""
+    assessed = analysis.assessment
+    told = assessed.predicted == assessed.classes[code]
+    return share_of((analysis.dataset.y == assessed.classes[code])[told], assessed.weights[told])
+
+
+def area_under_curve(analysis: Analysis, code: int) -> Share:
+    """How often a row of a class is ranked above one of the others; the mean of the folds, whose decision
+    values need not be of one scale.
+    """
+    assessed, is_class = analysis.assessment, analysis.dataset.y == analysis.assessment.classes[code]
+    ranks = _ranks(analysis, code)
+    areas = [
+        roc_auc_score(is_class[fold.test], ranks[fold.test], sample_weight=assessed.weights[fold.test])
+        for fold in assessed.folds
+    ]
+    n_folds = len(areas)
+    low, high = mean_interval(np.array(areas), 1 / (n_folds - 1))
+    return Share(float(np.mean(areas)), Interval(max(0.0, low), min(1.0, high)))
+
+
+def roc_points(analysis: Analysis) -> tuple[Vector, Vector]:
+    """Two classes: shares of the first and of the second that are told as the second, as the threshold falls.
+
+    Rows are ranked within their folds, and the folds put together by these ranks.
+    """
+    assessed = analysis.assessment
+    within = np.empty(len(assessed.fold))
+    for fold in assessed.folds:
+        within[fold.test] = pd.Series(assessed.decisions[fold.test]).rank(pct=True)
+    is_second = analysis.dataset.y == assessed.classes[1]
+    false, true, _ = roc_curve(is_second, within, sample_weight=assessed.weights)
+    return false, true
+
+
+def _ranks(analysis: Analysis, code: int) -> Vector:
+    decisions = analysis.assessment.decisions
+    if decisions.ndim == 2:
+        return decisions[:, code]
+    return decisions if code == 1 else -decisions
+
+
+def class_frame(analysis: Analysis) -> pd.DataFrame:
+    """A row per class: `recall` with its interval, `precision` with its interval, `auc` against the rest."""
+    rows = []
+    for code, name in enumerate(analysis.assessment.classes):
+        row: dict[str, object] = {"class": name, "rows": int((analysis.dataset.y == name).sum())}
+        for measure, found in (
+            ("recall", recall(analysis, code)),
+            ("precision", precision(analysis, code)),
+            ("auc", area_under_curve(analysis, code)),
+        ):
+            row[measure] = np.nan if found is None else found.value
+            row[f"{measure}_low"] = np.nan if found is None else found.interval.low
+            row[f"{measure}_high"] = np.nan if found is None else found.interval.high
+        rows.append(row)
+    return pd.DataFrame(rows)

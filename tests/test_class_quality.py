@@ -1,0 +1,76 @@
+"""Shares of each class and their intervals, against counts made by hand."""
+
+import numpy as np
+import pytest
+from sklearn.metrics import roc_auc_score
+
+from kmargin.intervals import mean_interval, rate_interval
+from kmargin.tables.analyse import analyse
+from kmargin.tables.class_quality import (
+    area_under_curve,
+    class_frame,
+    precision,
+    recall,
+    roc_points,
+    share_of,
+)
+from kmargin.tables.prepare import Roles, prepare
+from kmargin.tables.read import Table
+from kmargin.tables.trial import Settings
+from tables_data import make_table
+
+
+def analysis_of(n_classes, weights=False):
+    frame = make_table(90, n_classes, seed=4)
+    rng = np.random.default_rng(0)
+    frame["age"] += 0.9 * rng.standard_normal(90)
+    frame["w"] = rng.choice([1.0, 3.0], 90)
+    roles = Roles("outcome", weights="w") if weights else Roles("outcome", drop=["w"])
+    return analyse(prepare(Table(frame), roles), Settings(k=2, ks=[2], Cs=[1.0], cv=3))
+
+
+@pytest.mark.parametrize("weights", [False, True])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_shares_of_a_class_are_counted_by_weight_and_have_wilsons_interval(n_classes, weights):
+    found = analysis_of(n_classes, weights)
+    y, told = found.dataset.y, found.assessment.predicted
+    w = found.dataset.weights if weights else np.ones(90)
+    frame = class_frame(found)
+    for code, name in enumerate(np.unique(y)):
+        of_class, of_told = w[y == name], w[told == name]
+        share = (of_class * (told[y == name] == name)).sum() / of_class.sum()
+        assert recall(found, code).value == pytest.approx(share)
+        n = of_class.sum() ** 2 / (of_class**2).sum()
+        np.testing.assert_allclose(recall(found, code).interval, rate_interval(share, n))
+        right = (of_told * (y[told == name] == name)).sum() / of_told.sum()
+        assert precision(found, code).value == pytest.approx(right)
+        row = frame.iloc[code]
+        assert (row["class"], row["rows"]) == (name, (y == name).sum())
+        assert (row["recall"], row["precision"]) == (pytest.approx(share), pytest.approx(right))
+
+
+def test_a_class_that_is_never_told_has_no_precision():
+    assert share_of(np.empty(0, bool), np.empty(0)) is None
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_area_is_the_mean_of_the_folds(n_classes):
+    found = analysis_of(n_classes)
+    y, assessed = found.dataset.y, found.assessment
+    for code, name in enumerate(np.unique(y)):
+        ranks = assessed.decisions if n_classes == 2 else assessed.decisions[:, code]
+        sign = -1 if n_classes == 2 and code == 0 else 1
+        areas = [roc_auc_score(y[f.test] == name, sign * ranks[f.test]) for f in assessed.folds]
+        area = area_under_curve(found, code)
+        assert area.value == pytest.approx(np.mean(areas))
+        low, high = mean_interval(np.array(areas), 0.5)
+        np.testing.assert_allclose(area.interval, [max(0, low), min(1, high)])
+
+
+def test_the_curve_goes_from_nothing_to_everything_and_has_about_that_area():
+    found = analysis_of(2)
+    false, true = roc_points(found)
+    assert (false[0], true[0], false[-1], true[-1]) == (0, 0, 1, 1)
+    assert (np.diff(false) >= 0).all()
+    assert (np.diff(true) >= 0).all()
+    assert np.trapezoid(true, false) == pytest.approx(area_under_curve(found, 1).value, abs=0.03)
