@@ -41,6 +41,7 @@ LAYERS = [
     "unit_sparsity",
     "unit_request",
     "vectors",
+    "chance",
     "blocks.protocol",
     "blocks",
     "blocks.space",
@@ -146,6 +147,7 @@ LAYERS = [
     "fitting.batches",
     "fitting.pools",
     "fitting.convergence",
+    "fitting.halves",
     "kernels",
     "path",
     "fitting.blueprint",
@@ -158,6 +160,7 @@ LAYERS = [
     "estimators.linear",
     "estimators.kernel",
     "estimators.cv",
+    "estimators.stability",
     "estimators",
     "displays",
     "",  # the package itself
@@ -190,6 +193,7 @@ LAYERS = [
     "modelfile",
     "tables.prepare",
     "tables.trial",
+    "tables.stability",
     "tables.analyse",
     "tables.results",
     "tables.sentences",
@@ -198,6 +202,7 @@ LAYERS = [
     "tables.write",
     "terminal",
     "commands",
+    "stability_command",
     "reproduction",
     "cli",
     "__main__",
@@ -252,11 +257,19 @@ def test_every_python_block_of_the_readme_runs(tmp_path):
 def test_docstring_examples_are_true():
     import doctest
 
+    import kmargin.chance
     import kmargin.estimators.kernel
     import kmargin.estimators.linear
+    import kmargin.estimators.stability
     import kmargin.fitting.sparse_path
 
-    for module in (kmargin.estimators.linear, kmargin.estimators.kernel, kmargin.fitting.sparse_path):
+    for module in (
+        kmargin.chance,
+        kmargin.estimators.linear,
+        kmargin.estimators.kernel,
+        kmargin.estimators.stability,
+        kmargin.fitting.sparse_path,
+    ):
         result = doctest.testmod(module)
         assert result.attempted > 0
         assert result.failed == 0

@@ -8,8 +8,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from kmargin.chance import SelectionBounds, stability_bounds, stability_k
     from kmargin.displays import CoefficientDisplay, CVScoreDisplay, SparsityPathDisplay
-    from kmargin.estimators import KernelSparseSVC, KernelSparseSVCCV, SparseSVC, SparseSVCCV
+    from kmargin.estimators import (
+        KernelSparseSVC,
+        KernelSparseSVCCV,
+        SparseSVC,
+        SparseSVCCV,
+        StabilitySelection,
+    )
     from kmargin.fitting.sparse_path import sparse_svm_path
     from kmargin.path import SparsityPath
     from kmargin.selection import BlockKFold
@@ -29,18 +36,29 @@ __all__ = [
     "KernelSparseSVCCV",
     "OuterRecord",
     "Regime",
+    "SelectionBounds",
     "Solution",
     "SparseSVC",
     "SparseSVCCV",
     "SparsityPath",
     "SparsityPathDisplay",
+    "StabilitySelection",
     "Status",
     "sparse_svm_path",
+    "stability_bounds",
+    "stability_k",
 ]
 
 _HOMES = {
+    "kmargin.chance": ("SelectionBounds", "stability_bounds", "stability_k"),
     "kmargin.displays": ("CoefficientDisplay", "CVScoreDisplay", "SparsityPathDisplay"),
-    "kmargin.estimators": ("KernelSparseSVC", "KernelSparseSVCCV", "SparseSVC", "SparseSVCCV"),
+    "kmargin.estimators": (
+        "KernelSparseSVC",
+        "KernelSparseSVCCV",
+        "SparseSVC",
+        "SparseSVCCV",
+        "StabilitySelection",
+    ),
     "kmargin.fitting.sparse_path": ("sparse_svm_path",),
     "kmargin.path": ("SparsityPath",),
     "kmargin.selection": ("BlockKFold",),

@@ -26,8 +26,8 @@ def _sorted(fingerprint: Vector) -> tuple[Indices, Flags]:
 def candidate_groups(fingerprint: Vector) -> list[Indices]:
     """Groups of columns that may be equal, each ascending."""
     order, close = _sorted(fingerprint)
-    groups = np.split(order, np.flatnonzero(~close) + 1)
-    return [np.sort(group) for group in groups if len(group) > 1]
+    runs = np.flatnonzero(np.diff(np.concatenate([[0], close, [0]]))).reshape(-1, 2)
+    return [np.sort(order[first : last + 1]) for first, last in runs]
 
 
 def candidate_columns(fingerprint: Vector) -> Indices:
