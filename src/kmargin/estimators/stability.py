@@ -1,6 +1,7 @@
 """Features that come back when half of the rows are drawn anew."""
 
 import warnings
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +22,16 @@ from kmargin.chance import (
     stability_bounds,
 )
 from kmargin.estimators.linear import LinearMachines, SparseSVC
-from kmargin.fitting.halves import Rows, last_step, read_rows, select_on_halves, warnings_told_once
+from kmargin.fitting.grid_fit import Procedure
+from kmargin.fitting.halves import (
+    Rows,
+    draw_all,
+    last_step,
+    read_rows,
+    select_by_estimator,
+    select_by_machines,
+    warnings_told_once,
+)
 from kmargin.types import Flags
 from kmargin.unit_request import UnitRequest
 from kmargin.units import Units
@@ -152,22 +162,24 @@ class StabilitySelection(SelectorMixin, BaseEstimator):
 
     def _count(self, model: Any, rows: Rows, units: Units) -> None:
         """Fit to all halves; set how often what was selected."""
-        n_halves = 2 * self.n_pairs
+        seed = validate.resolve_seed(self.random_state)
+        halves = draw_all(rows.codes, self.n_pairs, seed)
         by_column, by_unit = np.zeros(units.n_features, int), np.zeros(units.n_units, int)
-        options: dict[str, Any] = {
-            "standardize": self.standardize,
-            "seed": validate.resolve_seed(self.random_state),
-            "n_jobs": self.n_jobs,
-            "verbose": self.verbose,
-        }
         always_in = units.columns_of(np.flatnonzero(units.fixed))
-        with warnings_told_once(n_halves):
-            for selected in select_on_halves(model, rows, self.n_pairs, **options):
+        with warnings_told_once(len(halves)):
+            if isinstance(model, SparseSVC):
+                samples, blueprint, k = model._prepare(rows.X, rows.y, rows.weights)
+                blueprint = replace(blueprint, standardize=self.standardize)
+                procedure = Procedure(model.solver, self.n_jobs, seed, self.verbose)
+                each = select_by_machines(blueprint, samples, halves, model.C, k, procedure)
+            else:
+                each = select_by_estimator(model, rows, halves, self.standardize, self.n_jobs, self.verbose)
+            for selected in each:
                 selected[always_in] = True  # even where its coefficient is zero
                 by_column += selected
                 by_unit += units.total(selected.astype(float)) > 0
-        self.frequencies_, self.group_frequencies_ = by_column / n_halves, by_unit / n_halves
-        self.q_ = float(by_unit[~units.fixed].sum() / n_halves)
+        self.frequencies_, self.group_frequencies_ = by_column / len(halves), by_unit / len(halves)
+        self.q_ = float(by_unit[~units.fixed].sum() / len(halves))
 
     def bounds_at(self, threshold: float) -> SelectionBounds:
         """What `bounds_` would be at another threshold."""

@@ -1,7 +1,7 @@
 """A selector fitted to random halves of the rows: what it selects on each."""
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -16,9 +16,15 @@ from sklearn.utils.validation import has_fit_parameter
 
 from kmargin import validate
 from kmargin.blas import one_blas_thread
+from kmargin.fitting.blueprint import Blueprint
+from kmargin.fitting.grid_fit import Procedure, fit_parts
 from kmargin.fitting.pools import make_pool
 from kmargin.progress import progress_bar
 from kmargin.types import Flags, Indices, Vector
+
+LABEL = "stability selection"
+
+Plan = Sequence[tuple[Indices, int]]  # halves, each with a seed
 
 
 @dataclass(frozen=True)
@@ -72,22 +78,29 @@ def draw_halves(codes: Indices, rng: np.random.Generator) -> tuple[Indices, Indi
     return np.sort(halves[0]), np.sort(halves[1])
 
 
-def select_on_halves(
-    model: Any, rows: Rows, n_pairs: int, *, standardize: bool, seed: int, n_jobs: int | None, verbose: int
+def draw_all(codes: Indices, n_pairs: int, seed: int) -> Plan:
+    """The first half of each pair and the second, and a seed for each: by its place, not by who fits it."""
+    rngs = [np.random.default_rng([seed, pair]) for pair in range(n_pairs)]
+    return [(half, int(rng.integers(2**31 - 1))) for rng in rngs for half in draw_halves(codes, rng)]
+
+
+def select_by_machines(
+    blueprint: Blueprint, samples: Any, halves: Plan, C: float, k: int, procedure: Procedure
 ) -> Iterator[Flags]:
-    """Which features the model selects on the first half of each pair, and on the second.
+    """Which features linear machines use on each half; the samples are read once for all of them."""
+    parts = (blueprint.part(samples, half) for half, _ in halves)
+    n_classes = len(samples.classes)
+    for fit in fit_parts(blueprint, parts, len(halves), n_classes, [C], [k], procedure, LABEL):
+        yield (fit.decisions(0, 0).coef != 0).any(axis=0)
 
-    A pair's random numbers depend on its place, not on who fits it.
-    """
 
-    def jobs() -> Iterator[Any]:
-        for pair in range(n_pairs):
-            rng = np.random.default_rng([seed, pair])
-            for half in draw_halves(rows.codes, rng):
-                yield delayed(select_on_half)(model, rows, half, standardize, int(rng.integers(2**31 - 1)))
-
-    with progress_bar("stability selection", 2 * n_pairs, verbose) as bar:
-        for selected in make_pool(n_jobs)(jobs()):
+def select_by_estimator(
+    model: Any, rows: Rows, halves: Plan, standardize: bool, n_jobs: int | None, verbose: int
+) -> Iterator[Flags]:
+    """Which features copies of any estimator select on each half."""
+    jobs = (delayed(select_on_half)(model, rows, half, standardize, seed) for half, seed in halves)
+    with progress_bar(LABEL, len(halves), verbose) as bar:
+        for selected in make_pool(n_jobs)(jobs):
             bar.advance()
             yield selected
 
