@@ -24,8 +24,8 @@ import numpy as np
 from kmargin.types import Indices, Matrix, Vector
 
 R_OF_PAIRS, R_OF_HALVES = -1 / 2, -1 / 4
-STEEPEST = 60.0  # logarithm, beyond which all of a distribution is at one end
-N_BISECTIONS = 70  # of an interval of length 2 STEEPEST, down to rounding
+STEEPEST = 60.0  # logarithm of a power, beyond which all of a distribution is at one end
+N_BISECTIONS = 70  # down to rounding
 ROUNDING = 1e-9  # thresholds such as 0.9 are multiples of 1 / (2 B) up to this
 
 
@@ -182,7 +182,8 @@ def affine_powers(mean: float, lasts: Indices, n: int, r: float) -> Matrix:
         weights = np.exp(logs - logs.max(axis=1, keepdims=True))
         return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
-    low, high = np.full(len(lasts), -STEEPEST), np.full(len(lasts), STEEPEST)
+    steepest = np.full(len(lasts), STEEPEST * max(1.0, -r))
+    low, high = -steepest, steepest
     for _ in range(N_BISECTIONS):
         middle = (low + high) / 2
         below = probabilities(middle) @ places < mean

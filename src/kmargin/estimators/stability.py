@@ -26,6 +26,7 @@ from kmargin.fitting.grid_fit import Procedure
 from kmargin.fitting.halves import (
     Rows,
     draw_all,
+    first_step,
     last_step,
     read_rows,
     select_by_estimator,
@@ -304,8 +305,8 @@ class StabilitySelection(SelectorMixin, BaseEstimator):
         tags.input_tags.sparse = True
         tags.target_tags.required = True
         if self.estimator is not None:
-            inner = get_tags(self.estimator).input_tags
-            tags.input_tags.sparse, tags.input_tags.allow_nan = inner.sparse, inner.allow_nan
+            tags.input_tags.sparse = get_tags(self.estimator).input_tags.sparse
+            tags.input_tags.allow_nan = get_tags(first_step(self.estimator)).input_tags.allow_nan
         return tags
 
 

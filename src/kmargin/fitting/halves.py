@@ -133,6 +133,11 @@ def weight_arguments(model: Any, weights: Vector | None) -> dict[str, Vector]:
     return {f"{name}__sample_weight" if name else "sample_weight": weights for name in takers}
 
 
+def first_step(model: Any) -> Any:
+    """The model itself, or what a pipeline starts with."""
+    return model.steps[0][1] if isinstance(model, Pipeline) else model
+
+
 def last_step(model: Any) -> Any:
     """The model itself, or the end of a pipeline."""
     return model.steps[-1][1] if isinstance(model, Pipeline) else model
