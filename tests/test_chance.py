@@ -85,7 +85,12 @@ def test_a_log_concave_tail_is_the_limit_of_r_zero_which_is_geometric():
 
 
 def test_stronger_assumptions_give_smaller_bounds():
-    for p, q, threshold, n_pairs in [(1000, 20, 0.9, 50), (100, 10, 0.6, 50), (50, 20, 0.8, 10), (9, 4, 1.0, 1)]:
+    for p, q, threshold, n_pairs in [
+        (1000, 20, 0.9, 50),
+        (100, 10, 0.6, 50),
+        (50, 20, 0.8, 10),
+        (9, 4, 1.0, 1),
+    ]:
         bounds = stability_bounds(p, q, threshold, n_pairs)
         assert 0 < bounds.r_concave <= bounds.unimodal <= bounds.worst_case <= p
 

@@ -131,7 +131,9 @@ def test_frames_keep_their_names_and_groups_may_go_by_them(data):
     frame = pd.DataFrame(X, columns=[f"gene {j}" for j in range(20)])
     groups = {"pathway": ["gene 3", "gene 7"]}
     model = SparseSVC(k=2, groups=groups, keep=["gene 0"], avoid=["gene 11"])
-    selection = StabilitySelection(model, n_pairs=5, random_state=0).set_output(transform="pandas").fit(frame, y)
+    selection = (
+        StabilitySelection(model, n_pairs=5, random_state=0).set_output(transform="pandas").fit(frame, y)
+    )
     assert list(selection.get_feature_names_out()) == ["gene 0", "gene 3", "gene 7"]
     assert list(selection.transform(frame).columns) == ["gene 0", "gene 3", "gene 7"]
     assert selection.n_candidates_ == 17  # the pathway and 16 genes
@@ -256,7 +258,10 @@ def test_progress_is_shown_if_asked_for(data, capsys):
         ({"bound": "best"}, "bound='best' is not known. Use one of 'worst_case', 'unimodal', 'r_concave'."),
         ({"standardize": 1}, "standardize=1 is neither yes nor no"),
         ({"estimator": SparseSVC(k="all")}, 'estimator with k="all" keeps every feature'),
-        ({"estimator": SparseSVC(k=2), "k": 3}, r"k=3 is given beside estimator=SparseSVC, which has its own"),
+        (
+            {"estimator": SparseSVC(k=2), "k": 3},
+            r"k=3 is given beside estimator=SparseSVC, which has its own",
+        ),
         ({"estimator": 10}, r"estimator=10 has no fit. .* StabilitySelection\(k=10\)"),
         ({"estimator": DecisionTreeClassifier()}, "DecisionTreeClassifier selects no features"),
         ({"estimator": KernelSparseSVC(k=2)}, "KernelSparseSVC selects no features"),
