@@ -187,14 +187,14 @@ TARGETS: tuple[Target, ...] = (
     Target(
         "stability",
         "false found",
-        "false features found where a bound of 1 is kept, mean over the draws",
+        "false features found where a bound of 1 is kept (mean over the draws, worst bound)",
         1,
         at_most=True,
     ),
     Target(
         "stability",
         "true found above L1",
-        "true features found above those of L1 at the same bound, mean over the draws",
+        "true features found above those of L1 at the same bound (mean over the draws)",
         0,
         strictly=True,
     ),

@@ -145,9 +145,15 @@ def grouped(
 
 
 def scattered(
-    n: int, seed: int, correlation: float, p: int = 1000, n_causal: int = 10, block: int = 10
+    n: int,
+    seed: int,
+    correlation: float = 0.0,
+    strength: float = 1.0,
+    p: int = 1000,
+    n_causal: int = 10,
+    block: int = 10,
 ) -> Dataset:
-    """Two classes by a logistic model with coefficients of 1 and -1 at random places.
+    """Two classes by a logistic model with coefficients of this size and any sign at random places.
 
     Features are standard normal, correlated within blocks of neighbours.
     """
@@ -155,7 +161,7 @@ def scattered(
     X = np.sqrt(1 - correlation) * rng.standard_normal((n, p))
     X += np.repeat(np.sqrt(correlation) * rng.standard_normal((n, p // block)), block, axis=1)
     causal = np.sort(rng.choice(p, n_causal, replace=False))
-    logits = X[:, causal] @ rng.choice([-1.0, 1.0], n_causal)
+    logits = strength * X[:, causal] @ rng.choice([-1.0, 1.0], n_causal)
     y = np.where(logits + rng.logistic(size=n) > 0, 1, -1)
-    kind = f"blocks of {block}, correlation {correlation:g}" if correlation else "independent"
-    return Dataset(f"{n}x{p}, {kind}", X, y, X, y, causal=causal)
+    name = f"{n}x{p}, strength {strength:g}, correlation {correlation:g}"
+    return Dataset(name, X, y, X, y, causal=causal)

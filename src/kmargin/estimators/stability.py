@@ -40,7 +40,7 @@ from kmargin.units import Units
 if TYPE_CHECKING:
     import pandas as pd
 
-K, C = 10, 0.01
+K, C = 10, 0.005
 
 
 class StabilitySelection(SelectorMixin, BaseEstimator):
@@ -63,7 +63,7 @@ class StabilitySelection(SelectorMixin, BaseEstimator):
         features it is groups that are stable, counted and bounded. Features that are always in (`keep`) are
         stable because that was asked for; the bounds are about the others.
     k, C : int and float, or None, default=None
-        Of the default estimator, for features of variance 1: None is 10 and 0.01, a strong ridge, since half
+        Of the default estimator, for features of variance 1: None is 10 and 0.005, a strong ridge, since half
         of the rows is not much. An estimator that is given has its own.
     n_pairs : int, default=50
     threshold : float or "auto", default=0.9

@@ -17,7 +17,7 @@ from kmargin.tables.prepare import Dataset
 from kmargin.tables.trial import Settings
 from kmargin.types import Matrix, Vector
 
-DEFAULT_K, DEFAULT_C = 10, 0.01
+DEFAULT_K, DEFAULT_C = 10, 0.005
 
 
 class Plan(NamedTuple):
