@@ -14,6 +14,7 @@ FILES = (
     "modelfile",
     "terminal",
     "commands",
+    "stability_command",
     "reproduction",
     "cli",
 )

@@ -42,6 +42,7 @@ LAYERS = [
     "unit_sparsity",
     "unit_request",
     "vectors",
+    "chance",
     "blocks.protocol",
     "blocks",
     "blocks.space",
@@ -154,12 +155,14 @@ LAYERS = [
     "fitting.kernel_blueprint",
     "fitting.grid_fit",
     "fitting.stand_ins",
+    "fitting.halves",
     "fitting.sparse_path",
     "estimators.classifier",
     "estimators.summary",
     "estimators.linear",
     "estimators.kernel",
     "estimators.cv",
+    "estimators.stability",
     "estimators",
     "honest",
     "displays",
@@ -195,6 +198,7 @@ LAYERS = [
     "tables.trial",
     "tables.choice",
     "tables.assess",
+    "tables.stability",
     "tables.analyse",
     "tables.results",
     "tables.sentences",
@@ -205,6 +209,7 @@ LAYERS = [
     "tables.write",
     "terminal",
     "commands",
+    "stability_command",
     "reproduction",
     "cli",
     "__main__",
@@ -259,11 +264,19 @@ def test_every_python_block_of_the_readme_runs(tmp_path):
 def test_docstring_examples_are_true():
     import doctest
 
+    import kmargin.chance
     import kmargin.estimators.kernel
     import kmargin.estimators.linear
+    import kmargin.estimators.stability
     import kmargin.fitting.sparse_path
 
-    for module in (kmargin.estimators.linear, kmargin.estimators.kernel, kmargin.fitting.sparse_path):
+    for module in (
+        kmargin.chance,
+        kmargin.estimators.linear,
+        kmargin.estimators.kernel,
+        kmargin.estimators.stability,
+        kmargin.fitting.sparse_path,
+    ):
         result = doctest.testmod(module)
         assert result.attempted > 0
         assert result.failed == 0

@@ -16,6 +16,7 @@ from benchmarks.cases.shared import SharedFeatures
 from benchmarks.cases.simulation import Simulation
 from benchmarks.cases.sparse import a9a, news20
 from benchmarks.cases.spiral import Spiral
+from benchmarks.cases.stability import Stability
 from benchmarks.cases.synthetic import SyntheticPath
 
 CASES: dict[str, Case] = {
@@ -30,6 +31,7 @@ CASES: dict[str, Case] = {
         GlobalOptimum(),
         SharedFeatures(),
         Groups(),
+        Stability(),
         Dense(),
         SyntheticPath(),
         Spiral(),

@@ -142,3 +142,26 @@ def grouped(
     (X, X_valid), (y, y_valid) = (np.split(a, [n]) for a in (X, y))
     name = f"{n}x{X.shape[1]}, groups of {size}"
     return Dataset(name, X, y, X_valid, y_valid, X_valid, y_valid, causal)
+
+
+def scattered(
+    n: int,
+    seed: int,
+    correlation: float = 0.0,
+    strength: float = 1.0,
+    p: int = 1000,
+    n_causal: int = 10,
+    block: int = 10,
+) -> Dataset:
+    """Two classes by a logistic model with coefficients of this size and any sign at random places.
+
+    Features are standard normal, correlated within blocks of neighbours.
+    """
+    rng = np.random.default_rng([n, seed, p])
+    X = np.sqrt(1 - correlation) * rng.standard_normal((n, p))
+    X += np.repeat(np.sqrt(correlation) * rng.standard_normal((n, p // block)), block, axis=1)
+    causal = np.sort(rng.choice(p, n_causal, replace=False))
+    logits = strength * X[:, causal] @ rng.choice([-1.0, 1.0], n_causal)
+    y = np.where(logits + rng.logistic(size=n) > 0, 1, -1)
+    name = f"{n}x{p}, strength {strength:g}, correlation {correlation:g}"
+    return Dataset(name, X, y, X, y, causal=causal)

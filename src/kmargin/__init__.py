@@ -8,8 +8,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from kmargin.chance import SelectionBounds, stability_bounds, stability_k
     from kmargin.displays import CoefficientDisplay, CVScoreDisplay, SparsityPathDisplay
-    from kmargin.estimators import KernelSparseSVC, KernelSparseSVCCV, SparseSVC, SparseSVCCV
+    from kmargin.estimators import (
+        KernelSparseSVC,
+        KernelSparseSVCCV,
+        SparseSVC,
+        SparseSVCCV,
+        StabilitySelection,
+    )
     from kmargin.fitting.sparse_path import sparse_svm_path
     from kmargin.honest import HonestScore, honest_score
     from kmargin.path import SparsityPath
@@ -31,19 +38,30 @@ __all__ = [
     "KernelSparseSVCCV",
     "OuterRecord",
     "Regime",
+    "SelectionBounds",
     "Solution",
     "SparseSVC",
     "SparseSVCCV",
     "SparsityPath",
     "SparsityPathDisplay",
+    "StabilitySelection",
     "Status",
     "honest_score",
     "sparse_svm_path",
+    "stability_bounds",
+    "stability_k",
 ]
 
 _HOMES = {
+    "kmargin.chance": ("SelectionBounds", "stability_bounds", "stability_k"),
     "kmargin.displays": ("CoefficientDisplay", "CVScoreDisplay", "SparsityPathDisplay"),
-    "kmargin.estimators": ("KernelSparseSVC", "KernelSparseSVCCV", "SparseSVC", "SparseSVCCV"),
+    "kmargin.estimators": (
+        "KernelSparseSVC",
+        "KernelSparseSVCCV",
+        "SparseSVC",
+        "SparseSVCCV",
+        "StabilitySelection",
+    ),
     "kmargin.fitting.sparse_path": ("sparse_svm_path",),
     "kmargin.honest": ("HonestScore", "honest_score"),
     "kmargin.path": ("SparsityPath",),

@@ -1,4 +1,7 @@
-"""The command `kmargin`. What it does is in `commands` and `reproduction`, which need kmargin[cli]."""
+"""The command `kmargin`.
+
+What it does is in `commands`, `stability_command` and `reproduction`, which need kmargin[cli].
+"""
 
 import sys
 from typing import Any
@@ -23,7 +26,9 @@ def make_app() -> Any:
     """All commands together."""
     from kmargin.commands import app
     from kmargin.reproduction import data_app, reproduce_command
+    from kmargin.stability_command import stability_command
 
+    app.command("stability")(stability_command)
     app.command("reproduce")(reproduce_command)
     app.add_typer(data_app, name="data")
     return app

@@ -26,12 +26,8 @@ def _sorted(fingerprint: Vector) -> tuple[Indices, Flags]:
 def candidate_groups(fingerprint: Vector) -> list[Indices]:
     """Groups of columns that may be equal, each ascending."""
     order, close = _sorted(fingerprint)
-    follows = np.append(False, close)
-    grouped = follows | np.append(close, False)
-    if not grouped.any():
-        return []
-    groups = np.split(order[grouped], np.flatnonzero(~follows[grouped])[1:])
-    return [np.sort(group) for group in groups]
+    runs = np.flatnonzero(np.diff(np.concatenate([[0], close, [0]]))).reshape(-1, 2)
+    return [np.sort(order[first : last + 1]) for first, last in runs]
 
 
 def candidate_columns(fingerprint: Vector) -> Indices:

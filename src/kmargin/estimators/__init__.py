@@ -1,7 +1,8 @@
-"""The classifiers."""
+"""The classifiers, and a selector of features that come back."""
 
 from kmargin.estimators.cv import KernelSparseSVCCV, SparseSVCCV
 from kmargin.estimators.kernel import KernelSparseSVC
 from kmargin.estimators.linear import SparseSVC
+from kmargin.estimators.stability import StabilitySelection
 
-__all__ = ["KernelSparseSVC", "KernelSparseSVCCV", "SparseSVC", "SparseSVCCV"]
+__all__ = ["KernelSparseSVC", "KernelSparseSVCCV", "SparseSVC", "SparseSVCCV", "StabilitySelection"]

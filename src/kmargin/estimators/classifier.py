@@ -81,14 +81,18 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
         """Fit machines for one k and one C."""
+        samples, blueprint, k = self._prepare(X, y, sample_weight)
+        procedure = Procedure(self.solver, self.n_jobs, self.random_state)
+        self._adopt(fit_grid(blueprint, samples, [self.C], [k], procedure), 0, 0)
+
+    def _prepare(self, X: Any, y: Any, sample_weight: Any) -> tuple[Samples, Any, int]:
+        """All that machines for one k and one C are fitted with, checked: samples, blueprint, k."""
         validate.check_k(self.k)
         validate.check_C(self.C)
         self._check_parameters()
         samples = self._read(X, y, sample_weight)
         blueprint = self._blueprint()
-        k = blueprint.resolve_k(self.k, samples)
-        procedure = Procedure(self.solver, self.n_jobs, self.random_state)
-        self._adopt(fit_grid(blueprint, samples, [self.C], [k], procedure), 0, 0)
+        return samples, blueprint, blueprint.resolve_k(self.k, samples)
 
     def _adopt(self, fit: GridFit, row: int, column: int) -> None:
         """Set the fitted attributes, of the kind that X was."""

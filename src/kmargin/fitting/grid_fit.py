@@ -88,6 +88,7 @@ def fit_parts(
     Cs: Sequence[float],
     ks: Sequence[int],
     procedure: Procedure,
+    label: str = "cross-validation",
 ) -> Iterator[GridFit]:
     """The same for each part of the samples. The parts are asked for one by one, and not held."""
     n_machines = len(class_pairs(n_classes, blueprint.multi_class))
@@ -102,7 +103,7 @@ def fit_parts(
             sharing = blueprint.sharing(part, designs, n_machines, solver)
             yield from make_tasks(designs, part, blueprint.multi_class, sharing)
 
-    grids = _solve(solver, tasks(), n_tasks * n_parts, Cs, ks, procedure, "cross-validation")
+    grids = _solve(solver, tasks(), n_tasks * n_parts, Cs, ks, procedure, label)
     for _ in range(n_parts):
         by_machine = [next(grids) for _ in range(n_machines)]
         yield GridFit(blueprint, *under_way.popleft(), by_machine)

@@ -1,0 +1,224 @@
+"""How many features a stability selection is expected to find by chance, at most.
+
+Shah and Samworth (2013). A procedure that selects q of p features on average is run on the two halves of
+each of B random pairs; a feature is stable if it was selected on a share of at least tau of the 2B halves.
+Bounded is the expected number of stable features among those of *low selection probability*, which the
+procedure selects on a random half with a probability of at most theta = q/p: no more often than if it chose
+blindly. With disjoint halves such a feature is selected on both halves of a pair with a probability of at
+most theta^2, and a feature stable at tau is selected on both halves of a share of at least 2 tau - 1 of the
+pairs. What remains is to bound a tail P(X >= t) by the mean of X, a count out of B, divided by B:
+
+- worst case: by Markov's inequality, whatever X is;
+- unimodal: if the probabilities of the counts rise to one peak and fall from there;
+- r-concave: if the r-th powers of the probabilities are a convex sequence, r = -1/2 for counts of pairs,
+  r = -1/4 for counts of halves, whose mean is theta; the better of the two. Between the other assumptions,
+  r-concave becoming unimodal as r falls, and log-concave as it rises to 0.
+"""
+
+import numbers
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from kmargin.types import Indices, Matrix, Vector
+
+R_OF_PAIRS, R_OF_HALVES = -1 / 2, -1 / 4
+STEEPEST = 60.0  # logarithm of a power, beyond which all of a distribution is at one end
+N_BISECTIONS = 70  # down to rounding
+ROUNDING = 1e-9  # thresholds such as 0.9 are multiples of 1 / (2 B) up to this
+
+
+class SelectionBounds(NamedTuple):
+    """On the expected number of stable features of low selection probability; see `stability_bounds`."""
+
+    worst_case: float
+    unimodal: float
+    r_concave: float
+
+
+def stability_bounds(n_features: int, q: float, threshold: float, n_pairs: int = 50) -> SelectionBounds:
+    """How many features a stability selection finds by chance at most, in expectation.
+
+    Parameters
+    ----------
+    n_features : int
+        Or groups, if it is these that are selected.
+    q : float
+        How many are selected on each half, in the mean: the k of a machine.
+    threshold : float
+        On which share of the halves a feature has to be selected; above 0.5, at most 1.
+    n_pairs : int, default=50
+        How many pairs of complementary halves.
+
+    Returns
+    -------
+    SelectionBounds
+        Bounds on the expected number of stable features among those that are selected on a random half
+        with a probability of at most q / n_features: `worst_case` always; `unimodal` and `r_concave` if the
+        number of halves (or pairs) that select such a feature is distributed so.
+
+    Examples
+    --------
+    >>> from kmargin import stability_bounds
+    >>> bounds = stability_bounds(n_features=1000, q=20, threshold=0.9)
+    >>> [round(bound, 3) for bound in bounds]
+    [0.5, 0.173, 0.026]
+    """
+    check_count("n_pairs", n_pairs, "pairs of halves")
+    check_threshold(threshold)
+    n_halves = needed_halves(threshold, n_pairs)
+    theta = min(1.0, q / n_features) if n_features else 0.0
+    n_both = n_halves - n_pairs  # pairs on both halves of which a stable feature was selected, at least
+    worst = min(1.0, theta**2 * n_pairs / n_both)
+    unimodal = min(worst, unimodal_tail(theta, n_both, n_pairs))
+    by_pairs = r_concave_tails(theta**2, n_pairs, R_OF_PAIRS)[n_both]
+    by_halves = r_concave_tails(theta, 2 * n_pairs, R_OF_HALVES)[n_halves]
+    r_concave = min(unimodal, by_pairs, by_halves)
+    return SelectionBounds(*(float(n_features * tail) for tail in (worst, unimodal, r_concave)))
+
+
+def needed_halves(threshold: float, n_pairs: int) -> int:
+    """On how many of the halves a stable feature is selected, at least."""
+    return max(n_pairs + 1, int(np.ceil(2 * n_pairs * threshold - ROUNDING)))
+
+
+def lowest_threshold(n_features: int, q: float, max_false: float, n_pairs: int, bound: str) -> float | None:
+    """The lowest at which a bound (a field of `SelectionBounds`) is at most `max_false`; None if none is."""
+    for n_halves in range(n_pairs + 1, 2 * n_pairs + 1):  # the bounds fall as it rises
+        threshold = n_halves / (2 * n_pairs)
+        if getattr(stability_bounds(n_features, q, threshold, n_pairs), bound) <= max_false:
+            return threshold
+    return None
+
+
+def stability_k(
+    n_features: int,
+    max_false: float = 1.0,
+    threshold: float = 0.9,
+    n_pairs: int = 50,
+    bound: str = "r_concave",
+) -> int:
+    """The largest k for which a stability selection is expected to find at most `max_false` by chance.
+
+    Parameters
+    ----------
+    n_features : int
+    max_false : float, default=1.0
+    threshold, n_pairs
+        As in :class:`~kmargin.StabilitySelection`.
+    bound : "worst_case", "unimodal" or "r_concave", default="r_concave"
+        Which of :func:`~kmargin.stability_bounds` is to hold.
+
+    Examples
+    --------
+    >>> from kmargin import stability_k
+    >>> stability_k(n_features=1000, bound="worst_case")
+    28
+    """
+    check_max_false(max_false)
+    check_bound(bound)
+    low, high = 0, n_features
+    while low < high:
+        k = (low + high + 1) // 2
+        if getattr(stability_bounds(n_features, k, threshold, n_pairs), bound) <= max_false:
+            low = k
+        else:
+            high = k - 1
+    return low
+
+
+def unimodal_tail(theta: float, n_both: int, n_pairs: int) -> float:
+    """P(X >= n_both / n_pairs) at most, for unimodal X with mean theta^2; 1 where no formula is known.
+
+    The extreme distribution is a mixture of zero and of equal probabilities for 0, ..., b: its tail is
+    theta^2 B * 2 (b - n_both + 1) / (b (b + 1)), largest at b = 2 n_both - 1 or, if that exceeds B, at B.
+    """
+    tau = 0.5 + n_both / (2 * n_pairs)
+    lowest = min(0.5 + theta**2, 0.5 + 1 / (2 * n_pairs) + 0.75 * theta**2)
+    if theta > 1 / np.sqrt(3) or tau <= lowest:
+        return 1.0
+    b = min(2 * n_both - 1, n_pairs)
+    return float(theta**2 * n_pairs * 2 * (b - n_both + 1) / (b * (b + 1)))
+
+
+@lru_cache(maxsize=512)
+def r_concave_tails(mean: float, n: int, r: float) -> Vector:
+    """The largest P(X >= t / n), for t = 0, ..., n, of r-concave X on {0, 1/n, ..., 1} with this mean; r < 0.
+
+    A linear function of the distribution is largest at one that is no mixture of others in the set. If the
+    r-th power of f is convex and not affine on the support of f, f can be moved to and fro in three
+    directions (two that change the power by an affine sequence, one at the kink), one of which keeps both
+    sum and mean: f is a mixture. So it is enough to look at supports {low, ..., high}, on each of which one
+    affine power has the right mean.
+    """
+    best = np.zeros(n + 1)
+    at = min(mean, 1.0) * n
+    for low in range(int(at) + 1 if 0 < at < n else 0):
+        highs = np.arange(max(int(np.ceil(at)), low + 1), n + 1)
+        tails = np.cumsum(affine_powers(at - low, highs - low, n - low, r)[:, ::-1], axis=1)[:, ::-1]
+        best[low:] = np.maximum(best[low:], tails.max(axis=0))
+    best[: int(at) + 1] = 1.0  # what never varies
+    best = np.minimum(best, 1.0)
+    best.flags.writeable = False  # it is handed out again
+    return best
+
+
+def affine_powers(mean: float, lasts: Indices, n: int, r: float) -> Matrix:
+    """For each last, probabilities of 0, ..., last with this mean, whose r-th powers are an affine sequence.
+
+    A row for each, zero from there to n.
+    """
+    places = np.arange(n + 1)
+    beyond = places > lasts[:, None]
+    way = np.minimum(places / lasts[:, None], 1.0)
+    with np.errstate(divide="ignore"):
+        down, up = np.log(1 - way), np.log(way)
+
+    def probabilities(slopes: Vector) -> Matrix:
+        """The powers go from e^slope to e^-slope."""
+        logs = np.logaddexp(down + slopes[:, None], up - slopes[:, None]) / r
+        logs = np.where(beyond, -np.inf, logs)
+        weights = np.exp(logs - logs.max(axis=1, keepdims=True))
+        return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+
+    steepest = np.full(len(lasts), STEEPEST * max(1.0, -r))
+    low, high = -steepest, steepest
+    for _ in range(N_BISECTIONS):
+        middle = (low + high) / 2
+        below = probabilities(middle) @ places < mean
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    return probabilities(high)  # whose means are not below
+
+
+def check_threshold(threshold: object, others: str = "") -> None:
+    """A share of halves that most of them make up."""
+    is_number = isinstance(threshold, numbers.Real) and not isinstance(threshold, bool | np.bool_)
+    if not is_number or not 0.5 < float(threshold) <= 1:  # type: ignore[arg-type]
+        raise ValueError(
+            f"threshold={threshold!r} is not a share of more than half of all fits, below which nothing is "
+            f"known about chance. Use a number above 0.5, at most 1{others}."
+        )
+
+
+def check_count(name: str, value: object, things: str) -> None:
+    """An integer >= 1."""
+    is_count = isinstance(value, numbers.Integral) and not isinstance(value, bool | np.bool_)
+    if not is_count or value < 1:  # type: ignore[operator]
+        raise ValueError(f"{name}={value!r} is not a number of {things}. Use an integer {name} >= 1.")
+
+
+def check_max_false(value: object) -> None:
+    """A finite number > 0."""
+    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_)
+    if not is_number or not 0 < float(value) < np.inf:  # type: ignore[arg-type]
+        raise ValueError(
+            f"max_false={value!r} is no expected number of features. Use a number > 0, such as 1."
+        )
+
+
+def check_bound(value: object) -> None:
+    """The name of a bound."""
+    if not (isinstance(value, str) and value in SelectionBounds._fields):
+        names = ", ".join(map(repr, SelectionBounds._fields))
+        raise ValueError(f"bound={value!r} is not known. Use one of {names}.")

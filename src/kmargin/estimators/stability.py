@@ -1,0 +1,318 @@
+"""Features that come back when half of the rows are drawn anew."""
+
+import warnings
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.feature_selection import SelectorMixin
+from sklearn.utils import Tags, get_tags
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from kmargin import validate
+from kmargin.chance import (
+    SelectionBounds,
+    check_bound,
+    check_count,
+    check_max_false,
+    check_threshold,
+    lowest_threshold,
+    needed_halves,
+    stability_bounds,
+)
+from kmargin.estimators.linear import LinearMachines, SparseSVC
+from kmargin.fitting.grid_fit import Procedure
+from kmargin.fitting.halves import (
+    Rows,
+    draw_all,
+    first_step,
+    last_step,
+    read_rows,
+    select_by_estimator,
+    select_by_machines,
+    warnings_told_once,
+)
+from kmargin.types import Flags
+from kmargin.unit_request import UnitRequest
+from kmargin.units import Units
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+K, C = 10, 0.005
+
+
+class StabilitySelection(SelectorMixin, BaseEstimator):
+    """Features that are selected again and again on random halves of the rows.
+
+    Complementary pairs (Shah and Samworth, 2013): `n_pairs` times the rows are split at random into two
+    halves, each with half of the rows of every class, and a machine with at most k features is fitted to
+    each. A feature is stable if it was selected on a share of at least `threshold` of all halves.
+
+    How many features become stable by chance is bounded (`bounds_`). Chance means *low selection
+    probability*: features that a fit to a random half selects with a probability of at most ``q_`` divided
+    by the number of features, no more often than a blind choice would. A feature without an effect of its own
+    that is correlated with one that has is selected more often, and no bound is about it.
+
+    Parameters
+    ----------
+    estimator : estimator or None, default=None
+        What is fitted to each half: anything that has `get_support` or `coef_` once fitted, or a pipeline
+        that ends in it and leaves features at their places. None is ``SparseSVC(k, C=C)``. With groups of
+        features it is groups that are stable, counted and bounded. Features that are always in (`keep`) are
+        stable because that was asked for; the bounds are about the others.
+    k, C : int and float, or None, default=None
+        Of the default estimator, for features of variance 1: None is 10 and 0.005, a strong ridge, since half
+        of the rows is not much. An estimator that is given has its own.
+    n_pairs : int, default=50
+    threshold : float or "auto", default=0.9
+        Above 0.5, at most 1. "auto" is the lowest for which `bound` is at most `max_false`.
+    max_false : float, default=1.0
+        The expected number of features by chance that ``threshold="auto"`` allows.
+    bound : "worst_case", "unimodal" or "r_concave", default="r_concave"
+        Which bound "auto" goes by. The first holds always, the others under assumptions on how the number
+        of halves is distributed that select a feature, see :func:`~kmargin.stability_bounds`.
+    standardize : bool, default=True
+        Scale the features of each half to variance 1, by its own rows.
+    n_jobs : int or None, default=None
+        Halves fitted side by side, as in :class:`~kmargin.SparseSVC`: same result to the bit for any number.
+    random_state : int, RandomState or None, default=None
+        Draws the halves, and goes to estimators that have a `random_state`.
+    verbose : int, default=0
+        1 shows a progress bar: rich's if it is installed.
+
+    Attributes
+    ----------
+    frequencies_ : ndarray of shape (n_features,)
+        On which share of the halves each feature was selected.
+    group_frequencies_ : ndarray of shape (n_groups,)
+        The same of groups, called ``groups_``; without groups each feature is one.
+    support_ : ndarray of int
+        The stable features; with groups all features of the stable ones.
+    q_ : float
+        How many features (or groups) were selected on a half in the mean, not counting those always in.
+    n_candidates_ : int
+        How many there were to select from: neither always in nor never.
+    threshold_ : float
+        The smallest share of halves that is at least `threshold`.
+    bounds_ : SelectionBounds
+        At most so many of the stable features are expected to be of low selection probability:
+        `worst_case`, `unimodal`, `r_concave`.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        Only if X had names for its columns.
+
+    Examples
+    --------
+    >>> from kmargin import StabilitySelection
+    >>> from kmargin.datasets import make_synthetic
+    >>> X, y = make_synthetic(n_samples=200, n_features=100, random_state=0)
+    >>> selection = StabilitySelection(k=5, n_pairs=20, random_state=0).fit(X, y)
+    >>> selection.support_
+    array([0, 1])
+    >>> round(selection.bounds_.unimodal, 2)
+    0.12
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        k: int | None = None,
+        C: float | None = None,
+        n_pairs: int = 50,
+        threshold: float | str = 0.9,
+        max_false: float = 1.0,
+        bound: str = "r_concave",
+        standardize: bool = True,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.k = k
+        self.C = C
+        self.n_pairs = n_pairs
+        self.threshold = threshold
+        self.max_false = max_false
+        self.bound = bound
+        self.standardize = standardize
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "StabilitySelection":
+        """Fit to both halves of each pair, and count. Rows without weight are left out."""
+        self._check_parameters()
+        rows = self._read(X, y, sample_weight)
+        names = getattr(self, "feature_names_in_", None)
+        names = None if names is None else tuple(names)
+        request = self._request()
+        units = request.resolve(self.n_features_in_, names)
+        self._count(self._model(request, names), rows, units)
+        self.groups_ = np.array(request.label_units(units, names), dtype=object)
+        self.always_in_ = units.fixed
+        self.n_candidates_ = int(np.count_nonzero(~units.fixed))
+        self._unit_of = units.unit_of_each_column
+        self.threshold_ = self._resolve_threshold()
+        self.bounds_ = self.bounds_at(self.threshold_)
+        self.support_ = np.flatnonzero(self._get_support_mask())
+        self._warn_of_all()
+        return self
+
+    def _count(self, model: Any, rows: Rows, units: Units) -> None:
+        """Fit to all halves; set how often what was selected."""
+        seed = validate.resolve_seed(self.random_state)
+        halves = draw_all(rows.codes, self.n_pairs, seed)
+        by_column, by_unit = np.zeros(units.n_features, int), np.zeros(units.n_units, int)
+        always_in = units.columns_of(np.flatnonzero(units.fixed))
+        with warnings_told_once(len(halves)):
+            if isinstance(model, SparseSVC):
+                samples, blueprint, k = model._prepare(rows.X, rows.y, rows.weights)
+                blueprint = replace(blueprint, standardize=self.standardize)
+                procedure = Procedure(model.solver, self.n_jobs, seed, self.verbose)
+                each = select_by_machines(blueprint, samples, halves, model.C, k, procedure)
+            else:
+                each = select_by_estimator(model, rows, halves, self.standardize, self.n_jobs, self.verbose)
+            for selected in each:
+                selected[always_in] = True  # even where its coefficient is zero
+                by_column += selected
+                by_unit += units.total(selected.astype(float)) > 0
+        self.frequencies_, self.group_frequencies_ = by_column / len(halves), by_unit / len(halves)
+        self.q_ = float(by_unit[~units.fixed].sum() / len(halves))
+
+    def bounds_at(self, threshold: float) -> SelectionBounds:
+        """What `bounds_` would be at another threshold."""
+        check_is_fitted(self, "q_")
+        return stability_bounds(self.n_candidates_, self.q_, threshold, self.n_pairs)
+
+    def threshold_for(self, max_false: float, bound: str = "r_concave") -> float | None:
+        """The lowest threshold at which a bound is at most `max_false`; None if it is not even at 1."""
+        check_is_fitted(self, "q_")
+        check_max_false(max_false)
+        check_bound(bound)
+        return lowest_threshold(self.n_candidates_, self.q_, max_false, self.n_pairs, bound)
+
+    def summary(self) -> "pd.DataFrame":
+        """All features as a pandas frame, the most frequent first.
+
+        `feature`, `group` (its own name where there are no groups), `frequency` and `group_frequency`,
+        `always_in`, `stable`.
+        """
+        import pandas as pd
+
+        check_is_fitted(self)
+        names = getattr(self, "feature_names_in_", np.arange(self.n_features_in_).astype(str))
+        never, unit = self._unit_of < 0, np.maximum(self._unit_of, 0)
+        frame = pd.DataFrame(
+            {
+                "feature": names,
+                "group": np.where(never, names, self.groups_[unit]),
+                "frequency": self.frequencies_,
+                "group_frequency": np.where(never, 0.0, self.group_frequencies_[unit]),
+                "always_in": ~never & self.always_in_[unit],
+                "stable": self._get_support_mask(),
+            }
+        )
+        order = ["group_frequency", "frequency"]
+        return frame.sort_values(order, ascending=False, kind="stable").reset_index(drop=True)
+
+    def _check_parameters(self) -> None:
+        check_count("n_pairs", self.n_pairs, "pairs of halves")
+        validate.check_flag("standardize", self.standardize)
+        check_bound(self.bound)
+        check_max_false(self.max_false)
+        if not (isinstance(self.threshold, str) and self.threshold == "auto"):
+            check_threshold(self.threshold, ', or "auto"')
+        given = {name: value for name, value in (("k", self.k), ("C", self.C)) if value is not None}
+        if self.estimator is None:
+            _refuse_all("k", self.k)
+            check_count("k", K if self.k is None else self.k, "features to select on each half")
+            validate.check_C(C if self.C is None else self.C)
+        elif given:
+            name, value = next(iter(given.items()))
+            raise ValueError(
+                f"{name}={value!r} is given beside estimator={type(self.estimator).__name__}, which has its "
+                f"own. Set it there, as in StabilitySelection(SparseSVC({name}={value!r}))."
+            )
+        elif getattr(self.estimator, "fit", None) is None:
+            raise ValueError(
+                f"estimator={self.estimator!r} has no fit. Use an estimator such as SparseSVC(k=10), or "
+                "write StabilitySelection(k=10)."
+            )
+        else:
+            _refuse_all("estimator with k", getattr(last_step(self.estimator), "k", None))
+
+    def _model(self, request: UnitRequest, names: tuple[str, ...] | None) -> Any:
+        """What is fitted to arrays, which have no names."""
+        if self.estimator is None:
+            return SparseSVC(K if self.k is None else self.k, C=C if self.C is None else self.C)
+        model = clone(self.estimator)
+        if not request.is_empty:
+            last_step(model).set_params(**request.by_place(self.n_features_in_, names)._asdict())
+        return model
+
+    def _request(self) -> UnitRequest:
+        last = None if self.estimator is None else last_step(self.estimator)
+        if isinstance(last, LinearMachines):
+            return UnitRequest(last.groups, last.keep, last.avoid, last.signs)
+        return UnitRequest()
+
+    def _read(self, X: Any, y: Any, sample_weight: Any) -> Rows:
+        X, y = validate_data(
+            self,
+            X,
+            y,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            ensure_all_finite="allow-nan" if get_tags(self).input_tags.allow_nan else True,
+            ensure_min_samples=2,
+        )
+        return read_rows(X, y, sample_weight)
+
+    def _resolve_threshold(self) -> float:
+        if not isinstance(self.threshold, str):
+            return needed_halves(self.threshold, self.n_pairs) / (2 * self.n_pairs)
+        lowest = self.threshold_for(self.max_false, self.bound)
+        if lowest is None:
+            at_most = getattr(self.bounds_at(1.0), self.bound)
+            warnings.warn(
+                f"No threshold brings the bound down to max_false={self.max_false:g}: it is {at_most:.3g} "
+                f"for features selected on every half, which are taken. Use a smaller k than {self.q_:g}.",
+                UserWarning,
+                stacklevel=3,
+            )
+        return 1.0 if lowest is None else lowest
+
+    def _warn_of_all(self) -> None:
+        if self.q_ >= self.n_candidates_ > 0:
+            warnings.warn(
+                f"All {self.n_candidates_} features were selected on every half, so that nothing was chosen. "
+                "Use a smaller k.",
+                UserWarning,
+                stacklevel=3,
+            )
+
+    def _get_support_mask(self) -> Flags:
+        check_is_fitted(self, "threshold_")
+        needed = needed_halves(self.threshold_, self.n_pairs)
+        stable = np.rint(self.group_frequencies_ * 2 * self.n_pairs) >= needed
+        return np.append(stable, False)[self._unit_of]  # those of no unit are at -1
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.required = True
+        if self.estimator is not None:
+            tags.input_tags.sparse = get_tags(self.estimator).input_tags.sparse
+            tags.input_tags.allow_nan = get_tags(first_step(self.estimator)).input_tags.allow_nan
+        return tags
+
+
+def _refuse_all(what: str, k: object) -> None:
+    if isinstance(k, str) and k == "all":
+        raise ValueError(
+            f'{what}="all" keeps every feature on every half, so that nothing is selected. '
+            "Use an integer, such as k=10."
+        )

@@ -1,0 +1,177 @@
+"""A selector fitted to random halves of the rows: what it selects on each."""
+
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from joblib import delayed
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import has_fit_parameter
+
+from kmargin import validate
+from kmargin.blas import one_blas_thread
+from kmargin.fitting.blueprint import Blueprint
+from kmargin.fitting.grid_fit import Procedure, fit_parts
+from kmargin.fitting.pools import make_pool
+from kmargin.progress import progress_bar
+from kmargin.types import Flags, Indices, Vector
+
+LABEL = "stability selection"
+
+Plan = Sequence[tuple[Indices, int]]  # halves, each with a seed
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Labelled rows in memory."""
+
+    X: Any
+    y: np.ndarray
+    codes: Indices  # of the classes
+    weights: Vector | None
+
+    def part(self, rows: Indices) -> "Rows":
+        weights = None if self.weights is None else self.weights[rows]
+        return Rows(self.X[rows], self.y[rows], self.codes[rows], weights)
+
+
+def read_rows(X: Any, y: Any, sample_weight: Any) -> Rows:
+    """Rows that count. Raises ValueError unless each half can have a row of each class."""
+    check_classification_targets(y)
+    weights = None
+    if sample_weight is not None:
+        weights = validate.check_sample_weight(sample_weight, len(y))
+        counts = weights > 0
+        X, y, weights = X[counts], y[counts], weights[counts]
+    classes, codes = np.unique(y, return_inverse=True)
+    validate.check_classes(classes)
+    sizes = np.bincount(codes)
+    if sizes.min() < 2:
+        raise ValueError(
+            f"Class {classes[sizes.argmin()].item()!r} has one row only, and each half needs one. "
+            "Give more rows of that class, or leave it out of y."
+        )
+    return Rows(X, y, codes, weights)
+
+
+def draw_halves(codes: Indices, rng: np.random.Generator) -> tuple[Indices, Indices]:
+    """Two disjoint sets of floor(n / 2) rows, each with half of every class; ascending.
+
+    Of a class with an odd number of rows one is left over. These go to the halves by turns, in random order;
+    if their number is odd, the last goes to neither.
+    """
+    by_class = [rng.permutation(np.flatnonzero(codes == code)) for code in range(codes.max() + 1)]
+    left_over = rng.permutation([rows[-1] for rows in by_class if len(rows) % 2]).astype(np.intp)
+    n_each = len(left_over) // 2
+    halves = [
+        np.concatenate([*(rows[: len(rows) // 2] for rows in by_class), left_over[:n_each]]),
+        np.concatenate(
+            [*(rows[len(rows) // 2 : 2 * (len(rows) // 2)] for rows in by_class), left_over[n_each:][:n_each]]
+        ),
+    ]
+    return np.sort(halves[0]), np.sort(halves[1])
+
+
+def draw_all(codes: Indices, n_pairs: int, seed: int) -> Plan:
+    """The first half of each pair and the second, and a seed for each: by its place, not by who fits it."""
+    rngs = [np.random.default_rng([seed, pair]) for pair in range(n_pairs)]
+    return [(half, int(rng.integers(2**31 - 1))) for rng in rngs for half in draw_halves(codes, rng)]
+
+
+def select_by_machines(
+    blueprint: Blueprint, samples: Any, halves: Plan, C: float, k: int, procedure: Procedure
+) -> Iterator[Flags]:
+    """Which features linear machines use on each half; the samples are read once for all of them."""
+    parts = (blueprint.part(samples, half) for half, _ in halves)
+    n_classes = len(samples.classes)
+    for fit in fit_parts(blueprint, parts, len(halves), n_classes, [C], [k], procedure, LABEL):
+        yield (fit.decisions(0, 0).coef != 0).any(axis=0)
+
+
+def select_by_estimator(
+    model: Any, rows: Rows, halves: Plan, standardize: bool, n_jobs: int | None, verbose: int
+) -> Iterator[Flags]:
+    """Which features copies of any estimator select on each half."""
+    jobs = (delayed(select_on_half)(model, rows, half, standardize, seed) for half, seed in halves)
+    with progress_bar(LABEL, len(halves), verbose) as bar:
+        for selected in make_pool(n_jobs)(jobs):
+            bar.advance()
+            yield selected
+
+
+def select_on_half(model: Any, rows: Rows, half: Indices, standardize: bool, seed: int) -> Flags:
+    """The features that a copy of the model selects on these rows."""
+    model = clone(model)
+    names = [name for name in model.get_params() if name.split("__")[-1] == "random_state"]
+    model.set_params(**dict.fromkeys(names, seed))
+    part = rows.part(half)
+    X = part.X
+    with one_blas_thread:
+        if standardize:
+            X = StandardScaler(with_mean=False).fit_transform(X, sample_weight=part.weights)
+        model.fit(X, part.y, **weight_arguments(model, part.weights))
+    return selected_by(model, rows.X.shape[1])
+
+
+def weight_arguments(model: Any, weights: Vector | None) -> dict[str, Vector]:
+    """The weights as `fit` takes them; in a pipeline each step that can has them."""
+    if weights is None:
+        return {}
+    steps = model.steps if isinstance(model, Pipeline) else [("", model)]
+    takers = [name for name, step in steps if has_fit_parameter(step, "sample_weight")]
+    if steps[-1][0] not in takers:
+        raise ValueError(
+            f"{type(steps[-1][1]).__name__} takes no sample_weight. Leave sample_weight out, or give an "
+            "estimator whose fit takes it, such as SparseSVC."
+        )
+    return {f"{name}__sample_weight" if name else "sample_weight": weights for name in takers}
+
+
+def first_step(model: Any) -> Any:
+    """The model itself, or what a pipeline starts with."""
+    return model.steps[0][1] if isinstance(model, Pipeline) else model
+
+
+def last_step(model: Any) -> Any:
+    """The model itself, or the end of a pipeline."""
+    return model.steps[-1][1] if isinstance(model, Pipeline) else model
+
+
+def selected_by(model: Any, n_features: int) -> Flags:
+    """Which features a fitted model uses: by its `get_support`, or where its coefficients are not zero."""
+    last = last_step(model)
+    last = getattr(last, "best_estimator_", last)
+    if getattr(last, "get_support", None) is not None:
+        selected = np.asarray(last.get_support(), dtype=bool)
+    elif getattr(last, "coef_", None) is not None:
+        selected = np.asarray((np.atleast_2d(last.coef_) != 0).any(axis=0))
+    else:
+        raise ValueError(
+            f"{type(last).__name__} selects no features: once fitted, it has neither get_support nor coef_. "
+            "Use SparseSVC, or another estimator that has one of them."
+        )
+    if len(selected) != n_features:
+        raise ValueError(
+            f"{type(last).__name__} selects among {len(selected)} features, but X has {n_features}. In a "
+            "pipeline, use steps that leave every feature at its place, such as StandardScaler."
+        )
+    return selected
+
+
+@contextmanager
+def warnings_told_once(n_halves: int) -> Iterator[None]:
+    """Of the warnings of many fits the first of each kind, with how many there were."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    by_kind: dict[type[Warning], list[str]] = {}
+    for warning in caught:
+        by_kind.setdefault(warning.category, []).append(str(warning.message))
+    for kind, texts in by_kind.items():
+        warnings.warn(f"{texts[0]} ({len(texts)} such warnings from {n_halves} halves)", kind, stacklevel=4)

@@ -1,0 +1,141 @@
+"""The command `kmargin stability`: which features come back on random halves of the rows."""
+
+import sys
+import warnings
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kmargin.commands import (
+    Avoid,
+    Balanced,
+    Data,
+    Drop,
+    EachMachine,
+    EachValue,
+    Encode,
+    GroupBy,
+    Groups,
+    Impute,
+    Jobs,
+    Keep,
+    MultiClass,
+    Quiet,
+    Sign,
+    Standardize,
+    Target,
+    Weights,
+    ask_columns,
+)
+from kmargin.errors import InputError
+from kmargin.tables.prepare import Roles, prepare
+from kmargin.tables.read import read_table
+from kmargin.tables.stability import (
+    Plan,
+    Stability,
+    chance_text,
+    measure_stability,
+    plan_text,
+    stability_frame,
+    stability_headline,
+)
+from kmargin.tables.trial import Settings
+from kmargin.tables.write import check_file, write_frame
+from kmargin.terminal import MOST_ROWS, console, make_grid, plainly, say, shown
+
+RUNNERS_UP = 5
+
+
+@plainly
+def stability_command(
+    data: Data,
+    target: Target = None,
+    k: Annotated[
+        int | None, typer.Option(help="How many features each machine may use; 10 if not given.")
+    ] = None,
+    C: Annotated[float, typer.Option("--C", "-C", help="Inverse strength of the ridge.")] = Plan().C,
+    pairs: Annotated[int, typer.Option(help="How many pairs of halves.")] = 50,
+    threshold: Annotated[
+        float | None,
+        typer.Option(help="On which share of the halves a stable feature is selected; 0.9 if not given."),
+    ] = None,
+    max_false: Annotated[
+        float | None,
+        typer.Option(help="Instead of --threshold: how many by chance are accepted, in expectation."),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="CSV to write, with every feature.")] = None,
+    drop: Drop = None,
+    weights: Weights = None,
+    encode: Encode = None,
+    impute: Impute = None,
+    keep: Keep = None,
+    avoid: Avoid = None,
+    sign: Sign = None,
+    groups: Groups = None,
+    group_by: GroupBy = None,
+    each_value: EachValue = False,
+    each_machine: EachMachine = False,
+    standardize: Standardize = True,
+    balanced: Balanced = False,
+    multi_class: MultiClass = "ovo",
+    seed: Annotated[int, typer.Option(help="Draws the halves.")] = 0,
+    jobs: Jobs = None,
+    quiet: Quiet = False,
+) -> None:
+    """Tell which features are selected again and again on random halves of the rows.
+
+    Example: kmargin stability data.csv --target diagnosis --out stability.csv
+    """
+    if out is not None:
+        check_file(out, (".csv",))
+    if threshold is not None and max_false is not None:
+        raise InputError(
+            f"--threshold {threshold:g} and --max-false {max_false:g} say two things. Give one of them."
+        )
+    settings = Settings(
+        seed=seed,
+        jobs=jobs,
+        standardize=standardize,
+        shared=not each_machine,
+        columns=ask_columns(keep, avoid, sign, groups, group_by, each_value),
+        balanced=balanced,
+        multi_class=multi_class,
+        verbose=int(not quiet and sys.stderr.isatty()),
+    )
+    dataset = prepare(read_table(data), Roles(target, None, weights, drop or (), encode, impute))
+    plan = Plan(k, C, pairs, 0.9 if threshold is None else threshold, max_false)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        stability = measure_stability(dataset, settings, plan)
+    if out is not None:
+        write_frame(stability_frame(stability), out)
+    if quiet:
+        return
+    show_stability(stability)
+    for note in (*dataset.notes, *(str(warning.message) for warning in caught)):
+        say(f"Note: {note}")
+    if out is not None:
+        say(f"Written to {out}: {stability.selection.n_features_in_:,} features.")
+
+
+def show_stability(stability: Stability) -> None:
+    """The stable features with their frequencies, some that came close, and the bounds in words."""
+    terminal = console()
+    terminal.print(f"\n[bold]{shown(stability_headline(stability))}[/bold]\n")
+    frame = stability_frame(stability)
+    counted = stability.counted
+    n_stable = int(frame["stable"].sum())
+    group = [counted.things.removesuffix("s")] if counted.is_grouped else []
+    grid = make_grid("feature", *group, "halves>", "")
+    shown_rows = frame.head(min(n_stable, MOST_ROWS) + RUNNERS_UP if n_stable <= MOST_ROWS else MOST_ROWS)
+    for row in shown_rows.itertuples(index=False):
+        state = "always in" if row.always_in else "stable" if row.stable else ""
+        cells = [row.feature, *([row[1]] if group else []), f"{100 * row.frequency:.0f} %", state]
+        grid.add_row(*map(shown, cells), style=None if row.stable else "dim")
+    if n_stable > MOST_ROWS:
+        grid.add_row(f"... {n_stable - MOST_ROWS} more")
+    terminal.print(grid)
+    if stability.stable:
+        terminal.print(shown(chance_text(stability)))
+    terminal.print(shown(plan_text(stability)))
