@@ -8,19 +8,18 @@ import numpy as np
 from sklearn.base import clone
 
 from kmargin import validate
-from kmargin.estimators.classifier import MarginClassifier
 from kmargin.estimators.kernel import KernelMachines
 from kmargin.estimators.linear import LinearMachines
+from kmargin.estimators.probabilities import FoldMachines, NotYetCalibrated, Probabilities
 from kmargin.fitting.blueprint import Blueprint
-from kmargin.fitting.grid_fit import GridFit, Procedure, fit_grid, fit_parts
+from kmargin.fitting.grid_fit import GridFit, MachinesAlone, Procedure, fit_grid, fit_parts
 from kmargin.fitting.linear_blueprint import LinearBlueprint
-from kmargin.samples.protocol import Folds
 from kmargin.samples.read import read_for_folds
 from kmargin.selection import SELECTIONS, choose, tabulate
 from kmargin.solvers import DEFAULT
 
 
-class CrossValidated(MarginClassifier):
+class CrossValidated(Probabilities):
     """Chooses k and C by cross-validation, then refits on all samples.
 
     Each fold and each machine walks its own path: over C from strong ridge to weak, over k from
@@ -49,10 +48,12 @@ class CrossValidated(MarginClassifier):
         blueprint = self._blueprint()
         ks = blueprint.resolve_ks(self.ks, samples, blueprint.largest_default(samples))
         folds = samples.folds(self, blueprint, given, weighted=sample_weight is not None)
-        scores = self._score_folds(blueprint, folds, len(samples.classes), Cs, ks)
+        tested = FoldMachines(folds, Cs, ks)
+        scores = self._score_folds(blueprint, tested, len(samples.classes), Cs, ks)
         row, column = choose(scores, ks, Cs, self.selection)
         fit = fit_grid(blueprint, samples, Cs[: row + 1], ks, self._procedure(), chosen=column, label="refit")
         self._adopt(fit, -1, column)
+        self._calibrate(tested, row, column)
         self.path_ = replace(fit.path(ks), n_features_in=self.n_features_in_)
         self.k_ = ks[column]
         self.C_ = Cs[row]
@@ -65,18 +66,24 @@ class CrossValidated(MarginClassifier):
         return Procedure(self.solver, self.n_jobs, self.random_state, self.verbose)
 
     def _score_folds(
-        self, blueprint: Blueprint, folds: Folds, n_classes: int, Cs: list[float], ks: list[int]
+        self, blueprint: Blueprint, tested: FoldMachines, n_classes: int, Cs: list[float], ks: list[int]
     ) -> np.ndarray:
         """The validation score of every fold, C and k."""
+        folds = tested.folds
         procedure = self._procedure()._replace(n_jobs=folds.n_jobs)
-        fits = fit_parts(blueprint, folds.parts(), len(folds), n_classes, Cs, ks, procedure)
-        scores = [
-            folds.score(at, partial(self._model_at, clone(self), fit), len(Cs), len(ks))
-            for at, fit in enumerate(fits)
-        ]
+        fits = tested.keep(fit_parts(blueprint, folds.parts(), len(folds), n_classes, Cs, ks, procedure))
+        try:
+            scores = [
+                folds.score(at, partial(self._model_at, clone(self), fit), len(Cs), len(ks))
+                for at, fit in enumerate(fits)
+            ]
+        except NotYetCalibrated:  # the scorer looks at probabilities
+            scores = tested.score(fits, partial(self._model_at, clone(self)))
         return np.array(scores)
 
-    def _model_at(self, model: "CrossValidated", fit: GridFit, row: int, column: int) -> "CrossValidated":
+    def _model_at(
+        self, model: "CrossValidated", fit: GridFit | MachinesAlone, row: int, column: int
+    ) -> "CrossValidated":
         """The model of a fold, filled anew by each call."""
         model.n_features_in_ = fit.samples.n_features
         model._adopt(fit, row, column)

@@ -153,3 +153,6 @@ class AnswersAtHand:
 
     def predict(self, X: Any) -> Any:
         return to_host(self.model.predict(X))
+
+    def predict_proba(self, X: Any) -> Any:
+        return to_host(self.model.predict_proba(X))
