@@ -122,6 +122,7 @@ LAYERS = [
     "solvers",
     "validate",
     "multiclass",
+    "calibration_sums",
     "calibration",
     "blocks.confusion_counts",
     "blocks.unseen",

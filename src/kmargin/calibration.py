@@ -16,52 +16,33 @@ log(n)/2, Schwarz's criterion. Else the sign of f, by which classes are predicte
 would contradict each other for nothing.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from kmargin.calibration_sums import (
+    Setting,
+    UnseenRows,
+    class_totals,
+    first_moments,
+    second_moments,
+    sigmoid,
+    sigmoid_sums,
+    softmax,
+    softmax_sums,
+)
 from kmargin.multiclass import class_pairs
-from kmargin.types import Indices, Matrix, Tensor, Vector
+from kmargin.types import Matrix, Tensor, Vector
 
 MAX_STEPS = 100
 CLOSE = 1e-10  # a Newton step that promises so little per row is the last one: the next promises its square
-FLAT = 1e-12  # a spread below so many times the mean is none
-TILE = 2**20  # numbers in the systems of so many rows are solved at a time
-
-
-class UnseenRows(NamedTuple):
-    """What machines say of rows that they have not seen."""
-
-    decisions: Matrix  # a column per machine
-    codes: Indices  # of the classes
-    weights: Vector  # a row of weight 2 counts as the row twice
-
+RIDGE = 1e-14  # per row, for the steps alone: curvatures may underflow far from the minimum
+FLAT = 1e-12  # a spread of so many margins, or times the mean, is none
+TILE = 2**20  # coupled are as many rows at a time as have systems of so many numbers
 
 Ask = Callable[..., Any]  # the sum over all tested rows, wherever they are, of a function of some of them
-
-
-class Setting(NamedTuple):
-    """What is known before the first step."""
-
-    n_classes: int
-    multi_class: str
-    totals: Vector  # the weight of each class
-    mean: Vector  # of each machine's decision values
-    scale: Vector  # what they are multiplied by, to have a spread of one; 0 if they have none
-
-    @property
-    def is_joint(self) -> bool:
-        """Whether the machines are of one class against the rest."""
-        return self.n_classes > 2 and self.multi_class == "ovr"
-
-    def targets(self) -> tuple[Vector, Vector]:
-        """What a row of each class is given as the probability of its class, and of each other one."""
-        pseudo = 2 / (self.n_classes * (self.n_classes - 1))
-        n_told_apart = self.n_classes if self.is_joint else 2
-        whole = self.totals + n_told_apart * pseudo
-        return (self.totals + pseudo) / whole, pseudo / whole
 
 
 class NotTested(ValueError):
@@ -87,15 +68,16 @@ class Calibration:
         """A column per class, of the dtype of the decision values; rows sum to 1, no entry is 0 or 1."""
         log_odds = decisions.astype(np.float64) * self.slopes + self.offsets
         if n_classes == 2:
-            P = np.column_stack([_sigmoid(-log_odds[:, 0]), _sigmoid(log_odds[:, 0])])
+            P = np.column_stack([sigmoid(-log_odds[:, 0]), sigmoid(log_odds[:, 0])])
         elif multi_class == "ovr":
-            P = _softmax(log_odds)
+            P = softmax(log_odds)
         else:
-            P = couple(_sigmoid(log_odds), n_classes)
+            P = couple(sigmoid(log_odds), n_classes)
         P = np.maximum(P, np.finfo(decisions.dtype).eps)
         return (P / P.sum(axis=1, keepdims=True)).astype(decisions.dtype, copy=False)
 
     def log_probabilities(self, decisions: Matrix, n_classes: int, multi_class: str) -> Matrix:
+        """Their logarithms."""
         return np.log(self.probabilities(decisions, n_classes, multi_class))
 
 
@@ -132,7 +114,7 @@ def _fit_sigmoids(ask: Ask, setting: Setting) -> tuple[Vector, Vector]:
     as_given = setting._replace(mean=nothing, scale=nothing + 1)
     losses = [ask(sigmoid_sums, as_given, np.column_stack(theta))[:, 0] for theta in (shifted, bare)]
     ask_for_one = losses[1] - losses[0] > np.maximum(np.log(weight) / 2, 0)
-    ask_for_one |= setting.scale == 0
+    ask_for_one |= bare[0] == 0  # the base rate, then, and not 1/2
     return np.where(ask_for_one, shifted[0], bare[0]), np.where(ask_for_one, shifted[1], 0.0)
 
 
@@ -187,7 +169,8 @@ def minimise(sums: Callable[[Matrix], tuple[Vector, Matrix, Tensor]], theta: Mat
     """
     values, gradients, hessians = sums(theta)
     for _ in range(MAX_STEPS):
-        steps = -np.linalg.solve(hessians, gradients[:, :, None])[:, :, 0]
+        ridge = RIDGE * n_rows * np.eye(theta.shape[1])
+        steps = -np.linalg.solve(hessians + ridge, gradients[:, :, None])[:, :, 0]
         promised = -np.einsum("ij,ij->i", gradients, steps)
         if (promised <= CLOSE * n_rows).all():
             return theta + steps
@@ -201,60 +184,6 @@ def minimise(sums: Callable[[Matrix], tuple[Vector, Matrix, Tensor]], theta: Mat
             lengths[too_far] /= 2
         theta, (values, gradients, hessians) = trial, new
     return theta
-
-
-def class_totals(rows: UnseenRows, n_classes: int) -> Vector:
-    """The weight of each class."""
-    return np.bincount(rows.codes, weights=rows.weights, minlength=n_classes).astype(np.float64)
-
-
-def first_moments(rows: UnseenRows, n_classes: int, multi_class: str) -> Matrix:
-    """For each machine the weight of the rows that it is about, and their weighted sum of decision values."""
-    of_machines = _rows_of_machines(rows, n_classes, multi_class)
-    return np.array([(weights.sum(), weights @ values) for values, _, weights in of_machines]).T
-
-
-def second_moments(rows: UnseenRows, n_classes: int, multi_class: str, mean: Vector) -> Vector:
-    """For each machine the weighted sum of squared deviations."""
-    of_machines = zip(_rows_of_machines(rows, n_classes, multi_class), mean, strict=True)
-    return np.array([weights @ (values - center) ** 2 for (values, _, weights), center in of_machines])
-
-
-def sigmoid_sums(rows: UnseenRows, setting: Setting, theta: Matrix) -> Matrix:
-    """Of each machine: the negative log-likelihood at (slope, offset), its gradient and its Hessian."""
-    own, other = setting.targets()
-    scheme = setting.n_classes, setting.multi_class
-    sums = np.empty((len(theta), 6))
-    of_machines = zip(class_pairs(*scheme), _rows_of_machines(rows, *scheme), strict=True)
-    for at, ((negative, positive), (values, codes, weights)) in enumerate(of_machines):
-        values = (values - setting.mean[at]) * setting.scale[at]
-        target = np.where(codes == positive, own[positive], other[negative])
-        log_odds = theta[at, 0] * values + theta[at, 1]
-        p = _sigmoid(log_odds)
-        slope, curvature = weights * (p - target), weights * p * (1 - p)
-        value = weights @ (np.logaddexp(0, log_odds) - target * log_odds)
-        squares = curvature @ values**2, curvature @ values, curvature.sum()
-        sums[at] = value, slope @ values, slope.sum(), *squares
-    return sums
-
-
-def softmax_sums(rows: UnseenRows, setting: Setting, theta: Vector) -> Vector:
-    """The negative log-likelihood at (slopes, offsets); then, flat, the gradient beside the Hessian."""
-    n, (own, other) = setting.n_classes, setting.targets()
-    values = (rows.decisions - setting.mean) * setting.scale
-    target = np.repeat(other[rows.codes, None], n, axis=1)
-    target[np.arange(len(target)), rows.codes] = own[rows.codes]
-    logits = theta[:n] * values + theta[n:]
-    normaliser = _log_sum(logits)
-    P = np.exp(logits - normaliser[:, None])
-    value = rows.weights @ (normaliser - np.einsum("ij,ij->i", target, logits))
-    slope, weighted = rows.weights[:, None] * (P - target), rows.weights[:, None] * P
-    parts = values, np.ones_like(values)
-    gradient = np.concatenate([(slope * part).sum(axis=0) for part in parts])
-    hessian = np.block(
-        [[np.diag((weighted * a * b).sum(axis=0)) - (weighted * a).T @ (P * b) for b in parts] for a in parts]
-    )
-    return np.concatenate([[value], np.column_stack([gradient, hessian]).ravel()])
 
 
 def couple(pairwise: Matrix, n_classes: int) -> Matrix:
@@ -278,25 +207,3 @@ def couple(pairwise: Matrix, n_classes: int) -> Matrix:
         right[:, n] = 1
         P[start : start + height] = np.linalg.solve(system, right)[:, :n, 0]
     return np.maximum(P, 0)
-
-
-def _rows_of_machines(rows: UnseenRows, n_classes: int, multi_class: str) -> Iterator[UnseenRows]:
-    """The rows that each machine is about, with its decision values alone."""
-    for at, (negative, positive) in enumerate(class_pairs(n_classes, multi_class)):
-        about: Any = slice(None)
-        if negative is not None and n_classes > 2:
-            about = np.flatnonzero((rows.codes == negative) | (rows.codes == positive))
-        yield UnseenRows(rows.decisions[about, at], rows.codes[about], rows.weights[about])
-
-
-def _sigmoid(log_odds: Matrix) -> Matrix:
-    return np.exp(-np.logaddexp(0, -log_odds))
-
-
-def _softmax(logits: Matrix) -> Matrix:
-    return np.exp(logits - _log_sum(logits)[:, None])
-
-
-def _log_sum(logits: Matrix) -> Vector:
-    """The logarithm of the sum of the exponentials of each row."""
-    return np.logaddexp.reduce(logits, axis=1)

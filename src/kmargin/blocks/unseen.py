@@ -7,7 +7,7 @@ import numpy as np
 from kmargin.blocks.protocol import Block
 from kmargin.blocks.space import space_of
 from kmargin.blocks.view import Part
-from kmargin.calibration import UnseenRows
+from kmargin.calibration_sums import UnseenRows
 from kmargin.types import Indices, Matrix, Tensor
 
 

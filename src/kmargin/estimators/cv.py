@@ -104,7 +104,8 @@ class SparseSVCCV(CrossValidated, LinearMachines):
         As in scikit-learn; None is five stratified folds. With dask data an integer deals the rows of
         each class within each block, and ``BlockKFold(5)`` makes folds of whole blocks.
     scoring : str, callable or None, default=None
-        Any scorer of scikit-learn; None is accuracy. With dask data, any that looks at predictions.
+        Any scorer of scikit-learn; None is accuracy. With dask data, any that looks at predictions. Where
+        it looks at probabilities, those of each fold are learned from the test rows of the others.
     selection : "best" or "1se", default="best"
         The highest mean score (among equals the smaller k, then the smaller C); or the smallest k
         whose mean score is within one standard error of the highest.
@@ -133,6 +134,9 @@ class SparseSVCCV(CrossValidated, LinearMachines):
         `mean_test_score`, `std_test_score`, `rank_test_score`.
     path_ : SparsityPath
         All values of k at `C_`, fitted to all samples.
+    calibration_ : Calibration or None
+        How decision values become probabilities: its `slopes` and `offsets` have one entry per machine. None
+        if a class is in no test fold.
     n_splits_ : int
     coef_, intercept_, classes_, support_, n_iter_, objective_, solutions_, n_features_in_, feature_names_in_
         As in :class:`~kmargin.SparseSVC`, for the refit with the chosen values.
@@ -147,6 +151,8 @@ class SparseSVCCV(CrossValidated, LinearMachines):
     2
     >>> model.support_
     array([0, 1])
+    >>> model.predict_proba(X[1:2]).round(2)
+    array([[0.99, 0.01]])
     """
 
     def __init__(
@@ -211,7 +217,7 @@ class KernelSparseSVCCV(CrossValidated, KernelMachines):
 
     Attributes
     ----------
-    k_, C_, best_score_, cv_results_, n_splits_
+    k_, C_, best_score_, cv_results_, calibration_, n_splits_
         As in :class:`~kmargin.SparseSVCCV`.
     support_, support_vectors_, dual_coef_, intercept_, classes_, n_iter_, objective_, solutions_
         As in :class:`~kmargin.KernelSparseSVC`, for the refit with the chosen values.

@@ -8,7 +8,8 @@ from sklearn.metrics import check_scoring
 from sklearn.utils.validation import _num_samples
 
 from kmargin.blocks.space import to_host
-from kmargin.calibration import Calibration, UnseenRows, fit_calibration
+from kmargin.calibration import Calibration, fit_calibration
+from kmargin.calibration_sums import UnseenRows
 from kmargin.samples.protocol import Given, Labelled, ModelAt, NumberedSamples
 from kmargin.selection import make_folds, score_with
 from kmargin.types import Matrix
