@@ -2,8 +2,6 @@
 
 import pickle
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -261,9 +259,8 @@ def test_simulated_probabilities_come_out(rng, rate):
     assert np.abs(p - chance[2000:]).mean() <= 0.05
 
 
-def test_the_documents_code_runs(tmp_path):
+def test_the_documents_code_runs(capsys):
     blocks = re.findall(r"```python\n(.*?)```", (DOCS / "probabilities.md").read_text(), flags=re.S)
     assert len(blocks) > 1
-    script = tmp_path / "probabilities.py"
-    script.write_text("\n".join(blocks))
-    subprocess.run([sys.executable, "-W", "error", script], check=True, cwd=tmp_path)
+    exec("\n".join(blocks), {})
+    assert capsys.readouterr().out.count("[[") == len(blocks)

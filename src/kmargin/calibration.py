@@ -27,6 +27,7 @@ from kmargin.calibration_sums import (
     UnseenRows,
     class_totals,
     first_moments,
+    make_ready,
     second_moments,
     sigmoid,
     sigmoid_sums,
@@ -37,12 +38,12 @@ from kmargin.multiclass import class_pairs
 from kmargin.types import Matrix, Tensor, Vector
 
 MAX_STEPS = 100
-CLOSE = 1e-10  # a Newton step that promises so little per row is the last one: the next promises its square
+CLOSE = 1e-12  # a Newton step that promises so little per row is the last one: the next promises its square
 RIDGE = 1e-14  # per row, for the steps alone: curvatures may underflow far from the minimum
 FLAT = 1e-12  # a spread of so many margins, or times the mean, is none
 TILE = 2**20  # coupled are as many rows at a time as have systems of so many numbers
 
-Ask = Callable[..., Any]  # the sum over all tested rows, wherever they are, of a function of some of them
+Ask = Callable[..., Any]  # a function of the pieces of some rows, added up over all rows, wherever they are
 
 
 class NotTested(ValueError):
@@ -84,11 +85,12 @@ class Calibration:
 def fit_calibration(rows: UnseenRows, classes: np.ndarray, multi_class: str) -> Calibration:
     """The calibration of rows in memory."""
     rows = UnseenRows(np.asarray(rows.decisions, np.float64), rows.codes, rows.weights)
-    return fit_by_sums(lambda function, *args: function(rows, *args), classes, multi_class)
+    pieces = make_ready(rows, len(classes), multi_class)
+    return fit_by_sums(lambda function, *args: function(pieces, *args), classes, multi_class)
 
 
 def fit_by_sums(ask: Ask, classes: np.ndarray, multi_class: str) -> Calibration:
-    """The same for rows anywhere: it takes nothing but a few sums over them for each Newton step."""
+    """The same for rows anywhere: it takes nothing but a few sums over their pieces for each Newton step."""
     n_classes = len(classes)
     totals = ask(class_totals, n_classes)
     if not totals.all():
@@ -96,9 +98,10 @@ def fit_by_sums(ask: Ask, classes: np.ndarray, multi_class: str) -> Calibration:
             f"No sample of class {classes[totals == 0].tolist()[0]!r} is in a test fold, so nothing is known "
             "of its probability. Use a cv that tests every class, such as StratifiedKFold."
         )
-    weight, total = ask(first_moments, n_classes, multi_class)
+    n_machines = len(class_pairs(n_classes, multi_class))
+    weight, total = ask(first_moments, n_machines)
     mean = total / weight
-    spread = np.sqrt(ask(second_moments, n_classes, multi_class, mean) / weight)
+    spread = np.sqrt(ask(second_moments, n_machines, mean) / weight)
     flat = spread <= FLAT * np.maximum(1, np.abs(mean))
     scale = np.where(flat, 0.0, 1 / np.where(flat, 1.0, spread))
     setting = Setting(n_classes, multi_class, totals, mean, scale)

@@ -1,7 +1,6 @@
 """What calibrating asks of the decision values of unseen rows: sums over some of these, whoever has them."""
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,6 +14,29 @@ class UnseenRows(NamedTuple):
     decisions: Matrix  # a column per machine
     codes: Indices  # of the classes
     weights: Vector  # a row of weight 2 counts as the row twice
+
+
+class Pieces(NamedTuple):
+    """The same, made ready: the rows that each machine is about, one machine after another."""
+
+    rows: UnseenRows
+    machine: Indices
+    values: Vector  # decision values
+    codes: Indices
+    weights: Vector
+
+
+def make_ready(rows: UnseenRows, n_classes: int, multi_class: str) -> Pieces:
+    """The pieces of some rows."""
+    about = []
+    for negative, positive in class_pairs(n_classes, multi_class):
+        if negative is None or n_classes == 2:
+            about.append(np.arange(len(rows.codes)))
+        else:
+            about.append(np.flatnonzero((rows.codes == negative) | (rows.codes == positive)))
+    machine = np.repeat(np.arange(len(about)), [len(one) for one in about])
+    at = np.concatenate(about)
+    return Pieces(rows, machine, rows.decisions[at, machine], rows.codes[at], rows.weights[at])
 
 
 class Setting(NamedTuple):
@@ -39,44 +61,41 @@ class Setting(NamedTuple):
         return (self.totals + pseudo) / whole, pseudo / whole
 
 
-def class_totals(rows: UnseenRows, n_classes: int) -> Vector:
+def class_totals(pieces: Pieces, n_classes: int) -> Vector:
     """The weight of each class."""
-    return np.bincount(rows.codes, weights=rows.weights, minlength=n_classes).astype(np.float64)
+    return _totals(pieces.rows.codes, n_classes, pieces.rows.weights)
 
 
-def first_moments(rows: UnseenRows, n_classes: int, multi_class: str) -> Matrix:
+def first_moments(pieces: Pieces, n_machines: int) -> Matrix:
     """For each machine the weight of the rows that it is about, and their weighted sum of decision values."""
-    of_machines = _rows_of_machines(rows, n_classes, multi_class)
-    return np.array([(weights.sum(), weights @ values) for values, _, weights in of_machines]).T
+    weights = pieces.weights
+    return np.array([_totals(pieces.machine, n_machines, of) for of in (weights, weights * pieces.values)])
 
 
-def second_moments(rows: UnseenRows, n_classes: int, multi_class: str, mean: Vector) -> Vector:
+def second_moments(pieces: Pieces, n_machines: int, mean: Vector) -> Vector:
     """For each machine the weighted sum of squared deviations."""
-    of_machines = zip(_rows_of_machines(rows, n_classes, multi_class), mean, strict=True)
-    return np.array([weights @ (values - center) ** 2 for (values, _, weights), center in of_machines])
+    deviation = pieces.values - mean[pieces.machine]
+    return _totals(pieces.machine, n_machines, pieces.weights * deviation**2)
 
 
-def sigmoid_sums(rows: UnseenRows, setting: Setting, theta: Matrix) -> Matrix:
+def sigmoid_sums(pieces: Pieces, setting: Setting, theta: Matrix) -> Matrix:
     """Of each machine: the negative log-likelihood at (slope, offset), its gradient and its Hessian."""
+    _, machine, values, codes, weights = pieces
     own, other = setting.targets()
-    scheme = setting.n_classes, setting.multi_class
-    sums = np.empty((len(theta), 6))
-    of_machines = zip(class_pairs(*scheme), _rows_of_machines(rows, *scheme), strict=True)
-    for at, ((negative, positive), (values, codes, weights)) in enumerate(of_machines):
-        values = (values - setting.mean[at]) * setting.scale[at]
-        target = np.where(codes == positive, own[positive], other[negative])
-        log_odds = theta[at, 0] * values + theta[at, 1]
-        p = sigmoid(log_odds)
-        slope, curvature = weights * (p - target), weights * p * (1 - p)
-        value = weights @ (np.logaddexp(0, log_odds) - target * log_odds)
-        squares = curvature @ values**2, curvature @ values, curvature.sum()
-        sums[at] = value, slope @ values, slope.sum(), *squares
-    return sums
+    positive = np.array([pair.positive for pair in class_pairs(setting.n_classes, setting.multi_class)])
+    values = (values - setting.mean[machine]) * setting.scale[machine]
+    target = np.where(codes == positive[machine], own[codes], other[codes])
+    log_odds = theta[machine, 0] * values + theta[machine, 1]
+    p = sigmoid(log_odds)
+    loss = weights * (np.logaddexp(0, log_odds) - target * log_odds)
+    slope, curvature = weights * (p - target), weights * p * (1 - p)
+    terms = loss, slope * values, slope, curvature * values**2, curvature * values, curvature
+    return np.stack([_totals(machine, len(theta), term) for term in terms], axis=1)
 
 
-def softmax_sums(rows: UnseenRows, setting: Setting, theta: Vector) -> Vector:
+def softmax_sums(pieces: Pieces, setting: Setting, theta: Vector) -> Vector:
     """The negative log-likelihood at (slopes, offsets); then, flat, the gradient beside the Hessian."""
-    n, (own, other) = setting.n_classes, setting.targets()
+    rows, n, (own, other) = pieces.rows, setting.n_classes, setting.targets()
     values = (rows.decisions - setting.mean) * setting.scale
     target = np.repeat(other[rows.codes, None], n, axis=1)
     target[np.arange(len(target)), rows.codes] = own[rows.codes]
@@ -93,13 +112,9 @@ def softmax_sums(rows: UnseenRows, setting: Setting, theta: Vector) -> Vector:
     return np.concatenate([[value], np.column_stack([gradient, hessian]).ravel()])
 
 
-def _rows_of_machines(rows: UnseenRows, n_classes: int, multi_class: str) -> Iterator[UnseenRows]:
-    """The rows that each machine is about, with its decision values alone."""
-    for at, (negative, positive) in enumerate(class_pairs(n_classes, multi_class)):
-        about: Any = slice(None)
-        if negative is not None and n_classes > 2:
-            about = np.flatnonzero((rows.codes == negative) | (rows.codes == positive))
-        yield UnseenRows(rows.decisions[about, at], rows.codes[about], rows.weights[about])
+def _totals(which: Indices, n: int, terms: Vector) -> Vector:
+    """Terms added up by what they are of."""
+    return np.bincount(which, weights=terms, minlength=n).astype(np.float64)
 
 
 def sigmoid(log_odds: Matrix) -> Matrix:

@@ -7,13 +7,19 @@ import numpy as np
 from kmargin.blocks.protocol import Block
 from kmargin.blocks.space import space_of
 from kmargin.blocks.view import Part
-from kmargin.calibration_sums import UnseenRows
+from kmargin.calibration_sums import Pieces, UnseenRows, make_ready
 from kmargin.types import Indices, Matrix, Tensor
 
 
 def decide_unseen(
-    block: Block, parts: Sequence[Part], columns: Indices, coefs: Tensor, intercepts: Matrix
-) -> UnseenRows:
+    block: Block,
+    parts: Sequence[Part],
+    columns: Indices,
+    coefs: Tensor,
+    intercepts: Matrix,
+    n_classes: int,
+    multi_class: str,
+) -> Pieces:
     """Decision values of the rows of several parts, each part by machines of its own.
 
     `coefs` are those of some columns, for each part and machine.
@@ -27,4 +33,5 @@ def decide_unseen(
         rows = part.rows(block.number, codes) & (repeats > 0)
         decisions[rows] = X[rows] @ coef.T + intercept
         tested |= rows
-    return UnseenRows(decisions[tested], codes[tested], repeats[tested])
+    unseen = UnseenRows(decisions[tested], codes[tested], repeats[tested])
+    return make_ready(unseen, n_classes, multi_class)

@@ -96,7 +96,8 @@ class FoldsInBlocks:
             parts = [self.tests[fold] for fold in folds]
             coefs = np.array([machines[fold].coef[:, used] for fold in folds])
             intercepts = np.array([machines[fold].intercept for fold in folds])
-            held = self.samples.X.hold(decide_unseen, parts, used, coefs, intercepts)
+            scheme = len(self.samples.classes), self.model.multi_class
+            held = self.samples.X.hold(decide_unseen, parts, used, coefs, intercepts, *scheme)
 
             def ask(function: Any, *args: Any, held: Any = held) -> Any:
                 return np.sum(held.ask(function, *args), axis=0)
