@@ -328,9 +328,7 @@ def test_cross_validation_brings_labels_predictions_and_the_chosen_decisions_onl
     long = [size for size in longest if size > 8**2]
     assert set(long) <= {3000, 1000}
     assert long.count(3000) <= 3  # codes, weights, labels
-    assert long.count(1000) == 3 * (
-        2 + 1
-    )  # of each fold: a prediction for each k, decisions for the chosen one
+    assert long.count(1000) == 3 * (2 + 1)  # predictions for each k, decisions for the chosen one
 
 
 def test_float64_is_not_copied(kind):

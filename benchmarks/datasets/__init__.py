@@ -12,6 +12,7 @@ from benchmarks.datasets.simulated import (
     shells,
     spiral,
     synthetic,
+    with_known_probabilities,
 )
 
 __all__ = [
@@ -27,4 +28,5 @@ __all__ = [
     "shells",
     "spiral",
     "synthetic",
+    "with_known_probabilities",
 ]
