@@ -67,6 +67,18 @@ def test_they_are_learned_from_the_decisions_about_rows_in_test_folds(rng, n_cla
     assert np.mean(model.classes_[P.argmax(axis=1)] == y) > 0.6
 
 
+def test_they_are_those_of_the_chosen_k_and_C(rng):
+    X, y = make_data(rng)
+
+    def frugal_and_bold(model, X, y):
+        return np.abs(model.coef_).sum() - 100 * len(model.support_)
+
+    model = linear(Cs=[0.001, 1.0], scoring=frugal_and_bold).fit(X, y)
+    assert (model.k_, model.C_) == (1, 1.0)
+    alone = SparseSVCCV([1], Cs=[1.0], cv=3, solver=SHORT).fit(X, y)
+    np.testing.assert_allclose(model.calibration_.slopes, alone.calibration_.slopes, rtol=1e-6)
+
+
 def test_a_row_that_is_tested_twice_counts_half_each_time(rng):
     X, y = make_data(rng)
     cv = RepeatedStratifiedKFold(n_splits=2, n_repeats=2, random_state=0)
