@@ -38,6 +38,9 @@ COLORS |= {  # models of several classes, and of groups: ours red, peers that sh
     "l1_union": COLORS["liblinear_l1"],
     "skglm_multitask": COLORS["skglm_l1"],
     "skglm_group": COLORS["skglm_l1"],
+    "calibrated_svc": COLORS["mm"],
+    "logistic_f_test": COLORS["true support"],
+    "logistic_l1": COLORS["liblinear_l1"],
 }
 
 
@@ -66,6 +69,10 @@ def accuracy_against_features(frame: pd.DataFrame, title: str) -> Figure:
 
 
 def accuracy_against_budget(rows: pd.DataFrame, means: pd.DataFrame) -> Figure:
+    return against_budget(rows, means, "accuracy")
+
+
+def against_budget(rows: pd.DataFrame, means: pd.DataFrame, metric: str) -> Figure:
     """A panel for the mean over the data sets, and one for each; a line per competitor."""
     tables = {"mean over the data sets": means} | {
         str(name): own.pivot_table(index="level", columns="competitor", values="value")
@@ -80,7 +87,7 @@ def accuracy_against_budget(rows: pd.DataFrame, means: pd.DataFrame) -> Figure:
         for name in sorted(table.columns, key=list(COLORS).index):
             style = "o-" if name.startswith("kmargin") else "s--"
             axes.plot(table.index, table[name], style, ms=3.5, lw=1.2, color=color_of(name), label=name)
-        axes.set(xscale="log", xlabel="features in all", ylabel="accuracy", title=title)
+        axes.set(xscale="log", xlabel="features in all", ylabel=metric, title=title)
         axes.set_xticks(table.index, [f"{level:g}" for level in table.index])
         axes.minorticks_off()
     for axes in grid[len(tables) :]:

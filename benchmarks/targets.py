@@ -81,6 +81,29 @@ def shared_targets(scheme: str) -> list[Target]:
     ]
 
 
+def probability_targets(scheme: str) -> list[Target]:
+    """Bounds of `probabilities`, for a machine per pair of classes or one per class."""
+    machine = {"kmargin": "a machine per pair", "kmargin_ovr": "a machine per class"}[scheme]
+    return [
+        Target(
+            "probabilities",
+            f"{metric} above the best peer's, {scheme}",
+            f"{machine}: mean {metric} above the best peer's with no more features",
+            0,
+            at_most=True,
+        )
+        for metric in ("log loss", "Brier score")
+    ] + [
+        Target(
+            "probabilities",
+            f"calibration error, {scheme}",
+            "the same, calibration error on 10,000 simulated rows, worst draw",
+            0.03,
+            at_most=True,
+        )
+    ]
+
+
 TARGETS: tuple[Target, ...] = (
     *path_targets("letters", 40, 6),
     *path_targets("optdigits", 15, None),
@@ -169,6 +192,8 @@ TARGETS: tuple[Target, ...] = (
         "accuracy of pairs above the best peer",
         "everybody's features with a LinearSVC per pair: mean accuracy of ours above the best peer's",
     ),
+    *probability_targets("kmargin"),
+    *probability_targets("kmargin_ovr"),
     Target("groups", "share found above abess", "share of the causal groups above abess", 0),
     Target(
         "groups",

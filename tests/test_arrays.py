@@ -321,14 +321,14 @@ def test_a_path_leaves_X_where_it_is(elsewhere, longest):
     assert max(longest) <= 8**2
 
 
-def test_cross_validation_brings_labels_and_predictions_only(elsewhere, longest):
+def test_cross_validation_brings_labels_predictions_and_the_chosen_decisions_only(elsewhere, longest):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((3000, 6))
     SparseSVCCV(ks=[3, 1], cv=3).fit(*elsewhere(X, (X[:, 0] > 0).astype(int)))
     long = [size for size in longest if size > 8**2]
     assert set(long) <= {3000, 1000}
     assert long.count(3000) <= 3  # codes, weights, labels
-    assert long.count(1000) == 3 * 2  # a prediction for each fold and k
+    assert long.count(1000) == 3 * (2 + 1)  # predictions for each k, decisions for the chosen one
 
 
 def test_float64_is_not_copied(kind):

@@ -12,6 +12,7 @@ from benchmarks.cases.kernel_blocks import KernelBlocks
 from benchmarks.cases.loops import Loops
 from benchmarks.cases.optimum import GlobalOptimum
 from benchmarks.cases.paths import letters, optdigits, splice, tcga
+from benchmarks.cases.probabilities import Probabilities
 from benchmarks.cases.shared import SharedFeatures
 from benchmarks.cases.simulation import Simulation
 from benchmarks.cases.sparse import a9a, news20
@@ -32,6 +33,7 @@ CASES: dict[str, Case] = {
         SharedFeatures(),
         Groups(),
         Stability(),
+        Probabilities(),
         Dense(),
         SyntheticPath(),
         Spiral(),

@@ -13,6 +13,7 @@ from benchmarks.datasets.simulated import (
     shells,
     spiral,
     synthetic,
+    with_known_probabilities,
 )
 
 __all__ = [
@@ -29,4 +30,5 @@ __all__ = [
     "shells",
     "spiral",
     "synthetic",
+    "with_known_probabilities",
 ]

@@ -125,6 +125,27 @@ def several_classes(
     return Dataset(name, X, y, X_valid, y_valid, X_valid, y_valid, causal)
 
 
+def with_known_probabilities(
+    name: str, seed: int, n_classes: int, share: float | None, n: int = 1000, n_test: int = 10_000
+) -> Dataset:
+    """Classes drawn with the probabilities of a logistic model of 4 of 20 features, correlated.
+
+    `share` is what the second of two classes has of the rows, about.
+    """
+    rng = np.random.default_rng([n_classes, seed])
+    X = correlated(n + n_test, 20, 0.3, rng)
+    causal = np.arange(0, 20, 5)
+    coef = rng.choice([-1.0, 1.0], (len(causal), n_classes)) * rng.uniform(0.5, 1.0, (len(causal), n_classes))
+    if n_classes == 2:
+        coef[:, 0] = 0
+    logits = X[:, causal] @ coef
+    if share is not None:
+        logits[:, 1] -= np.quantile(logits[:, 1] + rng.logistic(size=len(X)), 1 - share)
+    y = draw_classes(logits, rng)
+    (X, X_test), (y, y_test) = (np.split(a, [n]) for a in (X, y))
+    return Dataset(name, X, y, X_test, y_test, causal=causal)
+
+
 def grouped(
     n: int, seed: int, n_groups: int = 100, size: int = 5, n_causal: int = 10, n_valid: int = 2000
 ) -> Dataset:

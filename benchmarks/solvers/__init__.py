@@ -5,11 +5,30 @@ from benchmarks.solvers.fit import Competitor, Fit
 from benchmarks.solvers.l0learn import L0Learn
 from benchmarks.solvers.liblinear import LiblinearL1, LiblinearL2
 from benchmarks.solvers.ours import HEADLINE, MM, SD, Exchange, OwnFeatures, Shared, SharedPerClass
+from benchmarks.solvers.probable import (
+    CalibratedSVC,
+    Kmargin,
+    KmarginPerClass,
+    LogisticAbess,
+    LogisticFTest,
+    LogisticL1,
+)
 from benchmarks.solvers.selectors import RFE, FTest, UnionL1
 from benchmarks.solvers.skglm import SkglmGroupLasso, SkglmL1, SkglmMCP, SkglmMultitask
 from benchmarks.solvers.skscope import Skscope
 
-__all__ = ["COMPETITORS", "GROUPED", "HEADLINE", "OURS", "SHARED", "Competitor", "Fit", "choose", "choose_of"]
+__all__ = [
+    "COMPETITORS",
+    "GROUPED",
+    "HEADLINE",
+    "OURS",
+    "PROBABLE",
+    "SHARED",
+    "Competitor",
+    "Fit",
+    "choose",
+    "choose_of",
+]
 
 COMPETITORS: dict[str, type[Competitor]] = {
     competitor.name: competitor
@@ -26,6 +45,14 @@ SHARED: tuple[type[Competitor], ...] = (  # models of several classes with a num
     SkglmMultitask,
 )
 GROUPED: tuple[type[Competitor], ...] = (Shared, Abess, SkglmGroupLasso)
+PROBABLE: tuple[type[Competitor], ...] = (
+    Kmargin,
+    KmarginPerClass,
+    CalibratedSVC,
+    LogisticFTest,
+    LogisticL1,
+    LogisticAbess,
+)
 OURS = {"exchange", "mm", "sd"}
 
 

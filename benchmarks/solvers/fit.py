@@ -35,6 +35,15 @@ class Fit:
         return np.flatnonzero(self.coef.any(axis=0))
 
 
+@dataclass(frozen=True)
+class ProbableFit:
+    """Probabilities, nothing scored: a column for each class."""
+
+    probabilities: np.ndarray
+    n_features: int
+    C: float  # the chosen one
+
+
 FitsByC = dict[float, list[Fit]]  # for each C one for each budget
 
 
@@ -46,6 +55,7 @@ class Competitor:
     `crossval`  one fit of two classes, its size chosen by cross-validation on given folds
     `shared`    fits of several classes, for each C and each budget one with at most so many features in all
     `grouped`   one fit of two classes with at most k groups of features
+    `probable`  for each budget the probabilities of new rows, by a model with at most so many features in all
     """
 
     name: ClassVar[str]
@@ -81,6 +91,17 @@ class Competitor:
         raise NotImplementedError
 
     def grouped(self, X: np.ndarray, y: np.ndarray, groups: np.ndarray, k: int, C: float) -> Fit:
+        raise NotImplementedError
+
+    def probable(
+        self,
+        X: np.ndarray,
+        y: np.ndarray,  # codes
+        X_new: np.ndarray,
+        budgets: Sequence[int],
+        Cs: Sequence[float],
+        seed: int,
+    ) -> list[ProbableFit]:
         raise NotImplementedError
 
 

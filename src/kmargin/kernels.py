@@ -103,6 +103,11 @@ class KernelInputs:
             return X[:, self.columns]
         return self.kernel.quickly(X, self.points).astype(X.dtype, copy=False)
 
+    def of(self, places: Indices) -> "KernelInputs":
+        """The same for some of the points."""
+        points = self.points if self.kernel is None else self.points[places]
+        return KernelInputs(self.kernel, points, self.columns[places], self.cache_size)
+
     def times(self, X: Matrix, coefs: Matrix) -> Matrix:
         """These values times coefficients, so many rows of X at a time that they stay within a tile."""
         n_numbers = min(HEIGHT * WIDTH, self.cache_size * MEGABYTE / 8)

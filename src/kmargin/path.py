@@ -87,14 +87,16 @@ class SparsityPath:
         return inputs.choose(self._decide(inputs, position), self.classes)
 
     def _decide(self, inputs: Inputs, position: int) -> Any:
-        return inputs.decide(self._machines(position), self.classes.shape[0], self.multi_class)
+        return inputs.decide(self.machines(position), self.classes.shape[0], self.multi_class)
 
-    def _machines(self, position: int) -> Machines:
+    def machines(self, position: int) -> Machines:
+        """The machines for the k at a position, as a function of X."""
         intercepts = self.intercepts[position, ...]
         coefs = space_of(intercepts).put(self.by_k[position])
         if self.inputs is None:
             return LinearDecisions(coefs, intercepts)
-        return KernelDecisions(self.inputs, coefs, intercepts)
+        used = self._used(position)
+        return KernelDecisions(self.inputs.of(used), coefs[:, used], intercepts)
 
     def _read(self, X: Any) -> Inputs:
         check = partial(check_array, accept_sparse=["csr", "csc"])

@@ -35,6 +35,13 @@ def choose(scores: Any, classes: np.ndarray) -> Any:
     return map_rows(partial(choose_classes, classes=classes), scores, classes.dtype, None)
 
 
+def tell(
+    X: Any, dtype: np.dtype, machines: MachineDecisions, to_probabilities: MachineDecisions, n_classes: int
+) -> Any:
+    """The dask array that `predict_proba` returns."""
+    return map_rows(partial(tell_block, machines, to_probabilities, n_classes, dtype), X, dtype, n_classes)
+
+
 def map_rows(function: Callable[[Any], Any], X: Any, dtype: Any, n_columns: int | None) -> Any:
     """A dask array of what a function makes of each block: a number for each row, or some columns."""
     meta = np.empty((0,) if n_columns is None else (0, n_columns), dtype=dtype)
@@ -52,6 +59,13 @@ def decide_block(
     if len(X) == 0:
         return np.empty((0,) if n_classes == 2 else (0, n_classes), dtype=dtype)
     return combine_decisions(machines(X), n_classes, multi_class)
+
+
+def tell_block(
+    machines: MachineDecisions, to_probabilities: MachineDecisions, n_classes: int, dtype: np.dtype, X: Any
+) -> Matrix:
+    X = check_array(X, dtype=dtype, ensure_min_samples=0, input_name="X")
+    return to_probabilities(machines(X)) if len(X) else np.empty((0, n_classes), dtype=dtype)
 
 
 def accuracy(X: Any, y: Any, sample_weight: Any, predict: Callable[[Any], Any]) -> float:

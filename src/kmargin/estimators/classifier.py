@@ -11,11 +11,32 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from kmargin import validate
 from kmargin.blocks.lazy import check_names
 from kmargin.fitting.blueprint import Blueprint, Decisions
-from kmargin.fitting.grid_fit import GridFit, Procedure, fit_grid
+from kmargin.fitting.grid_fit import GridFit, MachinesAlone, Procedure, fit_grid
 from kmargin.samples.inputs import Inputs
 from kmargin.samples.protocol import Samples
 from kmargin.samples.read import Checks, accuracy, read, read_inputs
 from kmargin.types import Matrix
+
+
+class WithoutProbabilities:
+    """A classifier that has no rows left to learn probabilities from."""
+
+    @property
+    def predict_proba(self) -> Any:
+        """Not there; who asks is told where."""
+        raise AttributeError(self._where("predict_proba"))
+
+    @property
+    def predict_log_proba(self) -> Any:
+        """Not there; who asks is told where."""
+        raise AttributeError(self._where("predict_log_proba"))
+
+    def _where(self, method: str) -> str:
+        name = type(self).__name__
+        return (
+            f"{name} has no {method}: probabilities are learned from rows that the machines have not seen. "
+            f"Use {name}CV, or scikit-learn's CalibratedClassifierCV({name}(...))."
+        )
 
 
 class MarginClassifier(ClassifierMixin, BaseEstimator):
@@ -94,7 +115,7 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
         blueprint = self._blueprint()
         return samples, blueprint, blueprint.resolve_k(self.k, samples)
 
-    def _adopt(self, fit: GridFit, row: int, column: int) -> None:
+    def _adopt(self, fit: GridFit | MachinesAlone, row: int, column: int) -> None:
         """Set the fitted attributes, of the kind that X was."""
         put, solutions = fit.samples.space.put, fit.solutions(row, column)
         self.classes_ = fit.samples.labels

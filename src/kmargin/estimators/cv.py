@@ -10,19 +10,18 @@ from sklearn.base import clone
 
 from kmargin import validate
 from kmargin.errors import GridEdgeWarning
-from kmargin.estimators.classifier import MarginClassifier
 from kmargin.estimators.kernel import KernelMachines
 from kmargin.estimators.linear import LinearMachines
+from kmargin.estimators.probabilities import FoldMachines, NotYetCalibrated, Probabilities
 from kmargin.fitting.blueprint import Blueprint
-from kmargin.fitting.grid_fit import GridFit, Procedure, fit_grid, fit_parts
+from kmargin.fitting.grid_fit import GridFit, MachinesAlone, Procedure, fit_grid, fit_parts
 from kmargin.fitting.linear_blueprint import LinearBlueprint
-from kmargin.samples.protocol import Folds
 from kmargin.samples.read import read_for_folds
 from kmargin.selection import SELECTIONS, ScoreTable
 from kmargin.solvers import DEFAULT
 
 
-class CrossValidated(MarginClassifier):
+class CrossValidated(Probabilities):
     """Chooses k and C by cross-validation, then refits on all samples.
 
     Each fold and each machine walks its own path: over C from strong ridge to weak, over k from
@@ -55,11 +54,13 @@ class CrossValidated(MarginClassifier):
         blueprint = self._blueprint()
         ks = blueprint.resolve_ks(self.ks, samples, blueprint.largest_default(samples))
         folds = samples.folds(self, blueprint, given, weighted=sample_weight is not None)
-        scores = self._score_folds(blueprint, folds, len(samples.classes), Cs, ks)
+        tested = FoldMachines(folds, Cs, ks)
+        scores = self._score_folds(blueprint, tested, len(samples.classes), Cs, ks)
         table = ScoreTable(scores, Cs, ks, folds.n_tested, folds.test_ratio)
         row, column = table.choose(self.selection, self.tolerance)
         fit = fit_grid(blueprint, samples, Cs[: row + 1], ks, self._procedure(), chosen=column, label="refit")
         self._adopt(fit, -1, column)
+        self._calibrate(tested, row, column)
         self.path_ = replace(fit.path(ks), n_features_in=self.n_features_in_)
         self.k_ = ks[column]
         self.C_ = Cs[row]
@@ -77,18 +78,24 @@ class CrossValidated(MarginClassifier):
         return Procedure(self.solver, self.n_jobs, self.random_state, self.verbose)
 
     def _score_folds(
-        self, blueprint: Blueprint, folds: Folds, n_classes: int, Cs: list[float], ks: list[int]
+        self, blueprint: Blueprint, tested: FoldMachines, n_classes: int, Cs: list[float], ks: list[int]
     ) -> np.ndarray:
         """The validation score of every fold, C and k."""
+        folds = tested.folds
         procedure = self._procedure()._replace(n_jobs=folds.n_jobs)
-        fits = fit_parts(blueprint, folds.parts(), len(folds), n_classes, Cs, ks, procedure)
-        scores = [
-            folds.score(at, partial(self._model_at, clone(self), fit), len(Cs), len(ks))
-            for at, fit in enumerate(fits)
-        ]
+        fits = tested.keep(fit_parts(blueprint, folds.parts(), len(folds), n_classes, Cs, ks, procedure))
+        try:
+            scores = [
+                folds.score(at, partial(self._model_at, clone(self), fit), len(Cs), len(ks))
+                for at, fit in enumerate(fits)
+            ]
+        except NotYetCalibrated:  # the scorer looks at probabilities
+            scores = tested.score(fits, partial(self._model_at, clone(self)))
         return np.array(scores)
 
-    def _model_at(self, model: "CrossValidated", fit: GridFit, row: int, column: int) -> "CrossValidated":
+    def _model_at(
+        self, model: "CrossValidated", fit: GridFit | MachinesAlone, row: int, column: int
+    ) -> "CrossValidated":
         """The model of a fold, filled anew by each call."""
         model.n_features_in_ = fit.samples.n_features
         model._adopt(fit, row, column)
@@ -126,7 +133,8 @@ class SparseSVCCV(CrossValidated, LinearMachines):
         As in scikit-learn; None is five stratified folds. With dask data an integer deals the rows of
         each class within each block, and ``BlockKFold(5)`` makes folds of whole blocks.
     scoring : str, callable or None, default=None
-        Any scorer of scikit-learn; None is accuracy. With dask data, any that looks at predictions.
+        Any scorer of scikit-learn; None is accuracy. With dask data, any that looks at predictions. Where
+        it looks at probabilities, those of each fold are learned from the test rows of the others.
     repeats : int, default=1
         So many times the rows are dealt into folds anew, by `random_state` if it is given. What is chosen
         then hangs less on how the rows were dealt.
@@ -164,6 +172,9 @@ class SparseSVCCV(CrossValidated, LinearMachines):
         the means.
     path_ : SparsityPath
         All values of k at `C_`, fitted to all samples.
+    calibration_ : Calibration or None
+        How decision values become probabilities: its `slopes` and `offsets` have one entry per machine. None
+        if a class is in no test fold.
     n_splits_ : int
     coef_, intercept_, classes_, support_, n_iter_, objective_, solutions_, n_features_in_, feature_names_in_
         As in :class:`~kmargin.SparseSVC`, for the refit with the chosen values.
@@ -178,6 +189,8 @@ class SparseSVCCV(CrossValidated, LinearMachines):
     2
     >>> model.support_
     array([0, 1])
+    >>> model.predict_proba(X[1:2]).round(2)
+    array([[0.99, 0.01]])
     """
 
     def __init__(
@@ -246,7 +259,7 @@ class KernelSparseSVCCV(CrossValidated, KernelMachines):
 
     Attributes
     ----------
-    k_, C_, best_score_, cv_results_, n_splits_
+    k_, C_, best_score_, cv_results_, calibration_, n_splits_
         As in :class:`~kmargin.SparseSVCCV`.
     support_, support_vectors_, dual_coef_, intercept_, classes_, n_iter_, objective_, solutions_
         As in :class:`~kmargin.KernelSparseSVC`, for the refit with the chosen values.

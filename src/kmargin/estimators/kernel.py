@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Tags
 
-from kmargin.estimators.classifier import MarginClassifier
+from kmargin.estimators.classifier import MarginClassifier, WithoutProbabilities
 from kmargin.fitting.kernel_blueprint import KernelBlueprint
 from kmargin.kernels import KernelDecisions, KernelInputs
 from kmargin.samples.array import ArraySamples
@@ -68,7 +68,7 @@ class KernelMachines(MarginClassifier):
         return tags
 
 
-class KernelSparseSVC(KernelMachines):
+class KernelSparseSVC(WithoutProbabilities, KernelMachines):
     """A kernel support vector machine that keeps at most k training points.
 
     For labels y in {-1, 1} it minimises over alpha and b ::

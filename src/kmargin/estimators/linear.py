@@ -7,7 +7,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kmargin import validate
 from kmargin.blocks.space import space_of, to_host
-from kmargin.estimators.classifier import MarginClassifier
+from kmargin.estimators.classifier import MarginClassifier, WithoutProbabilities
 from kmargin.estimators.summary import make_summary
 from kmargin.fitting.linear_blueprint import LinearBlueprint
 from kmargin.fitting.repeats import find_repeats
@@ -79,7 +79,7 @@ class LinearMachines(MarginClassifier):
         return LinearDecisions(self.coef_, self.intercept_)
 
 
-class SparseSVC(LinearMachines):
+class SparseSVC(WithoutProbabilities, LinearMachines):
     """A linear support vector machine that uses at most k features.
 
     For labels y in {-1, 1} it minimises over w and b ::

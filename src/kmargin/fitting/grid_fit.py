@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from kmargin import validate
+from kmargin.blocks.space import Space
 from kmargin.fitting.blueprint import Blueprint
 from kmargin.fitting.convergence import warn_if_signs_leave_nothing, warn_unless_converged
 from kmargin.fitting.pools import solve_tasks
@@ -49,6 +50,37 @@ class GridFit:
         """The machines for all ks at the last C."""
         last = [grid[-1] for grid in self.by_machine]
         return self.blueprint.path(self.designs, self.samples, last, ks)
+
+    def without_samples(self, ks: Sequence[int]) -> "MachinesAlone":
+        """All machines, without the rows that they were fitted to."""
+        paths = []
+        for row in range(len(self.by_machine[0])):
+            of_C = [grid[row] for grid in self.by_machine]
+            paths.append(self.blueprint.path(self.designs, self.samples, of_C, ks))
+        samples = self.samples
+        return MachinesAlone(tuple(paths), Outline(samples.space, samples.labels, samples.n_features))
+
+
+class Outline(NamedTuple):
+    """What is left to say of samples that are gone."""
+
+    space: Space
+    labels: Any
+    n_features: int
+
+
+@dataclass(frozen=True)
+class MachinesAlone:
+    """What is left of a `GridFit` when its samples are gone; it answers the same questions."""
+
+    paths: tuple[SparsityPath, ...]  # one for each C
+    samples: Outline
+
+    def solutions(self, row: int, column: int) -> tuple[Solution, ...]:
+        return self.paths[row].solutions[column]
+
+    def decisions(self, row: int, column: int) -> Any:
+        return self.paths[row].machines(column)
 
 
 def fit_grid(

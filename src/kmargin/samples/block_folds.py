@@ -1,7 +1,7 @@
 """Folds of data in blocks, and the scores of what was fitted to them."""
 
 import numbers
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +10,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import check_scoring
 
 from kmargin.blocks import confusion_counts
+from kmargin.blocks.unseen import decide_unseen
 from kmargin.blocks.view import Part
+from kmargin.calibration import Calibration, fit_by_sums
 from kmargin.multiclass import class_pairs
 from kmargin.samples.blocks import BlockSamples
 from kmargin.samples.protocol import ModelAt
@@ -93,6 +95,24 @@ class FoldsInBlocks:
         by_block = self.samples.X.ask(confusion_counts.confusions, part, *machines, *scheme, self.weighted)
         counts = np.sum(by_block, axis=0)
         return np.array([self._score(confusion) for confusion in counts]).reshape(n_Cs, n_ks)
+
+    def calibrate(self, machines: Sequence[Any], left_out: Sequence[int | None]) -> list[Calibration]:
+        """Decision values stay with their blocks; what travels are the sums of each Newton step."""
+        used = np.unique(np.concatenate([of.used for of in machines]))
+        calibrations = []
+        for number in left_out:
+            folds = [fold for fold in range(len(self)) if fold != number]
+            parts = [self.tests[fold] for fold in folds]
+            coefs = np.array([machines[fold].coef[:, used] for fold in folds])
+            intercepts = np.array([machines[fold].intercept for fold in folds])
+            scheme = len(self.samples.classes), self.model.multi_class
+            held = self.samples.X.hold(decide_unseen, parts, used, coefs, intercepts, *scheme)
+
+            def ask(function: Any, *args: Any, held: Any = held) -> Any:
+                return np.sum(held.ask(function, *args), axis=0)
+
+            calibrations.append(fit_by_sums(ask, self.samples.classes, self.model.multi_class))
+        return calibrations
 
     def _score(self, confusion: Matrix) -> float:
         classes = self.samples.classes

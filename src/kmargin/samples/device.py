@@ -1,7 +1,7 @@
 """Arrays that stay on their device: read once, cut into folds, and fitted attributes of their kind.
 
-What is as long as X is tall stays there, with two exceptions that have to be at hand: the labels from
-which folds are made, and predictions that are words or go to a scorer.
+What is as long as X is tall stays there, with three exceptions that have to be at hand: the labels from
+which folds are made, predictions that are words or go to a scorer, and decisions that become probabilities.
 """
 
 from dataclasses import dataclass, replace
@@ -153,3 +153,6 @@ class AnswersAtHand:
 
     def predict(self, X: Any) -> Any:
         return to_host(self.model.predict(X))
+
+    def predict_proba(self, X: Any) -> Any:
+        return to_host(self.model.predict_proba(X))

@@ -1,6 +1,6 @@
 """Folds of rows that have numbers, and the scores of what was fitted to them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -8,6 +8,8 @@ from sklearn.metrics import check_scoring
 from sklearn.utils.validation import _num_samples
 
 from kmargin.blocks.space import to_host
+from kmargin.calibration import Calibration, fit_calibration
+from kmargin.calibration_sums import UnseenRows
 from kmargin.intervals import effective_number
 from kmargin.samples.protocol import Given, Labelled, ModelAt, NumberedSamples
 from kmargin.selection import count_tested, make_folds, make_splitters, score_with
@@ -70,3 +72,20 @@ class FoldsAtHand:
             model = self.samples.answering_here(model_at(row, column))
             scores[row, column] = score_with(self.scorer, model, X, y, weights)
         return scores
+
+    def calibrate(self, machines: Sequence[Any], left_out: Sequence[int | None]) -> list[Calibration]:
+        """A row that is tested several times counts as often, each time with its share of its weight."""
+        folds, known = self.folds, self.known
+        inputs = (self.blueprint.inputs(self.samples, fold.test, fold.train) for fold in folds)
+        decisions = np.concatenate([to_host(of(X)) for of, X in zip(machines, inputs, strict=True)])
+        tested = np.concatenate([fold.test for fold in folds])
+        calibrations = []
+        for number in left_out:
+            at = np.arange(len(tested))
+            if number is not None:
+                at = np.flatnonzero(~np.isin(tested, folds[number].test))
+            rows = tested[at]
+            weights = known.repeats[rows] / np.bincount(rows, minlength=1)[rows]
+            seen = UnseenRows(decisions[at], known.codes[rows], weights)
+            calibrations.append(fit_calibration(seen, known.classes, self.blueprint.multi_class))
+        return calibrations

@@ -1,10 +1,12 @@
 """X to decide about, and what is asked of it."""
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
 
 from kmargin.blocks import lazy
+from kmargin.blocks.space import space_of
 from kmargin.multiclass import choose_classes, combine_decisions
 from kmargin.types import Matrix
 
@@ -14,6 +16,9 @@ class Machines(Protocol):
 
     def __call__(self, X: Any) -> Matrix:
         """A column per machine."""
+
+
+ToProbabilities = Callable[[Matrix], Matrix]  # of the machines' decision values, in main memory
 
 
 class Inputs(Protocol):
@@ -27,6 +32,9 @@ class Inputs(Protocol):
 
     def choose(self, scores: Any, classes: Any) -> Any:
         """What `predict` returns, from that."""
+
+    def tell(self, machines: Machines, to_probabilities: ToProbabilities, n_classes: int) -> Any:
+        """What `predict_proba` returns."""
 
 
 class InputsAtHand:
@@ -45,6 +53,11 @@ class InputsAtHand:
     def choose(self, scores: Any, classes: Any) -> Any:
         return choose_classes(scores, classes)
 
+    def tell(self, machines: Machines, to_probabilities: ToProbabilities, n_classes: int) -> Any:
+        decisions = machines(self.X)
+        space = space_of(decisions)
+        return space.put(to_probabilities(space.bring(decisions)))
+
 
 class LazyInputs:
     """A dask collection: decided about when somebody asks."""
@@ -61,3 +74,6 @@ class LazyInputs:
 
     def choose(self, scores: Any, classes: Any) -> Any:
         return lazy.choose(scores, classes)
+
+    def tell(self, machines: Machines, to_probabilities: ToProbabilities, n_classes: int) -> Any:
+        return lazy.tell(self.X, self.dtype, machines, to_probabilities, n_classes)

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from kmargin.blocks.space import Space
+from kmargin.calibration import Calibration
 from kmargin.problem import Problem
 from kmargin.solvers import Solution
 from kmargin.types import Indices, Matrix, Vector
@@ -46,6 +47,13 @@ class Folds(Protocol):
 
     def score(self, number: int, model_at: ModelAt, n_Cs: int, n_ks: int) -> Matrix:
         """The validation score of a fold for every C and k."""
+
+    def calibrate(self, machines: Sequence[Any], left_out: Sequence[int | None]) -> list[Calibration]:
+        """How each fold's machines' decisions about its test rows become probabilities.
+
+        Learned once for each entry of `left_out`: from the test rows of all folds; or from those that are
+        not tested in the fold of this number.
+        """
 
 
 class Given(NamedTuple):

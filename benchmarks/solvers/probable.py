@@ -1,0 +1,211 @@
+"""Probabilities of models with a given number of features, their C chosen by the log loss of rows left out.
+
+Whatever depends on y, the choice of features above all, is done anew without the rows that are left out.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.feature_selection import SelectKBest, f_classif
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedKFold
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.svm import l1_min_c
+
+import kmargin
+from benchmarks import N_THREADS
+from benchmarks.objectives.probabilities import log_loss
+from benchmarks.solvers.abess import OWN
+from benchmarks.solvers.fit import Competitor, ProbableFit, supports_within, unfinished_allowed
+from benchmarks.solvers.selectors import INTERCEPT_SCALING, FTest, linear_svc
+
+N_FOLDS = 5
+
+
+def folds_of(y: np.ndarray, seed: int) -> StratifiedKFold:
+    """As many as the smallest class has rows, if these are few."""
+    n_folds = min(N_FOLDS, np.unique(y, return_counts=True)[1].min())
+    return StratifiedKFold(n_folds, shuffle=True, random_state=seed)
+
+
+class Kmargin(Competitor):
+    """`SparseSVCCV` for each budget, a machine per pair of classes."""
+
+    name = "kmargin"
+    module = "kmargin"
+    distribution = "kmargin"
+    multi_class = "ovo"
+
+    def probable(
+        self,
+        X: np.ndarray,
+        y: np.ndarray,
+        X_new: np.ndarray,
+        budgets: Sequence[int],
+        Cs: Sequence[float],
+        seed: int,
+    ) -> list[ProbableFit]:
+        fits = []
+        for budget in budgets:
+            model = kmargin.SparseSVCCV(
+                [budget], Cs=Cs, cv=folds_of(y, seed), scoring="neg_log_loss", multi_class=self.multi_class
+            )
+            with unfinished_allowed():
+                model.fit(X, y)
+            fits.append(ProbableFit(model.predict_proba(X_new), len(model.support_), model.C_))
+        return fits
+
+
+class KmarginPerClass(Kmargin):
+    """The same, a machine per class."""
+
+    name = "kmargin_ovr"
+    multi_class = "ovr"
+
+
+class Probable(Competitor):
+    """Features first, then a logistic regression with a ridge on these. A subclass says which features."""
+
+    module = "sklearn"
+    distribution = "scikit-learn"
+
+    def select(self, X: np.ndarray, y: np.ndarray, budgets: Sequence[int]) -> list[np.ndarray]:
+        raise NotImplementedError
+
+    def tell(self, X: np.ndarray, y: np.ndarray, X_new: np.ndarray, C: float) -> np.ndarray:
+        """The probabilities of a model of all the features given."""
+        if X.shape[1] == 0:
+            return np.tile(np.bincount(y) / len(y), (len(X_new), 1))
+        with unfinished_allowed():
+            return LogisticRegression(C=C, max_iter=1000).fit(X, y).predict_proba(X_new)
+
+    def probable(
+        self,
+        X: np.ndarray,
+        y: np.ndarray,
+        X_new: np.ndarray,
+        budgets: Sequence[int],
+        Cs: Sequence[float],
+        seed: int,
+    ) -> list[ProbableFit]:
+        losses = np.zeros((len(budgets), len(Cs)))
+        for train, test in folds_of(y, seed).split(X, y):
+            supports = self.select(X[train], y[train], budgets)
+            for at, of_C in np.ndindex(losses.shape):
+                part, new = (np.ascontiguousarray(X[rows][:, supports[at]]) for rows in (train, test))
+                P = self.tell(part, y[train], new, Cs[of_C])
+                losses[at, of_C] += len(test) * log_loss(P, y[test])
+        fits = []
+        for support, best in zip(self.select(X, y, budgets), losses.argmin(axis=1), strict=True):
+            parts = np.ascontiguousarray(X[:, support]), y, np.ascontiguousarray(X_new[:, support])
+            fits.append(ProbableFit(self.tell(*parts, Cs[best]), len(support), Cs[best]))
+        return fits
+
+
+class LogisticFTest(Probable):
+    """The features of highest F, or all."""
+
+    name = "logistic_f_test"
+
+    def select(self, X: np.ndarray, y: np.ndarray, budgets: Sequence[int]) -> list[np.ndarray]:
+        return FTest().select(X, y, budgets)
+
+
+class LogisticL1(Probable):
+    """The features of an L1 penalty, one machine per class, as weak as the budget allows."""
+
+    name = "logistic_l1"
+
+    def select(self, X: np.ndarray, y: np.ndarray, budgets: Sequence[int]) -> list[np.ndarray]:
+        def support_at(C: float) -> np.ndarray:
+            one = LogisticRegression(
+                l1_ratio=1.0,
+                solver="liblinear",
+                C=C,
+                intercept_scaling=INTERCEPT_SCALING,
+                random_state=0,
+            )
+            with unfinished_allowed():
+                models = OneVsRestClassifier(one).fit(X, y).estimators_
+            return np.flatnonzero(np.any([model.coef_[0] != 0 for model in models], axis=0))
+
+        start = l1_min_c(X, y, loss="log", intercept_scaling=INTERCEPT_SCALING)
+        return supports_within(budgets, support_at, start)
+
+
+class LogisticAbess(Probable):
+    """abess's features; its own coefficients too, in the place of the last C.
+
+    Its ridge hardly changes a multinomial fit and makes it far slower, so the ridge is that of a logistic
+    regression on its features.
+    """
+
+    name = "abess"
+    module = "abess"
+    distribution = "abess"
+
+    def select(self, X: np.ndarray, y: np.ndarray, budgets: Sequence[int]) -> list[np.ndarray]:
+        coefs = (self.model(X, y, k).coef_.reshape(X.shape[1], -1) for k in budgets)
+        return [np.flatnonzero(coef.any(axis=1)) for coef in coefs]
+
+    def tell(self, X: np.ndarray, y: np.ndarray, X_new: np.ndarray, C: float) -> np.ndarray:
+        if C != OWN or X.shape[1] == 0:
+            return super().tell(X, y, X_new, C)
+        P = self.model(X, y, X.shape[1]).predict_proba(X_new)
+        return P if np.isfinite(P).all() else super().tell(X, y, X_new, np.inf)
+
+    def model(self, X: np.ndarray, y: np.ndarray, k: int):
+        from abess.linear import LogisticRegression, MultinomialRegression
+
+        kind = LogisticRegression if y.max() == 1 else MultinomialRegression
+        return kind(support_size=int(k), thread=N_THREADS).fit(X, y)
+
+    def probable(
+        self,
+        X: np.ndarray,
+        y: np.ndarray,
+        X_new: np.ndarray,
+        budgets: Sequence[int],
+        Cs: Sequence[float],
+        seed: int,
+    ) -> list[ProbableFit]:
+        return super().probable(X, y, X_new, budgets, [*Cs, OWN], seed)
+
+
+class CalibratedSVC(Competitor):
+    """CalibratedClassifierCV of a LinearSVC on the features of highest F, or on all.
+
+    With `ensemble=False`, as an ensemble's machines would have features of their own.
+    """
+
+    name = "calibrated_svc"
+    module = "sklearn"
+    distribution = "scikit-learn"
+
+    def probable(
+        self,
+        X: np.ndarray,
+        y: np.ndarray,
+        X_new: np.ndarray,
+        budgets: Sequence[int],
+        Cs: Sequence[float],
+        seed: int,
+    ) -> list[ProbableFit]:
+        def tell(train: np.ndarray, codes: np.ndarray, new: np.ndarray, k: int, C: float) -> np.ndarray:
+            machine = make_pipeline(SelectKBest(f_classif, k=k), linear_svc(C))
+            with unfinished_allowed(), np.errstate(divide="ignore", invalid="ignore"):
+                model = CalibratedClassifierCV(machine, cv=folds_of(codes, seed), ensemble=False)
+                return model.fit(train, codes).predict_proba(new)
+
+        fits = []
+        for budget in budgets:
+            losses = np.zeros(len(Cs))
+            for train, test in folds_of(y, seed + 1).split(X, y):
+                for at, C in enumerate(Cs):
+                    P = tell(X[train], y[train], X[test], budget, C)
+                    losses[at] += len(test) * log_loss(P, y[test])
+            C = Cs[int(losses.argmin())]
+            fits.append(ProbableFit(tell(X, y, X_new, budget, C), budget, C))
+        return fits

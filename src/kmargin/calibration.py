@@ -1,0 +1,212 @@
+"""Probabilities from the decision values of machines, learned from rows that these had not seen.
+
+Two classes: the second has probability 1 / (1 + exp(-(slope f + offset))), Platt's sigmoid of the decision
+value f. A machine for each pair of classes: such a sigmoid for each, learned from the rows of its two
+classes; the probabilities of all classes are those that contradict the pairs least (Wu, Lin and Weng 2004,
+their second way). A machine for each class against the rest: the softmax of slope_c f_c + offset_c, learned
+at once. docs/probabilities.md tells what these were measured against.
+
+A row of a class that has n rows is given the probability (n + q) / (n + m q) for its own class instead of 1,
+and q / (n + m q) for each of the others, m being how many classes are told apart. That keeps slopes finite
+where decision values separate the classes. For two classes q = 1, which is Platt's; for more it is
+divided by the number of pairs, so that there are as many pseudo-rows in all.
+
+A sigmoid has an offset only where the rows ask for one: where it raises the log-likelihood by more than
+log(n)/2, Schwarz's criterion. Else the sign of f, by which classes are predicted, and the larger probability
+would contradict each other for nothing.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kmargin.calibration_sums import (
+    Setting,
+    UnseenRows,
+    class_totals,
+    first_moments,
+    make_ready,
+    second_moments,
+    sigmoid,
+    sigmoid_sums,
+    softmax,
+    softmax_sums,
+)
+from kmargin.multiclass import class_pairs
+from kmargin.types import Matrix, Tensor, Vector
+
+MAX_STEPS = 100
+CLOSE = 1e-12  # a Newton step that promises so little per row is the last one: the next promises its square
+RIDGE = 1e-14  # per row, for the steps alone: curvatures may underflow far from the minimum
+FLAT = 1e-12  # a spread of so many margins, or times the mean, is none
+TILE = 2**20  # coupled are as many rows at a time as have systems of so many numbers
+
+Ask = Callable[..., Any]  # a function of the pieces of some rows, added up over all rows, wherever they are
+
+
+class NotTested(ValueError):
+    """A class without a tested row has no probability."""
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """How decision values become probabilities.
+
+    Attributes
+    ----------
+    slopes, offsets : ndarray of shape (n_machines,)
+        The decision values of each machine times its slope, plus its offset, are log-odds: of the two
+        classes that it tells apart; or with one versus rest, up to a constant, the logarithm of the
+        probability of its class. Slopes of machines for two classes are never negative.
+    """
+
+    slopes: Vector
+    offsets: Vector
+
+    def probabilities(self, decisions: Matrix, n_classes: int, multi_class: str) -> Matrix:
+        """A column per class, of the dtype of the decision values; rows sum to 1, no entry is 0 or 1."""
+        log_odds = decisions.astype(np.float64) * self.slopes + self.offsets
+        if n_classes == 2:
+            P = np.column_stack([sigmoid(-log_odds[:, 0]), sigmoid(log_odds[:, 0])])
+        elif multi_class == "ovr":
+            P = softmax(log_odds)
+        else:
+            P = couple(sigmoid(log_odds), n_classes)
+        P = np.maximum(P, np.finfo(decisions.dtype).eps)
+        return (P / P.sum(axis=1, keepdims=True)).astype(decisions.dtype, copy=False)
+
+    def log_probabilities(self, decisions: Matrix, n_classes: int, multi_class: str) -> Matrix:
+        """Their logarithms."""
+        return np.log(self.probabilities(decisions, n_classes, multi_class))
+
+
+def fit_calibration(rows: UnseenRows, classes: np.ndarray, multi_class: str) -> Calibration:
+    """The calibration of rows in memory."""
+    rows = UnseenRows(np.asarray(rows.decisions, np.float64), rows.codes, rows.weights)
+    pieces = make_ready(rows, len(classes), multi_class)
+    return fit_by_sums(lambda function, *args: function(pieces, *args), classes, multi_class)
+
+
+def fit_by_sums(ask: Ask, classes: np.ndarray, multi_class: str) -> Calibration:
+    """The same for rows anywhere: it takes nothing but a few sums over their pieces for each Newton step."""
+    n_classes = len(classes)
+    totals = ask(class_totals, n_classes)
+    if not totals.all():
+        raise NotTested(
+            f"No sample of class {classes[totals == 0].tolist()[0]!r} is in a test fold, so nothing is known "
+            "of its probability. Use a cv that tests every class, such as StratifiedKFold."
+        )
+    n_machines = len(class_pairs(n_classes, multi_class))
+    weight, total = ask(first_moments, n_machines)
+    mean = total / weight
+    spread = np.sqrt(ask(second_moments, n_machines, mean) / weight)
+    flat = spread <= FLAT * np.maximum(1, np.abs(mean))
+    scale = np.where(flat, 0.0, 1 / np.where(flat, 1.0, spread))
+    setting = Setting(n_classes, multi_class, totals, mean, scale)
+    return Calibration(*(_fit_softmax(ask, setting) if setting.is_joint else _fit_sigmoids(ask, setting)))
+
+
+def _fit_sigmoids(ask: Ask, setting: Setting) -> tuple[Vector, Vector]:
+    """Slopes and offsets, each machine by itself; no offset unless the rows ask for one."""
+    weight = setting.totals[np.array(class_pairs(setting.n_classes, setting.multi_class))].sum(axis=1)
+    nothing = np.zeros(len(weight))
+    shifted = _with_offsets(ask, setting)
+    bare = _without_offsets(ask, setting._replace(mean=nothing)), nothing
+    as_given = setting._replace(mean=nothing, scale=nothing + 1)
+    losses = [ask(sigmoid_sums, as_given, np.column_stack(theta))[:, 0] for theta in (shifted, bare)]
+    ask_for_one = losses[1] - losses[0] > np.maximum(np.log(weight) / 2, 0)
+    ask_for_one |= bare[0] == 0  # the base rate, then, and not 1/2
+    return np.where(ask_for_one, shifted[0], bare[0]), np.where(ask_for_one, shifted[1], 0.0)
+
+
+def _with_offsets(ask: Ask, setting: Setting) -> tuple[Vector, Vector]:
+    def sums(theta: Matrix) -> tuple[Vector, Matrix, Tensor]:
+        packed = ask(sigmoid_sums, setting, theta)
+        hessian = packed[:, [[3, 4], [4, 5]]]
+        hessian[:, 0, 0] += setting.scale == 0
+        return packed[:, 0], packed[:, 1:3], hessian
+
+    pairs = np.array(class_pairs(setting.n_classes, setting.multi_class))
+    slopes, offsets = minimise(sums, np.zeros((len(pairs), 2)), float(setting.totals.sum())).T
+    # Decision values that say the opposite of the truth say nothing: of all sigmoids that do not fall, the
+    # constant one is the best, the likelihood being concave.
+    own, other = setting.targets()
+    negative, positive = setting.totals[pairs].T
+    rate = (negative * other[pairs[:, 0]] + positive * own[pairs[:, 1]]) / (negative + positive)
+    falls, slopes = slopes < 0, slopes * setting.scale
+    offsets = np.where(falls, np.log(rate / (1 - rate)), offsets - slopes * setting.mean)
+    return np.where(falls, 0.0, slopes), offsets
+
+
+def _without_offsets(ask: Ask, setting: Setting) -> Vector:
+    def sums(theta: Matrix) -> tuple[Vector, Matrix, Tensor]:
+        packed = ask(sigmoid_sums, setting, np.column_stack([theta, np.zeros(len(theta))]))
+        hessian = packed[:, 3] + (setting.scale == 0)
+        return packed[:, 0], packed[:, 1:2], hessian[:, None, None]
+
+    (slopes,) = minimise(sums, np.zeros((len(setting.mean), 1)), float(setting.totals.sum())).T
+    return np.maximum(slopes, 0) * setting.scale
+
+
+def _fit_softmax(ask: Ask, setting: Setting) -> tuple[Vector, Vector]:
+    """Slopes and offsets of machines of one class against the rest, all at once."""
+    n, total = setting.n_classes, float(setting.totals.sum())
+
+    def sums(theta: Matrix) -> tuple[Vector, Matrix, Tensor]:
+        packed = ask(softmax_sums, setting, theta[0])
+        gradient, hessian = np.split(packed[1:].reshape(2 * n, 2 * n + 1).copy(), [1], axis=1)
+        hessian[range(n), range(n)] += setting.scale == 0
+        hessian[n:, n:] += total / n  # a constant in all offsets changes nothing, and stays 0
+        return packed[:1], gradient.T, hessian[None]
+
+    slopes, offsets = minimise(sums, np.zeros((1, 2 * n)), total).reshape(2, n)
+    return slopes * setting.scale, offsets - slopes * setting.scale * setting.mean
+
+
+def minimise(sums: Callable[[Matrix], tuple[Vector, Matrix, Tensor]], theta: Matrix, n_rows: float) -> Matrix:
+    """Newton's method for several smooth convex functions side by side, a row of `theta` for each.
+
+    `sums` returns their values, gradients and Hessians. Steps are halved until they lower the value.
+    """
+    values, gradients, hessians = sums(theta)
+    for _ in range(MAX_STEPS):
+        ridge = RIDGE * n_rows * np.eye(theta.shape[1])
+        steps = -np.linalg.solve(hessians + ridge, gradients[:, :, None])[:, :, 0]
+        promised = -np.einsum("ij,ij->i", gradients, steps)
+        if (promised <= CLOSE * n_rows).all():
+            return theta + steps
+        lengths = np.ones(len(theta))
+        while True:
+            trial = theta + lengths[:, None] * steps
+            new = sums(trial)
+            too_far = new[0] > values - 1e-4 * lengths * promised + 1e-14 * np.abs(values)
+            if not too_far.any():
+                break
+            lengths[too_far] /= 2
+        theta, (values, gradients, hessians) = trial, new
+    return theta
+
+
+def couple(pairwise: Matrix, n_classes: int) -> Matrix:
+    """Probabilities of all classes from those of the second class of each pair, a column per pair.
+
+    They minimise the sum over pairs of (P(j | i or j) p_i - P(i | i or j) p_j)^2 among those that sum to 1.
+    """
+    n_rows, n = len(pairwise), n_classes
+    P = np.empty((n_rows, n))
+    height = max(1, TILE // (n + 1) ** 2)
+    i, j = np.array(class_pairs(n, "ovo")).T
+    for start in range(0, n_rows, height):
+        second = pairwise[start : start + height]
+        of_other = np.zeros((len(second), n, n))  # [row, i, j]: the probability of j where it is i or j
+        of_other[:, i, j], of_other[:, j, i] = second, 1 - second
+        system = np.ones((len(second), n + 1, n + 1))
+        system[:, :n, :n] = -of_other * of_other.transpose(0, 2, 1)
+        system[:, range(n), range(n)] = (of_other**2).sum(axis=2)
+        system[:, n, n] = 0
+        right = np.zeros((len(second), n + 1, 1))
+        right[:, n] = 1
+        P[start : start + height] = np.linalg.solve(system, right)[:, :n, 0]
+    return np.maximum(P, 0)
