@@ -199,6 +199,7 @@ LAYERS = [
     "tables.model",
     "modelfile",
     "tables.prepare",
+    "tables.told",
     "tables.trial",
     "tables.choice",
     "tables.assess",

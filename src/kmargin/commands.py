@@ -71,6 +71,7 @@ EachMachine = Annotated[
     bool, typer.Option("--each-machine", help="Several classes: k for each machine, not for all together.")
 ]
 MultiClass = Annotated[str, typer.Option(help="ovo: a machine per pair of classes; ovr: one per class.")]
+Proba = Annotated[bool, typer.Option("--proba", help="Add the probability of each class to the predictions.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no notes, no summary.")]
 
 
@@ -143,6 +144,10 @@ def fit(
     permutations: Annotated[
         int, typer.Option(help="Shuffle the labels so many times and search again, for a p-value.")
     ] = 0,
+    pairs: Annotated[
+        int, typer.Option(help="Pairs of random halves, on which features may come back; 0 for none.")
+    ] = 25,
+    proba: Proba = False,
     scoring: Scoring = "accuracy",
     seed: Seed = 0,
     jobs: Jobs = None,
@@ -168,6 +173,8 @@ def fit(
         repeats=repeats,
         nested=nested,
         permutations=permutations,
+        pairs=pairs,
+        proba=proba,
         scoring=scoring,
         select=select,
         tolerance=tolerance,
@@ -194,6 +201,7 @@ def predict(
     data: Data,
     out: Annotated[Path | None, typer.Option(help="CSV to write; otherwise it is printed.")] = None,
     id: Id = None,
+    proba: Proba = False,
     quiet: Quiet = False,
 ) -> None:
     """Predict new rows. Columns are found by name; if the target is there, the accuracy is told."""
@@ -204,12 +212,21 @@ def predict(
     frame = table.frame
     if id is not None and id not in frame.columns:
         raise InputError(f"--id: there is no column {id!r}. {nearest(id, frame.columns)}")
+    if proba and loaded.calibration is None:
+        raise InputError(
+            f"{model} was written without probabilities. Leave out --proba, or fit the model again."
+        )
     prediction = loaded.predict(table)
     actual = frame[loaded.target].to_numpy() if loaded.target in frame.columns else None
     known = {*loaded.encoding.columns, loaded.target, id}
     ignored = [name for name in frame.columns if name not in known]
     result = new_prediction_frame(
-        loaded, prediction.classes, prediction.decisions, None if id is None else frame[id].to_numpy(), actual
+        loaded,
+        prediction.classes,
+        prediction.decisions,
+        None if id is None else frame[id].to_numpy(),
+        actual,
+        prediction.probabilities if proba else None,
     )
     if out is None:
         print_whole(csv_text(result))

@@ -23,7 +23,7 @@ def wilson(rate: float, n: float, z: float) -> Interval:
     rate = min(max(rate, 0.0), 1.0)
     centre = (rate + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * np.sqrt(rate * (1 - rate) / n + z * z / (4 * n * n))
-    return Interval(max(0.0, float(centre - half)), min(1.0, float(centre + half)))
+    return Interval(min(rate, max(0.0, float(centre - half))), max(rate, min(1.0, float(centre + half))))
 
 
 def rate_interval(rate: float, n: float, confidence: float = 0.95) -> Interval:

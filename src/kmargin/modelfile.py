@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from kmargin import __version__
+from kmargin.calibration import Calibration
 from kmargin.errors import InputError
 from kmargin.files import newest, replace_file
 from kmargin.kernels import KERNELS
@@ -34,7 +35,8 @@ SHARED = ("intercept", "mean", "spread")
 KINDS = {"linear": ("coef",), "kernel": ("dual_coef", "support", "support_vectors")}
 CLASS_TYPES = {"str": str, "int": int, "float": float, "bool": bool}
 PLAIN = ("<f8", "<i8", "|u1")  # floats, positions, bytes
-MEMBERS = {"header", "sha256", "medians", *SHARED, *KINDS["linear"], *KINDS["kernel"]}
+CALIBRATION = {"slopes", "offsets"}  # all of them or none
+MEMBERS = {"header", "sha256", "medians", *CALIBRATION, *SHARED, *KINDS["linear"], *KINDS["kernel"]}
 
 
 class Mismatch(ValueError):
@@ -55,6 +57,8 @@ def to_bytes(model: TableModel) -> bytes:
     arrays |= {"mean": model.scaling.mean, "spread": model.scaling.spread}
     if model.scaling.medians is not None:
         arrays["medians"] = model.scaling.medians
+    if model.calibration is not None:
+        arrays |= {"slopes": model.calibration.slopes, "offsets": model.calibration.offsets}
     header = {
         "format": FORMAT,
         "version": VERSION,
@@ -157,7 +161,8 @@ def _assemble(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> TableMod
     """The model, every name, number and shape checked. Raises ValueError and its like."""
     kind, parameters = header["kind"], header["parameters"]
     expected = {"header", *SHARED, *KINDS[kind]}
-    _require(set(arrays) - {"medians"} == expected, f"a {kind} machine has other arrays")
+    optional = {"medians", *(CALIBRATION if set(arrays) >= CALIBRATION else ())}
+    _require(set(arrays) - optional == expected, f"a {kind} machine has other arrays")
     encoding = Encoding(
         tuple(map(_text, header["columns"])),
         {_text(name): tuple(map(_text, values)) for name, values in header["categories"].items()},
@@ -174,6 +179,8 @@ def _assemble(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> TableMod
     n_points = len(arrays.get("support_vectors", ()))
     shapes = {
         "intercept": (n_machines,),
+        "slopes": (n_machines,),
+        "offsets": (n_machines,),
         "coef": (n_machines, len(names)),
         "dual_coef": (n_machines, n_points),
         "support": (n_points,),
@@ -201,7 +208,8 @@ def _assemble(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> TableMod
     _require(bool((arrays["spread"] > 0).all()), "spread")
     machine = make_machine(parameters | numbers, arrays | {"classes": classes})
     scaling = Scaling(arrays.get("medians"), arrays["mean"], arrays["spread"])
-    return TableModel(_text(header["target"]), encoding, scaling, machine)
+    calibration = Calibration(arrays["slopes"], arrays["offsets"]) if "slopes" in arrays else None
+    return TableModel(_text(header["target"]), encoding, scaling, machine, calibration)
 
 
 def _check_request(parameters: dict[str, Any], coef: np.ndarray) -> dict[str, Any]:

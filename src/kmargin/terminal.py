@@ -25,6 +25,7 @@ from kmargin.tables.sentences import (
     counting_text,
     fold_choices_text,
     frequency_text,
+    halves_text,
     headline,
     marks,
     neighbour_text,
@@ -134,7 +135,8 @@ def _features(analysis: Analysis) -> Grid:
     asked = [""] if any(marks(analysis, j) for j in used["place"]) else []
     several = len(analysis.model.machine_names) > 1
     weights = ["speaks for", "and against"] if several else ["weight>", "per unit>", "favours"]
-    grid = make_grid("feature", *group, *asked, *weights, "folds>")
+    halves = ["halves>"] if analysis.halves is not None else []
+    grid = make_grid("feature", *group, *asked, *weights, "folds>", *halves)
     by_class = weights_by_class(analysis)
     for row in used.head(MOST_ROWS).itertuples():
         if several:
@@ -143,6 +145,7 @@ def _features(analysis: Analysis) -> Grid:
             weighed = [f"{row.weight:+.3f}", f"{row.weight_per_unit:+.4g}", row.favours]
         said = [*([row.group] if group else []), *([marks(analysis, row.place)] if asked else [])]
         cells = [row.feature, *said, *weighed, frequency_text(analysis, row.frequency)]
+        cells += [halves_text(analysis, row.place) for _ in halves]
         grid.add_row(*(shown(str(cell)) for cell in cells))
     if len(used) > MOST_ROWS:
         grid.add_row(f"... {len(used) - MOST_ROWS} more in features.csv")

@@ -64,6 +64,11 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
         """
         return self._decide(self._inputs(X, "decision_function"))
 
+    def machine_decisions(self, X: Any) -> Matrix:
+        """How far each sample lies on which side of each machine: a column for each, as `coef_` has rows."""
+        inputs = self._inputs(X, "machine_decisions")
+        return inputs.tell(self._decisions(), _as_it_is, self.intercept_.shape[0])
+
     def predict(self, X: Any) -> Any:
         """The class of each sample."""
         return self._choose(self._inputs(X, "predict"))
@@ -156,3 +161,7 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = bool(self._sparse_formats())
         return tags
+
+
+def _as_it_is(decisions: Matrix) -> Matrix:
+    return decisions

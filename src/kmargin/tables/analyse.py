@@ -1,7 +1,7 @@
 """A model for a table, and everything that a report says about it."""
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +13,7 @@ from kmargin.tables.choice import Choice, choose, counts_of, resolve_grid
 from kmargin.tables.column_request import CountedFeatures
 from kmargin.tables.model import TableModel
 from kmargin.tables.prepare import Dataset
+from kmargin.tables.stability import Plan, measure_stability
 from kmargin.tables.trial import Settings, Trial
 from kmargin.types import Indices, Vector
 
@@ -63,6 +64,7 @@ class Analysis:
     choice: Choice
     assessment: Assessment
     supports: tuple[Indices, ...]  # of the machines of the first round's folds with the chosen k and C
+    halves: Vector | None  # of each feature: the share of random halves that choose it; None if not asked
     worths: dict[str, Worth]  # of what k counts, by label; nothing where that is not known
     neighbours: tuple[Neighbour, ...]  # one smaller, one larger, where there are such
     notes: tuple[str, ...]
@@ -128,6 +130,7 @@ def analyse(dataset: Dataset, settings: Settings) -> Analysis:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model, path = trial.refit(choice.Cs, choice.ks, choice.k)
+    model = replace(model, calibration=trial.calibrate(examined.of_machines, np.arange(len(dataset.y))))
     supports: dict[int, set[str]] = {}
     if not model.is_kernel:
         supports = {
@@ -142,10 +145,22 @@ def analyse(dataset: Dataset, settings: Settings) -> Analysis:
         choice=choice,
         assessment=assess(trial, choice, examined),
         supports=examined.supports,
+        halves=share_of_halves(dataset, settings, choice, trial.counted),
         worths=trial.worth_of(model),
         neighbours=find_neighbours(choice, supports),
         notes=(*dataset.notes, *trial.notes, *(str(warning.message) for warning in caught)),
     )
+
+
+def share_of_halves(
+    dataset: Dataset, settings: Settings, choice: Choice, counted: CountedFeatures
+) -> Vector | None:
+    """How often each feature is chosen, with the chosen k and C, by machines on random halves of the rows."""
+    leaves_a_choice = counted.n_fixed < choice.k < counted.units.n_units
+    if settings.kernel is not None or not settings.pairs or not leaves_a_choice:
+        return None
+    plan = Plan(choice.k, choice.C, settings.pairs)
+    return measure_stability(dataset, settings, plan).frequencies
 
 
 def find_neighbours(choice: Choice, supports: dict[int, set[str]]) -> tuple[Neighbour, ...]:

@@ -34,6 +34,7 @@ class Assessment:
     scores: Vector  # of each fold, as asked for
     guesses: Vector  # the same of what only knows how frequent the classes are
     decisions: Matrix  # of each row
+    probabilities: Matrix  # of each row and class
     classes: np.ndarray
     chosen: tuple[tuple[int, float], ...]  # k and C of each fold
     p_value: float | None = None
@@ -104,7 +105,12 @@ def assess_chosen(trial: Trial, choice: Choice, examined: Examination) -> Assess
     """By the folds that k and C were chosen on; a fair test where there was nothing to choose."""
     scores = choice.table.scores[: trial.n_folds, choice.row, choice.column]
     chosen = ((choice.k, choice.C),) * trial.n_folds
-    return _assessment(trial, examined.folds, scores, examined.decisions, chosen, is_nested=False)
+    scheme = len(trial.samples.classes), trial.settings.multi_class
+    told = np.empty((len(trial.dataset.y), scheme[0]))
+    for train, test in examined.folds:
+        calibration = trial.calibrate(examined.of_machines[train], train)
+        told[test] = calibration.probabilities(examined.of_machines[test], *scheme)
+    return _assessment(trial, examined.folds, scores, examined.decisions, told, chosen, is_nested=False)
 
 
 def assess_nested(trial: Trial, choice: Choice) -> Assessment:
@@ -112,6 +118,7 @@ def assess_nested(trial: Trial, choice: Choice) -> Assessment:
     folds = trial.folds(OUTER)
     n_classes, n_rows = len(trial.samples.classes), len(trial.dataset.y)
     decisions = np.empty(n_rows if n_classes == 2 else (n_rows, n_classes))
+    told = np.empty((n_rows, n_classes))
     scores, chosen = [], []
     total = len(folds) * choice.n_rounds * trial.n_solutions(choice.table.Cs, choice.table.ks)
     with progress_bar("honest accuracy", total, trial.settings.verbose) as bar:
@@ -120,10 +127,13 @@ def assess_nested(trial: Trial, choice: Choice) -> Assessment:
             found = choose(inner, choice.n_rounds, bar)
             model = inner.refit(found.Cs, found.ks, found.k)[0]
             X = model.scaling(trial.samples.X[fold.test])
-            decisions[fold.test] = model.machine.decision_function(X)
-            scores.append(trial.score_rows(model.machine, X, fold.test))
+            examined = inner.examine(found.Cs, found.ks, found.k)
+            calibration = inner.calibrate(examined.of_machines, np.arange(len(inner.dataset.y)))
+            says = trial.with_probabilities(calibration, model.machine.machine_decisions(X))
+            decisions[fold.test], told[fold.test] = says.decisions, says.probabilities
+            scores.append(trial.score_rows(says, X, fold.test))
             chosen.append((found.k, found.C))
-    return _assessment(trial, folds, np.array(scores), decisions, tuple(chosen), is_nested=True)
+    return _assessment(trial, folds, np.array(scores), decisions, told, tuple(chosen), is_nested=True)
 
 
 def _inner_trial(trial: Trial, fold: Fold, number: int) -> Trial:
@@ -141,6 +151,7 @@ def _assessment(
     folds: list[Fold],
     scores: Vector,
     decisions: Matrix,
+    probabilities: Matrix,
     chosen: tuple[tuple[int, float], ...],
     is_nested: bool,
 ) -> Assessment:
@@ -155,6 +166,7 @@ def _assessment(
         scores,
         guesses,
         decisions,
+        probabilities,
         trial.samples.classes,
         chosen,
     )

@@ -91,3 +91,48 @@ def class_frame(analysis: Analysis) -> pd.DataFrame:
             row[f"{measure}_high"] = np.nan if found is None else found.interval.high
         rows.append(row)
     return pd.DataFrame(rows)
+
+
+class Reliability(NamedTuple):
+    """Rows with about the same probability, and how often it came true."""
+
+    told: float  # the mean probability
+    true: Share
+    n_rows: int
+
+
+def reliability(analysis: Analysis, n_bins: int = 10) -> list[Reliability]:
+    """Two classes: by the probability of the second. More: by the probability of the class that has the most.
+
+    Bins have about the same number of rows, so that each says as much.
+    """
+    assessed, y = analysis.assessment, analysis.dataset.y
+    P = assessed.probabilities
+    if P.shape[1] == 2:
+        told, came_true = P[:, 1], y == assessed.classes[1]
+    else:
+        told, came_true = P.max(axis=1), y == assessed.classes[P.argmax(axis=1)]
+    order = np.argsort(told, kind="stable")
+    bins = []
+    for rows in np.array_split(order, min(n_bins, max(1, len(order) // 5))):
+        true = share_of(came_true[rows], assessed.weights[rows])
+        if true is not None:
+            mean = float(np.average(told[rows], weights=assessed.weights[rows]))
+            bins.append(Reliability(mean, true, len(rows)))
+    return bins
+
+
+def calibration_error(analysis: Analysis) -> float:
+    """By how much probabilities are off, on average over the rows."""
+    bins = reliability(analysis)
+    sizes = np.array([b.n_rows for b in bins])
+    return float(np.average([abs(b.told - b.true.value) for b in bins], weights=sizes))
+
+
+def log_loss_of(analysis: Analysis) -> float:
+    """Of the probabilities told of rows not seen."""
+    assessed = analysis.assessment
+    own = assessed.probabilities[
+        np.arange(len(assessed.fold)), np.searchsorted(assessed.classes, analysis.dataset.y)
+    ]
+    return float(-np.average(np.log(own), weights=assessed.weights))

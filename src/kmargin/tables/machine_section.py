@@ -14,7 +14,15 @@ from kmargin.tables.results import (
     stand_in_name,
     weights_by_class,
 )
-from kmargin.tables.sentences import class_list, counting_text, frequency_text, marks, signs_text
+from kmargin.tables.sentences import (
+    class_list,
+    counting_text,
+    frequency_text,
+    halves_sentence,
+    halves_text,
+    marks,
+    signs_text,
+)
 
 MOST_ROWS = 40  # of a table on the page; the files have all
 MOST_TERMS = 12  # of a formula
@@ -41,7 +49,7 @@ def features_section(analysis: Analysis) -> Iterator[str]:
     groups = [html.Cell(analysis.things.removesuffix("s"), "name")] if analysis.counted.is_grouped else []
     yield '<h2 id="features">What it looks at</h2>'
     largest = max(float(used["weight"].abs().max()), 1e-300) if len(used) else 1.0
-    no_worths = not analysis.worths
+    no_worths, halves = not analysis.worths, [] if analysis.halves is None else ["halves"]
     both_signs = bool((used["weight"] < 0).any())
     rows = [
         [
@@ -51,6 +59,7 @@ def features_section(analysis: Analysis) -> Iterator[str]:
             html.Cell(row.favours, "name"),
             html.Bar(row.frequency, frequency_text(analysis, row.frequency)),
             frequency_text(analysis, row.frequency),
+            *(halves_text(analysis, row.place) for _ in halves),
             f"{row.weight:+.3f}",
             f"{row.weight_per_unit:+.4g}",
             *([] if no_worths else worth_cells(analysis, row.group)),
@@ -60,14 +69,15 @@ def features_section(analysis: Analysis) -> Iterator[str]:
     columns = [
         *(html.Cell("feature", "name"), *groups, html.Cell("weight", "bars")),
         html.Cell("more of it says", "name"),
-        *(html.Cell("chosen by folds", "bars"), "", "weight", "per unit"),
+        *(html.Cell("chosen by folds", "bars"), "", *halves, "weight", "per unit"),
         *([] if no_worths else ["without it", html.Cell("could stand in", "name")]),
     ]
     yield html.table(columns, rows, id="weights")
     yield html.paragraph(
         "Weights are for features scaled to a spread of 1, so they can be compared; `per unit` is for the "
         "numbers as they stand in the table. A feature that every fold chose is one to rely on."
-        + ("" if no_worths else f" {WORTHS_TEXT}"),
+        + ("" if no_worths else f" {WORTHS_TEXT}")
+        + f" {halves_sentence(analysis)}",
         "soft",
     )
     yield from asked_paragraphs(analysis)
@@ -126,25 +136,28 @@ def classes_section(analysis: Analysis) -> Iterator[str]:
     classes = class_list(analysis)[:MOST_ROWS]
     largest = max(float(table.abs().to_numpy().max(initial=0.0)), 1e-300)
     groups = [html.Cell(analysis.things.removesuffix("s"), "name")] if counted.is_grouped else []
+    halves = [] if analysis.halves is None else ["halves"]
     rows = [
         [
             html.Cell(counted.names[j], "name", aside=marks(analysis, j)),
             *(html.Cell(counted.labels[j], "name") for _ in groups),
             html.Bar(frequency[j]),
             frequency_text(analysis, frequency[j]),
+            *(halves_text(analysis, j) for _ in halves),
             *(weight_cell(float(table.loc[j, c]), largest) for c in range(len(classes))),
             *(worth_cells(analysis, counted.labels[j]) if analysis.worths else []),
         ]
         for j in table.index[:MOST_ROWS]
     ]
-    head = [html.Cell("feature", "name"), *groups, html.Cell("chosen by folds", "bars"), "", *classes]
+    folds = [html.Cell("chosen by folds", "bars"), "", *halves]
+    head = [html.Cell("feature", "name"), *groups, *folds, *classes]
     if analysis.worths:
         head += ["without it", html.Cell("could stand in", "name")]
     yield '<h2 id="features">What it looks at</h2>'
     yield html.table(head, rows, id="weights")
     yield html.paragraph(class_weight_text(analysis), "soft")
-    if analysis.worths:
-        yield html.paragraph(WORTHS_TEXT, "soft")
+    told = [WORTHS_TEXT] if analysis.worths else []
+    yield html.paragraph(" ".join([*told, halves_sentence(analysis)]), "soft")
     yield from asked_paragraphs(analysis)
     if len(table) > MOST_ROWS or len(class_list(analysis)) > MOST_ROWS:
         yield html.paragraph(f"{len(table)} features in all; the rest is in `features.csv`.", "soft")

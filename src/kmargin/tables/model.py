@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kmargin import KernelSparseSVC, SparseSVC
+from kmargin.calibration import Calibration
 from kmargin.fitting.blueprint import Decisions
 from kmargin.kernels import Kernel, KernelDecisions
 from kmargin.multiclass import machine_names
@@ -23,6 +24,7 @@ class Prediction(NamedTuple):
 
     classes: np.ndarray
     decisions: Matrix
+    probabilities: Matrix | None  # of each class; None from models that know none
     notes: list[str]
 
 
@@ -34,6 +36,7 @@ class TableModel:
     encoding: Encoding
     scaling: Scaling
     machine: Machine
+    calibration: Calibration | None = None
 
     @property
     def is_kernel(self) -> bool:
@@ -55,8 +58,16 @@ class TableModel:
     def predict(self, table: Table) -> Prediction:
         """Raises InputError where the table has not what the model needs."""
         X, notes = self.encoding.match(table, self.needed, self.scaling.medians is not None)
-        decisions = self.machine.decision_function(self.scaling(X))
-        return Prediction(self.machine.predict(self.scaling(X)), decisions, notes)
+        scaled = self.scaling(X)
+        decisions = self.machine.decision_function(scaled)
+        return Prediction(self.machine.predict(scaled), decisions, self.probabilities(scaled), notes)
+
+    def probabilities(self, X: Matrix) -> Matrix | None:
+        """Those of each class, for features as they were scaled."""
+        if self.calibration is None:
+            return None
+        scheme = len(self.machine.classes_), self.machine.multi_class
+        return self.calibration.probabilities(self.machine.machine_decisions(X), *scheme)
 
 
 def make_machine(parameters: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Machine:

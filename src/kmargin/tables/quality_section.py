@@ -8,7 +8,16 @@ import numpy as np
 from kmargin import html
 from kmargin.displays import BLUE, GREY
 from kmargin.tables.analyse import Analysis
-from kmargin.tables.class_quality import Share, area_under_curve, precision, recall, roc_points
+from kmargin.tables.class_quality import (
+    Share,
+    area_under_curve,
+    calibration_error,
+    log_loss_of,
+    precision,
+    recall,
+    reliability,
+    roc_points,
+)
 from kmargin.tables.results import confusion, order_features, wrong_frame
 from kmargin.tables.sentences import class_list, interval_text, percent, rows_text
 
@@ -36,6 +45,7 @@ def quality_section(analysis: Analysis) -> Iterator[str]:
     yield from class_tables(analysis)
     if len(names) == 2:
         yield roc_figure(analysis)
+    yield reliability_figure(analysis)
     if len(wrong):
         worst = wrong.head(10)
         listed = [
@@ -102,6 +112,35 @@ def roc_figure(analysis: Analysis) -> str:
         f"({interval_text('auc', area.interval)}). The dashed line is guessing."
     )
     return html.figure(image, caption, id="roc", small=True)
+
+
+def reliability_figure(analysis: Analysis) -> str:
+    """What was told as so many per cent, and how often it came true."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    bins, names = reliability(analysis), class_list(analysis)
+    told = [b.told for b in bins]
+    true = [b.true.value for b in bins]
+    low = [b.true.value - b.true.interval.low for b in bins]
+    high = [b.true.interval.high - b.true.value for b in bins]
+    with mpl.rc_context(FONT):
+        figure = Figure(figsize=(3.6, 3.4), layout="constrained")
+        ax = figure.subplots()
+        ax.plot([0, 1], [0, 1], color=GREY, lw=0.8, ls=(0, (4, 3)))
+        ax.errorbar(told, true, yerr=[low, high], fmt="o", ms=4, lw=1.2, color=BLUE, capsize=2)
+        about = f"of {plain(names[1])}" if len(names) == 2 else "of the likeliest class"
+        ax.set_xlabel(f"probability {about}")
+        ax.set_ylabel("share that came true")
+        ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
+        image = html.svg(figure, "reliability")
+    off = 100 * calibration_error(analysis)
+    caption = (
+        "Probabilities told of rows not seen (--proba writes them down), and how often they came true, with "
+        f"95 % intervals; on the dashed line they are right. They are off by {off:.1f} points on average; "
+        f"log loss {log_loss_of(analysis):.3f}."
+    )
+    return html.figure(image, caption, id="reliability", small=True)
 
 
 def distributions_figure(analysis: Analysis) -> Iterator[str]:

@@ -16,11 +16,11 @@ def feature_frame(analysis: Analysis) -> pd.DataFrame:
     """A row per feature, those in use first, the heaviest on top, features of a group one after the other.
 
     `favours` is the class that more of the feature speaks for, the strongest of several. `frequency` is the
-    share of the folds whose machines use the feature. `weight` is for features scaled to spread 1,
-    `weight_per_unit` for the table as it was given. `cost_without` is the share by which the objective rises
-    without the feature (or its group), `stand_in_cost` with `stand_in` in its place, all else fitted anew.
-    With more than two classes there are columns for each class (`weight for`, see
-    `multiclass.class_weights`) and for each machine.
+    share of the folds whose machines use the feature, `halves` that of random halves of the rows.
+    `cost_without` is the share by which the objective rises without the feature (or its group),
+    `stand_in_cost` with `stand_in` in its place, all else fitted anew. `weight` is for features scaled to
+    spread 1, `weight_per_unit` for the table as it was given. With more than two classes there are columns
+    for each class (`weight for`, see `multiclass.class_weights`) and for each machine.
     """
     model, counted = analysis.model, analysis.counted
     order, frequency = order_features(analysis), _frequency(analysis)
@@ -35,6 +35,7 @@ def feature_frame(analysis: Analysis) -> pd.DataFrame:
         "always_in": counted.always_in[order],
         "sign": [counted.sign_of(j) for j in order],
         "frequency": frequency[order],
+        **({} if analysis.halves is None else {"halves": analysis.halves[order]}),
         "favours": np.where(chosen, classes[by_class.argmax(axis=0)], ""),
     }
     columns |= worth_columns(analysis, order, chosen)
@@ -141,24 +142,36 @@ def prediction_frame(analysis: Analysis) -> pd.DataFrame:
         },
         assessed.decisions,
         analysis.model,
+        assessed.probabilities if analysis.settings.proba else None,
     )
 
 
 def new_prediction_frame(
-    model: TableModel, classes: np.ndarray, decisions: Matrix, ids: Any = None, actual: Any = None
+    model: TableModel,
+    classes: np.ndarray,
+    decisions: Matrix,
+    ids: Any = None,
+    actual: Any = None,
+    probabilities: Matrix | None = None,
 ) -> pd.DataFrame:
     """A row per row of a new table."""
     columns = {"row": np.arange(1, len(classes) + 1), "id": ids, "actual": actual, "predicted": classes}
-    return _predictions(columns, decisions, model)
+    return _predictions(columns, decisions, model, probabilities)
 
 
-def _predictions(columns: dict[str, Any], decisions: Matrix, model: TableModel) -> pd.DataFrame:
+def _predictions(
+    columns: dict[str, Any], decisions: Matrix, model: TableModel, probabilities: Matrix | None
+) -> pd.DataFrame:
     frame = pd.DataFrame({name: values for name, values in columns.items() if values is not None})
+    names = [str(name) for name in model.machine.classes_]
+    parts = [frame]
     if decisions.ndim == 1:
-        frame["decision"] = decisions
-        return frame
-    names = [f"decision: {name}" for name in model.machine.classes_]
-    return pd.concat([frame, pd.DataFrame(decisions, columns=names)], axis=1)
+        parts.append(pd.DataFrame({"decision": decisions}))
+    else:
+        parts.append(pd.DataFrame(decisions, columns=[f"decision: {name}" for name in names]))
+    if probabilities is not None:
+        parts.append(pd.DataFrame(probabilities, columns=[f"probability: {name}" for name in names]))
+    return pd.concat(parts, axis=1)
 
 
 def confusion(analysis: Analysis) -> np.ndarray:

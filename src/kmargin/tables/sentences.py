@@ -33,7 +33,8 @@ def interval_text(scoring: str, interval: Interval) -> str:
     """From here to there; what lies beyond is not known better."""
     if scoring in PERCENT:
         return f"{100 * max(interval.low, 0):.1f} to {100 * min(interval.high, 1):.1f} %"
-    return f"{interval.low:.3f} to {interval.high:.3f}"
+    most = 0.0 if scoring.startswith("neg_") else np.inf
+    return f"{interval.low:.3f} to {min(interval.high, most):.3f}"
 
 
 def change_text(scoring: str, change: float) -> str:
@@ -290,3 +291,18 @@ def frequency_text(analysis: Analysis, frequency: float) -> str:
 
 def rows_text(analysis: Analysis) -> str:
     return count(len(analysis.dataset.y), "row")
+
+
+def halves_text(analysis: Analysis, feature: int) -> str:
+    """How often a feature came back on random halves of the rows."""
+    return "" if analysis.halves is None else f"{100 * analysis.halves[feature]:.0f} %"
+
+
+def halves_sentence(analysis: Analysis) -> str:
+    if analysis.halves is None:
+        return ""
+    n_halves = 2 * analysis.settings.pairs
+    return (
+        f"`halves`: the share of {n_halves} random halves of the rows on which the same k and C choose the "
+        "feature; `kmargin stability` tells how many come back by chance."
+    )

@@ -6,7 +6,6 @@ alone; the machines themselves are made and solved for as the cross-validated es
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +13,8 @@ from sklearn.metrics import get_scorer, get_scorer_names
 from sklearn.model_selection import StratifiedKFold
 
 from kmargin import Exchange, SparsityPath, validate
+from kmargin.calibration import Calibration, fit_calibration
+from kmargin.calibration_sums import UnseenRows
 from kmargin.errors import InputError, blame_input, count, listing, nearest
 from kmargin.fitting.grid_fit import GridFit, Procedure, fit_grid, fit_parts
 from kmargin.fitting.kernel_blueprint import KernelBlueprint
@@ -21,7 +22,7 @@ from kmargin.fitting.linear_blueprint import LinearBlueprint
 from kmargin.fitting.repeats import find_repeats
 from kmargin.fitting.stand_ins import Worth, find_stand_ins
 from kmargin.kernels import KERNELS
-from kmargin.multiclass import class_pairs
+from kmargin.multiclass import class_pairs, combine_decisions
 from kmargin.progress import Bar, Silence
 from kmargin.samples.array import ArraySamples, read_samples
 from kmargin.selection import SELECTIONS, Fold, make_folds, score_with
@@ -29,6 +30,7 @@ from kmargin.tables.column_request import NOTHING_SAID, ColumnRequest, CountedFe
 from kmargin.tables.features import Scaling
 from kmargin.tables.model import Machine, TableModel, assemble_machine
 from kmargin.tables.prepare import Dataset
+from kmargin.tables.told import ToldProbabilities, asks_for_probabilities
 from kmargin.types import Indices, Matrix, Vector
 
 SILENCE = Silence()
@@ -48,6 +50,8 @@ class Settings:
     repeats: int = 5  # at most so many times the rows are dealt into folds
     nested: bool = True
     permutations: int = 0
+    pairs: int = 25  # of halves of the rows, on which features may come back
+    proba: bool = False  # whether predictions come with probabilities
     seed: int = 0
     jobs: int | None = None
     scoring: str = "accuracy"
@@ -66,6 +70,7 @@ class Examination(NamedTuple):
 
     folds: list[Fold]
     decisions: Matrix  # of each row
+    of_machines: Matrix  # the same, a column for each machine
     supports: tuple[Indices, ...]  # of each fold's machines
 
 
@@ -77,6 +82,8 @@ class Trial:
             raise InputError(f"--select {settings.select} is not known. Use best, 1se or tolerance.")
         if settings.repeats < 1:
             raise InputError(f"--repeats {settings.repeats} deals no folds. Use 1 or more.")
+        if settings.pairs < 0:
+            raise InputError(f"--pairs {settings.pairs} draws no halves. Use 0 for none, or 25.")
         if settings.permutations < 0:
             raise InputError(f"--permutations {settings.permutations} cannot be. Use 0 for none, or 100.")
         if not 0 <= settings.seed < 2**32:
@@ -135,22 +142,57 @@ class Trial:
     def score(self, Cs: list[float], ks: list[int], round: int, bar: Bar = SILENCE) -> np.ndarray:
         """The score of every fold of a round, C and k."""
         scores = np.empty((self.n_folds, len(Cs), len(ks)))
-        for number, (fold, model_at, X) in enumerate(self._walk(Cs, ks, round, bar)):
+        walk = self._walk(Cs, ks, round, bar)
+        if asks_for_probabilities(self.scorer):
+            return self._score_by_probabilities(walk, scores)
+        for number, (fold, X, fit) in enumerate(walk):
             for row, column in np.ndindex(len(Cs), len(ks)):
-                scores[number, row, column] = self.score_rows(model_at(row, column), X, fold.test)
+                machine = self._machine(fit, Cs, ks, row, column)
+                scores[number, row, column] = self.score_rows(machine, X, fold.test)
         return scores
+
+    def _score_by_probabilities(self, walk: Iterator[Any], scores: np.ndarray) -> np.ndarray:
+        """Those of each fold are learned from the test rows of the others."""
+        n_machines = len(class_pairs(len(self.samples.classes), self.settings.multi_class))
+        decisions = np.empty((*scores.shape[1:], len(self.dataset.y), n_machines))
+        folds = []
+        for fold, X, fit in walk:
+            folds.append(fold)
+            for row, column in np.ndindex(scores.shape[1:]):
+                decisions[row, column, fold.test] = fit.decisions(row, column)(X)
+        for number, row, column in np.ndindex(scores.shape):
+            train, test = folds[number]
+            calibration = self.calibrate(decisions[row, column, train], train)
+            told = self.with_probabilities(calibration, decisions[row, column, test])
+            scores[number, row, column] = self.score_rows(told, np.zeros((len(test), 1)), test)
+        return scores
+
+    def calibrate(self, of_machines: Matrix, rows: Indices) -> Calibration:
+        """How what machines say of rows that they had not seen becomes probabilities."""
+        seen = UnseenRows(of_machines, self.samples.codes[rows], self.samples.repeats[rows])
+        with blame_input():
+            return fit_calibration(seen, self.samples.classes, self.settings.multi_class)
+
+    def with_probabilities(self, calibration: Calibration, of_machines: Matrix) -> ToldProbabilities:
+        """What a model with these decision values says, for a scorer."""
+        scheme = len(self.samples.classes), self.settings.multi_class
+        return ToldProbabilities(
+            self.samples.classes,
+            calibration.probabilities(of_machines, *scheme),
+            combine_decisions(of_machines, *scheme),
+        )
 
     def examine(self, Cs: list[float], ks: list[int], k: int) -> Examination:
         """The folds of the first round again: the machines with the last of the Cs, and one of the ks."""
         n_rows, n_classes = len(self.dataset.y), len(self.samples.classes)
-        decisions = np.empty(n_rows if n_classes == 2 else (n_rows, n_classes))
+        of_machines = np.empty((n_rows, len(class_pairs(n_classes, self.settings.multi_class))))
         supports, folds = [], []
-        for fold, model_at, X in self._walk(Cs, ks, 0, SILENCE):
-            model = model_at(-1, ks.index(k))
-            decisions[fold.test] = model.decision_function(X)
-            supports.append(model.support_)
+        for fold, X, fit in self._walk(Cs, ks, 0, SILENCE):
+            of_machines[fold.test] = fit.decisions(-1, ks.index(k))(X)
+            supports.append(self._machine(fit, Cs, ks, -1, ks.index(k)).support_)
             folds.append(fold)
-        return Examination(folds, decisions, tuple(supports))
+        decisions = combine_decisions(of_machines, n_classes, self.settings.multi_class)
+        return Examination(folds, decisions, of_machines, tuple(supports))
 
     def refit(self, Cs: list[float], ks: list[int], k: int) -> tuple[TableModel, SparsityPath]:
         """The model fitted to all rows, with the last of the Cs; and the path over the ks that it is on."""
@@ -182,8 +224,8 @@ class Trial:
 
     def _walk(
         self, Cs: list[float], ks: list[int], round: int, bar: Bar
-    ) -> Iterator[tuple[Fold, Any, Matrix]]:
-        """For each fold, its machines as a function of the positions of C and k, and its test rows."""
+    ) -> Iterator[tuple[Fold, Matrix, GridFit]]:
+        """For each fold, its test rows, scaled, and its machines."""
         folds = self.folds(round)
 
         def parts() -> Iterator[ArraySamples]:
@@ -196,7 +238,7 @@ class Trial:
         fits = fit_parts(self.blueprint, parts(), len(folds), n_classes, Cs, ks, procedure)
         for fold, fit in zip(folds, fits, strict=True):
             scaling = self._scaling(self.samples.restricted_to(fold.train))
-            yield fold, partial(self._machine, fit, Cs, ks), scaling(self.samples.X[fold.test])
+            yield fold, scaling(self.samples.X[fold.test]), fit
 
     def _machine(self, fit: GridFit, Cs: list[float], ks: list[int], row: int, column: int) -> Machine:
         """The machine for the positions of C and k."""
