@@ -2,15 +2,18 @@
 
 import numpy as np
 import pytest
-from sklearn.metrics import roc_auc_score
+from sklearn.metrics import log_loss, roc_auc_score
 
 from kmargin.intervals import mean_interval, rate_interval
 from kmargin.tables.analyse import analyse
 from kmargin.tables.class_quality import (
     area_under_curve,
+    calibration_error,
     class_frame,
+    log_loss_of,
     precision,
     recall,
+    reliability,
     roc_points,
     share_of,
 )
@@ -74,3 +77,20 @@ def test_the_curve_goes_from_nothing_to_everything_and_has_about_that_area():
     assert (np.diff(false) >= 0).all()
     assert (np.diff(true) >= 0).all()
     assert np.trapezoid(true, false) == pytest.approx(area_under_curve(found, 1).value, abs=0.03)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_probabilities_are_held_against_what_came_true(n_classes):
+    found = analysis_of(n_classes)
+    y, P = found.dataset.y, found.assessment.probabilities
+    np.testing.assert_allclose(P.sum(axis=1), 1)
+    assert log_loss_of(found) == pytest.approx(log_loss(y, P))
+    bins = reliability(found)
+    assert sum(b.n_rows for b in bins) == 90
+    told, true = P[:, 1], y == np.unique(y)[1]
+    if n_classes == 3:
+        told, true = P.max(axis=1), y == np.unique(y)[P.argmax(axis=1)]
+    assert sum(b.n_rows * b.told for b in bins) == pytest.approx(told.sum())
+    assert sum(b.n_rows * b.true.value for b in bins) == pytest.approx(true.sum())
+    expected = sum(b.n_rows * abs(b.told - b.true.value) for b in bins) / 90
+    assert calibration_error(found) == pytest.approx(expected)

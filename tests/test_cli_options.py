@@ -16,7 +16,9 @@ from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.model_selection import StratifiedKFold
 from typer.testing import CliRunner
 
-from kmargin import KernelSparseSVC, SparseSVC, SparseSVCCV, modelfile, sparse_svm_path
+from kmargin import KernelSparseSVC, SparseSVC, SparseSVCCV, StabilitySelection, modelfile, sparse_svm_path
+from kmargin.calibration import fit_calibration
+from kmargin.calibration_sums import UnseenRows
 from kmargin.commands import app
 from kmargin.intervals import rate_interval
 from tables_data import make_table
@@ -494,3 +496,53 @@ def test_a_path_knows_several_classes_and_its_plot_the_format_asked_for():
     path = sparse_svm_path((X - mean) / spread, y, [2], C=1.0, multi_class="ovr")
     assert table["objective"].iloc[-1] == pytest.approx(path.objectives.mean())
     assert Path("p.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_probabilities_are_written_down_if_asked_for():
+    _, plain = fit()
+    model, predictions = fit("--proba", "--seed", 1)
+    names = ["probability: no", "probability: yes"]
+    assert not set(names) & set(plain.columns)
+    np.testing.assert_allclose(predictions[names].sum(axis=1), 1)
+    assert model.calibration is not None
+    told = pd.read_csv(io.StringIO(run("predict", "out", "data.csv", "--proba", "-q").stdout))
+    scaled = model.scaling(FRAME[FEATURES].to_numpy())
+    decisions = model.machine.decision_function(scaled)
+    odds = decisions * model.calibration.slopes[0] + model.calibration.offsets[0]
+    np.testing.assert_allclose(told["probability: yes"], 1 / (1 + np.exp(-odds)), atol=1e-12)
+    assert "probability: yes" not in run("predict", "out", "data.csv", "-q").stdout
+
+
+def test_probabilities_of_a_fit_are_learned_from_rows_that_machines_had_not_seen():
+    model, _ = fit()
+    _, decisions = by_hand(make_linear())
+    y = (FRAME["outcome"] == "yes").to_numpy().astype(int)
+    expected = fit_calibration(
+        UnseenRows(decisions[:, None], y, np.ones(len(y))), np.array(["no", "yes"]), "ovo"
+    )
+    np.testing.assert_allclose(model.calibration.slopes, expected.slopes, rtol=1e-6)
+    np.testing.assert_allclose(model.calibration.offsets, expected.offsets, rtol=1e-6, atol=1e-9)
+
+
+def test_scores_of_probabilities_choose_as_the_estimator_chooses():
+    model, _ = fit(*GRID, "--scoring", "neg_log_loss", "--select", "best")
+    folds = StratifiedKFold(3, shuffle=True, random_state=3)
+    search = SparseSVCCV(
+        ks=[5, 3, 2, 1], Cs=[0.001, 0.1, 10.0], cv=folds, standardize=True, scoring="neg_log_loss"
+    )
+    search.fit(FRAME[FEATURES].to_numpy(), FRAME["outcome"].to_numpy())
+    assert (model.machine.k, model.machine.C) == (search.k_, search.C_)
+    page = Path("out/report.html").read_text()
+    cells = re.search(r'<tr class="marked"><td>(\d+)</td><td>(-[\d.]+)', page)
+    assert (int(cells[1]), cells[2]) == (search.k_, f"{search.best_score_:.3f}")
+
+
+def test_halves_are_those_of_stability_selection():
+    fit("--pairs", 4)
+    frame = pd.read_csv("out/features.csv").set_index("feature")
+    selection = StabilitySelection(SparseSVC(k=2, C=1.0), n_pairs=4, standardize=True, random_state=0).fit(
+        FRAME[FEATURES].to_numpy(), FRAME["outcome"].to_numpy()
+    )
+    np.testing.assert_allclose(frame.loc[FEATURES, "halves"], selection.frequencies_)
+    fit("--pairs", 0)
+    assert "halves" not in pd.read_csv("out/features.csv").columns

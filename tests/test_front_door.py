@@ -37,6 +37,8 @@ OPEN = {
     "validate": "arguments checked as the estimators check theirs, in the same words",
     "multiclass": "the names of machines, and classes from their decisions",
     "kernels": "a kernel by name and numbers, which is what a stored model holds",
+    "calibration": "probabilities, as a stored model holds them",
+    "calibration_sums": "what calibrating asks of rows",
     "selection": "folds, scores and the choice of k and C, with a preparation of the application's own",
     "sparsity": "how many features the paper's sparsities keep",
     "losses": "which rows the paper counts as support vectors",

@@ -74,3 +74,10 @@ def test_a_single_feature_has_stand_ins_and_doing_without_leaves_the_intercept()
     assert worth.cost == pytest.approx(objective(X, y, []) / objective(X, y, [0]) - 1)
     best = min(range(1, 8), key=lambda j: objective(X, y, [j]))
     assert worth.stand_ins[0].columns.tolist() == [best]
+
+
+def test_the_only_feature_of_a_table_has_no_stand_in():
+    X, y = table()
+    (worth,) = worths(X[:, :1], y, [0])
+    assert worth.stand_ins == ()
+    assert worth.cost > 0

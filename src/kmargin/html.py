@@ -50,6 +50,7 @@ tr.first td { border-top: 2px solid var(--line); }
 .bars .minus { background: var(--bad); }
 figure { margin: 1rem 0 1.6rem; }
 figure svg { width: 100%; height: auto; }
+.beside { display: flex; flex-wrap: wrap; gap: 0 2.5rem; } .beside figure { flex: 0 1 24rem; }
 .narrow svg { max-width: 40rem; } .small svg { max-width: 21rem; }
 figcaption { color: var(--soft); font-size: .92rem; max-width: 46rem; }
 details { margin: .8rem 0; } summary { cursor: pointer; color: var(--accent); }
@@ -166,6 +167,11 @@ def figure(
     return (
         f'<figure{name}><div class="{box}">{image}</div><figcaption>{escape(caption)}</figcaption></figure>'
     )
+
+
+def beside(*figures: str) -> str:
+    """Small figures side by side, as far as there is room."""
+    return '<div class="beside">' + "".join(figures) + "</div>"
 
 
 def card(value: Any, label: str) -> str:

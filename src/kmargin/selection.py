@@ -115,6 +115,11 @@ def takes_weights(scorer: Any) -> bool:
     return "sample_weight" in inspect.signature(function).parameters
 
 
+def asks_for_probabilities(scorer: Any) -> bool:
+    """Whether a scorer looks at probabilities, and at nothing else."""
+    return bool(getattr(scorer, "_response_method", "predict") == "predict_proba")
+
+
 @dataclass(frozen=True)
 class ScoreTable:
     """The score of every fold, C and k: the one source of what is chosen, told, tabulated and drawn."""

@@ -49,7 +49,7 @@ def find_stand_ins(
     for unit in columns_of:
         others = [columns for u, columns in columns_of.items() if u != unit]
         own = columns_of[unit]
-        without = ask.objective(others, never=[own])
+        without = ask.objective(others)
         stand_ins = [] if units.fixed[unit] else ask.best_additions(others, own, whole, n_best)
         found.append(Worth(own, _rise(without, whole), tuple(stand_ins)))
     return found
@@ -66,9 +66,9 @@ class _Question:
         self.blueprint, self.samples, self.C, self.procedure = blueprint, samples, C, procedure
         self.said = blueprint.request.by_place(samples.n_features, blueprint.names)
 
-    def objective(self, always: Sequence[Indices], never: Sequence[Indices] = ()) -> float:
+    def objective(self, always: Sequence[Indices]) -> float:
         """The least with these units and no others."""
-        return self._fit(len(always), always, never)[0]
+        return self._fit(len(always), always, ())[0]
 
     def best_additions(
         self, always: Sequence[Indices], own: Indices, whole: float, n_best: int

@@ -43,9 +43,8 @@ def quality_section(analysis: Analysis) -> Iterator[str]:
         "them. `predictions.csv` has every row."
     )
     yield from class_tables(analysis)
-    if len(names) == 2:
-        yield roc_figure(analysis)
-    yield reliability_figure(analysis)
+    roc = [roc_figure(analysis)] if len(names) == 2 else []
+    yield html.beside(*roc, reliability_figure(analysis))
     if len(wrong):
         worst = wrong.head(10)
         listed = [

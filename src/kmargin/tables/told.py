@@ -1,7 +1,5 @@
 """Probabilities that were told of some rows, in the form that scorers want."""
 
-from typing import Any
-
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
@@ -24,8 +22,3 @@ class ToldProbabilities(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Matrix) -> np.ndarray:
         return np.asarray(choose_classes(self.decisions, self.classes))
-
-
-def asks_for_probabilities(scorer: Any) -> bool:
-    asked = getattr(scorer, "_response_method", "predict")
-    return asked == "predict_proba"

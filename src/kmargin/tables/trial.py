@@ -25,12 +25,12 @@ from kmargin.kernels import KERNELS
 from kmargin.multiclass import class_pairs, combine_decisions
 from kmargin.progress import Bar, Silence
 from kmargin.samples.array import ArraySamples, read_samples
-from kmargin.selection import SELECTIONS, Fold, make_folds, score_with
+from kmargin.selection import SELECTIONS, Fold, asks_for_probabilities, make_folds, score_with
 from kmargin.tables.column_request import NOTHING_SAID, ColumnRequest, CountedFeatures, count_features
 from kmargin.tables.features import Scaling
 from kmargin.tables.model import Machine, TableModel, assemble_machine
 from kmargin.tables.prepare import Dataset
-from kmargin.tables.told import ToldProbabilities, asks_for_probabilities
+from kmargin.tables.told import ToldProbabilities
 from kmargin.types import Indices, Matrix, Vector
 
 SILENCE = Silence()
