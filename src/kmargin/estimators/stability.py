@@ -107,7 +107,7 @@ class StabilitySelection(SelectorMixin, BaseEstimator):
     --------
     >>> from kmargin import StabilitySelection
     >>> from kmargin.datasets import make_synthetic
-    >>> X, y = make_synthetic(n_samples=200, n_features=100, random_state=0)
+    >>> X, y = make_synthetic(n_samples=300, n_features=100, random_state=0)
     >>> selection = StabilitySelection(k=5, n_pairs=20, random_state=0).fit(X, y)
     >>> selection.support_
     array([0, 1])
