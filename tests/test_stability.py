@@ -20,7 +20,7 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kmargin import KernelSparseSVC, SparseSVC, SparseSVCCV, StabilitySelection
-from kmargin.fitting.halves import draw_all, draw_halves
+from kmargin.fitting.halves import Halves, draw_halves
 
 WEIGHTED = "weights count rows, and halves are drawn by rows: a row twice is no row of weight two"
 
@@ -70,7 +70,7 @@ def test_halves_are_disjoint_equal_in_size_and_have_half_of_each_class(sizes):
 def test_every_row_is_left_out_as_often_as_any_other_of_a_class_of_odd_size():
     codes = np.repeat([0, 1], [3, 4])
     left_out = np.zeros(7)
-    for half, _ in draw_all(codes, 600, 0):
+    for half, _ in Halves(codes, 600, 0):
         left_out[half] += 1
     np.testing.assert_allclose(left_out[:3], 400, atol=40)
     np.testing.assert_array_equal(left_out[3:], 600)
@@ -83,7 +83,7 @@ def test_frequencies_are_those_of_a_plain_loop_over_the_halves(data, standardize
     selection = StabilitySelection(model, n_pairs=6, standardize=standardize, random_state=5).fit(X, y)
     seed = np.random.RandomState(5).randint(np.iinfo(np.int32).max)
     times = np.zeros(20)
-    for half, _ in draw_all(np.unique(y, return_inverse=True)[1], 6, seed):
+    for half, _ in Halves(np.unique(y, return_inverse=True)[1], 6, seed):
         Z = StandardScaler().fit_transform(X[half]) if standardize else X[half]
         times += clone(model).fit(Z, y[half]).get_support()
     np.testing.assert_array_equal(selection.frequencies_, times / 12)

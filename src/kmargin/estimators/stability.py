@@ -24,8 +24,8 @@ from kmargin.chance import (
 from kmargin.estimators.linear import LinearMachines, SparseSVC
 from kmargin.fitting.grid_fit import Procedure
 from kmargin.fitting.halves import (
+    Halves,
     Rows,
-    draw_all,
     first_step,
     last_step,
     read_rows,
@@ -164,7 +164,7 @@ class StabilitySelection(SelectorMixin, BaseEstimator):
     def _count(self, model: Any, rows: Rows, units: Units) -> None:
         """Fit to all halves; set how often what was selected."""
         seed = validate.resolve_seed(self.random_state)
-        halves = draw_all(rows.codes, self.n_pairs, seed)
+        halves = Halves(rows.codes, self.n_pairs, seed)
         by_column, by_unit = np.zeros(units.n_features, int), np.zeros(units.n_units, int)
         always_in = units.columns_of(np.flatnonzero(units.fixed))
         with warnings_told_once(len(halves)):
