@@ -239,6 +239,13 @@ def test_warnings_of_many_fits_are_told_once(data):
     assert len(caught) == 1
 
 
+def test_a_warning_about_all_rows_is_told_as_it_is_to_whoever_called_fit(data):
+    X, y = data
+    with pytest.warns(UserWarning, match=r"1 feature repeats an earlier one .* is used\.$") as caught:
+        StabilitySelection(k=3, n_pairs=2, random_state=0).fit(np.hstack([X, X[:, :1]]), y)
+    assert [warning.filename for warning in caught] == [__file__]
+
+
 def test_progress_is_shown_if_asked_for(data, capsys):
     StabilitySelection(k=2, n_pairs=5, verbose=1).fit(*data)
     assert "stability selection: 10/10" in capsys.readouterr().err

@@ -187,4 +187,5 @@ def warnings_told_once(n_halves: int) -> Iterator[None]:
     for warning in caught:
         by_kind.setdefault(warning.category, []).append(str(warning.message))
     for kind, texts in by_kind.items():
-        warnings.warn(f"{texts[0]} ({len(texts)} such warnings from {n_halves} halves)", kind, stacklevel=4)
+        more = f" ({len(texts)} such warnings from {n_halves} halves)" if len(texts) > 1 else ""
+        warnings.warn(texts[0] + more, kind, stacklevel=5)  # whoever called `fit`
