@@ -20,7 +20,7 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kmargin import KernelSparseSVC, SparseSVC, SparseSVCCV, StabilitySelection
-from kmargin.fitting.halves import draw_all, draw_halves
+from kmargin.fitting.halves import Halves, draw_halves
 
 WEIGHTED = "weights count rows, and halves are drawn by rows: a row twice is no row of weight two"
 
@@ -70,7 +70,7 @@ def test_halves_are_disjoint_equal_in_size_and_have_half_of_each_class(sizes):
 def test_every_row_is_left_out_as_often_as_any_other_of_a_class_of_odd_size():
     codes = np.repeat([0, 1], [3, 4])
     left_out = np.zeros(7)
-    for half, _ in draw_all(codes, 600, 0):
+    for half, _ in Halves(codes, 600, 0):
         left_out[half] += 1
     np.testing.assert_allclose(left_out[:3], 400, atol=40)
     np.testing.assert_array_equal(left_out[3:], 600)
@@ -83,7 +83,7 @@ def test_frequencies_are_those_of_a_plain_loop_over_the_halves(data, standardize
     selection = StabilitySelection(model, n_pairs=6, standardize=standardize, random_state=5).fit(X, y)
     seed = np.random.RandomState(5).randint(np.iinfo(np.int32).max)
     times = np.zeros(20)
-    for half, _ in draw_all(np.unique(y, return_inverse=True)[1], 6, seed):
+    for half, _ in Halves(np.unique(y, return_inverse=True)[1], 6, seed):
         Z = StandardScaler().fit_transform(X[half]) if standardize else X[half]
         times += clone(model).fit(Z, y[half]).get_support()
     np.testing.assert_array_equal(selection.frequencies_, times / 12)
@@ -158,8 +158,9 @@ def test_a_group_is_selected_where_any_of_its_features_is(data):
 
 def test_it_selects_within_a_pipeline_and_a_grid(data):
     pipeline = make_pipeline(StabilitySelection(k=3, n_pairs=4, threshold=0.8, random_state=0), LinearSVC())
-    grid = {"stabilityselection__k": [3, 4]}
-    assert GridSearchCV(pipeline, grid, cv=2).fit(*data).best_score_ > 0.9
+    search = GridSearchCV(pipeline, {"stabilityselection__k": [3, 4]}, cv=2).fit(*data)
+    assert search.best_score_ > 0.85
+    assert search.best_estimator_[-1].n_features_in_ == len(search.best_estimator_[0].support_) < 20
 
 
 @pytest.mark.parametrize(
@@ -236,6 +237,13 @@ def test_warnings_of_many_fits_are_told_once(data):
     with pytest.warns(UserWarning, match=r"\(6 such warnings from 6 halves\)") as caught:
         StabilitySelection(estimator, n_pairs=3, random_state=0).fit(*data)
     assert len(caught) == 1
+
+
+def test_a_warning_about_all_rows_is_told_as_it_is_to_whoever_called_fit(data):
+    X, y = data
+    with pytest.warns(UserWarning, match=r"1 feature repeats an earlier one .* is used\.$") as caught:
+        StabilitySelection(k=3, n_pairs=2, random_state=0).fit(np.hstack([X, X[:, :1]]), y)
+    assert [warning.filename for warning in caught] == [__file__]
 
 
 def test_progress_is_shown_if_asked_for(data, capsys):

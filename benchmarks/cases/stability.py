@@ -96,10 +96,10 @@ class Stability:
         )
 
     def tables(self, frame: pd.DataFrame) -> list[pd.DataFrame]:
-        """Means over the draws."""
+        """Means over the draws, at the lowest of the thresholds and at the default."""
         tables = []
         for metric in ("true found", "false found"):
-            table = means(frame, metric)
+            table = means(select(frame, parameter=["r_concave", DEFAULT]), metric)
             table.index = pd.Index([f"{d}, {b}" for d, b in table.index], name=metric)
             tables.append(table.round(2))
         return tables

@@ -24,8 +24,8 @@ from kmargin.chance import (
 from kmargin.estimators.linear import LinearMachines, SparseSVC
 from kmargin.fitting.grid_fit import Procedure
 from kmargin.fitting.halves import (
+    Halves,
     Rows,
-    draw_all,
     first_step,
     last_step,
     read_rows,
@@ -107,7 +107,7 @@ class StabilitySelection(SelectorMixin, BaseEstimator):
     --------
     >>> from kmargin import StabilitySelection
     >>> from kmargin.datasets import make_synthetic
-    >>> X, y = make_synthetic(n_samples=200, n_features=100, random_state=0)
+    >>> X, y = make_synthetic(n_samples=300, n_features=100, random_state=0)
     >>> selection = StabilitySelection(k=5, n_pairs=20, random_state=0).fit(X, y)
     >>> selection.support_
     array([0, 1])
@@ -164,7 +164,7 @@ class StabilitySelection(SelectorMixin, BaseEstimator):
     def _count(self, model: Any, rows: Rows, units: Units) -> None:
         """Fit to all halves; set how often what was selected."""
         seed = validate.resolve_seed(self.random_state)
-        halves = draw_all(rows.codes, self.n_pairs, seed)
+        halves = Halves(rows.codes, self.n_pairs, seed)
         by_column, by_unit = np.zeros(units.n_features, int), np.zeros(units.n_units, int)
         always_in = units.columns_of(np.flatnonzero(units.fixed))
         with warnings_told_once(len(halves)):

@@ -1,7 +1,7 @@
 """A selector fitted to random halves of the rows: what it selects on each."""
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -23,8 +23,6 @@ from kmargin.progress import progress_bar
 from kmargin.types import Flags, Indices, Vector
 
 LABEL = "stability selection"
-
-Plan = Sequence[tuple[Indices, int]]  # halves, each with a seed
 
 
 @dataclass(frozen=True)
@@ -78,14 +76,29 @@ def draw_halves(codes: Indices, rng: np.random.Generator) -> tuple[Indices, Indi
     return np.sort(halves[0]), np.sort(halves[1])
 
 
-def draw_all(codes: Indices, n_pairs: int, seed: int) -> Plan:
-    """The first half of each pair and the second, and a seed for each: by its place, not by who fits it."""
-    rngs = [np.random.default_rng([seed, pair]) for pair in range(n_pairs)]
-    return [(half, int(rng.integers(2**31 - 1))) for rng in rngs for half in draw_halves(codes, rng)]
+@dataclass(frozen=True)
+class Halves:
+    """The first half of each pair and the second, drawn as they are asked for, and a seed for each.
+
+    Both depend on the place of the pair, not on who fits it.
+    """
+
+    codes: Indices  # of the classes of all rows
+    n_pairs: int
+    seed: int
+
+    def __len__(self) -> int:
+        return 2 * self.n_pairs
+
+    def __iter__(self) -> Iterator[tuple[Indices, int]]:
+        for pair in range(self.n_pairs):
+            rng = np.random.default_rng([self.seed, pair])
+            for half in draw_halves(self.codes, rng):
+                yield half, int(rng.integers(2**31 - 1))
 
 
 def select_by_machines(
-    blueprint: Blueprint, samples: Any, halves: Plan, C: float, k: int, procedure: Procedure
+    blueprint: Blueprint, samples: Any, halves: Halves, C: float, k: int, procedure: Procedure
 ) -> Iterator[Flags]:
     """Which features linear machines use on each half; the samples are read once for all of them."""
     parts = (blueprint.part(samples, half) for half, _ in halves)
@@ -95,7 +108,7 @@ def select_by_machines(
 
 
 def select_by_estimator(
-    model: Any, rows: Rows, halves: Plan, standardize: bool, n_jobs: int | None, verbose: int
+    model: Any, rows: Rows, halves: Halves, standardize: bool, n_jobs: int | None, verbose: int
 ) -> Iterator[Flags]:
     """Which features copies of any estimator select on each half."""
     jobs = (delayed(select_on_half)(model, rows, half, standardize, seed) for half, seed in halves)
@@ -174,4 +187,5 @@ def warnings_told_once(n_halves: int) -> Iterator[None]:
     for warning in caught:
         by_kind.setdefault(warning.category, []).append(str(warning.message))
     for kind, texts in by_kind.items():
-        warnings.warn(f"{texts[0]} ({len(texts)} such warnings from {n_halves} halves)", kind, stacklevel=4)
+        more = f" ({len(texts)} such warnings from {n_halves} halves)" if len(texts) > 1 else ""
+        warnings.warn(texts[0] + more, kind, stacklevel=5)  # whoever called `fit`
