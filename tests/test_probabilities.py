@@ -18,6 +18,7 @@ import kmargin.fitting.grid_fit
 from kmargin import BlockKFold, Exchange, KernelSparseSVC, KernelSparseSVCCV, SparseSVC, SparseSVCCV
 from kmargin.calibration import fit_calibration
 from kmargin.calibration_sums import UnseenRows
+from kmargin.estimators.probabilities import Probabilities
 
 SHORT = Exchange(ridge_path=False, max_sweeps=1, max_starts=0)  # where the search is not the point
 DOCS = Path(__file__).parent.parent / "docs"
@@ -107,6 +108,17 @@ def test_they_take_no_fits(rng, monkeypatch):
         asked.clear()
         linear(Cs=[0.1, 1.0], scoring=scoring).fit(X, y)
         assert asked == [3, 1]  # the folds and the refit
+
+
+@pytest.mark.parametrize("make", [linear, lambda **s: KernelSparseSVCCV([5, 2], cv=3, **s)])
+def test_neither_training_rows_nor_decision_values_are_held(rng, monkeypatch, make):
+    held = []
+    monkeypatch.setattr(Probabilities, "_calibrate", lambda model, tested, *at: held.append(tested))
+    X = rng.standard_normal((600, 40))
+    make(Cs=[0.1, 1.0, 10.0]).fit(X, X[:, 0] > 0)
+    sizes = [len(pickle.dumps(machines)) for machines in held[0].machines]
+    assert max(sizes) < 0.2 * X.nbytes
+    assert max(sizes) < 600 * 8 * 6  # a decision value for each row, C and k
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

@@ -11,9 +11,9 @@ and q / (n + m q) for each of the others, m being how many classes are told apar
 where decision values separate the classes. For two classes q = 1, which is Platt's; for more it is
 divided by the number of pairs, so that there are as many pseudo-rows in all.
 
-A sigmoid has an offset only where the rows ask for one: where it raises the log-likelihood by more than
-log(n)/2, Schwarz's criterion. Else the sign of f, by which classes are predicted, and the larger probability
-would contradict each other for nothing.
+A sigmoid has an offset only where the rows ask for one: where a likelihood ratio test, at 5 %, says that it
+is not 0. Else the sign of f, by which classes are predicted, and the larger probability would contradict each
+other for nothing.
 """
 
 from collections.abc import Callable
@@ -40,6 +40,7 @@ from kmargin.types import Matrix, Tensor, Vector
 MAX_STEPS = 100
 CLOSE = 1e-12  # a Newton step that promises so little per row is the last one: the next promises its square
 RIDGE = 1e-14  # per row, for the steps alone: curvatures may underflow far from the minimum
+PAYS = 1.92  # what an offset has to add to the log-likelihood: half of chi-squared's 95 % point
 FLAT = 1e-12  # a spread of so many margins, or times the mean, is none
 TILE = 2**20  # coupled are as many rows at a time as have systems of so many numbers
 
@@ -110,13 +111,12 @@ def fit_by_sums(ask: Ask, classes: np.ndarray, multi_class: str) -> Calibration:
 
 def _fit_sigmoids(ask: Ask, setting: Setting) -> tuple[Vector, Vector]:
     """Slopes and offsets, each machine by itself; no offset unless the rows ask for one."""
-    weight = setting.totals[np.array(class_pairs(setting.n_classes, setting.multi_class))].sum(axis=1)
-    nothing = np.zeros(len(weight))
+    nothing = np.zeros_like(setting.mean)
     shifted = _with_offsets(ask, setting)
     bare = _without_offsets(ask, setting._replace(mean=nothing)), nothing
     as_given = setting._replace(mean=nothing, scale=nothing + 1)
     losses = [ask(sigmoid_sums, as_given, np.column_stack(theta))[:, 0] for theta in (shifted, bare)]
-    ask_for_one = losses[1] - losses[0] > np.maximum(np.log(weight) / 2, 0)
+    ask_for_one = losses[1] - losses[0] > PAYS
     ask_for_one |= bare[0] == 0  # the base rate, then, and not 1/2
     return np.where(ask_for_one, shifted[0], bare[0]), np.where(ask_for_one, shifted[1], 0.0)
 

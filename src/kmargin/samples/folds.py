@@ -81,9 +81,10 @@ class FoldsAtHand:
         tested = np.concatenate([fold.test for fold in folds])
         calibrations = []
         for number in left_out:
-            at = np.arange(len(tested))
+            may_teach = np.ones(len(known.codes), bool)
             if number is not None:
-                at = np.flatnonzero(~np.isin(tested, folds[number].test))
+                may_teach[folds[number].test] = False
+            at = np.flatnonzero(may_teach[tested])
             rows = tested[at]
             weights = known.repeats[rows] / np.bincount(rows, minlength=1)[rows]
             seen = UnseenRows(decisions[at], known.codes[rows], weights)
