@@ -8,6 +8,7 @@ from benchmarks.cases.dense import Dense
 from benchmarks.cases.distributed import Distributed
 from benchmarks.cases.groups import Groups
 from benchmarks.cases.growth import Growth
+from benchmarks.cases.honest import Honest
 from benchmarks.cases.kernel_blocks import KernelBlocks
 from benchmarks.cases.loops import Loops
 from benchmarks.cases.optimum import GlobalOptimum
@@ -33,6 +34,7 @@ CASES: dict[str, Case] = {
         SharedFeatures(),
         Groups(),
         Stability(),
+        Honest(),
         Probabilities(),
         Dense(),
         SyntheticPath(),
