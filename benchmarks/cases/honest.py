@@ -25,7 +25,7 @@ from kmargin.errors import GridEdgeWarning
 
 KS = (1, 2, 3, 4, 6, 9, 14, 20, 30, 45, 68, 102)
 CS = (0.001, 0.01, 0.1, 1.0, 10.0)
-L1_CS = np.logspace(-3, 1.5, 10)
+L1_CS = np.logspace(-4, 4, 10)  # what scikit-learn means by Cs=10, in LogisticRegressionCV
 SCALES = {  # rows, columns, turns, permutations
     "quick": (60, 2_000, 1, 4),
     "default": (102, 12_600, 3, 30),
