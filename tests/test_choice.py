@@ -1,6 +1,8 @@
 """The choice of k and C for a table, the honest score of such choices, and that all numbers told agree."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -337,3 +339,14 @@ def test_what_cannot_be_scored_is_said_in_a_sentence(arguments, message):
     X, _ = hyperplane()
     with pytest.raises(ValueError, match=message):
         honest_score(SparseSVC(k=2), X, np.repeat([0, 1], 40), **arguments)
+
+
+def test_the_page_about_choosing_tells_the_truth(tmp_path):
+    page = (Path(__file__).parent.parent / "docs" / "choosing.md").read_text()
+    code = "\n".join(re.findall(r"```python\n(.*?)```", page, flags=re.S))
+    script = tmp_path / "page.py"
+    script.write_text(code)
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    promised = [line.split("#")[1].strip() for line in code.splitlines() if "print(" in line]
+    assert done.stdout.splitlines() == promised
