@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_iris
-from sklearn.metrics import make_scorer, roc_auc_score
+from sklearn.metrics import accuracy_score, make_scorer, roc_auc_score
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
 from sklearn.pipeline import make_pipeline
@@ -167,15 +167,28 @@ def test_any_scorer_will_do():
     assert weighted.k_ == 3
 
 
-def test_weights_count_in_the_score():
+@pytest.mark.parametrize("scoring", [None, "accuracy", "f1_micro"])
+def test_weights_count_in_the_score(scoring):
     X, y = make_sparse_hyperplane(60, 4, 2, random_state=0)
     y[40:50] *= -1  # wrong labels that have no weight
     cv = [(np.arange(40), np.arange(40, 60))]
     weights = np.ones(60)
     weights[40:50] = 0
-    assert SparseSVCCV(ks=[2], cv=cv).fit(X, y, sample_weight=weights).best_score_ > 0.8
+    model = SparseSVCCV(ks=[2], cv=cv, scoring=scoring)
+    assert model.fit(X, y, sample_weight=weights).best_score_ > 0.8
     weights[40:50] = 0.1
-    assert 0.7 < SparseSVCCV(ks=[2], cv=cv).fit(X, y, sample_weight=weights).best_score_ < 0.95
+    assert 0.7 < model.fit(X, y, sample_weight=weights).best_score_ < 0.95
+
+
+def test_a_scorer_by_name_and_the_same_function_score_alike():
+    X, y = make_sparse_hyperplane(60, 4, 2, random_state=0)
+    y[::7] *= -1
+    weights = np.linspace(0.5, 2, 60)
+    by_name, by_function = (
+        SparseSVCCV(ks=[3, 1], cv=3, scoring=scoring).fit(X, y, sample_weight=weights).cv_results_
+        for scoring in ("accuracy", make_scorer(accuracy_score))
+    )
+    np.testing.assert_array_equal(by_name["mean_test_score"], by_function["mean_test_score"])
 
 
 def test_groups_reach_the_splitter():
