@@ -51,7 +51,8 @@ class JointSet(FittedSupport):
         self.is_whole = size >= units.n_units
         self.n_places = widest(units, size)
         self.contents = np.full(self.n_places, -1)  # which column a place of the panels holds
-        self.places: dict[int, Indices] = {}  # of each unit that the panels hold
+        self.place_of = np.full(units.n_features, -1)  # of each column; -1 if the panels do not hold it
+        self.held = np.zeros(units.n_units, np.bool_)  # which units they hold
         held = np.arange(units.n_units) if self.is_whole else start.support
         taken = self._give_places(held, np.arange(self.n_places))
         columns = self.contents[taken]
@@ -60,13 +61,16 @@ class JointSet(FittedSupport):
 
     def _give_places(self, units: Indices, empty: Indices) -> Indices:
         """Empty places to these units, in order; those that were given."""
-        at = 0
-        for unit in units:
-            columns = self.units.columns_of(np.array([unit]))
-            places = empty[at : at + len(columns)]
-            self.places[int(unit)], self.contents[places] = places, columns
-            at += len(columns)
-        return empty[:at]
+        columns = self.units.columns_of(units)
+        places = empty[: len(columns)]
+        self.held[units], self.place_of[columns], self.contents[places] = True, places, columns
+        return places
+
+    def _take_places(self, units: Indices) -> None:
+        """Those of these units are empty."""
+        columns = self.units.columns_of(units)
+        self.contents[self.place_of[columns]] = -1
+        self.held[units], self.place_of[columns] = False, -1
 
     def start_again(self, lam: float, start: JointFound) -> None:
         """The same panels for another ridge, from another support."""
@@ -79,20 +83,22 @@ class JointSet(FittedSupport):
 
     def _idx(self, units: Indices) -> Indices:
         """Places of the columns of units, then of the intercept."""
-        pieces = [self.places[int(unit)] for unit in units]
-        return np.concatenate([*pieces, np.array([self.n_places])]).astype(np.int64)
+        return np.append(self.place_of[self.units.columns_of(units)], self.n_places)
 
     def _starts(self, units: Indices) -> Indices:
         """Where each of these units begins among their columns."""
-        return np.concatenate([[0], np.cumsum(self.units.sizes[units])]).astype(np.int64)
+        starts = np.zeros(len(units) + 1, np.int64)
+        np.cumsum(self.units.sizes[units], out=starts[1:])
+        return starts
 
     def _signs(self, support: Indices) -> Vector | None:
         """Of each coefficient, then of the intercept; None if none has to have one."""
         return np.append(self.units.signs[self.units.columns_of(support)], 0.0) if self.signed else None
 
     def outside(self) -> Indices:
-        inside = set(self.support.tolist())
-        return np.array([j for j in sorted(self.places) if j not in inside and self.free[j]], np.int64)
+        may_come = self.held & self.free
+        may_come[self.support] = False
+        return np.flatnonzero(may_come)
 
     def cost_of_try(self) -> float:
         return joint_cost_of_try(self.members, int(self.units.sizes[self.support].sum()))
@@ -198,12 +204,12 @@ class JointSet(FittedSupport):
         room = self.n_places - int(self.units.sizes[self.support].sum())
         n_wanted = int(np.searchsorted(np.cumsum(self.units.sizes[promising]), room, side="right"))
         wanted = promising[:n_wanted]
-        coming = np.array([unit for unit in wanted if unit not in self.places], np.int64)
+        coming = wanted[~self.held[wanted]]
         if len(coming) == 0:
             return
-        stays = {*self.support.tolist(), *wanted.tolist()}
-        for unit in [unit for unit in self.places if unit not in stays]:
-            self.contents[self.places.pop(unit)] = -1
+        leaves = self.held.copy()
+        leaves[self.support], leaves[wanted] = False, False
+        self._take_places(np.flatnonzero(leaves))
         given = self._give_places(coming, np.flatnonzero(self.contents < 0))
         for panel in self.panels:
             panel.refill(self.contents, given)
