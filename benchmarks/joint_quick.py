@@ -1,8 +1,8 @@
-"""Whether features exist with a lower objective than those found for all machines together: a table in minutes.
+"""Whether other features have a lower objective than those found for all machines together: a table.
 
     python -m benchmarks.joint_quick                          # srbct, optdigits, splice; 2 folds of each
     python -m benchmarks.joint_quick --data srbct --folds 12  # more folds, of fewer data
-    python -m benchmarks.joint_quick --peers peers.json       # peers' features are kept there for the next run
+    python -m benchmarks.joint_quick --peers peers.json       # where their features are kept
 
 The objective is the sum over the machines of their exact minima on some features. Everybody's features are
 refitted: those of recursive elimination, of F-tests, of an L1 penalty, of abess, and those that we find

@@ -10,9 +10,11 @@ from scipy.sparse import csr_matrix
 from kmargin import Exchange
 from kmargin.design import make_design
 from kmargin.problem import ArrayProblem
-from kmargin.solvers.joint_set import JointFound, JointSet
+from kmargin.solvers.joint_grid import JointGrid
+from kmargin.solvers.joint_set import JointFound, JointSet, by_turns
 from kmargin.solvers.machine_panel import MachinePanel, Member
 from kmargin.solvers.measures import Measured
+from kmargin.solvers.promise import Promise
 from kmargin.solvers.refit import refit
 from kmargin.solvers.result import Status
 from kmargin.units import Units
@@ -312,3 +314,36 @@ def test_a_fit_beyond_all_numbers_ends_no_less(monkeypatch):
     monkeypatch.setattr(MachinePanel, "refit", overflow)
     joint.resize(2)
     assert len(joint.support) == 2
+
+
+@pytest.mark.parametrize("groups", [GROUPS, [[0, 7], [1, 2], [3, 10]]], ids=["unequal", "equal"])
+def test_a_group_promises_what_its_columns_gain_together(groups, rng):
+    problem, units = make_problems()[0], make_units(groups)
+    promise, slopes = Promise(Measured(problem).design, units), rng.standard_normal(N_FEATURES)
+    promise.go_to(0.02)
+    weights = problem.weights / problem.weights.sum()
+    A = (problem.design.X - weights @ problem.design.X) * np.sqrt(weights)[:, None]
+    for unit, gain in enumerate(promise.gains(slopes)):
+        columns = columns_in(units, [unit])
+        curvature = A[:, columns].T @ A[:, columns] + 0.02 * np.eye(len(columns))
+        step = np.linalg.solve(curvature, slopes[columns])
+        assert gain == pytest.approx(slopes[columns] @ step, rel=1e-6)
+
+
+def test_units_of_several_lists_take_turns():
+    lists = [np.array([7, 3, 1]), np.array([3, 9]), np.array([], np.int64)]
+    assert by_turns(lists).tolist() == [7, 3, 9, 1]
+
+
+def test_a_support_that_was_searched_from_in_vain_is_not_searched_again(monkeypatch):
+    problems, units = make_problems(), make_units()
+    grid = JointGrid(problems, [1.0] * 3, [1.0] * 3, units, [3], Exchange()._effort())
+    start = JointFound.start(np.array([0, 1, 2]), units, 3)
+    first = grid.exchange(0.02, 3, start, grid.effort)
+    tries = []
+    monkeypatch.setattr(JointSet, "tried", lambda *_: tries.append(1))
+    again = grid.exchange(0.02, 3, first, grid.effort)
+    assert tries == []
+    assert again.value == pytest.approx(first.value, rel=1e-12)
+    grid.exchange(0.02, 3, first, grid.effort._replace(max_swaps=99))
+    assert tries, "another effort may find what this one did not"

@@ -104,6 +104,7 @@ LAYERS = [
     "solvers.one_size",
     "solvers.grid",
     "solvers.unit_scores",
+    "solvers.promise",
     "solvers.machine_panel",
     "solvers.joint_set",
     "solvers.refit_set",

@@ -51,7 +51,7 @@ class UnitRequest(NamedTuple):
                 f"{features.show(both)} {'is' if len(both) == 1 else 'are'} in `keep` and in `avoid`, which "
                 "would have to be in every model and in none. Take it out of one of them."
             )
-        fixed = np.array([kept[group].any() for group in groups], np.bool_)
+        fixed = units.total(kept.astype(np.float64)) > 0
         units = replace(units, fixed=fixed, signs=read_signs(self.signs, features))
         units = units.without(np.flatnonzero(avoided)) if avoided.any() else units
         if units.n_units == 0:

@@ -53,6 +53,12 @@ class Units:
         """How many columns each has."""
         return np.diff(self.starts)
 
+    @cached_property
+    def _by_row(self) -> Indices | None:
+        """The columns, a row for each unit, where all units have as many."""
+        size = int(self.sizes[0]) if self.n_units else 0
+        return self.columns.reshape(-1, size) if size and (self.sizes == size).all() else None
+
     @property
     def unit_of_each_column(self) -> Indices:
         """Of each column of X; -1 for those of no unit."""
@@ -75,6 +81,8 @@ class Units:
         """Unit after unit."""
         if self.n_units == len(self.columns):  # single columns
             return self.columns[units]
+        if self._by_row is not None:
+            return self._by_row[units].ravel()
         sizes = self.sizes[units]
         ends = np.cumsum(sizes)
         n_columns = int(ends[-1]) if len(ends) else 0

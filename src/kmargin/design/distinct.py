@@ -26,8 +26,9 @@ def _sorted(fingerprint: Vector) -> tuple[Indices, Flags]:
 def candidate_groups(fingerprint: Vector) -> list[Indices]:
     """Groups of columns that may be equal, each ascending."""
     order, close = _sorted(fingerprint)
-    groups = np.split(order, np.flatnonzero(~close) + 1)
-    return [np.sort(group) for group in groups if len(group) > 1]
+    edges = np.diff(close.astype(np.int8), prepend=0, append=0)  # of runs of columns close to the one before
+    firsts, lasts = np.flatnonzero(edges > 0), np.flatnonzero(edges < 0)
+    return [np.sort(order[first : last + 1]) for first, last in zip(firsts, lasts, strict=True)]
 
 
 def candidate_columns(fingerprint: Vector) -> Indices:

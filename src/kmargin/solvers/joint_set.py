@@ -13,9 +13,12 @@ from typing import NamedTuple
 import numpy as np
 
 from kmargin.solvers.fitted import NONE, FittedSupport, Pairs, UnitScores
+from kmargin.solvers.linalg import smallest
 from kmargin.solvers.machine_panel import ColumnScores, MachinePanel, Member, joint_cost_of_try
+from kmargin.solvers.promise import Promise
 from kmargin.solvers.regime import Regime
 from kmargin.solvers.unit_scores import schur_blocks, score_columns, score_units
+from kmargin.solvers.working_set import Effort
 from kmargin.types import Indices, Matrix, Vector
 from kmargin.units import Units
 
@@ -43,12 +46,20 @@ class JointSet(FittedSupport):
     scores_all = True
 
     def __init__(
-        self, members: Sequence[Member], units: Units, lam: float, size: int, start: JointFound, tol: float
+        self,
+        members: Sequence[Member],
+        units: Units,
+        lam: float,
+        size: int,
+        start: JointFound,
+        tol: float,
+        promises: Sequence[Promise] | None = None,
     ) -> None:
+        """`promises` are made anew if none are given."""
         self.members, self.units, self.tol = members, units, tol
         self.free = np.ones(units.n_units, np.bool_)  # which units may be taken at all
         self.signed = bool(units.signs.any())
-        self.is_whole = size >= units.n_units
+        self.is_whole = self.tries_pairs = size >= units.n_units
         self.n_places = widest(units, size)
         self.contents = np.full(self.n_places, -1)  # which column a place of the panels holds
         self.place_of = np.full(units.n_features, -1)  # of each column; -1 if the panels do not hold it
@@ -56,7 +67,12 @@ class JointSet(FittedSupport):
         held = np.arange(units.n_units) if self.is_whole else start.support
         taken = self._give_places(held, np.arange(self.n_places))
         columns = self.contents[taken]
-        self.panels = [MachinePanel(member, columns, self.n_places) for member in members]
+        if promises is None:
+            promises = [Promise(member.design, units) for member in members]
+        self.panels = [
+            MachinePanel(member, promise, columns, self.n_places)
+            for member, promise in zip(members, promises, strict=True)
+        ]
         self.start_again(lam, start)
 
     def _give_places(self, units: Indices, empty: Indices) -> Indices:
@@ -94,6 +110,10 @@ class JointSet(FittedSupport):
     def _signs(self, support: Indices) -> Vector | None:
         """Of each coefficient, then of the intercept; None if none has to have one."""
         return np.append(self.units.signs[self.units.columns_of(support)], 0.0) if self.signed else None
+
+    @property
+    def all_may_come(self) -> bool:
+        return bool(self.free.all())
 
     def outside(self) -> Indices:
         may_come = self.held & self.free
@@ -183,21 +203,46 @@ class JointSet(FittedSupport):
 
     def renew(self) -> None:
         """One pass over X for each machine: bring the units with the largest gain into the panels."""
-        if self.is_whole:
-            return
-        gain = np.zeros(self.units.n_features)
-        idx, columns = self._idx(self.support), self.units.columns_of(self.support)
-        for panel in self.panels:
-            slopes, curvature = panel.slopes(idx, columns), panel.design.variance + panel.lam
-            slopes = np.where(slopes * self.units.signs < 0.0, 0.0, slopes)
-            alone = np.zeros(len(gain))  # of each column, the others as they are
-            with np.errstate(over="ignore"):
-                np.divide(slopes**2, curvature, out=alone, where=curvature > 0)
-            gain += panel.weight * alone
-        by_unit = self.units.total(gain) / self._scale(np.arange(self.units.n_units))
+        if not self.is_whole:
+            self._bring(self._most_promising(self.support, [panel.u for panel in self.panels]))
+
+    def _most_promising(self, support: Indices, coefs: Sequence[Vector]) -> Indices:
+        """Units with the largest gain beside a support and its coefficients, as many as there are places."""
+        by_unit = np.zeros(self.units.n_units)
+        idx, columns = self._idx(support), self.units.columns_of(support)
+        for panel, u in zip(self.panels, coefs, strict=True):
+            by_unit += panel.gains_alone(idx, columns, u, self.units.signs if self.signed else None)
+        by_unit /= self._scale(np.arange(self.units.n_units))
         by_unit[self.support], by_unit[~self.free] = -np.inf, -np.inf
-        order = np.argsort(-by_unit, kind="stable")
-        self._bring(order[by_unit[order] > -np.inf])
+        order = np.empty(min(self.n_places, len(by_unit)), np.int64)
+        smallest(-by_unit, len(by_unit), len(order), order)
+        return order[by_unit[order] > -np.inf]
+
+    def look_elsewhere(self, effort: Effort) -> bool:
+        """What promises most without one unit of the support, or without another, is brought into the panels,
+        and single exchanges are tried with it. Those that are cheap to drop come first.
+        """
+        if self.is_whole or effort.max_double_swaps == 0:
+            return False
+        drop = self.score(NONE).drop
+        n_without = min(self._fewer(effort.max_double_swaps), int(np.isfinite(drop).sum()))
+        if n_without == 0:
+            return False
+        promising = [self._promising_without(place) for place in np.argsort(drop, kind="stable")[:n_without]]
+        before = self.value
+        self._bring(by_turns(promising))
+        self.search(effort, many=False)
+        return self.value < before
+
+    def _promising_without(self, place: int) -> Indices:
+        """What promises most if the unit at this place of the support is gone and the others are refitted."""
+        stays = np.arange(len(self.support)) != place
+        keeps = np.append(np.repeat(stays, self.units.sizes[self.support]), True)
+        support = self.support[stays]
+        idx, signs = self._idx(support), self._signs(support)
+        for panel in self.panels:
+            self.n_newton += panel.refit(idx, panel.u[keeps], signs, np.inf, self.tol)
+        return self._most_promising(support, [panel.last_try[0] for panel in self.panels])
 
     def _bring(self, promising: Indices) -> None:
         """As many units in this order as there are places for beside the support."""
@@ -262,6 +307,16 @@ class JointSet(FittedSupport):
 def widest(units: Units, size: int) -> int:
     """How many columns so many units have at most."""
     return int(np.sort(units.sizes)[::-1][:size].sum())
+
+
+def by_turns(lists: Sequence[Indices]) -> Indices:
+    """The first of each list, then the second of each, and so on; what comes again is left out."""
+    longest = max(len(units) for units in lists)
+    padded = np.full((longest, len(lists)), -1)
+    for number, units in enumerate(lists):
+        padded[: len(units), number] = units
+    found, first = np.unique(padded, return_index=True)
+    return padded.ravel()[np.sort(first[found >= 0])]
 
 
 def _unions(starts: Indices, blocks: Indices, pairs: Pairs) -> tuple[Indices, Indices]:

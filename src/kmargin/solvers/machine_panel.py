@@ -7,6 +7,7 @@ import numpy as np
 
 from kmargin.solvers.bounded import newton_bounded
 from kmargin.solvers.newton import newton_from_gram
+from kmargin.solvers.promise import Promise
 from kmargin.solvers.rows import companion, cost_of_refit, follow, place, resume, start_over, take_gram
 from kmargin.solvers.scores import score
 from kmargin.solvers.signed import Candidate, Signed
@@ -45,8 +46,9 @@ class ColumnScores(NamedTuple):
 class MachinePanel:
     """A panel of columns, a Gram matrix over the active rows, coefficients on a support."""
 
-    def __init__(self, member: Member, columns: Indices, size: int) -> None:
+    def __init__(self, member: Member, promise: Promise, columns: Indices, size: int) -> None:
         self.member, self.design, self.weight = member, member.design, member.weight
+        self.promise = promise
         self.rows = member.design.make_rows(columns, size, to_stay=True)
         self.scratch = companion(self.rows)
         self.gram = np.empty((size + 2, size + 2))
@@ -61,6 +63,7 @@ class MachinePanel:
         """Another ridge, another support."""
         self.lam = self.member.ridge(lam)
         self.ridge = self.design.make_ridge(self.lam, len(self.gram) - 2)
+        self.promise.go_to(self.lam)
         self.u = u.copy()
         if self.is_placed:
             resume(self.rows, idx, self.u, self.gram)
@@ -99,9 +102,12 @@ class MachinePanel:
         score(self.ridge, idx, self.u, self.gram, outside, drop, spread, gain, grad, schur, R, inverse)
         return ColumnScores(spread, grad, schur, R, inverse)
 
-    def slopes(self, idx: Indices, columns: Indices) -> Vector:
-        """Of the loss with respect to the coefficient of each column of X, up to its sign."""
-        return self.design.slopes_at(self.rows, idx, Candidate(columns, self.u, self.value))
+    def gains_alone(self, idx: Indices, columns: Indices, u: Vector, signs: Vector | None) -> Vector:
+        """What each unit promises, as it counts in the sum, beside columns at idx with coefficients u."""
+        slopes = self.design.slopes_at(self.rows, idx, Candidate(columns, u, np.inf))
+        if signs is not None:
+            slopes = np.where(slopes * signs < 0.0, 0.0, slopes)
+        return self.weight * self.promise.gains(slopes)
 
     def finish(self, idx: Indices, only_nonzero: bool) -> None:
         """Go to the minimum by the panel; of nonzero coefficients only, if asked, unless one changes sign."""

@@ -28,6 +28,7 @@ class RefitSet(FittedSupport):
     """Units, with the coefficients of all machines at their minimum."""
 
     max_rounds, max_renewals = 4, 1
+    all_may_come = True
 
     def __init__(
         self,
