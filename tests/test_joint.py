@@ -9,10 +9,11 @@ from scipy.sparse import csr_matrix
 
 from kmargin import Exchange
 from kmargin.design import make_design
+from kmargin.jit import meter
 from kmargin.problem import ArrayProblem
 from kmargin.solvers.joint_grid import JointGrid
 from kmargin.solvers.joint_set import JointFound, JointSet, by_turns
-from kmargin.solvers.machine_panel import MachinePanel, Member
+from kmargin.solvers.machine_panel import Member
 from kmargin.solvers.measures import Measured
 from kmargin.solvers.promise import Promise
 from kmargin.solvers.refit import refit
@@ -307,11 +308,11 @@ def test_a_fit_beyond_all_numbers_ends_no_less(monkeypatch):
     start = JointFound.start(np.arange(6), units, 3)
     joint = JointSet(members_of(problems), units, 0.02, units.n_units, start, 1e-10)
 
-    def overflow(self, idx, u, signs, give_up, tol):
-        self.last_try = u, np.inf
-        return 1
+    def overflow(stack, far, idx, coefs, give_up, limit, tol, values):
+        values[:] = np.inf
+        return np.inf, 1
 
-    monkeypatch.setattr(MachinePanel, "refit", overflow)
+    monkeypatch.setattr("kmargin.solvers.joint_set.refit_each", overflow)
     joint.resize(2)
     assert len(joint.support) == 2
 
@@ -347,3 +348,26 @@ def test_a_support_that_was_searched_from_in_vain_is_not_searched_again(monkeypa
     assert again.value == pytest.approx(first.value, rel=1e-12)
     grid.exchange(0.02, 3, first, grid.effort._replace(max_swaps=99))
     assert tries, "another effort may find what this one did not"
+
+
+@pytest.mark.parametrize("compiling", [False, True], ids=["interpreted", "compiled"])
+@pytest.mark.parametrize("size", [6, N_FEATURES], ids=["working set", "all"])
+def test_machines_in_one_memory_do_what_each_does_in_its_own(monkeypatch, size, compiling):
+    units, problems, weights = Units.of_columns(N_FEATURES), make_problems(3), np.array([1.0, 0.5, 2.0])
+
+    def search():
+        start = JointFound.start(np.array([0]), units, 3)
+        joint = JointSet(members_of(problems, weights), units, 0.02, size, start, 1e-9)
+        joint.resize(3)
+        joint.settle(Exchange()._effort())
+        scores = joint.score(joint.outside())
+        return joint.found(), (scores.drop, scores.gain, scores.change)
+
+    with meter.forced(compiling):
+        together, scores = search()
+        monkeypatch.setattr(JointSet, "_make_stack", lambda self: None)
+        alone, others = search()
+    np.testing.assert_array_equal(together.support, alone.support)
+    assert together.values == alone.values
+    for ours, theirs in zip((*together.parts, *scores), (*alone.parts, *others), strict=True):
+        np.testing.assert_array_equal(ours, theirs)

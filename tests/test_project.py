@@ -105,6 +105,7 @@ LAYERS = [
     "solvers.grid",
     "solvers.unit_scores",
     "solvers.promise",
+    "solvers.machine_stack",
     "solvers.machine_panel",
     "solvers.joint_set",
     "solvers.refit_set",

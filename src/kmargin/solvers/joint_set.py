@@ -15,8 +15,17 @@ import numpy as np
 from kmargin.solvers.fitted import NONE, FittedSupport, Pairs, UnitScores
 from kmargin.solvers.linalg import smallest
 from kmargin.solvers.machine_panel import ColumnScores, MachinePanel, Member, joint_cost_of_try
+from kmargin.solvers.machine_stack import (
+    Stack,
+    follow_each,
+    make_stack,
+    make_stacked_scores,
+    refit_each,
+    score_each,
+)
 from kmargin.solvers.promise import Promise
 from kmargin.solvers.regime import Regime
+from kmargin.solvers.search import find_far
 from kmargin.solvers.unit_scores import schur_blocks, score_columns, score_units
 from kmargin.solvers.working_set import Effort
 from kmargin.types import Indices, Matrix, Vector
@@ -69,11 +78,20 @@ class JointSet(FittedSupport):
         columns = self.contents[taken]
         if promises is None:
             promises = [Promise(member.design, units) for member in members]
+        self.stack = self._make_stack()
         self.panels = [
-            MachinePanel(member, promise, columns, self.n_places)
-            for member, promise in zip(members, promises, strict=True)
+            MachinePanel(member, promise, columns, self.n_places, self.stack, number)
+            for number, (member, promise) in enumerate(zip(members, promises, strict=True))
         ]
         self.start_again(lam, start)
+
+    def _make_stack(self) -> Stack | None:
+        """One memory for several machines; not where rows are elsewhere, or coefficients have given signs."""
+        designs = [member.design for member in self.members]
+        if len(designs) == 1 or self.signed or any(design.at_hand is None for design in designs):
+            return None
+        weights = [member.weight for member in self.members]
+        return make_stack([design.n_samples for design in designs], self.n_places, weights)
 
     def _give_places(self, units: Indices, empty: Indices) -> Indices:
         """Empty places to these units, in order; those that were given."""
@@ -99,7 +117,10 @@ class JointSet(FittedSupport):
 
     def _idx(self, units: Indices) -> Indices:
         """Places of the columns of units, then of the intercept."""
-        return np.append(self.place_of[self.units.columns_of(units)], self.n_places)
+        columns = self.units.columns_of(units)
+        idx = np.empty(len(columns) + 1, np.int64)
+        idx[:-1], idx[-1] = self.place_of[columns], self.n_places
+        return idx
 
     def _starts(self, units: Indices) -> Indices:
         """Where each of these units begins among their columns."""
@@ -131,7 +152,11 @@ class JointSet(FittedSupport):
         inside, at = np.arange(len(idx) - 1), np.arange(len(places))
         singles = len(inside) == n_in and len(at) == n_out
         self.column_scores = []
-        for panel in self.panels:
+        if singles and self.stack is not None:
+            stacked = make_stacked_scores(len(self.panels), len(idx), n_out)
+            score_each(self.stack, find_far(), idx, self._coefs(), places, stacked, drop, gain, change)
+            self.column_scores = [ColumnScores(*scores) for scores in zip(*stacked, strict=True)]
+        for panel in self.panels if len(self.column_scores) == 0 else ():
             scores = self._column_scores(panel, idx, places)
             spread, grad, schur, R, inverse = scores
             self.column_scores.append(scores)
@@ -184,22 +209,44 @@ class JointSet(FittedSupport):
 
     def _refitted(self, lose: Indices, take: Indices, give_up: float, limit: float | None) -> bool:
         """Whether the exchange was made: any that stays below the limit."""
+        support, total = self._refit(lose, take, give_up, limit)
+        if limit is not None and not total < limit:
+            return False
+        for panel in self.panels:
+            panel.keep()
+        if self.stack is not None:
+            follow_each(self.stack)
+        self.support, self.value = support, total
+        return True
+
+    def _refit(
+        self, lose: Indices, take: Indices, give_up: float, limit: float | None
+    ) -> tuple[Indices, float]:
+        """Refit all machines after an exchange, or until they exceed the limit; the units, and the sum."""
         stays = np.ones(len(self.support), np.bool_)
         stays[lose] = False
-        support = np.append(self.support[stays], take)
-        keeps = np.repeat(stays, self.units.sizes[self.support])
-        fresh = np.zeros(int(self.units.sizes[take].sum()))
+        keeps = np.flatnonzero(np.repeat(stays, self.units.sizes[self.support]))
+        support, before = np.concatenate((self.support[stays], take)), self._coefs()
         idx, signs, total = self._idx(support), self._signs(support), 0.0
-        for panel in self.panels:
-            u = np.concatenate([panel.u[:-1][keeps], fresh, panel.u[-1:]])
+        coefs = np.zeros((len(before), len(idx)))  # those that are taken begin at 0
+        coefs[:, : len(keeps)], coefs[:, -1] = before[:, keeps], before[:, -1]
+        if self.stack is not None:
+            values, most = np.empty(len(coefs)), np.nan if limit is None else limit
+            total, n_newton = refit_each(self.stack, find_far(), idx, coefs, give_up, most, self.tol, values)
+            self.n_newton += n_newton
+            for panel, u, value in zip(self.panels, coefs, values.tolist(), strict=True):
+                panel.last_try = u, value
+            return support, total
+        for panel, u in zip(self.panels, coefs, strict=True):
             self.n_newton += panel.refit(idx, u, signs, give_up - total, self.tol)
             total += panel.last_try[1]
             if limit is not None and not total < limit:
-                return False
-        for panel in self.panels:
-            panel.keep()
-        self.support, self.value = support, total
-        return True
+                break
+        return support, total
+
+    def _coefs(self) -> Matrix:
+        """A row for each machine."""
+        return np.array([panel.u for panel in self.panels])
 
     def renew(self) -> None:
         """One pass over X for each machine: bring the units with the largest gain into the panels."""
@@ -210,9 +257,11 @@ class JointSet(FittedSupport):
         """Units with the largest gain beside a support and its coefficients, as many as there are places."""
         by_unit = np.zeros(self.units.n_units)
         idx, columns = self._idx(support), self.units.columns_of(support)
-        for panel, u in zip(self.panels, coefs, strict=True):
-            by_unit += panel.gains_alone(idx, columns, u, self.units.signs if self.signed else None)
-        by_unit /= self._scale(np.arange(self.units.n_units))
+        with np.errstate(over="ignore", invalid="ignore"):
+            for panel, u in zip(self.panels, coefs, strict=True):
+                by_unit += panel.gains_alone(idx, columns, u, self.units.signs if self.signed else None)
+        if self.units.by_size:
+            by_unit /= self._scale(np.arange(self.units.n_units))
         by_unit[self.support], by_unit[~self.free] = -np.inf, -np.inf
         order = np.empty(min(self.n_places, len(by_unit)), np.int64)
         smallest(-by_unit, len(by_unit), len(order), order)
@@ -236,12 +285,7 @@ class JointSet(FittedSupport):
 
     def _promising_without(self, place: int) -> Indices:
         """What promises most if the unit at this place of the support is gone and the others are refitted."""
-        stays = np.arange(len(self.support)) != place
-        keeps = np.append(np.repeat(stays, self.units.sizes[self.support]), True)
-        support = self.support[stays]
-        idx, signs = self._idx(support), self._signs(support)
-        for panel in self.panels:
-            self.n_newton += panel.refit(idx, panel.u[keeps], signs, np.inf, self.tol)
+        support, _ = self._refit(np.array([place]), NONE, np.inf, None)
         return self._most_promising(support, [panel.last_try[0] for panel in self.panels])
 
     def _bring(self, promising: Indices) -> None:

@@ -40,9 +40,13 @@ class Promise:
         if not at_hand.fits(q * at_hand.n_samples):
             return None
         A = at_hand.X.block(np.arange(at_hand.n_samples), self.units.columns)
-        A = (A - at_hand.mean[self.units.columns]) * at_hand.c[:, None]
-        A = A[:, self.places] * self.inside  # rows, units, their columns
-        return np.matmul(A.transpose(1, 2, 0), A.transpose(1, 0, 2))
+        A -= at_hand.mean[self.units.columns]
+        A *= at_hand.c[:, None]
+        by_unit = np.ascontiguousarray(A.T)
+        if not self.inside.all():
+            by_unit = by_unit[self.places] * self.inside[:, :, None]
+        by_unit = by_unit.reshape(n_units, widest, at_hand.n_samples)
+        return by_unit @ by_unit.transpose(0, 2, 1)
 
     def go_to(self, ridge: float) -> None:
         """Another ridge."""
@@ -57,8 +61,7 @@ class Promise:
 
     def gains(self, slopes: Vector) -> Vector:
         """Of each unit, doubled."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            if self.covariance is None:
-                return self.units.total(slopes * slopes * self.by_column)
-            g = slopes[self.units.columns][self.places] * self.inside
-            return np.einsum("ui,uij,uj->u", g, self.by_unit, g)
+        if self.covariance is None:
+            return self.units.total(slopes * slopes * self.by_column)
+        g = slopes[self.units.columns][self.places] * self.inside
+        return np.einsum("ui,uij,uj->u", g, self.by_unit, g)
