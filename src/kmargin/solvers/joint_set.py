@@ -78,6 +78,7 @@ class JointSet(FittedSupport):
         columns = self.contents[taken]
         if promises is None:
             promises = [Promise(member.design, units) for member in members]
+        self._scored: tuple[Indices, UnitScores] | None = None
         self.stack = self._make_stack()
         self.panels = [
             MachinePanel(member, promise, columns, self.n_places, self.stack, number)
@@ -109,7 +110,7 @@ class JointSet(FittedSupport):
     def start_again(self, lam: float, start: JointFound) -> None:
         """The same panels for another ridge, from another support."""
         self.lam, self.support = lam, start.support.copy()
-        self.n_newton, self.all_tried = 0, False
+        self.n_newton, self.all_tried, self._scored = 0, False, None
         idx = self._idx(self.support)
         for panel, u in zip(self.panels, start.parts, strict=True):
             panel.go_to(lam, idx, u)
@@ -145,6 +146,12 @@ class JointSet(FittedSupport):
         return joint_cost_of_try(self.members, int(self.units.sizes[self.support].sum()))
 
     def score(self, outside: Indices) -> UnitScores:
+        """What was said last, if nothing has changed since."""
+        if self._scored is None or not np.array_equal(self._scored[0], outside):
+            self._scored = outside, self._score(outside)
+        return self._scored[1]
+
+    def _score(self, outside: Indices) -> UnitScores:
         n_in, n_out = len(self.support), len(outside)
         drop, gain, change = np.zeros(n_in), np.zeros(n_out), np.zeros((n_in, n_out))
         idx, places = self._idx(self.support), self._idx(outside)[:-1]
@@ -216,7 +223,7 @@ class JointSet(FittedSupport):
             panel.keep()
         if self.stack is not None:
             follow_each(self.stack)
-        self.support, self.value = support, total
+        self.support, self.value, self._scored = support, total, None
         return True
 
     def _refit(
@@ -270,10 +277,12 @@ class JointSet(FittedSupport):
     def look_elsewhere(self, effort: Effort) -> bool:
         """What promises most without one unit of the support, or without another, is brought into the panels,
         and single exchanges are tried with it. Those that are cheap to drop come first.
+
+        Where groups are ranked with the covariances of their columns, that finds nothing more.
         """
-        if self.is_whole or effort.max_double_swaps == 0:
+        if self.is_whole or effort.max_double_swaps == 0 or self.panels[0].promise.covariance is not None:
             return False
-        drop = self.score(NONE).drop
+        drop = self.score(self.outside()).drop
         n_without = min(self._fewer(effort.max_double_swaps), int(np.isfinite(drop).sum()))
         if n_without == 0:
             return False
@@ -296,6 +305,7 @@ class JointSet(FittedSupport):
         coming = wanted[~self.held[wanted]]
         if len(coming) == 0:
             return
+        self._scored = None
         leaves = self.held.copy()
         leaves[self.support], leaves[wanted] = False, False
         self._take_places(np.flatnonzero(leaves))
