@@ -74,8 +74,9 @@ class JointGrid(SupportGrid):
             )
 
     def walk(self, lam: float) -> None:
-        """A path comes down from stronger ridges, too."""
-        if len(self.sizes) > 1 and not self.found and self.effort.ridge_path:
+        """Where there are many columns, a path comes down from stronger ridges, too."""
+        is_first = len(self.sizes) > 1 and not self.found
+        if is_first and self.effort.ridge_path and not self._is_narrow():
             full, self.effort = self.effort, self.effort.least()
             for stronger in self._ridge_path(lam):
                 self.in_vain = {}

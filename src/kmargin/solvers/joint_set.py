@@ -31,6 +31,9 @@ from kmargin.solvers.working_set import Effort
 from kmargin.types import Indices, Matrix, Vector
 from kmargin.units import Units
 
+# Multiplications that a machine has, each time, to look for units that may come where others are gone.
+ROOM_TO_LOOK = 4e6
+
 
 class JointFound(NamedTuple):
     """Units, and the coefficients of their columns in each machine."""
@@ -283,7 +286,9 @@ class JointSet(FittedSupport):
         if self.is_whole or effort.max_double_swaps == 0 or self.panels[0].promise.covariance is not None:
             return False
         drop = self.score(self.outside()).drop
-        n_without = min(self._fewer(effort.max_double_swaps), int(np.isfinite(drop).sum()))
+        cost = sum(member.design.n_samples * member.design.n_features for member in self.members)
+        affordable = int(ROOM_TO_LOOK * len(self.members) / cost)
+        n_without = min(self._fewer(effort.max_double_swaps), int(np.isfinite(drop).sum()), affordable)
         if n_without == 0:
             return False
         promising = [self._promising_without(place) for place in np.argsort(drop, kind="stable")[:n_without]]
