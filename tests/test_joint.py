@@ -11,8 +11,9 @@ from kmargin import Exchange
 from kmargin.design import make_design
 from kmargin.jit import meter
 from kmargin.problem import ArrayProblem
+from kmargin.solvers.joint_found import JointFound, by_turns
 from kmargin.solvers.joint_grid import JointGrid
-from kmargin.solvers.joint_set import JointFound, JointSet, by_turns
+from kmargin.solvers.joint_set import JointSet
 from kmargin.solvers.machine_panel import Member
 from kmargin.solvers.measures import Measured
 from kmargin.solvers.promise import Promise

@@ -107,6 +107,7 @@ LAYERS = [
     "solvers.promise",
     "solvers.machine_stack",
     "solvers.machine_panel",
+    "solvers.joint_found",
     "solvers.joint_set",
     "solvers.refit_set",
     "solvers.joint_grid",

@@ -8,7 +8,8 @@ import numpy as np
 
 from kmargin.problem import Problem
 from kmargin.solvers.grid import SupportGrid
-from kmargin.solvers.joint_set import JointFound, JointSet, widest
+from kmargin.solvers.joint_found import JointFound, widest
+from kmargin.solvers.joint_set import JointSet
 from kmargin.solvers.machine_panel import Member, joint_cost_of_try
 from kmargin.solvers.measures import Measured
 from kmargin.solvers.promise import Promise

@@ -8,11 +8,11 @@ falls. Each machine has a panel of the same columns, and its own coefficients.
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import combinations
-from typing import NamedTuple
 
 import numpy as np
 
 from kmargin.solvers.fitted import NONE, FittedSupport, Pairs, UnitScores
+from kmargin.solvers.joint_found import JointFound, Places, by_turns, widest
 from kmargin.solvers.linalg import smallest
 from kmargin.solvers.machine_panel import ColumnScores, MachinePanel, Member, joint_cost_of_try
 from kmargin.solvers.machine_stack import (
@@ -35,23 +35,6 @@ from kmargin.units import Units
 ROOM_TO_LOOK = 4e6
 
 
-class JointFound(NamedTuple):
-    """Units, and the coefficients of their columns in each machine."""
-
-    support: Indices  # units, in the order of the search
-    parts: tuple[Vector, ...]  # of each machine: coefficients unit by unit, then the intercept
-    value: float  # the weighted sum of the machines' objectives
-    all_tried: bool = False  # every exchange of one unit for another, in vain
-    regime: Regime | None = None
-    values: tuple[float, ...] = ()  # of each machine; none where it is only a start
-
-    @classmethod
-    def start(cls, support: Indices, units: Units, n_machines: int) -> "JointFound":
-        """These units, with coefficients 0."""
-        u = np.zeros(int(units.sizes[support].sum()) + 1)
-        return cls(support, (u,) * n_machines, np.inf)
-
-
 class JointSet(FittedSupport):
     """Panels with the columns of a support of units and of the most promising others, or of all units."""
 
@@ -72,19 +55,15 @@ class JointSet(FittedSupport):
         self.free = np.ones(units.n_units, np.bool_)  # which units may be taken at all
         self.signed = bool(units.signs.any())
         self.is_whole = self.tries_pairs = size >= units.n_units
-        self.n_places = widest(units, size)
-        self.contents = np.full(self.n_places, -1)  # which column a place of the panels holds
-        self.place_of = np.full(units.n_features, -1)  # of each column; -1 if the panels do not hold it
-        self.held = np.zeros(units.n_units, np.bool_)  # which units they hold
-        held = np.arange(units.n_units) if self.is_whole else start.support
-        taken = self._give_places(held, np.arange(self.n_places))
-        columns = self.contents[taken]
+        self.places = Places(units, widest(units, size))
+        self.places.give(np.arange(units.n_units) if self.is_whole else start.support)
+        columns = self.places.contents[self.places.contents >= 0]
         if promises is None:
             promises = [Promise(member.design, units) for member in members]
         self._scored: tuple[Indices, UnitScores] | None = None
         self.stack = self._make_stack()
         self.panels = [
-            MachinePanel(member, promise, columns, self.n_places, self.stack, number)
+            MachinePanel(member, promise, columns, self.places.size, self.stack, number)
             for number, (member, promise) in enumerate(zip(members, promises, strict=True))
         ]
         self.start_again(lam, start)
@@ -95,36 +74,16 @@ class JointSet(FittedSupport):
         if len(designs) == 1 or self.signed or any(design.at_hand is None for design in designs):
             return None
         weights = [member.weight for member in self.members]
-        return make_stack([design.n_samples for design in designs], self.n_places, weights)
-
-    def _give_places(self, units: Indices, empty: Indices) -> Indices:
-        """Empty places to these units, in order; those that were given."""
-        columns = self.units.columns_of(units)
-        places = empty[: len(columns)]
-        self.held[units], self.place_of[columns], self.contents[places] = True, places, columns
-        return places
-
-    def _take_places(self, units: Indices) -> None:
-        """Those of these units are empty."""
-        columns = self.units.columns_of(units)
-        self.contents[self.place_of[columns]] = -1
-        self.held[units], self.place_of[columns] = False, -1
+        return make_stack([design.n_samples for design in designs], self.places.size, weights)
 
     def start_again(self, lam: float, start: JointFound) -> None:
         """The same panels for another ridge, from another support."""
         self.lam, self.support = lam, start.support.copy()
         self.n_newton, self.all_tried, self._scored = 0, False, None
-        idx = self._idx(self.support)
+        idx = self.places.of(self.support)
         for panel, u in zip(self.panels, start.parts, strict=True):
             panel.go_to(lam, idx, u)
         self.move(NONE, NONE)
-
-    def _idx(self, units: Indices) -> Indices:
-        """Places of the columns of units, then of the intercept."""
-        columns = self.units.columns_of(units)
-        idx = np.empty(len(columns) + 1, np.int64)
-        idx[:-1], idx[-1] = self.place_of[columns], self.n_places
-        return idx
 
     def _starts(self, units: Indices) -> Indices:
         """Where each of these units begins among their columns."""
@@ -141,7 +100,7 @@ class JointSet(FittedSupport):
         return bool(self.free.all())
 
     def outside(self) -> Indices:
-        may_come = self.held & self.free
+        may_come = self.places.held & self.free
         may_come[self.support] = False
         return np.flatnonzero(may_come)
 
@@ -157,7 +116,7 @@ class JointSet(FittedSupport):
     def _score(self, outside: Indices) -> UnitScores:
         n_in, n_out = len(self.support), len(outside)
         drop, gain, change = np.zeros(n_in), np.zeros(n_out), np.zeros((n_in, n_out))
-        idx, places = self._idx(self.support), self._idx(outside)[:-1]
+        idx, places = self.places.of(self.support), self.places.of(outside)[:-1]
         lose_starts, take_starts = self._starts(self.support), self._starts(outside)
         inside, at = np.arange(len(idx) - 1), np.arange(len(places))
         singles = len(inside) == n_in and len(at) == n_out
@@ -186,14 +145,14 @@ class JointSet(FittedSupport):
         """A coefficient that would get the wrong sign gains nothing."""
         scores = panel.score(idx, places)
         if self.signed:
-            scores.grad[scores.grad * self.units.signs[self.contents[places]] > 0.0] = 0.0
+            scores.grad[scores.grad * self.units.signs[self.places.contents[places]] > 0.0] = 0.0
         return scores
 
     def score_pairs(
         self, outside: Indices, lose: Indices, take: Indices, pairs_out: Pairs, pairs_in: Pairs
     ) -> Matrix:
         """The blocks are those of both units; the columns were scored by `score`, for the same `outside`."""
-        idx, places = self._idx(self.support), self._idx(outside[take])[:-1]
+        idx, places = self.places.of(self.support), self.places.of(outside[take])[:-1]
         starts_out = self._starts(outside)
         chosen = np.concatenate([np.arange(starts_out[b], starts_out[b + 1]) for b in take])
         inside, lose_starts = _unions(self._starts(self.support), lose, pairs_out)
@@ -237,7 +196,7 @@ class JointSet(FittedSupport):
         stays[lose] = False
         keeps = np.flatnonzero(np.repeat(stays, self.units.sizes[self.support]))
         support, before = np.concatenate((self.support[stays], take)), self._coefs()
-        idx, signs, total = self._idx(support), self._signs(support), 0.0
+        idx, signs, total = self.places.of(support), self._signs(support), 0.0
         coefs = np.zeros((len(before), len(idx)))  # those that are taken begin at 0
         coefs[:, : len(keeps)], coefs[:, -1] = before[:, keeps], before[:, -1]
         if self.stack is not None:
@@ -266,14 +225,14 @@ class JointSet(FittedSupport):
     def _most_promising(self, support: Indices, coefs: Sequence[Vector]) -> Indices:
         """Units with the largest gain beside a support and its coefficients, as many as there are places."""
         by_unit = np.zeros(self.units.n_units)
-        idx, columns = self._idx(support), self.units.columns_of(support)
+        idx, columns = self.places.of(support), self.units.columns_of(support)
         with np.errstate(over="ignore", invalid="ignore"):
             for panel, u in zip(self.panels, coefs, strict=True):
                 by_unit += panel.gains_alone(idx, columns, u, self.units.signs if self.signed else None)
         if self.units.by_size:
             by_unit /= self._scale(np.arange(self.units.n_units))
         by_unit[self.support], by_unit[~self.free] = -np.inf, -np.inf
-        order = np.empty(min(self.n_places, len(by_unit)), np.int64)
+        order = np.empty(min(self.places.size, len(by_unit)), np.int64)
         smallest(-by_unit, len(by_unit), len(order), order)
         return order[by_unit[order] > -np.inf]
 
@@ -304,19 +263,19 @@ class JointSet(FittedSupport):
 
     def _bring(self, promising: Indices) -> None:
         """As many units in this order as there are places for beside the support."""
-        room = self.n_places - int(self.units.sizes[self.support].sum())
+        room = self.places.size - int(self.units.sizes[self.support].sum())
         n_wanted = int(np.searchsorted(np.cumsum(self.units.sizes[promising]), room, side="right"))
         wanted = promising[:n_wanted]
-        coming = wanted[~self.held[wanted]]
+        coming = wanted[~self.places.held[wanted]]
         if len(coming) == 0:
             return
         self._scored = None
-        leaves = self.held.copy()
+        leaves = self.places.held.copy()
         leaves[self.support], leaves[wanted] = False, False
-        self._take_places(np.flatnonzero(leaves))
-        given = self._give_places(coming, np.flatnonzero(self.contents < 0))
+        self.places.empty(np.flatnonzero(leaves))
+        given = self.places.give(coming)
         for panel in self.panels:
-            panel.refill(self.contents, given)
+            panel.refill(self.places.contents, given)
 
     @contextmanager
     def without(self, unit: int) -> Iterator[None]:
@@ -349,7 +308,7 @@ class JointSet(FittedSupport):
         """Bring what was found to its minimum while there is a panel, if it would be dear to make again."""
         if any(panel.design.panels_are_dear for panel in self.panels):
             for panel in self.panels:
-                panel.finish(self._idx(self.support), only_nonzero=self.signed)
+                panel.finish(self.places.of(self.support), only_nonzero=self.signed)
             self.value = sum(panel.value for panel in self.panels)
 
     def found(self) -> JointFound:
@@ -361,21 +320,6 @@ class JointSet(FittedSupport):
             Regime.PANEL if self.is_whole else Regime.WORKING_SET,
             tuple(float(panel.value / panel.weight) for panel in self.panels),
         )
-
-
-def widest(units: Units, size: int) -> int:
-    """How many columns so many units have at most."""
-    return int(np.sort(units.sizes)[::-1][:size].sum())
-
-
-def by_turns(lists: Sequence[Indices]) -> Indices:
-    """The first of each list, then the second of each, and so on; what comes again is left out."""
-    longest = max(len(units) for units in lists)
-    padded = np.full((longest, len(lists)), -1)
-    for number, units in enumerate(lists):
-        padded[: len(units), number] = units
-    found, first = np.unique(padded, return_index=True)
-    return padded.ravel()[np.sort(first[found >= 0])]
 
 
 def _unions(starts: Indices, blocks: Indices, pairs: Pairs) -> tuple[Indices, Indices]:
