@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import pairwise
 from math import comb
 
 import numpy as np
@@ -17,7 +18,7 @@ from kmargin.solvers.refit_set import RefitSet
 from kmargin.solvers.regime import Regime, depends_on_active_rows, takes_all_columns
 from kmargin.solvers.signed import Candidate
 from kmargin.solvers.supports import ROOM, ROOM_OF_PATH, SMALL_GRAM
-from kmargin.solvers.working_set import EXTRA, Effort
+from kmargin.solvers.working_set import EXTRA, FEW, Effort
 from kmargin.types import Indices, Vector
 from kmargin.units import Units
 
@@ -85,6 +86,13 @@ class JointGrid(SupportGrid):
             self.effort = full
         self.in_vain = {}
         super().walk(lam)
+
+    def _to_and_fro(self, lam: float, sizes: list[int]) -> None:
+        """Small sizes are swept once more: it is cheap, and they are where sweeps have most left to find."""
+        super()._to_and_fro(lam, sizes)
+        if self.effort.max_sweeps > 1 and not self._is_narrow():
+            for neighbour, k in pairwise([k for k in sizes if k <= FEW]):
+                self._try(lam, k, self.found[neighbour])  # type: ignore[arg-type]
 
     def best(self, k: int) -> list[Candidate]:  # type: ignore[override]
         """Of the best support with at most k units: each machine's part, in the problem's units."""
