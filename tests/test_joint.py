@@ -372,3 +372,19 @@ def test_machines_in_one_memory_do_what_each_does_in_its_own(monkeypatch, size, 
     assert together.values == alone.values
     for ours, theirs in zip((*together.parts, *scores), (*alone.parts, *others), strict=True):
         np.testing.assert_array_equal(ours, theirs)
+
+
+def test_a_unit_is_found_that_promises_only_where_another_is_gone(rng):
+    cause = rng.standard_normal(60)
+    blurred = cause + 0.15 * rng.standard_normal(60)
+    X = np.column_stack([blurred, cause, rng.standard_normal((60, 200))])
+    problems = [
+        ArrayProblem(make_design(X, True), np.where(cause > edge, 1.0, -1.0), np.ones(60), 0.02, 202)
+        for edge in (-0.5, 0.5)
+    ]
+    units, effort = Units.of_columns(202), Exchange()._effort()
+    for looks, expected in ((0, 0), (8, 1)):
+        start = JointFound.start(np.array([0]), units, 2)
+        joint = JointSet(members_of(problems), units, 0.02, 9, start, 1e-9)
+        joint.settle(effort._replace(max_double_swaps=looks))
+        assert joint.support.tolist() == [expected]
