@@ -9,10 +9,14 @@ from scipy.sparse import csr_matrix
 
 from kmargin import Exchange
 from kmargin.design import make_design
+from kmargin.jit import meter
 from kmargin.problem import ArrayProblem
-from kmargin.solvers.joint_set import JointFound, JointSet
-from kmargin.solvers.machine_panel import MachinePanel, Member
+from kmargin.solvers.joint_found import JointFound, by_turns
+from kmargin.solvers.joint_grid import JointGrid
+from kmargin.solvers.joint_set import JointSet
+from kmargin.solvers.machine_panel import Member
 from kmargin.solvers.measures import Measured
+from kmargin.solvers.promise import Promise
 from kmargin.solvers.refit import refit
 from kmargin.solvers.result import Status
 from kmargin.units import Units
@@ -305,10 +309,82 @@ def test_a_fit_beyond_all_numbers_ends_no_less(monkeypatch):
     start = JointFound.start(np.arange(6), units, 3)
     joint = JointSet(members_of(problems), units, 0.02, units.n_units, start, 1e-10)
 
-    def overflow(self, idx, u, signs, give_up, tol):
-        self.last_try = u, np.inf
-        return 1
+    def overflow(stack, far, idx, coefs, give_up, limit, tol, values):
+        values[:] = np.inf
+        return np.inf, 1
 
-    monkeypatch.setattr(MachinePanel, "refit", overflow)
+    monkeypatch.setattr("kmargin.solvers.joint_set.refit_each", overflow)
     joint.resize(2)
     assert len(joint.support) == 2
+
+
+@pytest.mark.parametrize("groups", [GROUPS, [[0, 7], [1, 2], [3, 10]]], ids=["unequal", "equal"])
+def test_a_group_promises_what_its_columns_gain_together(groups, rng):
+    problem, units = make_problems()[0], make_units(groups)
+    promise, slopes = Promise(Measured(problem).design, units), rng.standard_normal(N_FEATURES)
+    promise.go_to(0.02)
+    weights = problem.weights / problem.weights.sum()
+    A = (problem.design.X - weights @ problem.design.X) * np.sqrt(weights)[:, None]
+    for unit, gain in enumerate(promise.gains(slopes)):
+        columns = columns_in(units, [unit])
+        curvature = A[:, columns].T @ A[:, columns] + 0.02 * np.eye(len(columns))
+        step = np.linalg.solve(curvature, slopes[columns])
+        assert gain == pytest.approx(slopes[columns] @ step, rel=1e-6)
+
+
+def test_units_of_several_lists_take_turns():
+    lists = [np.array([7, 3, 1]), np.array([3, 9]), np.array([], np.int64)]
+    assert by_turns(lists).tolist() == [7, 3, 9, 1]
+
+
+def test_a_support_that_was_searched_from_in_vain_is_not_searched_again(monkeypatch):
+    problems, units = make_problems(), make_units()
+    grid = JointGrid(problems, [1.0] * 3, [1.0] * 3, units, [3], Exchange()._effort())
+    start = JointFound.start(np.array([0, 1, 2]), units, 3)
+    first = grid.exchange(0.02, 3, start, grid.effort)
+    tries = []
+    monkeypatch.setattr(JointSet, "tried", lambda *_: tries.append(1))
+    again = grid.exchange(0.02, 3, first, grid.effort)
+    assert tries == []
+    assert again.value == pytest.approx(first.value, rel=1e-12)
+    grid.exchange(0.02, 3, first, grid.effort._replace(max_swaps=99))
+    assert tries, "another effort may find what this one did not"
+
+
+@pytest.mark.parametrize("compiling", [False, True], ids=["interpreted", "compiled"])
+@pytest.mark.parametrize("size", [6, N_FEATURES], ids=["working set", "all"])
+def test_machines_in_one_memory_do_what_each_does_in_its_own(monkeypatch, size, compiling):
+    units, problems, weights = Units.of_columns(N_FEATURES), make_problems(3), np.array([1.0, 0.5, 2.0])
+
+    def search():
+        start = JointFound.start(np.array([0]), units, 3)
+        joint = JointSet(members_of(problems, weights), units, 0.02, size, start, 1e-9)
+        joint.resize(3)
+        joint.settle(Exchange()._effort())
+        scores = joint.score(joint.outside())
+        return joint.found(), (scores.drop, scores.gain, scores.change)
+
+    with meter.forced(compiling):
+        together, scores = search()
+        monkeypatch.setattr(JointSet, "_make_stack", lambda self: None)
+        alone, others = search()
+    np.testing.assert_array_equal(together.support, alone.support)
+    assert together.values == alone.values
+    for ours, theirs in zip((*together.parts, *scores), (*alone.parts, *others), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_a_unit_is_found_that_promises_only_where_another_is_gone(rng):
+    cause = rng.standard_normal(60)
+    blurred = cause + 0.15 * rng.standard_normal(60)
+    X = np.column_stack([blurred, cause, rng.standard_normal((60, 200))])
+    problems = [
+        ArrayProblem(make_design(X, True), np.where(cause > edge, 1.0, -1.0), np.ones(60), 0.02, 202)
+        for edge in (-0.5, 0.5)
+    ]
+    units, effort = Units.of_columns(202), Exchange()._effort()
+    for looks, expected in ((0, 0), (8, 1)):
+        start = JointFound.start(np.array([0]), units, 2)
+        joint = JointSet(members_of(problems), units, 0.02, 9, start, 1e-9)
+        joint.settle(effort._replace(max_double_swaps=looks))
+        assert joint.support.tolist() == [expected]

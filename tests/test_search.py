@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 from kmargin.design import DenseDesign, SparseDesign
 from kmargin.solvers.dual import dual_factor
 from kmargin.solvers.linalg import cholesky, smallest, solve
-from kmargin.solvers.panel import build_gram, make_panel, make_ridge, outside_of, sync_gram
+from kmargin.solvers.panel import build_gram, make_panel, make_ridge, outside_of, renew_gram, sync_gram
 from kmargin.solvers.rows import Line, exact_step
 from kmargin.solvers.scores import double_changes, nth_pair, score, swap_changes
 
@@ -192,3 +192,15 @@ def test_the_dual_factor_is_that_of_the_active_rows(rng):
     places, U, _ = dual_factor(K, rows, 6, resid, 0.5)
     assert [int(rows[place]) for place in places] == [3, 0, 7]
     np.testing.assert_allclose(U.T @ U, np.eye(3) + K[np.ix_(places, places)] / 0.5)
+
+
+def test_a_part_of_the_gram_matrix_has_the_bits_it_has_in_the_whole(rng):
+    panel, active = rng.standard_normal((9, 31)), rng.random(31) < 0.6
+    whole, part = np.empty((9, 9)), np.full((9, 9), np.nan)
+    build_gram(panel, active, whole)
+    places, others = np.array([6, 1, 3]), np.array([0, 1, 3, 6, 8])
+    renew_gram(panel, active, places, others, part)
+    asked = np.zeros((9, 9), bool)
+    asked[np.ix_(places, others)] = True
+    np.testing.assert_array_equal(part[asked | asked.T], whole[asked | asked.T])
+    assert np.isnan(part[~(asked | asked.T)]).all()

@@ -7,6 +7,7 @@ coefficient has to have. Columns of no unit are never in.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -47,10 +48,16 @@ class Units:
     def n_features(self) -> int:
         return len(self.signs)
 
-    @property
+    @cached_property
     def sizes(self) -> Indices:
         """How many columns each has."""
         return np.diff(self.starts)
+
+    @cached_property
+    def _by_row(self) -> Indices | None:
+        """The columns, a row for each unit, where all units have as many."""
+        size = int(self.sizes[0]) if self.n_units else 0
+        return self.columns.reshape(-1, size) if size and (self.sizes == size).all() else None
 
     @property
     def unit_of_each_column(self) -> Indices:
@@ -74,8 +81,12 @@ class Units:
         """Unit after unit."""
         if self.n_units == len(self.columns):  # single columns
             return self.columns[units]
-        pieces = [self.columns[self.starts[j] : self.starts[j + 1]] for j in units]
-        return np.concatenate([*pieces, np.empty(0, np.int64)]).astype(np.int64)
+        if self._by_row is not None:
+            return self._by_row[units].ravel()
+        sizes = self.sizes[units]
+        ends = np.cumsum(sizes)
+        n_columns = int(ends[-1]) if len(ends) else 0
+        return self.columns[np.arange(n_columns) + np.repeat(self.starts[units] - ends + sizes, sizes)]
 
     def without(self, columns: Indices) -> "Units":
         """Units that have lost these columns; those that have lost all of them are gone."""

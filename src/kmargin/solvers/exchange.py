@@ -44,7 +44,9 @@ class Exchange(Solver):
         problems all supports are tried. Where only products with X fit, single exchanges are not tried
         (`Status.LIMITED`); `Solution.regime` says which way the search went.
     max_double_swaps : int, default=8
-        The same for exchanges of two features for two.
+        The same for exchanges of two features for two. Where machines share what k counts, or it counts
+        groups, and there are too many columns to score all of them: of how many features the search sees what
+        would be chosen without them, instead.
     max_sweeps : int, default=2
         How often a path is walked, down and up alternately, unless nothing improves before.
     fold_sweeps : int, default=1

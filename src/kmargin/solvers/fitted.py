@@ -41,11 +41,13 @@ class FittedSupport(ABC):
     value: float
     is_whole: bool  # whether all units are looked at, so that there is nothing to renew
     scores_all: bool = False  # whether all that are looked at are scored
+    tries_pairs: bool = True  # whether exchanges of two for two are tried
 
     # Each lowers the objective, so there is an end; where a try is dear, it comes sooner.
     max_rounds: int = MAX_ROUNDS
     max_renewals: int = MAX_RENEWALS
     all_tried: bool  # whether the last search has tried every exchange of one unit for another, in vain
+    in_vain: set[frozenset[int]] | None = None  # supports searched from before, by the same effort
 
     @abstractmethod
     def outside(self) -> Indices:
@@ -105,6 +107,8 @@ class FittedSupport(ABC):
         """
         thorough = False
         for _ in range(self.max_renewals):
+            if self._was_searched():
+                return
             self.renew()
             before, again = self.value, True
             if not thorough:
@@ -114,7 +118,20 @@ class FittedSupport(ABC):
             if thorough:
                 self.search(effort, many=again)
             if thorough and (not self.value < before or self.is_whole):
-                return
+                if not self.look_elsewhere(effort):
+                    break
+                thorough = False
+        if self.in_vain is not None:
+            self.in_vain.add(frozenset(self.support.tolist()))
+
+    def _was_searched(self) -> bool:
+        return self.in_vain is not None and frozenset(self.support.tolist()) in self.in_vain
+
+    def look_elsewhere(self, effort: Effort) -> bool:
+        """Whether a better support was found among units that do not promise most now, but may do so where
+        others are gone.
+        """
+        return False
 
     def search(self, effort: Effort, many: bool = True) -> None:
         """Many for many while that pays, then one for one, then two for two; scores anew after a success."""
@@ -193,7 +210,7 @@ class FittedSupport(ABC):
 
     def _try_doubles(self, outside: Indices, scores: UnitScores, effort: Effort) -> bool:
         """Two for two, out of the cheapest and the most gainful; none where each would be drop minus gain."""
-        if scores.change is None:
+        if scores.change is None or not self.tries_pairs:
             return False
         n_lose = min(WIDTH, int(np.isfinite(scores.drop).sum()))
         n_take = min(WIDTH, len(outside))

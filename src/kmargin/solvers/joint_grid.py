@@ -1,20 +1,24 @@
 """Sets of units that several machines share: of several sizes, for one ridge after another."""
 
 from collections.abc import Sequence
+from functools import cached_property
+from itertools import pairwise
 from math import comb
 
 import numpy as np
 
 from kmargin.problem import Problem
 from kmargin.solvers.grid import SupportGrid
-from kmargin.solvers.joint_set import JointFound, JointSet, widest
+from kmargin.solvers.joint_found import JointFound, widest
+from kmargin.solvers.joint_set import JointSet
 from kmargin.solvers.machine_panel import Member, joint_cost_of_try
 from kmargin.solvers.measures import Measured
+from kmargin.solvers.promise import Promise
 from kmargin.solvers.refit_set import RefitSet
 from kmargin.solvers.regime import Regime, depends_on_active_rows, takes_all_columns
 from kmargin.solvers.signed import Candidate
 from kmargin.solvers.supports import ROOM, ROOM_OF_PATH, SMALL_GRAM
-from kmargin.solvers.working_set import Effort
+from kmargin.solvers.working_set import EXTRA, FEW, Effort
 from kmargin.types import Indices, Vector
 from kmargin.units import Units
 
@@ -64,11 +68,31 @@ class JointGrid(SupportGrid):
         self.dense = None
         self.n_newton = 0
         self.elsewhere, self.n_active = True, None  # systems are as large as the support, whatever its size
+        self.in_vain: dict[Effort, set[frozenset[int]]] = {}  # supports searched from, for the last ridge
         if effort.max_swaps < 0 and not self._panel_fits(self.n_units):
             raise ValueError(
                 f"max_swaps=None would gather all {q} columns of X for {len(self.members)} machines "
                 "into arrays to try every swap. Use a number of swaps, such as max_swaps=8."
             )
+
+    def walk(self, lam: float) -> None:
+        """Where there are many columns, a path comes down from stronger ridges, too."""
+        is_first = len(self.sizes) > 1 and not self.found
+        if is_first and self.effort.ridge_path and not self._is_narrow():
+            full, self.effort = self.effort, self.effort.least()
+            for stronger in self._ridge_path(lam):
+                self.in_vain = {}
+                self._walk_wide(stronger)
+            self.effort = full
+        self.in_vain = {}
+        super().walk(lam)
+
+    def _to_and_fro(self, lam: float, sizes: list[int]) -> None:
+        """Small sizes are swept once more: it is cheap, and they are where sweeps have most left to find."""
+        super()._to_and_fro(lam, sizes)
+        if self.effort.max_sweeps > 1 and not self._is_narrow():
+            for neighbour, k in pairwise([k for k in sizes if k <= FEW]):
+                self._try(lam, k, self.found[neighbour])  # type: ignore[arg-type]
 
     def best(self, k: int) -> list[Candidate]:  # type: ignore[override]
         """Of the best support with at most k units: each machine's part, in the problem's units."""
@@ -124,6 +148,7 @@ class JointGrid(SupportGrid):
     def exchange(self, lam: float, k: int, start: JointFound, effort: Effort) -> JointFound:  # type: ignore[override]
         """Search for one size through panels of the support and the most promising other units."""
         fitted = self._fitted(lam, k, start, effort)
+        fitted.in_vain = self.in_vain.setdefault(effort, set()) if fitted.all_may_come else None
         fitted.resize(k)
         fitted.settle(effort)
         fitted.finish()
@@ -132,7 +157,7 @@ class JointGrid(SupportGrid):
 
     def _fitted(self, lam: float, k: int, start: JointFound, effort: Effort) -> JointSet | RefitSet:
         """The algebra for one size, at a start."""
-        size = max(k + effort.n_outside(k, self.n_units), len(start.support))
+        size = max(k + self._n_outside(k, effort), len(start.support))
         if self._needs_refits(widest(self.units, k), size):
             problems = [
                 problem.with_ridge(member.ridge(lam))
@@ -142,7 +167,15 @@ class JointGrid(SupportGrid):
         whole = self._whole_panel(lam, start)
         if whole is not None:
             return whole
-        return JointSet(self.members, self.units, lam, size, start, effort.tol)
+        return JointSet(self.members, self.units, lam, size, start, effort.tol, self._promises)
+
+    def _n_outside(self, k: int, effort: Effort) -> int:
+        """How many units panels have beside the support: as many columns as one machine has at
+        most, because what suits one may not suit the others.
+        """
+        n_outside = effort.n_outside(k, self.n_units)
+        most = EXTRA * self.n_units // len(self.units.columns) if effort.max_double_swaps else 0
+        return min(max(n_outside, most), self.n_units)
 
     def _needs_refits(self, n_columns: int, size: int) -> bool:
         """Whether panels do not fit, or systems as large as the support would exceed those by rows."""
@@ -156,8 +189,14 @@ class JointGrid(SupportGrid):
         if self._whole is not None:
             self._whole.start_again(lam, start)
         elif self.is_small or self._is_narrow():
-            self._whole = JointSet(self.members, self.units, lam, self.n_units, start, self.effort.tol)
+            self._whole = JointSet(
+                self.members, self.units, lam, self.n_units, start, self.effort.tol, self._promises
+            )
         return self._whole
+
+    @cached_property
+    def _promises(self) -> list[Promise]:
+        return [Promise(member.design, self.units) for member in self.members]
 
     def _is_narrow(self) -> bool:
         return takes_all_columns(len(self.units.columns), self._panel_fits(self.n_units))
@@ -172,7 +211,7 @@ class JointGrid(SupportGrid):
         return self.all_measured[0].design.fits(sum(numbers))
 
     def _regime(self, k: int, start: JointFound, effort: Effort, n_active=None, n_dual: int = 0) -> Regime:  # type: ignore
-        size = max(k + effort.n_outside(k, self.n_units), len(start.support))
+        size = max(k + self._n_outside(k, effort), len(start.support))
         return Regime.PANEL if size >= self.n_units else Regime.WORKING_SET
 
     def _nothing(self) -> JointFound:  # type: ignore[override]

@@ -6,8 +6,10 @@ from typing import NamedTuple
 import numpy as np
 
 from kmargin.solvers.bounded import newton_bounded
+from kmargin.solvers.machine_stack import Stack, rows_of, tried_rows_of
 from kmargin.solvers.newton import newton_from_gram
-from kmargin.solvers.rows import companion, cost_of_refit, follow, place, resume, start_over, take_gram
+from kmargin.solvers.promise import Promise
+from kmargin.solvers.rows import companion, cost_of_refit, follow, place, resume, retake_gram, start_over
 from kmargin.solvers.scores import score
 from kmargin.solvers.signed import Candidate, Signed
 from kmargin.types import Indices, Matrix, Vector
@@ -45,13 +47,30 @@ class ColumnScores(NamedTuple):
 class MachinePanel:
     """A panel of columns, a Gram matrix over the active rows, coefficients on a support."""
 
-    def __init__(self, member: Member, columns: Indices, size: int) -> None:
+    def __init__(
+        self,
+        member: Member,
+        promise: Promise,
+        columns: Indices,
+        size: int,
+        stack: Stack | None = None,
+        number: int = 0,
+    ) -> None:
+        """In the memory of a stack, if one is given: there it has a number."""
         self.member, self.design, self.weight = member, member.design, member.weight
-        self.rows = member.design.make_rows(columns, size, to_stay=True)
-        self.scratch = companion(self.rows)
-        self.gram = np.empty((size + 2, size + 2))
+        self.promise = promise
+        self.is_stacked = stack is not None
+        if stack is None:
+            self.rows = member.design.make_rows(columns, size, to_stay=True)
+            self.scratch = companion(self.rows)
+            self.gram, self.ridge = np.empty((size + 2, size + 2)), np.empty(size + 2)
+        else:
+            assert member.design.at_hand is not None
+            self.rows, self.scratch = rows_of(stack, number), tried_rows_of(stack, number)
+            self.gram, self.ridge = stack.gram[number], stack.ridge[number]
+            member.design.at_hand.make_panel(columns, size, self.rows.panel)
         self.lam = 0.0
-        self.ridge: Vector = np.empty(0)
+        self.filled = np.concatenate((np.arange(len(columns)), [size, size + 1]))  # places of the panel
         self.u: Vector = np.zeros(1)
         self.value = np.inf  # as it counts in the sum
         self.is_placed = False
@@ -60,20 +79,25 @@ class MachinePanel:
     def go_to(self, lam: float, idx: Indices, u: Vector) -> None:
         """Another ridge, another support."""
         self.lam = self.member.ridge(lam)
-        self.ridge = self.design.make_ridge(self.lam, len(self.gram) - 2)
+        self.ridge[:] = self.design.make_ridge(self.lam, len(self.gram) - 2)
+        self.promise.go_to(self.lam)
         self.u = u.copy()
         if self.is_placed:
             resume(self.rows, idx, self.u, self.gram)
         else:
             place(self.rows, idx, self.u)
-            take_gram(self.rows, self.gram)
+            self.gram[:] = 0.0
+            retake_gram(self.rows, self.filled, self.filled, self.gram)
             self.is_placed = True
 
     def refill(self, contents: Indices, places: Indices) -> None:
         """Other columns in some places."""
         self.rows = self.design.fill(self.rows, contents, places)
-        self.scratch = companion(self.rows)
-        take_gram(self.rows, self.gram)
+        if not self.is_stacked:
+            self.scratch = companion(self.rows)
+        ends = np.array([len(contents), len(contents) + 1])  # the intercept and the target
+        self.filled = np.concatenate((np.flatnonzero(contents >= 0), ends))
+        retake_gram(self.rows, places, self.filled, self.gram)
 
     def refit(self, idx: Indices, u: Vector, signs: Vector | None, give_up: float, tol: float) -> int:
         """Try other columns from u; what comes out is `last_try` until it is kept. The Newton steps."""
@@ -89,7 +113,8 @@ class MachinePanel:
     def keep(self) -> None:
         """Go to what was tried last."""
         self.u, self.value = self.last_try
-        follow(self.rows, self.scratch, self.gram)
+        if not self.is_stacked:  # else all follow together
+            follow(self.rows, self.scratch, self.gram)
 
     def score(self, idx: Indices, outside: Indices) -> ColumnScores:
         """Of the columns at these places of the panel."""
@@ -99,9 +124,12 @@ class MachinePanel:
         score(self.ridge, idx, self.u, self.gram, outside, drop, spread, gain, grad, schur, R, inverse)
         return ColumnScores(spread, grad, schur, R, inverse)
 
-    def slopes(self, idx: Indices, columns: Indices) -> Vector:
-        """Of the loss with respect to the coefficient of each column of X, up to its sign."""
-        return self.design.slopes_at(self.rows, idx, Candidate(columns, self.u, self.value))
+    def gains_alone(self, idx: Indices, columns: Indices, u: Vector, signs: Vector | None) -> Vector:
+        """What each unit promises, as it counts in the sum, beside columns at idx with coefficients u."""
+        slopes = self.design.slopes_at(self.rows, idx, Candidate(columns, u, np.inf))
+        if signs is not None:
+            slopes = np.where(slopes * signs < 0.0, 0.0, slopes)
+        return self.weight * self.promise.gains(slopes)
 
     def finish(self, idx: Indices, only_nonzero: bool) -> None:
         """Go to the minimum by the panel; of nonzero coefficients only, if asked, unless one changes sign."""

@@ -48,6 +48,35 @@ def build_gram(panel: Matrix, active: Flags, gram: Matrix) -> None:
 
 
 @compiled
+def renew_gram(panel: Matrix, active: Flags, places: Indices, others: Indices, gram: Matrix) -> None:
+    """The same of some rows of the panel with others, in either order.
+
+    Added up in the same order, so that it has the same bits.
+    """
+    n, q = panel.shape[1], others.size
+    rows, x, f, H = np.zeros(n + 3, np.int64), np.zeros((4, q)), np.zeros(4), np.zeros((places.size, q))
+    m = 0
+    for i in range(n):
+        if active[i]:
+            rows[m] = i
+            m += 1
+    for r in range(0, m, 4):
+        for s in range(4):
+            for b in range(q):
+                x[s, b] = panel[others[b], rows[r + s]] if r + s < m else 0.0
+        for a in range(places.size):
+            for s in range(4):
+                f[s] = panel[places[a], rows[r + s]] if r + s < m else 0.0
+            f0, f1, f2, f3 = f[0], f[1], f[2], f[3]
+            for b in range(q):
+                H[a, b] += (f0 * x[0, b] + f1 * x[1, b]) + (f2 * x[2, b] + f3 * x[3, b])
+    for a in range(places.size):
+        for b in range(q):
+            gram[places[a], others[b]] = H[a, b]
+            gram[others[b], places[a]] = H[a, b]
+
+
+@compiled
 def shift_gram(
     panel: Matrix, idx: Indices, rows: Indices, signs: Vector, n_rows: int, H: Matrix, z: Vector, x: Matrix
 ) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from kmargin.losses import squared_hinge
 from kmargin.problem import Problem
 from kmargin.solvers.fitted import NONE, FittedSupport, UnitScores
-from kmargin.solvers.joint_set import JointFound
+from kmargin.solvers.joint_found import JointFound
 from kmargin.solvers.machine_panel import Member, joint_cost_of_try
 from kmargin.solvers.measures import Measured
 from kmargin.solvers.refit import refit_support
@@ -28,6 +28,7 @@ class RefitSet(FittedSupport):
     """Units, with the coefficients of all machines at their minimum."""
 
     max_rounds, max_renewals = 4, 1
+    all_may_come = True
 
     def __init__(
         self,

@@ -145,6 +145,9 @@ class RemoteRows(Remote):
         gram[:] = add_up([matrix for matrix, _ in answers])
         self.tag = tuple(tag for _, tag in answers)
 
+    def retake_gram(self, places: Indices, others: Indices, gram: Matrix) -> None:
+        self.take_gram(gram)
+
     def follow(self, others: "RemoteRows", gram: Matrix) -> None:
         stays = others.tag is not None and others.tag == self.tag
         self.start_over(others)

@@ -10,7 +10,7 @@ import numpy as np
 
 from kmargin.jit import asked_of_rows, compiled, compiled_or_remote
 from kmargin.losses import squared_hinge
-from kmargin.solvers.panel import build_gram, combine, residual, shift_gram, sync_gram, total_loss
+from kmargin.solvers.panel import build_gram, combine, renew_gram, residual, shift_gram, sync_gram, total_loss
 from kmargin.types import Flags, Indices, Matrix, Vector
 
 
@@ -82,6 +82,15 @@ def place(rows: Rows, idx: Indices, u: Vector) -> None:
 def take_gram(rows: Rows, gram: Matrix) -> None:
     """The panel's Gram matrix over the active rows."""
     build_gram(rows.panel, rows.active, gram)
+
+
+@asked_of_rows
+def retake_gram(rows: Rows, places: Indices, others: Indices, gram: Matrix) -> None:
+    """The same where only what these places of the panel have to do with others is to be made anew."""
+    if 2 * places.size > rows.panel.shape[0]:
+        build_gram(rows.panel, rows.active, gram)
+    else:
+        renew_gram(rows.panel, rows.active, places, others, gram)
 
 
 @asked_of_rows

@@ -167,6 +167,10 @@ class SignedDesign:
             self._room = np.empty((size + 2, self.n_samples))
         return make_rows(make_panel(self.X, self.t, self.c, columns, size, self._room[: size + 2]))
 
+    def make_panel(self, columns: Indices, size: int, room: Matrix) -> None:
+        """The same in memory that is there."""
+        make_panel(self.X, self.t, self.c, columns, size, room)
+
     def make_ridge(self, lam: float, size: int) -> Vector:
         return make_ridge(lam, size, self.X.fit_intercept)
 
