@@ -32,6 +32,11 @@ EXCEPTIONS = {
     ("solvers.dual_exchange", "balance"): "labels, not residuals: the rows of either class",
     ("solvers.bounded_quadratic", "bend_step"): "by how much a quadratic falls, rounding left out",
     ("blocks.sums", "make_panel"): "columns, not residuals: places without one ask for the first",
+    ("intervals", "wilson"): "ends of an interval, which lie within 0 and 1",
+    ("fitting.stand_ins", "_rise"): "a relative difference of objectives, rounding left out",
+    ("estimators.stability", "summary"): "places, not residuals: features of no unit ask for the first",
+    ("calibration", "_without_offsets"): "slopes, which never fall",
+    ("calibration", "couple"): "probabilities, rounding left out",
 }
 
 RESIDUAL = re.compile(r"resid|shortfall|violation|^short$", re.IGNORECASE)
