@@ -1,5 +1,6 @@
 """Cross-validation of data in blocks, by its in-memory twin."""
 
+import dask.array as da
 import numpy as np
 import pytest
 from sklearn.metrics import get_scorer, make_scorer, matthews_corrcoef
@@ -140,3 +141,18 @@ def test_the_chosen_model_scores_as_a_plain_one(data):
     model = SparseSVCCV([3], cv=2, solver=SHORT).fit(dX, dy)
     plain = SparseSVC(3, solver=SHORT).fit(*data)
     assert model.score(dX, dy) == pytest.approx(get_scorer("accuracy")(plain, *data))
+
+
+def test_standard_errors_of_blocks_are_those_of_rows_at_hand(data):
+    X, y = data
+    weights = np.random.default_rng(0).choice([1.0, 5.0], len(y)) * 1e200
+    model = SparseSVCCV([3], cv=BlockKFold(2), solver=SHORT)
+    dX, dy = collect(X, y)
+    found = model.fit(dX, dy, sample_weight=da.from_array(weights, chunks=dX.chunks[0]))
+    folds = [found.cv_results_[f"split{i}_test_score"][0] for i in range(2)]
+    blocks = np.repeat(np.arange(len(dX.chunks[0])), dX.chunks[0])
+    tests = [np.flatnonzero(blocks % 2 == fold) for fold in range(2)]
+    splits = [(np.setdiff1d(np.arange(len(y)), test), test) for test in tests]
+    at_hand = SparseSVCCV([3], cv=splits, solver=SHORT).fit(X, y, sample_weight=weights)
+    np.testing.assert_allclose(folds, [at_hand.cv_results_[f"split{i}_test_score"][0] for i in range(2)])
+    np.testing.assert_allclose(found.cv_results_["se_test_score"], at_hand.cv_results_["se_test_score"])

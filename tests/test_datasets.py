@@ -170,7 +170,7 @@ def test_no_network_is_an_error_with_the_address_and_the_place_for_the_file(serv
 def test_an_address_that_is_gone_is_asked_once(server, cache):
     server.status = 404
     with pytest.raises(
-        DownloadError, match=r"/table\.data answered 404 Not Candidate\. Try again later, download"
+        DownloadError, match=r"/table\.data answered 404 Not Found\. Try again later, download"
     ):
         fetch(server.file())
     assert len(server.requests) == 1

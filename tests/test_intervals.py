@@ -42,21 +42,30 @@ def test_repeating_the_same_folds_does_not_make_a_mean_much_surer():
     once = rng.random(5)
     many = np.tile(once, 100)
     by_hand = once.std(ddof=1) * np.sqrt(1 / 5 + 1 / 4)
-    assert mean_errors(once[:, None], 1 / 4)[0] == pytest.approx(by_hand)
-    assert mean_errors(many[:, None], 1 / 4)[0] > once.std() * np.sqrt(1 / 4)
+    assert mean_errors(once[:, None], 1 / 4, 10**9)[0] == pytest.approx(by_hand)
+    assert mean_errors(many[:, None], 1 / 4, 10**9)[0] > once.std() * np.sqrt(1 / 4)
 
 
 def test_the_interval_of_a_mean_is_students():
     scores = np.array([0.1, 0.4, 0.35, 0.2])
-    low, high = mean_interval(scores, 0.0, 0.9)
+    low, high = mean_interval(scores, 0.0, 10**9, 0.9)
     np.testing.assert_allclose([low, high], stats.t.interval(0.9, 3, scores.mean(), stats.sem(scores)))
-    assert 0.3 in mean_interval(scores[:1], 0.25)
+    assert 0.3 in mean_interval(scores[:1], 0.25, 10)
+    assert tuple(mean_interval(-scores[:1], 0.25, 10)) == (-np.inf, np.inf)
+
+
+def test_folds_that_agree_leave_an_interval():
+    low, high = mean_interval(np.ones(5), 0.25, 24)
+    assert high == 1
+    assert low < 0.95
+    assert tuple(mean_interval(np.array([0.9, 0.95, 1.0]), 0.5, 20))[1] == 1
 
 
 def test_rows_of_one_weight_count_each():
     assert effective_number(None, 7) == 7
     assert effective_number(np.full(7, 3.0), 7) == pytest.approx(7)
     assert effective_number(np.array([1.0, 0.0, 0.0]), 3) == pytest.approx(1)
+    assert effective_number(np.full(5, 1e300), 5) == pytest.approx(5)
 
 
 # the choice
@@ -187,7 +196,7 @@ def told(chosen, ks, Cs):
 
 def test_a_choice_at_the_edge_of_its_grid_is_warned_of():
     X, y = hyperplane()
-    with pytest.warns(GridEdgeWarning, match="k_=4 is the largest of ks, and there are 6 features: try more"):
+    with pytest.warns(GridEdgeWarning, match="k_=4 is the largest of ks, and there are 6: try more"):
         SparseSVCCV([4, 2, 1], scoring=told(4, 0, 0)).fit(X, y)
     with pytest.warns(GridEdgeWarning, match="k_=2 is the smallest of ks: try fewer"):
         SparseSVCCV([6, 4, 2], scoring=told(2, 0, 0)).fit(X, y)
@@ -201,3 +210,18 @@ def test_where_there_is_nothing_beyond_nothing_is_said():
     SparseSVCCV([6, 2, 1], scoring=told(6, 0, 0)).fit(X, y)
     SparseSVCCV([6, 2, 1], scoring=told(1, 0, 0)).fit(X, y)
     SparseSVCCV([3]).fit(X, y)
+    SparseSVCCV([6, 3], keep=[0, 1, 2], scoring=told(3, 0, 0)).fit(X, y)
+
+
+def test_a_score_that_is_no_number_is_said_in_a_sentence():
+    X, y = hyperplane()
+    with pytest.raises(ValueError, match="The score of fold 0 is not a number"):
+        SparseSVCCV([1], scoring=lambda model, X, y: np.nan).fit(X, y)
+
+
+def test_a_splitter_that_knows_its_seed_keeps_it():
+    _, y = hyperplane()
+    cvs = [StratifiedKFold(3, shuffle=True, random_state=seed) for seed in (1, 2)]
+    first, second = (make_splitters(cv, 2, 0, y) for cv in cvs)
+    assert [each.random_state for each in first] == [1, 2]
+    assert [each.random_state for each in second] == [2, 3]

@@ -33,6 +33,7 @@ EXCEPTIONS = {
     ("solvers.bounded_quadratic", "bend_step"): "by how much a quadratic falls, rounding left out",
     ("blocks.sums", "make_panel"): "columns, not residuals: places without one ask for the first",
     ("intervals", "wilson"): "ends of an interval, which lie within 0 and 1",
+    ("intervals", "mean_interval"): "the same",
     ("fitting.stand_ins", "_rise"): "a relative difference of objectives, rounding left out",
     ("estimators.stability", "summary"): "places, not residuals: features of no unit ask for the first",
     ("calibration", "_without_offsets"): "slopes, which never fall",

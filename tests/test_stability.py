@@ -254,7 +254,7 @@ def test_progress_is_shown_if_asked_for(data, capsys):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"n_pairs": 0}, "n_pairs=0 is not a number of pairs of halves. Use an integer n_pairs >= 1."),
+        ({"n_pairs": 0}, "n_pairs=0 is not a number of pairs of halves. Use an integer >= 1."),
         ({"n_pairs": 2.5}, "n_pairs=2.5 is not a number of pairs"),
         ({"threshold": 0.5}, "threshold=0.5 is not a share of more than half"),
         ({"threshold": 1.01}, 'above 0.5, at most 1, or "auto"'),

@@ -22,6 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kmargin.types import Indices, Matrix, Vector
+from kmargin.validate import check_count
 
 R_OF_PAIRS, R_OF_HALVES = -1 / 2, -1 / 4
 STEEPEST = 60.0  # logarithm of a power, beyond which all of a distribution is at one end
@@ -65,7 +66,10 @@ def stability_bounds(n_features: int, q: float, threshold: float, n_pairs: int =
     >>> [round(bound, 3) for bound in bounds]
     [0.5, 0.173, 0.026]
     """
+    check_count("n_features", n_features, "features", least=0)
     check_count("n_pairs", n_pairs, "pairs of halves")
+    if not isinstance(q, numbers.Real) or not 0 <= q < np.inf:
+        raise ValueError(f"q={q!r} is no mean number of features. Use a number >= 0, such as 10.")
     check_threshold(threshold)
     n_halves = needed_halves(threshold, n_pairs)
     theta = min(1.0, q / n_features) if n_features else 0.0
@@ -199,13 +203,6 @@ def check_threshold(threshold: object, others: str = "") -> None:
             f"threshold={threshold!r} is not a share of more than half of all fits, below which nothing is "
             f"known about chance. Use a number above 0.5, at most 1{others}."
         )
-
-
-def check_count(name: str, value: object, things: str) -> None:
-    """An integer >= 1."""
-    is_count = isinstance(value, numbers.Integral) and not isinstance(value, bool | np.bool_)
-    if not is_count or value < 1:  # type: ignore[operator]
-        raise ValueError(f"{name}={value!r} is not a number of {things}. Use an integer {name} >= 1.")
 
 
 def check_max_false(value: object) -> None:

@@ -1,29 +1,34 @@
 """How well a model does on rows that nothing about it was chosen on."""
 
-import inspect
+import numbers
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from joblib import delayed
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 from sklearn.utils import _safe_indexing, check_random_state, indexable
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from kmargin import validate
+from kmargin.errors import GridEdgeWarning, count
+from kmargin.fitting.halves import fit_arguments, last_step, takes
 from kmargin.fitting.pools import make_pool
 from kmargin.intervals import Interval, effective_number, mean_interval, rate_interval
 from kmargin.progress import progress_bar
+from kmargin.samples.read import refuse_blocks
 from kmargin.selection import Fold, count_tested, make_splitters, score_with
 from kmargin.types import Indices, Vector
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class HonestScore:
     """What `honest_score` found.
 
@@ -35,7 +40,8 @@ class HonestScore:
         Where the score lies with the given confidence: Wilson's interval for the accuracy, else Student's
         with the standard error of Nadeau and Bengio.
     guessing : float
-        The score of always saying what is most common, on the same folds.
+        The score of always saying what is most common, on the same folds; not a number for a scorer of one's
+        own that asks for more than that.
     scores : ndarray
         One for each outer fold, those of all repeats after each other.
     chosen : list of dict
@@ -68,12 +74,16 @@ class HonestScore:
         """Whether the whole interval lies above guessing."""
         return self.guessing < self.interval.low
 
+    def __repr__(self) -> str:
+        return f"<HonestScore {self}>"
+
     def __str__(self) -> str:
-        text = f"{self.score:.3f} ({self.interval.low:.3f} to {self.interval.high:.3f}), "
-        text += f"guessing {self.guessing:.3f}"
+        text = f"{self.score:.3f} ({self.interval.low:.3f} to {self.interval.high:.3f})"
+        text += "" if np.isnan(self.guessing) else f", guessing {self.guessing:.3f}"
         if self.p_value is not None:
             text += f", p = {self.p_value:.3g}"
-        return text + ("" if self.is_better_than_guessing else ": not clearly better than guessing")
+        is_doubtful = not (self.is_better_than_guessing or np.isnan(self.guessing))
+        return text + (": not clearly better than guessing" if is_doubtful else "")
 
 
 def honest_score(
@@ -110,7 +120,8 @@ def honest_score(
     repeats : int, default=1
         So many times the rows are dealt into outer folds anew.
     scoring : str, callable or None, default=None
-        Any scorer of scikit-learn; None is the model's own if it has one, and else the accuracy.
+        Any scorer of scikit-learn; None is the model's own (in a Pipeline, that of its last step) if it has
+        one, and else the accuracy.
     permutations : int, default=0
         Repeat all of it so many times with the labels permuted, for a p-value: how often would labels that
         have nothing to do with X be predicted as well? Where `groups` have one label each, groups are
@@ -120,7 +131,9 @@ def honest_score(
     sample_weight : array-like or None
         Given to `fit`, and to the scorer if it takes weights.
     groups : array-like or None
-        Rows of one group (a patient, say) are on one side of every fold; given to `fit` if it takes groups.
+        Rows of one group (a patient, say) are on one side of every outer fold. They are given to `fit` if it
+        takes groups; for the inner folds of ``SparseSVCCV`` to keep them together, give it a `cv` that does,
+        such as ``StratifiedGroupKFold(5)``. Intervals then count groups instead of rows.
     n_jobs : int or None
         Outer folds side by side. The result is the same for any number.
     random_state : int or RandomState, default=0
@@ -141,24 +154,27 @@ def honest_score(
     >>> print(found)
     0.995 (0.972 to 0.999), guessing 0.515
     """
-    data = _read(model, X, y, sample_weight, groups, scoring)
     validate.check_count("permutations", permutations, "times to permute the labels", least=0)
     validate.check_count("repeats", repeats, "times to deal the rows into folds")
-    if not 0 < confidence < 1:
-        raise ValueError(
-            f"confidence={confidence!r} is no probability. Use a number between 0 and 1, as 0.95."
-        )
+    if not isinstance(confidence, numbers.Real) or not 0 < confidence < 1:
+        raise ValueError(f"confidence={confidence!r} is no probability. Use one such as 0.95.")
+    data = _read(model, X, y, sample_weight, groups, scoring)
     rng = check_random_state(random_state)
     seed = int(rng.randint(2**31 - repeats))
-    folds = _outer_folds(data, cv, repeats, seed)
-    labels = [data.y, *(_permute(data.y, data.groups, rng) for _ in range(permutations))]
-    jobs = [(labelled, fold) for labelled in labels for fold in folds]
-    results = list(_run(data, jobs, n_jobs, verbose))
-    found = _summarise(data, folds, results[: len(folds)], confidence)
+    # Each labelling has folds of its own: those that are stratified for others put it at a disadvantage.
+    labelled = [data] + [data._replace(y=_permute(data.y, data.groups, rng)) for _ in range(permutations)]
+    folds = [_outer_folds(each, cv, repeats, seed) for each in labelled]
+    guessing = _guesses(data, folds[0])
+    jobs = [(each, fold) for each, of in zip(labelled, folds, strict=True) for fold in of]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", GridEdgeWarning)  # of each fold and each permutation, else
+        results = list(_run(jobs, n_jobs, verbose))
+    n_folds = len(folds[0])
+    found = _summarise(data, folds[0], results[:n_folds], guessing, confidence)
     if not permutations:
         return found
-    of_each = np.array([result.score for result in results]).reshape(1 + permutations, len(folds))
-    means = of_each @ _shares(data, folds)
+    of_each = np.array([result.score for result in results]).reshape(1 + permutations, n_folds)
+    means = np.array([row @ _shares(data, of) for row, of in zip(of_each, folds, strict=True)])
     return replace(found, p_value=rank_among(means[0], means[1:]), permuted=means[1:])
 
 
@@ -173,7 +189,7 @@ def interval_of(
     """Where a mean over folds lies: of a rate of rows by Wilson, of another score by Student."""
     if is_rate:
         return rate_interval(mean, n_rows, confidence)
-    return mean_interval(scores, test_ratio, confidence)
+    return mean_interval(scores, test_ratio, n_rows, confidence)
 
 
 def guess(scorer: Callable[..., float], y: np.ndarray, weights: Vector | None, fold: Fold) -> float:
@@ -206,12 +222,16 @@ class _OuterResult(NamedTuple):
 
 
 def _read(model: Any, X: Any, y: Any, weights: Any, groups: Any, scoring: Any) -> _Data:
+    refuse_blocks(X, y, "honest_score")
     X, y, groups = indexable(X, column_or_1d(np.asarray(y)), groups)
+    check_classification_targets(y)
     validate.check_classes(np.unique(y))
     if weights is not None:
         weights = validate.check_sample_weight(weights, len(y))
-    scoring = getattr(model, "scoring", None) if scoring is None else scoring
+    fit_arguments(model, "sample_weight", weights)
+    scoring = getattr(last_step(model), "scoring", None) if scoring is None else scoring
     scorer = check_scoring(model, scoring="accuracy" if scoring is None else scoring)
+    groups = None if groups is None else np.asarray(groups)
     return _Data(model, X, y, weights, groups, scorer, scoring)
 
 
@@ -250,9 +270,9 @@ def _check_enough(data: _Data, n_folds: int) -> None:
         )
     if data.groups is not None and len(np.unique(data.groups)) < n_folds:
         n_groups = len(np.unique(data.groups))
+        use = f"Use at most {n_groups} folds." if n_groups > 1 else "Give rows of more groups, or no groups."
         raise ValueError(
-            f"The rows are in {n_groups} groups, which cannot be split into {n_folds} folds. "
-            f"Use at most {n_groups} folds."
+            f"The rows are in {count(n_groups, 'group')}, which cannot be split into {n_folds} folds. {use}"
         )
 
 
@@ -268,38 +288,46 @@ def _permute(y: np.ndarray, groups: Any, rng: np.random.RandomState) -> np.ndarr
     return permuted
 
 
-def _run(data: _Data, jobs: Sequence[Any], n_jobs: int | None, verbose: int) -> Iterator[_OuterResult]:
-    from joblib import delayed
-
+def _run(jobs: Sequence[Any], n_jobs: int | None, verbose: int) -> Iterator[_OuterResult]:
     with progress_bar("honest score", len(jobs), verbose) as bar:
-        for result in make_pool(n_jobs)(delayed(_outer)(data, *job) for job in jobs):
+        for result in make_pool(n_jobs)(delayed(_outer)(*job) for job in jobs):
             bar.advance()
             yield result
 
 
-def _outer(data: _Data, y: np.ndarray, fold: Fold) -> _OuterResult:
+def _outer(data: _Data, fold: Fold) -> _OuterResult:
     """One outer fold: everything from its training rows alone."""
-    model = clone(data.model)
-    known = {"sample_weight": data.weights, "groups": data.groups}
-    said = {
-        name: _safe_indexing(values, fold.train)
-        for name, values in known.items()
-        if values is not None and _takes(model, name)
-    }
+    model, y = clone(data.model), data.y
+    said = fit_arguments(model, "sample_weight", _part(data.weights, fold.train))
+    if data.groups is not None and takes(last_step(model), "groups"):
+        said |= fit_arguments(model, "groups", data.groups[fold.train])
     model.fit(_safe_indexing(data.X, fold.train), y[fold.train], **said)
     X, weights = _safe_indexing(data.X, fold.test), _part(data.weights, fold.test)
     score = score_with(data.scorer, model, X, y[fold.test], weights)
-    last = getattr(model, "steps", [(None, model)])[-1][1]
+    last = last_step(model)
     chosen = {name: vars(last)[f"{name}_"] for name in ("k", "C") if f"{name}_" in vars(last)}
     return _OuterResult(score, model.predict(X), chosen, getattr(last, "support_", np.empty(0, np.intp)))
 
 
-def _takes(model: Any, name: str) -> bool:
-    return name in inspect.signature(model.fit).parameters
-
-
 def _part(weights: Vector | None, rows: Indices) -> Vector | None:
     return None if weights is None else weights[rows]
+
+
+def _guesses(data: _Data, folds: Sequence[Fold]) -> Vector:
+    """What guessing has in each fold; not a number where the scorer asks for more than a guess can answer."""
+    try:
+        return np.array([guess(data.scorer, data.y, data.weights, fold) for fold in folds])
+    except (AttributeError, TypeError, ValueError):
+        return np.full(len(folds), np.nan)
+
+
+def _n_independent(data: _Data, n_tested: int) -> float:
+    """As many independent rows of one weight tell as much; rows of one group are taken for one."""
+    if data.groups is None:
+        return effective_number(data.weights, n_tested)
+    codes = np.unique(data.groups, return_inverse=True)[1]
+    totals = np.bincount(codes, weights=data.weights).astype(float)
+    return effective_number(totals, len(totals))
 
 
 def _shares(data: _Data, folds: Sequence[Fold]) -> Vector:
@@ -312,20 +340,24 @@ def _shares(data: _Data, folds: Sequence[Fold]) -> Vector:
 
 
 def _summarise(
-    data: _Data, folds: Sequence[Fold], results: Sequence[_OuterResult], confidence: float
+    data: _Data,
+    folds: Sequence[Fold],
+    results: Sequence[_OuterResult],
+    guessing: Vector,
+    confidence: float,
 ) -> HonestScore:
     scores, shares = np.array([result.score for result in results]), _shares(data, folds)
     score, (n_tested, test_ratio) = float(scores @ shares), count_tested(folds)
-    n_rows = effective_number(data.weights, int(n_tested))
+    n_rows = _n_independent(data, int(n_tested))
     classes, counts = np.unique(data.y, return_counts=True)
-    predicted = np.full(len(data.y), classes[counts.argmax()])
+    predicted = np.full(len(data.y), classes[counts.argmax()], dtype=data.y.dtype)
     tested = np.zeros(len(data.y), dtype=bool)
     for fold, result in zip(reversed(folds), reversed(results), strict=True):  # the first repeat comes last
         predicted[fold.test], tested[fold.test] = result.predicted, True
     return HonestScore(
         score=score,
         interval=interval_of(scores, score, n_rows, test_ratio, _is_accuracy(data), confidence),
-        guessing=float(shares @ [guess(data.scorer, data.y, data.weights, fold) for fold in folds]),
+        guessing=float(shares @ guessing),
         scores=scores,
         chosen=[result.chosen for result in results],
         supports=[result.support for result in results],

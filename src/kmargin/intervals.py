@@ -15,7 +15,7 @@ class Interval(NamedTuple):
     high: float
 
     def __contains__(self, score: object) -> bool:
-        return isinstance(score, float) and self.low <= score <= self.high
+        return self.low <= float(score) <= self.high  # type: ignore[arg-type]
 
 
 def wilson(rate: float, n: float, z: float) -> Interval:
@@ -37,26 +37,45 @@ def rate_error(rate: float, n: float) -> float:
     return max(rate - low, high - rate)
 
 
-def mean_errors(scores: np.ndarray, test_ratio: float) -> np.ndarray:
+def mean_errors(scores: np.ndarray, test_ratio: float, n_rows: float) -> np.ndarray:
     """Standard errors of the means over folds (the first axis), folds of all repeats together.
 
     Folds share most of their training rows, and repeats all of them, so their scores are not independent:
     more repeats do not make the error vanish. Nadeau and Bengio's correction adds the number of test rows
     per training row (`test_ratio`) to one over the number of folds.
+
+    Folds may agree by chance, all of them at 100 % say. A share is not known better than so many rows tell,
+    so where all scores lie within 0 and 1, as shares do, that is the least.
     """
-    if len(scores) < 2:
-        return np.zeros(scores.shape[1:])
-    return np.asarray(scores.std(axis=0, ddof=1) * np.sqrt(1 / len(scores) + test_ratio))
+    errors = np.zeros(scores.shape[1:])
+    if len(scores) > 1:
+        errors = np.asarray(scores.std(axis=0, ddof=1) * np.sqrt(1 / len(scores) + test_ratio))
+    if not are_shares(scores):
+        return errors
+    return np.maximum(errors, np.vectorize(rate_error)(scores.mean(axis=0), n_rows))
 
 
-def mean_interval(scores: Vector, test_ratio: float, confidence: float = 0.95) -> Interval:
+def are_shares(scores: np.ndarray) -> bool:
+    return bool(scores.min() >= 0 and scores.max() <= 1)
+
+
+def mean_interval(scores: Vector, test_ratio: float, n_rows: float, confidence: float = 0.95) -> Interval:
     """The interval of a mean over folds, by Student's t; without an end if there is one fold only."""
     if len(scores) < 2:
-        return Interval(-np.inf, np.inf)
-    half = stdtrit(len(scores) - 1, (1 + confidence) / 2) * mean_errors(scores, test_ratio)
-    return Interval(float(scores.mean() - half), float(scores.mean() + half))
+        return Interval(0.0, 1.0) if are_shares(scores) else Interval(-np.inf, np.inf)
+    mean, error = float(scores.mean()), float(mean_errors(scores, test_ratio, n_rows))
+    half = float(stdtrit(len(scores) - 1, (1 + confidence) / 2)) * error
+    if are_shares(scores):
+        return Interval(max(0.0, mean - half), min(1.0, mean + half))
+    return Interval(mean - half, mean + half)
 
 
 def effective_number(weights: Vector | None, n: int) -> float:
-    """As many rows of one weight tell a mean as well as these."""
-    return float(n) if weights is None else float(weights.sum() ** 2 / (weights @ weights))
+    """As many rows of one weight tell a mean as well as these, by Kish.
+
+    Weights here say how much rows count, not how many there were: that would make intervals too narrow.
+    """
+    if weights is None:
+        return float(n)
+    relative = weights / weights.max()  # the squares of very large ones would overflow
+    return float(relative.sum() ** 2 / (relative @ relative))

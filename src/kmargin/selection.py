@@ -15,7 +15,7 @@ import numpy as np
 from scipy.stats import rankdata
 from sklearn.model_selection import StratifiedKFold, check_cv
 
-from kmargin.intervals import mean_errors, rate_error
+from kmargin.intervals import mean_errors
 from kmargin.samples.protocol import Labelled
 from kmargin.types import Flags, Indices, Matrix, Vector
 
@@ -54,13 +54,20 @@ def make_splitters(cv: Any, repeats: int, seed: int, y: Any) -> list[Any]:
         splitter = StratifiedKFold(splitter.n_splits, shuffle=True)
     if getattr(splitter, "random_state", "none") == "none" or not getattr(splitter, "shuffle", True):
         raise ValueError(
-            f"repeats={repeats} of cv={cv!r} makes the same folds each time. Use a number of folds, or a "
-            "splitter that shuffles, such as StratifiedKFold(5, shuffle=True)."
+            f"repeats={repeats} of cv={_shown(cv)} makes the same folds each time. Use a number of folds, "
+            "or a splitter that shuffles, such as StratifiedKFold(5, shuffle=True)."
         )
+    own = getattr(splitter, "random_state", None)
+    seed = int(own) if isinstance(own, numbers.Integral) else seed
     splitters = [copy(splitter) for _ in range(repeats)]
     for number, each in enumerate(splitters):
-        each.random_state = seed + number
+        each.random_state = (seed + number) % 2**32
     return splitters
+
+
+def _shown(cv: Any) -> str:
+    """For a sentence: rows of folds that were written out are not."""
+    return "a list of splits" if np.iterable(cv) else repr(cv)
 
 
 def count_tested(folds: Sequence[Fold]) -> tuple[float, float]:
@@ -136,16 +143,8 @@ class ScoreTable:
 
     @cached_property
     def error(self) -> Matrix:
-        """Standard errors of the means; see `intervals.mean_errors`.
-
-        Folds may agree by chance, all of them at 100 % say. A share of n rows is not known better than n
-        rows tell, so where scores are shares, that is the least.
-        """
-        errors = mean_errors(self.scores, self.test_ratio)
-        if self.scores.min() < 0 or self.scores.max() > 1:
-            return errors
-        least = [[rate_error(float(mean), self.n_rows) for mean in row] for row in self.mean]
-        return np.maximum(errors, least)
+        """Standard errors of the means; see `intervals.mean_errors`."""
+        return mean_errors(self.scores, self.test_ratio, self.n_rows)
 
     def at(self, C: float, k: int) -> tuple[float, float]:
         """The mean score, and its standard error."""
@@ -159,6 +158,12 @@ class ScoreTable:
         smallest k with a mean score within one standard error of the best, "tolerance" within that loss of
         score; then its best C.
         """
+        if not np.isfinite(self.mean).all():
+            fold = int(np.flatnonzero(~np.isfinite(self.scores).all(axis=(1, 2)))[0])
+            raise ValueError(
+                f"The score of fold {fold} is not a number, so nothing can be chosen by it. Use another "
+                "scoring, or fewer folds, each with test rows of every class."
+            )
         mean, best = self.mean, np.unravel_index(self.mean.argmax(), self.mean.shape)
         slack = 1e-12 * max(1.0, abs(float(mean[best])))
         slack += {"1se": float(self.error[best]), "tolerance": tolerance}.get(selection, 0.0)

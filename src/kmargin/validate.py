@@ -123,7 +123,8 @@ def check_tolerance(tolerance: object) -> None:
 
 def check_count(name: str, value: object, what: str, least: int = 1) -> None:
     """An integer no smaller than `least`."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
+    is_count = isinstance(value, numbers.Integral) and not isinstance(value, bool | np.bool_)
+    if not is_count or value < least:  # type: ignore[operator]
         raise ValueError(f"{name}={value!r} is not a number of {what}. Use an integer >= {least}.")
 
 

@@ -17,6 +17,17 @@ def class_totals(block: Block, part: Part, n_classes: int) -> Matrix:
     return np.array([np.bincount(codes[counted & rows], minlength=n_classes) for rows in (~inside, inside)])
 
 
+def weight_sums(block: Block, part: Part, weighted: bool) -> Matrix:
+    """Of the rows of a part: the largest weight, and the sums of weights and of their squares, relative to it."""
+    space = space_of(block.codes)
+    codes, repeats = space.bring(block.codes), space.bring(block.repeats)
+    rows = part.rows(block.number, codes) & (repeats > 0)
+    weights = repeats[rows] if weighted else np.ones(np.count_nonzero(rows))
+    largest = weights.max(initial=0.0)
+    relative = weights / largest if largest > 0 else weights
+    return np.array([largest, relative.sum(), relative @ relative])
+
+
 def confusions(
     block: Block,
     part: Part,

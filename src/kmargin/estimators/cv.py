@@ -67,7 +67,7 @@ class CrossValidated(Probabilities):
         self.best_score_ = float(table.mean[row, column])
         self.cv_results_ = table.tabulate()
         self.n_splits_ = len(folds)
-        warn_of_edges(Cs, row, ks, column, blueprint.n_available(samples), blueprint.things)
+        warn_of_edges(Cs, row, ks, column, blueprint.n_available(samples), blueprint.n_always(samples))
         return self
 
     def _fold_seed(self) -> int:
@@ -103,7 +103,7 @@ class CrossValidated(Probabilities):
 
 
 def warn_of_edges(
-    Cs: list[float], row: int, ks: list[int], column: int, n_available: int, things: str
+    Cs: list[float], row: int, ks: list[int], column: int, n_available: int, n_always: int
 ) -> None:
     """Warn where what was chosen is the last of its grid, and there is more beyond."""
     advice = []
@@ -111,8 +111,8 @@ def warn_of_edges(
         which, beyond = ("smallest", Cs[row] / 10) if row == 0 else ("largest", Cs[row] * 10)
         advice.append(f"C_={Cs[row]:g} is the {which} of Cs: try {beyond:g}, too")
     if len(ks) > 1 and column == 0 and ks[0] < n_available:
-        advice.append(f"k_={ks[0]} is the largest of ks, and there are {n_available} {things}: try more")
-    if len(ks) > 1 and column == len(ks) - 1 and ks[-1] > 1:
+        advice.append(f"k_={ks[0]} is the largest of ks, and there are {n_available}: try more")
+    if len(ks) > 1 and column == len(ks) - 1 and ks[-1] > max(n_always, 1):
         advice.append(f"k_={ks[-1]} is the smallest of ks: try fewer")
     if advice:
         text = f"The choice lies at the edge of what was tried. {'; '.join(advice)}."

@@ -14,7 +14,6 @@ from kmargin import validate
 from kmargin.chance import (
     SelectionBounds,
     check_bound,
-    check_count,
     check_max_false,
     check_threshold,
     lowest_threshold,
@@ -165,10 +164,11 @@ class StabilitySelection(SelectorMixin, BaseEstimator):
         """Fit to all halves; set how often what was selected."""
         seed = validate.resolve_seed(self.random_state)
         halves = Halves(rows.codes, self.n_pairs, seed)
+        self.n_pairs_ = self.n_pairs
         by_column, by_unit = np.zeros(units.n_features, int), np.zeros(units.n_units, int)
         always_in = units.columns_of(np.flatnonzero(units.fixed))
         with warnings_told_once(len(halves)):
-            if isinstance(model, SparseSVC):
+            if type(model) is SparseSVC:
                 samples, blueprint, k = model._prepare(rows.X, rows.y, rows.weights)
                 blueprint = replace(blueprint, standardize=self.standardize)
                 procedure = Procedure(model.solver, self.n_jobs, seed, self.verbose)
@@ -185,14 +185,14 @@ class StabilitySelection(SelectorMixin, BaseEstimator):
     def bounds_at(self, threshold: float) -> SelectionBounds:
         """What `bounds_` would be at another threshold."""
         check_is_fitted(self, "q_")
-        return stability_bounds(self.n_candidates_, self.q_, threshold, self.n_pairs)
+        return stability_bounds(self.n_candidates_, self.q_, threshold, self.n_pairs_)
 
     def threshold_for(self, max_false: float, bound: str = "r_concave") -> float | None:
         """The lowest threshold at which a bound is at most `max_false`; None if it is not even at 1."""
         check_is_fitted(self, "q_")
         check_max_false(max_false)
         check_bound(bound)
-        return lowest_threshold(self.n_candidates_, self.q_, max_false, self.n_pairs, bound)
+        return lowest_threshold(self.n_candidates_, self.q_, max_false, self.n_pairs_, bound)
 
     def summary(self) -> "pd.DataFrame":
         """All features as a pandas frame, the most frequent first.
@@ -219,7 +219,7 @@ class StabilitySelection(SelectorMixin, BaseEstimator):
         return frame.sort_values(order, ascending=False, kind="stable").reset_index(drop=True)
 
     def _check_parameters(self) -> None:
-        check_count("n_pairs", self.n_pairs, "pairs of halves")
+        validate.check_count("n_pairs", self.n_pairs, "pairs of halves")
         validate.check_flag("standardize", self.standardize)
         check_bound(self.bound)
         check_max_false(self.max_false)
@@ -228,7 +228,7 @@ class StabilitySelection(SelectorMixin, BaseEstimator):
         given = {name: value for name, value in (("k", self.k), ("C", self.C)) if value is not None}
         if self.estimator is None:
             _refuse_all("k", self.k)
-            check_count("k", K if self.k is None else self.k, "features to select on each half")
+            validate.check_count("k", K if self.k is None else self.k, "features to select on each half")
             validate.check_C(C if self.C is None else self.C)
         elif given:
             name, value = next(iter(given.items()))
@@ -273,7 +273,7 @@ class StabilitySelection(SelectorMixin, BaseEstimator):
 
     def _resolve_threshold(self) -> float:
         if not isinstance(self.threshold, str):
-            return needed_halves(self.threshold, self.n_pairs) / (2 * self.n_pairs)
+            return needed_halves(self.threshold, self.n_pairs_) / (2 * self.n_pairs_)
         lowest = self.threshold_for(self.max_false, self.bound)
         if lowest is None:
             at_most = getattr(self.bounds_at(1.0), self.bound)
@@ -296,8 +296,8 @@ class StabilitySelection(SelectorMixin, BaseEstimator):
 
     def _get_support_mask(self) -> Flags:
         check_is_fitted(self, "threshold_")
-        needed = needed_halves(self.threshold_, self.n_pairs)
-        stable = np.rint(self.group_frequencies_ * 2 * self.n_pairs) >= needed
+        needed = needed_halves(self.threshold_, self.n_pairs_)
+        stable = np.rint(self.group_frequencies_ * 2 * self.n_pairs_) >= needed
         return np.append(stable, False)[self._unit_of]  # those of no unit are at -1
 
     def __sklearn_tags__(self) -> Tags:

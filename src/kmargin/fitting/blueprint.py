@@ -41,6 +41,9 @@ class Blueprint(Protocol):
     def n_available(self, samples: Any) -> int:
         """How many things there are for k to count."""
 
+    def n_always(self, samples: Any) -> int:
+        """How many of these are always in."""
+
     def resolve_k(self, k: Any, samples: Any) -> int:
         """A k as users give it. Raises ValueError if it leaves no room for what is always in."""
 

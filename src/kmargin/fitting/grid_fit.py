@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from kmargin import validate
@@ -55,7 +55,7 @@ class GridFit:
         """All machines, without the rows that they were fitted to."""
         paths = []
         for row in range(len(self.by_machine[0])):
-            of_C = [grid[row] for grid in self.by_machine]
+            of_C = [[replace(solution, trace=()) for solution in grid[row]] for grid in self.by_machine]
             paths.append(self.blueprint.path(self.designs, self.samples, of_C, ks))
         samples = self.samples
         return MachinesAlone(tuple(paths), Outline(samples.space, samples.labels, samples.n_features))

@@ -128,22 +128,26 @@ def select_on_half(model: Any, rows: Rows, half: Indices, standardize: bool, see
     with one_blas_thread:
         if standardize:
             X = StandardScaler(with_mean=False).fit_transform(X, sample_weight=part.weights)
-        model.fit(X, part.y, **weight_arguments(model, part.weights))
+        model.fit(X, part.y, **fit_arguments(model, "sample_weight", part.weights))
     return selected_by(model, rows.X.shape[1])
 
 
-def weight_arguments(model: Any, weights: Vector | None) -> dict[str, Vector]:
-    """The weights as `fit` takes them; in a pipeline each step that can has them."""
-    if weights is None:
+def fit_arguments(model: Any, argument: str, values: Any) -> dict[str, Any]:
+    """What `fit` is to take beside X and y, under its names; each step of a pipeline that takes it has it."""
+    if values is None:
         return {}
     steps = model.steps if isinstance(model, Pipeline) else [("", model)]
-    takers = [name for name, step in steps if has_fit_parameter(step, "sample_weight")]
+    takers = [name for name, step in steps if takes(step, argument)]
     if steps[-1][0] not in takers:
         raise ValueError(
-            f"{type(steps[-1][1]).__name__} takes no sample_weight. Leave sample_weight out, or give an "
+            f"{type(steps[-1][1]).__name__} takes no {argument}. Leave {argument} out, or give an "
             "estimator whose fit takes it, such as SparseSVC."
         )
-    return {f"{name}__sample_weight" if name else "sample_weight": weights for name in takers}
+    return {f"{name}__{argument}" if name else argument: values for name in takers}
+
+
+def takes(model: Any, argument: str) -> bool:
+    return bool(has_fit_parameter(model, argument))
 
 
 def first_step(model: Any) -> Any:

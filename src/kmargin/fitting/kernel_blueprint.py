@@ -67,6 +67,9 @@ class KernelBlueprint:
     def n_available(self, samples: ArraySamples) -> int:
         return samples.n_samples
 
+    def n_always(self, samples: ArraySamples) -> int:
+        return 0
+
     def resolve_k(self, k: Any, samples: ArraySamples) -> int:
         return validate.resolve_k(k, samples.n_samples, self.things)
 

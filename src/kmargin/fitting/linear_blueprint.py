@@ -57,6 +57,9 @@ class LinearBlueprint:
     def n_available(self, samples: Samples) -> int:
         return self.units(samples).n_units
 
+    def n_always(self, samples: Samples) -> int:
+        return int(self.units(samples).fixed.sum())
+
     def resolve_k(self, k: Any, samples: Samples) -> int:
         units = self.units(samples)
         k = validate.resolve_k(k, units.n_units, self.things)

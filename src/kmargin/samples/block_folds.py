@@ -54,7 +54,12 @@ class FoldsInBlocks:
             totals = np.sum(samples.X.ask(confusion_counts.class_totals, part, len(samples.classes)), axis=0)
             check_fold(fold, samples.classes, has_class=totals[0] > 0, n_test=int(totals[1].sum()))
             counts.append(totals.sum(axis=1))
-        self.n_tested = float(sum(test for _, test in counts)) / model.repeats
+        first = self.tests[:n_folds]  # each row once
+        sums = [samples.X.ask(confusion_counts.weight_sums, part, weighted) for part in first]
+        largest, totals, squares = np.concatenate(sums).T
+        share = largest / largest.max()
+        self.n_tested = float((share @ totals) ** 2 / (share**2 @ squares))
+        self.n_folds_once = n_folds
         self.test_ratio = float(np.mean([test / train for train, test in counts]))
 
     @staticmethod
@@ -97,11 +102,13 @@ class FoldsInBlocks:
         return np.array([self._score(confusion) for confusion in counts]).reshape(n_Cs, n_ks)
 
     def calibrate(self, machines: Sequence[Any], left_out: Sequence[int | None]) -> list[Calibration]:
-        """Decision values stay with their blocks; what travels are the sums of each Newton step."""
+        """Decision values stay with their blocks; what travels are the sums of each Newton step. Of several
+        repeats the first is asked.
+        """
         used = np.unique(np.concatenate([of.used for of in machines]))
         calibrations = []
         for number in left_out:
-            folds = [fold for fold in range(len(self)) if fold != number]
+            folds = [fold for fold in range(self.n_folds_once) if fold != number]
             parts = [self.tests[fold] for fold in folds]
             coefs = np.array([machines[fold].coef[:, used] for fold in folds])
             intercepts = np.array([machines[fold].intercept for fold in folds])

@@ -78,6 +78,15 @@ def read_for_folds(X: Any, y: Any, sample_weight: Any, groups: Any) -> Given:
     return Given(X, y, None)
 
 
+def refuse_blocks(X: Any, y: Any, who: str) -> None:
+    """Raise TypeError for data that have to be at hand, and are not."""
+    if is_dask(X, y):
+        raise TypeError(
+            f"{who} splits rows by their numbers, which dask collections do not have. Give X and y in memory "
+            "(X.compute()), or a sample of the rows."
+        )
+
+
 def read_inputs(checks: Checks, X: Any, method: str, reference: Any) -> Inputs:
     """X to decide about, which has to be where the fitted attributes (`reference`) are."""
     if is_dask(X):

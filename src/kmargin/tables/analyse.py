@@ -125,6 +125,8 @@ def analyse(dataset: Dataset, settings: Settings) -> Analysis:
     """
     trial = Trial(dataset, settings)
     trial.note_repeats()
+    if trial.is_large and settings.kernel is None:
+        trial.notes.append(f"With {len(dataset.y):,} rows, stand-ins and random halves are left out.")
     choice = choose(trial)
     examined = trial.examine(choice.Cs, choice.ks, choice.k)
     with warnings.catch_warnings(record=True) as caught:
@@ -137,16 +139,21 @@ def analyse(dataset: Dataset, settings: Settings) -> Analysis:
             int(j): set(trial.counted.labels_of(np.flatnonzero(coefs.any(axis=0))))
             for j, coefs in zip(path.ks, path.coefs, strict=True)
         }
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what there is to say was said of the model itself
+        assessment = assess(trial, choice, examined)
+        halves = None if trial.is_large else share_of_halves(dataset, settings, choice, trial.counted)
+        worths = trial.worth_of(model)
     return Analysis(
         dataset=dataset,
         settings=settings,
         counted=trial.counted,
         model=model,
         choice=choice,
-        assessment=assess(trial, choice, examined),
+        assessment=assessment,
         supports=examined.supports,
-        halves=share_of_halves(dataset, settings, choice, trial.counted),
-        worths=trial.worth_of(model),
+        halves=halves,
+        worths=worths,
         neighbours=find_neighbours(choice, supports),
         notes=(*dataset.notes, *trial.notes, *(str(warning.message) for warning in caught)),
     )

@@ -5,7 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
-from kmargin.errors import InputError, blame_input
+from kmargin.errors import blame_input
 from kmargin.honest import guess, interval_of, rank_among
 from kmargin.intervals import Interval, effective_number, rate_interval
 from kmargin.multiclass import choose_classes
@@ -16,6 +16,7 @@ from kmargin.tables.prepare import Dataset
 from kmargin.tables.trial import Examination, Trial
 from kmargin.types import Indices, Matrix, Vector
 
+LEAST_FOR_NESTED = 3  # rows of a class: one to score, two for the folds within
 OUTER = 2**16  # the round whose folds are the outer ones, far from those that choose
 
 
@@ -93,6 +94,13 @@ class Assessment:
 def assess(trial: Trial, choice: Choice, examined: Examination) -> Assessment:
     """As the settings say: nested or not, with a permutation test or without."""
     is_nested = trial.settings.nested and choice.had_alternatives
+    if is_nested and np.bincount(trial.samples.codes).min() < LEAST_FOR_NESTED:
+        rare = trial.samples.classes[np.bincount(trial.samples.codes).argmin()].item()
+        trial.notes.append(
+            f"Class {rare!r} has 2 rows, too few to choose k and C without one of them: the score told is of "
+            "the rows they were chosen on, and too good."
+        )
+        is_nested = False
     found = assess_nested(trial, choice) if is_nested else assess_chosen(trial, choice, examined)
     if not trial.settings.permutations:
         return found
@@ -122,8 +130,8 @@ def assess_nested(trial: Trial, choice: Choice) -> Assessment:
     scores, chosen = [], []
     total = len(folds) * choice.n_rounds * trial.n_solutions(choice.table.Cs, choice.table.ks)
     with progress_bar("honest accuracy", total, trial.settings.verbose) as bar:
-        for number, fold in enumerate(folds):
-            inner = _inner_trial(trial, fold, number)
+        for fold in folds:
+            inner = trial.restricted_to(fold.train)
             found = choose(inner, choice.n_rounds, bar)
             model = inner.refit(found.Cs, found.ks, found.k)[0]
             X = model.scaling(trial.samples.X[fold.test])
@@ -134,16 +142,6 @@ def assess_nested(trial: Trial, choice: Choice) -> Assessment:
             scores.append(trial.score_rows(says, X, fold.test))
             chosen.append((found.k, found.C))
     return _assessment(trial, folds, np.array(scores), decisions, told, tuple(chosen), is_nested=True)
-
-
-def _inner_trial(trial: Trial, fold: Fold, number: int) -> Trial:
-    try:
-        return trial.restricted_to(fold.train)
-    except InputError as error:
-        raise InputError(
-            f"Outer fold {number + 1} leaves too little to choose from: {error} "
-            "Or add --no-nested, and take the accuracy told for too good."
-        ) from error
 
 
 def _assessment(

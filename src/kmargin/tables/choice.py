@@ -16,7 +16,6 @@ DEFAULT_CS = (0.01, 0.1, 1.0, 10.0)
 SMALLEST_C, LARGEST_C = 1e-5, 1e4  # to which the default grid may grow
 MOST_GROWTH = 3  # times
 STEADY = 3  # rounds in a row that lead to the same choice settle it
-ONE_ROUND = 20_000  # rows, from which on one round of folds is enough
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,7 @@ def choose(trial: Trial, n_rounds: int | None = None, bar: Bar | None = None) ->
     """Score all C and k in rounds of folds; in as many as asked for, or until the choice has settled."""
     Cs, ks = resolve_grid(trial)
     is_open = len(Cs) * (len(ks) if trial.settings.k is None else 1) > 1
-    needs_rounds = is_open and len(trial.dataset.y) < ONE_ROUND
+    needs_rounds = is_open and not trial.has_one_round
     most = n_rounds or (trial.settings.repeats if needs_rounds else 1)
     total = most * trial.n_solutions(Cs, ks)
     own_bar = progress_bar("choosing k and C", total, trial.settings.verbose)

@@ -51,8 +51,7 @@ def area_under_curve(analysis: Analysis, code: int) -> Share:
         for fold in assessed.folds
     ]
     n_folds = len(areas)
-    low, high = mean_interval(np.array(areas), 1 / (n_folds - 1))
-    return Share(float(np.mean(areas)), Interval(max(0.0, low), min(1.0, high)))
+    return Share(float(np.mean(areas)), mean_interval(np.array(areas), 1 / (n_folds - 1), assessed.n_rows))
 
 
 def roc_points(analysis: Analysis) -> tuple[Vector, Vector]:

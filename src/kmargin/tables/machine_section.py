@@ -75,7 +75,7 @@ def features_section(analysis: Analysis) -> Iterator[str]:
     yield html.table(columns, rows, id="weights")
     yield html.paragraph(
         "Weights are for features scaled to a spread of 1, so they can be compared; `per unit` is for the "
-        "numbers as they stand in the table. A feature that every fold chose is one to rely on."
+        "numbers as they stand in the table. `chosen by folds`: of the first round, with the chosen k and C."
         + ("" if no_worths else f" {WORTHS_TEXT}")
         + f" {halves_sentence(analysis)}",
         "soft",

@@ -72,8 +72,10 @@ def class_tables(analysis: Analysis) -> Iterator[str]:
     text = (
         "`found`: of the rows of a class, those told as such. `right when told`: of the rows told as a "
         "class, those that are of it. `area under ROC`: how often a row of the class is ranked above one "
-        "of another. Each with its 95 % interval."
+        "of another. Each with its 95 % interval: of shares by Wilson, of areas by the spread of the folds."
     )
+    if analysis.dataset.weights is not None:
+        text += " Rows count by their weights, here and wherever a share is told; the matrix counts rows."
     if len(names) == 2:
         text += (
             f" With {names[1]} for positive, sensitivity is `found` of {names[1]}, specificity `found` of "
@@ -178,7 +180,9 @@ def distributions_figure(analysis: Analysis) -> Iterator[str]:
         "Each feature by class, as it stands in the table: the middle half of the rows in the box, the line "
         f"its median, nine of ten rows between the whiskers.{more}"
     )
-    yield html.figure(image, caption, id="distributions", wide=n_columns == 3)
+    yield html.figure(
+        image, caption, id="distributions", wide=n_columns == 3, narrow=n_columns == 2, small=n_columns == 1
+    )
 
 
 def draw_boxes(ax: Any, analysis: Analysis, feature: int) -> None:

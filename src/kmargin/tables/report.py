@@ -51,7 +51,7 @@ def sections(analysis: Analysis, source: str, folder: str) -> Iterator[str]:
 def summary(analysis: Analysis) -> str:
     assessed, scoring = analysis.assessment, analysis.settings.scoring
     n_features = len(analysis.model.machine.support_)
-    use = (n_features, "training points kept" if analysis.model.is_kernel else "features in use")
+    use = (n_features, "training points kept" if analysis.model.is_kernel else features_text(n_features))
     if not analysis.model.is_kernel and analysis.counted.is_grouped:
         made_of = f"{analysis.things} in use, {count(n_features, 'feature')}"
         use = (len(used_units(analysis)), made_of)
@@ -64,6 +64,10 @@ def summary(analysis: Analysis) -> str:
         (score_text(scoring, assessed.guessing), f"by guessing{most_common(analysis)}"),
         (f"{len(analysis.dataset.y):,}", f"rows, {class_counts(analysis)}"),
     )
+
+
+def features_text(number: int) -> str:
+    return "feature in use" if number == 1 else "features in use"
 
 
 def curve_section(analysis: Analysis) -> Iterator[str]:

@@ -118,15 +118,12 @@ def point_weights(analysis: Analysis) -> pd.DataFrame:
 
 
 def wrong_frame(analysis: Analysis) -> pd.DataFrame:
-    """The rows of `prediction_frame` that went wrong, the furthest first."""
-    frame, decisions = prediction_frame(analysis), analysis.assessment.decisions
-    wrong = np.flatnonzero(analysis.assessment.predicted != analysis.dataset.y)
-    if decisions.ndim == 1:
-        distance = np.abs(decisions[wrong])
-    else:
-        actual = np.searchsorted(analysis.model.machine.classes_, analysis.dataset.y[wrong])
-        distance = decisions[wrong].max(axis=1) - decisions[wrong, actual]
-    return frame.iloc[wrong[np.argsort(-distance, kind="stable")]]
+    """The rows of `prediction_frame` that went wrong, the least probable class first."""
+    assessed, y = analysis.assessment, analysis.dataset.y
+    wrong = np.flatnonzero(assessed.predicted != y)
+    own = assessed.probabilities[wrong, np.searchsorted(assessed.classes, y[wrong])]
+    frame = prediction_frame(analysis).iloc[wrong]
+    return frame.assign(**{"probability of its class": own}).iloc[np.argsort(own, kind="stable")]
 
 
 def prediction_frame(analysis: Analysis) -> pd.DataFrame:
@@ -139,6 +136,7 @@ def prediction_frame(analysis: Analysis) -> pd.DataFrame:
             "actual": dataset.y,
             "predicted": assessed.predicted,
             "fold": assessed.fold + 1,
+            "weight": dataset.weights,
         },
         assessed.decisions,
         analysis.model,

@@ -124,7 +124,8 @@ def headline(analysis: Analysis) -> str:
     score = f"{score_text(scoring, assessed.score)} {score_name(scoring)} on rows not seen"
     interval = f"95 % interval {interval_text(scoring, assessed.interval)}"
     guessing = score_text(scoring, assessed.guessing)
-    how = "" if is_honest(analysis) else "; k and C were chosen on the same rows, so this is too good"
+    chosen = "k and C were" if analysis.was_chosen else "C was"
+    how = "" if is_honest(analysis) else f"; {chosen} chosen on the same rows, so this is too good"
     if not assessed.is_better_than_guessing:
         were = "was" if n_used(analysis) == 1 else "were"
         return (
@@ -162,9 +163,10 @@ def p_value_text(analysis: Analysis) -> str:
         return ""
     n_times = assessed.n_permutations
     n_as_high = round(assessed.p_value * (n_times + 1)) - 1
+    least = "" if n_as_high else f" That is the least that {n_times:,} can tell."
     return (
         f"p = {assessed.p_value:.3g}: of {n_times:,} searches with the labels shuffled, "
-        f"{n_as_high or 'none'} found a score as high as the search with the labels as they are."
+        f"{n_as_high or 'none'} found a score as high as the search with the labels as they are.{least}"
     )
 
 
@@ -254,7 +256,7 @@ def most_common(analysis: Analysis) -> str:
     """What a guess of the accuracy is; other scores have guesses of their own."""
     if not analysis.assessment.is_rate:
         return ""
-    return f": always {baseline(analysis)[0]}, the most common class"
+    return " the most common class"
 
 
 def class_counts(analysis: Analysis) -> str:
@@ -276,7 +278,7 @@ def honesty_text(analysis: Analysis) -> str:
         return (
             f"The {score_name(scoring)} told above is that of nested cross-validation: in each of "
             f"{len(analysis.assessment.folds)} outer folds {chosen} were chosen anew by its other rows. "
-            f"On the folds that {chosen} were chosen on it is {own}, which is too good by the choosing."
+            f"On the folds that {chosen} were chosen on it is {own}, which on average is too good."
         )
     return (
         f"{chosen} were chosen on these same folds ({own}), so the {score_name(scoring)} told is too good. "

@@ -34,6 +34,8 @@ from kmargin.tables.told import ToldProbabilities
 from kmargin.types import Indices, Matrix, Vector
 
 SILENCE = Silence()
+LARGE = 20_000  # rows
+MANY_MACHINES = 10
 MOST_WORTHS = 40  # units; the stand-ins of more are not looked for
 
 
@@ -125,6 +127,17 @@ class Trial:
         return self.counted.things if self.settings.kernel is None else self.blueprint.things
 
     @property
+    def is_large(self) -> bool:
+        """Whether there are so many rows that folds differ little, and extras would take long."""
+        return len(self.dataset.y) >= LARGE
+
+    @property
+    def has_one_round(self) -> bool:
+        """Whether one round of folds has to do: rows are many, or machines, which take long."""
+        n_machines = len(class_pairs(len(self.samples.classes), self.settings.multi_class))
+        return self.is_large or n_machines >= MANY_MACHINES
+
+    @property
     def least(self) -> int:
         """What is always in, and counts in k."""
         return self.counted.n_fixed if self.settings.kernel is None else 0
@@ -144,27 +157,26 @@ class Trial:
         scores = np.empty((self.n_folds, len(Cs), len(ks)))
         walk = self._walk(Cs, ks, round, bar)
         if asks_for_probabilities(self.scorer):
-            return self._score_by_probabilities(walk, scores)
+            return self._score_by_probabilities(walk, ks, scores)
         for number, (fold, X, fit) in enumerate(walk):
             for row, column in np.ndindex(len(Cs), len(ks)):
                 machine = self._machine(fit, Cs, ks, row, column)
                 scores[number, row, column] = self.score_rows(machine, X, fold.test)
         return scores
 
-    def _score_by_probabilities(self, walk: Iterator[Any], scores: np.ndarray) -> np.ndarray:
+    def _score_by_probabilities(
+        self, walk: Iterator[tuple[Fold, Matrix, GridFit]], ks: list[int], scores: np.ndarray
+    ) -> np.ndarray:
         """Those of each fold are learned from the test rows of the others."""
+        walked = [(fold, X, fit.without_samples(ks)) for fold, X, fit in walk]
         n_machines = len(class_pairs(len(self.samples.classes), self.settings.multi_class))
-        decisions = np.empty((*scores.shape[1:], len(self.dataset.y), n_machines))
-        folds = []
-        for fold, X, fit in walk:
-            folds.append(fold)
-            for row, column in np.ndindex(scores.shape[1:]):
-                decisions[row, column, fold.test] = fit.decisions(row, column)(X)
-        for number, row, column in np.ndindex(scores.shape):
-            train, test = folds[number]
-            calibration = self.calibrate(decisions[row, column, train], train)
-            told = self.with_probabilities(calibration, decisions[row, column, test])
-            scores[number, row, column] = self.score_rows(told, np.zeros((len(test), 1)), test)
+        for row, column in np.ndindex(scores.shape[1:]):
+            decisions = np.empty((len(self.dataset.y), n_machines))
+            for fold, X, machines in walked:
+                decisions[fold.test] = machines.decisions(row, column)(X)
+            for number, ((train, test), _, _) in enumerate(walked):
+                told = self.with_probabilities(self.calibrate(decisions[train], train), decisions[test])
+                scores[number, row, column] = self.score_rows(told, np.zeros((len(test), 1)), test)
         return scores
 
     def calibrate(self, of_machines: Matrix, rows: Indices) -> Calibration:
@@ -210,7 +222,7 @@ class Trial:
         """
         blueprint, machine = self.blueprint, model.machine
         alone = len(model.machine_names) == 1
-        if isinstance(blueprint, KernelBlueprint) or not (blueprint.shared or alone):
+        if isinstance(blueprint, KernelBlueprint) or not (blueprint.shared or alone) or self.is_large:
             return {}
         labels = self.counted.labels
         heaviest = np.argsort(-np.abs(machine.coef_).max(axis=0), kind="stable")
