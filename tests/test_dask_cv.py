@@ -1,6 +1,5 @@
 """Cross-validation of data in blocks, by its in-memory twin."""
 
-import dask.array as da
 import numpy as np
 import pytest
 from sklearn.metrics import get_scorer, make_scorer, matthews_corrcoef

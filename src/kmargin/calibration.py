@@ -42,6 +42,7 @@ CLOSE = 1e-12  # a Newton step that promises so little per row is the last one: 
 RIDGE = 1e-14  # per row, for the steps alone: curvatures may underflow far from the minimum
 PAYS = 1.92  # what an offset has to add to the log-likelihood: half of chi-squared's 95 % point
 FLAT = 1e-12  # a spread of so many margins, or times the mean, is none
+LARGEST = 1e100  # of weights: sums of larger ones overflow, and pseudo-rows beside them are nothing anyway
 TILE = 2**20  # coupled are as many rows at a time as have systems of so many numbers
 
 Ask = Callable[..., Any]  # a function of the pieces of some rows, added up over all rows, wherever they are
@@ -85,7 +86,8 @@ class Calibration:
 
 def fit_calibration(rows: UnseenRows, classes: np.ndarray, multi_class: str) -> Calibration:
     """The calibration of rows in memory."""
-    rows = UnseenRows(np.asarray(rows.decisions, np.float64), rows.codes, rows.weights)
+    weights = rows.weights / max(1.0, float(rows.weights.max()) / LARGEST)
+    rows = UnseenRows(np.asarray(rows.decisions, np.float64), rows.codes, weights)
     pieces = make_ready(rows, len(classes), multi_class)
     return fit_by_sums(lambda function, *args: function(pieces, *args), classes, multi_class)
 

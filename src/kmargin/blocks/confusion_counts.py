@@ -18,7 +18,7 @@ def class_totals(block: Block, part: Part, n_classes: int) -> Matrix:
 
 
 def weight_sums(block: Block, part: Part, weighted: bool) -> Matrix:
-    """Of the rows of a part: the largest weight, and the sums of weights and of their squares, relative to it."""
+    """Of the rows of a part: the largest weight; relative to it, the sums of weights and of their squares."""
     space = space_of(block.codes)
     codes, repeats = space.bring(block.codes), space.bring(block.repeats)
     rows = part.rows(block.number, codes) & (repeats > 0)
