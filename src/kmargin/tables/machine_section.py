@@ -145,19 +145,24 @@ def classes_section(analysis: Analysis) -> Iterator[str]:
             frequency_text(analysis, frequency[j]),
             *(halves_text(analysis, j) for _ in halves),
             *(weight_cell(float(table.loc[j, c]), largest) for c in range(len(classes))),
-            *(worth_cells(analysis, counted.labels[j]) if analysis.worths else []),
         ]
         for j in table.index[:MOST_ROWS]
     ]
     folds = [html.Cell("chosen by folds", "bars"), "", *halves]
     head = [html.Cell("feature", "name"), *groups, *folds, *classes]
-    if analysis.worths:
-        head += ["without it", html.Cell("could stand in", "name")]
     yield '<h2 id="features">What it looks at</h2>'
     yield html.table(head, rows, id="weights")
     yield html.paragraph(class_weight_text(analysis), "soft")
-    told = [WORTHS_TEXT] if analysis.worths else []
-    yield html.paragraph(" ".join([*told, halves_sentence(analysis)]), "soft")
+    yield html.paragraph(halves_sentence(analysis), "soft")
+    if analysis.worths:
+        worths = [
+            [html.Cell(label, "name"), *worth_cells(analysis, label)]
+            for label in counted.labels_of(table.index)
+        ]
+        columns = [html.Cell(analysis.things.removesuffix("s"), "name"), "without it"]
+        columns.append(html.Cell("could stand in", "name"))
+        yield html.table(columns, worths[:MOST_ROWS], id="worths")
+        yield html.paragraph(WORTHS_TEXT, "soft")
     yield from asked_paragraphs(analysis)
     if len(table) > MOST_ROWS or len(class_list(analysis)) > MOST_ROWS:
         yield html.paragraph(f"{len(table)} features in all; the rest is in `features.csv`.", "soft")

@@ -165,7 +165,10 @@ def stability_headline(stability: Stability) -> str:
     share = f"{100 * selection.threshold_:.4g} % of {stability.n_halves} random halves of the rows"
     found = stability.stable
     if not found:
-        return f"None of {selection.n_candidates_:,} {things} was selected on at least {share}."
+        return (
+            f"None of {selection.n_candidates_:,} {things} was selected on at least {share}. "
+            "`--max-false 1` takes the lowest share at which at most one is expected by chance."
+        )
     were = "was" if len(found) == 1 else "were"
     return f"{len(found):,} of {selection.n_candidates_:,} {things} {were} selected on at least {share}."
 
