@@ -167,7 +167,7 @@ def stability_headline(stability: Stability) -> str:
     if not found:
         return (
             f"None of {selection.n_candidates_:,} {things} was selected on at least {share}. "
-            "`--max-false 1` takes the lowest share at which at most one is expected by chance."
+            "--max-false 1 takes the lowest share at which at most one is expected by chance."
         )
     were = "was" if len(found) == 1 else "were"
     return f"{len(found):,} of {selection.n_candidates_:,} {things} {were} selected on at least {share}."
