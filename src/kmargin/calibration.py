@@ -136,9 +136,10 @@ def _with_offsets(ask: Ask, setting: Setting) -> tuple[Vector, Vector]:
     # constant one is the best, the likelihood being concave.
     own, other = setting.targets()
     negative, positive = setting.totals[pairs].T
-    rate = (negative * other[pairs[:, 0]] + positive * own[pairs[:, 1]]) / (negative + positive)
+    told_first = negative * own[pairs[:, 0]] + positive * other[pairs[:, 1]]
+    told_second = negative * other[pairs[:, 0]] + positive * own[pairs[:, 1]]
     falls, slopes = slopes < 0, slopes * setting.scale
-    offsets = np.where(falls, np.log(rate / (1 - rate)), offsets - slopes * setting.mean)
+    offsets = np.where(falls, np.log(told_second) - np.log(told_first), offsets - slopes * setting.mean)
     return np.where(falls, 0.0, slopes), offsets
 
 

@@ -53,7 +53,8 @@ class Promise:
         if ridge == self.ridge:
             return
         self.ridge, bend = ridge, self.design.variance + ridge
-        self.by_column = np.divide(1.0, bend, out=np.zeros(len(bend)), where=bend > 0)
+        with np.errstate(over="ignore"):  # a column that hardly varies promises without end
+            self.by_column = np.divide(1.0, bend, out=np.zeros(len(bend)), where=bend > 0)
         if self.covariance is not None:
             raised = ridge + APART * np.diagonal(self.covariance, axis1=1, axis2=2)
             raised = np.where(self.inside & (raised > 0), raised, 1.0)

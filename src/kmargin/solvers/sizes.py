@@ -162,8 +162,10 @@ def sweep(
             fit, value = shrink(fit, k, tol, counts) if down else grow(fit, k, tol, counts)
             if values[at] < np.inf and same_set(fit.idx[:k], supports[at, :k], q):
                 continue
-            value = search(fit, value, max_swaps, max_doubles, room, tol, counts)
-            if value < values[at] * (1.0 - tol):
+            if value < np.inf:  # from beyond all numbers no search leads anywhere
+                value = search(fit, value, max_swaps, max_doubles, room, tol, counts)
+            # a size that has no support yet takes any: it is where the next one starts
+            if value < values[at] * (1.0 - tol) or values[at] == np.inf:
                 supports[at, :k], coefs[at, : k + 1], values[at] = fit.idx[:k], fit.u, value
                 tried[at] = counts[3] == 1
                 changed[at] = True
