@@ -171,6 +171,7 @@ LAYERS = [
     "estimators.cv",
     "estimators.stability",
     "estimators",
+    "outer_folds",
     "honest",
     "displays",
     "",  # the package itself

@@ -12,19 +12,19 @@ from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import check_scoring
-from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 from sklearn.utils import _safe_indexing, check_random_state, indexable
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from kmargin import validate
-from kmargin.errors import GridEdgeWarning, count
+from kmargin.errors import GridEdgeWarning
 from kmargin.fitting.halves import fit_arguments, last_step, takes
 from kmargin.fitting.pools import make_pool
 from kmargin.intervals import Interval, effective_number, mean_interval, rate_interval
+from kmargin.outer_folds import make_outer_folds, permute_labels
 from kmargin.progress import progress_bar
 from kmargin.samples.read import refuse_blocks
-from kmargin.selection import Fold, count_tested, make_splitters, score_with
+from kmargin.selection import Fold, count_tested, score_with
 from kmargin.types import Indices, Vector
 
 
@@ -162,8 +162,10 @@ def honest_score(
     rng = check_random_state(random_state)
     seed = int(rng.randint(2**31 - repeats))
     # Each labelling has folds of its own: those that are stratified for others put it at a disadvantage.
-    labelled = [data] + [data._replace(y=_permute(data.y, data.groups, rng)) for _ in range(permutations)]
-    folds = [_outer_folds(each, cv, repeats, seed) for each in labelled]
+    labelled = [data] + [
+        data._replace(y=permute_labels(data.y, data.groups, rng)) for _ in range(permutations)
+    ]
+    folds = [make_outer_folds(each.X, each.y, each.groups, cv, repeats, seed) for each in labelled]
     guessing = _guesses(data, folds[0])
     jobs = [(each, fold) for each, of in zip(labelled, folds, strict=True) for fold in of]
     with warnings.catch_warnings():
@@ -237,55 +239,6 @@ def _read(model: Any, X: Any, y: Any, weights: Any, groups: Any, scoring: Any) -
 
 def _is_accuracy(data: _Data) -> bool:
     return data.scoring is None or data.scoring == "accuracy"
-
-
-def _outer_folds(data: _Data, cv: Any, repeats: int, seed: int) -> list[Fold]:
-    """Raises ValueError where a class, or the groups, are too few for the folds."""
-    if isinstance(cv, int | np.integer) and not isinstance(cv, bool):
-        validate.check_count("cv", cv, "outer folds", least=2)
-        _check_enough(data, int(cv))
-        kind = StratifiedKFold if data.groups is None else StratifiedGroupKFold
-        cv = kind(int(cv), shuffle=True, random_state=seed)
-    folds = []
-    for splitter in make_splitters(cv, repeats, seed, data.y):
-        folds += [Fold(train, test) for train, test in splitter.split(data.X, data.y, data.groups)]
-    classes = np.unique(data.y)
-    for number, fold in enumerate(folds):
-        missing = classes[~np.isin(classes, data.y[fold.train])].tolist()
-        if missing:
-            raise ValueError(
-                f"Outer fold {number} has no training row of class {missing[0]!r}. "
-                "Use fewer folds, or a splitter that stratifies, such as StratifiedKFold."
-            )
-    return folds
-
-
-def _check_enough(data: _Data, n_folds: int) -> None:
-    classes, counts = np.unique(data.y, return_counts=True)
-    if counts.min() < n_folds:
-        raise ValueError(
-            f"Class {classes[counts.argmin()].item()!r} has {counts.min()} rows, fewer than the {n_folds} "
-            f"outer folds. Use cv={max(2, int(counts.min()))}"
-            + (", or give more rows of that class." if counts.min() >= 2 else " and more rows of that class.")
-        )
-    if data.groups is not None and len(np.unique(data.groups)) < n_folds:
-        n_groups = len(np.unique(data.groups))
-        use = f"Use at most {n_groups} folds." if n_groups > 1 else "Give rows of more groups, or no groups."
-        raise ValueError(
-            f"The rows are in {count(n_groups, 'group')}, which cannot be split into {n_folds} folds. {use}"
-        )
-
-
-def _permute(y: np.ndarray, groups: Any, rng: np.random.RandomState) -> np.ndarray:
-    if groups is None:
-        return rng.permutation(y)
-    _, first, codes = np.unique(np.asarray(groups), return_index=True, return_inverse=True)
-    if np.array_equal(y[first][codes], y):
-        return np.asarray(rng.permutation(y[first])[codes])
-    permuted = y.copy()
-    for code in range(len(first)):
-        permuted[codes == code] = rng.permutation(y[codes == code])
-    return permuted
 
 
 def _run(jobs: Sequence[Any], n_jobs: int | None, verbose: int) -> Iterator[_OuterResult]:
