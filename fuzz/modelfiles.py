@@ -47,7 +47,7 @@ def originals() -> dict[str, tuple[bytes, Any]]:
     from kmargin.tables.analyse import analyse
     from kmargin.tables.prepare import Roles, prepare
     from kmargin.tables.read import Table
-    from kmargin.tables.trial import Settings
+    from kmargin.tables.settings import Settings
 
     rng = np.random.default_rng(5)
     frame = pd.DataFrame(rng.standard_normal((24, 3)), columns=["a", "<b>", "=c"])

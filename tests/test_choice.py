@@ -26,7 +26,8 @@ from kmargin.tables.choice import choose
 from kmargin.tables.prepare import Roles, prepare
 from kmargin.tables.read import Table
 from kmargin.tables.sentences import headline
-from kmargin.tables.trial import Settings, Trial
+from kmargin.tables.settings import Settings
+from kmargin.tables.trial import Trial
 from tables_data import make_table
 
 KS, CS = [5, 3, 2, 1], [0.1, 1.0]

@@ -19,7 +19,7 @@ from kmargin.tables.class_quality import (
 )
 from kmargin.tables.prepare import Roles, prepare
 from kmargin.tables.read import Table
-from kmargin.tables.trial import Settings
+from kmargin.tables.settings import Settings
 from tables_data import make_table
 
 

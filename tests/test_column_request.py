@@ -12,7 +12,7 @@ from kmargin.tables.column_request import ColumnRequest, count_features, read_gr
 from kmargin.tables.features import Encoding
 from kmargin.tables.prepare import Roles, prepare
 from kmargin.tables.read import Table
-from kmargin.tables.trial import Settings
+from kmargin.tables.settings import Settings
 from tables_data import make_table
 
 ENCODING = Encoding(("age", "site", "lab_a", "lab_b", "lab"), {"site": ("north", "south")})

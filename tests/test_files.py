@@ -17,7 +17,7 @@ from kmargin.tables import write
 from kmargin.tables.analyse import analyse
 from kmargin.tables.prepare import Roles, prepare
 from kmargin.tables.read import Table
-from kmargin.tables.trial import Settings
+from kmargin.tables.settings import Settings
 from tables_data import make_table
 
 OWNED = ("model", "features", "points", "page")

@@ -17,7 +17,7 @@ from kmargin.tables.analyse import analyse
 from kmargin.tables.column_request import ColumnRequest
 from kmargin.tables.prepare import Roles, prepare
 from kmargin.tables.read import Table
-from kmargin.tables.trial import Settings
+from kmargin.tables.settings import Settings
 from tables_data import make_table
 
 FRAME = make_table(n_classes=3).assign(colour=["red", "green", "blue"] * 20)

@@ -12,8 +12,8 @@ from kmargin import StabilitySelection
 from kmargin.cli import make_app
 from kmargin.tables.prepare import Roles, prepare
 from kmargin.tables.read import read_table
+from kmargin.tables.settings import Settings
 from kmargin.tables.stability import Plan, measure_stability
-from kmargin.tables.trial import Settings
 
 APP = make_app()
 

@@ -14,7 +14,7 @@ from kmargin.fitting.linear_blueprint import LinearBlueprint
 from kmargin.tables.column_request import ColumnRequest, count_features
 from kmargin.tables.columns import to_texts
 from kmargin.tables.features import Encoding, Scaling
-from kmargin.tables.trial import Settings, make_blueprint, make_procedure
+from kmargin.tables.settings import Settings, make_blueprint, make_procedure
 from kmargin.unit_request import UnitRequest
 from test_modelfile import file, model  # noqa: F401 - fixtures
 

@@ -22,8 +22,8 @@ from kmargin.tables.prepare import Roles, prepare
 from kmargin.tables.read import Table, read_table
 from kmargin.tables.results import confusion, feature_frame, intercepts_per_unit, prediction_frame
 from kmargin.tables.sentences import headline
+from kmargin.tables.settings import Settings
 from kmargin.tables.spreadsheet import csv_text, protect
-from kmargin.tables.trial import Settings
 from tables_data import make_table
 
 FRAME = make_table()

@@ -16,9 +16,9 @@ from kmargin.tables.columns import text_of, to_texts
 from kmargin.tables.prepare import Roles, prepare
 from kmargin.tables.read import read_table
 from kmargin.tables.results import new_prediction_frame, step_frame
-from kmargin.tables.sentences import percent
+from kmargin.tables.score_words import percent
+from kmargin.tables.settings import Settings
 from kmargin.tables.spreadsheet import csv_text
-from kmargin.tables.trial import Settings
 from kmargin.tables.write import check_file, check_folder, plot_steps, write_frame, write_results
 from kmargin.terminal import plainly, print_whole, printable, say, show_analysis, show_steps
 

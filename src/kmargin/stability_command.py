@@ -31,6 +31,7 @@ from kmargin.commands import (
 from kmargin.errors import InputError
 from kmargin.tables.prepare import Roles, prepare
 from kmargin.tables.read import read_table
+from kmargin.tables.settings import Settings
 from kmargin.tables.stability import (
     Plan,
     Stability,
@@ -40,7 +41,6 @@ from kmargin.tables.stability import (
     stability_frame,
     stability_headline,
 )
-from kmargin.tables.trial import Settings
 from kmargin.tables.write import check_file, write_frame
 from kmargin.terminal import MOST_ROWS, console, make_grid, plainly, say, shown
 

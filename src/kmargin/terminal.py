@@ -18,20 +18,17 @@ from rich.table import Table as Grid
 from kmargin.errors import InputError
 from kmargin.progress import tell_of_compiling
 from kmargin.tables.analyse import Analysis, Step
+from kmargin.tables.choice_words import choice_text, fold_choices_text, p_value_text
 from kmargin.tables.results import feature_frame, order_features, point_weights, weights_by_class
+from kmargin.tables.score_words import percent, score_text
 from kmargin.tables.sentences import (
-    choice_text,
     class_list,
     counting_text,
-    fold_choices_text,
     frequency_text,
     halves_text,
     headline,
     marks,
     neighbour_text,
-    p_value_text,
-    percent,
-    score_text,
     signs_text,
 )
 

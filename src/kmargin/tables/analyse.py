@@ -13,8 +13,9 @@ from kmargin.tables.choice import Choice, choose, counts_of, resolve_grid
 from kmargin.tables.column_request import CountedFeatures
 from kmargin.tables.model import TableModel
 from kmargin.tables.prepare import Dataset
+from kmargin.tables.settings import Settings
 from kmargin.tables.stability import Plan, measure_stability
-from kmargin.tables.trial import Settings, Trial
+from kmargin.tables.trial import Trial
 from kmargin.types import Indices, Vector
 
 

@@ -19,7 +19,8 @@ from kmargin.tables.class_quality import (
     roc_points,
 )
 from kmargin.tables.results import confusion, order_features, wrong_frame
-from kmargin.tables.sentences import class_list, interval_text, percent, rows_text
+from kmargin.tables.score_words import interval_text, percent
+from kmargin.tables.sentences import class_list, rows_text
 
 MOST_DRAWN = 9  # features, each with its distribution
 FONT: Any = {"font.size": 9.5, "font.family": "sans-serif"}

@@ -7,23 +7,17 @@ from kmargin import __version__, html
 from kmargin.displays import CVScoreDisplay
 from kmargin.errors import count
 from kmargin.tables.analyse import Analysis
+from kmargin.tables.choice_words import choice_text, fold_choices_text, honesty_text, p_value_text
 from kmargin.tables.machine_section import machine_section
 from kmargin.tables.quality_section import distributions_figure, quality_section
+from kmargin.tables.score_words import change_text, interval_text, score_name, score_text
 from kmargin.tables.sentences import (
     axis_text,
-    change_text,
-    choice_text,
     class_counts,
-    fold_choices_text,
     headline,
-    honesty_text,
-    interval_text,
     most_common,
     neighbour_text,
-    p_value_text,
     rows_text,
-    score_name,
-    score_text,
     used_units,
 )
 

@@ -3,46 +3,11 @@
 import numpy as np
 
 from kmargin.errors import count, listing
-from kmargin.intervals import Interval
 from kmargin.tables.analyse import Analysis, Neighbour
 from kmargin.tables.results import order_features
+from kmargin.tables.score_words import PERCENT, change_text, interval_text, score_name, score_text
 
-PERCENT = ("accuracy", "balanced_accuracy")
-SCORE_NAMES = {
-    "roc_auc": "area under the ROC curve",
-    "balanced_accuracy": "balanced accuracy",
-    "neg_log_loss": "negative log loss",
-    "neg_brier_score": "negative Brier score",
-}
 MOST_NAMES = 12  # in the first line
-
-
-def percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
-
-
-def score_text(scoring: str, score: float) -> str:
-    return percent(score) if scoring in PERCENT else f"{score:.3f}"
-
-
-def score_name(scoring: str) -> str:
-    return SCORE_NAMES.get(scoring, scoring.replace("_", " "))
-
-
-def interval_text(scoring: str, interval: Interval) -> str:
-    """From here to there; what lies beyond is not known better."""
-    if scoring in PERCENT:
-        return f"{100 * max(interval.low, 0):.1f} to {100 * min(interval.high, 1):.1f} %"
-    most = 0.0 if scoring.startswith("neg_") else np.inf
-    return f"{interval.low:.3f} to {min(interval.high, most):.3f}"
-
-
-def change_text(scoring: str, change: float) -> str:
-    """A difference of scores: in percentage points where the score is a share."""
-    points = 100 * change if scoring in PERCENT else change
-    digits = 1 if scoring in PERCENT else 3
-    points = round(points, digits) + 0.0  # no minus zero
-    return f"{points:+.{digits}f}".replace("-", "−") if points else "±0"
 
 
 def class_list(analysis: Analysis) -> list[str]:
@@ -156,20 +121,6 @@ def n_used(analysis: Analysis) -> int:
     return len(analysis.model.machine.support_ if analysis.model.is_kernel else used_units(analysis))
 
 
-def p_value_text(analysis: Analysis) -> str:
-    """What a permutation test found; nothing without one."""
-    assessed = analysis.assessment
-    if assessed.p_value is None:
-        return ""
-    n_times = assessed.n_permutations
-    n_as_high = round(assessed.p_value * (n_times + 1)) - 1
-    least = "" if n_as_high else f" That is the least that {n_times:,} can tell."
-    return (
-        f"p = {assessed.p_value:.3g}: of {n_times:,} searches with the labels shuffled, "
-        f"{n_as_high or 'none'} found a score as high as the search with the labels as they are.{least}"
-    )
-
-
 def neighbour_text(analysis: Analysis, neighbour: Neighbour) -> str:
     """What one more or one fewer would cost."""
     thing = "point" if analysis.model.is_kernel else analysis.things.removesuffix("s")
@@ -189,60 +140,6 @@ def neighbour_text(analysis: Analysis, neighbour: Neighbour) -> str:
         return f"{which}, changes nothing." if ", with" in which else f"{which} changes nothing."
     verb = "gains" if neighbour.change > 0 else "costs"
     return f"{which}{',' if ', with' in which else ''} {verb} {amount}{unit}."
-
-
-def choice_text(analysis: Analysis) -> str:
-    """Why this k."""
-    settings, highest = analysis.settings, analysis.highest
-    if not analysis.was_chosen:
-        return f"k = {analysis.k}, as asked for; C = {analysis.C:g}."
-    text = f"k = {analysis.k}, C = {analysis.C:g}: "
-    if settings.select == "best" or highest is None or highest.k == analysis.k:
-        text += "the highest score of all that were tried"
-    else:
-        within = "one standard error"
-        if settings.select == "tolerance":
-            within = f"{settings.tolerance:g}"
-        score = score_text(settings.scoring, highest.score)
-        text += (
-            f"the smallest k within {within} of the highest score ({score} at k = {highest.k}, "
-            f"C = {highest.C:g}; `--select best` takes that)"
-        )
-    return f"{text}, {rounds_text(analysis)}"
-
-
-def rounds_text(analysis: Analysis) -> str:
-    """How often the rows were dealt into folds, and whether that was enough."""
-    choice, n_folds = analysis.choice, len(analysis.supports)
-    if choice.n_rounds == 1:
-        return f"over {n_folds} folds."
-    folds = f"over {choice.n_rounds} rounds of {n_folds} folds. "
-    if choice.has_settled:
-        return folds + "The last rounds changed nothing."
-    return folds + (
-        "More rounds might choose another k: several do nearly as well. `--repeats` allows for more rounds."
-    )
-
-
-def fold_choices_text(analysis: Analysis) -> str:
-    """What the outer folds chose: how far k can be trusted."""
-    assessed = analysis.assessment
-    if not assessed.is_nested or analysis.highest is None or not analysis.was_chosen:
-        return ""
-    ks = sorted(k for k, _ in assessed.chosen)
-    n_folds = count(len(ks), "outer fold")
-    if ks[0] == ks[-1]:
-        return f"All of the {n_folds} chose k = {ks[0]}, too."
-    return (
-        f"Chosen anew without a fifth of the rows, k was {listed(ks)}."
-        if len(ks) == 5
-        else (f"Chosen anew in each of {n_folds}, k was {listed(ks)}.")
-    )
-
-
-def listed(numbers: list[int]) -> str:
-    *others, last = (f"{number:,}" for number in numbers)
-    return f"{', '.join(others)} and {last}"
 
 
 def baseline(analysis: Analysis) -> tuple[str, float]:
@@ -265,25 +162,6 @@ def class_counts(analysis: Analysis) -> str:
     if len(names) > 4:
         return f"{len(names)} classes of {counts.min():,} to {counts.max():,}"
     return ", ".join(f"{n:,} {name}" for n, name in zip(counts, names, strict=True))
-
-
-def honesty_text(analysis: Analysis) -> str:
-    """Where the score told comes from."""
-    scoring, highest = analysis.settings.scoring, analysis.highest
-    if highest is None:
-        return "Nothing was left to choose, so each fold is a fair test."
-    chosen = "k and C" if analysis.was_chosen else "C"
-    own = score_text(scoring, analysis.choice.score)
-    if analysis.assessment.is_nested:
-        return (
-            f"The {score_name(scoring)} told above is that of nested cross-validation: in each of "
-            f"{len(analysis.assessment.folds)} outer folds {chosen} were chosen anew by its other rows. "
-            f"On the folds that {chosen} were chosen on it is {own}, which on average is too good."
-        )
-    return (
-        f"{chosen} were chosen on these same folds ({own}), so the {score_name(scoring)} told is too good. "
-        "Without `--no-nested` it is not."
-    )
 
 
 def frequency_text(analysis: Analysis, frequency: float) -> str:

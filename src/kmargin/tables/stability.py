@@ -14,7 +14,7 @@ from kmargin.errors import InputError, blame_input, count, listing
 from kmargin.tables.column_request import CountedFeatures, count_features
 from kmargin.tables.features import Scaling
 from kmargin.tables.prepare import Dataset
-from kmargin.tables.trial import Settings
+from kmargin.tables.settings import Settings
 from kmargin.types import Matrix, Vector
 
 DEFAULT_K, DEFAULT_C = 10, 0.005

@@ -5,31 +5,29 @@ alone; the machines themselves are made and solved for as the cross-validated es
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.metrics import get_scorer, get_scorer_names
 from sklearn.model_selection import StratifiedKFold
 
 from kmargin import Exchange, SparsityPath, validate
 from kmargin.calibration import Calibration, fit_calibration
 from kmargin.calibration_sums import UnseenRows
-from kmargin.errors import InputError, blame_input, count, listing, nearest
-from kmargin.fitting.grid_fit import GridFit, Procedure, fit_grid, fit_parts
+from kmargin.errors import InputError, blame_input, count, listing
+from kmargin.fitting.grid_fit import GridFit, fit_grid, fit_parts
 from kmargin.fitting.kernel_blueprint import KernelBlueprint
-from kmargin.fitting.linear_blueprint import LinearBlueprint
 from kmargin.fitting.repeats import find_repeats
 from kmargin.fitting.stand_ins import Worth, find_stand_ins
-from kmargin.kernels import KERNELS
 from kmargin.multiclass import class_pairs, combine_decisions
 from kmargin.progress import Bar, Silence
 from kmargin.samples.array import ArraySamples, read_samples
-from kmargin.selection import SELECTIONS, Fold, asks_for_probabilities, make_folds, score_with
-from kmargin.tables.column_request import NOTHING_SAID, ColumnRequest, CountedFeatures, count_features
+from kmargin.selection import Fold, asks_for_probabilities, make_folds, score_with
+from kmargin.tables.column_request import count_features
 from kmargin.tables.features import Scaling
 from kmargin.tables.model import Machine, TableModel, assemble_machine
 from kmargin.tables.prepare import Dataset
+from kmargin.tables.settings import Settings, find_scorer, make_blueprint, make_procedure
 from kmargin.tables.told import ToldProbabilities
 from kmargin.types import Indices, Matrix, Vector
 
@@ -37,34 +35,6 @@ SILENCE = Silence()
 LARGE = 20_000  # rows
 MANY_MACHINES = 10
 MOST_WORTHS = 40  # units; the stand-ins of more are not looked for
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How machines are fitted and chosen."""
-
-    k: int | None = None  # None: chosen by cross-validation
-    ks: Any = None  # the values of k to try, see `SparseSVCCV`
-    Cs: Sequence[float] | None = None  # None: from .01 to 10, and beyond if need be
-    kernel: str | None = None
-    gamma: float | str = "scale"
-    cv: int = 5
-    repeats: int = 5  # at most so many times the rows are dealt into folds
-    nested: bool = True
-    permutations: int = 0
-    pairs: int = 25  # of halves of the rows, on which features may come back
-    proba: bool = False  # whether predictions come with probabilities
-    seed: int = 0
-    jobs: int | None = None
-    scoring: str = "accuracy"
-    select: str = "1se"
-    tolerance: float = 0.01
-    standardize: bool = True
-    balanced: bool = False
-    multi_class: str = "ovo"
-    shared: bool = True
-    columns: ColumnRequest = NOTHING_SAID
-    verbose: int = 0
 
 
 class Examination(NamedTuple):
@@ -80,18 +50,7 @@ class Trial:
     """A data set, cut into folds."""
 
     def __init__(self, dataset: Dataset, settings: Settings) -> None:
-        if settings.select not in SELECTIONS:
-            raise InputError(f"--select {settings.select} is not known. Use best, 1se or tolerance.")
-        if settings.repeats < 1:
-            raise InputError(f"--repeats {settings.repeats} deals no folds. Use 1 or more.")
-        if settings.pairs < 0:
-            raise InputError(f"--pairs {settings.pairs} draws no halves. Use 0 for none, or 25.")
-        if settings.permutations < 0:
-            raise InputError(f"--permutations {settings.permutations} cannot be. Use 0 for none, or 100.")
-        if not 0 <= settings.seed < 2**32:
-            raise InputError(f"--seed {settings.seed} shuffles nothing. Use 0 to {2**32 - 1}.")
-        if settings.jobs == 0:
-            raise InputError("--jobs 0 leaves nobody to do the work. Use 1 or more, or -1 for all cores.")
+        settings.check()
         self.dataset = dataset
         self.settings = settings
         self.notes: list[str] = []
@@ -307,30 +266,3 @@ class Trial:
         if len(repeats):
             names = listing([self.dataset.encoding.feature_names[j] for j in repeats])
             self.notes.append(f"Features that repeat an earlier one are passed over: {names}.")
-
-
-def make_blueprint(settings: Settings, counted: CountedFeatures) -> LinearBlueprint | KernelBlueprint:
-    """What machines are fitted. The trial itself scales, so these do not."""
-    if settings.kernel is None:
-        return LinearBlueprint(settings.multi_class, shared=settings.shared, request=counted.request)
-    settings.columns.check_no_kernel()
-    kernels = [name for name in KERNELS if name != "precomputed"]
-    if settings.kernel not in kernels:
-        raise InputError(f"--kernel {settings.kernel} is not known. Use one of {', '.join(kernels)}.")
-    return KernelBlueprint(
-        settings.multi_class,
-        kernel=settings.kernel,
-        gamma=settings.gamma,
-        random_state=settings.seed,
-        shared=settings.shared,
-    )
-
-
-def make_procedure(settings: Settings) -> Procedure:
-    return Procedure(n_jobs=settings.jobs, random_state=settings.seed, verbose=settings.verbose)
-
-
-def find_scorer(name: str) -> Any:
-    if name not in get_scorer_names():
-        raise InputError(f"--scoring {name} is not known. {nearest(name, get_scorer_names())}")
-    return get_scorer(name)
