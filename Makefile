@@ -4,7 +4,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint bench mutants fuzz paper clean
+.PHONY: demo test lint docs bench mutants fuzz paper clean
 
 demo: .venv/installed
 	$(BIN)/kmargin reproduce all --quick
@@ -17,6 +17,11 @@ lint: .venv/installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# the site, in docs/_build/html: examples that have changed are run, a warning is an error
+docs: .venv/docs
+	$(BIN)/python -m sphinx -b html -W --keep-going --quiet $(SPHINXFLAGS) docs docs/_build/html
+	@echo "The site is in docs/_build/html/index.html"
 
 # all cases, or one: make bench CASE=letters; BENCHFLAGS=--full for more seeds and larger sizes
 bench: .venv/bench
@@ -35,6 +40,10 @@ fuzz: .venv/installed
 paper: .venv/installed
 	$(BIN)/kmargin reproduce all --protocol paper,shuffled --out results/paper
 
+.venv/docs: .venv/installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	@touch $@
+
 .venv/bench: .venv/installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
 	@touch $@
@@ -48,5 +57,6 @@ paper: .venv/installed
 	@touch $@
 
 clean:
+	rm -rf docs/_build docs/gallery docs/reference/generated
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +

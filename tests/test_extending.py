@@ -9,7 +9,7 @@ from kmargin import SparseSVC
 from kmargin.solvers import SOLVERS
 from stub_solvers import Witness
 
-PAGE = Path(__file__).parent.parent / "docs" / "extending.md"
+PAGE = Path(__file__).parent.parent / "docs" / "contributing" / "extending.md"
 BLOCKS = re.findall(r"(?s)```python\n(.*?)```", PAGE.read_text(encoding="utf-8"))
 HEADINGS = re.findall(r"(?m)^## (.*)$", PAGE.read_text(encoding="utf-8"))
 

@@ -1,9 +1,9 @@
-"""Claim: of data in blocks only small answers travel; docs/scale.md says how small, this measures it.
+"""Claim: of data in blocks only small answers travel; docs/guide/scale.md says how small, this measures it.
 
 Fits on a dask.distributed cluster of two worker processes on this machine, the blocks read from files,
 while n, p and k grow by factors of two. Counted are the bytes of the answers of one block to each kind
 of question, all that the workers sent, to each other and to the client, and by how much the memory of
-a worker grew. Each is compared with what `docs/scale.md` predicts.
+a worker grew. Each is compared with what `docs/guide/scale.md` predicts.
 """
 
 import pickle

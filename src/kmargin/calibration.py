@@ -4,7 +4,7 @@ Two classes: the second has probability 1 / (1 + exp(-(slope f + offset))), Plat
 value f. A machine for each pair of classes: such a sigmoid for each, learned from the rows of its two
 classes; the probabilities of all classes are those that contradict the pairs least (Wu, Lin and Weng 2004,
 their second way). A machine for each class against the rest: the softmax of slope_c f_c + offset_c, learned
-at once. docs/probabilities.md tells what these were measured against.
+at once. docs/guide/probabilities.md tells what these were measured against.
 
 A row of a class that has n rows is given the probability (n + q) / (n + m q) for its own class instead of 1,
 and q / (n + m q) for each of the others, m being how many classes are told apart. That keeps slopes finite
