@@ -8,49 +8,14 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from benchmarks.records import select
+from kmargin.palette import FAINT, REFERENCE, SAME_AS, SOLVERS, solver_line
 
 mpl.rcParams |= {"svg.hashsalt": "kmargin", "svg.fonttype": "none", "axes.grid": True, "grid.alpha": 0.3}
-COLORS = {
-    name: mpl.colormaps["tab10"](i)
-    for i, name in enumerate(
-        (
-            "abess",
-            "liblinear_l1",
-            "liblinear_l2",
-            "exchange",
-            "mm",
-            "sd",
-            "skscope",
-            "true support",
-            "skglm_mcp",
-            "skglm_l1",
-        )
-    )
-}
-
-
-COLORS |= {  # models of several classes, and of groups: ours red, peers that share a name share a colour
-    "kmargin": COLORS["exchange"],
-    "kmargin_ovr": "darkred",
-    "kmargin_own": "lightcoral",
-    "rfe": COLORS["mm"],
-    "f_test": COLORS["true support"],
-    "l1_union": COLORS["liblinear_l1"],
-    "skglm_multitask": COLORS["skglm_l1"],
-    "skglm_group": COLORS["skglm_l1"],
-    "calibrated_svc": COLORS["mm"],
-    "logistic_f_test": COLORS["true support"],
-    "logistic_l1": COLORS["liblinear_l1"],
-}
 
 
 def save(figure: Figure, stem: Path) -> None:
     figure.savefig(stem.with_suffix(".png"), dpi=130)
     figure.savefig(stem.with_suffix(".svg"), metadata={"Date": None})
-
-
-def color_of(competitor: str) -> object:
-    return COLORS.get(competitor.split(",")[0], "black")
 
 
 def accuracy_against_features(frame: pd.DataFrame, title: str) -> Figure:
@@ -62,7 +27,7 @@ def accuracy_against_features(frame: pd.DataFrame, title: str) -> Figure:
         table = own.pivot_table(index="level", columns="metric", values="value").sort_values("features")
         seconds = select(frame, metric="seconds", competitor=name)["value"].min()
         label = f"{name}, {seconds:.2g} s"
-        axes.plot(table["features"], table["accuracy"], "o-", ms=3, color=color_of(name), label=label)
+        axes.plot(table["features"], table["accuracy"], ms=4, label=label, **solver_line(name).drawn)
     axes.set(xscale="log", xlabel="features per machine", ylabel="test accuracy", title=title)
     axes.legend()
     return figure
@@ -70,6 +35,13 @@ def accuracy_against_features(frame: pd.DataFrame, title: str) -> Figure:
 
 def accuracy_against_budget(rows: pd.DataFrame, means: pd.DataFrame) -> Figure:
     return against_budget(rows, means, "accuracy")
+
+
+def place_of(name: str) -> int:
+    """Ours first; the same order in every legend."""
+    known = list(SOLVERS)
+    name = SAME_AS.get(name, name)
+    return known.index(name) if name in known else len(known)
 
 
 def against_budget(rows: pd.DataFrame, means: pd.DataFrame, metric: str) -> Figure:
@@ -84,9 +56,8 @@ def against_budget(rows: pd.DataFrame, means: pd.DataFrame, metric: str) -> Figu
     figure = Figure(figsize=(4 * n_columns, 3.6 * n_rows), layout="constrained")
     grid = figure.subplots(n_rows, n_columns, squeeze=False).ravel()
     for axes, (title, table) in zip(grid, tables.items(), strict=False):
-        for name in sorted(table.columns, key=list(COLORS).index):
-            style = "o-" if name.startswith("kmargin") else "s--"
-            axes.plot(table.index, table[name], style, ms=3.5, lw=1.2, color=color_of(name), label=name)
+        for name in sorted(table.columns, key=place_of):
+            axes.plot(table.index, table[name], ms=4, lw=1.2, label=name, **solver_line(name).drawn)
         axes.set(xscale="log", xlabel="features in all", ylabel=metric, title=title)
         axes.set_xticks(table.index, [f"{level:g}" for level in table.index])
         axes.minorticks_off()
@@ -104,7 +75,7 @@ def objective_along_path(frame: pd.DataFrame) -> Figure:
     for axes, (dataset, rows) in zip(figure.subplots(1, len(groups), squeeze=False)[0], groups, strict=True):
         for name, own in rows.groupby("competitor", sort=False):
             means = own.groupby("level")["value"].mean().clip(lower=1e-9)
-            axes.plot(means.index, means, "o-", ms=3, color=color_of(name), label=name)
+            axes.plot(means.index, means, ms=4, label=name, **solver_line(name).drawn)
         axes.set(xscale="log", yscale="log", xlabel="k", ylabel="objective", title=dataset)
         axes.legend()
     return figure
@@ -126,9 +97,10 @@ def tradeoff(frame: pd.DataFrame, metric: str, label: str) -> Figure:
         table = rows.pivot_table(index="competitor", columns="metric", values="value")
         for name, row in table.iterrows():
             if pd.isna(row["seconds"]):
-                axes.axhline(row[metric], ls="--", color="grey", label=name)
+                axes.axhline(row[metric], label=name, **REFERENCE)
             else:
-                axes.plot(row["seconds"], row[metric], "o", color=color_of(name), label=name)
+                line = solver_line(name)
+                axes.plot(row["seconds"], row[metric], line.marker, color=line.color, label=name)
         axes.set(xscale="log", xlabel="seconds", ylabel=label, title=dataset)
     axes.legend(fontsize="small")
     return figure
@@ -163,8 +135,8 @@ def growth(
         sizes = values.index.to_numpy(float)
         middle = np.exp(np.log(sizes).mean()), np.exp(np.log(values).mean())
         label = f"exponent {slope:.2f} ± {error:.2f}"
-        axes.plot(sizes, middle[1] * (sizes / middle[0]) ** slope, "-", color="0.6", label=label)
-        axes.plot(sizes, values, "o", color=color_of("exchange"))
+        axes.plot(sizes, middle[1] * (sizes / middle[0]) ** slope, "-", color=FAINT, label=label)
+        axes.plot(sizes, values, "o", color=solver_line("exchange").color)
         axes.set(xscale="log", yscale="log", xlabel=parameter, ylabel=metric, title=fixed[parameter])
         axes.set_xticks(sizes, [f"{size:,.0f}" for size in sizes])
         axes.minorticks_off()

@@ -27,6 +27,7 @@ OPEN = {
     "honest": "what guessing would reach, and p-values, as `honest_score` has them",
     "files": "files replaced as a whole",
     "html": "pages",
+    "palette": "colours and lines of pages and plots",
     "progress": "bars",
     "blas": "one thread for each of several processes",
     "blocks.space": "plots want arrays in main memory",

@@ -24,6 +24,7 @@ LAYERS = [
     "blas",
     "progress",
     "files",
+    "palette",
     "html",
     "errors",
     "intervals",

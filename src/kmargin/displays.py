@@ -10,10 +10,10 @@ import numpy as np
 
 from kmargin.blocks.space import to_host
 from kmargin.multiclass import class_weights, machine_names
+from kmargin.palette import BAND, CHOSEN, CURVE, FAINT, NEGATIVE, POSITIVE, SERIES, SOFT
 from kmargin.path import SparsityPath
 from kmargin.types import Matrix, Vector
 
-BLUE, ORANGE, GREY = "#0b6e99", "#b3541e", "#616e7c"
 MOST_BARS = 6  # for a feature; beyond, shades tell more
 
 
@@ -72,10 +72,11 @@ class SparsityPathDisplay(Display):
         named = used[np.lexsort((-np.abs(self.coefs[:, used]).max(axis=0), -stays))][:n_labels]
         for j in used:
             if j not in named:
-                ax.plot(self.ks, self.coefs[:, j], color="#cbd2d9", lw=0.8, zorder=1)
-        for j in named:
-            ax.plot(self.ks, self.coefs[:, j], lw=1.6, marker=".", label=_plain(self.feature_names[j]))
-        ax.axhline(0, color=GREY, lw=0.8)
+                ax.plot(self.ks, self.coefs[:, j], color=FAINT, lw=0.8, zorder=1)
+        for number, j in enumerate(named):
+            line = SERIES[number % len(SERIES)].drawn
+            ax.plot(self.ks, self.coefs[:, j], lw=1.6, ms=4, label=_plain(self.feature_names[j]), **line)
+        ax.axhline(0, color=SOFT, lw=0.8)
         _log_axis(ax, self.ks)
         ax.set(xlabel=_axis_label(self.counted), ylabel="coefficient", title=_plain(self.title))
         if len(named):
@@ -126,12 +127,14 @@ class CVScoreDisplay(Display):
 
     def plot(self, ax: Any = None) -> "CVScoreDisplay":
         ax = self._axes(ax, (6.4, 4.0))
-        ax.fill_between(self.ks, self.mean - self.error, self.mean + self.error, color=BLUE, alpha=0.15, lw=0)
-        ax.plot(self.ks, self.mean, color=BLUE, marker="o", ms=4, lw=1.5)
+        ax.fill_between(
+            self.ks, self.mean - self.error, self.mean + self.error, color=CURVE, alpha=BAND, lw=0
+        )
+        ax.plot(self.ks, self.mean, color=CURVE, marker="o", ms=4, lw=1.5)
         if self.chosen is not None:
             score = self.mean[self.ks == self.chosen][0]
-            ax.axvline(self.chosen, color=ORANGE, lw=1, ls=(0, (4, 3)))
-            ax.plot([self.chosen], [score], "o", color=ORANGE, ms=8)
+            ax.axvline(self.chosen, color=CHOSEN, lw=1, ls=(0, (4, 3)))
+            ax.plot([self.chosen], [score], "o", color=CHOSEN, ms=9, fillstyle="none", mew=2)
             right = 2 * np.searchsorted(self.ks, self.chosen) > len(self.ks)
             ax.annotate(
                 f"k = {self.chosen}",
@@ -140,7 +143,7 @@ class CVScoreDisplay(Display):
                 xytext=(-7 if right else 7, 0),
                 textcoords="offset points",
                 ha="right" if right else "left",
-                color=ORANGE,
+                color=CHOSEN,
             )
         _log_axis(ax, self.ks)
         ax.set(xlabel=_axis_label(self.counted), ylabel=f"{self.score_name} (cross-validated)")
@@ -194,10 +197,12 @@ class CoefficientDisplay(Display):
         height = 0.8 / n_machines
         places = np.arange(n_features)
         for m, coef in enumerate(self.coefs):
-            single = [BLUE if value > 0 else ORANGE for value in coef]
-            colour = {"color": single} if n_machines == 1 else {"label": _plain(self.machines[m])}
+            single = [POSITIVE if value > 0 else NEGATIVE for value in coef]
+            colour: dict[str, Any] = {"color": single}
+            if n_machines > 1:
+                colour = {"color": SERIES[m].color, "label": _plain(self.machines[m])}
             ax.barh(places + (m - (n_machines - 1) / 2) * height, coef, height, **colour)
-        ax.axvline(0, color=GREY, lw=0.8)
+        ax.axvline(0, color=SOFT, lw=0.8)
         ax.set_yticks(places, [_plain(name) for name in self.feature_names])
         ax.invert_yaxis()
         ax.set_xlabel("coefficient" if n_machines > 1 else f"coefficient ({_plain(self.machines[0])})")
@@ -206,13 +211,13 @@ class CoefficientDisplay(Display):
         return self
 
     def _plot_shades(self, ax: Any) -> "CoefficientDisplay":
-        """A row per feature, a column per machine or class: blue for positive, brown for negative."""
+        """A row per feature, a column per machine or class: violet for positive, green for negative."""
         from matplotlib.colors import LinearSegmentedColormap
 
         n_columns, n_features = self.coefs.shape
         ax = self._axes(ax, (min(2.2 + 0.42 * n_columns, 14.0), 1.1 + 0.26 * n_features))
         largest = float(np.abs(self.coefs).max(initial=0.0)) or 1.0
-        colours = LinearSegmentedColormap.from_list("coefficients", [ORANGE, "white", BLUE])
+        colours = LinearSegmentedColormap.from_list("coefficients", [NEGATIVE, "white", POSITIVE])
         image = ax.imshow(self.coefs.T, cmap=colours, vmin=-largest, vmax=largest, aspect="auto")
         ax.set_xticks(np.arange(n_columns), [_plain(name) for name in self.machines])
         if max(map(len, self.machines)) > 3:

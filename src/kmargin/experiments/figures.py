@@ -9,14 +9,11 @@ from kmargin import KernelSparseSVC
 from kmargin.experiments import protocol, recovery, sensitivity
 from kmargin.experiments.settings import DATASETS, SOLVERS, TRUE_SIZE, Settings
 from kmargin.experiments.tables import NAMES, of_crossval
+from kmargin.palette import BAND, CLASS_MARKS, CLASSES, INK, solver_line
 
 if TYPE_CHECKING:
     import pandas as pd
 
-# readable for the colour-blind; the paper's figures show MM in blue and SD in orange
-COLORS = {"mm": "#0b6e99", "sd": "#d9822b", "exchange": "#2a8c4a"}
-CLASS_COLORS = ("#0b6e99", "#d9822b", "#2a8c4a")
-MARKERS = {"mm": "o", "sd": "s", "exchange": "D"}
 SHORT = {
     "breast-cancer-wisconsin": "breast cancer",
     "letter-recognition": "letters",
@@ -74,7 +71,11 @@ def figure1(rows: "pd.DataFrame") -> Any:
                 mine[(mine.dataset == d) & (mine.solver == solver)][measure].to_numpy() for d in datasets
             ]
             _boxes(
-                ax, boxes, np.arange(len(datasets)) + 0.27 * (shift - 1), COLORS[solver], measure != "test"
+                ax,
+                boxes,
+                np.arange(len(datasets)) + 0.27 * (shift - 1),
+                solver_line(solver).color,
+                measure != "test",
             )
         ax.set_xticks(range(len(datasets)), [SHORT.get(d, d) for d in datasets], rotation=25, ha="right")
         ax.set_ylabel(label)
@@ -117,7 +118,7 @@ def figure2(rows: "pd.DataFrame", settings: Settings) -> Any:
         for ax, (n, p) in zip(line, shapes, strict=False):
             at_shape = mine[mine.dataset == recovery.shape_name(n, p)]
             _lines(ax, at_shape, "parameter", measure, 100.0)
-            ax.axvline(100 * (1 - TRUE_SIZE / p), color="#1f2933", linewidth=1)
+            ax.axvline(100 * (1 - TRUE_SIZE / p), color=INK, linewidth=1)
             if measure == "test":
                 ax.set_title(f"{n} samples, {p} features", fontsize=9)
             if measure == "for":
@@ -159,13 +160,10 @@ def _lines(ax: Any, rows: "pd.DataFrame", x: str, y: str, unit: float) -> None:
         group = rows[rows.solver == solver].groupby(x)[y].agg(["mean", "sem"])
         if len(group):
             at = unit * group.index.to_numpy()
-            ax.plot(
-                at, group["mean"], color=COLORS[solver], marker=MARKERS[solver], markersize=3, linewidth=1.3
-            )
-            error = group["sem"].fillna(0)
-            ax.fill_between(
-                at, group["mean"] - error, group["mean"] + error, color=COLORS[solver], alpha=0.2, linewidth=0
-            )
+            line = solver_line(solver)
+            ax.plot(at, group["mean"], markersize=3, linewidth=1.3, **line.drawn)
+            low, high = (group["mean"] + side * group["sem"].fillna(0) for side in (-1, 1))
+            ax.fill_between(at, low, high, color=line.color, alpha=BAND, linewidth=0)
 
 
 def figure3(rows: "pd.DataFrame", dataset: str, protocol_name: str) -> Any:
@@ -214,7 +212,7 @@ def figure_s1(settings: Settings) -> Any:
     axes = figure.subplots(1, 3)
     titles = ("two informative features", "one informative, one not", "two uninformative features")
     for ax, (i, j), title in zip(axes, ((0, 1), (0, 2), (2, 3)), titles, strict=True):
-        for label, color, marker in zip(np.unique(data.y), CLASS_COLORS, "o^", strict=False):
+        for label, color, marker in zip(np.unique(data.y), CLASSES, CLASS_MARKS, strict=False):
             at = data.y == label
             ax.plot(
                 X[at, i],
@@ -241,7 +239,7 @@ def figure_s2(settings: Settings) -> Any:
     model = KernelSparseSVC(3, C=100.0, gamma=1.0, shared=False).fit(X[data.train], data.y[data.train])
     figure = _figure(6, 4.6)
     ax = figure.subplots()
-    for label, color, marker in zip(np.unique(data.y), CLASS_COLORS, "o^s", strict=True):
+    for label, color, marker in zip(np.unique(data.y), CLASSES, CLASS_MARKS, strict=True):
         at = data.y == label
         ax.plot(
             X[at, 0],
@@ -254,7 +252,7 @@ def figure_s2(settings: Settings) -> Any:
             label="ABC"[int(label)],
         )
     kept = model.support_vectors_
-    ax.plot(kept[:, 0], kept[:, 1], "o", color="black", fillstyle="none", markersize=9, label="kept")
+    ax.plot(kept[:, 0], kept[:, 1], "o", color=INK, fillstyle="none", markersize=9, label="kept")
     ax.set_xlabel("$x_1$ (z-score)")
     ax.set_ylabel("$x_2$ (z-score)")
     ax.legend(frameon=False, fontsize=9)
@@ -278,6 +276,6 @@ def _legend(figure: Any, solvers: Sequence[str]) -> None:
     from matplotlib.lines import Line2D
 
     handles = [
-        Line2D([], [], color=COLORS[s], marker=MARKERS[s], linewidth=2, label=NAMES[s]) for s in solvers
+        Line2D([], [], linewidth=1.8, markersize=5, label=NAMES[s], **solver_line(s).drawn) for s in solvers
     ]
     figure.legend(handles=handles, loc="outside upper center", ncols=len(handles), frameon=False)

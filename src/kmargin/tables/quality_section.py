@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from kmargin import html
-from kmargin.displays import BLUE, GREY
+from kmargin.palette import CURVE, REFERENCE
 from kmargin.tables.analyse import Analysis
 from kmargin.tables.class_quality import (
     Share,
@@ -102,8 +102,8 @@ def roc_figure(analysis: Analysis) -> str:
     with mpl.rc_context(FONT):
         figure = Figure(figsize=(3.6, 3.4), layout="constrained")
         ax = figure.subplots()
-        ax.plot([0, 1], [0, 1], color=GREY, lw=0.8, ls=(0, (4, 3)))
-        ax.step(false, true, where="post", color=BLUE, lw=1.6)
+        ax.plot([0, 1], [0, 1], **REFERENCE)
+        ax.step(false, true, where="post", color=CURVE, lw=1.6)
         ax.set(
             xlabel=f"{plain(negative)} told as {plain(positive)}", ylabel=f"{plain(positive)} told as such"
         )
@@ -129,8 +129,8 @@ def reliability_figure(analysis: Analysis) -> str:
     with mpl.rc_context(FONT):
         figure = Figure(figsize=(3.6, 3.4), layout="constrained")
         ax = figure.subplots()
-        ax.plot([0, 1], [0, 1], color=GREY, lw=0.8, ls=(0, (4, 3)))
-        ax.errorbar(told, true, yerr=[low, high], fmt="o", ms=4, lw=1.2, color=BLUE, capsize=2)
+        ax.plot([0, 1], [0, 1], **REFERENCE)
+        ax.errorbar(told, true, yerr=[low, high], fmt="o", ms=4, lw=1.2, color=CURVE, capsize=2)
         about = f"of {plain(names[1])}" if len(names) == 2 else "of the likeliest class"
         ax.set_xlabel(f"probability {about}")
         ax.set_ylabel("share that came true")
@@ -189,7 +189,7 @@ def distributions_figure(analysis: Analysis) -> Iterator[str]:
 def draw_boxes(ax: Any, analysis: Analysis, feature: int) -> None:
     values, y = analysis.dataset.X[:, feature], analysis.dataset.y
     of_class = [values[(y == name) & ~np.isnan(values)] for name in analysis.assessment.classes]
-    style = {"color": BLUE, "lw": 1.1}
+    style = {"color": CURVE, "lw": 1.1}
     ax.boxplot(
         of_class,
         orientation="horizontal",
@@ -199,7 +199,7 @@ def draw_boxes(ax: Any, analysis: Analysis, feature: int) -> None:
         boxprops=style,
         whiskerprops=style,
         capprops=style,
-        medianprops={"color": BLUE, "lw": 2},
+        medianprops={"color": CURVE, "lw": 2},
     )
     ax.tick_params(labelsize=8)
     ax.spines[["top", "right"]].set_visible(False)
