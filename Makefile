@@ -4,7 +4,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint docs bench mutants fuzz paper clean
+.PHONY: demo test lint docs dist bench mutants fuzz paper clean
 
 demo: .venv/installed
 	$(BIN)/kmargin reproduce all --quick
@@ -17,11 +17,18 @@ lint: .venv/installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/codespell
 
 # the site, in docs/_build/html: examples that have changed are run, a warning is an error
 docs: .venv/docs
 	$(BIN)/python -m sphinx -b html -W --keep-going --quiet $(SPHINXFLAGS) docs docs/_build/html
 	@echo "The site is in docs/_build/html/index.html"
+
+# what a release uploads: wheel and sdist, checked as the index would
+dist: .venv/installed
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation --outdir dist > /dev/null
+	$(BIN)/python -m twine check --strict dist/*
 
 # all cases, or one: make bench CASE=letters; BENCHFLAGS=--full for more seeds and larger sizes
 bench: .venv/bench
@@ -57,6 +64,6 @@ paper: .venv/installed
 	@touch $@
 
 clean:
-	rm -rf docs/_build docs/gallery docs/reference/generated
+	rm -rf docs/_build docs/gallery docs/api/kmargin.*.rst dist
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +

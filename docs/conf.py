@@ -82,13 +82,14 @@ sphinx_gallery_conf = {
 
 html_theme = "pydata_sphinx_theme"
 html_title = "kmargin"
+html_favicon = "_static/kmargin.svg"
 html_static_path = ["_static"]
 html_css_files = ["kmargin.css"]
 html_copy_source = False
 html_show_sourcelink = False
 html_show_sphinx = False
 html_theme_options = {
-    "logo": {"text": "kmargin"},
+    "logo": {"text": "kmargin", "image_light": "_static/kmargin.svg", "image_dark": "_static/kmargin.svg"},
     "github_url": "https://github.com/kmargin/kmargin",
     "header_links_before_dropdown": 7,
     "navbar_align": "left",
