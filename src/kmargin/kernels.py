@@ -4,9 +4,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array, hstack, issparse
 from sklearn.metrics.pairwise import pairwise_kernels
 
 from kmargin.design import DenseDesign, Design, KernelDesign, distinct_rows, n_bytes
+from kmargin.design.affine import Affine
 from kmargin.design.tiles import HEIGHT, MEGABYTE, WIDTH, pieces, scaled
 from kmargin.multiclass import Machine
 from kmargin.problem import ArrayProblem
@@ -24,11 +26,14 @@ CANDIDATES, PER_PLACE = 2000, 4
 
 
 class Kernel:
-    """A kernel with its numbers filled in."""
+    """A kernel with its numbers filled in; of features on one scale if there is a `scaling`."""
 
-    def __init__(self, name: Any, gamma: float, degree: float, coef0: float) -> None:
+    def __init__(
+        self, name: Any, gamma: float, degree: float, coef0: float, scaling: Affine | None = None
+    ) -> None:
         self.name = name
         self.numbers = {"gamma": gamma, "degree": degree, "coef0": coef0}
+        self.scaling = scaling
 
     def __call__(self, X: Matrix, points: Matrix) -> Matrix:
         """K(x, z) for every row x of X and every row z of `points`: a new array.
@@ -38,7 +43,7 @@ class Kernel:
         shape = X.shape[0], points.shape[0]
         if shape[1] == 0:
             return np.empty(shape, dtype=X.dtype)
-        X, points = _in_doubles(X), _in_doubles(points)
+        X, points = self._scaled(_in_doubles(X), _in_doubles(points))
         if not callable(self.name):
             with np.errstate(over="ignore", invalid="ignore"):
                 K = pairwise_kernels(X, points, metric=self.name, filter_params=True, **self.numbers)
@@ -50,6 +55,30 @@ class Kernel:
                 f"It has to return a row for each of the first and a column for each of the second."
             )
         return self._checked(K, X)
+
+    def _scaled(self, X: Any, points: Any) -> tuple[Any, Any]:
+        """Both on one scale. Sparse ones stay so, and have the same kernel as if they were centred.
+
+        Distances do not see the centre c. Products do: x'z - c'x - c'z + c'c is the product of
+        (x, c'c - c'x, 1) and (z, 1, -c'z).
+        """
+        if self.scaling is None:
+            return X, points
+        centers, units, _ = self.scaling
+        if not issparse(X):
+            return (X - centers) / units, (points - centers) / units
+        if callable(self.name):
+            raise ValueError(
+                "standardize=True would make a sparse X dense for a kernel function. Give X as an array, or "
+                "scale it before, as by StandardScaler(with_mean=False)."
+            )
+        X, points = (multiply_columns(A, 1 / units) for A in (X, points))
+        if self.name == "rbf":
+            return X, points
+        c = centers / units
+        ones = [np.ones((A.shape[0], 1)) for A in (X, points)]
+        left = hstack([X, (c @ c - X @ c)[:, None], ones[0]], format="csr")
+        return left, hstack([points, ones[1], -(points @ c)[:, None]], format="csr")
 
     def _checked(self, K: Matrix, X: Any) -> Matrix:
         """K, whose values have to be numbers; to add them up tells."""
@@ -71,7 +100,7 @@ class Kernel:
         arrays = all(isinstance(A, np.ndarray) for A in (X, points))
         if callable(self.name) or self.name != "rbf" or not arrays:
             return self(X, points)
-        X, points = _in_doubles(X), _in_doubles(points)
+        X, points = self._scaled(_in_doubles(X), _in_doubles(points))
         gamma, (n_rows, n_features) = self.numbers["gamma"], X.shape
         left, right = np.ones((n_rows, n_features + 2)), np.empty((len(points), n_features + 2))
         with np.errstate(over="ignore", invalid="ignore"):
@@ -83,6 +112,11 @@ class Kernel:
             K = left @ right.T
         np.minimum(K, 0.0, out=K)  # a distance of 0 may come out negative by its rounding error
         return self._checked(np.exp(K, out=K), X)
+
+
+def multiply_columns(X: Any, factors: Vector) -> Any:
+    """A CSR matrix with each column times a number."""
+    return csr_array((X.data * factors[X.indices], X.indices, X.indptr), shape=X.shape)
 
 
 def _in_doubles(X: Any) -> Any:

@@ -106,6 +106,11 @@ class Units:
         """The same; but where all units are in, these columns are in, too."""
         return replace(self.without(columns), copies=columns)
 
+    def chosen(self, in_use: Flags) -> Flags:
+        """All columns of the units that have one in use, or are always in."""
+        is_in = self.fixed | (self.total(in_use.astype(float)) > 0)
+        return np.append(is_in, False)[self.unit_of_each_column]  # those of no unit are at -1
+
     def total(self, by_column: Vector) -> Vector:
         """The sum over the columns of each unit; `by_column` has an entry for each column of X."""
         if self.n_units == len(self.columns):

@@ -9,6 +9,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
 from kmargin.blocks.ingest import check_collections, check_features, check_kinds
+from kmargin.blocks.space import HOST, spread
 from kmargin.multiclass import choose_classes, combine_decisions
 from kmargin.types import Matrix
 
@@ -40,6 +41,21 @@ def tell(
 ) -> Any:
     """The dask array that `predict_proba` returns."""
     return map_rows(partial(tell_block, machines, to_probabilities, n_classes, dtype), X, dtype, n_classes)
+
+
+def take_columns(X: Any, columns: np.ndarray) -> Any:
+    """Some columns of a dask collection, itself one of the same kind."""
+    return X.iloc[:, columns] if hasattr(X, "columns") else X[:, columns]
+
+
+def spread_columns(X: Any, columns: np.ndarray, n_features: int) -> Any:
+    """The dask array that `inverse_transform` returns."""
+    dtype = check_features(X)
+    return map_rows(partial(spread_block, columns, n_features, dtype), X, dtype, n_features)
+
+
+def spread_block(columns: np.ndarray, n_features: int, dtype: np.dtype, X: Any) -> Matrix:
+    return np.asarray(spread(HOST, np.asarray(X, dtype=dtype), columns, n_features))
 
 
 def map_rows(function: Callable[[Any], Any], X: Any, dtype: Any, n_columns: int | None) -> Any:

@@ -125,5 +125,13 @@ def to_host(array: Any) -> Any:
     return space_of(array).bring(array) if is_foreign(array) else array
 
 
+def spread(space: Space, X: Any, columns: np.ndarray, n_features: int) -> Any:
+    """X with its columns at these places among zeros."""
+    xp, places = space.xp, np.full(n_features, X.shape[1])  # one further there are zeros
+    places[columns] = np.arange(len(columns))
+    zeros = xp.astype(space.zeros((X.shape[0], 1)), X.dtype)
+    return xp.take(xp.concat([X, zeros], axis=1), space.put(places), axis=1)
+
+
 def _plain_name(xp: Any) -> str:
     return str(xp.__name__).removeprefix("array_api_compat.")

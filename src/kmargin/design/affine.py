@@ -15,12 +15,15 @@ SMALLEST, LARGEST = 1e-30, 1e30
 # Of the spread of a standardised feature so many binary digits are used.
 DIGITS = 32
 
+NOTHING_KNOWN: Flags = np.empty(0, np.bool_)
+
 
 class Affine(NamedTuple):
     """What is taken off each column, and what it is then divided by."""
 
     centers: Vector
     units: Vector
+    are_constant: Flags = NOTHING_KNOWN  # which columns had no spread, where the units are spreads
 
     @classmethod
     def to_one_scale(cls, design: Any, moments: Callable[[Any], Moments], fit_intercept: bool) -> "Affine":
@@ -42,7 +45,8 @@ class Affine(NamedTuple):
         constant = spread <= 1e-12 * np.abs(mean)
         digits, exponent = np.frexp(spread)
         spread = np.ldexp(np.round(np.ldexp(digits, DIGITS)), exponent - DIGITS)
-        return cls(mean if fit_intercept else np.zeros_like(mean), np.where(constant, 1.0, spread))
+        centers = mean if fit_intercept else np.zeros_like(mean)
+        return cls(centers, np.where(constant, 1.0, spread), constant)
 
     def apply(self, design: Any) -> Any:
         """The design of the columns that they become."""

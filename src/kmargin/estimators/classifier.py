@@ -9,6 +9,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kmargin import validate
+from kmargin.addresses import Documented
 from kmargin.blocks.lazy import check_names
 from kmargin.fitting.blueprint import Blueprint, Decisions
 from kmargin.fitting.grid_fit import GridFit, MachinesAlone, Procedure, fit_grid
@@ -39,7 +40,7 @@ class WithoutProbabilities:
         )
 
 
-class MarginClassifier(ClassifierMixin, BaseEstimator):
+class MarginClassifier(Documented, ClassifierMixin, BaseEstimator):
     """Decides by the decision values of several machines.
 
     A subclass says what the machines are made of (`_blueprint`), how samples are read (`_read`), and how

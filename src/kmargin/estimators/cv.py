@@ -15,7 +15,6 @@ from kmargin.estimators.linear import LinearMachines
 from kmargin.estimators.probabilities import FoldMachines, NotYetCalibrated, Probabilities
 from kmargin.fitting.blueprint import Blueprint
 from kmargin.fitting.grid_fit import GridFit, MachinesAlone, Procedure, fit_grid, fit_parts
-from kmargin.fitting.linear_blueprint import LinearBlueprint
 from kmargin.samples.read import read_for_folds
 from kmargin.selection import SELECTIONS, ScoreTable
 from kmargin.solvers import DEFAULT
@@ -238,9 +237,6 @@ class SparseSVCCV(CrossValidated, LinearMachines):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _blueprint(self) -> LinearBlueprint:
-        return replace(super()._blueprint(), standardize=self.standardize)
-
 
 class KernelSparseSVCCV(CrossValidated, KernelMachines):
     """A kernel support vector machine whose number of training points is chosen by cross-validation.
@@ -282,6 +278,7 @@ class KernelSparseSVCCV(CrossValidated, KernelMachines):
         gamma: Any = "scale",
         degree: float = 3,
         coef0: float = 0.0,
+        standardize: bool = False,
         solver: Any = DEFAULT,
         multi_class: str = "ovo",
         shared: bool = True,
@@ -304,6 +301,7 @@ class KernelSparseSVCCV(CrossValidated, KernelMachines):
         self.gamma = gamma
         self.degree = degree
         self.coef0 = coef0
+        self.standardize = standardize
         self.solver = solver
         self.multi_class = multi_class
         self.shared = shared

@@ -12,6 +12,12 @@ from kmargin.samples.array import ArraySamples
 from kmargin.samples.read import read_into_memory
 from kmargin.solvers import DEFAULT
 
+# what linear machines have, and people ask kernel machines for
+OF_SELECTORS = {
+    "coef_", "fit_transform", "get_feature_names_out", "get_support", "inverse_transform", "set_output",
+    "summary", "transform",
+}  # fmt: skip
+
 
 class KernelMachines(MarginClassifier):
     """Machines with a coefficient per training point."""
@@ -22,6 +28,7 @@ class KernelMachines(MarginClassifier):
     coef0: float
     cache_size: float
     n_candidates: int | str | None
+    standardize: bool
     fit_intercept: bool
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> ArraySamples:
@@ -51,6 +58,7 @@ class KernelMachines(MarginClassifier):
             cache_size=self.cache_size,
             n_candidates=self.n_candidates,
             random_state=self.random_state,
+            standardize=self.standardize,
         )
 
     def _take_over(self, decisions: KernelDecisions) -> None:
@@ -61,6 +69,15 @@ class KernelMachines(MarginClassifier):
     def _decisions(self) -> KernelDecisions:
         inputs = KernelInputs(self.kernel_, self.support_vectors_, self.support_, self.cache_size)
         return KernelDecisions(inputs, self.dual_coef_, self.intercept_)
+
+    def __getattr__(self, name: str) -> Any:
+        who = type(self).__name__
+        if name in OF_SELECTORS:
+            raise AttributeError(
+                f"{who} has no {name}: a kernel machine chooses training points (support_), and uses every "
+                "feature of them. Use SparseSVC to choose features."
+            )
+        raise AttributeError(f"{who!r} object has no attribute {name!r}")
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -147,6 +164,7 @@ class KernelSparseSVC(WithoutProbabilities, KernelMachines):
         gamma: Any = "scale",
         degree: float = 3,
         coef0: float = 0.0,
+        standardize: bool = False,
         solver: Any = DEFAULT,
         multi_class: str = "ovo",
         shared: bool = True,
@@ -163,6 +181,7 @@ class KernelSparseSVC(WithoutProbabilities, KernelMachines):
         self.gamma = gamma
         self.degree = degree
         self.coef0 = coef0
+        self.standardize = standardize
         self.solver = solver
         self.multi_class = multi_class
         self.shared = shared

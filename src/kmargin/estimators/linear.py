@@ -6,8 +6,9 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from kmargin import validate
-from kmargin.blocks.space import space_of, to_host
-from kmargin.estimators.classifier import MarginClassifier, WithoutProbabilities
+from kmargin.blocks.space import to_host
+from kmargin.estimators.classifier import WithoutProbabilities
+from kmargin.estimators.selector import FeatureSelector
 from kmargin.estimators.summary import make_summary
 from kmargin.fitting.linear_blueprint import LinearBlueprint
 from kmargin.fitting.repeats import find_repeats
@@ -15,26 +16,17 @@ from kmargin.multiclass import machine_names
 from kmargin.path import LinearDecisions
 from kmargin.samples.protocol import Samples
 from kmargin.solvers import DEFAULT, SOLVERS
-from kmargin.unit_request import UnitRequest
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-class LinearMachines(MarginClassifier):
+class LinearMachines(FeatureSelector):
     """Machines with a coefficient per feature."""
 
     fit_intercept: bool
     shared: bool
-    groups: Any
-    keep: Any
-    avoid: Any
-    signs: Any
-
-    def get_support(self, indices: bool = False) -> Any:
-        """The features in use, as a mask or as indices."""
-        check_is_fitted(self)
-        return self.support_ if indices else space_of(self.coef_).xp.any(self.coef_ != 0, axis=0)
+    standardize: bool
 
     def summary(self) -> "pd.DataFrame":
         """The features in use as a pandas frame, one row for each, the heaviest first.
@@ -66,8 +58,9 @@ class LinearMachines(MarginClassifier):
         return LinearBlueprint(
             self.multi_class,
             self.fit_intercept,
-            shared=self.shared,
-            request=UnitRequest(self.groups, self.keep, self.avoid, self.signs),
+            self.standardize,
+            self.shared,
+            request=self._request(),
             names=None if names is None else tuple(names),
         )
 
@@ -115,6 +108,9 @@ class SparseSVC(WithoutProbabilities, LinearMachines):
     signs : list, dict or None, default=None
         1 for a feature whose coefficients may not be negative, -1 for not positive, 0 for either: for each
         feature, or by name or place. With more than two classes this is said of every machine.
+    standardize : bool, default=False
+        Scale the features to mean 0 and variance 1, by the sample weights. The coefficients are those for the
+        features as given; what they were for the scaled ones is in `summary`. A sparse X stays sparse.
     fit_intercept : bool, default=True
     class_weight : dict, "balanced" or None, default=None
     n_jobs : int or None, default=None
@@ -166,6 +162,7 @@ class SparseSVC(WithoutProbabilities, LinearMachines):
         keep: Any = None,
         avoid: Any = None,
         signs: Any = None,
+        standardize: bool = False,
         fit_intercept: bool = True,
         class_weight: Any = None,
         n_jobs: int | None = None,
@@ -180,6 +177,7 @@ class SparseSVC(WithoutProbabilities, LinearMachines):
         self.keep = keep
         self.avoid = avoid
         self.signs = signs
+        self.standardize = standardize
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
         self.n_jobs = n_jobs

@@ -166,19 +166,17 @@ class StabilitySelection(SelectorMixin, BaseEstimator):
         halves = Halves(rows.codes, self.n_pairs, seed)
         self.n_pairs_ = self.n_pairs
         by_column, by_unit = np.zeros(units.n_features, int), np.zeros(units.n_units, int)
-        always_in = units.columns_of(np.flatnonzero(units.fixed))
         with warnings_told_once(len(halves)):
             if type(model) is SparseSVC:
                 samples, blueprint, k = model._prepare(rows.X, rows.y, rows.weights)
-                blueprint = replace(blueprint, standardize=self.standardize)
+                blueprint = replace(blueprint, standardize=self.standardize or blueprint.standardize)
                 procedure = Procedure(model.solver, self.n_jobs, seed, self.verbose)
                 each = select_by_machines(blueprint, samples, halves, model.C, k, procedure)
             else:
                 each = select_by_estimator(model, rows, halves, self.standardize, self.n_jobs, self.verbose)
             for selected in each:
-                selected[always_in] = True  # even where its coefficient is zero
-                by_column += selected
-                by_unit += units.total(selected.astype(float)) > 0
+                by_column += units.chosen(selected)
+                by_unit += units.fixed | (units.total(selected.astype(float)) > 0)
         self.frequencies_, self.group_frequencies_ = by_column / len(halves), by_unit / len(halves)
         self.q_ = float(by_unit[~units.fixed].sum() / len(halves))
 

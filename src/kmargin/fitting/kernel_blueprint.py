@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from kmargin import validate
-from kmargin.design import variance_of_entries
+from kmargin.design import make_design, variance_of_entries
+from kmargin.design.affine import Affine
 from kmargin.fitting.tasks import Sharing
 from kmargin.kernels import KERNELS, Kernel, KernelDecisions, KernelDesigns, KernelInputs
 from kmargin.multiclass import SCHEMES, make_machines
@@ -35,6 +36,7 @@ class KernelBlueprint:
     n_candidates: int | str | None = None
     random_state: Any = None
     shared: bool = True
+    standardize: bool = False
 
     things: ClassVar[str] = "training points"
 
@@ -44,7 +46,13 @@ class KernelBlueprint:
 
     def check(self) -> None:
         validate.check_choice("multi_class", self.multi_class, SCHEMES)
-        validate.check_flag("shared", self.shared)
+        for name in ("shared", "standardize", "fit_intercept"):
+            validate.check_flag(name, getattr(self, name))
+        if self.standardize and self.is_precomputed:
+            raise ValueError(
+                "standardize=True scales features, and with kernel='precomputed' there are none. Scale them "
+                "before the kernel is computed, or choose a kernel to compute it."
+            )
         if not callable(self.kernel):
             validate.check_choice("kernel", self.kernel, KERNELS)
         if isinstance(self.gamma, str):
@@ -93,7 +101,9 @@ class KernelBlueprint:
     def designs(self, samples: ArraySamples, k: int = 0) -> KernelDesigns:
         kernel = None
         if not self.is_precomputed:
-            kernel = Kernel(self.kernel, self._gamma(samples), self.degree, self.coef0)
+            scaling = self._scaling(samples) if self.standardize else None
+            gamma = self._gamma(samples, scaling)
+            kernel = Kernel(self.kernel, gamma, self.degree, self.coef0, scaling)
         return KernelDesigns(
             samples.X,
             kernel,
@@ -148,11 +158,20 @@ class KernelBlueprint:
         points = np.empty((0, 0), samples.X.dtype) if self.is_precomputed else samples.X[used]
         return KernelInputs(designs.kernel, points, samples.kept[used], self.cache_size)
 
-    def _gamma(self, samples: ArraySamples) -> float:
+    def _scaling(self, samples: ArraySamples) -> Affine:
+        """To mean 0 and variance 1, each row counted as often as its weight says."""
+        counts = normalize(samples.repeats)[0]
+        return Affine.to_one_scale(
+            make_design(samples.X), lambda design: design.moments(counts, counts), True
+        )
+
+    def _gamma(self, samples: ArraySamples, scaling: Affine | None) -> float:
         if not isinstance(self.gamma, str):
             return float(self.gamma)
         variance = 1.0
-        if self.gamma == "scale":
+        if self.gamma == "scale" and scaling is not None:
+            variance = float(np.mean(~scaling.are_constant))
+        elif self.gamma == "scale":
             with np.errstate(over="ignore", invalid="ignore"):
                 variance = variance_of_entries(samples.X, normalize(samples.repeats)[0])
         if not np.isfinite(variance):

@@ -40,7 +40,8 @@ class LinearBlueprint:
 
     def check(self) -> None:
         validate.check_choice("multi_class", self.multi_class, SCHEMES)
-        validate.check_flag("shared", self.shared)
+        for name in ("shared", "standardize", "fit_intercept"):
+            validate.check_flag(name, getattr(self, name))
 
     def units(self, samples: Samples) -> Units:
         """What k counts."""

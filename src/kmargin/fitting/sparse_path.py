@@ -32,6 +32,7 @@ def sparse_svm_path(
     keep: Any = None,
     avoid: Any = None,
     signs: Any = None,
+    standardize: bool = False,
     fit_intercept: bool = True,
     class_weight: Any = None,
     sample_weight: Any = None,
@@ -73,7 +74,8 @@ def sparse_svm_path(
     blueprint = LinearBlueprint(
         multi_class,
         fit_intercept,
-        shared=shared,
+        standardize,
+        shared,
         request=UnitRequest(groups, keep, avoid, signs),
         names=None if names is None else tuple(names),
     )

@@ -10,13 +10,14 @@ from sklearn.utils.validation import indexable
 
 from kmargin.blocks import lazy
 from kmargin.blocks.kinds import is_dask
-from kmargin.blocks.space import Space, space_of, to_host
+from kmargin.blocks.space import HOST, Space, space_of, spread, to_host
 from kmargin.design import canonical
 from kmargin.samples.array import ArraySamples, read_samples
 from kmargin.samples.device import detach, device_space, follow, read_device
 from kmargin.samples.inputs import Inputs, InputsAtHand, LazyInputs
 from kmargin.samples.protocol import Given, Samples
 from kmargin.solvers.solver import Solver
+from kmargin.types import Indices
 
 
 class Checks(NamedTuple):
@@ -93,7 +94,12 @@ def read_inputs(checks: Checks, X: Any, method: str, reference: Any) -> Inputs:
         return LazyInputs(X, checks.columns(X))
     space = device_space(X)
     X = checks.array(detach(X), dtype=[np.float64, np.float32] if space is None else _floats(space))
-    given, fitted = space_of(X), space_of(reference)
+    _check_same_space(space_of(X), reference, method)
+    return InputsAtHand(X)
+
+
+def _check_same_space(given: Space, reference: Any, method: str) -> None:
+    fitted = space_of(reference)
     if given != fitted:
         hint = "Move X there, or fit to data like X."
         if given.device is None and fitted.device is not None:
@@ -102,7 +108,50 @@ def read_inputs(checks: Checks, X: Any, method: str, reference: Any) -> Inputs:
             f"{method}() must use the same namespace and device as fit(): X is in {given}, "
             f"the fitted attributes are in {fitted}. {hint}"
         )
-    return InputsAtHand(X)
+
+
+def select_columns(
+    checks: Checks,
+    X: Any,
+    columns: Indices,
+    select_at_hand: Callable[[Any], Any],
+    method: str,
+    reference: Any,
+) -> Any:
+    """Some columns of X, of its kind; `select_at_hand` has them checked where X is in main memory."""
+    if is_dask(X):
+        checks.columns(X)
+        return lazy.take_columns(X, columns)
+    space = device_space(X)
+    _check_same_space(space or HOST, reference, method)
+    if space is None:
+        return select_at_hand(X)
+    checks.array(detach(X), dtype=None)
+    return space.xp.take(X, space.put(columns), axis=1)
+
+
+def add_columns(
+    X: Any,
+    columns: Indices,
+    n_features: int,
+    add_to_sparse: Callable[[Any], Any],
+    method: str,
+    reference: Any,
+) -> Any:
+    """X with zeros for all features but those at `columns`, of its kind."""
+    n_given = np.shape(X)[1] if len(np.shape(X)) == 2 else None
+    if n_given != len(columns):
+        raise ValueError(
+            f"X has shape {tuple(np.shape(X))}, but there are {len(columns)} chosen features. "
+            "Give what transform returned, a column for each."
+        )
+    if is_dask(X):
+        return lazy.spread_columns(X, columns, n_features)
+    if issparse(X):
+        return add_to_sparse(X)
+    space = device_space(X) or HOST
+    _check_same_space(space, reference, method)
+    return spread(space, X if space is not HOST else np.asarray(X), columns, n_features)
 
 
 def accuracy(predict: Callable[[Any], Any], X: Any, y: Any, sample_weight: Any) -> float:

@@ -1,0 +1,113 @@
+"""`standardize=True` is StandardScaler before the machine, with coefficients for the features as given."""
+
+import dask.array as da
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.preprocessing import StandardScaler
+
+from kmargin import KernelSparseSVC, KernelSparseSVCCV, SparseSVC, StabilitySelection, sparse_svm_path
+
+RNG = np.random.default_rng(1)
+N, P = 60, 5
+X = RNG.poisson(1.0, (N, P)) * 10.0 ** np.arange(-2, 3) + np.array([0, 3.0, 0, 0, 50])
+Z = (X - X.mean(axis=0)) / X.std(axis=0)
+Y = np.digitize(Z[:, 0] + Z[:, 4] + 0.5 * RNG.standard_normal(N), [-0.6, 0.6])
+WEIGHTS = RNG.integers(0, 3, N).astype(float)
+
+
+def by_hand(model, y, weights=None):
+    """Coefficients of scaled features, brought back to the units of X."""
+    scaler = StandardScaler().fit(X, sample_weight=weights)
+    twin = clone(model).set_params(standardize=False).fit(scaler.transform(X), y, sample_weight=weights)
+    coef = twin.coef_ / scaler.scale_
+    return coef, twin.intercept_ - coef @ scaler.mean_
+
+
+@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["", "weighted"])
+@pytest.mark.parametrize("kind", [np.asarray, np.asfortranarray, sp.csr_array], ids=["C", "F", "csr"])
+@pytest.mark.parametrize("y", [Y > 0, Y], ids=["two", "three"])
+def test_coefficients_are_those_of_scaled_features_brought_back(kind, weights, y):
+    model = SparseSVC(k=2, standardize=True).fit(kind(X), y, sample_weight=weights)
+    coef, intercept = by_hand(model, y, weights)
+    np.testing.assert_allclose(model.coef_, coef, rtol=1e-6)
+    np.testing.assert_allclose(model.intercept_, intercept, rtol=1e-6)
+
+
+def test_so_are_those_of_dask_and_of_arrays_on_a_device():
+    model = SparseSVC(k=2, standardize=True)
+    coef, _ = by_hand(model, Y > 0)
+    lazy = clone(model).fit(da.from_array(X, chunks=(20, P)), da.from_array(Y > 0, chunks=20))
+    np.testing.assert_allclose(lazy.coef_, coef, rtol=1e-6)
+    with config_context(array_api_dispatch=True):
+        there = clone(model).fit(torch.asarray(X), torch.asarray(Y > 0))
+    np.testing.assert_allclose(there.coef_.numpy(), coef, rtol=1e-6)
+
+
+def test_a_path_is_scaled_the_same_way():
+    path = sparse_svm_path(X, Y > 0, [3, 2], standardize=True)
+    scaled = sparse_svm_path(Z, Y > 0, [3, 2])
+    np.testing.assert_allclose(path.coefs * X.std(axis=0), scaled.coefs, rtol=1e-6)
+    np.testing.assert_array_equal(path.predict(X, 2), scaled.predict(Z, 2))
+
+
+@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["", "weighted"])
+@pytest.mark.parametrize("kernel", ["rbf", "poly", "linear", "sigmoid"])
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array], ids=["array", "csr"])
+def test_a_kernel_sees_scaled_features_sparse_or_not(kernel, kind, weights):
+    model = KernelSparseSVC(k=4, kernel=kernel, coef0=0.5, standardize=True)
+    model.fit(kind(X), Y, sample_weight=weights)
+    scaler = StandardScaler().fit(X, sample_weight=weights)
+    twin = clone(model).set_params(standardize=False).fit(scaler.transform(X), Y, sample_weight=weights)
+    # gamma is 1/n_features; "scale" does not look at weights of scaled features in the same order
+    assert model.kernel_.numbers["gamma"] == pytest.approx(1 / P)
+    np.testing.assert_array_equal(model.support_, twin.support_)
+    np.testing.assert_allclose(model.dual_coef_, twin.dual_coef_, rtol=1e-5, atol=1e-9)
+    expected = twin.decision_function(scaler.transform(X[:9]))
+    np.testing.assert_allclose(model.decision_function(kind(X[:9])), expected, rtol=1e-5, atol=1e-8)
+    points = model.support_vectors_
+    np.testing.assert_array_equal(points.toarray() if sp.issparse(points) else points, X[model.support_])
+
+
+def test_a_constant_feature_has_no_part_in_gamma():
+    wide = np.column_stack([X, np.full(N, 7.0)])
+    model = KernelSparseSVC(k=3, standardize=True).fit(wide, Y > 0)
+    assert model.kernel_.numbers["gamma"] == pytest.approx(1 / P)
+
+
+def test_folds_of_kernel_machines_are_scaled_by_their_own_rows():
+    rows = np.arange(N)
+    splits = [(rows[:40], rows[40:]), (rows[20:], rows[:20])]
+    model = KernelSparseSVCCV([3], cv=splits, standardize=True).fit(X, Y > 0)
+    for number, (train, test) in enumerate(splits):
+        alone = KernelSparseSVC(3, standardize=True).fit(X[train], Y[train] > 0)
+        assert model.cv_results_[f"split{number}_test_score"] == [alone.score(X[test], Y[test] > 0)]
+
+
+def test_a_kernel_matrix_has_no_features_to_scale():
+    with pytest.raises(ValueError, match="standardize=True scales features, and with kernel='precomputed'"):
+        KernelSparseSVC(kernel="precomputed", standardize=True).fit(np.eye(N), Y)
+
+
+def test_a_kernel_function_is_not_handed_a_dense_copy_of_a_sparse_X():
+    with pytest.raises(ValueError, match="would make a sparse X dense for a kernel function"):
+        KernelSparseSVC(kernel=lambda A, B: A @ B.T, standardize=True).fit(sp.csr_array(X), Y)
+
+
+def test_halves_are_scaled_if_either_the_selection_or_its_estimator_says_so():
+    both = [
+        StabilitySelection(SparseSVC(2, C=0.1, standardize=own), standardize=outer, n_pairs=3, random_state=0)
+        for own, outer in ((True, False), (False, True))
+    ]
+    first, second = (selection.fit(X, Y > 0).frequencies_ for selection in both)
+    np.testing.assert_array_equal(first, second)
+
+
+@pytest.mark.parametrize("make", [SparseSVC, KernelSparseSVC])
+@pytest.mark.parametrize("name", ["standardize", "fit_intercept"])
+def test_what_is_neither_yes_nor_no_is_refused(make, name):
+    with pytest.raises(ValueError, match=f"{name}='yes' is neither yes nor no. Use True or False."):
+        make(**{name: "yes"}).fit(X, Y)
