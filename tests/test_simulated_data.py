@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kmargin.datasets import make_sparse_hyperplane, make_spiral, make_synthetic, parsers
+from kmargin.datasets import make_genes, make_sparse_hyperplane, make_spiral, make_synthetic, parsers
 
 
 def test_the_two_informative_features_are_correlated_as_in_the_paper():
@@ -43,6 +43,44 @@ def test_spirals_are_arms_turned_against_each_other_with_the_noise_asked_for():
         distance = np.sqrt(((noisy[labels == c][:, None] - arm) ** 2).sum(axis=2)).min(axis=1)
         assert distance.mean() == pytest.approx((0.1, 0.3)[c] * np.sqrt(2 / np.pi), rel=0.25)
     assert len(set(labels[:50])) == 2  # rows come in random order
+
+
+def test_genes_of_a_module_are_correlated_and_those_of_telling_modules_differ_between_the_classes():
+    X, y, modules = make_genes(
+        30_000,
+        10,
+        n_modules=3,
+        genes_per_module=3,
+        n_telling=1,
+        effect=2.0,
+        correlation=0.6,
+        random_state=0,
+        return_modules=True,
+    )
+    np.testing.assert_array_equal(modules, [0, 0, 0, 1, 1, 1, 2, 2, 2, -1])
+    assert y.sum() == 10_000
+    same = (modules[:, None] == modules) & (modules >= 0)
+    expected = np.where(np.eye(10, dtype=bool), 1.0, np.where(same, 0.6, 0.0))
+    np.testing.assert_allclose(np.corrcoef(X[y == 0].T), expected, atol=0.03)
+    np.testing.assert_allclose(np.corrcoef(X[y == 1].T), expected, atol=0.03)
+    difference = (X[y == 1].mean(axis=0) - X[y == 0].mean(axis=0)) / X[y == 0].std(axis=0)
+    np.testing.assert_allclose(difference, np.where(modules == 0, 2.0 * np.sqrt(0.6), 0.0), atol=0.05)
+    spread = X[y == 0].std(axis=0)
+    assert spread.min() > 0.29
+    assert spread.max() < 1.25
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"n_genes": 10}, "n_genes=10"),
+        ({"n_telling": 51}, "n_telling=51"),
+        ({"correlation": 1.5}, "correlation=1.5"),
+    ],
+)
+def test_genes_that_cannot_be_are_refused_in_one_sentence(wrong, said):
+    with pytest.raises(ValueError, match=said):
+        make_genes(**wrong)
 
 
 def test_breast_cancer_leaves_out_the_patient_and_rows_that_miss_something(tmp_path):

@@ -18,7 +18,7 @@ from kmargin.datasets.loaders import (
     load_tcga_pancan_hiseq,
 )
 from kmargin.datasets.registry import TABLE_1, Dataset, RemoteFile
-from kmargin.datasets.simulate import make_sparse_hyperplane, make_spiral, make_synthetic
+from kmargin.datasets.simulate import make_genes, make_sparse_hyperplane, make_spiral, make_synthetic
 
 __all__ = [
     "TABLE_1",
@@ -38,6 +38,7 @@ __all__ = [
     "load_optdigits",
     "load_splice",
     "load_tcga_pancan_hiseq",
+    "make_genes",
     "make_sparse_hyperplane",
     "make_spiral",
     "make_synthetic",

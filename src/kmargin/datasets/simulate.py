@@ -1,4 +1,4 @@
-"""The paper's simulated data."""
+"""The paper's simulated data, and a table of genes."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -86,6 +86,60 @@ def make_spiral(
     y = np.repeat(np.arange(len(arms)), n_per_class)
     order = rng.permutation(len(y))
     return np.vstack(arms)[order], y[order]
+
+
+def make_genes(
+    n_samples: int = 72,
+    n_genes: int = 7129,
+    *,
+    n_modules: int = 50,
+    genes_per_module: int = 40,
+    n_telling: int = 3,
+    effect: float = 1.8,
+    correlation: float = 0.7,
+    random_state: Any = None,
+    return_modules: bool = False,
+) -> tuple[np.ndarray, ...]:
+    """Few samples of many genes, some of which rise and fall together.
+
+    A table of the shape of a leukaemia study, with known truth. Genes of a module share a factor, so that
+    any two of them have the given correlation within a class. A third of the samples are of class 1; in these
+    the factors of the first `n_telling` modules are higher by `effect` standard deviations. Genes
+    beyond the modules go their own ways. Each gene has a level between 4 and 12 and a spread
+    between 0.3 and 1.2, as logarithms of expression have.
+
+    Returns X, y in {0, 1}, and with `return_modules` the number of each gene's module, -1 for none.
+
+    Examples
+    --------
+    >>> from kmargin.datasets import make_genes
+    >>> X, y, modules = make_genes(random_state=0, return_modules=True)
+    >>> X.shape, int(y.sum()), int((modules == 0).sum())
+    ((72, 7129), 24, 40)
+    """
+    n_shared = n_modules * genes_per_module
+    if n_shared > n_genes:
+        raise ValueError(
+            f"n_modules={n_modules} of genes_per_module={genes_per_module} are {n_shared} genes, more than "
+            f"n_genes={n_genes}. Use fewer or smaller modules."
+        )
+    if not 0 <= n_telling <= n_modules:
+        raise ValueError(
+            f"n_telling={n_telling} of n_modules={n_modules} is not possible. Use at most all modules."
+        )
+    if not 0 <= correlation <= 1:
+        raise ValueError(f"correlation={correlation} is no share of a variance. Use a number from 0 to 1.")
+    rng = check_random_state(random_state)
+    y = rng.permutation((np.arange(n_samples) < round(n_samples / 3)).astype(int))
+    factors = rng.standard_normal((n_samples, n_modules))
+    factors[:, :n_telling] += effect * y[:, None]
+    modules = np.full(n_genes, -1)
+    modules[:n_shared] = np.repeat(np.arange(n_modules), genes_per_module)
+    X = rng.standard_normal((n_samples, n_genes))
+    X[:, :n_shared] *= np.sqrt(1 - correlation)
+    X[:, :n_shared] += np.sqrt(correlation) * factors[:, modules[:n_shared]]
+    X = rng.uniform(4.0, 12.0, n_genes) + rng.uniform(0.3, 1.2, n_genes) * X
+    return (X, y, modules) if return_modules else (X, y)
 
 
 def _label(X: np.ndarray, coef: np.ndarray, return_coef: bool) -> tuple[np.ndarray, ...]:

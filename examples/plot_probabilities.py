@@ -1,0 +1,59 @@
+"""
+Probabilities that can be believed
+==================================
+
+A machine's decision value says on which side of the boundary a row lies. A probability says how often that
+is right. :class:`~kmargin.SparseSVCCV` learns probabilities from rows that its folds had not seen,
+without a fit more.
+
+Are they true? Of all rows that get 70 %, seventy in a hundred should be of that class. Rows are plenty
+here, because they are simulated: genes of which three modules tell the classes apart, not very clearly.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.calibration import calibration_curve
+from sklearn.metrics import brier_score_loss, log_loss
+
+from kmargin import SparseSVCCV
+from kmargin.datasets import make_genes
+from kmargin.palette import BAD, CURVE, FAINT, REFERENCE
+
+X, y = make_genes(6000, 200, n_modules=5, genes_per_module=10, effect=0.8, random_state=0)
+train, test = slice(300), slice(300, None)  # 300 rows to learn from, 5,700 to check with
+model = SparseSVCCV(ks=[50, 20, 10, 5, 3, 2], Cs=[0.001, 0.01, 0.1], scoring="neg_log_loss", standardize=True)
+model.fit(X[train], y[train])
+print(f"k = {model.k_} and C = {model.C_:g} were chosen by log loss")
+
+# %%
+# To compare: what one might be tempted to do, to put decision values through the logistic function as
+# they are.
+
+calibrated = model.predict_proba(X[test])[:, 1]
+squashed = 1 / (1 + np.exp(-model.decision_function(X[test])))
+constant = np.full(len(calibrated), y[train].mean())
+for name, p in (("calibrated", calibrated), ("squashed", squashed), ("base rate", constant)):
+    loss, brier = log_loss(y[test], p), brier_score_loss(y[test], p)
+    print(f"{name:<11} log loss {loss:.3f}, Brier score {brier:.3f}")
+assert log_loss(y[test], calibrated) < log_loss(y[test], squashed)
+
+# %%
+# Points on the diagonal are true to their word. Bars: how many rows get which probability.
+
+fig, (top, bottom) = plt.subplots(
+    2, 1, figsize=(5.6, 5.8), layout="constrained", sharex=True, height_ratios=[3.2, 1]
+)
+top.plot([0, 1], [0, 1], **REFERENCE)
+for name, p, colour, marker, style in (
+    ("predict_proba", calibrated, CURVE, "o", "-"),
+    ("decision values, squashed", squashed, BAD, "s", "--"),
+):
+    happened, said = calibration_curve(y[test], p, n_bins=10)
+    top.plot(said, happened, color=colour, marker=marker, ls=style, label=name)
+top.set(ylabel="share that are of the class", ylim=(0, 1))
+top.legend(frameon=False, loc="upper left")
+bottom.hist(calibrated, bins=np.linspace(0, 1, 21), color=FAINT, edgecolor="white")
+bottom.set(xlabel="probability of the class", ylabel="rows", xlim=(0, 1))
+for ax in (top, bottom):
+    ax.spines[["top", "right"]].set_visible(False)
+plt.show()
