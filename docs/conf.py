@@ -77,6 +77,7 @@ sphinx_gallery_conf = {
     "reference_url": {"kmargin": None},
     "backreferences_dir": "gallery/backreferences",
     "inspect_global_variables": False,
+    "within_subsection_order": "gallery_order.GalleryOrder",
     "ignore_pattern": r"^(?!plot_)",  # the others take too long for a build
 }
 

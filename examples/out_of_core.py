@@ -1,4 +1,8 @@
-"""A file larger than the memory that may be used, fitted on one machine.
+"""
+A table larger than memory
+==========================
+
+A file larger than the memory that may be used, fitted on one machine::
 
     pip install 'kmargin[dask]'
     python examples/out_of_core.py

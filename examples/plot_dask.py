@@ -21,8 +21,9 @@ X, y, truth = make_sparse_hyperplane(12_000, 60, 8, random_state=0, return_coef=
 in_memory = SparseSVC(k=8).fit(X, y)
 
 # %%
-# Blocks of three sizes, asked by the threads of this process. With ``distributed.Client`` around it, it would be the
-# workers of a cluster; ``examples/out_of_core.py`` does that with 1.6 GB and two workers of 700 MB.
+# Blocks of three sizes, asked by the threads of this process. With a ``distributed.Client`` around it, it
+# would be the workers of a cluster; ``examples/out_of_core.py`` in the repository does that, with 1.6 GB of
+# data and two workers of 700 MB.
 
 models = {}
 for rows in (6000, 2000, 500):
@@ -39,7 +40,9 @@ for rows in (6000, 2000, 500):
 fig, ax = plt.subplots(figsize=(7.2, 4.0), layout="constrained")
 places = np.arange(X.shape[1])
 ax.bar(places, in_memory.coef_[0], color=FAINT, width=0.9, label="in memory")
-for (rows, model), marker, size, colour in zip(models.items(), "os^", (11, 7, 4), (SOFT, CURVE, INK), strict=True):
+for (rows, model), marker, size, colour in zip(
+    models.items(), "os^", (11, 7, 4), (SOFT, CURVE, INK), strict=True
+):
     at = model.support_
     label = f"{len(X) // rows} blocks"
     ax.plot(at, model.coef_[0, at], marker, ms=size, mfc="none", mec=colour, mew=1.5, label=label)

@@ -20,6 +20,7 @@ from kmargin.datasets import make_genes
 from kmargin.palette import CURVE, FAINT, REFERENCE
 
 X, y, modules = make_genes(random_state=0, return_modules=True)
+y = np.array(["type 1", "type 2"])[y]
 names = [f"{'ABC'[m]}{j}" if 0 <= m < 3 else f"g{j}" for j, m in enumerate(modules)]
 X = pd.DataFrame(X, columns=names)  # genes of the telling modules begin with A, B and C
 Z = (X - X.mean()) / X.std()
@@ -53,6 +54,7 @@ print(found[["group", "group_frequency", "stable"]].head(5).to_string(index=Fals
 assert not genes["stable"].any()
 assert set(found["group"][found["stable"]]) == {"module A", "module B", "module C"}
 
+# sphinx_gallery_thumbnail_number = 2
 fig, axes = plt.subplots(1, 2, figsize=(9.6, 4.2), layout="constrained", sharex=True)
 for ax, frame, of, share, title in (
     (axes[0], genes, "feature", "frequency", "genes, one by one"),

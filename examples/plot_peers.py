@@ -20,8 +20,8 @@ from kmargin.palette import SOLVERS
 
 X, y = load_digits(return_X_y=True)  # ten classes, 8 x 8 pixels
 X = X[:, np.mean(X > 0, axis=0) > 0.1] / 16  # the others are white on most images
-ks = [3, 5, 8, 12, 20, 30]
-Cs = [0.03, 0.3, 3.0]
+ks = [3, 5, 8, 12, 20]
+Cs = [0.1, 1.0]
 
 
 def with_selector(selector):
@@ -44,9 +44,9 @@ def make_models(k):
 
 
 # %%
-# Each split has 500 rows for everything, tuning included. The others are what is scored.
+# Each split has 300 rows for everything, tuning included. The others are what is scored.
 
-splits = list(StratifiedShuffleSplit(2, train_size=500, random_state=0).split(X, y))
+splits = list(StratifiedShuffleSplit(2, train_size=300, random_state=0).split(X, y))
 scores = {name: np.zeros((len(ks), len(splits))) for name in make_models(1)}
 for i, k in enumerate(ks):
     for j, (train, test) in enumerate(splits):
@@ -54,16 +54,22 @@ for i, k in enumerate(ks):
             scores[name][i, j] = model.fit(X[train], y[train]).score(X[test], y[test])
 
 # %%
-# The fewer features, the more it matters which. With thirty of sixty pixels any way will do.
+# The fewer features, the more it matters which. kmargin is ahead at three and at five pixels; at twenty
+# there is little between the four.
 
 print("  k", *(f"{name:>12}" for name in scores))
 for i, k in enumerate(ks):
     print(f"{k:>3}", *(f"{scores[name][i].mean():>12.1%}" for name in scores))
 
+means = {name: score.mean(axis=1) for name, score in scores.items()}
+others = np.max([means[name] for name in means if name != "kmargin"], axis=0)
+assert (means["kmargin"] > others)[:2].all()
+assert np.ptp([mean[-1] for mean in means.values()]) < 0.02
+
 fig, ax = plt.subplots(figsize=(6.8, 4.4), layout="constrained")
 lines = ("kmargin", "liblinear_l1", "rfe", "f_test")
-for (name, score), line in zip(scores.items(), lines, strict=True):
-    ax.plot(ks, score.mean(axis=1), **SOLVERS[line].drawn, label=name)
+for (name, mean), line in zip(means.items(), lines, strict=True):
+    ax.plot(ks, mean, **SOLVERS[line].drawn, label=name)
 ax.set(xscale="log", xlabel="number of features", ylabel="accuracy on rows left out")
 ax.set_xticks(ks, [str(k) for k in ks])
 ax.minorticks_off()

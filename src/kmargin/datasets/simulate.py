@@ -102,13 +102,32 @@ def make_genes(
 ) -> tuple[np.ndarray, ...]:
     """Few samples of many genes, some of which rise and fall together.
 
-    A table of the shape of a leukaemia study, with known truth. Genes of a module share a factor, so that
-    any two of them have the given correlation within a class. A third of the samples are of class 1; in these
-    the factors of the first `n_telling` modules are higher by `effect` standard deviations. Genes
-    beyond the modules go their own ways. Each gene has a level between 4 and 12 and a spread
-    between 0.3 and 1.2, as logarithms of expression have.
+    A table of the shape of a leukaemia study, with known truth. Genes of a module share a factor; in class 1
+    the factors of some modules are higher. Genes beyond the modules go their own ways. Each gene has a level
+    between 4 and 12 and a spread between 0.3 and 1.2, as logarithms of expression have.
 
-    Returns X, y in {0, 1}, and with `return_modules` the number of each gene's module, -1 for none.
+    Parameters
+    ----------
+    n_samples, n_genes : int, default=72 and 7129
+        A third of the samples are of class 1.
+    n_modules, genes_per_module : int, default=50 and 40
+        The modules are the first genes, one module after the other.
+    n_telling : int, default=3
+        So many modules, the first ones, tell the classes apart.
+    effect : float, default=1.8
+        By how many standard deviations their factors differ between the classes.
+    correlation : float, default=0.7
+        That of two genes of a module, within a class.
+    random_state : int, RandomState or None, default=None
+    return_modules : bool, default=False
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, n_genes)
+    y : ndarray of shape (n_samples,)
+        0 or 1.
+    modules : ndarray of shape (n_genes,)
+        The number of each gene's module, -1 for none. Only with `return_modules`.
 
     Examples
     --------
