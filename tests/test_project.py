@@ -28,6 +28,7 @@ LAYERS = [
     "html",
     "errors",
     "addresses",
+    "facts",
     "intervals",
     "datasets.errors",
     "datasets.registry",

@@ -3,8 +3,9 @@
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.datasets import load_iris
+from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.exceptions import NotFittedError
+from sklearn.preprocessing import StandardScaler
 
 from kmargin import KernelSparseSVC, KernelSparseSVCCV, SparseSVC, SparseSVCCV, sparse_svm_path
 
@@ -90,3 +91,67 @@ def test_a_path_of_two_classes_or_of_a_kernel_counts_too():
         "training points of each machine"
     )
     assert not hasattr(KernelSparseSVC, "summary")
+
+
+BREAST = load_breast_cancer(as_frame=True)
+WIDE, SICK = BREAST.data.iloc[:150, :8], BREAST.target.iloc[:150]
+WEIGHTS = np.arange(150) % 3
+
+
+@pytest.fixture(scope="module")
+def assessed():
+    model = SparseSVC(3, C=0.5, standardize=True, keep=["mean area"]).fit(WIDE, SICK, sample_weight=WEIGHTS)
+    return model, model.summary(WIDE, SICK, sample_weight=WEIGHTS).set_index("feature")
+
+
+def test_weights_are_coefficients_times_spreads(assessed):
+    """They are the coefficients of the scaled features, and order the rows."""
+    model, frame = assessed
+    scaler = StandardScaler().fit(WIDE, sample_weight=WEIGHTS)
+    scaled = (WIDE - scaler.mean_) / scaler.scale_
+    twin = SparseSVC(3, C=0.5, keep=["mean area"]).fit(scaled, SICK, sample_weight=WEIGHTS)
+    expected = pd.Series(twin.coef_[0], WIDE.columns)[frame.index]
+    np.testing.assert_allclose(frame["weight"], expected, rtol=1e-6)
+    assert frame["weight"].abs().is_monotonic_decreasing
+    np.testing.assert_allclose(frame["coef"], model.coef_[0, [WIDE.columns.get_loc(n) for n in frame.index]])
+
+
+def least(features, **arguments):
+    """The objective of a fit to these features alone."""
+    model = SparseSVC("all", C=0.5, standardize=True, **arguments)
+    return float(model.fit(WIDE[list(features)], SICK, sample_weight=WEIGHTS).objective_[0])
+
+
+def test_costs_are_those_of_fits_without_the_feature_and_with_each_other_in_its_place(assessed):
+    model, frame = assessed
+    chosen, whole = set(frame.index), float(model.objective_[0])
+    for feature, row in frame.iterrows():
+        rest = chosen - {feature}
+        assert row["cost_without"] == pytest.approx(least(rest) / whole - 1, rel=1e-6)
+        if row["always_in"]:
+            assert (row["stand_in"], np.isnan(row["stand_in_cost"])) == ("", True)
+            continue
+        costs = {other: least(rest | {other}) / whole - 1 for other in WIDE.columns if other not in chosen}
+        assert row["stand_in"] == min(costs, key=costs.get)
+        assert row["stand_in_cost"] == pytest.approx(max(0.0, min(costs.values())), rel=1e-6, abs=1e-9)
+
+
+def test_costs_of_chosen_values_are_at_the_chosen_C_and_of_groups_those_of_the_group():
+    model = SparseSVCCV([2], Cs=[0.1, 1.0], cv=2, groups=GROUPS).fit(X, Y)
+    frame = model.summary(X, Y)
+    by_C = SparseSVC(2, C=model.C_, groups=GROUPS).fit(X, Y).summary(X, Y)
+    pd.testing.assert_frame_equal(frame, by_C, rtol=1e-6)
+    assert (frame.groupby("group")["cost_without"].nunique() == 1).all()
+    assert [name for name in frame.columns if name.startswith("weight: ")] == [
+        name.replace("coef", "weight") for name in MACHINES
+    ]
+
+
+def test_a_summary_says_what_it_needs():
+    model = SparseSVC(2, shared=False).fit(X, Y)
+    with pytest.raises(ValueError, match="With shared=False each machine has features of its own, and none"):
+        model.summary(X, Y)
+    with pytest.raises(ValueError, match="summary was given data without y"):
+        model.summary(X)
+    with pytest.raises(ValueError, match="feature names"):
+        SparseSVC(2).fit(X, Y).summary(X[X.columns[::-1]], Y)

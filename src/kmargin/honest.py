@@ -18,6 +18,7 @@ from sklearn.utils.validation import column_or_1d
 
 from kmargin import validate
 from kmargin.errors import GridEdgeWarning
+from kmargin.facts import Facts, as_html
 from kmargin.fitting.halves import fit_arguments, last_step, takes
 from kmargin.fitting.pools import make_pool
 from kmargin.intervals import Interval, effective_number, mean_interval, rate_interval
@@ -76,6 +77,14 @@ class HonestScore:
 
     def __repr__(self) -> str:
         return f"<HonestScore {self}>"
+
+    def _repr_html_(self) -> str:
+        names = sorted({name for chosen in self.chosen for name in chosen}, reverse=True)
+        rows = [
+            [f"{at}", f"{score:.3f}", *(f"{chosen.get(name, np.nan):g}" for name in names)]
+            for at, (score, chosen) in enumerate(zip(self.scores, self.chosen, strict=True))
+        ]
+        return as_html(type(self).__name__, Facts(str(self), (), ["outer fold", "score", *names], rows))
 
     def __str__(self) -> str:
         text = f"{self.score:.3f} ({self.interval.low:.3f} to {self.interval.high:.3f})"

@@ -11,6 +11,8 @@ from sklearn.utils.validation import check_array
 from kmargin.blocks.ingest import check_features
 from kmargin.blocks.space import HOST, space_of
 from kmargin.design import make_design
+from kmargin.errors import count
+from kmargin.facts import Facts, Told, some
 from kmargin.kernels import KernelDecisions, KernelInputs
 from kmargin.multiclass import machine_names
 from kmargin.samples.inputs import Inputs, Machines
@@ -55,8 +57,8 @@ class LinearDecisions:
         return X @ xp.astype(coef.T, X.dtype) + xp.astype(self.intercept, X.dtype)
 
 
-@dataclass(frozen=True)
-class SparsityPath:
+@dataclass(frozen=True, repr=False)
+class SparsityPath(Told):
     """Solutions from dense to sparse."""
 
     ks: Indices  # descending
@@ -145,6 +147,23 @@ class SparsityPath:
             ]
         )
 
+    def _facts(self) -> Facts:
+        machines = machine_names(self.classes, self.multi_class)
+        sums = [sum(s.objective for s in row) / len(row) for row in self.solutions]
+        rows = [
+            (f"{k}", f"{len(self._used(at))}", f"{sums[at]:.5g}", _statuses(row))
+            for at, (k, row) in enumerate(zip(self.ks, self.solutions, strict=True))
+        ]
+        title = (
+            f"k from {self.ks[0]} to {self.ks[-1]} in {count(len(self.ks), 'step')}, k counts {self.counted}"
+        )
+        used = "points used" if self.inputs is not None else "features used"
+        objective = "objective" if len(machines) == 1 else "mean objective"
+        return Facts(title, [("machines", some(machines))], ("k", used, objective, "status"), rows)
+
+    def __repr__(self) -> str:
+        return str(self)
+
     def _used(self, position: int) -> Indices:
         """The columns of `coefs` that some machine uses."""
         if self.inputs is not None:  # supports count the candidates of a machine
@@ -156,6 +175,11 @@ class SparsityPath:
         if len(found) == 0:
             raise ValueError(f"k={k!r} is not on this path. Use one of {', '.join(map(str, self.ks))}.")
         return int(found[0])
+
+
+def _statuses(solutions: Sequence[Solution]) -> str:
+    """Of all machines, each that there is once."""
+    return ", ".join(dict.fromkeys(solution.status.name.lower() for solution in solutions))
 
 
 def linear_path(

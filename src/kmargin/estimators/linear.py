@@ -1,5 +1,6 @@
 """Machines that use at most k features."""
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from sklearn.utils import Tags
@@ -9,12 +10,15 @@ from kmargin import validate
 from kmargin.blocks.space import to_host
 from kmargin.estimators.classifier import WithoutProbabilities
 from kmargin.estimators.selector import FeatureSelector
-from kmargin.estimators.summary import make_summary
+from kmargin.estimators.summary import Assessed, make_summary
+from kmargin.fitting.grid_fit import Procedure
 from kmargin.fitting.linear_blueprint import LinearBlueprint
 from kmargin.fitting.repeats import find_repeats
+from kmargin.fitting.stand_ins import find_stand_ins
 from kmargin.multiclass import machine_names
 from kmargin.path import LinearDecisions
 from kmargin.samples.protocol import Samples
+from kmargin.samples.read import read
 from kmargin.solvers import DEFAULT, SOLVERS
 
 if TYPE_CHECKING:
@@ -28,17 +32,72 @@ class LinearMachines(FeatureSelector):
     shared: bool
     standardize: bool
 
-    def summary(self) -> "pd.DataFrame":
-        """The features in use as a pandas frame, one row for each, the heaviest first.
+    def summary(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> "pd.DataFrame":
+        """The chosen features as a pandas frame, one row for each, the heaviest first.
 
-        `feature` and `group` (its own name where no groups were given); `always_in` and `sign`, as asked
-        for; `coef`, or with more than two classes a column ``coef: a vs b`` for each machine. A feature
-        that is always in has a row even where its coefficients are zero.
+        Without data it has what the model knows: `feature` and `group` (its own name where no groups were
+        given); `always_in` and `sign`, as asked for; `coef`, the change of the decision value per unit of
+        the feature. A feature that is always in has a row even where its coefficients are zero.
+
+        The training data add what the features are worth, by two fits for each of them: `weight`, the
+        coefficient times the spread of the feature, which can be compared between features;
+        `cost_without`, by which share the objective would rise without the feature (or its group), all
+        others staying and fitted anew; `stand_in`, the best replacement; `stand_in_cost`, the same share
+        with it in place. Features that are always in have no stand-in.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or dask collection of shape (n_samples, n_features)
+            The data of the fit, or None, the default.
+        y : array-like of shape (n_samples,)
+            Their labels.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Their weights.
+
+        Returns
+        -------
+        pandas.DataFrame
+            With more than two classes there is a column ``coef: a vs b`` (and ``weight: a vs b``) for
+            each machine.
+
+        Examples
+        --------
+        >>> from kmargin import SparseSVC
+        >>> from kmargin.datasets import make_synthetic
+        >>> X, y = make_synthetic(n_samples=200, n_features=20, random_state=0)
+        >>> frame = SparseSVC(k=2).fit(X, y).summary(X, y)
+        >>> frame[["feature", "coef", "cost_without", "stand_in"]].round(2)
+          feature  coef  cost_without stand_in
+        0      x1 -2.59          8.62       x5
+        1      x0  2.68          4.43       x5
         """
         check_is_fitted(self)
         blueprint = self._blueprint()
         machines = machine_names(self.classes_, self.multi_class)
-        return make_summary(to_host(self.coef_), machines, blueprint.request, blueprint.names)
+        if (X is None) != (y is None):
+            missing = "y" if y is None else "X"
+            raise ValueError(
+                f"summary was given data without {missing}. Give both, as to fit, or neither for what the "
+                "model knows without them."
+            )
+        assessed = None if X is None else self._assess(X, y, sample_weight, blueprint)
+        return make_summary(to_host(self.coef_), machines, blueprint.request, blueprint.names, assessed)
+
+    def _assess(self, X: Any, y: Any, sample_weight: Any, blueprint: LinearBlueprint) -> Assessed:
+        if len(self.classes_) > 2 and not self.shared:
+            raise ValueError(
+                "With shared=False each machine has features of its own, and none has a cost for the whole "
+                "model. Use summary() without data, or shared=True."
+            )
+        solver = validate.resolve_solver(self.solver)
+        samples = read(self._checks(reset=False), X, y, sample_weight, self.class_weight, solver)
+        spreads = samples.designs(self.fit_intercept, standardize=True).spreads
+        procedure = Procedure(solver, self.n_jobs, self.random_state)
+        C = self.C_ if "C_" in vars(self) else self.C  # chosen, or given
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of each of many fits, else
+            worths = find_stand_ins(blueprint, samples, C, self._columns(), procedure, n_best=1)
+        return Assessed(spreads, worths)
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> Samples:
         samples = super()._read(X, y, sample_weight)

@@ -11,6 +11,7 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kmargin import validate
+from kmargin.addresses import Documented
 from kmargin.chance import (
     SelectionBounds,
     check_bound,
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 K, C = 10, 0.005
 
 
-class StabilitySelection(SelectorMixin, BaseEstimator):
+class StabilitySelection(Documented, SelectorMixin, BaseEstimator):
     """Features that are selected again and again on random halves of the rows.
 
     Complementary pairs (Shah and Samworth, 2013): `n_pairs` times the rows are split at random into two

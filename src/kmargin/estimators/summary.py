@@ -1,11 +1,12 @@
-"""The features of a fitted linear model as a frame."""
+"""The features of a fitted linear model as a frame, and what each is worth."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from kmargin.types import Matrix
+from kmargin.fitting.stand_ins import Worth
+from kmargin.types import Indices, Matrix, Vector
 from kmargin.unit_request import UnitRequest
 
 if TYPE_CHECKING:
@@ -14,28 +15,61 @@ if TYPE_CHECKING:
 SIGNS = {1: "+", -1: "-", 0: ""}
 
 
+class Assessed(NamedTuple):
+    """What data say about the features of a model."""
+
+    spreads: Vector  # of each feature; 1 for one that is constant
+    worths: Sequence[Worth]  # of the units in use
+
+
 def make_summary(
-    coef: Matrix, machines: Sequence[str], request: UnitRequest, names: Sequence[str] | None
+    coef: Matrix,
+    machines: Sequence[str],
+    request: UnitRequest,
+    names: Sequence[str] | None,
+    assessed: Assessed | None = None,
 ) -> "pd.DataFrame":
-    """One row per feature that some machine uses or that is always in, the heaviest first."""
+    """One row per feature that was chosen, the heaviest first: by its weight where data tell it."""
     import pandas as pd
 
     n_features = coef.shape[1]
     units = request.resolve(n_features, names)
     unit_of, labels = units.unit_of_each_column, request.label_units(units, names)
-    always_in = np.isin(unit_of, np.flatnonzero(units.fixed))
-    heaviest = np.abs(coef).max(axis=0)
-    shown = np.flatnonzero((heaviest > 0) | always_in)
-    shown = shown[np.argsort(-heaviest[shown], kind="stable")]
-    called = [f"x{j}" if names is None else str(names[int(j)]) for j in shown]
-    frame = pd.DataFrame(
-        {
-            "feature": called,
-            "group": called if request.groups is None else [labels[unit_of[j]] for j in shown],
-            "always_in": always_in[shown],
-            "sign": [SIGNS[int(units.signs[j])] for j in shown],
-        }
-    )
-    columns = ["coef"] if len(machines) == 1 else [f"coef: {name}" for name in machines]
-    weights = pd.DataFrame(np.asarray(coef[:, shown]).T, columns=columns)
-    return pd.concat([frame, weights], axis=1)
+    chosen = np.flatnonzero(units.chosen((coef != 0).any(axis=0)))
+    weights = coef if assessed is None else coef * assessed.spreads
+    shown = chosen[np.argsort(-np.abs(weights[:, chosen]).max(axis=0), kind="stable")]
+    called = [_name(j, names) for j in shown]
+    columns: dict[str, Any] = {
+        "feature": called,
+        "group": called if request.groups is None else [labels[unit_of[j]] for j in shown],
+        "always_in": units.fixed[unit_of[shown]],
+        "sign": [SIGNS[int(units.signs[j])] for j in shown],
+    }
+    columns |= _by_machine("coef", coef[:, shown], machines)
+    if assessed is not None:
+        columns |= _by_machine("weight", weights[:, shown], machines)
+        columns |= _costs(assessed.worths, shown, request, names)
+    return pd.DataFrame(columns)
+
+
+def _by_machine(what: str, values: Matrix, machines: Sequence[str]) -> dict[str, Vector]:
+    called = [what] if len(machines) == 1 else [f"{what}: {name}" for name in machines]
+    return dict(zip(called, np.asarray(values), strict=True))
+
+
+def _costs(
+    worths: Sequence[Worth], shown: Indices, request: UnitRequest, names: Sequence[str] | None
+) -> dict[str, list[float] | list[str]]:
+    of_column = {int(j): worth for worth in worths for j in worth.columns}
+    found = [of_column[int(j)] for j in shown]
+    firsts = [worth.stand_ins[0] if worth.stand_ins else None for worth in found]
+    join = " + ".join
+    return {
+        "cost_without": [worth.cost for worth in found],
+        "stand_in": ["" if at is None else join(_name(j, names) for j in at.columns) for at in firsts],
+        "stand_in_cost": [np.nan if at is None else at.cost for at in firsts],
+    }
+
+
+def _name(place: int, names: Sequence[str] | None) -> str:
+    return f"x{place}" if names is None else str(names[int(place)])

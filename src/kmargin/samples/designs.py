@@ -4,6 +4,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from kmargin.design.affine import Affine
 from kmargin.solvers import Solution
 from kmargin.types import Indices, Vector
@@ -22,6 +24,11 @@ class LinearDesigns:
 
     def unrestore(self, solution: Solution) -> Solution:
         return solution if self.scaling is None else _moved(solution, self.scaling.enter)
+
+    @property
+    def spreads(self) -> Vector:
+        """Of each feature where they are standardised, 1 for a constant one."""
+        return np.ones(0) if self.scaling is None else self.scaling.units
 
     def scaled(self, design: Any) -> Any:
         """The same design on one scale, if there is one."""

@@ -33,6 +33,14 @@ class Designs(Protocol):
         """Answer no more questions: whoever asked has given up, and others may still be asking."""
 
 
+class FeatureDesigns(Designs, Protocol):
+    """The same, with a column for each feature."""
+
+    @property
+    def spreads(self) -> Vector:
+        """Of each feature where they are on one scale, 1 for a constant one."""
+
+
 class Folds(Protocol):
     """All folds of one cross-validation."""
 
@@ -92,7 +100,7 @@ class Samples(Protocol):
     def machines(self, multi_class: str) -> Iterator[Any]:
         """The machines of a scheme, as `Designs` take them."""
 
-    def designs(self, fit_intercept: bool, standardize: bool = False) -> Designs:
+    def designs(self, fit_intercept: bool, standardize: bool = False) -> FeatureDesigns:
         """What linear machines are made of, on features of one scale if asked for."""
 
     def repeated_columns(self) -> Indices:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kmargin.facts import Facts, Told, some
 from kmargin.solvers.regime import Regime
 from kmargin.types import Indices, Vector
 
@@ -52,8 +53,8 @@ class OuterRecord(NamedTuple):
     distance_sq: float  # squared distance to S_k
 
 
-@dataclass(frozen=True)
-class Solution:
+@dataclass(frozen=True, repr=False)
+class Solution(Told):
     """A point of S_k. Only its nonzero coefficients are stored.
 
     `regime` says which way the algebra of the search went; MM and SD have none. `SWAP_OPTIMAL` is claimed in
@@ -100,6 +101,22 @@ class Solution:
             trace,
             ending,
         )
+
+    def _facts(self) -> Facts:
+        facts = [
+            ("support", some(self.support)),
+            ("coef", some(self.coef, "{:.4g}")),
+            ("intercept", f"{self.intercept:.4g}"),
+            ("status", f"{self.status.name}: {self.status.value}"),
+            ("ending", f"{self.ending.name}: {self.ending.value}"),
+        ]
+        if self.regime is not None:
+            facts.append(("regime", f"{self.regime.name}: {self.regime.value}"))
+        if self.trace:
+            first, last = self.trace[0], self.trace[-1]
+            facts.append(("trace", f"{len(self.trace)} values of rho, from {first.rho:g} to {last.rho:.4g}"))
+        size = f"{len(self.support):,} of {self.n_features:,} coefficients"
+        return Facts(f"{size}, objective {self.objective:.6g}, {self.status.name}", facts)
 
     @property
     def is_sound(self) -> bool:

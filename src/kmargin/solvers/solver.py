@@ -5,12 +5,13 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from kmargin.addresses import Documented
 from kmargin.problem import Problem
 from kmargin.solvers.result import Solution
 from kmargin.units import Units
 
 
-class Solver(BaseEstimator):
+class Solver(Documented, BaseEstimator):
     """Solves one problem for several ridges and several k.
 
     Knobs are constructor parameters, so that `get_params`, `set_params` and `clone` work on them.
