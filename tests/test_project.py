@@ -172,10 +172,13 @@ LAYERS = [
     "estimators.linear",
     "estimators.kernel",
     "estimators.probabilities",
+    "estimators.cross_validated",
     "estimators.cv",
+    "estimators.half_model",
     "estimators.stability",
     "estimators",
     "outer_folds",
+    "nested",
     "honest",
     "displays",
     "",  # the package itself

@@ -2,29 +2,21 @@
 
 import numbers
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from joblib import delayed
-from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 from sklearn.exceptions import UndefinedMetricWarning
-from sklearn.metrics import check_scoring
-from sklearn.utils import _safe_indexing, check_random_state, indexable
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d
+from sklearn.utils import check_random_state
 
 from kmargin import validate
 from kmargin.errors import GridEdgeWarning
 from kmargin.facts import Facts, as_html
-from kmargin.fitting.halves import fit_arguments, last_step, takes
-from kmargin.fitting.pools import make_pool
 from kmargin.intervals import Interval, effective_number, mean_interval, rate_interval
+from kmargin.nested import Nested, OuterResult, part, read_nested, run_outer_folds
 from kmargin.outer_folds import make_outer_folds, permute_labels
-from kmargin.progress import progress_bar
-from kmargin.samples.read import refuse_blocks
 from kmargin.selection import Fold, count_tested, score_with
 from kmargin.types import Indices, Vector
 
@@ -167,7 +159,7 @@ def honest_score(
     validate.check_count("repeats", repeats, "times to deal the rows into folds")
     if not isinstance(confidence, numbers.Real) or not 0 < confidence < 1:
         raise ValueError(f"confidence={confidence!r} is no probability. Use one such as 0.95.")
-    data = _read(model, X, y, sample_weight, groups, scoring)
+    data = read_nested(model, X, y, sample_weight, groups, scoring)
     rng = check_random_state(random_state)
     seed = int(rng.randint(2**31 - repeats))
     # Each labelling has folds of its own: those that are stratified for others put it at a disadvantage.
@@ -179,7 +171,7 @@ def honest_score(
     jobs = [(each, fold) for each, of in zip(labelled, folds, strict=True) for fold in of]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GridEdgeWarning)  # of each fold and each permutation, else
-        results = list(_run(jobs, n_jobs, verbose))
+        results = list(run_outer_folds(jobs, n_jobs, verbose))
     n_folds = len(folds[0])
     found = _summarise(data, folds[0], results[:n_folds], guessing, confidence)
     if not permutations:
@@ -207,75 +199,17 @@ def guess(scorer: Callable[..., float], y: np.ndarray, weights: Vector | None, f
     """The score of what knows the labels' frequencies and nothing else."""
     rows = np.zeros((len(y), 1))
     dummy = DummyClassifier(strategy="prior")
-    dummy.fit(rows[fold.train], y[fold.train], _part(weights, fold.train))
+    dummy.fit(rows[fold.train], y[fold.train], part(weights, fold.train))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UndefinedMetricWarning)
-        return score_with(scorer, dummy, rows[fold.test], y[fold.test], _part(weights, fold.test))
+        return score_with(scorer, dummy, rows[fold.test], y[fold.test], part(weights, fold.test))
 
 
-class _Data(NamedTuple):
-    model: Any
-    X: Any
-    y: np.ndarray
-    weights: Vector | None
-    groups: Any
-    scorer: Callable[..., float]
-    scoring: Any
-
-
-class _OuterResult(NamedTuple):
-    """One outer fold."""
-
-    score: float
-    predicted: np.ndarray
-    chosen: dict[str, float]
-    support: Indices
-
-
-def _read(model: Any, X: Any, y: Any, weights: Any, groups: Any, scoring: Any) -> _Data:
-    refuse_blocks(X, y, "honest_score")
-    X, y, groups = indexable(X, column_or_1d(np.asarray(y)), groups)
-    check_classification_targets(y)
-    validate.check_classes(np.unique(y))
-    if weights is not None:
-        weights = validate.check_sample_weight(weights, len(y))
-    fit_arguments(model, "sample_weight", weights)
-    scoring = getattr(last_step(model), "scoring", None) if scoring is None else scoring
-    scorer = check_scoring(model, scoring="accuracy" if scoring is None else scoring)
-    groups = None if groups is None else np.asarray(groups)
-    return _Data(model, X, y, weights, groups, scorer, scoring)
-
-
-def _is_accuracy(data: _Data) -> bool:
+def _is_accuracy(data: Nested) -> bool:
     return data.scoring is None or data.scoring == "accuracy"
 
 
-def _run(jobs: Sequence[Any], n_jobs: int | None, verbose: int) -> Iterator[_OuterResult]:
-    with progress_bar("honest score", len(jobs), verbose) as bar:
-        for result in make_pool(n_jobs)(delayed(_outer)(*job) for job in jobs):
-            bar.advance()
-            yield result
-
-
-def _outer(data: _Data, fold: Fold) -> _OuterResult:
-    """One outer fold: everything from its training rows alone."""
-    model, y = clone(data.model), data.y
-    said = fit_arguments(model, "sample_weight", _part(data.weights, fold.train))
-    if data.groups is not None and takes(last_step(model), "groups"):
-        said |= fit_arguments(model, "groups", data.groups[fold.train])
-    model.fit(_safe_indexing(data.X, fold.train), y[fold.train], **said)
-    X, weights = _safe_indexing(data.X, fold.test), _part(data.weights, fold.test)
-    score = score_with(data.scorer, model, X, y[fold.test], weights)
-    last = last_step(model)
-    chosen = {name: vars(last)[f"{name}_"] for name in ("k", "C") if f"{name}_" in vars(last)}
-    return _OuterResult(score, model.predict(X), chosen, getattr(last, "support_", np.empty(0, np.intp)))
-
-
-def _part(weights: Vector | None, rows: Indices) -> Vector | None:
-    return None if weights is None else weights[rows]
-
-
-def _guesses(data: _Data, folds: Sequence[Fold]) -> Vector:
+def _guesses(data: Nested, folds: Sequence[Fold]) -> Vector:
     """What guessing has in each fold; not a number where the scorer asks for more than a guess can answer."""
     try:
         return np.array([guess(data.scorer, data.y, data.weights, fold) for fold in folds])
@@ -283,7 +217,7 @@ def _guesses(data: _Data, folds: Sequence[Fold]) -> Vector:
         return np.full(len(folds), np.nan)
 
 
-def _n_independent(data: _Data, n_tested: int) -> float:
+def _n_independent(data: Nested, n_tested: int) -> float:
     """As many independent rows of one weight tell as much; rows of one group are taken for one."""
     if data.groups is None:
         return effective_number(data.weights, n_tested)
@@ -292,7 +226,7 @@ def _n_independent(data: _Data, n_tested: int) -> float:
     return effective_number(totals, len(totals))
 
 
-def _shares(data: _Data, folds: Sequence[Fold]) -> Vector:
+def _shares(data: Nested, folds: Sequence[Fold]) -> Vector:
     """How much each fold counts: for the accuracy by the weight of its test rows, else all the same."""
     if not _is_accuracy(data):
         return np.full(len(folds), 1 / len(folds))
@@ -302,9 +236,9 @@ def _shares(data: _Data, folds: Sequence[Fold]) -> Vector:
 
 
 def _summarise(
-    data: _Data,
+    data: Nested,
     folds: Sequence[Fold],
-    results: Sequence[_OuterResult],
+    results: Sequence[OuterResult],
     guessing: Vector,
     confidence: float,
 ) -> HonestScore:

@@ -1,6 +1,6 @@
 """Cross-validation: folds, scores, and the choice of k and C.
 
-Nothing here knows what a machine is made of; `estimators.cv` brings the two together.
+Nothing here knows what a machine is made of; `estimators.cross_validated` brings the two together.
 """
 
 import inspect

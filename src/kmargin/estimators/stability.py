@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -21,26 +21,23 @@ from kmargin.chance import (
     needed_halves,
     stability_bounds,
 )
-from kmargin.estimators.linear import LinearMachines, SparseSVC
+from kmargin.estimators.half_model import check_model, make_model, request_of
+from kmargin.estimators.linear import SparseSVC
 from kmargin.fitting.grid_fit import Procedure
 from kmargin.fitting.halves import (
     Halves,
     Rows,
     first_step,
-    last_step,
     read_rows,
     select_by_estimator,
     select_by_machines,
     warnings_told_once,
 )
 from kmargin.types import Flags
-from kmargin.unit_request import UnitRequest
 from kmargin.units import Units
 
 if TYPE_CHECKING:
     import pandas as pd
-
-K, C = 10, 0.005
 
 
 class StabilitySelection(Documented, SelectorMixin, BaseEstimator):
@@ -148,9 +145,10 @@ class StabilitySelection(Documented, SelectorMixin, BaseEstimator):
         rows = self._read(X, y, sample_weight)
         names = getattr(self, "feature_names_in_", None)
         names = None if names is None else tuple(names)
-        request = self._request()
+        request = request_of(self.estimator)
         units = request.resolve(self.n_features_in_, names)
-        self._count(self._model(request, names), rows, units)
+        model = make_model(self.estimator, self.k, self.C, request, self.n_features_in_, names)
+        self._count(model, rows, units)
         self.groups_ = np.array(request.label_units(units, names), dtype=object)
         self.always_in_ = units.fixed
         self.n_candidates_ = int(np.count_nonzero(~units.fixed))
@@ -224,39 +222,7 @@ class StabilitySelection(Documented, SelectorMixin, BaseEstimator):
         check_max_false(self.max_false)
         if not (isinstance(self.threshold, str) and self.threshold == "auto"):
             check_threshold(self.threshold, ', or "auto"')
-        given = {name: value for name, value in (("k", self.k), ("C", self.C)) if value is not None}
-        if self.estimator is None:
-            _refuse_all("k", self.k)
-            validate.check_count("k", K if self.k is None else self.k, "features to select on each half")
-            validate.check_C(C if self.C is None else self.C)
-        elif given:
-            name, value = next(iter(given.items()))
-            raise ValueError(
-                f"{name}={value!r} is given beside estimator={type(self.estimator).__name__}, which has its "
-                f"own. Set it there, as in StabilitySelection(SparseSVC({name}={value!r}))."
-            )
-        elif getattr(self.estimator, "fit", None) is None:
-            raise ValueError(
-                f"estimator={self.estimator!r} has no fit. Use an estimator such as SparseSVC(k=10), or "
-                "write StabilitySelection(k=10)."
-            )
-        else:
-            _refuse_all("estimator with k", getattr(last_step(self.estimator), "k", None))
-
-    def _model(self, request: UnitRequest, names: tuple[str, ...] | None) -> Any:
-        """What is fitted to arrays, which have no names."""
-        if self.estimator is None:
-            return SparseSVC(K if self.k is None else self.k, C=C if self.C is None else self.C)
-        model = clone(self.estimator)
-        if not request.is_empty:
-            last_step(model).set_params(**request.by_place(self.n_features_in_, names)._asdict())
-        return model
-
-    def _request(self) -> UnitRequest:
-        last = None if self.estimator is None else last_step(self.estimator)
-        if isinstance(last, LinearMachines):
-            return UnitRequest(last.groups, last.keep, last.avoid, last.signs)
-        return UnitRequest()
+        check_model(self.estimator, self.k, self.C)
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> Rows:
         X, y = validate_data(
@@ -307,11 +273,3 @@ class StabilitySelection(Documented, SelectorMixin, BaseEstimator):
             tags.input_tags.sparse = get_tags(self.estimator).input_tags.sparse
             tags.input_tags.allow_nan = get_tags(first_step(self.estimator)).input_tags.allow_nan
         return tags
-
-
-def _refuse_all(what: str, k: object) -> None:
-    if isinstance(k, str) and k == "all":
-        raise ValueError(
-            f'{what}="all" keeps every feature on every half, so that nothing is selected. '
-            "Use an integer, such as k=10."
-        )

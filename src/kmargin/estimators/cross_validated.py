@@ -1,0 +1,115 @@
+"""What the cross-validated estimators have in common: k and C chosen by folds, then a fit to all samples."""
+
+import warnings
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from kmargin import validate
+from kmargin.errors import GridEdgeWarning
+from kmargin.estimators.probabilities import FoldMachines, NotYetCalibrated, Probabilities
+from kmargin.fitting.blueprint import Blueprint
+from kmargin.fitting.grid_fit import GridFit, MachinesAlone, Procedure, fit_grid, fit_parts
+from kmargin.samples.read import read_for_folds
+from kmargin.selection import SELECTIONS, ScoreTable
+
+
+class CrossValidated(Probabilities):
+    """Chooses k and C by cross-validation, then refits on all samples.
+
+    Each fold and each machine walks its own path: over C from strong ridge to weak, over k from
+    dense to sparse. Whatever is estimated (scale, kernel width, support) is estimated from the
+    fold's training rows alone.
+    """
+
+    ks: Any
+    Cs: Any
+    cv: Any
+    scoring: Any
+    repeats: int
+    selection: str
+    tolerance: float
+    verbose: int
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> "CrossValidated":
+        """Choose k and C, then fit to all samples.
+
+        `sample_weight` counts in fitting and, if the scorer takes weights, in scoring. `groups` is
+        handed to the splitter.
+        """
+        self._check_parameters()
+        validate.check_choice("selection", self.selection, SELECTIONS)
+        validate.check_tolerance(self.tolerance)
+        validate.check_count("repeats", self.repeats, "times to deal the rows into folds")
+        Cs = validate.resolve_Cs(self.Cs)
+        given = read_for_folds(X, y, sample_weight, groups)
+        samples = self._read(given.X, given.y, sample_weight)
+        blueprint = self._blueprint()
+        ks = blueprint.resolve_ks(self.ks, samples, blueprint.largest_default(samples))
+        folds = samples.folds(self, blueprint, given, weighted=sample_weight is not None)
+        tested = FoldMachines(folds, Cs, ks)
+        scores = self._score_folds(blueprint, tested, len(samples.classes), Cs, ks)
+        table = ScoreTable(scores, Cs, ks, folds.n_tested, folds.test_ratio)
+        row, column = table.choose(self.selection, self.tolerance)
+        fit = fit_grid(blueprint, samples, Cs[: row + 1], ks, self._procedure(), chosen=column, label="refit")
+        self._adopt(fit, -1, column)
+        self._calibrate(tested, row, column)
+        self.path_ = replace(fit.path(ks), n_features_in=self.n_features_in_)
+        self.k_ = ks[column]
+        self.C_ = Cs[row]
+        self.best_score_ = float(table.mean[row, column])
+        self.cv_results_ = table.tabulate()
+        self.n_splits_ = len(folds)
+        warn_of_edges(Cs, row, ks, column, blueprint.n_available(samples), blueprint.n_always(samples))
+        return self
+
+    def _fold_seed(self) -> int:
+        """Rows are dealt into folds the same way each time, unless `random_state` is given."""
+        return 0 if self.random_state is None else validate.resolve_seed(self.random_state)
+
+    def _procedure(self) -> Procedure:
+        return Procedure(self.solver, self.n_jobs, self.random_state, self.verbose)
+
+    def _score_folds(
+        self, blueprint: Blueprint, tested: FoldMachines, n_classes: int, Cs: list[float], ks: list[int]
+    ) -> np.ndarray:
+        """The validation score of every fold, C and k."""
+        folds = tested.folds
+        procedure = self._procedure()._replace(n_jobs=folds.n_jobs)
+        fits = tested.keep(fit_parts(blueprint, folds.parts(), len(folds), n_classes, Cs, ks, procedure))
+        try:
+            scores = [
+                folds.score(at, partial(self._model_at, clone(self), fit), len(Cs), len(ks))
+                for at, fit in enumerate(fits)
+            ]
+        except NotYetCalibrated:  # the scorer looks at probabilities
+            scores = tested.score(fits, partial(self._model_at, clone(self)))
+        return np.array(scores)
+
+    def _model_at(
+        self, model: "CrossValidated", fit: GridFit | MachinesAlone, row: int, column: int
+    ) -> "CrossValidated":
+        """The model of a fold, filled anew by each call."""
+        model.n_features_in_ = fit.samples.n_features
+        model._adopt(fit, row, column)
+        return model
+
+
+def warn_of_edges(
+    Cs: list[float], row: int, ks: list[int], column: int, n_available: int, n_always: int
+) -> None:
+    """Warn where what was chosen is the last of its grid, and there is more beyond."""
+    advice = []
+    if len(Cs) > 1 and row in (0, len(Cs) - 1):
+        which, beyond = ("smallest", Cs[row] / 10) if row == 0 else ("largest", Cs[row] * 10)
+        advice.append(f"C_={Cs[row]:g} is the {which} of Cs: try {beyond:g}, too")
+    if len(ks) > 1 and column == 0 and ks[0] < n_available:
+        advice.append(f"k_={ks[0]} is the largest of ks, and there are {n_available}: try more")
+    if len(ks) > 1 and column == len(ks) - 1 and ks[-1] > max(n_always, 1):
+        advice.append(f"k_={ks[-1]} is the smallest of ks: try fewer")
+    if advice:
+        text = f"The choice lies at the edge of what was tried. {'; '.join(advice)}."
+        warnings.warn(text, GridEdgeWarning, stacklevel=3)

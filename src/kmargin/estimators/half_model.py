@@ -1,0 +1,63 @@
+"""What a stability selection fits to each half of the rows."""
+
+from typing import Any
+
+from sklearn.base import clone
+
+from kmargin import validate
+from kmargin.estimators.linear import LinearMachines, SparseSVC
+from kmargin.fitting.halves import last_step
+from kmargin.unit_request import UnitRequest
+
+K, C = 10, 0.005
+
+
+def check_model(estimator: Any, k: Any, ridge: Any) -> None:
+    """Raise ValueError for what selects nothing, or has a k and C of its own beside those given."""
+    given = {name: value for name, value in (("k", k), ("C", ridge)) if value is not None}
+    if estimator is None:
+        refuse_all("k", k)
+        validate.check_count("k", K if k is None else k, "features to select on each half")
+        validate.check_C(C if ridge is None else ridge)
+    elif isinstance(estimator, type) or getattr(estimator, "fit", None) is None:
+        raise ValueError(
+            f"estimator={estimator!r} has no fit. Use an estimator such as SparseSVC(k=10), or "
+            "write StabilitySelection(k=10)."
+        )
+    elif given:
+        name, value = next(iter(given.items()))
+        raise ValueError(
+            f"{name}={value!r} is given beside estimator={type(estimator).__name__}, which has its "
+            f"own. Set it there, as in StabilitySelection(SparseSVC({name}={value!r}))."
+        )
+    else:
+        refuse_all("estimator with k", getattr(last_step(estimator), "k", None))
+
+
+def refuse_all(what: str, k: object) -> None:
+    """A k that keeps everything selects nothing."""
+    if isinstance(k, str) and k == "all":
+        raise ValueError(
+            f'{what}="all" keeps every feature on every half, so that nothing is selected. '
+            "Use an integer, such as k=10."
+        )
+
+
+def make_model(
+    estimator: Any, k: Any, ridge: Any, request: UnitRequest, n_features: int, names: tuple[str, ...] | None
+) -> Any:
+    """What is fitted to arrays, which have no names."""
+    if estimator is None:
+        return SparseSVC(K if k is None else k, C=C if ridge is None else ridge)
+    model = clone(estimator)
+    if not request.is_empty:
+        last_step(model).set_params(**request.by_place(n_features, names)._asdict())
+    return model
+
+
+def request_of(estimator: Any) -> UnitRequest:
+    """What is said about features."""
+    last = None if estimator is None else last_step(estimator)
+    if isinstance(last, LinearMachines):
+        return UnitRequest(last.groups, last.keep, last.avoid, last.signs)
+    return UnitRequest()

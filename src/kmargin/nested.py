@@ -1,0 +1,80 @@
+"""Models fitted to outer folds, each with all its choices made from the fold's training rows alone."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from joblib import delayed
+from sklearn.base import clone
+from sklearn.metrics import check_scoring
+from sklearn.utils import _safe_indexing, indexable
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
+
+from kmargin import validate
+from kmargin.fitting.halves import fit_arguments, last_step, takes
+from kmargin.fitting.pools import make_pool
+from kmargin.progress import progress_bar
+from kmargin.samples.read import refuse_blocks
+from kmargin.selection import Fold, score_with
+from kmargin.types import Indices, Vector
+
+
+class Nested(NamedTuple):
+    """A model with all that it is fitted to and scored by, checked."""
+
+    model: Any
+    X: Any
+    y: np.ndarray
+    weights: Vector | None
+    groups: Any
+    scorer: Callable[..., float]
+    scoring: Any
+
+
+class OuterResult(NamedTuple):
+    """One outer fold."""
+
+    score: float
+    predicted: np.ndarray
+    chosen: dict[str, float]
+    support: Indices
+
+
+def read_nested(model: Any, X: Any, y: Any, weights: Any, groups: Any, scoring: Any) -> Nested:
+    refuse_blocks(X, y, "honest_score")
+    X, y, groups = indexable(X, column_or_1d(np.asarray(y)), groups)
+    check_classification_targets(y)
+    validate.check_classes(np.unique(y))
+    if weights is not None:
+        weights = validate.check_sample_weight(weights, len(y))
+    fit_arguments(model, "sample_weight", weights)
+    scoring = getattr(last_step(model), "scoring", None) if scoring is None else scoring
+    scorer = check_scoring(model, scoring="accuracy" if scoring is None else scoring)
+    groups = None if groups is None else np.asarray(groups)
+    return Nested(model, X, y, weights, groups, scorer, scoring)
+
+
+def run_outer_folds(jobs: Sequence[Any], n_jobs: int | None, verbose: int) -> Iterator[OuterResult]:
+    with progress_bar("honest score", len(jobs), verbose) as bar:
+        for result in make_pool(n_jobs)(delayed(_outer)(*job) for job in jobs):
+            bar.advance()
+            yield result
+
+
+def _outer(data: Nested, fold: Fold) -> OuterResult:
+    """One outer fold: everything from its training rows alone."""
+    model, y = clone(data.model), data.y
+    said = fit_arguments(model, "sample_weight", part(data.weights, fold.train))
+    if data.groups is not None and takes(last_step(model), "groups"):
+        said |= fit_arguments(model, "groups", data.groups[fold.train])
+    model.fit(_safe_indexing(data.X, fold.train), y[fold.train], **said)
+    X, weights = _safe_indexing(data.X, fold.test), part(data.weights, fold.test)
+    score = score_with(data.scorer, model, X, y[fold.test], weights)
+    last = last_step(model)
+    chosen = {name: vars(last)[f"{name}_"] for name in ("k", "C") if f"{name}_" in vars(last)}
+    return OuterResult(score, model.predict(X), chosen, getattr(last, "support_", np.empty(0, np.intp)))
+
+
+def part(weights: Vector | None, rows: Indices) -> Vector | None:
+    return None if weights is None else weights[rows]
