@@ -5,8 +5,11 @@ from types import SimpleNamespace
 import matplotlib
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kmargin import CoefficientDisplay, CVScoreDisplay, SparsityPathDisplay
+from kmargin.displays.drawing import CLOSEST, choose_ticks, spread_apart
 
 matplotlib.use("Agg")
 
@@ -82,3 +85,37 @@ def test_scores_are_those_of_the_chosen_C_in_the_order_of_k():
     np.testing.assert_array_equal(display.error, [0.6, 0.3])
     assert display.ax_.get_ylabel() == "accuracy (cross-validated)"
     assert display.ax_.get_xlabel() == "k, the number of groups of each machine"
+
+
+def test_of_several_machines_the_size_of_each_features_coefficients_is_drawn():
+    path = SimpleNamespace(
+        ks=[3, 2, 1], coefs=COEFS, classes=np.arange(3), multi_class="ovo", counted="features"
+    )
+    lines = drawn(SparsityPathDisplay.from_path(path, feature_names=list("abcd")))
+    for name, j in (("a", 0), ("b", 1), ("c", 2)):
+        np.testing.assert_allclose(lines[name], np.sqrt((COEFS[:, :, j] ** 2).sum(axis=1)))
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=9), st.floats(0.01, 0.1))
+def test_labels_are_moved_as_little_as_keeps_them_apart(places, gap):
+    moved = spread_apart(places, gap)
+    order = np.argsort(places, kind="stable")
+    there = np.array(moved)[order]
+    assert (np.diff(there) >= gap - 1e-12).all()
+    assert min(moved) >= 0
+    assert max(moved) <= 1 + 1e-12
+    if (np.diff(np.array(places)[order]) >= gap).all() and places[order[-1]] <= 1:
+        np.testing.assert_allclose(moved, places, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "ks",
+    [[1, 2, 3, 4, 5, 6], [7], [0, 1], range(1, 13), [1, 9, 10, 11], np.geomspace(1, 12600, 20).astype(int)],
+)
+def test_ticks_are_at_both_ends_and_never_collide(ks):
+    ks = np.array(list(ks))
+    ticks = choose_ticks(ks, np.log1p)
+    assert ticks[0] == ks.min()
+    assert ticks[-1] == ks.max()
+    places = np.log1p(np.array(ticks, dtype=float))
+    assert len(ticks) <= 2 or (np.diff(places) >= CLOSEST * (places[-1] - places[0]) - 1e-12).all()

@@ -6,11 +6,22 @@ from itertools import combinations
 
 import matplotlib
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from kmargin import (
+    MM,
+    SD,
     CoefficientDisplay,
+    ConvergenceDisplay,
     CVScoreDisplay,
+    KernelSparseSVC,
+    KernelSparseSVCCV,
     SparseSVC,
     SparseSVCCV,
     SparsityPathDisplay,
@@ -111,3 +122,169 @@ def test_axes_say_what_k_counts(data):
     each = sparse_svm_path(*data, ks=[2, 1], shared=False)
     label = SparsityPathDisplay.from_path(each).ax_.get_xlabel()
     assert label == "k, the number of features of each machine"
+
+
+NAMES = ["age", "sex", "bmi", "bp", "s1", "s2"]
+
+
+@pytest.fixture(scope="module")
+def frame(data):
+    return pd.DataFrame(data[0], columns=NAMES)
+
+
+@pytest.fixture(scope="module")
+def chosen(data, frame):
+    return SparseSVCCV(ks=[6, 4, 2, 1], cv=2).fit(frame, data[1] > 0)
+
+
+def texts(ax):
+    """What is written beside the lines."""
+    return {text.get_text() for text in ax.texts}
+
+
+def test_lines_and_bars_are_called_what_the_columns_are(data, frame, chosen):
+    path = SparsityPathDisplay.from_path(sparse_svm_path(frame, data[1] > 0, [6, 2]))
+    assert texts(path.ax_) == set(NAMES)
+    assert set(CoefficientDisplay.from_estimator(chosen).feature_names) <= set(NAMES)
+    assert texts(SparsityPathDisplay.from_estimator(chosen).ax_) == set(NAMES)
+
+
+def test_every_line_is_named_or_one_of_the_others(data, frame):
+    display = SparsityPathDisplay.from_path(sparse_svm_path(frame, data[1] > 0, [6, 2]), n_labels=3)
+    assert len(texts(display.ax_)) == 4
+    assert "3 others" in texts(display.ax_)
+
+
+def test_lines_are_told_apart_without_their_colour(chosen):
+    """By mark and dashes; and features that share one are named where their line ends."""
+    display = SparsityPathDisplay.from_estimator(chosen)
+    looks = {
+        (line.get_marker(), line._dash_pattern[1] and tuple(line._dash_pattern[1]))
+        for line in display.ax_.lines
+        if line.get_label() in NAMES
+    }
+    assert len(looks) == len(NAMES)
+
+
+@pytest.mark.parametrize("ks", [[6, 2, 1], [6, 5, 4], [3, 0]])
+def test_no_part_of_the_axis_is_empty(data, ks):
+    for display in (
+        SparsityPathDisplay.from_path(sparse_svm_path(*data, ks)),
+        CVScoreDisplay(ks, np.ones(len(ks)), np.zeros(len(ks))).plot(),
+    ):
+        place = display.ax_.transAxes.inverted().transform
+        ends = [place(display.ax_.transData.transform((k, 0)))[0] for k in (min(ks), max(ks))]
+        assert ends[0] == pytest.approx(0.04, abs=0.02)
+        assert ends[1] == pytest.approx(0.96, abs=0.02)
+
+
+def test_in_axes_of_others_names_stay_within_the_place_of_the_axes(data, frame):
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 3))
+    left, right = figure.subplots(1, 2)
+    SparsityPathDisplay.from_path(sparse_svm_path(frame, data[1] > 0, [6, 2]), ax=left)
+    figure.canvas.draw()
+    edge = max(text.get_window_extent().x1 for text in left.texts)
+    assert edge <= right.get_window_extent().x0
+
+
+def test_models_inside_pipelines_and_searches_are_found(data, frame, chosen):
+    y = data[1] > 0
+    pipeline = make_pipeline(StandardScaler(), SparseSVC(k=2)).fit(frame, y)
+    display = CoefficientDisplay.from_estimator(pipeline)
+    assert display.feature_names == [
+        NAMES[j] for j in sorted(pipeline[-1].support_, key=lambda j: -abs(pipeline[-1].coef_[0, j]))
+    ]
+    first = make_pipeline(SparseSVC(k=2), LogisticRegression()).fit(frame, y)
+    assert set(CoefficientDisplay.from_estimator(first).feature_names) <= set(NAMES)
+    search = GridSearchCV(pipeline, {"sparsesvc__k": [2]}, cv=2).fit(frame, y)
+    assert CoefficientDisplay.from_estimator(search).feature_names == display.feature_names
+    inner = make_pipeline(StandardScaler(), SparseSVCCV(ks=[3, 1], cv=2)).fit(frame, y)
+    assert CVScoreDisplay.from_estimator(inner).chosen == inner[-1].k_
+    assert texts(SparsityPathDisplay.from_estimator(inner).ax_) <= set(NAMES)
+
+
+def test_a_path_of_points_names_their_rows(data):
+    model = KernelSparseSVCCV([3, 1], cv=2).fit(*data)
+    names = texts(SparsityPathDisplay.from_estimator(model).ax_)
+    assert names == {f"row {row}" for row in model.path_.inputs.columns}
+
+
+@pytest.mark.parametrize(
+    ("make", "estimator", "error", "message"),
+    [
+        (
+            CoefficientDisplay,
+            SparseSVC(),
+            NotFittedError,
+            "SparseSVC is not fitted, and CoefficientDisplay draws",
+        ),
+        (CVScoreDisplay, SparseSVCCV(), NotFittedError, "Call fit"),
+        (
+            CVScoreDisplay,
+            make_pipeline(StandardScaler(), SparseSVCCV()),
+            NotFittedError,
+            "SparseSVCCV is not",
+        ),
+        (ConvergenceDisplay, SparseSVC(), NotFittedError, "not fitted"),
+        (CoefficientDisplay, SparseSVC, TypeError, "was given the class SparseSVC"),
+        (
+            CoefficientDisplay,
+            make_pipeline(StandardScaler(), LogisticRegression()),
+            TypeError,
+            "none is in this",
+        ),
+        (CoefficientDisplay, 3, TypeError, "draws SparseSVC and SparseSVCCV, which .* and was given int"),
+    ],
+)
+def test_what_cannot_be_drawn_is_told_in_a_sentence(make, estimator, error, message):
+    with pytest.raises(error, match=message):
+        make.from_estimator(estimator)
+
+
+def test_fitted_models_of_another_kind_are_told_what_is_drawn(data):
+    with pytest.raises(TypeError, match=r"draws SparseSVC and SparseSVCCV, .* and was given KernelSparseSVC"):
+        CoefficientDisplay.from_estimator(KernelSparseSVC(2).fit(*data))
+    single = SparseSVC(2).fit(*data)
+    with pytest.raises(TypeError, match="draws SparseSVCCV and KernelSparseSVCCV, which have scores"):
+        CVScoreDisplay.from_estimator(single)
+    with pytest.raises(ValueError, match="This solution has no trace: it was found by exchanges"):
+        ConvergenceDisplay.from_estimator(single)
+    with pytest.raises(ValueError, match="The model uses no feature"):
+        CoefficientDisplay.from_estimator(SparseSVC(0).fit(*data))
+
+
+def test_bad_arguments_of_displays_are_told_in_a_sentence(data, chosen):
+    path = sparse_svm_path(*data, ks=[2])
+    with pytest.raises(ValueError, match="machine=3 is none of the 3 machines of this path"):
+        SparsityPathDisplay.from_path(path, machine=3)
+    with pytest.raises(ValueError, match="machine='1 vs 3' is none of"):
+        SparsityPathDisplay.from_path(path, machine="1 vs 3")
+    with pytest.raises(ValueError, match="feature_names='abc' is no list of names"):
+        SparsityPathDisplay.from_path(path, feature_names="abc")
+    with pytest.raises(TypeError, match="ax=3 is no axes of matplotlib"):
+        CVScoreDisplay.from_estimator(chosen, ax=3)
+    with pytest.raises(TypeError, match="from_solution was given int"):
+        ConvergenceDisplay.from_solution(3)
+
+
+def test_the_way_of_an_annealing_is_its_trace(data):
+    X, y = data
+    model = SparseSVC(2, solver=MM()).fit(X, y > 0)
+    trace = model.solutions_[0].trace
+    display = ConvergenceDisplay.from_estimator(model)
+    for ax, field in zip(display.axes_, ("objective", "distance_sq", "rho"), strict=True):
+        np.testing.assert_array_equal(ax.lines[0].get_ydata(), [getattr(record, field) for record in trace])
+        np.testing.assert_array_equal(ax.lines[0].get_xdata(), np.arange(1, len(trace) + 1))
+    assert f"after {len(trace)} values of rho" in display.axes_[0].get_title()
+    assert display.axes_[2].get_yscale() == "log"
+    with pytest.raises(ValueError, match="axes has 1 axes for 3 panels"):
+        display.plot(display.axes_[:1])
+
+
+def test_machines_that_were_annealed_apart_have_a_line_each(data):
+    apart = ConvergenceDisplay.from_estimator(SparseSVC(2, solver=SD(), shared=False).fit(*data))
+    assert [line.get_label() for line in apart.axes_[0].lines] == ["0 vs 1", "0 vs 2", "1 vs 2"]
+    together = ConvergenceDisplay.from_estimator(SparseSVC(2, solver=SD()).fit(*data))
+    assert len(together.axes_[0].lines) == 1

@@ -8,9 +8,8 @@ import pytest
 import kmargin
 
 PACKAGE = Path(kmargin.__file__).parent
-FOLDERS = ("tables", "experiments")
+FOLDERS = ("displays", "tables", "experiments")
 FILES = (
-    "displays",
     "modelfile",
     "terminal",
     "commands",

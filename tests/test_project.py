@@ -180,6 +180,12 @@ LAYERS = [
     "outer_folds",
     "nested",
     "honest",
+    "displays.found",
+    "displays.drawing",
+    "displays.paths",
+    "displays.scores",
+    "displays.coefficients",
+    "displays.convergence",
     "displays",
     "",  # the package itself
     "experiments.settings",

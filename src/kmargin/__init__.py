@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kmargin.chance import SelectionBounds, stability_bounds, stability_k
-    from kmargin.displays import CoefficientDisplay, CVScoreDisplay, SparsityPathDisplay
+    from kmargin.displays import CoefficientDisplay, ConvergenceDisplay, CVScoreDisplay, SparsityPathDisplay
     from kmargin.estimators import (
         KernelSparseSVC,
         KernelSparseSVCCV,
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kmargin.honest import HonestScore, honest_score
     from kmargin.path import SparsityPath
     from kmargin.selection import BlockKFold
-    from kmargin.solvers import MM, SD, Ending, Exchange, OuterRecord, Regime, Solution, Status
+    from kmargin.solvers import MM, SD, Ending, Exchange, OuterRecord, Regime, Solution, Solver, Status
 
 __version__ = "0.1.0"
 
@@ -31,6 +31,7 @@ __all__ = [
     "BlockKFold",
     "CVScoreDisplay",
     "CoefficientDisplay",
+    "ConvergenceDisplay",
     "Ending",
     "Exchange",
     "HonestScore",
@@ -40,6 +41,7 @@ __all__ = [
     "Regime",
     "SelectionBounds",
     "Solution",
+    "Solver",
     "SparseSVC",
     "SparseSVCCV",
     "SparsityPath",
@@ -54,7 +56,7 @@ __all__ = [
 
 _HOMES = {
     "kmargin.chance": ("SelectionBounds", "stability_bounds", "stability_k"),
-    "kmargin.displays": ("CoefficientDisplay", "CVScoreDisplay", "SparsityPathDisplay"),
+    "kmargin.displays": ("CoefficientDisplay", "ConvergenceDisplay", "CVScoreDisplay", "SparsityPathDisplay"),
     "kmargin.estimators": (
         "KernelSparseSVC",
         "KernelSparseSVCCV",
@@ -66,7 +68,17 @@ _HOMES = {
     "kmargin.honest": ("HonestScore", "honest_score"),
     "kmargin.path": ("SparsityPath",),
     "kmargin.selection": ("BlockKFold",),
-    "kmargin.solvers": ("MM", "SD", "Ending", "Exchange", "OuterRecord", "Regime", "Solution", "Status"),
+    "kmargin.solvers": (
+        "MM",
+        "SD",
+        "Ending",
+        "Exchange",
+        "OuterRecord",
+        "Regime",
+        "Solution",
+        "Solver",
+        "Status",
+    ),
 }
 
 

@@ -72,6 +72,7 @@ class SparsityPath(Told):
     inputs: KernelInputs | None = None  # what `coefs` multiply, if not X itself
     counted: str = "features"  # what k counts
     unit_of: Indices | None = None  # of each feature: the unit that it is in; None for each by itself
+    feature_names: tuple[str, ...] | None = None  # if X had names for its columns
 
     @cached_property
     def coefs(self) -> Matrix:
@@ -189,11 +190,12 @@ def linear_path(
     multi_class: str,
     counted: str = "features",
     unit_of: Indices | None = None,
+    names: tuple[str, ...] | None = None,
 ) -> SparsityPath:
     """The path of linear machines."""
     solutions = tuple(zip(*by_machine, strict=True))
     path = make_path(solutions, LinearCoefs(solutions, samples.dtype), ks, samples, multi_class)
-    return replace(path, counted=counted, unit_of=unit_of)
+    return replace(path, counted=counted, unit_of=unit_of, feature_names=names)
 
 
 class LinearCoefs(Sequence[Matrix]):

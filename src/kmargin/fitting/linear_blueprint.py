@@ -99,4 +99,5 @@ class LinearBlueprint:
     ) -> SparsityPath:
         per_machine = " of each machine" if len(by_machine) > 1 and not self.shared else ""
         unit_of = None if self.request.groups is None else self.units(samples).unit_of_each_column
-        return linear_path(by_machine, ks, samples, self.multi_class, self.things + per_machine, unit_of)
+        counted = self.things + per_machine
+        return linear_path(by_machine, ks, samples, self.multi_class, counted, unit_of, self.names)

@@ -1,0 +1,11 @@
+"""Plots in the manner of scikit-learn's displays: numbers first, then `plot`, then `ax_` and `figure_`.
+
+matplotlib is imported when something is drawn.
+"""
+
+from kmargin.displays.coefficients import CoefficientDisplay
+from kmargin.displays.convergence import ConvergenceDisplay
+from kmargin.displays.paths import SparsityPathDisplay
+from kmargin.displays.scores import CVScoreDisplay
+
+__all__ = ["CVScoreDisplay", "CoefficientDisplay", "ConvergenceDisplay", "SparsityPathDisplay"]

@@ -1,0 +1,163 @@
+"""Coefficients of a model."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from kmargin import palette
+from kmargin.blocks.space import to_host
+from kmargin.displays.drawing import Display, plain
+from kmargin.displays.found import find_model, name_features
+from kmargin.multiclass import class_weights, machine_names
+from kmargin.types import Matrix
+
+MOST_BARS = 6  # for a feature; beyond, shades tell more
+HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "++++")  # bars told apart without colours
+
+
+class CoefficientDisplay(Display):
+    """Bars of coefficients, the largest on top; with several machines a group of bars per feature.
+
+    Beyond six rows of coefficients they are shades in place of bars.
+
+    Parameters
+    ----------
+    feature_names : list of str
+        One for each feature.
+    coefs : array of shape (n_machines, n_features)
+        The coefficients.
+    machines : list of str
+        What each machine tells apart; or classes, in place of the many machines that tell them apart.
+
+    Attributes
+    ----------
+    ax_ : matplotlib.axes.Axes
+        The axes, once it is drawn.
+    figure_ : matplotlib.figure.Figure
+        Their figure.
+
+    See Also
+    --------
+    SparseSVC.summary : The same as a frame.
+
+    Examples
+    --------
+    >>> from kmargin import CoefficientDisplay, SparseSVC
+    >>> from kmargin.datasets import make_synthetic
+    >>> X, y = make_synthetic(n_samples=100, n_features=8, random_state=0)
+    >>> CoefficientDisplay.from_estimator(SparseSVC(k=2).fit(X, y)).feature_names
+    ['x0', 'x1']
+    """
+
+    def __init__(self, feature_names: Sequence[str], coefs: Matrix, machines: Sequence[str]) -> None:
+        self.feature_names = list(feature_names)
+        self.coefs = np.atleast_2d(coefs)
+        self.machines = list(machines)
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, *, feature_names: Any = None, n_features: int = 20, ax: Any = None
+    ) -> "CoefficientDisplay":
+        """Draw the features that a fitted linear machine uses.
+
+        Of more than six machines the classes are drawn: a class's coefficient is the mean over the machines
+        in which it takes part, positive speaking for the class.
+
+        Parameters
+        ----------
+        estimator : estimator
+            A fitted SparseSVC or SparseSVCCV; or a pipeline, or a search, with one inside.
+        feature_names : list of str or None, default=None
+            One for each feature. None is the names of the columns that the model was fitted to.
+        n_features : int, default=20
+            How many at most, those with the largest coefficients.
+        ax : matplotlib.axes.Axes or None, default=None
+            Where to draw. None is a new figure.
+
+        Returns
+        -------
+        CoefficientDisplay
+            Drawn.
+        """
+        needs = "SparseSVC and SparseSVCCV, which have a coefficient for each feature"
+        estimator, known = find_model(estimator, "coef_", cls.__name__, needs)
+        coef = to_host(estimator.coef_)
+        names = name_features(feature_names, known, coef.shape[1])
+        size = np.abs(coef).max(axis=0)
+        used = sorted(to_host(estimator.support_), key=lambda j: -size[j])[:n_features]
+        if not used:
+            raise ValueError("The model uses no feature, so that there is no bar to draw. Fit it with k > 0.")
+        machines = machine_names(estimator.classes_, estimator.multi_class)
+        coef = coef[:, used]
+        if len(machines) > MOST_BARS:
+            machines = [str(name) for name in to_host(estimator.classes_)]
+            coef = class_weights(coef, len(machines), estimator.multi_class)
+        return cls([names[j] for j in used], coef, machines).plot(ax)
+
+    def plot(self, ax: Any = None) -> "CoefficientDisplay":
+        """Draw the coefficients.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes or None, default=None
+            Where to draw. None is a new figure.
+
+        Returns
+        -------
+        CoefficientDisplay
+            Itself.
+        """
+        n_machines, n_features = self.coefs.shape
+        if n_machines > MOST_BARS:
+            return self._plot_shades(ax)
+        ax = self._axes(ax, (6.4, 1.1 + 0.26 * n_features * max(1.0, 0.5 * n_machines)))
+        height = 0.8 / n_machines
+        places = np.arange(n_features)
+        for m, coef in enumerate(self.coefs):
+            look = self._single(coef) if n_machines == 1 else self._of_machine(m)
+            ax.barh(places + (m - (n_machines - 1) / 2) * height, coef, height, **look)
+        ax.axvline(0, color=palette.SOFT, lw=0.8)
+        ax.set_yticks(places, [plain(name) for name in self.feature_names])
+        ax.tick_params(axis="y", length=0)
+        ax.invert_yaxis()
+        ax.set_ylim(n_features - 0.45, -0.55)
+        ax.set_xlabel("coefficient" if n_machines > 1 else f"coefficient ({plain(self.machines[0], 60)})")
+        if n_machines > 1:
+            ax.legend(fontsize="small", frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+        return self
+
+    def _single(self, coef: Any) -> dict[str, Any]:
+        return {"color": [palette.POSITIVE if value > 0 else palette.NEGATIVE for value in coef]}
+
+    def _of_machine(self, m: int) -> dict[str, Any]:
+        return {
+            "color": palette.SERIES[m].color,
+            "label": plain(self.machines[m]),
+            "hatch": HATCHES[m],
+            "edgecolor": "white",
+            "lw": 0,
+        }
+
+    def _plot_shades(self, ax: Any) -> "CoefficientDisplay":
+        """A row per feature, a column per machine or class; signs are written, not only coloured."""
+        from matplotlib.colors import LinearSegmentedColormap
+
+        n_columns, n_features = self.coefs.shape
+        ax = self._axes(ax, (min(2.6 + 0.42 * n_columns, 14.0), 1.1 + 0.26 * n_features))
+        largest = float(np.abs(self.coefs).max(initial=0.0)) or 1.0
+        ends = [palette.NEGATIVE, "white", palette.POSITIVE]
+        colours = LinearSegmentedColormap.from_list("coefficients", ends)
+        image = ax.imshow(self.coefs.T, cmap=colours, vmin=-largest, vmax=largest, aspect="auto")
+        for column, row in zip(*np.nonzero(np.abs(self.coefs) > 0.05 * largest), strict=True):
+            value = self.coefs[column, row]
+            ink = "white" if abs(value) > 0.55 * largest else palette.INK
+            ax.text(column, row, "+" if value > 0 else "−", ha="center", va="center", color=ink, fontsize=8)
+        ax.set_xticks(np.arange(n_columns), [plain(name) for name in self.machines])
+        if max(map(len, self.machines)) > 3:
+            ax.tick_params(axis="x", rotation=90)
+        ax.set_yticks(np.arange(n_features), [plain(name) for name in self.feature_names])
+        ax.tick_params(length=0)
+        ax.spines[:].set_visible(False)
+        ax.figure.colorbar(image, ax=ax, label="coefficient", shrink=0.8)
+        return self

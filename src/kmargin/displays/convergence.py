@@ -1,0 +1,188 @@
+"""How an annealing went."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from kmargin import palette
+from kmargin.displays.drawing import Display
+from kmargin.displays.found import find_model
+from kmargin.multiclass import machine_names
+
+PANELS = (  # field, label, scale
+    ("objective", "penalised objective", "linear"),
+    ("distance_sq", "squared distance to $S_k$", "log"),
+    ("rho", r"penalty $\rho$", "log"),
+)
+
+
+class ConvergenceDisplay(Display):
+    """The way of the paper's solvers: objective, distance to S_k and penalty after each outer iteration.
+
+    Parameters
+    ----------
+    traces : list of sequences of OuterRecord
+        What the solver left of each run, see `Solution.trace`.
+    names : list of str
+        What to call each.
+    solver : str, default=""
+        "mm" or "sd", for the colour that it has everywhere.
+    title : str, default=""
+        Why the solver stopped.
+
+    Attributes
+    ----------
+    axes_ : array of matplotlib.axes.Axes
+        The three panels, once it is drawn.
+    ax_ : matplotlib.axes.Axes
+        The first of them.
+    figure_ : matplotlib.figure.Figure
+        Their figure.
+
+    See Also
+    --------
+    MM, SD : The solvers that anneal.
+    Solution : Has the trace and the status.
+
+    Examples
+    --------
+    >>> from kmargin import MM, ConvergenceDisplay, SparseSVC
+    >>> from kmargin.datasets import make_synthetic
+    >>> X, y = make_synthetic(n_samples=100, n_features=8, random_state=0)
+    >>> display = ConvergenceDisplay.from_estimator(SparseSVC(k=2, solver=MM()).fit(X, y))
+    >>> len(display.axes_)
+    3
+    """
+
+    axes_: Any
+
+    def __init__(
+        self, traces: Sequence[Sequence[Any]], names: Sequence[str], solver: str = "", title: str = ""
+    ) -> None:
+        self.traces = [list(trace) for trace in traces]
+        self.names = list(names)
+        self.solver = solver
+        self.title = title
+
+    @classmethod
+    def from_solution(
+        cls, solution: Any, *, name: str = "", solver: str = "", axes: Any = None
+    ) -> "ConvergenceDisplay":
+        """Draw how one machine was found.
+
+        Parameters
+        ----------
+        solution : Solution
+            Of `MM` or `SD`, such as ``model.solutions_[0]``.
+        name : str, default=""
+            What to call it.
+        solver : str, default=""
+            "mm" or "sd", for its colour.
+        axes : sequence of three matplotlib.axes.Axes, or None, default=None
+            Where to draw. None is a new figure.
+
+        Returns
+        -------
+        ConvergenceDisplay
+            Drawn.
+        """
+        check_trace(solution)
+        title = f"{solution.status.name.lower()} after {len(solution.trace)} values of rho"
+        return cls([solution.trace], [name], solver, title).plot(axes)
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, *, axes: Any = None) -> "ConvergenceDisplay":
+        """Draw how the machines of a fitted model were found; of many, the first eight.
+
+        Parameters
+        ----------
+        estimator : estimator
+            Fitted with ``solver="mm"`` or "sd"; or a pipeline, or a search, with such an estimator inside.
+        axes : sequence of three matplotlib.axes.Axes, or None, default=None
+            Where to draw. None is a new figure.
+
+        Returns
+        -------
+        ConvergenceDisplay
+            Drawn.
+        """
+        needs = "SparseSVC, KernelSparseSVC and their kin, which have solutions"
+        model = find_model(estimator, "solutions_", cls.__name__, needs).model
+        solver = model.solver if isinstance(model.solver, str) else type(model.solver).__name__
+        solutions = [s for s in model.solutions_ if s.trace] or list(model.solutions_[:1])
+        if len(solutions) == 1 or len({s.trace for s in solutions}) == 1:  # one run for all machines
+            return cls.from_solution(solutions[0], solver=solver.lower(), axes=axes)
+        names = machine_names(model.classes_, model.multi_class)
+        shown = [(s, n) for s, n in zip(model.solutions_, names, strict=True) if s.trace]
+        shown = shown[: len(palette.SERIES)]
+        title = (
+            f"{len(shown)} machines" if len(shown) == len(names) else f"{len(shown)} of {len(names)} machines"
+        )
+        return cls([s.trace for s, _ in shown], [n for _, n in shown], solver.lower(), title).plot(axes)
+
+    def plot(self, axes: Any = None) -> "ConvergenceDisplay":
+        """Draw three panels, one above the other.
+
+        Parameters
+        ----------
+        axes : sequence of three matplotlib.axes.Axes, or None, default=None
+            Where to draw. None is a new figure.
+
+        Returns
+        -------
+        ConvergenceDisplay
+            Itself.
+        """
+        axes = self._panels(axes)
+        single = len(self.traces) == 1
+        for number, (trace, name) in enumerate(zip(self.traces, self.names, strict=True)):
+            steps = np.arange(1, len(trace) + 1)
+            look = palette.solver_line(self.solver) if single else palette.SERIES[number]
+            for ax, (field, _, _) in zip(axes, PANELS, strict=True):
+                values = np.array([getattr(record, field) for record in trace], dtype=float)
+                ax.plot(steps, values, lw=1.4, ms=3.5, label=name, **look.drawn)
+        for ax, (field, label, scale) in zip(axes, PANELS, strict=True):
+            self._finish(ax, field, label, scale)
+        axes[-1].set_xlabel("outer iteration, a value of $\\rho$ each")
+        axes[0].set_title(self.title)
+        if not single:
+            axes[0].legend(fontsize="small", frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+        return self
+
+    def _finish(self, ax: Any, field: str, label: str, scale: str) -> None:
+        positive = all(getattr(record, field) > 0 for trace in self.traces for record in trace)
+        if scale == "log" and positive:
+            ax.set_yscale(scale)
+        ax.set_ylabel(label)
+
+    def _panels(self, axes: Any) -> Any:
+        if axes is None:
+            import matplotlib.pyplot as plt
+
+            size = (6.4, 6.0) if len(self.traces) == 1 else (7.8, 6.0)
+            _, axes = plt.subplots(len(PANELS), 1, sharex=True, figsize=size, layout="constrained")
+        panels = list(np.ravel(np.asarray(axes, dtype=object)))
+        if len(panels) != len(PANELS):
+            raise ValueError(
+                f"axes has {len(panels)} axes for {len(PANELS)} panels (objective, distance, penalty). Give "
+                "three, as from plt.subplots(3, 1), or None for a new figure."
+            )
+        for ax in reversed(panels):
+            self._axes(ax, (6.4, 6.0))
+        self.axes_ = np.array(panels, dtype=object)
+        return panels
+
+
+def check_trace(solution: Any) -> None:
+    """Raise ValueError where there is no way to draw."""
+    if getattr(solution, "trace", None) is None:
+        raise TypeError(
+            f"from_solution was given {type(solution).__name__}, which is no solution. Give one, such as "
+            "model.solutions_[0]."
+        )
+    if not solution.trace:
+        raise ValueError(
+            "This solution has no trace: it was found by exchanges, without annealing, or has k = 0. Fit "
+            "with solver='mm' or solver='sd'."
+        )

@@ -1,0 +1,193 @@
+"""Coefficients against k."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from kmargin import palette
+from kmargin.blocks.space import to_host
+from kmargin.displays.drawing import Display, Name, axis_label, log_axis, name_lines, plain
+from kmargin.displays.found import find_model, name_features
+from kmargin.multiclass import machine_names
+from kmargin.types import Matrix
+
+
+class SparsityPathDisplay(Display):
+    """Coefficients against k: where each feature enters, and how its weight changes.
+
+    Parameters
+    ----------
+    ks : array of shape (n_ks,)
+        The values of k.
+    coefs : array of shape (n_ks, n_features)
+        The coefficients of one machine, or their size over several.
+    feature_names : list of str
+        One for each feature.
+    title : str, default=""
+        What the machine tells apart.
+    counted : str, default=""
+        What k counts, for the axis.
+    quantity : str, default="coefficient"
+        What is drawn, for the other axis.
+
+    Attributes
+    ----------
+    ax_ : matplotlib.axes.Axes
+        The axes, once it is drawn.
+    figure_ : matplotlib.figure.Figure
+        Their figure.
+
+    See Also
+    --------
+    CVScoreDisplay : Which k is the best.
+    sparse_svm_path : Makes a path.
+
+    Examples
+    --------
+    >>> from kmargin import SparsityPathDisplay, sparse_svm_path
+    >>> from kmargin.datasets import make_synthetic
+    >>> X, y = make_synthetic(n_samples=100, n_features=8, random_state=0)
+    >>> display = SparsityPathDisplay.from_path(sparse_svm_path(X, y))
+    >>> display.ax_.get_xlabel()
+    'k, the number of features'
+    """
+
+    def __init__(
+        self,
+        ks: Any,
+        coefs: Matrix,
+        feature_names: Sequence[str],
+        title: str = "",
+        counted: str = "",
+        quantity: str = "coefficient",
+    ) -> None:
+        self.ks = np.asarray(ks)
+        self.coefs = coefs
+        self.feature_names = list(feature_names)
+        self.title = title
+        self.counted = counted
+        self.quantity = quantity
+
+    @classmethod
+    def from_path(
+        cls,
+        path: Any,
+        *,
+        machine: int | str | None = None,
+        feature_names: Any = None,
+        n_labels: int = 8,
+        ax: Any = None,
+    ) -> "SparsityPathDisplay":
+        """Draw a path: a machine of it, or the features of all machines.
+
+        Parameters
+        ----------
+        path : SparsityPath
+            As `sparse_svm_path` returns it, or the `path_` of a cross-validated estimator.
+        machine : int, str or None, default=None
+            Which machine, by its place or by what it tells apart ("a vs b"). None is the only one; or, of
+            several, the size of each feature's coefficients over all of them, the root of the sum of squares.
+        feature_names : list of str or None, default=None
+            One for each feature. None is the names of the columns that the path was fitted to.
+        n_labels : int, default=8
+            How many features have a name and a line of their own.
+        ax : matplotlib.axes.Axes or None, default=None
+            Where to draw. None is a new figure.
+
+        Returns
+        -------
+        SparsityPathDisplay
+            Drawn.
+        """
+        coefs = to_host(path.coefs)
+        known = getattr(path, "feature_names", None)
+        inputs = getattr(path, "inputs", None)
+        if inputs is not None:
+            known = [f"row {row}" for row in inputs.columns]
+        names = name_features(feature_names, known, coefs.shape[2])
+        machines = machine_names(path.classes, path.multi_class)
+        if machine is None and len(machines) > 1:
+            title = f"{len(machines)} machines for {len(path.classes)} classes"
+            size = np.linalg.norm(coefs, axis=1)
+            display = cls(path.ks, size, names, title, path.counted, "size of the coefficients")
+        else:
+            at = _find_machine(0 if machine is None else machine, machines)
+            display = cls(path.ks, coefs[:, at], names, machines[at], path.counted)
+        return display.plot(ax, n_labels)
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, **options: Any) -> "SparsityPathDisplay":
+        """Draw the `path_` of a fitted SparseSVCCV or KernelSparseSVCCV.
+
+        Parameters
+        ----------
+        estimator : estimator
+            Fitted; or a pipeline, or a search, with such an estimator inside.
+        **options : dict
+            As in `from_path`: `machine`, `feature_names`, `n_labels`, `ax`.
+
+        Returns
+        -------
+        SparsityPathDisplay
+            Drawn.
+        """
+        found = find_model(
+            estimator, "path_", cls.__name__, "SparseSVCCV and KernelSparseSVCCV, which have a path"
+        )
+        if found.names is not None and found.model.path_.inputs is None:
+            options = {"feature_names": found.names} | options
+        return cls.from_path(found.model.path_, **options)
+
+    def plot(self, ax: Any = None, n_labels: int = 8) -> "SparsityPathDisplay":
+        """Draw the path, with names for the features that stay longest.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes or None, default=None
+            Where to draw. None is a new figure.
+        n_labels : int, default=8
+            How many features have a name and a line of their own; the others are grey.
+
+        Returns
+        -------
+        SparsityPathDisplay
+            Itself.
+        """
+        is_own = ax is None
+        ax = self._axes(ax, (7.2, 4.2))
+        used = np.flatnonzero(self.coefs.any(axis=0))
+        stays = (self.coefs[:, used] != 0).sum(axis=0)
+        named = used[np.lexsort((-np.abs(self.coefs[:, used]).max(axis=0), -stays))][:n_labels]
+        others = [j for j in used if j not in named]
+        grey = [ax.plot(self.ks, self.coefs[:, j], color=palette.FAINT, lw=0.8, zorder=1)[0] for j in others]
+        last = int(self.ks.argmax())
+        names = []
+        for number, j in enumerate(named):
+            look = palette.SERIES[number % len(palette.SERIES)]
+            text, coef = self.feature_names[j], self.coefs[:, j]
+            marks = {"ms": 4, "markevery": np.flatnonzero(coef).tolist()}
+            (line,) = ax.plot(self.ks, coef, lw=1.5, label=plain(text), **marks, **look.drawn)
+            names.append(Name(text, float(self.coefs[last, j]), look.color, line))
+        if others:
+            text = f"{len(others)} others" if len(others) > 1 else self.feature_names[others[0]]
+            height = float(np.median(self.coefs[last, others]))
+            names.append(Name(text, height, palette.SOFT, grey[0]))
+        ax.axhline(0, color=palette.SOFT, lw=0.8, zorder=0)
+        log_axis(ax, self.ks)
+        ax.set(xlabel=axis_label(self.counted), ylabel=self.quantity, title=plain(self.title, 60))
+        name_lines(ax, names, float(self.ks.max()), is_own)
+        return self
+
+
+def _find_machine(machine: Any, machines: Sequence[str]) -> int:
+    if isinstance(machine, str) and machine in machines:
+        return machines.index(machine)
+    is_place = isinstance(machine, int | np.integer) and not isinstance(machine, bool)
+    if is_place and 0 <= machine < len(machines):
+        return int(machine)
+    shown = ", ".join(map(repr, machines[:6])) + (", ..." if len(machines) > 6 else "")
+    raise ValueError(
+        f"machine={machine!r} is none of the {len(machines)} machines of this path. Use a place from 0 to "
+        f"{len(machines) - 1}, or one of {shown}."
+    )
