@@ -33,7 +33,6 @@ OPEN = {
     "datasets": "the data of the paper, documented for users",
     "units": "what k counts, as a stored model holds it",
     "unit_request": "what users say about features, in the words of the estimators",
-    "path": "the home of SparsityPath, for plots, which the package itself imports",
     "validate": "arguments checked as the estimators check theirs, in the same words",
     "multiclass": "the names of machines, and classes from their decisions",
     "kernels": "a kernel by name and numbers, which is what a stored model holds",
