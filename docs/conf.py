@@ -35,7 +35,7 @@ suppress_warnings = ["config.cache"]
 nitpick_ignore = [("py:class", "ProximalDistance")]
 
 # pages: Markdown with formulas between dollars
-myst_enable_extensions = ["dollarmath", "colon_fence", "deflist", "attrs_inline"]
+myst_enable_extensions = ["dollarmath", "colon_fence", "deflist", "attrs_inline", "attrs_block"]
 myst_heading_anchors = 3
 myst_update_mathjax = False
 html_math_renderer = "mathml"
@@ -53,6 +53,7 @@ autodoc_typehints = "none"
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 add_module_names = False
+toc_object_entries_show_parents = "hide"
 python_use_unqualified_type_names = True
 
 # pictures that explain, drawn in the build
@@ -85,6 +86,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = "kmargin"
 html_favicon = "_static/kmargin.svg"
 html_static_path = ["_static"]
+html_extra_path = ["../results/paper/report.html"]  # the page of the full run
 html_css_files = ["kmargin.css"]
 html_copy_source = False
 html_show_sourcelink = False
