@@ -78,6 +78,15 @@ def test_every_command_of_a_page_exists_and_takes_its_options(page):
         assert given <= known, f"{' '.join(words)}: no {given - known}"
 
 
+@pytest.mark.parametrize(
+    "page", [*PAGES, *sorted(ROOT.glob("*.md")), *ROOT.glob("benchmarks/*.md")], ids=name_of
+)
+def test_every_link_to_a_file_leads_to_one(page):
+    text = re.sub(r"(?ms)^```.*?^```", "", page.read_text(encoding="utf-8"))
+    for address in re.findall(r"\]\(([^)#:\s]+)[^)]*\)", text):
+        assert (page.parent / address).exists(), address
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_every_name_of_the_package_that_a_page_mentions_exists(page):
     text = re.sub(FENCE.format("python"), "", page.read_text(encoding="utf-8"))
