@@ -8,6 +8,7 @@ from multiprocessing.connection import wait
 
 from fuzz.families import family_of
 from fuzz.judge import Verdict
+from fuzz.pieces import code_version
 from fuzz.worker import SILENCE, Worker
 
 BATCH = 50
@@ -19,6 +20,9 @@ class Results:
     """What is known so far."""
 
     first: int
+    family: str | None = None  # the only one that was run, if it was
+    code: str = field(default_factory=code_version)
+    end: int = 0  # the number after the last one handed out
     cases: Counter = field(default_factory=Counter)  # by family
     complaints: Counter = field(default_factory=Counter)  # cases that ended with a sentence
     skips: dict = field(default_factory=dict)  # family -> Counter of reasons
@@ -40,13 +44,14 @@ class Results:
         return max((m[-1] - m[0] for m in self.memory.values() if len(m) > 1), default=0.0)
 
     def as_json(self):
+        piece = {"code": self.code, "first": self.first, "end": self.end, "family": self.family}
+        piece |= {"cases": sum(self.cases.values()), "seconds": self.seconds}
         return {
-            "first": self.first,
+            "pieces": [piece],
             "cases": dict(self.cases),
             "complaints": dict(self.complaints),
             "skips": {family: dict(skips) for family, skips in self.skips.items() if skips},
             "failures": [asdict(verdict) for verdict in self.failures],
-            "seconds": self.seconds,
             "slowest": list(self.slowest),
             "memory_growth_mb": self.growth(),
         }
@@ -60,7 +65,7 @@ def numbers(first, n_cases, family):
 
 def run(n_cases, *, first=0, jobs=1, family=None, seconds=None, on_batch=None):
     """Run so many cases, or as many as there is time for."""
-    results, started = Results(first), time.monotonic()
+    results, started = Results(first, family, end=first), time.monotonic()
     waiting = numbers(first, n_cases, family)
     returned = deque()  # what a lost worker left undone
     workers = [Worker() for _ in range(jobs)]
@@ -71,6 +76,7 @@ def run(n_cases, *, first=0, jobs=1, family=None, seconds=None, on_batch=None):
         batch = returned.popleft() if returned else [] if over else list(islice(waiting, BATCH))
         worker.numbers = []
         if batch:
+            results.end = max(results.end, batch[-1] + 1)
             worker.give(batch)
 
     for worker in workers:

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+from fuzz.pieces import after, by_version
 from fuzz.reproduce import few_lines
 
 FOLDER = Path(__file__).parent / "failures"
@@ -29,13 +30,17 @@ def table(results):
 
 
 def summary(results):
-    """A sentence about the run as a whole."""
-    n_cases = sum(results["cases"].values())
-    return (
-        f"{n_cases:,} cases from number {results['first']:,} on, in {results['seconds'] / 60:.0f} minutes; "
+    """A sentence about the run as a whole, and which source has run how much of it."""
+    n_cases, pieces = sum(results["cases"].values()), results["pieces"]
+    first, end = min(piece["first"] for piece in pieces), after(results)
+    minutes = sum(piece["seconds"] for piece in pieces) / 60
+    sentence = (
+        f"{n_cases:,} cases, of the numbers {first:,} to {end - 1:,}, in {minutes:.0f} minutes; "
         f"the slowest took {results['slowest'][0]:.1f} s; memory of a process grew by "
         f"{max(0.0, results['memory_growth_mb']):.0f} MB."
     )
+    told = [f"{count:,} by source {code}" for code, count in by_version(results).items()]
+    return f"{sentence} Of these, {', '.join(told)}."
 
 
 def write_failures(results, folder=FOLDER):
@@ -43,8 +48,9 @@ def write_failures(results, folder=FOLDER):
     folder.mkdir(exist_ok=True)
     for old in folder.glob("case_*.py"):
         old.unlink()
-    for verdict in results.failures:
-        (folder / f"case_{verdict.number}.py").write_text(few_lines(verdict))
+    for verdict in results["failures"]:
+        path = folder / f"case_{verdict['number']}.py"
+        path.write_text(few_lines(verdict["number"], verdict["failures"]))
 
 
 def kinds(results):

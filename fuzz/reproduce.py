@@ -7,10 +7,10 @@ from fuzz.families import make_case
 SMALL = 80  # numbers that a reader can still look at
 
 
-def few_lines(verdict):
+def few_lines(number, failures):
     """Python that runs the case: with its numbers written out where they are few."""
-    case = make_case(verdict.number)
-    remarks = "".join(f"# {failure}\n" for failure in verdict.failures)
+    case = make_case(number)
+    remarks = "".join(f"# {failure}\n" for failure in failures)
     head = f"# case {case.number}, {case.family}\n{remarks}"
     short = f"from fuzz import make_case\n\nprint(make_case({case.number}).run())\n"
     plain = isinstance(case.data, np.ndarray) and case.form in ("c", "csr", "fortran")

@@ -1,0 +1,61 @@
+"""A campaign that is run in pieces is told as one, and no case of it counts twice."""
+
+import pytest
+from fuzz import pieces, report
+
+
+def part(code, first, end, *, cases=None, failures=(), family=None, slowest=1.0):
+    """Results as in a file."""
+    cases = {"gaussian": end - first} if cases is None else cases
+    piece = {"code": code, "first": first, "end": end, "family": family, "seconds": 60.0}
+    return {
+        "pieces": [piece | {"cases": sum(cases.values())}],
+        "cases": cases,
+        "complaints": {"gaussian": 1},
+        "skips": {"gaussian": {"rounding": 2}},
+        "failures": [{"number": n, "family": "gaussian", "failures": ["swaps: x"]} for n in failures],
+        "slowest": [slowest, first],
+        "memory_growth_mb": slowest,
+    }
+
+
+def test_counts_of_pieces_are_added_up():
+    whole = pieces.merge([part("a", 0, 10), part("b", 10, 40, cases={"gaussian": 20, "zero": 10}, slowest=3.0)])
+    assert whole["cases"] == {"gaussian": 30, "zero": 10}
+    assert whole["complaints"] == {"gaussian": 2}
+    assert whole["skips"] == {"gaussian": {"rounding": 4}}
+    assert whole["slowest"] == [3.0, 10]
+    assert whole["memory_growth_mb"] == 3.0
+    assert pieces.by_version(whole) == {"b": 30, "a": 10}
+    assert "| all | 40 | 2 | 4 | 0 |" in report.table(whole)
+    assert "40 cases, of the numbers 0 to 39, in 2 minutes" in report.summary(whole)
+    assert "30 by source b, 10 by source a." in report.summary(whole)
+
+
+def test_the_next_piece_begins_where_the_last_one_ended():
+    assert pieces.after(pieces.merge([part("a", 100, 140), part("a", 0, 10)])) == 140
+
+
+def test_failures_of_every_piece_are_kept():
+    whole = pieces.merge([part("a", 0, 10, failures=[3]), part("a", 10, 20, failures=[12])])
+    assert [verdict["number"] for verdict in whole["failures"]] == [3, 12]
+
+
+def test_no_case_counts_twice():
+    with pytest.raises(ValueError, match="counted twice: 0 to 9 and 9 to 19"):
+        pieces.merge([part("a", 0, 10), part("b", 9, 20)])
+    with pytest.raises(ValueError, match="counted twice"):
+        pieces.merge([part("a", 0, 10), part("b", 5, 8, family="zero")])
+    pieces.merge([part("a", 0, 10, family="zero"), part("a", 0, 10, family="wide")])
+
+
+def test_every_change_of_the_source_is_another_version(tmp_path):
+    for folder in pieces.SOURCES:
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "one.py").write_text("x = 1\n")
+    before = pieces.code_version(tmp_path)
+    assert pieces.code_version(tmp_path) == before
+    (tmp_path / "src/kmargin/one.py").write_text("x = 2\n")
+    changed = pieces.code_version(tmp_path)
+    (tmp_path / "src/kmargin/one.py").rename(tmp_path / "src/kmargin/two.py")
+    assert len({before, changed, pieces.code_version(tmp_path)}) == 3
