@@ -14,8 +14,10 @@ import numpy as np
 import scipy.sparse
 from numba.core.compiler_lock import global_compiler_lock
 
-LIMIT = 10.0  # seconds for a case, as far as Python is asked
-SILENCE = 15.0  # seconds after which a worker is taken for lost: compiled code does not hear signals
+# Seconds of processor time, so that a busy machine fails no case:
+LIMIT = 10.0  # for a case, as far as Python is asked
+SILENCE = 25.0  # after which a worker is taken for lost: compiled code does not hear signals
+STANDSTILL = 150.0  # seconds on the clock, for a worker that waits for something and computes nothing
 MEGABYTE = 2**20
 MOST_MEMORY = 4096 * MEGABYTE  # for a worker; whatever asks for more gets a MemoryError
 
@@ -26,25 +28,37 @@ class TooSlow(BaseException):
 
 def _ring(signum, frame):
     if global_compiler_lock.is_locked():  # to compile takes its time once, and must not be cut short
-        signal.setitimer(signal.ITIMER_REAL, LIMIT)
+        signal.setitimer(signal.ITIMER_PROF, LIMIT)
     else:
         raise TooSlow
 
 
 def judge_in_time(number):
-    """The verdict on a case; a failure of its own if it takes longer than it may."""
+    """The verdict on a case; a failure of its own if it takes longer than it may, and does so again.
+
+    Again, because the first time something may have been compiled on the way.
+    """
+    from fuzz.judge import SLOW
+
+    verdict = _judge_once(number)
+    return _judge_once(number) if verdict.seconds > SLOW else verdict
+
+
+def _judge_once(number):
     from fuzz.families import family_of, make_case
     from fuzz.judge import Verdict, judge
 
-    before = signal.signal(signal.SIGALRM, _ring)
-    signal.setitimer(signal.ITIMER_REAL, LIMIT)
+    before = signal.signal(signal.SIGPROF, _ring)
+    signal.setitimer(signal.ITIMER_PROF, LIMIT)
     try:
         return judge(make_case(number))
     except TooSlow:
-        return Verdict(number, family_of(number), [f"slow: not done after {LIMIT:.0f} s"], seconds=LIMIT)
+        return Verdict(
+            number, family_of(number), [f"slow: not done after {LIMIT:.0f} s"], seconds=LIMIT + 0.1
+        )
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 def warm_up():
@@ -78,7 +92,17 @@ def resident():
         return 0.0
 
 
-def work(connection, current, started):
+def processor_time(pid):
+    """Seconds that a process has computed for; None where the system does not tell."""
+    try:
+        with open(f"/proc/{pid}/stat") as stat:
+            user, system = stat.read().rpartition(")")[2].split()[11:13]
+    except OSError:
+        return None
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+
+def work(connection, current, started, spent):
     """Judge the numbers that come, and send back each verdict."""
     faulthandler.enable()
     resource.setrlimit(resource.RLIMIT_DATA, (MOST_MEMORY, MOST_MEMORY))
@@ -89,7 +113,7 @@ def work(connection, current, started):
             return
         verdicts = []
         for number in numbers:
-            started.value, current.value = time.monotonic(), number
+            started.value, spent.value, current.value = time.monotonic(), time.process_time(), number
             verdicts.append(judge_in_time(number))
         current.value = -1
         connection.send((verdicts, resident()))
@@ -101,8 +125,10 @@ class Worker:
     def __init__(self):
         context = multiprocessing.get_context("spawn")
         self.connection, other = context.Pipe()
-        self.current, self.started = context.Value("q", -1), context.Value("d", 0.0)
-        self.process = context.Process(target=work, args=(other, self.current, self.started), daemon=True)
+        self.current = context.Value("q", -1)
+        self.started, self.spent = context.Value("d", 0.0), context.Value("d", 0.0)
+        shared = other, self.current, self.started, self.spent
+        self.process = context.Process(target=work, args=shared, daemon=True)
         self.process.start()
         other.close()
         self.numbers = []
@@ -116,9 +142,12 @@ class Worker:
         number = self.current.value
         if not self.process.is_alive():
             return number if number >= 0 else self.numbers[0]
-        if number >= 0 and time.monotonic() - self.started.value > SILENCE:
-            return number
-        return None
+        if number < 0:
+            return None
+        waited, computed = time.monotonic() - self.started.value, processor_time(self.process.pid)
+        if computed is None:
+            return number if waited > SILENCE else None
+        return number if computed - self.spent.value > SILENCE or waited > STANDSTILL else None
 
     def end(self):
         """At once if it is at work, else by itself."""

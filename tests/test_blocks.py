@@ -50,6 +50,17 @@ def problems(data, lam=1e-3, k=5, fit_intercept=True):
     return blocks, ArrayProblem(DenseDesign(X, fit_intercept), np.where(codes, 1.0, -1.0), weights, lam, k)
 
 
+def test_all_supports_tried_in_blocks_are_finished_as_those_of_an_array():
+    """Columns that differ by 1e-8 of themselves, no ridge: a Gram matrix does not see the difference."""
+    rng = np.random.default_rng(6)
+    x = rng.standard_normal((30, 1))
+    X = x * [1.0, -0.1, 0.2] + 1e-8 * rng.standard_normal((30, 3))
+    codes = (x[:, 0] + rng.standard_normal(30) > 0).astype(int)
+    blocks, whole = problems((X, codes, np.ones(30)), lam=0.0, k=2, fit_intercept=False)
+    found, expected = (next(iter(Exchange().iter_grid(p, [0.0], [2], rng))) for p in (blocks, whole))
+    assert found.objective == pytest.approx(expected.objective, rel=1e-6)
+
+
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_sums_over_blocks_are_those_over_all_rows(data, fit_intercept, rng):
     blocks, whole = problems(data, fit_intercept=fit_intercept)

@@ -20,7 +20,9 @@ def part(code, first, end, *, cases=None, failures=(), family=None, slowest=1.0)
 
 
 def test_counts_of_pieces_are_added_up():
-    whole = pieces.merge([part("a", 0, 10), part("b", 10, 40, cases={"gaussian": 20, "zero": 10}, slowest=3.0)])
+    whole = pieces.merge(
+        [part("a", 0, 10), part("b", 10, 40, cases={"gaussian": 20, "zero": 10}, slowest=3.0)]
+    )
     assert whole["cases"] == {"gaussian": 30, "zero": 10}
     assert whole["complaints"] == {"gaussian": 2}
     assert whole["skips"] == {"gaussian": {"rounding": 4}}

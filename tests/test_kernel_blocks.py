@@ -330,3 +330,13 @@ def test_cross_validation_samples_candidates_too(moons):
     again = KernelSparseSVCCV([5, 2], gamma=2.0, cv=2, n_candidates=20, random_state=0).fit(X, y)
     np.testing.assert_array_equal(model.support_, again.support_)
     assert model.best_score_ > 0.75
+
+
+@pytest.mark.parametrize("way", ["__call__", "quickly"])
+def test_distances_survive_wherever_points_are(way, rng):
+    """Whole numbers near 0 and 2^40 away from it have the same distances, to the digit."""
+    X, points = (rng.integers(-9, 10, size).astype(float) for size in ((6, 3), (4, 3)))
+    exact = np.exp(-0.1 * ((X[:, None, :] - points) ** 2).sum(axis=2))
+    kernel = Kernel("rbf", gamma=0.1, degree=3, coef0=0.0)
+    for offset in (0.0, 2.0**40):
+        np.testing.assert_allclose(getattr(kernel, way)(X + offset, points + offset), exact, rtol=1e-14)

@@ -466,3 +466,11 @@ def test_an_annealing_ends_with_the_best_of_projection_refit_and_intercept():
     lost = best_end(problem, projected(np.full(2, np.nan), np.nan), bare, measured)
     assert lost.ending is Ending.REFIT
     np.testing.assert_allclose(lost.objective, best, rtol=1e-9)
+
+
+def test_a_step_stopped_by_a_row_at_the_margin_itself_goes_along_the_margin():
+    """u = (1, 0) is at the margin u_1 + u_2 = 1, but for rounding; the shortest u there is (1/2, 1/2)."""
+    row, ridge = ColumnsAtHand(np.ones((1, 2)), np.ones(1)), np.full(2, 1e-6)
+    u, value, _ = newton_by_least_squares(row, ridge, np.array([1.0 + 2e-16, 0.0]))
+    np.testing.assert_allclose(u, 0.5, rtol=1e-5)
+    assert value == pytest.approx(0.25e-6, rel=1e-5)

@@ -67,6 +67,25 @@ def test_what_compiled_loops_ask_is_answered_uncompiled_too(how, dtype, rng):
         np.testing.assert_allclose(out, weights @ X.astype(float), atol=1e-12)
 
 
+@pytest.mark.parametrize("how", ["by rows", "by columns", "csr"])
+def test_a_constant_column_does_not_vary_however_rows_are_weighted(how):
+    """Sums of weights in two orders differ by their rounding: that is no variance."""
+    weights = 10.0 ** np.random.default_rng(1).uniform(-40, 40, 41)
+    X = np.column_stack([np.ones(41), np.full(41, 0.1), np.full(41, -3e5)])
+    mean, variance, _ = stored(X, how).moments(weights, weights)
+    np.testing.assert_allclose(mean, X[0], rtol=1e-14)
+    assert (np.sqrt(variance) <= 1e-13 * np.abs(X[0])).all()
+
+
+@pytest.mark.parametrize("how", ["by rows", "by columns", "csr"])
+def test_rows_of_next_to_no_weight_make_a_column_vary_by_as_little(how):
+    """Weights 1 and, where the column is 0, 1e-20: its variance is 1e-20."""
+    X = np.array([[2.0], [2.0], [2.0], [0.0], [2.0]])
+    weights = np.array([0.1, 0.2, 0.3, 1e-20, 0.4])
+    _, variance, _ = stored(X, how).moments(weights, weights)
+    np.testing.assert_allclose(variance, 4e-20, rtol=1e-6)
+
+
 def test_moments_are_taken_in_pieces(monkeypatch, rng):
     monkeypatch.setattr("kmargin.design.dense.CHUNK", 12)
     X, c, v = rng.standard_normal((11, 4)), rng.uniform(0.2, 2.0, 11), rng.standard_normal(11)

@@ -346,3 +346,18 @@ def test_signs_stay_where_columns_are_far_from_zero():
     signs = np.array([1, -1, 1, -1])
     model = SparseSVC(4, C=1e6, signs=signs).fit(X, y)
     assert (model.coef_ * signs >= 0).all()
+
+
+def test_a_machine_whose_rows_weigh_nothing_beside_the_others_keeps_its_intercept_alone():
+    """Its ridge, 1 / (2 C sum of weights), is beyond 1e200: no coefficient is worth its price."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((24, 4)), np.arange(24) % 4
+    weights = np.array([1e-290, 1e-250, 1.0, 1e230])[y]
+    for order in (weights, 1.0 / weights):
+        model = SparseSVC(k=2).fit(X, y, sample_weight=order)
+        for (a, b), coef, objective in zip(
+            combinations(range(4), 2), model.coef_, model.objective_, strict=True
+        ):
+            if order[[a, b]].max() < 1e-200:
+                assert not coef.any()
+            assert 0 <= objective <= 0.5

@@ -43,7 +43,7 @@ class Kernel:
         shape = X.shape[0], points.shape[0]
         if shape[1] == 0:
             return np.empty(shape, dtype=X.dtype)
-        X, points = self._scaled(_in_doubles(X), _in_doubles(points))
+        X, points = self._placed(*self._scaled(_in_doubles(X), _in_doubles(points)))
         if not callable(self.name):
             with np.errstate(over="ignore", invalid="ignore"):
                 K = pairwise_kernels(X, points, metric=self.name, filter_params=True, **self.numbers)
@@ -80,6 +80,19 @@ class Kernel:
         left = hstack([X, (c @ c - X @ c)[:, None], ones[0]], format="csr")
         return left, hstack([points, ones[1], -(points @ c)[:, None]], format="csr")
 
+    def _placed(self, X: Any, points: Any) -> tuple[Any, Any]:
+        """The same distances around the middle of the points: products of numbers far from 0 would lose them.
+
+        Medians of integers are exact, so whole numbers keep distances without a rounding error.
+        """
+        arrays = all(isinstance(A, np.ndarray) for A in (X, points))
+        if callable(self.name) or self.name != "rbf" or not arrays or len(points) == 0:
+            return X, points
+        with np.errstate(over="ignore", invalid="ignore"):
+            middle = np.median(points, axis=0)
+            middle[~np.isfinite(middle)] = 0.0
+            return X - middle, points - middle
+
     def _checked(self, K: Matrix, X: Any) -> Matrix:
         """K, whose values have to be numbers; to add them up tells."""
         with np.errstate(over="ignore", invalid="ignore"):
@@ -100,7 +113,7 @@ class Kernel:
         arrays = all(isinstance(A, np.ndarray) for A in (X, points))
         if callable(self.name) or self.name != "rbf" or not arrays:
             return self(X, points)
-        X, points = self._scaled(_in_doubles(X), _in_doubles(points))
+        X, points = self._placed(*self._scaled(_in_doubles(X), _in_doubles(points)))
         gamma, (n_rows, n_features) = self.numbers["gamma"], X.shape
         left, right = np.ones((n_rows, n_features + 2)), np.empty((len(points), n_features + 2))
         with np.errstate(over="ignore", invalid="ignore"):

@@ -246,15 +246,17 @@ def column_squares(panel: PanelBlock, idx: Indices) -> Vector:
     return space.bring(space.xp.sum(columns * columns, axis=1))
 
 
-def triangle(panel: PanelBlock, idx: Indices, u: Vector) -> Matrix:
+def triangle(panel: PanelBlock, idx: Indices, u: Vector, nearly: float = 0.0) -> Matrix:
     """The triangle R of a QR factorisation of the active rows, their residuals beside them.
+
+    Rows that miss being active by less than `nearly` are among them.
 
     Least squares with R have the solution of those with all rows, and nothing was squared.
     """
     space = space_of(panel.values)
     columns = _rows_of(space, panel.values, idx)
     resid = panel.values[-1, :] - space.put(u) @ columns
-    active = space.xp.nonzero(squared_hinge.is_active(resid))[0]
+    active = space.xp.nonzero(squared_hinge.is_active(resid + nearly))[0]
     if active.shape[0] == 0:
         return np.zeros((0, len(idx) + 1))
     beside = space.xp.concat([columns, resid[None, :]], axis=0)

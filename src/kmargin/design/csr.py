@@ -11,6 +11,9 @@ import numpy as np
 from kmargin.jit import compiled
 from kmargin.types import Indices, Matrix, Vector
 
+# A difference of sums that is less than this share of them may be rounding.
+ROUNDED = 1e-9
+
 
 class CSR(NamedTuple):
     """The arrays of a CSR matrix without duplicates, and what is subtracted from its columns."""
@@ -91,6 +94,21 @@ def csr_spread(X: CSR, c: Vector, intercept: bool, out: Vector) -> None:
 
 
 @compiled
+def csr_absent_weight(X: CSR, weights: Vector, column: int) -> float:
+    """The weight of the rows that do not store an entry of a column."""
+    total = 0.0
+    for i in range(weights.size):
+        stored = False
+        for e in range(X.indptr[i], X.indptr[i + 1]):
+            if X.indices[e] == column:
+                stored = True
+                break
+        if not stored:
+            total += weights[i]
+    return total
+
+
+@compiled
 def csr_moments(
     X: CSR, weights: Vector, total: float, v: Vector, mean: Vector, variance: Vector, covariance: Vector
 ) -> None:
@@ -102,7 +120,8 @@ def csr_moments(
     variance[:], covariance[:] = 0.0, 0.0
     csr_slopes(CSR(X.data, X.indices, X.indptr, np.empty(0)), weights, mean)
     mean /= total
-    held = np.zeros(mean.size)  # the weight of the entries that are stored
+    held = np.zeros(mean.size)  # the weight of the entries that are stored, and how many these are
+    n_held = np.zeros(mean.size, np.int64)
     for i in range(weights.size):
         v_sum += weights[i] * v[i]
     for i in range(weights.size):
@@ -111,10 +130,14 @@ def csr_moments(
             j = X.indices[e]
             gap = X.data[e] - mean[j]
             held[j] += weights[i]
+            n_held[j] += 1
             variance[j] += weights[i] * gap * gap
             covariance[j] += f * X.data[e]
     for j in range(mean.size):
-        variance[j] = (variance[j] + max(total - held[j], 0.0) * mean[j] * mean[j]) / total
+        absent = total - held[j]
+        if absent <= ROUNDED * total:  # what is left of large sums is their rounding
+            absent = csr_absent_weight(X, weights, j) if n_held[j] < weights.size else 0.0
+        variance[j] = (variance[j] + absent * mean[j] * mean[j]) / total
         covariance[j] /= total
         if X.shift.size:
             mean[j] -= X.shift[j]

@@ -91,8 +91,8 @@ class FreeColumns:
     def loss(self, u: Vector) -> float:
         return self.columns.loss(self._among_all(u))
 
-    def active_rows(self, u: Vector) -> tuple[Matrix, Vector]:
-        rows, resid = self.columns.active_rows(self._among_all(u))
+    def active_rows(self, u: Vector, nearly: float = 0.0) -> tuple[Matrix, Vector]:
+        rows, resid = self.columns.active_rows(self._among_all(u), nearly)
         return rows[:, self.free], resid
 
     def exact_step(self, u: Vector, d: Vector, ud: float, dd: float) -> float:

@@ -33,6 +33,11 @@ HUGE = 1e6
 DEPENDENT = 1e-12
 
 
+# A step that promises more than this share of the objective, and gains nothing, was stopped by rows whose
+# residuals are 0 but for rounding, which is the more the larger coefficients are.
+WORTH_A_LOOK, NEAREST = 1e-9, (1e-13, 1e-12, 1e-11, 1e-10, 1e-9)
+
+
 @compiled
 def stand(panel: Matrix, idx: Indices, ridge: Vector, u: Vector, resid: Vector) -> tuple[float, float]:
     """The objective at u, and what single coefficients could lower it by; `resid` is filled in."""
@@ -80,8 +85,10 @@ class Columns(Protocol):
 
     def loss(self, u: Vector) -> float: ...
 
-    def active_rows(self, u: Vector) -> tuple[Matrix, Vector]:
-        """The rows that are active at u, and their residuals; or fewer numbers of the same products."""
+    def active_rows(self, u: Vector, nearly: float = 0.0) -> tuple[Matrix, Vector]:
+        """The rows that are active at u, or miss it by less than `nearly`, and their residuals; or fewer
+        numbers of the same products.
+        """
 
     def exact_step(self, u: Vector, d: Vector, ud: float, dd: float) -> float:
         """How far along d the minimum is, with the ridge's slope and curvature there."""
@@ -99,9 +106,9 @@ class ColumnsAtHand:
     def loss(self, u: Vector) -> float:
         return float(total_loss(self.target - self.A @ u))
 
-    def active_rows(self, u: Vector) -> tuple[Matrix, Vector]:
+    def active_rows(self, u: Vector, nearly: float = 0.0) -> tuple[Matrix, Vector]:
         resid = self.target - self.A @ u
-        active = squared_hinge.is_active(resid)
+        active = squared_hinge.is_active(resid + nearly)
         return self.A[active], resid[active]
 
     def exact_step(self, u: Vector, d: Vector, ud: float, dd: float) -> float:
@@ -124,19 +131,24 @@ def newton_by_least_squares(
     def objective(v: Vector) -> float:
         return columns.loss(v / scale) + 0.5 * float(np.sum((root * v) ** 2))
 
-    v, n_steps = u * scale, 0
+    v, n_steps, nearly = u * scale, 0, 0.0
     value = objective(v)
     while n_steps < max_steps and not value < NO_LOSS:
-        rows, resid = columns.active_rows(v / scale)
+        rows, resid = columns.active_rows(v / scale, nearly)
         J, rhs = np.vstack([rows / scale, np.diag(root)]), np.append(resid, -root * v)
         d = shortest(J, rhs)
-        if not 0.5 * float(np.sum((J @ d) ** 2)) > 1e-17 * value:
+        promise = 0.5 * float(np.sum((J @ d) ** 2)) / value
+        if not promise > 1e-17 and nearly == 0.0:
             break
         t = columns.exact_step(v / scale, d / scale, float(root**2 @ (v * d)), float(np.sum((root * d) ** 2)))
         new_value = objective(v + t * d)
-        if not new_value < value:
+        n_steps += 1
+        if new_value < value:
+            v, value, nearly = v + t * d, new_value, 0.0
+        elif nearly >= NEAREST[-1] or not (promise > WORTH_A_LOOK or nearly > 0.0):
             break
-        v, value, n_steps = v + t * d, new_value, n_steps + 1
+        else:  # rows at the margin itself are in the way: go along it
+            nearly = NEAREST[np.searchsorted(NEAREST, nearly, side="right")]
     return v / scale, value, n_steps
 
 

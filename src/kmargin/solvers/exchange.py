@@ -141,12 +141,12 @@ class Exchange(Solver):
         for row in lams:
             at_lams = [problem.with_ridge(lam) for problem, lam in zip(problems, row, strict=True)]
             bare = tuple(intercept_alone(problem) for problem in at_lams)
-            if row[0] > HOPELESS:
+            if min(row) > HOPELESS:
                 yield from (bare for _ in ks)
                 continue
             grid.walk(row[0])
             for k in ks:
-                if k >= units.n_units + len(units.copies) > units.n_units:
+                if k >= units.n_units + len(units.copies) > units.n_units and max(row) <= HOPELESS:
                     yield self._all_parts(at_lams, units, grid)
                 else:
                     yield bare if k == 0 else self._best_parts(at_lams, k, grid, bare)
@@ -154,7 +154,7 @@ class Exchange(Solver):
     def _joint_grid(
         self, problems: Sequence[Problem], ridges: Sequence[float], ks: Sequence[int], units: Units
     ) -> JointGrid:
-        ratios = [lam / ridges[0] if ridges[0] > 0 else 1.0 for lam in ridges]
+        ratios = [min(lam / ridges[0], HOPELESS**2) if ridges[0] > 0 else 1.0 for lam in ridges]
         weights = [1.0] * len(problems) if units.machine_weights is None else units.machine_weights.tolist()
         units = replace(units, by_size=self.rank_groups == "per column")
         return JointGrid(problems, ratios, weights, units, ks, self._effort())
@@ -181,9 +181,9 @@ class Exchange(Solver):
         ]
         return tuple(
             replace(alone, status=solution.status, regime=solution.regime)
-            if alone.objective < solution.objective
+            if alone.objective < solution.objective or problem.lam > HOPELESS
             else solution
-            for solution, alone in zip(found, bare, strict=True)
+            for problem, solution, alone in zip(problems, found, bare, strict=True)
         )
 
     def improve(self, problem: Problem, start: Solution) -> Solution:
@@ -204,7 +204,7 @@ class Exchange(Solver):
         used = np.zeros(units.n_features)
         used[np.concatenate([start.support for start in starts])] = 1.0
         support = np.flatnonzero((units.total(used) > 0) | units.fixed)
-        if len(support) == 0 or problems[0].lam > HOPELESS:
+        if len(support) == 0 or min(problem.lam for problem in problems) > HOPELESS:
             return tuple(starts)
         columns = units.columns_of(support)
         grid = self._joint_grid(problems, [problem.lam for problem in problems], [len(support)], units)

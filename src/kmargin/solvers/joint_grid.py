@@ -17,6 +17,7 @@ from kmargin.solvers.promise import Promise
 from kmargin.solvers.refit_set import RefitSet
 from kmargin.solvers.regime import Regime, depends_on_active_rows, takes_all_columns
 from kmargin.solvers.signed import Candidate
+from kmargin.solvers.start import HOPELESS
 from kmargin.solvers.supports import ROOM, ROOM_OF_PATH, SMALL_GRAM
 from kmargin.solvers.working_set import EXTRA, FEW, Effort
 from kmargin.types import Indices, Vector
@@ -256,8 +257,11 @@ class JointGrid(SupportGrid):
         return (k - min(k, self.n_fixed)) * (self.n_units - k)
 
     def _ridge_scale(self) -> float:
-        return float(
-            np.median(
-                [np.median(m.design.variance[self.units.columns]) / m.ridge_ratio for m in self.members]
-            )
-        )
+        """Of the first machine's ridge; machines beside which it is nothing have no say."""
+        variances = [np.median(m.design.variance[self.units.columns]) for m in self.members]
+        scales = [
+            v / m.ridge_ratio
+            for v, m in zip(variances, self.members, strict=True)
+            if v < HOPELESS * m.ridge_ratio
+        ]
+        return float(np.median(scales)) if scales else 0.0

@@ -12,6 +12,7 @@ from kmargin.solvers.promise import Promise
 from kmargin.solvers.rows import companion, cost_of_refit, follow, place, resume, retake_gram, start_over
 from kmargin.solvers.scores import score
 from kmargin.solvers.signed import Candidate, Signed
+from kmargin.solvers.start import HOPELESS
 from kmargin.types import Indices, Matrix, Vector
 
 # What asking a machine costs beside its multiplications, in multiplications.
@@ -26,7 +27,8 @@ class Member(NamedTuple):
     ridge_ratio: float  # its ridge, beside that of the first
 
     def ridge(self, lam: float) -> float:
-        return lam * self.ridge_ratio
+        """No stronger than what leaves nothing but the intercept: powers of it are numbers."""
+        return min(lam * self.ridge_ratio, HOPELESS)
 
 
 def joint_cost_of_try(members: Sequence[Member], n_columns: int) -> float:

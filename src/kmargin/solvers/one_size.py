@@ -95,6 +95,7 @@ class OneSize(Supports):
             return False
         whole.resize(k)
         whole.try_everything()
+        whole.finish()
         self.n_newton += whole.n_newton
         best = self._finish(lam, whole.found())
         if k in self.found:

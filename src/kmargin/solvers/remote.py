@@ -212,8 +212,8 @@ class RemoteColumns:
     def loss(self, u: Vector) -> float:
         return self.rows.move_to(self.idx, u)
 
-    def active_rows(self, u: Vector) -> tuple[Matrix, Vector]:
-        triangles = np.vstack(self.rows.panel.ask(sums.triangle, self.idx, u))
+    def active_rows(self, u: Vector, nearly: float = 0.0) -> tuple[Matrix, Vector]:
+        triangles = np.vstack(self.rows.panel.ask(sums.triangle, self.idx, u, nearly))
         return triangles[:, :-1], triangles[:, -1]
 
     def exact_step(self, u: Vector, d: Vector, ud: float, dd: float) -> float:
