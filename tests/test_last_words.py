@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy.optimize import nnls
 
 from conftest import make_problem
 from kmargin import Exchange, sparse_svm_path
@@ -176,7 +177,7 @@ def test_columns_are_measured_in_powers_of_two_and_centred_where_an_intercept_ma
     for fit_intercept in (True, False):
         _, odd = odd_problem(fit_intercept)
         far = replace(odd, design=DenseDesign(odd.design.X + FAR, fit_intercept))
-        centers, units = Measured(far).measures
+        centers, units, _ = Measured(far).measures
         np.testing.assert_array_equal(np.log2(units), np.round(np.log2(units)))
         assert (units[[0, 3]] == 1).all()
         assert units[1] > 1e8
@@ -190,7 +191,7 @@ def test_a_model_enters_the_measures_and_leaves_them_as_the_same_model(rng):
     measured = Measured(odd)
     found = Candidate(np.array([3, 1]), np.array([0.7, 2e-40, 3e4]), 0.3)
     entered = measured.enter(found)
-    X = odd.design.standardized(*measured.measures).X
+    X = measured.measures.apply(odd.design).X
     decision = odd.design.X[:, [3, 1]] @ found.u[:-1] + found.u[-1]
     np.testing.assert_allclose(X[:, [3, 1]] @ entered.u[:-1] + entered.u[-1], decision, rtol=1e-9)
     loss = odd.weights @ np.maximum(0, 1 - odd.y * decision) ** 2 / 80
@@ -468,9 +469,18 @@ def test_an_annealing_ends_with_the_best_of_projection_refit_and_intercept():
     np.testing.assert_allclose(lost.objective, best, rtol=1e-9)
 
 
-def test_a_step_stopped_by_a_row_at_the_margin_itself_goes_along_the_margin():
-    """u = (1, 0) is at the margin u_1 + u_2 = 1, but for rounding; the shortest u there is (1/2, 1/2)."""
-    row, ridge = ColumnsAtHand(np.ones((1, 2)), np.ones(1)), np.full(2, 1e-6)
-    u, value, _ = newton_by_least_squares(row, ridge, np.array([1.0 + 2e-16, 0.0]))
-    np.testing.assert_allclose(u, 0.5, rtol=1e-5)
-    assert value == pytest.approx(0.25e-6, rel=1e-5)
+@pytest.mark.parametrize("seed", [45, 76, 100])
+def test_rows_at_the_margin_itself_stop_no_descent(seed):
+    """A ridge next to nothing asks for the shortest u with A u >= 1, which is a problem of nonnegative least
+    squares (Lawson and Hanson): all that counts are rows whose residuals are 0 but for rounding.
+    """
+    rng = np.random.default_rng(seed)
+    shape = rng.integers(3, 9), rng.integers(2, 5)
+    A, ridge = rng.integers(-5, 6, shape).astype(float), 1e-18
+    both = np.vstack([A.T, np.ones(shape[0])])
+    away = both @ nnls(both, np.eye(shape[1] + 1)[-1])[0] - np.eye(shape[1] + 1)[-1]
+    shortest = -away[:-1] / away[-1]
+    columns = ColumnsAtHand(A, np.ones(shape[0]))
+    u, value, _ = newton_by_least_squares(columns, np.full(shape[1], ridge), np.zeros(shape[1]))
+    np.testing.assert_allclose(u, shortest, rtol=1e-6)
+    assert value == pytest.approx(0.5 * ridge * float(shortest @ shortest), rel=1e-6)
