@@ -149,7 +149,7 @@ def _check_forgery(model: Any) -> str | None:
 
     frame = pd.DataFrame({column: [0.5, -1.0] for column in model.encoding.columns})
     try:
-        decisions = model.predict(Table(frame)).decisions
+        decisions = model.answer(Table(frame)).decisions
     except InputError:
         return None
     except Exception as error:

@@ -11,9 +11,15 @@ PACKAGE = Path(kmargin.__file__).parent
 FOLDERS = ("displays", "tables", "experiments")
 FILES = (
     "modelfile",
+    "models",
     "terminal",
-    "commands",
+    "option_groups",
+    "options",
+    "fit_command",
+    "path_command",
+    "predict_command",
     "stability_command",
+    "commands",
     "reproduction",
     "cli",
 )
@@ -24,6 +30,7 @@ OPEN = {
     "errors": "what to tell people",
     "intervals": "how far a score can be trusted",
     "honest": "what guessing would reach, and p-values, as `honest_score` has them",
+    "outer_folds": "labels permuted with their groups",
     "files": "files replaced as a whole",
     "html": "pages",
     "palette": "colours and lines of pages and plots",

@@ -58,7 +58,7 @@ def file(model, tmp_path):
 def test_a_model_read_back_decides_the_same_to_the_last_bit(frame, settings, tmp_path):
     model = fit(frame, **settings)
     again = modelfile.load(modelfile.save(model, tmp_path / "m"))
-    expected, found = model.predict(Table(frame)), again.predict(Table(frame))
+    expected, found = model.answer(Table(frame)), again.answer(Table(frame))
     np.testing.assert_array_equal(found.decisions, expected.decisions)
     np.testing.assert_array_equal(found.classes, expected.classes)
     assert (again.target, again.encoding) == (model.target, model.encoding)
@@ -73,7 +73,7 @@ def test_classes_keep_their_type(names, tmp_path):
     frame["outcome"] = np.array(names)[(frame["outcome"] == "yes").astype(int)]
     model = modelfile.load(modelfile.save(fit(frame), tmp_path / "m"))
     assert model.machine.classes_.tolist() == names
-    assert type(model.predict(Table(frame)).classes[0].item()) is type(names[0])
+    assert type(model.answer(Table(frame)).classes[0].item()) is type(names[0])
 
 
 class Bomb:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     )
     from kmargin.fitting.sparse_path import sparse_svm_path
     from kmargin.honest import HonestScore, honest_score
+    from kmargin.models import load_model, save_model
     from kmargin.path import SparsityPath
     from kmargin.selection import BlockKFold
     from kmargin.solvers import MM, SD, Ending, Exchange, OuterRecord, Regime, Solution, Solver, Status
@@ -49,6 +50,8 @@ __all__ = [
     "StabilitySelection",
     "Status",
     "honest_score",
+    "load_model",
+    "save_model",
     "sparse_svm_path",
     "stability_bounds",
     "stability_k",
@@ -66,6 +69,7 @@ _HOMES = {
     ),
     "kmargin.fitting.sparse_path": ("sparse_svm_path",),
     "kmargin.honest": ("HonestScore", "honest_score"),
+    "kmargin.models": ("load_model", "save_model"),
     "kmargin.path": ("SparsityPath",),
     "kmargin.selection": ("BlockKFold",),
     "kmargin.solvers": (

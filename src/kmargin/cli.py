@@ -1,6 +1,6 @@
 """The command `kmargin`.
 
-What it does is in `commands`, `stability_command` and `reproduction`, which need kmargin[cli].
+What it does is in `commands`, which needs kmargin[cli].
 """
 
 import sys
@@ -25,12 +25,7 @@ def main() -> None:
 def make_app() -> Any:
     """All commands together."""
     from kmargin.commands import app
-    from kmargin.reproduction import data_app, reproduce_command
-    from kmargin.stability_command import stability_command
 
-    app.command("stability")(stability_command)
-    app.command("reproduce")(reproduce_command)
-    app.add_typer(data_app, name="data")
     return app
 
 

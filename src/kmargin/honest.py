@@ -217,15 +217,6 @@ def _guesses(data: Nested, folds: Sequence[Fold]) -> Vector:
         return np.full(len(folds), np.nan)
 
 
-def _n_independent(data: Nested, n_tested: int) -> float:
-    """As many independent rows of one weight tell as much; rows of one group are taken for one."""
-    if data.groups is None:
-        return effective_number(data.weights, n_tested)
-    codes = np.unique(data.groups, return_inverse=True)[1]
-    totals = np.bincount(codes, weights=data.weights).astype(float)
-    return effective_number(totals, len(totals))
-
-
 def _shares(data: Nested, folds: Sequence[Fold]) -> Vector:
     """How much each fold counts: for the accuracy by the weight of its test rows, else all the same."""
     if not _is_accuracy(data):
@@ -244,7 +235,7 @@ def _summarise(
 ) -> HonestScore:
     scores, shares = np.array([result.score for result in results]), _shares(data, folds)
     score, (n_tested, test_ratio) = float(scores @ shares), count_tested(folds)
-    n_rows = _n_independent(data, int(n_tested))
+    n_rows = effective_number(data.weights, int(n_tested), data.groups)
     classes, counts = np.unique(data.y, return_counts=True)
     predicted = np.full(len(data.y), classes[counts.argmax()], dtype=data.y.dtype)
     tested = np.zeros(len(data.y), dtype=bool)

@@ -70,11 +70,15 @@ def mean_interval(scores: Vector, test_ratio: float, n_rows: float, confidence: 
     return Interval(mean - half, mean + half)
 
 
-def effective_number(weights: Vector | None, n: int) -> float:
-    """As many rows of one weight tell a mean as well as these, by Kish.
+def effective_number(weights: Vector | None, n: int, groups: np.ndarray | None = None) -> float:
+    """As many rows of one weight tell a mean as well as these, by Kish; rows of one group are taken for one.
 
     Weights here say how much rows count, not how many there were: that would make intervals too narrow.
     """
+    if groups is not None:
+        codes = np.unique(groups, return_inverse=True)[1]
+        weights = np.bincount(codes, weights=weights).astype(float)
+        n = len(weights)
     if weights is None:
         return float(n)
     relative = weights / weights.max()  # the squares of very large ones would overflow

@@ -23,8 +23,10 @@ from kmargin.files import newest, replace_file
 from kmargin.kernels import KERNELS
 from kmargin.multiclass import SCHEMES, class_pairs
 from kmargin.tables.features import Encoding, Scaling
-from kmargin.tables.model import TableModel, machine_numbers, make_machine
+from kmargin.tables.machine import machine_numbers, make_machine
+from kmargin.tables.model import TableModel
 from kmargin.tables.read import DAMAGED_ARCHIVE
+from kmargin.tables.seen import SeenRows
 from kmargin.unit_request import UnitRequest
 
 FORMAT = "kmargin model"
@@ -36,7 +38,8 @@ KINDS = {"linear": ("coef",), "kernel": ("dual_coef", "support", "support_vector
 CLASS_TYPES = {"str": str, "int": int, "float": float, "bool": bool}
 PLAIN = ("<f8", "<i8", "|u1")  # floats, positions, bytes
 CALIBRATION = {"slopes", "offsets"}  # all of them or none
-MEMBERS = {"header", "sha256", "medians", *CALIBRATION, *SHARED, *KINDS["linear"], *KINDS["kernel"]}
+SEEN = {"seen_by_all", "seen_by_used"}  # all of them or none
+MEMBERS = {"header", "sha256", "medians", *CALIBRATION, *SEEN, *SHARED, *KINDS["linear"], *KINDS["kernel"]}
 
 
 class Mismatch(ValueError):
@@ -59,6 +62,8 @@ def to_bytes(model: TableModel) -> bytes:
         arrays["medians"] = model.scaling.medians
     if model.calibration is not None:
         arrays |= {"slopes": model.calibration.slopes, "offsets": model.calibration.offsets}
+    if model.seen is not None:
+        arrays |= {"seen_by_all": model.seen.by_all, "seen_by_used": model.seen.by_used}
     header = {
         "format": FORMAT,
         "version": VERSION,
@@ -161,7 +166,7 @@ def _assemble(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> TableMod
     """The model, every name, number and shape checked. Raises ValueError and its like."""
     kind, parameters = header["kind"], header["parameters"]
     expected = {"header", *SHARED, *KINDS[kind]}
-    optional = {"medians", *(CALIBRATION if set(arrays) >= CALIBRATION else ())}
+    optional = {"medians"}.union(*(names for names in (CALIBRATION, SEEN) if names <= set(arrays)))
     _require(set(arrays) - optional == expected, f"a {kind} machine has other arrays")
     encoding = Encoding(
         tuple(map(_text, header["columns"])),
@@ -177,7 +182,7 @@ def _assemble(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> TableMod
     _require(parameters["multi_class"] in SCHEMES, "multi_class")
     n_machines = len(class_pairs(len(classes), parameters["multi_class"]))
     n_points = len(arrays.get("support_vectors", ()))
-    shapes = {
+    shapes: dict[str, tuple[int, ...]] = {
         "intercept": (n_machines,),
         "slopes": (n_machines,),
         "offsets": (n_machines,),
@@ -186,11 +191,17 @@ def _assemble(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> TableMod
         "support": (n_points,),
         "support_vectors": (n_points, len(names)),
     }
+    for name in set(arrays) & SEEN:
+        _require(
+            arrays[name].ndim == 1 and bool((np.diff(arrays[name]) > 0).all()), f"{name} is out of order"
+        )
+        shapes[name] = arrays[name].shape
     for name in set(arrays) - {"header"}:
         shape = shapes.get(name, (len(names),))
         _require(arrays[name].shape == shape, f"{name} has shape {arrays[name].shape}, not {shape}")
         _require(bool(np.isfinite(arrays[name]).all()), f"{name} is not finite")
-        _require((arrays[name].dtype.kind == "i") == (name == "support"), f"{name} is {arrays[name].dtype}")
+        is_whole = arrays[name].dtype.kind == "i"
+        _require(is_whole == (name == "support" or name in SEEN), f"{name} is {arrays[name].dtype}")
     _require(type(parameters["k"]) is int and parameters["k"] >= 0, "k")
     _require(isinstance(parameters["C"], str) and float(parameters["C"]) > 0, "C")
     # models older than shared features have k of them for each machine
@@ -209,7 +220,8 @@ def _assemble(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> TableMod
     machine = make_machine(parameters | numbers, arrays | {"classes": classes})
     scaling = Scaling(arrays.get("medians"), arrays["mean"], arrays["spread"])
     calibration = Calibration(arrays["slopes"], arrays["offsets"]) if "slopes" in arrays else None
-    return TableModel(_text(header["target"]), encoding, scaling, machine, calibration)
+    seen = SeenRows(arrays["seen_by_all"], arrays["seen_by_used"]) if set(arrays) >= SEEN else None
+    return TableModel(_text(header["target"]), encoding, scaling, machine, calibration, seen)
 
 
 def _check_request(parameters: dict[str, Any], coef: np.ndarray) -> dict[str, Any]:

@@ -47,7 +47,10 @@ def _check_enough(y: np.ndarray, groups: Any, n_folds: int) -> None:
         )
 
 
-def permute_labels(y: np.ndarray, groups: Any, rng: np.random.RandomState) -> np.ndarray:
+def permute_labels(
+    y: np.ndarray, groups: Any, rng: np.random.RandomState | np.random.Generator
+) -> np.ndarray:
+    """Where groups have one label each, groups are permuted, else rows within them."""
     if groups is None:
         return rng.permutation(y)
     _, first, codes = np.unique(np.asarray(groups), return_index=True, return_inverse=True)

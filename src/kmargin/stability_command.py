@@ -1,37 +1,14 @@
 """The command `kmargin stability`: which features come back on random halves of the rows."""
 
-import sys
 import warnings
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from kmargin.commands import (
-    Avoid,
-    Balanced,
-    Data,
-    Drop,
-    EachMachine,
-    EachValue,
-    Encode,
-    GroupBy,
-    Groups,
-    Impute,
-    Jobs,
-    Keep,
-    MultiClass,
-    Quiet,
-    Sign,
-    Standardize,
-    Target,
-    Weights,
-    ask_columns,
-)
 from kmargin.errors import InputError
-from kmargin.tables.prepare import Roles, prepare
-from kmargin.tables.read import read_table
-from kmargin.tables.settings import Settings
+from kmargin.option_groups import with_shared_options
+from kmargin.options import ColumnOptions, Data, Jobs, MachineOptions, Quiet, ReadingOptions
 from kmargin.tables.stability import (
     Plan,
     Stability,
@@ -48,9 +25,12 @@ RUNNERS_UP = 5
 
 
 @plainly
+@with_shared_options
 def stability_command(
     data: Data,
-    target: Target = None,
+    columns: ColumnOptions,
+    reading: ReadingOptions,
+    machines: MachineOptions,
     k: Annotated[
         int | None, typer.Option(help="How many features each machine may use; 10 if not given.")
     ] = None,
@@ -65,20 +45,6 @@ def stability_command(
         typer.Option(help="Instead of --threshold: how many by chance are accepted, in expectation."),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="CSV to write, with every feature.")] = None,
-    drop: Drop = None,
-    weights: Weights = None,
-    encode: Encode = None,
-    impute: Impute = None,
-    keep: Keep = None,
-    avoid: Avoid = None,
-    sign: Sign = None,
-    groups: Groups = None,
-    group_by: GroupBy = None,
-    each_value: EachValue = False,
-    each_machine: EachMachine = False,
-    standardize: Standardize = True,
-    balanced: Balanced = False,
-    multi_class: MultiClass = "ovo",
     seed: Annotated[int, typer.Option(help="Draws the halves.")] = 0,
     jobs: Jobs = None,
     quiet: Quiet = False,
@@ -93,17 +59,8 @@ def stability_command(
         raise InputError(
             f"--threshold {threshold:g} and --max-false {max_false:g} say two things. Give one of them."
         )
-    settings = Settings(
-        seed=seed,
-        jobs=jobs,
-        standardize=standardize,
-        shared=not each_machine,
-        columns=ask_columns(keep, avoid, sign, groups, group_by, each_value),
-        balanced=balanced,
-        multi_class=multi_class,
-        verbose=int(not quiet and sys.stderr.isatty()),
-    )
-    dataset = prepare(read_table(data), Roles(target, None, weights, drop or (), encode, impute))
+    settings = machines.settings(columns, quiet, seed=seed, jobs=jobs)
+    dataset = columns.prepare(data, reading)
     plan = Plan(k, C, pairs, 0.9 if threshold is None else threshold, max_false)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -139,10 +139,13 @@ class StabilitySelection(Documented, SelectorMixin, BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "StabilitySelection":
-        """Fit to both halves of each pair, and count. Rows without weight are left out."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> "StabilitySelection":
+        """Fit to both halves of each pair, and count. Rows without weight are left out.
+
+        Rows of one of the `groups` (a patient, say) are in the same half.
+        """
         self._check_parameters()
-        rows = self._read(X, y, sample_weight)
+        rows = self._read(X, y, sample_weight, groups)
         names = getattr(self, "feature_names_in_", None)
         names = None if names is None else tuple(names)
         request = request_of(self.estimator)
@@ -162,7 +165,7 @@ class StabilitySelection(Documented, SelectorMixin, BaseEstimator):
     def _count(self, model: Any, rows: Rows, units: Units) -> None:
         """Fit to all halves; set how often what was selected."""
         seed = validate.resolve_seed(self.random_state)
-        halves = Halves(rows.codes, self.n_pairs, seed)
+        halves = Halves(rows.codes, self.n_pairs, seed, rows.groups)
         self.n_pairs_ = self.n_pairs
         by_column, by_unit = np.zeros(units.n_features, int), np.zeros(units.n_units, int)
         with warnings_told_once(len(halves)):
@@ -224,7 +227,7 @@ class StabilitySelection(Documented, SelectorMixin, BaseEstimator):
             check_threshold(self.threshold, ', or "auto"')
         check_model(self.estimator, self.k, self.C)
 
-    def _read(self, X: Any, y: Any, sample_weight: Any) -> Rows:
+    def _read(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> Rows:
         X, y = validate_data(
             self,
             X,
@@ -234,7 +237,7 @@ class StabilitySelection(Documented, SelectorMixin, BaseEstimator):
             ensure_all_finite="allow-nan" if get_tags(self).input_tags.allow_nan else True,
             ensure_min_samples=2,
         )
-        return read_rows(X, y, sample_weight)
+        return read_rows(X, y, sample_weight, groups)
 
     def _resolve_threshold(self) -> float:
         if not isinstance(self.threshold, str):

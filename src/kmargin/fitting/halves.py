@@ -23,6 +23,7 @@ from kmargin.progress import progress_bar
 from kmargin.types import Flags, Indices, Vector
 
 LABEL = "stability selection"
+MOST_DRAWS = 100  # of halves, until both have every class
 
 
 @dataclass(frozen=True)
@@ -33,29 +34,45 @@ class Rows:
     y: np.ndarray
     codes: Indices  # of the classes
     weights: Vector | None
+    groups: Indices | None = None  # rows of one group are in one half
 
     def part(self, rows: Indices) -> "Rows":
         weights = None if self.weights is None else self.weights[rows]
         return Rows(self.X[rows], self.y[rows], self.codes[rows], weights)
 
 
-def read_rows(X: Any, y: Any, sample_weight: Any) -> Rows:
+def read_rows(X: Any, y: Any, sample_weight: Any, groups: Any = None) -> Rows:
     """Rows that count. Raises ValueError unless each half can have a row of each class."""
     check_classification_targets(y)
+    groups = None if groups is None else check_groups(groups, len(y))
     weights = None
     if sample_weight is not None:
         weights = validate.check_sample_weight(sample_weight, len(y))
         counts = weights > 0
         X, y, weights = X[counts], y[counts], weights[counts]
+        groups = None if groups is None else groups[counts]
     classes, codes = np.unique(y, return_inverse=True)
     validate.check_classes(classes)
-    sizes = np.bincount(codes)
+    thing, sizes = "row", np.bincount(codes)
+    if groups is not None:
+        groups = np.unique(groups, return_inverse=True)[1]
+        thing, sizes = "group", np.array([len(np.unique(groups[codes == c])) for c in range(len(classes))])
     if sizes.min() < 2:
         raise ValueError(
-            f"Class {classes[sizes.argmin()].item()!r} has one row only, and each half needs one. "
-            "Give more rows of that class, or leave it out of y."
+            f"Class {classes.tolist()[sizes.argmin()]!r} has one {thing} only, and each half needs one. "
+            f"Give more {thing}s of that class, or leave it out of y."
         )
-    return Rows(X, y, codes, weights)
+    return Rows(X, y, codes, weights, groups)
+
+
+def check_groups(groups: Any, n_rows: int) -> np.ndarray:
+    groups = np.asarray(groups)
+    if groups.shape != (n_rows,):
+        raise ValueError(
+            f"groups has shape {groups.shape} for {n_rows} rows of X. Give one group for each row, "
+            "or leave groups out."
+        )
+    return groups
 
 
 def draw_halves(codes: Indices, rng: np.random.Generator) -> tuple[Indices, Indices]:
@@ -76,6 +93,23 @@ def draw_halves(codes: Indices, rng: np.random.Generator) -> tuple[Indices, Indi
     return np.sort(halves[0]), np.sort(halves[1])
 
 
+def draw_group_halves(codes: Indices, groups: Indices, rng: np.random.Generator) -> tuple[Indices, Indices]:
+    """The same of whole groups, each counted with the class that most of its rows have; ascending.
+
+    Drawn again where a half has lost a class. Raises ValueError where that goes on.
+    """
+    n_classes = codes.max() + 1
+    table = np.zeros((groups.max() + 1, n_classes), dtype=int)
+    np.add.at(table, (groups, codes), 1)
+    for _ in range(MOST_DRAWS):
+        halves = [np.flatnonzero(np.isin(groups, half)) for half in draw_halves(table.argmax(axis=1), rng)]
+        if all(len(np.unique(codes[half])) == n_classes for half in halves):
+            return halves[0], halves[1]
+    raise ValueError(
+        "The groups cannot be split into halves that both have every class. Give more groups of rare ones."
+    )
+
+
 @dataclass(frozen=True)
 class Halves:
     """The first half of each pair and the second, drawn as they are asked for, and a seed for each.
@@ -86,6 +120,7 @@ class Halves:
     codes: Indices  # of the classes of all rows
     n_pairs: int
     seed: int
+    groups: Indices | None = None  # whose rows stay together
 
     def __len__(self) -> int:
         return 2 * self.n_pairs
@@ -93,7 +128,12 @@ class Halves:
     def __iter__(self) -> Iterator[tuple[Indices, int]]:
         for pair in range(self.n_pairs):
             rng = np.random.default_rng([self.seed, pair])
-            for half in draw_halves(self.codes, rng):
+            pair_of_halves = (
+                draw_halves(self.codes, rng)
+                if self.groups is None
+                else draw_group_halves(self.codes, self.groups, rng)
+            )
+            for half in pair_of_halves:
                 yield half, int(rng.integers(2**31 - 1))
 
 

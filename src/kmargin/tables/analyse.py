@@ -13,6 +13,7 @@ from kmargin.tables.choice import Choice, choose, counts_of, resolve_grid
 from kmargin.tables.column_request import CountedFeatures
 from kmargin.tables.model import TableModel
 from kmargin.tables.prepare import Dataset
+from kmargin.tables.seen import note_rows
 from kmargin.tables.settings import Settings
 from kmargin.tables.stability import Plan, measure_stability
 from kmargin.tables.trial import Trial
@@ -133,7 +134,11 @@ def analyse(dataset: Dataset, settings: Settings) -> Analysis:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model, path = trial.refit(choice.Cs, choice.ks, choice.k)
-    model = replace(model, calibration=trial.calibrate(examined.of_machines, np.arange(len(dataset.y))))
+    model = replace(
+        model,
+        calibration=trial.calibrate(examined.of_machines, np.arange(len(dataset.y))),
+        seen=note_rows(dataset.X, model.used_features),
+    )
     supports: dict[int, set[str]] = {}
     if not model.is_kernel:
         supports = {

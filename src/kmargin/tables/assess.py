@@ -7,8 +7,9 @@ import numpy as np
 
 from kmargin.errors import blame_input
 from kmargin.honest import guess, interval_of, rank_among
-from kmargin.intervals import Interval, effective_number, rate_interval
+from kmargin.intervals import Interval, rate_interval
 from kmargin.multiclass import choose_classes
+from kmargin.outer_folds import permute_labels
 from kmargin.progress import progress_bar
 from kmargin.selection import Fold
 from kmargin.tables.choice import Choice, choose
@@ -16,7 +17,7 @@ from kmargin.tables.prepare import Dataset
 from kmargin.tables.trial import Examination, Trial
 from kmargin.types import Indices, Matrix, Vector
 
-LEAST_FOR_NESTED = 3  # rows of a class: one to score, two for the folds within
+LEAST_FOR_NESTED = 3  # rows (or groups) of a class: one to score, two for the folds within
 OUTER = 2**16  # the round whose folds are the outer ones, far from those that choose
 
 
@@ -59,8 +60,8 @@ class Assessment:
 
     @cached_property
     def n_rows(self) -> float:
-        """As many rows of one weight tell as much."""
-        return effective_number(self.dataset.weights, len(self.dataset.y))
+        """As many rows of one weight, each by itself, tell as much."""
+        return self.dataset.n_independent
 
     @property
     def accuracy(self) -> float:
@@ -94,11 +95,12 @@ class Assessment:
 def assess(trial: Trial, choice: Choice, examined: Examination) -> Assessment:
     """As the settings say: nested or not, with a permutation test or without."""
     is_nested = trial.settings.nested and choice.had_alternatives
-    if is_nested and np.bincount(trial.samples.codes).min() < LEAST_FOR_NESTED:
-        rare = trial.samples.classes[np.bincount(trial.samples.codes).argmin()].item()
+    if is_nested and trial.class_counts.min() < LEAST_FOR_NESTED:
+        rare = trial.samples.classes[trial.class_counts.argmin()].item()
+        thing = "rows" if trial.dataset.groups is None else "groups"
         trial.notes.append(
-            f"Class {rare!r} has 2 rows, too few to choose k and C without one of them: the score told is of "
-            "the rows they were chosen on, and too good."
+            f"Class {rare!r} has 2 {thing}, too few to choose k and C without one of them: the score told is "
+            "of the rows they were chosen on, and too good."
         )
         is_nested = False
     found = assess_nested(trial, choice) if is_nested else assess_chosen(trial, choice, examined)
@@ -181,7 +183,7 @@ def permuted_scores(trial: Trial, choice: Choice) -> Vector:
     highest = np.empty(n_times)
     with progress_bar("permutations", n_times * trial.n_solutions(Cs, ks), trial.settings.verbose) as bar:
         for number in range(n_times):
-            shuffled = trial.relabelled(rng.permutation(trial.dataset.y))
+            shuffled = trial.relabelled(permute_labels(trial.dataset.y, trial.dataset.groups, rng))
             scores = shuffled.score(list(Cs), list(ks), 0, bar)
             highest[number] = _candidates(trial, choice, scores).mean(axis=0).max()
     return highest

@@ -7,7 +7,6 @@ import numpy as np
 
 from kmargin import validate
 from kmargin.errors import InputError, blame_input, listing
-from kmargin.intervals import effective_number
 from kmargin.progress import Bar, progress_bar
 from kmargin.selection import ScoreTable
 from kmargin.tables.trial import Trial
@@ -101,8 +100,7 @@ def _choose(trial: Trial, rounds: list[np.ndarray], Cs: list[float], ks: list[in
 
 def counts_of(trial: Trial) -> tuple[float, float]:
     """Rows that are scored, and test rows per training row."""
-    dataset = trial.dataset
-    return effective_number(dataset.weights, len(dataset.y)), 1 / (trial.n_folds - 1)
+    return trial.dataset.n_independent, 1 / (trial.n_folds - 1)
 
 
 def _grow(trial: Trial, Cs: list[float], ks: list[int], at: tuple[int, int]) -> tuple[list[float], list[int]]:

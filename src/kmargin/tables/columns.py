@@ -12,6 +12,8 @@ from kmargin.errors import InputError, count, listing
 from kmargin.types import Vector
 
 MOST_CATEGORIES = 50  # of a text column, where they are also more than half as many as its rows
+GAPS = {"", "NA", "N/A", "n/a", "nan", "NaN", "null", "NULL", "None", "<NA>", "?"}  # texts of no value
+TRUTH = {"True": 1.0, "False": 0.0, "true": 1.0, "false": 0.0, "TRUE": 1.0, "FALSE": 0.0}
 LARGEST = 1e150  # beyond, squares are no numbers
 
 
@@ -38,6 +40,15 @@ def to_numbers(column: pd.Series) -> Vector:
     return column.to_numpy(dtype=np.float64, na_value=np.nan)
 
 
+def texts_to_numbers(column: pd.Series) -> pd.Series | None:
+    """A column of texts of numbers, as readers of files would read it; None where one is no number."""
+    texts = column.map(lambda value: value.strip() if isinstance(value, str) else value)
+    texts = texts.map(lambda value: np.nan if isinstance(value, str) and value in GAPS else value)
+    truth = texts.map(TRUTH)
+    numbers = truth if (truth.notna() | texts.isna()).all() else pd.to_numeric(texts, errors="coerce")
+    return numbers.astype(float) if (numbers.notna() | texts.isna()).all() else None
+
+
 def float_of(value: Any) -> float:
     """A number, infinite if it is too long to be one."""
     try:
@@ -62,11 +73,11 @@ def check_kinds(frame: pd.DataFrame, encode: str | None) -> list[str]:
     if others:
         raise InputError(
             f"Column {others[0]!r} holds {kinds[others[0]]}, not numbers. "
-            f"Leave it out with --drop {_quoted(others[0])}."
+            f"Leave it out with --drop {quoted(others[0])}."
         )
     texts = [name for name, kind in kinds.items() if kind == "text"]
     if texts and encode is None:
-        examples = [f"{name!r} (such as {_first_text(frame[name])!r})" for name in texts[:5]]
+        examples = [f"{name!r} (such as {first_text(frame[name])!r})" for name in texts[:5]]
         more = f" and {len(texts) - 5} more" if len(texts) > 5 else ""
         hold = "holds" if len(texts) == 1 else "hold"
         raise InputError(
@@ -78,7 +89,7 @@ def check_kinds(frame: pd.DataFrame, encode: str | None) -> list[str]:
         if n_distinct > MOST_CATEGORIES and 2 * n_distinct > n_rows:
             raise InputError(
                 f"Column {name!r} holds {n_distinct:,} different texts in {n_rows:,} rows: a name, not a "
-                f"feature. Use --id {_quoted(name)} to carry it along, or --drop {_quoted(name)}."
+                f"feature. Use --id {quoted(name)} to carry it along, or --drop {quoted(name)}."
             )
     return texts
 
@@ -115,12 +126,12 @@ def check_finite(frame: pd.DataFrame) -> None:
         )
 
 
-def _first_text(column: pd.Series) -> str:
+def first_text(column: pd.Series) -> str:
     """The first value that is not a number, so that a stray '?' among numbers is named."""
     texts = column.dropna().astype(str)
     strays = texts[pd.to_numeric(texts, errors="coerce").isna()]
     return str((strays if len(strays) else texts).iloc[0])[:40]
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
     return f"'{name}'" if " " in name else name

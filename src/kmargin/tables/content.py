@@ -1,18 +1,16 @@
 """What a file holds, told from its first bytes, whatever its name says."""
 
-import gzip
 import zipfile
-import zlib
 from pathlib import Path
 
 from kmargin.errors import InputError
+from kmargin.tables.packed import PACKED, inner_name, open_bytes
 
 ENDINGS = {
     ".csv": "csv",
-    ".csv.gz": "csv",
     ".tsv": "tsv",
-    ".tsv.gz": "tsv",
     ".txt": "tsv",
+    ".tab": "tsv",
     ".parquet": "parquet",
     ".pq": "parquet",
     ".svm": "svmlight",
@@ -32,8 +30,8 @@ MAGIC = {
     b"%PDF": "a PDF",
     b"\x93NUMPY": "a single NumPy array (.npy)",
     b"BZh": "compressed with bzip2",
-    b"\xff\xfe": "text in UTF-16, not UTF-8",
-    b"\xfe\xff": "text in UTF-16, not UTF-8",
+    b"\xfd7zXZ\x00": "compressed with xz",
+    b"\x28\xb5\x2f\xfd": "compressed with zstd",
     b"\x80\x02": "a Python pickle",
     b"\x80\x03": "a Python pickle",
     b"\x80\x04": "a Python pickle",
@@ -46,30 +44,36 @@ ADVICE = {
     "an Excel workbook": "Save the sheet as CSV.",
     "an old Excel workbook": "Save the sheet as CSV.",
     "compressed with gzip": "Rename it to end in .gz, or unpack it.",
-    "text in UTF-16, not UTF-8": "Save it as UTF-8.",
+    "compressed with bzip2": "Rename it to end in .bz2, or unpack it.",
+    "compressed with xz": "Rename it to end in .xz, or unpack it.",
+    "compressed with zstd": "Rename it to end in .zst, or unpack it.",
+    "a ZIP archive": "Rename it to end in .zip, or unpack it.",
     "a web page (HTML)": "It may be a sign-in or error page: download the data again.",
     "a Python pickle": "Pickles can run code when opened, so kmargin does not: save the table as CSV.",
 }
+
+UTF_16 = (b"\xff\xfe", b"\xfe\xff")  # what texts in UTF-16 start with
 
 FITTING = {"csv": "text", "tsv": "text", "svmlight": "text", "parquet": "Parquet"}
 
 
 def format_of(path: Path) -> str:
-    """The format that a file's ending promises."""
-    name = path.name.lower()
-    for ending in sorted(ENDINGS, key=len, reverse=True):
-        if name.endswith(ending):
-            return ENDINGS[ending]
+    """The format that a file's ending promises, or that of the file packed in it."""
+    name = inner_name(path)
+    form = ENDINGS.get(Path(name.lower()).suffix)
+    if form is not None:
+        return form
     raise InputError(
-        f"{path.name} ends in {path.suffix or 'nothing'}, which says no format that kmargin reads. "
-        f"Use one of {', '.join(ENDINGS)}."
+        f"{path.name} ends in {Path(name).suffix or 'nothing'}, which says no format that kmargin reads. "
+        f"Use one of {', '.join(ENDINGS)}, which may be packed ({', '.join(PACKED)})."
     )
 
 
-def check_content(path: Path) -> str:
+def check_content(path: Path, is_text: bool = False) -> str:
     """The format of a file, its content checked against its ending.
 
-    Raises InputError where the two disagree, or where there is nothing to read.
+    `is_text` is for those who know the encoding of a text, whatever it looks like. Raises InputError where
+    content and ending disagree, or where there is nothing to read.
     """
     if path.is_dir():
         raise InputError(f"{path} is a folder. Give the file with the table.")
@@ -77,17 +81,24 @@ def check_content(path: Path) -> str:
         beside = sorted(p.name for p in path.parent.glob(f"{path.stem[:3]}*.*"))[:3]
         hint = f" There is {', '.join(beside)}." if beside else ""
         raise InputError(f"There is no file {path}.{hint}")
+    if path.stat().st_size == 0:
+        raise InputError(_empty(path))
     form = format_of(path)
-    start = _first_bytes(path)
+    with open_bytes(path) as file:
+        start = file.read(4096)
     if not start.strip():
-        raise InputError(f"{path.name} is empty. Give a file with a row of names and rows of data.")
-    content = recognise(path, start)
+        raise InputError(_empty(path))
+    content = "text" if is_text and form in ("csv", "tsv") else recognise(path, start)
     promised = FITTING.get(form, "a NumPy archive (.npz)")
     if content != promised:
-        ending = "".join(path.suffixes[-2:]) if path.suffix == ".gz" else path.suffix
+        ending = "".join(path.suffixes[-2:]) if path.suffix in PACKED else path.suffix
         advice = ADVICE.get(content, "Give a file that is what its ending says.")
         raise InputError(f"{path.name} ends in {ending}, but its content is {content}. {advice}")
     return form
+
+
+def _empty(path: Path) -> str:
+    return f"{path.name} is empty. Give a file with a row of names and rows of data."
 
 
 def recognise(path: Path, start: bytes) -> str:
@@ -95,6 +106,8 @@ def recognise(path: Path, start: bytes) -> str:
     for magic, content in MAGIC.items():
         if start.startswith(magic):
             return _archive(path) if content == "a ZIP archive" else content
+    if start.startswith(UTF_16):
+        return "text"
     if b"\0" in start:
         return "binary"
     words = start.lstrip(b"\xef\xbb\xbf \t\r\n").lower()
@@ -107,26 +120,10 @@ def recognise(path: Path, start: bytes) -> str:
 
 def _archive(path: Path) -> str:
     try:
-        with zipfile.ZipFile(path) as archive:
+        with open_bytes(path) as file, zipfile.ZipFile(file) as archive:
             names = archive.namelist()
     except (zipfile.BadZipFile, OSError):
         return "a damaged ZIP archive"
     if any(name.startswith("xl/") for name in names):
         return "an Excel workbook"
     return "a NumPy archive (.npz)" if all(name.endswith(".npy") for name in names) else "a ZIP archive"
-
-
-def _first_bytes(path: Path, n_bytes: int = 4096) -> bytes:
-    """As a reader will see them: unpacked, if the name says that the file is compressed."""
-    with path.open("rb") as file:
-        start = file.read(n_bytes)
-    if not (path.name.lower().endswith(".gz") and start):
-        return start
-    try:
-        with gzip.open(path) as unpacked:
-            return unpacked.read(n_bytes)
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise InputError(
-            f"{path.name} ends in .gz, but its content is not compressed with gzip, or damaged. "
-            "Rename it, or download it again."
-        ) from error

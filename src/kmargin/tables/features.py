@@ -1,16 +1,27 @@
 """What a machine is fed: columns made features, gaps filled, scales taken out, and the same again later."""
 
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 
 import numpy as np
 import pandas as pd
 
-from kmargin.errors import InputError, count, listing, nearest
-from kmargin.tables.columns import check_finite, check_missing, kind_of, to_numbers, to_texts
+from kmargin.errors import InputError, count, listing
+from kmargin.tables.columns import (
+    check_finite,
+    check_missing,
+    first_text,
+    kind_of,
+    texts_to_numbers,
+    to_numbers,
+    to_texts,
+)
 from kmargin.tables.read import Table
+from kmargin.tables.row_names import explain_lying
 from kmargin.types import Matrix, Vector
 
 SMALLEST = 1e-150  # spreads below are none; `columns.LARGEST` is the other end
+MOST_NAMED = 8  # of the columns that a table lacks
 FARTHEST = 1e50  # in spreads: a number farther out counts as this far, so that powers of it are numbers
 
 
@@ -54,21 +65,23 @@ class Encoding:
             zeros = pd.DataFrame(0.0, columns=absent, index=frame.index)
             frame = pd.concat([frame, zeros], axis=1)
         elif absent:
-            free = [name for name in frame.columns if name not in self.columns]
-            raise InputError(
-                f"The model needs {count(len(absent), 'column')} that the table does not have: "
-                f"{listing(absent)}. {nearest(absent[0], free or frame.columns)}"
-            )
-        frame = frame[columns]
-        numeric = frame.drop(columns=[column for column in columns if column in self.categories])
-        for name in numeric.columns:
-            if (kind := kind_of(numeric[name])) != "number":
+            raise InputError(_explain_absent(frame, absent, len(columns), set(self.columns)))
+        frame = frame[columns].copy()
+        numeric = [column for column in columns if column not in self.categories]
+        for name in numeric:
+            if (kind := kind_of(frame[name])) == "number":
+                continue
+            numbers = texts_to_numbers(frame[name]) if kind == "text" else None
+            if numbers is None:
+                example = f", such as {first_text(frame[name])!r}" if kind == "text" else ""
                 raise InputError(
-                    f"Column {name!r} holds {kind}, but the model learned it as numbers. Give numbers."
+                    f"Column {name!r} holds {kind}{example}, but the model learned it as numbers. "
+                    "Give numbers."
                 )
+            frame[name] = numbers
         if not has_medians:
             check_missing(frame, "Fill them in, or fit again with --impute median.")
-        check_finite(numeric)
+        check_finite(frame[numeric])
         others = [column for column in self.columns if column not in needed]
         nothing = pd.DataFrame(0.0, columns=others, index=frame.index)
         return self.matrix(pd.concat([frame, nothing], axis=1)), self._notes(frame)
@@ -81,6 +94,26 @@ class Encoding:
             if new:
                 notes.append(f"Column {column!r} holds {listing(new)}, unknown to the model: taken as none.")
         return notes
+
+
+def _explain_absent(frame: pd.DataFrame, absent: list[str], n_needed: int, known: set[str]) -> str:
+    """Which columns a table lacks, and what it may call them."""
+    free = [name for name in frame.columns if name not in known]
+    folded = {str(name).casefold(): str(name) for name in free}
+    near = {}
+    for name in absent[:MOST_NAMED]:
+        close = get_close_matches(name.casefold(), folded, n=1)
+        if close:
+            near[name] = folded[close[0]]
+    which = "" if n_needed == len(absent) == 1 else f" of the {n_needed:,} it needs"
+    hint = explain_lying(frame, absent)
+    if near:
+        meant = ", ".join(f"{there!r} for {name!r}" for name, there in near.items())
+        hint = f"Did you mean {meant}?"
+    return (
+        f"The table lacks {count(len(absent), 'column')}{which}: {listing(absent, MOST_NAMED)}. "
+        f"{hint or f'None of its {frame.shape[1]:,} columns is called alike: is it the right table?'}"
+    )
 
 
 @dataclass(frozen=True)

@@ -1,22 +1,20 @@
 """A fitted machine together with what its table went through: from a table to classes."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from kmargin import KernelSparseSVC, SparseSVC
+from kmargin import KernelSparseSVC
 from kmargin.calibration import Calibration
-from kmargin.fitting.blueprint import Decisions
-from kmargin.kernels import Kernel, KernelDecisions
+from kmargin.errors import InputError, listing
 from kmargin.multiclass import machine_names
 from kmargin.tables.features import Encoding, Scaling
+from kmargin.tables.given import to_table
+from kmargin.tables.machine import Machine
 from kmargin.tables.read import Table
-from kmargin.types import Matrix
-from kmargin.unit_request import UnitRequest
-
-Machine = SparseSVC | KernelSparseSVC
+from kmargin.tables.seen import SeenRows
+from kmargin.types import Indices, Matrix
 
 
 class Prediction(NamedTuple):
@@ -37,6 +35,26 @@ class TableModel:
     scaling: Scaling
     machine: Machine
     calibration: Calibration | None = None
+    seen: SeenRows | None = None  # of the rows that it was fitted to
+
+    def __repr__(self) -> str:
+        """What it predicts, from what."""
+        used = [name for name in self.encoding.columns if name in self.needed]
+        points = f", {len(self.machine.support_)} points kept" if self.is_kernel else ""
+        return f"<TableModel: {self.target!r} from {listing(used)}{points}>"
+
+    @property
+    def classes_(self) -> np.ndarray:
+        return np.asarray(self.machine.classes_)
+
+    @property
+    def feature_names_in_(self) -> np.ndarray:
+        """The columns that it was fitted to, in their order."""
+        return np.array(self.encoding.columns, dtype=object)
+
+    @property
+    def n_features_in_(self) -> int:
+        return len(self.encoding.columns)
 
     @property
     def is_kernel(self) -> bool:
@@ -55,8 +73,61 @@ class TableModel:
         used = {names[j] for j in self.machine.support_}
         return {column for column in self.encoding.columns if used & set(self.encoding.names_of(column))}
 
-    def predict(self, table: Table) -> Prediction:
-        """Raises InputError where the table has not what the model needs."""
+    def predict(self, X: Any) -> np.ndarray:
+        """The class of each row.
+
+        X is a frame (pandas, polars, arrow) or a mapping of columns by name, of which those in `needed` are
+        looked at, numbers or texts of numbers; or an array of all columns that the model was fitted to, in
+        the order of `feature_names_in_`. Raises InputError, a ValueError, in one sentence where it has not
+        what the model needs.
+        """
+        return self.answer(self._read(X)).classes
+
+    def decision_function(self, X: Any) -> Matrix:
+        """A number for each row, above 0 for the second class; with more classes a column for each."""
+        return self.answer(self._read(X)).decisions
+
+    def predict_proba(self, X: Any) -> Matrix:
+        """The probability of each class, in the order of `classes_`."""
+        found = self.answer(self._read(X)).probabilities
+        if found is None:
+            raise InputError(
+                "This model was saved without probabilities. Save one that `kmargin fit` or a "
+                "cross-validated estimator has fitted, or use decision_function."
+            )
+        return found
+
+    def score(self, X: Any, y: Any) -> float:
+        """The share of rows whose class is y."""
+        return float(np.mean(self.predict(X) == np.asarray(y)))
+
+    def share_seen(self, X: Any) -> float:
+        """The share of rows that the model was fitted to, as far as it can tell; see `tables.seen`."""
+        table = self._read(X)
+        if self.seen is None:
+            return 0.0
+        has_all = all(column in table.frame.columns for column in self.encoding.columns)
+        wanted = set(self.encoding.columns) if has_all else self.needed
+        try:
+            X, _ = self.encoding.match(table, wanted, has_medians=True)
+        except InputError:  # a column that is not used holds what it did not hold then
+            return 0.0
+        return self.seen.share(X if has_all else X[:, self.used_features], has_all)
+
+    def _read(self, X: Any) -> Table:
+        needed = [column for column in self.encoding.columns if column in self.needed]
+        return to_table(X, self.encoding.columns, needed)
+
+    @property
+    def used_features(self) -> Indices:
+        """The places of the features that come of the needed columns."""
+        needed, places = self.needed, []
+        for column in self.encoding.columns:
+            places += [column in needed] * len(self.encoding.names_of(column))
+        return np.flatnonzero(places)
+
+    def answer(self, table: Table) -> Prediction:
+        """All that the model says of a table. Raises InputError where that has not what it needs."""
         X, notes = self.encoding.match(table, self.needed, self.scaling.medians is not None)
         scaled = self.scaling(X)
         decisions = self.machine.decision_function(scaled)
@@ -68,56 +139,3 @@ class TableModel:
             return None
         scheme = len(self.machine.classes_), self.machine.multi_class
         return self.calibration.probabilities(self.machine.machine_decisions(X), *scheme)
-
-
-def make_machine(parameters: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Machine:
-    """A fitted machine from its numbers: what `machine_numbers` takes apart."""
-    common = {name: parameters[name] for name in ("k", "C", "multi_class", "shared")}
-    classes, intercept = arrays["classes"], arrays["intercept"]
-    if "kernel" not in parameters:
-        linear = SparseSVC(**common, **{name: parameters[name] for name in UnitRequest._fields})
-        linear.classes_, linear.intercept_, linear.coef_ = classes, intercept, arrays["coef"]
-        linear.support_ = np.flatnonzero(linear.coef_.any(axis=0))
-        linear.n_features_in_ = linear.coef_.shape[1]
-        return linear
-    numbers = {name: parameters[name] for name in ("gamma", "degree", "coef0")}
-    machine = KernelSparseSVC(kernel=parameters["kernel"], **numbers, **common)
-    machine.classes_, machine.intercept_, machine.dual_coef_ = classes, intercept, arrays["dual_coef"]
-    machine.support_, machine.support_vectors_ = arrays["support"], arrays["support_vectors"]
-    machine.n_features_in_ = machine.support_vectors_.shape[1]
-    machine.kernel_ = Kernel(parameters["kernel"], **numbers)
-    return machine
-
-
-def assemble_machine(parameters: Mapping[str, Any], classes: np.ndarray, decisions: Decisions) -> Machine:
-    """A fitted machine from what it decides by."""
-    arrays = {"classes": classes, "intercept": decisions.intercept}
-    if not isinstance(decisions, KernelDecisions):
-        return make_machine(parameters, arrays | {"coef": decisions.coef})
-    inputs = decisions.inputs
-    assert inputs.kernel is not None, "tables hold features, not kernel values"
-    arrays |= {"dual_coef": decisions.coef, "support": inputs.columns, "support_vectors": inputs.points}
-    return make_machine({**parameters, "kernel": inputs.kernel.name, **inputs.kernel.numbers}, arrays)
-
-
-def machine_numbers(machine: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """The parameters and arrays that a fitted machine decides by.
-
-    A cross-validated estimator counts as the machine that it chose.
-    """
-    parameters = {
-        "k": int(machine.k_ if hasattr(machine, "k_") else machine.k),
-        "C": float(machine.C_ if hasattr(machine, "C_") else machine.C),
-        "multi_class": machine.multi_class,
-        "shared": bool(machine.shared),
-    }
-    arrays = {"classes": machine.classes_, "intercept": machine.intercept_}
-    if hasattr(machine, "dual_coef_"):
-        parameters |= {"kernel": machine.kernel, **machine.kernel_.numbers}
-        arrays |= {name: getattr(machine, f"{name}_") for name in ("dual_coef", "support", "support_vectors")}
-    else:
-        said = UnitRequest(machine.groups, machine.keep, machine.avoid, machine.signs)
-        names = getattr(machine, "feature_names_in_", None)
-        parameters |= said.by_place(machine.n_features_in_, names)._asdict()
-        arrays["coef"] = machine.coef_
-    return parameters, arrays

@@ -8,9 +8,11 @@ import numpy as np
 import pandas as pd
 
 from kmargin.errors import InputError, count, listing, nearest
+from kmargin.intervals import effective_number
 from kmargin.tables.columns import check_finite, check_kinds, check_missing, kind_of, to_numbers, to_texts
 from kmargin.tables.features import Encoding
 from kmargin.tables.read import Table
+from kmargin.tables.row_names import explain_lying, find_row_names
 from kmargin.types import Indices, Matrix, Vector
 
 ENCODINGS = ("onehot",)
@@ -28,6 +30,9 @@ class Roles(NamedTuple):
     drop: Sequence[str] = ()
     encode: str | None = None
     impute: str | None = None
+    grouped_by: str | None = None  # rows with the same value stay together in folds
+    features: Sequence[str] = ()  # even if they look like names of rows
+    spoken_of: Sequence[str] = ()  # names that are said to be features in passing: columns, groups, values
 
 
 class Dataset(NamedTuple):
@@ -42,6 +47,7 @@ class Dataset(NamedTuple):
     ids: pd.Series | None
     impute: bool
     notes: tuple[str, ...]
+    groups: Indices | None = None  # of the rows: those of one group stay together in folds
 
     def restricted_to(self, rows: Indices) -> "Dataset":
         """Some of the rows."""
@@ -51,7 +57,13 @@ class Dataset(NamedTuple):
             rows=self.rows[rows],
             weights=None if self.weights is None else self.weights[rows],
             ids=None if self.ids is None else self.ids.iloc[rows],
+            groups=None if self.groups is None else self.groups[rows],
         )
+
+    @property
+    def n_independent(self) -> float:
+        """As many rows of one weight, each by itself, tell as much as these."""
+        return effective_number(self.weights, len(self.y), self.groups)
 
 
 def prepare(table: Table, roles: Roles) -> Dataset:
@@ -65,22 +77,17 @@ def prepare(table: Table, roles: Roles) -> Dataset:
     ):
         if value is not None and value not in choices:
             raise InputError(f"{option} {value} is not known. Use {option} {choices[0]}.")
-    frame = table.frame
     target = _target_name(table, roles)
-    for option, name in (
-        ("--id", roles.id),
-        ("--weights", roles.weights),
-        *(("--drop", d) for d in roles.drop),
-    ):
-        if name is not None and name not in frame.columns:
-            raise InputError(f"{option}: there is no column {name!r}. {nearest(name, frame.columns)}")
-        if name == target:
-            raise InputError(f"{option} {name} is the target. Leave that option out.")
-    frame, weights, rows, notes = _weighted_rows(frame, roles.weights)
+    _check_roles(table.frame, target, roles)
+    frame, weights, rows, notes = _weighted_rows(table.frame, roles.weights)
     y = read_classes(frame[target], target)
-    taken = {target, roles.id, roles.weights, *roles.drop}
+    taken = {target, roles.id, roles.weights, roles.grouped_by, *roles.drop}
     features = frame[[name for name in frame.columns if name not in taken]]
+    naming, said = find_row_names(features, {*roles.features, *roles.spoken_of})
+    features = features.drop(columns=naming)
     encoding = _learn_encoding(features, target, roles)
+    names = table.row_names if roles.id is None else table.frame[roles.id]
+    groups = None if roles.grouped_by is None else read_groups(frame[roles.grouped_by], roles.grouped_by)
     return Dataset(
         X=encoding.matrix(features),
         y=y,
@@ -88,24 +95,56 @@ def prepare(table: Table, roles: Roles) -> Dataset:
         encoding=encoding,
         rows=rows,
         weights=weights,
-        ids=None if roles.id is None else frame[roles.id].reset_index(drop=True),
+        ids=None if names is None else names.iloc[rows - 1].reset_index(drop=True),
         impute=roles.impute is not None,
-        notes=(*table.notes, *notes, *_note_counters(features)),
+        notes=(*table.notes, *notes, *said, *_note_groups(groups, roles.grouped_by)),
+        groups=groups,
     )
 
 
-def _note_counters(features: pd.DataFrame) -> list[str]:
-    """Columns that count the rows tell the classes of a sorted table, and of no other."""
-    counters = [
-        name
-        for name in features.columns
-        if len(features) > 2
-        and pd.api.types.is_integer_dtype(features[name].dtype)
-        and (np.diff(to_numbers(features[name])) == 1).all()
-    ]
+def _check_roles(frame: pd.DataFrame, target: str, roles: Roles) -> None:
+    """Raises InputError where columns are not there, or are to be two things at once."""
+    said = [("--id", roles.id), ("--weights", roles.weights), ("--rows-grouped-by", roles.grouped_by)]
+    said += [("--drop", name) for name in roles.drop] + [("--feature", name) for name in roles.features]
+    for option, name in said:
+        if name is not None and name not in frame.columns:
+            raise InputError(f"{option}: there is no column {name!r}. {nearest(name, frame.columns)}")
+        if name == target:
+            raise InputError(f"{option} {name} is the target. Leave that option out.")
+    others = {roles.id, roles.weights, roles.grouped_by, *roles.drop}
+    both = [name for name in roles.features if name in others]
+    if both:
+        raise InputError(f"--feature {both[0]} has another part to play, too. Leave one of the two out.")
+
+
+def read_groups(column: pd.Series, name: str) -> Indices:
+    """The group of each row, as a number. Raises InputError where these are not several, or not all known."""
+    texts = to_texts(column)
+    gaps = [place for place, text in enumerate(texts) if text is None]
+    if gaps:
+        have = "row has" if len(gaps) == 1 else "rows have"
+        raise InputError(
+            f"--rows-grouped-by: {len(gaps):,} {have} no value in column {name!r}. "
+            "Fill it in: a row by itself is a group of its own."
+        )
+    groups = np.unique(texts.astype(str), return_inverse=True)[1]
+    if groups.max() == 0:
+        raise InputError(
+            f"--rows-grouped-by: all rows have {texts[0]!r} in column {name!r}, so no fold could do without "
+            "them. Name a column with a value for each patient, or whatever rows belong to."
+        )
+    return groups
+
+
+def _note_groups(groups: Indices | None, name: str | None) -> list[str]:
+    if groups is None:
+        return []
+    n_groups = int(groups.max()) + 1
+    if n_groups == len(groups):
+        return [f"Column {name!r} differs in each row, so --rows-grouped-by keeps no rows together."]
     return [
-        f"Column {name!r} numbers the rows. Is it a feature? --id or --drop leaves it out."
-        for name in counters
+        f"{len(groups):,} rows are in {n_groups:,} groups by {name!r}, which stay together in folds and "
+        "halves. Intervals count groups, not rows."
     ]
 
 
@@ -114,7 +153,8 @@ def _target_name(table: Table, roles: Roles) -> str:
     if target is None:
         raise InputError(f"Say which column to predict, with --target. {nearest('', table.frame.columns)}")
     if target not in table.frame.columns:
-        raise InputError(f"There is no column {target!r} to predict. {nearest(target, table.frame.columns)}")
+        hint = explain_lying(table.frame, [target]) or nearest(target, table.frame.columns)
+        raise InputError(f"There is no column {target!r} to predict. {hint}")
     return target
 
 

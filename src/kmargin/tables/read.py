@@ -1,15 +1,13 @@
 """Files to frames: CSV, TSV, Parquet, svmlight and npz."""
 
-import gzip
+import io
 import math
 import struct
 import tokenize
-import warnings
 import zipfile
 import zlib
-from collections import Counter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -17,6 +15,9 @@ from sklearn.datasets import load_svmlight_file
 
 from kmargin.errors import InputError, listing
 from kmargin.tables.content import check_content
+from kmargin.tables.dialect import Reading
+from kmargin.tables.packed import open_bytes, seekable
+from kmargin.tables.text import check_names, read_text
 
 MOST_BYTES = 2e9  # of a dense matrix
 
@@ -34,9 +35,6 @@ DAMAGED_ARCHIVE = (
     ),
 )
 
-SEPARATORS = {"\t": "tabs", ";": "semicolons", "|": "bars (|)", ",": "commas"}
-DAMAGED_GZIP = (gzip.BadGzipFile, EOFError, zlib.error)
-
 
 class Table(NamedTuple):
     """A table as it lies in a file."""
@@ -45,89 +43,63 @@ class Table(NamedTuple):
     target: str | None = None  # the column with the classes, if the format itself says which
     absent_is_zero: bool = False  # columns that are not there are zero (svmlight)
     notes: tuple[str, ...] = ()
+    row_names: pd.Series | None = None  # where rows have names in no column
 
 
-def read_table(path: str | Path) -> Table:
+AS_FOUND = Reading()
+
+
+def read_table(path: str | Path, how: Reading = AS_FOUND) -> Table:
     """Read a file in the format of its ending.
 
     Raises InputError, with one sentence, for whatever keeps it from being read.
     """
-    path = Path(path)
-    form = check_content(path)
-    if form == "svmlight":
-        table = _read_svmlight(path)
-    elif form == "npz":
-        table = _read_npz(path)
-    elif form == "parquet":
-        table = Table(_read_parquet(path))
+    path, how = Path(path), how.check()
+    form = check_content(path, is_text=how.encoding is not None)
+    if form in ("csv", "tsv"):
+        text = read_text(path, form, how)
+        table = Table(text.frame, notes=text.notes, row_names=text.row_names)
     else:
-        table = _read_text(path, "," if form == "csv" else "\t")
+        _check_unsaid(path, how)
+        table = READERS[form](path)
+        table = _transpose(path, table) if how.transpose else table
     if len(table.frame) == 0:
         raise InputError(f"{path.name} has names for its columns but no rows. Give rows of data.")
     return table
 
 
-def _read_text(path: Path, separator: str) -> Table:
-    options: dict[str, Any] = {"sep": separator, "encoding": "utf-8-sig", "index_col": False}
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", pd.errors.ParserWarning)
-            header = pd.read_csv(path, header=None, nrows=1, dtype=str, keep_default_na=False, **options)
-            names = [name.strip() for name in header.iloc[0]]
-            full_names = [name or f"column {at + 1}" for at, name in enumerate(names)]
-            _check_names(path, full_names)
-            if len(names) == 1:
-                raise InputError(_explain_one_column(path, names[0], separator))
-            frame = pd.read_csv(path, low_memory=False, skipinitialspace=True, **options)
-    except UnicodeDecodeError as error:
-        raise InputError(
-            f"{path.name} is not text in UTF-8 (byte {error.start} is {error.object[error.start]:#04x}). "
-            "Save it as UTF-8."
-        ) from error
-    except (pd.errors.ParserError, pd.errors.ParserWarning, pd.errors.EmptyDataError) as error:
-        reason = str(error).strip().removeprefix("Error tokenizing data. C error: ").rstrip(".")
-        if isinstance(error, pd.errors.ParserWarning):
-            reason = "rows have more fields than there are names"
-        raise InputError(
-            f"{path.name} cannot be read as columns separated by {SEPARATORS[separator]}: {reason}. "
-            "Give every row as many fields as there are names."
-        ) from error
-    except DAMAGED_GZIP as error:
-        raise InputError(f"{path.name} is damaged or cut short. Download it, or pack it, again.") from error
-    frame.columns = full_names
-    return _without_row_numbers(frame, names)
-
-
-def _explain_one_column(path: Path, header: str, separator: str) -> str:
-    for other, name in SEPARATORS.items():
-        if other != separator and other in header:
-            advice = "Rename it to end in .tsv." if other == "\t" else "Save it with commas."
-            advice = "Rename it to end in .csv." if other == "," else advice
-            return (
-                f"The columns of {path.name} are separated by {name}, "
-                f"not by {SEPARATORS[separator]} as its ending says. {advice}"
+def _check_unsaid(path: Path, how: Reading) -> None:
+    """Raises InputError where something is said of text, and the file holds none."""
+    for option in ("sep", "decimal", "encoding"):
+        if getattr(how, option) is not None:
+            raise InputError(
+                f"--{option} is about tables of text (.csv, .tsv), and {path.name} is none. Leave it out."
             )
-    return f"{path.name} has one column only, {header[:60]!r}. Give a target and at least one feature."
 
 
-def _without_row_numbers(frame: pd.DataFrame, names: list[str]) -> Table:
-    """Leave out a nameless first column that counts the rows: many programs write one."""
-    first = frame.iloc[:, 0]
-    if names[0] == "" and len(frame) and pd.api.types.is_integer_dtype(first):
-        steps = first.to_numpy() - np.arange(len(frame))
-        if (steps == steps[0]).all():
-            note = "The first column has no name and numbers the rows: it is left out."
-            return Table(frame.iloc[:, 1:], notes=(note,))
-    return Table(frame)
+def _transpose(path: Path, table: Table) -> Table:
+    """Rows as columns, named by the first column, which has to be of texts."""
+    frame = table.frame
+    if table.target is not None or pd.api.types.is_numeric_dtype(frame.iloc[:, 0].dtype):
+        raise InputError(
+            f"--transpose takes the names of the features from the first column, and {path.name} has no "
+            "names there. Turn it around before it is saved."
+        )
+    names = [str(name) for name in frame.iloc[:, 0]]
+    check_names(path, names, "row")
+    turned = frame.iloc[:, 1:].T.reset_index(drop=True).infer_objects()
+    turned.columns = names
+    return Table(turned, row_names=pd.Series(frame.columns[1:], name="id", dtype=object))
 
 
-def _read_parquet(path: Path) -> pd.DataFrame:
+def _read_parquet(path: Path) -> Table:
     import pyarrow
     from pyarrow import parquet
 
     try:
-        _check_names(path, parquet.read_schema(path).names)
-        frame = parquet.read_table(path).to_pandas()
+        content = seekable(path)
+        check_names(path, parquet.read_schema(content).names)
+        frame = parquet.read_table(content).to_pandas()
     except InputError:
         raise
     except (pyarrow.ArrowException, OSError, ValueError, LookupError, TypeError, AttributeError) as error:
@@ -137,13 +109,14 @@ def _read_parquet(path: Path) -> pd.DataFrame:
     if not isinstance(frame.index, pd.RangeIndex) and any(frame.index.names):
         frame = frame.reset_index()
     frame.columns = [str(name) for name in frame.columns]
-    return frame
+    return Table(frame)
 
 
 def _read_svmlight(path: Path) -> Table:
     """Columns are named by the indices of the file: f1 is what the file calls 1."""
     try:
-        X, y = load_svmlight_file(str(path), zero_based=True)
+        with open_bytes(path) as file:
+            X, y = load_svmlight_file(file, zero_based=True)
     except (ValueError, OverflowError) as error:
         raise InputError(
             f"{path.name} is not in svmlight format ({error}). "
@@ -162,8 +135,11 @@ def _read_svmlight(path: Path) -> Table:
 
 def _read_npz(path: Path) -> Table:
     try:
-        _check_sizes(path)
-        with np.load(path, allow_pickle=False) as archive:
+        content = seekable(path)
+        _check_sizes(path, content)
+        if isinstance(content, io.BytesIO):
+            content.seek(0)
+        with np.load(content, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in ("X", "y", "feature_names") if name in archive}
             others = list(archive)
     except InputError:
@@ -184,17 +160,17 @@ def _read_npz(path: Path) -> Table:
         raise InputError(f"{path.name} has {len(names)} feature_names for the {X.shape[1]} columns of X.")
     frame = pd.DataFrame(X, columns=names)
     if y is None:
-        _check_names(path, names)
+        check_names(path, names)
         return Table(frame)
     if y.shape != (len(X),):
         raise InputError(f"y in {path.name} has shape {y.shape} for {len(X)} rows of X. Save one per row.")
-    _check_names(path, [*names, "y"])
+    check_names(path, [*names, "y"])
     return Table(frame.assign(y=y), target="y")
 
 
-def _check_sizes(path: Path) -> None:
+def _check_sizes(path: Path, content: Path | io.BytesIO) -> None:
     """Raises InputError where arrays say that they are larger than kmargin takes, before they are made."""
-    with zipfile.ZipFile(path) as archive:
+    with zipfile.ZipFile(content) as archive:
         for info in archive.infolist():
             with archive.open(info) as file:
                 version = np.lib.format.read_magic(file)
@@ -207,12 +183,7 @@ def _check_sizes(path: Path) -> None:
                 )
 
 
-def _check_names(path: Path, names: list[str]) -> None:
-    repeated = [name for name, times in Counter(map(str, names)).items() if times > 1]
-    if repeated:
-        raise InputError(
-            f"{path.name} has more than one column called {listing(repeated)}. Give each a name of its own."
-        )
+READERS = {"svmlight": _read_svmlight, "npz": _read_npz, "parquet": _read_parquet}
 
 
 def _gigabytes(shape: tuple[int, int]) -> str:

@@ -104,7 +104,7 @@ def measure_stability(dataset: Dataset, settings: Settings, plan: Plan | None = 
         verbose=settings.verbose,
     )
     with blame_input():
-        selection.fit(dataset.X, dataset.y, dataset.weights)
+        selection.fit(dataset.X, dataset.y, dataset.weights, dataset.groups)
     return Stability(dataset, counted, selection, k, plan.C)
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.model_selection import StratifiedKFold
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
 from kmargin import Exchange, SparsityPath, validate
 from kmargin.calibration import Calibration, fit_calibration
@@ -25,7 +25,8 @@ from kmargin.samples.array import ArraySamples, read_samples
 from kmargin.selection import Fold, asks_for_probabilities, make_folds, score_with
 from kmargin.tables.column_request import count_features
 from kmargin.tables.features import Scaling
-from kmargin.tables.model import Machine, TableModel, assemble_machine
+from kmargin.tables.machine import Machine, assemble_machine
+from kmargin.tables.model import TableModel
 from kmargin.tables.prepare import Dataset
 from kmargin.tables.settings import Settings, find_scorer, make_blueprint, make_procedure
 from kmargin.tables.told import ToldProbabilities
@@ -68,9 +69,16 @@ class Trial:
     def folds(self, round: int) -> list[Fold]:
         """The rows dealt into folds, in another way each round."""
         seed = (self.settings.seed + round) % 2**32
-        splitter = StratifiedKFold(self.n_folds, shuffle=True, random_state=seed)
         dataset = self.dataset
-        return make_folds(splitter, self.samples, len(dataset.y), dataset.X, dataset.y, None)
+        kind = StratifiedKFold if dataset.groups is None else StratifiedGroupKFold
+        splitter = kind(self.n_folds, shuffle=True, random_state=seed)
+        try:
+            return make_folds(splitter, self.samples, len(dataset.y), dataset.X, dataset.y, dataset.groups)
+        except ValueError as error:
+            raise InputError(
+                f"--rows-grouped-by leaves a fold without a class ({str(error).split('. ')[0]}). "
+                f"Use fewer folds than {self.n_folds} with --cv, or another --seed."
+            ) from error
 
     def relabelled(self, y: np.ndarray) -> "Trial":
         """The same rows with other labels."""
@@ -172,7 +180,8 @@ class Trial:
         column = ks.index(k)
         fit = fit_grid(self.blueprint, samples, Cs, ks, self.procedure, chosen=column, label="refit")
         machine = self._machine(fit, Cs, ks, -1, column)
-        return TableModel(self.dataset.target, self.dataset.encoding, scaling, machine), fit.path(ks)
+        model = TableModel(self.dataset.target, self.dataset.encoding, scaling, machine)
+        return model, fit.path(ks)
 
     def worth_of(self, model: TableModel) -> dict[str, Worth]:
         """What each unit of a model fitted to all rows is worth, by its label.
@@ -243,19 +252,27 @@ class Trial:
         """As many as asked for, or as the smallest class has rows."""
         if self.settings.cv < 2:
             raise InputError(f"--cv {self.settings.cv} makes no folds. Use 2 or more.")
-        counts = np.bincount(self.samples.codes)
+        counts, thing = self.class_counts, "row" if self.dataset.groups is None else "group"
         smallest = self.samples.classes[counts.argmin()].item()
         if counts.min() == 1:
             raise InputError(
-                f"Class {smallest!r} has one row only, and cross-validation needs two at least. "
-                "Give more rows of that class, or remove it."
+                f"Class {smallest!r} has one {thing} only, and cross-validation needs two at least. "
+                f"Give more {thing}s of that class, or remove it."
             )
         if counts.min() < self.settings.cv:
-            rows = count(int(counts.min()), "row")
             self.notes.append(
-                f"Class {smallest!r} has {rows}: {counts.min()} folds instead of {self.settings.cv}."
+                f"Class {smallest!r} has {count(int(counts.min()), thing)}: {counts.min()} folds instead of "
+                f"{self.settings.cv}."
             )
         return min(self.settings.cv, int(counts.min()))
+
+    @property
+    def class_counts(self) -> Indices:
+        """The rows of each class, or where rows stay together the groups that have some of it."""
+        codes, groups = self.samples.codes, self.dataset.groups
+        if groups is None:
+            return np.bincount(codes)
+        return np.array([len(np.unique(groups[codes == code])) for code in range(codes.max() + 1)])
 
     def note_repeats(self) -> None:
         """Say which features are passed over, beside what else there is to say."""

@@ -1,0 +1,116 @@
+"""The command `kmargin fit`: k and C chosen, results written."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kmargin.errors import InputError
+from kmargin.option_groups import parse_ks, parse_number, parse_numbers, with_shared_options
+from kmargin.options import (
+    ColumnOptions,
+    Data,
+    Jobs,
+    MachineOptions,
+    Proba,
+    Quiet,
+    ReadingOptions,
+    Scoring,
+    Seed,
+)
+from kmargin.tables.analyse import analyse
+from kmargin.tables.write import check_folder, write_results
+from kmargin.terminal import plainly, printable, show_analysis
+
+
+@plainly
+@with_shared_options
+def fit_command(
+    data: Data,
+    columns: ColumnOptions,
+    reading: ReadingOptions,
+    machines: MachineOptions,
+    k: Annotated[int | None, typer.Option(help="Fix the number of features (or points).")] = None,
+    ks: Annotated[str | None, typer.Option(help="Values of k to try, as 1,2,5; or how many.")] = None,
+    C: Annotated[
+        str | None,
+        typer.Option("--C", "-C", help="Values of C to try; else 0.01 to 10, and beyond."),
+    ] = None,
+    select: Annotated[
+        str,
+        typer.Option(
+            help="best: the highest score; 1se: the smallest k within a standard error of it; tolerance: "
+            "within --tolerance of it."
+        ),
+    ] = "1se",
+    tolerance: Annotated[float, typer.Option(help="The loss of score that --select tolerance takes.")] = 0.01,
+    kernel: Annotated[
+        str | None, typer.Option(help="rbf, poly, linear or sigmoid: k counts training points.")
+    ] = None,
+    gamma: Annotated[str, typer.Option(help="Width of the kernel: a number, scale or auto.")] = "scale",
+    out: Annotated[Path | None, typer.Option(help="Folder for the results.")] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Write into a folder that holds other files.")
+    ] = False,
+    cv: Annotated[int, typer.Option(help="How many folds.")] = 5,
+    repeats: Annotated[
+        int,
+        typer.Option(help="At most so many rounds of folds, until the choice has settled."),
+    ] = 5,
+    nested: Annotated[
+        bool,
+        typer.Option(help="Choose k and C anew in outer folds, for an honest accuracy."),
+    ] = True,
+    permutations: Annotated[
+        int, typer.Option(help="Shuffle the labels so many times and search again, for a p-value.")
+    ] = 0,
+    pairs: Annotated[
+        int, typer.Option(help="Pairs of random halves, on which features may come back; 0 for none.")
+    ] = 25,
+    proba: Proba = False,
+    scoring: Scoring = "accuracy",
+    seed: Seed = 0,
+    jobs: Jobs = None,
+    quiet: Quiet = False,
+) -> None:
+    """Choose k and C by cross-validation; write the model, tables and a report.
+
+    Example: kmargin fit data.csv --target diagnosis
+    """
+    folder = Path(f"{stem(data)}-kmargin") if out is None else out
+    check_folder(folder, force)
+    if k is not None and ks is not None:
+        raise InputError(f"--k {k} and --ks {ks} say two things. Give one of them.")
+    settings = machines.settings(
+        columns,
+        quiet,
+        k=k,
+        ks=None if ks is None else parse_ks(ks),
+        Cs=None if C is None else parse_numbers("--C", C),
+        kernel=kernel,
+        gamma=gamma if gamma in ("scale", "auto") else parse_number("--gamma", gamma),
+        cv=cv,
+        seed=seed,
+        jobs=jobs,
+        repeats=repeats,
+        nested=nested,
+        permutations=permutations,
+        pairs=pairs,
+        proba=proba,
+        scoring=scoring,
+        select=select,
+        tolerance=tolerance,
+    )
+    dataset = columns.prepare(data, reading)
+    analysis = analyse(dataset, settings)
+    written = write_results(analysis, folder, data.name)
+    if not quiet:
+        show_analysis(analysis)
+        files = ", ".join(path.name for path in written)
+        typer.echo(f"\nWritten to {printable(str(folder))}: {files}")
+
+
+def stem(data: Path) -> str:
+    """The name of a file without its endings."""
+    name = data.name.removesuffix(".gz")
+    return name[: -len(Path(name).suffix)] if Path(name).suffix else name

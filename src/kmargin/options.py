@@ -1,0 +1,226 @@
+"""Options that several commands share, each declared once, and what they mean to `tables`."""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from kmargin.tables.column_request import ColumnRequest, read_groups
+from kmargin.tables.dialect import Reading
+from kmargin.tables.labels import join_labels
+from kmargin.tables.prepare import Dataset, Roles, prepare
+from kmargin.tables.read import Table, read_table
+from kmargin.tables.settings import Settings
+
+FILE, COLUMNS, COUNTED, MACHINES = (
+    "How the file is read",
+    "What columns are for",
+    "What k counts",
+    "How machines are fitted",
+)
+
+Data = Annotated[
+    Path,
+    typer.Argument(
+        help="CSV, TSV, Parquet, svmlight or npz, by its ending; packed (gz, bz2, xz, zst, zip) too."
+    ),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no notes, no summary.")]
+Proba = Annotated[bool, typer.Option("--proba", help="Add the probability of each class to the predictions.")]
+Jobs = Annotated[int | None, typer.Option(help="How many machines to fit side by side; -1 for all cores.")]
+Seed = Annotated[int, typer.Option(help="Shuffles the rows into folds.")]
+Scoring = Annotated[str, typer.Option(help="Any score of scikit-learn for classes.")]
+
+
+@dataclass(frozen=True)
+class ReadingOptions:
+    """How a file becomes a table."""
+
+    sep: Annotated[
+        str | None,
+        typer.Option(help="What separates columns, such as ; or tab; else found out.", rich_help_panel=FILE),
+    ] = None
+    decimal: Annotated[
+        str | None,
+        typer.Option(help="The decimal mark, . or a comma; else found out.", rich_help_panel=FILE),
+    ] = None
+    encoding: Annotated[
+        str | None,
+        typer.Option(help="Of the text, such as latin-1; else found out.", rich_help_panel=FILE),
+    ] = None
+    transpose: Annotated[
+        bool,
+        typer.Option(
+            "--transpose", help="Features are in rows, named by the first column.", rich_help_panel=FILE
+        ),
+    ] = False
+    labels: Annotated[
+        Path | None,
+        typer.Option(
+            help="A file with the target of each row, joined by the names of the rows (see --id).",
+            rich_help_panel=FILE,
+        ),
+    ] = None
+
+    id: Annotated[
+        str | None,
+        typer.Option(
+            help="A column that names the rows: no feature, carried to predictions; --labels joins on it.",
+            rich_help_panel=COLUMNS,
+        ),
+    ] = None
+
+    def read(self, data: Path, target: str | None, wanted: list[str], all_rows: bool = False) -> Table:
+        """The table, labels joined to it; `wanted` are other columns that the labels may have."""
+        table = read_table(data, Reading(self.sep, self.decimal, self.encoding, self.transpose))
+        if self.labels is None:
+            return table
+        return join_labels(table, self.labels, self.id, target, wanted, all_rows)
+
+
+@dataclass(frozen=True)
+class ColumnOptions:
+    """What the columns of a table are for, and what k counts."""
+
+    target: Annotated[str | None, typer.Option(help="The column to predict.", rich_help_panel=COLUMNS)] = None
+    drop: Annotated[
+        list[str] | None,
+        typer.Option(help="A column to leave out; may be repeated.", rich_help_panel=COLUMNS),
+    ] = None
+    feature: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A column to take in though it seems to name the rows; may be repeated.",
+            rich_help_panel=COLUMNS,
+        ),
+    ] = None
+    weights: Annotated[
+        str | None, typer.Option(help="A column with the weight of each row.", rich_help_panel=COLUMNS)
+    ] = None
+    rows_grouped_by: Annotated[
+        str | None,
+        typer.Option(
+            help="A column such as the patient: rows with the same value stay together in folds and halves.",
+            rich_help_panel=COLUMNS,
+        ),
+    ] = None
+    encode: Annotated[
+        str | None,
+        typer.Option(
+            help="onehot: a feature for each value of a text column; k then counts columns.",
+            rich_help_panel=COLUMNS,
+        ),
+    ] = None
+    impute: Annotated[
+        str | None,
+        typer.Option(
+            help="median: fill missing numbers; missing texts are no value.", rich_help_panel=COLUMNS
+        ),
+    ] = None
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(help="A column always in, counted in k; may be repeated.", rich_help_panel=COUNTED),
+    ] = None
+    avoid: Annotated[
+        list[str] | None,
+        typer.Option(help="A column never in; may be repeated.", rich_help_panel=COUNTED),
+    ] = None
+    sign: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="age=+ or age=-: a weight that may only be positive, or negative; may be repeated.",
+            rich_help_panel=COUNTED,
+        ),
+    ] = None
+    groups: Annotated[
+        Path | None,
+        typer.Option(
+            help="A table with columns feature and group: k counts groups, other features one by one.",
+            rich_help_panel=COUNTED,
+        ),
+    ] = None
+    group_by: Annotated[
+        str | None,
+        typer.Option(
+            help="k counts groups of columns, by the text before this: with --group-by _ the columns site_a "
+            "and site_b are the group site.",
+            rich_help_panel=COUNTED,
+        ),
+    ] = None
+    each_value: Annotated[
+        bool,
+        typer.Option(
+            "--each-value",
+            help="With --encode onehot: k counts single values, not whole columns.",
+            rich_help_panel=COUNTED,
+        ),
+    ] = False
+
+    @property
+    def request(self) -> ColumnRequest:
+        """What is said about features."""
+        by_file = None if self.groups is None else read_groups(self.groups)
+        return ColumnRequest(
+            self.keep or (), self.avoid or (), self.sign or (), by_file, self.group_by, self.each_value
+        )
+
+    def prepare(self, data: Path, reading: ReadingOptions) -> Dataset:
+        """The data set that all these options make of a file."""
+        spoken_of = [*(self.keep or ()), *(text.rpartition("=")[0] for text in self.sign or ())]
+        named = [self.weights, self.rows_grouped_by, *(self.feature or ()), *spoken_of]
+        table = reading.read(data, self.target, [name for name in named if name is not None])
+        id = reading.id
+        if reading.labels is not None and id not in table.frame.columns:
+            id = None  # it names a column of the labels, which the table knows as the names of its rows
+        roles = Roles(
+            target=self.target,
+            id=id,
+            weights=self.weights,
+            drop=self.drop or (),
+            encode=self.encode,
+            impute=self.impute,
+            grouped_by=self.rows_grouped_by,
+            features=self.feature or (),
+            spoken_of=spoken_of,
+        )
+        return prepare(table, roles)
+
+
+@dataclass(frozen=True)
+class MachineOptions:
+    """How each machine is fitted."""
+
+    standardize: Annotated[
+        bool, typer.Option(help="Scale features to mean 0 and spread 1.", rich_help_panel=MACHINES)
+    ] = True
+    balanced: Annotated[
+        bool, typer.Option(help="Give all classes the same total weight.", rich_help_panel=MACHINES)
+    ] = False
+    multi_class: Annotated[
+        str,
+        typer.Option(
+            help="ovo: a machine per pair of classes; ovr: one per class.", rich_help_panel=MACHINES
+        ),
+    ] = "ovo"
+    each_machine: Annotated[
+        bool,
+        typer.Option(
+            "--each-machine",
+            help="Several classes: k for each machine, not for all together.",
+            rich_help_panel=MACHINES,
+        ),
+    ] = False
+
+    def settings(self, columns: ColumnOptions, quiet: bool, **more: Any) -> Settings:
+        """These, what is said about columns, and more."""
+        return Settings(
+            standardize=self.standardize,
+            balanced=self.balanced,
+            multi_class=self.multi_class,
+            shared=not self.each_machine,
+            columns=columns.request,
+            verbose=int(not quiet and sys.stderr.isatty()),
+            **more,
+        )

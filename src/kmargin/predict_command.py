@@ -1,0 +1,101 @@
+"""The command `kmargin predict`: classes for new rows."""
+
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import pandas as pd
+import typer
+
+from kmargin import modelfile
+from kmargin.errors import InputError, count, listing, nearest
+from kmargin.option_groups import with_shared_options
+from kmargin.options import Data, Proba, Quiet, ReadingOptions
+from kmargin.tables.columns import text_of, to_texts
+from kmargin.tables.read import Table
+from kmargin.tables.results import new_prediction_frame
+from kmargin.tables.score_words import percent
+from kmargin.tables.spreadsheet import csv_text
+from kmargin.tables.write import check_file, write_frame
+from kmargin.terminal import plainly, print_whole, say
+
+
+@plainly
+@with_shared_options
+def predict_command(
+    model: Annotated[Path, typer.Argument(help="The folder that `kmargin fit` wrote, or its model.kmargin.")],
+    data: Data,
+    reading: ReadingOptions,
+    out: Annotated[Path | None, typer.Option(help="CSV to write; otherwise it is printed.")] = None,
+    proba: Proba = False,
+    quiet: Quiet = False,
+) -> None:
+    """Predict new rows. Columns are found by name; if the target is there, the accuracy is told."""
+    if out is not None:
+        check_file(out, (".csv",))
+    loaded = modelfile.load(model)
+    table = reading.read(data, loaded.target, sorted(loaded.needed), all_rows=True)
+    frame = table.frame
+    ids = _find_ids(table, reading)
+    if proba and loaded.calibration is None:
+        raise InputError(
+            f"{model} was written without probabilities. Leave out --proba, or fit the model again."
+        )
+    prediction = loaded.answer(table)
+    actual = frame[loaded.target].to_numpy() if loaded.target in frame.columns else None
+    known = {*loaded.encoding.columns, loaded.target, reading.id}
+    ignored = [name for name in frame.columns if name not in known]
+    result = new_prediction_frame(
+        loaded,
+        prediction.classes,
+        prediction.decisions,
+        ids,
+        actual,
+        prediction.probabilities if proba else None,
+    )
+    if out is None:
+        print_whole(csv_text(result))
+    else:
+        write_frame(result, out)
+    if quiet:
+        return
+    notes = [*table.notes, *prediction.notes, *tell_seen(loaded.share_seen(table), len(result))]
+    for note in notes:
+        say(f"Note: {note}")
+    if ignored:
+        say(f"Note: {count(len(ignored), 'column')} ignored: {listing(ignored)}.")
+    if actual is not None and (told := share_right(frame[loaded.target], prediction.classes)):
+        say(told)
+    if out is not None:
+        say(f"Written to {out}: {count(len(result), 'row')}.")
+
+
+def tell_seen(share: float, n_rows: int) -> list[str]:
+    """A word of caution about rows that the model was fitted to."""
+    n_seen = round(share * n_rows)
+    if n_seen == 0:
+        return []
+    which = f"all {n_rows:,} rows" if n_seen == n_rows else f"{n_seen:,} of {n_rows:,} rows"
+    which = "the row" if n_rows == 1 else which
+    return [
+        f"the model was fitted to {which}: what it says of rows that it knows is too good. "
+        "What `kmargin fit` told is of rows not seen."
+    ]
+
+
+def _find_ids(table: Table, reading: ReadingOptions) -> np.ndarray | None:
+    """What rows are called, by --id or by the table itself."""
+    columns = table.frame.columns
+    if reading.id in columns:
+        return table.frame[reading.id].to_numpy()
+    if reading.id is not None and reading.labels is None:
+        raise InputError(f"--id: there is no column {reading.id!r}. {nearest(reading.id, columns)}")
+    return None if table.row_names is None else table.row_names.to_numpy()
+
+
+def share_right(actual: pd.Series, predicted: np.ndarray) -> str:
+    """How many predictions agree with a column, rows that it leaves open not counted."""
+    known = actual.notna().to_numpy()
+    right = to_texts(actual[known]) == np.array([text_of(value) for value in predicted[known]])
+    rows = count(len(right), "row")
+    return f"{percent(right.mean())} of {rows} are as column {actual.name!r} says." if len(right) else ""

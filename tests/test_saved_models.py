@@ -1,0 +1,270 @@
+"""`kmargin.load_model` and `save_model`: from a notebook to the command line and back."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import polars
+import pytest
+from scipy.sparse import csr_array
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from typer.testing import CliRunner
+
+from kmargin import (
+    KernelSparseSVC,
+    KernelSparseSVCCV,
+    SparseSVC,
+    SparseSVCCV,
+    load_model,
+    save_model,
+)
+from kmargin.commands import app
+from kmargin.errors import InputError
+from kmargin.tables import seen
+from kmargin.tables.seen import digest_rows, note_rows
+from tables_data import make_table
+
+FRAME = make_table()
+FEATURES = list(FRAME.columns[:-1])
+X, y = FRAME[FEATURES], FRAME["outcome"]
+
+
+def run(*words):
+    result = CliRunner().invoke(app, [str(word) for word in words])
+    assert result.exit_code == 0, result.output
+    return result
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """What `kmargin fit` writes."""
+    folder = tmp_path_factory.mktemp("fitted")
+    FRAME.to_csv(folder / "data.csv", index=False)
+    options = "--target outcome --k 2 --C 1 --cv 3 --pairs 0 -q"
+    run("fit", folder / "data.csv", *options.split(), "--out", folder / "out")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def model(folder):
+    return load_model(folder / "out")
+
+
+FORMS = {
+    "pandas": lambda frame: frame,
+    "pandas, other columns and order": lambda frame: frame[frame.columns[::-1]].assign(more="x"),
+    "the columns needed": lambda frame: frame[["dose", "age"]],
+    "polars": lambda frame: polars.DataFrame(frame.to_dict("list")),
+    "arrow": lambda frame: polars.DataFrame(frame.to_dict("list")).to_arrow(),
+    "a mapping": lambda frame: frame.to_dict("list"),
+    "records": lambda frame: frame.to_dict("records"),
+    "texts": lambda frame: frame.astype(str),
+    "texts with spaces": lambda frame: frame.map(lambda value: f" {value!r} "),
+    "an array": lambda frame: frame.to_numpy(),
+    "an array of texts": lambda frame: frame.astype(str).to_numpy(),
+    "lists": lambda frame: frame.to_numpy().tolist(),
+    "a sparse array": lambda frame: csr_array(frame.to_numpy()),
+}
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS.keys())
+def test_a_model_predicts_on_whatever_holds_its_columns_as_the_command_line_does(folder, model, form):
+    told = run("predict", folder / "out", folder / "data.csv", "--proba", "-q").stdout
+    told = pd.read_csv(pd.io.common.StringIO(told))
+    given = form(X)
+    assert model.predict(given).tolist() == told["predicted"].tolist()
+    np.testing.assert_allclose(model.decision_function(given), told["decision"], rtol=1e-9)
+    np.testing.assert_allclose(model.predict_proba(given)[:, 1], told["probability: yes"], rtol=1e-9)
+
+
+def test_a_model_says_what_it_is(folder, model):
+    assert repr(model) == "<TableModel: 'outcome' from 'age', 'dose'>"
+    assert model.classes_.tolist() == ["no", "yes"]
+    assert model.feature_names_in_.tolist() == FEATURES
+    assert model.needed == {"age", "dose"}
+    assert model.score(X, y) == np.mean(model.predict(X) == y)
+    assert load_model(str(folder / "out" / "model.kmargin")).needed == model.needed
+
+
+REFUSED = {
+    "a narrow array": (
+        X.to_numpy()[:, :3],
+        "X has 3 columns, but without names the model expects the 5 that it was fitted to, in this order: "
+        "'age', 'dose', 'noise', 'x y', 'z'. A frame needs 'age', 'dose' only",
+    ),
+    "a single row": (X.to_numpy()[0], r"X of shape \(5,\) is no table.*a single row is \[row\]"),
+    "a ragged list": ([[1, 2], [3]], "X has rows of different lengths"),
+    "a frame without a column": (X.rename(columns={"dose": "Dosis"}), "lacks 1 column .*'Dosis' for 'dose'"),
+    "names twice": (pd.concat([X, X], axis=1), "more than one column called 'age', 'dose'"),
+    "words": (X.assign(age="1,5"), "'age' holds text, such as '1,5', but the model learned it as numbers"),
+    "gaps": (X.assign(age=["", *X["age"].astype(str)[1:]]), r"1 value is missing, in column 'age' \(1\)"),
+}
+
+
+@pytest.mark.parametrize(("given", "message"), REFUSED.values(), ids=REFUSED.keys())
+def test_what_a_model_cannot_read_gets_a_sentence(model, given, message):
+    with pytest.raises(ValueError, match=message):
+        model.predict(given)
+
+
+def rows_of(frame):
+    return frame.to_numpy()
+
+
+SAVED = {
+    "SparseSVC": SparseSVC(k=2),
+    "SparseSVC of all features": SparseSVC(k="all", C=float("inf")),
+    "SparseSVC with requests": SparseSVC(k=2, groups=[1, 1, 2, 3, 3], keep=[2], signs=[1, 0, 0, 0, 0]),
+    "SparseSVCCV": SparseSVCCV(ks=[1, 2], cv=3, standardize=True),
+    "KernelSparseSVC": KernelSparseSVC(k=4, gamma=0.01),
+    "KernelSparseSVCCV": KernelSparseSVCCV(ks=[2, 4], cv=3, kernel="poly", degree=2),
+    "a pipeline": make_pipeline(StandardScaler(), SparseSVC(k=2)),
+    "a pipeline that fills in": make_pipeline(
+        SimpleImputer(strategy="median"), StandardScaler(with_mean=False), SparseSVCCV(ks=[1, 2], cv=3)
+    ),
+}
+
+
+@pytest.mark.parametrize("estimator", SAVED.values(), ids=SAVED.keys())
+@pytest.mark.parametrize("shape", ["frame", "array"])
+def test_a_model_of_a_notebook_is_the_same_on_the_command_line(estimator, shape, tmp_path):
+    names = FEATURES if shape == "frame" else [f"x{j}" for j in range(5)]
+    given = X if shape == "frame" else X.to_numpy()
+    if "Imputer" in str(estimator):
+        given = given.copy()
+        given[given > 60] = np.nan
+    estimator.fit(given, y)
+    file = save_model(estimator, tmp_path / "m.kmargin", target="outcome")
+    table = pd.DataFrame(np.asarray(given), columns=names).assign(outcome=y)
+    table.to_csv(tmp_path / "new.csv", index=False)
+    result = run("predict", file, tmp_path / "new.csv")
+    told = pd.read_csv(pd.io.common.StringIO(result.stdout))
+    np.testing.assert_allclose(told["decision"], estimator.decision_function(given), rtol=1e-7, atol=1e-9)
+    assert told["predicted"].tolist() == estimator.predict(given).tolist()
+    assert f"{100 * estimator.score(given, y):.1f} % of 60 rows are as column 'outcome' says" in result.stderr
+    again = load_model(file)
+    if hasattr(estimator, "predict_proba"):
+        np.testing.assert_allclose(again.predict_proba(given), estimator.predict_proba(given), rtol=1e-7)
+    else:
+        with pytest.raises(InputError, match="was saved without probabilities"):
+            again.predict_proba(given)
+    assert load_model(save_model(again, tmp_path / "again.kmargin")).target == "outcome"
+
+
+@pytest.mark.parametrize("names", [[0, 1, 2], [1.0, 2.0, 3.0], ["a", "b", "c"], [True, False]], ids=str)
+def test_classes_keep_their_type(names, tmp_path):
+    labels = np.resize(np.array(names), 60)
+    model = SparseSVC(k=1).fit(X, labels)
+    again = load_model(save_model(model, tmp_path / "m.kmargin"))
+    assert again.predict(X).tolist() == model.predict(X).tolist()
+    assert again.predict(X).dtype.kind == labels.dtype.kind
+
+
+UNSAVED = {
+    "another model": (LogisticRegression(), "LogisticRegression is no model that kmargin can save"),
+    "another step": (
+        make_pipeline(MinMaxScaler(), SparseSVC(k=2)),
+        "A pipeline with MinMaxScaler before the machine cannot be saved",
+    ),
+    "an indicator": (
+        make_pipeline(SimpleImputer(add_indicator=True), SparseSVC(k=2)),
+        "This SimpleImputer adds or drops columns",
+    ),
+    "a kernel of one's own": (
+        KernelSparseSVC(k=2, kernel="precomputed"),
+        "a kernel of one's own cannot be saved",
+    ),
+}
+
+
+@pytest.mark.parametrize(("model", "message"), UNSAVED.values(), ids=UNSAVED.keys())
+def test_what_cannot_be_saved_gets_a_sentence_and_leaves_no_file(model, message, tmp_path):
+    given = X.to_numpy() @ X.to_numpy().T if "precomputed" in str(model) else X
+    if "indicator" in str(model):
+        given = X.mask(X > 60)
+    model.fit(given, y)
+    with pytest.raises(InputError, match=message):
+        save_model(model, tmp_path / "m.kmargin")
+    assert list(tmp_path.iterdir()) == []
+
+
+FRESH = """
+import sys
+import numpy as np
+import kmargin
+rows = np.arange(12.0).reshape(4, 3)
+model = kmargin.load_model(sys.argv[1])
+print(model.predict([[1.0, 50.0, 0.0, 0.0, 5.0]])[0], sorted(model.needed))
+kmargin.save_model(model, sys.argv[2])
+print(kmargin.load_model(sys.argv[2]))
+"""
+
+
+def test_a_fresh_interpreter_needs_nothing_but_the_name(folder, tmp_path):
+    """As the README writes it."""
+    words = [sys.executable, "-W", "error", "-c", FRESH, folder / "out", tmp_path / "copy.kmargin"]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert done.stderr == ""
+    assert done.stdout.splitlines()[0].endswith("['age', 'dose']")
+    assert done.stdout.splitlines()[1] == "<TableModel: 'outcome' from 'age', 'dose'>"
+
+
+def test_without_pandas_it_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "kmargin.modelfile", None)
+    monkeypatch.delattr("kmargin.modelfile", raising=False)
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    monkeypatch.delitem(sys.modules, "kmargin.modelfile")
+    for name in [name for name in sys.modules if name.startswith("kmargin.tables")]:
+        monkeypatch.delitem(sys.modules, name)
+    with pytest.raises(
+        ValueError, match=r"need pandas, which is not here\. Run: pip install 'kmargin\[cli\]'"
+    ):
+        load_model("nowhere")
+
+
+def test_rows_of_the_training_are_recognised(folder, model, tmp_path):
+    told = run("predict", folder / "out", folder / "data.csv").stderr
+    assert "Note: the model was fitted to all 60 rows: what it says of rows that it knows is too good" in told
+    new = make_table(seed=9)
+    half = pd.concat([FRAME.iloc[:20], new.iloc[:40]])
+    half.to_csv(tmp_path / "half.csv", index=False)
+    assert "was fitted to 20 of 60 rows" in run("predict", folder / "out", tmp_path / "half.csv").stderr
+    assert model.share_seen(half) == model.share_seen(half[["age", "dose"]]) == pytest.approx(1 / 3)
+    assert model.share_seen(new) == 0
+    new.to_csv(tmp_path / "new.csv", index=False)
+    assert "fitted to" not in run("predict", folder / "out", tmp_path / "new.csv").stderr
+    assert run("predict", folder / "out", folder / "data.csv", "-q").stderr == ""
+
+
+def test_numbers_that_many_rows_share_tell_no_rows_apart():
+    rows = np.column_stack([np.arange(100) % 3, np.arange(100)])
+    noted = note_rows(rows, np.array([0]))
+    assert len(noted.by_used) == 0
+    assert noted.share(rows, by_all=True) == 1.0
+    assert noted.share(rows[:, :1], by_all=False) == 0.0
+
+
+def test_of_many_rows_a_fair_sample_is_kept(monkeypatch):
+    monkeypatch.setattr(seen, "MOST", 200)
+    rng = np.random.default_rng(0)
+    rows, others = rng.standard_normal((3000, 3)), rng.standard_normal((3000, 3))
+    noted = note_rows(rows, np.array([0, 1]))
+    assert len(noted.by_all) == 200
+    assert noted.share(rows, by_all=True) == 1.0
+    assert noted.share(others, by_all=True) == 0.0
+    assert noted.share(np.vstack([rows, others]), by_all=True) == pytest.approx(0.5, abs=0.1)
+
+
+def test_digests_forgive_what_files_do_to_numbers_and_nothing_else():
+    rows = np.random.default_rng(0).standard_normal((50, 4))
+    digests = digest_rows(rows)
+    np.testing.assert_array_equal(digest_rows(np.nextafter(rows, 9)), digests)
+    assert (digest_rows(rows * (1 + 1e-5)) != digests).all()
+    assert (digest_rows(rows[:, ::-1]) != digests).all()
+    np.testing.assert_array_equal(
+        digest_rows(np.array([[0.0, np.nan]])), digest_rows(np.array([[-0.0, -np.nan]]))
+    )
