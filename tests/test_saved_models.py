@@ -122,6 +122,8 @@ SAVED = {
     "SparseSVCCV": SparseSVCCV(ks=[1, 2], cv=3, standardize=True),
     "KernelSparseSVC": KernelSparseSVC(k=4, gamma=0.01),
     "KernelSparseSVCCV": KernelSparseSVCCV(ks=[2, 4], cv=3, kernel="poly", degree=2),
+    "KernelSparseSVC that scales": KernelSparseSVC(k=4, standardize=True),
+    "a pipeline that scales twice": make_pipeline(StandardScaler(), KernelSparseSVC(k=3, standardize=True)),
     "a pipeline": make_pipeline(StandardScaler(), SparseSVC(k=2)),
     "a pipeline that fills in": make_pipeline(
         SimpleImputer(strategy="median"), StandardScaler(with_mean=False), SparseSVCCV(ks=[1, 2], cv=3)

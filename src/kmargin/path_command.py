@@ -7,12 +7,12 @@ import numpy as np
 import typer
 
 from kmargin.option_groups import parse_ks, parse_number, with_shared_options
-from kmargin.options import ColumnOptions, Data, Jobs, MachineOptions, Quiet, ReadingOptions, Seed
+from kmargin.options import ColumnOptions, Data, Jobs, MachineOptions, Quiet, ReadingOptions, Scoring, Seed
 from kmargin.tables.analyse import trace
 from kmargin.tables.column_request import count_features
 from kmargin.tables.results import step_frame
 from kmargin.tables.write import check_file, plot_steps, write_frame
-from kmargin.terminal import plainly, show_steps
+from kmargin.terminal import plainly, say, show_steps
 
 
 @plainly
@@ -29,23 +29,34 @@ def path_command(
         Path | None, typer.Option(help="Plot of the scores to write: .svg, .png or .pdf.")
     ] = None,
     cv: Annotated[int, typer.Option(help="How many folds; 0 for none.")] = 5,
+    scoring: Scoring = "accuracy",
     seed: Seed = 0,
     jobs: Jobs = None,
     quiet: Quiet = False,
 ) -> None:
-    """Print which features enter and leave as k grows, and what that does to the accuracy."""
+    """Print which features enter and leave as k grows, and what that does to the score."""
     for file, endings in ((out, (".csv",)), (plot, (".svg", ".png", ".pdf"))):
         if file is not None:
             check_file(file, endings)
     settings = machines.settings(
-        columns, quiet, ks=parse_ks(ks), Cs=[parse_number("--C", C)], cv=cv or 2, seed=seed, jobs=jobs
+        columns,
+        quiet,
+        ks=parse_ks(ks),
+        Cs=[parse_number("--C", C)],
+        cv=cv or 2,
+        scoring=scoring,
+        seed=seed,
+        jobs=jobs,
     )
     dataset = columns.prepare(data, reading)
     steps = trace(dataset, settings, cross_validate=cv > 0)
     counted = count_features(dataset.encoding, settings.columns).things
     counted += " of each machine" if machines.each_machine and len(np.unique(dataset.y)) > 2 else ""
-    show_steps(steps, settings.scoring, counted)
+    if not quiet:
+        for note in dataset.notes:
+            say(f"Note: {note}")
+    show_steps(steps, scoring, counted)
     if out is not None:
-        write_frame(step_frame(steps), out)
+        write_frame(step_frame(steps, scoring), out)
     if plot is not None:
-        plot_steps(steps, plot, counted)
+        plot_steps(steps, plot, counted, scoring)

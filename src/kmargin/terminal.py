@@ -5,6 +5,7 @@ import io
 import os
 import re
 import sys
+import textwrap
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any
@@ -20,7 +21,7 @@ from kmargin.progress import tell_of_compiling
 from kmargin.tables.analyse import Analysis, Step
 from kmargin.tables.choice_words import choice_text, fold_choices_text, p_value_text
 from kmargin.tables.results import feature_frame, order_features, point_weights, weights_by_class
-from kmargin.tables.score_words import percent, score_text
+from kmargin.tables.score_words import percent, score_name, score_text
 from kmargin.tables.sentences import (
     class_list,
     counting_text,
@@ -167,7 +168,13 @@ def _points(analysis: Analysis) -> Grid:
 
 def show_steps(steps: Iterable[Step], scoring: str, counted: str = "features") -> None:
     k = "k>" if counted == "features" else f"k ({counted})>"
-    grid = make_grid(k, "features>", "training>", "folds>", "objective>", "comes in, goes out")
+    is_rate = scoring == "accuracy"
+    training, folds = (
+        ("training>", "folds>")
+        if is_rate
+        else ("training\naccuracy>", f"{textwrap.fill(score_name(scoring), 14)}>")
+    )
+    grid = make_grid(k, "features>", training, folds, "objective>", "comes in, goes out")
     for step in steps:
         changes = [f"+{name}" for name in step.enters] + [f"−{name}" for name in step.leaves]
         more = f" and {len(changes) - 4} more" if len(changes) > 4 else ""

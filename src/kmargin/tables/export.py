@@ -42,6 +42,12 @@ def to_table_model(model: Any, target: str) -> TableModel:
             "such as kernel='rbf'."
         )
     parameters, arrays = machine_numbers(machine)
+    scaling = _scaling(steps[:-1], int(machine.n_features_in_))
+    of_kernel = getattr(getattr(machine, "kernel_", None), "scaling", None)
+    if of_kernel is not None:
+        centers, units = of_kernel[:2]
+        arrays["support_vectors"] = (arrays["support_vectors"] - centers) / units
+        scaling = Scaling(scaling.medians, scaling.mean + scaling.spread * centers, scaling.spread * units)
     kind = arrays["classes"].dtype.kind
     if kind not in "Uifb":
         arrays["classes"] = _plain_classes(arrays["classes"])
@@ -49,7 +55,6 @@ def to_table_model(model: Any, target: str) -> TableModel:
     n_features = int(machine.n_features_in_)
     columns = [f"x{j}" for j in range(n_features)] if given is None else [str(name) for name in given]
     calibration = getattr(machine, "calibration_", None)
-    scaling = _scaling(steps[:-1], n_features)
     return TableModel(
         target, Encoding(tuple(columns)), scaling, make_machine(parameters, arrays), calibration
     )

@@ -57,7 +57,7 @@ def machine_numbers(machine: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]
     if hasattr(machine, "dual_coef_"):
         parameters |= {"kernel": machine.kernel, **machine.kernel_.numbers}
         arrays |= {
-            name: np.asarray(getattr(machine, f"{name}_"))
+            name: _to_array(getattr(machine, f"{name}_"))
             for name in ("dual_coef", "support", "support_vectors")
         }
         most = len(arrays["support"])
@@ -70,3 +70,8 @@ def machine_numbers(machine: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]
         arrays["coef"] = np.asarray(machine.coef_)
     k = machine.k_ if hasattr(machine, "k_") else machine.k
     return parameters | {"k": most if isinstance(k, str) else int(k)}, arrays
+
+
+def _to_array(values: Any) -> np.ndarray:
+    """Points of sparse samples are sparse."""
+    return np.asarray(values.toarray() if hasattr(values, "toarray") else values)

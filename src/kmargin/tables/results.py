@@ -182,7 +182,7 @@ def confusion(analysis: Analysis) -> np.ndarray:
     return counts
 
 
-def step_frame(steps: list[Step]) -> pd.DataFrame:
+def step_frame(steps: list[Step], scoring: str = "accuracy") -> pd.DataFrame:
     """A row per k of a path."""
     frame = pd.DataFrame([step._asdict() for step in steps])
     for name in ("features", "enters", "leaves"):
@@ -193,6 +193,5 @@ def step_frame(steps: list[Step]) -> pd.DataFrame:
         frame.insert(1, "n_units", [len(step.units) for step in steps])
     else:
         frame = frame.drop(columns="units")
-    return frame.rename(columns={"score": "cv_accuracy", "error": "cv_standard_error"}).dropna(
-        axis=1, how="all"
-    )
+    names = {"score": f"cv_{scoring}", "error": "cv_standard_error"}
+    return frame.rename(columns=names).dropna(axis=1, how="all")

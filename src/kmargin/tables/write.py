@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from kmargin import modelfile
-from kmargin.displays import CVScoreDisplay
+from kmargin import CVScoreDisplay, modelfile
 from kmargin.errors import InputError, listing
 from kmargin.files import is_ours, replace_file, replace_folder
 from kmargin.tables.analyse import Analysis, Step
 from kmargin.tables.report import render
 from kmargin.tables.results import feature_frame, point_frame, prediction_frame
+from kmargin.tables.score_words import PERCENT, score_name
 from kmargin.tables.spreadsheet import csv_text
 
 FILES = (modelfile.NAME, "features.csv", "points.csv", "predictions.csv", "report.html")
@@ -70,15 +70,17 @@ def write_frame(frame: pd.DataFrame, path: Path) -> None:
     replace_file(path, csv_text(frame).encode())
 
 
-def plot_steps(steps: list[Step], path: Path, counted: str = "features") -> None:
-    """Accuracy against k, over the folds if they were asked and on the training rows if not."""
+def plot_steps(steps: list[Step], path: Path, counted: str = "features", scoring: str = "accuracy") -> None:
+    """The score against k over the folds; if they were not asked, the accuracy on the training rows."""
     from matplotlib.figure import Figure
 
     mean = np.array([step.training_accuracy if step.score is None else step.score for step in steps])
     error = np.array([step.error or 0.0 for step in steps])
     figure = Figure(figsize=(6.4, 4.0), layout="constrained")
     ks = [step.k for step in steps]
-    display = CVScoreDisplay(ks, mean, error, score_name="accuracy", counted=counted).plot(figure.subplots())
+    scoring = "accuracy" if steps[0].score is None else scoring
+    name = scoring if scoring in PERCENT else score_name(scoring)
+    display = CVScoreDisplay(ks, mean, error, score_name=name, counted=counted).plot(figure.subplots())
     if steps[0].score is None:
         display.ax_.set_ylabel("accuracy (training rows)")
     image = io.BytesIO()
