@@ -4,14 +4,16 @@ import re
 from html.parser import HTMLParser
 
 TAGS = {
-    *("html", "head", "meta", "link", "title", "style", "body", "h1", "h2", "h3", "p", "div", "b", "span"),
+    *("html", "head", "meta", "link", "title", "style", "body", "h1", "h2", "h3", "p", "div", "b", "i"),
     *("table", "caption", "thead", "tbody", "tr", "th", "td", "figure", "figcaption", "code", "br"),
     *("details", "summary", "ul", "li", "svg", "g", "path", "defs", "clippath", "rect", "use", "text"),
+    *("span", "nav", "a"),
 }
 ATTRIBUTES = {
     *("lang", "charset", "name", "content", "http-equiv", "rel", "href", "id", "class", "style", "title"),
     *("open", "xlink:href", "xmlns", "xmlns:xlink", "width", "height", "viewbox", "version", "d", "type"),
     *("transform", "clip-path", "x", "y", "cx", "cy", "r", "points", "fill", "stroke", "opacity"),
+    *("data-label", "role", "aria-label"),
 }
 VOID = {"meta", "link", "br"}
 

@@ -240,6 +240,10 @@ def test_every_score_on_the_page_and_in_the_terminal_is_of_the_one_table(tmp_pat
         assert f"k = {k}, C = {found.C:g}" in text
     assert shown(own) in page.split('id="made"')[1]
     assert "too good" in page
+    low, high = (100 * min(max(end, 0), 1) for end in found.assessment.interval)
+    assert f'class="interval" style="left:{low:.1f}%;width:{high - low:.1f}%"' in page
+    assert f'class="at" style="left:{100 * found.assessment.score:.1f}%"' in page
+    assert f'class="guess" style="left:{100 * found.assessment.guessing:.1f}%"' in page
     drawn = found.curve
     np.testing.assert_array_equal(drawn.mean, mean)
 

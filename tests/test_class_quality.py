@@ -17,6 +17,7 @@ from kmargin.tables.class_quality import (
     roc_points,
     share_of,
 )
+from kmargin.tables.feature_boxes import distributions
 from kmargin.tables.prepare import Roles, prepare
 from kmargin.tables.read import Table
 from kmargin.tables.settings import Settings
@@ -93,3 +94,21 @@ def test_probabilities_are_held_against_what_came_true(n_classes):
     assert sum(b.n_rows * b.true.value for b in bins) == pytest.approx(true.sum())
     expected = sum(b.n_rows * abs(b.told - b.true.value) for b in bins) / 90
     assert calibration_error(found) == pytest.approx(expected)
+
+
+def test_boxes_show_quarters_and_nine_tenths_of_each_class():
+    found = analysis_of(2)
+    (page,) = [part for part in distributions(found) if "boxes" in part]
+    for feature in found.model.machine.support_:
+        values = found.dataset.X[:, feature]
+        ends = [
+            np.quantile(values[found.dataset.y == name], (0.05, 0.95))
+            for name in found.model.machine.classes_
+        ]
+        low, high = np.min(ends), np.max(ends)
+        for name in found.model.machine.classes_:
+            q = np.quantile(values[found.dataset.y == name], (0.05, 0.25, 0.5, 0.75, 0.95))
+            at = 100 * (q - low) / (high - low)
+            assert f"left:{at[0]:.1f}%;width:{at[4] - at[0]:.1f}%" in page
+            assert f"left:{at[1]:.1f}%;width:{at[3] - at[1]:.1f}%" in page
+            assert f'class="median" style="left:{at[2]:.1f}%"' in page

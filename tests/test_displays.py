@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import matplotlib
 import numpy as np
@@ -288,3 +288,22 @@ def test_machines_that_were_annealed_apart_have_a_line_each(data):
     assert [line.get_label() for line in apart.axes_[0].lines] == ["0 vs 1", "0 vs 2", "1 vs 2"]
     together = ConvergenceDisplay.from_estimator(SparseSVC(2, solver=SD()).fit(*data))
     assert len(together.axes_[0].lines) == 1
+
+
+@pytest.mark.parametrize(
+    "ks",
+    [[1, 2, 3, 4], [0, 1], [7], range(1, 31), [1, 40, 63, 12600], [1, 9, 10, 11, 999, 1000, 1001]],
+    ids=str,
+)
+def test_ticks_of_k_name_both_ends_and_never_touch(ks):
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(5.2, 3.1), layout="constrained")
+    scores = np.linspace(0.5, 0.9, len(ks))
+    display = CVScoreDisplay(np.array(ks), scores, 0 * scores).plot(figure.subplots())
+    figure.canvas.draw()
+    labels = [t for t in display.ax_.get_xticklabels() if t.get_text()]
+    boxes = sorted((t.get_window_extent().x0, t.get_window_extent().x1) for t in labels)
+    assert all(left[1] < right[0] for left, right in pairwise(boxes))
+    named = {int(t.get_text().replace(",", "")) for t in labels}
+    assert {min(ks), max(ks)} <= named

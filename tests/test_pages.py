@@ -1,14 +1,22 @@
 """Reports in a real browser: they open, nothing is missing, nothing is fetched, a phone can show them."""
 
 import json
+from itertools import pairwise
 
+import numpy as np
 import pytest
 from sklearn.datasets import load_digits, load_iris
 from typer.testing import CliRunner
 
-from kmargin import html
+from kmargin import html, palette
 from kmargin.commands import app
 from kmargin.experiments.reproduce import PARTS
+from kmargin.tables.analyse import analyse
+from kmargin.tables.prepare import Roles, prepare
+from kmargin.tables.read import Table
+from kmargin.tables.report import render
+from kmargin.tables.settings import Settings
+from tables_data import make_table
 
 DESKTOP, PHONE = (1200, 900), (390, 844)
 
@@ -116,8 +124,8 @@ def test_the_report_of_45_machines_shows_each_feature_once(browser, tmp_path, si
     open_page(browser, tmp_path / "out" / "report.html", size)
     assert sideways(browser) <= 0
     head = browser.find_elements("css selector", "#weights th")
-    own = ["feature", "group", "chosen by folds", "", "halves", *"0123456789"]
-    assert [cell.text for cell in head] == own
+    own = ["feature", "group", *"0123456789", "folds", "halves"]
+    assert [cell.get_attribute("textContent") for cell in head] == own
     worths = browser.find_elements("css selector", "#worths td:first-child")
     assert len(worths) == 2, "one row for each group"
     shown = [cell.text.split() for cell in browser.find_elements("css selector", "#weights td:first-child")]
@@ -147,3 +155,148 @@ def test_what_people_call_their_columns_is_text_never_markup(browser, tmp_path):
     assert browser.title == nasty
     assert browser.find_elements("css selector", "body script") == []
     assert nasty in browser.find_element("css selector", "td").text
+
+
+# the page of a fit: one analysis, looked at in many ways
+
+LONG = "concentration of the protein as measured by the second laboratory on the day of admission"
+UNBROKEN = "column_without_a_place_to_break_" * 4
+
+
+@pytest.fixture(scope="module")
+def long_page(tmp_path_factory):
+    """Two classes with long names, 24 features with longer ones, 22 of them in use."""
+    frame = make_table(80)[["age", "outcome"]]
+    noise = np.random.default_rng(0).standard_normal((80, 23))
+    for j in range(23):
+        frame[f"{LONG if j % 2 else UNBROKEN} {j}"] = noise[:, j]
+    frame["outcome"] = frame["outcome"].map({"no": "no sign of the disease", "yes": "recurrence, or death"})
+    settings = Settings(k=22, Cs=[0.1], cv=2, pairs=1, nested=False)
+    analysis = analyse(prepare(Table(frame), Roles("outcome")), settings)
+    path = tmp_path_factory.mktemp("page") / "report.html"
+    path.write_text(render(analysis, "patients.csv", "out"))
+    return path
+
+
+def show_as(browser, scheme="light", media="screen"):
+    feature = {"name": "prefers-color-scheme", "value": scheme}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": media, "features": [feature]})
+
+
+@pytest.fixture
+def themed(browser):
+    """A browser that is in daylight again afterwards."""
+    yield browser
+    show_as(browser)
+
+
+# text that somebody sees, its colour, and the colours behind it up to the page, as [r, g, b, alpha]
+SEEN = """
+const paint = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
+function rgba(colour) {
+  paint.clearRect(0, 0, 1, 1); paint.fillStyle = colour; paint.fillRect(0, 0, 1, 1);
+  const [r, g, b, a] = paint.getImageData(0, 0, 1, 1).data; return [r, g, b, a / 255];
+}
+const found = {};
+for (const e of document.querySelectorAll('body *')) {
+  const has_text = [...e.childNodes].some(n => n.nodeType === 3 && n.textContent.trim());
+  if (!has_text || !e.checkVisibility()) continue;
+  const style = getComputedStyle(e), behind = [];
+  for (let p = e; p; p = p.parentElement) behind.push(getComputedStyle(p).backgroundColor);
+  const colour = e.ownerSVGElement ? style.fill : style.color;
+  found[colour + behind] = [e.textContent.trim().slice(0, 40), rgba(colour), behind.map(rgba)];
+}
+return Object.values(found);
+"""
+
+
+def contrast(one, other):
+    """As the web's guidelines for accessibility have it."""
+
+    def luminance(colour):
+        c = np.array(colour[:3]) / 255
+        return np.where(c <= 0.04045, c / 12.92, ((c + 0.055) / 1.055) ** 2.4) @ [0.2126, 0.7152, 0.0722]
+
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def blend(layers):
+    """What is seen of colours on top of each other, the topmost first."""
+    seen = np.zeros(3)
+    for *colour, alpha in reversed(layers):
+        seen = alpha * np.array(colour) + (1 - alpha) * seen
+    return seen
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_text_stands_out_from_what_is_behind_it_by_day_and_by_night(themed, long_page, scheme):
+    show_as(themed, scheme)
+    open_page(themed, long_page, DESKTOP)
+    seen = themed.execute_script(SEEN)
+    assert len(seen) > 10
+    paper = blend(seen[0][2])
+    assert (paper.mean() < 60) == (scheme == "dark")
+    for text, colour, behind in seen:
+        assert contrast(colour, blend(behind)) >= 4.5, text
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_plots_are_drawn_in_the_colours_of_the_page(themed, long_page, scheme):
+    show_as(themed, scheme)
+    open_page(themed, long_page, DESKTOP)
+    strokes = themed.execute_script(
+        "return [...document.querySelectorAll('#scores svg path, #roc svg path')]"
+        ".map(e => getComputedStyle(e).stroke)"
+    )
+    shades = getattr(palette.MEANINGS["curve"], scheme)
+    expected = tuple(int(shades[i : i + 2], 16) for i in (1, 3, 5))
+    assert f"rgb{expected}" in strokes
+
+
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_long_names_are_wrapped_and_nothing_hides_beside_the_page(browser, long_page, size):
+    open_page(browser, long_page, size)
+    assert sideways(browser) <= 0
+    hidden = browser.execute_script(
+        "return [...document.querySelectorAll('.scroll')].filter(e => e.scrollWidth > e.clientWidth + 1)"
+        ".map(e => e.textContent.slice(0, 60))"
+    )
+    assert hidden == []
+    out = browser.execute_script(
+        "return [...document.querySelectorAll('body *')].filter(e => e.checkVisibility() "
+        "&& !e.ownerSVGElement && e.getBoundingClientRect().right > window.innerWidth + 1)"
+        ".map(e => e.outerHTML.slice(0, 80))"
+    )
+    assert out == []
+
+
+def test_the_answer_and_its_curve_are_above_the_fold(browser, long_page):
+    open_page(browser, long_page, DESKTOP)
+    for part in (".lead", "#scores svg"):
+        box = browser.find_element("css selector", part).rect
+        assert box["y"] + box["height"] <= DESKTOP[1]
+
+
+def test_features_beyond_the_first_dozen_are_folded_away_on_screens_and_open_in_print(themed, long_page):
+    open_page(themed, long_page, DESKTOP)
+    rows = "return [...document.querySelectorAll('#weights tbody tr')].length"
+    assert themed.execute_script(rows) == 12
+    more = themed.find_element("css selector", "#weights-more")
+    assert not more.is_displayed()
+    show_as(themed, media="print")
+    assert themed.execute_script("return arguments[0].getBoundingClientRect().height", more) > 100
+    assert len(more.find_elements("css selector", "tbody tr")) == 10
+
+
+def test_the_page_is_read_out_in_order(browser, long_page):
+    open_page(browser, long_page, DESKTOP)
+    levels = [int(e.tag_name[1]) for e in browser.find_elements("css selector", "h1, h2, h3")]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(after <= before + 1 for before, after in pairwise(levels))
+    images = browser.find_elements("css selector", "svg, .strip, .span")
+    assert all(image.get_attribute("aria-label") for image in images)
+    stacked = browser.find_elements("css selector", "table.stack")
+    assert stacked
+    assert all(table.get_attribute("role") == "table" for table in stacked)

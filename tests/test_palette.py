@@ -4,8 +4,9 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
-from kmargin import palette
+from kmargin import html, palette
 from kmargin.palette import MEANINGS, SOLVERS
 
 # Machado, Oliveira and Fernandes (2009), severity 1, on linear RGB
@@ -83,3 +84,14 @@ def test_a_solver_looks_the_same_under_each_of_its_names():
     assert palette.solver_line("l1r") == palette.solver_line("liblinear_l1")
     assert palette.solver_line("nobody").color == palette.INK
     assert set(palette.SAME_AS.values()) <= set(SOLVERS)
+
+
+def test_colours_of_a_plot_become_those_of_its_page():
+    figure = Figure(figsize=(2, 2))
+    figure.subplots().plot([0, 1], color=palette.CURVE)
+    text = html.svg(figure, "line")
+    assert "stroke: var(--curve)" in text
+    assert palette.CURVE not in text
+    kept = html.svg(figure, "line", follows_theme=False)
+    assert f"stroke: {palette.CURVE}" in kept
+    assert 'class="plate"' in kept

@@ -1,6 +1,7 @@
 """Pages that stand alone: one HTML file, styles and figures inside, no request to anywhere."""
 
 import io
+import re
 import warnings
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -8,57 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from kmargin.files import replace_file
+from kmargin.page_style import STYLE
+from kmargin.palette import INK, MEANINGS, SOFT
 
-STYLE = """
-:root { color-scheme: light; --ink: #1f2933; --soft: #616e7c; --line: #d9e2ec; --shade: #f5f7fa;
-  --accent: #0b6e99; --good: #1b7f4d; --bad: #b3541e; }
-* { box-sizing: border-box; }
-body { margin: 0 auto; padding: 1.2rem 1rem 4rem; max-width: 68rem; color: var(--ink); background: #fff;
-  font: 16px/1.5 system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif; }
-h1 { font-size: 1.7rem; line-height: 1.2; margin: .4rem 0 .6rem; }
-h2 { font-size: 1.25rem; margin: 2.2rem 0 .5rem; padding-top: .6rem; border-top: 1px solid var(--line); }
-h3 { font-size: 1.02rem; margin: 1.4rem 0 .3rem; }
-p, li { max-width: 46rem; }
-a { color: var(--accent); }
-code { background: var(--shade); border-radius: 3px; padding: .05em .3em; font-size: .92em;
-  overflow-wrap: anywhere; }
-nav a { display: inline-block; margin: 0 .9rem .3rem 0; }
-.lead { font-size: 1.08rem; }
-.soft { color: var(--soft); }
-.aside { color: var(--soft); font-weight: 400; display: inline-block; min-width: 3.1em; margin-left: .3em;
-  text-align: left; }
-.cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(11rem, 1fr)); gap: .7rem;
-  margin: 1rem 0; }
-.card { background: var(--shade); border-radius: 8px; padding: .7rem .9rem; }
-.card b { display: block; font-size: 1.45rem; line-height: 1.25; }
-.scroll { overflow-x: auto; margin: .7rem 0; }
-table { border-collapse: collapse; font-size: .88rem; font-variant-numeric: tabular-nums; }
-caption { caption-side: top; text-align: left; color: var(--soft); padding-bottom: .35rem; }
-th, td { padding: .22rem .45rem; text-align: right; white-space: nowrap;
-  border-bottom: 1px solid var(--line); }
-th { font-weight: 600; border-bottom: 2px solid var(--line); background: #fff; }
-th:first-child, td:first-child, .text { text-align: left; }
-tbody tr:hover { background: var(--shade); }
-td.good { color: var(--good); font-weight: 600; }
-td.bad { color: var(--bad); font-weight: 600; }
-td.strong { font-weight: 700; }
-tr.marked td { background: #eef6fa; }
-tr.first td { border-top: 2px solid var(--line); }
-.name { white-space: normal; text-align: left; min-width: 7rem; max-width: 22rem; overflow-wrap: break-word; }
-.bars { min-width: 8rem; text-align: left; white-space: normal; }
-.bars span { display: block; height: .85rem; border-radius: 2px; background: var(--accent); }
-.bars .minus { background: var(--bad); }
-figure { margin: 1rem 0 1.6rem; }
-figure svg { width: 100%; height: auto; }
-.beside { display: flex; flex-wrap: wrap; gap: 0 2.5rem; } .beside figure { flex: 0 1 24rem; }
-.narrow svg { max-width: 40rem; } .small svg { max-width: 21rem; }
-figcaption { color: var(--soft); font-size: .92rem; max-width: 46rem; }
-details { margin: .8rem 0; } summary { cursor: pointer; color: var(--accent); }
-@media (max-width: 40rem) { body { font-size: 15px; } h1 { font-size: 1.4rem; }
-  th, td { padding: .2rem .4rem; } .bars { min-width: 4rem; } .name { min-width: 5rem; }
-  .cards { grid-template-columns: 1fr 1fr; } .wide { overflow-x: auto; } .wide svg { width: 46rem; } }
-@media print { details > * { display: block; } }
-"""
+LONG_WORD = 20  # letters that a name may have without a place to break
 
 
 class Cell:
@@ -69,118 +23,183 @@ class Cell:
         self.kind = kind
         self.hint = hint
         self.aside = aside
+        self.style = ""
+
+    def content(self) -> str:
+        aside = f' <span class="aside">{escape(self.aside)}</span>' if self.aside else ""
+        return escape(self.text) + aside
+
+    def written(self, tag: str = "td", label: str = "", role: str = "") -> str:
+        """The cell as an element; the label is shown beside it where a table is taken apart."""
+        kind = self.kind
+        if "name" in kind and max(map(len, self.text.split()), default=0) > LONG_WORD:
+            kind += " anywhere"
+        attributes = {"class": kind, "title": self.hint, "style": self.style}
+        attributes |= {"data-label": label, "role": role}
+        shown = "".join(f' {name}="{escape(value)}"' for name, value in attributes.items() if value)
+        return f"<{tag}{shown}>{self.content()}</{tag}>"
 
     def __str__(self) -> str:
-        kind = f' class="{escape(self.kind)}"' if self.kind else ""
-        hint = f' title="{escape(self.hint)}"' if self.hint else ""
-        aside = f' <span class="aside">{escape(self.aside)}</span>' if self.aside else ""
-        return f"<td{kind}{hint}>{escape(self.text)}{aside}</td>"
+        return self.written()
 
 
 class Bar(Cell):
-    """A bar in place of a number: `share` of the cell from the left, or of its half from the middle."""
+    """A number with a bar: `share` of its track from the left, or of a half of it from the middle.
 
-    def __init__(self, share: float, hint: str = "", from_middle: bool = False) -> None:
-        super().__init__("", "bars", hint)
+    The colour is that of a meaning of `kmargin.palette`: positive, negative, or none for a plain share.
+    """
+
+    def __init__(self, text: Any, share: float, colour: str = "", from_middle: bool = False) -> None:
+        super().__init__(text, "bars")
         length = min(abs(share), 1.0) * (50 if from_middle else 100)
         start = (50 if share >= 0 else 50 - length) if from_middle else 0
-        sign = ' class="minus"' if share < 0 else ""
-        self.bar = f'<span{sign} style="margin-left:{start:.1f}%;width:{length:.1f}%"></span>'
+        track = "track middle" if from_middle else "track"
+        self.bar = (
+            f'<span class="{track}"><span class="bar {colour}" '
+            f'style="margin-left:{start:.1f}%;width:{length:.1f}%"></span></span>'
+        )
 
-    def __str__(self) -> str:
-        return f'<td class="bars" title="{escape(self.hint)}">{self.bar}</td>'
+    def content(self) -> str:
+        return self.bar + escape(self.text)
 
 
 class Shade(Cell):
-    """A number on a background as strong as its share of the largest, in one colour or the other."""
+    """A number on a background as strong as its share of the largest, in the colour of a meaning."""
 
-    def __init__(self, text: Any, share: float, is_good: bool = True) -> None:
-        super().__init__(text)
-        colour = "11 110 153" if is_good else "179 84 30"
-        self.style = f"background:rgb({colour} / {0.55 * min(abs(share), 1.0):.2f})"
+    def __init__(self, text: Any, share: float, colour: str = "curve") -> None:
+        super().__init__(text, "shade")
+        self.style = f"--tint:var(--{colour});--share:{50 * min(abs(share), 1.0):.0f}%"
 
-    def __str__(self) -> str:
-        return f'<td style="{self.style}">{escape(self.text)}</td>'
+
+class Mark(Cell):
+    """A text with a mark in the colour of a meaning before it."""
+
+    def __init__(self, text: Any, colour: str, kind: str = "") -> None:
+        super().__init__(text, kind)
+        self.colour = colour
+
+    def content(self) -> str:
+        return f'<span class="mark {self.colour}"></span>' + super().content()
 
 
 class Row:
     """A table row with a class: "marked" is shaded, "first" opens a group."""
 
     def __init__(self, cells: Iterable[Any], kind: str = "") -> None:
-        self.cells = list(cells)
+        self.cells = [cell if isinstance(cell, Cell) else Cell(cell) for cell in cells]
         self.kind = kind
 
-    def __str__(self) -> str:
-        cells = "".join(str(cell if isinstance(cell, Cell) else Cell(cell)) for cell in self.cells)
+    def written(self, labels: Sequence[str] = ()) -> str:
+        """With labels, the row can be taken apart and still says that it is one."""
         kind = f' class="{escape(self.kind)}"' if self.kind else ""
-        return f"<tr{kind}>{cells}</tr>"
+        role, cell_role = (' role="row"', "cell") if labels else ("", "")
+        padded = labels or [""] * len(self.cells)
+        cells = "".join(
+            cell.written(label=label, role=cell_role) for cell, label in zip(self.cells, padded, strict=True)
+        )
+        return f"<tr{kind}{role}>{cells}</tr>"
 
 
 def table(
-    columns: Sequence[Any], rows: Iterable[Iterable[Any] | Row], caption: str = "", id: str = ""
+    columns: Sequence[Any],
+    rows: Iterable[Iterable[Any] | Row],
+    caption: str = "",
+    id: str = "",
+    kind: str = "",
 ) -> str:
-    """A table in a box that scrolls sideways by itself, so that the page never does.
+    """A table. On a narrow screen, one of the kind "stack" becomes cards, one for each row, and one of the
+    kind "wrap" (a feature and its numbers) wraps its rows, of the kind "always" on any screen. Others have
+    a box that scrolls sideways by itself, with shadows where there is more, so that the page never does.
 
     A column of text has a Cell for its name, of the kind of its cells.
     """
     cells = [column if isinstance(column, Cell) else Cell(column) for column in columns]
-    head = "".join(
-        f'<th class="{escape(cell.kind)}">{escape(cell.text)}</th>'
-        if cell.kind
-        else f"<th>{escape(cell.text)}</th>"
-        for cell in cells
-    )
-    body = "\n".join(str(row if isinstance(row, Row) else Row(row)) for row in rows)
+    falls_apart = bool({"stack", "wrap", "always"} & set(kind.split()))
+    labels = [cell.text or "\u00a0" for cell in cells] if falls_apart else []
+    role = "columnheader" if falls_apart else ""
+    head = "".join(cell.written("th", role=role) for cell in cells)
+    body = "\n".join((row if isinstance(row, Row) else Row(row)).written(labels) for row in rows)
     title = f"<caption>{escape(caption)}</caption>" if caption else ""
-    name = f' id="{escape(id)}"' if id else ""
+    attributes = {"id": id, "class": kind, "role": "table" if falls_apart else ""}
+    shown = "".join(f' {name}="{escape(value)}"' for name, value in attributes.items() if value)
     return (
-        f'<div class="scroll"><table{name}>{title}\n<thead><tr>{head}</tr></thead>\n'
+        f'<div class="scroll"><table{shown}>{title}\n<thead><tr>{head}</tr></thead>\n'
         f"<tbody>\n{body}\n</tbody></table></div>"
     )
 
 
-def svg(figure: Any, name: str) -> str:
+FONT: Any = {
+    **{"font.size": 9.5, "font.family": "sans-serif", "text.color": INK, "axes.labelcolor": INK},
+    **{"axes.edgecolor": SOFT, "xtick.color": SOFT, "ytick.color": SOFT},
+    **{"xtick.labelcolor": INK, "ytick.labelcolor": INK},
+}
+
+
+def svg(figure: Any, name: str, follows_theme: bool = True) -> str:
     """A matplotlib figure as SVG for a page: text stays text, the same figure gives the same bytes.
 
-    The name keeps the marks of several figures on one page apart.
+    The name keeps the marks of several figures on one page apart. Colours of `kmargin.palette` become those
+    of the page, light or dark; a figure that has pictures in it cannot follow and stays on white.
     """
     import matplotlib as mpl
 
     buffer = io.StringIO()
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": name}), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph")  # whoever shows the page has the letters, or not
-        figure.savefig(buffer, format="svg", dpi=160, bbox_inches="tight", metadata={"Date": None})
+        figure.savefig(
+            buffer, format="svg", dpi=160, bbox_inches="tight", metadata={"Date": None}, transparent=True
+        )
     text = buffer.getvalue()
     before, _, rest = text[text.index("<svg") :].partition("<metadata>")
-    return before + rest.partition("</metadata>")[2]
+    text = before + rest.partition("</metadata>")[2]
+    if not follows_theme:
+        return f'<div class="plate">{text}</div>'
+    for meaning, shades in MEANINGS.items():
+        text = re.sub(rf"(fill|stroke): {shades.light}", rf"\1: var(--{meaning})", text)
+    return text
 
 
 def figure(
     image: str, caption: str, id: str = "", wide: bool = False, narrow: bool = False, small: bool = False
 ) -> str:
-    """An SVG with a caption that says what to see.
+    """An SVG with a caption that says what to see, which is also what is read out in its place.
 
-    A wide one scrolls on a narrow screen; a narrow one does not fill a wide screen, and a small one a third.
+    A wide one scrolls on a narrow screen, which is said there; a narrow one does not fill a wide screen, and
+    a small one a third.
     """
     name = f' id="{escape(id)}"' if id else ""
     box = "wide" if wide else "narrow" if narrow else "small" if small else ""
+    image = image.replace("<svg ", f'<svg role="img" aria-label="{escape(caption)}" ', 1)
+    swipe = SWIPE if wide else ""
     return (
-        f'<figure{name}><div class="{box}">{image}</div><figcaption>{escape(caption)}</figcaption></figure>'
+        f'<figure{name}>{swipe}<div class="{box}">{image}</div>'
+        f"<figcaption>{escape(caption)}</figcaption></figure>"
     )
 
 
-def beside(*figures: str) -> str:
-    """Small figures side by side, as far as there is room."""
-    return '<div class="beside">' + "".join(figures) + "</div>"
+SWIPE = '<div class="swipe">Wider than the screen: swipe sideways →</div>'
 
 
-def card(value: Any, label: str) -> str:
+def columns(*parts: str, kind: str = "") -> str:
+    """Parts side by side, as far as there is room; together they fill the width."""
+    name = f"columns {kind}".strip()
+    return f'<div class="{name}">' + "".join(f"<div>{part}</div>" for part in parts if part) + "</div>"
+
+
+def section_nav(links: Iterable[tuple[str, str]]) -> str:
+    """Links to the parts of a page, by their ids."""
+    shown = " ".join(f'<a href="#{escape(id)}">{escape(text)}</a>' for id, text in links)
+    return f"<nav>{shown}</nav>"
+
+
+def card(value: Any, label: str, kind: str = "") -> str:
     """A number to see at once."""
-    return f'<div class="card"><b>{escape(str(value))}</b>{escape(label)}</div>'
+    return f'<div class="{f"card {kind}".strip()}"><b>{escape(str(value))}</b>{escape(label)}</div>'
 
 
-def cards(*pairs: tuple[Any, str]) -> str:
-    return '<div class="cards">' + "".join(card(value, label) for value, label in pairs) + "</div>"
+def cards(*contents: tuple[Any, str] | tuple[Any, str, str]) -> str:
+    """Numbers with their labels, and a kind where they have one."""
+    return '<div class="cards">' + "".join(card(*content) for content in contents) + "</div>"
 
 
 def paragraph(text: str, kind: str = "") -> str:
@@ -188,6 +207,16 @@ def paragraph(text: str, kind: str = "") -> str:
     pieces = escape(text).split("`")
     marked = "".join(f"<code>{p}</code>" if i % 2 else p for i, p in enumerate(pieces))
     return f'<p class="{kind}">{marked}</p>' if kind else f"<p>{marked}</p>"
+
+
+def shortened(text: str, most: int = 36) -> str:
+    """A name that fits a list of several: cut in its middle, since names differ at their ends."""
+    return text if len(text) <= most else f"{text[: most // 2]}…{text[-most // 2 + 1 :]}"
+
+
+def terms(*texts: str) -> str:
+    """What words of a table mean, in as many columns as there is room for; empty texts are left out."""
+    return '<div class="terms">' + "".join(paragraph(text) for text in texts if text) + "</div>"
 
 
 def bullets(items: Iterable[str]) -> str:

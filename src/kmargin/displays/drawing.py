@@ -42,6 +42,7 @@ def plain(text: str, longest: int = 40) -> str:
 
 TICKS = (0, 1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 300, 500, *(10**e for e in range(3, 9)))
 CLOSEST = 0.055  # two ticks, as a share of the axis
+LETTER = 0.018  # the same of a digit
 
 
 def log_axis(ax: Any, ks: Any) -> None:
@@ -65,10 +66,15 @@ def choose_ticks(ks: np.ndarray, place: Any) -> list[int]:
     every = sorted({int(k) for k in ks})
     wanted = every if len(every) <= 6 else sorted({low, high, *(k for k in TICKS if low <= k <= high)})
     places = dict(zip(wanted, place(np.array(wanted, dtype=float)), strict=True))
-    room = CLOSEST * (places[high] - places[low])
+    length = places[high] - places[low]
+
+    def has_room(left: int, right: int) -> bool:
+        letters = (len(f"{left:,}") + len(f"{right:,}")) / 2
+        return bool(places[right] - places[left] >= max(CLOSEST, LETTER * (letters + 1)) * length)
+
     kept = [high]  # both ends, and what has room between them
     for k in reversed([k for k in wanted if k not in (low, high)]):
-        if places[kept[-1]] - places[k] >= room and places[k] - places[low] >= room:
+        if has_room(k, kept[-1]) and has_room(low, k):
             kept.append(k)
     return sorted({low, *kept})
 

@@ -1,6 +1,7 @@
 """What a machine looks at, as part of a page: weights of features, or the points it keeps."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from kmargin.tables.results import (
     feature_frame,
     intercepts_per_unit,
     order_features,
-    point_weights,
+    point_frame,
     stand_in_name,
     weights_by_class,
 )
@@ -24,11 +25,17 @@ from kmargin.tables.sentences import (
     signs_text,
 )
 
-MOST_ROWS = 40  # of a table on the page; the files have all
+if TYPE_CHECKING:
+    import pandas as pd
+
+FIRST_ROWS = 12  # of a table, the others are to be opened
+MOST_ROWS = 60  # of a table on the page; the files have all
 MOST_TERMS = 12  # of a formula
-WORTHS_TEXT = (
-    "`without it`: by how much the minimised loss rises without the feature; `could stand in`: what could "
-    "take its place, and by how much the loss rises then, everything else fitted anew."
+MOST_COLUMNS = 16  # classes side by side
+MOST_STAND_INS = 3
+WORTHS_TEXTS = (
+    "`without it`: by how much the minimised loss rises without the feature, everything else fitted anew.",
+    "`could stand in`: what could take its place, and by how much the loss rises then.",
 )
 
 
@@ -46,39 +53,15 @@ def features_section(analysis: Analysis) -> Iterator[str]:
     frame = feature_frame(analysis).assign(place=order_features(analysis))
     is_in = frame["chosen"] | frame["always_in"]
     used, rest = frame[is_in], frame[~is_in]
-    groups = [html.Cell(analysis.things.removesuffix("s"), "name")] if analysis.counted.is_grouped else []
     yield '<h2 id="features">What it looks at</h2>'
-    largest = max(float(used["weight"].abs().max()), 1e-300) if len(used) else 1.0
-    no_worths, halves = not analysis.worths, [] if analysis.halves is None else ["halves"]
-    both_signs = bool((used["weight"] < 0).any())
-    rows = [
-        [
-            html.Cell(row.feature, "name", aside=marks(analysis, row.place)),
-            *(html.Cell(row.group, "name") for _ in groups),
-            html.Bar(row.weight / largest, f"{row.weight:+.3f}", from_middle=both_signs),
-            html.Cell(row.favours, "name"),
-            html.Bar(row.frequency, frequency_text(analysis, row.frequency)),
-            frequency_text(analysis, row.frequency),
-            *(halves_text(analysis, row.place) for _ in halves),
-            f"{row.weight:+.3f}",
-            f"{row.weight_per_unit:+.4g}",
-            *([] if no_worths else worth_cells(analysis, row.group)),
-        ]
-        for row in used.head(MOST_ROWS).itertuples()
-    ]
-    columns = [
-        *(html.Cell("feature", "name"), *groups, html.Cell("weight", "bars")),
-        html.Cell("more of it says", "name"),
-        *(html.Cell("chosen by folds", "bars"), "", *halves, "weight", "per unit"),
-        *([] if no_worths else ["without it", html.Cell("could stand in", "name")]),
-    ]
-    yield html.table(columns, rows, id="weights")
-    yield html.paragraph(
-        "Weights are for features scaled to a spread of 1, so they can be compared; `per unit` is for the "
-        "numbers as they stand in the table. `chosen by folds`: of the first round, with the chosen k and C."
-        + ("" if no_worths else f" {WORTHS_TEXT}")
-        + f" {halves_sentence(analysis)}",
-        "soft",
+    rows = list(feature_rows(analysis, used.head(MOST_ROWS)))
+    yield from in_two_parts(feature_columns(analysis), rows, "stack full", "more of the features")
+    yield html.terms(
+        "`weight`: for features scaled to a spread of 1, so that weights can be compared; `per unit`: for "
+        "the numbers as they stand in the table.",
+        *(WORTHS_TEXTS if analysis.worths else ()),
+        "`folds`: how many chose the feature, of the first round, with the chosen k and C.",
+        halves_sentence(analysis),
     )
     yield from asked_paragraphs(analysis)
     if len(used) > MOST_ROWS:
@@ -87,34 +70,81 @@ def features_section(analysis: Analysis) -> Iterator[str]:
         yield html.details("The whole model as a formula", formula(analysis))
     close = rest[rest["frequency"] > 0].sort_values("frequency", ascending=False, kind="stable")
     if len(close):
-        rows = [
-            [
-                html.Cell(row.feature, "name"),
-                html.Bar(row.frequency),
-                frequency_text(analysis, row.frequency),
-            ]
+        nearly = [
+            [html.Cell(row.feature, "name"), html.Bar(frequency_text(analysis, row.frequency), row.frequency)]
             for row in close.head(MOST_ROWS).itertuples()
         ]
         yield html.details(
             f"Chosen by some folds, not in the end: {len(close)}",
-            html.table(["feature", html.Cell("chosen by folds", "bars"), ""], rows, id="nearly"),
+            html.table([html.Cell("feature", "name"), html.Cell("folds", "bars")], nearly, id="nearly"),
         )
+
+
+def feature_columns(analysis: Analysis) -> list[html.Cell]:
+    """The heads of what `feature_rows` tells."""
+    group = [analysis.things.removesuffix("s")] if analysis.counted.is_grouped else []
+    worth = ["without it", "could stand in"] if analysis.worths else []
+    halves = [] if analysis.halves is None else ["halves"]
+    kinds = dict.fromkeys(("feature", "more of it says", "could stand in", *group), "name") | {
+        "weight": "bars"
+    }
+    shown = ["feature", *group, "weight", "per unit", "more of it says", *worth, "folds", *halves]
+    return [html.Cell(name, kinds.get(name, "")) for name in shown]
+
+
+def feature_rows(analysis: Analysis, used: "pd.DataFrame") -> Iterator[list[html.Cell]]:
+    """A row per feature: what it is, what it weighs, what it is worth, how often it comes back."""
+    largest = max(float(used["weight"].abs().max()), 1e-300) if len(used) else 1.0
+    both_signs = bool((used["weight"] < 0).any())
+    told: set[str] = set()  # what a group is worth is told once
+    for row in used.itertuples():
+        is_new = row.group not in told
+        told.add(row.group)
+        side = "positive" if row.weight > 0 else "negative"
+        yield [
+            html.Cell(row.feature, "name", aside=marks(analysis, row.place)),
+            *([html.Cell(row.group, "name")] if analysis.counted.is_grouped else []),
+            html.Bar(signed(row.weight, "+.3f"), row.weight / largest, side, from_middle=both_signs),
+            html.Cell(signed(row.weight_per_unit, "+.4g")),
+            html.Mark(row.favours, side, "name") if row.favours else html.Cell("", "name empty"),
+            *(worth_cells(analysis, row.group if is_new else "") if analysis.worths else []),
+            html.Cell(frequency_text(analysis, row.frequency)),
+            *([] if analysis.halves is None else [html.Cell(halves_text(analysis, row.place))]),
+        ]
+
+
+def in_two_parts(
+    columns: Sequence[Any], rows: Sequence[Any], kind: str, what: str, id: str = "weights"
+) -> Iterator[str]:
+    """The first rows of a table; the others where a reader may open them."""
+    few = rows if len(rows) <= 1.5 * FIRST_ROWS else rows[:FIRST_ROWS]
+    yield html.table(columns, few, id=id, kind=kind)
+    if len(few) < len(rows):
+        rest = html.table(columns, rows[len(few) :], id=f"{id}-more", kind=kind)
+        yield html.details(f"{len(rows) - len(few)} {what}", rest)
 
 
 def worth_cells(analysis: Analysis, label: str) -> list[html.Cell]:
     """What doing without would cost, and what could take the place at which cost."""
     worth = analysis.worths.get(label)
     if worth is None:
-        return [html.Cell(""), html.Cell("", "name")]
+        return [html.Cell("", "empty"), html.Cell("", "name long empty")]
     stand_ins = ", ".join(
-        f"{stand_in_name(analysis, s)} ({rise_text(s.cost)})" for s in worth.stand_ins if s.cost < worth.cost
+        f"{html.shortened(stand_in_name(analysis, s))} ({rise_text(s.cost)})"
+        for s in worth.stand_ins[:MOST_STAND_INS]
+        if s.cost < worth.cost
     )
-    return [html.Cell(rise_text(worth.cost)), html.Cell(stand_ins or "none", "name")]
+    return [html.Cell(rise_text(worth.cost)), html.Cell(stand_ins or "none", "name long")]
+
+
+def signed(value: float, form: str) -> str:
+    """A number whose minus is as wide as its plus."""
+    return format(value, form).replace("-", "−", 1)
 
 
 def rise_text(share: float) -> str:
     """By how much something rises."""
-    return f"+{100 * share:.1f} %" if share < 1 else f"× {1 + share:.1f}"
+    return f"+{100 * share:.1f}\u00a0%" if share < 1 else f"×\u00a0{1 + share:.1f}"
 
 
 def formula(analysis: Analysis) -> str:
@@ -141,53 +171,67 @@ def classes_section(analysis: Analysis) -> Iterator[str]:
         [
             html.Cell(counted.names[j], "name", aside=marks(analysis, j)),
             *(html.Cell(counted.labels[j], "name") for _ in groups),
-            html.Bar(frequency[j]),
+            *(weight_cell(float(table.loc[j, c]), largest) for c in range(len(classes))),
             frequency_text(analysis, frequency[j]),
             *(halves_text(analysis, j) for _ in halves),
-            *(weight_cell(float(table.loc[j, c]), largest) for c in range(len(classes))),
         ]
         for j in table.index[:MOST_ROWS]
     ]
-    folds = [html.Cell("chosen by folds", "bars"), "", *halves]
-    head = [html.Cell("feature", "name"), *groups, *folds, *classes]
+    head = [html.Cell("feature", "name"), *groups, *classes, "folds", *halves]
+    kind = "heat always" if len(classes) > MOST_COLUMNS else "heat wrap full"
     yield '<h2 id="features">What it looks at</h2>'
-    yield html.table(head, rows, id="weights")
-    yield html.paragraph(class_weight_text(analysis), "soft")
-    yield html.paragraph(halves_sentence(analysis), "soft")
-    if analysis.worths:
-        worths = [
-            [html.Cell(label, "name"), *worth_cells(analysis, label)]
-            for label in counted.labels_of(table.index)
-        ]
-        columns = [html.Cell(analysis.things.removesuffix("s"), "name"), "without it"]
-        columns.append(html.Cell("could stand in", "name"))
-        yield html.table(columns, worths[:MOST_ROWS], id="worths")
-        yield html.paragraph(WORTHS_TEXT, "soft")
+    yield from in_two_parts(head, rows, kind, "more of the features")
+    yield html.terms(*class_weight_texts(analysis), halves_sentence(analysis))
     yield from asked_paragraphs(analysis)
     if len(table) > MOST_ROWS or len(class_list(analysis)) > MOST_ROWS:
         yield html.paragraph(f"{len(table)} features in all; the rest is in `features.csv`.", "soft")
+    if analysis.worths:
+        thing = analysis.things.removesuffix("s")
+        heads = ((thing, "name"), ("without it", "bars"), ("could stand in", "name"))
+        columns, worths = [html.Cell(*head) for head in heads], worth_rows(analysis, table.index)
+        yield f"<h3>What each {thing} is worth</h3>"
+        yield from in_two_parts(
+            columns, worths[:MOST_ROWS], "stack full", f"more of the {analysis.things}", "worths"
+        )
+        yield html.terms(*WORTHS_TEXTS)
+
+
+def worth_rows(analysis: Analysis, features: Iterable[int]) -> list[list[html.Cell]]:
+    """A row per unit of what k counts: a bar for what doing without would cost."""
+    labels = analysis.counted.labels_of(features)
+    costs = [worth.cost for label in labels if (worth := analysis.worths.get(label))]
+    largest = max(costs, default=0.0) or 1.0
+    rows = []
+    for label in labels:
+        cost, stand_ins = worth_cells(analysis, label)
+        if worth := analysis.worths.get(label):
+            cost = html.Bar(cost.text, worth.cost / largest)
+        rows.append([html.Cell(label, "name"), cost, stand_ins])
+    return rows
 
 
 def weight_cell(weight: float, largest: float) -> html.Cell:
     """A number on a shade of its size; a dot where a class has none."""
     if weight == 0:
         return html.Cell("·")
-    return html.Shade(f"{weight:+.2f}" if abs(weight) >= 0.005 else "0", weight / largest, weight > 0)
+    text = signed(weight, "+.2f") if abs(weight) >= 0.005 else "0"
+    return html.Shade(text, weight / largest, "positive" if weight > 0 else "negative")
 
 
-def class_weight_text(analysis: Analysis) -> str:
+def class_weight_texts(analysis: Analysis) -> tuple[str, str]:
     """How a class comes to its weights."""
-    how = "its weight in the machine that tells the class from all others."
+    how = "its weight in the machine that tells the class from all others"
     if analysis.model.machine.multi_class == "ovo":
         n_others = len(class_list(analysis)) - 1
         how = (
             f"the mean of its weights in the {n_others} machines that tell the class from one other each, "
-            "signed so that positive speaks for the class."
+            "signed so that positive speaks for the class"
         )
     return (
-        "Blue: more of the feature speaks for the class; brown: against it. A class's weight for a feature "
-        f"is {how} Weights are for features scaled to a spread of 1; those of all "
-        f"{len(analysis.model.machine_names)} machines, also per unit of the table, are in `features.csv`."
+        "Positive (violet): more of the feature speaks for the class; negative (green): against it. Weights "
+        "are for features scaled to a spread of 1.",
+        f"A class's weight for a feature is {how}. The weights of all {len(analysis.model.machine_names)} "
+        "machines, also per unit of the table, are in `features.csv`.",
     )
 
 
@@ -199,23 +243,33 @@ def asked_paragraphs(analysis: Analysis) -> Iterator[str]:
 
 
 def points_section(analysis: Analysis) -> Iterator[str]:
-    """A kernel machine: the rows that it remembers."""
-    frame = point_weights(analysis)
-    n_points = frame["row"].nunique()
-    largest = frame["weight"].abs().max()
-    texts = [html.Cell(name, "text") for name in frame.columns[:-1]]
+    """A kernel machine: the rows that it remembers, each with its weight in each machine."""
+    frame, machines = point_frame(analysis), analysis.model.machine_names
+    own = [name for name in ("row", "id", "class") if name in frame.columns[:3]]
+    weights = frame[[f"weight: {name}" for name in machines]].to_numpy()
+    largest = max(float(np.abs(weights).max(initial=0.0)), 1e-300)
     rows = [
         [
-            *(html.Cell(value, "text") for value in row[:-1]),
-            html.Bar(row[-1] / largest, from_middle=True),
-            f"{row[-1]:+.3f}",
+            *(html.Cell(value, "name") for value in texts),
+            *(point_cell(w, largest, machines) for w in of_point),
         ]
-        for row in frame.head(MOST_ROWS).itertuples(index=False)
+        for texts, of_point in zip(frame[own].itertuples(index=False), weights, strict=True)
     ]
     yield '<h2 id="points">The rows it remembers</h2>'
     yield html.paragraph(
-        f"A new row is compared with these {n_points} rows of the table and no others "
-        f"(kernel: {analysis.settings.kernel}). A positive weight speaks for the class named second."
+        f"A new row is compared with these {len(rows)} rows of the table and no others (kernel: "
+        f"{analysis.settings.kernel}). A positive weight (violet) speaks for the class named second, a "
+        "negative one (green) for the first. `points.csv` has them with all their columns."
     )
-    yield html.table([*texts, html.Cell("weight", "bars"), ""], rows, id="kept")
-    yield html.paragraph("`points.csv` has them with all their columns.", "soft")
+    heads: list[Any] = [html.Cell(name, "name") for name in own]
+    heads += machines if len(machines) > 1 else [html.Cell(f"weight ({machines[0]})", "bars")]
+    kind = "stack full" if len(machines) == 1 else "heat always" if len(machines) > 6 else "heat wrap full"
+    yield from in_two_parts(heads, rows[:MOST_ROWS], kind, "more of the rows", "kept")
+
+
+def point_cell(weight: float, largest: float, machines: Sequence[str]) -> html.Cell:
+    """A bar in the only machine; a shade in one of several."""
+    if len(machines) > 1:
+        return weight_cell(weight, largest)
+    side = "positive" if weight > 0 else "negative"
+    return html.Bar(signed(weight, "+.3f"), weight / largest, side, from_middle=True)

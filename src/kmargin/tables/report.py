@@ -4,22 +4,13 @@ import shlex
 from collections.abc import Iterator
 
 from kmargin import __version__, html
-from kmargin.displays import CVScoreDisplay
-from kmargin.errors import count
 from kmargin.tables.analyse import Analysis
-from kmargin.tables.choice_words import choice_text, fold_choices_text, honesty_text, p_value_text
+from kmargin.tables.answer_section import answer_section
+from kmargin.tables.choice_words import honesty_text
+from kmargin.tables.feature_boxes import distributions
 from kmargin.tables.machine_section import machine_section
-from kmargin.tables.quality_section import distributions_figure, quality_section
-from kmargin.tables.score_words import change_text, interval_text, score_name, score_text
-from kmargin.tables.sentences import (
-    axis_text,
-    class_counts,
-    headline,
-    most_common,
-    neighbour_text,
-    rows_text,
-    used_units,
-)
+from kmargin.tables.quality_section import quality_section
+from kmargin.tables.sentences import rows_text
 
 
 def render(analysis: Analysis, source: str, folder: str) -> str:
@@ -30,77 +21,14 @@ def render(analysis: Analysis, source: str, folder: str) -> str:
 
 def sections(analysis: Analysis, source: str, folder: str) -> Iterator[str]:
     yield f"<h1>{html.escape(analysis.dataset.target)}, from {html.escape(source)}</h1>"
-    yield html.paragraph(headline(analysis).replace(" %", "\u00a0%"), "lead")
-    yield summary(analysis)
-    if analysis.assessment.p_value is not None:
-        yield html.paragraph(p_value_text(analysis))
-    yield from (html.paragraph(f"Note: {note}", "soft") for note in analysis.notes)
-    yield from curve_section(analysis)
+    looks = ("points", "rows it remembers") if analysis.model.is_kernel else ("features", "what it looks at")
+    links = (("curve", f"how many {analysis.things}"), looks, ("confusion", "what goes wrong"))
+    yield html.section_nav((*links, ("made", "how it was made")))
+    yield from answer_section(analysis)
     yield from machine_section(analysis)
-    yield from distributions_figure(analysis)
+    yield from distributions(analysis)
     yield from quality_section(analysis)
     yield from settings_section(analysis, source, folder)
-
-
-def summary(analysis: Analysis) -> str:
-    assessed, scoring = analysis.assessment, analysis.settings.scoring
-    n_features = len(analysis.model.machine.support_)
-    use = (n_features, "training points kept" if analysis.model.is_kernel else features_text(n_features))
-    if not analysis.model.is_kernel and analysis.counted.is_grouped:
-        made_of = f"{analysis.things} in use, {count(n_features, 'feature')}"
-        use = (len(used_units(analysis)), made_of)
-    return html.cards(
-        use,
-        (
-            score_text(scoring, assessed.score),
-            f"{score_name(scoring)} on rows not seen, {interval_text(scoring, assessed.interval)}",
-        ),
-        (score_text(scoring, assessed.guessing), f"by guessing{most_common(analysis)}"),
-        (f"{len(analysis.dataset.y):,}", f"rows, {class_counts(analysis)}"),
-    )
-
-
-def features_text(number: int) -> str:
-    return "feature in use" if number == 1 else "features in use"
-
-
-def curve_section(analysis: Analysis) -> Iterator[str]:
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-    from matplotlib.ticker import PercentFormatter
-
-    curve, scoring = analysis.curve, analysis.settings.scoring
-    yield f'<h2 id="curve">How many {analysis.things} it takes</h2>'
-    with mpl.rc_context({"font.size": 9.5, "font.family": "sans-serif"}):
-        figure = Figure(figsize=(5.6, 3.1), layout="constrained")
-        name = score_name(scoring)
-        display = CVScoreDisplay(curve.ks, curve.mean, curve.error, analysis.k, name).plot(figure.subplots())
-        display.ax_.set_xlabel(axis_text(analysis.things, analysis.is_shared))
-        if scoring in ("accuracy", "balanced_accuracy"):
-            display.ax_.yaxis.set_major_formatter(PercentFormatter(1.0, symbol=" %"))
-        image = html.svg(figure, "scores")
-    n_folds = len(analysis.choice.table.scores)
-    caption = f"At C = {analysis.C:g}, mean of {n_folds} folds; the band is one standard error."
-    yield html.figure(image, caption, id="scores", narrow=True)
-    yield html.paragraph(" ".join(filter(None, (choice_text(analysis), fold_choices_text(analysis)))))
-    yield html.paragraph(" ".join(neighbour_text(analysis, near) for near in analysis.neighbours))
-    swaps = [] if analysis.model.is_kernel else [html.Cell("comes in", "name"), html.Cell("goes out", "name")]
-    yield html.table(["k", name, "change", *swaps], neighbour_rows(analysis), id="neighbours")
-
-
-def neighbour_rows(analysis: Analysis) -> list[html.Row]:
-    scoring = analysis.settings.scoring
-    swaps = [] if analysis.model.is_kernel else ["", ""]
-    own = [analysis.k, score_text(scoring, analysis.curve.at(analysis.k)[0]), "chosen", *swaps]
-    rows = {analysis.k: html.Row(own, "marked")}
-    for near in analysis.neighbours:
-        change = change_text(scoring, near.change)
-        kind = {"+": "good", "−": "bad"}.get(change[0], "")
-        cells = [near.k, score_text(scoring, near.score), html.Cell(change, kind)]
-        if swaps:
-            cells += [html.Cell(", ".join(names[:8]), "name") for names in (near.enters, near.leaves)]
-        rows[near.k] = html.Row(cells)
-    return [rows[k] for k in sorted(rows)]
 
 
 def settings_section(analysis: Analysis, source: str, folder: str) -> Iterator[str]:
@@ -125,13 +53,22 @@ def settings_section(analysis: Analysis, source: str, folder: str) -> Iterator[s
     ]
     yield '<h2 id="made">How it was made</h2>'
     made = "Scaling, filling in and fitting were done anew in each fold, from its training rows alone."
-    yield html.paragraph(f"{made} {honesty_text(analysis)}")
-    yield html.table(["", ""], [[a, html.Cell(b, "name")] for a, b in rows], id="settings")
-    yield html.paragraph("To use the model on new rows:")
-    yield f"<p><code>kmargin predict {html.escape(shlex.quote(folder))} new.csv</code></p>"
-    yield html.paragraph(
-        "The columns of new.csv are found by name, in any order; those the model does not need are ignored.",
-        "soft",
+    use = (
+        f"<p>To use the model on new rows: <code>kmargin predict {html.escape(shlex.quote(folder))} "
+        "new.csv</code></p>"
+    )
+    found = (
+        "The columns of new.csv are found by name, in any order; those the model does not need are ignored."
+    )
+    yield html.columns(
+        html.paragraph(f"{made} {honesty_text(analysis)}"), use + html.paragraph(found, "soft")
+    )
+    cells = [[name, html.Cell(value, "name")] for name, value in rows]
+    half = -(-len(cells) // 2)
+    heads = ["setting", html.Cell("value", "name")]
+    yield html.columns(
+        html.table(heads, cells[:half], id="settings", kind="full"),
+        html.table(heads, cells[half:], id="more-settings", kind="full"),
     )
 
 
