@@ -524,7 +524,7 @@ def test_importing_kmargin_imports_no_other_arrays():
 
 def test_the_page_about_arrays_tells_the_truth(tmp_path):
     Kind("torch")
-    page = (Path(__file__).parent.parent / "docs" / "arrays.md").read_text()
+    page = (Path(__file__).parent.parent / "docs" / "guide" / "arrays.md").read_text()
     (code,) = re.findall(r"```python\n(.*?)```", page, flags=re.S)
     script = tmp_path / "page.py"
     script.write_text(code)

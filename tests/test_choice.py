@@ -416,7 +416,7 @@ def test_what_cannot_be_scored_is_said_in_a_sentence(arguments, message):
 
 
 def test_the_page_about_choosing_tells_the_truth(tmp_path):
-    page = (Path(__file__).parent.parent / "docs" / "choosing.md").read_text()
+    page = (Path(__file__).parent.parent / "docs" / "guide" / "choosing.md").read_text()
     code = "\n".join(re.findall(r"```python\n(.*?)```", page, flags=re.S))
     script = tmp_path / "page.py"
     script.write_text(code)

@@ -96,7 +96,7 @@ def test_a_broken_program_is_seen(monkeypatch, patched, replacement, flaw):
         ("<p>text</p>", None),
         ("<p onclick='x()'>", "attribute onclick"),
         ("<img src=x>", "element <img>"),
-        ("<a href='http://example.org'></a>", "element <a>"),
+        ("<a href='http://example.org'></a>", "a link to"),
         ("<p>", "<p> is left open"),
         ("<link href='http://example.org'>", "a link to"),
         ("<p style='background:url(http://x)'></p>", "a style"),

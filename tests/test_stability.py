@@ -298,7 +298,7 @@ def test_weights_for_an_estimator_that_takes_none_are_refused(data):
 
 
 def test_the_page_about_stability_tells_the_truth(tmp_path):
-    page = (Path(__file__).parent.parent / "docs" / "stability.md").read_text()
+    page = (Path(__file__).parent.parent / "docs" / "guide" / "stability.md").read_text()
     code = "\n".join(re.findall(r"```python\n(.*?)```", page, flags=re.S))
     script = tmp_path / "page.py"
     script.write_text(code)
