@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import typer
 
+import kmargin.datasets
 from kmargin.cli import make_app
 
 ROOT = Path(__file__).parent.parent
@@ -98,3 +99,15 @@ def test_every_name_of_the_package_that_a_page_mentions_exists(page):
                 importlib.import_module(f"{found.__name__}.{part}") if hasattr(found, "__path__") else None
             assert hasattr(found, part), f"{name_of(page)}: {name}"
             found = getattr(found, part)
+
+
+def test_every_public_name_is_in_the_reference():
+    listed, module = set(), ""
+    for line in (ROOT / "docs" / "api" / "index.rst").read_text().splitlines():
+        if line.startswith(".. currentmodule::"):
+            module = line.split()[-1]
+        elif re.fullmatch(r"   \w+", line):
+            listed.add(f"{module}.{line.strip()}")
+    constants = {"kmargin.datasets.TABLE_1"}
+    public = {f"{home.__name__}.{name}" for home in (kmargin, kmargin.datasets) for name in home.__all__}
+    assert public - constants == {name for name in listed if not name.startswith("kmargin.errors.")}

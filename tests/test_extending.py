@@ -15,7 +15,7 @@ HEADINGS = re.findall(r"(?m)^## (.*)$", PAGE.read_text(encoding="utf-8"))
 
 
 def test_every_example_runs_and_its_claims_hold():
-    assert HEADINGS == ["A solver", "A unit", "A kind of data", "A loss"]
+    assert HEADINGS == ["A solver", "A unit", "A kind of data", "A loss", "A competitor"]
     assert len(BLOCKS) == len(HEADINGS)
     assert all("assert " in block for block in BLOCKS)
     names = {}
