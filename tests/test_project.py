@@ -304,27 +304,6 @@ def test_the_addresses_of_the_project_are_the_same_everywhere():
         assert all(url.startswith((given["Homepage"], given["Documentation"])) for url in written), name
 
 
-def test_docstring_examples_are_true():
-    import doctest
-
-    import kmargin.chance
-    import kmargin.estimators.kernel
-    import kmargin.estimators.linear
-    import kmargin.estimators.stability
-    import kmargin.fitting.sparse_path
-
-    for module in (
-        kmargin.chance,
-        kmargin.estimators.linear,
-        kmargin.estimators.kernel,
-        kmargin.estimators.stability,
-        kmargin.fitting.sparse_path,
-    ):
-        result = doctest.testmod(module)
-        assert result.attempted > 0
-        assert result.failed == 0
-
-
 FIT = """
 import numpy as np
 from kmargin import SparseSVC

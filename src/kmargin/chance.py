@@ -31,7 +31,21 @@ ROUNDING = 1e-9  # thresholds such as 0.9 are multiples of 1 / (2 B) up to this
 
 
 class SelectionBounds(NamedTuple):
-    """On the expected number of stable features of low selection probability; see `stability_bounds`."""
+    """Bounds on the expected number of stable features of low selection probability.
+
+    Attributes
+    ----------
+    worst_case : float
+        It holds always.
+    unimodal : float
+        It holds if the number of halves that select such a feature has a distribution with one peak.
+    r_concave : float
+        It holds under an assumption between that and a log-concave distribution.
+
+    See Also
+    --------
+    stability_bounds : Computes them, and says more about the assumptions.
+    """
 
     worst_case: float
     unimodal: float
@@ -108,11 +122,20 @@ def stability_k(
     Parameters
     ----------
     n_features : int
+        Or groups, if it is these that are selected.
     max_false : float, default=1.0
-    threshold, n_pairs
-        As in :class:`~kmargin.StabilitySelection`.
+        How many may be found by chance, in expectation.
+    threshold : float, default=0.9
+        On which share of the halves a feature has to be selected; above 0.5, at most 1.
+    n_pairs : int, default=50
+        How many pairs of complementary halves.
     bound : "worst_case", "unimodal" or "r_concave", default="r_concave"
         Which of :func:`~kmargin.stability_bounds` is to hold.
+
+    Returns
+    -------
+    int
+        The largest such k; 0 if there is none.
 
     Examples
     --------

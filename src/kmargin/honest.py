@@ -45,10 +45,15 @@ class HonestScore:
         The class of each row by a model that had not seen it, in the first repeat. A row that no fold tests
         has the most common class, and is not ``tested``.
     tested : ndarray of bool, of shape (n_samples,)
+        Which rows some fold tests.
     p_value : float or None
         The share of permutations, the labels as they are being one of them, with a score as high.
     permuted : ndarray or None
         The scores under permuted labels.
+
+    See Also
+    --------
+    honest_score : Makes it.
     """
 
     score: float
@@ -145,6 +150,7 @@ def honest_score(
     Returns
     -------
     HonestScore
+        The score with its interval, what guessing has, and what each outer fold chose.
 
     Examples
     --------

@@ -59,20 +59,67 @@ class LinearDecisions:
 
 @dataclass(frozen=True, repr=False)
 class SparsityPath(Told):
-    """Solutions from dense to sparse."""
+    """Solutions from dense to sparse.
 
-    ks: Indices  # descending
-    by_k: Sequence[Matrix]  # for each k (n_machines, n_features); one machine when there are two classes
-    intercepts: Matrix  # (n_ks, n_machines)
-    objectives: Matrix  # (n_ks, n_machines): loss plus ridge
-    solutions: tuple[tuple[Solution, ...], ...]  # [k][machine]
+    Attributes
+    ----------
+    ks : ndarray of int
+        The values of k, descending.
+    by_k : sequence of arrays of shape (n_machines, n_features)
+        The coefficients for each k, made when they are asked for; one machine when there are two classes.
+    coefs : array of shape (n_ks, n_machines, n_features)
+        All of them, zeros included.
+    intercepts : array of shape (n_ks, n_machines)
+        The intercepts.
+    objectives : array of shape (n_ks, n_machines)
+        Loss plus ridge.
+    solutions : tuple of tuple of Solution
+        By k, then by machine.
+    classes : ndarray
+        The classes, sorted.
+    multi_class : "ovo" or "ovr"
+        What the machines tell apart.
+    n_features_in : int
+        The number of features.
+    inputs : KernelInputs or None
+        What `coefs` multiply, if not X itself: kernel values with the training points at ``inputs.columns``.
+    counted : str
+        What k counts.
+    unit_of : ndarray of int or None
+        Of each feature the unit that it is in; None for each by itself.
+    feature_names : tuple of str or None
+        If X had names for its columns.
+
+    See Also
+    --------
+    sparse_svm_path : Makes one.
+    SparsityPathDisplay : Draws it.
+
+    Examples
+    --------
+    >>> from kmargin import sparse_svm_path
+    >>> from kmargin.datasets import make_synthetic
+    >>> X, y = make_synthetic(n_samples=100, n_features=8, random_state=0)
+    >>> sparse_svm_path(X, y, ks=[8, 2])
+    <SparsityPath: k from 8 to 2 in 2 steps, k counts features>
+      machines  -1 vs 1
+      k  features used  objective  status
+      8              8    0.04958  swap_optimal
+      2              2   0.054271  swap_optimal
+    """
+
+    ks: Indices
+    by_k: Sequence[Matrix]
+    intercepts: Matrix
+    objectives: Matrix
+    solutions: tuple[tuple[Solution, ...], ...]
     classes: np.ndarray
     multi_class: str
     n_features_in: int
-    inputs: KernelInputs | None = None  # what `coefs` multiply, if not X itself
-    counted: str = "features"  # what k counts
-    unit_of: Indices | None = None  # of each feature: the unit that it is in; None for each by itself
-    feature_names: tuple[str, ...] | None = None  # if X had names for its columns
+    inputs: KernelInputs | None = None
+    counted: str = "features"
+    unit_of: Indices | None = None
+    feature_names: tuple[str, ...] | None = None
 
     @cached_property
     def coefs(self) -> Matrix:
@@ -80,12 +127,38 @@ class SparsityPath(Told):
         return space_of(self.intercepts).put(np.stack(list(self.by_k)))
 
     def decision_function(self, X: Any, k: int) -> Matrix:
-        """As `SparseSVC.decision_function`, for the fit with this k."""
+        """How far each sample lies on which side, by the fit with this k.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            With the features of the fit.
+        k : int
+            One of `ks`.
+
+        Returns
+        -------
+        array of shape (n_samples,) or (n_samples, n_classes)
+            As `SparseSVC.decision_function` returns it.
+        """
         position = self._position(k)
         return self._decide(self._read(X), position)
 
     def predict(self, X: Any, k: int) -> Any:
-        """The class of each row of X by the fit with this k."""
+        """The class of each sample, by the fit with this k.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            With the features of the fit.
+        k : int
+            One of `ks`.
+
+        Returns
+        -------
+        array of shape (n_samples,)
+            Of the kind that `classes` is.
+        """
         position, inputs = self._position(k), self._read(X)
         return inputs.choose(self._decide(inputs, position), self.classes)
 
@@ -93,7 +166,18 @@ class SparsityPath(Told):
         return inputs.decide(self.machines(position), self.classes.shape[0], self.multi_class)
 
     def machines(self, position: int) -> Machines:
-        """The machines for the k at a position, as a function of X."""
+        """The machines for one of the values of k.
+
+        Parameters
+        ----------
+        position : int
+            Its place in `ks`.
+
+        Returns
+        -------
+        callable
+            From X to decision values, a column for each machine.
+        """
         intercepts = self.intercepts[position, ...]
         coefs = space_of(intercepts).put(self.by_k[position])
         if self.inputs is None:
@@ -123,8 +207,12 @@ class SparsityPath(Told):
     def to_frame(self) -> "pd.DataFrame":
         """One row per k and machine, as a pandas frame.
 
-        `n_nonzero` is of the machine. `n_units` and `n_features_used` are of the whole model with this k:
-        how many of what k counts it uses, and how many features, or training points with a kernel.
+        Returns
+        -------
+        pandas.DataFrame
+            `k`, `machine`, `objective`, `n_iter` and `status`; `n_nonzero`, of the machine; `n_units` and
+            `n_features_used`, of the whole model with this k: how many of what k counts it uses, and how
+            many features, or training points with a kernel.
         """
         import pandas as pd
 

@@ -91,6 +91,21 @@ class BlockKFold:
     """Folds of whole blocks, for data in blocks: block b is scored in fold b mod `n_splits`.
 
     For blocks that belong together, such as days or sites, whose rows must not be on both sides.
+
+    Parameters
+    ----------
+    n_splits : int, default=5
+        The number of folds, at least two.
+
+    See Also
+    --------
+    SparseSVCCV : Takes it as `cv`, for dask data.
+
+    Examples
+    --------
+    >>> from kmargin import BlockKFold
+    >>> BlockKFold(3).get_n_splits()
+    3
     """
 
     def __init__(self, n_splits: int = 5) -> None:
@@ -99,9 +114,28 @@ class BlockKFold:
         self.n_splits: int = int(n_splits)
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        """How many folds there are.
+
+        Parameters
+        ----------
+        X, y, groups : object
+            Not looked at.
+
+        Returns
+        -------
+        int
+            `n_splits`.
+        """
         return self.n_splits
 
     def split(self, X: Any, y: Any = None, groups: Any = None) -> Any:
+        """Raise TypeError: data in blocks are split by the estimators, and others have no blocks.
+
+        Parameters
+        ----------
+        X, y, groups : object
+            What scikit-learn would have split.
+        """
         raise TypeError(
             "BlockKFold splits blocks, and X has none. Give dask data, or use scikit-learn's GroupKFold."
         )

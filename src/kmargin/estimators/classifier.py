@@ -59,23 +59,68 @@ class MarginClassifier(Documented, ClassifierMixin, BaseEstimator):
     def decision_function(self, X: Any) -> Matrix:
         """How far each sample lies on which side.
 
-        Shape (n_samples,) for two classes, positive for ``classes_[1]``. For more classes (n_samples,
-        n_classes), the largest entry of a row being the predicted class: with one versus one, the
-        votes for each class plus a tie-break below 1/2 from the summed decision values.
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            With the features of the fit.
+
+        Returns
+        -------
+        array of shape (n_samples,) or (n_samples, n_classes)
+            For two classes positive for ``classes_[1]``. For more classes the largest entry of a row is the
+            predicted class: with one versus one, the votes for each class plus a tie-break below 1/2 from
+            the summed decision values.
         """
         return self._decide(self._inputs(X, "decision_function"))
 
     def machine_decisions(self, X: Any) -> Matrix:
-        """How far each sample lies on which side of each machine: a column for each, as `coef_` has rows."""
+        """How far each sample lies on which side of each machine.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            With the features of the fit.
+
+        Returns
+        -------
+        array of shape (n_samples, n_machines)
+            A column for each machine, as `coef_` has rows.
+        """
         inputs = self._inputs(X, "machine_decisions")
         return inputs.tell(self._decisions(), _as_it_is, self.intercept_.shape[0])
 
     def predict(self, X: Any) -> Any:
-        """The class of each sample."""
+        """The class of each sample.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            With the features of the fit.
+
+        Returns
+        -------
+        array of shape (n_samples,)
+            Of the kind that `classes_` is.
+        """
         return self._choose(self._inputs(X, "predict"))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The accuracy of `predict`."""
+        """The accuracy of `predict`.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            With the features of the fit.
+        y : array-like of shape (n_samples,)
+            The classes.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            How much each sample counts.
+
+        Returns
+        -------
+        float
+            The share of samples, by weight, whose class is predicted.
+        """
         return accuracy(self.predict, X, y, sample_weight)
 
     def _inputs(self, X: Any, method: str) -> Inputs:
@@ -91,7 +136,18 @@ class MarginClassifier(Documented, ClassifierMixin, BaseEstimator):
         return inputs.choose(self._decide(inputs), self.classes_)
 
     def set_params(self, **params: Any) -> "MarginClassifier":
-        """Set parameters, those of a solver object as ``solver__name``."""
+        """Set parameters, those of a solver object as ``solver__name``.
+
+        Parameters
+        ----------
+        **params : dict
+            Values by the names of the parameters.
+
+        Returns
+        -------
+        estimator
+            Itself.
+        """
         nested = [name for name in params if name.startswith("solver__")]
         solver = params.get("solver", self.solver)
         if nested and isinstance(solver, str):

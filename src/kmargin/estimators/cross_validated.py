@@ -37,8 +37,21 @@ class CrossValidated(Probabilities):
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> "CrossValidated":
         """Choose k and C, then fit to all samples.
 
-        `sample_weight` counts in fitting and, if the scorer takes weights, in scoring. `groups` is
-        handed to the splitter.
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            As in the estimator for a single k.
+        y : array-like of shape (n_samples,)
+            The classes, two or more.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Counts in fitting and, if the scorer takes weights, in scoring.
+        groups : array-like of shape (n_samples,) or None, default=None
+            Of samples, for a splitter that keeps them together.
+
+        Returns
+        -------
+        estimator
+            Itself.
         """
         self._check_parameters()
         validate.check_choice("selection", self.selection, SELECTIONS)

@@ -38,16 +38,28 @@ class SparseSVCCV(CrossValidated, LinearMachines):
     standardize : bool, default=False
         Scale the features to mean 0 and variance 1, in each fold by its training rows alone. The
         coefficients are those for the features as given.
-    verbose : int, default=0
-        1 shows a progress bar: rich's if it is installed.
-    shared, groups, keep, avoid, signs
+    solver : "exchange", "mm", "sd", or a solver object, default="exchange"
+        As in :class:`~kmargin.SparseSVC`.
+    multi_class : "ovo" or "ovr", default="ovo"
+        More than two classes: a machine for each pair of classes, or for each class against the rest.
+    shared : bool, default=True
+        More than two classes: whether the machines choose among the same features.
+    groups, keep, avoid, signs : list, dict or None, default=None
         As in :class:`~kmargin.SparseSVC`; `groups` of features, that is. Those of samples, which belong into
         one fold, are given to `fit`.
-    solver, multi_class, fit_intercept, class_weight, n_jobs, random_state
-        As in :class:`~kmargin.SparseSVC`. `n_jobs` spreads folds and machines. The values of C are walked
-        in order within each: the supports found under a strong ridge are the start under a weaker one,
-        which is faster and finds better ones than starting anew, and must not depend on `n_jobs`. To
-        have each C fitted by itself, and spread, use GridSearchCV over ``SparseSVC``.
+    fit_intercept : bool, default=True
+        Whether there is an intercept; without one nothing is centred.
+    class_weight : dict, "balanced" or None, default=None
+        Weights by class; they multiply those of the samples.
+    n_jobs : int or None, default=None
+        Folds and machines fitted side by side. The values of C are walked in order within each: the supports
+        found under a strong ridge are the start under a weaker one, which is faster and finds better ones
+        than starting anew, and must not depend on `n_jobs`. To have each C fitted by itself, and spread, use
+        GridSearchCV over ``SparseSVC``.
+    random_state : int, RandomState or None, default=None
+        Deals the rows into folds, and draws the starts of ``MM(start="normal")`` and ``SD(start="normal")``.
+    verbose : int, default=0
+        1 shows a progress bar: rich's if it is installed.
 
     Attributes
     ----------
@@ -65,8 +77,15 @@ class SparseSVCCV(CrossValidated, LinearMachines):
         How decision values become probabilities: its `slopes` and `offsets` have one entry per machine. None
         if a class is in no test fold.
     n_splits_ : int
+        The number of folds, over all repeats.
     coef_, intercept_, classes_, support_, n_iter_, objective_, solutions_, n_features_in_, feature_names_in_
         As in :class:`~kmargin.SparseSVC`, for the refit with the chosen values.
+
+    See Also
+    --------
+    honest_score : How good the whole choice is, on rows that had no part in it.
+    CVScoreDisplay : Draws the scores.
+    SparsityPathDisplay : Draws the path.
 
     Examples
     --------
@@ -135,13 +154,49 @@ class KernelSparseSVCCV(CrossValidated, KernelMachines):
     ----------
     ks : list of int, int or None, default=None
         The values of k to try; None is 20 values, log-spaced from 100 (or all points) down to one.
-    Cs, cv, scoring, repeats, selection, tolerance, verbose
+    Cs : list of float, default=(1.0,)
+        The values of C to try.
+    cv : int, splitter, list of splits, or None, default=None
+        As in scikit-learn; None is five stratified folds.
+    scoring : str, callable or None, default=None
+        Any scorer of scikit-learn; None is accuracy.
+    repeats : int, default=1
+        So many times the rows are dealt into folds anew.
+    selection : "best", "1se" or "tolerance", default="best"
         As in :class:`~kmargin.SparseSVCCV`.
-    kernel, gamma, degree, coef0, cache_size, n_candidates, shared
-        As in :class:`~kmargin.KernelSparseSVC`. ``gamma="scale"`` is taken from each fold's own
-        training rows.
-    solver, multi_class, fit_intercept, class_weight, n_jobs, random_state
+    tolerance : float, default=0.01
+        With ``selection="tolerance"``, the loss of score that is taken for fewer points.
+    kernel : "rbf", "poly", "linear", "sigmoid", "precomputed" or callable, default="rbf"
         As in :class:`~kmargin.KernelSparseSVC`.
+    gamma : "scale", "auto" or float, default="scale"
+        "scale" is taken from each fold's own training rows.
+    degree : float, default=3
+        Of the kernel "poly".
+    coef0 : float, default=0.0
+        Of the kernels "poly" and "sigmoid".
+    standardize : bool, default=False
+        Scale the features to mean 0 and variance 1, in each fold by its training rows alone, before the
+        kernel is computed.
+    solver : "exchange", "mm", "sd", or a solver object, default="exchange"
+        As in :class:`~kmargin.SparseSVC`.
+    multi_class : "ovo" or "ovr", default="ovo"
+        More than two classes: a machine for each pair of classes, or for each class against the rest.
+    shared : bool, default=True
+        More than two classes: whether the machines choose among the same points.
+    fit_intercept : bool, default=True
+        Whether there is an intercept.
+    cache_size : float, default=200
+        MB for kernel values, for each machine under way.
+    n_candidates : int, "all" or None, default=None
+        From how many of its training points a machine chooses, as in :class:`~kmargin.KernelSparseSVC`.
+    class_weight : dict, "balanced" or None, default=None
+        Weights by class; they multiply those of the samples.
+    n_jobs : int or None, default=None
+        Folds and machines fitted side by side.
+    random_state : int, RandomState or None, default=None
+        Deals the rows into folds, and draws the candidates where not all points are.
+    verbose : int, default=0
+        1 shows a progress bar: rich's if it is installed.
 
     Attributes
     ----------
@@ -152,6 +207,20 @@ class KernelSparseSVCCV(CrossValidated, KernelMachines):
     path_ : SparsityPath
         All values of k at `C_`, fitted to all samples; a column of its `coefs` for each training
         point that is kept for some k.
+
+    See Also
+    --------
+    SparseSVCCV : Chooses features instead.
+    honest_score : How good the whole choice is, on rows that had no part in it.
+
+    Examples
+    --------
+    >>> from kmargin import KernelSparseSVCCV
+    >>> from kmargin.datasets import make_spiral
+    >>> X, y = make_spiral(random_state=0)
+    >>> model = KernelSparseSVCCV(ks=[60, 20, 10, 5], Cs=[100.0], gamma=1.0).fit(X[::5], y[::5])
+    >>> len(model.support_vectors_) == model.k_
+    True
     """
 
     def __init__(

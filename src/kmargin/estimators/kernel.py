@@ -108,13 +108,21 @@ class KernelSparseSVC(WithoutProbabilities, KernelMachines):
     gamma : "scale", "auto" or float, default="scale"
         As in scikit-learn's SVC: 1/(n_features * X.var()), 1/n_features, or a number.
     degree : float, default=3
+        Of the kernel "poly", (gamma x'z + coef0)^degree.
     coef0 : float, default=0.0
+        Of the kernels "poly" and "sigmoid", tanh(gamma x'z + coef0).
+    standardize : bool, default=False
+        Scale the features to mean 0 and variance 1, by the sample weights, before the kernel is computed.
+        ``gamma="scale"`` is then 1 over the number of features that vary. A sparse X stays sparse.
     solver : "exchange", "mm", "sd", or a solver object, default="exchange"
+        As in :class:`~kmargin.SparseSVC`.
     multi_class : "ovo" or "ovr", default="ovo"
+        More than two classes: a machine for each pair of classes, or for each class against the rest.
     shared : bool, default=True
         More than two classes: whether the machines choose among the same k points, of all classes, so that
         the whole model keeps at most k; else each machine has k of its own, among its own points.
     fit_intercept : bool, default=True
+        Whether there is an intercept.
     cache_size : float, default=200
         MB for kernel values, for each machine under way. A kernel matrix that fits is held; of a
         larger one so much is held and the rest computed in tiles each time it is asked for. Beside
@@ -125,6 +133,7 @@ class KernelSparseSVC(WithoutProbabilities, KernelMachines):
         beyond that as many as fit, but at least 2000 and 4 k. All samples count in the objective
         in any case.
     class_weight : dict, "balanced" or None, default=None
+        Weights by class, as in scikit-learn: they multiply those of the samples.
     n_jobs : int or None, default=None
         Machines fitted side by side. None is 1 unless joblib is configured otherwise.
     random_state : int, RandomState or None, default=None
@@ -134,7 +143,7 @@ class KernelSparseSVC(WithoutProbabilities, KernelMachines):
     Attributes
     ----------
     support_ : ndarray of int
-        The training points that at least one machine keeps.
+        The training points that at least one machine keeps, by the places of their rows.
     support_vectors_ : ndarray or sparse matrix of shape (n_support, n_features)
         These points, sparse if X was; empty for a precomputed kernel.
     dual_coef_ : ndarray of shape (n_machines, n_support)
@@ -144,6 +153,11 @@ class KernelSparseSVC(WithoutProbabilities, KernelMachines):
         "scale" and "auto" filled in. None for a precomputed kernel.
     intercept_, classes_, n_iter_, objective_, solutions_, n_features_in_, feature_names_in_
         As in :class:`~kmargin.SparseSVC`.
+
+    See Also
+    --------
+    KernelSparseSVCCV : Chooses k and C.
+    SparseSVC : Bounds the number of features instead. A kernel machine uses all of them.
 
     Examples
     --------
@@ -193,6 +207,21 @@ class KernelSparseSVC(WithoutProbabilities, KernelMachines):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "KernelSparseSVC":
-        """Fit the machines. A sample weight of 2 counts as the sample twice, 0 as not at all."""
+        """Fit the machines.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Or the kernel matrix of shape (n_samples, n_samples), with ``kernel="precomputed"``.
+        y : array-like of shape (n_samples,)
+            The classes, two or more.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            A sample of weight 2 counts as the sample twice, of weight 0 as not at all.
+
+        Returns
+        -------
+        KernelSparseSVC
+            Itself.
+        """
         self._fit(X, y, sample_weight)
         return self

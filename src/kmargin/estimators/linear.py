@@ -162,8 +162,8 @@ class SparseSVC(WithoutProbabilities, LinearMachines):
         Features that enter the model and leave it together, k then counting groups: a label for each
         feature; or lists of names or places, a feature in no list being by itself.
     keep, avoid : list of features or groups, or None, default=None
-        Always in, and counted in k; never in. Names, places, a mask, or labels of groups if these are texts.
-        A feature that is kept keeps its group; one that is avoided leaves it.
+        Those that are always in, and counted in k; those that are never in. Names, places, a mask, or labels
+        of groups if these are texts. A feature that is kept keeps its group; one that is avoided leaves it.
     signs : list, dict or None, default=None
         1 for a feature whose coefficients may not be negative, -1 for not positive, 0 for either: for each
         feature, or by name or place. With more than two classes this is said of every machine.
@@ -171,7 +171,9 @@ class SparseSVC(WithoutProbabilities, LinearMachines):
         Scale the features to mean 0 and variance 1, by the sample weights. The coefficients are those for the
         features as given; what they were for the scaled ones is in `summary`. A sparse X stays sparse.
     fit_intercept : bool, default=True
+        Whether there is an intercept; without one nothing is centred.
     class_weight : dict, "balanced" or None, default=None
+        Weights by class, as in scikit-learn: they multiply those of the samples.
     n_jobs : int or None, default=None
         Machines fitted side by side: in threads, or by the backend that joblib is configured for
         ("loky", "dask", "ray", ...). None is 1 unless joblib is configured otherwise. The result is the
@@ -186,9 +188,12 @@ class SparseSVC(WithoutProbabilities, LinearMachines):
         One machine for two classes. Else one per class (ovr), or per pair of classes (ovo) in the
         order (0, 1), (0, 2), ..., (1, 2), ..., positive for the second of the pair.
     intercept_ : ndarray of shape (n_machines,)
+        One for each machine.
     classes_ : ndarray of shape (n_classes,)
+        The classes, sorted.
     support_ : ndarray of int
-        The features that at least one machine uses.
+        The features that at least one machine gives weight. `get_support` has the chosen ones, which is the
+        same, but for groups and features to keep with coefficients of zero.
     n_iter_ : ndarray of shape (n_machines,)
         Newton steps of the search, or inner iterations of the annealing.
     objective_ : ndarray of shape (n_machines,)
@@ -196,8 +201,22 @@ class SparseSVC(WithoutProbabilities, LinearMachines):
     solutions_ : tuple of Solution
         Why the solver stopped, and more, one per machine.
     n_features_in_ : int
+        The number of features.
     feature_names_in_ : ndarray of str
         Only if X had names for its columns.
+
+    See Also
+    --------
+    SparseSVCCV : Chooses k and C.
+    KernelSparseSVC : Bounds the number of training points, with a kernel.
+    sparse_svm_path : A machine for each of many k.
+
+    Notes
+    -----
+    It is a selector, too: ``make_pipeline(SparseSVC(k=10), AnyClassifier())`` hands on exactly the chosen
+    features. In scikit-learn's SelectFromModel it keeps those whose coefficients add up to 1e-5 or more, its
+    default for models that leave features out; for features on a scale of 10,000 and more use
+    ``threshold=1e-300``, or the estimator itself.
 
     Examples
     --------
@@ -207,6 +226,8 @@ class SparseSVC(WithoutProbabilities, LinearMachines):
     >>> model = SparseSVC(k=2).fit(X, y)
     >>> model.support_
     array([0, 1])
+    >>> model.transform(X).shape
+    (200, 2)
     """
 
     def __init__(
@@ -243,10 +264,23 @@ class SparseSVC(WithoutProbabilities, LinearMachines):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "SparseSVC":
-        """Fit the machines. A sample weight of 2 counts as the sample twice, 0 as not at all.
+        """Fit the machines.
 
-        Arrays of torch, CuPy and their like stay on their device under scikit-learn's
-        `array_api_dispatch`; the fitted attributes are then of their kind.
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            A data frame's columns keep their names. Dask collections are read where they are. Arrays of
+            torch, CuPy and their like stay on their device under scikit-learn's `array_api_dispatch`; the
+            fitted attributes are then of their kind.
+        y : array-like of shape (n_samples,)
+            The classes, two or more.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            A sample of weight 2 counts as the sample twice, of weight 0 as not at all.
+
+        Returns
+        -------
+        SparseSVC
+            Itself.
         """
         self._fit(X, y, sample_weight)
         return self

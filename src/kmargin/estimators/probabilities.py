@@ -25,17 +25,38 @@ class Probabilities(MarginClassifier):
     _why_uncalibrated: str
 
     def predict_proba(self, X: Any) -> Matrix:
-        """The probability of each class, a column for each of `classes_`.
+        """The probability of each class.
 
-        Learned from the decision values of rows in test folds, by machines that had not seen them. Rows
-        sum to 1, and no entry is 0 or 1. With two classes the probability of the second rises with the
-        decision value; it passes 1/2 at ``-calibration_.offsets / calibration_.slopes``, while `predict`
-        goes by the sign of the decision value.
+        Learned from the decision values of rows in test folds, by machines that had not seen them. With two
+        classes the probability of the second rises with the decision value; it passes 1/2 at
+        ``-calibration_.offsets / calibration_.slopes``, while `predict` goes by the sign of the decision
+        value.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            With the features of the fit.
+
+        Returns
+        -------
+        array of shape (n_samples, n_classes)
+            A column for each of `classes_`. Rows sum to 1, and no entry is 0 or 1.
         """
         return self._tell(X, "predict_proba", "probabilities")
 
     def predict_log_proba(self, X: Any) -> Matrix:
-        """The logarithm of `predict_proba`."""
+        """The logarithm of `predict_proba`.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            With the features of the fit.
+
+        Returns
+        -------
+        array of shape (n_samples, n_classes)
+            A column for each of `classes_`.
+        """
         return self._tell(X, "predict_log_proba", "log_probabilities")
 
     def _tell(self, X: Any, method: str, what: str) -> Any:

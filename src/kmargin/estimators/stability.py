@@ -63,6 +63,7 @@ class StabilitySelection(Documented, SelectorMixin, BaseEstimator):
         Of the default estimator, for features of variance 1: None is 10 and 0.005, a strong ridge, since half
         of the rows is not much. An estimator that is given has its own.
     n_pairs : int, default=50
+        How many pairs of complementary halves; twice as many fits.
     threshold : float or "auto", default=0.9
         Above 0.5, at most 1. "auto" is the lowest for which `bound` is at most `max_false`.
     max_false : float, default=1.0
@@ -97,8 +98,15 @@ class StabilitySelection(Documented, SelectorMixin, BaseEstimator):
         At most so many of the stable features are expected to be of low selection probability:
         `worst_case`, `unimodal`, `r_concave`.
     n_features_in_ : int
+        The number of features.
     feature_names_in_ : ndarray of str
         Only if X had names for its columns.
+
+    See Also
+    --------
+    stability_bounds : The bounds, for any numbers.
+    stability_k : Which k keeps a bound below a number.
+    SparseSVC : What is fitted to each half.
 
     Examples
     --------
@@ -140,9 +148,23 @@ class StabilitySelection(Documented, SelectorMixin, BaseEstimator):
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> "StabilitySelection":
-        """Fit to both halves of each pair, and count. Rows without weight are left out.
+        """Fit to both halves of each pair, and count.
 
-        Rows of one of the `groups` (a patient, say) are in the same half.
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            In memory.
+        y : array-like of shape (n_samples,)
+            The classes, each with two rows at least.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Given to the fits. Rows without weight are left out.
+        groups : array-like of shape (n_samples,) or None, default=None
+            Rows of one group (a patient, say) are in the same half.
+
+        Returns
+        -------
+        StabilitySelection
+            Itself.
         """
         self._check_parameters()
         rows = self._read(X, y, sample_weight, groups)
@@ -183,12 +205,36 @@ class StabilitySelection(Documented, SelectorMixin, BaseEstimator):
         self.q_ = float(by_unit[~units.fixed].sum() / len(halves))
 
     def bounds_at(self, threshold: float) -> SelectionBounds:
-        """What `bounds_` would be at another threshold."""
+        """What `bounds_` would be at another threshold.
+
+        Parameters
+        ----------
+        threshold : float
+            Above 0.5, at most 1.
+
+        Returns
+        -------
+        SelectionBounds
+            For the numbers of this selection.
+        """
         check_is_fitted(self, "q_")
         return stability_bounds(self.n_candidates_, self.q_, threshold, self.n_pairs_)
 
     def threshold_for(self, max_false: float, bound: str = "r_concave") -> float | None:
-        """The lowest threshold at which a bound is at most `max_false`; None if it is not even at 1."""
+        """The lowest threshold at which a bound is at most `max_false`.
+
+        Parameters
+        ----------
+        max_false : float
+            How many may be found by chance, in expectation.
+        bound : "worst_case", "unimodal" or "r_concave", default="r_concave"
+            Which bound.
+
+        Returns
+        -------
+        float or None
+            None if it is not even so at 1.
+        """
         check_is_fitted(self, "q_")
         check_max_false(max_false)
         check_bound(bound)
@@ -197,8 +243,11 @@ class StabilitySelection(Documented, SelectorMixin, BaseEstimator):
     def summary(self) -> "pd.DataFrame":
         """All features as a pandas frame, the most frequent first.
 
-        `feature`, `group` (its own name where there are no groups), `frequency` and `group_frequency`,
-        `always_in`, `stable`.
+        Returns
+        -------
+        pandas.DataFrame
+            `feature`, `group` (its own name where there are no groups), `frequency` and `group_frequency`,
+            `always_in`, `stable`.
         """
         import pandas as pd
 

@@ -44,19 +44,48 @@ def sparse_svm_path(
 
     Parameters
     ----------
-    X, y : array-like or sparse matrix of shape (n_samples, n_features), array-like of shape (n_samples,)
-        Or dask collections in blocks of rows; or arrays on a device, under scikit-learn's
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+        Or a dask collection in blocks of rows; or an array on a device, under scikit-learn's
         `array_api_dispatch`.
-    ks : list of int, int, or None
+    y : array-like of shape (n_samples,)
+        The classes, two or more.
+    ks : list of int, int, or None, default=None
         The values of k; or how many, log-spaced from all features down to one; None is 20 of them.
-    verbose : int
+    C : float, default=1.0
+        Inverse strength of the ridge; ``inf`` is none.
+    solver : "exchange", "mm", "sd", or a solver object, default="exchange"
+        As in :class:`~kmargin.SparseSVC`.
+    multi_class : "ovo" or "ovr", default="ovo"
+        More than two classes: a machine for each pair of classes, or for each class against the rest.
+    shared : bool, default=True
+        More than two classes: whether the machines choose among the same features.
+    groups, keep, avoid, signs : list, dict or None, default=None
+        Features that go together, that are always in, never in, or have a sign, as in
+        :class:`~kmargin.SparseSVC`.
+    standardize : bool, default=False
+        Scale the features to mean 0 and variance 1. The coefficients are those for the features as given.
+    fit_intercept : bool, default=True
+        Whether there is an intercept.
+    class_weight : dict, "balanced" or None, default=None
+        Weights by class; they multiply those of the samples.
+    sample_weight : array-like of shape (n_samples,) or None, default=None
+        A sample of weight 2 counts as the sample twice, of weight 0 as not at all.
+    n_jobs : int or None, default=None
+        Machines fitted side by side; same result to the bit for any number.
+    random_state : int, RandomState or None, default=None
+        Only used by ``MM(start="normal")`` and ``SD(start="normal")``.
+    verbose : int, default=0
         1 shows a progress bar.
-
-    The other parameters are those of :class:`~kmargin.SparseSVC`.
 
     Returns
     -------
     SparsityPath
+        The machines for each k.
+
+    See Also
+    --------
+    SparseSVCCV : Chooses one k of a path by cross-validation.
+    SparsityPathDisplay : Draws a path.
 
     Examples
     --------

@@ -24,35 +24,43 @@ from kmargin.solvers.steps import MMStep, SDStep
 from kmargin.types import Vector
 from kmargin.units import Units
 
-
-class ProximalDistance(Solver):
-    """Anneal rho from `rho_start` upwards; between increases, minimise f_rho.
-
+# the parameters of both solvers, for their own docstrings
+KNOBS = """
     Parameters
     ----------
-    rho_start, rho_growth : float
-        The first rho, and the factor from each to the next (the paper's M).
-    max_outer, max_inner : int
-        At most so many values of rho, and so many steps for each.
-    gtol, dtol, rtol : float
-        All three are compared with *squared* quantities. A fixed-rho solve ends when the squared
-        norm of the gradient falls below `gtol`. The annealing ends when d = dist(beta, S_k)^2 /
-        (p-k+1) falls to `dtol` (converged) or changes by less than ``rtol * (1 + d)`` (stalled).
-    delay : int
+    rho_start : float, default=1.0
+        The first rho.
+    rho_growth : float, default=1.2
+        The factor from each rho to the next (the paper's M).
+    max_outer : int, default=100
+        At most so many values of rho.
+    max_inner : int, default=10000
+        At most so many steps for each.
+    gtol : float, default=1e-6
+        A fixed-rho solve ends when the *squared* norm of the gradient falls below it.
+    dtol : float, default=1e-6
+        The annealing has converged when d = dist(beta, S_k)^2 / (p-k+1) falls to it.
+    rtol : float, default=1e-6
+        The annealing has stalled when d changes by less than ``rtol * (1 + d)``.
+    delay : int, default=10
         Nesterov acceleration is off in the first `delay` steps of each fixed-rho solve.
-    polish : bool
+    polish : bool, default=False
         End with an exchange of features from the support found (see :class:`Exchange`).
-    start : "univariate" or "normal"
+    start : "univariate" or "normal", default="univariate"
         The paper's heuristic (its eq. 6), or standard normal numbers drawn with the estimator's
         `random_state`.
-    ending : "best" or "projection"
+    ending : "best" or "projection", default="best"
         What a run ends with. The paper's last line projects the iterate onto S_k, and takes the coefficients
         as they are; "projection" does just that. "best" goes on to the minimum on the support of that
         projection, or to the intercept alone where even that is no worse. The iterates are the same.
         :attr:`Solution.ending` says which it was.
-    jit : bool
+    jit : bool, default=True
         Run the compiled loop. ``False`` runs its readable twin, as data in blocks or on a device always do.
-    """
+"""
+
+
+class ProximalDistance(Solver):
+    """Anneal rho from `rho_start` upwards; between increases, minimise f_rho. See `KNOBS`."""
 
     def __init__(
         self,
@@ -105,7 +113,7 @@ class ProximalDistance(Solver):
     def iter_grid(
         self, problem: Problem, lams: Sequence[float], ks: Sequence[int], rng: np.random.Generator
     ) -> Iterator[Solution]:
-        """One path for each ridge. MM's SVD, kept by the design, serves them all."""
+        # one path for each ridge; MM's SVD, kept by the design, serves them all
         for lam in lams:
             yield from self.iter_path(replace(problem, lam=lam), ks, rng)
 
@@ -117,7 +125,6 @@ class ProximalDistance(Solver):
         units: Units,
         rng: np.random.Generator,
     ) -> Iterator[tuple[Solution, ...]]:
-        """One path for each C, of all machines at once."""
         for ridges in lams:
             at_C = [p.with_ridge(lam) for p, lam in zip(problems, ridges, strict=True)]
             for solutions in iter_joint_path(self, at_C, ks, units, rng):
@@ -132,8 +139,22 @@ class ProximalDistance(Solver):
     ) -> Iterator[Solution]:
         """Solve for each k in turn, each solution being the next one's start.
 
-        A path that was left `after` some solution goes on from there as if it had not been left, if its
-        solutions are what the iteration ended with (``ending="projection"``).
+        Parameters
+        ----------
+        problem : Problem
+            With its ridge.
+        ks : list of int
+            From dense to sparse.
+        rng : numpy.random.Generator
+            Draws the start, with ``start="normal"``.
+        after : Solution or None, default=None
+            A path that was left after this solution goes on from there as if it had not been left, if its
+            solutions are what the iteration ended with (``ending="projection"``).
+
+        Yields
+        ------
+        Solution
+            One for each k.
         """
         bare = bare_solution(problem, Status.CONVERGED)
         if problem.lam > HOPELESS:
@@ -162,7 +183,24 @@ class ProximalDistance(Solver):
     def anneal(
         self, problem: Problem | JointProblem, beta: Vector
     ) -> tuple[Vector, Status, tuple[OuterRecord, ...]]:
-        """Algorithm 3 up to its last line, the projection onto S_k."""
+        """Algorithm 3 up to its last line, the projection onto S_k.
+
+        Parameters
+        ----------
+        problem : Problem
+            With its ridge and its k.
+        beta : ndarray
+            Where to start.
+
+        Returns
+        -------
+        beta : ndarray
+            The last iterate.
+        status : Status
+            Why it is the last.
+        trace : tuple of OuterRecord
+            One for each value of rho.
+        """
         if problem.k == 0:
             return np.concatenate([intercept_only(m) for m in machines_of(problem)]), Status.CONVERGED, ()
         count = problem.normalizer
@@ -187,7 +225,18 @@ class ProximalDistance(Solver):
         return beta, status, tuple(trace)
 
     def inner(self, problem: Problem | JointProblem) -> Callable[[Vector, float, float], Descent]:
-        """The minimisation of f_rho as a function of start, rho and tolerance."""
+        """The minimisation of f_rho.
+
+        Parameters
+        ----------
+        problem : Problem
+            With its ridge and its k.
+
+        Returns
+        -------
+        callable
+            From start, rho and tolerance to what a descent ends with.
+        """
         at_hand = [machine.at_hand for machine in machines_of(problem)]
         if not self.jit or at_hand[0] is None or None in at_hand:
             return self._readable_inner(problem)
@@ -223,9 +272,27 @@ class ProximalDistance(Solver):
 
 
 class MM(ProximalDistance):
-    """Algorithm 1 of the paper: each step minimises the surrogate, by one SVD of X for all rho and k.
+    __doc__ = f"""Algorithm 1 of the paper: each step minimises the surrogate.
 
-    The parameters are those of :class:`ProximalDistance`.
+    One SVD of X serves all rho and all k. Rho is annealed from `rho_start` upwards; between increases the
+    penalised objective f_rho is minimised (Algorithm 3).
+{KNOBS}
+    See Also
+    --------
+    SD : The same by steepest descent, without an SVD.
+    Exchange : The default, which searches the same set of machines.
+    ConvergenceDisplay : Draws how an annealing went.
+
+    Examples
+    --------
+    >>> from kmargin import MM, SparseSVC
+    >>> from kmargin.datasets import make_synthetic
+    >>> X, y = make_synthetic(n_samples=100, n_features=8, random_state=0)
+    >>> model = SparseSVC(k=2, C=float("inf"), solver=MM(rtol=0.0)).fit(X, y)
+    >>> model.support_
+    array([0, 1])
+    >>> model.solutions_[0].status.name
+    'CONVERGED'
     """
 
     takes_sparse = False  # of X it needs the singular vectors
@@ -252,9 +319,24 @@ class MM(ProximalDistance):
 
 
 class SD(ProximalDistance):
-    """Algorithm 2 of the paper: steepest descent with an exact line search on the surrogate.
+    __doc__ = f"""Algorithm 2 of the paper: steepest descent with an exact line search on the surrogate.
 
-    The parameters are those of :class:`ProximalDistance`.
+    Rho is annealed from `rho_start` upwards; between increases the penalised objective f_rho is minimised
+    (Algorithm 3).
+{KNOBS}
+    See Also
+    --------
+    MM : The same by exact minimisation of the surrogate.
+    Exchange : The default, which searches the same set of machines.
+    ConvergenceDisplay : Draws how an annealing went.
+
+    Examples
+    --------
+    >>> from kmargin import SD, SparseSVC
+    >>> from kmargin.datasets import make_synthetic
+    >>> X, y = make_synthetic(n_samples=100, n_features=8, random_state=0)
+    >>> SparseSVC(k=2, solver=SD(rtol=0.0)).fit(X, y).support_
+    array([0, 1])
     """
 
     def _step(self, problem: Problem | JointProblem) -> Step:

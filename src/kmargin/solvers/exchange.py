@@ -64,6 +64,19 @@ class Exchange(Solver):
         Where k counts groups of columns: by what groups are ranked. What a large group gains is partly due
         to its size; "per column" divides by that, and exchanges a group for another only where each
         of its columns gains more.
+
+    See Also
+    --------
+    MM, SD : The paper's solvers.
+
+    Examples
+    --------
+    >>> from kmargin import Exchange, SparseSVC
+    >>> from kmargin.datasets import make_synthetic
+    >>> X, y = make_synthetic(n_samples=100, n_features=8, random_state=0)
+    >>> model = SparseSVC(k=2, solver=Exchange(max_swaps=None)).fit(X, y)
+    >>> model.solutions_[0].status.name
+    'SWAP_OPTIMAL'
     """
 
     # its matrices are small; on a busy machine the threads of BLAS would wait for each other
@@ -187,7 +200,20 @@ class Exchange(Solver):
         )
 
     def improve(self, problem: Problem, start: Solution) -> Solution:
-        """Search from a given solution with as many features. The result is never worse."""
+        """Search from a given solution with as many features.
+
+        Parameters
+        ----------
+        problem : Problem
+            With its ridge.
+        start : Solution
+            Of this problem.
+
+        Returns
+        -------
+        Solution
+            Never worse.
+        """
         bare = intercept_alone(problem)
         if len(start.support) == 0 or problem.lam > HOPELESS:
             return bare
@@ -200,7 +226,22 @@ class Exchange(Solver):
     def improve_together(
         self, problems: Sequence[Problem], starts: Sequence[Solution], units: Units
     ) -> tuple[Solution, ...]:
-        """The same for machines that share what k counts. The sum of their objectives is never larger."""
+        """The same for machines that share what k counts.
+
+        Parameters
+        ----------
+        problems : list of Problem
+            One for each machine.
+        starts : list of Solution
+            One for each machine.
+        units : Units
+            What k counts.
+
+        Returns
+        -------
+        tuple of Solution
+            The sum of their objectives is never larger.
+        """
         used = np.zeros(units.n_features)
         used[np.concatenate([start.support for start in starts])] = 1.0
         support = np.flatnonzero((units.total(used) > 0) | units.fixed)

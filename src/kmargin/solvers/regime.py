@@ -10,7 +10,14 @@ FULL_PANEL = 256
 
 
 class Regime(Enum):
-    """Which way the algebra of a search went."""
+    """Which way the algebra of a search went: its `value` says it.
+
+    Examples
+    --------
+    >>> from kmargin import Regime
+    >>> Regime.PANEL.value
+    'all columns in one panel; systems as large as the support'
+    """
 
     PANEL = "all columns in one panel; systems as large as the support"
     WORKING_SET = (

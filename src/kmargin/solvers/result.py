@@ -16,7 +16,14 @@ SMALL_COST = 0.01
 
 
 class Status(Enum):
-    """Why a solver stopped, in words a user can act on."""
+    """Why a solver stopped: its `value` is a sentence that a user can act on.
+
+    Examples
+    --------
+    >>> from kmargin import Status
+    >>> Status.CONVERGED.value
+    'the squared distance to S_k fell below `dtol`'
+    """
 
     CONVERGED = "the squared distance to S_k fell below `dtol`"
     STALLED = (
@@ -35,7 +42,14 @@ class Status(Enum):
 
 
 class Ending(Enum):
-    """Where the coefficients of a solution come from."""
+    """Where the coefficients of a solution come from: its `value` says it.
+
+    Examples
+    --------
+    >>> from kmargin import Ending
+    >>> Ending.REFIT.value
+    'the minimum on the support of that projection'
+    """
 
     SEARCH = "the search itself: each support it visits is at its minimum"
     PROJECTION = "the projection of the last iterate onto S_k"
@@ -44,32 +58,81 @@ class Ending(Enum):
 
 
 class OuterRecord(NamedTuple):
-    """One value of rho: what it cost and where it ended."""
+    """One value of rho: what it cost and where it ended.
+
+    Attributes
+    ----------
+    rho : float
+        The penalty.
+    n_inner : int
+        How many steps it took.
+    objective : float
+        The penalised objective f_rho at the end.
+    gradient_sq : float
+        The squared norm of its gradient.
+    distance_sq : float
+        The squared distance to S_k.
+
+    See Also
+    --------
+    ConvergenceDisplay : Draws them.
+    """
 
     rho: float
     n_inner: int
-    objective: float  # f_rho
-    gradient_sq: float  # squared norm of the gradient of f_rho
-    distance_sq: float  # squared distance to S_k
+    objective: float
+    gradient_sq: float
+    distance_sq: float
 
 
 @dataclass(frozen=True, repr=False)
 class Solution(Told):
-    """A point of S_k. Only its nonzero coefficients are stored.
+    """A point of S_k: one machine, and how it was found. Only its nonzero coefficients are stored.
 
-    `regime` says which way the algebra of the search went; MM and SD have none. `SWAP_OPTIMAL` is claimed in
-    any regime, but only where every exchange of one feature for another was tried or is known not to help.
+    Attributes
+    ----------
+    support : ndarray of int
+        Where the nonzero coefficients are, ascending.
+    coef : ndarray
+        What they are.
+    intercept : float
+        Neither penalised nor counted.
+    n_features : int
+        How many coefficients there are, zeros included.
+    objective : float
+        Loss plus ridge, without the distance penalty.
+    projection_cost : float
+        By how much the final projection onto S_k raised it.
+    status : Status
+        Why the solver stopped. `SWAP_OPTIMAL` is claimed in any regime, but only where every exchange of one
+        feature for another was tried or is known not to help.
+    n_iter : int
+        Inner iterations over all values of rho, or Newton steps.
+    trace : tuple of OuterRecord
+        Of an annealing; a search leaves none.
+    ending : Ending
+        Where the coefficients come from.
+    regime : Regime or None
+        Which way the algebra of the search went; MM and SD have none.
+
+    Examples
+    --------
+    >>> from kmargin import SparseSVC
+    >>> from kmargin.datasets import make_synthetic
+    >>> X, y = make_synthetic(n_samples=100, n_features=8, random_state=0)
+    >>> SparseSVC(k=2).fit(X, y).solutions_
+    (<Solution: 2 of 8 coefficients, objective 0.0542709, SWAP_OPTIMAL>,)
     """
 
-    support: Indices  # where they are, ascending
-    coef: Vector  # what they are
+    support: Indices
+    coef: Vector
     intercept: float
     n_features: int
-    objective: float  # loss plus ridge, without the distance penalty
-    projection_cost: float  # by how much the final projection onto S_k raised it
+    objective: float
+    projection_cost: float
     status: Status
-    n_iter: int  # inner iterations over all values of rho, or Newton steps
-    trace: tuple[OuterRecord, ...] = ()  # of an annealing; a search leaves none
+    n_iter: int
+    trace: tuple[OuterRecord, ...] = ()
     ending: Ending = Ending.SEARCH
     regime: Regime | None = None
 
@@ -86,7 +149,30 @@ class Solution(Told):
         trace: tuple[OuterRecord, ...] = (),
         ending: Ending = Ending.SEARCH,
     ) -> "Solution":
-        """Take apart a parameter vector whose last entry, if it has one more, is the intercept."""
+        """Take apart a parameter vector.
+
+        Parameters
+        ----------
+        beta : ndarray
+            Coefficients; the last entry, if there is one more, is the intercept.
+        n_features : int
+            How many coefficients there are.
+        objective, projection_cost : float
+            See the attributes.
+        status : Status
+            See the attributes.
+        n_iter : int
+            See the attributes.
+        trace : tuple of OuterRecord, default=()
+            See the attributes.
+        ending : Ending, default=Ending.SEARCH
+            See the attributes.
+
+        Returns
+        -------
+        Solution
+            With the nonzero ones of these coefficients.
+        """
         support = np.flatnonzero(beta[:n_features])
         intercept = float(beta[n_features]) if len(beta) > n_features else 0.0
         return cls(
@@ -130,7 +216,13 @@ class Solution(Told):
         return self.status is not Status.EXHAUSTED
 
     def dense_coef(self) -> Vector:
-        """All `n_features` coefficients, zeros included."""
+        """All coefficients, zeros included.
+
+        Returns
+        -------
+        ndarray of shape (n_features,)
+            The coefficients.
+        """
         coef = np.zeros(self.n_features)
         coef[self.support] = self.coef
         return coef

@@ -1,0 +1,95 @@
+"""Every public name says what it takes, what it returns, and shows it; and what it shows is true."""
+
+import doctest
+import inspect
+import sys
+from enum import Enum
+
+import matplotlib
+import pytest
+from numpydoc.docscrape import ClassDoc
+from numpydoc.validate import validate
+
+import kmargin
+
+matplotlib.use("Agg")
+
+# of style alone: extended summaries, blank lines, verbs in the third person, types of a single return value
+NOT_ASKED_FOR = {"ES01", "EX01", "SA01", "GL01", "GL02", "SS05", "SS06", "RT02"}
+
+# the attributes of these are what others take as parameters; they are made by the package
+RESULTS = ("HonestScore", "OuterRecord", "SelectionBounds", "Solution", "SparsityPath")
+
+NO_EXAMPLE = {"HonestScore", "OuterRecord", "SelectionBounds"}  # `See Also` says who makes one
+
+
+def public_methods(cls):
+    """Methods and properties that are documented by the package itself, where they are defined."""
+    for name, value in inspect.getmembers_static(cls):
+        function = value.fget if isinstance(value, property) else getattr(value, "__func__", value)
+        is_ours = (getattr(function, "__module__", None) or "").startswith("kmargin")
+        if not name.startswith("_") and inspect.isroutine(function) and is_ours:
+            yield name, function
+
+
+def public_functions():
+    """By where they are defined, once each."""
+    found = {}
+    for name in kmargin.__all__:
+        if inspect.isclass(getattr(kmargin, name)):
+            for method, function in public_methods(getattr(kmargin, name)):
+                found.setdefault((function.__module__, function.__qualname__), f"kmargin.{name}.{method}")
+    return sorted(found.values())
+
+
+def complaints(name):
+    """What numpydoc has to say, apart from style."""
+    return [f"{code}: {text}" for code, text in validate(name)["errors"] if code not in NOT_ASKED_FOR]
+
+
+@pytest.mark.parametrize("name", kmargin.__all__)
+def test_every_public_name_is_documented_in_full(name):
+    value = getattr(kmargin, name)
+    found = complaints(f"kmargin.{name}")
+    if name in RESULTS or (inspect.isclass(value) and issubclass(value, Enum)):
+        found = [text for text in found if not text.startswith("PR01")]
+    assert found == []
+    assert name in NO_EXAMPLE or ">>>" in value.__doc__
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_results_document_every_field(name):
+    cls = getattr(kmargin, name)
+    fields = set(inspect.signature(cls).parameters)
+    assert fields <= {entry.name for entry in ClassDoc(cls)["Attributes"]}
+
+
+@pytest.mark.parametrize("name", public_functions())
+def test_every_public_method_is_documented_in_full(name):
+    _, cls, method = name.split(".")
+    own = inspect.getattr_static(getattr(kmargin, cls), method)
+    inherited = (getattr(own, "__func__", own).__doc__ is None) and inspect.getdoc(own) is not None
+    inherited = inherited or inspect.getdoc(getattr(getattr(kmargin, cls), method)) is not None
+    found = [text for text in complaints(name) if not (inherited and text.startswith("GL08"))]
+    assert found == []
+
+
+def test_the_solvers_of_the_paper_document_their_own_parameters():
+    """Not those of a class that nobody can import."""
+    for solver in (kmargin.MM, kmargin.SD):
+        documented = [entry.name for entry in ClassDoc(solver)["Parameters"]]
+        assert documented == list(inspect.signature(solver).parameters)
+        assert "ProximalDistance" not in solver.__doc__
+
+
+MODULES = sorted({getattr(kmargin, name).__module__ for name in kmargin.__all__})
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_what_docstrings_show_is_true(module):
+    import matplotlib.pyplot as plt
+
+    result = doctest.testmod(sys.modules[module])
+    plt.close("all")
+    assert result.failed == 0
+    assert result.attempted > 0
