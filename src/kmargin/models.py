@@ -33,6 +33,10 @@ def load_model(path: str | Path) -> "TableModel":
     ------
     InputError
         A ValueError, in one sentence, for a file that is no model.
+
+    See Also
+    --------
+    save_model : Writes one; its example reads it again.
     """
     model: TableModel = _modelfile().load(path)
     return model
@@ -55,6 +59,11 @@ def save_model(model: Any, path: str | Path, *, target: str = "target") -> Path:
     Returns
     -------
     Path
+        Where it was written.
+
+    See Also
+    --------
+    load_model : Reads it.
 
     Examples
     --------
