@@ -13,7 +13,13 @@ from kmargin import palette
 
 HERE = Path(__file__).parent if "__file__" in globals() else Path.cwd()  # as the build runs it
 ROOT = HERE.resolve().parent.parent
-LABELS = {"kmargin": "kmargin", "rfe": "recursive elimination", "l1_union": "L1 penalty", "f_test": "F-test"}
+LABELS = {
+    "kmargin": "kmargin",
+    "abess": "abess",
+    "rfe": "recursive elimination",
+    "l1_union": "L1 penalty",
+    "f_test": "F-test",
+}
 TITLES = {"optdigits": "Ten digits, 64 pixels", "splice": "Splice junctions, 180 features"}
 
 plt.rcParams["svg.hashsalt"] = "kmargin"
