@@ -30,9 +30,9 @@ extensions = [
 exclude_patterns = ["_build", "_ext", "gallery/*.ipynb", "gallery/*.py"]
 templates_path = ["_templates"]
 nitpicky = True
+default_role = "code"
 # functions of other modules in the configuration, which cannot be compared with those of the last build
 suppress_warnings = ["config.cache"]
-nitpick_ignore = [("py:class", "ProximalDistance")]
 
 # pages: Markdown with formulas between dollars
 myst_enable_extensions = ["dollarmath", "colon_fence", "deflist", "attrs_inline", "attrs_block"]

@@ -11,6 +11,7 @@ from numpydoc.docscrape import ClassDoc
 from numpydoc.validate import validate
 
 import kmargin
+import kmargin.datasets
 
 matplotlib.use("Agg")
 
@@ -57,6 +58,14 @@ def test_every_public_name_is_documented_in_full(name):
     assert name in NO_EXAMPLE or ">>>" in value.__doc__
 
 
+@pytest.mark.parametrize("name", sorted(set(kmargin.datasets.__all__) - {"TABLE_1"}))
+def test_every_public_name_of_the_data_sets_is_documented_in_full(name):
+    found = complaints(f"kmargin.datasets.{name}")
+    if name in ("Dataset", "RemoteFile"):
+        found = [text for text in found if not text.startswith("PR01")]
+    assert found == []
+
+
 @pytest.mark.parametrize("name", RESULTS)
 def test_results_document_every_field(name):
     cls = getattr(kmargin, name)
@@ -83,6 +92,7 @@ def test_the_solvers_of_the_paper_document_their_own_parameters():
 
 
 MODULES = sorted({getattr(kmargin, name).__module__ for name in kmargin.__all__})
+MODULES += ["kmargin.datasets.loaders", "kmargin.datasets.simulate"]
 
 
 @pytest.mark.parametrize("module", MODULES)

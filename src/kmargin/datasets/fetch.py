@@ -19,7 +19,13 @@ WAITS = (1.0, 3.0)  # seconds before the second and the third try
 
 
 def cache_folder() -> Path:
-    """The folder of downloaded data: `KMARGIN_DATA` if it is set, else kmargin's in the platform's cache."""
+    """The folder of downloaded data: `KMARGIN_DATA` if it is set, else kmargin's in the platform's cache.
+
+    Returns
+    -------
+    Path
+        It need not exist.
+    """
     if chosen := os.environ.get("KMARGIN_DATA"):
         return Path(chosen).expanduser()
     if sys.platform == "win32":
@@ -37,6 +43,16 @@ def fetch(file: RemoteFile) -> Path:
     A copy in the cache folder comes first, then one that is shipped with the package; neither needs a
     writable folder, a network or pooch. Otherwise the file is downloaded into the cache folder, where it
     gets its name only when it is complete and its checksum is right.
+
+    Parameters
+    ----------
+    file : RemoteFile
+        One of the `files` of a row of `TABLE_1`.
+
+    Returns
+    -------
+    Path
+        Where it lies.
     """
     path = cache_folder() / file.name
     for place in (path, SHIPPED / file.name):

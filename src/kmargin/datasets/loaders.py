@@ -3,7 +3,7 @@
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.utils import Bunch
@@ -34,6 +34,34 @@ SCALINGS = {
 }
 
 
+Loader = TypeVar("Loader", bound=Callable[..., Any])
+
+LIKE_LOAD = """
+
+    Parameters
+    ----------
+    return_X_y : bool, default=False
+        Return `(data, target)` alone.
+    as_frame : bool, default=False
+        Return pandas objects.
+
+    Returns
+    -------
+    Bunch
+        `data`, `target` and what is known of them; see :func:`load`.
+
+    See Also
+    --------
+    load : Any data set of the paper, by its name.
+    """
+
+
+def _like_load(loader: Loader) -> Loader:
+    """Parameters and Bunch are those of `load`, and documented so."""
+    loader.__doc__ = (loader.__doc__ or "").rstrip() + LIKE_LOAD
+    return loader
+
+
 def load(name: str, *, random_state: Any = None, return_X_y: bool = False, as_frame: bool = False) -> Any:
     """A data set by the name it has in the paper's Table 1.
 
@@ -59,6 +87,13 @@ def load(name: str, *, random_state: Any = None, return_X_y: bool = False, as_fr
         `feature_names`; `target_names`, the distinct labels, sorted; `frame`, data and target side by side
         if `as_frame`, else None; `DESCR`; `filenames`, the files read; and `entry`, the row of `TABLE_1`
         with the paper's scaling, kernel and sizes of the training and test sets.
+
+    Examples
+    --------
+    >>> from kmargin.datasets import load
+    >>> iris = load("iris")
+    >>> iris.data.shape, iris.entry.n_train
+    ((150, 4), 120)
     """
     if name not in TABLE_1:
         raise ValueError(f"name={name!r} is not a data set of the paper. Use one of {', '.join(TABLE_1)}.")
@@ -85,45 +120,39 @@ def load(name: str, *, random_state: Any = None, return_X_y: bool = False, as_fr
     )
 
 
+@_like_load
 def load_letter_recognition(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
-    """Capital letters in twenty fonts: 20000 x 16, classes "A" to "Z". Parameters and Bunch as `load`'s."""
+    """Capital letters in twenty fonts: 20000 x 16, classes "A" to "Z"."""
     return load("letter-recognition", return_X_y=return_X_y, as_frame=as_frame)
 
 
+@_like_load
 def load_splice(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
-    """Splice junctions of DNA: 3186 x 180, classes "EI", "IE", "N". Parameters and Bunch as `load`'s."""
+    """Splice junctions of DNA: 3186 x 180, classes "EI", "IE", "N"."""
     return load("splice", return_X_y=return_X_y, as_frame=as_frame)
 
 
+@_like_load
 def load_optdigits(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
-    """Handwritten digits: 5620 x 64, classes 0 to 9, UCI's training file before its test file.
-
-    Parameters and Bunch as `load`'s.
-    """
+    """Handwritten digits: 5620 x 64, classes 0 to 9, UCI's training file before its test file."""
     return load("optdigits", return_X_y=return_X_y, as_frame=as_frame)
 
 
+@_like_load
 def load_breast_cancer_wisconsin(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
-    """Cells of breast tumours: 683 x 9, classes "benign" and "malignant".
-
-    Parameters and Bunch as `load`'s.
-    """
+    """Cells of breast tumours: 683 x 9, classes "benign" and "malignant"."""
     return load("breast-cancer-wisconsin", return_X_y=return_X_y, as_frame=as_frame)
 
 
+@_like_load
 def load_iris(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
-    """Fisher's iris: 150 x 4, classes "setosa", "versicolor", "virginica"; shipped with the package.
-
-    Parameters and Bunch as `load`'s.
-    """
+    """Fisher's iris: 150 x 4, classes "setosa", "versicolor", "virginica"; shipped with the package."""
     return load("iris", return_X_y=return_X_y, as_frame=as_frame)
 
 
+@_like_load
 def load_tcga_pancan_hiseq(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
-    """Gene expression in five kinds of tumour: 801 x 10000; a download of 72 MB.
-
-    Parameters and Bunch as `load`'s.
-    """
+    """Gene expression in five kinds of tumour: 801 x 10000; a download of 72 MB."""
     return load("TCGA-PANCAN-HiSeq", return_X_y=return_X_y, as_frame=as_frame)
 
 

@@ -10,7 +10,17 @@ UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases"
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """A file as it lies at its address, and the name it has in the cache folder."""
+    """A file as it lies at its address.
+
+    Attributes
+    ----------
+    name : str
+        What it is called in the cache folder.
+    url : str
+        Its address.
+    sha256 : str
+        Of its bytes.
+    """
 
     name: str
     url: str
@@ -19,18 +29,40 @@ class RemoteFile:
 
 @dataclass(frozen=True)
 class Dataset:
-    """A row of Table 1. A data set without files is simulated."""
+    """A row of Table 1. A data set without files is simulated.
+
+    Attributes
+    ----------
+    name : str
+        As in the paper.
+    summary : str
+        What a row, a feature and a class are.
+    source : str
+        Who made it, where it was described.
+    licence : str
+        That of the data.
+    n_samples, n_features, n_classes : int
+        Its shape.
+    scaling : "zscore", "minmax" or "none"
+        What the paper does to the features.
+    kernel : "linear" or "rbf"
+        That of the paper's machines.
+    train_share : float
+        Of the rows in file order, the first come to the training set.
+    files : tuple of RemoteFile
+        What there is to download.
+    """
 
     name: str
-    summary: str  # what a row, a feature and a class are
-    source: str  # who made it, where it was described
+    summary: str
+    source: str
     licence: str
     n_samples: int
     n_features: int
     n_classes: int
     scaling: Literal["zscore", "minmax", "none"]
     kernel: Literal["linear", "rbf"] = "linear"
-    train_share: float = 0.8  # of the rows in file order, the first come to the training set
+    train_share: float = 0.8
     files: tuple[RemoteFile, ...] = ()
 
     @property

@@ -16,7 +16,30 @@ def make_synthetic(
     all other covariances are 1e-3 times a standard normal number. The label is the sign of
     10 x_1 - 10 x_2. The paper standardises the features before use.
 
-    Returns X, y in {-1, 1}, and with `return_coef` the true coefficients.
+    Parameters
+    ----------
+    n_samples, n_features : int, default=1000 and 500
+        Rows and columns.
+    random_state : int, RandomState or None, default=None
+        Draws the covariances and the rows.
+    return_coef : bool, default=False
+        Whether the true coefficients are returned as well.
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, n_features)
+        The features.
+    y : ndarray of shape (n_samples,)
+        The labels, -1 or 1.
+    coef : ndarray of shape (n_features,)
+        The true coefficients. Only with `return_coef`.
+
+    Examples
+    --------
+    >>> from kmargin.datasets import make_synthetic
+    >>> X, y, coef = make_synthetic(random_state=0, return_coef=True)
+    >>> X.shape, coef[:3]
+    ((1000, 500), array([ 10., -10.,   0.]))
     """
     if n_features < 2:
         raise ValueError(
@@ -46,7 +69,32 @@ def make_sparse_hyperplane(
 
     This is the simulation of the paper's section on model selection; labels are without noise.
 
-    Returns X, y in {-1, 1}, and with `return_coef` the true coefficients.
+    Parameters
+    ----------
+    n_samples, n_features : int, default=1000 and 500
+        Rows and columns.
+    n_causal : int, default=50
+        How many features have an effect.
+    random_state : int, RandomState or None, default=None
+        Draws the effects and the rows.
+    return_coef : bool, default=False
+        Whether the true coefficients are returned as well.
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, n_features)
+        The features.
+    y : ndarray of shape (n_samples,)
+        The labels, -1 or 1.
+    coef : ndarray of shape (n_features,)
+        The true coefficients. Only with `return_coef`.
+
+    Examples
+    --------
+    >>> from kmargin.datasets import make_sparse_hyperplane
+    >>> X, y, coef = make_sparse_hyperplane(200, 30, 5, random_state=0, return_coef=True)
+    >>> X.shape, int((coef != 0).sum())
+    ((200, 30), 5)
     """
     if not 0 < n_causal <= n_features:
         raise ValueError(
@@ -67,8 +115,30 @@ def make_spiral(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Noisy spirals in the plane, one per class (the paper's appendix B.2).
 
-    `noise` holds the standard deviations. The rows come in random order. Returns X and y, the
-    number of the class.
+    The rows come in random order.
+
+    Parameters
+    ----------
+    n_per_class : list of int, default=(600, 300, 100)
+        How many points each spiral has.
+    noise : list of float, default=(0.1, 0.2, 0.3)
+        The standard deviation of the noise of each.
+    random_state : int, RandomState or None, default=None
+        Draws the noise and the order.
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, 2)
+        The points.
+    y : ndarray of shape (n_samples,)
+        The number of the spiral.
+
+    Examples
+    --------
+    >>> from kmargin.datasets import make_spiral
+    >>> X, y = make_spiral(random_state=0)
+    >>> X.shape, sorted(set(y.tolist()))
+    ((1000, 2), [0, 1, 2])
     """
     if len(n_per_class) != len(noise):
         raise ValueError(
@@ -119,11 +189,14 @@ def make_genes(
     correlation : float, default=0.7
         That of two genes of a module, within a class.
     random_state : int, RandomState or None, default=None
+        Draws everything.
     return_modules : bool, default=False
+        Whether the module of each gene is returned as well.
 
     Returns
     -------
     X : ndarray of shape (n_samples, n_genes)
+        The expression of each gene.
     y : ndarray of shape (n_samples,)
         0 or 1.
     modules : ndarray of shape (n_genes,)

@@ -53,7 +53,7 @@ KNOBS = """
         What a run ends with. The paper's last line projects the iterate onto S_k, and takes the coefficients
         as they are; "projection" does just that. "best" goes on to the minimum on the support of that
         projection, or to the intercept alone where even that is no worse. The iterates are the same.
-        :attr:`Solution.ending` says which it was.
+        `Solution.ending` says which it was.
     jit : bool, default=True
         Run the compiled loop. ``False`` runs its readable twin, as data in blocks or on a device always do.
 """
