@@ -17,7 +17,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from kmargin import MM, SD, Exchange, SparseSVC, sparse_svm_path
+from kmargin import MM, SD, ConvergenceDisplay, Exchange, SparseSVC, sparse_svm_path
 from kmargin.datasets import make_sparse_hyperplane
 from kmargin.palette import solver_line
 
@@ -25,13 +25,21 @@ X, y, truth = make_sparse_hyperplane(400, 150, 15, random_state=0, return_coef=T
 solvers = {"exchange": Exchange(), "mm": MM(rtol=0.0), "sd": SD(rtol=0.0)}
 
 # %%
-# One fit by each of the paper's algorithms. ``trace`` has a record for each value of rho.
+# One fit by each of the paper's algorithms. A solution has a ``trace``, with a record for each value of rho.
 
 fits = {name: SparseSVC(k=15, solver=solvers[name]).fit(X, y).solutions_[0] for name in ("mm", "sd")}
+fig, axes = plt.subplots(3, 1, figsize=(6.4, 5.6), sharex=True, layout="constrained")
 for name, solution in fits.items():
     print(f"{name}: {len(solution.trace)} values of rho, {solution.n_iter} steps, {solution.status.name}")
+    ConvergenceDisplay.from_solution(solution, name=name.upper(), solver=name, axes=axes)
+axes[0].set_title("")
+axes[0].legend(axes[0].lines, [name.upper() for name in fits], frameon=False)
+plt.show()
 
 # %%
+# The distance falls as rho grows, for either algorithm, and the objective rises to that of k features. Which
+# features these are was decided on the way, when the distance was still cheap.
+#
 # A whole path by each solver, and the time that it took, as a multiple of the shortest. MM and SD say so
 # where they are not quite done; here that is what we want to see.
 
@@ -52,23 +60,16 @@ for name in solvers:
 assert (objectives["exchange"] <= np.minimum(objectives["mm"], objectives["sd"]) * (1 + 1e-6)).all()
 
 # %%
-# The distance falls to zero as rho grows, for either algorithm. Which features are left was decided on the
-# way, when the distance was still cheap. The exchange looks at sets of k features from the start, and its
-# objective is nowhere above.
+# The exchange looks at sets of k features from the start, and its objective is nowhere above.
 
-fig, (left, right) = plt.subplots(1, 2, figsize=(9.6, 4.0), layout="constrained")
-for name, solution in fits.items():
-    distance = [record.distance_sq for record in solution.trace]
-    left.semilogy(distance, **solver_line(name).drawn, markevery=6, label=name.upper())
-left.set(xlabel="values of rho tried", ylabel="squared distance to k features")
+fig, ax = plt.subplots(figsize=(6.4, 4.0), layout="constrained")
 for name in ("mm", "sd"):
     excess = 100 * (objectives[name] / objectives["exchange"] - 1)
-    right.plot(path.ks, excess, **solver_line(name).drawn, label=name.upper())
-right.axhline(0, color=solver_line("exchange").color, label="exchange")
-right.set(xscale="log", xlabel="k, the number of features", ylabel="% above the objective of exchange")
-right.set_xticks(ks, [str(k) for k in ks])
-right.minorticks_off()
-for ax in (left, right):
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.legend(frameon=False)
+    ax.plot(path.ks, excess, **solver_line(name).drawn, label=name.upper())
+ax.axhline(0, color=solver_line("exchange").color, label="exchange")
+ax.set(xscale="log", xlabel="k, the number of features", ylabel="% above the objective of exchange")
+ax.set_xticks(ks, [str(k) for k in ks])
+ax.minorticks_off()
+ax.spines[["top", "right"]].set_visible(False)
+ax.legend(frameon=False)
 plt.show()

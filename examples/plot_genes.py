@@ -23,13 +23,12 @@ X, y, modules = make_genes(random_state=0, return_modules=True)
 y = np.array(["type 1", "type 2"])[y]
 names = [f"{'ABC'[m]}{j}" if 0 <= m < 3 else f"g{j}" for j, m in enumerate(modules)]
 X = pd.DataFrame(X, columns=names)  # genes of the telling modules begin with A, B and C
-Z = (X - X.mean()) / X.std()
 
 # %%
 # The path has a strong ridge (small C), because there are few rows: with thousands of genes, some tell 72
 # patients apart by chance.
 
-path = sparse_svm_path(Z, y, [30, 20, 15, 10, 8, 6, 5, 4, 3, 2, 1], C=0.005)
+path = sparse_svm_path(X, y, [30, 20, 15, 10, 8, 6, 5, 4, 3, 2, 1], C=0.005, standardize=True)
 SparsityPathDisplay.from_path(path, feature_names=names)
 plt.show()
 

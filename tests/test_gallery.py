@@ -1,10 +1,12 @@
-"""Examples are short scripts for everybody: a title, public names, no network, and in the gallery's order."""
+"""Examples are short scripts for everybody: a title, public names, no network. Tour and cheat sheet run."""
 
 import ast
 import re
 import runpy
+import warnings
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import kmargin
@@ -17,6 +19,7 @@ OPEN = {  # what scripts may import of the package beside `kmargin` itself
     "kmargin.errors": "warnings to be silenced by name",
     "kmargin.palette": "the colours of all plots",
 }
+TITLE = '"""\nTitle\n=====\n\nText.\n"""\n'  # for what stands on a page of its own
 NETWORK = re.compile(r"^(fetch_|load_(letter|opt|splice|tcga|breast_cancer_wisconsin))")
 
 
@@ -90,3 +93,33 @@ def test_an_example_runs_as_it_stands():
     assert len(plt.get_fignums()) == 1
     assert len(names["images"]) == 3
     plt.close("all")
+
+
+def test_the_tour_runs_and_is_stored_without_output():
+    nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
+    notebook = nbformat.read(ROOT / "docs" / "start" / "tour.ipynb", as_version=4)
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert all(cell.outputs == [] and cell.execution_count is None for cell in code)
+    assert not any(list(faults(TITLE + cell.source)) for cell in code)
+    with warnings.catch_warnings():  # of what runs the kernel, not of what runs in it
+        warnings.simplefilter("ignore")
+        nbclient.NotebookClient(notebook, timeout=120).execute()
+    shown = {output.output_type for cell in code for output in cell.outputs}
+    assert shown == {"execute_result", "display_data", "stream"}
+    assert not [out for cell in code for out in cell.outputs if out.get("name") == "stderr"]
+
+
+def test_every_line_of_the_cheat_sheet_runs():
+    sheet = (ROOT / "docs" / "start" / "cheat_sheet.md").read_text(encoding="utf-8")
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.standard_normal((60, 8)), columns=["age", "id", "dose", *"abcde"])
+    known = {"X": X, "y": X["dose"] + X["a"] + 0.5 * rng.standard_normal(60) > 0, "groups": list("stuvwxyy")}
+    smaller = {"k=10": "k=4", "[20, 10, 5, 2, 1]": "[8, 3, 1]", "[10, 5, 2, 1]": "[3, 2, 1]"}
+    for block in re.findall(r"```python\n(.*?)```", sheet, re.DOTALL):
+        for large, small in smaller.items():  # a table of eight columns is enough
+            block = block.replace(large, small)
+        assert list(faults(TITLE + block)) == []
+        exec(block, known)
+    assert known["search"].k_ in (1, 3, 8)
+    assert list(known["path"].ks) == [3, 2, 1]
