@@ -1,7 +1,6 @@
 """The house is in order: layers, addresses, docstrings, compiled code on disk."""
 
 import ast
-import os
 import re
 import subprocess
 import sys
