@@ -105,10 +105,14 @@ def test_the_verdict_counts_what_is_met_and_divides_their_time_by_ours():
                 compared("iris", "exchange", 82, 2),
                 compared("spiral", "mm", 90, 12, 90.1),
                 compared("spiral", "exchange", 80, 3),
-            ]
+            ],
+            Settings(),
         )
     )
-    assert "of its 3 printed test accuracies of MM and SD on these data, 2 are met within noise" in page
+    assert (
+        "Of the paper&#x27;s 3 printed test accuracies of MM and SD on these data, 2 are met within noise"
+        in page
+    )
     assert "4.0 ×" in page
     assert "walks the whole path in 0.25 of the time" in page
     assert "at least as well on 1 of 2" in page

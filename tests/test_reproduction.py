@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -32,10 +33,19 @@ def test_reproduce_says_first_where_the_report_will_be(tmp_path):
     assert done.exit_code == 0
     first = done.stderr.splitlines()[0]
     assert first.endswith(str(tmp_path / "kmargin-paper-quick" / "report.html"))
-    assert done.stdout == "Report: kmargin-paper-quick/report.html\n"
+    told = " ".join(done.stdout.split())
+    assert told.endswith("Report: kmargin-paper-quick/report.html")
+    assert "A quick run: 1 of the paper's 8 data sets, 3 of 10 folds, 10 of 100 starts" in told
+    assert "whether the paper holds up it cannot tell" in told
+    page = Path("kmargin-paper-quick/report.html").read_text()
+    for text in (told, page):
+        assert "Does the paper hold up" not in text
+        assert "In part" not in text
     table = pd.read_csv("kmargin-paper-quick/table3.csv")
     assert list(table["solver"]) == ["mm", "sd"]
     assert list(table["test_paper"]) == [81.66, 81.33]
+    for line in table.itertuples():
+        assert f"{line.solver.upper()} {line.parameter:g} {line.test:.2f} {line.test_paper:.2f}" in told
 
 
 @pytest.mark.parametrize(

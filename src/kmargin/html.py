@@ -12,6 +12,7 @@ from kmargin.files import replace_file
 from kmargin.page_style import STYLE
 from kmargin.palette import INK, MEANINGS, SOFT
 
+SWIPE = '<div class="swipe">Wider than the screen: swipe sideways →</div>'
 LONG_WORD = 20  # letters that a name may have without a place to break
 
 
@@ -82,6 +83,17 @@ class Mark(Cell):
         return f'<span class="mark {self.colour}"></span>' + super().content()
 
 
+class Link(Cell):
+    """A text that leads to a part of the page."""
+
+    def __init__(self, text: Any, address: str) -> None:
+        super().__init__(text)
+        self.address = address
+
+    def content(self) -> str:
+        return f'<a href="{escape(self.address)}">{super().content()}</a>'
+
+
 class Row:
     """A table row with a class: "marked" is shaded, "first" opens a group."""
 
@@ -109,7 +121,8 @@ def table(
 ) -> str:
     """A table. On a narrow screen, one of the kind "stack" becomes cards, one for each row, and one of the
     kind "wrap" (a feature and its numbers) wraps its rows, of the kind "always" on any screen. Others have
-    a box that scrolls sideways by itself, with shadows where there is more, so that the page never does.
+    a box that scrolls sideways by itself, with shadows where there is more, so that the page never does; the
+    kind "wide" says so.
 
     A column of text has a Cell for its name, of the kind of its cells.
     """
@@ -122,8 +135,9 @@ def table(
     title = f"<caption>{escape(caption)}</caption>" if caption else ""
     attributes = {"id": id, "class": kind, "role": "table" if falls_apart else ""}
     shown = "".join(f' {name}="{escape(value)}"' for name, value in attributes.items() if value)
+    swipe = SWIPE if "wide" in kind.split() else ""
     return (
-        f'<div class="scroll"><table{shown}>{title}\n<thead><tr>{head}</tr></thead>\n'
+        f'{swipe}<div class="scroll"><table{shown}>{title}\n<thead><tr>{head}</tr></thead>\n'
         f"<tbody>\n{body}\n</tbody></table></div>"
     )
 
@@ -154,6 +168,7 @@ def svg(figure: Any, name: str, follows_theme: bool = True) -> str:
     text = before + rest.partition("</metadata>")[2]
     if not follows_theme:
         return f'<div class="plate">{text}</div>'
+    text = text.replace("#000000", "var(--ink)")  # what nobody gave a colour
     for meaning, shades in MEANINGS.items():
         text = re.sub(rf"(fill|stroke): {shades.light}", rf"\1: var(--{meaning})", text)
     return text
@@ -175,9 +190,6 @@ def figure(
         f'<figure{name}>{swipe}<div class="{box}">{image}</div>'
         f"<figcaption>{escape(caption)}</figcaption></figure>"
     )
-
-
-SWIPE = '<div class="swipe">Wider than the screen: swipe sideways →</div>'
 
 
 def columns(*parts: str, kind: str = "") -> str:

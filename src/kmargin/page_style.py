@@ -137,7 +137,9 @@ PLOTS = """
 .box .median { top: .05rem; bottom: .05rem; border-left: 3px solid var(--mark); margin-left: -1.5px; }
 .box .ends { border-top: 1px solid var(--line); }
 figure { margin: .6rem 0 1.2rem; min-width: 0; }
-figure svg { width: 100%; height: auto; display: block; } figure svg text { font-family: inherit !important; }
+figure svg { width: 100%; height: auto; display: block; }
+figure svg text { font-family: inherit !important; fill: var(--ink); }
+figure .plate text { fill: #1f2933; }
 figure .plate { background: #fff; border-radius: 6px; padding: .4rem; }
 .narrow svg { max-width: 36rem; } .small svg { max-width: 26rem; }
 figcaption { color: var(--soft); font-size: .92rem; max-width: 46rem; margin-top: .3rem; }
@@ -149,7 +151,7 @@ NARROW = (
 @media screen and (max-width: 44rem) {
 body { font-size: 15px; padding: .8rem 1rem 3rem; } h1 { font-size: 1.35rem; } .lead { font-size: 1.15rem; }
 .cards { grid-template-columns: 1fr 1fr; } .name { min-width: 3rem; } .bars .track { width: 5rem; }
-.wide { overflow-x: auto; } .wide svg { width: 46rem; } .swipe { display: block; }
+div.wide { overflow-x: auto; } .wide svg { width: 46rem; } .swipe { display: block; }
 .two .aside { text-align: left; }
 """
     + apart(".stack", "1fr 1fr")
@@ -167,7 +169,7 @@ figure, tr, .card, .box, .strip { break-inside: avoid; }
 .columns { grid-template-columns: repeat(auto-fit, minmax(18rem, 1fr)); gap: 0 1.5rem; }
 .answer, .cards { grid-template-columns: 1fr 1fr; } .terms { columns: 2; }
 .boxes { grid-template-columns: repeat(3, 1fr); gap: .8rem 1.5rem; } .name { min-width: 3rem; }
-.scroll, .wide { overflow: visible; background: none; }
+.scroll, div.wide { overflow: visible; background: none; }
 summary { list-style: none; text-decoration: none; font-weight: 600; }
 summary::-webkit-details-marker { display: none; }
 details > * { display: block; } details::details-content { content-visibility: visible; display: block; }

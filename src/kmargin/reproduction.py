@@ -9,9 +9,11 @@ import typer
 
 from kmargin.datasets import TABLE_1, DatasetError, cache_folder, load
 from kmargin.errors import InputError
+from kmargin.experiments.report import main_results
 from kmargin.experiments.reproduce import PARTS, Request, reproduce
 from kmargin.experiments.settings import PROTOCOLS, SHIPPED, Settings
 from kmargin.experiments.store import StoreError
+from kmargin.experiments.tables import NAMES
 from kmargin.tables.write import check_file, write_frame
 from kmargin.terminal import console, make_grid, plainly, say
 
@@ -60,7 +62,26 @@ def reproduce_command(
     except KeyboardInterrupt:
         say(f"Stopped. What was finished is in {folder}; the same command goes on from there.")
         raise typer.Exit(130) from None
+    if not quiet and (folder / "rows.csv").exists():
+        show_results(folder, request.settings)
     typer.echo(f"Report: {report}")
+
+
+def show_results(folder: Path, settings: Settings) -> None:
+    """The main results: what each solver selects, how that tests, in the paper and here, what it says."""
+    lines, said = main_results(folder, settings)
+    if not lines:
+        return
+    grid = make_grid("data set", "solver", "s (%)>", "test (%)>", "paper's test (%)>", "path (s)>")
+    for line in lines:
+        test = line.entries["test"]
+        printed = "" if test.printed is None else f"{test.printed:.2f}{' ≠' if test.differs else ''}"
+        numbers = (f"{line.parameter.value:g}", f"{test.value:.2f}", printed)
+        grid.add_row(line.dataset, NAMES[line.solver], *numbers, f"{line.entries['seconds'].value:.3g}")
+    console().print(grid)
+    for sentence in said.sentences():
+        typer.echo(sentence.replace("`", ""))
+    typer.echo("≠: differs from the print by more than noise. s: the share of features left out.")
 
 
 @data_app.command("list")

@@ -20,6 +20,13 @@ SHORT = {
     "TCGA-PANCAN-HiSeq": "TCGA",
 }
 
+TITLES = {
+    "figure1": "Figure 1: random starts, at half the features",
+    "figure2": "Figure 2: 50 causal features, predicted and found",
+    "figure3": "Figure 3: {dataset} along the path",
+    "figureS1": "Figure S1: synthetic, three pairs of features",
+    "figureS2": "Figure S2: spiral, and the points that a kernel machine keeps",
+}
 CAPTIONS = {
     "figure1": (
         "Random starts at half the features. MM and SD start from standard normal parameters, "
@@ -32,7 +39,8 @@ CAPTIONS = {
         "50 causal features. Left: against sparsity, the black line is the true one. Right: at the "
         "true sparsity, against the number of samples or features. Bands are standard errors over "
         "draws. See that accuracy peaks and false discoveries vanish at the true sparsity once "
-        "samples suffice, and that exchange needs fewer samples for it."
+        "samples suffice, and that exchange needs fewer samples for it. (The paper draws MM in blue; here "
+        "blue is exchange, on all pages.)"
     ),
     "figure3": (
         "Left: what the solver does along the path; right: what its machines are worth. Means over "
@@ -63,7 +71,7 @@ def figure1(rows: "pd.DataFrame") -> Any:
         "support_vectors": "support vectors",
         "test": "test accuracy (%)",
     }
-    figure = _figure(10, 9.5)
+    figure = _figure("figure1", 10, 9.8)
     axes = figure.subplots(3, 2).ravel()
     for ax, (measure, label) in zip(axes, measures.items(), strict=True):
         for shift, solver in enumerate(SOLVERS):
@@ -109,7 +117,7 @@ def figure2(rows: "pd.DataFrame", settings: Settings) -> Any:
     """Accuracy, FDR and FOR: against sparsity at a few shapes, and against size at the true sparsity."""
     mine = rows[rows.experiment == recovery.NAME].copy()
     shapes = [s for s in settings.shapes if recovery.shape_name(*s) in set(mine.dataset)]
-    figure = _figure(11, 7.5)
+    figure = _figure("figure2", 11, 7.8)
     axes = figure.subplots(3, len(shapes) + 2, squeeze=False, sharey="row")
     measures = (("test", 1.0), ("fdr", 100.0), ("for", 100.0))
     labels = {"test": "test accuracy (%)", "fdr": "FDR (%)", "for": "FOR (%)"}
@@ -170,7 +178,7 @@ def figure3(rows: "pd.DataFrame", dataset: str, protocol_name: str) -> Any:
     """Convergence (left) and evaluation (right) along the path."""
     mine = of_crossval(rows, protocol_name)
     mine = mine[(mine.dataset == dataset) & mine.solver.isin(SOLVERS)]
-    figure = _figure(9, 7.5)
+    figure = _figure("figure3", 9, 7.8, dataset)
     axes = figure.subplots(3, 2, sharex=True)
     left = {
         "iterations": "iterations",
@@ -208,7 +216,7 @@ def figure_s1(settings: Settings) -> Any:
     """`synthetic` in three pairs of features."""
     data = protocol.read("synthetic", "paper", settings.seed)
     X = protocol.whole(data).X
-    figure = _figure(10, 3.4)
+    figure = _figure("figureS1", 10, 3.7)
     axes = figure.subplots(1, 3)
     titles = ("two informative features", "one informative, one not", "two uninformative features")
     for ax, (i, j), title in zip(axes, ((0, 1), (0, 2), (2, 3)), titles, strict=True):
@@ -237,7 +245,7 @@ def figure_s2(settings: Settings) -> Any:
     data = protocol.read("spiral", "paper", settings.seed)
     X = protocol.whole(data).X
     model = KernelSparseSVC(3, C=100.0, gamma=1.0, shared=False).fit(X[data.train], data.y[data.train])
-    figure = _figure(6, 4.6)
+    figure = _figure("figureS2", 6, 4.9)
     ax = figure.subplots()
     for label, color, marker in zip(np.unique(data.y), CLASSES, CLASS_MARKS, strict=True):
         at = data.y == label
@@ -260,10 +268,12 @@ def figure_s2(settings: Settings) -> Any:
     return figure
 
 
-def _figure(width: float, height: float) -> Any:
+def _figure(name: str, width: float, height: float, dataset: str = "") -> Any:
     from matplotlib.figure import Figure
 
-    return Figure(figsize=(width, height), layout="constrained")
+    figure = Figure(figsize=(width, height), layout="constrained")
+    figure.suptitle(TITLES[name].format(dataset=dataset), fontsize=12, fontweight="bold")
+    return figure
 
 
 def _finish(ax: Any) -> None:
@@ -278,4 +288,4 @@ def _legend(figure: Any, solvers: Sequence[str]) -> None:
     handles = [
         Line2D([], [], linewidth=1.8, markersize=5, label=NAMES[s], **solver_line(s).drawn) for s in solvers
     ]
-    figure.legend(handles=handles, loc="outside upper center", ncols=len(handles), frameon=False)
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False)

@@ -9,9 +9,10 @@ from kmargin import html
 from kmargin.experiments import figures, tables
 from kmargin.experiments.differences import reasons
 from kmargin.experiments.figures import CAPTIONS
+from kmargin.experiments.paper_sections import data_section, heading, map_section
 from kmargin.experiments.settings import DATASETS, PEERS, PROTOCOLS, SOLVERS, Settings
 from kmargin.experiments.tables import NAMES, Entry, Line
-from kmargin.experiments.verdict import verdict
+from kmargin.experiments.verdict import Verdict, judge, verdict
 from kmargin.files import replace_file
 
 if TYPE_CHECKING:
@@ -52,6 +53,14 @@ def write_report(folder: Path, parts: Sequence[str], settings: Settings) -> Path
     return html.write(folder / "report.html", "The paper's experiments, run again", body)
 
 
+def main_results(folder: Path, settings: Settings) -> tuple[list[Line], Verdict]:
+    """The lines of Table 3, and what they say."""
+    rows = tables.read_rows(folder)
+    protocols = [name for name in PROTOCOLS if name in set(rows.protocol)]
+    lines = tables.table3(rows, protocols[0]) if protocols else []
+    return lines, judge(lines, settings)
+
+
 def _body(
     rows: "pd.DataFrame",
     parts: Sequence[str],
@@ -66,14 +75,17 @@ def _body(
         "algorithms as this package implements them; exchange is the package's own solver.",
         "soft",
     )
-    yield from verdict(by_part.get("table3") or [])
+    yield from verdict(by_part.get("table3") or [], settings)
     shown = [part for part in parts if _has_rows(part, rows)]
-    links = " ".join(f'<a href="#{part}">{_heading(part)}</a>' for part in shown)
-    yield f'<nav>{links} <a href="#differences">Differences</a> <a href="#settings">Settings</a></nav>'
+    links = [("table1", "Table 1"), *((part, heading(part)) for part in shown)]
+    links += [("differences", "Differences"), ("paper", "Where everything is"), ("settings", "Settings")]
+    yield html.section_nav(links)
+    yield from data_section(set(rows.dataset))
     for part in shown:
-        yield f'<h2 id="{part}">{_heading(part)}</h2>'
+        yield f'<h2 id="{part}">{heading(part)}</h2>'
         yield from _part(part, rows, by_part, protocols, settings)
     yield from _differences(by_part)
+    yield from map_section({"table1", *shown})
     yield from _settings(manifest, protocols, [name for name, lines in by_part.items() if lines])
 
 
@@ -83,11 +95,6 @@ def _has_rows(part: str, rows: "pd.DataFrame") -> bool:
         return True
     mine = rows[rows.experiment == needed.get(part, "crossval")]
     return len(mine) > 0 and (part != "table2" or "synthetic" in set(mine.dataset))
-
-
-def _heading(part: str) -> str:
-    kind, number = (part[:6], part[6:]) if part.startswith("figure") else (part[:5], part[5:])
-    return f"{kind.title()} {number}"
 
 
 def _part(
@@ -104,21 +111,20 @@ def _part(
     elif part == "table4":
         yield from _table4(rows, by_part["table4"], protocols)
     elif part == "figure1":
-        yield html.figure(
-            html.svg(figures.figure1(rows), part), CAPTIONS["figure1"], "plot-figure1", wide=True
-        )
+        yield _plot(part, figures.figure1(rows), wide=True)
     elif part == "figure2":
-        yield html.figure(
-            html.svg(figures.figure2(rows, settings), part), CAPTIONS["figure2"], "plot-figure2", wide=True
-        )
+        yield _plot(part, figures.figure2(rows, settings), wide=True)
     elif part == "figure3":
         yield from _figure3(rows, protocols[0])
     elif part == "figureS1":
-        yield html.figure(
-            html.svg(figures.figure_s1(settings), part), CAPTIONS["figureS1"], "plot-figureS1", wide=True
-        )
+        yield _plot(part, figures.figure_s1(settings), wide=True, has_pictures=True)
     elif part == "figureS2":
-        yield html.figure(html.svg(figures.figure_s2(settings), part), CAPTIONS["figureS2"], "plot-figureS2")
+        yield _plot(part, figures.figure_s2(settings), has_pictures=True)
+
+
+def _plot(part: str, figure: Any, wide: bool = False, has_pictures: bool = False) -> str:
+    image = html.svg(figure, part, follows_theme=not has_pictures)
+    return html.figure(image, CAPTIONS[part], f"plot-{part}", wide=wide, narrow=not wide)
 
 
 def _table2(lines: Sequence[Line]) -> Iterator[str]:
@@ -194,7 +200,7 @@ def _table(id: str, lines: Sequence[Line], best: Sequence[str] = (), names: bool
     head = ["data set", "solver"] if names else []
     head += ["s (%) or C" if any(line.solver in PEERS for line in lines) else "s (%)"]
     head += [TITLES[name] for name in columns]
-    return html.table(head, rows, id=id)
+    return html.table(head, rows, id=id, kind="wide full")
 
 
 def _best(lines: Sequence[Line], dataset: str, column: str) -> str:
@@ -260,4 +266,5 @@ def _settings(manifest: dict[str, Any], protocols: Sequence[str], written: Seque
         label = "machine" if len(manifest["environments"]) == 1 else f"machine {number}"
         rows.append([label, ", ".join(f"{name} {value}" for name, value in one.items())])
     rows.append(["kmargin", manifest["kmargin"]])
-    yield html.table(("setting", "value"), [[name, html.Cell(value, "text")] for name, value in rows])
+    cells = [[name, html.Cell(value, "name")] for name, value in rows]
+    yield html.table(["setting", html.Cell("value", "name")], cells)

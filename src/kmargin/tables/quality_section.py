@@ -50,11 +50,8 @@ def confusion_table(analysis: Analysis) -> str:
         ]
         for i, name in enumerate(names)
     ]
-    few = len(names) <= 3
-    many = html.SWIPE if len(names) > MOST_BESIDE else ""
-    return many + html.table(
-        ["is, taken for →", *names], rows, id="matrix", kind="full" if few else "dense heat"
-    )
+    kind = "full" if len(names) <= 3 else "heat" if len(names) <= MOST_BESIDE else "heat wide"
+    return html.table(["is, taken for →", *names], rows, id="matrix", kind=kind)
 
 
 def worst_table(analysis: Analysis) -> str:
