@@ -5,12 +5,21 @@ from pathlib import Path
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter, PercentFormatter, StrMethodFormatter
 
 from benchmarks.records import select
-from kmargin.palette import FAINT, REFERENCE, SAME_AS, SOLVERS, solver_line
+from kmargin.palette import FAINT, REFERENCE, SAME_AS, SOFT, SOLVERS, solver_line
 
 mpl.rcParams |= {"svg.hashsalt": "kmargin", "svg.fonttype": "none", "axes.grid": True, "grid.alpha": 0.3}
+
+
+def round_numbers(axis: Axis) -> None:
+    """1, 2, 5, 10 ... on a logarithmic axis, as numbers that do not touch."""
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=7))
+    axis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def save(figure: Figure, stem: Path) -> None:
@@ -29,6 +38,8 @@ def accuracy_against_features(frame: pd.DataFrame, title: str) -> Figure:
         label = f"{name}, {seconds:.2g} s"
         axes.plot(table["features"], table["accuracy"], ms=4, label=label, **solver_line(name).drawn)
     axes.set(xscale="log", xlabel="features per machine", ylabel="test accuracy", title=title)
+    round_numbers(axes.xaxis)
+    axes.yaxis.set_major_formatter(PercentFormatter(1.0))
     axes.legend()
     return figure
 
@@ -61,6 +72,8 @@ def against_budget(rows: pd.DataFrame, means: pd.DataFrame, metric: str) -> Figu
         axes.set(xscale="log", xlabel="features in all", ylabel=metric, title=title)
         axes.set_xticks(table.index, [f"{level:g}" for level in table.index])
         axes.minorticks_off()
+        if metric == "accuracy":
+            axes.yaxis.set_major_formatter(PercentFormatter(1.0))
     for axes in grid[len(tables) :]:
         axes.axis("off")
     handles, labels = grid[0].get_legend_handles_labels()
@@ -77,6 +90,7 @@ def objective_along_path(frame: pd.DataFrame) -> Figure:
             means = own.groupby("level")["value"].mean().clip(lower=1e-9)
             axes.plot(means.index, means, ms=4, label=name, **solver_line(name).drawn)
         axes.set(xscale="log", yscale="log", xlabel="k", ylabel="objective", title=dataset)
+        round_numbers(axes.xaxis)
         axes.legend()
     return figure
 
@@ -102,21 +116,26 @@ def tradeoff(frame: pd.DataFrame, metric: str, label: str) -> Figure:
                 line = solver_line(name)
                 axes.plot(row["seconds"], row[metric], line.marker, color=line.color, label=name)
         axes.set(xscale="log", xlabel="seconds", ylabel=label, title=dataset)
+        round_numbers(axes.xaxis)
     axes.legend(fontsize="small")
     return figure
 
 
 def bars(table: pd.DataFrame, label: str, columns: str) -> Figure:
-    """A group of bars per row of the table."""
+    """A group of bars per solver, in its colour; the paler, the further right the column."""
     figure = Figure(figsize=(7, 4), layout="constrained")
     axes = figure.subplots()
     width = 0.8 / len(table.columns)
+    colors = [solver_line(str(name)).color for name in table.index]
     for i, column in enumerate(table.columns):
         places = [row + (i - (len(table.columns) - 1) / 2) * width for row in range(len(table))]
-        axes.bar(places, table[column], width, label=f"{columns}: {column:g}")
+        opacity = 1 - i / (len(table.columns) + 0.5)
+        axes.bar(places, table[column], width, color=colors, alpha=opacity, edgecolor=colors)
+        axes.bar([0], [0], color=SOFT, alpha=opacity, label=f"{columns}: {column:g}")
     axes.set_xticks(range(len(table)), table.index, rotation=25, ha="right")
     axes.set_ylabel(label)
-    axes.legend()
+    axes.yaxis.set_major_formatter(PercentFormatter(1.0))
+    axes.legend(loc="upper right")
     return figure
 
 
