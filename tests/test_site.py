@@ -1,5 +1,7 @@
 """The site as `make docs` built it: no link is dead, nothing is asked of others, a phone can show it."""
 
+import base64
+import re
 import threading
 from functools import partial
 from html.parser import HTMLParser
@@ -122,3 +124,12 @@ def test_the_search_finds_it(browser, served, words, page):
         )
     )
     assert [url for url in requests(browser) if not url.startswith((served, "data:"))] == []
+
+
+def test_the_cheat_sheet_prints_on_one_page_of_a4(browser, served):
+    open_address(browser, f"{served}start/cheat_sheet.html", DESKTOP)
+    printed = browser.execute_cdp_cmd("Page.printToPDF", {"preferCSSPageSize": True, "printBackground": True})
+    pdf = base64.b64decode(printed["data"])
+    assert len(re.findall(rb"/Type\s*/Page\b", pdf)) == 1
+    (box,) = set(re.findall(rb"/MediaBox\s*\[0 0 ([\d.]+) ([\d.]+)\]", pdf))
+    assert [round(float(side) / 72 * 25.4) for side in box] == [210, 297]
