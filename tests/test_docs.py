@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import typer
+from typer.testing import CliRunner
 
 import kmargin.datasets
 from kmargin.cli import make_app
@@ -77,6 +78,18 @@ def test_every_command_of_a_page_exists_and_takes_its_options(page):
         known = {name for option in command.params for name in (*option.opts, *option.secondary_opts)}
         given = {word.partition("=")[0] for word in rest if re.match(r"--?[A-Za-z]", word)}
         assert given <= known, f"{' '.join(words)}: no {given - known}"
+
+
+def test_the_first_table_prints_what_the_pages_show(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    first = ROOT / "docs" / "start" / "first_table.md"
+    run_block(blocks(first, "python")[0], {}, "first_table.md")
+    command = next(commands(first))
+    done = CliRunner().invoke(make_app(), [*command, "--out", "cancer-kmargin"])
+    assert done.exit_code == 0, done.output
+    for page in (first, ROOT / "README.md"):
+        assert done.stdout.split() == blocks(page, "text")[0].split()
 
 
 @pytest.mark.parametrize(
