@@ -120,5 +120,7 @@ def test_every_command_says_it(monkeypatch, capsys):
 
     monkeypatch.setattr(progress, "PATIENCE", 0.0)
     monkeypatch.setattr(progress, "_said", [])
+    plainly(lambda quiet: fresh()(1.0))(quiet=True)
+    assert capsys.readouterr().err == ""
     plainly(lambda: fresh()(1.0))()
     assert capsys.readouterr().err == f"{COMPILING}\n"

@@ -20,7 +20,7 @@ from kmargin.options import (
 )
 from kmargin.tables.analyse import analyse
 from kmargin.tables.write import check_folder, write_results
-from kmargin.terminal import plainly, printable, show_analysis
+from kmargin.terminal import plainly, show_analysis, tell
 
 
 @plainly
@@ -107,7 +107,7 @@ def fit_command(
     if not quiet:
         show_analysis(analysis)
         files = ", ".join(path.name for path in written)
-        typer.echo(f"\nWritten to {printable(str(folder))}: {files}")
+        tell(f"\nWritten to {folder}: {files}")
 
 
 def stem(data: Path) -> str:

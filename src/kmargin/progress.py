@@ -12,7 +12,7 @@ from kmargin.jit import on_compiling
 
 # Seconds of compiling after which it is spoken of.
 PATIENCE = 2.0
-COMPILING = "Compiling, once on this machine: the next fits start at once."
+COMPILING = "Compiling, once on this machine, some ten seconds: the next fits start at once."
 
 
 class Bar(Protocol):

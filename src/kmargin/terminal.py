@@ -7,7 +7,7 @@ import re
 import sys
 import textwrap
 from collections.abc import Callable, Iterable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import Any
 
 import typer
@@ -46,7 +46,7 @@ def plainly(command: Callable[..., Any]) -> Callable[..., Any]:
         if isinstance(sys.stdout, io.TextIOWrapper):
             sys.stdout.reconfigure(errors="backslashreplace")  # a name in letters that this terminal has not
         try:
-            with tell_of_compiling(say):
+            with nullcontext() if kwargs.get("quiet") else tell_of_compiling(say):
                 done = command(*args, **kwargs)
             sys.stdout.flush()  # a full disk is to be noticed here
             return done
@@ -106,6 +106,12 @@ def console() -> Console:
     """To stdout: colours and the terminal's width there, plain text of any width in a pipe."""
     out = Console(highlight=False)
     return out if out.is_terminal else Console(highlight=False, width=100)
+
+
+def tell(sentence: str) -> None:
+    """To stdout: broken between words in a terminal, on one line elsewhere."""
+    out = console()
+    out.print(*map(shown, sentence.split("\n")), sep="\n", soft_wrap=not out.is_terminal)
 
 
 def show_analysis(analysis: Analysis) -> None:
