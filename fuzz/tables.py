@@ -4,7 +4,9 @@ A case is a file and a command. The command must either succeed, with outputs th
 consistent, or end with exit code 2 and one sentence, with nothing written. `outputs` says what that means.
 """
 
+import bz2
 import gzip
+import lzma
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +15,18 @@ from fuzz.pick import Draw
 
 NAME = "tables"
 
-ENDINGS = {"csv": 84, "tsv": 6, "txt": 3, "csv.gz": 5, "doc": 1, "CSV": 1}
+ENDINGS = {
+    "csv": 82,
+    "tsv": 6,
+    "txt": 3,
+    "csv.gz": 4,
+    "csv.bz2": 1,
+    "csv.xz": 1,
+    "csv.zip": 1,
+    "doc": 1,
+    "CSV": 1,
+}
+PACKERS = {"gz": lambda content: gzip.compress(content, mtime=0), "bz2": bz2.compress, "xz": lzma.compress}
 STEMS = {"data": 70, "<b>data": 5, "=cmd": 5, "da ta": 5, "data.v2": 5, "-q": 5, "[red]": 5}
 ROWS = {0: 1, 1: 1, 2: 2, 3: 2, 5: 4, 12: 35, 24: 35, 40: 20}
 
@@ -48,6 +61,12 @@ SENSELESS = {
     "--sign": ["", "=", "+", "x0", "x0=", "x0=2", "nothing=+"],
     "--group-by": ["", "nothing"],
     "--groups": ["nothing.csv", "."],
+    "--sep": ["", "xx", "a", "tab", ";"],
+    "--decimal": ["", "x", ",", "."],
+    "--encoding": ["", "nothing", "latin-1", "utf-16", "ascii"],
+    "--labels": ["nothing.csv", "."],
+    "--rows-grouped-by": ["nothing", ""],
+    "--feature": ["nothing", ""],
 }
 
 
@@ -109,8 +128,8 @@ def _text_case(number: int, command: str, draw: Draw) -> Case:
     content = contents.serialise(records, "\t" if ending in ("tsv", "txt") else ",", draw)
     if draw.chance(0.05):
         content = contents.damage(content, draw)
-    if ending.endswith("gz"):
-        content = gzip.compress(content, mtime=0)
+    if ending.split(".")[-1] in PACKERS:
+        content = PACKERS[ending.split(".")[-1]](content)
         content = contents.damage(content, draw) if draw.chance(0.2) else content
     options = _options(command, names[:-1], names[-1].strip(), draw)
     return Case(number, command, f"{draw.weighted(STEMS)}.{ending}", content, options, draw.chance(0.05))
@@ -135,6 +154,10 @@ def _options(command: str, names: list[str], target: str | None, draw: Draw) -> 
         "--group-by": ["x", "_"],
         "--each-value": None,
         "--each-machine": None,
+        "--transpose": None,
+        "--rows-grouped-by": names[-1:],
+        "--feature": names[:1],
+        "--decimal": [","],
         **({"--id": names[:1]} if command == "fit" else {}),
         **NOW_AND_THEN[command],
     }

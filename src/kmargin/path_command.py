@@ -12,7 +12,7 @@ from kmargin.tables.analyse import trace
 from kmargin.tables.column_request import count_features
 from kmargin.tables.results import step_frame
 from kmargin.tables.write import check_file, plot_steps, write_frame
-from kmargin.terminal import plainly, say, show_steps
+from kmargin.terminal import plainly, show_notes, show_steps
 
 
 @plainly
@@ -52,10 +52,9 @@ def path_command(
     steps = trace(dataset, settings, cross_validate=cv > 0)
     counted = count_features(dataset.encoding, settings.columns).things
     counted += " of each machine" if machines.each_machine and len(np.unique(dataset.y)) > 2 else ""
-    if not quiet:
-        for note in dataset.notes:
-            say(f"Note: {note}")
     show_steps(steps, scoring, counted)
+    if not quiet:
+        show_notes(dataset.notes)
     if out is not None:
         write_frame(step_frame(steps, scoring), out)
     if plot is not None:

@@ -128,7 +128,13 @@ def show_analysis(analysis: Analysis) -> None:
             out.print(shown(text.replace("`", "")))
     for neighbour in analysis.neighbours:
         out.print(shown(neighbour_text(analysis, neighbour)))
-    for note in analysis.notes:
+    show_notes(analysis.notes)
+
+
+def show_notes(notes: Iterable[str]) -> None:
+    """What there is to say beside the results."""
+    out = console()
+    for note in notes:
         out.print(f"Note: {shown(note)}", style="yellow")
 
 
