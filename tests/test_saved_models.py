@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -25,7 +26,7 @@ from kmargin import (
 from kmargin.commands import app
 from kmargin.errors import InputError
 from kmargin.tables import seen
-from kmargin.tables.seen import digest_rows, note_rows
+from kmargin.tables.seen import SeenRows, digest_rows, note_rows
 from tables_data import make_table
 
 FRAME = make_table()
@@ -270,3 +271,11 @@ def test_digests_forgive_what_files_do_to_numbers_and_nothing_else():
     np.testing.assert_array_equal(
         digest_rows(np.array([[0.0, np.nan]])), digest_rows(np.array([[-0.0, -np.nan]]))
     )
+
+
+def test_digests_that_lie_far_apart_are_in_order_all_the_same(model, tmp_path):
+    ends = np.array([-(2**63) + 1, 2**63 - 1])
+    file = save_model(replace(model, seen=SeenRows(ends, ends[:1])), tmp_path / "m.kmargin")
+    np.testing.assert_array_equal(load_model(file).seen.by_all, ends)
+    with pytest.raises(InputError, match="seen_by_all is out of order"):
+        load_model(save_model(replace(model, seen=SeenRows(ends[::-1], ends)), file))
