@@ -4,7 +4,7 @@ A table larger than memory
 
 A file larger than the memory that may be used, fitted on one machine::
 
-    pip install 'kmargin[dask]'
+    pip install '.[dask]'
     python examples/out_of_core.py
 
 Writes 1.6 GB of Parquet, 2,000,000 rows with 100 features, into a temporary folder, then fits it with two
