@@ -31,6 +31,7 @@ LAYERS = [
     "errors",
     "addresses",
     "facts",
+    "arguments",
     "intervals",
     "datasets.errors",
     "datasets.registry",

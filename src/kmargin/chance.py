@@ -143,6 +143,7 @@ def stability_k(
     >>> stability_k(n_features=1000, bound="worst_case")
     28
     """
+    check_count("n_features", n_features, "features", least=0)
     check_max_false(max_false)
     check_bound(bound)
     low, high = 0, n_features

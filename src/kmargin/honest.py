@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from sklearn.dummy import DummyClassifier
 from sklearn.exceptions import UndefinedMetricWarning
-from sklearn.utils import check_random_state
 
-from kmargin import validate
+from kmargin import arguments, validate
 from kmargin.errors import GridEdgeWarning
 from kmargin.facts import Facts, as_html
 from kmargin.intervals import Interval, effective_number, mean_interval, rate_interval
@@ -165,8 +164,12 @@ def honest_score(
     validate.check_count("repeats", repeats, "times to deal the rows into folds")
     if not isinstance(confidence, numbers.Real) or not 0 < confidence < 1:
         raise ValueError(f"confidence={confidence!r} is no probability. Use one such as 0.95.")
+    arguments.check_cv(cv)
+    arguments.check_scoring(scoring)
+    arguments.check_n_jobs(n_jobs)
+    arguments.check_verbose(verbose)
     data = read_nested(model, X, y, sample_weight, groups, scoring)
-    rng = check_random_state(random_state)
+    rng = arguments.random_source(random_state)
     seed = int(rng.randint(2**31 - repeats))
     # Each labelling has folds of its own: those that are stratified for others put it at a disadvantage.
     labelled = [data] + [

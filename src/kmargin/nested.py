@@ -11,7 +11,7 @@ from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from kmargin import validate
+from kmargin import arguments, validate
 from kmargin.fitting.halves import fit_arguments, last_step, takes
 from kmargin.fitting.pools import make_pool
 from kmargin.progress import progress_bar
@@ -42,7 +42,13 @@ class OuterResult(NamedTuple):
 
 
 def read_nested(model: Any, X: Any, y: Any, weights: Any, groups: Any, scoring: Any) -> Nested:
+    arguments.check_model(model, "honest_score")
     refuse_blocks(X, y, "honest_score")
+    if groups is not None and np.shape(groups) != np.shape(y)[:1]:
+        raise ValueError(
+            f"groups={arguments.shortly(groups)} has shape {np.shape(groups)}, and there are {len(y)} rows. "
+            "Give the group of each row, or None."
+        )
     X, y, groups = indexable(X, column_or_1d(np.asarray(y)), groups)
     check_classification_targets(y)
     validate.check_classes(np.unique(y))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_array
 
+from kmargin.arguments import is_integer, shortly
 from kmargin.blocks.ingest import check_features
 from kmargin.blocks.space import HOST, space_of
 from kmargin.design import make_design
@@ -260,9 +261,11 @@ class SparsityPath(Told):
         return np.unique(np.concatenate([s.support[s.coef != 0] for s in self.solutions[position]]))
 
     def _position(self, k: int) -> int:
-        found = np.flatnonzero(self.ks == k)
+        found = np.flatnonzero(self.ks == k) if is_integer(k) else np.empty(0)
         if len(found) == 0:
-            raise ValueError(f"k={k!r} is not on this path. Use one of {', '.join(map(str, self.ks))}.")
+            raise ValueError(
+                f"k={shortly(k)} is not on this path. Use one of {', '.join(map(str, self.ks))}."
+            )
         return int(found[0])
 
 

@@ -222,6 +222,10 @@ def _columns(
     chosen = np.zeros(features.n_features, np.bool_)
     if entries is None:
         return chosen
+    if not isinstance(entries, (str, numbers.Integral, Iterable)):
+        raise ValueError(
+            f"{argument}={_short(entries)} names no features. Use a list of names or places, or a mask."
+        )
     entries = [entries] if isinstance(entries, (str, numbers.Integral)) else list(entries)
     if entries and all(isinstance(entry, (bool, np.bool_)) for entry in entries):
         if len(entries) != len(chosen):

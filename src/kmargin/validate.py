@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils import check_random_state
 from sklearn.utils.class_weight import compute_class_weight
 
+from kmargin.arguments import check_class_weight, random_source, shortly
 from kmargin.blocks.space import HOST, Space
 from kmargin.solvers import SOLVERS
 from kmargin.solvers.solver import Solver
@@ -166,8 +166,10 @@ def resolve_solver(solver: object) -> Solver:
             raise ValueError(f"solver={solver!r} is not known.{_suggest(solver, SOLVERS)}")
         solver = SOLVERS[solver]()
     if not isinstance(solver, Solver):
-        names = ", ".join(map(repr, SOLVERS))
-        raise ValueError(f"solver={solver!r} is neither a name ({names}) nor a solver object such as MM().")
+        raise ValueError(
+            f"solver={shortly(solver)} is neither a name nor a solver object. Use one of "
+            f"{', '.join(map(repr, SOLVERS))}, or an object such as MM()."
+        )
     solver.check()
     return clone(solver)
 
@@ -198,7 +200,7 @@ def warn_of_repeats(repeats: Indices) -> None:
 
 
 def resolve_seed(random_state: object) -> int:
-    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+    return int(random_source(random_state).randint(np.iinfo(np.int32).max))
 
 
 def check_classes(classes: np.ndarray) -> None:
@@ -212,7 +214,8 @@ def check_classes(classes: np.ndarray) -> None:
 
 def class_factors(class_weight: Any, classes: np.ndarray, counts: np.ndarray) -> Vector:
     """What `class_weight` gives each class; `counts` are the numbers of its samples."""
-    if isinstance(class_weight, str) and class_weight == "balanced":
+    check_class_weight(class_weight)
+    if isinstance(class_weight, str):
         return counts.sum() / (len(classes) * counts)
     factors = np.asarray(compute_class_weight(class_weight, classes=classes, y=classes), dtype=np.float64)
     bad = ~(np.isfinite(factors) & (factors >= 0))
@@ -236,12 +239,6 @@ def check_totals(classes: np.ndarray, totals: np.ndarray) -> None:
         )
 
 
-def _shortly(value: Any) -> str:
-    """How a value is shown in a message."""
-    text = " ".join(repr(value).split())
-    return text if len(text) <= 60 else text[:57] + "..."
-
-
 def check_sample_weight(sample_weight: Any, n_samples: int, space: Space = HOST) -> Any:
     """Finite weights >= 0, one per sample, brought to where the samples are."""
     if sample_weight is None:
@@ -250,7 +247,7 @@ def check_sample_weight(sample_weight: Any, n_samples: int, space: Space = HOST)
         weights = space.floats(space.move(sample_weight))
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"sample_weight={_shortly(sample_weight)} is not one number per sample. Give finite numbers >= 0."
+            f"sample_weight={shortly(sample_weight)} is not one number per sample. Give finite numbers >= 0."
         ) from error
     if weights.ndim == 0:
         weights = space.put(np.full(n_samples, float(weights)))

@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from kmargin import validate
+from kmargin import arguments, validate
 from kmargin.addresses import Documented
 from kmargin.blocks.lazy import check_names
 from kmargin.fitting.blueprint import Blueprint, Decisions
@@ -161,6 +161,9 @@ class MarginClassifier(Documented, ClassifierMixin, BaseEstimator):
     def _check_parameters(self) -> None:
         self._blueprint().check()
         validate.resolve_solver(self.solver)
+        arguments.check_class_weight(self.class_weight)
+        arguments.check_n_jobs(self.n_jobs)
+        arguments.random_source(self.random_state)
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
         """Fit machines for one k and one C."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from kmargin import validate
+from kmargin import arguments, validate
 from kmargin.errors import GridEdgeWarning
 from kmargin.estimators.probabilities import FoldMachines, NotYetCalibrated, Probabilities
 from kmargin.fitting.blueprint import Blueprint
@@ -57,6 +57,9 @@ class CrossValidated(Probabilities):
         validate.check_choice("selection", self.selection, SELECTIONS)
         validate.check_tolerance(self.tolerance)
         validate.check_count("repeats", self.repeats, "times to deal the rows into folds")
+        arguments.check_cv(self.cv)
+        arguments.check_scoring(self.scoring)
+        arguments.check_verbose(self.verbose)
         Cs = validate.resolve_Cs(self.Cs)
         given = read_for_folds(X, y, sample_weight, groups)
         samples = self._read(given.X, given.y, sample_weight)

@@ -10,7 +10,7 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from kmargin import validate
+from kmargin import arguments, validate
 from kmargin.addresses import Documented
 from kmargin.chance import (
     SelectionBounds,
@@ -275,6 +275,8 @@ class StabilitySelection(Documented, SelectorMixin, BaseEstimator):
         if not (isinstance(self.threshold, str) and self.threshold == "auto"):
             check_threshold(self.threshold, ', or "auto"')
         check_model(self.estimator, self.k, self.C)
+        arguments.check_n_jobs(self.n_jobs)
+        arguments.check_verbose(self.verbose)
 
     def _read(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> Rows:
         X, y = validate_data(

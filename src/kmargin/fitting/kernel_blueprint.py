@@ -53,11 +53,13 @@ class KernelBlueprint:
                 "standardize=True scales features, and with kernel='precomputed' there are none. Scale them "
                 "before the kernel is computed, or choose a kernel to compute it."
             )
-        if not callable(self.kernel):
+        if not callable(self.kernel) or isinstance(self.kernel, type):
             validate.check_choice("kernel", self.kernel, KERNELS)
         if isinstance(self.gamma, str):
             validate.check_choice("gamma", self.gamma, ("scale", "auto"))
-        elif not (isinstance(self.gamma, numbers.Real) and 0 < float(self.gamma) < np.inf):
+        elif isinstance(self.gamma, bool) or not (
+            isinstance(self.gamma, numbers.Real) and 0 < float(self.gamma) < np.inf
+        ):
             raise ValueError(f"gamma={self.gamma!r} gives no kernel. Use a number > 0, 'scale' or 'auto'.")
         for name, least in (("degree", 1.0), ("coef0", -np.inf)):
             validate.check_number(name, getattr(self, name), least)

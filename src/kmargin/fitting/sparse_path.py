@@ -6,7 +6,7 @@ from typing import Any
 
 from sklearn.utils.validation import _get_feature_names, check_X_y
 
-from kmargin import validate
+from kmargin import arguments, validate
 from kmargin.blocks.ingest import check_features
 from kmargin.fitting.grid_fit import Procedure, fit_grid
 from kmargin.fitting.linear_blueprint import LinearBlueprint
@@ -99,6 +99,9 @@ def sparse_svm_path(
     array([0, 1])
     """
     validate.check_C(C)
+    arguments.check_n_jobs(n_jobs)
+    arguments.check_verbose(verbose)
+    arguments.random_source(random_state)
     names = _get_feature_names(X)
     blueprint = LinearBlueprint(
         multi_class,

@@ -1,6 +1,7 @@
 """Where data come in: the one place that tells their kinds apart."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -62,9 +63,25 @@ def read_into_memory(
 
 
 def _read_array(checks: Checks, X: Any, y: Any, sample_weight: Any, class_weight: Any) -> ArraySamples:
-    X, y = checks.array(X, to_host(y), dtype=[np.float64, np.float32])
+    with texts_refused():
+        X, y = checks.array(X, to_host(y), dtype=[np.float64, np.float32])
     X = canonical(X) if issparse(X) else X
     return read_samples(X, y, to_host(sample_weight), class_weight)
+
+
+@contextmanager
+def texts_refused() -> Iterator[None]:
+    """Say what to do about texts among the numbers."""
+    try:
+        yield
+    except ValueError as error:
+        text = str(error).partition("could not convert string to float: ")[2]
+        if not text:
+            raise
+        raise ValueError(
+            f"X holds the text {text}, which is no number. Turn its column into numbers, as by "
+            "OneHotEncoder, or leave it out."
+        ) from None
 
 
 def read_for_folds(X: Any, y: Any, sample_weight: Any, groups: Any) -> Given:
@@ -93,7 +110,8 @@ def read_inputs(checks: Checks, X: Any, method: str, reference: Any) -> Inputs:
     if is_dask(X):
         return LazyInputs(X, checks.columns(X))
     space = device_space(X)
-    X = checks.array(detach(X), dtype=[np.float64, np.float32] if space is None else _floats(space))
+    with texts_refused():
+        X = checks.array(detach(X), dtype=[np.float64, np.float32] if space is None else _floats(space))
     _check_same_space(space_of(X), reference, method)
     return InputsAtHand(X)
 

@@ -14,7 +14,7 @@ from kmargin.solvers.joint_anneal import iter_joint_path
 from kmargin.solvers.joint_mm import joint_mm_inner
 from kmargin.solvers.joint_problem import JointProblem, machines_of
 from kmargin.solvers.joint_sd import joint_sd_inner
-from kmargin.solvers.knobs import check_knobs, is_count, is_number
+from kmargin.solvers.knobs import check_knobs, is_count, is_flag, is_number
 from kmargin.solvers.measures import ORDER_ONE, Measured, take_measures
 from kmargin.solvers.remote import sign
 from kmargin.solvers.result import OuterRecord, Solution, Status
@@ -106,8 +106,16 @@ class ProximalDistance(Solver):
             dtol=(is_number(self.dtol, at_least=0), tolerance),
             rtol=(is_number(self.rtol, at_least=0), tolerance),
             delay=(is_count(self.delay, 0), "a number of steps, an integer >= 0"),
-            start=(self.start in ("univariate", "normal"), "'univariate' or 'normal'"),
-            ending=(self.ending in ("best", "projection"), "'best' or 'projection'"),
+            polish=(is_flag(self.polish), "True or False"),
+            jit=(is_flag(self.jit), "True or False"),
+            start=(
+                isinstance(self.start, str) and self.start in ("univariate", "normal"),
+                "'univariate' or 'normal'",
+            ),
+            ending=(
+                isinstance(self.ending, str) and self.ending in ("best", "projection"),
+                "'best' or 'projection'",
+            ),
         )
 
     def iter_grid(

@@ -9,7 +9,7 @@ from sklearn.base import clone
 from kmargin.problem import Problem
 from kmargin.solvers.grid import SupportGrid
 from kmargin.solvers.joint_grid import JointGrid
-from kmargin.solvers.knobs import check_knobs, is_count, is_number
+from kmargin.solvers.knobs import check_knobs, is_count, is_flag, is_number
 from kmargin.solvers.refit import refit_support
 from kmargin.solvers.regime import Regime
 from kmargin.solvers.result import Solution, Status
@@ -116,8 +116,12 @@ class Exchange(Solver):
             max_sweeps=(is_count(self.max_sweeps, 1), "a number of sweeps, an integer >= 1"),
             fold_sweeps=(is_count(self.fold_sweeps, 1), "a number of sweeps, an integer >= 1"),
             max_starts=(is_count(self.max_starts, 0), "a number of further starts, an integer >= 0"),
+            ridge_path=(is_flag(self.ridge_path), "True or False"),
             tol=(is_number(self.tol, above=0), "a small number > 0, such as 1e-9"),
-            rank_groups=(self.rank_groups in RANKINGS, f"one of {', '.join(map(repr, RANKINGS))}"),
+            rank_groups=(
+                isinstance(self.rank_groups, str) and self.rank_groups in RANKINGS,
+                f"one of {', '.join(map(repr, RANKINGS))}",
+            ),
         )
 
     def in_folds(self) -> "Exchange":

@@ -18,6 +18,11 @@ def is_count(value: Any, low: int) -> bool:
     return isinstance(value, numbers.Integral) and not isinstance(value, bool) and int(value) >= low
 
 
+def is_flag(value: Any) -> bool:
+    """True or False."""
+    return isinstance(value, bool | np.bool_)
+
+
 def check_knobs(solver: Any, **rules: tuple[bool, str]) -> None:
     """Raise ValueError for the first knob that is not fine; each comes with what is expected of it."""
     for name, (fine, expected) in rules.items():

@@ -61,7 +61,7 @@ class Solver(Documented, BaseEstimator):
 
     def check(self) -> None:
         """Raise ValueError for a knob that makes no sense; called before anything is solved."""
-        raise NotImplementedError
+        raise NotImplementedError(self._missing("check(self)"))
 
     def in_folds(self) -> "Solver":
         """This solver as it is used within the folds of a cross-validation.
@@ -94,7 +94,7 @@ class Solver(Documented, BaseEstimator):
         Solution
             With at most k nonzero coefficients, for one ridge and one k.
         """
-        raise NotImplementedError
+        raise NotImplementedError(self._missing("iter_grid(self, problem, lams, ks, rng)"))
 
     def iter_joint_grid(
         self,
@@ -127,4 +127,10 @@ class Solver(Documented, BaseEstimator):
         raise ValueError(
             f"{type(self).__name__} finds features for one machine at a time. Use shared=False, and no "
             "groups, keep, avoid or signs; or solver='exchange', 'mm' or 'sd'."
+        )
+
+    def _missing(self, method: str) -> str:
+        name = type(self).__name__
+        return (
+            f"{name} has no {method.split('(')[0]}. Define {method}; help(kmargin.Solver) says what it does."
         )
