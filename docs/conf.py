@@ -26,6 +26,7 @@ extensions = [
     "sphinx_copybutton",
     "mathml",
     "repository",
+    "pieces",
 ]
 exclude_patterns = ["_build", "_ext", "gallery/*.ipynb", "gallery/*.py"]
 templates_path = ["_templates"]
@@ -86,7 +87,10 @@ html_theme = "pydata_sphinx_theme"
 html_title = "kmargin"
 html_favicon = "_static/kmargin.svg"
 html_static_path = ["_static"]
-html_extra_path = ["../results/paper/report.html"]  # the page of the full run
+# the page of the full run of the paper, and the files it links to
+html_extra_path = [
+    str(file) for file in sorted((ROOT / "results" / "paper").iterdir()) if file.suffix != ".md"
+]
 html_css_files = ["kmargin.css", "cheat_sheet.css"]
 html_copy_source = False
 html_show_sourcelink = False

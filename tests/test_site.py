@@ -49,7 +49,7 @@ class Read(HTMLParser):
 
 @pytest.fixture(scope="module")
 def read():
-    return {name: Read((SITE / name).read_text(encoding="utf-8")) for name in PAGES}
+    return {name: Read((SITE / name).read_text(encoding="utf-8")) for name in [*PAGES, "report.html"]}
 
 
 def test_every_link_within_the_site_leads_to_a_page_and_a_place_on_it(read):
