@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from fuzz import clock
 from fuzz.models import Undecided, is_foreign, machines_of
 from fuzz.oracles import ORACLES
 from fuzz.twins import TWINS
@@ -42,6 +43,8 @@ def judge(case):
         try:
             model = case.fit()
         except Exception as error:
+            if clock.rang_in(error):
+                raise clock.TooSlow from error
             fitted = False
             _judge_error(case, error, verdict)
         else:
@@ -108,11 +111,14 @@ def _ask_oracles(case, model, verdict):
 
 
 def _ask(verdict, name, oracle, *of):
+    clock.restart()
     try:
         sentence = oracle(*of)
     except Undecided as reason:
         verdict.skips.append(f"{name}: {reason}")
     except Exception as error:
+        if clock.rang_in(error):
+            raise clock.TooSlow from error
         if _is_deliberate(error) and COMPLAINTS.search(str(error)):
             return
         last = traceback.extract_tb(error.__traceback__)[-1]

@@ -5,32 +5,18 @@ import importlib
 import multiprocessing
 import os
 import resource
-import signal
 import time
 from contextlib import suppress
 from itertools import count
 
 import numpy as np
 import scipy.sparse
-from numba.core.compiler_lock import global_compiler_lock
 
-# Seconds of processor time, so that a busy machine fails no case:
-LIMIT = 10.0  # for a case, as far as Python is asked
-SILENCE = 25.0  # after which a worker is taken for lost: compiled code does not hear signals
+# Seconds of processor time after which a worker is taken for lost: compiled code does not hear signals.
+SILENCE = 25.0
 STANDSTILL = 150.0  # seconds on the clock, for a worker that waits for something and computes nothing
 MEGABYTE = 2**20
 MOST_MEMORY = 4096 * MEGABYTE  # for a worker; whatever asks for more gets a MemoryError
-
-
-class TooSlow(BaseException):
-    """A case that takes longer than it may; not an Exception, so that no judge mistakes it for one."""
-
-
-def _ring(signum, frame):
-    if global_compiler_lock.is_locked():  # to compile takes its time once, and must not be cut short
-        signal.setitimer(signal.ITIMER_PROF, LIMIT)
-    else:
-        raise TooSlow
 
 
 def judge_in_time(number):
@@ -45,20 +31,16 @@ def judge_in_time(number):
 
 
 def _judge_once(number):
+    from fuzz import clock
     from fuzz.families import family_of, make_case
     from fuzz.judge import Verdict, judge
 
-    before = signal.signal(signal.SIGPROF, _ring)
-    signal.setitimer(signal.ITIMER_PROF, LIMIT)
     try:
-        return judge(make_case(number))
-    except TooSlow:
-        return Verdict(
-            number, family_of(number), [f"slow: not done after {LIMIT:.0f} s"], seconds=LIMIT + 0.1
-        )
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, before)
+        with clock.running():
+            return judge(make_case(number))
+    except clock.TooSlow:
+        what = f"slow: not done after {clock.LIMIT:.0f} s"
+        return Verdict(number, family_of(number), [what], seconds=2 * clock.LIMIT)
 
 
 def warm_up():

@@ -62,6 +62,7 @@ def test_a_number_of_ks_is_log_spaced_and_bounded_by_what_it_counts(n_features):
 def test_a_ridge_that_is_no_number_is_an_infinite_one():
     assert validate.ridge(1e-300, 1e-300) == np.inf
     assert validate.ridge(np.inf, 3.0) == 0.0
+    assert validate.ridge(1e10, 1e301) == pytest.approx(5e-312)
 
 
 # kernels

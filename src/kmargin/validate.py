@@ -156,6 +156,8 @@ def resolve_n_candidates(n_candidates: object, n_samples: int) -> int | None:
 def ridge(C: float, total_weight: float) -> float:
     """lam = 1/(2 C n), n counting each row by its weight: LinearSVC's meaning of C."""
     strength = 2.0 * float(C) * total_weight
+    if strength == np.inf:  # more than numbers can hold is not always without end
+        return 0.5 / float(C) / total_weight
     return 1.0 / strength if strength > 0 else np.inf
 
 
