@@ -65,9 +65,11 @@ def solve_task(
     """The solutions of each machine."""
     problems, lams = make_problems(task, Cs)
     rows: list[list[tuple[Solution, ...]]] = [[] for _ in Cs]
+    at_lams: list[Problem] = []
     for number, solutions in enumerate(_iter_solutions(task, problems, lams, ks, solver, rng)):
-        c = number // len(ks)
-        at_lams = [problem.with_ridge(lam) for problem, lam in zip(problems, lams[c], strict=True)]
+        c, at = divmod(number, len(ks))
+        if at == 0:
+            at_lams = [problem.with_ridge(lam) for problem, lam in zip(problems, lams[c], strict=True)]
         rows[c].append(tuple(_restored(task.designs, p, s) for p, s in zip(at_lams, solutions, strict=True)))
         if on_solution is not None:
             on_solution()

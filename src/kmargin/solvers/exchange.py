@@ -305,7 +305,7 @@ class Exchange(Solver):
         )
 
     def _solution(self, problem: Problem, found: Candidate, columns: Indices, n_newton: int) -> Solution:
-        order = np.argsort(found.support)
+        order = found.support.argsort()
         order = order[found.u[order] != 0]
         return Solution(
             support=columns[found.support[order]],

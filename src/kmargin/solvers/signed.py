@@ -199,11 +199,12 @@ class SignedDesign:
     def finish_in_panel(
         self, rows: Rows, ridge: Vector, found: Sequence[Candidate]
     ) -> tuple[list[Candidate], Flags]:
-        sizes = np.array([len(f.support) for f in found])
-        supports = np.zeros((len(found), sizes.max(initial=0) + 1), np.int64)
+        lengths = [len(f.support) for f in found]
+        sizes = np.array(lengths)
+        supports = np.zeros((len(found), max(lengths, default=0) + 1), np.int64)
         coefs, (values, slacks) = np.zeros(supports.shape), np.empty((2, len(found)))
-        for row, f in enumerate(found):
-            supports[row, : sizes[row]], coefs[row, : sizes[row] + 1] = f.support, f.u
+        for row, (size, f) in enumerate(zip(lengths, found, strict=True)):
+            supports[row, :size], coefs[row, : size + 1] = f.support, f.u
         stand_each(rows.panel, ridge, sizes, supports, coefs, values, slacks)
         finished = (np.abs(coefs).max(axis=1) <= HUGE) & is_minimal(values, slacks)
         return [f._replace(value=value) for f, value in zip(found, values.tolist(), strict=True)], finished
