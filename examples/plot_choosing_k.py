@@ -7,7 +7,7 @@ been there to find, some k would still have looked good. How good? Permuted labe
 nothing to do with X.
 
 :func:`~kmargin.honest_score` makes the whole choice anew in outer folds, and scores it on rows that had no
-part in it.
+part in it. How much the two differ depends on the table, and on how much there was to choose from.
 """
 
 import warnings

@@ -42,8 +42,9 @@ print(genes[["feature", "frequency", "stable"]].to_string(index=False))
 # %%
 # Not one is stable. Genes of a module stand for each other, so that each half names another one. Let genes
 # that go together be one group, and let k count groups: the three modules come back. (Forty genes share
-# what one had to say, so the ridge is stronger.) On data of your own, groups may be pathways, or clusters of
-# correlated genes.
+# what one had to say, so the ridge is stronger. It matters: with k = 3 and a tenth of that ridge the three
+# were in 65 to 85 % of the halves, short of the threshold.) On data of your own, groups may be pathways, or
+# clusters of correlated genes.
 
 together = [f"module {'ABC'[m] if m < 3 else m}" if m >= 0 else f"g{j}" for j, m in enumerate(modules)]
 by_module = SparseSVC(k=5, C=0.0005, groups=together)
