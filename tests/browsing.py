@@ -14,6 +14,10 @@ def open_address(browser, address, size):
     browser.get(address)
 
 
+def open_page(browser, path, size):
+    open_address(browser, path.as_uri(), size)
+
+
 def requests(browser):
     """The addresses that the open page has asked for; the browser's own new tab asks for some, too."""
     events = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]

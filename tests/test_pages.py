@@ -1,6 +1,5 @@
 """Reports in a real browser: they open, nothing is missing, nothing is fetched, a phone can show them."""
 
-import json
 from itertools import pairwise
 
 import numpy as np
@@ -8,6 +7,7 @@ import pytest
 from sklearn.datasets import load_digits, load_iris
 from typer.testing import CliRunner
 
+from browsing import DESKTOP, PHONE, open_page, requests, sideways
 from kmargin import html, palette
 from kmargin.commands import app
 from kmargin.experiments.reproduce import PARTS
@@ -17,29 +17,6 @@ from kmargin.tables.read import Table
 from kmargin.tables.report import render
 from kmargin.tables.settings import Settings
 from tables_data import make_table
-
-DESKTOP, PHONE = (1200, 900), (390, 844)
-
-
-def open_page(browser, path, size):
-    browser.execute_cdp_cmd(
-        "Emulation.setDeviceMetricsOverride",
-        {"width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": size == PHONE},
-    )
-    browser.get_log("performance")  # forget what came before
-    browser.get(path.as_uri())
-
-
-def requests(browser):
-    """The addresses that the open page has asked for; the browser's own new tab asks for some, too."""
-    events = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
-    sent = [event["params"] for event in events if event["method"] == "Network.requestWillBeSent"]
-    return [request["request"]["url"] for request in sent if request["documentURL"] == browser.current_url]
-
-
-def sideways(browser):
-    """By how many pixels the page is wider than the window."""
-    return browser.execute_script("return document.documentElement.scrollWidth - window.innerWidth")
 
 
 @pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
