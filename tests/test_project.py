@@ -233,6 +233,7 @@ LAYERS = [
     "tables.prepare",
     "tables.told",
     "tables.settings",
+    "tables.fold_machines",
     "tables.trial",
     "tables.choice",
     "tables.assess",

@@ -25,6 +25,7 @@ from kmargin.samples.array import ArraySamples, read_samples
 from kmargin.selection import Fold, asks_for_probabilities, make_folds, score_with
 from kmargin.tables.column_request import count_features
 from kmargin.tables.features import Scaling
+from kmargin.tables.fold_machines import FoldMachines
 from kmargin.tables.machine import Machine, assemble_machine
 from kmargin.tables.model import TableModel
 from kmargin.tables.prepare import Dataset
@@ -65,6 +66,7 @@ class Trial:
             self.samples = read_samples(dataset.X, dataset.y, dataset.weights, class_weight)
             validate.check_tolerance(settings.tolerance)
         self.n_folds = self._n_folds()
+        self._kept: FoldMachines | None = None  # of the first round
 
     def folds(self, round: int) -> list[Fold]:
         """The rows dealt into folds, in another way each round."""
@@ -125,10 +127,14 @@ class Trial:
         walk = self._walk(Cs, ks, round, bar)
         if asks_for_probabilities(self.scorer):
             return self._score_by_probabilities(walk, ks, scores)
+        kept = FoldMachines(Cs, ks) if round == 0 and self.settings.kernel is None else None
         for number, (fold, X, fit) in enumerate(walk):
             for row, column in np.ndindex(len(Cs), len(ks)):
                 machine = self._machine(fit, Cs, ks, row, column)
                 scores[number, row, column] = self.score_rows(machine, X, fold.test)
+                if kept is not None:
+                    kept.keep(number, row, column, machine)
+        self._kept = kept or self._kept
         return scores
 
     def _score_by_probabilities(
@@ -162,14 +168,24 @@ class Trial:
         )
 
     def examine(self, Cs: list[float], ks: list[int], k: int) -> Examination:
-        """The folds of the first round again: the machines with the last of the Cs, and one of the ks."""
+        """The folds of the first round: the machines with the last of the Cs, and one of the ks.
+
+        Those that `score` has fitted are asked; they are fitted again where it has kept none.
+        """
         n_rows, n_classes = len(self.dataset.y), len(self.samples.classes)
         of_machines = np.empty((n_rows, len(class_pairs(n_classes, self.settings.multi_class))))
         supports, folds = [], []
-        for fold, X, fit in self._walk(Cs, ks, 0, SILENCE):
-            of_machines[fold.test] = fit.decisions(-1, ks.index(k))(X)
-            supports.append(self._machine(fit, Cs, ks, -1, ks.index(k)).support_)
-            folds.append(fold)
+        kept, at = self._kept, (len(Cs) - 1, ks.index(k))
+        if kept is not None and kept.were_walked_to(Cs, ks):
+            folds = self.folds(0)
+            supports = [kept.support(number, *at) for number in range(len(folds))]
+            for number, fold in enumerate(folds):
+                of_machines[fold.test] = kept.decisions(number, *at, self._scaled_test(fold))
+        else:
+            for fold, X, fit in self._walk(Cs, ks, 0, SILENCE):
+                of_machines[fold.test] = fit.decisions(*at)(X)
+                supports.append(self._machine(fit, Cs, ks, *at).support_)
+                folds.append(fold)
         decisions = combine_decisions(of_machines, n_classes, self.settings.multi_class)
         return Examination(folds, decisions, of_machines, tuple(supports))
 
@@ -217,8 +233,11 @@ class Trial:
         procedure = self.procedure._replace(bar=bar)
         fits = fit_parts(self.blueprint, parts(), len(folds), n_classes, Cs, ks, procedure)
         for fold, fit in zip(folds, fits, strict=True):
-            scaling = self._scaling(self.samples.restricted_to(fold.train))
-            yield fold, scaling(self.samples.X[fold.test]), fit
+            yield fold, self._scaled_test(fold), fit
+
+    def _scaled_test(self, fold: Fold) -> Matrix:
+        """The test rows of a fold, as its training rows say."""
+        return self._scaling(self.samples.restricted_to(fold.train))(self.samples.X[fold.test])
 
     def _machine(self, fit: GridFit, Cs: list[float], ks: list[int], row: int, column: int) -> Machine:
         """The machine for the positions of C and k."""
