@@ -67,7 +67,7 @@ def originals() -> dict[str, tuple[bytes, Any]]:
 
 def fingerprint(model: Any) -> list[Any]:
     """Everything that a model decides by."""
-    from kmargin.tables.model import machine_numbers
+    from kmargin.tables.machine import machine_numbers
 
     parameters, arrays = machine_numbers(model.machine)
     scaling = model.scaling
