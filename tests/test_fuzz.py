@@ -24,6 +24,21 @@ def test_every_family_is_tried(results):
     assert sum(results.cases.values()) == 2000
 
 
+@pytest.mark.parametrize(
+    "number",
+    [
+        10_001_779,  # a constant column of a sparse matrix, and weights of all sizes
+        10_006_771,  # machines beside which others weigh nothing
+        10_019_646,  # rows at the margin itself
+        10_020_321,  # a ridge beyond all numbers, of one machine
+        10_042_400,  # one that only 2 C n is too large for
+        20_020_729,  # an inverse whose square overflows
+    ],
+)
+def test_cases_that_failed_once_do_so_no_more(number):
+    assert make_case(number).run() == []
+
+
 def test_a_number_is_a_case():
     for number in range(20):
         one, other = make_case(number), make_case(number)

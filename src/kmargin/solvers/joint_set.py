@@ -163,8 +163,10 @@ class JointSet(FittedSupport):
         for panel, (_, grad, _, R, inverse) in zip(self.panels, self.column_scores, strict=True):
             S, R_chosen = np.empty((len(places), len(places))), np.ascontiguousarray(R[:, chosen])
             schur_blocks(panel.gram, panel.ridge, idx, places, R_chosen, everything, S)
+            with np.errstate(over="ignore", invalid="ignore"):  # beside next to no ridge; no exchange then
+                H_inverse = inverse.T @ inverse
             score_units(
-                panel.u, inverse.T @ inverse, grad[chosen], S, R_chosen, inside, lose_starts, at, take_starts,
+                panel.u, H_inverse, grad[chosen], S, R_chosen, inside, lose_starts, at, take_starts,
                 panel.weight, drop, gain, change,
             )  # fmt: skip
         return change
