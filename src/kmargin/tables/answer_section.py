@@ -93,7 +93,7 @@ def curve(analysis: Analysis) -> Iterator[str]:
         low, high = shown.ax_.get_ylim()
         if low - (high - low) / 3 < analysis.assessment.guessing:
             shown.ax_.axhline(analysis.assessment.guessing, label="guessing", **REFERENCE)
-            shown.ax_.legend(frameon=False, loc="upper right")
+            shown.ax_.legend(frameon=False, loc="best")
         shown.ax_.set_xlabel(axis_text(analysis.things, analysis.is_shared))
         if scoring in PERCENT:
             shown.ax_.yaxis.set_major_formatter(PercentFormatter(1.0, symbol=" %"))

@@ -1,7 +1,7 @@
-"""What a machine looks at, as part of a page: weights of features, or the points it keeps."""
+"""What a linear machine looks at, as part of a page: features, their weights, what they are worth."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,7 +11,6 @@ from kmargin.tables.results import (
     feature_frame,
     intercepts_per_unit,
     order_features,
-    point_frame,
     stand_in_name,
     weights_by_class,
 )
@@ -28,7 +27,6 @@ from kmargin.tables.sentences import (
 if TYPE_CHECKING:
     import pandas as pd
 
-FIRST_ROWS = 12  # of a table, the others are to be opened
 MOST_ROWS = 60  # of a table on the page; the files have all
 MOST_TERMS = 12  # of a formula
 MOST_COLUMNS = 16  # classes side by side
@@ -39,10 +37,8 @@ WORTHS_TEXTS = (
 )
 
 
-def machine_section(analysis: Analysis) -> Iterator[str]:
-    """The part that suits the machine."""
-    if analysis.model.is_kernel:
-        return points_section(analysis)
+def weights_section(analysis: Analysis) -> Iterator[str]:
+    """Of a linear machine: the part that suits the number of classes."""
     if len(analysis.model.machine.classes_) == 2:
         return features_section(analysis)
     return classes_section(analysis)
@@ -55,7 +51,7 @@ def features_section(analysis: Analysis) -> Iterator[str]:
     used, rest = frame[is_in], frame[~is_in]
     yield '<h2 id="features">What it looks at</h2>'
     rows = list(feature_rows(analysis, used.head(MOST_ROWS)))
-    yield from in_two_parts(feature_columns(analysis), rows, "stack full", "more of the features")
+    yield html.folded_table(feature_columns(analysis), rows, "more of the features", "weights", "stack full")
     yield html.terms(
         "`weight`: for features scaled to a spread of 1, so that weights can be compared; `per unit`: for "
         "the numbers as they stand in the table.",
@@ -111,17 +107,6 @@ def feature_rows(analysis: Analysis, used: "pd.DataFrame") -> Iterator[list[html
             html.Cell(frequency_text(analysis, row.frequency)),
             *([] if analysis.halves is None else [html.Cell(halves_text(analysis, row.place))]),
         ]
-
-
-def in_two_parts(
-    columns: Sequence[Any], rows: Sequence[Any], kind: str, what: str, id: str = "weights"
-) -> Iterator[str]:
-    """The first rows of a table; the others where a reader may open them."""
-    few = rows if len(rows) <= 1.5 * FIRST_ROWS else rows[:FIRST_ROWS]
-    yield html.table(columns, few, id=id, kind=kind)
-    if len(few) < len(rows):
-        rest = html.table(columns, rows[len(few) :], id=f"{id}-more", kind=kind)
-        yield html.details(f"{len(rows) - len(few)} {what}", rest)
 
 
 def worth_cells(analysis: Analysis, label: str) -> list[html.Cell]:
@@ -180,7 +165,7 @@ def classes_section(analysis: Analysis) -> Iterator[str]:
     head = [html.Cell("feature", "name"), *groups, *classes, "folds", *halves]
     kind = "heat always" if len(classes) > MOST_COLUMNS else "heat wrap full"
     yield '<h2 id="features">What it looks at</h2>'
-    yield from in_two_parts(head, rows, kind, "more of the features")
+    yield html.folded_table(head, rows, "more of the features", "weights", kind)
     yield html.terms(*class_weight_texts(analysis), halves_sentence(analysis))
     yield from asked_paragraphs(analysis)
     if len(table) > MOST_ROWS or len(class_list(analysis)) > MOST_ROWS:
@@ -190,8 +175,8 @@ def classes_section(analysis: Analysis) -> Iterator[str]:
         heads = ((thing, "name"), ("without it", "bars"), ("could stand in", "name"))
         columns, worths = [html.Cell(*head) for head in heads], worth_rows(analysis, table.index)
         yield f"<h3>What each {thing} is worth</h3>"
-        yield from in_two_parts(
-            columns, worths[:MOST_ROWS], "stack full", f"more of the {analysis.things}", "worths"
+        yield html.folded_table(
+            columns, worths[:MOST_ROWS], f"more of the {analysis.things}", "worths", "stack full"
         )
         yield html.terms(*WORTHS_TEXTS)
 
@@ -240,36 +225,3 @@ def asked_paragraphs(analysis: Analysis) -> Iterator[str]:
     yield from (
         html.paragraph(text, "soft") for text in (counting_text(analysis), signs_text(analysis)) if text
     )
-
-
-def points_section(analysis: Analysis) -> Iterator[str]:
-    """A kernel machine: the rows that it remembers, each with its weight in each machine."""
-    frame, machines = point_frame(analysis), analysis.model.machine_names
-    own = [name for name in ("row", "id", "class") if name in frame.columns[:3]]
-    weights = frame[[f"weight: {name}" for name in machines]].to_numpy()
-    largest = max(float(np.abs(weights).max(initial=0.0)), 1e-300)
-    rows = [
-        [
-            *(html.Cell(value, "name") for value in texts),
-            *(point_cell(w, largest, machines) for w in of_point),
-        ]
-        for texts, of_point in zip(frame[own].itertuples(index=False), weights, strict=True)
-    ]
-    yield '<h2 id="points">The rows it remembers</h2>'
-    yield html.paragraph(
-        f"A new row is compared with these {len(rows)} rows of the table and no others (kernel: "
-        f"{analysis.settings.kernel}). A positive weight (violet) speaks for the class named second, a "
-        "negative one (green) for the first. `points.csv` has them with all their columns."
-    )
-    heads: list[Any] = [html.Cell(name, "name") for name in own]
-    heads += machines if len(machines) > 1 else [html.Cell(f"weight ({machines[0]})", "bars")]
-    kind = "stack full" if len(machines) == 1 else "heat always" if len(machines) > 6 else "heat wrap full"
-    yield from in_two_parts(heads, rows[:MOST_ROWS], kind, "more of the rows", "kept")
-
-
-def point_cell(weight: float, largest: float, machines: Sequence[str]) -> html.Cell:
-    """A bar in the only machine; a shade in one of several."""
-    if len(machines) > 1:
-        return weight_cell(weight, largest)
-    side = "positive" if weight > 0 else "negative"
-    return html.Bar(signed(weight, "+.3f"), weight / largest, side, from_middle=True)

@@ -84,7 +84,7 @@ def class_table(analysis: Analysis) -> str:
         for code, name in enumerate(names)
     ]
     columns = [html.Cell("class", "name"), "found", "right when told", "area under ROC"]
-    return html.table(columns, rows, id="classes", kind="full stack")
+    return html.folded_table(columns, rows, "more of the classes", "classes", "full stack")
 
 
 def classes_text(analysis: Analysis) -> str:

@@ -8,7 +8,8 @@ from kmargin.tables.analyse import Analysis
 from kmargin.tables.answer_section import answer_section
 from kmargin.tables.choice_words import honesty_text
 from kmargin.tables.feature_boxes import distributions
-from kmargin.tables.machine_section import machine_section
+from kmargin.tables.machine_section import weights_section
+from kmargin.tables.points_section import points_section
 from kmargin.tables.quality_section import quality_section
 from kmargin.tables.sentences import rows_text
 
@@ -25,7 +26,7 @@ def sections(analysis: Analysis, source: str, folder: str) -> Iterator[str]:
     links = (("curve", f"how many {analysis.things}"), looks, ("confusion", "what goes wrong"))
     yield html.section_nav((*links, ("made", "how it was made")))
     yield from answer_section(analysis)
-    yield from machine_section(analysis)
+    yield from points_section(analysis) if analysis.model.is_kernel else weights_section(analysis)
     yield from distributions(analysis)
     yield from quality_section(analysis)
     yield from settings_section(analysis, source, folder)
