@@ -107,7 +107,7 @@ def name_lines(ax: Any, names: Sequence[Name], x: float, is_own: bool) -> None:
         return
     low, high = ax.get_ylim()
     places = spread_apart([(name.y - low) / (high - low) for name in names], size * LINE / height)
-    longest = 40 if is_own else max(12, int(0.6 * width / (0.55 * size)))
+    longest = 40 if is_own else max(12, int(0.52 * width / (0.55 * size)))
     for name, place in zip(names, places, strict=True):
         ax.annotate(
             plain(name.text, longest),
