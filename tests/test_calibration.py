@@ -83,23 +83,51 @@ def test_pairs_have_sigmoids_of_their_own_rows_coupled(rng, n_classes):
     np.testing.assert_allclose(probabilities, couple(pairwise, n_classes), atol=1e-12)
 
 
+@pytest.mark.parametrize("says", ["of all classes", "of its own"])
 @pytest.mark.parametrize("n_classes", [3, 4])
-def test_one_versus_rest_has_the_softmax_of_highest_likelihood(rng, n_classes):
-    rows = make_rows(rng, n_classes, "ovr", shift=1.0)
-    target = smoothed(rows, n_classes, 1 / len(pairs_of(n_classes)))
+def test_one_versus_rest_has_the_softmax_of_highest_likelihood_with_little_said_of_other_classes(
+    rng, monkeypatch, n_classes, says
+):
+    rows, K = make_rows(rng, n_classes, "ovr", shift=1.0), n_classes
+    if says == "of its own":
+        monkeypatch.setattr("kmargin.calibration.MOST_MIXED", K - 1)
+    target = smoothed(rows, K, 1 / len(pairs_of(K)))
+    spread = np.sqrt(np.cov(rows.decisions.T, aweights=rows.weights, ddof=0).diagonal())
+    ridge = np.where(np.eye(K), 0, 10.0 if says == "of all classes" else 1e12)
 
     def loss(theta):
-        z = theta[:n_classes] * rows.decisions + theta[n_classes:]
+        slopes, offsets = theta[: K * K].reshape(K, K), theta[K * K :]
+        z = rows.decisions / spread @ slopes + offsets
         slope = rows.weights[:, None] * (softmax(z, axis=1) - target)
-        gradient = np.append((slope * rows.decisions).sum(axis=0), slope.sum(axis=0))
-        return -(rows.weights[:, None] * target * log_softmax(z, axis=1)).sum(), gradient
+        gradient = (rows.decisions / spread).T @ slope + ridge * slopes
+        value = -(rows.weights[:, None] * target * log_softmax(z, axis=1)).sum()
+        return value + 0.5 * (ridge * slopes**2).sum(), np.append(gradient, slope.sum(axis=0))
 
-    found = fit(rows, n_classes, "ovr")
-    best = minimize(loss, np.zeros(2 * n_classes), jac=True, method="BFGS", options={"gtol": 1e-9})
-    np.testing.assert_allclose(found.slopes, best.x[:n_classes], atol=1e-6)
-    value, gradient = loss(np.append(found.slopes, found.offsets))
-    assert value <= best.fun + 1e-9
-    np.testing.assert_allclose(gradient, 0, atol=1e-8 * len(target))
+    found = fit(rows, K, "ovr")
+    assert found.slopes.shape == (K, K)
+    theta = np.append(found.slopes * spread[:, None], found.offsets)
+    value, gradient = loss(theta)
+    free = np.append(ridge.ravel() < 1e12, np.full(K, True))
+    np.testing.assert_allclose(gradient[free], 0, atol=1e-7 * len(target))
+    for _ in range(20):  # convex, so that nothing near is lower
+        assert loss(theta + free * 1e-3 * rng.standard_normal(len(theta)))[0] > value
+
+
+def test_sums_over_parts_of_the_rows_are_those_over_all(rng, monkeypatch):
+    rows = make_rows(rng, 3, "ovr")
+    whole = fit(rows, 3, "ovr")
+    monkeypatch.setattr("kmargin.calibration_sums.TILE", 7 * 12)
+    np.testing.assert_allclose(fit(rows, 3, "ovr").slopes, whole.slopes, rtol=1e-8, atol=1e-10)
+
+
+def test_what_a_machine_knows_of_another_class_is_used(rng):
+    # the third machine is blind, but the first one tells the second class from the third
+    codes = np.arange(600) % 3
+    first = np.array([1.0, -0.2, -1.5])[codes] + 0.3 * rng.standard_normal(600)
+    decisions = np.column_stack([first, 0.1 * rng.standard_normal(600), 0.1 * rng.standard_normal(600)])
+    found = fit(UnseenRows(decisions, codes, np.ones(600)), 3, "ovr")
+    P = found.probabilities(decisions, 3, "ovr")
+    assert np.mean(P.argmax(axis=1) == codes) > 0.9
 
 
 def test_pairs_are_coupled_by_least_squares(rng):
@@ -159,7 +187,8 @@ def test_the_unit_of_decision_values_does_not_matter(rng, n_classes, multi_class
 def test_probabilities_sum_to_one_and_are_never_certain(rng, n_classes, multi_class, dtype, noise):
     rows = make_rows(rng, n_classes, multi_class, noise=noise)
     found = fit(rows, n_classes, multi_class)
-    assert np.isfinite([found.slopes, found.offsets]).all()
+    assert np.isfinite(found.slopes).all()
+    assert np.isfinite(found.offsets).all()
     far = np.concatenate([rows.decisions, 1e6 * rows.decisions]).astype(dtype)
     P = found.probabilities(far, n_classes, multi_class)
     assert P.dtype == dtype

@@ -5,7 +5,14 @@ import pytest
 from scipy.optimize import linprog, minimize
 
 from kmargin import stability_bounds, stability_k
-from kmargin.chance import lowest_threshold, needed_halves, r_concave_tails, unimodal_tail
+from kmargin.chance import (
+    STEEPEST,
+    affine_powers,
+    lowest_threshold,
+    needed_halves,
+    r_concave_tails,
+    unimodal_tail,
+)
 
 
 def largest_tail_by_search(mean, n, r, t, rng, n_starts=4):
@@ -160,3 +167,33 @@ def test_the_largest_k_keeps_the_bound_and_the_next_one_does_not():
 def test_what_makes_no_sense_is_refused_in_a_sentence(call, words):
     with pytest.raises(ValueError, match=words):
         call()
+
+
+def bisected_powers(mean, last, r):
+    """Probabilities of 0, ..., last whose r-th powers are affine: the readable twin, by halving alone."""
+    places = np.arange(last + 1)
+
+    def probabilities(slope):
+        with np.errstate(divide="ignore"):
+            logs = np.logaddexp(np.log(1 - places / last) + slope, np.log(places / last) - slope) / r
+        weights = np.exp(logs - logs.max())
+        return weights / weights.sum()
+
+    low, high = -STEEPEST * max(1.0, -r), STEEPEST * max(1.0, -r)
+    for _ in range(80):
+        middle = (low + high) / 2
+        low, high = (middle, high) if probabilities(middle) @ places < mean else (low, middle)
+    return probabilities(high)
+
+
+@pytest.mark.parametrize("r", [-0.5, -0.25, -2.0, -300.0])
+@pytest.mark.parametrize("start", [0.0, 3.0, -8.0])
+@pytest.mark.parametrize("mean", [1e-3, 0.9, 4.5])
+def test_newton_finds_the_distributions_that_halving_finds(mean, r, start):
+    lasts, slopes = np.arange(5, 13), np.full(8, start)
+    found = affine_powers(mean, lasts, 12, r, slopes)
+    for last, row in zip(lasts, found, strict=True):
+        np.testing.assert_allclose(row[: last + 1], bisected_powers(mean, last, r), rtol=1e-9, atol=1e-300)
+        assert not row[last + 1 :].any()
+    again = slopes.copy()
+    np.testing.assert_allclose(affine_powers(mean, lasts, 12, r, again), found, rtol=1e-12)

@@ -13,9 +13,12 @@ from kmargin.jit import meter
 from kmargin.problem import ArrayProblem
 from kmargin.solvers.joint_found import JointFound, by_turns
 from kmargin.solvers.joint_grid import JointGrid
+from kmargin.solvers.joint_panels import JointPanels
 from kmargin.solvers.joint_set import JointSet
 from kmargin.solvers.machine_panel import Member
+from kmargin.solvers.machine_stack import rearrange
 from kmargin.solvers.measures import Measured
+from kmargin.solvers.one_size import OneSize
 from kmargin.solvers.promise import Promise
 from kmargin.solvers.refit import refit
 from kmargin.solvers.result import Status
@@ -313,7 +316,7 @@ def test_a_fit_beyond_all_numbers_ends_no_less(monkeypatch):
         values[:] = np.inf
         return np.inf, 1
 
-    monkeypatch.setattr("kmargin.solvers.joint_set.refit_each", overflow)
+    monkeypatch.setattr("kmargin.solvers.joint_panels.refit_each", overflow)
     joint.resize(2)
     assert len(joint.support) == 2
 
@@ -366,7 +369,7 @@ def test_machines_in_one_memory_do_what_each_does_in_its_own(monkeypatch, size, 
 
     with meter.forced(compiling):
         together, scores = search()
-        monkeypatch.setattr(JointSet, "_make_stack", lambda self: None)
+        monkeypatch.setattr(JointPanels, "_make_stack", lambda self: None)
         alone, others = search()
     np.testing.assert_array_equal(together.support, alone.support)
     assert together.values == alone.values
@@ -388,3 +391,35 @@ def test_a_unit_is_found_that_promises_only_where_another_is_gone(rng):
         joint = JointSet(members_of(problems), units, 0.02, 9, start, 1e-9)
         joint.settle(effort._replace(max_double_swaps=looks))
         assert joint.support.tolist() == [expected]
+
+
+def test_after_an_exchange_each_column_has_its_place_and_its_coefficient(rng):
+    units = make_units()
+    place_of = rng.permutation(N_FEATURES)
+    for _ in range(20):
+        support = rng.permutation(units.n_units)[: rng.integers(1, 6)]
+        lose = rng.permutation(len(support))[: rng.integers(0, len(support) + 1)]
+        outside = np.setdiff1d(np.arange(units.n_units), support)
+        take = rng.permutation(outside)[: rng.integers(0, len(outside) + 1)]
+        coefs = rng.standard_normal((2, len(units.columns_of(support)) + 1))
+        chosen, idx, moved = rearrange(units.starts, units.columns, place_of, 99, support, coefs, lose, take)
+        np.testing.assert_array_equal(chosen, [*np.delete(support, lose), *take])
+        np.testing.assert_array_equal(idx, [*place_of[units.columns_of(chosen)], 99])
+        for before, after in zip(coefs, moved, strict=True):
+            by_column = dict(zip(units.columns_of(support), before[:-1], strict=True))
+            new = set(units.columns_of(take))
+            wanted = [0.0 if j in new else by_column[j] for j in units.columns_of(chosen)]
+            np.testing.assert_array_equal(after, [*wanted, before[-1]])
+
+
+@pytest.mark.parametrize(("noise", "is_clear"), [(0.1, True), (30.0, False)])
+def test_sizes_beside_are_left_alone_only_where_a_support_stands_far_above_all_others(
+    monkeypatch, rng, noise, is_clear
+):
+    X = rng.standard_normal((80, 600))
+    y = np.where(X[:, :4].sum(axis=1) + noise * rng.standard_normal(80) > 0, 1.0, -1.0)
+    problem = ArrayProblem(make_design(X, True), y, np.ones(80), 0.05, 600)
+    units, asides = Units.of_groups(list(np.arange(600).reshape(-1, 2)), 600), []
+    monkeypatch.setattr(OneSize, "_go_aside", lambda self, lam, k: asides.append(k))
+    solve([problem], units, 2)
+    assert asides == ([] if is_clear else [2])

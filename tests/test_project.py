@@ -116,6 +116,7 @@ LAYERS = [
     "solvers.machine_stack",
     "solvers.machine_panel",
     "solvers.joint_found",
+    "solvers.joint_panels",
     "solvers.joint_set",
     "solvers.refit_set",
     "solvers.joint_grid",

@@ -3,8 +3,10 @@
 Two classes: the second has probability 1 / (1 + exp(-(slope f + offset))), Platt's sigmoid of the decision
 value f. A machine for each pair of classes: such a sigmoid for each, learned from the rows of its two
 classes; the probabilities of all classes are those that contradict the pairs least (Wu, Lin and Weng 2004,
-their second way). A machine for each class against the rest: the softmax of slope_c f_c + offset_c, learned
-at once. docs/guide/probabilities.md tells what these were measured against.
+their second way). A machine for each class against the rest: the softmax of what is linear in all decision
+values, learned at once. What a machine says of its own class is free; what it says of others is held
+near 0 by a ridge, because there are many such numbers to learn. docs/guide/probabilities.md tells what
+these were measured against.
 
 A row of a class that has n rows is given the probability (n + q) / (n + m q) for its own class instead of 1,
 and q / (n + m q) for each of the others, m being how many classes are told apart. That keeps slopes finite
@@ -28,6 +30,7 @@ from kmargin.calibration_sums import (
     class_totals,
     first_moments,
     make_ready,
+    mixed_softmax_sums,
     second_moments,
     sigmoid,
     sigmoid_sums,
@@ -43,6 +46,10 @@ RIDGE = 1e-14  # per row, for the steps alone: curvatures may underflow far from
 PAYS = 1.92  # what an offset has to add to the log-likelihood: half of chi-squared's 95 % point
 FLAT = 1e-12  # a spread of so many margins, or times the mean, is none
 LARGEST = 1e100  # of weights: sums of larger ones overflow, and pseudo-rows beside them are nothing anyway
+MIXING = (
+    10.0  # ridge of what machines say of other classes, their decision values having a spread of 1: in rows
+)
+MOST_MIXED = 40  # classes; with more, machines have a say in their own class alone
 TILE = 2**20  # coupled are as many rows at a time as have systems of so many numbers
 
 Ask = Callable[..., Any]  # a function of the pieces of some rows, added up over all rows, wherever they are
@@ -59,17 +66,20 @@ class Calibration:
     Attributes
     ----------
     slopes, offsets : ndarray of shape (n_machines,)
-        The decision values of each machine times its slope, plus its offset, are log-odds: of the two
-        classes that it tells apart; or with one versus rest, up to a constant, the logarithm of the
-        probability of its class. Slopes of machines for two classes are never negative.
+        The decision values of each machine times its slope, plus its offset, are the log-odds of the two
+        classes that it tells apart. These slopes are never negative. With more than two classes, one versus
+        rest, the slopes are of shape (n_machines, n_classes): decision values times these, plus the offsets,
+        are, up to a constant, the logarithms of the probabilities.
     """
 
-    slopes: Vector
+    slopes: Vector | Matrix
     offsets: Vector
 
     def probabilities(self, decisions: Matrix, n_classes: int, multi_class: str) -> Matrix:
         """A column per class, of the dtype of the decision values; rows sum to 1, no entry is 0 or 1."""
-        log_odds = decisions.astype(np.float64) * self.slopes + self.offsets
+        decisions_64 = decisions.astype(np.float64)
+        mixed = np.ndim(self.slopes) == 2
+        log_odds = (decisions_64 @ self.slopes if mixed else decisions_64 * self.slopes) + self.offsets
         if n_classes == 2:
             P = np.column_stack([sigmoid(-log_odds[:, 0]), sigmoid(log_odds[:, 0])])
         elif multi_class == "ovr":
@@ -108,7 +118,12 @@ def fit_by_sums(ask: Ask, classes: np.ndarray, multi_class: str) -> Calibration:
     flat = spread <= FLAT * np.maximum(1, np.abs(mean))
     scale = np.where(flat, 0.0, 1 / np.where(flat, 1.0, spread))
     setting = Setting(n_classes, multi_class, totals, mean, scale)
-    return Calibration(*(_fit_softmax(ask, setting) if setting.is_joint else _fit_sigmoids(ask, setting)))
+    if not setting.is_joint:
+        return Calibration(*_fit_sigmoids(ask, setting))
+    alone = _fit_softmax(ask, setting)
+    slopes, offsets = _fit_mixed(ask, setting, alone) if n_classes <= MOST_MIXED else alone
+    slopes = scale[:, None] * slopes
+    return Calibration(slopes, offsets - mean @ slopes)
 
 
 def _fit_sigmoids(ask: Ask, setting: Setting) -> tuple[Vector, Vector]:
@@ -153,8 +168,10 @@ def _without_offsets(ask: Ask, setting: Setting) -> Vector:
     return np.maximum(slopes, 0) * setting.scale
 
 
-def _fit_softmax(ask: Ask, setting: Setting) -> tuple[Vector, Vector]:
-    """Slopes and offsets of machines of one class against the rest, all at once."""
+def _fit_softmax(ask: Ask, setting: Setting) -> tuple[Matrix, Vector]:
+    """Slopes and offsets of machines of one class against the rest, all at once, each with a say in its own
+    class: the slopes are a diagonal matrix. They are for decision values with a mean of 0 and a spread of 1.
+    """
     n, total = setting.n_classes, float(setting.totals.sum())
 
     def sums(theta: Matrix) -> tuple[Vector, Matrix, Tensor]:
@@ -165,7 +182,25 @@ def _fit_softmax(ask: Ask, setting: Setting) -> tuple[Vector, Vector]:
         return packed[:1], gradient.T, hessian[None]
 
     slopes, offsets = minimise(sums, np.zeros((1, 2 * n)), total).reshape(2, n)
-    return slopes * setting.scale, offsets - slopes * setting.scale * setting.mean
+    return np.diag(slopes), offsets
+
+
+def _fit_mixed(ask: Ask, setting: Setting, start: tuple[Matrix, Vector]) -> tuple[Matrix, Vector]:
+    """The same with a say in every class."""
+    n, total = setting.n_classes, float(setting.totals.sum())
+    ridge = MIXING * (1.0 - np.eye(n)) + (setting.scale == 0)[:, None]
+    ridge = np.append(ridge.ravel(), np.zeros(n))
+
+    def sums(theta: Matrix) -> tuple[Vector, Matrix, Tensor]:
+        packed = ask(mixed_softmax_sums, setting, theta[0])
+        gradient, hessian = np.split(packed[1:].reshape(n * (n + 1), -1).copy(), [1], axis=1)
+        hessian[range(len(ridge)), range(len(ridge))] += ridge
+        hessian[-n:, -n:] += total / n
+        value = packed[:1] + 0.5 * np.array([ridge @ theta[0] ** 2])
+        return value, gradient.T + ridge * theta, hessian[None]
+
+    theta = minimise(sums, np.append(start[0].ravel(), start[1])[None], total)[0]
+    return theta[: n * n].reshape(n, n), theta[n * n :]
 
 
 def minimise(sums: Callable[[Matrix], tuple[Vector, Matrix, Tensor]], theta: Matrix, n_rows: float) -> Matrix:

@@ -7,6 +7,8 @@ import numpy as np
 from kmargin.multiclass import class_pairs
 from kmargin.types import Indices, Matrix, Vector
 
+TILE = 2**21  # numbers that an array may have, beside the rows
+
 
 class UnseenRows(NamedTuple):
     """What machines say of rows that they have not seen."""
@@ -110,6 +112,33 @@ def softmax_sums(pieces: Pieces, setting: Setting, theta: Vector) -> Vector:
         [[np.diag((weighted * a * b).sum(axis=0)) - (weighted * a).T @ (P * b) for b in parts] for a in parts]
     )
     return np.concatenate([[value], np.column_stack([gradient, hessian]).ravel()])
+
+
+def mixed_softmax_sums(pieces: Pieces, setting: Setting, theta: Vector) -> Vector:
+    """The same where every machine has a say in every class: `theta` is, row after row, what each machine's
+    decision values are multiplied by for each class, then the offsets.
+    """
+    rows, n, (own, other) = pieces.rows, setting.n_classes, setting.targets()
+    theta, size = theta.reshape(n + 1, n), n * (n + 1)
+    value, gradient, hessian = 0.0, np.zeros((n + 1, n)), np.zeros((n + 1, n, n + 1, n))
+    height = max(1, TILE // size)
+    for start in range(0, len(rows.codes), height):
+        part = slice(start, start + height)
+        codes, weights = rows.codes[part], rows.weights[part]
+        A = np.column_stack([(rows.decisions[part] - setting.mean) * setting.scale, np.ones(len(codes))])
+        target = np.repeat(other[codes, None], n, axis=1)
+        target[np.arange(len(codes)), codes] = own[codes]
+        logits = A @ theta
+        normaliser = _log_sum(logits)
+        P = np.exp(logits - normaliser[:, None])
+        value += float(weights @ (normaliser - np.einsum("ij,ij->i", target, logits)))
+        gradient += A.T @ (weights[:, None] * (P - target))
+        products = (A[:, :, None] * P[:, None, :]).reshape(len(codes), size)
+        hessian -= ((weights[:, None] * products).T @ products).reshape(hessian.shape)
+        for c in range(n):
+            hessian[:, c, :, c] += A.T @ (A * (weights * P[:, c])[:, None])
+    together = np.column_stack([gradient.ravel(), hessian.reshape(size, size)])
+    return np.concatenate([[value], together.ravel()])
 
 
 def _totals(which: Indices, n: int, terms: Vector) -> Vector:

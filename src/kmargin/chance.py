@@ -26,7 +26,9 @@ from kmargin.validate import check_count
 
 R_OF_PAIRS, R_OF_HALVES = -1 / 2, -1 / 4
 STEEPEST = 60.0  # logarithm of a power, beyond which all of a distribution is at one end
-N_BISECTIONS = 70  # down to rounding
+MOST_STEPS = 100  # as many halvings reach rounding
+NEWTON_IS_THERE = 1e-8  # a step of Newton's method after which what is left is rounding: it is squared
+AT_ROUNDING = 1e-15  # an interval that is not worth halving, as a share of the first
 ROUNDING = 1e-9  # thresholds such as 0.9 are multiples of 1 / (2 B) up to this
 
 
@@ -182,9 +184,11 @@ def r_concave_tails(mean: float, n: int, r: float) -> Vector:
     """
     best = np.zeros(n + 1)
     at = min(mean, 1.0) * n
+    slopes = np.zeros(n + 1)  # for each high, as the last low left them
     for low in range(int(at) + 1 if 0 < at < n else 0):
-        highs = np.arange(max(int(np.ceil(at)), low + 1), n + 1)
-        tails = np.cumsum(affine_powers(at - low, highs - low, n - low, r)[:, ::-1], axis=1)[:, ::-1]
+        first = max(int(np.ceil(at)), low + 1)
+        found = affine_powers(at - low, np.arange(first, n + 1) - low, n - low, r, slopes[first:])
+        tails = np.cumsum(found[:, ::-1], axis=1)[:, ::-1]
         best[low:] = np.maximum(best[low:], tails.max(axis=0))
     best[: int(at) + 1] = 1.0  # what never varies
     best = np.minimum(best, 1.0)
@@ -192,31 +196,52 @@ def r_concave_tails(mean: float, n: int, r: float) -> Vector:
     return best
 
 
-def affine_powers(mean: float, lasts: Indices, n: int, r: float) -> Matrix:
+def affine_powers(mean: float, lasts: Indices, n: int, r: float, slopes: Vector) -> Matrix:
     """For each last, probabilities of 0, ..., last with this mean, whose r-th powers are an affine sequence.
 
-    A row for each, zero from there to n.
+    A row for each, zero from there to n. The powers go from e^slope to e^-slope, and the mean rises with the
+    slope. Its logarithm is nearly linear in it, so Newton's method is at its end after a few steps; where it
+    would leave what is known to hold the slope, that is halved. `slopes` are where it begins, and ends.
     """
     places = np.arange(n + 1)
-    beyond = places > lasts[:, None]
     way = np.minimum(places / lasts[:, None], 1.0)
-    with np.errstate(divide="ignore"):
-        down, up = np.log(1 - way), np.log(way)
+    steepest = STEEPEST * max(1.0, -r)
+    low, high = np.full(len(lasts), -steepest), np.full(len(lasts), steepest)
+    todo = np.arange(len(lasts))
+    for _ in range(MOST_STEPS):
+        here = slopes[todo]
+        found, lean = _affine_powers(here, lasts[todo], way[todo], r)
+        means = found @ places
+        below, lean = means < mean, lean * found
+        low[todo], high[todo] = np.where(below, here, low[todo]), np.where(below, high[todo], here)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            rise = (lean @ places - means * lean.sum(axis=1)) / (r * means)  # of the logarithm
+            steps = here - np.log(means / mean) / rise
+        inside = (low[todo] < steps) & (steps < high[todo])
+        slopes[todo] = np.where(inside, steps, (low[todo] + high[todo]) / 2)
+        there = inside & (np.abs(slopes[todo] - here) <= NEWTON_IS_THERE)
+        todo = todo[~there & (high[todo] - low[todo] > AT_ROUNDING * steepest)]
+        if len(todo) == 0:
+            break
+    return _affine_powers(slopes, lasts, way, r)[0]
 
-    def probabilities(slopes: Vector) -> Matrix:
-        """The powers go from e^slope to e^-slope."""
-        logs = np.logaddexp(down + slopes[:, None], up - slopes[:, None]) / r
-        logs = np.where(beyond, -np.inf, logs)
-        weights = np.exp(logs - logs.max(axis=1, keepdims=True))
-        return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
-    steepest = np.full(len(lasts), STEEPEST * max(1.0, -r))
-    low, high = -steepest, steepest
-    for _ in range(N_BISECTIONS):
-        middle = (low + high) / 2
-        below = probabilities(middle) @ places < mean
-        low, high = np.where(below, middle, low), np.where(below, high, middle)
-    return probabilities(high)  # whose means are not below
+def _affine_powers(slopes: Vector, lasts: Indices, way: Matrix, r: float) -> tuple[Matrix, Matrix]:
+    """Those of given slopes; and r times how fast the logarithms of the probabilities rise with these, each
+    before all are divided by their sum. `way` is how far each place is from the first to the last.
+    """
+    first, end = np.minimum(2 * slopes, 0.0), np.minimum(-2 * slopes, 0.0)  # logarithms: the larger is 1
+    falls, rises = (1.0 - way) * np.exp(first)[:, None], way * np.exp(end)[:, None]
+    powers, rows = falls + rises, np.arange(len(lasts))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs, lean = np.log(powers), (falls - rises) / powers
+    logs[:, 0], logs[rows, lasts] = first, end  # what may be too small for a power
+    lean[:, 0], lean[rows, lasts] = 1.0, -1.0
+    logs /= r
+    beyond = np.arange(way.shape[1]) > lasts[:, None]
+    logs[beyond], lean[beyond] = -np.inf, 0.0
+    weights = np.exp(logs - logs.max(axis=1, keepdims=True))
+    return weights / weights.sum(axis=1, keepdims=True), lean
 
 
 def check_threshold(threshold: object, others: str = "") -> None:

@@ -182,9 +182,12 @@ def _assemble(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> TableMod
     _require(parameters["multi_class"] in SCHEMES, "multi_class")
     n_machines = len(class_pairs(len(classes), parameters["multi_class"]))
     n_points = len(arrays.get("support_vectors", ()))
+    # older models have a slope for each machine
+    is_joint = len(classes) > 2 and parameters["multi_class"] == "ovr"
+    is_mixed = is_joint and np.ndim(arrays.get("slopes", 0.0)) == 2
     shapes: dict[str, tuple[int, ...]] = {
         "intercept": (n_machines,),
-        "slopes": (n_machines,),
+        "slopes": (n_machines, n_machines) if is_mixed else (n_machines,),
         "offsets": (n_machines,),
         "coef": (n_machines, len(names)),
         "dual_coef": (n_machines, n_points),

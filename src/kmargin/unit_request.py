@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -148,7 +149,9 @@ def read_groups(groups: Any, features: Features) -> tuple[list[Indices], list[An
         return list(np.arange(p)[:, None]), [features.label(j) for j in range(p)]
     if isinstance(groups, Mapping):
         return _listed(list(groups.values()), list(groups), features)
-    entries = list(groups) if isinstance(groups, Iterable) and not isinstance(groups, str) else None
+    is_iterable = isinstance(groups, Iterable) and not isinstance(groups, str)
+    as_list = getattr(groups, "tolist", partial(list, groups))  # of an array: numbers of Python
+    entries = as_list() if is_iterable else None
     if entries is None:
         raise ValueError(
             f"groups={_short(groups)} is not a group label for each feature. Use a list of {p} labels, "

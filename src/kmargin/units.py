@@ -54,6 +54,15 @@ class Units:
         return np.diff(self.starts)
 
     @cached_property
+    def _columns_of_largest(self) -> Indices:
+        """Of the largest unit, of the two largest, ..."""
+        return np.cumsum(np.sort(self.sizes)[::-1])
+
+    def widest(self, size: int) -> int:
+        """How many columns so many units have at most."""
+        return int(self._columns_of_largest[min(size, self.n_units) - 1]) if size and self.n_units else 0
+
+    @cached_property
     def _by_row(self) -> Indices | None:
         """The columns, a row for each unit, where all units have as many."""
         size = int(self.sizes[0]) if self.n_units else 0

@@ -166,7 +166,7 @@ def resolve_solver(solver: object) -> Solver:
     if isinstance(solver, str):
         if solver not in SOLVERS:
             raise ValueError(f"solver={solver!r} is not known.{_suggest(solver, SOLVERS)}")
-        solver = SOLVERS[solver]()
+        return SOLVERS[solver]()
     if not isinstance(solver, Solver):
         raise ValueError(
             f"solver={shortly(solver)} is neither a name nor a solver object. Use one of "

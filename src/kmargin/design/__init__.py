@@ -57,7 +57,9 @@ def distinct_columns(X: Any) -> Indices:
 
 def repeated_columns(X: Any) -> Indices:
     """All others; but that some columns of a sparse matrix are empty goes without saying."""
-    repeats = np.setdiff1d(np.arange(X.shape[1]), distinct_columns(X))
+    is_repeat = np.ones(X.shape[1], np.bool_)
+    is_repeat[distinct_columns(X)] = False
+    repeats = np.flatnonzero(is_repeat)
     if scipy.sparse.issparse(X):
         repeats = repeats[np.bincount(X.indices, minlength=X.shape[1])[repeats] > 0]
     return repeats

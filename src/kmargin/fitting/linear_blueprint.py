@@ -1,7 +1,7 @@
 """Machines with a coefficient per feature."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,7 @@ class LinearBlueprint:
     shared: bool = True
     request: UnitRequest = NOTHING_SAID
     names: tuple[str, ...] | None = None  # of the features
+    resolved: dict[int, Units] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def things(self) -> str:
@@ -44,8 +45,11 @@ class LinearBlueprint:
             validate.check_flag(name, getattr(self, name))
 
     def units(self, samples: Samples) -> Units:
-        """What k counts."""
-        return self.request.resolve(samples.n_features, self.names)
+        """What k counts; for so many features it is made out once."""
+        p = samples.n_features
+        if p not in self.resolved:
+            self.resolved[p] = self.request.resolve(p, self.names)
+        return self.resolved[p]
 
     def sharing(self, samples: Samples, designs: Designs, n_machines: int, solver: Solver) -> Sharing | None:
         shared = self.shared and n_machines > 1

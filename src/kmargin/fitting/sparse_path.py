@@ -112,10 +112,10 @@ def sparse_svm_path(
         names=None if names is None else tuple(names),
     )
     blueprint.check()
-    solver = validate.resolve_solver(solver)
-    samples = _read(X, y, sample_weight, class_weight, solver)
+    resolved = validate.resolve_solver(solver)
+    samples = _read(X, y, sample_weight, class_weight, resolved)
     if blueprint.request.is_empty:
-        validate.warn_of_repeats(find_repeats(samples, solver))
+        validate.warn_of_repeats(find_repeats(samples, resolved))
     ks = blueprint.resolve_ks(ks, samples)
     procedure = Procedure(solver, n_jobs, random_state, verbose)
     return fit_grid(blueprint, samples, [C], ks, procedure, chosen=None).path(ks)

@@ -20,6 +20,9 @@ from kmargin.samples.uncopied import UncopiedRows, copied
 from kmargin.types import Indices, Vector
 from kmargin.weights import check_finite_weight, normalize
 
+# Kinds of dtype that can only be labels: bool, integers, text.
+PLAIN = "biuU"
+
 
 class ArraySamples(NamedTuple):
     """Labelled data ready to be solved for. Rows without weight are gone."""
@@ -142,9 +145,14 @@ def array_problem(
 
 def read_samples(X: Any, y: Any, sample_weight: Any, class_weight: Any) -> ArraySamples:
     """Check y and the weights that go with a valid X; encode the classes; drop rows of weight 0."""
-    y = column_or_1d(y, warn=True)
-    check_classification_targets(y)
+    y = np.asarray(y)
+    y = y if y.ndim == 1 else column_or_1d(y, warn=True)
+    are_labels = y.dtype.kind in PLAIN
+    if not are_labels:
+        check_classification_targets(y)
     classes, codes = np.unique(y, return_inverse=True)
+    if are_labels and 2 * len(classes) > len(y):
+        check_classification_targets(y)  # which has a word to say about so many
     validate.check_classes(classes)
     repeats = weights = validate.check_sample_weight(sample_weight, len(y))
     if class_weight is not None:

@@ -7,12 +7,12 @@ of one machine in a panel the same loop is compiled (`search`, `working_set`).
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
 from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
 
+from kmargin.solvers.linalg import smallest
 from kmargin.solvers.newton import NO_LOSS
 from kmargin.solvers.search import HOPE, MAX_ROUNDS, TRIES, WIDTH
 from kmargin.solvers.working_set import MAX_RENEWALS, Effort
@@ -46,7 +46,9 @@ class FittedSupport(ABC):
     # Each lowers the objective, so there is an end; where a try is dear, it comes sooner.
     max_rounds: int = MAX_ROUNDS
     max_renewals: int = MAX_RENEWALS
+    growth: float = 0.5  # units that are taken at a time, on the way to a size, beside those that are in
     all_tried: bool  # whether the last search has tried every exchange of one unit for another, in vain
+    is_clear_cut: bool = False  # whether the support stands far above all that it could be exchanged for
     in_vain: set[frozenset[int]] | None = None  # supports searched from before, by the same effort
 
     @abstractmethod
@@ -95,7 +97,7 @@ class FittedSupport(ABC):
             self.renew()
         while len(self.support) < k:
             size, outside = len(self.support), self.outside()
-            c = min(k - size, max(1, size // 2), len(outside))
+            c = min(k - size, max(1, int(self.growth * size)), len(outside))
             if c == 0:
                 return
             gain = self.score(outside).gain / self._scale(outside)
@@ -115,7 +117,7 @@ class FittedSupport(ABC):
                 self.search(effort.least())
                 thorough = not self.value < before
                 again = False  # what failed then would fail now
-            if thorough:
+            if thorough and (again or effort != effort.least()):
                 self.search(effort, many=again)
             if thorough and (not self.value < before or self.is_whole):
                 if not self.look_elsewhere(effort):
@@ -237,9 +239,8 @@ class FittedSupport(ABC):
         return min(tries, TRIES * tries // (n_columns + 1))
 
 
-def smallest_first(values: Vector, count: int) -> Iterator[int]:
-    """Places of the smallest values, in order."""
-    chosen = np.arange(len(values))
-    if 0 < count < len(values):
-        chosen = np.sort(np.argpartition(values, count)[:count])
-    return iter(chosen[np.argsort(values[chosen], kind="stable")][:count].tolist())
+def smallest_first(values: Vector, count: int) -> list[int]:
+    """Places of the smallest values, in order; what is not a number comes last."""
+    order = np.empty(min(count, len(values)), np.int64)
+    smallest(np.where(np.isnan(values), np.inf, values), len(values), len(order), order)
+    return order.tolist()

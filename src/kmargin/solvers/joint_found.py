@@ -49,18 +49,6 @@ class Places:
         self.contents[self.place_of[columns]] = -1
         self.held[units], self.place_of[columns] = False, -1
 
-    def of(self, units: Indices) -> Indices:
-        """Of the columns of units, then of the intercept."""
-        columns = self.units.columns_of(units)
-        idx = np.empty(len(columns) + 1, np.int64)
-        idx[:-1], idx[-1] = self.place_of[columns], self.size
-        return idx
-
-
-def widest(units: Units, size: int) -> int:
-    """How many columns so many units have at most."""
-    return int(np.sort(units.sizes)[::-1][:size].sum())
-
 
 def by_turns(lists: Sequence[Indices]) -> Indices:
     """The first of each list, then the second of each, and so on; what comes again is left out."""

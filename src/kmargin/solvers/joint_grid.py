@@ -9,7 +9,7 @@ import numpy as np
 
 from kmargin.problem import Problem
 from kmargin.solvers.grid import SupportGrid
-from kmargin.solvers.joint_found import JointFound, widest
+from kmargin.solvers.joint_found import JointFound
 from kmargin.solvers.joint_set import JointSet
 from kmargin.solvers.machine_panel import Member, joint_cost_of_try
 from kmargin.solvers.measures import Measured
@@ -66,6 +66,7 @@ class JointGrid(SupportGrid):
         self.effort = effort._replace(room=room if self.is_small and effort.max_starts else 0.0)
         self.found, self.finished, self.lam = {}, set(), np.inf
         self._whole: JointSet | None = None  # type: ignore[assignment]
+        self.is_clear_cut = False  # what was found last
         self.dense = None
         self.n_newton = 0
         self.elsewhere, self.n_active = True, None  # systems are as large as the support, whatever its size
@@ -94,6 +95,11 @@ class JointGrid(SupportGrid):
         if self.effort.max_sweeps > 1 and not self._is_narrow():
             for neighbour, k in pairwise([k for k in sizes if k <= FEW]):
                 self._try(lam, k, self.found[neighbour])  # type: ignore[arg-type]
+
+    def _go_aside(self, lam: float, k: int) -> None:
+        """Not from a support that stands far above all others, unless tries cost next to nothing."""
+        if self._whole is not None or not self.is_clear_cut:
+            super()._go_aside(lam, k)
 
     def best(self, k: int) -> list[Candidate]:  # type: ignore[override]
         """Of the best support with at most k units: each machine's part, in the problem's units."""
@@ -152,6 +158,7 @@ class JointGrid(SupportGrid):
         fitted.in_vain = self.in_vain.setdefault(effort, set()) if fitted.all_may_come else None
         fitted.resize(k)
         fitted.settle(effort)
+        self.is_clear_cut = fitted.is_clear_cut
         fitted.finish()
         self.n_newton += fitted.n_newton
         return fitted.found()
@@ -159,7 +166,7 @@ class JointGrid(SupportGrid):
     def _fitted(self, lam: float, k: int, start: JointFound, effort: Effort) -> JointSet | RefitSet:
         """The algebra for one size, at a start."""
         size = max(k + self._n_outside(k, effort), len(start.support))
-        if self._needs_refits(widest(self.units, k), size):
+        if self._needs_refits(self.units.widest(k), size):
             problems = [
                 problem.with_ridge(member.ridge(lam))
                 for problem, member in zip(self.problems, self.members, strict=True)
@@ -207,7 +214,7 @@ class JointGrid(SupportGrid):
 
     def _panel_fits(self, size: int) -> bool:
         """Whether panels of the largest units do, for all machines together."""
-        n_columns = widest(self.units, size)
+        n_columns = self.units.widest(size)
         numbers = [(n_columns + 2) * measured.design.n_samples for measured in self.all_measured]
         return self.all_measured[0].design.fits(sum(numbers))
 
@@ -258,10 +265,10 @@ class JointGrid(SupportGrid):
 
     def _ridge_scale(self) -> float:
         """Of the first machine's ridge; machines beside which it is nothing have no say."""
-        variances = [np.median(m.design.variance[self.units.columns]) for m in self.members]
+        variances = np.median([m.design.variance[self.units.columns] for m in self.members], axis=1)
         scales = [
             v / m.ridge_ratio
-            for v, m in zip(variances, self.members, strict=True)
+            for v, m in zip(variances.tolist(), self.members, strict=True)
             if v < HOPELESS * m.ridge_ratio
         ]
         return float(np.median(scales)) if scales else 0.0

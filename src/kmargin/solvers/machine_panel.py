@@ -1,4 +1,4 @@
-"""One machine among several that share their features: its panel, and its coefficients on a support."""
+"""One machine among several that share their features, and its panel."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -47,7 +47,7 @@ class ColumnScores(NamedTuple):
 
 
 class MachinePanel:
-    """A panel of columns, a Gram matrix over the active rows, coefficients on a support."""
+    """A panel of columns, and its Gram matrix over the rows that are active at some coefficients."""
 
     def __init__(
         self,
@@ -71,23 +71,18 @@ class MachinePanel:
             self.rows, self.scratch = rows_of(stack, number), tried_rows_of(stack, number)
             self.gram, self.ridge = stack.gram[number], stack.ridge[number]
             member.design.at_hand.make_panel(columns, size, self.rows.panel)
-        self.lam = 0.0
         self.filled = np.concatenate((np.arange(len(columns)), [size, size + 1]))  # places of the panel
-        self.u: Vector = np.zeros(1)
-        self.value = np.inf  # as it counts in the sum
         self.is_placed = False
-        self.last_try: tuple[Vector, float] = self.u, np.inf  # its coefficients and objective
 
     def go_to(self, lam: float, idx: Indices, u: Vector) -> None:
-        """Another ridge, another support."""
-        self.lam = self.member.ridge(lam)
-        self.ridge[:] = self.design.make_ridge(self.lam, len(self.gram) - 2)
-        self.promise.go_to(self.lam)
-        self.u = u.copy()
+        """Another ridge, another support with coefficients u."""
+        ridge = self.member.ridge(lam)
+        self.ridge[:] = self.design.make_ridge(ridge, len(self.gram) - 2)
+        self.promise.go_to(ridge)
         if self.is_placed:
-            resume(self.rows, idx, self.u, self.gram)
+            resume(self.rows, idx, u, self.gram)
         else:
-            place(self.rows, idx, self.u)
+            place(self.rows, idx, u)
             self.gram[:] = 0.0
             retake_gram(self.rows, self.filled, self.filled, self.gram)
             self.is_placed = True
@@ -101,29 +96,30 @@ class MachinePanel:
         self.filled = np.concatenate((np.flatnonzero(contents >= 0), ends))
         retake_gram(self.rows, places, self.filled, self.gram)
 
-    def refit(self, idx: Indices, u: Vector, signs: Vector | None, give_up: float, tol: float) -> int:
-        """Try other columns from u; what comes out is `last_try` until it is kept. The Newton steps."""
+    def refit(
+        self, idx: Indices, u: Vector, signs: Vector | None, give_up: float, tol: float
+    ) -> tuple[float, int]:
+        """Try other columns from u, which is changed in place; the objective as it counts in the sum, and the
+        Newton steps.
+        """
         start_over(self.scratch, self.rows)
         give_up /= self.weight
         if signs is None:
             value, n_iter = newton_from_gram(self.scratch, self.ridge, self.gram, idx, u, give_up, tol)
         else:
             value, n_iter = newton_bounded(self.scratch, self.ridge, self.gram, idx, u, signs, give_up, tol)
-        self.last_try = u, self.weight * value
-        return n_iter
+        return self.weight * value, n_iter
 
     def keep(self) -> None:
-        """Go to what was tried last."""
-        self.u, self.value = self.last_try
-        if not self.is_stacked:  # else all follow together
-            follow(self.rows, self.scratch, self.gram)
+        """Go to what was tried last; those in a stack follow together."""
+        follow(self.rows, self.scratch, self.gram)
 
-    def score(self, idx: Indices, outside: Indices) -> ColumnScores:
+    def score(self, idx: Indices, u: Vector, outside: Indices) -> ColumnScores:
         """Of the columns at these places of the panel."""
         k, m = len(idx), len(outside)
         drop, spread, gain, grad, schur = np.empty(k), np.empty(k), np.empty(m), np.empty(m), np.empty(m)
         R, inverse = np.empty((k, m)), np.empty((k, k))
-        score(self.ridge, idx, self.u, self.gram, outside, drop, spread, gain, grad, schur, R, inverse)
+        score(self.ridge, idx, u, self.gram, outside, drop, spread, gain, grad, schur, R, inverse)
         return ColumnScores(spread, grad, schur, R, inverse)
 
     def gains_alone(self, idx: Indices, columns: Indices, u: Vector, signs: Vector | None) -> Vector:
@@ -133,12 +129,14 @@ class MachinePanel:
             slopes = np.where(slopes * signs < 0.0, 0.0, slopes)
         return self.weight * self.promise.gains(slopes)
 
-    def finish(self, idx: Indices, only_nonzero: bool) -> None:
-        """Go to the minimum by the panel; of nonzero coefficients only, if asked, unless one changes sign."""
-        used = (
-            np.append(np.flatnonzero(self.u[:-1]), len(self.u) - 1) if only_nonzero else np.arange(len(idx))
-        )
-        before = Candidate(idx[used][:-1], self.u[used], self.value / self.weight)
+    def finish(self, idx: Indices, u: Vector, value: float, only_nonzero: bool) -> float:
+        """Bring u to the minimum by the panel, in place; of nonzero coefficients only, if asked, unless one
+        changes sign. The objective, before and after as it counts in the sum.
+        """
+        used = np.append(np.flatnonzero(u[:-1]), len(u) - 1) if only_nonzero else np.arange(len(idx))
+        before = Candidate(idx[used][:-1], u[used], value / self.weight)
         (after,), _ = self.design.finish_in_panel(self.rows, self.ridge, [before])
-        if not only_nonzero or np.array_equal(np.sign(after.u[:-1]), np.sign(before.u[:-1])):
-            self.u[used], self.value = after.u, self.weight * after.value
+        if only_nonzero and not np.array_equal(np.sign(after.u[:-1]), np.sign(before.u[:-1])):
+            return value
+        u[used] = after.u
+        return self.weight * after.value

@@ -6,10 +6,10 @@ from typing import NamedTuple
 import numpy as np
 
 from kmargin.inline import inlined
-from kmargin.jit import compiled_or_remote
+from kmargin.jit import compiled, compiled_or_remote
 from kmargin.solvers.rows import Rows, follow
 from kmargin.solvers.search import far_newton, far_score
-from kmargin.solvers.unit_scores import score_columns
+from kmargin.solvers.unit_scores import schur_blocks, score_columns, score_units
 from kmargin.types import Flags, Indices, Matrix, Vector
 
 
@@ -141,20 +141,101 @@ def score_each(
     idx: Indices,
     coefs: Matrix,
     outside: Indices,
+    lose_starts: Indices,
+    take_starts: Indices,
     scores: StackedScores,
     drop: Vector,
     gain: Vector,
     change: Matrix,
 ) -> None:
-    """What exchanges of columns do, summed over the machines; of each machine what that is made of."""
+    """What exchanges of units do, summed over the machines; of each machine what that is made of.
+
+    The columns at idx and at `outside` are unit after unit, each beginning where the starts say.
+    """
     dropped, gained = np.empty(idx.size), np.empty(outside.size)  # of one machine, by what is added up below
+    inside, at = np.arange(idx.size - 1), np.arange(outside.size)
+    singles = drop.size == inside.size and gain.size == at.size
+    S = np.empty((0, 0) if singles else (at.size, at.size))
     for number in range(stack.weights.size):
+        weight = stack.weights[number]
         far_score(
             far[1], stack.ridge[number], idx, coefs[number], stack.gram[number], outside, dropped,
             scores.spread[number], gained, scores.grad[number], scores.schur[number], scores.R[number],
             scores.inverse[number],
         )  # fmt: skip
-        score_columns(
-            coefs[number], scores.spread[number], scores.grad[number], scores.schur[number],
-            scores.R[number], stack.weights[number], drop, gain, change,
-        )  # fmt: skip
+        if singles:
+            score_columns(
+                coefs[number], scores.spread[number], scores.grad[number], scores.schur[number],
+                scores.R[number], weight, drop, gain, change,
+            )  # fmt: skip
+        else:
+            schur_blocks(
+                stack.gram[number], stack.ridge[number], idx, outside, scores.R[number], take_starts, S
+            )
+            score_units(
+                coefs[number], scores.inverse[number], scores.grad[number], S, scores.R[number], inside,
+                lose_starts, at, take_starts, weight, drop, gain, change,
+            )  # fmt: skip
+
+
+@compiled
+def locate(
+    starts: Indices, columns: Indices, place_of: Indices, end: int, units: Indices
+) -> tuple[Indices, Indices]:
+    """The places of the columns of units, then the intercept's, `end`; where each unit begins among them.
+
+    Unit j is columns[starts[j]:starts[j + 1]].
+    """
+    begins = np.zeros(units.size + 1, np.int64)
+    for a in range(units.size):
+        begins[a + 1] = begins[a] + starts[units[a] + 1] - starts[units[a]]
+    idx = np.empty(begins[units.size] + 1, np.int64)
+    for a in range(units.size):
+        for i in range(begins[a + 1] - begins[a]):
+            idx[begins[a] + i] = place_of[columns[starts[units[a]] + i]]
+    idx[begins[units.size]] = end
+    return idx, begins
+
+
+@compiled
+def rearrange(
+    starts: Indices,
+    columns: Indices,
+    place_of: Indices,
+    end: int,
+    support: Indices,
+    coefs: Matrix,
+    lose: Indices,
+    take: Indices,
+) -> tuple[Indices, Indices, Matrix]:
+    """After an exchange of units: the support, where its columns are, then the intercept's place, `end`;
+    and their coefficients in each machine, 0 for those that are new.
+
+    Unit j is columns[starts[j]:starts[j + 1]]; it leaves if its place in the support is in `lose`.
+    """
+    stays = np.ones(support.size, np.bool_)
+    for a in range(lose.size):
+        stays[lose[a]] = False
+    n_units = support.size - lose.size + take.size
+    chosen, size, m = np.empty(n_units, np.int64), 0, 0
+    for a in range(support.size):
+        if stays[a]:
+            chosen[m] = support[a]
+            m += 1
+    for b in range(take.size):
+        chosen[m + b] = take[b]
+    for a in range(n_units):
+        size += starts[chosen[a] + 1] - starts[chosen[a]]
+    moved = np.zeros((coefs.shape[0], size + 1))
+    at, before = 0, 0
+    for a in range(support.size):
+        width = starts[support[a] + 1] - starts[support[a]]
+        if stays[a]:
+            for number in range(coefs.shape[0]):
+                for i in range(width):
+                    moved[number, at + i] = coefs[number, before + i]
+            at += width
+        before += width
+    for number in range(coefs.shape[0]):
+        moved[number, size] = coefs[number, before]
+    return chosen, locate(starts, columns, place_of, end, chosen)[0], moved

@@ -7,8 +7,9 @@ covariances of their columns, where X is at hand.
 
 import numpy as np
 
+from kmargin.jit import compiled
 from kmargin.solvers.signed import Signed
-from kmargin.types import Vector
+from kmargin.types import Indices, Vector
 from kmargin.units import Units
 
 # Numbers that the covariances may have for each column there is. Groups of unequal size all have as many as
@@ -39,13 +40,11 @@ class Promise:
             return None
         if not at_hand.fits(q * at_hand.n_samples):
             return None
-        A = at_hand.X.block(np.arange(at_hand.n_samples), self.units.columns)
-        A -= at_hand.mean[self.units.columns]
-        A *= at_hand.c[:, None]
-        by_unit = np.ascontiguousarray(A.T)
-        if not self.inside.all():
-            by_unit = by_unit[self.places] * self.inside[:, :, None]
-        by_unit = by_unit.reshape(n_units, widest, at_hand.n_samples)
+        A = np.empty((q, at_hand.n_samples))
+        at_hand.X.fill_panel(self.units.columns, at_hand.c, np.arange(q), A)
+        A -= at_hand.mean[self.units.columns][:, None] * at_hand.c
+        every = A if self.inside.all() else A[self.places] * self.inside[:, :, None]
+        by_unit = every.reshape(n_units, widest, at_hand.n_samples)
         return by_unit @ by_unit.transpose(0, 2, 1)
 
     def go_to(self, ridge: float) -> None:
@@ -64,5 +63,19 @@ class Promise:
         """Of each unit, doubled."""
         if self.covariance is None:
             return self.units.total(slopes * slopes * self.by_column)
-        g = slopes[self.units.columns][self.places] * self.inside
-        return np.einsum("ui,uij,uj->u", g, self.by_unit, g)
+        gains = np.empty(self.units.n_units)
+        quadratic_forms(slopes, self.units.starts, self.units.columns, self.by_unit, gains)
+        return gains
+
+
+@compiled
+def quadratic_forms(slopes: Vector, starts: Indices, columns: Indices, A: np.ndarray, out: Vector) -> None:
+    """Of each unit g'Ag, with the slopes g of its columns and its own A."""
+    for unit in range(out.size):
+        first, size, total = starts[unit], starts[unit + 1] - starts[unit], 0.0
+        for i in range(size):
+            part = 0.0
+            for j in range(size):
+                part += A[unit, i, j] * slopes[columns[first + j]]
+            total += slopes[columns[first + i]] * part
+        out[unit] = total

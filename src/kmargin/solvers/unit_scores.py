@@ -18,34 +18,45 @@ DEPENDENT = 1e-12
 
 @compiled
 def factor_block(A: Matrix, size: int, diagonal: Vector) -> None:
-    """The lower Cholesky factor of A's first rows and columns, in place; dependent rows become 0."""
+    """The lower Cholesky factor of A's first rows and columns, in place, its diagonal inverted: what is
+    solved for is multiplied by it, many times. It is 0 for dependent rows.
+    """
     for a in range(size):
         pivot = A[a, a]
         for l in range(a):
             pivot -= A[a, l] * A[a, l]
-        alive = pivot > DEPENDENT * diagonal[a]
-        A[a, a] = np.sqrt(pivot) if alive else 0.0
+        A[a, a] = 1.0 / np.sqrt(pivot) if pivot > DEPENDENT * diagonal[a] else 0.0
         for b in range(a + 1, size):
             total = A[b, a]
             for l in range(a):
                 total -= A[b, l] * A[a, l]
-            A[b, a] = total / A[a, a] if alive else 0.0
+            A[b, a] = total * A[a, a]
 
 
 @compiled
 def solve_forward(L: Matrix, size: int, x: Vector) -> float:
-    """x <- L^-1 x, 0 for dependent rows; its squared norm."""
+    """x <- L^-1 x, by a factor of `factor_block`, 0 for dependent rows; its squared norm."""
     total = 0.0
     for a in range(size):
-        if L[a, a] == 0.0:
-            x[a] = 0.0
-            continue
         value = x[a]
         for l in range(a):
             value -= L[a, l] * x[l]
-        x[a] = value / L[a, a]
+        x[a] = value * L[a, a]
         total += x[a] * x[a]
     return total
+
+
+@compiled
+def inverse_block(inverse: Matrix, inside: Indices, first: int, size: int, A: Matrix) -> None:
+    """The lower triangle of (inverse.T @ inverse) where the columns of one block meet."""
+    for i in range(size):
+        p = inside[first + i]
+        for j in range(i + 1):
+            q = inside[first + j]
+            total = 0.0
+            for l in range(max(p, q), inverse.shape[0]):
+                total += inverse[l, p] * inverse[l, q]
+            A[i, j] = total
 
 
 @compiled
@@ -67,9 +78,9 @@ def score_units(
     """To what blocks cost, gain and change is added `weight` times what they do in this machine.
 
     Block a of the support has the places inside[lose_starts[a]:lose_starts[a + 1]] of u, block b outside it
-    the places outside[take_starts[b]:take_starts[b + 1]] of grad. `inverse` is H^-1; `schur` holds S where
-    columns of one block meet. A column with gradient 0 is left out of its block: so callers say that its
-    coefficient would have the wrong sign.
+    the places outside[take_starts[b]:take_starts[b + 1]] of grad. `inverse` is lower triangular, with
+    H^-1 = inverse.T @ inverse; `schur` holds S where columns of one block meet. A column with gradient 0 is
+    left out of its block: so callers say that its coefficient would have the wrong sign.
     """
     n_lose, n_take = lose_starts.size - 1, take_starts.size - 1
     widest, tallest = 0, 0
@@ -77,7 +88,7 @@ def score_units(
         tallest = max(tallest, lose_starts[a + 1] - lose_starts[a])
     for b in range(n_take):
         widest = max(widest, take_starts[b + 1] - take_starts[b])
-    A, M, L = np.empty((tallest, tallest)), np.empty((tallest, tallest)), np.empty((widest, widest))
+    A, M, L = np.empty((n_lose, tallest, tallest)), np.empty((tallest, tallest)), np.empty((widest, widest))
     c, step, diagonal, places = (
         np.empty(tallest),
         np.empty(widest),
@@ -87,13 +98,14 @@ def score_units(
     Y = np.empty((tallest, widest))
     for a in range(n_lose):
         first, size = lose_starts[a], lose_starts[a + 1] - lose_starts[a]
+        inverse_block(inverse, inside, first, size, A[a])
         for i in range(size):
             c[i] = u[inside[first + i]]
-            for j in range(size):
-                A[i, j] = inverse[inside[first + i], inside[first + j]]
-            diagonal[i] = A[i, i]
-        factor_block(A, size, diagonal)
-        drop[a] += weight * 0.5 * solve_forward(A, size, c)
+            for j in range(i + 1):
+                M[i, j] = A[a, i, j]
+            diagonal[i] = M[i, i]
+        factor_block(M, size, diagonal)
+        drop[a] += weight * 0.5 * solve_forward(M, size, c)
     for b in range(n_take):
         width = 0
         for i in range(take_starts[b], take_starts[b + 1]):
@@ -116,11 +128,10 @@ def score_units(
                 solve_forward(L, width, Y[i])  # the row R_iB L^-T
                 c[i] = u[inside[first + i]]
                 for j in range(width):
-                    if L[j, j] != 0.0:
-                        c[i] += Y[i, j] * step[j]
+                    c[i] += Y[i, j] * step[j]
             for i in range(size):
                 for l in range(i + 1):
-                    M[i, l] = inverse[inside[first + i], inside[first + l]]
+                    M[i, l] = A[a, i, l]
                     for j in range(width):
                         M[i, l] += Y[i, j] * Y[l, j]
                 diagonal[i] = M[i, i]

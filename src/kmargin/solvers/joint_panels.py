@@ -1,0 +1,215 @@
+"""Panels of the same columns for several machines: what a search by units asks of all of them at once."""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from kmargin.solvers.fitted import Pairs, UnitScores
+from kmargin.solvers.joint_found import Places
+from kmargin.solvers.machine_panel import ColumnScores, MachinePanel, Member
+from kmargin.solvers.machine_stack import (
+    Stack,
+    follow_each,
+    locate,
+    make_stack,
+    make_stacked_scores,
+    rearrange,
+    refit_each,
+    score_each,
+)
+from kmargin.solvers.promise import Promise
+from kmargin.solvers.search import find_far
+from kmargin.solvers.unit_scores import schur_blocks, score_columns, score_units
+from kmargin.types import Indices, Matrix, Vector
+from kmargin.units import Units
+
+
+class JointPanels:
+    """Scores and objectives are sums over the machines; coefficients have a row for each of them."""
+
+    def __init__(
+        self,
+        members: Sequence[Member],
+        promises: Sequence[Promise],
+        units: Units,
+        size: int,
+        first: Indices,
+    ) -> None:
+        """With places for so many units, the first of them given to these."""
+        self.members, self.units = members, units
+        self.signed = bool(units.signs.any())
+        self.places = Places(units, units.widest(size))
+        self.places.give(first)
+        columns = self.places.contents[self.places.contents >= 0]
+        self.stack = self._make_stack()
+        self.panels = [
+            MachinePanel(member, promise, columns, self.places.size, self.stack, number)
+            for number, (member, promise) in enumerate(zip(members, promises, strict=True))
+        ]
+        self.last_scores: Iterable[ColumnScores] = ()  # of the columns of each machine, as `score` left them
+
+    def _make_stack(self) -> Stack | None:
+        """One memory for all machines; not where rows are elsewhere, or coefficients have given signs."""
+        designs = [member.design for member in self.members]
+        if self.signed or any(design.at_hand is None for design in designs):
+            return None
+        weights = [member.weight for member in self.members]
+        return make_stack([design.n_samples for design in designs], self.places.size, weights)
+
+    def go_to(self, lam: float, support: Indices, coefs: Matrix) -> None:
+        """Another ridge, another support."""
+        idx = self._locate(support)[0]
+        for panel, u in zip(self.panels, coefs, strict=True):
+            panel.go_to(lam, idx, u)
+
+    def refit(
+        self,
+        support: Indices,
+        coefs: Matrix,
+        lose: Indices,
+        take: Indices,
+        give_up: float,
+        limit: float,
+        tol: float,
+    ) -> tuple[Indices, Matrix, Vector, int]:
+        """After an exchange all machines, or until their sum is no longer below a limit, if that is a number:
+        the support, coefficients and objectives, and the Newton steps. `keep` makes it last.
+        """
+        units, places = self.units, self.places
+        support, idx, coefs = rearrange(
+            units.starts, units.columns, places.place_of, places.size, support, coefs, lose, take
+        )
+        values = np.zeros(len(coefs))
+        if self.stack is not None:
+            _, n_newton = refit_each(self.stack, find_far(), idx, coefs, give_up, limit, tol, values)
+            return support, coefs, values, n_newton
+        signs = np.append(units.signs[units.columns_of(support)], 0.0) if self.signed else None
+        n_newton, total = 0, 0.0
+        for number, (panel, u) in enumerate(zip(self.panels, coefs, strict=True)):
+            values[number], n_iter = panel.refit(idx, u, signs, give_up - total, tol)
+            n_newton, total = n_newton + n_iter, total + float(values[number])
+            if limit == limit and not total < limit:
+                break
+        return support, coefs, values, n_newton
+
+    def keep(self) -> None:
+        """Go to what was tried last."""
+        if self.stack is not None:
+            follow_each(self.stack)
+            return
+        for panel in self.panels:
+            panel.keep()
+
+    def score(self, support: Indices, coefs: Matrix, outside: Indices) -> UnitScores:
+        """What units cost, gain and change, to second order."""
+        n_in, n_out = len(support), len(outside)
+        drop, gain, change = np.zeros(n_in), np.zeros(n_out), np.zeros((n_in, n_out))
+        (idx, lose_starts), (places, take_starts) = self._locate(support), self._locate(outside)
+        places = places[:-1]
+        if self.stack is not None:
+            stacked = make_stacked_scores(len(self.panels), len(idx), len(places))
+            score_each(
+                self.stack, find_far(), idx, coefs, places, lose_starts, take_starts, stacked, drop, gain,
+                change,
+            )  # fmt: skip
+            self.last_scores = map(ColumnScores._make, zip(*stacked, strict=True))
+            return UnitScores(drop, gain, change)
+        self.last_scores = [
+            self._column_scores(panel, idx, u, places) for panel, u in zip(self.panels, coefs, strict=True)
+        ]
+        inside, at = np.arange(len(idx) - 1), np.arange(len(places))
+        for panel, u, scores in zip(self.panels, coefs, self.last_scores, strict=True):
+            spread, grad, schur, R, inverse = scores
+            if len(inside) == n_in and len(at) == n_out:
+                score_columns(u, spread, grad, schur, R, panel.weight, drop, gain, change)
+                continue
+            S = np.empty((len(places), len(places)))
+            schur_blocks(panel.gram, panel.ridge, idx, places, R, take_starts, S)
+            score_units(
+                u, inverse, grad, S, R, inside, lose_starts, at, take_starts, panel.weight, drop, gain, change
+            )
+        return UnitScores(drop, gain, change)
+
+    def _locate(self, units: Indices) -> tuple[Indices, Indices]:
+        """The places of their columns, then of the intercept; where each unit begins among its columns."""
+        places = self.places
+        return locate(self.units.starts, self.units.columns, places.place_of, places.size, units)
+
+    def _column_scores(self, panel: MachinePanel, idx: Indices, u: Vector, places: Indices) -> ColumnScores:
+        """A coefficient that would get the wrong sign gains nothing."""
+        scores = panel.score(idx, u, places)
+        if self.signed:
+            scores.grad[scores.grad * self.units.signs[self.places.contents[places]] > 0.0] = 0.0
+        return scores
+
+    def score_pairs(
+        self,
+        support: Indices,
+        coefs: Matrix,
+        outside: Indices,
+        lose: Indices,
+        take: Indices,
+        pairs_out: Pairs,
+        pairs_in: Pairs,
+    ) -> Matrix:
+        """The blocks are those of both units; the columns were scored by `score`, for the same `outside`."""
+        (idx, starts), (places, starts_taken) = self._locate(support), self._locate(outside[take])
+        places, starts_out = places[:-1], self._locate(outside)[1]
+        chosen = np.concatenate([np.arange(starts_out[b], starts_out[b + 1]) for b in take])
+        inside, lose_starts = _unions(starts, lose, pairs_out)
+        at, take_starts = _unions(starts_taken, np.arange(len(take)), pairs_in)
+        change = np.zeros((len(pairs_out), len(pairs_in)))
+        drop, gain = np.zeros(len(pairs_out)), np.zeros(len(pairs_in))
+        everything = np.array([0, len(places)])
+        self.last_scores = list(self.last_scores)
+        for panel, u, scores in zip(self.panels, coefs, self.last_scores, strict=True):
+            S, R = np.empty((len(places), len(places))), np.ascontiguousarray(scores.R[:, chosen])
+            schur_blocks(panel.gram, panel.ridge, idx, places, R, everything, S)
+            score_units(
+                u, scores.inverse, scores.grad[chosen], S, R, inside, lose_starts, at, take_starts,
+                panel.weight, drop, gain, change,
+            )  # fmt: skip
+        return change
+
+    def gains_alone(self, support: Indices, coefs: Matrix) -> Vector:
+        """What each unit promises beside a support, from its slopes alone."""
+        by_unit = np.zeros(self.units.n_units)
+        idx, columns = self._locate(support)[0], self.units.columns_of(support)
+        signs = self.units.signs if self.signed else None
+        with np.errstate(over="ignore", invalid="ignore"):
+            for panel, u in zip(self.panels, coefs, strict=True):
+                by_unit += panel.gains_alone(idx, columns, u, signs)
+        return by_unit
+
+    def bring(self, support: Indices, promising: Indices) -> bool:
+        """As many units in this order as there are places for beside the support; whether any is new."""
+        room = self.places.size - int(self.units.sizes[support].sum())
+        n_wanted = int(np.searchsorted(np.cumsum(self.units.sizes[promising]), room, side="right"))
+        wanted = promising[:n_wanted]
+        coming = wanted[~self.places.held[wanted]]
+        if len(coming) == 0:
+            return False
+        leaves = self.places.held.copy()
+        leaves[support], leaves[wanted] = False, False
+        self.places.empty(np.flatnonzero(leaves))
+        given = self.places.give(coming)
+        for panel in self.panels:
+            panel.refill(self.places.contents, given)
+        return True
+
+    def finish(self, support: Indices, coefs: Matrix, values: Vector) -> None:
+        """Bring coefficients and objectives to their minimum, in place, where panels are dear."""
+        if any(panel.design.panels_are_dear for panel in self.panels):
+            idx = self._locate(support)[0]
+            for number, panel in enumerate(self.panels):
+                values[number] = panel.finish(
+                    idx, coefs[number], float(values[number]), only_nonzero=self.signed
+                )
+
+
+def _unions(starts: Indices, blocks: Indices, pairs: Pairs) -> tuple[Indices, Indices]:
+    """The places of both blocks of each pair, one pair after another; where each begins."""
+    places = [np.arange(starts[block], starts[block + 1]) for block in blocks]
+    unions = [np.concatenate([places[a], places[b]]) for a, b in pairs]
+    ends = np.cumsum([len(union) for union in unions])
+    return np.concatenate(unions), np.concatenate([[0], ends]).astype(np.int64)
