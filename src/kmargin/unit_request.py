@@ -150,7 +150,7 @@ def read_groups(groups: Any, features: Features) -> tuple[list[Indices], list[An
     if isinstance(groups, Mapping):
         return _listed(list(groups.values()), list(groups), features)
     is_iterable = isinstance(groups, Iterable) and not isinstance(groups, str)
-    as_list = getattr(groups, "tolist", partial(list, groups))  # of an array: numbers of Python
+    as_list: Any = getattr(groups, "tolist", partial(list, groups))  # of an array: numbers of Python
     entries = as_list() if is_iterable else None
     if entries is None:
         raise ValueError(
