@@ -1,6 +1,7 @@
 """A limit of processor time for what a case does, one thing after another."""
 
 import signal
+import threading
 from contextlib import contextmanager
 
 from numba.core.compiler_lock import global_compiler_lock
@@ -8,7 +9,7 @@ from numba.core.compiler_lock import global_compiler_lock
 # Seconds of processor time, so that a busy machine fails no case.
 LIMIT = 10.0
 
-_runs = False
+_limits: list[float] = []  # of the clocks that are running, the last one counts
 
 
 class TooSlow(BaseException):
@@ -23,23 +24,26 @@ def _ring(signum, frame):
 
 
 @contextmanager
-def running():
-    """Within, TooSlow is raised LIMIT seconds after the last `restart`."""
-    global _runs
-    before, _runs = signal.signal(signal.SIGPROF, _ring), True
+def running(seconds=LIMIT):
+    """Within, TooSlow is raised so many seconds after the last `restart`, where there are signals."""
+    if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGPROF, _ring)
+    _limits.append(seconds)
     restart()
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
-        _runs = False
+        _limits.pop()
         signal.signal(signal.SIGPROF, before)
 
 
 def restart():
     """The next thing begins; nothing where no clock is running."""
-    if _runs:
-        signal.setitimer(signal.ITIMER_PROF, LIMIT)
+    if _limits:
+        signal.setitimer(signal.ITIMER_PROF, _limits[-1])
 
 
 def rang_in(error):

@@ -1,21 +1,16 @@
 """A command run in this process, with an end to what takes too long."""
 
 import os
-import signal
-import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import Any
 from unittest import mock
 
+from fuzz import clock
+
 SECONDS = 20.0
-
-
-class TooSlow(BaseException):
-    """Not an Exception: nothing on the way may catch it."""
 
 
 class Flaw(Exception):
@@ -31,12 +26,14 @@ def call(arguments: list[str], seconds: float = SECONDS) -> tuple[int, str, str]
     global _app
     _app = _app or make_app()
     try:
-        with limited(seconds), warnings.catch_warnings():
+        with clock.running(seconds), warnings.catch_warnings():
             warnings.simplefilter("default")
             result = CliRunner().invoke(_app, arguments)
-    except TooSlow:
+    except clock.TooSlow:
         raise Flaw(f"it runs for more than {seconds:g} s") from None
     error = result.exception
+    if error is not None and clock.rang_in(error):
+        raise Flaw(f"it runs for more than {seconds:g} s")
     if error is not None and not isinstance(error, SystemExit):
         trace: Any = result.exc_info[2] if result.exc_info else None
         while trace is not None and trace.tb_next is not None:
@@ -67,22 +64,3 @@ def drawing(really: bool) -> Iterator[None]:
         return
     with mock.patch("kmargin.html.svg", return_value="<svg></svg>"):
         yield
-
-
-@contextmanager
-def limited(seconds: float) -> Iterator[None]:
-    """An end to whatever takes too long, where there are alarms."""
-    if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def ring(number: int, frame: FrameType | None) -> None:
-        raise TooSlow
-
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from fuzz import forgeries
-from fuzz.command import Flaw, TooSlow, call, inside, limited
+from fuzz import clock, forgeries
+from fuzz.command import Flaw, call, inside
 from fuzz.outputs import check_refusal
 from fuzz.pick import Draw
 
@@ -109,14 +109,14 @@ def _check_load(case: Case) -> str | None:
 
     tracemalloc.start()
     try:
-        with limited(10.0):
+        with clock.running():
             model = modelfile.load("m.kmargin")
     except InputError as error:
         message = str(error)
         if not message.startswith("m.kmargin ") or len(message) > 500:
             return f"a refusal that says little: {message[:200]!r}"
         model = None
-    except TooSlow:
+    except clock.TooSlow:
         return "it runs for more than 10 s"
     except Exception as error:
         return f"{type(error).__name__}: {str(error)[:200]}"
