@@ -71,10 +71,11 @@ def rearrange(content: bytes, rng: np.random.Generator) -> Damaged:
         arrays[str(rng.choice(["extra", "../x", "header2", ""]))] = arrays[one]
     else:
         array = arrays[one]
-        arrays[one] = [
-            *(array[..., :-1], array * np.nan, np.asfortranarray(np.stack([array, array]))),
-            *(array.astype(kind) for kind in (np.float16, complex, "U", object, ">f8")),
-        ][int(rng.integers(8))]
+        with np.errstate(over="ignore"):
+            arrays[one] = [
+                *(array[..., :-1], array * np.nan, np.asfortranarray(np.stack([array, array]))),
+                *(array.astype(kind) for kind in (np.float16, complex, "U", object, ">f8")),
+            ][int(rng.integers(8))]
     return pack(arrays, rng), f"way {way} with {one} and {other}"
 
 
