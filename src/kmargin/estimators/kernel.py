@@ -77,7 +77,7 @@ class KernelMachines(MarginClassifier):
                 f"{who} has no {name}: a kernel machine chooses training points (support_), and uses every "
                 "feature of them. Use SparseSVC to choose features."
             )
-        raise AttributeError(f"{who!r} object has no attribute {name!r}")
+        return super().__getattribute__(name)  # with the words of a property that is not there
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
