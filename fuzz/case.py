@@ -7,6 +7,7 @@ import numpy as np
 import sklearn
 
 import kmargin
+from fuzz import clock
 from fuzz.forms import FOREIGN, dress
 
 
@@ -55,7 +56,8 @@ class Case:
         return X, y, weight
 
     def fit(self):
-        """The fitted model, or the path."""
+        """The fitted model, or the path; each has its own time."""
+        clock.restart()
         X, y, weight = self.given()
         with sklearn.config_context(array_api_dispatch=self.form in ("strict", "torch")):
             if self.call == "sparse_svm_path":
