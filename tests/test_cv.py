@@ -220,7 +220,7 @@ def test_a_fold_that_lost_a_class_is_refused():
         ({"ks": []}, r"ks=\[\] leaves nothing to fit"),
         ({"ks": [3, -1]}, "k=-1 asks for -1 nonzero"),
         ({"solver": "x"}, "solver='x' is not known"),
-        ({"cv": 1}, "n_splits=1"),
+        ({"cv": 1}, "cv=1 makes no folds"),
     ],
 )
 @pytest.mark.parametrize("estimator", [SparseSVCCV, KernelSparseSVCCV])

@@ -104,7 +104,7 @@ def test_random_state_deals_the_rows_anew(data):
     ("settings", "message"),
     [
         ({"cv": KFold(3)}, "splits rows by their numbers, which rows in blocks do not have"),
-        ({"cv": 1}, "cv=1 makes no folds to compare"),
+        ({"cv": 1}, "cv=1 makes no folds"),
         ({"cv": BlockKFold(9)}, r"BlockKFold\(9\) needs a block for each fold, and X has 5"),
         ({"scoring": "roc_auc_ovr"}, "looks at more than predictions"),
         ({"scoring": lambda model, X, y: 0.0}, "takes no sample weights"),

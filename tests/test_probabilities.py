@@ -1,7 +1,6 @@
 """Probabilities of the cross-validated estimators."""
 
 import pickle
-import re
 from pathlib import Path
 
 import numpy as np
@@ -281,10 +280,3 @@ def test_simulated_probabilities_come_out(rng, rate):
     p = model.predict_proba(X[2000:])[:, 1]
     assert calibration_error(p, y[2000:]) <= 0.03
     assert np.abs(p - chance[2000:]).mean() <= 0.05
-
-
-def test_the_documents_code_runs(capsys):
-    blocks = re.findall(r"```python\n(.*?)```", (DOCS / "probabilities.md").read_text(), flags=re.S)
-    assert len(blocks) > 1
-    exec("\n".join(blocks), {})
-    assert capsys.readouterr().out.count("[[") == len(blocks)

@@ -108,7 +108,7 @@ class SparsityPathDisplay(Display):
         names = name_features(feature_names, known, coefs.shape[2])
         machines = machine_names(path.classes, path.multi_class)
         if machine is None and len(machines) > 1:
-            title = f"{len(machines)} machines for {len(path.classes)} classes"
+            title = f"{len(machines)} machines for {path.classes.shape[0]} classes"
             size = np.linalg.norm(coefs, axis=1)
             display = cls(path.ks, size, names, title, path.counted, "size of the coefficients")
         else:
