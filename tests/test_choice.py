@@ -16,11 +16,13 @@ from typer.testing import CliRunner
 from kmargin import SparseSVC, SparseSVCCV, honest_score
 from kmargin.commands import app
 from kmargin.datasets import make_sparse_hyperplane
+from kmargin.errors import RepeatedFeaturesWarning
 from kmargin.intervals import mean_interval, rate_interval
 from kmargin.selection import ScoreTable
 from kmargin.tables.analyse import analyse
 from kmargin.tables.assess import OUTER
 from kmargin.tables.choice import choose
+from kmargin.tables.choice_words import honesty_text
 from kmargin.tables.prepare import Roles, prepare
 from kmargin.tables.read import Table
 from kmargin.tables.sentences import headline
@@ -397,7 +399,7 @@ def test_a_scorer_that_no_guess_can_answer_leaves_guessing_open():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"cv": 1}, "cv=1 makes no folds"),
+        ({"cv": 1}, "cv=1 makes no folds. Use a number of folds >= 2"),
         ({"cv": 41}, "has 40 rows, fewer than the 41 outer folds. Use cv=40"),
         ({"groups": np.arange(80) // 27}, "The rows are in 3 groups, which cannot be split into 5 folds"),
         ({"permutations": -1}, "permutations=-1 is not a number"),
@@ -411,3 +413,21 @@ def test_what_cannot_be_scored_is_said_in_a_sentence(arguments, message):
     X, _ = hyperplane()
     with pytest.raises(ValueError, match=message):
         honest_score(SparseSVC(k=2), X, np.repeat([0, 1], 40), **arguments)
+
+
+@pytest.mark.filterwarnings("error")
+def test_features_that_repeat_in_a_fold_are_no_news():
+    X, y = make_sparse_hyperplane(40, 4, 2, random_state=0)[:2]
+    model = SparseSVC(k=2)
+    with pytest.warns(RepeatedFeaturesWarning, match="1 feature repeats") as caught:
+        model.fit(np.column_stack([X, X[:, 0]]), y)
+    assert len(caught) == 1
+    honest_score(model, np.column_stack([X, X[:, 0]]), y, cv=3)
+
+
+@pytest.mark.parametrize(
+    ("k", "words"), [(2, "outer folds C was chosen anew"), (None, "outer folds k and C were chosen anew")]
+)
+def test_what_was_chosen_is_said_in_grammar(k, words):
+    settings = Settings(k=k, ks=[1, 2], Cs=[0.1, 1.0], cv=3, pairs=0, repeats=1)
+    assert words in honesty_text(analyse(prepare(Table(make_table()), Roles("outcome")), settings))

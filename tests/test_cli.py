@@ -159,6 +159,7 @@ def test_a_path_is_printed_and_written():
     assert re.search(r"2 +2 +9\d\.\d % .*\+(age|dose)", result.stdout)
     assert pd.read_csv("path.csv")["k"].tolist() == [1, 2, 5]
     assert "<svg" in Path("path.svg").read_text()
+    assert result.stderr.endswith("Written to path.csv.\nWritten to path.svg.\n")
     result = run("path", "data.csv", "--target", "outcome", "--ks", "2", "--cv", "0", "--out", "q.csv")
     assert "cv_accuracy" not in pd.read_csv("q.csv")
 

@@ -14,12 +14,14 @@ import pytest
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, f1_score
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.model_selection import StratifiedKFold
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from kmargin import KernelSparseSVC, SparseSVC, SparseSVCCV, StabilitySelection, modelfile, sparse_svm_path
 from kmargin.calibration import fit_calibration
 from kmargin.calibration_sums import UnseenRows
 from kmargin.commands import app
+from kmargin.fit_command import stem
 from kmargin.intervals import rate_interval
 from tables_data import make_table
 
@@ -546,3 +548,23 @@ def test_halves_are_those_of_stability_selection():
     np.testing.assert_allclose(frame.loc[FEATURES, "halves"], selection.frequencies_)
     fit("--pairs", 0)
     assert "halves" not in pd.read_csv("out/features.csv").columns
+
+
+def test_help_says_where_defaults_are_not_those_of_the_estimators():
+    told = {
+        parameter.name: parameter.help
+        for parameter in get_command(app).commands["fit"].params
+        if parameter.help
+    }
+    differ = {name for name, help in told.items() if "Estimators: " in help}
+    assert differ == {"C", "select", "repeats", "nested", "standardize"}
+    assert SparseSVCCV().selection == "best" in told["select"].partition("Estimators: ")[2]
+    assert tuple(SparseSVCCV().Cs) == (1.0,)
+    assert "Estimators: 1 alone" in told["C"]
+    assert SparseSVCCV().repeats == 1
+    assert not SparseSVCCV().standardize
+
+
+@pytest.mark.parametrize("name", ["a.b.csv", "a.b.csv.gz", "a.b.tsv.bz2", "a.b.parquet", "a.b.csv.zip"])
+def test_a_folder_is_called_after_its_table_however_that_is_packed(name):
+    assert stem(Path("somewhere") / name) == "a.b"

@@ -141,7 +141,7 @@ def test_marks_for_missing_values_among_numbers_are_gaps_and_said(tmp_path):
     np.testing.assert_array_equal(table.frame["a"], [1.5, np.nan, 2.0])
     np.testing.assert_array_equal(table.frame["c"], [np.nan, 2.0, np.nan])
     assert table.frame["b"].tolist() == ["x", "-", "y"], "texts are left alone"
-    assert table.notes[-1] == "'?', 'k.A.' is taken for missing, in 2 columns: 'a', 'c'."
+    assert table.notes[-1] == "'?', 'k.A.' are taken for missing, in 2 columns: 'a', 'c'."
 
 
 BAD_READINGS = {

@@ -13,6 +13,7 @@ from kmargin.tables.analyse import analyse
 from kmargin.tables.assess import OUTER, permuted_scores
 from kmargin.tables.prepare import Roles, prepare
 from kmargin.tables.read import Table
+from kmargin.tables.report import together_text
 from kmargin.tables.settings import Settings
 from kmargin.tables.trial import Trial
 from tables_data import make_table
@@ -37,6 +38,8 @@ def test_the_column_of_groups_is_no_feature_and_said(dataset):
     assert "patient" not in dataset.encoding.columns
     assert dataset.notes[-1].startswith("60 rows are in 20 groups by 'patient', which stay together")
     assert len(np.unique(dataset.groups)) == 20
+    assert together_text(dataset) == "by column patient: 20 groups"
+    assert together_text(dataset._replace(groups=None)) == "none, each by itself"
 
 
 @pytest.mark.parametrize("round", [0, 1, OUTER])

@@ -231,11 +231,14 @@ def test_without_pandas_it_says_what_to_install(monkeypatch):
 
 def test_rows_of_the_training_are_recognised(folder, model, tmp_path):
     told = run("predict", folder / "out", folder / "data.csv").stderr
-    assert "Note: the model was fitted to all 60 rows: what it says of rows that it knows is too good" in told
+    assert "Note: the model was fitted to all 60 of these rows: what it says of rows that it knows" in told
+    FRAME.iloc[:5].to_csv(tmp_path / "five.csv", index=False)
+    told = run("predict", folder / "out", tmp_path / "five.csv").stderr
+    assert "was fitted to all 5 of these rows" in told  # and to 55 others
     new = make_table(seed=9)
     half = pd.concat([FRAME.iloc[:20], new.iloc[:40]])
     half.to_csv(tmp_path / "half.csv", index=False)
-    assert "was fitted to 20 of 60 rows" in run("predict", folder / "out", tmp_path / "half.csv").stderr
+    assert "was fitted to 20 of these 60 rows" in run("predict", folder / "out", tmp_path / "half.csv").stderr
     assert model.share_seen(half) == model.share_seen(half[["age", "dose"]]) == pytest.approx(1 / 3)
     assert model.share_seen(new) == 0
     new.to_csv(tmp_path / "new.csv", index=False)

@@ -4,6 +4,7 @@ import csv
 import gzip
 import io
 import pickle
+import re
 from decimal import Decimal
 
 import numpy as np
@@ -21,7 +22,7 @@ from kmargin.tables.features import Scaling
 from kmargin.tables.prepare import Roles, prepare
 from kmargin.tables.read import Table, read_table
 from kmargin.tables.results import confusion, feature_frame, intercepts_per_unit, prediction_frame
-from kmargin.tables.sentences import headline
+from kmargin.tables.sentences import headline, neighbour_text
 from kmargin.tables.settings import Settings
 from kmargin.tables.spreadsheet import csv_text, protect
 from tables_data import make_table
@@ -168,6 +169,25 @@ def test_an_array_that_claims_more_than_kmargin_takes_is_not_allocated(tmp_path,
     monkeypatch.setattr(read, "MOST_BYTES", 2000.0)
     with pytest.raises(InputError, match=r"X\.npy in a\.npz has shape \(60, 5\), and kmargin takes 2e-06 GB"):
         read_table(save(FRAME, tmp_path / "a.npz"))
+
+
+@pytest.mark.parametrize(
+    ("asked", "beside", "hint"),
+    [
+        (
+            "cancr.csv",
+            ["cancer.csv", "cancer.csv.gz", "cancer-1.png"],
+            " There is cancer.csv, cancer.csv.gz.",
+        ),
+        ("heart.csv", ["heart_failure_of_2024_cleaned.tsv"], " There is heart_failure_of_2024_cleaned.tsv."),
+        ("heart.csv", ["heart.docx", "lung.csv"], ""),
+    ],
+)
+def test_a_misspelt_file_is_found_among_those_that_are_tables(asked, beside, hint, tmp_path):
+    for name in beside:
+        (tmp_path / name).touch()
+    with pytest.raises(InputError, match=f"{re.escape(f'{asked}.{hint}')}$"):
+        read_table(tmp_path / asked)
 
 
 def test_a_column_called_NA_keeps_its_name(tmp_path):
@@ -392,6 +412,9 @@ def test_neighbours_are_the_next_sizes_that_were_tried():
     assert found.curve.ks.tolist() == [5, 3, 2]
     for near in found.neighbours:
         assert near.change == pytest.approx(found.curve.at(near.k)[0] - found.curve.at(3)[0])
+    fewer, more = (neighbour_text(found, near) for near in found.neighbours)
+    assert re.match(r"One feature fewer \(2\).* (costs|gains|changes) ", fewer)
+    assert re.match(r"2 features more \(5\).* (cost|gain|change) ", more)
     assert analyse(dataset, Settings(k=5, ks=[5], Cs=[1.0])).neighbours == ()
     assert [near.k for near in analyse(dataset, Settings(k=0, ks=[1], Cs=[1.0])).neighbours] == [1]
 

@@ -10,6 +10,7 @@ import termios
 import threading
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 from kmargin import progress
@@ -20,7 +21,7 @@ from kmargin.tables.column_request import ColumnRequest
 from kmargin.tables.prepare import Roles, prepare
 from kmargin.tables.read import Table
 from kmargin.tables.settings import Settings
-from kmargin.terminal import show_analysis
+from kmargin.terminal import show_analysis, shown_in
 from tables_data import make_table
 from test_compiling import fresh
 
@@ -165,3 +166,9 @@ def test_a_bar_in_a_terminal_says_what_takes_so_long(width, monkeypatch):
     assert COMPILING in terminal.lines
     assert any(re.match(r"fits +━+ +1/1", line) for line in terminal.lines)
     assert max(map(len, terminal.lines)) <= width
+
+
+def test_a_number_and_its_per_cent_stay_on_one_line():
+    text = shown_in(Console(width=16), "interval of 83.0 to 96.1 %; [red] `--no-nested`")
+    assert text == "interval of 83.0\nto 96.1 %; \\[red]\n`--no-nested`"
+    assert shown_in(Console(width=22), "interval 83.0 to 96.1 %") == "interval 83.0 to\n96.1 %"

@@ -27,6 +27,7 @@ from kmargin import (
 
 X = np.random.default_rng(0).standard_normal((20, 3))
 Y = np.where(X[:, 0] > 0, 1, -1)
+NAMED = np.where(Y > 0, "sick", "well")
 
 WRONG = ["ten", -2.5, float("nan"), [[]], object, np.array([0.5, 1.5])]
 ADVICE = re.compile(r"\b(Use|Give|Set|Did you mean|Name|Define|Turn|write)\b")
@@ -136,9 +137,19 @@ def test_a_misspelt_scorer_is_recognised():
 def test_texts_among_the_numbers_are_named():
     frame = pd.DataFrame({"a": X[:, 0], "sex": ["f", "m"] * 10})
     with pytest.raises(
-        ValueError, match=r"X holds the text 'f', which is no number. Turn its column into numbers"
+        ValueError, match=r"X holds the text 'f' in column 'sex', which is no number. Turn its column into"
     ):
         SparseSVC().fit(frame, Y)
+    with pytest.raises(ValueError, match=r"X holds the text 'f', which is no number"):
+        SparseSVC().fit(frame.to_numpy(), Y)
+
+
+def test_a_misspelt_class_is_recognised():
+    told = r"class_weight names 'sik', which is no class of y\. Did you mean 'sick'\?"
+    with pytest.raises(ValueError, match=told):
+        SparseSVC(class_weight={"sik": 2.0}).fit(X, NAMED)
+    with pytest.raises(ValueError, match=r"names 7, which is no class of y\. It has 'sick', 'well'\."):
+        SparseSVC(class_weight={7: 2.0}).fit(X, NAMED)
 
 
 def test_a_solver_of_ones_own_is_told_what_it_lacks():

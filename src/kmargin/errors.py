@@ -13,6 +13,10 @@ class GridEdgeWarning(UserWarning):
     """What a cross-validation chose is the last of what it was given to try."""
 
 
+class RepeatedFeaturesWarning(UserWarning):
+    """Some features are the same as earlier ones, and are passed over."""
+
+
 @contextmanager
 def blame_input() -> Iterator[None]:
     """Turn the ValueErrors of argument checks into errors for people."""

@@ -19,6 +19,7 @@ from kmargin.options import (
     Seed,
 )
 from kmargin.tables.analyse import analyse
+from kmargin.tables.packed import packing_of
 from kmargin.tables.write import check_folder, write_results
 from kmargin.terminal import plainly, show_analysis, tell
 
@@ -34,13 +35,18 @@ def fit_command(
     ks: Annotated[str | None, typer.Option(help="Values of k to try, as 1,2,5; or how many.")] = None,
     C: Annotated[
         str | None,
-        typer.Option("--C", "-C", help="Values of C to try; else 0.01 to 10, and beyond."),
+        typer.Option(
+            "--C",
+            "-C",
+            help="Values of C to try; else 0.01 to 10, and beyond if the best is at the edge. Estimators: 1 "
+            "alone, for a grid takes time.",
+        ),
     ] = None,
     select: Annotated[
         str,
         typer.Option(
             help="best: the highest score; 1se: the smallest k within a standard error of it; tolerance: "
-            "within --tolerance of it."
+            "within --tolerance of it. Estimators: best, as scikit-learn's searches."
         ),
     ] = "1se",
     tolerance: Annotated[float, typer.Option(help="The loss of score that --select tolerance takes.")] = 0.01,
@@ -55,11 +61,16 @@ def fit_command(
     cv: Annotated[int, typer.Option(help="How many folds.")] = 5,
     repeats: Annotated[
         int,
-        typer.Option(help="At most so many rounds of folds, until the choice has settled."),
+        typer.Option(
+            help="At most so many rounds of folds, until the choice has settled. Estimators: one, and rows "
+            "in their order, as scikit-learn; a table may be sorted."
+        ),
     ] = 5,
     nested: Annotated[
         bool,
-        typer.Option(help="Choose k and C anew in outer folds, for an honest accuracy."),
+        typer.Option(
+            help="Choose k and C anew in outer folds, for an honest accuracy. Estimators: honest_score."
+        ),
     ] = True,
     permutations: Annotated[
         int, typer.Option(help="Shuffle the labels so many times and search again, for a p-value.")
@@ -112,5 +123,5 @@ def fit_command(
 
 def stem(data: Path) -> str:
     """The name of a file without its endings."""
-    name = data.name.removesuffix(".gz")
+    name = data.name if packing_of(data) is None else data.stem
     return name[: -len(Path(name).suffix)] if Path(name).suffix else name

@@ -11,7 +11,7 @@ from sklearn.dummy import DummyClassifier
 from sklearn.exceptions import UndefinedMetricWarning
 
 from kmargin import arguments, validate
-from kmargin.errors import GridEdgeWarning
+from kmargin.errors import GridEdgeWarning, RepeatedFeaturesWarning
 from kmargin.facts import Facts, as_html
 from kmargin.intervals import Interval, effective_number, mean_interval, rate_interval
 from kmargin.nested import Nested, OuterResult, part, read_nested, run_outer_folds
@@ -179,7 +179,8 @@ def honest_score(
     guessing = _guesses(data, folds[0])
     jobs = [(each, fold) for each, of in zip(labelled, folds, strict=True) for fold in of]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", GridEdgeWarning)  # of each fold and each permutation, else
+        for of_each_fold in (GridEdgeWarning, RepeatedFeaturesWarning):
+            warnings.simplefilter("ignore", of_each_fold)
         results = list(run_outer_folds(jobs, n_jobs, verbose))
     n_folds = len(folds[0])
     found = _summarise(data, folds[0], results[:n_folds], guessing, confidence)

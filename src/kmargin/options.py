@@ -193,7 +193,11 @@ class MachineOptions:
     """How each machine is fitted."""
 
     standardize: Annotated[
-        bool, typer.Option(help="Scale features to mean 0 and spread 1.", rich_help_panel=MACHINES)
+        bool,
+        typer.Option(
+            help="Scale features to mean 0 and spread 1. Estimators: off, for a pipeline may have scaled.",
+            rich_help_panel=MACHINES,
+        ),
     ] = True
     balanced: Annotated[
         bool, typer.Option(help="Give all classes the same total weight.", rich_help_panel=MACHINES)

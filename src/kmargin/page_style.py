@@ -156,7 +156,8 @@ div.wide { overflow-x: auto; } .wide svg { width: 46rem; } .swipe { display: blo
 """
     + apart(".stack", "1fr 1fr")
     + apart(".wrap", "repeat(auto-fill, minmax(4rem, 1fr))")
-    + """.wrap tr { gap: .3rem; } }
+    + """.wrap tr { gap: .3rem; }
+.stack td.text:first-child::before { display: inline; content: attr(data-label) " "; font-size: inherit; } }
 """
 )
 
@@ -166,7 +167,8 @@ html { font-size: 12.5px; } body { padding: 0; max-width: none; font-size: 1rem;
 nav, .swipe { display: none; }
 h1, h2, h3, summary { break-after: avoid; } h2 { margin-top: 1.4rem; }
 figure, tr, .card, .box, .strip { break-inside: avoid; }
-.columns { grid-template-columns: repeat(auto-fit, minmax(18rem, 1fr)); gap: 0 1.5rem; }
+.columns { grid-template-columns: repeat(auto-fit, minmax(20rem, 1fr)); gap: 0 1.5rem; }
+.small svg { max-width: 20rem; }
 .answer, .cards { grid-template-columns: 1fr 1fr; } .terms { columns: 2; }
 .boxes { grid-template-columns: repeat(3, 1fr); gap: .8rem 1.5rem; } .name { min-width: 3rem; }
 .scroll, div.wide { overflow: visible; background: none; }

@@ -12,7 +12,7 @@ from kmargin.tables.analyse import trace
 from kmargin.tables.column_request import count_features
 from kmargin.tables.results import step_frame
 from kmargin.tables.write import check_file, plot_steps, write_frame
-from kmargin.terminal import plainly, show_notes, show_steps
+from kmargin.terminal import plainly, say, show_notes, show_steps
 
 
 @plainly
@@ -59,3 +59,6 @@ def path_command(
         write_frame(step_frame(steps, scoring), out)
     if plot is not None:
         plot_steps(steps, plot, counted, scoring)
+    for file in (out, plot):
+        if file is not None and not quiet:
+            say(f"Written to {file}.")

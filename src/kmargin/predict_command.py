@@ -75,8 +75,8 @@ def tell_seen(share: float, n_rows: int) -> list[str]:
     n_seen = round(share * n_rows)
     if n_seen == 0:
         return []
-    which = f"all {n_rows:,} rows" if n_seen == n_rows else f"{n_seen:,} of {n_rows:,} rows"
-    which = "the row" if n_rows == 1 else which
+    which = f"all {n_rows:,} of these rows" if n_seen == n_rows else f"{n_seen:,} of these {n_rows:,} rows"
+    which = "this row" if n_rows == 1 else which
     return [
         f"the model was fitted to {which}: what it says of rows that it knows is too good. "
         "What `kmargin fit` told is of rows not seen."

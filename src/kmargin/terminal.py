@@ -88,6 +88,13 @@ def shown(text: object) -> str:
     return escape(printable(str(text)))
 
 
+def shown_in(out: Console, sentence: str) -> str:
+    """A sentence in lines of a console's width; a number and its per cent are not parted."""
+    together = printable(sentence).replace(" %", "\xa0%")
+    lines = textwrap.wrap(together, out.width, break_long_words=False, break_on_hyphens=False)
+    return escape("\n".join(lines).replace("\xa0", " "))
+
+
 def print_whole(text: str) -> None:
     """To stdout, in UTF-8 where that goes to a file or a program."""
     if isinstance(sys.stdout, io.TextIOWrapper) and not sys.stdout.isatty():
@@ -116,7 +123,7 @@ def tell(sentence: str) -> None:
 
 def show_analysis(analysis: Analysis) -> None:
     out = console()
-    out.print(f"\n[bold]{shown(headline(analysis))}[/bold]\n")
+    out.print(f"\n[bold]{shown_in(out, headline(analysis))}[/bold]\n")
     if analysis.model.is_kernel:
         out.print(_points(analysis))
     else:
@@ -125,9 +132,9 @@ def show_analysis(analysis: Analysis) -> None:
     told = (choice_text, fold_choices_text, p_value_text, counting_text, signs_text)
     for text in (say_it(analysis) for say_it in told):
         if text:
-            out.print(shown(text.replace("`", "")))
+            out.print(shown_in(out, text.replace("`", "")))
     for neighbour in analysis.neighbours:
-        out.print(shown(neighbour_text(analysis, neighbour)))
+        out.print(shown_in(out, neighbour_text(analysis, neighbour)))
     show_notes(analysis.notes)
 
 

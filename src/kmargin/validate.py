@@ -15,6 +15,7 @@ from sklearn.utils.class_weight import compute_class_weight
 
 from kmargin.arguments import check_class_weight, random_source, shortly
 from kmargin.blocks.space import HOST, Space
+from kmargin.errors import RepeatedFeaturesWarning, nearest
 from kmargin.solvers import SOLVERS
 from kmargin.solvers.solver import Solver
 from kmargin.types import Indices, Vector
@@ -196,7 +197,7 @@ def warn_of_repeats(repeats: Indices) -> None:
             which = f"{len(repeats)} features repeat an earlier one (columns {some})"
         warnings.warn(
             f"{which}: the first of each is used.",
-            UserWarning,
+            RepeatedFeaturesWarning,
             stacklevel=4,
         )
 
@@ -219,6 +220,11 @@ def class_factors(class_weight: Any, classes: np.ndarray, counts: np.ndarray) ->
     check_class_weight(class_weight)
     if isinstance(class_weight, str):
         return counts.sum() / (len(classes) * counts)
+    known = classes.tolist()
+    unknown = [name for name in class_weight or () if name not in known]
+    if unknown and any(name not in class_weight for name in known):
+        hint = nearest(str(unknown[0]), known)
+        raise ValueError(f"class_weight names {unknown[0]!r}, which is no class of y. {hint}")
     factors = np.asarray(compute_class_weight(class_weight, classes=classes, y=classes), dtype=np.float64)
     bad = ~(np.isfinite(factors) & (factors >= 0))
     if bad.any():

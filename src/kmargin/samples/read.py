@@ -63,14 +63,14 @@ def read_into_memory(
 
 
 def _read_array(checks: Checks, X: Any, y: Any, sample_weight: Any, class_weight: Any) -> ArraySamples:
-    with texts_refused():
+    with texts_refused(X):
         X, y = checks.array(X, to_host(y), dtype=[np.float64, np.float32])
     X = canonical(X) if issparse(X) else X
     return read_samples(X, y, to_host(sample_weight), class_weight)
 
 
 @contextmanager
-def texts_refused() -> Iterator[None]:
+def texts_refused(X: Any) -> Iterator[None]:
     """Say what to do about texts among the numbers."""
     try:
         yield
@@ -79,9 +79,18 @@ def texts_refused() -> Iterator[None]:
         if not text:
             raise
         raise ValueError(
-            f"X holds the text {text}, which is no number. Turn its column into numbers, as by "
-            "OneHotEncoder, or leave it out."
+            f"X holds the text {text}{_place_of(text, X)}, which is no number. Turn its column into numbers, "
+            "as by OneHotEncoder, or leave it out."
         ) from None
+
+
+def _place_of(text: str, X: Any) -> str:
+    """The first column of a frame that holds a text, given in quotes."""
+    for name in getattr(X, "columns", ()):
+        values = np.asarray(X[name])
+        if values.dtype.kind in "OU" and any(repr(value) == text for value in values.ravel().tolist()):
+            return f" in column {str(name)!r}"
+    return ""
 
 
 def read_for_folds(X: Any, y: Any, sample_weight: Any, groups: Any) -> Given:
@@ -110,7 +119,7 @@ def read_inputs(checks: Checks, X: Any, method: str, reference: Any) -> Inputs:
     if is_dask(X):
         return LazyInputs(X, checks.columns(X))
     space = device_space(X)
-    with texts_refused():
+    with texts_refused(X):
         X = checks.array(detach(X), dtype=[np.float64, np.float32] if space is None else _floats(space))
     _check_same_space(space_of(X), reference, method)
     return InputsAtHand(X)

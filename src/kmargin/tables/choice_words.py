@@ -64,16 +64,16 @@ def honesty_text(analysis: Analysis) -> str:
     scoring, highest = analysis.settings.scoring, analysis.highest
     if highest is None:
         return "Nothing was left to choose, so each fold is a fair test."
-    chosen = "k and C" if analysis.was_chosen else "C"
+    chosen = "k and C were" if analysis.was_chosen else "C was"
     own = score_text(scoring, analysis.choice.score)
     if analysis.assessment.is_nested:
         return (
             f"The {score_name(scoring)} told above is that of nested cross-validation: in each of "
-            f"{len(analysis.assessment.folds)} outer folds {chosen} were chosen anew by its other rows. "
-            f"On the folds that {chosen} were chosen on it is {own}, which on average is too good."
+            f"{len(analysis.assessment.folds)} outer folds {chosen} chosen anew by its other rows. "
+            f"On the folds that {chosen} chosen on it is {own}, which on average is too good."
         )
     return (
-        f"{chosen} were chosen on these same folds ({own}), so the {score_name(scoring)} told is too good. "
+        f"{chosen} chosen on these same folds ({own}), so the {score_name(scoring)} told is too good. "
         "Without `--no-nested` it is not."
     )
 

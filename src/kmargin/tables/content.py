@@ -1,6 +1,8 @@
 """What a file holds, told from its first bytes, whatever its name says."""
 
 import zipfile
+from difflib import get_close_matches
+from itertools import product
 from pathlib import Path
 
 from kmargin.errors import InputError
@@ -69,6 +71,15 @@ def format_of(path: Path) -> str:
     )
 
 
+def _beside(path: Path) -> str:
+    """A sentence with the tables that lie where a file was looked for, and are called about the same."""
+    readable = {"".join(ends) for ends in product(ENDINGS, ("", *PACKED))}
+    names = sorted(p.name for p in path.parent.glob("*.*") if p.name.lower().endswith(tuple(readable)))
+    close = get_close_matches(path.name, names, n=3)
+    close = close or [name for name in names if name.startswith(path.name[:3])][:3]
+    return f" There is {', '.join(close)}." if close else ""
+
+
 def check_content(path: Path, is_text: bool = False) -> str:
     """The format of a file, its content checked against its ending.
 
@@ -78,9 +89,7 @@ def check_content(path: Path, is_text: bool = False) -> str:
     if path.is_dir():
         raise InputError(f"{path} is a folder. Give the file with the table.")
     if not path.exists():
-        beside = sorted(p.name for p in path.parent.glob(f"{path.stem[:3]}*.*"))[:3]
-        hint = f" There is {', '.join(beside)}." if beside else ""
-        raise InputError(f"There is no file {path}.{hint}")
+        raise InputError(f"There is no file {path}.{_beside(path)}")
     if path.stat().st_size == 0:
         raise InputError(_empty(path))
     form = format_of(path)

@@ -112,7 +112,7 @@ def _explain_absent(frame: pd.DataFrame, absent: list[str], n_needed: int, known
         hint = f"Did you mean {meant}?"
     return (
         f"The table lacks {count(len(absent), 'column')}{which}: {listing(absent, MOST_NAMED)}. "
-        f"{hint or f'None of its {frame.shape[1]:,} columns is called alike: is it the right table?'}"
+        f"{hint or 'It has none that is called alike: is it the right table?'}"
     )
 
 

@@ -48,6 +48,7 @@ class Dataset(NamedTuple):
     impute: bool
     notes: tuple[str, ...]
     groups: Indices | None = None  # of the rows: those of one group stay together in folds
+    grouped_by: str | None = None  # the column that says so
 
     def restricted_to(self, rows: Indices) -> "Dataset":
         """Some of the rows."""
@@ -99,6 +100,7 @@ def prepare(table: Table, roles: Roles) -> Dataset:
         impute=roles.impute is not None,
         notes=(*table.notes, *notes, *said, *_note_groups(groups, roles.grouped_by)),
         groups=groups,
+        grouped_by=roles.grouped_by,
     )
 
 

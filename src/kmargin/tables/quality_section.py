@@ -160,8 +160,9 @@ def reliability_figure(analysis: Analysis) -> str:
         whole_shares(ax)
         image = html.svg(figure, "reliability")
     off = 100 * calibration_error(analysis)
+    where = "" if analysis.settings.proba else " (with --proba they are in predictions.csv)"
     caption = (
-        "Probabilities told of rows not seen (--proba writes them down), and how often they came true, with "
+        f"Probabilities told of rows not seen{where}, and how often they came true, with "
         f"95 % intervals; on the dashed line they are right. They are off by {off:.1f} points on average; "
         f"log loss {log_loss_of(analysis):.3f}."
     )

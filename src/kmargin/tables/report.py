@@ -3,13 +3,17 @@
 import shlex
 from collections.abc import Iterator
 
+import numpy as np
+
 from kmargin import __version__, html
+from kmargin.errors import count
 from kmargin.tables.analyse import Analysis
 from kmargin.tables.answer_section import answer_section
 from kmargin.tables.choice_words import honesty_text
 from kmargin.tables.feature_boxes import distributions
 from kmargin.tables.machine_section import weights_section
 from kmargin.tables.points_section import points_section
+from kmargin.tables.prepare import Dataset
 from kmargin.tables.quality_section import quality_section
 from kmargin.tables.sentences import rows_text
 
@@ -43,6 +47,7 @@ def settings_section(analysis: Analysis, source: str, folder: str) -> Iterator[s
         *asked_rows(analysis),
         ["k and C", f"{analysis.k} and {analysis.C:g}; C from {', '.join(f'{C:g}' for C in table.Cs)}"],
         ["folds", f"{len(analysis.supports)}, shuffled by seed {settings.seed}, classes in proportion"],
+        ["rows together", together_text(dataset)],
         ["rounds of folds", f"{analysis.choice.n_rounds}, of at most {settings.repeats}"],
         ["score", settings.scoring],
         ["features", "scaled to spread 1" if settings.standardize else "as they are"],
@@ -71,6 +76,13 @@ def settings_section(analysis: Analysis, source: str, folder: str) -> Iterator[s
         html.table(heads, cells[:half], id="settings", kind="full"),
         html.table(heads, cells[half:], id="more-settings", kind="full"),
     )
+
+
+def together_text(dataset: Dataset) -> str:
+    """Which rows are never on both sides of a fold."""
+    if dataset.groups is None:
+        return "none, each by itself"
+    return f"by column {dataset.grouped_by}: {count(len(np.unique(dataset.groups)), 'group')}"
 
 
 def asked_rows(analysis: Analysis) -> list[list[str]]:

@@ -136,10 +136,11 @@ def neighbour_text(analysis: Analysis, neighbour: Neighbour) -> str:
     scoring = analysis.settings.scoring
     amount = change_text(scoring, abs(neighbour.change)).lstrip("+")
     unit = " points" if scoring in PERCENT else ""
+    comma, s = "," if ", with" in which else "", "s" if distance == 1 else ""
     if amount == "±0":
-        return f"{which}, changes nothing." if ", with" in which else f"{which} changes nothing."
-    verb = "gains" if neighbour.change > 0 else "costs"
-    return f"{which}{',' if ', with' in which else ''} {verb} {amount}{unit}."
+        return f"{which}{comma} change{s} nothing."
+    verb = "gain" if neighbour.change > 0 else "cost"
+    return f"{which}{comma} {verb}{s} {amount}{unit}."
 
 
 def baseline(analysis: Analysis) -> tuple[str, float]:

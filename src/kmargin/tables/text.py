@@ -162,7 +162,8 @@ def _marks_to_gaps(frame: pd.DataFrame, dialect: Dialect, notes: list[str]) -> p
             changed[name] = numbers
             found |= set(texts[is_mark])
     if changed:
-        notes.append(f"{listing(sorted(found))} is taken for missing, in {_columns(list(changed))}.")
+        verb = "is" if len(found) == 1 else "are"
+        notes.append(f"{listing(sorted(found))} {verb} taken for missing, in {_columns(list(changed))}.")
         frame = frame.assign(**changed)
     return frame
 
