@@ -189,6 +189,10 @@ def test_a_table_on_its_side_is_turned(name, tmp_path):
     np.testing.assert_allclose(table.frame.to_numpy(), GENES.to_numpy(), rtol=1e-12)
     assert list(table.frame.columns) == list(GENES.columns)
     assert table.row_names.tolist() == list(GENES.index)
+    with pytest.raises(
+        InputError, match=r"no column 'type' .* in a file of their own, name it with --labels"
+    ):
+        prepare(table, Roles("type"))
 
 
 def test_a_row_of_classes_in_a_table_on_its_side_is_the_target(tmp_path):

@@ -282,3 +282,10 @@ def test_digests_that_lie_far_apart_are_in_order_all_the_same(model, tmp_path):
     np.testing.assert_array_equal(load_model(file).seen.by_all, ends)
     with pytest.raises(InputError, match="seen_by_all is out of order"):
         load_model(save_model(replace(model, seen=SeenRows(ends[::-1], ends)), file))
+
+
+def test_a_folder_that_is_not_there_gets_a_sentence(model, tmp_path):
+    with pytest.raises(
+        ValueError, match=r"two\.kmargin lies in a folder that is not there\. Make the folder"
+    ):
+        save_model(model, tmp_path / "nowhere" / "two.kmargin")

@@ -176,7 +176,7 @@ def test_an_array_that_claims_more_than_kmargin_takes_is_not_allocated(tmp_path,
     [
         (
             "cancr.csv",
-            ["cancer.csv", "cancer.csv.gz", "cancer-1.png"],
+            ["cancer.csv", "cancer.csv.gz", "cancer-1.png", "typo.csv"],
             " There is cancer.csv, cancer.csv.gz.",
         ),
         ("heart.csv", ["heart_failure_of_2024_cleaned.tsv"], " There is heart_failure_of_2024_cleaned.tsv."),

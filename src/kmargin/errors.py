@@ -31,7 +31,7 @@ def blame_input() -> Iterator[None]:
 def listing(names: Sequence[object], limit: int = 5) -> str:
     """Some names in quotes, and how many more there are."""
     shown = ", ".join(repr(str(name)) for name in names[:limit])
-    return shown + (f" and {len(names) - limit} more" if len(names) > limit else "")
+    return shown + (f" and {len(names) - limit:,} more" if len(names) > limit else "")
 
 
 def nearest(name: str, names: Iterable[object]) -> str:

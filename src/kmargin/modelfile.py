@@ -49,6 +49,10 @@ class Mismatch(ValueError):
 def save(model: TableModel, path: str | Path) -> Path:
     """Write a model; `path` is either replaced as a whole or left as it was."""
     path = Path(path)
+    if not path.resolve().parent.is_dir():
+        raise InputError(
+            f"{path} lies in a folder that is not there. Make the folder, or choose another name."
+        )
     replace_file(path, to_bytes(model))
     return path
 

@@ -75,7 +75,7 @@ def _beside(path: Path) -> str:
     """A sentence with the tables that lie where a file was looked for, and are called about the same."""
     readable = {"".join(ends) for ends in product(ENDINGS, ("", *PACKED))}
     names = sorted(p.name for p in path.parent.glob("*.*") if p.name.lower().endswith(tuple(readable)))
-    close = get_close_matches(path.name, names, n=3)
+    close = get_close_matches(path.name, names, n=3, cutoff=0.75)
     close = close or [name for name in names if name.startswith(path.name[:3])][:3]
     return f" There is {', '.join(close)}." if close else ""
 

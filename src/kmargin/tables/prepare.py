@@ -156,6 +156,8 @@ def _target_name(table: Table, roles: Roles) -> str:
         raise InputError(f"Say which column to predict, with --target. {nearest('', table.frame.columns)}")
     if target not in table.frame.columns:
         hint = explain_lying(table.frame, [target]) or nearest(target, table.frame.columns)
+        if table.row_names is not None:  # it was turned, and such tables seldom have a row of classes
+            hint += " If the classes are in a file of their own, name it with --labels."
         raise InputError(f"There is no column {target!r} to predict. {hint}")
     return target
 

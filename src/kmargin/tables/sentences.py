@@ -123,7 +123,7 @@ def n_used(analysis: Analysis) -> int:
 
 def neighbour_text(analysis: Analysis, neighbour: Neighbour) -> str:
     """What one more or one fewer would cost."""
-    thing = "point" if analysis.model.is_kernel else analysis.things.removesuffix("s")
+    thing = "training point" if analysis.model.is_kernel else analysis.things.removesuffix("s")
     more = neighbour.k > analysis.k
     each = "" if analysis.is_shared else " for each machine"
     distance = abs(neighbour.k - analysis.k)
