@@ -11,14 +11,15 @@ import argparse
 import json
 import warnings
 from collections.abc import Callable, Iterator
-from itertools import pairwise, product
+from contextlib import contextmanager
+from itertools import chain, pairwise, product
 from pathlib import Path
 from unittest import mock
 
 import numpy as np
 import scipy.sparse as sp
 
-from kmargin import Exchange, KernelSparseSVC, SparseSVC, sparse_svm_path
+from kmargin import Exchange, KernelSparseSVC, Regime, SparseSVC, sparse_svm_path
 from kmargin.blocks.design import block_problem
 from kmargin.blocks.local import LocalBlocks
 from kmargin.blocks.protocol import Block
@@ -98,22 +99,44 @@ def whole(X, y) -> Problem:
 
 
 def in_blocks(X, y) -> Problem:
-    """The same problem with its rows in three blocks."""
-    codes, ends = (y > 0).astype(int), (0, 20, 27, len(y))
+    """The same problem with its rows in two blocks."""
+    codes, ends = (y > 0).astype(int), (0, 2 * len(y) // 3, len(y))
     parts = [Block(i, X[a:b], codes[a:b], np.ones(b - a)) for i, (a, b) in enumerate(pairwise(ends))]
     view = View(positive=1, negative=0, class_weight=np.ones(2))
     return block_problem(LocalBlocks(parts), view, LAMS[0], 1, True)
 
 
-def grids(n, p, ks, kinds=KINDS, make=whole, lams=LAMS, **options) -> Objectives:
+def grid(n, p, ks, kind, seed=0, make=whole, lams=LAMS, **options) -> Objectives:
     """Several ridges, each from the supports of the one before."""
-    for kind in kinds:
-        X, y = make_data(kind, n, p, 0)
-        found = Exchange(**options).iter_grid(make(X, y), lams, ks, np.random.default_rng(0))
-        for (lam, k), solution in zip(product(lams, ks), found, strict=True):
-            coef = np.zeros(p)
-            coef[solution.support] = solution.coef
-            yield f"{kind}, k {k}, lam {lam:g}", objective(X, y, coef, solution.intercept, lam)
+    X, y = make_data(kind, n, p, seed)
+    found = Exchange(**options).iter_grid(make(X, y), lams, ks, np.random.default_rng(0))
+    for (lam, k), solution in zip(product(lams, ks), found, strict=True):
+        coef = np.zeros(p)
+        coef[solution.support] = solution.coef
+        name = f"{kind}, k {k}, lam {lam:g}" + (f", seed {seed}" if seed else "")
+        yield name, objective(X, y, coef, solution.intercept, lam)
+
+
+def grids(n, p, ks, **options) -> Objectives:
+    return chain.from_iterable(grid(n, p, ks, kind, **options) for kind in KINDS)
+
+
+def hard(make=in_blocks, **options) -> Objectives:
+    """A panel of all columns in blocks. Here less effort, or no exchange of two for two, is worse."""
+    for kind, seed in (("neighbours", 6), ("counts", 6)):
+        yield from grid(40, 40, [5], kind, seed, make, LAMS[1:3], **options)
+
+
+def hard_paths(make=in_blocks, **options) -> Objectives:
+    """The same of several sizes."""
+    for kind, seed in (("normal", 8), ("scales", 1)):
+        yield from grid(30, 24, [8, 6, 4, 2], kind, seed, make, LAMS[1:2], **options)
+
+
+def wide(make=in_blocks, **options) -> Objectives:
+    """More columns than a panel takes, small as the data are."""
+    for kind, ks in product(KINDS, ([6], [12, 3])):
+        yield from grid(40, 520, ks, kind, make=make, lams=LAMS, **options)
 
 
 def by_products() -> Objectives:
@@ -136,7 +159,7 @@ def kernels() -> Objectives:
                 yield f"{kind}, k {k}, lam {lam:g}", 0.5 * losses.mean() + 0.5 * lam * float(alpha @ alpha)
 
 
-REGIMES: dict[str, Callable[[], Objectives]] = {
+REGIMES: dict[str, Callable[..., Objectives]] = {
     "panel": lambda: single([(60, 15, 4), (100, 40, 8), (40, 60, 5)], seeds=2),
     "panel, no intercept": lambda: single([(40, 60, 6)], fit_intercept=False),
     "panel, weights": lambda: single([(40, 60, 6)], weighted=True),
@@ -146,29 +169,61 @@ REGIMES: dict[str, Callable[[], Objectives]] = {
     "panel, sparse": lambda: single([(40, 60, 6)], ("binary", "counts"), change=sp.csr_array),
     "panel, path": lambda: paths([(60, 24)], [24, 16, 12, 8, 6, 4, 3, 2, 1]),
     "panel, several ridges": lambda: grids(50, 40, [12, 6, 3]),
-    "working set": lambda: single([(80, 300, 6), (120, 280, 25)]),
+    "working set": lambda: single([(80, 400, 6), (120, 320, 25)]),
     "working set, path": lambda: paths([(80, 300)], [20, 10, 5, 2], lams=LAMS[1:3]),
     "working set, several ridges": lambda: grids(80, 300, [10, 4]),
     "dual": lambda: single([(60, 400, 150), (80, 400, 200)], lams=LAMS[:3]),
     "dual, path": lambda: paths([(60, 400)], [300, 200, 140, 40, 10], lams=LAMS[:2]),
     "products": by_products,
-    # a try in blocks takes a hundred times as long: few have all of them, the others those of a fold
-    "blocks": lambda: grids(40, 30, [4], make=in_blocks, lams=LAMS[1:3]),
-    "blocks, path": lambda: grids(40, 40, [10, 7, 5, 2], make=in_blocks, lams=LAMS[1:3], max_starts=0),
-    "blocks, working set": lambda: grids(60, 300, [4], make=in_blocks, lams=LAMS[1::2], max_starts=0),
+    # a try in blocks takes fifty times as long: there are few problems, those where effort pays
+    "blocks": hard,
+    "blocks, path": hard_paths,
+    "blocks, working set": wide,
     "kernel": kernels,
     "mm": lambda: single([(60, 12, 3)], ("normal", "neighbours", "counts"), (1e-1, 1e-2), solver="mm"),
     "sd": lambda: single([(60, 12, 3)], ("normal", "neighbours", "counts"), (1e-1, 1e-2), solver="sd"),
 }
 
 
-def reach(regime: str) -> dict[str, float]:
-    """What fits of this regime reach now."""
-    with warnings.catch_warnings():
+PANEL, WORKING_SET = {Regime.PANEL}, {Regime.WORKING_SET}
+MIXED = PANEL | WORKING_SET  # sizes of one path
+
+# which way the algebra went
+WAYS = {
+    **{regime: PANEL for regime in REGIMES if regime.startswith(("panel", "kernel", "blocks"))},
+    "working set": WORKING_SET,
+    "working set, path": MIXED,
+    "working set, several ridges": MIXED,
+    "dual": {Regime.DUAL},
+    "dual, path": {Regime.DUAL} | MIXED,
+    "products": {Regime.PRODUCTS},
+    "blocks, working set": WORKING_SET,
+    "mm": set(),  # no search
+    "sd": set(),
+}
+
+
+@contextmanager
+def taken_ways() -> Iterator[set[Regime]]:
+    """Where searches go meanwhile."""
+    taken, iter_grid = set(), Exchange.iter_grid
+
+    def noted(*args):
+        for solution in iter_grid(*args):
+            taken.add(solution.regime)
+            yield solution
+
+    with mock.patch.object(Exchange, "iter_grid", noted):
+        yield taken
+
+
+def reach(regime: str, **options) -> tuple[dict[str, float], set[Regime]]:
+    """What fits of this regime reach now, and where their searches went."""
+    with taken_ways() as taken, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of mm and sd, that stop at a limit
-        found = list(REGIMES[regime]())
+        found = list(REGIMES[regime](**options))
     assert len(dict(found)) == len(found)
-    return dict(found)
+    return dict(found), taken
 
 
 def read_store() -> dict[str, dict[str, float]]:
@@ -189,7 +244,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--write", action="store_true", help="store what is reached now")
     options = parser.parse_args()
-    reached = {regime: reach(regime) for regime in REGIMES}
+    reached = {regime: reach(regime)[0] for regime in REGIMES}
     stored = read_store() if STORE.is_file() else {}
     for regime, values in reached.items():
         if set(stored.get(regime, ())) == set(values):

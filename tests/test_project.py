@@ -2,6 +2,7 @@
 
 import ast
 import re
+import runpy
 import subprocess
 import sys
 import tomllib
@@ -326,10 +327,35 @@ for loop in (compiled.descend_mm, compiled.descend_sd, search.search):
 
 
 def test_compiled_code_is_kept_on_disk():
-    """In the cache of this very package: what one process had to compile, if anything, the next one finds."""
+    """In the cache of this very package: what one process had to compile, if anything, the next one finds.
+
+    That an empty cache has nothing to be found is the next test's.
+    """
     for _ in range(2):
         last = subprocess.run([sys.executable, "-c", FIT], capture_output=True, text=True, check=True)
     assert last.stdout.split() == ["1", "0"] * 3
+
+
+def test_what_is_not_in_the_cache_is_compiled_and_put_there(tmp_path, monkeypatch):
+    from numba.core import config
+
+    from kmargin.jit import compiled
+
+    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path / "cache"))
+    source = tmp_path / "doubling.py"
+    source.write_text("def double(x):\n    return x + x\n")
+
+    def hits_and_misses():
+        double = compiled(runpy.run_path(str(source))["double"])  # with nothing in memory
+        assert double(2.0) == 4.0
+        return tuple(sum(c.values()) for c in double.for_python.stats[1:])
+
+    assert not (tmp_path / "cache").exists()
+    assert [hits_and_misses() for _ in range(2)] == [(0, 1), (1, 0)]
+    assert {path.suffix for path in (tmp_path / "cache").rglob("*.nb*")} == {".nbi", ".nbc"}
+    for path in (tmp_path / "cache").rglob("*.nb*"):
+        path.unlink()
+    assert hits_and_misses() == (0, 1)
 
 
 def test_without_a_writable_cache_it_still_works(monkeypatch):

@@ -190,9 +190,10 @@ def test_a_misspelt_file_is_found_among_those_that_are_tables(asked, beside, hin
         read_table(tmp_path / asked)
 
 
-def test_a_column_called_NA_keeps_its_name(tmp_path):
-    (tmp_path / "a.csv").write_text("NA,None,nan,y\n1,2,3,a\n4,5,6,b\n")
-    assert list(read_table(tmp_path / "a.csv").frame.columns) == ["NA", "None", "nan", "y"]
+def test_a_column_called_NA_keeps_its_name_and_one_without_a_name_has_that_of_its_place(tmp_path):
+    (tmp_path / "a.csv").write_text("NA,None,nan,, b ,y\n1,2,3,4,5,a\n4,5,6,4,5,b\n")
+    columns = list(read_table(tmp_path / "a.csv").frame.columns)
+    assert columns == ["NA", "None", "nan", "column 4", "b", "y"]
 
 
 @pytest.mark.parametrize("scale", [1e-140, 1e-80, 1e80, 1e149])
