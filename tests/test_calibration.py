@@ -9,7 +9,7 @@ from scipy.special import expit, log_softmax, softmax
 from scipy.stats import chi2
 from sklearn.calibration import _SigmoidCalibration
 
-from kmargin.calibration import Calibration, NotTested, couple, fit_calibration
+from kmargin.calibration import CLOSE, Calibration, NotTested, couple, fit_calibration, minimise
 from kmargin.calibration_sums import UnseenRows
 
 
@@ -111,6 +111,17 @@ def test_one_versus_rest_has_the_softmax_of_highest_likelihood_with_little_said_
     np.testing.assert_allclose(gradient[free], 0, atol=1e-7 * len(target))
     for _ in range(20):  # convex, so that nothing near is lower
         assert loss(theta + free * 1e-3 * rng.standard_normal(len(theta)))[0] > value
+
+
+def test_newton_takes_the_step_that_it_finds_too_short_to_look_at_again():
+    a = np.array([[3.0, 0.5], [1.2, 7.0]])  # exp(x) - a x is least where x is the logarithm of a
+
+    def sums(x):
+        return (np.exp(x) - a * x).sum(axis=1), np.exp(x) - a, np.exp(x)[:, :, None] * np.eye(2)
+
+    near = np.log(a) + 3e-7
+    assert (0.5 * a * 3e-7**2).sum(axis=1).max() < CLOSE
+    np.testing.assert_allclose(minimise(sums, near, 1.0), np.log(a), rtol=0, atol=1e-12)
 
 
 def test_sums_over_parts_of_the_rows_are_those_over_all(rng, monkeypatch):

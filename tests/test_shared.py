@@ -348,7 +348,9 @@ def test_signs_stay_where_columns_are_far_from_zero():
     assert (model.coef_ * signs >= 0).all()
 
 
-@pytest.mark.parametrize("weights", [[1e-90, 1e-95, 1e225, 1e230], [1e-290, 1e-250, 1.0, 1e230], [1e-290, 1e-250, 1.0, 2.0]])
+@pytest.mark.parametrize(
+    "weights", [[1e-90, 1e-95, 1e225, 1e230], [1e-290, 1e-250, 1.0, 1e230], [1e-290, 1e-250, 1.0, 2.0]]
+)
 def test_machines_beside_which_others_weigh_nothing(weights):
     """The ridge of a machine is 1 / (2 C sum of its weights): next to none for some, for others beyond 1e200,
     where no coefficient is worth its price. What one machine is given, others are not denied.
