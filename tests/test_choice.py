@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.metrics import roc_auc_score
+from sklearn.metrics import get_scorer, roc_auc_score
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -17,8 +17,9 @@ from kmargin import SparseSVC, SparseSVCCV, honest_score
 from kmargin.commands import app
 from kmargin.datasets import make_sparse_hyperplane
 from kmargin.errors import RepeatedFeaturesWarning
+from kmargin.honest import guess
 from kmargin.intervals import mean_interval, rate_interval
-from kmargin.selection import ScoreTable
+from kmargin.selection import Fold, ScoreTable
 from kmargin.tables.analyse import analyse
 from kmargin.tables.assess import OUTER
 from kmargin.tables.choice import choose
@@ -431,3 +432,10 @@ def test_features_that_repeat_in_a_fold_are_no_news():
 def test_what_was_chosen_is_said_in_grammar(k, words):
     settings = Settings(k=k, ks=[1, 2], Cs=[0.1, 1.0], cv=3, pairs=0, repeats=1)
     assert words in honesty_text(analyse(prepare(Table(make_table()), Roles("outcome")), settings))
+
+
+def test_a_guess_names_the_class_of_most_weight():
+    y = np.array([0, 0, 0, 1] * 5)
+    fold = Fold(np.arange(12), np.arange(12, 20))
+    assert guess(get_scorer("accuracy"), y, None, fold) == 0.75
+    assert guess(get_scorer("accuracy"), y, np.where(y, 6.0, 1.0), fold) == pytest.approx(12 / 18)

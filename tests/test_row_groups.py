@@ -69,6 +69,7 @@ def test_intervals_count_groups(dataset):
     assert found.assessment.n_rows == 20
     assert found.assessment.accuracy_interval == rate_interval(found.assessment.accuracy, 20)
     assert found.choice.table.n_rows == 20
+    assert found.assessment.guessing == pytest.approx(0.5)  # though folds of groups have more of one class
     weights = np.arange(1.0, 61.0)
     totals = np.bincount(PATIENTS, weights)
     assert effective_number(weights, 60, PATIENTS) == pytest.approx(totals.sum() ** 2 / (totals**2).sum())

@@ -14,7 +14,7 @@ from sklearn.datasets import dump_svmlight_file
 from sklearn.model_selection import StratifiedKFold
 
 from kmargin import SparseSVC, SparseSVCCV
-from kmargin.errors import InputError
+from kmargin.errors import InputError, listing
 from kmargin.tables import read
 from kmargin.tables.analyse import analyse, trace
 from kmargin.tables.column_request import ColumnRequest
@@ -555,3 +555,7 @@ def test_the_first_line_of_many_classes_names_the_features_that_are_needed_in_al
     assert line.startswith(f"{len(used)} of 5 features (")
     assert all(name in line.split(")")[0] for name in used)
     assert ("in all, at most 1 for each pair of classes," in line) == (not shared)
+
+
+def test_long_lists_count_what_they_leave_out_as_all_numbers_are_written():
+    assert listing(range(2000), 2) == "'0', '1' and 1,998 more"

@@ -143,13 +143,6 @@ def neighbour_text(analysis: Analysis, neighbour: Neighbour) -> str:
     return f"{which}{comma} {verb}{s} {amount}{unit}."
 
 
-def baseline(analysis: Analysis) -> tuple[str, float]:
-    """The most common class, and its share: by weight, as the accuracy is."""
-    names, codes = np.unique(analysis.dataset.y, return_inverse=True)
-    totals = np.bincount(codes, analysis.dataset.weights)
-    return str(names[totals.argmax()]), float(totals.max() / totals.sum())
-
-
 def most_common(analysis: Analysis) -> str:
     """What a guess of the accuracy is; other scores have guesses of their own."""
     if not analysis.assessment.is_rate:
