@@ -118,6 +118,14 @@ def test_a_model_in_float32_has_its_own_objective(scaled):
     np.testing.assert_allclose(rounded.objective, expected, rtol=1e-12)
 
 
+def test_what_is_zero_in_float32_is_no_part_of_the_model():
+    """A kernel of such a point may be infinite, and 0 times that is no number."""
+    designs, problem = single(False)
+    rounded = round_solution(solution(0.2, coef=(0.1, 1e-60, 0.7)), designs, problem)
+    np.testing.assert_array_equal(rounded.support, [0, 2])
+    np.testing.assert_array_equal(rounded.coef, np.array([0.1, 0.7], np.float32))
+
+
 def test_scaling_is_undone_and_done_again(rng):
     designs = LinearDesigns(np.float64, True, Affine(np.arange(6.0), np.arange(6.0) + 2))
     there = solution(0.2)

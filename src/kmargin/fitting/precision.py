@@ -24,10 +24,12 @@ def in_single_precision(solution: Solution, designs: Designs, problem: ArrayProb
 
 
 def round_solution(solution: Solution, designs: Designs, problem: ArrayProblem) -> Solution:
-    """Its numbers in float32, and the objective of these."""
+    """Its numbers in float32, and the objective of these. What is 0 there is no part of the support."""
     with np.errstate(over="ignore", invalid="ignore"):  # beyond float32: then the intercept is left
         coef = solution.coef.astype(np.float32).astype(np.float64)
-        rounded = replace(solution, coef=coef, intercept=float(np.float32(solution.intercept)))
+        support, coef = solution.support[coef != 0], coef[coef != 0]
+        intercept = float(np.float32(solution.intercept))
+        rounded = replace(solution, support=support, coef=coef, intercept=intercept)
         scaled = designs.unrestore(rounded)
         decision = problem.design.product(scaled.support, scaled.coef) + scaled.intercept
         ridge = problem.lam / 2 * float(scaled.coef @ scaled.coef) if len(coef) else 0.0
