@@ -28,9 +28,14 @@ class Witness(Solver):
             )  # fmt: skip
 
 
-def count_blas_threads(pause=0.0):
-    time.sleep(pause)
+def count_blas_threads():
     return max(library.num_threads for library in blas_libraries())
+
+
+def witness_blas_threads(pause):
+    """The process and its number of BLAS threads."""
+    time.sleep(pause)
+    return os.getpid(), count_blas_threads()
 
 
 def set_blas_threads(n_threads, pause=0.0):
@@ -40,6 +45,7 @@ def set_blas_threads(n_threads, pause=0.0):
         if hasattr(library, "clear_controlling_thread"):
             library.clear_controlling_thread()
     time.sleep(pause)
+    return os.getpid()
 
 
 class Keeper(Witness):

@@ -14,7 +14,7 @@ from kmargin import MM, SparseSVC, SparseSVCCV, sparse_svm_path
 from kmargin.blas import OneThread
 from kmargin.fitting.batches import SHARE, make_batches
 from kmargin.fitting.tasks import Task
-from stub_solvers import Witness, count_blas_threads, set_blas_threads
+from stub_solvers import Witness, count_blas_threads, set_blas_threads, witness_blas_threads
 
 TESTS = os.path.dirname(__file__)
 
@@ -115,12 +115,15 @@ def three_threads():
 def test_blas_keeps_to_one_thread_in_every_worker_and_gets_its_threads_back(backend, three_threads):
     X, y = letters_like()
     with spread_by(backend):
-        Parallel()(delayed(set_blas_threads)(3, pause=0.1) for _ in range(4))
+        told = Parallel()(delayed(set_blas_threads)(3, pause=0.1) for _ in range(4))
         seen = [s.trace[0] for s in SparseSVC(k=2, solver=Witness(), shared=False).fit(X, y).solutions_]
-        after = Parallel()(delayed(count_blas_threads)(pause=0.1) for _ in range(4))
+        after = Parallel()(delayed(witness_blas_threads)(pause=0.1) for _ in range(4))
     processes, counts = zip(*seen, strict=True)
     assert set(counts) == {1}
-    assert backend == "ray" or set(after) == {3}  # ray starts new workers each time
+    # On a busy machine one worker may have been told for all. Workers of multiprocessing are new each time, and
+    # have the three threads of this process; those of ray are new, too.
+    counted = {count for process, count in after if process in told or backend == "multiprocessing"}
+    assert backend == "ray" or counted == {3}
     assert (os.getpid() in processes) == (backend in ("threading", "dask threads"))
 
 
