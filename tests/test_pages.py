@@ -54,17 +54,24 @@ def test_the_report_is_read_without_zooming_on_a_phone(browser, small_run):
     assert max(widths) <= PHONE[0]
 
 
-@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
-@pytest.mark.parametrize(
-    "options", [["--ks", "1,2,4"], ["--kernel", "rbf", "--k", "4"]], ids=["linear", "kernel"]
+@pytest.fixture(
+    scope="module",
+    params=[["--ks", "1,2,4"], ["--kernel", "rbf", "--k", "4"]],
+    ids=["linear", "kernel"],
 )
-def test_the_report_of_a_fit_is_whole_and_asks_for_nothing(browser, tmp_path, size, options):
-    path = tmp_path / "iris.csv"
-    load_iris(as_frame=True).frame.to_csv(path, index=False)
-    command = ["fit", str(path), "--target", "target", "--cv", "3", "--out", str(tmp_path / "out"), "--quiet"]
-    done = CliRunner().invoke(app, [*command, *options])
+def fitted_page(request, tmp_path_factory):
+    """The page of a fit of iris, whole as people get it."""
+    folder = tmp_path_factory.mktemp("iris")
+    load_iris(as_frame=True).frame.to_csv(folder / "iris.csv", index=False)
+    command = ["fit", str(folder / "iris.csv"), "--target", "target", "--cv", "3", "--quiet"]
+    done = CliRunner().invoke(app, [*command, "--out", str(folder / "out"), *request.param])
     assert done.exit_code == 0, done.stderr
-    open_page(browser, tmp_path / "out" / "report.html", size)
+    return folder / "out" / "report.html"
+
+
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_the_report_of_a_fit_is_whole_and_asks_for_nothing(browser, fitted_page, size):
+    open_page(browser, fitted_page, size)
     asked = requests(browser)
     assert asked
     assert {url.split(":")[0] for url in asked} <= {"file", "data"}
@@ -76,29 +83,24 @@ def test_the_report_of_a_fit_is_whole_and_asks_for_nothing(browser, tmp_path, si
     assert [e for e in browser.get_log("browser") if e["level"] == "SEVERE"] == []
 
 
-@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
-def test_the_report_of_45_machines_shows_each_feature_once(browser, tmp_path, size):
-    frame = load_digits(as_frame=True).frame.iloc[:400]
-    frame.to_csv(tmp_path / "digits.csv", index=False)
+@pytest.fixture(scope="module")
+def page_of_45_machines(tmp_path_factory):
+    """The page of a fit of ten digits, k counting rows of pixels."""
+    folder = tmp_path_factory.mktemp("digits")
+    load_digits(as_frame=True).frame.iloc[:400].to_csv(folder / "digits.csv", index=False)
     names = [f"pixel_{i}_{j}" for i in range(8) for j in range(8)]
     rows = [f"{name},row {name[6]}" for name in names]
-    (tmp_path / "rows.csv").write_text("\n".join(["feature,group", *rows]))
-    command = [
-        "fit",
-        str(tmp_path / "digits.csv"),
-        "--target",
-        "target",
-        "--k",
-        "2",
-        "--C",
-        "0.1",
-        "--cv",
-        "2",
-    ]
-    asked = ["--groups", str(tmp_path / "rows.csv"), "--keep", "row 3", "--sign", "pixel_3_3=+"]
-    done = CliRunner().invoke(app, [*command, *asked, "--out", str(tmp_path / "out"), "--quiet"])
+    (folder / "rows.csv").write_text("\n".join(["feature,group", *rows]))
+    command = ["fit", str(folder / "digits.csv"), "--target", "target", "--cv", "2", "--quiet"]
+    asked = ["--k", "2", "--C", "0.1", "--groups", str(folder / "rows.csv"), "--keep", "row 3"]
+    done = CliRunner().invoke(app, [*command, *asked, "--sign", "pixel_3_3=+", "--out", str(folder / "out")])
     assert done.exit_code == 0, done.stderr
-    open_page(browser, tmp_path / "out" / "report.html", size)
+    return folder / "out" / "report.html"
+
+
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_the_report_of_45_machines_shows_each_feature_once(browser, page_of_45_machines, size):
+    open_page(browser, page_of_45_machines, size)
     assert sideways(browser) <= 0
     head = browser.find_elements("css selector", "#weights th")
     own = ["feature", "group", *"0123456789", "folds", "halves"]
