@@ -59,8 +59,8 @@ def check_refusal(code: int, stdout: str, stderr: str, left: list[str]) -> str |
 
 
 def check_words(stdout: str, stderr: str) -> str | None:
-    """Nothing on stderr, and nothing on stdout that a terminal would obey."""
-    if stderr:
+    """Nothing on stderr but which files were written, and nothing on stdout that a terminal would obey."""
+    if re.sub(r"(?m)^Written to [^\n]*\.\n", "", stderr):
         return f"stderr on success: {stderr[:300]!r}"
     if found := CONTROLS.search(stdout):
         return f"control character {found[0]!r} on stdout"

@@ -42,6 +42,14 @@ def at_question(monkeypatch):
 
 
 @pytest.fixture
+def interruptible():
+    """SIGINT interrupts, even if a shell has started the tests in the background, where it is ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture
 def client():
     yield from two_workers()
 
@@ -148,7 +156,7 @@ class TestCluster:
 
 @pytest.mark.heavy
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_an_interrupted_fit_leaves_nothing_running(client, data, at_question, n_classes):
+def test_an_interrupted_fit_leaves_nothing_running(client, data, at_question, interruptible, n_classes):
     X, y, _ = data
     y = y if n_classes == 2 else np.digitize(X[:, 0], [-0.5, 1.0])
     at_question(10, lambda: os.kill(os.getpid(), signal.SIGINT))

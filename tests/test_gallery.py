@@ -88,6 +88,7 @@ def test_an_example_runs_as_it_stands():
     pytest.importorskip("matplotlib").use("Agg")
     import matplotlib.pyplot as plt
 
+    plt.close("all")  # those of other tests
     names = runpy.run_path(str(ROOT / "examples" / "plot_three_or_eight.py"))
     assert len(plt.get_fignums()) == 1
     assert len(names["images"]) == 3
