@@ -144,6 +144,16 @@ def test_texts_among_the_numbers_are_named():
         SparseSVC().fit(frame.to_numpy(), Y)
 
 
+def test_dates_among_the_numbers_are_named():
+    frame = pd.DataFrame({"a": X[:, 0], "admitted": pd.date_range("2020-01-01", periods=20)})
+    told = "Column 'admitted' of X holds dates or durations, which are no numbers"
+    with pytest.raises(TypeError, match=told):
+        SparseSVC().fit(frame, Y)
+    frame["admitted"] -= frame["admitted"][0]
+    with pytest.raises(TypeError, match=told):
+        SparseSVC().fit(frame, Y)
+
+
 def test_a_misspelt_class_is_recognised():
     told = r"class_weight names 'sik', which is no class of y\. Did you mean 'sick'\?"
     with pytest.raises(ValueError, match=told):

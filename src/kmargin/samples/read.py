@@ -71,9 +71,17 @@ def _read_array(checks: Checks, X: Any, y: Any, sample_weight: Any, class_weight
 
 @contextmanager
 def texts_refused(X: Any) -> Iterator[None]:
-    """Say what to do about texts among the numbers."""
+    """Say what to do about texts and dates among the numbers."""
     try:
         yield
+    except TypeError:  # NumPy has no type for both
+        dates = [str(name) for name in getattr(X, "columns", ()) if np.asarray(X[name]).dtype.kind in "mM"]
+        if not dates:
+            raise
+        raise TypeError(
+            f"Column {dates[0]!r} of X holds dates or durations, which are no numbers. Turn it into numbers, "
+            "such as days since the first date, or leave it out."
+        ) from None
     except ValueError as error:
         text = str(error).partition("could not convert string to float: ")[2]
         if not text:
