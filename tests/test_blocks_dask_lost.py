@@ -14,7 +14,7 @@ from distributed import Client, LocalCluster
 
 from dask_data import assert_same, blocks, make_data, two_workers, wait_until
 from kmargin import SparseSVC
-from kmargin.blocks.cluster import ClusterLost, HeldThere
+from kmargin.blocks.cluster import Cluster, ClusterLost, HeldThere
 
 
 @pytest.fixture(scope="module")
@@ -24,16 +24,19 @@ def data():
 
 @pytest.fixture
 def at_question(monkeypatch):
-    """Do something while a question of a fit is being answered."""
+    """Do something while a question of a fit is being answered; it is done when the next one is asked."""
 
     def schedule(number, action):
         asked = []
         ask = HeldThere.ask
+        meanwhile = threading.Timer(0.01, action)
 
         def counting(self, *args):
             asked.append(args)
             if len(asked) == number:
-                threading.Timer(0.01, action).start()
+                meanwhile.start()
+            elif len(asked) > number:
+                meanwhile.join()
             return ask(self, *args)
 
         monkeypatch.setattr(HeldThere, "ask", counting)
@@ -152,6 +155,25 @@ class TestCluster:
             with pytest.raises(ClusterLost, match="Connect a Client to a running cluster"):
                 SparseSVC(k=3).fit(*blocks(*data[:2]))
         cluster.close()
+
+
+@pytest.mark.parametrize("status", ["closed", "running"])
+def test_what_dask_raises_is_a_lost_cluster_only_if_the_client_is_closed(status):
+    place = object.__new__(Cluster)
+    place.client, place.stopped = ClosedBetweenQuestions(status), threading.Event()
+    with pytest.raises(ClusterLost if status == "closed" else ZeroDivisionError) as caught:
+        place.start(max, [], ())
+    assert status == "running" or "Connect a Client to a running cluster" in str(caught.value)
+
+
+class ClosedBetweenQuestions:
+    """A client that can send nothing."""
+
+    def __init__(self, status):
+        self.status = status
+
+    def map(self, *args, **options):
+        raise ZeroDivisionError
 
 
 @pytest.mark.heavy

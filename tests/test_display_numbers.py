@@ -83,7 +83,7 @@ def test_scores_are_those_of_the_chosen_C_in_the_order_of_k():
     np.testing.assert_array_equal(display.ks, [2, 5])
     np.testing.assert_array_equal(display.mean, [0.6, 0.7])
     np.testing.assert_array_equal(display.error, [0.6, 0.3])
-    assert display.ax_.get_ylabel() == "accuracy (cross-validated)"
+    assert display.ax_.get_ylabel() == "accuracy (cross-validated)\nand one standard error"
     assert display.ax_.get_xlabel() == "k, the number of groups of each machine"
 
 

@@ -10,7 +10,8 @@ import concurrent.futures
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import dask
@@ -38,6 +39,12 @@ IN_HAND = 2
 
 # Seconds between two looks at whether there is a cluster left to wait for, and for one look.
 LOOK, LOOK_AT_MOST = 1.0, 5.0
+
+
+DROPPED = (
+    "The cluster dropped what it was computing: its scheduler was stopped or restarted. "
+    "Connect a Client to a running cluster and fit again."
+)
 
 
 class ClusterLost(RuntimeError):
@@ -119,16 +126,17 @@ class Cluster:
         if self.stopped.is_set():
             raise Stopped
         small, large = _without_large(question)
-        # by the scheduler, not by `scatter`: what was scattered is lost with the worker that has it
-        sent = [self.client.submit(Value(value), pure=False) for value in large]
-        return self.client.map(
-            task,
-            [group.future for group in groups],
-            [_Sealed(group.context) for group in groups],
-            [group.leaves for group in groups],
-            *([one] * len(groups) for one in (_Sealed(small), *sent)),
-            pure=False,
-        )
+        with self._open():
+            # by the scheduler, not by `scatter`: what was scattered is lost with the worker that has it
+            sent = [self.client.submit(Value(value), pure=False) for value in large]
+            return self.client.map(
+                task,
+                [group.future for group in groups],
+                [_Sealed(group.context) for group in groups],
+                [group.leaves for group in groups],
+                *([one] * len(groups) for one in (_Sealed(small), *sent)),
+                pure=False,
+            )
 
     def collect(self, futures: list[Future]) -> list[Any]:
         """What the tasks return. Nothing is left running if that is interrupted."""
@@ -151,13 +159,20 @@ class Cluster:
                 "most often they had too little memory. Use smaller blocks, or workers with more memory."
             ) from error
         except (concurrent.futures.CancelledError, CommClosedError) as error:
-            raise ClusterLost(
-                "The cluster dropped what it was computing: its scheduler was stopped or restarted. "
-                "Connect a Client to a running cluster and fit again."
-            ) from error
+            raise ClusterLost(DROPPED) from error
         finally:
             if not waiting.done():
                 asyncio.run_coroutine_threadsafe(self._give_up(futures), loop)
+
+    @contextmanager
+    def _open(self) -> Iterator[None]:
+        """What dask raises when the client was closed meanwhile differs by version and by moment."""
+        try:
+            yield
+        except Exception as error:
+            if self.client.status != "closed":
+                raise
+            raise ClusterLost(DROPPED) from error
 
     async def _gather(self, futures: list[Future]) -> list[Any]:
         return await self.client.gather(futures, asynchronous=True)

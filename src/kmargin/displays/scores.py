@@ -112,7 +112,8 @@ class CVScoreDisplay(Display):
         log_axis(ax, self.ks)
         if self.chosen is not None:
             self._mark(ax, int(self.chosen))
-        ax.set(xlabel=axis_label(self.counted), ylabel=f"{self.score_name} (cross-validated)")
+        said = f"{self.score_name} (cross-validated)\nand one standard error"
+        ax.set(xlabel=axis_label(self.counted), ylabel=said)
         if self.score_name in SHARES:
             from matplotlib.ticker import PercentFormatter
 
