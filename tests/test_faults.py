@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn import config_context
 
-from judged import assert_sound, each_machine, quietly
+from judged import assert_minimal, assert_sound, each_machine, quietly
 from kmargin import (
     MM,
     SD,
@@ -22,6 +22,8 @@ from kmargin import (
     SparseSVCCV,
     sparse_svm_path,
 )
+from kmargin.design import variance_of_entries
+from kmargin.kernels import Kernel
 from kmargin.validate import resolve_ks
 
 BINARY = [1498, 424, 535, 962, 2264]
@@ -351,3 +353,42 @@ def test_a_k_beyond_all_bounds_keeps_everything_and_says_so():
     assert path.ks.tolist() == [6, 1]
     with pytest.warns(UserWarning, match="is greater than the number of training points, 20"):
         KernelSparseSVC(10**30).fit(X, y)
+
+
+# Numbers of very different sizes beside each other
+
+
+@pytest.mark.parametrize("heavy", [0, 1, 2])
+@pytest.mark.parametrize(("C", "most", "least"), [(1e-8, 1e280, 1e-80), (1e-12, 1.0, 1e-300)])
+def test_machines_with_ridges_of_all_sizes_keep_their_own(heavy, C, most, least):
+    """A machine of two light classes has a ridge of 1e70, or beyond all numbers, beside others of 1e-273."""
+    y = np.repeat([0, 1, 2], 3)
+    X, weights = np.random.default_rng(0).standard_normal((9, 2)), np.where(y == heavy, most, least)
+    model = SparseSVC(1, C=C).fit(X, y, weights)
+    assert_sound(model, X, y, weights)
+    assert_minimal(model, X, y, weights)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
+@pytest.mark.parametrize("way", ["__call__", "quickly"])
+def test_near_points_are_told_apart_beside_others_that_are_very_far(way, form):
+    points = np.array([[0.0, 0.0], [1e8, 0.0], [1e8 + 1.0, 2.0], [0.0, 1e27], [1e17, 1e27]])
+    exact = np.exp(-0.1 * ((points[:, None] - points) ** 2).sum(axis=2))
+    assert exact[1, 2] == pytest.approx(np.exp(-0.5))
+    K = getattr(Kernel("rbf", 0.1, 3, 0.0), way)(form(points), form(points.copy()))
+    np.testing.assert_allclose(K, exact, rtol=1e-8)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
+def test_entries_of_single_precision_are_squared_in_double_precision(form):
+    X = np.array([[1e25], [-1e25], [1e25]], np.float32)
+    assert variance_of_entries(form(X), np.ones(3)) == pytest.approx(8 / 9 * 1e50)
+
+
+def test_a_model_that_is_a_matter_of_rounding_gives_way_to_the_intercept():
+    """Columns with 1e16 in common differ by their last digits, and so would decision values."""
+    y = np.arange(8) % 2
+    X = 1e16 + 2.0 * np.random.default_rng(0).integers(-4, 5, (8, 6))
+    model = SparseSVC("all", C=1e30, fit_intercept=False).fit(X, y)
+    assert_sound(model, X, y)
+    assert not model.coef_.any()

@@ -33,6 +33,11 @@ def test_every_family_is_tried(results):
         10_020_321,  # a ridge beyond all numbers, of one machine
         10_042_400,  # one that only 2 C n is too large for
         20_020_729,  # an inverse whose square overflows
+        30_005_074,  # an annealing that ends with coefficients which only rounding makes good
+        50_001_578,  # squares beyond single precision
+        50_002_205,  # distances beside others of 1e27
+        50_015_427,  # ridges further apart than numbers reach
+        50_017_255,  # kernel values of 1e64 that differ in their last digits
     ],
 )
 def test_cases_that_failed_once_do_so_no_more(number):

@@ -56,7 +56,7 @@ def make_units(groups=GROUPS, n_features=N_FEATURES, **others):
 
 def members_of(problems, weights=None):
     weights = np.ones(len(problems)) if weights is None else weights
-    return [Member(Measured(p).design, float(w), 1.0) for p, w in zip(problems, weights, strict=True)]
+    return [Member(Measured(p).design, float(w)) for p, w in zip(problems, weights, strict=True)]
 
 
 def solve(problems, units, k, solver=None, rng=None):

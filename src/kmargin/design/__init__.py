@@ -68,6 +68,7 @@ def repeated_columns(X: Any) -> Indices:
 def variance_of_entries(X: Any, repeats: Vector) -> float:
     """The variance of the entries of X, each row counted as often as its weight says."""
     if scipy.sparse.issparse(X):
+        X = X.astype(np.float64, copy=False)  # of single precision squares may overflow
         sums, squares = (
             np.asarray(powers.sum(axis=1, dtype=np.float64)).ravel() for powers in (X, X.multiply(X))
         )

@@ -46,8 +46,9 @@ def best_end(
 ) -> Solution:
     """The best of a projection, the minimum on its support, and the intercept alone.
 
-    Where machines share a `support`, the minimum is that on all of it. `signs`, one for each column of the
-    problem, are those that coefficients must have.
+    The intercept is the best unless it is worse by more than rounding may take back. Where machines share a
+    `support`, the minimum is that on all of it. `signs`, one for each column of the problem, are those that
+    coefficients must have.
     """
     support = projected.support if support is None else support
     coef, intercept = projected.dense_coef()[support], projected.intercept
@@ -59,7 +60,12 @@ def best_end(
         coef, intercept, objective = refit_with_signs(
             problem, support, signs[support], coef, intercept, measured
         )
-    if objective <= bare.objective and not objective >= projected.objective:
+    # what each is worth, whatever rounding does to it
+    refitted = objective + measured.doubt(support, np.append(coef, intercept))
+    as_it_is = projected.objective + measured.doubt(
+        projected.support, np.append(projected.coef, projected.intercept)
+    )
+    if refitted <= bare.objective and not refitted >= as_it_is:
         used = np.flatnonzero(coef)
         return replace(
             projected,
@@ -69,7 +75,7 @@ def best_end(
             objective=objective,
             ending=Ending.REFIT,
         )
-    if not projected.objective <= bare.objective:
+    if not as_it_is <= bare.objective:
         return replace(
             projected,
             support=bare.support,

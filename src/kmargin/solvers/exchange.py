@@ -154,53 +154,48 @@ class Exchange(Solver):
         units: Units,
         rng: np.random.Generator,
     ) -> Iterator[tuple[Solution, ...]]:
-        grid = self._joint_grid(problems, next((row for row in lams if row[0] > 0), lams[0]), ks, units)
+        grid = self._joint_grid(problems, next((row for row in lams if max(row) > 0), lams[0]), ks, units)
         for row in lams:
             at_lams = [problem.with_ridge(lam) for problem, lam in zip(problems, row, strict=True)]
             bare = tuple(intercept_alone(problem) for problem in at_lams)
             if min(row) > HOPELESS:
                 yield from (bare for _ in ks)
                 continue
-            grid.walk(row[0])
+            grid.walk(row[grid.leader])
             for k in ks:
                 if k >= units.n_units + len(units.copies) > units.n_units and max(row) <= HOPELESS:
-                    yield self._all_parts(at_lams, units, grid)
+                    yield self._all_parts(at_lams, units, grid, bare)
                 else:
                     yield bare if k == 0 else self._best_parts(at_lams, k, grid, bare)
 
     def _joint_grid(
         self, problems: Sequence[Problem], ridges: Sequence[float], ks: Sequence[int], units: Units
     ) -> JointGrid:
-        ratios = [min(lam / ridges[0], HOPELESS**2) if ridges[0] > 0 else 1.0 for lam in ridges]
         weights = [1.0] * len(problems) if units.machine_weights is None else units.machine_weights.tolist()
         units = replace(units, by_size=self.rank_groups == "per column")
-        return JointGrid(problems, ratios, weights, units, ks, self._effort())
+        return JointGrid(problems, ridges, weights, units, ks, self._effort())
 
-    def _all_parts(self, problems: Sequence[Problem], units: Units, grid: JointGrid) -> tuple[Solution, ...]:
+    def _all_parts(
+        self, problems: Sequence[Problem], units: Units, grid: JointGrid, bare: tuple[Solution, ...]
+    ) -> tuple[Solution, ...]:
         """Every unit, and the copies of columns that share their ridge."""
         columns = np.sort(np.append(units.columns, units.copies))
         solutions = []
-        for problem, part in zip(problems, grid.best(units.n_units), strict=True):
+        for problem, part, alone in zip(problems, grid.best(units.n_units), bare, strict=True):
             coef: Vector = np.zeros(problem.design.n_features)
             coef[part.support] = part.u[:-1]
             found, n_iter = refit_support(problem, columns, coef[columns], float(part.u[-1]))
             found = found._replace(all_tried=True)
-            solutions.append(self._solution(problem, found, np.arange(len(coef)), n_iter))
+            solutions.append(self._solution(problem, found, np.arange(len(coef)), n_iter, alone))
         return tuple(solutions)
 
     def _best_parts(
         self, problems: Sequence[Problem], k: int, grid: JointGrid, bare: tuple[Solution, ...]
     ) -> tuple[Solution, ...]:
         """What was found with at most k units, in each machine; its intercept alone where that is better."""
-        found = [
-            self._solution(problem, part, np.arange(problem.design.n_features), grid.n_newton)
-            for problem, part in zip(problems, grid.best(k), strict=True)
-        ]
         return tuple(
-            replace(alone, status=solution.status, regime=solution.regime)
-            if alone.objective < solution.objective or problem.lam > HOPELESS
-            else solution
-            for problem, solution, alone in zip(problems, found, bare, strict=True)
+            self._solution(problem, part, np.arange(problem.design.n_features), grid.n_newton, alone)
+            for problem, part, alone in zip(problems, grid.best(k), bare, strict=True)
         )
 
     def improve(self, problem: Problem, start: Solution) -> Solution:
@@ -224,8 +219,8 @@ class Exchange(Solver):
         first = Candidate(start.support, np.append(start.coef, start.intercept), np.inf)
         grid = SupportGrid(problem, [len(start.support)], self._effort())
         found = grid.improve(problem.lam, first)
-        better = self._solution(problem, found, np.arange(problem.design.n_features), grid.n_newton)
-        return min(better, start, bare, key=lambda solution: solution.objective)
+        better = self._solution(problem, found, np.arange(problem.design.n_features), grid.n_newton, bare)
+        return min(better, start, key=lambda solution: solution.objective)
 
     def improve_together(
         self, problems: Sequence[Problem], starts: Sequence[Solution], units: Units
@@ -254,7 +249,7 @@ class Exchange(Solver):
         columns = units.columns_of(support)
         grid = self._joint_grid(problems, [problem.lam for problem in problems], [len(support)], units)
         parts = [np.append(start.dense_coef()[columns], start.intercept) for start in starts]
-        grid.start_from(problems[0].lam, support, parts)
+        grid.start_from(problems[grid.leader].lam, support, parts)
         bare = tuple(intercept_alone(problem) for problem in problems)
         better = self._best_parts(problems, len(support), grid, bare)
         return min(better, tuple(starts), key=lambda solutions: sum(s.objective for s in solutions))
@@ -268,20 +263,18 @@ class Exchange(Solver):
         self, problem: Problem, k: int, columns: Indices, grid: SupportGrid, bare: Solution
     ) -> Solution:
         """What was found with at most k features, or the intercept where nothing found is better."""
-        found = self._solution(problem, grid.best(k), columns, grid.n_newton) if grid.found else None
+        found = self._solution(problem, grid.best(k), columns, grid.n_newton, bare) if grid.found else None
         if found is not None and len(columns) < problem.design.n_features and problem.lam > 0:
             # a second copy of a column shares its ridge, which was not tried
             found = replace(found, status=Status.LIMITED)
         if k >= problem.design.n_features:
-            dense = self._dense(problem, columns, grid)
+            dense = self._dense(problem, columns, grid, bare)
             if found is None or not found.objective < dense.objective * BETTER:
                 found = dense
         assert found is not None
-        if bare.objective < found.objective:
-            return replace(bare, status=found.status, regime=found.regime)
         return found
 
-    def _dense(self, problem: Problem, columns: Indices, grid: SupportGrid) -> Solution:
+    def _dense(self, problem: Problem, columns: Indices, grid: SupportGrid, bare: Solution) -> Solution:
         """Every feature: nothing to search, only to fit, from the largest support at hand."""
         everything = np.arange(problem.design.n_features)
         coef: Vector = np.zeros(len(everything))
@@ -291,20 +284,17 @@ class Exchange(Solver):
             coef[columns[start.support]], intercept = start.u[:-1], float(start.u[-1])
         same = grid.measured if len(columns) == len(everything) else None
         found, n_iter = refit_support(problem, everything, coef, intercept, same)
-        used = np.flatnonzero(found.u[:-1])
-        return Solution(
-            support=used,
-            coef=found.u[used],
-            intercept=float(found.u[-1]),
-            n_features=len(everything),
-            objective=found.value,
-            projection_cost=0.0,
-            status=Status.SWAP_OPTIMAL,
-            n_iter=n_iter,
-            regime=found.regime,
-        )
+        return self._solution(problem, found._replace(all_tried=True), everything, n_iter, bare)
 
-    def _solution(self, problem: Problem, found: Candidate, columns: Indices, n_newton: int) -> Solution:
+    def _solution(
+        self, problem: Problem, found: Candidate, columns: Indices, n_newton: int, bare: Solution
+    ) -> Solution:
+        """What was found, or the intercept: unless that is worse by more than rounding may take back."""
+        worth = found.value + found.doubt
+        if not worth <= bare.objective or problem.lam > HOPELESS:
+            # where only rounding is to blame, other supports may suffer less from it
+            status = Status.LIMITED if found.value <= bare.objective < worth else claim(found)
+            return replace(bare, status=status, regime=found.regime)
         order = found.support.argsort()
         order = order[found.u[order] != 0]
         return Solution(

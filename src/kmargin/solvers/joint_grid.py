@@ -11,7 +11,7 @@ from kmargin.problem import Problem
 from kmargin.solvers.grid import SupportGrid
 from kmargin.solvers.joint_found import JointFound
 from kmargin.solvers.joint_set import JointSet
-from kmargin.solvers.machine_panel import Member, joint_cost_of_try
+from kmargin.solvers.machine_panel import Member, Ratio, joint_cost_of_try
 from kmargin.solvers.measures import Measured
 from kmargin.solvers.promise import Promise
 from kmargin.solvers.refit_set import RefitSet
@@ -33,7 +33,7 @@ DEAREST_TRY = 0.25 * ROOM
 class JointGrid(SupportGrid):
     """The search of `SupportGrid`, for units instead of columns and for all machines at once.
 
-    `lam` is the ridge of the first machine; those of the others are in proportion to it.
+    `lam` is the ridge of one machine; those of the others are in proportion to it.
     """
 
     found: dict[int, JointFound]  # type: ignore[assignment]
@@ -41,7 +41,7 @@ class JointGrid(SupportGrid):
     def __init__(
         self,
         problems: Sequence[Problem],
-        ridge_ratios: Sequence[float],
+        ridges: Sequence[float],  # of the machines, up to a factor that all have in common
         weights: Sequence[float],
         units: Units,
         sizes: Sequence[int],
@@ -52,9 +52,12 @@ class JointGrid(SupportGrid):
         self.sizes = sorted({min(k, units.n_units) for k in sizes if k >= self.n_fixed and k > 0})
         self.problems = list(problems)
         self.all_measured = [Measured(problem) for problem in problems]
+        # the first machine whose ridge is a number to compare others with, or one without a ridge
+        self.leader = next((m for m, lam in enumerate(ridges) if 0 < lam < np.inf), int(np.argmin(ridges)))
+        ratios = [Ratio.of(lam, ridges[self.leader]) for lam in ridges]
         self.members = [
             Member(measured.design, weight, ratio)
-            for measured, weight, ratio in zip(self.all_measured, weights, ridge_ratios, strict=True)
+            for measured, weight, ratio in zip(self.all_measured, weights, ratios, strict=True)
         ]
         self.n_samples = sum(member.design.n_samples for member in self.members)
         q = len(units.columns)
@@ -264,11 +267,8 @@ class JointGrid(SupportGrid):
         return (k - min(k, self.n_fixed)) * (self.n_units - k)
 
     def _ridge_scale(self) -> float:
-        """Of the first machine's ridge; machines beside which it is nothing have no say."""
+        """Of the ridge that the search goes by; machines beside which it is nothing have no say."""
         variances = np.median([m.design.variance[self.units.columns] for m in self.members], axis=1)
-        scales = [
-            v / m.ridge_ratio
-            for v, m in zip(variances.tolist(), self.members, strict=True)
-            if v < HOPELESS * m.ridge_ratio
-        ]
+        scales = [m.ridge_ratio.under(v) for v, m in zip(variances.tolist(), self.members, strict=True)]
+        scales = [scale for scale in scales if scale < HOPELESS]
         return float(np.median(scales)) if scales else 0.0

@@ -19,16 +19,40 @@ from kmargin.types import Indices, Matrix, Vector
 CALL = 2e4
 
 
+class Ratio(NamedTuple):
+    """One number beside another, which may be further apart than numbers reach: digits times 2^exponent."""
+
+    digits: float = 1.0
+    exponent: int = 0
+
+    @classmethod
+    def of(cls, one: float, other: float) -> "Ratio":
+        """Nothing beside nothing is as large."""
+        if other == 0 or one == np.inf:
+            return cls(np.inf if one > 0 else 1.0)
+        (digits, exponent), (other_digits, other_exponent) = np.frexp(one), np.frexp(other)
+        return cls(float(digits / other_digits), int(exponent) - int(other_exponent))
+
+    def times(self, number: float) -> float:
+        with np.errstate(over="ignore"):
+            return float(np.ldexp(number * self.digits, self.exponent)) if self.digits < np.inf else np.inf
+
+    def under(self, number: float) -> float:
+        """The number divided by this; inf beside nothing."""
+        with np.errstate(over="ignore"):
+            return float(np.ldexp(number / self.digits, -self.exponent)) if self.digits > 0 else np.inf
+
+
 class Member(NamedTuple):
     """A machine among others: its rows, and by how much its objective counts."""
 
     design: Signed
     weight: float
-    ridge_ratio: float  # its ridge, beside that of the first
+    ridge_ratio: Ratio = Ratio()  # its ridge, beside that which the search goes by
 
     def ridge(self, lam: float) -> float:
         """No stronger than what leaves nothing but the intercept: powers of it are numbers."""
-        return min(lam * self.ridge_ratio, HOPELESS)
+        return min(self.ridge_ratio.times(lam), HOPELESS)
 
 
 def joint_cost_of_try(members: Sequence[Member], n_columns: int) -> float:

@@ -60,12 +60,26 @@ class Measured:
         smallest that do as well serve better, unless their signs have to stay.
         """
         if self.measures is None:
-            return found
+            return found._replace(doubt=self.doubt(found.support, found.u))
         left = self._left(lam, found)
         if not keep_signs and left.value > found.value + TELLS * (found.value + NO_LOSS):
             smallest = self.design.finish_from_zero(found, self.ridge(lam, found.support))
             left = min(left, self._left(lam, smallest), key=lambda f: f.value)
-        return left
+        return left._replace(doubt=self.doubt(left.support, left.u))
+
+    def doubt(self, support: Indices, u: Vector) -> float:
+        """By how much rounding of decision values may change the loss, for the columns as they are, at most.
+
+        A decision value is wrong by a digit of the sum of its terms' magnitudes; and the norm of a sum, over
+        the weighted rows, is no larger than the sum of norms. Where large terms cancel, that is what the loss
+        may be made of.
+        """
+        with np.errstate(over="ignore"):
+            norms = np.sqrt(self.design.variance[support] + self.design.mean[support] ** 2)
+            if self.measures is not None:
+                norms = self.measures.units[support] * norms + np.abs(self.measures.centers[support])
+            error = np.finfo(np.float64).eps * float(np.abs(u) @ np.append(norms, 1.0))
+            return 0.5 * error**2 if error < np.inf else np.inf
 
     def _left(self, lam: float, found: Candidate) -> Candidate:
         assert self.measures is not None

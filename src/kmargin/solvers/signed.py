@@ -41,6 +41,7 @@ class Candidate(NamedTuple):
     value: float
     all_tried: bool = False  # every exchange of one feature for another, in vain
     regime: Regime | None = None  # of the search that found it; None where it is only a start
+    doubt: float = 0.0  # by how much rounding may change the value, of what leaves the search
 
     def without(self, place: int) -> "Candidate":
         """The rest of it, to start from."""
