@@ -47,9 +47,10 @@ def refit_support(
     start = Candidate(support, np.append(coef, intercept if problem.design.fit_intercept else 0.0), np.inf)
     start, design = measured.enter(start), measured.design
     regime = _regime(design, start)
-    u, value, n_iter = _refit(design, problem.lam, start, regime)
+    u, value, n_iter, finished = _refit(design, problem.lam, start, regime)
     found = Candidate(support, u, float(value), regime=regime)
-    found = design.finish(found, measured.ridge(problem.lam, support))
+    if not finished or measured.measures is not None:
+        found = design.finish(found, measured.ridge(problem.lam, support))
     return measured.leave(problem.lam, found), int(n_iter)
 
 
@@ -68,15 +69,16 @@ def _regime(design: Signed, start: Candidate) -> Regime:
     )
 
 
-def _refit(design: Signed, lam: float, start: Candidate, regime: Regime) -> tuple[Vector, float, int]:
+def _refit(design: Signed, lam: float, start: Candidate, regime: Regime) -> tuple[Vector, float, int, bool]:
+    """Coefficients, objective, Newton steps; and whether they are known to be at their minimum."""
     if regime.takes_panel:
         return _refit_primal(design, lam, start)
     assert design.at_hand is not None
     solve = _refit_dual if regime is Regime.DUAL else _refit_products
-    return solve(design.at_hand, lam, start)
+    return *solve(design.at_hand, lam, start), False
 
 
-def _refit_primal(design: Signed, lam: float, start: Candidate) -> tuple[Vector, float, int]:
+def _refit_primal(design: Signed, lam: float, start: Candidate) -> tuple[Vector, float, int, bool]:
     k = len(start.support)
     rows, ridge, gram = (
         design.make_rows(start.support, k),
@@ -87,10 +89,8 @@ def _refit_primal(design: Signed, lam: float, start: Candidate) -> tuple[Vector,
     place(rows, idx, u)
     take_gram(rows, gram)
     value, n_iter = newton_from_gram(rows, ridge, gram, idx, u, np.inf, TOL / EXACT)
-    if design.panels_are_dear:
-        (found,), _ = design.finish_in_panel(rows, ridge, [Candidate(idx[:-1], u, float(value))])
-        u, value = found.u, found.value
-    return u, value, n_iter
+    (found,), (finished,) = design.finish_in_panel(rows, ridge, [Candidate(idx[:-1], u, float(value))])
+    return found.u, found.value, n_iter, bool(finished)
 
 
 def _refit_dual(design: SignedDesign, lam: float, start: Candidate) -> tuple[Vector, float, int]:
