@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 from scipy import sparse as sp
 from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
-from sklearn.model_selection import StratifiedKFold
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from kmargin import SD, Exchange, KernelSparseSVC, SparseSVC, SparseSVCCV, sparse_svm_path
+from kmargin import MM, SD, Exchange, KernelSparseSVC, SparseSVC, SparseSVCCV, sparse_svm_path
 from kmargin.design import DenseDesign, Moments
 from kmargin.design.affine import Affine
+from kmargin.errors import RepeatedFeaturesWarning
 from kmargin.fitting.repeats import find_repeats
 from kmargin.fitting.tasks import make_rng
 from kmargin.kernels import Kernel, KernelDesigns
@@ -331,6 +333,32 @@ def test_a_repeated_column_is_reported_unless_it_is_empty_or_every_feature_stays
     empty = sp.csr_array(np.column_stack([X, np.zeros((30, 2))]))
     samples = read_samples(empty, y, None, None)
     assert list(find_repeats(samples, Exchange())) == []
+
+
+def test_a_grid_search_hears_of_repeated_columns_once():
+    X, y = noisy(30, 3)
+    search = GridSearchCV(SparseSVC(2), {"C": [0.1, 1.0]}, cv=2)
+    with pytest.warns(RepeatedFeaturesWarning) as caught:
+        search.fit(np.column_stack([X, X[:, 1]]), y)
+    assert len(caught) == 1  # of the refit, which has all rows
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        (SparseSVC(5), "k=5 is greater"),
+        (make_pipeline(StandardScaler(), SparseSVC(5)), "k=5 is greater"),
+        (SparseSVCCV([2], Cs=[1e-6, 1e-5], cv=2), "edge of what was tried"),
+        (SparseSVC(2, solver=MM(max_outer=1)), "raise `max_outer`"),
+        (SparseSVC(1, signs=[-1, -1, -1]), "No feature lowers the objective"),
+    ],
+)
+def test_a_warning_points_at_the_line_that_called_fit(model, words):
+    X, y = noisy(30, 3)
+    X = np.abs(X) * np.where(y > 0, 2, 1)[:, None] if "No feature" in words else X
+    with pytest.warns(UserWarning, match=words) as caught:
+        model.fit(X, y)
+    assert {warning.filename for warning in caught} == {__file__}
 
 
 # kernels

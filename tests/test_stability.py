@@ -19,7 +19,7 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from kmargin import KernelSparseSVC, SparseSVC, SparseSVCCV, StabilitySelection
+from kmargin import KernelSparseSVC, SparseSVC, SparseSVCCV, StabilitySelection, stability_C
 from kmargin.fitting.halves import Halves, draw_halves
 
 WEIGHTED = "weights count rows, and halves are drawn by rows: a row twice is no row of weight two"
@@ -144,6 +144,28 @@ def test_frames_keep_their_names_and_groups_may_go_by_them(data):
     assert summary["always_in"].sum() == 1
     assert list(summary.index[:3]) == ["gene 0", "gene 3", "gene 7"]
     assert summary["stable"].sum() == 3
+
+
+def test_the_ridge_follows_rows_and_features_unless_it_is_given(data):
+    assert stability_C(100, 1000) == 0.00125
+    assert stability_C(101, 1000) == 0.00125
+    assert stability_C(400, 1000) == 16 * stability_C(100, 1000) == 10 * stability_C(400, 10_000)
+    assert stability_C(10_000, 10) == 1
+    X, y = data
+    selection = StabilitySelection(k=3, n_pairs=2, random_state=0).fit(X, y)
+    assert selection.estimator_.C == stability_C(*X.shape) == 60**2 / (2000 * 20)
+    given = StabilitySelection(SparseSVC(k=3, C=stability_C(*X.shape)), n_pairs=2, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(given.frequencies_, selection.frequencies_)
+    assert StabilitySelection(k=3, C=0.2, n_pairs=2, random_state=0).fit(X, y).estimator_.C == 0.2
+
+
+def test_a_summary_speaks_of_groups_only_where_there_are_any(data):
+    X, y = data
+    alone = StabilitySelection(k=3, n_pairs=2, random_state=0).fit(X, y).summary()
+    assert list(alone) == ["feature", "frequency", "always_in", "stable"]
+    grouped = SparseSVC(k=3, groups=np.arange(20) // 2)
+    told = StabilitySelection(grouped, n_pairs=2, random_state=0).fit(X, y).summary()
+    assert set(told) - set(alone) == {"group", "group_frequency"}
 
 
 def test_a_group_is_selected_where_any_of_its_features_is(data):

@@ -22,6 +22,7 @@ from kmargin import (
     honest_score,
     sparse_svm_path,
     stability_bounds,
+    stability_C,
     stability_k,
 )
 
@@ -98,7 +99,8 @@ def test_knobs_of_solvers(solver, name):
 
 
 @pytest.mark.parametrize(
-    ("function", "name"), parameters_of(sparse_svm_path, honest_score, stability_bounds, stability_k)
+    ("function", "name"),
+    parameters_of(sparse_svm_path, honest_score, stability_bounds, stability_k, stability_C),
 )
 def test_arguments_of_functions(function, name):
     base = {
@@ -106,6 +108,7 @@ def test_arguments_of_functions(function, name):
         honest_score: {"model": SparseSVC(2), "X": X, "y": Y, "cv": 2},
         stability_bounds: {"n_features": 10, "q": 2, "threshold": 0.9},
         stability_k: {"n_features": 10},
+        stability_C: {"n_samples": 20, "n_features": 10},
     }[function]
     for value in WRONG:
         assert_refused(name, value, lambda value=value: function(**{**base, name: value}))

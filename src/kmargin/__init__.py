@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         SparseSVC,
         SparseSVCCV,
         StabilitySelection,
+        stability_C,
     )
     from kmargin.fitting.sparse_path import sparse_svm_path
     from kmargin.honest import HonestScore, honest_score
@@ -53,6 +54,7 @@ __all__ = [
     "load_model",
     "save_model",
     "sparse_svm_path",
+    "stability_C",
     "stability_bounds",
     "stability_k",
 ]
@@ -66,6 +68,7 @@ _HOMES = {
         "SparseSVC",
         "SparseSVCCV",
         "StabilitySelection",
+        "stability_C",
     ),
     "kmargin.fitting.sparse_path": ("sparse_svm_path",),
     "kmargin.honest": ("HonestScore", "honest_score"),

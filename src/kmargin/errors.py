@@ -1,8 +1,14 @@
-"""Errors for people: what was given, what is wrong with it, what to do instead."""
+"""Errors and warnings for people: what was given, what is wrong with it, what to do instead."""
 
+import sys
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
+from types import FrameType
+
+NOT_THEIR_CODE = ("kmargin", "sklearn", "joblib", "contextlib")  # packages between a call and a warning
+FIT_TO_A_FOLD = ("sklearn.model_selection._validation", "_fit_and_score")
 
 
 class InputError(ValueError):
@@ -15,6 +21,29 @@ class GridEdgeWarning(UserWarning):
 
 class RepeatedFeaturesWarning(UserWarning):
     """Some features are the same as earlier ones, and are passed over."""
+
+
+def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the line of whoever called the package, be it by way of a pipeline or a grid search."""
+    level = 2  # the call of this function
+    for frame in _outwards(sys._getframe(1)):
+        if frame.f_globals.get("__name__", "").split(".")[0] not in NOT_THEIR_CODE:
+            break
+        level += 1
+    warnings.warn(message, category, stacklevel=level)
+
+
+def called_for_a_fold() -> bool:
+    """Whether scikit-learn has called to fit to a fold; what is said of all rows need not be said there."""
+    calls = _outwards(sys._getframe(1))
+    return any((call.f_globals.get("__name__"), call.f_code.co_name) == FIT_TO_A_FOLD for call in calls)
+
+
+def _outwards(frame: FrameType | None) -> Iterator[FrameType]:
+    """A call, and those that led to it."""
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
 
 
 @contextmanager

@@ -34,7 +34,10 @@ def stability_command(
     k: Annotated[
         int | None, typer.Option(help="How many features each machine may use; 10 if not given.")
     ] = None,
-    C: Annotated[float, typer.Option("--C", "-C", help="Inverse strength of the ridge.")] = Plan().C,
+    C: Annotated[
+        float | None,
+        typer.Option("--C", "-C", help="Inverse strength of the ridge; if not given, by rows and features."),
+    ] = None,
     pairs: Annotated[int, typer.Option(help="How many pairs of halves.")] = 50,
     threshold: Annotated[
         float | None,

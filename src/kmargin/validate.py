@@ -4,7 +4,6 @@ Every message says what was given, what that would mean, and what to write inste
 """
 
 import numbers
-import warnings
 from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Any
@@ -15,7 +14,7 @@ from sklearn.utils.class_weight import compute_class_weight
 
 from kmargin.arguments import check_class_weight, random_source, shortly
 from kmargin.blocks.space import HOST, Space
-from kmargin.errors import RepeatedFeaturesWarning, nearest
+from kmargin.errors import RepeatedFeaturesWarning, called_for_a_fold, nearest, warn_caller
 from kmargin.solvers import SOLVERS
 from kmargin.solvers.solver import Solver
 from kmargin.types import Indices, Vector
@@ -38,11 +37,7 @@ def resolve_k(k: int | str, n_available: int, things: str = "features") -> int:
     if k == "all":
         return n_available
     if int(k) > n_available:
-        warnings.warn(
-            f"k={k} is greater than the number of {things}, {n_available}: all of them are kept.",
-            UserWarning,
-            stacklevel=3,
-        )
+        warn_caller(f"k={k} is greater than the number of {things}, {n_available}: all of them are kept.")
     return min(int(k), n_available)
 
 
@@ -189,17 +184,16 @@ def _suggest(value: object, choices: Sequence[str] | dict[str, Any]) -> str:
 
 
 def warn_of_repeats(repeats: Indices) -> None:
-    """Say which features a search passes over because an earlier one is the same."""
-    if len(repeats):
+    """Say which features a search passes over because an earlier one is the same.
+
+    A grid search would hear it for each fold and each setting; it hears it of the refit to all rows.
+    """
+    if len(repeats) and not called_for_a_fold():
         some = ", ".join(map(str, repeats[:5])) + (", ..." if len(repeats) > 5 else "")
         which = f"1 feature repeats an earlier one (column {some})"
         if len(repeats) > 1:
             which = f"{len(repeats)} features repeat an earlier one (columns {some})"
-        warnings.warn(
-            f"{which}: the first of each is used.",
-            RepeatedFeaturesWarning,
-            stacklevel=4,
-        )
+        warn_caller(f"{which}: the first of each is used.", RepeatedFeaturesWarning)
 
 
 def resolve_seed(random_state: object) -> int:

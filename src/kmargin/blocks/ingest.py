@@ -3,7 +3,6 @@
 Every message says what was given, what is wrong with it, and what to write instead.
 """
 
-import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -14,6 +13,7 @@ from kmargin import validate
 from kmargin.blocks.design import add_up
 from kmargin.blocks.examine import Findings
 from kmargin.blocks.kinds import foreign_blocks, is_dask
+from kmargin.errors import warn_caller
 from kmargin.types import Indices, Vector
 from kmargin.weights import check_some_weight, complain_of_weight
 
@@ -119,11 +119,10 @@ def _describe(thing: Any) -> str:
 def _one_column(thing: Any, name: str) -> Any:
     """A collection of numbers or labels, one for each row."""
     if thing.ndim == 2 and thing.shape[1] == 1:
-        warnings.warn(
+        warn_caller(
             f"A column-vector {name} was passed when a 1d array was expected. Please change the shape of "
             f"{name} to (n_samples, ), for example using ravel().",
             DataConversionWarning,
-            stacklevel=5,
         )
         return thing.iloc[:, 0] if hasattr(thing, "iloc") else thing[:, 0]
     if thing.ndim != 1:

@@ -1,6 +1,5 @@
 """What the cross-validated estimators have in common: k and C chosen by folds, then a fit to all samples."""
 
-import warnings
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -9,7 +8,7 @@ import numpy as np
 from sklearn.base import clone
 
 from kmargin import arguments, validate
-from kmargin.errors import GridEdgeWarning
+from kmargin.errors import GridEdgeWarning, warn_caller
 from kmargin.estimators.probabilities import FoldMachines, NotYetCalibrated, Probabilities
 from kmargin.fitting.blueprint import Blueprint
 from kmargin.fitting.grid_fit import GridFit, MachinesAlone, Procedure, fit_grid, fit_parts
@@ -128,4 +127,4 @@ def warn_of_edges(
         advice.append(f"k_={ks[-1]} is the smallest of ks: try fewer")
     if advice:
         text = f"The choice lies at the edge of what was tried. {'; '.join(advice)}."
-        warnings.warn(text, GridEdgeWarning, stacklevel=3)
+        warn_caller(text, GridEdgeWarning)

@@ -9,7 +9,39 @@ from kmargin.estimators.linear import LinearMachines, SparseSVC
 from kmargin.fitting.halves import last_step
 from kmargin.unit_request import UnitRequest
 
-K, C = 10, 0.005
+K = 10
+STRENGTH = 2000  # of the ridge, see `stability_C`
+WEAKEST = 1.0  # the C of SparseSVC
+
+
+def stability_C(n_samples: int, n_features: int) -> float:
+    """The C with which a stability selection finds most, for features of variance 1.
+
+    The more features there are for each row of a half, the more of a fit is chance, and the stronger the
+    ridge that finds most. It is m² / (2000 p) for halves of m rows and p features, at most 1: read off
+    simulated data with 100 to 400 rows and 200 to 5000 features, see the guide.
+
+    Parameters
+    ----------
+    n_samples : int
+        Of all rows, not of a half.
+    n_features : int
+        Or groups, if it is these that are selected.
+
+    Returns
+    -------
+    float
+        What ``StabilitySelection(C=None)`` takes.
+
+    Examples
+    --------
+    >>> from kmargin import stability_C
+    >>> stability_C(n_samples=200, n_features=1000)
+    0.005
+    """
+    validate.check_count("n_samples", n_samples, "rows", least=2)
+    validate.check_count("n_features", n_features, "features")
+    return min(WEAKEST, (int(n_samples) // 2) ** 2 / (STRENGTH * int(n_features)))
 
 
 def check_model(estimator: Any, k: Any, ridge: Any) -> None:
@@ -18,7 +50,7 @@ def check_model(estimator: Any, k: Any, ridge: Any) -> None:
     if estimator is None:
         refuse_all("k", k)
         validate.check_count("k", K if k is None else k, "features to select on each half")
-        validate.check_C(C if ridge is None else ridge)
+        validate.check_C(WEAKEST if ridge is None else ridge)
     elif isinstance(estimator, type) or getattr(estimator, "fit", None) is None:
         raise ValueError(
             f"estimator={estimator!r} has no fit. Use an estimator such as SparseSVC(k=10), or "
@@ -44,14 +76,19 @@ def refuse_all(what: str, k: object) -> None:
 
 
 def make_model(
-    estimator: Any, k: Any, ridge: Any, request: UnitRequest, n_features: int, names: tuple[str, ...] | None
+    estimator: Any,
+    k: Any,
+    ridge: Any,
+    request: UnitRequest,
+    shape: tuple[int, int],
+    names: tuple[str, ...] | None,
 ) -> Any:
-    """What is fitted to arrays, which have no names."""
+    """What is fitted to halves of arrays of this shape, which have no names."""
     if estimator is None:
-        return SparseSVC(K if k is None else k, C=C if ridge is None else ridge)
+        return SparseSVC(K if k is None else k, C=stability_C(*shape) if ridge is None else ridge)
     model = clone(estimator)
     if not request.is_empty:
-        last_step(model).set_params(**request.by_place(n_features, names)._asdict())
+        last_step(model).set_params(**request.by_place(shape[1], names)._asdict())
     return model
 
 

@@ -1,6 +1,5 @@
 """Features that come back when half of the rows are drawn anew."""
 
-import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +20,7 @@ from kmargin.chance import (
     needed_halves,
     stability_bounds,
 )
+from kmargin.errors import warn_caller
 from kmargin.estimators.half_model import check_model, make_model, request_of
 from kmargin.estimators.linear import SparseSVC
 from kmargin.fitting.grid_fit import Procedure
@@ -60,8 +60,9 @@ class StabilitySelection(Documented, SelectorMixin, BaseEstimator):
         features it is groups that are stable, counted and bounded. Features that are always in (`keep`) are
         stable because that was asked for; the bounds are about the others.
     k, C : int and float, or None, default=None
-        Of the default estimator, for features of variance 1: None is 10 and 0.005, a strong ridge, since half
-        of the rows is not much. An estimator that is given has its own.
+        Of the default estimator, for features of variance 1: None is 10, and the C of
+        :func:`~kmargin.stability_C`, a strong ridge where rows are few and features many. An estimator that
+        is given has its own.
     n_pairs : int, default=50
         How many pairs of complementary halves; twice as many fits.
     threshold : float or "auto", default=0.9
@@ -97,6 +98,8 @@ class StabilitySelection(Documented, SelectorMixin, BaseEstimator):
     bounds_ : SelectionBounds
         At most so many of the stable features are expected to be of low selection probability:
         `worst_case`, `unimodal`, `r_concave`.
+    estimator_ : estimator
+        What a copy of was fitted to each half, with its k and C.
     n_features_in_ : int
         The number of features.
     feature_names_in_ : ndarray of str
@@ -106,6 +109,7 @@ class StabilitySelection(Documented, SelectorMixin, BaseEstimator):
     --------
     stability_bounds : The bounds, for any numbers.
     stability_k : Which k keeps a bound below a number.
+    stability_C : The C of the default estimator.
     SparseSVC : What is fitted to each half.
 
     Examples
@@ -172,12 +176,13 @@ class StabilitySelection(Documented, SelectorMixin, BaseEstimator):
         names = None if names is None else tuple(names)
         request = request_of(self.estimator)
         units = request.resolve(self.n_features_in_, names)
-        model = make_model(self.estimator, self.k, self.C, request, self.n_features_in_, names)
-        self._count(model, rows, units)
+        shape = len(rows.y), self.n_features_in_
+        self.estimator_ = make_model(self.estimator, self.k, self.C, request, shape, names)
+        self._count(self.estimator_, rows, units)
         self.groups_ = np.array(request.label_units(units, names), dtype=object)
         self.always_in_ = units.fixed
         self.n_candidates_ = int(np.count_nonzero(~units.fixed))
-        self._unit_of = units.unit_of_each_column
+        self._unit_of, self._is_grouped = units.unit_of_each_column, request.groups is not None
         self.threshold_ = self._resolve_threshold()
         self.bounds_ = self.bounds_at(self.threshold_)
         self.support_ = np.flatnonzero(self._get_support_mask())
@@ -246,8 +251,8 @@ class StabilitySelection(Documented, SelectorMixin, BaseEstimator):
         Returns
         -------
         pandas.DataFrame
-            `feature`, `group` (its own name where there are no groups), `frequency` and `group_frequency`,
-            `always_in`, `stable`.
+            `feature`, `frequency`, `always_in`, `stable`; with groups also `group` (its own name where a
+            feature is in none) and `group_frequency`.
         """
         import pandas as pd
 
@@ -265,7 +270,8 @@ class StabilitySelection(Documented, SelectorMixin, BaseEstimator):
             }
         )
         order = ["group_frequency", "frequency"]
-        return frame.sort_values(order, ascending=False, kind="stable").reset_index(drop=True)
+        frame = frame.sort_values(order, ascending=False, kind="stable").reset_index(drop=True)
+        return frame if self._is_grouped else frame.drop(columns=["group", "group_frequency"])
 
     def _check_parameters(self) -> None:
         validate.check_count("n_pairs", self.n_pairs, "pairs of halves")
@@ -296,21 +302,17 @@ class StabilitySelection(Documented, SelectorMixin, BaseEstimator):
         lowest = self.threshold_for(self.max_false, self.bound)
         if lowest is None:
             at_most = getattr(self.bounds_at(1.0), self.bound)
-            warnings.warn(
+            warn_caller(
                 f"No threshold brings the bound down to max_false={self.max_false:g}: it is {at_most:.3g} "
-                f"for features selected on every half, which are taken. Use a smaller k than {self.q_:g}.",
-                UserWarning,
-                stacklevel=3,
+                f"for features selected on every half, which are taken. Use a smaller k than {self.q_:g}."
             )
         return 1.0 if lowest is None else lowest
 
     def _warn_of_all(self) -> None:
         if self.q_ >= self.n_candidates_ > 0:
-            warnings.warn(
+            warn_caller(
                 f"All {self.n_candidates_} features were selected on every half, so that nothing was chosen. "
-                "Use a smaller k.",
-                UserWarning,
-                stacklevel=3,
+                "Use a smaller k."
             )
 
     def _get_support_mask(self) -> Flags:

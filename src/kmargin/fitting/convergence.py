@@ -1,11 +1,11 @@
 """A word to users about solvers that were not done."""
 
-import warnings
 from collections import Counter
 from collections.abc import Sequence
 
 from sklearn.exceptions import ConvergenceWarning
 
+from kmargin.errors import warn_caller
 from kmargin.fitting.tasks import Sharing
 from kmargin.solvers import Solution
 
@@ -15,11 +15,9 @@ def warn_if_signs_leave_nothing(solutions: Sequence[Solution], k: int, sharing: 
     if sharing is None or not sharing.units.signs.any() or k == 0:
         return
     if not any(len(solution.support) for solution in solutions):
-        warnings.warn(
+        warn_caller(
             "No feature lowers the objective with the sign that `signs` gives it: the intercept is all that "
-            "is left. Check the signs, or leave some features without.",
-            UserWarning,
-            stacklevel=3,
+            "is left. Check the signs, or leave some features without."
         )
 
 
@@ -28,4 +26,4 @@ def warn_unless_converged(solutions: Sequence[Solution]) -> None:
     unfinished = Counter(s.status for s in solutions if not s.is_sound)
     for status, count in unfinished.items():
         which = "" if len(solutions) == 1 else f"{count} of {len(solutions)} solutions: "
-        warnings.warn(which + status.value, ConvergenceWarning, stacklevel=3)
+        warn_caller(which + status.value, ConvergenceWarning)

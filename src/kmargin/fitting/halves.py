@@ -16,6 +16,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from kmargin import validate
 from kmargin.blas import one_blas_thread
+from kmargin.errors import warn_caller
 from kmargin.fitting.blueprint import Blueprint
 from kmargin.fitting.grid_fit import Procedure, fit_parts
 from kmargin.fitting.pools import make_pool
@@ -232,4 +233,4 @@ def warnings_told_once(n_halves: int) -> Iterator[None]:
         by_kind.setdefault(warning.category, []).append(str(warning.message))
     for kind, texts in by_kind.items():
         more = f" ({len(texts)} such warnings from {n_halves} halves)" if len(texts) > 1 else ""
-        warnings.warn(texts[0] + more, kind, stacklevel=5)  # whoever called `fit`
+        warn_caller(texts[0] + more, kind)

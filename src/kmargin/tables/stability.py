@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.pipeline import Pipeline
 from sklearn.utils import Tags
 
-from kmargin import SparseSVC, StabilitySelection
+from kmargin import SparseSVC, StabilitySelection, stability_C
 from kmargin.errors import InputError, blame_input, count, listing
 from kmargin.tables.column_request import CountedFeatures, count_features
 from kmargin.tables.features import Scaling
@@ -17,14 +17,14 @@ from kmargin.tables.prepare import Dataset
 from kmargin.tables.settings import Settings
 from kmargin.types import Matrix, Vector
 
-DEFAULT_K, DEFAULT_C = 10, 0.005
+DEFAULT_K = 10
 
 
 class Plan(NamedTuple):
     """How halves are drawn and what is called stable."""
 
     k: int | None = None  # None: 10, or half of what there is to choose from
-    C: float = DEFAULT_C
+    C: float | None = None  # None: as strong as suits so many rows and features
     n_pairs: int = 50
     threshold: float = 0.9
     max_false: float | None = None  # None: the threshold decides
@@ -82,9 +82,10 @@ def measure_stability(dataset: Dataset, settings: Settings, plan: Plan | None = 
     check_plan(plan, settings)
     counted = count_features(dataset.encoding, settings.columns)
     k = resolve_k(plan.k, counted)
+    C = stability_C(len(dataset.y), counted.units.n_units) if plan.C is None else plan.C
     machine = SparseSVC(
         k,
-        C=plan.C,
+        C=C,
         multi_class=settings.multi_class,
         shared=settings.shared,
         class_weight="balanced" if settings.balanced else None,
@@ -105,7 +106,7 @@ def measure_stability(dataset: Dataset, settings: Settings, plan: Plan | None = 
     )
     with blame_input():
         selection.fit(dataset.X, dataset.y, dataset.weights, dataset.groups)
-    return Stability(dataset, counted, selection, k, plan.C)
+    return Stability(dataset, counted, selection, k, C)
 
 
 def check_plan(plan: Plan, settings: Settings) -> None:
@@ -145,19 +146,16 @@ def stability_frame(stability: Stability) -> pd.DataFrame:
     selection, counted = stability.selection, stability.counted
     unit_of = selection.summary().set_index("feature")
     at = unit_of.index.astype(int)
-    frame = pd.DataFrame(
-        {
-            "feature": np.array(counted.names, dtype=object)[at],
-            counted.things.removesuffix("s"): np.array(counted.labels, dtype=object)[at],
-            "frequency": unit_of["frequency"].to_numpy(),
-            "group_frequency": unit_of["group_frequency"].to_numpy(),
-            "always_in": unit_of["always_in"].to_numpy(),
-            "stable": unit_of["stable"].to_numpy(),
-        }
-    )
-    if not counted.is_grouped:
-        return frame.drop(columns="group_frequency")
-    return frame.rename(columns={"group_frequency": f"frequency of its {counted.things.removesuffix('s')}"})
+    thing = counted.things.removesuffix("s")
+    columns = {
+        "feature": np.array(counted.names, dtype=object)[at],
+        thing: np.array(counted.labels, dtype=object)[at],
+        "frequency": unit_of["frequency"].to_numpy(),
+    }
+    if counted.is_grouped:
+        columns[f"frequency of its {thing}"] = unit_of["group_frequency"].to_numpy()
+    of_both = {name: unit_of[name].to_numpy() for name in ("always_in", "stable")}
+    return pd.DataFrame(columns | of_both)
 
 
 def stability_headline(stability: Stability) -> str:
@@ -191,5 +189,5 @@ def plan_text(stability: Stability) -> str:
     kept = stability.counted.labels_of(np.flatnonzero(stability.counted.always_in))
     said = f" Always in, because --keep says so: {listing(kept)}." if kept else ""
     pairs = count(stability.selection.n_pairs, "pair")
-    machine = f"a machine with k = {stability.k}, C = {stability.C:g} on each half"
+    machine = f"a machine with k = {stability.k}, C = {stability.C:.3g} on each half"
     return f"{pairs} of complementary halves, {machine}.{said}"
