@@ -28,7 +28,7 @@ from kmargin import (
     SparseSVCCV,
     sparse_svm_path,
 )
-from kmargin.blocks import sums, view
+from kmargin.blocks import factors, panel_sums, sums, view
 from kmargin.blocks.local import LocalBlocks
 from kmargin.blocks.protocol import Block
 from kmargin.blocks.space import HOST, Space, space_of, to_host
@@ -360,7 +360,7 @@ def test_tiles_add_up_to_the_block(kind, monkeypatch, wide_view):
         (sums.fingerprints, 0),
     ]
     whole = [question(block, seen, *args) for question, *args in questions]
-    panel = sums.make_panel(block, seen, 2.0, True, np.array([5, -1, 2, -1]), 4)
+    panel = panel_sums.make_panel(block, seen, 2.0, True, np.array([5, -1, 2, -1]), 4)
     monkeypatch.setattr(view, "TILE", 100)
     monkeypatch.setattr(view, "GPU_TILE", 100)
     for expected, (question, *args) in zip(whole, questions, strict=True):
@@ -368,15 +368,15 @@ def test_tiles_add_up_to_the_block(kind, monkeypatch, wide_view):
         pairs = zip(found, expected, strict=True) if isinstance(found, tuple) else [(found, expected)]
         for one, other in pairs:
             np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-12)
-    tiled = sums.make_panel(block, seen, 2.0, True, np.array([5, -1, 2, -1]), 4)
+    tiled = panel_sums.make_panel(block, seen, 2.0, True, np.array([5, -1, 2, -1]), 4)
     np.testing.assert_array_equal(to_host(tiled.values), to_host(panel.values))
     np.testing.assert_array_equal(to_host(panel.values)[[1, 3]], 0.0)
 
 
 def test_one_svd_serves_a_path(elsewhere, monkeypatch):
     calls = []
-    factorize = sums.factorize
-    monkeypatch.setattr(sums, "factorize", lambda *args: calls.append(1) or factorize(*args))
+    factorize = factors.factorize
+    monkeypatch.setattr(factors, "factorize", lambda *args: calls.append(1) or factorize(*args))
     sparse_svm_path(*elsewhere(*noisy()), ks=[8, 4, 2], solver="mm")
     assert len(calls) == 1
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kmargin.blocks import confusion_counts, sums
+from kmargin.blocks import confusion_counts, panel_sums
 from kmargin.blocks.design import BlockDesign
 from kmargin.blocks.examine import examine
 from kmargin.blocks.local import LocalBlocks
@@ -80,8 +80,8 @@ def test_tags_are_equal_for_the_same_active_rows_and_differ_for_others(data):
         for panel in elsewhere.panel.things:
             resid = panel.values[-1] - u @ panel.values[IDX]
             active.append(resid > 0)
-            tags.append(sums.evaluate(panel, IDX, u).tag)
-            assert sums.full_gram(panel, IDX, u)[1] == tags[-1]
+            tags.append(panel_sums.evaluate(panel, IDX, u).tag)
+            assert panel_sums.full_gram(panel, IDX, u)[1] == tags[-1]
         assert (
             known.setdefault(tuple(tags), np.concatenate(active).tobytes())
             == np.concatenate(active).tobytes()
@@ -92,12 +92,13 @@ def test_tags_are_equal_for_the_same_active_rows_and_differ_for_others(data):
 
 def test_as_many_active_rows_are_not_the_same_active_rows():
     values = np.ones((3, 4))
-    panel = sums.PanelBlock(values, np.random.default_rng([1, 0]).random(4))
-    one = sums._tag(HOST, panel, np.array([1.0, 1.0, -1.0, -1.0]))
-    other = sums._tag(HOST, panel, np.array([1.0, -1.0, 1.0, -1.0]))
+    panel = panel_sums.PanelBlock(values, np.random.default_rng([1, 0]).random(4))
+    one = panel_sums._tag(HOST, panel, np.array([1.0, 1.0, -1.0, -1.0]))
+    other = panel_sums._tag(HOST, panel, np.array([1.0, -1.0, 1.0, -1.0]))
     assert one != other
     assert one == (panel.tags[0] + panel.tags[1],)
-    assert sums._tag(HOST, panel, np.array([1.0, -1.0, 0.0, -1.0])) == (panel.tags[0],)  # not at the margin
+    at_the_margin = np.array([1.0, -1.0, 0.0, -1.0])
+    assert panel_sums._tag(HOST, panel, at_the_margin) == (panel.tags[0],)
 
 
 @pytest.mark.parametrize("seed", range(4))

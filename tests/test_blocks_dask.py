@@ -206,5 +206,5 @@ def test_nothing_of_dask_is_imported_before_it_is_needed():
 
 
 def test_a_worker_needs_neither_numba_nor_scikit_learn():
-    needed = "from kmargin.blocks import cluster, confusion_counts, examine, recipes, rows, sums"
+    needed = "from kmargin.blocks import cluster, confusion_counts, examine, panel_sums, recipes, rows, sums"
     assert not {"numba", "sklearn"} & imports_of(needed)

@@ -18,7 +18,7 @@ PACKAGE = Path(kmargin.__file__).parent
 # What these know of rows has no labels in it, so that a positive part is none of a residual.
 WITHOUT_LABELS = (
     "design.",
-    "blocks.cluster",
+    "blocks.worker_tasks",
     "blocks.memory",
     "datasets.",
     "tables.",
@@ -31,7 +31,7 @@ EXCEPTIONS = {
     ("solvers.dual", "proximal_weight"): "a weight that makes up for a ridge, where that is too small",
     ("solvers.dual_exchange", "balance"): "labels, not residuals: the rows of either class",
     ("solvers.bounded_quadratic", "bend_step"): "by how much a quadratic falls, rounding left out",
-    ("blocks.sums", "make_panel"): "columns, not residuals: places without one ask for the first",
+    ("blocks.panel_sums", "make_panel"): "columns, not residuals: places without one ask for the first",
     ("intervals", "wilson"): "ends of an interval, which lie within 0 and 1",
     ("intervals", "mean_interval"): "the same",
     ("fitting.stand_ins", "_rise"): "a relative difference of objectives, rounding left out",

@@ -1,7 +1,7 @@
 """A warm-started sweep over k, for every machine of a classification task."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -10,52 +10,20 @@ from sklearn.utils.validation import check_array
 
 from kmargin.arguments import is_integer, shortly
 from kmargin.blocks.ingest import check_features
-from kmargin.blocks.space import HOST, space_of
-from kmargin.design import make_design
+from kmargin.blocks.space import space_of
 from kmargin.errors import count
 from kmargin.facts import Facts, Told, some
 from kmargin.kernels import KernelDecisions, KernelInputs
+from kmargin.linear_decisions import LinearDecisions
 from kmargin.multiclass import machine_names
 from kmargin.samples.inputs import Inputs, Machines
 from kmargin.samples.protocol import Samples
 from kmargin.samples.read import Checks, read_inputs
 from kmargin.solvers import Solution
-from kmargin.types import Indices, Matrix, Vector
+from kmargin.types import Indices, Matrix
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-# Decision values of so many entries of X are taken from the columns in use alone.
-FEW = 2**16
-
-
-class LinearDecisions:
-    """Decision values of machines with a coefficient per feature."""
-
-    def __init__(self, coef: Matrix, intercept: Vector) -> None:
-        self.coef = coef
-        self.intercept = intercept
-
-    @property
-    def used(self) -> Any:
-        """The features that at least one machine has a coefficient for."""
-        xp = space_of(self.coef).xp
-        return xp.nonzero(xp.any(self.coef != 0, axis=0))[0]
-
-    def __call__(self, X: Any) -> Matrix:
-        """A column per machine, of the dtype of X.
-
-        Of few samples the columns in use are taken out. So an array and a sparse matrix give the same
-        digits, and not one that lies just on this side of the margin and one just beyond.
-        """
-        xp, coef = space_of(X).xp, self.coef
-        if space_of(coef) is HOST:
-            used = self.used
-            if X.shape[0] * len(used) <= FEW:
-                coef, dtype = coef[:, used], X.dtype
-                X = make_design(X).block(np.arange(X.shape[0]), used).astype(dtype, copy=False)
-        return X @ xp.astype(coef.T, X.dtype) + xp.astype(self.intercept, X.dtype)
 
 
 @dataclass(frozen=True, repr=False)
@@ -272,43 +240,6 @@ class SparsityPath(Told):
 def _statuses(solutions: Sequence[Solution]) -> str:
     """Of all machines, each that there is once."""
     return ", ".join(dict.fromkeys(solution.status.name.lower() for solution in solutions))
-
-
-def linear_path(
-    by_machine: Sequence[Sequence[Solution]],
-    ks: Sequence[int],
-    samples: Samples,
-    multi_class: str,
-    counted: str = "features",
-    unit_of: Indices | None = None,
-    names: tuple[str, ...] | None = None,
-) -> SparsityPath:
-    """The path of linear machines."""
-    solutions = tuple(zip(*by_machine, strict=True))
-    path = make_path(solutions, LinearCoefs(solutions, samples.dtype), ks, samples, multi_class)
-    return replace(path, counted=counted, unit_of=unit_of, feature_names=names)
-
-
-class LinearCoefs(Sequence[Matrix]):
-    """The coefficients for each k, written out with their zeros when they are asked for."""
-
-    def __init__(self, solutions: tuple[tuple[Solution, ...], ...], dtype: Any) -> None:
-        self.solutions = solutions
-        self.dtype = dtype
-
-    def __len__(self) -> int:
-        return len(self.solutions)
-
-    def __getitem__(self, position: Any) -> Any:
-        return dense_coefs(self.solutions[position], self.dtype)
-
-
-def dense_coefs(solutions: Sequence[Solution], dtype: Any) -> Matrix:
-    """A row of coefficients per solution, zeros included."""
-    coefs = np.zeros((len(solutions), solutions[0].n_features), dtype=dtype)
-    for row, solution in zip(coefs, solutions, strict=True):
-        row[solution.support] = solution.coef
-    return coefs
 
 
 def make_path(

@@ -15,27 +15,24 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import dask
-from dask.sizeof import sizeof
 from dask.utils import parse_timedelta
-from distributed import Client, Future, KilledWorker, get_worker
+from distributed import Client, Future, KilledWorker
 from distributed.comm import CommClosedError
 
 from kmargin.blocks.graphs import Sources
-from kmargin.blocks.recipes import SHELF, Leaves, Stopped, Value, derive
-from kmargin.blocks.scratch import FOLDER
+from kmargin.blocks.recipes import Stopped, Value, derive
+from kmargin.blocks.worker_tasks import (
+    Context,
+    Sealed,
+    answer_for_group,
+    replace_in_group,
+    room_within,
+    settle_group,
+    without_large,
+)
 
 # Groups for each thread: one would leave nothing to share out anew when a worker is lost.
 GROUPS_PER_THREAD = 2
-
-# An argument of more bytes goes to the workers once, not with every group's task.
-LARGE_ARGUMENT = 100_000
-
-# Of each worker's memory: beyond this share dask puts away what is kept. At least so much is taken by the
-# interpreter and its libraries, and so much by libraries that come later. And each thread has so many
-# copies of a block in hand while it reads one.
-SPILL = 0.7
-INTERPRETER, LIBRARIES = 220e6, 45e6
-IN_HAND = 2
 
 # Seconds between two looks at whether there is a cluster left to wait for, and for one look.
 LOOK, LOOK_AT_MOST = 1.0, 5.0
@@ -56,23 +53,8 @@ class Group(NamedTuple):
 
     numbers: list[int]
     future: Future  # of a list of what is held of each block
-    context: "Context"
+    context: Context
     leaves: list[Future]  # what recipes need besides
-
-
-class Context(NamedTuple):
-    """What a worker has to know before it touches a group."""
-
-    keys: list[Any]  # of the leaves
-    block_bytes: float  # of the largest block, as far as is known
-
-    def open(self, values: Sequence[Any]) -> Leaves:
-        """The leaves by their keys. Tells this process how much it may keep, and where."""
-        worker = get_worker()
-        limit, n_threads = worker.memory_manager.memory_limit, worker.state.nthreads
-        SHELF.room = room_within(limit, taken_at_first(worker), n_threads, self.block_bytes)
-        FOLDER.parent = worker.local_directory
-        return dict(zip(self.keys, values, strict=True))
 
 
 class Cluster:
@@ -117,7 +99,7 @@ class Cluster:
             keys = sorted(set().union(*map(sources.leaves_of, numbers)), key=str)
             needed = [leaves[key] for key in keys]
             context = Context(keys, block_bytes)
-            future = self.client.submit(_settle, _Sealed(things), _Sealed(context), needed, pure=False)
+            future = self.client.submit(settle_group, Sealed(things), Sealed(context), needed, pure=False)
             groups.append(Group(numbers, future, context, needed))
         return HeldThere(self, groups)
 
@@ -125,16 +107,16 @@ class Cluster:
         """A task for each group."""
         if self.stopped.is_set():
             raise Stopped
-        small, large = _without_large(question)
+        small, large = without_large(question)
         with self._open():
             # by the scheduler, not by `scatter`: what was scattered is lost with the worker that has it
             sent = [self.client.submit(Value(value), pure=False) for value in large]
             return self.client.map(
                 task,
                 [group.future for group in groups],
-                [_Sealed(group.context) for group in groups],
+                [Sealed(group.context) for group in groups],
                 [group.leaves for group in groups],
-                *([one] * len(groups) for one in (_Sealed(small), *sent)),
+                *([one] * len(groups) for one in (Sealed(small), *sent)),
                 pure=False,
             )
 
@@ -250,7 +232,7 @@ class HeldThere:
         self.groups = groups
 
     def ask(self, function: Callable[..., Any], *args: Any) -> list[Any]:
-        futures = self.place.start(_answer, self.groups, (function, *args))
+        futures = self.place.start(answer_for_group, self.groups, (function, *args))
         answers: list[Any] = [None] * sum(len(group.numbers) for group in self.groups)
         for group, given in zip(self.groups, self.place.collect(futures), strict=True):
             for number, answer in zip(group.numbers, given, strict=True):
@@ -267,71 +249,6 @@ class HeldThere:
 
     def replace(self, function: Callable[..., Any], *args: Any) -> "HeldThere":
         """``function(thing, leaves, *args)`` in place of each thing."""
-        futures = self.place.start(_replace, self.groups, (function, *args))
+        futures = self.place.start(replace_in_group, self.groups, (function, *args))
         groups = [group._replace(future=new) for group, new in zip(self.groups, futures, strict=True)]
         return HeldThere(self.place, groups)
-
-
-def room_within(limit: float | None, taken: float, n_threads: int, block_bytes: float) -> float:
-    """Bytes that a worker may keep of its memory, some of which is taken; without a limit any number."""
-    if not limit:
-        return float("inf")
-    taken = max(INTERPRETER, taken + LIBRARIES) + n_threads * IN_HAND * block_bytes
-    return max(0.0, SPILL * limit - taken)
-
-
-def taken_at_first(worker: Any) -> float:
-    """The memory of a worker's process when it was first asked by this package."""
-    if SHELF.taken_before is None:
-        SHELF.taken_before = float(worker.monitor.get_process_memory())
-    return SHELF.taken_before
-
-
-class _Sealed:
-    """Something that dask is not to look into."""
-
-    def __init__(self, content: Any) -> None:
-        self.content = content
-
-
-class _Hole(NamedTuple):
-    """Where a large argument belongs."""
-
-    number: int
-
-
-def _without_large(question: tuple[Any, ...]) -> tuple[list[Any], list[Any]]:
-    kept: list[Any] = []
-    large: list[Any] = []
-    for part in question:
-        if sizeof(part) > LARGE_ARGUMENT:
-            kept.append(_Hole(len(large)))
-            large.append(part)
-        else:
-            kept.append(part)
-    return kept, large
-
-
-def _filled(sealed: _Sealed, large: Sequence[Any]) -> list[Any]:
-    return [large[part.number] if isinstance(part, _Hole) else part for part in sealed.content]
-
-
-def _settle(things: _Sealed, context: _Sealed, values: list[Any]) -> list[Any]:
-    leaves = context.content.open(values)
-    return [thing.made(leaves) for thing in things.content]
-
-
-def _answer(
-    things: list[Any], context: _Sealed, values: list[Any], question: _Sealed, *large: Any
-) -> list[Any]:
-    leaves = context.content.open(values)
-    function, *args = _filled(question, large)
-    return [function(thing.get(leaves), *args) for thing in things]
-
-
-def _replace(
-    things: list[Any], context: _Sealed, values: list[Any], question: _Sealed, *large: Any
-) -> list[Any]:
-    leaves = context.content.open(values)
-    function, *args = _filled(question, large)
-    return [function(thing, leaves, *args) for thing in things]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kmargin.blocks import sums
+from kmargin.blocks import factors, panel_sums, sums
 from kmargin.blocks.protocol import Blocks
 from kmargin.blocks.sums import add_up
 from kmargin.blocks.view import View
@@ -95,7 +95,9 @@ class BlockDesign(InUnits):
 
     def panel(self, columns: Indices, size: int) -> Any:
         """A panel, held beside the blocks; `columns` may leave places empty (-1)."""
-        return self.blocks.hold(sums.make_panel, self.view, self.total, self.fit_intercept, columns, size)
+        return self.blocks.hold(
+            panel_sums.make_panel, self.view, self.total, self.fit_intercept, columns, size
+        )
 
     def fits(self, n_numbers: int) -> bool:
         return self.blocks.fits(n_numbers)
@@ -157,17 +159,17 @@ class FactorsHeld:
 
     def __init__(self, design: BlockDesign) -> None:
         mass = design.total / design.n_samples
-        self.held = design.blocks.hold(sums.factorize, design.view, mass, design.fit_intercept)
-        self.s: Vector = self._ask(sums.singular_values)
+        self.held = design.blocks.hold(factors.factorize, design.view, mass, design.fit_intercept)
+        self.s: Vector = self._ask(factors.singular_values)
 
     def pull(self, beta: Vector) -> Vector:
-        return self._ask(sums.pull, beta)
+        return self._ask(factors.pull, beta)
 
     def coordinates(self, beta: Vector) -> Vector:
-        return self._ask(sums.coordinates, beta)
+        return self._ask(factors.coordinates, beta)
 
     def combine(self, coordinates: Vector) -> Vector:
-        return self._ask(sums.combine, coordinates)
+        return self._ask(factors.combine, coordinates)
 
     def _ask(self, function: Callable[..., Any], *args: Any) -> Vector:
         (answer,) = self.held.ask(function, *args)

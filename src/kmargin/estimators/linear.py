@@ -15,8 +15,8 @@ from kmargin.fitting.grid_fit import Procedure
 from kmargin.fitting.linear_blueprint import LinearBlueprint
 from kmargin.fitting.repeats import find_repeats
 from kmargin.fitting.stand_ins import find_stand_ins
+from kmargin.linear_decisions import LinearDecisions
 from kmargin.multiclass import machine_names
-from kmargin.path import LinearDecisions
 from kmargin.samples.protocol import Samples
 from kmargin.samples.read import read
 from kmargin.solvers import DEFAULT, SOLVERS

@@ -1,7 +1,7 @@
 """Machines with a coefficient per feature."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -9,8 +9,9 @@ import numpy as np
 from kmargin import validate
 from kmargin.fitting.repeats import find_repeats
 from kmargin.fitting.tasks import Sharing
+from kmargin.linear_decisions import LinearCoefs, LinearDecisions, dense_coefs
 from kmargin.multiclass import SCHEMES
-from kmargin.path import LinearDecisions, SparsityPath, dense_coefs, linear_path
+from kmargin.path import SparsityPath, make_path
 from kmargin.samples.protocol import Designs, NumberedSamples, Samples
 from kmargin.solvers import Solution
 from kmargin.solvers.solver import Solver
@@ -103,5 +104,6 @@ class LinearBlueprint:
     ) -> SparsityPath:
         per_machine = " of each machine" if len(by_machine) > 1 and not self.shared else ""
         unit_of = None if self.request.groups is None else self.units(samples).unit_of_each_column
-        counted = self.things + per_machine
-        return linear_path(by_machine, ks, samples, self.multi_class, counted, unit_of, self.names)
+        solutions = tuple(zip(*by_machine, strict=True))
+        path = make_path(solutions, LinearCoefs(solutions, samples.dtype), ks, samples, self.multi_class)
+        return replace(path, counted=self.things + per_machine, unit_of=unit_of, feature_names=self.names)

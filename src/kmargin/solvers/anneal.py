@@ -1,4 +1,4 @@
-"""The proximal distance iteration (Algorithm 3 of the paper), and the two solvers made of it."""
+"""The proximal distance iteration (Algorithm 3 of the paper), around either way to minimise f_rho."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -6,21 +6,17 @@ from dataclasses import replace
 import numpy as np
 
 from kmargin.problem import ArrayProblem, Problem
-from kmargin.solvers import compiled
 from kmargin.solvers.annealed import best_end, projected_solution
+from kmargin.solvers.annealing_units import in_common_units
 from kmargin.solvers.descend import Descent, Step, descend
 from kmargin.solvers.exchange import Exchange
 from kmargin.solvers.joint_anneal import iter_joint_path
-from kmargin.solvers.joint_mm import joint_mm_inner
 from kmargin.solvers.joint_problem import JointProblem, machines_of
-from kmargin.solvers.joint_sd import joint_sd_inner
 from kmargin.solvers.knobs import check_knobs, is_count, is_flag, is_number
-from kmargin.solvers.measures import ORDER_ONE, Measured, take_measures
-from kmargin.solvers.remote import sign
+from kmargin.solvers.measures import Measured
 from kmargin.solvers.result import OuterRecord, Solution, Status
 from kmargin.solvers.solver import Solver
 from kmargin.solvers.start import HOPELESS, bare_solution, intercept_only, normal_start, univariate_start
-from kmargin.solvers.steps import MMStep, SDStep
 from kmargin.types import Vector
 from kmargin.units import Units
 
@@ -169,7 +165,7 @@ class ProximalDistance(Solver):
             yield from (bare for _ in ks)
             return
         measured = Measured(problem)
-        unit, scaled = _in_own_units(problem, measured)
+        unit, (scaled,) = in_common_units([problem], [measured])
         if after is not None:
             beta = np.append(after.dense_coef() * unit, after.intercept)[: problem.design.n_parameters]
         else:
@@ -277,112 +273,3 @@ class ProximalDistance(Solver):
 
     def _compiled_joint_inner(self, problem: JointProblem) -> Callable[[Vector, float, float], Descent]:
         raise NotImplementedError
-
-
-class MM(ProximalDistance):
-    __doc__ = f"""Algorithm 1 of the paper: each step minimises the surrogate.
-
-    One SVD of X serves all rho and all k. Rho is annealed from `rho_start` upwards; between increases the
-    penalised objective f_rho is minimised (Algorithm 3).
-{KNOBS}
-    See Also
-    --------
-    SD : The same by steepest descent, without an SVD.
-    Exchange : The default, which searches the same set of machines.
-    ConvergenceDisplay : Draws how an annealing went.
-
-    Examples
-    --------
-    >>> from kmargin import MM, SparseSVC
-    >>> from kmargin.datasets import make_synthetic
-    >>> X, y = make_synthetic(n_samples=100, n_features=8, random_state=0)
-    >>> model = SparseSVC(k=2, C=float("inf"), solver=MM(rtol=0.0)).fit(X, y)
-    >>> model.support_
-    array([0, 1])
-    >>> model.solutions_[0].status.name
-    'CONVERGED'
-    """
-
-    takes_sparse = False  # of X it needs the singular vectors
-
-    def _step(self, problem: Problem | JointProblem) -> Step:
-        return problem.mm_step() if isinstance(problem, JointProblem) else MMStep(problem)
-
-    def _compiled_inner(self, problem: ArrayProblem) -> Callable[[Vector, float, float], Descent]:
-        U, s, V = problem.design.thin_svd(problem.weights)
-        root_weights = np.sqrt(problem.weights)
-
-        def inner(beta: Vector, rho: float, gtol: float) -> Descent:
-            return Descent(
-                *compiled.descend_mm(
-                    U, s, V, problem.y, root_weights, problem.design.n_features, problem.k, problem.lam,
-                    problem.penalty_weight(rho), beta, gtol, self.max_inner, self.delay,
-                )
-            )  # fmt: skip
-
-        return inner
-
-    def _compiled_joint_inner(self, problem: JointProblem) -> Callable[[Vector, float, float], Descent]:
-        return joint_mm_inner(problem, self.max_inner, self.delay)
-
-
-class SD(ProximalDistance):
-    __doc__ = f"""Algorithm 2 of the paper: steepest descent with an exact line search on the surrogate.
-
-    Rho is annealed from `rho_start` upwards; between increases the penalised objective f_rho is minimised
-    (Algorithm 3).
-{KNOBS}
-    See Also
-    --------
-    MM : The same by exact minimisation of the surrogate.
-    Exchange : The default, which searches the same set of machines.
-    ConvergenceDisplay : Draws how an annealing went.
-
-    Examples
-    --------
-    >>> from kmargin import SD, SparseSVC
-    >>> from kmargin.datasets import make_synthetic
-    >>> X, y = make_synthetic(n_samples=100, n_features=8, random_state=0)
-    >>> SparseSVC(k=2, solver=SD(rtol=0.0)).fit(X, y).support_
-    array([0, 1])
-    """
-
-    def _step(self, problem: Problem | JointProblem) -> Step:
-        return SDStep(problem)
-
-    def _compiled_inner(self, problem: ArrayProblem) -> Callable[[Vector, float, float], Descent]:
-        design = problem.design
-        stored = design.stored
-        if stored is None:  # a loop cannot be compiled over what is never held
-            return self._readable_inner(problem)
-
-        def inner(beta: Vector, rho: float, gtol: float) -> Descent:
-            return Descent(
-                *compiled.descend_sd(
-                    stored, design.fit_intercept, problem.y, problem.weights, problem.k, problem.lam,
-                    problem.penalty_weight(rho), beta, gtol, self.max_inner, self.delay,
-                )
-            )  # fmt: skip
-
-        return inner
-
-    def _compiled_joint_inner(self, problem: JointProblem) -> Callable[[Vector, float, float], Descent]:
-        return joint_sd_inner(problem, self.max_inner, self.delay) or self._readable_inner(problem)
-
-
-def _in_own_units(problem: Problem, measured: Measured) -> tuple[float | Vector, Problem]:
-    """By what the entries of X are divided, and the same problem for coefficients that times as large.
-
-    Data of order one are left as they are. Others are divided by the power of two nearest to their typical
-    entry; and columns far beyond all numbers that can be squared, each by one of its own.
-    """
-    unit = problem.design.unit()
-    unit = 1.0 if ORDER_ONE[0] <= unit <= ORDER_ONE[1] else float(2.0 ** np.round(np.log2(unit)))
-    if unit == 1.0 and measured.measures is None:
-        return 1.0, problem
-    lam = min(problem.lam / unit / unit, 1e30)
-    scaled = replace(problem, design=problem.design.in_units_of(unit), lam=lam)
-    measures = take_measures(scaled, sign(scaled))
-    if measures is None or (measures.units == 1.0).all():
-        return unit, scaled
-    return unit * measures.units, replace(scaled, design=scaled.design.in_units_of(measures.units))

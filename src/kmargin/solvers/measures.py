@@ -11,10 +11,6 @@ from kmargin.solvers.remote import sign
 from kmargin.solvers.signed import Candidate, Signed
 from kmargin.types import Indices, Vector
 
-# The tolerances of an annealing are absolute and meant for data of order one. Data whose typical entry lies
-# outside this range are annealed in units of their own.
-ORDER_ONE = (1e-6, 1e6)
-
 # A mean so many times the spread of its column costs the digits of its square.
 FAR = 1e3
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kmargin.blocks import sums
+from kmargin.blocks import panel_sums
 from kmargin.blocks.design import BlockDesign, BlockProblem
 from kmargin.blocks.protocol import Held
 from kmargin.blocks.sums import add_up
@@ -118,8 +118,8 @@ class RemoteRows(Remote):
         self.u: Vector | None = None
         self.tag: Any = None  # of the rows that are active
         self.d: Vector = np.empty(0)  # the step looked along
-        self.here: sums.Answer | None = None  # at the point
-        self.ahead: sums.Answer | None = None  # a full step away
+        self.here: panel_sums.Answer | None = None  # at the point
+        self.ahead: panel_sums.Answer | None = None  # a full step away
 
     def n_columns(self) -> int:
         return self.size
@@ -141,7 +141,7 @@ class RemoteRows(Remote):
         self.tag = None  # not known yet
 
     def take_gram(self, gram: Matrix) -> None:
-        answers = self.panel.ask(sums.full_gram, self.idx, self.u)
+        answers = self.panel.ask(panel_sums.full_gram, self.idx, self.u)
         gram[:] = add_up([matrix for matrix, _ in answers])
         self.tag = tuple(tag for _, tag in answers)
 
@@ -166,7 +166,7 @@ class RemoteRows(Remote):
         return 2.0 * self.ahead.loss
 
     def slope_along(self, t: float, slope: float, curve: float) -> tuple[float, float]:
-        more_slope, more_curve = add_up(self.panel.ask(sums.slope_along, self.idx, self.u, self.d, t))
+        more_slope, more_curve = add_up(self.panel.ask(panel_sums.slope_along, self.idx, self.u, self.d, t))
         return slope + more_slope, curve + more_curve
 
     def advance(self, t: float) -> None:
@@ -190,14 +190,14 @@ class RemoteRows(Remote):
 
     def slack(self, idx: Indices, ridge: Vector, u: Vector) -> float:
         """What single coefficients could lower the objective at a point by."""
-        pulls, bends = add_up(self.panel.ask(sums.pulls_and_bends, idx, u))
+        pulls, bends = add_up(self.panel.ask(panel_sums.pulls_and_bends, idx, u))
         slope, bend = ridge * u - pulls, ridge + bends
         return 0.5 * float(np.sum(np.divide(slope**2, bend, out=np.zeros(len(u)), where=bend > 0)))
 
-    def _ask(self, idx: Indices, u: Vector) -> sums.Answer:
-        answers = self.panel.ask(sums.evaluate, idx, u)
+    def _ask(self, idx: Indices, u: Vector) -> panel_sums.Answer:
+        answers = self.panel.ask(panel_sums.evaluate, idx, u)
         loss, H, z = (add_up([answer[entry] for answer in answers]) for entry in range(3))
-        return sums.Answer(loss, H, z, tuple(answer.tag for answer in answers))
+        return panel_sums.Answer(loss, H, z, tuple(answer.tag for answer in answers))
 
 
 class RemoteColumns:
@@ -207,13 +207,13 @@ class RemoteColumns:
         self.rows, self.idx = rows, idx
 
     def squares(self) -> Vector:
-        return add_up(self.rows.panel.ask(sums.column_squares, self.idx))
+        return add_up(self.rows.panel.ask(panel_sums.column_squares, self.idx))
 
     def loss(self, u: Vector) -> float:
         return self.rows.move_to(self.idx, u)
 
     def active_rows(self, u: Vector, nearly: float = 0.0) -> tuple[Matrix, Vector]:
-        triangles = np.vstack(self.rows.panel.ask(sums.triangle, self.idx, u, nearly))
+        triangles = np.vstack(self.rows.panel.ask(panel_sums.triangle, self.idx, u, nearly))
         return triangles[:, :-1], triangles[:, -1]
 
     def exact_step(self, u: Vector, d: Vector, ud: float, dd: float) -> float:

@@ -17,6 +17,7 @@ from kmargin.tables.seen import note_rows
 from kmargin.tables.settings import Settings
 from kmargin.tables.stability import Plan, measure_stability
 from kmargin.tables.trial import Trial
+from kmargin.tables.worths import find_worths
 from kmargin.types import Indices, Vector
 
 
@@ -149,7 +150,7 @@ def analyse(dataset: Dataset, settings: Settings) -> Analysis:
         warnings.simplefilter("ignore")  # what there is to say was said of the model itself
         assessment = assess(trial, choice, examined)
         halves = None if trial.is_large else share_of_halves(dataset, settings, choice, trial.counted)
-        worths = trial.worth_of(model)
+        worths = find_worths(trial, model)
     return Analysis(
         dataset=dataset,
         settings=settings,

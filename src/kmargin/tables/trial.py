@@ -9,26 +9,24 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
 from kmargin import Exchange, SparsityPath, validate
 from kmargin.calibration import Calibration, fit_calibration
 from kmargin.calibration_sums import UnseenRows
-from kmargin.errors import InputError, blame_input, count, listing
+from kmargin.errors import InputError, blame_input, listing
 from kmargin.fitting.grid_fit import GridFit, fit_grid, fit_parts
-from kmargin.fitting.kernel_blueprint import KernelBlueprint
 from kmargin.fitting.repeats import find_repeats
-from kmargin.fitting.stand_ins import Worth, find_stand_ins
 from kmargin.multiclass import class_pairs, combine_decisions
 from kmargin.progress import Bar, Silence
 from kmargin.samples.array import ArraySamples, read_samples
-from kmargin.selection import Fold, asks_for_probabilities, make_folds, score_with
+from kmargin.selection import Fold, asks_for_probabilities, score_with
 from kmargin.tables.column_request import count_features
 from kmargin.tables.features import Scaling
 from kmargin.tables.fold_machines import FoldMachines
 from kmargin.tables.machine import Machine, assemble_machine
 from kmargin.tables.model import TableModel
 from kmargin.tables.prepare import Dataset
+from kmargin.tables.row_folds import count_classes, count_folds, deal_rows
 from kmargin.tables.settings import Settings, find_scorer, make_blueprint, make_procedure
 from kmargin.tables.told import ToldProbabilities
 from kmargin.types import Indices, Matrix, Vector
@@ -36,7 +34,6 @@ from kmargin.types import Indices, Matrix, Vector
 SILENCE = Silence()
 LARGE = 20_000  # rows
 MANY_MACHINES = 10
-MOST_WORTHS = 40  # units; the stand-ins of more are not looked for
 
 
 class Examination(NamedTuple):
@@ -55,7 +52,6 @@ class Trial:
         settings.check()
         self.dataset = dataset
         self.settings = settings
-        self.notes: list[str] = []
         self.scorer = find_scorer(settings.scoring)
         self.counted = count_features(dataset.encoding, settings.columns)
         self.blueprint = make_blueprint(settings, self.counted)
@@ -65,22 +61,13 @@ class Trial:
             class_weight = "balanced" if settings.balanced else None
             self.samples = read_samples(dataset.X, dataset.y, dataset.weights, class_weight)
             validate.check_tolerance(settings.tolerance)
-        self.n_folds = self._n_folds()
+        self.class_counts = count_classes(dataset, self.samples)
+        self.n_folds, self.notes = count_folds(dataset, self.samples, self.class_counts, settings.cv)
         self._kept: FoldMachines | None = None  # of the first round
 
     def folds(self, round: int) -> list[Fold]:
         """The rows dealt into folds, in another way each round."""
-        seed = (self.settings.seed + round) % 2**32
-        dataset = self.dataset
-        kind = StratifiedKFold if dataset.groups is None else StratifiedGroupKFold
-        splitter = kind(self.n_folds, shuffle=True, random_state=seed)
-        try:
-            return make_folds(splitter, self.samples, len(dataset.y), dataset.X, dataset.y, dataset.groups)
-        except ValueError as error:
-            raise InputError(
-                f"--rows-grouped-by leaves a fold without a class ({str(error).split('. ')[0]}). "
-                f"Use fewer folds than {self.n_folds} with --cv, or another --seed."
-            ) from error
+        return deal_rows(self.dataset, self.samples, self.n_folds, (self.settings.seed + round) % 2**32)
 
     def relabelled(self, y: np.ndarray) -> "Trial":
         """The same rows with other labels."""
@@ -199,25 +186,6 @@ class Trial:
         model = TableModel(self.dataset.target, self.dataset.encoding, scaling, machine)
         return model, fit.path(ks)
 
-    def worth_of(self, model: TableModel) -> dict[str, Worth]:
-        """What each unit of a model fitted to all rows is worth, by its label.
-
-        Nothing for kernel machines, where machines have features of their own, and where units are many.
-        """
-        blueprint, machine = self.blueprint, model.machine
-        alone = len(model.machine_names) == 1
-        if isinstance(blueprint, KernelBlueprint) or not (blueprint.shared or alone) or self.is_large:
-            return {}
-        labels = self.counted.labels
-        heaviest = np.argsort(-np.abs(machine.coef_).max(axis=0), kind="stable")
-        used = [int(j) for j in heaviest if machine.coef_[:, j].any()]
-        first = list(dict.fromkeys(labels[j] for j in used))
-        if len(first) > MOST_WORTHS:
-            return {}
-        samples = self.samples._replace(X=model.scaling(self.samples.X))
-        found = find_stand_ins(blueprint, samples, float(machine.C), np.array(used, np.intp), self.procedure)
-        return {labels[int(worth.columns[0])]: worth for worth in found}
-
     def _walk(
         self, Cs: list[float], ks: list[int], round: int, bar: Bar
     ) -> Iterator[tuple[Fold, Matrix, GridFit]]:
@@ -266,32 +234,6 @@ class Trial:
                 f"--scoring {self.settings.scoring} does not suit these classes or machines "
                 f"({str(error).splitlines()[0]}). Try accuracy, balanced_accuracy or f1_macro."
             ) from error
-
-    def _n_folds(self) -> int:
-        """As many as asked for, or as the smallest class has rows."""
-        if self.settings.cv < 2:
-            raise InputError(f"--cv {self.settings.cv} makes no folds. Use 2 or more.")
-        counts, thing = self.class_counts, "row" if self.dataset.groups is None else "group"
-        smallest = self.samples.classes[counts.argmin()].item()
-        if counts.min() == 1:
-            raise InputError(
-                f"Class {smallest!r} has one {thing} only, and cross-validation needs two at least. "
-                f"Give more {thing}s of that class, or remove it."
-            )
-        if counts.min() < self.settings.cv:
-            self.notes.append(
-                f"Class {smallest!r} has {count(int(counts.min()), thing)}: {counts.min()} folds instead of "
-                f"{self.settings.cv}."
-            )
-        return min(self.settings.cv, int(counts.min()))
-
-    @property
-    def class_counts(self) -> Indices:
-        """The rows of each class, or where rows stay together the groups that have some of it."""
-        codes, groups = self.samples.codes, self.dataset.groups
-        if groups is None:
-            return np.bincount(codes)
-        return np.array([len(np.unique(groups[codes == code])) for code in range(codes.max() + 1)])
 
     def note_repeats(self) -> None:
         """Say which features are passed over, beside what else there is to say."""
