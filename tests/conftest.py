@@ -9,6 +9,8 @@ import pytest
 from hypothesis import settings
 from selenium import webdriver
 
+from dask_data import two_workers
+from kmargin import html
 from kmargin.datasets import make_sparse_hyperplane
 from kmargin.design import DenseDesign
 from kmargin.experiments import protocol
@@ -62,6 +64,12 @@ def hyperplane():
     return make_sparse_hyperplane(200, 30, 5, random_state=3)
 
 
+@pytest.fixture
+def undrawn(monkeypatch):
+    """Plots are made, but not drawn into pages, which takes longer than all else on them."""
+    monkeypatch.setattr(html, "svg", lambda *args, **options: "<svg ></svg>")
+
+
 @pytest.fixture(scope="session")
 def small_run(tmp_path_factory):
     """The folder and the report of a small run of every experiment, in this process."""
@@ -69,6 +77,12 @@ def small_run(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(protocol, "read", read_few)
         return folder, reproduce(small_request(), folder, n_jobs=1, verbose=0)
+
+
+@pytest.fixture(scope="session")
+def workers():
+    """Two worker processes of dask; tests that lose some have their own."""
+    yield from two_workers()
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,7 @@ import time
 
 import dask.array as da
 import numpy as np
-from distributed import Client, LocalCluster
+from distributed import LocalCluster
 
 from kmargin import Exchange
 
@@ -45,15 +45,15 @@ def assert_same(found, expected, atol=1e-8):
 
 
 def two_workers(**options):
-    """A client of two worker processes with one thread each."""
+    """A cluster of two worker processes with one thread each."""
     options = {
         "n_workers": 2,
         "threads_per_worker": 1,
         "processes": True,
         "dashboard_address": ":0",
     } | options
-    with LocalCluster(**options) as cluster, Client(cluster) as client:
-        yield client
+    with LocalCluster(**options) as cluster:
+        yield cluster
 
 
 def wait_until(condition, seconds=10):

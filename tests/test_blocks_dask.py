@@ -9,15 +9,17 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
+from distributed import Client
 from sklearn.base import clone
 
-from dask_data import SHORT, N, P, assert_same, blocks, forget_sizes, make_data, two_workers
+from dask_data import SHORT, N, P, assert_same, blocks, forget_sizes, make_data
 from kmargin import SD, Exchange, KernelSparseSVC, SparseSVC, sparse_svm_path
 
 
 @pytest.fixture(scope="module")
-def client():
-    yield from two_workers()
+def client(workers):
+    with Client(workers) as client:
+        yield client
 
 
 @pytest.fixture(params=["synchronous", "threads", "cluster"])
@@ -102,8 +104,8 @@ class TestFit:
 
     def test_of_a_path(self, client, data):
         X, y, _ = data
-        found = sparse_svm_path(*blocks(X, y), ks=[P, 5, 2, 0])
-        expected = sparse_svm_path(X, y, ks=[P, 5, 2, 0])
+        found = sparse_svm_path(*blocks(X, y), ks=[P, 5, 2, 0], solver=SHORT)
+        expected = sparse_svm_path(X, y, ks=[P, 5, 2, 0], solver=SHORT)
         np.testing.assert_allclose(found.coefs, expected.coefs, atol=1e-8)
         np.testing.assert_array_equal(found.predict(blocks(X)[0], 2).compute(), expected.predict(X, 2))
 

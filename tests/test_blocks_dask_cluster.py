@@ -6,9 +6,10 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
+from distributed import Client
 from sklearn.base import clone
 
-from dask_data import SHORT, P, assert_same, blocks, make_data, two_workers, wait_until
+from dask_data import SHORT, P, assert_same, blocks, make_data, wait_until
 from dask_questions import (
     count_sent,
     get_sent,
@@ -25,8 +26,9 @@ from kmargin.blocks.graphs import take_apart
 
 
 @pytest.fixture(scope="module")
-def client():
-    yield from two_workers()
+def client(workers):
+    with Client(workers) as client:
+        yield client
 
 
 @pytest.fixture(params=["synchronous", "threads", "cluster"])

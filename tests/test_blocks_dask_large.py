@@ -1,15 +1,17 @@
 """More rows than the workers have memory for."""
 
 import os
+from contextlib import contextmanager
 
 import dask.dataframe as dd
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from distributed import Client
 
-from dask_data import assert_same, two_workers
-from kmargin import Exchange, SparseSVC
+from dask_data import SHORT, assert_same, two_workers
+from kmargin import SparseSVC
 
 N_FILES, N_ROWS, P = 110, 10_000, 100
 NAMES = [f"x{j}" for j in range(P)]
@@ -35,7 +37,9 @@ def large(tmp_path_factory):
 
 @pytest.fixture
 def client(tmp_path):
-    yield from two_workers(memory_limit="430MB", local_directory=str(tmp_path))
+    options = {"memory_limit": "430MB", "local_directory": str(tmp_path)}
+    with contextmanager(two_workers)(**options) as workers, Client(workers) as client:
+        yield client
 
 
 @pytest.mark.heavy
@@ -43,8 +47,7 @@ def test_two_workers_of_430_MB_fit_880_MB(client, large):
     folder, X, y = large
     pids = client.run(os.getpid)
     far = dd.read_parquet(folder)
-    model = SparseSVC(k=3, solver=Exchange(ridge_path=False, max_sweeps=1))
-    found = model.fit(far[NAMES], far["y"])
+    found = SparseSVC(k=3, solver=SHORT).fit(far[NAMES], far["y"])
     assert client.run(os.getpid) == pids, "a worker ran out of memory and was started again"
-    assert_same(found, SparseSVC(k=3, solver=model.solver).fit(X, y))
+    assert_same(found, SparseSVC(k=3, solver=SHORT).fit(X, y))
     np.testing.assert_array_equal(found.support_, np.arange(3))

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from distributed import Client, LocalCluster
 
-from dask_data import assert_same, blocks, make_data, two_workers, wait_until
+from dask_data import SHORT, assert_same, blocks, make_data, two_workers, wait_until
 from kmargin import SparseSVC
 from kmargin.blocks.cluster import Cluster, ClusterLost, HeldThere
 
@@ -52,9 +52,17 @@ def interruptible():
     signal.signal(signal.SIGINT, before)
 
 
-@pytest.fixture
-def client():
+@pytest.fixture(scope="module")
+def workers():
+    """Two, and somebody who starts those again that are gone."""
     yield from two_workers()
+
+
+@pytest.fixture
+def client(workers):
+    with Client(workers) as client:
+        client.wait_for_workers(2)
+        yield client
 
 
 def pids(client):
@@ -70,28 +78,28 @@ class TestWorkers:
         X, y, _ = data
         victim = pids(client)[0]
         at_question(question, lambda: os.kill(victim, signal.SIGKILL))
-        assert_same(SparseSVC(k=3).fit(*blocks(X, y)), SparseSVC(k=3).fit(X, y))
+        assert_same(SparseSVC(k=3, solver=SHORT).fit(*blocks(X, y)), SparseSVC(k=3, solver=SHORT).fit(X, y))
         assert victim not in pids(client)
 
     def test_all_of_them_at_once(self, client, data, at_question):
         X, y, _ = data
         at_question(10, lambda: [os.kill(pid, signal.SIGKILL) for pid in victims])
         victims = pids(client)
-        assert_same(SparseSVC(k=3).fit(*blocks(X, y)), SparseSVC(k=3).fit(X, y))
+        assert_same(SparseSVC(k=3, solver=SHORT).fit(*blocks(X, y)), SparseSVC(k=3, solver=SHORT).fit(X, y))
 
     def test_one_that_has_persisted_blocks(self, client, data, at_question):
         X, y, _ = data
         far = dask.persist(*blocks(X, y))
         victim = pids(client)[0]
         at_question(10, lambda: os.kill(victim, signal.SIGKILL))
-        assert_same(SparseSVC(k=3).fit(*far), SparseSVC(k=3).fit(X, y))
+        assert_same(SparseSVC(k=3, solver=SHORT).fit(*far), SparseSVC(k=3, solver=SHORT).fit(X, y))
 
     def test_one_among_several_classes(self, client, data, at_question):
         X, _, _ = data
         y = np.digitize(X[:, 0], [-0.5, 1.0])
         victim = pids(client)[0]
         at_question(12, lambda: os.kill(victim, signal.SIGKILL))
-        assert_same(SparseSVC(k=2).fit(*blocks(X, y)), SparseSVC(k=2).fit(X, y))
+        assert_same(SparseSVC(k=2, solver=SHORT).fit(*blocks(X, y)), SparseSVC(k=2, solver=SHORT).fit(X, y))
 
 
 @pytest.fixture
@@ -138,22 +146,22 @@ class TestCluster:
         with pytest.raises(
             ClusterLost, match=r"The cluster has no workers left, .*Start workers, or connect"
         ):
-            SparseSVC(k=3).fit(*blocks(*data[:2]))
+            SparseSVC(k=3, solver=SHORT).fit(*blocks(*data[:2]))
         with pytest.raises(ClusterLost, match="The cluster has no workers left"):
-            SparseSVC(k=3).fit(*blocks(*data[:2]))
+            SparseSVC(k=3, solver=SHORT).fit(*blocks(*data[:2]))
 
     def test_without_a_scheduler(self, cluster, data, at_question):
         scheduler, _ = cluster
         at_question(10, scheduler.kill)
         with pytest.raises(ClusterLost, match=r"The (cluster dropped what|scheduler does not answer)"):
-            SparseSVC(k=3).fit(*blocks(*data[:2]))
+            SparseSVC(k=3, solver=SHORT).fit(*blocks(*data[:2]))
 
     def test_that_somebody_closes(self, data, at_question):
         cluster = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0")
         with Client(cluster):
             at_question(10, cluster.close)
             with pytest.raises(ClusterLost, match="Connect a Client to a running cluster"):
-                SparseSVC(k=3).fit(*blocks(*data[:2]))
+                SparseSVC(k=3, solver=SHORT).fit(*blocks(*data[:2]))
         cluster.close()
 
 
@@ -183,7 +191,7 @@ def test_an_interrupted_fit_leaves_nothing_running(client, data, at_question, in
     y = y if n_classes == 2 else np.digitize(X[:, 0], [-0.5, 1.0])
     at_question(10, lambda: os.kill(os.getpid(), signal.SIGINT))
     with pytest.raises(KeyboardInterrupt):
-        SparseSVC(k=3).fit(*blocks(X, y))
+        SparseSVC(k=3, solver=SHORT).fit(*blocks(X, y))
     wait_until(lambda: not any(client.processing().values()))
     time.sleep(0.5)
     assert not any(client.processing().values())

@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -13,16 +14,19 @@ from typer.testing import CliRunner
 
 import kmargin.fit_command
 from kmargin import modelfile
+from kmargin.cli import main
 from kmargin.commands import app
 from kmargin.tables import write
 from tables_data import make_table
 
-QUICK = ["--ks", "1,2", "--C", "1", "--cv", "3"]
+QUICK = ["--ks", "1,2", "--C", "1", "--cv", "3", "--pairs", "5"]
 FILES = ["features.csv", "model.kmargin", "predictions.csv", "report.html"]
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
+def folder(tmp_path, monkeypatch, request):
+    if "drawn" not in request.keywords:
+        request.getfixturevalue("undrawn")
     monkeypatch.chdir(tmp_path)
     make_table().to_csv("data.csv", index=False)
     return tmp_path
@@ -72,6 +76,7 @@ def test_the_files_hold_what_was_found():
     assert features["frequency"].between(0, 1).all()
 
 
+@pytest.mark.drawn
 def test_the_page_asks_nothing_of_the_outside_and_escapes_every_name():
     evil = "<script>alert('&')</script>"
     frame = make_table().rename(columns={"dose": evil, "outcome": "<b>"})
@@ -92,6 +97,7 @@ def test_the_page_asks_nothing_of_the_outside_and_escapes_every_name():
     assert not re.search(r"url\((?!#)|@import", page)
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("options", [["--kernel", "rbf"], ["--multi-class", "ovr"], []], ids=str)
 def test_more_classes_and_kernels_have_a_page_too(options):
     make_table(n_classes=3).to_csv("three.csv", index=False)
@@ -108,6 +114,7 @@ def test_more_classes_and_kernels_have_a_page_too(options):
     assert again.stdout.startswith("row,actual,predicted,decision: low,decision: mid,decision: top\n")
 
 
+@pytest.mark.drawn
 def test_everything_at_once_goes_through():
     frame = make_table()
     frame["hue"] = ["red", "blue", None] * 20
@@ -244,28 +251,24 @@ def test_a_mistake_of_ours_is_not_hidden(monkeypatch):
     assert isinstance(run("fit", "data.csv", "--target", "outcome").exception, ValueError)
 
 
-INTERRUPTED = """
-import os, signal, sys, time
-import kmargin.fit_command
-from kmargin.cli import main
-from kmargin.tables import write
-
-def interrupt(*arguments):
-    os.kill(os.getpid(), signal.SIGINT)
-    time.sleep(10)
-
-{where} = interrupt
-sys.argv = ["kmargin", "fit", "data.csv", "--target", "outcome", "--ks", "1,2", "--C", "1", "--cv", "3"]
-main()
-"""
+@pytest.fixture
+def interruptible():
+    """SIGINT interrupts, even if a shell has started the tests in the background, where it is ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
-@pytest.mark.parametrize("where", ["kmargin.fit_command.analyse", "write.prediction_frame"])
-def test_an_interrupt_says_so_and_leaves_nothing(where):
-    code = INTERRUPTED.format(where=where)
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.returncode == 130
-    assert done.stderr == "Interrupted; nothing was written.\n"
+@pytest.mark.parametrize(
+    "where", [(kmargin.fit_command, "analyse"), (write, "prediction_frame")], ids=["at work", "while writing"]
+)
+def test_an_interrupt_says_so_and_leaves_nothing(where, interruptible, monkeypatch, capsys):
+    monkeypatch.setattr(*where, lambda *arguments: signal.raise_signal(signal.SIGINT))
+    monkeypatch.setattr(sys, "argv", ["kmargin", "fit", "data.csv", "--target", "outcome", *QUICK])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 130
+    assert capsys.readouterr().err == "Interrupted; nothing was written.\n"
     assert names() == ["data.csv"]
 
 

@@ -42,7 +42,7 @@ FRAME = make_frame()
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
+def folder(tmp_path, monkeypatch, undrawn):
     monkeypatch.chdir(tmp_path)
     FRAME.to_csv("data.csv", index=False)
     Path("groups.csv").write_text("group,feature\nblood,noise\nblood,age\nblood,x y\n")
@@ -60,6 +60,7 @@ def fit(*options, data="data.csv", out="out"):
     drop = () if "w" in options else ("--drop", "w")
     rest = () if "--ks" in options else ("--k", 2)
     rest += () if "--C" in options else ("--C", 1)
+    rest += () if "--pairs" in options else ("--pairs", 2)
     run("fit", data, "--target", "outcome", "--cv", 3, "--out", out, "-q", *drop, *rest, *options)
     return modelfile.load(out), pd.read_csv(f"{out}/predictions.csv")
 

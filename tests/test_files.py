@@ -249,7 +249,7 @@ def analyses():
 
 
 @pytest.fixture
-def data(tmp_path, monkeypatch):
+def data(tmp_path, monkeypatch, undrawn):
     monkeypatch.chdir(tmp_path)
     make_table().to_csv("data.csv", index=False)
     return tmp_path
@@ -278,7 +278,7 @@ def test_a_fit_that_is_killed_leaves_old_results_or_new_ones(tmp_path, monkeypat
     assert set(seen) == {0, 1}
 
 
-FIT = ["fit", "data.csv", "--target", "outcome", "--k", "2", "--C", "1", "--cv", "2"]
+FIT = ["fit", "data.csv", "--target", "outcome", "--k", "2", "--C", "1", "--cv", "2", "--pairs", "0"]
 SLOW = """
 import os, sys, time
 from kmargin.cli import main

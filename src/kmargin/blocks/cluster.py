@@ -24,8 +24,8 @@ from kmargin.blocks.recipes import Stopped, Value, derive
 from kmargin.blocks.worker_tasks import (
     Context,
     Sealed,
-    answer_for_group,
-    replace_in_group,
+    answer,
+    ask_group,
     room_within,
     settle_group,
     without_large,
@@ -103,8 +103,8 @@ class Cluster:
             groups.append(Group(numbers, future, context, needed))
         return HeldThere(self, groups)
 
-    def start(self, task: Callable[..., Any], groups: Sequence[Group], question: Any) -> list[Future]:
-        """A task for each group."""
+    def start(self, groups: Sequence[Group], question: Any) -> list[Future]:
+        """A question to each group."""
         if self.stopped.is_set():
             raise Stopped
         small, large = without_large(question)
@@ -112,7 +112,7 @@ class Cluster:
             # by the scheduler, not by `scatter`: what was scattered is lost with the worker that has it
             sent = [self.client.submit(Value(value), pure=False) for value in large]
             return self.client.map(
-                task,
+                ask_group,
                 [group.future for group in groups],
                 [Sealed(group.context) for group in groups],
                 [group.leaves for group in groups],
@@ -232,11 +232,11 @@ class HeldThere:
         self.groups = groups
 
     def ask(self, function: Callable[..., Any], *args: Any) -> list[Any]:
-        futures = self.place.start(answer_for_group, self.groups, (function, *args))
+        futures = self.place.start(self.groups, (answer, function, *args))
         answers: list[Any] = [None] * sum(len(group.numbers) for group in self.groups)
         for group, given in zip(self.groups, self.place.collect(futures), strict=True):
-            for number, answer in zip(group.numbers, given, strict=True):
-                answers[number] = answer
+            for number, one in zip(group.numbers, given, strict=True):
+                answers[number] = one
         return answers
 
     def hold(self, function: Callable[..., Any], *args: Any) -> "HeldThere":
@@ -249,6 +249,6 @@ class HeldThere:
 
     def replace(self, function: Callable[..., Any], *args: Any) -> "HeldThere":
         """``function(thing, leaves, *args)`` in place of each thing."""
-        futures = self.place.start(replace_in_group, self.groups, (function, *args))
+        futures = self.place.start(self.groups, (function, *args))
         groups = [group._replace(future=new) for group, new in zip(self.groups, futures, strict=True)]
         return HeldThere(self.place, groups)

@@ -11,7 +11,7 @@ from kmargin.blocks.protocol import Blocks
 from kmargin.blocks.sums import add_up
 from kmargin.blocks.view import View
 from kmargin.design import Moments
-from kmargin.design.affine import InUnits
+from kmargin.design.affine import InUnits, typical_entry
 from kmargin.design.distinct import SEED, candidate_groups
 from kmargin.problem import Problem
 from kmargin.types import Indices, Vector
@@ -140,12 +140,8 @@ class BlockDesign(InUnits):
     def unit(self) -> float:
         """The size of a typical entry: the median over columns of their root mean square."""
         largest = self.largest()
-        nonzero = largest > 0
-        if not nonzero.any():
-            return 1.0
-        largest[~nonzero] = 1.0
-        squares = self._sum(sums.squares, largest)
-        return float(np.median((largest * np.sqrt(squares / self.n_samples))[nonzero]))
+        squares = self._sum(sums.squares, np.where(largest > 0, largest, 1.0))
+        return typical_entry(largest, squares, self.n_samples)
 
     def _seen_as(self, view: View) -> "BlockDesign":
         return BlockDesign(self.blocks, view, self.fit_intercept)

@@ -1,6 +1,6 @@
 """What a worker of a cluster does with its groups of blocks, and what travels there."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from dask.sizeof import sizeof
@@ -81,21 +81,20 @@ def _filled(sealed: Sealed, large: Sequence[Any]) -> list[Any]:
 
 
 def settle_group(things: Sealed, context: Sealed, values: list[Any]) -> list[Any]:
+    """The things of a group, whose recipes have what they need."""
     leaves = context.content.open(values)
     return [thing.made(leaves) for thing in things.content]
 
 
-def answer_for_group(
+def ask_group(
     things: list[Any], context: Sealed, values: list[Any], question: Sealed, *large: Any
 ) -> list[Any]:
-    leaves = context.content.open(values)
-    function, *args = _filled(question, large)
-    return [function(thing.get(leaves), *args) for thing in things]
-
-
-def replace_in_group(
-    things: list[Any], context: Sealed, values: list[Any], question: Sealed, *large: Any
-) -> list[Any]:
+    """``function(thing, leaves, *args)`` of each thing, the question being the function and its arguments."""
     leaves = context.content.open(values)
     function, *args = _filled(question, large)
     return [function(thing, leaves, *args) for thing in things]
+
+
+def answer(thing: Any, leaves: Leaves, function: Callable[..., Any], *args: Any) -> Any:
+    """What a function says of what a recipe makes."""
+    return function(thing.get(leaves), *args)

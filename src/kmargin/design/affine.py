@@ -77,6 +77,17 @@ class InUnits(ABC):
         return Affine(np.zeros(self.n_features), units).apply(self)
 
 
+def typical_entry(largest: Vector, squares: Vector, n_samples: int) -> float:
+    """The median over columns of their root mean square; columns of zeros do not count.
+
+    `squares` are the sums of squares of each column over its `largest` magnitude, so that none overflows.
+    """
+    nonzero = largest > 0
+    if not nonzero.any():
+        return 1.0
+    return float(np.median((largest * np.sqrt(squares / n_samples))[nonzero]))
+
+
 def can_be_squared(variance: Vector) -> Flags:
     """Whether columns are neither so large nor so small that powers leave the range of numbers."""
     return (variance > SMALLEST**2) & (variance < LARGEST**2)

@@ -3,7 +3,7 @@
 import numpy as np
 import scipy.linalg
 
-from kmargin.design.affine import InUnits
+from kmargin.design.affine import InUnits, typical_entry
 from kmargin.design.distinct import candidate_groups, fingerprint_vector, repeats_among
 from kmargin.design.passes import BY_COLUMNS, BY_ROWS
 from kmargin.design.protocol import Moments, ThinSVD
@@ -111,16 +111,13 @@ class DenseDesign(InUnits):
 
     def unit(self) -> float:
         largest = self.largest()
-        nonzero = largest > 0
-        if not nonzero.any():
-            return 1.0
-        largest[~nonzero] = 1.0
+        base = np.where(largest > 0, largest, 1.0)
         squares = np.zeros(self.n_features)
         step = max(1, CHUNK // self.n_features)
         for first in range(0, self.n_samples, step):
-            columns = self.X[first : first + step] / largest  # so that no square overflows
+            columns = self.X[first : first + step] / base  # so that no square overflows
             squares += np.sum(columns**2, axis=0)
-        return float(np.median((largest * np.sqrt(squares / self.n_samples))[nonzero]))
+        return typical_entry(largest, squares, self.n_samples)
 
     def thin_svd(self, weights: Vector) -> ThinSVD:
         """Taken once, then remembered for these weights."""

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from kmargin.design.affine import InUnits
+from kmargin.design.affine import InUnits, typical_entry
 from kmargin.design.distinct import candidate_groups, fingerprint_vector, repeats_among
 from kmargin.design.protocol import Design, Moments, ThinSVD
 from kmargin.design.subset import ColumnSubset
@@ -150,10 +150,7 @@ class KernelDesign(InUnits):
             base = np.where(now > 0, now, 1.0)  # so that no square overflows
             squares[columns] = squares[columns] * (before / base) ** 2 + ((tile / base) ** 2).sum(axis=0)
             largest[columns] = now
-        nonzero = largest > 0
-        if not nonzero.any():
-            return 1.0
-        return float(np.median((largest * np.sqrt(squares / self.n_samples))[nonzero]))
+        return typical_entry(largest, squares, self.n_samples)
 
     def thin_svd(self, weights: Vector) -> ThinSVD:
         takes = 8 * self.n_samples * self.n_features / MEGABYTE

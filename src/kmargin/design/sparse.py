@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from kmargin.design.affine import InUnits
+from kmargin.design.affine import InUnits, typical_entry
 from kmargin.design.csr import (
     CSR,
     csr_block,
@@ -150,13 +150,10 @@ class SparseDesign(InUnits):
     def unit(self) -> float:
         indices = self.stored.indices
         shift, magnitude, n_absent, largest = self._magnitudes()
-        nonzero = largest > 0
-        if not nonzero.any():
-            return 1.0
-        largest[~nonzero] = 1.0
-        squares = n_absent * (shift / largest) ** 2
-        squares += np.bincount(indices, (magnitude / largest[indices]) ** 2, minlength=self.n_features)
-        return float(np.median((largest * np.sqrt(squares / self.n_samples))[nonzero]))
+        base = np.where(largest > 0, largest, 1.0)
+        squares = n_absent * (shift / base) ** 2
+        squares += np.bincount(indices, (magnitude / base[indices]) ** 2, minlength=self.n_features)
+        return typical_entry(largest, squares, self.n_samples)
 
     def thin_svd(self, weights: Vector) -> ThinSVD:
         raise ValueError(
