@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kmargin.tables.machine import Machine
+from kmargin.fitting.blueprint import Decisions
 from kmargin.types import Indices, Matrix, Vector
 
 
@@ -15,9 +15,9 @@ class FoldMachines:
         self.Cs, self.ks = list(Cs), list(ks)
         self._numbers: dict[tuple[int, int, int], tuple[Indices, Matrix, Vector]] = {}
 
-    def keep(self, fold: int, row: int, column: int, machine: Machine) -> None:
-        support = np.asarray(machine.support_)
-        self._numbers[fold, row, column] = support, machine.coef_[:, support], machine.intercept_
+    def keep(self, fold: int, row: int, column: int, decisions: Decisions) -> None:
+        support = np.flatnonzero(decisions.coef.any(axis=0))
+        self._numbers[fold, row, column] = support, decisions.coef[:, support], decisions.intercept
 
     def were_walked_to(self, Cs: Sequence[float], ks: Sequence[int]) -> bool:
         """Whether the last of these Cs was reached on the same way: a machine depends on those before it."""

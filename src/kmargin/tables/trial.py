@@ -14,9 +14,10 @@ from kmargin import Exchange, SparsityPath, validate
 from kmargin.calibration import Calibration, fit_calibration
 from kmargin.calibration_sums import UnseenRows
 from kmargin.errors import InputError, blame_input, listing
+from kmargin.fitting.blueprint import Decisions
 from kmargin.fitting.grid_fit import GridFit, fit_grid, fit_parts
 from kmargin.fitting.repeats import find_repeats
-from kmargin.multiclass import class_pairs, combine_decisions
+from kmargin.multiclass import choose_classes, class_pairs, combine_decisions
 from kmargin.progress import Bar, Silence
 from kmargin.samples.array import ArraySamples, read_samples
 from kmargin.selection import Fold, asks_for_probabilities, score_with
@@ -117,12 +118,23 @@ class Trial:
         kept = FoldMachines(Cs, ks) if round == 0 and self.settings.kernel is None else None
         for number, (fold, X, fit) in enumerate(walk):
             for row, column in np.ndindex(len(Cs), len(ks)):
-                machine = self._machine(fit, Cs, ks, row, column)
-                scores[number, row, column] = self.score_rows(machine, X, fold.test)
+                decisions = fit.decisions(row, column)
+                scores[number, row, column] = self._score_fold(decisions, Cs[row], ks[column], X, fold.test)
                 if kept is not None:
-                    kept.keep(number, row, column, machine)
+                    kept.keep(number, row, column, decisions)
         self._kept = kept or self._kept
         return scores
+
+    def _score_fold(self, decisions: Decisions, C: float, k: int, X: Matrix, rows: Indices) -> float:
+        """The score of one fold's machines on rows whose features, scaled, are X."""
+        if self.settings.scoring != "accuracy":
+            return self.score_rows(self._machine(decisions, C, k), X, rows)
+        # as the scorer would, without a look at X for each model
+        classes = self.samples.classes
+        told = combine_decisions(decisions(X), len(classes), self.settings.multi_class)
+        return float(
+            np.average(choose_classes(told, classes) == self.dataset.y[rows], weights=self._weights(rows))
+        )
 
     def _score_by_probabilities(
         self, walk: Iterator[tuple[Fold, Matrix, GridFit]], ks: list[int], scores: np.ndarray
@@ -171,7 +183,7 @@ class Trial:
         else:
             for fold, X, fit in self._walk(Cs, ks, 0, SILENCE):
                 of_machines[fold.test] = fit.decisions(*at)(X)
-                supports.append(self._machine(fit, Cs, ks, *at).support_)
+                supports.append(self._machine(fit.decisions(*at), Cs[-1], k).support_)
                 folds.append(fold)
         decisions = combine_decisions(of_machines, n_classes, self.settings.multi_class)
         return Examination(folds, decisions, of_machines, tuple(supports))
@@ -182,7 +194,7 @@ class Trial:
         samples = self.samples._replace(X=scaling(self.samples.X))
         column = ks.index(k)
         fit = fit_grid(self.blueprint, samples, Cs, ks, self.procedure, chosen=column, label="refit")
-        machine = self._machine(fit, Cs, ks, -1, column)
+        machine = self._machine(fit.decisions(-1, column), Cs[-1], k)
         model = TableModel(self.dataset.target, self.dataset.encoding, scaling, machine)
         return model, fit.path(ks)
 
@@ -207,28 +219,28 @@ class Trial:
         """The test rows of a fold, as its training rows say."""
         return self._scaling(self.samples.restricted_to(fold.train))(self.samples.X[fold.test])
 
-    def _machine(self, fit: GridFit, Cs: list[float], ks: list[int], row: int, column: int) -> Machine:
-        """The machine for the positions of C and k."""
+    def _machine(self, decisions: Decisions, C: float, k: int) -> Machine:
+        """The machine that decides so, fitted with this C and k."""
         parameters = {
-            "k": ks[column],
-            "C": Cs[row],
+            "k": k,
+            "C": C,
             "multi_class": self.settings.multi_class,
             "shared": self.settings.shared,
             **self.counted.request._asdict(),
         }
-        return assemble_machine(parameters, self.samples.classes, fit.decisions(row, column))
+        return assemble_machine(parameters, self.samples.classes, decisions)
 
     def _scaling(self, part: ArraySamples) -> Scaling:
         return Scaling.learn(part.X, part.repeats, self.dataset.impute, self.settings.standardize)
 
+    def _weights(self, rows: Indices) -> Vector | None:
+        """How much each of some rows counts in a score; None for all the same."""
+        return None if self.dataset.weights is None else self.samples.repeats[rows]
+
     def score_rows(self, model: Any, X: Matrix, rows: Indices) -> float:
         """The score of a model on rows whose features, scaled, are X."""
-        weights: Vector | None = None if self.dataset.weights is None else self.samples.repeats[rows]
-        y = self.dataset.y[rows]
-        if self.settings.scoring == "accuracy":  # as the scorer would, without a look at X for each model
-            return float(np.average(model.predict(X) == y, weights=weights))
         try:
-            return score_with(self.scorer, model, X, y, weights)
+            return score_with(self.scorer, model, X, self.dataset.y[rows], self._weights(rows))
         except (ValueError, AttributeError) as error:
             raise InputError(
                 f"--scoring {self.settings.scoring} does not suit these classes or machines "
