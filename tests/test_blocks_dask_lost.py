@@ -170,7 +170,7 @@ def test_what_dask_raises_is_a_lost_cluster_only_if_the_client_is_closed(status)
     place = object.__new__(Cluster)
     place.client, place.stopped = ClosedBetweenQuestions(status), threading.Event()
     with pytest.raises(ClusterLost if status == "closed" else ZeroDivisionError) as caught:
-        place.start(max, [], ())
+        place.start([], ())
     assert status == "running" or "Connect a Client to a running cluster" in str(caught.value)
 
 
