@@ -142,6 +142,7 @@ def _options(command: str, names: list[str], target: str | None, draw: Draw) -> 
         options += ["--ks", draw.one(["1,2", "1", "0,1", "1", "2,2,1"])]
         options += ["--C", draw.weighted({"1": 60, "0.1": 15, "100": 15, "inf": 5, "1e-6": 5})]
     options += ["--cv", draw.weighted({"2": 7, "3": 2, "5": 1})]
+    options += ["--pairs", "2"] if command == "fit" else []  # of halves, each fitted like the others
     sometimes: dict[str, Any] = {
         "--weights": names[-1:],
         "--drop": names[:1],

@@ -13,10 +13,7 @@ from dask_data import two_workers
 from kmargin import html
 from kmargin.datasets import make_sparse_hyperplane
 from kmargin.design import DenseDesign
-from kmargin.experiments import protocol
-from kmargin.experiments.reproduce import reproduce
 from kmargin.problem import ArrayProblem, Problem
-from small_runs import read_few, small_request
 
 # the first call of a compiled function takes as long as its compilation
 settings.register_profile("compiled", deadline=None)
@@ -68,15 +65,6 @@ def hyperplane():
 def undrawn(monkeypatch):
     """Plots are made, but not drawn into pages, which takes longer than all else on them."""
     monkeypatch.setattr(html, "svg", lambda *args, **options: "<svg ></svg>")
-
-
-@pytest.fixture(scope="session")
-def small_run(tmp_path_factory):
-    """The folder and the report of a small run of every experiment, in this process."""
-    folder = tmp_path_factory.mktemp("reproduce")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(protocol, "read", read_few)
-        return folder, reproduce(small_request(), folder, n_jobs=1, verbose=0)
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,5 @@
 """A few hundred of the generated tables and model files; `python -m fuzz` runs as many as one likes."""
 
-import dataclasses
 import io
 import sys
 import zipfile
@@ -17,9 +16,24 @@ from fuzz.command import Flaw, call, inside  # noqa: E402
 from fuzz.pages import check_page  # noqa: E402
 
 
+@pytest.fixture(scope="module")
+def answers():
+    """Of 150 tables those that were answered wrongly, and the codes that all commands ended with."""
+    codes = []
+
+    def noted(arguments):
+        answer = call(arguments)
+        codes.append(answer[0])
+        return answer
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(outputs, "call", noted)
+        return tables.run(0, 150), codes
+
+
 @pytest.mark.parametrize("first", range(0, 150, 25))
-def test_tables_are_analysed_or_refused_in_one_sentence(first):
-    assert [(str(case), flaw) for case, flaw in tables.run(first, 25)] == []
+def test_tables_are_analysed_or_refused_in_one_sentence(answers, first):
+    assert [(str(case), flaw) for case, flaw in answers[0] if first <= case.number < first + 25] == []
 
 
 @pytest.mark.parametrize("first", range(0, 200, 50))
@@ -38,33 +52,10 @@ def test_cases_are_the_same_every_time_and_of_every_kind():
     assert len(damages) > 10
 
 
-def test_many_tables_are_good_enough_to_be_fitted():
-    """Else nothing but refusals would be tried."""
-    n_fitted = 0
-    for number in range(20):
-        case = dataclasses.replace(tables.make_case(number), draws=False)
-        with tables.outputs.drawing(False), _folder(case):
-            code, _, _ = call([case.command, *case.options, "--", case.file])
-        n_fitted += code == 0
-    assert n_fitted >= 6
-
-
-class _folder:
-    """A folder with the case's file in it."""
-
-    def __init__(self, case):
-        import tempfile
-
-        self.temporary, self.case = tempfile.TemporaryDirectory(), case
-
-    def __enter__(self):
-        self.inside = inside(self.temporary.__enter__())
-        self.inside.__enter__()
-        Path(self.case.file).write_bytes(self.case.content)
-
-    def __exit__(self, *error):
-        self.inside.__exit__(*error)
-        self.temporary.__exit__(*error)
+def test_many_tables_are_good_enough_to_be_fitted(answers):
+    """Else nothing but refusals would be tried. Each that is fitted is predicted, too."""
+    _, codes = answers
+    assert codes.count(0) - (len(codes) - 150) >= 0.3 * 150
 
 
 # the oracles see what they are for
