@@ -1,5 +1,7 @@
 import os
 import shutil
+import subprocess
+import sys
 
 # scikit-learn dispatches to other arrays only where scipy was told so before it was imported
 os.environ["SCIPY_ARRAY_API"] = "1"
@@ -62,9 +64,26 @@ def hyperplane():
 
 
 @pytest.fixture
-def undrawn(monkeypatch):
-    """Plots are made, but not drawn into pages, which takes longer than all else on them."""
-    monkeypatch.setattr(html, "svg", lambda *args, **options: "<svg ></svg>")
+def undrawn(monkeypatch, request):
+    """Plots are made, but only drawn into pages for tests marked so: it takes longer than all else."""
+    if "drawn" not in request.keywords:
+        monkeypatch.setattr(html, "svg", lambda *args, **options: "<svg ></svg>")
+
+
+FIT = """
+import sys
+import numpy as np
+from kmargin import SparseSVC, sparse_svm_path
+SparseSVC(k=1).fit(np.eye(4), [0, 1, 0, 1]).predict(np.eye(4))
+print(*sys.modules)
+"""
+
+
+@pytest.fixture(scope="session")
+def imported():
+    """The modules that a fit needs, in an interpreter of its own."""
+    done = subprocess.run([sys.executable, "-c", FIT], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
 
 
 @pytest.fixture(scope="session")

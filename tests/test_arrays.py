@@ -522,14 +522,9 @@ def test_numpy_is_numpy_whatever_the_setting():
     assert space_of(X) is HOST
 
 
-def test_importing_kmargin_imports_no_other_arrays():
-    code = (
-        "import sys, numpy as np, kmargin\n"
-        "kmargin.SparseSVC(k=1).fit(np.eye(4), [0, 1, 0, 1]).predict(np.eye(4))\n"
-        "print({'torch', 'cupy', 'array_api_compat', 'array_api_strict'} & set(sys.modules))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "set()"
+def test_a_fit_of_numpys_arrays_imports_no_others(imported):
+    assert "kmargin" in imported
+    assert not {"torch", "cupy", "array_api_compat", "array_api_strict"} & imported
 
 
 def test_the_page_about_arrays_tells_the_truth(tmp_path):

@@ -24,9 +24,7 @@ FILES = ["features.csv", "model.kmargin", "predictions.csv", "report.html"]
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch, request):
-    if "drawn" not in request.keywords:
-        request.getfixturevalue("undrawn")
+def folder(tmp_path, monkeypatch, undrawn):
     monkeypatch.chdir(tmp_path)
     make_table().to_csv("data.csv", index=False)
     return tmp_path

@@ -169,6 +169,7 @@ def test_columns_are_grouped_by_the_text_before_a_separator():
     }  # fmt: skip
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("options", [(), ("--each-machine",)], ids=str)
 @pytest.mark.parametrize("kernel", [None, "rbf"], ids=str)
 def test_k_is_of_the_whole_model_unless_each_machine_is_to_have_its_own(options, kernel):
@@ -215,6 +216,7 @@ def hues_by_hand(frame, **arguments):
     return SparseSVC(C=1.0, **arguments).fit((X - mean) / spread, frame["outcome"])
 
 
+@pytest.mark.drawn
 def test_the_values_of_a_text_column_are_one_variable_unless_each_is_to_count(coloured):
     model, told, page = fit_hues("--k", 2)
     expected = hues_by_hand(coloured, k=2, groups=[0, 1, 2, 3, 4, 5, 5, 5])

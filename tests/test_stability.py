@@ -1,10 +1,5 @@
 """Features that come back when half of the rows are drawn anew."""
 
-import re
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -317,14 +312,3 @@ def test_each_class_needs_a_row_in_each_half(data):
 def test_weights_for_an_estimator_that_takes_none_are_refused(data):
     with pytest.raises(ValueError, match="SelectKBest takes no sample_weight"):
         StabilitySelection(SelectKBest(k=1), n_pairs=1).fit(*data, sample_weight=np.ones(120))
-
-
-def test_the_page_about_stability_tells_the_truth(tmp_path):
-    page = (Path(__file__).parent.parent / "docs" / "guide" / "stability.md").read_text()
-    code = "\n".join(re.findall(r"```python\n(.*?)```", page, flags=re.S))
-    script = tmp_path / "page.py"
-    script.write_text(code)
-    done = subprocess.run([sys.executable, "-W", "error", script], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    promised = [line.split("#")[1].strip() for line in code.splitlines() if "print(" in line]
-    assert done.stdout.splitlines() == promised
