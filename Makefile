@@ -9,8 +9,9 @@ BIN := .venv/bin
 demo: .venv/installed
 	$(BIN)/kmargin reproduce all --quick
 
-# files of tests side by side, one per core
+# files of tests side by side, one per core; what all of them call is compiled before, once
 test: .venv/installed lint
+	$(BIN)/python tests/compile_first.py
 	$(BIN)/python -m pytest -n auto --dist loadfile
 
 lint: .venv/installed

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import settings
 from selenium import webdriver
 
-from dask_data import two_workers
 from kmargin import html
 from kmargin.datasets import make_sparse_hyperplane
 from kmargin.design import DenseDesign
@@ -84,12 +83,6 @@ def imported():
     """The modules that a fit needs, in an interpreter of its own."""
     done = subprocess.run([sys.executable, "-c", FIT], capture_output=True, text=True, check=True)
     return set(done.stdout.split())
-
-
-@pytest.fixture(scope="session")
-def workers():
-    """Two worker processes of dask; tests that lose some have their own."""
-    yield from two_workers()
 
 
 @pytest.fixture(scope="session")

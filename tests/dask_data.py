@@ -2,6 +2,7 @@
 
 import gc
 import time
+from contextlib import contextmanager
 
 import dask.array as da
 import numpy as np
@@ -44,6 +45,7 @@ def assert_same(found, expected, atol=1e-8):
     np.testing.assert_allclose(found.objective_, expected.objective_, atol=atol)
 
 
+@contextmanager
 def two_workers(**options):
     """A cluster of two worker processes with one thread each."""
     options = {

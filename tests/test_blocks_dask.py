@@ -12,13 +12,13 @@ import pytest
 from distributed import Client
 from sklearn.base import clone
 
-from dask_data import SHORT, N, P, assert_same, blocks, forget_sizes, make_data
+from dask_data import SHORT, N, P, assert_same, blocks, forget_sizes, make_data, two_workers
 from kmargin import SD, Exchange, KernelSparseSVC, SparseSVC, sparse_svm_path
 
 
 @pytest.fixture(scope="module")
-def client(workers):
-    with Client(workers) as client:
+def client():
+    with two_workers() as workers, Client(workers) as client:
         yield client
 
 
@@ -48,7 +48,7 @@ def data():
 class TestFit:
     """The same coefficients as for arrays."""
 
-    @pytest.mark.parametrize("solver", [Exchange(max_starts=0), SD(max_outer=6)])
+    @pytest.mark.parametrize("solver", [Exchange(max_starts=0), SD(rho_growth=30.0, gtol=1e-4)])
     def test_wherever_blocks_are(self, place, data, solver):
         X, y, weights = data
         model = SparseSVC(k=3, C=0.1, solver=solver)

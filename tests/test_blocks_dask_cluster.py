@@ -9,7 +9,7 @@ import pytest
 from distributed import Client
 from sklearn.base import clone
 
-from dask_data import SHORT, P, assert_same, blocks, make_data, wait_until
+from dask_data import SHORT, P, assert_same, blocks, make_data, two_workers, wait_until
 from dask_questions import (
     count_sent,
     get_sent,
@@ -26,8 +26,8 @@ from kmargin.blocks.graphs import take_apart
 
 
 @pytest.fixture(scope="module")
-def client(workers):
-    with Client(workers) as client:
+def client():
+    with two_workers() as workers, Client(workers) as client:
         yield client
 
 

@@ -1,7 +1,6 @@
 """More rows than the workers have memory for."""
 
 import os
-from contextlib import contextmanager
 
 import dask.dataframe as dd
 import numpy as np
@@ -38,7 +37,7 @@ def large(tmp_path_factory):
 @pytest.fixture
 def client(tmp_path):
     options = {"memory_limit": "430MB", "local_directory": str(tmp_path)}
-    with contextmanager(two_workers)(**options) as workers, Client(workers) as client:
+    with two_workers(**options) as workers, Client(workers) as client:
         yield client
 
 

@@ -55,7 +55,8 @@ def interruptible():
 @pytest.fixture(scope="module")
 def workers():
     """Two, and somebody who starts those again that are gone."""
-    yield from two_workers()
+    with two_workers() as workers:
+        yield workers
 
 
 @pytest.fixture
