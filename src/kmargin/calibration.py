@@ -4,14 +4,15 @@ Two classes: the second has probability 1 / (1 + exp(-(slope f + offset))), Plat
 value f. A machine for each pair of classes: such a sigmoid for each, learned from the rows of its two
 classes; the probabilities of all classes are those that contradict the pairs least (Wu, Lin and Weng 2004,
 their second way). A machine for each class against the rest: the softmax of what is linear in all decision
-values, learned at once. What a machine says of its own class is free; what it says of others is held
-near 0 by a ridge, because there are many such numbers to learn. docs/guide/probabilities.md tells what
-these were measured against.
+values, learned at once. docs/guide/probabilities.md tells what these were measured against.
 
-A row of a class that has n rows is given the probability (n + q) / (n + m q) for its own class instead of 1,
-and q / (n + m q) for each of the others, m being how many classes are told apart. That keeps slopes finite
-where decision values separate the classes. For two classes q = 1, which is Platt's; for more it is
-divided by the number of pairs, so that there are as many pseudo-rows in all.
+Where decision values separate the classes, something has to keep slopes finite. For two classes, and for
+pairs, it is Platt's pseudo-rows: a row of a class that has n rows is given the probability (n + q) / (n + 2
+q) for its own class instead of 1, and q / (n + 2 q) for the other. For two classes q = 1; for more it is
+divided by the number of pairs, so that there are as many pseudo-rows in all. For a machine for each class
+it is a ridge on the slopes: a weak one on what a machine says of its own class, a stronger one on what it
+says of others, because there are many such numbers to learn. Pseudo-rows would have a say in every row, and
+cap what can be said of the clearest.
 
 A sigmoid has an offset only where the rows ask for one: where a likelihood ratio test, at 5 %, says that it
 is not 0. Else the sign of f, by which classes are predicted, and the larger probability would contradict each
@@ -46,9 +47,7 @@ RIDGE = 1e-14  # per row, for the steps alone: curvatures may underflow far from
 PAYS = 1.92  # what an offset has to add to the log-likelihood: half of chi-squared's 95 % point
 FLAT = 1e-12  # a spread of so many margins, or times the mean, is none
 LARGEST = 1e100  # of weights: sums of larger ones overflow, and pseudo-rows beside them are nothing anyway
-MIXING = (
-    10.0  # ridge of what machines say of other classes, their decision values having a spread of 1: in rows
-)
+OWN, OTHERS = 0.1, 10.0  # ridges of what machines say of classes, their values having a spread of 1: in rows
 MOST_MIXED = 40  # classes; with more, machines have a say in their own class alone
 TILE = 2**20  # coupled are as many rows at a time as have systems of so many numbers
 
@@ -173,13 +172,14 @@ def _fit_softmax(ask: Ask, setting: Setting) -> tuple[Matrix, Vector]:
     class: the slopes are a diagonal matrix. They are for decision values with a mean of 0 and a spread of 1.
     """
     n, total = setting.n_classes, float(setting.totals.sum())
+    ridge = np.append(np.full(n, OWN), np.zeros(n))
 
     def sums(theta: Matrix) -> tuple[Vector, Matrix, Tensor]:
         packed = ask(softmax_sums, setting, theta[0])
         gradient, hessian = np.split(packed[1:].reshape(2 * n, 2 * n + 1).copy(), [1], axis=1)
-        hessian[range(n), range(n)] += setting.scale == 0
+        hessian[range(2 * n), range(2 * n)] += ridge
         hessian[n:, n:] += total / n  # a constant in all offsets changes nothing, and stays 0
-        return packed[:1], gradient.T, hessian[None]
+        return packed[:1] + 0.5 * (ridge @ theta[0] ** 2), gradient.T + ridge * theta, hessian[None]
 
     slopes, offsets = minimise(sums, np.zeros((1, 2 * n)), total).reshape(2, n)
     return np.diag(slopes), offsets
@@ -188,16 +188,14 @@ def _fit_softmax(ask: Ask, setting: Setting) -> tuple[Matrix, Vector]:
 def _fit_mixed(ask: Ask, setting: Setting, start: tuple[Matrix, Vector]) -> tuple[Matrix, Vector]:
     """The same with a say in every class."""
     n, total = setting.n_classes, float(setting.totals.sum())
-    ridge = MIXING * (1.0 - np.eye(n)) + (setting.scale == 0)[:, None]
-    ridge = np.append(ridge.ravel(), np.zeros(n))
+    ridge = np.append(np.where(np.eye(n), OWN, OTHERS).ravel(), np.zeros(n))
 
     def sums(theta: Matrix) -> tuple[Vector, Matrix, Tensor]:
         packed = ask(mixed_softmax_sums, setting, theta[0])
         gradient, hessian = np.split(packed[1:].reshape(n * (n + 1), -1).copy(), [1], axis=1)
         hessian[range(len(ridge)), range(len(ridge))] += ridge
         hessian[-n:, -n:] += total / n
-        value = packed[:1] + 0.5 * np.array([ridge @ theta[0] ** 2])
-        return value, gradient.T + ridge * theta, hessian[None]
+        return packed[:1] + 0.5 * (ridge @ theta[0] ** 2), gradient.T + ridge * theta, hessian[None]
 
     theta = minimise(sums, np.append(start[0].ravel(), start[1])[None], total)[0]
     return theta[: n * n].reshape(n, n), theta[n * n :]

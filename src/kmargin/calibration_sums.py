@@ -56,10 +56,9 @@ class Setting(NamedTuple):
         return self.n_classes > 2 and self.multi_class == "ovr"
 
     def targets(self) -> tuple[Vector, Vector]:
-        """What a row of each class is given as the probability of its class, and of each other one."""
+        """What a row of each class is given as the probability of its class, and of the other of a pair."""
         pseudo = 2 / (self.n_classes * (self.n_classes - 1))
-        n_told_apart = self.n_classes if self.is_joint else 2
-        whole = self.totals + n_told_apart * pseudo
+        whole = self.totals + 2 * pseudo
         return (self.totals + pseudo) / whole, pseudo / whole
 
 
@@ -97,10 +96,9 @@ def sigmoid_sums(pieces: Pieces, setting: Setting, theta: Matrix) -> Matrix:
 
 def softmax_sums(pieces: Pieces, setting: Setting, theta: Vector) -> Vector:
     """The negative log-likelihood at (slopes, offsets); then, flat, the gradient beside the Hessian."""
-    rows, n, (own, other) = pieces.rows, setting.n_classes, setting.targets()
+    rows, n = pieces.rows, setting.n_classes
     values = (rows.decisions - setting.mean) * setting.scale
-    target = np.repeat(other[rows.codes, None], n, axis=1)
-    target[np.arange(len(target)), rows.codes] = own[rows.codes]
+    target = np.eye(n)[rows.codes]
     logits = theta[:n] * values + theta[n:]
     normaliser = _log_sum(logits)
     P = np.exp(logits - normaliser[:, None])
@@ -118,7 +116,7 @@ def mixed_softmax_sums(pieces: Pieces, setting: Setting, theta: Vector) -> Vecto
     """The same where every machine has a say in every class: `theta` is, row after row, what each machine's
     decision values are multiplied by for each class, then the offsets.
     """
-    rows, n, (own, other) = pieces.rows, setting.n_classes, setting.targets()
+    rows, n = pieces.rows, setting.n_classes
     theta, size = theta.reshape(n + 1, n), n * (n + 1)
     value, gradient, hessian = 0.0, np.zeros((n + 1, n)), np.zeros((n + 1, n, n + 1, n))
     height = max(1, TILE // size)
@@ -126,8 +124,7 @@ def mixed_softmax_sums(pieces: Pieces, setting: Setting, theta: Vector) -> Vecto
         part = slice(start, start + height)
         codes, weights = rows.codes[part], rows.weights[part]
         A = np.column_stack([(rows.decisions[part] - setting.mean) * setting.scale, np.ones(len(codes))])
-        target = np.repeat(other[codes, None], n, axis=1)
-        target[np.arange(len(codes)), codes] = own[codes]
+        target = np.eye(n)[codes]
         logits = A @ theta
         normaliser = _log_sum(logits)
         P = np.exp(logits - normaliser[:, None])
