@@ -35,7 +35,7 @@ EXCEPTIONS = {
     ("intervals", "wilson"): "ends of an interval, which lie within 0 and 1",
     ("intervals", "mean_interval"): "the same",
     ("fitting.stand_ins", "_rise"): "a relative difference of objectives, rounding left out",
-    ("estimators.stability", "summary"): "places, not residuals: features of no unit ask for the first",
+    ("estimators.stable_features", "summary"): "places, not residuals: features of no unit ask for the first",
     ("calibration", "_without_offsets"): "slopes, which never fall",
     ("calibration", "couple"): "probabilities, rounding left out",
 }

@@ -188,6 +188,7 @@ LAYERS = [
     "estimators.cross_validated",
     "estimators.cv",
     "estimators.half_model",
+    "estimators.stable_features",
     "estimators.stability",
     "estimators",
     "outer_folds",

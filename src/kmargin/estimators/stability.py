@@ -1,28 +1,20 @@
 """Features that come back when half of the rows are drawn anew."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import Tags, get_tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from kmargin import arguments, validate
 from kmargin.addresses import Documented
-from kmargin.chance import (
-    SelectionBounds,
-    check_bound,
-    check_max_false,
-    check_threshold,
-    lowest_threshold,
-    needed_halves,
-    stability_bounds,
-)
+from kmargin.chance import check_bound, check_max_false, check_threshold, needed_halves
 from kmargin.errors import warn_caller
 from kmargin.estimators.half_model import check_model, make_model, request_of
 from kmargin.estimators.linear import SparseSVC
+from kmargin.estimators.stable_features import StableFeatures
 from kmargin.fitting.grid_fit import Procedure
 from kmargin.fitting.halves import (
     Halves,
@@ -33,14 +25,10 @@ from kmargin.fitting.halves import (
     select_by_machines,
     warnings_told_once,
 )
-from kmargin.types import Flags
 from kmargin.units import Units
 
-if TYPE_CHECKING:
-    import pandas as pd
 
-
-class StabilitySelection(Documented, SelectorMixin, BaseEstimator):
+class StabilitySelection(Documented, StableFeatures, BaseEstimator):
     """Features that are selected again and again on random halves of the rows.
 
     Complementary pairs (Shah and Samworth, 2013): `n_pairs` times the rows are split at random into two
@@ -209,70 +197,6 @@ class StabilitySelection(Documented, SelectorMixin, BaseEstimator):
         self.frequencies_, self.group_frequencies_ = by_column / len(halves), by_unit / len(halves)
         self.q_ = float(by_unit[~units.fixed].sum() / len(halves))
 
-    def bounds_at(self, threshold: float) -> SelectionBounds:
-        """What `bounds_` would be at another threshold.
-
-        Parameters
-        ----------
-        threshold : float
-            Above 0.5, at most 1.
-
-        Returns
-        -------
-        SelectionBounds
-            For the numbers of this selection.
-        """
-        check_is_fitted(self, "q_")
-        return stability_bounds(self.n_candidates_, self.q_, threshold, self.n_pairs_)
-
-    def threshold_for(self, max_false: float, bound: str = "r_concave") -> float | None:
-        """The lowest threshold at which a bound is at most `max_false`.
-
-        Parameters
-        ----------
-        max_false : float
-            How many may be found by chance, in expectation.
-        bound : "worst_case", "unimodal" or "r_concave", default="r_concave"
-            Which bound.
-
-        Returns
-        -------
-        float or None
-            None if it is not even so at 1.
-        """
-        check_is_fitted(self, "q_")
-        check_max_false(max_false)
-        check_bound(bound)
-        return lowest_threshold(self.n_candidates_, self.q_, max_false, self.n_pairs_, bound)
-
-    def summary(self) -> "pd.DataFrame":
-        """All features as a pandas frame, the most frequent first.
-
-        Returns
-        -------
-        pandas.DataFrame
-            `feature`, `frequency`, `always_in`, `stable`; with groups also `group` (its own name where a
-            feature is in none) and `group_frequency`.
-        """
-        import pandas as pd
-
-        check_is_fitted(self)
-        names = getattr(self, "feature_names_in_", np.arange(self.n_features_in_).astype(str))
-        never, unit = self._unit_of < 0, np.maximum(self._unit_of, 0)
-        frame = pd.DataFrame(
-            {
-                "feature": names,
-                "group": np.where(never, names, self.groups_[unit]),
-                "frequency": self.frequencies_,
-                "group_frequency": np.where(never, 0.0, self.group_frequencies_[unit]),
-                "always_in": ~never & self.always_in_[unit],
-                "stable": self._get_support_mask(),
-            }
-        )
-        order = ["group_frequency", "frequency"]
-        frame = frame.sort_values(order, ascending=False, kind="stable").reset_index(drop=True)
-        return frame if self._is_grouped else frame.drop(columns=["group", "group_frequency"])
-
     def _check_parameters(self) -> None:
         validate.check_count("n_pairs", self.n_pairs, "pairs of halves")
         validate.check_flag("standardize", self.standardize)
@@ -314,12 +238,6 @@ class StabilitySelection(Documented, SelectorMixin, BaseEstimator):
                 f"All {self.n_candidates_} features were selected on every half, so that nothing was chosen. "
                 "Use a smaller k."
             )
-
-    def _get_support_mask(self) -> Flags:
-        check_is_fitted(self, "threshold_")
-        needed = needed_halves(self.threshold_, self.n_pairs_)
-        stable = np.rint(self.group_frequencies_ * 2 * self.n_pairs_) >= needed
-        return np.append(stable, False)[self._unit_of]  # those of no unit are at -1
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
