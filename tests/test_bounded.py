@@ -14,22 +14,15 @@ from kmargin.blocks.design import BlockDesign
 from kmargin.design import DenseDesign
 from kmargin.jit import Remote
 from kmargin.problem import ArrayProblem
-from kmargin.solvers.bounded import (
-    FreeColumns,
-    fill_signed_gain,
-    finish_bounded,
-    newton_bounded,
-    signed_gain,
-)
-from kmargin.solvers.bounded_quadratic import Quadratic, bounded_direction
-from kmargin.solvers.ending import ColumnsAtHand, newton_by_least_squares
+from kmargin.solvers.bounded import newton_bounded
+from kmargin.solvers.bounded_quadratic import Quadratic, bounded_direction, reach
+from kmargin.solvers.ending import ColumnsAtHand
 from kmargin.solvers.newton import newton_from_gram
-from kmargin.solvers.remote import RemoteColumns, SignedBlocks
+from kmargin.solvers.remote import SignedBlocks
 from kmargin.solvers.rows import place, take_gram
 from kmargin.solvers.signed import SignedDesign
 from test_block_tags import BALANCED, cut
 from test_scores_by_refit import unscaled
-from test_search import Model
 
 TOL = 1e-9
 
@@ -297,10 +290,6 @@ def test_small_problems_of_few_numbers_end_at_the_minimum(X, lam, fit_intercept,
     case = Case(ArrayProblem(DenseDesign(X, fit_intercept), y, np.ones(n), lam, p), range(p), signs)
     value, u, _ = case.fit(start)
     case.check(value, u, rtol=1e-7, atol=1e-9)
-    finished, lowest, slack = finish_bounded(case.columns, case.ridge[case.idx], u, case.signs)
-    assert np.all(finished * case.signs >= 0)
-    np.testing.assert_allclose(value, lowest, rtol=1e-9, atol=1e-18)
-    assert slack <= 1e-15 * lowest + 1e-18
 
 
 # the quadratic
@@ -342,88 +331,7 @@ def test_who_is_released_stays_so_while_others_stop_the_step_where_it_begins():
     check_quadratic(A, b, np.full(5, 1e-3), np.array([1.0, -1.0, -1.0, -1.0, -1.0]), u)
 
 
-# the last digits
-
-
-@pytest.mark.parametrize("elsewhere", [False, True])
-@pytest.mark.parametrize("name", REGIMES)
-def test_least_squares_bring_any_start_to_the_same_minimum_and_never_make_it_worse(name, elsewhere):
-    for seed in range(3):
-        case, rng = make_case(name, seed)
-        columns = RemoteColumns(case.in_blocks(), case.idx) if elsewhere else case.columns
-        ridge, best = case.ridge[case.idx], case.fit()[0]
-        aside = rng.standard_normal(len(case.idx))
-        for start in (np.zeros(len(case.idx)), np.where(case.signs * aside < 0, 0.0, aside), case.fit()[1]):
-            given = start.copy()
-            u, value, slack = finish_bounded(columns, ridge, start, case.signs)
-            np.testing.assert_array_equal(start, given)
-            assert value <= case.objective(start) * (1 + 1e-12) + 1e-25  # but for the order of sums
-            np.testing.assert_allclose(value, best, rtol=1e-8, atol=1e-12)
-            assert value < 1e-20 or slack <= 1e-14 * value
-            case.check(value, u)
-
-
-def test_without_signs_the_last_digits_are_those_of_least_squares():
-    case, rng = make_case("tall", 0)
-    start, ridge = rng.standard_normal(len(case.idx)), case.ridge[case.idx]
-    u, value, _ = finish_bounded(case.columns, ridge, start, np.zeros(len(start)))
-    best, lowest, _ = newton_by_least_squares(case.columns, ridge, start)
-    np.testing.assert_array_equal(u, best)
-    assert value == pytest.approx(lowest, rel=1e-14)
-
-
-def test_the_slack_is_what_single_coefficients_can_do_within_their_signs(monkeypatch):
-    monkeypatch.setattr("kmargin.solvers.bounded.TURNS", 0)  # as it is given
-    case = Case(make_problem(40, 4, 4), range(4), [1, -1, 1, 0])
-    u, ridge = np.array([0.0, -1e-3, 0.7, 0.2, 0.1]), case.ridge[case.idx]
-    same, value, slack = finish_bounded(case.columns, ridge, u, case.signs)
-    np.testing.assert_array_equal(same, u)
-    assert value == pytest.approx(case.objective(u))
-    rows, resid = case.columns.active_rows(u)
-    model = lambda v: 0.5 * np.sum((resid - rows @ (v - u)) ** 2) + 0.5 * ridge @ v**2  # noqa: E731
-    expected = 0.0
-    for a in range(5):
-        sides = (0 if case.signs[a] > 0 else -50, 0 if case.signs[a] < 0 else 50)
-        one = minimize(lambda x, a=a: model(np.r_[u[:a], x, u[a + 1 :]]), u[a], bounds=[sides], tol=1e-14)
-        expected += model(u) - one.fun
-    assert slack == pytest.approx(expected, rel=1e-6)
-
-
-def test_columns_left_out_count_nothing(rng):
-    A, target, free = rng.standard_normal((20, 4)), rng.uniform(0.1, 0.3, 20), np.array([1, 0, 1, 1], bool)
-    some, alone = FreeColumns(ColumnsAtHand(A, target), free), ColumnsAtHand(A[:, free], target)
-    u, d = rng.standard_normal((2, 3)) * 0.1
-    np.testing.assert_allclose(some.squares(), alone.squares())
-    assert some.loss(u) == pytest.approx(alone.loss(u))
-    for one, other in zip(some.active_rows(u), alone.active_rows(u), strict=True):
-        np.testing.assert_allclose(one, other)
-    assert some.exact_step(u, d, 0.1, 0.2) == pytest.approx(alone.exact_step(u, d, 0.1, 0.2))
-
-
-# scores
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_a_column_gains_what_the_quadratic_does_if_its_sign_is_allowed(seed):
-    model = Model(seed)
-    S, H, g = model.support, model.H, model.gradient
-    schur = np.array([H[j, j] - H[j, S] @ np.linalg.solve(H[np.ix_(S, S)], H[S, j]) for j in model.outside])
-    grad = g[model.outside]
-    gains = {sign: signed_gain(grad, schur, np.full(len(grad), sign)) for sign in (-1.0, 0.0, 1.0)}
-    for i, j in enumerate(model.outside):
-        T = np.append(S, j)
-        refit = np.linalg.solve(H[np.ix_(T, T)], model.gram[T, -1])
-        expected = 0.5 * g[j] ** 2 / schur[i]
-        assert -model.change([], [j]) == pytest.approx(expected)
-        assert gains[0.0][i] == pytest.approx(expected)
-        assert gains[np.sign(refit[-1])][i] == pytest.approx(expected)
-        assert gains[-np.sign(refit[-1])][i] == 0.0
-
-
-def test_gains_under_signs_and_their_compiled_twin_agree(rng):
-    grad, schur = rng.standard_normal(30), rng.uniform(0.1, 2, 30)
-    schur[3], grad[4] = np.inf, 0.0  # a column that depends on the support gains nothing
-    sign, gain = rng.choice([-1.0, 0.0, 1.0], 30), np.empty(30)
-    fill_signed_gain(grad, schur, sign, gain)
-    np.testing.assert_array_equal(gain, signed_gain(grad, schur, sign))
-    assert gain[3] == gain[4] == 0.0
+def test_a_step_reaches_as_far_as_the_first_of_the_bounds_that_it_meets():
+    x, signs = np.array([1.0, 2.0, -1.0]), np.array([1.0, 1.0, 0.0])
+    assert reach(x, np.array([-4.0, -3.0, 5.0]), signs) == 0.25
+    assert reach(x, np.array([-0.5, 7.0, 5.0]), signs) == 1.0

@@ -67,7 +67,7 @@ def test_intervals_count_groups(dataset):
     found = analyse(dataset, QUICK)
     assert found.assessment.is_nested
     assert found.assessment.n_rows == 20
-    assert found.assessment.accuracy_interval == rate_interval(found.assessment.accuracy, 20)
+    assert found.assessment.interval == rate_interval(found.assessment.accuracy, 20)
     assert found.choice.table.n_rows == 20
     assert found.assessment.guessing == pytest.approx(0.5)  # though folds of groups have more of one class
     weights = np.arange(1.0, 61.0)

@@ -43,10 +43,9 @@ MEANINGS = {
 }
 
 INK, SOFT, FAINT = (MEANINGS[name].light for name in ("ink", "soft", "faint"))
-CURVE = GOOD = MEANINGS["curve"].light
+CURVE = MEANINGS["curve"].light
 BAD = MEANINGS["bad"].light
 CHOSEN = INK  # the choice is marked by a ring and a line, not by a colour
-GUESSING = SOFT
 NEGATIVE, POSITIVE = MEANINGS["negative"].light, MEANINGS["positive"].light
 CLASSES = (NEGATIVE, POSITIVE, MEANINGS["third"].light)
 CLASS_MARKS = ("o", "^", "s")

@@ -7,9 +7,8 @@ under the signs. Points that have the signs are a convex set, so that they hold 
 
 import numpy as np
 
-from kmargin.jit import compiled, compiled_or_remote
-from kmargin.solvers.bounded_quadratic import TURNS, Quadratic, bounded_direction, go_within, hold, reach
-from kmargin.solvers.ending import SLACK, Columns, newton_by_least_squares
+from kmargin.jit import compiled_or_remote
+from kmargin.solvers.bounded_quadratic import Quadratic, bounded_direction
 from kmargin.solvers.newton import (
     MAX_NEWTON_STEPS,
     NO_LOSS,
@@ -20,7 +19,7 @@ from kmargin.solvers.newton import (
     take_step,
 )
 from kmargin.solvers.rows import Rows, move_to, renew_system
-from kmargin.types import Flags, Indices, Matrix, Vector
+from kmargin.types import Indices, Matrix, Vector
 
 
 @compiled_or_remote
@@ -77,89 +76,3 @@ def newton_bounded(
         if last or (stays and full and is_minimum):
             return value, n_iter + 1
     return value, MAX_NEWTON_STEPS
-
-
-class FreeColumns:
-    """Some columns of a support, as `newton_by_least_squares` asks for them; the others count 0 times."""
-
-    def __init__(self, columns: Columns, free: Flags) -> None:
-        self.columns, self.free = columns, free
-
-    def squares(self) -> Vector:
-        return self.columns.squares()[self.free]
-
-    def loss(self, u: Vector) -> float:
-        return self.columns.loss(self._among_all(u))
-
-    def active_rows(self, u: Vector, nearly: float = 0.0) -> tuple[Matrix, Vector]:
-        rows, resid = self.columns.active_rows(self._among_all(u), nearly)
-        return rows[:, self.free], resid
-
-    def exact_step(self, u: Vector, d: Vector, ud: float, dd: float) -> float:
-        return self.columns.exact_step(self._among_all(u), self._among_all(d), ud, dd)
-
-    def _among_all(self, u: Vector) -> Vector:
-        everything = np.zeros(len(self.free))
-        everything[self.free] = u
-        return everything
-
-
-def finish_bounded(columns: Columns, ridge: Vector, u: Vector, signs: Vector) -> tuple[Vector, float, float]:
-    """Bring coefficients that have these signs to their minimum under them, by least squares.
-
-    Returns the coefficients, the objective, which is not above that of u, and what single coefficients
-    could still lower it by. The objective being convex, it falls all the way to the minimum over the free
-    coefficients, and so as far as the signs allow.
-    """
-
-    def objective(x: Vector) -> float:
-        return columns.loss(x) + 0.5 * float(np.sum((np.sqrt(ridge) * x) ** 2))
-
-    free = (signs == 0) | (u != 0)
-    best, value, x, is_start = u, objective(u), u.astype(np.float64), True
-    for _ in range(TURNS * (len(u) + 1)):
-        there = np.zeros(len(u))
-        there[free], *_ = newton_by_least_squares(FreeColumns(columns, free.copy()), ridge[free], x[free])
-        step = there - x
-        t = reach(x, step, signs)
-        if t < 1.0:
-            go_within(x.copy(), step, t, signs, x)
-            hold(x, step, signs, free)
-            continue
-        x = np.where(signs * there < 0, 0.0, there)  # to the last digit
-        new_value = objective(x)
-        if new_value < value:
-            best, value = x.copy(), new_value
-        elif not is_start:  # what was released was held by rounding alone
-            break
-        is_start = False
-        released = ~free & (gains_of_singles(columns, ridge, x, signs) > SLACK * value)
-        if not released.any():
-            break
-        free |= released
-    return best, value, float(np.sum(gains_of_singles(columns, ridge, best, signs)))
-
-
-def gains_of_singles(columns: Columns, ridge: Vector, u: Vector, signs: Vector) -> Vector:
-    """What each coefficient by itself could lower the objective by, as far as its sign allows."""
-    rows, resid = columns.active_rows(u)
-    slope, bend = ridge * u - resid @ rows, ridge + np.sum(rows * rows, axis=0)
-    step = np.divide(-slope, bend, out=np.zeros(len(u)), where=bend > 0)
-    step = np.where(signs * (u + step) < 0, -u, step)
-    return -step * (slope + 0.5 * bend * step)
-
-
-def signed_gain(grad: Vector, schur: Vector, sign: Vector) -> Vector:
-    """What taking each column gains, to second order, if its coefficient may only have that sign.
-
-    `grad` and `schur` are those of `scores.score`. A column whose coefficient would come out on the wrong
-    side gains nothing.
-    """
-    return np.where(sign * grad > 0, 0.0, 0.5 * grad * grad / schur)
-
-
-@compiled
-def fill_signed_gain(grad: Vector, schur: Vector, sign: Vector, gain: Vector) -> None:
-    """The same, for compiled callers: `gain` is filled in."""
-    for j in range(grad.size):
-        gain[j] = 0.0 if sign[j] * grad[j] > 0.0 else 0.5 * grad[j] * grad[j] / schur[j]

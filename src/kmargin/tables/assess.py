@@ -7,7 +7,7 @@ import numpy as np
 
 from kmargin.errors import blame_input
 from kmargin.honest import guess, interval_of, rank_among
-from kmargin.intervals import Interval, rate_interval
+from kmargin.intervals import Interval
 from kmargin.multiclass import choose_classes
 from kmargin.outer_folds import permute_labels
 from kmargin.progress import progress_bar
@@ -66,10 +66,6 @@ class Assessment:
     @property
     def accuracy(self) -> float:
         return float(np.average(self.predicted == self.dataset.y, weights=self.weights))
-
-    @property
-    def accuracy_interval(self) -> Interval:
-        return rate_interval(self.accuracy, self.n_rows)
 
     @property
     def score(self) -> float:

@@ -75,23 +75,6 @@ def _ranks(analysis: Analysis, code: int) -> Vector:
     return decisions if code == 1 else -decisions
 
 
-def class_frame(analysis: Analysis) -> pd.DataFrame:
-    """A row per class: `recall` with its interval, `precision` with its interval, `auc` against the rest."""
-    rows = []
-    for code, name in enumerate(analysis.assessment.classes):
-        row: dict[str, object] = {"class": name, "rows": int((analysis.dataset.y == name).sum())}
-        for measure, found in (
-            ("recall", recall(analysis, code)),
-            ("precision", precision(analysis, code)),
-            ("auc", area_under_curve(analysis, code)),
-        ):
-            row[measure] = np.nan if found is None else found.value
-            row[f"{measure}_low"] = np.nan if found is None else found.interval.low
-            row[f"{measure}_high"] = np.nan if found is None else found.interval.high
-        rows.append(row)
-    return pd.DataFrame(rows)
-
-
 class Reliability(NamedTuple):
     """Rows with about the same probability, and how often it came true."""
 
