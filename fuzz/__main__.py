@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 from fuzz import FAMILIES, files, pieces, report
-from fuzz.campaign import run
+from fuzz.campaign import run, run_again
 
 GROWTH = 200.0  # megabytes: beyond that memory does not return to where it was
 
@@ -25,6 +25,9 @@ def parse(arguments=None):
         "--merge", nargs="+", metavar="RESULTS", help="run nothing, put these together as --out"
     )
     parser.add_argument(
+        "--again", action="store_true", help="run the failing cases of --out by the present source"
+    )
+    parser.add_argument(
         "--write-docs", metavar="PAGE", help="run nothing, put the results of --out into PAGE"
     )
     return parser.parse_args(arguments)
@@ -36,6 +39,11 @@ def main():
         report.save(pieces.merge([report.load(path) for path in options.merge]), options.out)
         print(report.show(report.load(options.out)))
         return 0
+    if options.again:
+        results = run_again(report.load(options.out), options.jobs)
+        report.save(results, options.out)
+        print(report.show(results))
+        return int(bool(pieces.left(results)))
     if options.write_docs:
         report.write_docs(report.load(options.out), options.write_docs)
         return 0

@@ -65,15 +65,35 @@ def numbers(first, n_cases, family):
 
 def run(n_cases, *, first=0, jobs=1, family=None, seconds=None, on_batch=None):
     """Run so many cases, or as many as there is time for."""
-    results, started = Results(first, family, end=first), time.monotonic()
-    waiting = numbers(first, n_cases, family)
+    results = Results(first, family, end=first)
+    return _run(results, numbers(first, n_cases, family), jobs, seconds, on_batch, BATCH)
+
+
+def run_again(results, jobs=1):
+    """The failing cases of some results, as in their file, by the present source: what fails is kept beside
+    what failed.
+    """
+    failed = sorted({verdict["number"] for verdict in results["failures"]})
+    if not failed:
+        return results
+    again = _run(Results(failed[0], end=failed[0]), iter(failed), jobs, None, None, 1)
+    left = {verdict.number: verdict.failures for verdict in again.failures}
+    told = [
+        verdict | {"again": {"code": again.code, "failures": left.get(verdict["number"], [])}}
+        for verdict in results["failures"]
+    ]
+    return results | {"failures": told}
+
+
+def _run(results, waiting, jobs, seconds, on_batch, batch_size):
+    started = time.monotonic()
     returned = deque()  # what a lost worker left undone
     workers = [Worker() for _ in range(jobs)]
     done = Counter()  # cases by worker
 
     def refill(worker):
         over = seconds is not None and time.monotonic() - started > seconds
-        batch = returned.popleft() if returned else [] if over else list(islice(waiting, BATCH))
+        batch = returned.popleft() if returned else [] if over else list(islice(waiting, batch_size))
         worker.numbers = []
         if batch:
             results.end = max(results.end, batch[-1] + 1)

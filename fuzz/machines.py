@@ -7,6 +7,10 @@ import numpy as np
 
 from fuzz.reference import EPS, LONG, Task
 
+# Numbers spread over less than this share of their mean may be equal but for rounding: in extended precision
+# they certainly are below the one, and certainly are not above the other.
+CERTAINLY_EQUAL, CERTAINLY_VARIES = 1e-17, 1e-9
+
 
 @dataclass
 class Fitted:
@@ -84,7 +88,7 @@ def spreads(X, repeats):
     spread = np.sqrt(share @ (X - mean) ** 2)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(spread > 0, spread / np.abs(mean), 0)
-    if ((ratio > 1e-17) & (ratio < 1e-9)).any():
+    if ((ratio > CERTAINLY_EQUAL) & (ratio < CERTAINLY_VARIES)).any():
         return None
     return np.where(ratio <= 1e-12, 1, spread)
 
@@ -92,7 +96,8 @@ def spreads(X, repeats):
 def kernel_matrix(X, weighing, name, gamma, degree, coef0):
     """Kernel values of all rows with all rows, from their definition, and in which units they are rounded.
 
-    Distances are commonly computed from products, and lose what these have in common.
+    Distances are commonly computed from products, and lose what these have in common. None where it is a
+    matter of rounding whether the entries of X vary, and so what gamma is.
     """
     X = X.astype(float)
     if gamma == "auto":
@@ -102,8 +107,10 @@ def kernel_matrix(X, weighing, name, gamma, degree, coef0):
         share = weighing.repeats[weighing.kept].astype(LONG)
         share = share / share.sum() / X.shape[1]
         mean = (share @ kept).sum()
-        variance = float((share @ (kept - mean) ** 2).sum())
-        gamma = 1 / (X.shape[1] * variance) if variance > 0 else 1.0
+        variance = (share @ (kept - mean) ** 2).sum()
+        if (CERTAINLY_EQUAL * mean) ** 2 < variance < (CERTAINLY_VARIES * mean) ** 2:
+            return None
+        gamma = float(1 / (X.shape[1] * variance)) if variance > (CERTAINLY_VARIES * mean) ** 2 else 1.0
     products, sizes = X @ X.T, np.abs(X) @ np.abs(X.T)
     if name == "rbf":
         K = np.exp(-gamma * ((X[:, None, :] - X[None, :, :]) ** 2).sum(axis=2))

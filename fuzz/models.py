@@ -89,8 +89,10 @@ def _kernel_machines(case, model):
     if params["kernel"] != "precomputed":
         numbers = params.get("gamma", "scale"), params.get("degree", 3), params.get("coef0", 0.0)
         with np.errstate(all="ignore"):
-            K, noise = kernel_matrix(case.data, weighing, params["kernel"], *numbers)
-            noise = 16 * eps * noise
+            known = kernel_matrix(case.data, weighing, params["kernel"], *numbers)
+            if known is None:
+                raise Undecided("whether the entries of X vary is a matter of rounding")
+            K, noise = known[0], 16 * eps * known[1]
     if not np.isfinite(K).all() or (noise is not None and not np.isfinite(noise).all()):
         raise Undecided("the kernel matrix overflows")
     C, k = (params["C"], params["k"]) if case.call == "KernelSparseSVC" else (model.C_, model.k_)

@@ -60,3 +60,8 @@ def by_version(results):
     for piece in results["pieces"]:
         cases[piece["code"]] += piece["cases"]
     return {code: cases[code] for code in reversed(list(cases))}
+
+
+def left(results):
+    """The failures that are not known to be gone."""
+    return [verdict for verdict in results["failures"] if verdict.get("again", {}).get("failures") != []]

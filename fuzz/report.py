@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from fuzz.pieces import after, by_version
+from fuzz.pieces import after, by_version, left
 from fuzz.reproduce import few_lines
 
 FOLDER = Path(__file__).parent / "failures"
@@ -12,8 +12,11 @@ BEGIN, END = "<!-- results of the campaign: begin -->", "<!-- results of the cam
 
 def table(results):
     """A row for each family, in Markdown; `results` as in the JSON file."""
-    failed = [verdict["family"] for verdict in results["failures"]]
-    lines = ["| family | cases | ended with a sentence | undecided | failures |", "|---|---:|---:|---:|---:|"]
+    failed, still = ([v["family"] for v in verdicts] for verdicts in (results["failures"], left(results)))
+    lines = [
+        "| family | cases | ended with a sentence | undecided | failures | left |",
+        "|---|---:|---:|---:|---:|---:|",
+    ]
     rows = []
     for family in sorted(results["cases"]):
         undecided = sum(results["skips"].get(family, {}).values())
@@ -22,6 +25,7 @@ def table(results):
             results["complaints"].get(family, 0),
             undecided,
             failed.count(family),
+            still.count(family),
         )
         rows.append(counts)
         lines.append(f"| {family.replace('_', ' ')} | " + " | ".join(f"{count:,}" for count in counts) + " |")
@@ -40,24 +44,37 @@ def summary(results):
         f"{max(0.0, results['memory_growth_mb']):.0f} MB."
     )
     told = [f"{count:,} by source {code}" for code, count in by_version(results).items()]
-    return f"{sentence} Of these, {', '.join(told)}."
+    return f"{sentence} Of these, {', '.join(told)}. {what_is_left(results)}"
+
+
+def what_is_left(results):
+    """How many failures there were, and how many of them are left in a later source."""
+    failures, still = results["failures"], left(results)
+    again = sorted({verdict["again"]["code"] for verdict in failures if "again" in verdict})
+    if not failures:
+        return "No failures."
+    if not again:
+        return f"{len(failures):,} failures, not run again since."
+    unasked = sum("again" not in verdict for verdict in failures)
+    rest = f", {unasked:,} of them not run again" if unasked else ""
+    return f"{len(failures):,} failures, {len(still):,} of which are left in source {', '.join(again)}{rest}."
 
 
 def write_failures(results, folder=FOLDER):
-    """A file for each failing case; those of earlier runs go."""
+    """A file for each failing case that is left; those of earlier runs go."""
     folder.mkdir(exist_ok=True)
     for old in folder.glob("case_*.py"):
         old.unlink()
-    for verdict in results["failures"]:
+    for verdict in left(results):
         path = folder / f"case_{verdict['number']}.py"
         path.write_text(few_lines(verdict["number"], verdict["failures"]))
 
 
 def kinds(results):
-    """The failing cases by the first word of what is wrong with them."""
+    """The failing cases that are left, by the first word of what is wrong with them."""
     found = {}
-    for verdict in results["failures"]:
-        for failure in verdict["failures"]:
+    for verdict in left(results):
+        for failure in verdict.get("again", verdict)["failures"]:
             found.setdefault(failure.split(":")[0], []).append(
                 (verdict["number"], verdict["family"], failure)
             )

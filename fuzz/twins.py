@@ -3,11 +3,14 @@
 import numpy as np
 
 from fuzz.forms import SPARSE
-from fuzz.models import Undecided, is_foreign, objectives
+from fuzz.models import Undecided, is_foreign, machines_of, objectives
+from fuzz.oracles import is_optimal_on_its_support, says_its_objective
 
 TOLERANCE = 1e-6
 NOTHING = 1e-12
-LOCAL = 0.5  # by so much, relatively, two local minima of one search may differ
+# By so much of the larger two local minima of one search may differ; or by so much of what there is to gain:
+# where nearly all of it is gained, one of two objectives next to nothing may be many times the other.
+LOCAL, LOCAL_GAP = 0.5, 0.01
 WITHOUT_A_MODEL = 0.5  # the objective of coefficients and intercept zero; nothing excuses more
 
 
@@ -74,15 +77,30 @@ def repetitions(case, model):
     repeated = case.having(
         data=np.repeat(case.data, times, axis=0), y=np.repeat(case.y, times), sample_weight=None, form=form
     )
-    found, other = objectives(case, weighted.fit()), objectives(repeated, repeated.fit())
-    if (
-        found.shape == other.shape
-        and not same(found, other)
-        and np.allclose(found, other, rtol=LOCAL, atol=0)
-    ):
-        # more rows make tries dearer, so fewer are made: a large problem may end at another support
-        raise Undecided("the search ended at another support")
+    models = weighted.fit(), repeated.fit()
+    found, other = (objectives(twin, model) for twin, model in zip((weighted, repeated), models, strict=True))
+    if found.shape == other.shape and not same(found, other):
+        for twin, model in zip((weighted, repeated), models, strict=True):
+            if sentence := is_wrong_by_itself(twin, model):
+                return sentence
+        larger = np.maximum(found, other)
+        if (np.abs(found - other) <= LOCAL * larger + LOCAL_GAP * WITHOUT_A_MODEL).all():
+            # more rows make tries dearer, so fewer are made: a large problem may end at another support
+            raise Undecided("the search ended at another support")
     return compare(weighted, found, repeated, "with rows repeated")
+
+
+def is_wrong_by_itself(case, model):
+    """A sentence if a model is not worth what it says, or is not at the minimum on its own support.
+
+    Weights and repeated rows are one function of the coefficients. So two models that are worth what they
+    say, each at its minimum, can differ by nothing but the support that a search has ended at.
+    """
+    machines = machines_of(case, model)
+    for oracle in (says_its_objective, is_optimal_on_its_support):
+        if sentence := oracle(case, model, machines):
+            return sentence
+    return None
 
 
 def choices(case, model):

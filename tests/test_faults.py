@@ -3,6 +3,8 @@
 Problems are those in which it was found, and their kin. A loop without end would show as a test without end.
 """
 
+from dataclasses import replace
+
 import array_api_strict
 import dask.array as da
 import numpy as np
@@ -22,8 +24,16 @@ from kmargin import (
     SparseSVCCV,
     sparse_svm_path,
 )
-from kmargin.design import variance_of_entries
+from kmargin.design import DenseDesign, variance_of_entries
 from kmargin.kernels import Kernel
+from kmargin.problem import ArrayProblem
+from kmargin.solvers.annealed import best_end
+from kmargin.solvers.ending import newton_step, shortest
+from kmargin.solvers.exchange import claim
+from kmargin.solvers.measures import Measured
+from kmargin.solvers.result import Status
+from kmargin.solvers.signed import Candidate
+from kmargin.solvers.start import bare_solution
 from kmargin.validate import resolve_ks
 
 BINARY = [1498, 424, 535, 962, 2264]
@@ -385,10 +395,100 @@ def test_entries_of_single_precision_are_squared_in_double_precision(form):
     assert variance_of_entries(form(X), np.ones(3)) == pytest.approx(8 / 9 * 1e50)
 
 
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_equal_entries_have_no_variance(form, dtype):
+    """And what there is of it is not lost beside a large mean, nor are zeros forgotten."""
+    X = np.full((7, 3), 0.1, dtype)
+    assert variance_of_entries(form(X), np.linspace(0.1, 1.0, 7)) == 0.0
+    X[:, 0] = 1e4 + np.arange(7)
+    X[:4, 1] = 0.0
+    repeats = np.arange(1.0, 8.0)
+    expected = np.var(np.repeat(X.astype(float), np.arange(1, 8), axis=0))
+    assert variance_of_entries(form(X), repeats) == pytest.approx(expected, rel=1e-12)
+
+
+LABELS = np.arange(8) % 2
+# Columns that differ by the label in their last digit: half their difference is the label, unless it is lost.
+NEARLY_ONE = np.column_stack([np.full(8, 1e16), 1e16 + np.where(LABELS == 1, 2.0, -2.0)])
+
+
+def nearly_one_problem():
+    design = DenseDesign(NEARLY_ONE, fit_intercept=False)
+    return ArrayProblem(design, np.where(LABELS == 1, 1.0, -1.0), np.ones(8), 0.0, 2)
+
+
 def test_a_model_that_is_a_matter_of_rounding_gives_way_to_the_intercept():
-    """Columns with 1e16 in common differ by their last digits, and so would decision values."""
-    y = np.arange(8) % 2
-    X = 1e16 + 2.0 * np.random.default_rng(0).integers(-4, 5, (8, 6))
-    model = SparseSVC("all", C=1e30, fit_intercept=False).fit(X, y)
-    assert_sound(model, X, y)
-    assert not model.coef_.any()
+    problem = nearly_one_problem()
+    exact = Candidate(np.arange(2), np.array([-0.5, 0.5, 0.0]), 0.0)
+    left = Measured(problem).leave(0.0, exact)
+    assert left.doubt == pytest.approx(0.5 * (np.finfo(float).eps * 1e16) ** 2)
+    bare = bare_solution(problem, Status.SWAP_OPTIMAL)
+    trusted, given_up = (
+        Exchange()._solution(problem, found, np.arange(2), 1, bare) for found in (exact, left)
+    )
+    assert trusted.coef.tolist() == [-0.5, 0.5]
+    assert given_up.coef.size == 0
+    assert given_up.status is Status.LIMITED
+    assert claim(exact._replace(all_tried=True)) is Status.SWAP_OPTIMAL
+    assert claim(left._replace(all_tried=True)) is Status.LIMITED
+
+
+def test_an_annealing_that_ends_with_a_matter_of_rounding_gives_way_to_the_intercept():
+    problem = nearly_one_problem()
+    bare = bare_solution(problem, Status.CONVERGED)
+    found = replace(bare, support=np.arange(2), coef=np.array([-0.5, 0.5]), objective=0.0)
+    found = replace(found, ending=Ending.PROJECTION)
+    assert best_end(problem, found, bare, Measured(problem)).ending is Ending.INTERCEPT
+    assert best_end(problem, bare, bare, Measured(problem), np.arange(2)).ending is not Ending.REFIT
+
+
+def test_a_ridge_next_to_nothing_beside_the_columns_still_tells_the_smallest_coefficients():
+    """More features than rows: of all models without a loss, the one of the least ridge."""
+    rng = np.random.default_rng(0)
+    X, y = 1e6 * rng.standard_normal((9, 400)), np.arange(9) % 2
+    assert_minimal(SparseSVC(350, C=2.0).fit(X, y), X, y, tiny=0.0)
+
+
+@pytest.mark.parametrize("has_intercept", [False, True])
+def test_a_newton_step_by_rows_is_that_by_columns(has_intercept):
+    rng = np.random.default_rng(0)
+    rows, resid, v = rng.standard_normal((4, 9)), rng.standard_normal(4), rng.standard_normal(9)
+    root = rng.uniform(0.1, 1.0, 9)
+    root[-1] *= not has_intercept
+    by_columns = shortest(np.vstack([rows, np.diag(root)]), np.append(resid, -root * v))
+    np.testing.assert_allclose(newton_step(rows, resid, root, v), by_columns, rtol=1e-10)
+
+
+def test_a_coefficient_that_no_active_row_sees_is_left_to_its_ridge_however_weak_that_is():
+    rng = np.random.default_rng(0)
+    rows, resid, v = rng.standard_normal((4, 3)), rng.standard_normal(4), rng.standard_normal(3)
+    rows[:, 1] = 0.0
+    step = newton_step(rows, resid, np.array([0.3, 1e-15, 0.0]), v)
+    assert step[1] == -v[1]
+    others = newton_step(rows[:, [0, 2]], resid, np.array([0.3, 0.0]), v[[0, 2]])
+    np.testing.assert_array_equal(step[[0, 2]], others)
+    np.testing.assert_array_equal(
+        newton_step(rows[:0], resid[:0], np.array([0.3, 1e-15, 0.0]), v)[:2], -v[:2]
+    )
+
+
+def test_nothing_is_claimed_of_copies_that_machines_would_share_their_ridge_with():
+    X = np.random.default_rng(0).standard_normal((9, 3))[:, [0, 1, 2, 0]]
+    y = np.repeat([0, 1, 2], 3)
+    statuses = {s.status for s in quietly(SparseSVC(2, C=1e-3).fit, X, y).solutions_}
+    assert Status.SWAP_OPTIMAL not in statuses
+    statuses = {s.status for s in quietly(SparseSVC(2, C=np.inf).fit, X, y).solutions_}
+    assert statuses == {Status.SWAP_OPTIMAL}
+
+
+def test_single_precision_is_allowed_for_where_large_terms_cancel():
+    """Columns that differ by 2e-7 of themselves: their coefficients are rounded, and so is the difference."""
+    rng = np.random.default_rng(0)
+    X = (rng.standard_normal((30, 1)) + 2e-7 * rng.standard_normal((30, 2))).astype(np.float32)
+    y = (X[:, 1].astype(float) - X[:, 0] + 1e-7 * rng.standard_normal(30) > 0).astype(int)
+    model, exact = (SparseSVC(2, C=1e14).fit(A, y) for A in (X, X.astype(float)))
+    ((task, w, b, _),) = each_machine(model, X.astype(float), y)
+    rounded = task.objective(*(np.float32(a).astype(float) for a in (exact.coef_[0], exact.intercept_[0])))
+    assert exact.objective_ < task.objective(w, b) < 0.9 * rounded
+    assert model.objective_ == pytest.approx(float(task.objective(w, b)), rel=1e-6)

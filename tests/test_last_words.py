@@ -366,9 +366,10 @@ def test_a_support_grows_no_further_than_to_all_that_is_free():
 
 
 def test_coefficients_beyond_all_numbers_are_in_doubt_without_a_warning():
-    assert doubt(np.full((2, 2), 1e200), np.array([1e200, -1e200])) == np.inf
-    assert doubt(np.array([[1.0, 0.0]]), np.array([1.0, np.inf])) == np.inf
-    assert 0 < doubt(np.ones((2, 2)), np.ones(2)) < 1e-30
+    assert doubt(np.full((2, 2), 1e200), np.array([1e200, -1e200]), 0.5) == np.inf
+    assert doubt(np.array([[1.0, 0.0]]), np.array([1.0, np.inf]), 0.5) == np.inf
+    assert 0 < doubt(np.ones((2, 2)), np.ones(2), 0.0) < 1e-30
+    assert 1e-16 < doubt(np.ones((2, 2)), np.ones(2), 0.5) < 1e-15
 
 
 @pytest.mark.filterwarnings("ignore:.*repeat an earlier one")

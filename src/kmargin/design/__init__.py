@@ -6,6 +6,7 @@ import numpy as np
 import scipy.sparse
 
 from kmargin.design import dense
+from kmargin.design.affine import VARIES
 from kmargin.design.dense import DenseDesign
 from kmargin.design.kernel import KernelDesign
 from kmargin.design.protocol import Columns, Design, Moments, ThinSVD
@@ -66,13 +67,19 @@ def repeated_columns(X: Any) -> Indices:
 
 
 def variance_of_entries(X: Any, repeats: Vector) -> float:
-    """The variance of the entries of X, each row counted as often as its weight says."""
+    """The variance of the entries of X, each row counted as often as its weight says.
+
+    Sums are of squares around the mean, in double precision; what is left of equal entries is nothing.
+    """
+    total, n_columns = float(repeats.sum()) * X.shape[1], X.shape[1]
     if scipy.sparse.issparse(X):
-        X = X.astype(np.float64, copy=False)  # of single precision squares may overflow
-        sums, squares = (
-            np.asarray(powers.sum(axis=1, dtype=np.float64)).ravel() for powers in (X, X.multiply(X))
-        )
-        mean = float(np.average(sums, weights=repeats)) / X.shape[1]
-        return float(np.average(squares, weights=repeats)) / X.shape[1] - mean**2
-    mean = float(np.average(X.mean(axis=1, dtype=np.float64), weights=repeats))
-    return float(np.average(np.square(X - mean, dtype=np.float64).mean(axis=1), weights=repeats))
+        n_stored = np.diff(X.indptr)
+        entries, counts = X.data.astype(np.float64), np.repeat(repeats, n_stored)
+        mean, n_zeros = float(counts @ entries) / total, float(repeats @ (n_columns - n_stored))
+        squares = float(counts @ (entries - mean) ** 2) + n_zeros * mean**2
+    else:
+        mean = float(repeats @ X.sum(axis=1, dtype=np.float64)) / total
+        gaps = np.subtract(X, mean, dtype=np.float64)
+        squares = float(repeats @ np.einsum("ij,ij->i", gaps, gaps))
+    variance = squares / total
+    return variance if not variance <= (VARIES * mean) ** 2 else 0.0

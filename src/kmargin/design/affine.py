@@ -12,6 +12,9 @@ from kmargin.types import Flags, Indices, Vector
 # Magnitudes whose fourth powers can be added up. A search multiplies two curvatures at most.
 SMALLEST, LARGEST = 1e-30, 1e30
 
+# Relative to its mean a column varies by at least this; what is less is rounding.
+VARIES = 1e-12
+
 # Of the spread of a standardised feature so many binary digits are used.
 DIGITS = 32
 
@@ -42,7 +45,7 @@ class Affine(NamedTuple):
             units = power_of_two(np.where(largest > 0, largest, 1.0))
             own_mean, own_variance, _ = moments(few.in_units_of(units))
             mean[odd], spread[odd] = own_mean * units, np.sqrt(own_variance) * units
-        constant = spread <= 1e-12 * np.abs(mean)
+        constant = spread <= VARIES * np.abs(mean)
         digits, exponent = np.frexp(spread)
         spread = np.ldexp(np.round(np.ldexp(digits, DIGITS)), exponent - DIGITS)
         centers = mean if fit_intercept else np.zeros_like(mean)

@@ -8,19 +8,51 @@ from kmargin.losses import squared_hinge
 from kmargin.problem import ArrayProblem
 from kmargin.samples.protocol import Designs
 from kmargin.solvers import Solution, Status
-from kmargin.solvers.signed import BETTER
+from kmargin.solvers.ending import is_affordable, newton_by_least_squares
+from kmargin.solvers.signed import BETTER, sign
 from kmargin.solvers.start import bare_solution
 
+# A number is rounded by up to half of the last digit of float32, and on average by this share of it, squared.
+ROUNDED = (0.5 * float(np.finfo(np.float32).eps)) ** 2 / 3
 
-def in_single_precision(solution: Solution, designs: Designs, problem: ArrayProblem) -> Solution:
-    """What is left of a solution in float32, with the objective of that; or of the intercept, if better."""
+
+def in_single_precision(
+    solution: Solution, designs: Designs, problem: ArrayProblem, keep_signs: bool = False
+) -> Solution:
+    """What is left of a solution in float32, with the objective of that; or of the intercept, if better.
+
+    Where rounding tells, coefficients that allow for it may be better on the same support; not where signs
+    have to stay.
+    """
     bare = bare_solution(problem, solution.status)
     rounded, alone = (round_solution(s, designs, problem) for s in (solution, designs.restore(bare)))
-    if solution.status is Status.SWAP_OPTIMAL and rounded.objective * BETTER > solution.objective:
-        rounded = replace(rounded, status=Status.LIMITED)  # others may suffer less from rounding
+    if not rounded.objective * BETTER <= solution.objective:
+        if solution.status is Status.SWAP_OPTIMAL:
+            rounded = replace(rounded, status=Status.LIMITED)  # others may suffer less from rounding
+        if not keep_signs:
+            sturdy = round_solution(allow_for_rounding(solution, designs, problem), designs, problem)
+            sturdy = replace(sturdy, status=rounded.status)
+            rounded = min(rounded, sturdy, key=lambda s: s.objective if np.isfinite(s.objective) else np.inf)
     if rounded.objective <= alone.objective:
         return rounded
     return replace(alone, trace=solution.trace, regime=solution.regime)
+
+
+def allow_for_rounding(solution: Solution, designs: Designs, problem: ArrayProblem) -> Solution:
+    """The minimum on the same support of the objective that rounded coefficients have on average.
+
+    A coefficient that is rounded by a share of itself moves decision values by that share of its term. That
+    costs as much as a ridge in proportion to the squares of its column, and holds back terms that cancel.
+    """
+    scaled = designs.unrestore(solution)
+    signed = sign(problem).at_hand
+    if signed is None or not is_affordable(signed.n_samples, len(scaled.support)):
+        return solution
+    columns = signed.columns(scaled.support)
+    ridge = ROUNDED * columns.squares() + problem.lam
+    ridge[-1] = ROUNDED if problem.design.fit_intercept else 1.0
+    u, _, _ = newton_by_least_squares(columns, ridge, np.zeros(len(ridge)))
+    return designs.restore(replace(scaled, coef=u[:-1], intercept=float(u[-1])))
 
 
 def round_solution(solution: Solution, designs: Designs, problem: ArrayProblem) -> Solution:

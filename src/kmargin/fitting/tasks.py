@@ -70,7 +70,7 @@ def solve_task(
         c, at = divmod(number, len(ks))
         if at == 0:
             at_lams = [problem.with_ridge(lam) for problem, lam in zip(problems, lams[c], strict=True)]
-        rows[c].append(tuple(_restored(task.designs, p, s) for p, s in zip(at_lams, solutions, strict=True)))
+        rows[c].append(tuple(_restored(task, p, s) for p, s in zip(at_lams, solutions, strict=True)))
         if on_solution is not None:
             on_solution()
     rows = [never_worse(row) for row in rows] if solver.is_monotone else rows
@@ -90,11 +90,12 @@ def _iter_solutions(
     return ((solution,) for solution in solver.iter_grid(problems[0], [lam for (lam,) in lams], ks, rng))
 
 
-def _restored(designs: Designs, problem: Problem, solution: Solution) -> Solution:
+def _restored(task: Task, problem: Problem, solution: Solution) -> Solution:
     """A solution for the data as they were given, in their precision."""
-    restored = designs.restore(solution)
-    if designs.dtype == np.float32 and problem.at_hand is not None:
-        return in_single_precision(restored, designs, problem.at_hand)
+    restored = task.designs.restore(solution)
+    if task.designs.dtype == np.float32 and problem.at_hand is not None:
+        has_signs = task.units is not None and bool(task.units.signs.any())
+        return in_single_precision(restored, task.designs, problem.at_hand, has_signs)
     return restored
 
 

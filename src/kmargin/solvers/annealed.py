@@ -61,9 +61,9 @@ def best_end(
             problem, support, signs[support], coef, intercept, measured
         )
     # what each is worth, whatever rounding does to it
-    refitted = objective + measured.doubt(support, np.append(coef, intercept))
+    refitted = objective + measured.doubt(support, np.append(coef, intercept), objective)
     as_it_is = projected.objective + measured.doubt(
-        projected.support, np.append(projected.coef, projected.intercept)
+        projected.support, np.append(projected.coef, projected.intercept), projected.objective
     )
     if refitted <= bare.objective and not refitted >= as_it_is:
         used = np.flatnonzero(coef)

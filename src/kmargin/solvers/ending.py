@@ -15,7 +15,7 @@ from kmargin.losses import squared_hinge
 from kmargin.solvers.newton import NO_LOSS
 from kmargin.solvers.panel import residual, total_loss
 from kmargin.solvers.rows import Line, exact_step
-from kmargin.types import Indices, Matrix, Vector
+from kmargin.types import Flags, Indices, Matrix, Vector
 
 # At the minimum the gradient is 0 but for rounding. By how much a fit could still fall, coefficient by
 # coefficient and relative to the objective, before it is looked at as not being there.
@@ -135,9 +135,9 @@ def newton_by_least_squares(
     value = objective(v)
     while n_steps < max_steps and not value < NO_LOSS:
         rows, resid = columns.active_rows(v / scale, nearly)
-        J, rhs = np.vstack([rows / scale, np.diag(root)]), np.append(resid, -root * v)
-        d = shortest(J, rhs)
-        promise = 0.5 * float(np.sum((J @ d) ** 2)) / value
+        rows = rows / scale
+        d = newton_step(rows, resid, root, v)
+        promise = 0.5 * float(np.sum((rows @ d) ** 2) + np.sum((root * d) ** 2)) / value
         if not promise > 1e-17 and nearly == 0.0:
             break
         t = columns.exact_step(v / scale, d / scale, float(root**2 @ (v * d)), float(np.sum((root * d) ** 2)))
@@ -152,6 +152,36 @@ def newton_by_least_squares(
     return v / scale, value, n_steps
 
 
+def newton_step(rows: Matrix, resid: Vector, root: Vector, v: Vector) -> Vector:
+    """The way from v to the minimum of the squared residuals of some rows plus |root v|^2; of all such ways
+    the shortest. Where there are fewer rows than columns, the work grows with the rows.
+    """
+    seen = np.any(rows != 0, axis=0)
+    if not seen.all():  # where no row sees a column, its coefficient matters to its ridge alone
+        step = np.where(root > 0, -v, 0.0)
+        step[seen] = newton_step(rows[:, seen], resid, root[seen], v[seen]) if seen.any() else 0.0
+        return step
+    ridged = root > DEPENDENT
+    if len(rows) < len(v) - 1 and np.all(ridged | (root == 0)) and np.count_nonzero(~ridged) <= 1:
+        return _step_by_rows(rows, resid, root, v, ridged)
+    return shortest(np.vstack([rows, np.diag(root)]), np.append(resid, -root * v))
+
+
+def _step_by_rows(rows: Matrix, resid: Vector, root: Vector, v: Vector, ridged: Flags) -> Vector:
+    """By singular values of the rows alone. At most one column has no ridge: that of the intercept."""
+    U, s, Vt = np.linalg.svd(rows[:, ridged] / root[ridged], full_matrices=False)
+    left = 1.0 / (1.0 + s * s)  # the share of a target that the ridge leaves to the residuals
+    target, new = U.T @ (resid + rows @ v), v.copy()
+    if not ridged.all():
+        column = U.T @ rows[:, ~ridged][:, 0]
+        bend = float(left @ column**2)
+        if bend > 0:
+            new[~ridged] = float(left @ (column * target)) / bend
+        target = target - column * new[~ridged]
+    new[ridged] = Vt.T @ (s * left * target) / root[ridged]
+    return new - v
+
+
 def shortest(J: Matrix, rhs: Vector) -> Vector:
     """The shortest of all d for which J d is nearest to rhs.
 
@@ -163,17 +193,35 @@ def shortest(J: Matrix, rhs: Vector) -> Vector:
     return Vt[kept].T @ ((U[:, kept].T @ rhs) / s[kept])
 
 
-def doubt(A: Matrix, u: Vector) -> float:
-    """By how much rounding may change the loss, where large terms cancel each other; inf if by anything."""
+def doubt(A: Matrix, u: Vector, value: float) -> float:
+    """By how much rounding may change an objective, where large terms cancel; inf if by anything."""
     with np.errstate(over="ignore", invalid="ignore"):
-        error = np.finfo(np.float64).eps * (np.abs(A) @ np.abs(u))
-        total = 0.5 * float(error @ error)
+        return doubt_of(float(np.linalg.norm(np.abs(A) @ np.abs(u))), value)
+
+
+def doubt_of(terms: float, value: float) -> float:
+    """The same from the norm, over the rows, of the sums of their terms' magnitudes.
+
+    Residuals are wrong by a digit of these: half the squared norm of r + e is at most (|r| + |e|)^2 / 2.
+    """
+    error = np.finfo(np.float64).eps * terms
+    total = error * np.sqrt(2.0 * value) + 0.5 * error * error if error < 1e150 else np.inf
     return total if total == total else np.inf
 
 
 def is_minimal(value: Any, slack: Any) -> Any:
     """Whether what `stand` found is a minimum, but for rounding; of one support or, by arrays, of several."""
     return (value <= NO_LOSS) | (slack <= SLACK * value)
+
+
+def most_to_gain(slopes: Vector, ridge: Vector, variance: Vector) -> float:
+    """By how much an objective with these slopes can still fall, at most; without a ridge, by single
+    coefficients alone.
+
+    A ridge bends the objective at least by itself in every direction, also in those that no row sees.
+    """
+    bend = ridge if np.all(ridge > 0) else variance + ridge
+    return 0.5 * float(np.sum(np.divide(slopes**2, bend, out=np.zeros(len(slopes)), where=bend > 0)))
 
 
 def is_affordable(n_active: int, k: int) -> bool:

@@ -10,6 +10,7 @@ from kmargin.problem import Problem
 from kmargin.solvers.grid import SupportGrid
 from kmargin.solvers.joint_grid import JointGrid
 from kmargin.solvers.knobs import check_knobs, is_count, is_flag, is_number
+from kmargin.solvers.measures import TELLS
 from kmargin.solvers.refit import refit_support
 from kmargin.solvers.regime import Regime
 from kmargin.solvers.result import Solution, Status
@@ -193,9 +194,12 @@ class Exchange(Solver):
         self, problems: Sequence[Problem], k: int, grid: JointGrid, bare: tuple[Solution, ...]
     ) -> tuple[Solution, ...]:
         """What was found with at most k units, in each machine; its intercept alone where that is better."""
+        # a second copy of a column shares its ridge, which was not tried
+        leaves_out = len(grid.units.copies) > 0 and max(problem.lam for problem in problems) > 0
+        parts = [part._replace(all_tried=part.all_tried and not leaves_out) for part in grid.best(k)]
         return tuple(
             self._solution(problem, part, np.arange(problem.design.n_features), grid.n_newton, alone)
-            for problem, part, alone in zip(problems, grid.best(k), bare, strict=True)
+            for problem, part, alone in zip(problems, parts, bare, strict=True)
         )
 
     def improve(self, problem: Problem, start: Solution) -> Solution:
@@ -310,13 +314,19 @@ class Exchange(Solver):
         )
 
 
+# Objectives that differ by less are the same, whatever they are made of.
+NEXT_TO_NOTHING = 1e-12
+
+
 def intercept_alone(problem: Problem) -> Solution:
     """There is nothing to exchange."""
     return replace(bare_solution(problem, Status.SWAP_OPTIMAL), regime=Regime.INTERCEPT)
 
 
 def claim(found: Candidate) -> Status:
-    """What was tried, in the regime it was found in."""
+    """What was tried, in the regime it was found in; nothing is claimed where objectives are rounding."""
+    if found.doubt > TELLS * found.value + NEXT_TO_NOTHING:
+        return Status.LIMITED
     if found.all_tried:
         return Status.SWAP_OPTIMAL
     # elsewhere than in a panel exchanges of many features are tried a few times, and not one by one

@@ -137,12 +137,12 @@ class JointGrid(SupportGrid):
         parts, values, all_tried = [], [], found.all_tried
         for measured, member, part in zip(self.all_measured, self.members, self._parts(found), strict=True):
             used = np.flatnonzero(part.u[:-1]) if self.units.signs.any() else np.arange(len(part.support))
-            ridge = measured.ridge(member.ridge(lam), part.support[used])
             at = np.append(used, len(part.u) - 1)
             before = part._replace(support=part.support[used], u=part.u[at])
-            after = member.design.finish(before, ridge)
+            after = measured.finish(member.ridge(lam), before)
             signs = self.units.signs[before.support]
             if np.any(signs * after.u[:-1] < 0):
+                ridge = measured.ridge(member.ridge(lam), before.support)
                 value = member.design.objective(before, 0.0) + 0.5 * float(ridge @ before.u[:-1] ** 2)
                 after = before._replace(value=value)
             u = np.zeros(len(part.u))

@@ -4,11 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from kmargin.design.affine import LARGEST, SMALLEST, Affine, can_be_squared, power_of_two
+from kmargin.design.affine import LARGEST, SMALLEST, VARIES, Affine, can_be_squared, power_of_two
 from kmargin.problem import Problem
+from kmargin.solvers.ending import doubt_of
 from kmargin.solvers.newton import NO_LOSS
 from kmargin.solvers.remote import sign
-from kmargin.solvers.signed import Candidate, Signed
+from kmargin.solvers.signed import BETTER, Candidate, Signed
 from kmargin.types import Indices, Vector
 
 # A mean so many times the spread of its column costs the digits of its square.
@@ -16,9 +17,6 @@ FAR = 1e3
 
 # By so much, relatively, an objective tells in which units it was taken.
 TELLS = 1e-9
-
-# Relative to its mean a column varies by at least this; what is less is rounding.
-VARIES = 1e-12
 
 
 class Measured:
@@ -43,6 +41,15 @@ class Measured:
             return np.full(len(support), lam)
         return np.minimum(np.sqrt(lam) / self.measures.units[support], 1e150) ** 2
 
+    def finish(self, lam: float, found: Candidate) -> Candidate:
+        """At its minimum, each column with its own ridge.
+
+        Where that costs what the search did not count, other supports may be better: nothing is claimed.
+        """
+        after = self.design.finish(found, self.ridge(lam, found.support))
+        uncounted = self.measures is not None and after.value * BETTER > found.value + NO_LOSS
+        return after._replace(all_tried=after.all_tried and not uncounted)
+
     def enter(self, found: Candidate) -> Candidate:
         """What was given for the columns as they are, for those of the search."""
         if self.measures is None:
@@ -56,15 +63,15 @@ class Measured:
         smallest that do as well serve better, unless their signs have to stay.
         """
         if self.measures is None:
-            return found._replace(doubt=self.doubt(found.support, found.u))
+            return found._replace(doubt=self.doubt(found.support, found.u, found.value))
         left = self._left(lam, found)
         if not keep_signs and left.value > found.value + TELLS * (found.value + NO_LOSS):
             smallest = self.design.finish_from_zero(found, self.ridge(lam, found.support))
             left = min(left, self._left(lam, smallest), key=lambda f: f.value)
-        return left._replace(doubt=self.doubt(left.support, left.u))
+        return left._replace(doubt=self.doubt(left.support, left.u, left.value))
 
-    def doubt(self, support: Indices, u: Vector) -> float:
-        """By how much rounding of decision values may change the loss, for the columns as they are, at most.
+    def doubt(self, support: Indices, u: Vector, value: float) -> float:
+        """By how much rounding of decision values may change an objective, at most, for the columns given.
 
         A decision value is wrong by a digit of the sum of its terms' magnitudes; and the norm of a sum, over
         the weighted rows, is no larger than the sum of norms. Where large terms cancel, that is what the loss
@@ -74,8 +81,7 @@ class Measured:
             norms = np.sqrt(self.design.variance[support] + self.design.mean[support] ** 2)
             if self.measures is not None:
                 norms = self.measures.units[support] * norms + np.abs(self.measures.centers[support])
-            error = np.finfo(np.float64).eps * float(np.abs(u) @ np.append(norms, 1.0))
-            return 0.5 * error**2 if error < np.inf else np.inf
+            return doubt_of(float(np.abs(u) @ np.append(norms, 1.0)), value)
 
     def _left(self, lam: float, found: Candidate) -> Candidate:
         assert self.measures is not None

@@ -50,7 +50,7 @@ def refit_support(
     u, value, n_iter, finished = _refit(design, problem.lam, start, regime)
     found = Candidate(support, u, float(value), regime=regime)
     if not finished or measured.measures is not None:
-        found = design.finish(found, measured.ridge(problem.lam, support))
+        found = measured.finish(problem.lam, found)
     return measured.leave(problem.lam, found), int(n_iter)
 
 

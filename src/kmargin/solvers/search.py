@@ -294,13 +294,16 @@ def search(
     """
     counts[3] = 0
     outside = outside_of(fit.idx, fit.free)
-    if fit.idx.size == 1 or outside.size == 0 or value < NO_LOSS:  # nothing to exchange, or to gain
+    if fit.idx.size == 1 or outside.size == 0:  # nothing to exchange
         counts[3] = 1
         return value
     scores = make_scores(fit.idx.size, outside.size)
     scratch = Scratch(fit.idx.copy(), fit.u.copy(), companion(fit.rows), counts)
     blocks = fit.idx.size > 2
     for _ in range(MAX_ROUNDS):
+        if value < NO_LOSS:  # nothing to gain
+            counts[3] = 1
+            return value
         counts[0] += 1
         score_fit(fit, outside, scores)
         before = value

@@ -15,6 +15,7 @@ from kmargin.solvers.ending import (
     doubt,
     is_affordable,
     is_minimal,
+    most_to_gain,
     newton_by_least_squares,
     stand,
     stand_each,
@@ -213,49 +214,61 @@ class SignedDesign:
     def finish(self, found: Candidate, ridge: Vector) -> Candidate:
         k = len(found.support)
         ridge = np.append(ridge, 0.0 if self.X.fit_intercept else 1.0)
-        if not depends_on_active_rows(k) and self.fits((k + 2) * self.n_samples):
-            rows = self.make_rows(found.support, k)
-            value, slack = stand(rows.panel, np.arange(k + 1), ridge, found.u, rows.resid)
-            resid, slack_allowed = rows.resid, SLACK
-        else:
-            resid, slack_allowed = self.residual(found), FINE
-            value = total_loss(resid) + 0.5 * float(np.sum((np.sqrt(ridge) * found.u) ** 2))
-            slopes = ridge[:-1] * found.u[:-1] - self.gradient(resid)[found.support]
-            bend = self.variance[found.support] + ridge[:-1]
-            slack = 0.5 * float(np.sum(np.divide(slopes**2, bend, out=np.zeros(k), where=bend > 0)))
-        found = found._replace(value=float(value))
+        in_panel = not depends_on_active_rows(k) and self.fits((k + 2) * self.n_samples)
+        value, slack, resid = (self._stand if in_panel else self._stand_alone)(found, ridge)
+        found = found._replace(value=value)
         if not value <= WITHOUT_A_MODEL:  # its own ridges are too strong for these coefficients
             found = found._replace(u=np.zeros_like(found.u), value=WITHOUT_A_MODEL)
             slack = np.inf
         if np.abs(found.u).max(initial=0.0) > HUGE and is_affordable(self.n_samples, k):
-            found = self._without_huge(found, ridge[:-1])
-        n_active = int(np.count_nonzero(squared_hinge.is_active(resid)))
-        if found.value <= NO_LOSS or slack <= slack_allowed * found.value or not is_affordable(n_active, k):
+            found = self._sturdier(found, self.finish_from_zero(found, ridge[:-1]))
+        if found.value <= NO_LOSS or slack <= (SLACK if in_panel else FINE) * found.value:
             return found
-        u, value, _ = newton_by_least_squares(self._columns(found.support), ridge, found.u)
-        if not value < found.value:
+        n_active = int(np.count_nonzero(squared_hinge.is_active(resid)))
+        better = found
+        if not in_panel:  # from too large coefficients rows would become active one by one
+            better = self.finish_from_zero(found, ridge[:-1])
+        elif is_affordable(n_active, k):
+            u, value, _ = newton_by_least_squares(self.columns(found.support), ridge, found.u)
+            better = found._replace(u=u, value=value)
+        if not self._sturdier(found, better).value < found.value:
             return found
         # other supports were judged as inexactly as this one was: nothing is claimed of them
-        all_tried = found.all_tried and value > found.value * BETTER
-        return found._replace(u=u, value=value, all_tried=all_tried)
+        return better._replace(all_tried=found.all_tried and better.value > found.value * BETTER)
 
-    def _without_huge(self, found: Candidate, ridge: Vector) -> Candidate:
-        """The same, or the smallest coefficients at the minimum, where huge ones live on rounding."""
-        A, smallest = self._columns(found.support).A, self.finish_from_zero(found, ridge)
-        return min(found, smallest, key=lambda f: f.value + doubt(A, f.u))
+    def _stand(self, found: Candidate, ridge: Vector) -> tuple[float, float, Vector]:
+        """The objective, what it may still fall by, and the residuals."""
+        k = len(found.support)
+        rows = self.make_rows(found.support, k)
+        value, slack = stand(rows.panel, np.arange(k + 1), ridge, found.u, rows.resid)
+        return float(value), slack, rows.resid
+
+    def _stand_alone(self, found: Candidate, ridge: Vector) -> tuple[float, float, Vector]:
+        """The same without a panel."""
+        resid = self.residual(found)
+        value = total_loss(resid) + 0.5 * float(np.sum((np.sqrt(ridge) * found.u) ** 2))
+        slopes = ridge[:-1] * found.u[:-1] - self.gradient(resid)[found.support]
+        return float(value), most_to_gain(slopes, ridge[:-1], self.variance[found.support]), resid
+
+    def _sturdier(self, found: Candidate, other: Candidate) -> Candidate:
+        """The better of two on one support; where coefficients are huge, whatever rounding does to it."""
+        if max(np.abs(f.u).max(initial=0.0) for f in (found, other)) <= HUGE:
+            return min(found, other, key=lambda f: f.value)
+        A = self.columns(found.support).A
+        return min(found, other, key=lambda f: f.value + doubt(A, f.u, f.value))
 
     def finish_from_zero(self, found: Candidate, ridge: Vector) -> Candidate:
         if not is_affordable(self.n_samples, len(found.support)):
             return found
         ridge = np.append(ridge, 0.0 if self.X.fit_intercept else 1.0)
-        u, value, _ = newton_by_least_squares(self._columns(found.support), ridge, np.zeros_like(found.u))
+        u, value, _ = newton_by_least_squares(self.columns(found.support), ridge, np.zeros_like(found.u))
         return found._replace(u=u, value=value)
 
     def objective(self, found: Candidate, lam: float) -> float:
         ridge = 0.5 * float(np.sum((np.sqrt(lam) * found.u[:-1]) ** 2))
         return float(total_loss(self.residual(found))) + ridge
 
-    def _columns(self, support: Indices) -> ColumnsAtHand:
+    def columns(self, support: Indices) -> ColumnsAtHand:
         """Signed columns of X, then that of the intercept, by rows."""
         columns = np.empty((self.n_samples, len(support) + 1))
         columns[:, :-1] = self.t[:, None] * self.X.block(np.arange(self.n_samples), support)

@@ -78,7 +78,7 @@ class Supports:
             self.finished.add(k)
 
     def _finish(self, lam: float, found: Candidate) -> Candidate:
-        return self.design.finish(found, self.measured.ridge(lam, found.support))
+        return self.measured.finish(lam, found)
 
     def _try(self, lam: float, k: int, start: Candidate, effort: Effort | None = None) -> bool:
         """Search from another start; keep what is better."""
