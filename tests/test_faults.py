@@ -25,8 +25,12 @@ from kmargin import (
     sparse_svm_path,
 )
 from kmargin.design import DenseDesign, variance_of_entries
+from kmargin.design.affine import Affine
+from kmargin.fitting.precision import worth_its_digits
 from kmargin.kernels import Kernel
+from kmargin.losses import squared_hinge
 from kmargin.problem import ArrayProblem
+from kmargin.samples.designs import LinearDesigns
 from kmargin.solvers.annealed import best_end
 from kmargin.solvers.ending import newton_step, shortest
 from kmargin.solvers.exchange import claim
@@ -448,6 +452,24 @@ def test_a_ridge_next_to_nothing_beside_the_columns_still_tells_the_smallest_coe
     rng = np.random.default_rng(0)
     X, y = 1e6 * rng.standard_normal((9, 400)), np.arange(9) % 2
     assert_minimal(SparseSVC(350, C=2.0).fit(X, y), X, y, tiny=0.0)
+
+
+def test_no_objective_is_negative_where_one_class_weighs_next_to_nothing():
+    mean_label = 1.0 + np.finfo(float).eps
+    assert squared_hinge.best_constant(mean_label) == 1.0
+    assert squared_hinge.loss_of_best_constant(mean_label) == 0.0
+    assert squared_hinge.loss_of_best_constant(-mean_label) == 0.0
+
+
+@pytest.mark.parametrize("center", [1.0, 1e16])
+def test_a_standardised_model_is_worth_its_digits_in_the_data_given(center):
+    problem = nearly_one_problem()
+    designs = LinearDesigns(np.float64, True, Affine(np.array([center, 0.0]), np.ones(2)))
+    bare = bare_solution(problem, Status.SWAP_OPTIMAL)
+    found = replace(bare, support=np.arange(1), coef=np.ones(1), objective=0.2)
+    left = worth_its_digits(found, designs, problem)
+    assert (left is found) == (center == 1.0)
+    assert left.objective == (0.2 if center == 1.0 else 0.5)
 
 
 @pytest.mark.parametrize("has_intercept", [False, True])

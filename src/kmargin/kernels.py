@@ -273,6 +273,9 @@ class KernelDesigns:
     def unrestore(self, solution: Solution) -> Solution:
         return solution
 
+    def size_of_terms(self, solution: Solution) -> float:
+        return 0.0
+
     def stop(self) -> None:
         """Each worker has rows of its own."""
 

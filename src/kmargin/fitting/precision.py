@@ -1,19 +1,30 @@
-"""What rounding to single precision leaves of solutions."""
+"""What rounding leaves of solutions, above all to single precision."""
 
 from dataclasses import replace
 
 import numpy as np
 
 from kmargin.losses import squared_hinge
-from kmargin.problem import ArrayProblem
+from kmargin.problem import ArrayProblem, Problem
 from kmargin.samples.protocol import Designs
 from kmargin.solvers import Solution, Status
-from kmargin.solvers.ending import is_affordable, newton_by_least_squares
+from kmargin.solvers.ending import NEXT_TO_NOTHING, doubt_of, is_affordable, newton_by_least_squares
 from kmargin.solvers.signed import BETTER, sign
 from kmargin.solvers.start import bare_solution
 
 # A number is rounded by up to half of the last digit of float32, and on average by this share of it, squared.
 ROUNDED = (0.5 * float(np.finfo(np.float32).eps)) ** 2 / 3
+
+
+def worth_its_digits(solution: Solution, designs: Designs, problem: Problem) -> Solution:
+    """A solution for the data given, or the intercept: unless that is worse by more than rounding costs."""
+    doubt = doubt_of(designs.size_of_terms(solution), solution.objective)
+    if doubt <= NEXT_TO_NOTHING:
+        return solution
+    bare = bare_solution(problem, Status.LIMITED)
+    if solution.objective + doubt <= bare.objective:
+        return solution
+    return replace(designs.restore(bare), trace=solution.trace, regime=solution.regime)
 
 
 def in_single_precision(

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kmargin.fitting.precision import in_single_precision, never_worse
+from kmargin.fitting.precision import in_single_precision, never_worse, worth_its_digits
 from kmargin.problem import Problem
 from kmargin.samples.protocol import Designs, Samples
 from kmargin.solvers import Solution
@@ -92,7 +92,7 @@ def _iter_solutions(
 
 def _restored(task: Task, problem: Problem, solution: Solution) -> Solution:
     """A solution for the data as they were given, in their precision."""
-    restored = task.designs.restore(solution)
+    restored = worth_its_digits(task.designs.restore(solution), task.designs, problem)
     if task.designs.dtype == np.float32 and problem.at_hand is not None:
         has_signs = task.units is not None and bool(task.units.signs.any())
         return in_single_precision(restored, task.designs, problem.at_hand, has_signs)

@@ -155,11 +155,12 @@ def mean_majorizer(decision: Vector, anchor: Vector, y: Vector, weights: Vector)
 def best_constant(mean_label: float) -> float:
     """The one of least mean loss.
 
-    No mean of labels lies beyond a margin, so the loss is a parabola around it.
+    No mean of labels lies beyond a margin but by rounding, so the loss is a parabola around it.
     """
-    return mean_label
+    return min(max(mean_label, -1.0), 1.0)
 
 
 def loss_of_best_constant(mean_label: float) -> float:
     """The weighted mean of (1 - y m)^2 / 2 is (1 - m^2) / 2."""
+    mean_label = best_constant(mean_label)
     return 0.5 * (1.0 - mean_label) * (1.0 + mean_label)

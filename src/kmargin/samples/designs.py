@@ -25,6 +25,13 @@ class LinearDesigns:
     def unrestore(self, solution: Solution) -> Solution:
         return solution if self.scaling is None else _moved(solution, self.scaling.enter)
 
+    def size_of_terms(self, solution: Solution) -> float:
+        if self.scaling is None:
+            return 0.0
+        centers, units, _ = self.scaling
+        norms = np.abs(centers[solution.support]) + units[solution.support]
+        return float(np.abs(solution.coef) @ norms) + abs(solution.intercept)
+
     @property
     def spreads(self) -> Vector:
         """Of each feature where they are standardised, 1 for a constant one."""

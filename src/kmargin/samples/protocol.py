@@ -29,6 +29,9 @@ class Designs(Protocol):
     def unrestore(self, solution: Solution) -> Solution:
         """The inverse of that."""
 
+    def size_of_terms(self, solution: Solution) -> float:
+        """How large the terms of its decision values are; 0 where a solver has seen the data as given."""
+
     def stop(self) -> None:
         """Answer no more questions: whoever asked has given up, and others may still be asking."""
 

@@ -33,6 +33,9 @@ HUGE = 1e6
 DEPENDENT = 1e-12
 
 
+# Objectives that differ by less are the same, whatever they are made of.
+NEXT_TO_NOTHING = 1e-12
+
 # A step that promises more than this share of the objective, and gains nothing, was stopped by rows whose
 # residuals are 0 but for rounding, which is the more the larger coefficients are.
 WORTH_A_LOOK, NEAREST = 1e-9, (1e-13, 1e-12, 1e-11, 1e-10, 1e-9)

@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.base import clone
 
 from kmargin.problem import Problem
+from kmargin.solvers.ending import NEXT_TO_NOTHING
 from kmargin.solvers.grid import SupportGrid
 from kmargin.solvers.joint_grid import JointGrid
 from kmargin.solvers.knobs import check_knobs, is_count, is_flag, is_number
@@ -312,10 +313,6 @@ class Exchange(Solver):
             n_iter=n_newton,
             regime=found.regime,
         )
-
-
-# Objectives that differ by less are the same, whatever they are made of.
-NEXT_TO_NOTHING = 1e-12
 
 
 def intercept_alone(problem: Problem) -> Solution:
