@@ -42,6 +42,7 @@ def main():
     if options.again:
         results = run_again(report.load(options.out), options.jobs)
         report.save(results, options.out)
+        report.write_failures(results)
         print(report.show(results))
         return int(bool(pieces.left(results)))
     if options.write_docs:

@@ -19,7 +19,6 @@ COMPLAINTS = re.compile(
     "|members in each class|not finite, for X with entries up to"
     '|solver="mm" works with the singular vectors|1 class|minimum of 2 is required|single class'
 )
-SLOW = 10.0  # seconds of processor time
 
 
 @dataclass
@@ -34,8 +33,8 @@ class Verdict:
     complained: bool = False
 
 
-def judge(case):
-    """All that is wrong with what a case returned."""
+def judge(case, slow=clock.LIMIT):
+    """All that is wrong with what a case returned, or that it took more than so many seconds."""
     verdict = Verdict(case.number, case.family)
     started = time.process_time()
     with warnings.catch_warnings(record=True) as caught:
@@ -57,7 +56,7 @@ def judge(case):
             f"warning: {noise[0].message} ({_place(noise[0].filename)}:{noise[0].lineno})"
         )
     verdict.seconds = time.process_time() - started
-    if verdict.seconds > SLOW:
+    if verdict.seconds > slow:
         verdict.failures.append(f"slow: {verdict.seconds:.0f} s")
     if fitted and not case.must_fail:
         with warnings.catch_warnings():

@@ -87,7 +87,7 @@ def show(results):
     for kind, cases in sorted(kinds(results).items()):
         lines.append(f"\n{kind}: {len(cases)}")
         lines += [f"    {number:>9} {family:<18} {failure[:160]}" for number, family, failure in cases[:8]]
-    if results["failures"]:
+    if left(results):
         lines.append(f"\nEach in a few lines: {FOLDER}")
     return "\n".join(lines)
 

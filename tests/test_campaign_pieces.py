@@ -1,9 +1,10 @@
 """A campaign that is run in pieces is told as one, and no case of it counts twice."""
 
 import pytest
-from fuzz import campaign, pieces, report
+from fuzz import campaign, clock, pieces, report
 from fuzz.__main__ import main
 from fuzz.judge import Verdict
+from fuzz.worker import PER_SWAP, patience
 
 
 def part(code, first, end, *, cases=None, failures=(), family=None, slowest=1.0):
@@ -107,6 +108,8 @@ def test_failures_of_a_piece_that_was_not_run_again_are_left(monkeypatch):
 def test_a_command_runs_the_failing_cases_again(monkeypatch, tmp_path, capsys):
     path = tmp_path / "results.json"
     report.save(part("a", 0, 20, failures=[3]), path)
+    written = []
+    monkeypatch.setattr(report, "write_failures", lambda results: written.append(len(pieces.left(results))))
     monkeypatch.setattr("sys.argv", ["fuzz", "--again", "--out", str(path)])
     judged_at_once(monkeypatch, {3: ["support: y"]})
     assert main() == 1
@@ -114,3 +117,9 @@ def test_a_command_runs_the_failing_cases_again(monkeypatch, tmp_path, capsys):
     judged_at_once(monkeypatch, {})
     assert main() == 0
     assert report.load(path)["failures"][0]["again"]["failures"] == []
+    assert written == [1, 0]
+
+
+def test_a_fit_that_is_asked_for_every_swap_has_time_for_each_of_them():
+    assert patience(50_032_155) == pytest.approx(clock.LIMIT + PER_SWAP * 175 * (201 - 175))
+    assert patience(50_000_409) == clock.LIMIT
