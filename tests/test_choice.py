@@ -32,7 +32,7 @@ from kmargin.tables.trial import Trial
 from tables_data import make_table
 
 KS, CS = [5, 3, 2, 1], [0.1, 1.0]
-GRID = ["--cv", "3", "--ks", "1,2,3,5", "--C", "0.1,1"]
+GRID = ["--cv", "3", "--ks", "1,2,3,5", "--C", "0.1,1", "--pairs", "2"]
 
 
 def noisy_table(n=90, seed=4):
@@ -200,7 +200,9 @@ def test_a_class_too_small_for_outer_and_inner_folds_is_scored_as_it_was_chosen_
 @pytest.mark.parametrize(
     "options", [(), ("--select", "best"), ("--scoring", "roc_auc"), ("--no-nested",)], ids=str
 )
-def test_every_score_on_the_page_and_in_the_terminal_is_of_the_one_table(tmp_path, monkeypatch, options):
+def test_every_score_on_the_page_and_in_the_terminal_is_of_the_one_table(
+    tmp_path, monkeypatch, undrawn, options
+):
     monkeypatch.chdir(tmp_path)
     noisy_table().to_csv("data.csv", index=False)
     result = CliRunner().invoke(app, ["fit", "data.csv", "--target", "outcome", *GRID, *options])
@@ -215,6 +217,7 @@ def test_every_score_on_the_page_and_in_the_terminal_is_of_the_one_table(tmp_pat
         select=given.get("select", "1se"),
         scoring=given.get("scoring", "accuracy"),
         nested="--no-nested" not in options,
+        pairs=2,
     )
     found = analyse(dataset_of(noisy_table()), settings)
     table, k = found.choice.table, found.k
