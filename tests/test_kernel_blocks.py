@@ -9,10 +9,11 @@ from scipy.sparse import csr_matrix
 from sklearn.datasets import make_circles, make_moons
 from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
 
-from kmargin import MM, SD, Exchange, KernelSparseSVC, KernelSparseSVCCV, kernels
+from kmargin import MM, SD, Exchange, KernelSparseSVC, KernelSparseSVCCV, kernel_designs
 from kmargin.datasets import make_spiral
 from kmargin.design import DenseDesign, KernelDesign, tiles
-from kmargin.kernels import Kernel, KernelDesigns, KernelInputs
+from kmargin.kernel_designs import KernelDesigns
+from kmargin.kernels import Kernel, KernelInputs
 from kmargin.multiclass import Machine
 
 TINY = 0.01  # MB: ten columns of a hundred rows
@@ -275,7 +276,7 @@ def designs_of(X, **given):
 
 
 def test_all_points_are_candidates_while_the_matrix_fits_and_a_sample_beyond(monkeypatch):
-    monkeypatch.setattr(kernels, "CANDIDATES", 30)
+    monkeypatch.setattr(kernel_designs, "CANDIDATES", 30)
     X = np.random.default_rng(0).standard_normal((100, 2))
     machine = Machine(0, 1, None, np.resize([1.0, -1.0], 100))
     matrix = 8 * 100 * 100 / 2**20

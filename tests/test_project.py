@@ -170,6 +170,7 @@ LAYERS = [
     "fitting.pools",
     "fitting.convergence",
     "kernels",
+    "kernel_designs",
     "linear_decisions",
     "path",
     "fitting.blueprint",

@@ -16,7 +16,8 @@ from kmargin.design.affine import Affine
 from kmargin.errors import RepeatedFeaturesWarning
 from kmargin.fitting.repeats import find_repeats
 from kmargin.fitting.tasks import make_rng
-from kmargin.kernels import Kernel, KernelDesigns
+from kmargin.kernel_designs import KernelDesigns
+from kmargin.kernels import Kernel
 from kmargin.multiclass import make_machines
 from kmargin.samples.array import read_samples
 from kmargin.selection import ScoreTable

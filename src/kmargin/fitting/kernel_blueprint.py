@@ -11,7 +11,8 @@ from kmargin import validate
 from kmargin.design import make_design, variance_of_entries
 from kmargin.design.affine import Affine
 from kmargin.fitting.tasks import Sharing
-from kmargin.kernels import KERNELS, Kernel, KernelDecisions, KernelDesigns, KernelInputs
+from kmargin.kernel_designs import KernelDesigns
+from kmargin.kernels import KERNELS, Kernel, KernelDecisions, KernelInputs
 from kmargin.multiclass import SCHEMES, make_machines
 from kmargin.path import SparsityPath, make_path
 from kmargin.samples.array import ArraySamples
