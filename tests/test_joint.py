@@ -11,12 +11,11 @@ from kmargin import Exchange
 from kmargin.design import make_design
 from kmargin.jit import meter
 from kmargin.problem import ArrayProblem
-from kmargin.solvers.joint_found import JointFound, by_turns
+from kmargin.solvers.joint_found import JointFound, by_turns, rearrange
 from kmargin.solvers.joint_grid import JointGrid
 from kmargin.solvers.joint_panels import JointPanels
 from kmargin.solvers.joint_set import JointSet
 from kmargin.solvers.machine_panel import Member
-from kmargin.solvers.machine_stack import rearrange
 from kmargin.solvers.measures import Measured
 from kmargin.solvers.one_size import OneSize
 from kmargin.solvers.promise import Promise
@@ -316,9 +315,11 @@ def test_a_fit_beyond_all_numbers_ends_no_less(monkeypatch):
         values[:] = np.inf
         return np.inf, 1
 
-    monkeypatch.setattr("kmargin.solvers.joint_panels.refit_each", overflow)
-    joint.resize(2)
+    monkeypatch.setattr("kmargin.solvers.machine_stack.refit_each", overflow)
+    with meter.forced(False):
+        joint.resize(2)
     assert len(joint.support) == 2
+    assert joint.value == np.inf
 
 
 @pytest.mark.parametrize("groups", [GROUPS, [[0, 7], [1, 2], [3, 10]]], ids=["unequal", "equal"])
@@ -328,7 +329,9 @@ def test_a_group_promises_what_its_columns_gain_together(groups, rng):
     promise.go_to(0.02)
     weights = problem.weights / problem.weights.sum()
     A = (problem.design.X - weights @ problem.design.X) * np.sqrt(weights)[:, None]
-    for unit, gain in enumerate(promise.gains(slopes)):
+    gains = np.ones(units.n_units)
+    promise.add_gains(slopes, 0.5, gains)
+    for unit, gain in enumerate(2 * (gains - 1)):
         columns = columns_in(units, [unit])
         curvature = A[:, columns].T @ A[:, columns] + 0.02 * np.eye(len(columns))
         step = np.linalg.solve(curvature, slopes[columns])
@@ -346,7 +349,7 @@ def test_a_support_that_was_searched_from_in_vain_is_not_searched_again(monkeypa
     start = JointFound.start(np.array([0, 1, 2]), units, 3)
     first = grid.exchange(0.02, 3, start, grid.effort)
     tries = []
-    monkeypatch.setattr(JointSet, "tried", lambda *_: tries.append(1))
+    monkeypatch.setattr(JointSet, "search", lambda *_, **__: tries.append(1))
     again = grid.exchange(0.02, 3, first, grid.effort)
     assert tries == []
     assert again.value == pytest.approx(first.value, rel=1e-12)
@@ -355,13 +358,20 @@ def test_a_support_that_was_searched_from_in_vain_is_not_searched_again(monkeypa
 
 
 @pytest.mark.parametrize("compiling", [False, True], ids=["interpreted", "compiled"])
-@pytest.mark.parametrize("size", [6, N_FEATURES], ids=["working set", "all"])
-def test_machines_in_one_memory_do_what_each_does_in_its_own(monkeypatch, size, compiling):
-    units, problems, weights = Units.of_columns(N_FEATURES), make_problems(3), np.array([1.0, 0.5, 2.0])
+@pytest.mark.parametrize(
+    ("units", "size"),
+    [(Units.of_columns(N_FEATURES), 6), (Units.of_columns(N_FEATURES), N_FEATURES), (make_units(), 5),
+     (make_units(fixed=np.arange(6) == 5), 6)],
+    ids=["working set", "all", "groups", "groups, one fixed"],
+)  # fmt: skip
+def test_machines_in_one_memory_do_what_each_does_in_its_own(monkeypatch, units, size, compiling):
+    problems, weights = make_problems(3), np.array([1.0, 0.5, 2.0])
 
     def search():
-        start = JointFound.start(np.array([0]), units, 3)
+        start = JointFound.start(np.array([0, 5]), units, 3)
         joint = JointSet(members_of(problems, weights), units, 0.02, size, start, 1e-9)
+        joint.resize(4)
+        joint.settle(Exchange()._effort())
         joint.resize(3)
         joint.settle(Exchange()._effort())
         scores = joint.score(joint.outside())

@@ -18,3 +18,24 @@ def axpy(f: float, x: Vector, y: Vector) -> None:
     """y += f x"""
     for l in range(y.size):  # noqa: E741
         y[l] += f * x[l]
+
+
+@compiled
+def add_products(x: Vector, y: Vector, out: Vector) -> None:
+    """out += x y, number by number"""
+    for l in range(out.size):  # noqa: E741
+        out[l] += x[l] * y[l]
+
+
+@compiled
+def subtract_products(x: Vector, y: Vector, out: Vector) -> None:
+    """out -= x y, number by number"""
+    for l in range(out.size):  # noqa: E741
+        out[l] -= x[l] * y[l]
+
+
+@compiled
+def scale(x: Vector, out: Vector) -> None:
+    """out *= x, number by number"""
+    for l in range(out.size):  # noqa: E741
+        out[l] *= x[l]

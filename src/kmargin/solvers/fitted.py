@@ -76,6 +76,10 @@ class FittedSupport(ABC):
         better. A refit may end when it seems not to get below `give_up`.
         """
 
+    def tried_in_turn(self, lose: Indices, take: Indices, give_up: float) -> bool:
+        """Exchanges one after another, lose[turn] for take[turn], until one is better."""
+        return any(self.tried(out, come, give_up) for out, come in zip(lose, take, strict=True))
+
     @abstractmethod
     def move(self, lose: Indices, take: Indices) -> None:
         """The same, whatever it does to the objective."""
@@ -181,12 +185,11 @@ class FittedSupport(ABC):
         n_tries = self._fewer(effort.max_swaps)
         n_tries = n_swaps if everything else min(n_swaps, max(1, n_tries, int(affordable)))
         lose, take, change = self.single_changes(outside, scores, n_tries)
-        for at in smallest_first(change.ravel(), n_tries):
-            a, b = divmod(at, len(take))
-            if change[a, b] == np.inf or (not everything and change[a, b] > HOPE * self.value):
-                break
-            if self.tried(lose[[a]], outside[take[[b]]], np.inf if everything else self.value):
-                return True
+        hope = np.inf if everything else HOPE * self.value
+        a, b = np.divmod(smallest_first(change.ravel(), n_tries, hope), len(take))
+        give_up = np.inf if everything else self.value
+        if self.tried_in_turn(lose[a, None], outside[take[b], None], give_up):
+            return True
         self.all_tried = everything
         return False
 
@@ -225,13 +228,9 @@ class FittedSupport(ABC):
         take = np.argsort(-scores.gain, kind="stable")[:n_take]
         pairs_out, pairs_in = list(combinations(range(n_lose), 2)), list(combinations(range(n_take), 2))
         change = self.score_pairs(outside, lose, take, pairs_out, pairs_in).ravel()
-        for at in smallest_first(change, tries):
-            if change[at] > HOPE * self.value:
-                break
-            out, come = pairs_out[at // len(pairs_in)], pairs_in[at % len(pairs_in)]
-            if self.tried(lose[list(out)], outside[take[list(come)]], self.value):
-                return True
-        return False
+        a, b = np.divmod(smallest_first(change, tries, HOPE * self.value), len(pairs_in))
+        out, come = np.array(pairs_out)[a], np.array(pairs_in)[b]
+        return self.tried_in_turn(lose[out], outside[take[come]], self.value)
 
     def _fewer(self, tries: int) -> int:
         """Large supports: fewer and dearer tries."""
@@ -239,8 +238,11 @@ class FittedSupport(ABC):
         return min(tries, TRIES * tries // (n_columns + 1))
 
 
-def smallest_first(values: Vector, count: int) -> list[int]:
-    """Places of the smallest values, in order; what is not a number comes last."""
+def smallest_first(values: Vector, count: int, bound: float) -> Indices:
+    """Places of the smallest values up to a bound, in order; what is not a number comes last, what is
+    infinite not at all.
+    """
     order = np.empty(min(count, len(values)), np.int64)
     smallest(np.where(np.isnan(values), np.inf, values), len(values), len(order), order)
-    return order.tolist()
+    found = values[order]
+    return order[~((found > bound) | (found == np.inf))]

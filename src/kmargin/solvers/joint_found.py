@@ -5,9 +5,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kmargin.jit import compiled
 from kmargin.solvers.regime import Regime
-from kmargin.types import Indices, Vector
+from kmargin.types import Indices, Matrix, Vector
 from kmargin.units import Units
+
+NONE: Indices = np.empty(0, np.int64)
 
 
 class JointFound(NamedTuple):
@@ -36,14 +39,27 @@ class Places:
         self.place_of = np.full(units.n_features, -1)  # of each column; -1 if it has none
         self.held = np.zeros(units.n_units, np.bool_)  # which units have places
 
-    def give(self, units: Indices) -> Indices:
-        """Empty places to these units, in order; those that were given."""
+    def give(self, units: Indices, but_not_of: Indices = NONE) -> Indices:
+        """Empty places to these units, in order; those that were given.
+
+        If there are too few, all units have to leave but those named.
+        """
         columns = self.units.columns_of(units)
-        places = np.flatnonzero(self.contents < 0)[: len(columns)]
+        empty = np.flatnonzero(self.contents < 0)
+        if len(empty) < len(columns):
+            leaves = self.held.copy()
+            leaves[but_not_of] = False
+            self._empty(np.flatnonzero(leaves))
+            empty = np.flatnonzero(self.contents < 0)
+        places = empty[: len(columns)]
         self.held[units], self.place_of[columns], self.contents[places] = True, places, columns
         return places
 
-    def empty(self, units: Indices) -> None:
+    def filled(self) -> Indices:
+        """Places of a panel that hold something: those of columns, of the intercept and of the target."""
+        return np.concatenate((np.flatnonzero(self.contents >= 0), [self.size, self.size + 1]))
+
+    def _empty(self, units: Indices) -> None:
         """Those of these units."""
         columns = self.units.columns_of(units)
         self.contents[self.place_of[columns]] = -1
@@ -58,3 +74,66 @@ def by_turns(lists: Sequence[Indices]) -> Indices:
         padded[: len(units), number] = units
     found, first = np.unique(padded, return_index=True)
     return padded.ravel()[np.sort(first[found >= 0])]
+
+
+@compiled
+def locate(
+    starts: Indices, columns: Indices, place_of: Indices, end: int, units: Indices
+) -> tuple[Indices, Indices]:
+    """The places of the columns of units, then the intercept's, `end`; where each unit begins among them.
+
+    Unit j is columns[starts[j]:starts[j + 1]].
+    """
+    begins = np.zeros(units.size + 1, np.int64)
+    for a in range(units.size):
+        begins[a + 1] = begins[a] + starts[units[a] + 1] - starts[units[a]]
+    idx = np.empty(begins[units.size] + 1, np.int64)
+    for a in range(units.size):
+        for i in range(begins[a + 1] - begins[a]):
+            idx[begins[a] + i] = place_of[columns[starts[units[a]] + i]]
+    idx[begins[units.size]] = end
+    return idx, begins
+
+
+@compiled
+def rearrange(
+    starts: Indices,
+    columns: Indices,
+    place_of: Indices,
+    end: int,
+    support: Indices,
+    coefs: Matrix,
+    lose: Indices,
+    take: Indices,
+) -> tuple[Indices, Indices, Matrix]:
+    """After an exchange of units: the support, where its columns are, then the intercept's place, `end`;
+    and their coefficients in each machine, 0 for those that are new.
+
+    Unit j is columns[starts[j]:starts[j + 1]]; it leaves if its place in the support is in `lose`.
+    """
+    stays = np.ones(support.size, np.bool_)
+    for a in range(lose.size):
+        stays[lose[a]] = False
+    n_units = support.size - lose.size + take.size
+    chosen, size, m = np.empty(n_units, np.int64), 0, 0
+    for a in range(support.size):
+        if stays[a]:
+            chosen[m] = support[a]
+            m += 1
+    for b in range(take.size):
+        chosen[m + b] = take[b]
+    for a in range(n_units):
+        size += starts[chosen[a] + 1] - starts[chosen[a]]
+    moved = np.zeros((coefs.shape[0], size + 1))
+    at, before = 0, 0
+    for a in range(support.size):
+        width = starts[support[a] + 1] - starts[support[a]]
+        if stays[a]:
+            for number in range(coefs.shape[0]):
+                for i in range(width):
+                    moved[number, at + i] = coefs[number, before + i]
+            at += width
+        before += width
+    for number in range(coefs.shape[0]):
+        moved[number, size] = coefs[number, before]
+    return chosen, locate(starts, columns, place_of, end, chosen)[0], moved

@@ -69,6 +69,10 @@ class JointGrid(SupportGrid):
         self.effort = effort._replace(room=room if self.is_small and effort.max_starts else 0.0)
         self.found, self.finished, self.lam = {}, set(), np.inf
         self._whole: JointSet | None = None  # type: ignore[assignment]
+        self._part: JointSet | None = None  # the last panels that hold some of the units
+        self._largest = max(
+            (self._aside(k)[0] + self._n_outside(k, self.effort) for k in self.sizes), default=0
+        )
         self.is_clear_cut = False  # what was found last
         self.dense = None
         self.n_newton = 0
@@ -178,7 +182,14 @@ class JointGrid(SupportGrid):
         whole = self._whole_panel(lam, start)
         if whole is not None:
             return whole
-        return JointSet(self.members, self.units, lam, size, start, effort.tol, self._promises)
+        if self._part is not None and self._part.has_room(size):
+            self._part.start_again(lam, start, size)
+        else:
+            capacity = min(self._largest, self.n_units - 1) if len(self.sizes) == 1 else size
+            self._part = JointSet(
+                self.members, self.units, lam, size, start, effort.tol, self._promises, capacity
+            )
+        return self._part
 
     def _n_outside(self, k: int, effort: Effort) -> int:
         """How many units panels have beside the support: as many columns as one machine has at

@@ -1,20 +1,22 @@
 """Panels of the same columns for several machines: what a search by units asks of all of them at once."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
 from kmargin.solvers.fitted import Pairs, UnitScores
-from kmargin.solvers.joint_found import Places
+from kmargin.solvers.joint_found import NONE, Places, locate, rearrange
+from kmargin.solvers.joint_search import Layout
 from kmargin.solvers.machine_panel import ColumnScores, MachinePanel, Member
 from kmargin.solvers.machine_stack import (
     Stack,
-    follow_each,
-    locate,
+    exchange_each,
+    go_to_each,
     make_stack,
-    make_stacked_scores,
-    rearrange,
     refit_each,
+    residual_each,
+    retake_each,
     score_each,
 )
 from kmargin.solvers.promise import Promise
@@ -46,7 +48,9 @@ class JointPanels:
             MachinePanel(member, promise, columns, self.places.size, self.stack, number)
             for number, (member, promise) in enumerate(zip(members, promises, strict=True))
         ]
-        self.last_scores: Iterable[ColumnScores] = ()  # of the columns of each machine, as `score` left them
+        self.layout = Layout(units.starts, units.columns, self.places.place_of, units.fixed)
+        self.is_placed = False
+        self.last_scores: Iterable[Any] = ()  # of the columns of each machine, as `score` left them
 
     def _make_stack(self) -> Stack | None:
         """One memory for all machines; not where rows are elsewhere, or coefficients have given signs."""
@@ -58,11 +62,18 @@ class JointPanels:
 
     def go_to(self, lam: float, support: Indices, coefs: Matrix) -> None:
         """Another ridge, another support."""
-        idx = self._locate(support)[0]
-        for panel, u in zip(self.panels, coefs, strict=True):
-            panel.go_to(lam, idx, u)
+        self._hold(support)
+        idx, filled = self._locate(support)[0], self.places.filled()
+        for panel in self.panels:
+            panel.set_ridge(lam)
+        if self.stack is not None:
+            go_to_each(self.stack, idx, coefs, self.is_placed, filled)
+        else:
+            for panel, u in zip(self.panels, coefs, strict=True):
+                panel.go_to(idx, u, self.is_placed, filled)
+        self.is_placed = True
 
-    def refit(
+    def exchange(
         self,
         support: Indices,
         coefs: Matrix,
@@ -71,18 +82,62 @@ class JointPanels:
         give_up: float,
         limit: float,
         tol: float,
-    ) -> tuple[Indices, Matrix, Vector, int]:
-        """After an exchange all machines, or until their sum is no longer below a limit, if that is a number:
-        the support, coefficients and objectives, and the Newton steps. `keep` makes it last.
+    ) -> tuple[Indices, Matrix, Vector | None, int]:
+        """The first of several exchanges, lose[turn] for take[turn], after which the sum of the machines is
+        below a limit; any is if the limit is not a number.
+
+        Returns the support, coefficients and objectives, which are None if there is no such exchange, and the
+        Newton steps. Of a try that comes to nothing not all machines need be refitted.
         """
+        values = np.zeros(len(coefs))
+        if self.stack is not None:
+            turn, support, coefs, n_newton = exchange_each(
+                self.stack, find_far(), self.units.starts, self.units.columns, self.places.place_of, support,
+                coefs, lose, take, give_up, limit, tol, values,
+            )  # fmt: skip
+            return support, coefs, values if turn >= 0 else None, n_newton
+        n_newton = 0
+        for out, come in zip(lose, take, strict=True):
+            chosen, moved, total, n_iter = self._refit(support, coefs, out, come, give_up, limit, tol, values)
+            n_newton += n_iter
+            if total < limit or limit != limit:
+                for panel in self.panels:
+                    panel.keep()
+                return chosen, moved, values, n_newton
+        return support, coefs, None, n_newton
+
+    def without(self, support: Indices, coefs: Matrix, place: int, tol: float) -> tuple[Indices, Matrix, int]:
+        """All machines refitted without one unit of the support, to look from there: support, coefficients,
+        Newton steps.
+        """
+        values = np.zeros(len(coefs))
+        chosen, moved, _, n_newton = self._refit(
+            support, coefs, np.array([place]), NONE, np.inf, np.nan, tol, values
+        )
+        return chosen, moved, n_newton
+
+    def _refit(
+        self,
+        support: Indices,
+        coefs: Matrix,
+        lose: Indices,
+        take: Indices,
+        give_up: float,
+        limit: float,
+        tol: float,
+        values: Vector,
+    ) -> tuple[Indices, Matrix, float, int]:
+        """After an exchange, machine after machine until their sum is no longer below the limit."""
         units, places = self.units, self.places
         support, idx, coefs = rearrange(
             units.starts, units.columns, places.place_of, places.size, support, coefs, lose, take
         )
-        values = np.zeros(len(coefs))
         if self.stack is not None:
-            _, n_newton = refit_each(self.stack, find_far(), idx, coefs, give_up, limit, tol, values)
-            return support, coefs, values, n_newton
+            return (
+                support,
+                coefs,
+                *refit_each(self.stack, find_far(), idx, coefs, give_up, limit, tol, values),
+            )
         signs = np.append(units.signs[units.columns_of(support)], 0.0) if self.signed else None
         n_newton, total = 0, 0.0
         for number, (panel, u) in enumerate(zip(self.panels, coefs, strict=True)):
@@ -90,30 +145,20 @@ class JointPanels:
             n_newton, total = n_newton + n_iter, total + float(values[number])
             if limit == limit and not total < limit:
                 break
-        return support, coefs, values, n_newton
-
-    def keep(self) -> None:
-        """Go to what was tried last."""
-        if self.stack is not None:
-            follow_each(self.stack)
-            return
-        for panel in self.panels:
-            panel.keep()
+        return support, coefs, total, n_newton
 
     def score(self, support: Indices, coefs: Matrix, outside: Indices) -> UnitScores:
         """What units cost, gain and change, to second order."""
-        n_in, n_out = len(support), len(outside)
-        drop, gain, change = np.zeros(n_in), np.zeros(n_out), np.zeros((n_in, n_out))
         (idx, lose_starts), (places, take_starts) = self._locate(support), self._locate(outside)
         places = places[:-1]
         if self.stack is not None:
-            stacked = make_stacked_scores(len(self.panels), len(idx), len(places))
-            score_each(
-                self.stack, find_far(), idx, coefs, places, lose_starts, take_starts, stacked, drop, gain,
-                change,
-            )  # fmt: skip
-            self.last_scores = map(ColumnScores._make, zip(*stacked, strict=True))
+            drop, gain, change, stacked = score_each(
+                self.stack, find_far(), idx, coefs, places, lose_starts, take_starts
+            )
+            self.last_scores = zip(*stacked, strict=True)
             return UnitScores(drop, gain, change)
+        n_in, n_out = len(support), len(outside)
+        drop, gain, change = np.zeros(n_in), np.zeros(n_out), np.zeros((n_in, n_out))
         self.last_scores = [
             self._column_scores(panel, idx, u, places) for panel, u in zip(self.panels, coefs, strict=True)
         ]
@@ -161,7 +206,7 @@ class JointPanels:
         change = np.zeros((len(pairs_out), len(pairs_in)))
         drop, gain = np.zeros(len(pairs_out)), np.zeros(len(pairs_in))
         everything = np.array([0, len(places)])
-        self.last_scores = list(self.last_scores)
+        self.last_scores = [ColumnScores(*scores) for scores in self.last_scores]
         for panel, u, scores in zip(self.panels, coefs, self.last_scores, strict=True):
             S, R = np.empty((len(places), len(places))), np.ascontiguousarray(scores.R[:, chosen])
             schur_blocks(panel.gram, panel.ridge, idx, places, R, everything, S)
@@ -174,28 +219,47 @@ class JointPanels:
     def gains_alone(self, support: Indices, coefs: Matrix) -> Vector:
         """What each unit promises beside a support, from its slopes alone."""
         by_unit = np.zeros(self.units.n_units)
-        idx, columns = self._locate(support)[0], self.units.columns_of(support)
-        signs = self.units.signs if self.signed else None
         with np.errstate(over="ignore", invalid="ignore"):
-            for panel, u in zip(self.panels, coefs, strict=True):
-                by_unit += panel.gains_alone(idx, columns, u, signs)
+            for panel, slopes in zip(self.panels, self._slopes(support, coefs), strict=True):
+                panel.promise.add_gains(slopes, panel.weight, by_unit)
         return by_unit
 
-    def bring(self, support: Indices, promising: Indices) -> bool:
-        """As many units in this order as there are places for beside the support; whether any is new."""
-        room = self.places.size - int(self.units.sizes[support].sum())
+    def _slopes(self, support: Indices, coefs: Matrix) -> Iterator[Vector]:
+        """Of each machine's loss with respect to each column, up to its sign; 0 where that would be wrong."""
+        idx = self._locate(support)[0]
+        if self.stack is not None:
+            residual_each(self.stack, idx, coefs)
+            for panel in self.panels:
+                assert panel.design.at_hand is not None
+                yield panel.design.at_hand.gradient(panel.rows.resid)
+            return
+        columns = self.units.columns_of(support)
+        for panel, u in zip(self.panels, coefs, strict=True):
+            slopes = panel.slopes_alone(idx, columns, u)
+            yield np.where(slopes * self.units.signs < 0.0, 0.0, slopes) if self.signed else slopes
+
+    def bring(self, support: Indices, promising: Indices, n_columns: int) -> Indices:
+        """As many units in this order as have so many columns together with the support; which these are."""
+        room = n_columns - int(self.units.sizes[support].sum())
         n_wanted = int(np.searchsorted(np.cumsum(self.units.sizes[promising]), room, side="right"))
-        wanted = promising[:n_wanted]
-        coming = wanted[~self.places.held[wanted]]
+        self._hold(np.append(support, promising[:n_wanted]))
+        return promising[:n_wanted]
+
+    def _hold(self, needed: Indices) -> None:
+        """Places for these units; if there are too few, others lose theirs."""
+        coming = needed[~self.places.held[needed]]
         if len(coming) == 0:
-            return False
-        leaves = self.places.held.copy()
-        leaves[support], leaves[wanted] = False, False
-        self.places.empty(np.flatnonzero(leaves))
-        given = self.places.give(coming)
+            return
+        given = self.places.give(coming, but_not_of=needed)
         for panel in self.panels:
-            panel.refill(self.places.contents, given)
-        return True
+            panel.fill(self.places.contents, given)
+        if self.is_placed:
+            filled = self.places.filled()
+            if self.stack is not None:
+                retake_each(self.stack, given, filled)
+                return
+            for panel in self.panels:
+                panel.retake(given, filled)
 
     def finish(self, support: Indices, coefs: Matrix, values: Vector) -> None:
         """Bring coefficients and objectives to their minimum, in place, where panels are dear."""

@@ -14,12 +14,14 @@ import numpy as np
 from kmargin.solvers.fitted import NONE, FittedSupport, Pairs, UnitScores
 from kmargin.solvers.joint_found import JointFound, by_turns
 from kmargin.solvers.joint_panels import JointPanels
+from kmargin.solvers.joint_search import NOTHING_SCORED, Scored, keep_fixed, resize_each, search_each
 from kmargin.solvers.linalg import smallest
 from kmargin.solvers.machine_panel import Member, joint_cost_of_try
 from kmargin.solvers.promise import Promise
 from kmargin.solvers.regime import Regime
+from kmargin.solvers.search import find_far
 from kmargin.solvers.working_set import Effort
-from kmargin.types import Indices, Matrix
+from kmargin.types import Indices, Matrix, Vector
 from kmargin.units import Units
 
 # Multiplications that a machine has, each time, to look for units that may come where others are gone.
@@ -33,6 +35,9 @@ class JointSet(FittedSupport):
     """Panels with the columns of a support of units and of the most promising others, or of all units."""
 
     scores_all = True
+    values: Vector  # of each machine, as they count in the sum
+    _scored: tuple[Indices, UnitScores] | None  # what was said last of units outside
+    _known: Scored  # the same, as the compiled search has it
     growth = 1.0  # exchanges of many for many come next
 
     def __init__(
@@ -44,32 +49,80 @@ class JointSet(FittedSupport):
         start: JointFound,
         tol: float,
         promises: Sequence[Promise] | None = None,
+        capacity: int = 0,
     ) -> None:
-        """`promises` are made anew if none are given."""
+        """To look at `size` units, in panels with room for more if that is their capacity. `promises` are
+        made anew if none are given.
+        """
         self.members, self.units, self.tol = members, units, tol
         self.free = np.ones(units.n_units, np.bool_)  # which units may be taken at all
         self.is_whole = self.tries_pairs = size >= units.n_units
         if promises is None:
             promises = [Promise(member.design, units) for member in members]
         first = np.arange(units.n_units) if self.is_whole else start.support
-        self.panels = JointPanels(members, promises, units, size, first)
+        self.panels = JointPanels(members, promises, units, max(size, capacity), first)
         self.ranks_groups = promises[0].covariance is not None
-        self.start_again(lam, start)
+        self.start_again(lam, start, size)
 
-    def start_again(self, lam: float, start: JointFound) -> None:
-        """The same panels for another ridge, from another support."""
+    def start_again(self, lam: float, start: JointFound, size: int = 0) -> None:
+        """The same panels for another ridge, from another support, to look at so many units."""
         self.lam, self.support, self.coefs = lam, start.support.copy(), np.array(start.parts)
+        self.n_columns = self.units.widest(size)
+        self.looked_at = np.full(self.units.n_units, self.is_whole)
+        self.looked_at[self.support] = True
         self.n_newton, self.all_tried = 0, False
-        self._scored: tuple[Indices, UnitScores] | None = None
         self.panels.go_to(lam, self.support, self.coefs)
         self.move(NONE, NONE)
+
+    def has_room(self, size: int) -> bool:
+        """Whether these panels serve to look at so many units as well: not if most of them would idle."""
+        n_columns = self.units.widest(size)
+        return self.panels.stack is not None and n_columns <= self.panels.places.size <= 2 * n_columns
 
     @property
     def all_may_come(self) -> bool:
         return bool(self.free.all())
 
+    def resize(self, k: int) -> None:
+        stack = self.panels.stack
+        if stack is None or self.units.by_size:
+            super().resize(k)
+            return
+        if len(self.support) < k:
+            self.renew()
+        if len(self.support) == k:
+            return
+        values = self.values.copy()
+        self.support, self.coefs, n_newton = resize_each(
+            stack, find_far(), self.panels.layout, self.support, self.coefs, self.looked_at & self.free, k,
+            self.growth, self.tol, values,
+        )  # fmt: skip
+        self.n_newton += n_newton
+        self._stand_at(values)
+
+    def search(self, effort: Effort, many: bool = True) -> None:
+        stack = self.panels.stack
+        if stack is None or self.units.by_size:
+            super().search(effort, many)
+            return
+        for _ in range(self.max_rounds):
+            found = search_each(
+                stack, find_far(), self.panels.layout, self.support, self.coefs, self.values,
+                self.looked_at & self.free, many, effort.max_swaps, effort.room, self.tol,
+                self._known,
+            )  # fmt: skip
+            self.support, self.coefs, self.values = found.support, found.coefs, found.values
+            self.value, self.all_tried = sum(found.values.tolist()), found.all_tried
+            self.n_newton += found.n_newton
+            self.panels.last_scores = zip(*found.scored.by_machine, strict=True)
+            scores = UnitScores(found.scored.drop, found.scored.gain, found.scored.change)
+            self._scored, self._known = (found.scored.outside, scores), found.scored
+            if found.nothing_left or not self._try_doubles(found.scored.outside, scores, effort):
+                return
+            many = False
+
     def outside(self) -> Indices:
-        may_come = self.panels.places.held & self.free
+        may_come = self.looked_at & self.free
         may_come[self.support] = False
         return np.flatnonzero(may_come)
 
@@ -80,7 +133,8 @@ class JointSet(FittedSupport):
         """What was said last, if nothing has changed since."""
         if self._scored is None or not np.array_equal(self._scored[0], outside):
             scores = self.panels.score(self.support, self.coefs, outside)
-            scores.drop[self.units.fixed[self.support]] = np.inf
+            assert scores.change is not None
+            keep_fixed(self.support, self.units.fixed, scores.drop, scores.change)
             self._scored = outside, scores
         return self._scored[1]
 
@@ -90,25 +144,31 @@ class JointSet(FittedSupport):
         return self.panels.score_pairs(self.support, self.coefs, outside, lose, take, pairs_out, pairs_in)
 
     def tried(self, lose: Indices, take: Indices, give_up: float) -> bool:
-        """It is given up as soon as the machines refitted so far have more than all together have now."""
-        return self._refitted(lose, take, give_up, self.value * (1.0 - self.tol))
+        return self.tried_in_turn(lose[None], take[None], give_up)
+
+    def tried_in_turn(self, lose: Indices, take: Indices, give_up: float) -> bool:
+        """One is given up as soon as the machines refitted so far have more than all together have now."""
+        return self._exchanged(lose, take, give_up, self.value * (1.0 - self.tol))
 
     def move(self, lose: Indices, take: Indices) -> None:
-        self._refitted(lose, take, np.inf, np.nan)
+        self._exchanged(lose[None], take[None], np.inf, np.nan)
 
-    def _refitted(self, lose: Indices, take: Indices, give_up: float, limit: float) -> bool:
-        """Whether the exchange was made: any that stays below the limit, or any if that is no number."""
-        support, coefs, values, n_newton = self.panels.refit(
+    def _exchanged(self, lose: Indices, take: Indices, give_up: float, limit: float) -> bool:
+        """Whether one of the exchanges was made: any that stays below the limit; any if that is no number."""
+        support, coefs, values, n_newton = self.panels.exchange(
             self.support, self.coefs, lose, take, give_up, limit, self.tol
         )
         self.n_newton += n_newton
-        total = sum(values.tolist())
-        if limit == limit and not total < limit:
+        if values is None:
             return False
-        self.panels.keep()
-        self.support, self.coefs, self.values = support, coefs, values
-        self.value, self._scored = total, None
+        self.support, self.coefs = support, coefs
+        self._stand_at(values)
         return True
+
+    def _stand_at(self, values: Vector) -> None:
+        """Another support, of which no exchange has been scored."""
+        self.values, self.value = values, sum(values.tolist())
+        self._scored, self._known = None, NOTHING_SCORED
 
     @property
     def is_clear_cut(self) -> bool:  # type: ignore[override]
@@ -155,15 +215,14 @@ class JointSet(FittedSupport):
 
     def _promising_without(self, place: int) -> Indices:
         """What promises most if the unit at this place of the support is gone and the others are refitted."""
-        support, coefs, _, n_newton = self.panels.refit(
-            self.support, self.coefs, np.array([place]), NONE, np.inf, np.nan, self.tol
-        )
+        support, coefs, n_newton = self.panels.without(self.support, self.coefs, place, self.tol)
         self.n_newton += n_newton
         return self._most_promising(support, coefs)
 
     def _bring(self, promising: Indices) -> None:
-        if self.panels.bring(self.support, promising):
-            self._scored = None
+        self.looked_at[:] = False
+        self.looked_at[self.support] = True
+        self.looked_at[self.panels.bring(self.support, promising, self.n_columns)] = True
 
     @contextmanager
     def without(self, unit: int) -> Iterator[None]:

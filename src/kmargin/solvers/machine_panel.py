@@ -95,30 +95,31 @@ class MachinePanel:
             self.rows, self.scratch = rows_of(stack, number), tried_rows_of(stack, number)
             self.gram, self.ridge = stack.gram[number], stack.ridge[number]
             member.design.at_hand.make_panel(columns, size, self.rows.panel)
-        self.filled = np.concatenate((np.arange(len(columns)), [size, size + 1]))  # places of the panel
-        self.is_placed = False
 
-    def go_to(self, lam: float, idx: Indices, u: Vector) -> None:
-        """Another ridge, another support with coefficients u."""
+    def set_ridge(self, lam: float) -> None:
+        """The first machine's."""
         ridge = self.member.ridge(lam)
         self.ridge[:] = self.design.make_ridge(ridge, len(self.gram) - 2)
         self.promise.go_to(ridge)
-        if self.is_placed:
+
+    def go_to(self, idx: Indices, u: Vector, is_placed: bool, filled: Indices) -> None:
+        """Another support, with coefficients u; those in a stack go together."""
+        if is_placed:
             resume(self.rows, idx, u, self.gram)
         else:
             place(self.rows, idx, u)
             self.gram[:] = 0.0
-            retake_gram(self.rows, self.filled, self.filled, self.gram)
-            self.is_placed = True
+            retake_gram(self.rows, filled, filled, self.gram)
 
-    def refill(self, contents: Indices, places: Indices) -> None:
+    def fill(self, contents: Indices, places: Indices) -> None:
         """Other columns in some places."""
         self.rows = self.design.fill(self.rows, contents, places)
         if not self.is_stacked:
             self.scratch = companion(self.rows)
-        ends = np.array([len(contents), len(contents) + 1])  # the intercept and the target
-        self.filled = np.concatenate((np.flatnonzero(contents >= 0), ends))
-        retake_gram(self.rows, places, self.filled, self.gram)
+
+    def retake(self, places: Indices, filled: Indices) -> None:
+        """The Gram matrix there, after a fill; those in a stack are retaken together."""
+        retake_gram(self.rows, places, filled, self.gram)
 
     def refit(
         self, idx: Indices, u: Vector, signs: Vector | None, give_up: float, tol: float
@@ -146,12 +147,9 @@ class MachinePanel:
         score(self.ridge, idx, u, self.gram, outside, drop, spread, gain, grad, schur, R, inverse)
         return ColumnScores(spread, grad, schur, R, inverse)
 
-    def gains_alone(self, idx: Indices, columns: Indices, u: Vector, signs: Vector | None) -> Vector:
-        """What each unit promises, as it counts in the sum, beside columns at idx with coefficients u."""
-        slopes = self.design.slopes_at(self.rows, idx, Candidate(columns, u, np.inf))
-        if signs is not None:
-            slopes = np.where(slopes * signs < 0.0, 0.0, slopes)
-        return self.weight * self.promise.gains(slopes)
+    def slopes_alone(self, idx: Indices, columns: Indices, u: Vector) -> Vector:
+        """Of the loss with respect to each column, up to its sign, beside columns at idx."""
+        return self.design.slopes_at(self.rows, idx, Candidate(columns, u, np.inf))
 
     def finish(self, idx: Indices, u: Vector, value: float, only_nonzero: bool) -> float:
         """Bring u to the minimum by the panel, in place; of nonzero coefficients only, if asked, unless one

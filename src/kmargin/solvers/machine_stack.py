@@ -6,8 +6,10 @@ from typing import NamedTuple
 import numpy as np
 
 from kmargin.inline import inlined
-from kmargin.jit import compiled, compiled_or_remote
-from kmargin.solvers.rows import Rows, follow
+from kmargin.jit import compiled_or_remote
+from kmargin.solvers.joint_found import rearrange
+from kmargin.solvers.panel import residual
+from kmargin.solvers.rows import Rows, follow, place, resume, retake_gram
 from kmargin.solvers.search import far_newton, far_score
 from kmargin.solvers.unit_scores import schur_blocks, score_columns, score_units
 from kmargin.types import Flags, Indices, Matrix, Vector
@@ -117,6 +119,68 @@ def follow_each(stack: Stack) -> None:
         follow(rows_of(stack, number), tried_rows_of(stack, number), stack.gram[number])
 
 
+@compiled_or_remote
+def exchange_each(
+    stack: Stack,
+    far: Indices,
+    starts: Indices,
+    columns: Indices,
+    place_of: Indices,
+    support: Indices,
+    coefs: Matrix,
+    lose: Indices,
+    take: Indices,
+    give_up: float,
+    limit: float,
+    tol: float,
+    values: Vector,
+) -> tuple[int, Indices, Matrix, int]:
+    """Try exchanges in turn, lose[turn] for take[turn], until one stays below the limit, and make that one.
+
+    Any does if the limit is not a number. Returns which it was, -1 if none; the support and the coefficients
+    then, and the Newton steps. Unit j is columns[starts[j]:starts[j + 1]].
+    """
+    n_newton = 0
+    for turn in range(lose.shape[0]):
+        chosen, idx, moved = rearrange(
+            starts, columns, place_of, stack.ridge.shape[1] - 2, support, coefs, lose[turn], take[turn]
+        )
+        total, n_iter = refit_each(stack, far, idx, moved, give_up, limit, tol, values)
+        n_newton += n_iter
+        if total < limit or limit != limit:
+            follow_each(stack)
+            return turn, chosen, moved, n_newton
+    return -1, support, coefs, n_newton
+
+
+@compiled_or_remote
+def go_to_each(stack: Stack, idx: Indices, coefs: Matrix, is_placed: bool, filled: Indices) -> None:
+    """Another support, from another if there was one; `filled` are the places that have columns."""
+    for number in range(stack.weights.size):
+        rows, gram = rows_of(stack, number), stack.gram[number]
+        if is_placed:
+            resume(rows, idx, coefs[number], gram)
+        else:
+            place(rows, idx, coefs[number])
+            gram[:, :] = 0.0
+            retake_gram(rows, filled, filled, gram)
+
+
+@compiled_or_remote
+def retake_each(stack: Stack, places: Indices, filled: Indices) -> None:
+    """The Gram matrices after other columns were given to these places."""
+    for number in range(stack.weights.size):
+        retake_gram(rows_of(stack, number), places, filled, stack.gram[number])
+
+
+@compiled_or_remote
+def residual_each(stack: Stack, idx: Indices, coefs: Matrix) -> None:
+    """Of all rows, beside columns at idx with these coefficients."""
+    for number in range(stack.weights.size):
+        rows = rows_of(stack, number)
+        residual(rows.panel, idx, coefs[number], rows.resid)
+
+
 class StackedScores(NamedTuple):
     """What `scores.score` says of the columns of each machine; see there."""
 
@@ -125,13 +189,6 @@ class StackedScores(NamedTuple):
     schur: Matrix
     R: Matrix
     inverse: Matrix
-
-
-def make_stacked_scores(n_machines: int, k: int, m: int) -> StackedScores:
-    """Room for a support of k - 1 features and the intercept, and m features outside."""
-    grad, schur = np.empty((2, n_machines, m))
-    R, inverse = np.empty((n_machines, k, m)), np.empty((n_machines, k, k))
-    return StackedScores(np.empty((n_machines, k)), grad, schur, R, inverse)
 
 
 @compiled_or_remote
@@ -143,20 +200,27 @@ def score_each(
     outside: Indices,
     lose_starts: Indices,
     take_starts: Indices,
-    scores: StackedScores,
-    drop: Vector,
-    gain: Vector,
-    change: Matrix,
-) -> None:
-    """What exchanges of units do, summed over the machines; of each machine what that is made of.
+) -> tuple[Vector, Vector, Matrix, StackedScores]:
+    """What exchanges of units do, summed over the machines: costs, gains, changes; of each machine what that
+    is made of.
 
     The columns at idx and at `outside` are unit after unit, each beginning where the starts say.
     """
-    dropped, gained = np.empty(idx.size), np.empty(outside.size)  # of one machine, by what is added up below
-    inside, at = np.arange(idx.size - 1), np.arange(outside.size)
+    n_machines, k, m = stack.weights.size, idx.size, outside.size
+    drop, gain = np.zeros(lose_starts.size - 1), np.zeros(take_starts.size - 1)
+    change = np.zeros((drop.size, gain.size))
+    scores = StackedScores(
+        np.empty((n_machines, k)),
+        np.empty((n_machines, m)),
+        np.empty((n_machines, m)),
+        np.empty((n_machines, k, m)),
+        np.empty((n_machines, k, k)),
+    )
+    dropped, gained = np.empty(k), np.empty(m)  # of one machine, by what is added up below
+    inside, at = np.arange(k - 1), np.arange(m)
     singles = drop.size == inside.size and gain.size == at.size
-    S = np.empty((0, 0) if singles else (at.size, at.size))
-    for number in range(stack.weights.size):
+    S = np.empty((0, 0) if singles else (m, m))
+    for number in range(n_machines):
         weight = stack.weights[number]
         far_score(
             far[1], stack.ridge[number], idx, coefs[number], stack.gram[number], outside, dropped,
@@ -176,66 +240,4 @@ def score_each(
                 coefs[number], scores.inverse[number], scores.grad[number], S, scores.R[number], inside,
                 lose_starts, at, take_starts, weight, drop, gain, change,
             )  # fmt: skip
-
-
-@compiled
-def locate(
-    starts: Indices, columns: Indices, place_of: Indices, end: int, units: Indices
-) -> tuple[Indices, Indices]:
-    """The places of the columns of units, then the intercept's, `end`; where each unit begins among them.
-
-    Unit j is columns[starts[j]:starts[j + 1]].
-    """
-    begins = np.zeros(units.size + 1, np.int64)
-    for a in range(units.size):
-        begins[a + 1] = begins[a] + starts[units[a] + 1] - starts[units[a]]
-    idx = np.empty(begins[units.size] + 1, np.int64)
-    for a in range(units.size):
-        for i in range(begins[a + 1] - begins[a]):
-            idx[begins[a] + i] = place_of[columns[starts[units[a]] + i]]
-    idx[begins[units.size]] = end
-    return idx, begins
-
-
-@compiled
-def rearrange(
-    starts: Indices,
-    columns: Indices,
-    place_of: Indices,
-    end: int,
-    support: Indices,
-    coefs: Matrix,
-    lose: Indices,
-    take: Indices,
-) -> tuple[Indices, Indices, Matrix]:
-    """After an exchange of units: the support, where its columns are, then the intercept's place, `end`;
-    and their coefficients in each machine, 0 for those that are new.
-
-    Unit j is columns[starts[j]:starts[j + 1]]; it leaves if its place in the support is in `lose`.
-    """
-    stays = np.ones(support.size, np.bool_)
-    for a in range(lose.size):
-        stays[lose[a]] = False
-    n_units = support.size - lose.size + take.size
-    chosen, size, m = np.empty(n_units, np.int64), 0, 0
-    for a in range(support.size):
-        if stays[a]:
-            chosen[m] = support[a]
-            m += 1
-    for b in range(take.size):
-        chosen[m + b] = take[b]
-    for a in range(n_units):
-        size += starts[chosen[a] + 1] - starts[chosen[a]]
-    moved = np.zeros((coefs.shape[0], size + 1))
-    at, before = 0, 0
-    for a in range(support.size):
-        width = starts[support[a] + 1] - starts[support[a]]
-        if stays[a]:
-            for number in range(coefs.shape[0]):
-                for i in range(width):
-                    moved[number, at + i] = coefs[number, before + i]
-            at += width
-        before += width
-    for number in range(coefs.shape[0]):
-        moved[number, size] = coefs[number, before]
-    return chosen, locate(starts, columns, place_of, end, chosen)[0], moved
+    return drop, gain, change, scores

@@ -59,17 +59,31 @@ class Promise:
             raised = np.where(self.inside & (raised > 0), raised, 1.0)
             self.by_unit = np.linalg.inv(self.covariance + raised[:, :, None] * np.eye(raised.shape[1]))
 
-    def gains(self, slopes: Vector) -> Vector:
-        """Of each unit, doubled."""
+    def add_gains(self, slopes: Vector, weight: float, out: Vector) -> None:
+        """To what units promise is added `weight` times what they do in this machine, doubled."""
         if self.covariance is None:
-            return self.units.total(slopes * slopes * self.by_column)
-        gains = np.empty(self.units.n_units)
-        quadratic_forms(slopes, self.units.starts, self.units.columns, self.by_unit, gains)
-        return gains
+            add_squares(slopes, self.units.starts, self.units.columns, self.by_column, weight, out)
+        else:
+            add_quadratic_forms(slopes, self.units.starts, self.units.columns, self.by_unit, weight, out)
 
 
 @compiled
-def quadratic_forms(slopes: Vector, starts: Indices, columns: Indices, A: np.ndarray, out: Vector) -> None:
+def add_squares(
+    slopes: Vector, starts: Indices, columns: Indices, scale: Vector, weight: float, out: Vector
+) -> None:
+    """Of each unit: the sum of the squared slopes of its columns, each times a number of its own."""
+    for unit in range(out.size):
+        total = 0.0
+        for i in range(starts[unit], starts[unit + 1]):
+            slope = slopes[columns[i]]
+            total += slope * slope * scale[columns[i]]
+        out[unit] += weight * total
+
+
+@compiled
+def add_quadratic_forms(
+    slopes: Vector, starts: Indices, columns: Indices, A: np.ndarray, weight: float, out: Vector
+) -> None:
     """Of each unit g'Ag, with the slopes g of its columns and its own A."""
     for unit in range(out.size):
         first, size, total = starts[unit], starts[unit + 1] - starts[unit], 0.0
@@ -78,4 +92,4 @@ def quadratic_forms(slopes: Vector, starts: Indices, columns: Indices, A: np.nda
             for j in range(size):
                 part += A[unit, i, j] * slopes[columns[first + j]]
             total += slopes[columns[first + i]] * part
-        out[unit] = total
+        out[unit] += weight * total

@@ -11,9 +11,13 @@ import numpy as np
 
 from kmargin.jit import compiled
 from kmargin.types import Indices, Matrix, Vector
+from kmargin.vectors import add_products, scale, subtract_products
 
 # A pivot that is less than this share of its diagonal entry is rounding: that column says what others say.
 DEPENDENT = 1e-12
+
+# Pairs of blocks that are scored at a time: what is known of them stays in the fastest cache.
+PAIRS_AT_A_TIME = 256
 
 
 @compiled
@@ -83,60 +87,163 @@ def score_units(
     left out of its block: so callers say that its coefficient would have the wrong sign.
     """
     n_lose, n_take = lose_starts.size - 1, take_starts.size - 1
-    widest, tallest = 0, 0
+    tallest, widest = widest_block(lose_starts), widest_block(take_starts)
+    A, U, lost = np.empty((tallest, tallest, n_lose)), np.empty((tallest, n_lose)), np.empty(n_lose)
+    fill_inside(u, inverse, inside, lose_starts, A, U)
+    price_blocks(A.copy(), U.copy(), lost)
     for a in range(n_lose):
-        tallest = max(tallest, lose_starts[a + 1] - lose_starts[a])
-    for b in range(n_take):
-        widest = max(widest, take_starts[b + 1] - take_starts[b])
-    A, M, L = np.empty((n_lose, tallest, tallest)), np.empty((tallest, tallest)), np.empty((widest, widest))
-    c, step, diagonal, places = (
-        np.empty(tallest),
-        np.empty(widest),
-        np.empty(max(widest, tallest)),
-        np.empty(widest, np.int64),
+        drop[a] += weight * 0.5 * lost[a]
+    at_a_time = min(n_take, 1 + PAIRS_AT_A_TIME // (n_lose + 1))
+    n = n_lose * at_a_time  # pairs of blocks: b comes for a at the place b * n_lose + a
+    M, c, changed, gained = (
+        np.empty((tallest, tallest, n)),
+        np.empty((tallest, n)),
+        np.empty(n),
+        np.empty(at_a_time),
     )
-    Y = np.empty((tallest, widest))
-    for a in range(n_lose):
-        first, size = lose_starts[a], lose_starts[a + 1] - lose_starts[a]
-        inverse_block(inverse, inside, first, size, A[a])
-        for i in range(size):
-            c[i] = u[inside[first + i]]
+    L, Z, step = np.empty((widest, widest, n)), np.empty((widest, tallest, n)), np.empty((widest, n))
+    for first in range(0, n_take, max(1, at_a_time)):
+        starts = take_starts[first : min(first + at_a_time, n_take) + 1]
+        fill_outside(grad, schur, outside, starts, n_lose, L, step, gained)
+        fill_between(R, inside, lose_starts, outside, starts, Z)
+        repeat_rows(A.reshape((-1, n_lose)), M.reshape((-1, n)))
+        repeat_rows(U, c)
+        add_blocks(L, Z, step, M, c)
+        price_blocks(M, c, changed)
+        for b in range(starts.size - 1):
+            gain[first + b] += weight * 0.5 * gained[b]
+            for a in range(n_lose):
+                change[a, first + b] += weight * 0.5 * (changed[b * n_lose + a] - gained[b])
+
+
+@compiled
+def widest_block(starts: Indices) -> int:
+    widest = 0
+    for b in range(starts.size - 1):
+        widest = max(widest, starts[b + 1] - starts[b])
+    return widest
+
+
+@compiled
+def repeat_rows(rows: Matrix, out: Matrix) -> None:
+    """Each row as often as there is room."""
+    size = rows.shape[1]
+    for r in range(rows.shape[0]):
+        x, y = rows[r], out[r]
+        for first in range(0, y.size, max(1, size)):
+            for a in range(size):
+                y[first + a] = x[a]
+
+
+@compiled
+def fill_inside(u: Vector, inverse: Matrix, inside: Indices, starts: Indices, A: Matrix, U: Matrix) -> None:
+    """A[:, :, a]: the lower triangle of H^-1 in block a; U[:, a]: its coefficients.
+
+    What fills up smaller blocks costs nothing.
+    """
+    tallest = A.shape[0]
+    block = np.empty((tallest, tallest))
+    for a in range(starts.size - 1):
+        first, size = starts[a], starts[a + 1] - starts[a]
+        inverse_block(inverse, inside, first, size, block)
+        for i in range(tallest):
+            U[i, a] = u[inside[first + i]] if i < size else 0.0
             for j in range(i + 1):
-                M[i, j] = A[a, i, j]
-            diagonal[i] = M[i, i]
-        factor_block(M, size, diagonal)
-        drop[a] += weight * 0.5 * solve_forward(M, size, c)
-    for b in range(n_take):
-        width = 0
-        for i in range(take_starts[b], take_starts[b + 1]):
-            if grad[outside[i]] != 0.0:
-                places[width] = outside[i]
-                width += 1
-        for i in range(width):
-            step[i] = grad[places[i]]
-            for j in range(i + 1):
-                L[i, j] = schur[places[i], places[j]]
-            diagonal[i] = L[i, i]
-        factor_block(L, width, diagonal)
-        gained = solve_forward(L, width, step)  # step is L^-1 g
-        gain[b] += weight * 0.5 * gained
-        for a in range(n_lose):
-            first, size = lose_starts[a], lose_starts[a + 1] - lose_starts[a]
-            for i in range(size):
-                for j in range(width):
-                    Y[i, j] = R[inside[first + i], places[j]]
-                solve_forward(L, width, Y[i])  # the row R_iB L^-T
-                c[i] = u[inside[first + i]]
-                for j in range(width):
-                    c[i] += Y[i, j] * step[j]
-            for i in range(size):
-                for l in range(i + 1):
-                    M[i, l] = A[a, i, l]
-                    for j in range(width):
-                        M[i, l] += Y[i, j] * Y[l, j]
-                diagonal[i] = M[i, i]
-            factor_block(M, size, diagonal)
-            change[a, b] += weight * 0.5 * (solve_forward(M, size, c) - gained)
+                A[i, j, a] = block[i, j] if i < size else 1.0 * (i == j)
+
+
+@compiled
+def fill_outside(
+    grad: Vector,
+    schur: Matrix,
+    outside: Indices,
+    starts: Indices,
+    n_lose: int,
+    L: Matrix,
+    step: Matrix,
+    gained: Vector,
+) -> None:
+    """Of each block outside its factor and L^-1 g, once for each block inside; and the squared norm of that.
+
+    What fills up smaller blocks, or has no gradient, is 0.
+    """
+    widest = L.shape[0]
+    block, x, diagonal = np.empty((widest, widest)), np.empty(widest), np.empty(widest)
+    for b in range(starts.size - 1):
+        for j in range(widest):
+            place = outside[starts[b] + j] if j < starts[b + 1] - starts[b] else -1
+            x[j] = grad[place] if place >= 0 else 0.0
+            for l in range(j + 1):
+                is_in = x[j] != 0.0 and x[l] != 0.0
+                block[j, l] = schur[place, outside[starts[b] + l]] if is_in else 0.0
+            diagonal[j] = block[j, j]
+        factor_block(block, widest, diagonal)
+        gained[b] = solve_forward(block, widest, x)
+        first, last = b * n_lose, (b + 1) * n_lose
+        for j in range(widest):
+            step[j, first:last] = x[j]
+            for l in range(j + 1):
+                L[j, l, first:last] = block[j, l]
+
+
+@compiled
+def fill_between(
+    R: Matrix, inside: Indices, lose_starts: Indices, outside: Indices, take_starts: Indices, Z: Matrix
+) -> None:
+    """Z[j, i]: R where the j-th column of each block outside meets the i-th of each inside; 0 where it has
+    no more.
+    """
+    n_lose = lose_starts.size - 1
+    for j in range(Z.shape[0]):
+        for b in range(take_starts.size - 1):
+            is_there, first = j < take_starts[b + 1] - take_starts[b], b * n_lose
+            column = outside[take_starts[b] + j] if is_there else 0
+            for i in range(Z.shape[1]):
+                z = Z[j, i]
+                for a in range(n_lose):
+                    at = lose_starts[a] + i
+                    z[first + a] = R[inside[at], column] if is_there and at < lose_starts[a + 1] else 0.0
+
+
+@compiled
+def add_blocks(L: Matrix, Z: Matrix, step: Matrix, M: Matrix, c: Matrix) -> None:
+    """For all pairs of blocks: with Y = Z L^-T, Y Y' is added to M and Y step to c. Z becomes Y."""
+    for j in range(Z.shape[0]):
+        for i in range(Z.shape[1]):
+            z = Z[j, i]
+            for l in range(j):
+                subtract_products(L[j, l], Z[l, i], z)
+            scale(L[j, j], z)
+            add_products(step[j], z, c[i])
+            for l in range(i + 1):
+                add_products(z, Z[j, l], M[i, l])
+
+
+@compiled
+def price_blocks(M: Matrix, c: Matrix, out: Vector) -> None:
+    """out = c' M^-1 c, for all pairs of blocks; M and c are used up.
+
+    `factor_block` and `solve_forward`: number after number, each for every pair.
+    """
+    n = out.size
+    pivot = np.empty(n)
+    for a in range(n):
+        out[a] = 0.0
+    for i in range(M.shape[0]):
+        diagonal, x = M[i, i], c[i]
+        for a in range(n):
+            pivot[a] = diagonal[a]
+        for l in range(i):
+            subtract_products(M[i, l], M[i, l], pivot)
+            subtract_products(M[i, l], c[l], x)
+        for a in range(n):
+            diagonal[a] = 1.0 / np.sqrt(pivot[a]) if pivot[a] > DEPENDENT * diagonal[a] else 0.0
+        scale(diagonal, x)
+        add_products(x, x, out)
+        for b in range(i + 1, M.shape[0]):
+            for l in range(i):
+                subtract_products(M[b, l], M[i, l], M[b, i])
+            scale(diagonal, M[b, i])
 
 
 @compiled
