@@ -177,12 +177,11 @@ def _labelled(labels: list[Any], features: Features) -> tuple[list[Indices], lis
             f"groups has no label for {features.show(np.array(missing))}. A feature that belongs to no other "
             "gets a label of its own."
         )
-    order = list(dict.fromkeys(labels))
-    _refuse_one_group(len(order), p)
-    places: dict[Any, list[int]] = {label: [] for label in order}
-    for j, label in enumerate(labels):
-        places[label].append(j)
-    return [np.array(places[label]) for label in order], order
+    number_of = {label: number for number, label in enumerate(dict.fromkeys(labels))}
+    _refuse_one_group(len(number_of), p)
+    numbers = np.array([number_of[label] for label in labels])
+    ends = np.cumsum(np.bincount(numbers))
+    return np.split(np.argsort(numbers, kind="stable"), ends[:-1]), list(number_of)
 
 
 def _listed(

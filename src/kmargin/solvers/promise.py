@@ -9,8 +9,10 @@ import numpy as np
 
 from kmargin.jit import compiled
 from kmargin.solvers.signed import Signed
-from kmargin.types import Indices, Vector
+from kmargin.solvers.unit_scores import factor_block, solve_forward
+from kmargin.types import Indices, Matrix, Vector
 from kmargin.units import Units
+from kmargin.vectors import dot
 
 # Numbers that the covariances may have for each column there is. Groups of unequal size all have as many as
 # the largest.
@@ -26,26 +28,22 @@ class Promise:
     def __init__(self, design: Signed, units: Units) -> None:
         self.design, self.units = design, units
         self.ridge = np.nan
-        widest = int(units.sizes.max())
-        self.places = units.starts[:-1, None] + np.arange(widest)
-        self.inside = np.arange(widest) < units.sizes[:, None]  # the others only fill up
-        self.places[~self.inside] = 0
-        self.covariance = self._covariances()
+        self.covariance = self._covariances(int(units.sizes.max()))
 
-    def _covariances(self) -> np.ndarray | None:
-        """Of the columns of each unit; None where units are single columns, or X is not at hand."""
-        n_units, widest = self.places.shape
+    def _covariances(self, widest: int) -> np.ndarray | None:
+        """Of the columns of each unit, lower triangles; None where units are single columns, or X is not at
+        hand.
+        """
         at_hand, q = self.design.at_hand, len(self.units.columns)
-        if widest == 1 or at_hand is None or n_units * widest**2 > MOST_PER_COLUMN * q:
+        if widest == 1 or at_hand is None or self.units.n_units * widest**2 > MOST_PER_COLUMN * q:
             return None
         if not at_hand.fits(q * at_hand.n_samples):
             return None
         A = np.empty((q, at_hand.n_samples))
         at_hand.X.fill_panel(self.units.columns, at_hand.c, np.arange(q), A)
-        A -= at_hand.mean[self.units.columns][:, None] * at_hand.c
-        every = A if self.inside.all() else A[self.places] * self.inside[:, :, None]
-        by_unit = every.reshape(n_units, widest, at_hand.n_samples)
-        return by_unit @ by_unit.transpose(0, 2, 1)
+        covariance = np.zeros((self.units.n_units, widest, widest))
+        take_covariances(A, at_hand.c, at_hand.mean[self.units.columns], self.units.starts, covariance)
+        return covariance
 
     def go_to(self, ridge: float) -> None:
         """Another ridge."""
@@ -55,16 +53,15 @@ class Promise:
         with np.errstate(over="ignore"):  # a column that hardly varies promises without end
             self.by_column = np.divide(1.0, bend, out=np.zeros(len(bend)), where=bend > 0)
         if self.covariance is not None:
-            raised = ridge + APART * np.diagonal(self.covariance, axis1=1, axis2=2)
-            raised = np.where(self.inside & (raised > 0), raised, 1.0)
-            self.by_unit = np.linalg.inv(self.covariance + raised[:, :, None] * np.eye(raised.shape[1]))
+            self.factors = np.empty_like(self.covariance)
+            factor_each(self.covariance, self.units.sizes, ridge, self.factors)
 
     def add_gains(self, slopes: Vector, weight: float, out: Vector) -> None:
         """To what units promise is added `weight` times what they do in this machine, doubled."""
         if self.covariance is None:
             add_squares(slopes, self.units.starts, self.units.columns, self.by_column, weight, out)
         else:
-            add_quadratic_forms(slopes, self.units.starts, self.units.columns, self.by_unit, weight, out)
+            add_quadratic_forms(slopes, self.units.starts, self.units.columns, self.factors, weight, out)
 
 
 @compiled
@@ -82,14 +79,40 @@ def add_squares(
 
 @compiled
 def add_quadratic_forms(
-    slopes: Vector, starts: Indices, columns: Indices, A: np.ndarray, weight: float, out: Vector
+    slopes: Vector, starts: Indices, columns: Indices, factors: np.ndarray, weight: float, out: Vector
 ) -> None:
-    """Of each unit g'Ag, with the slopes g of its columns and its own A."""
+    """Of each unit g'A^-1 g, with the slopes g of its columns and the factor of its own A."""
+    x = np.empty(factors.shape[1])
     for unit in range(out.size):
-        first, size, total = starts[unit], starts[unit + 1] - starts[unit], 0.0
+        first, size = starts[unit], starts[unit + 1] - starts[unit]
         for i in range(size):
-            part = 0.0
-            for j in range(size):
-                part += A[unit, i, j] * slopes[columns[first + j]]
-            total += slopes[columns[first + i]] * part
-        out[unit] += weight * total
+            x[i] = slopes[columns[first + i]]
+        out[unit] += weight * solve_forward(factors[unit], size, x)
+
+
+@compiled
+def take_covariances(A: Matrix, c: Vector, mean: Vector, starts: Indices, out: np.ndarray) -> None:
+    """Of the rows of A, once c times their mean is taken from them, in place: those of one unit."""
+    n = c.size
+    for j in range(mean.size):
+        for i in range(n):
+            A[j, i] -= mean[j] * c[i]
+    for unit in range(starts.size - 1):
+        first = starts[unit]
+        for a in range(starts[unit + 1] - first):
+            for b in range(a + 1):
+                out[unit, a, b] = dot(A[first + a], A[first + b])
+
+
+@compiled
+def factor_each(covariance: np.ndarray, sizes: Indices, ridge: float, out: np.ndarray) -> None:
+    """Each covariance with a ridge, raised a little, so that it has an inverse; 1 where nothing varies."""
+    diagonal = np.empty(covariance.shape[1])
+    for unit in range(sizes.size):
+        for a in range(sizes[unit]):
+            for b in range(a + 1):
+                out[unit, a, b] = covariance[unit, a, b]
+            raised = ridge + APART * covariance[unit, a, a]
+            out[unit, a, a] += raised if raised > 0.0 else 1.0
+            diagonal[a] = out[unit, a, a]
+        factor_block(out[unit], sizes[unit], diagonal)
