@@ -16,6 +16,7 @@ from kmargin.solvers.measures import Measured
 from kmargin.solvers.promise import Promise
 from kmargin.solvers.refit_set import RefitSet
 from kmargin.solvers.regime import Regime, depends_on_active_rows, takes_all_columns
+from kmargin.solvers.search import HOPE
 from kmargin.solvers.signed import Candidate
 from kmargin.solvers.start import HOPELESS
 from kmargin.solvers.supports import ROOM, ROOM_OF_PATH, SMALL_GRAM
@@ -74,6 +75,7 @@ class JointGrid(SupportGrid):
             (self._aside(k)[0] + self._n_outside(k, self.effort) for k in self.sizes), default=0
         )
         self.is_clear_cut = False  # what was found last
+        self.worth = np.inf  # an objective above which a support is not searched as hard
         self.dense = None
         self.n_newton = 0
         self.elsewhere, self.n_active = True, None  # systems are as large as the support, whatever its size
@@ -103,6 +105,10 @@ class JointGrid(SupportGrid):
             for neighbour, k in pairwise([k for k in sizes if k <= FEW]):
                 self._try(lam, k, self.found[neighbour])  # type: ignore[arg-type]
 
+    def _come_down(self, lam: float, k: int) -> JointFound:  # type: ignore[override]
+        """From nowhere, if all supports will be tried."""
+        return self._nothing() if self._can_try_everything(k) else super()._come_down(lam, k)  # type: ignore
+
     def _go_aside(self, lam: float, k: int) -> None:
         """Not from a support that stands far above all others, unless tries cost next to nothing."""
         if self._whole is not None or not self.is_clear_cut:
@@ -127,6 +133,13 @@ class JointGrid(SupportGrid):
         ]
         self.lam, start = lam, JointFound(support, tuple(entered), np.inf)
         self.found[len(support)] = self._finish(lam, self.exchange(lam, len(support), start, self.effort))
+
+    def _try(self, lam: float, k: int, start: Candidate, effort: Effort | None = None) -> bool:
+        """What is not nearly as good as the best so far is not searched as hard."""
+        self.worth = (1.0 + HOPE) * self.found[k].value
+        is_better = super()._try(lam, k, start, effort)
+        self.worth = np.inf
+        return is_better
 
     def _parts(self, found: JointFound) -> list[Candidate]:
         """As each machine has it."""
@@ -163,6 +176,8 @@ class JointGrid(SupportGrid):
         """Search for one size through panels of the support and the most promising other units."""
         fitted = self._fitted(lam, k, start, effort)
         fitted.in_vain = self.in_vain.setdefault(effort, set()) if fitted.all_may_come else None
+        if isinstance(fitted, JointSet):
+            fitted.worth = self.worth
         fitted.resize(k)
         fitted.settle(effort)
         self.is_clear_cut = fitted.is_clear_cut

@@ -1,10 +1,12 @@
 """Panels of the same columns for several machines: what a search by units asks of all of them at once."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from kmargin.losses import squared_hinge
 from kmargin.solvers.fitted import Pairs, UnitScores
 from kmargin.solvers.joint_found import NONE, Places, locate, rearrange
 from kmargin.solvers.joint_search import Layout
@@ -43,6 +45,7 @@ class JointPanels:
         self.places = Places(units, units.widest(size))
         self.places.give(first)
         columns = self.places.contents[self.places.contents >= 0]
+        self.at_hand = [member.design.at_hand for member in members if member.design.at_hand is not None]
         self.stack = self._make_stack()
         self.panels = [
             MachinePanel(member, promise, columns, self.places.size, self.stack, number)
@@ -54,11 +57,11 @@ class JointPanels:
 
     def _make_stack(self) -> Stack | None:
         """One memory for all machines; not where rows are elsewhere, or coefficients have given signs."""
-        designs = [member.design for member in self.members]
-        if self.signed or any(design.at_hand is None for design in designs):
+        if self.signed or len(self.at_hand) < len(self.members):
             return None
+        self.labels = np.concatenate([design.t for design in self.at_hand])
         weights = [member.weight for member in self.members]
-        return make_stack([design.n_samples for design in designs], self.places.size, weights)
+        return make_stack([design.n_samples for design in self.at_hand], self.places.size, weights)
 
     def go_to(self, lam: float, support: Indices, coefs: Matrix) -> None:
         """Another ridge, another support."""
@@ -229,9 +232,9 @@ class JointPanels:
         idx = self._locate(support)[0]
         if self.stack is not None:
             residual_each(self.stack, idx, coefs)
-            for panel in self.panels:
-                assert panel.design.at_hand is not None
-                yield panel.design.at_hand.gradient(panel.rows.resid)
+            pulls = self.labels * squared_hinge.slopes(self.stack.resid)
+            for design, (first, last) in zip(self.at_hand, pairwise(self.stack.starts.tolist()), strict=True):
+                yield design.X.slopes(pulls[first:last])
             return
         columns = self.units.columns_of(support)
         for panel, u in zip(self.panels, coefs, strict=True):

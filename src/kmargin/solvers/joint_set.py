@@ -35,6 +35,7 @@ class JointSet(FittedSupport):
     """Panels with the columns of a support of units and of the most promising others, or of all units."""
 
     scores_all = True
+    worth: float = np.inf  # an objective above which it is not worth while to look elsewhere
     values: Vector  # of each machine, as they count in the sum
     _scored: tuple[Indices, UnitScores] | None  # what was said last of units outside
     _known: Scored  # the same, as the compiled search has it
@@ -197,9 +198,10 @@ class JointSet(FittedSupport):
         """What promises most without one unit of the support, or without another, is brought into the panels,
         and single exchanges are tried with it. Those that are cheap to drop come first.
 
-        Where groups are ranked with the covariances of their columns, that finds nothing more.
+        Where groups are ranked with the covariances of their columns, that finds nothing more; nor does it,
+        but rarely, from a support far above the best that is known.
         """
-        if self.is_whole or effort.max_double_swaps == 0 or self.ranks_groups:
+        if self.is_whole or effort.max_double_swaps == 0 or self.ranks_groups or self.value > self.worth:
             return False
         drop = self.score(self.outside()).drop
         cost = sum(member.design.n_samples * member.design.n_features for member in self.members)

@@ -86,9 +86,7 @@ class OneSize(Supports):
 
     def _tried_everything(self, lam: float, k: int, start: Candidate) -> bool:
         """All supports of one size, where they are few enough."""
-        n_supports = self._n_supports(k)
-        room = ROOM_FOR_ALL if len(self.sizes) == 1 else ROOM_FOR_ALL_OF_PATH
-        if self.effort.room == 0 or n_supports * self._cost_of_try(k) > room:
+        if not self._can_try_everything(k):
             return False
         whole = self._whole_panel(lam, start)
         if whole is None:
@@ -104,6 +102,10 @@ class OneSize(Supports):
             self.found[k] = best
             self.finished.add(k)
         return True
+
+    def _can_try_everything(self, k: int) -> bool:
+        room = ROOM_FOR_ALL if len(self.sizes) == 1 else ROOM_FOR_ALL_OF_PATH
+        return self.effort.room > 0 and self._n_supports(k) * self._cost_of_try(k) <= room
 
     def _start_elsewhere(self, lam: float, k: int) -> None:
         """From single features, those first that gain most alone, where the search is cheap."""
