@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from functools import partial
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -180,8 +181,8 @@ def _labelled(labels: list[Any], features: Features) -> tuple[list[Indices], lis
     number_of = {label: number for number, label in enumerate(dict.fromkeys(labels))}
     _refuse_one_group(len(number_of), p)
     numbers = np.array([number_of[label] for label in labels])
-    ends = np.cumsum(np.bincount(numbers))
-    return np.split(np.argsort(numbers, kind="stable"), ends[:-1]), list(number_of)
+    columns, ends = np.argsort(numbers, kind="stable"), [0, *np.cumsum(np.bincount(numbers)).tolist()]
+    return [columns[first:last] for first, last in pairwise(ends)], list(number_of)
 
 
 def _listed(

@@ -101,6 +101,14 @@ class JointSet(FittedSupport):
         self.n_newton += n_newton
         self._stand_at(values)
 
+    def settle(self, effort: Effort) -> None:
+        """Supports that are only on the way to others are searched once."""
+        if self.is_whole or effort != effort.least():
+            super().settle(effort)
+        elif not self._was_searched():
+            self.renew()
+            self.search(effort)
+
     def search(self, effort: Effort, many: bool = True) -> None:
         stack = self.panels.stack
         if stack is None or self.units.by_size:
