@@ -433,3 +433,25 @@ def test_sizes_beside_are_left_alone_only_where_a_support_stands_far_above_all_o
     monkeypatch.setattr(OneSize, "_go_aside", lambda self, lam, k: asides.append(k))
     solve([problem], units, 2)
     assert asides == ([] if is_clear else [2])
+
+
+def test_what_is_found_does_not_depend_on_what_panels_were_used_for_before(rng):
+    X = rng.standard_normal((60, 40))
+    y = np.where(X[:, :6].sum(axis=1) + 2 * rng.standard_normal(60) > 0, 1.0, -1.0)
+    problem = ArrayProblem(make_design(X, True), y, np.ones(60), 0.02, 40)
+    units, effort = Units.of_groups(np.arange(40).reshape(20, 2), 40), Exchange()._effort()
+    start, other = (JointFound.start(np.array(support), units, 1) for support in ([0, 7, 9], [11, 12, 19]))
+    new = JointSet(members_of([problem]), units, 0.02, 6, start, 1e-9, capacity=9)
+    used = JointSet(members_of([problem]), units, 0.5, 8, other, 1e-9, capacity=9)
+    assert used.has_room(6)
+    used.settle(effort)
+    used.renew()
+    used.start_again(0.02, start, 6)
+    for joint in (new, used):
+        joint.renew()
+    np.testing.assert_array_equal(new.outside(), used.outside())
+    for joint in (new, used):
+        joint.settle(effort)
+    np.testing.assert_array_equal(new.support, used.support)
+    np.testing.assert_allclose(new.coefs, used.coefs, rtol=1e-8, atol=1e-12)
+    assert new.value == pytest.approx(used.value, rel=1e-12)

@@ -116,6 +116,7 @@ LAYERS = [
     "solvers.supports",
     "solvers.one_size",
     "solvers.grid",
+    "solvers.unit_blocks",
     "solvers.unit_scores",
     "solvers.promise",
     "solvers.joint_found",

@@ -9,7 +9,7 @@ import numpy as np
 
 from kmargin.jit import compiled
 from kmargin.solvers.signed import Signed
-from kmargin.solvers.unit_scores import factor_block, solve_forward
+from kmargin.solvers.unit_blocks import factor_block, solve_forward
 from kmargin.types import Indices, Matrix, Vector
 from kmargin.units import Units
 from kmargin.vectors import dot
