@@ -35,6 +35,8 @@ class JointSet(FittedSupport):
     """Panels with the columns of a support of units and of the most promising others, or of all units."""
 
     scores_all = True
+    lam: float = np.nan  # of the first machine
+    renewed_at: Indices | None = None  # the support that was looked from last
     worth: float = np.inf  # an objective above which it is not worth while to look elsewhere
     values: Vector  # of each machine, as they count in the sum
     _scored: tuple[Indices, UnitScores] | None  # what was said last of units outside
@@ -66,14 +68,29 @@ class JointSet(FittedSupport):
         self.start_again(lam, start, size)
 
     def start_again(self, lam: float, start: JointFound, size: int = 0) -> None:
-        """The same panels for another ridge, from another support, to look at so many units."""
+        """The same panels for another ridge, from another support, to look at so many units.
+
+        Where they stand there already, nothing is to be done.
+        """
+        if not self.is_whole and self._stands_at(lam, start):
+            self.n_columns = self.units.widest(size)
+            self.n_newton, self.all_tried = 0, False
+            return
         self.lam, self.support, self.coefs = lam, start.support.copy(), np.array(start.parts)
         self.n_columns = self.units.widest(size)
         self.looked_at = np.full(self.units.n_units, self.is_whole)
         self.looked_at[self.support] = True
+        self.renewed_at = None
         self.n_newton, self.all_tried = 0, False
         self.panels.go_to(lam, self.support, self.coefs)
         self.move(NONE, NONE)
+
+    def _stands_at(self, lam: float, start: JointFound) -> bool:
+        return (
+            self.lam == lam
+            and np.array_equal(self.support, start.support)
+            and np.array_equal(self.coefs, np.array(start.parts))
+        )
 
     def has_room(self, size: int) -> bool:
         """Whether these panels serve to look at so many units as well: not if most of them would idle."""
@@ -89,7 +106,7 @@ class JointSet(FittedSupport):
         if stack is None or self.units.by_size:
             super().resize(k)
             return
-        if len(self.support) < k:
+        if len(self.support) < k and not self._is_renewed():
             self.renew()
         if len(self.support) == k:
             return
@@ -191,6 +208,11 @@ class JointSet(FittedSupport):
         """One pass over X for each machine: bring the units with the largest gain into the panels."""
         if not self.is_whole:
             self._bring(self._most_promising(self.support, self.coefs))
+            self.renewed_at = self.support
+
+    def _is_renewed(self) -> bool:
+        """Whether the units looked at are those that promise most beside this support."""
+        return self.renewed_at is not None and np.array_equal(self.renewed_at, self.support)
 
     def _most_promising(self, support: Indices, coefs: Matrix) -> Indices:
         """Units with the largest gain beside a support and its coefficients, as many as there are places."""
@@ -230,7 +252,7 @@ class JointSet(FittedSupport):
         return self._most_promising(support, coefs)
 
     def _bring(self, promising: Indices) -> None:
-        self.looked_at[:] = False
+        self.looked_at[:], self.renewed_at = False, None
         self.looked_at[self.support] = True
         self.looked_at[self.panels.bring(self.support, promising, self.n_columns)] = True
 
