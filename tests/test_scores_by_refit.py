@@ -19,6 +19,7 @@ from kmargin.solvers import working_set as working_sets
 from kmargin.solvers.conjugate import newton_conjugate
 from kmargin.solvers.dual import leverage
 from kmargin.solvers.dual_exchange import DualSet
+from kmargin.solvers.exchange import intercept_alone
 from kmargin.solvers.grid import SupportGrid
 from kmargin.solvers.product_exchange import ProductSet
 from kmargin.solvers.refit import refit
@@ -604,8 +605,9 @@ def test_the_knobs_are_the_effort():
 
 def test_a_solution_lists_what_is_not_zero_in_the_order_of_the_columns():
     found = Candidate(np.array([4, 1, 3]), np.array([1.0, 0.0, 3.0, 0.5]), 0.7)
-    columns = np.array([0, 2, 4, 6, 8])
-    solution = Exchange()._solution(make_problem(40, 12), found, columns, 9)
+    problem, columns = make_problem(40, 12), np.array([0, 2, 4, 6, 8])
+    worse = replace(intercept_alone(problem), objective=0.8)
+    solution = Exchange()._solution(problem, found, columns, 9, worse)
     np.testing.assert_array_equal(solution.support, [6, 8])
     np.testing.assert_array_equal(solution.coef, [3.0, 1.0])
     assert (solution.intercept, solution.n_iter) == (0.5, 9)
