@@ -31,7 +31,7 @@ def test_the_dual_method_ends_at_the_minimum(seed, lam, intercept):
         0.3 * rng.standard_normal(k),
         0.2 if intercept else 0.0,
     )  # any start
-    A = design._columns(support).A
+    A = design.columns(support).A
     resid = design.c - A @ np.append(w, b)
     value, b, _, _ = newton_dual(
         design.X, design.t, design.c, lam, support, w, b, resid, DualRows.none(k), np.inf, 1e-14
@@ -62,7 +62,7 @@ def test_a_proximal_step_stays_where_the_loss_is_zero_already():
     value, b, _, _ = newton_dual(
         design.X, design.t, design.c, 1e-14, np.arange(k), w, 0.0, resid, DualRows.none(k), np.inf, 1e-14
     )
-    A = design._columns(np.arange(k)).A
+    A = design.columns(np.arange(k)).A
     np.testing.assert_allclose(resid, design.c - A @ np.append(w, b), atol=1e-10)
     assert value < 1e-12
 
@@ -81,7 +81,7 @@ def test_one_proximal_step_from_anywhere_satisfies_all_active_rows(seed):
     """Without a ridge, and with more features than rows, the quadratic's minimum leaves no residual."""
     design, k = SignedDesign(make(seed, 0.0)), 40
     support, w, b = np.arange(k), np.random.default_rng(seed).standard_normal(k), 0.1
-    A = design._columns(support).A
+    A = design.columns(support).A
     resid = design.c - A @ np.append(w, b)
     store = enlist(design.X, design.t, support, resid, DualRows.none(k))
     d = np.empty(k)
