@@ -219,6 +219,7 @@ def test_a_fresh_interpreter_needs_nothing_but_the_name(folder, tmp_path):
 def test_without_pandas_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "kmargin.modelfile", None)
     monkeypatch.delattr("kmargin.modelfile", raising=False)
+    monkeypatch.delattr("kmargin.tables", raising=False)  # is there again afterwards, with all its modules
     monkeypatch.setitem(sys.modules, "pandas", None)
     monkeypatch.delitem(sys.modules, "kmargin.modelfile")
     for name in [name for name in sys.modules if name.startswith("kmargin.tables")]:
