@@ -68,7 +68,7 @@ def score_units(
         starts = take_starts[first : min(first + at_a_time, n_take) + 1]
         fill_outside(grad, schur, outside, starts, n_lose, L, step, gained)
         fill_between(R, inside, lose_starts, outside, starts, Z)
-        repeat_rows(A.reshape((-1, n_lose)), M.reshape((-1, n)))
+        repeat_rows(A.reshape((tallest * tallest, n_lose)), M.reshape((tallest * tallest, n)))
         repeat_rows(U, c)
         add_blocks(L, Z, step, M, c)
         price_blocks(M, c, changed)
