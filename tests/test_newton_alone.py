@@ -23,6 +23,9 @@ def minimum(problem, support):
 @pytest.fixture
 def unfinished(monkeypatch):
     monkeypatch.setattr(SignedDesign, "finish", lambda self, found, ridge: found)
+    monkeypatch.setattr(
+        SignedDesign, "finish_in_panel", lambda self, rows, ridge, found: (found, [True] * len(found))
+    )
 
 
 @pytest.mark.parametrize("support", [[2], [0, 3, 5], [7, 1, 2, 4, 0, 6]], ids=str)

@@ -407,7 +407,8 @@ def test_support_of_kernel_machines_counts_the_rows_given():
     np.testing.assert_array_equal(X[model.support_], model.support_vectors_)
 
 
-def test_kernel_values_of_close_points_never_exceed_one():
-    X = 1e6 + np.random.default_rng(0).standard_normal((40, 3)) * 1e-6
+@pytest.mark.parametrize(("middle", "spread"), [(1e6, 1e-6), (0.0, 5.0)])
+def test_kernel_values_of_close_points_never_exceed_one(middle, spread):
+    X = middle + np.random.default_rng(0).standard_normal((40, 3)) * spread
     K = Kernel("rbf", 1.0, 3, 0.0).quickly(X, X)
     assert K.max() <= 1.0
