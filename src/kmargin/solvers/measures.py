@@ -1,6 +1,7 @@
 """Columns in units of their own, where numbers as they are would lose digits or leave their range."""
 
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 
@@ -78,10 +79,16 @@ class Measured:
         may be made of.
         """
         with np.errstate(over="ignore"):
-            norms = np.sqrt(self.design.variance[support] + self.design.mean[support] ** 2)
+            return doubt_of(float(np.abs(u[:-1]) @ self._norms[support] + abs(u[-1])), value)
+
+    @cached_property
+    def _norms(self) -> Vector:
+        """Of the columns given, over the weighted rows."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            norms = np.sqrt(self.design.variance + self.design.mean**2)
             if self.measures is not None:
-                norms = self.measures.units[support] * norms + np.abs(self.measures.centers[support])
-            return doubt_of(float(np.abs(u) @ np.append(norms, 1.0)), value)
+                norms = self.measures.units * norms + np.abs(self.measures.centers)
+        return norms
 
     def _left(self, lam: float, found: Candidate) -> Candidate:
         assert self.measures is not None
