@@ -306,6 +306,19 @@ def test_a_sample_of_candidates_is_drawn_with_the_seed_for_each_machine():
     assert not np.array_equal(drawn.candidates(one), designs_of(X, n_candidates=20, seed=4).candidates(one))
 
 
+def test_machines_that_share_their_points_choose_them_among_the_same_candidates():
+    X = np.random.default_rng(0).standard_normal((60, 2))
+    machines = [
+        Machine(negative, positive, np.arange(20 * negative, 60), np.resize([1.0, -1.0], 60 - 20 * negative))
+        for negative, positive in ((0, 1), (0, 2), (1, 2))
+    ]
+    shared = designs_of(X, n_candidates=20, shared=True)
+    for machine in machines:
+        np.testing.assert_array_equal(shared.candidates(machine), shared.candidates(machines[0]))
+    own = designs_of(X, n_candidates=20)
+    assert not np.array_equal(own.candidates(machines[0]), own.candidates(machines[1]))
+
+
 def test_the_objective_counts_every_sample_even_those_that_are_no_candidates(moons):
     X, y = moons
     model = KernelSparseSVC(5, gamma=2.0, C=3.0, n_candidates=20, random_state=0).fit(X, y)

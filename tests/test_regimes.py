@@ -233,6 +233,21 @@ def test_where_a_swap_helps_nothing_else_is_claimed():
     assert (solution.regime, solution.status) == (Regime.DUAL, Status.LIMITED)
 
 
+@pytest.mark.parametrize("all_swaps", [True, False])
+def test_room_for_every_try_is_no_claim_where_not_all_are_scored(all_swaps, monkeypatch):
+    """Of ten features outside the five with the steepest slopes are scored, unless all are."""
+    monkeypatch.setattr("kmargin.solvers.dual_exchange.SHORT", 5)
+    problem = make_problem(20, 40, lam=0.3)
+    design, start = SignedDesign(problem), Candidate(np.arange(30), np.zeros(31), np.inf)
+    searched = DualSet(design, problem.lam, 30, start, 1e-9, all_swaps)
+    effort = Effort(-1 if all_swaps else 8, 0, 1, False, 1e-9, room=1e12)
+    before = np.inf
+    while searched.value < before:  # a few rounds at a time
+        before = searched.value
+        searched.search(effort)
+    assert searched.all_tried == all_swaps
+
+
 def test_products_claim_nothing_of_what_they_did_not_try(no_room):
     problem = as_sparse(make_problem(30, 20, seed=1))
     claims = [(solve(problem, k), k) for k in (4, 8, 12)]

@@ -49,6 +49,7 @@ class FittedSupport(ABC):
     growth: float = 0.5  # units that are taken at a time, on the way to a size, beside those that are in
     all_tried: bool  # whether the last search has tried every exchange of one unit for another, in vain
     is_clear_cut: bool = False  # whether the support stands far above all that it could be exchanged for
+    worth: float = np.inf  # an objective above which it is not worth while to look elsewhere
     in_vain: set[frozenset[int]] | None = None  # supports searched from before, by the same effort
 
     @abstractmethod

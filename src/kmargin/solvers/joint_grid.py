@@ -176,8 +176,7 @@ class JointGrid(SupportGrid):
         """Search for one size through panels of the support and the most promising other units."""
         fitted = self._fitted(lam, k, start, effort)
         fitted.in_vain = self.in_vain.setdefault(effort, set()) if fitted.all_may_come else None
-        if isinstance(fitted, JointSet):
-            fitted.worth = self.worth
+        fitted.worth = self.worth
         fitted.resize(k)
         fitted.settle(effort)
         self.is_clear_cut = fitted.is_clear_cut

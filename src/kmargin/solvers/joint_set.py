@@ -37,7 +37,6 @@ class JointSet(FittedSupport):
     scores_all = True
     lam: float = np.nan  # of the first machine
     renewed_at: Indices | None = None  # the support that was looked from last
-    worth: float = np.inf  # an objective above which it is not worth while to look elsewhere
     values: Vector  # of each machine, as they count in the sum
     _scored: tuple[Indices, UnitScores] | None  # what was said last of units outside
     _known: Scored  # the same, as the compiled search has it
