@@ -27,6 +27,7 @@ from test_compiling import fresh
 
 ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 COLOUR = re.compile(r"\x1b\[[0-9;]*(3[0-8]|9[0-7])[0-9;]*m")
+END = b"\0"  # of all that is written to a terminal
 LONG = "a name that goes on and on, as names of measurements do (mean of three), in mmol/l"
 
 
@@ -44,7 +45,7 @@ class PseudoTerminal:
         for number in (0, 1, 2):
             os.dup2(slave, number)
         sys.stdout, sys.stderr = (
-            io.TextIOWrapper(os.fdopen(os.dup(slave), "wb", 0), "utf-8", write_through=True) for _ in range(2)
+            io.TextIOWrapper(os.fdopen(os.dup(slave), "wb"), "utf-8", line_buffering=True) for _ in range(2)
         )
         os.close(slave)
         self.reader = threading.Thread(target=self._read)
@@ -52,20 +53,19 @@ class PseudoTerminal:
         return self
 
     def _read(self):
-        try:
-            while part := os.read(self.master, 4096):
-                self.seen += part
-        except OSError:  # nobody holds the other end any more
-            pass
+        while not self.seen.endswith(END):
+            self.seen += os.read(self.master, 4096)
+        self.seen = self.seen.removesuffix(END)
 
     def __exit__(self, *error):
         for stream in (sys.stdout, sys.stderr):
             stream.close()
+        os.write(1, END)
+        self.reader.join()  # before the last writer leaves: what is on its way then may be lost
         sys.stdout, sys.stderr = self.streams
         for number, before in enumerate(self.saved):
             os.dup2(before, number)
             os.close(before)
-        self.reader.join()
         os.close(self.master)
 
     @property
@@ -164,7 +164,7 @@ def test_a_bar_in_a_terminal_says_what_takes_so_long(width, monkeypatch):
         fresh()(1.0)
         bar.advance()
     assert COMPILING in terminal.lines
-    assert any(re.match(r"fits +━+ +1/1", line) for line in terminal.lines)
+    assert any(re.match(r"fits +━+ +1/1", line) for line in terminal.lines), terminal.text
     assert max(map(len, terminal.lines)) <= width
 
 
