@@ -9,6 +9,10 @@ from fuzz.forms import ARRAYS, FOREIGN, SPARSE
 from fuzz.matrices import MATRICES, PLAIN
 from kmargin import MM
 
+# `max_swaps=None` asks for every swap, whatever that costs. It is asked where a fit has time for them: swaps
+# times the features that each of them is fitted with.
+MOST_SWAPPED = 1e5
+
 
 def problem(rng, matrix=None, n=None, p=None, n_classes=None, separable=False):
     """Data and labels."""
@@ -56,8 +60,17 @@ def settings(rng, parts, *, annealing=0.04, path=0.12, weighted=0.15, narrow=0.2
     if isinstance(params["solver"], MM) and rng.random() < 0.9:
         kind *= 0.7  # it takes no sparse matrices, and says so
     parts["form"] = str("c" if kind < 0.4 else rng.choice(ARRAYS) if kind < 0.7 else rng.choice(SPARSE))
-    parts["params"] = params
+    parts["params"] = params | {"solver": "exchange"} if asks_too_much(params, p) else params
     return parts
+
+
+def asks_too_much(params, p):
+    """Whether more swaps are asked for than there is time for."""
+    if getattr(params["solver"], "max_swaps", 0) is not None:
+        return False
+    sizes = params.get("ks", [params.get("k")])
+    sizes = range(1, p + 1) if isinstance(sizes, int) else [p if k == "all" else min(k, p) for k in sizes]
+    return sum(k * k * (p - k) for k in sizes) > MOST_SWAPPED
 
 
 def of_matrix(name):

@@ -33,8 +33,8 @@ class Verdict:
     complained: bool = False
 
 
-def judge(case, slow=clock.LIMIT):
-    """All that is wrong with what a case returned, or that it took more than so many seconds."""
+def judge(case):
+    """All that is wrong with what a case returned, or that it took too long."""
     verdict = Verdict(case.number, case.family)
     started = time.process_time()
     with warnings.catch_warnings(record=True) as caught:
@@ -56,7 +56,7 @@ def judge(case, slow=clock.LIMIT):
             f"warning: {noise[0].message} ({_place(noise[0].filename)}:{noise[0].lineno})"
         )
     verdict.seconds = time.process_time() - started
-    if verdict.seconds > slow:
+    if verdict.seconds > clock.LIMIT:
         verdict.failures.append(f"slow: {verdict.seconds:.0f} s")
     if fitted and not case.must_fail:
         with warnings.catch_warnings():

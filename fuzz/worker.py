@@ -16,27 +16,9 @@ from fuzz import clock
 
 # Seconds of processor time after which a worker is taken for lost: compiled code does not hear signals.
 SILENCE = 25.0
-PER_SWAP = 0.02  # seconds more, where every swap was asked for
 STANDSTILL = 150.0  # seconds on the clock, for a worker that waits for something and computes nothing
 MEGABYTE = 2**20
 MOST_MEMORY = 4096 * MEGABYTE  # for a worker; whatever asks for more gets a MemoryError
-
-
-def patience(number):
-    """Seconds of processor time that a fit of this case may take.
-
-    `max_swaps=None` asks for every swap, whatever that costs: it has time for each of them.
-    """
-    from fuzz.families import make_case
-
-    case = make_case(number)
-    params = case.params
-    asks_for_all = getattr(params.get("solver"), "max_swaps", 0) is None
-    if case.must_fail or not asks_for_all or "k" not in params:
-        return clock.LIMIT
-    p = case.data.shape[1]
-    k = p if params["k"] == "all" else min(params["k"], p)
-    return clock.LIMIT + PER_SWAP * k * (p - k)
 
 
 def judge_in_time(number):
@@ -44,21 +26,20 @@ def judge_in_time(number):
 
     Again, because the first time something may have been compiled on the way.
     """
-    seconds = patience(number)
-    verdict = _judge_once(number, seconds)
-    return _judge_once(number, seconds) if verdict.seconds > seconds else verdict
+    verdict = _judge_once(number)
+    return _judge_once(number) if verdict.seconds > clock.LIMIT else verdict
 
 
-def _judge_once(number, seconds):
+def _judge_once(number):
     from fuzz.families import family_of, make_case
     from fuzz.judge import Verdict, judge
 
     try:
-        with clock.running(seconds):
-            return judge(make_case(number), seconds)
+        with clock.running():
+            return judge(make_case(number))
     except clock.TooSlow:
-        what = f"slow: not done after {seconds:.0f} s"
-        return Verdict(number, family_of(number), [what], seconds=2 * seconds)
+        what = f"slow: not done after {clock.LIMIT:.0f} s"
+        return Verdict(number, family_of(number), [what], seconds=2 * clock.LIMIT)
 
 
 def warm_up():
@@ -145,13 +126,9 @@ class Worker:
         if number < 0:
             return None
         waited, computed = time.monotonic() - self.started.value, processor_time(self.process.pid)
-        if max(waited, computed or 0.0) <= SILENCE:
-            return None
-        more = patience(number) / clock.LIMIT
         if computed is None:
-            return number if waited > more * SILENCE else None
-        lost = computed - self.spent.value > more * SILENCE or waited > more * STANDSTILL
-        return number if lost else None
+            return number if waited > SILENCE else None
+        return number if computed - self.spent.value > SILENCE or waited > STANDSTILL else None
 
     def end(self):
         """At once if it is at work, else by itself."""

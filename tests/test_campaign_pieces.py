@@ -1,10 +1,10 @@
 """A campaign that is run in pieces is told as one, and no case of it counts twice."""
 
 import pytest
-from fuzz import campaign, clock, pieces, report
+from fuzz import campaign, pieces, report
 from fuzz.__main__ import main
+from fuzz.families import make_case
 from fuzz.judge import Verdict
-from fuzz.worker import PER_SWAP, patience
 
 
 def part(code, first, end, *, cases=None, failures=(), family=None, slowest=1.0):
@@ -120,6 +120,12 @@ def test_a_command_runs_the_failing_cases_again(monkeypatch, tmp_path, capsys):
     assert written == [1, 0]
 
 
-def test_a_fit_that_is_asked_for_every_swap_has_time_for_each_of_them():
-    assert patience(50_032_155) == pytest.approx(clock.LIMIT + PER_SWAP * 175 * (201 - 175))
-    assert patience(50_000_409) == clock.LIMIT
+def test_every_swap_is_asked_for_where_a_fit_has_time_for_all_of_them():
+    def solvers(*numbers):
+        return [make_case(number).params["solver"] for number in numbers]
+
+    few, path = solvers(80_012_161, 80_012_181)  # 1 of 16 features; 1, 2 and all of 2
+    assert few.max_swaps is None
+    assert path.max_swaps is None
+    # 175 of 201, 183 of 283, and sizes to 175 of 542: thousands of swaps, with systems of some milliseconds
+    assert solvers(50_032_155, 80_012_213, 80_006_373) == ["exchange"] * 3
