@@ -6,6 +6,8 @@ that is handed out is looked at once more, from its columns alone; where it is n
 steps by least squares bring it there.
 """
 
+import math
+import sys
 from typing import Any, Protocol
 
 import numpy as np
@@ -207,9 +209,9 @@ def doubt_of(terms: float, value: float) -> float:
 
     Residuals are wrong by a digit of these: half the squared norm of r + e is at most (|r| + |e|)^2 / 2.
     """
-    error = np.finfo(np.float64).eps * terms
-    total = error * np.sqrt(2.0 * value) + 0.5 * error * error if error < 1e150 else np.inf
-    return total if total == total else np.inf
+    error = sys.float_info.epsilon * terms
+    total = error * math.sqrt(2.0 * value) + 0.5 * error * error if error < 1e150 else math.inf
+    return total if total == total else math.inf
 
 
 def is_minimal(value: Any, slack: Any) -> Any:
