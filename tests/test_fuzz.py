@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from fuzz import FAMILIES, campaign, make_case
 from fuzz.reference import LONG, Task, refit
+from fuzz.worker import judge_in_time
 from scipy.optimize import minimize
 
 
@@ -47,10 +48,12 @@ def test_every_family_is_tried(results):
         50_105_964,  # huge coefficients come back in the last step
         50_114_787,  # a column that no active row sees
         50_125_828,  # a constant column, standardised
+        80_012_527,  # exchanges that gain only by the further steps of a fit that has not ended
+        80_016_777,  # kernel values of 1e155, in single precision
     ],
 )
 def test_cases_that_failed_once_do_so_no_more(number):
-    assert make_case(number).run() == []
+    assert judge_in_time(number).failures == []
 
 
 def test_a_number_is_a_case():

@@ -60,7 +60,10 @@ def allow_for_rounding(solution: Solution, designs: Designs, problem: ArrayProbl
     if signed is None or not is_affordable(signed.n_samples, len(scaled.support)):
         return solution
     columns = signed.columns(scaled.support)
-    ridge = ROUNDED * columns.squares() + problem.lam
+    with np.errstate(over="ignore"):
+        ridge = ROUNDED * columns.squares() + problem.lam
+    if not np.all(np.isfinite(ridge)):  # nothing in proportion to such columns is left in float32
+        return solution
     ridge[-1] = ROUNDED if problem.design.fit_intercept else 1.0
     u, _, _ = newton_by_least_squares(columns, ridge, np.zeros(len(ridge)))
     return designs.restore(replace(scaled, coef=u[:-1], intercept=float(u[-1])))

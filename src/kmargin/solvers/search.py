@@ -6,7 +6,7 @@ import numpy as np
 
 from kmargin.jit import Far, addresses, compiled, compiled_or_remote
 from kmargin.solvers.linalg import smallest
-from kmargin.solvers.newton import NO_LOSS, newton_from_gram
+from kmargin.solvers.newton import MAX_NEWTON_STEPS, NO_LOSS, newton_from_gram
 from kmargin.solvers.panel import outside_of
 from kmargin.solvers.rows import Rows, companion, cost_of_try, follow, make_rows, start_over
 from kmargin.solvers.scores import double_changes, nth_pair, score, swap_changes
@@ -146,6 +146,9 @@ def trial(
     )
     scratch.counts[1] += 1
     scratch.counts[2] += n_iter
+    if n_iter == MAX_NEWTON_STEPS:  # what more steps gain is not to be taken for what the exchange gains
+        scratch.counts[3] = 0
+        return value
     if not new_value < value * (1.0 - tol):
         return value
     for a in range(c):
