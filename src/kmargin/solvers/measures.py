@@ -45,11 +45,11 @@ class Measured:
     def finish(self, lam: float, found: Candidate) -> Candidate:
         """At its minimum, each column with its own ridge.
 
-        Where that costs what the search did not count, other supports may be better: nothing is claimed.
+        Where that costs what the search did not count, or cannot be had in numbers, other supports may be
+        better: nothing is claimed.
         """
         after = self.design.finish(found, self.ridge(lam, found.support))
-        uncounted = self.measures is not None and after.value * BETTER > found.value + NO_LOSS
-        return after._replace(all_tried=after.all_tried and not uncounted)
+        return after._replace(all_tried=after.all_tried and is_as_good(after.value, found.value))
 
     def enter(self, found: Candidate) -> Candidate:
         """What was given for the columns as they are, for those of the search."""
@@ -95,6 +95,11 @@ class Measured:
         u = np.append(*self.measures.leave(found.support, found.u[:-1], found.u[-1]))
         left = found._replace(u=u)
         return left._replace(value=self.given.objective(left, lam))
+
+
+def is_as_good(after: float, before: float) -> bool:
+    """Whether an objective is what it was said to be, or lower."""
+    return after * BETTER <= before + NO_LOSS
 
 
 def take_measures(problem: Problem, design: Signed) -> Affine | None:

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from kmargin.solvers.measures import is_as_good
 from kmargin.solvers.regime import depends_on_active_rows
 from kmargin.solvers.signed import Candidate
 from kmargin.solvers.supports import ROOM, Supports
@@ -85,7 +86,11 @@ class OneSize(Supports):
         return min(k + step, self.n_units), max(k - step, 1)
 
     def _tried_everything(self, lam: float, k: int, start: Candidate) -> bool:
-        """All supports of one size, where they are few enough."""
+        """All supports of one size, where they are few enough.
+
+        Not so where the best of them is not as good as it seemed, by coefficients beyond reason: of others it
+        is not known, either.
+        """
         if not self._can_try_everything(k):
             return False
         whole = self._whole_panel(lam, start)
@@ -95,7 +100,10 @@ class OneSize(Supports):
         whole.try_everything()
         whole.finish()
         self.n_newton += whole.n_newton
-        best = self._finish(lam, whole.found())
+        found = whole.found()
+        best = self._finish(lam, found)
+        if not is_as_good(best.value, found.value):
+            return False
         if k in self.found:
             self._finish_size(lam, k)
         if k not in self.found or best.value <= self.found[k].value:
