@@ -1,17 +1,21 @@
 """The families of cases: each a function of a random generator that returns the parts of a case."""
 
 import numpy as np
+from sklearn.base import clone
 
 from fuzz import draw
 from fuzz.bad import bad_arguments
 from fuzz.case import Case
 from fuzz.forms import ARRAYS, FOREIGN, SPARSE
 from fuzz.matrices import MATRICES, PLAIN
-from kmargin import MM
+from kmargin import MM, SD
 
 # `max_swaps=None` asks for every swap, whatever that costs. It is asked where a fit has time for them: swaps
 # times the features that each of them is fitted with.
 MOST_SWAPPED = 1e5
+
+# Steps of an annealing where each of them is dear.
+FEW_OUTER, FEW_INNER = 10, 100
 
 
 def problem(rng, matrix=None, n=None, p=None, n_classes=None, separable=False):
@@ -183,6 +187,9 @@ def kernels(rng):
         params.pop("gamma", None)
     elif rng.random() < 0.2:
         params["cache_size"] = 1e-3
+        if isinstance(params["solver"], MM | SD):  # a kernel that is computed anew in each of its steps
+            few = {"max_outer": FEW_OUTER, "max_inner": FEW_INNER}
+            params["solver"] = clone(params["solver"]).set_params(**few)
     parts["call"] = "KernelSparseSVC"
     if rng.random() < 0.1:
         params["ks"] = [params.pop("k"), 1]

@@ -203,6 +203,15 @@ def test_a_model_enters_the_measures_and_leaves_them_as_the_same_model(rng):
     np.testing.assert_array_equal(Measured(make_problem()).ridge(0.3, np.arange(2)), [0.3, 0.3])
 
 
+def test_next_to_nothing_in_a_unit_next_to_nothing_is_no_coefficient_where_there_is_a_ridge():
+    plain, _ = odd_problem()
+    tiny = replace(plain, design=DenseDesign(plain.design.X * [1.0, 1e-320, 1.0, 1.0], True))
+    found = Candidate(np.array([0, 1]), np.array([0.7, 1e-288, 0.1]), 10.0)
+    measured = Measured(tiny)
+    assert measured.leave(1e-300, found).u[1] > 1.0
+    np.testing.assert_array_equal(measured.leave(1e-3, found).u, [0.7, 0.0, 0.1])
+
+
 @pytest.mark.parametrize("ks", [[2], [3, 2, 1], [4]])
 def test_a_search_of_measured_columns_is_that_of_plain_ones(ks):
     plain, odd = odd_problem()

@@ -128,7 +128,21 @@ def newton_by_least_squares(
     Every step goes along the shortest of all ways to the minimum of the quadratic that holds on the active
     rows, to the exact minimum on that line. Columns count in units of their own norm. No Gram matrix is
     formed, so nothing is lost by squaring, and what columns share is told from rounding.
+
+    Where steps do not keep their promises, because huge coefficients have left no digits to others, zero may
+    be the better start.
     """
+    end, value, n_steps, kept = _descend(columns, ridge, u, max_steps)
+    if not kept and u.any():
+        other, other_value, more_steps, _ = _descend(columns, ridge, np.zeros_like(u), max_steps)
+        n_steps += more_steps
+        if other_value < value:
+            end, value = other, other_value
+    return end, value, n_steps
+
+
+def _descend(columns: Columns, ridge: Vector, u: Vector, max_steps: int) -> tuple[Vector, float, int, bool]:
+    """The same from one start; and whether there is nothing left that a step would promise."""
     scale = np.sqrt(columns.squares() + ridge)
     scale[scale == 0.0] = 1.0
     root = np.sqrt(ridge) / scale
@@ -137,7 +151,7 @@ def newton_by_least_squares(
         return columns.loss(v / scale) + 0.5 * float(np.sum((root * v) ** 2))
 
     v, n_steps, nearly = u * scale, 0, 0.0
-    value = objective(v)
+    value, kept = objective(v), True
     while n_steps < max_steps and not value < NO_LOSS:
         rows, resid = columns.active_rows(v / scale, nearly)
         rows = rows / scale
@@ -145,16 +159,17 @@ def newton_by_least_squares(
         promise = 0.5 * float(np.sum((rows @ d) ** 2) + np.sum((root * d) ** 2)) / value
         if not promise > 1e-17 and nearly == 0.0:
             break
+        kept = promise <= WORTH_A_LOOK
         t = columns.exact_step(v / scale, d / scale, float(root**2 @ (v * d)), float(np.sum((root * d) ** 2)))
         new_value = objective(v + t * d)
         n_steps += 1
         if new_value < value:
-            v, value, nearly = v + t * d, new_value, 0.0
+            v, value, nearly, kept = v + t * d, new_value, 0.0, True
         elif nearly >= NEAREST[-1] or not (promise > WORTH_A_LOOK or nearly > 0.0):
             break
         else:  # rows at the margin itself are in the way: go along it
             nearly = NEAREST[np.searchsorted(NEAREST, nearly, side="right")]
-    return v / scale, value, n_steps
+    return v / scale, value, n_steps, kept and n_steps < max_steps
 
 
 def newton_step(rows: Matrix, resid: Vector, root: Vector, v: Vector) -> Vector:

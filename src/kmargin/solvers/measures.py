@@ -16,6 +16,9 @@ from kmargin.types import Indices, Vector
 # A mean so many times the spread of its column costs the digits of its square.
 FAR = 1e3
 
+# The root of a ridge in a column's own unit, at most. One that is stronger leaves nothing of a coefficient.
+STRONGEST = 1e150
+
 # By so much, relatively, an objective tells in which units it was taken.
 TELLS = 1e-9
 
@@ -40,7 +43,7 @@ class Measured:
         """Of each column of a support, in its unit."""
         if self.measures is None:
             return np.full(len(support), lam)
-        return np.minimum(np.sqrt(lam) / self.measures.units[support], 1e150) ** 2
+        return np.minimum(np.sqrt(lam) / self.measures.units[support], STRONGEST) ** 2
 
     def finish(self, lam: float, found: Candidate) -> Candidate:
         """At its minimum, each column with its own ridge.
@@ -92,7 +95,9 @@ class Measured:
 
     def _left(self, lam: float, found: Candidate) -> Candidate:
         assert self.measures is not None
-        u = np.append(*self.measures.leave(found.support, found.u[:-1], found.u[-1]))
+        # next to nothing in a unit next to nothing may be a coefficient that costs its ridge
+        coef = np.where(self.ridge(lam, found.support) < STRONGEST**2, found.u[:-1], 0.0)
+        u = np.append(*self.measures.leave(found.support, coef, found.u[-1]))
         left = found._replace(u=u)
         return left._replace(value=self.given.objective(left, lam))
 
