@@ -368,6 +368,16 @@ def test_every_question_has_the_same_answer(make_pair, rng):
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
+def test_columns_far_from_zero_have_the_spread_of_their_distances(fit_intercept, rng):
+    X, c = 1e8 + rng.standard_normal((30, 4)) * (rng.random((30, 4)) < 0.9), rng.uniform(0.1, 1, 30)
+    X[:3, 2] = 0.0  # not all of them are stored
+    mean, units = X.mean(axis=0), np.array([1.0, 2.0, 1e8, 1.0])
+    dense = DenseDesign(X, fit_intercept).standardized(mean, units)
+    sparse = SparseDesign(sp.csr_array(X), fit_intercept).standardized(mean, units)
+    np.testing.assert_allclose(sparse.spread(c), dense.spread(c), rtol=1e-6)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("shifted", [True, False])
 def test_sds_compiled_and_readable_loops_agree_on_sparse_data(fit_intercept, shifted):
     X, y = make_text(60, 12)

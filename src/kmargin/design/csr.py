@@ -71,7 +71,7 @@ def csr_slopes(X: CSR, v: Vector, out: Vector) -> None:
 
 @compiled
 def csr_spread(X: CSR, c: Vector, intercept: bool, out: Vector) -> None:
-    """out_j <- sum_i c_i^2 (x_ij - mean_j)^2, the mean weighted by c^2 (0 without intercept)."""
+    """out_j <- sum_i c_i^2 (x_ij - mean_j)^2, the mean weighted by c^2, 0 without intercept; no shift in X."""
     mean = np.zeros(out.size)
     out[:] = 0.0
     total = 0.0
@@ -85,12 +85,9 @@ def csr_spread(X: CSR, c: Vector, intercept: bool, out: Vector) -> None:
             g = f * X.data[e]
             mean[j] += g
             out[j] += g * X.data[e]
-    if intercept:  # a shift changes nothing
+    if intercept:
         for j in range(out.size):
             out[j] = max(out[j] - mean[j] * mean[j] / total, 0.0)
-    elif X.shift.size:
-        for j in range(out.size):
-            out[j] = max(out[j] + X.shift[j] * (total * X.shift[j] - 2.0 * mean[j]), 0.0)
 
 
 @compiled

@@ -94,6 +94,9 @@ class SparseDesign(InUnits):
         return out
 
     def spread(self, c: Vector) -> Vector:
+        if self._shifted:  # the stored numbers may be far from zero: their squares would lose all digits
+            mean, variance, _ = self.moments(c * c, np.zeros(self.n_samples))
+            return float(c @ c) * (variance if self.fit_intercept else variance + mean * mean)
         out = np.empty(self.n_features)
         csr_spread(self.stored, c, self.fit_intercept, out)
         return out
