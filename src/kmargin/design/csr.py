@@ -71,7 +71,7 @@ def csr_slopes(X: CSR, v: Vector, out: Vector) -> None:
 
 @compiled
 def csr_spread(X: CSR, c: Vector, intercept: bool, out: Vector) -> None:
-    """out_j <- sum_i c_i^2 (x_ij - mean_j)^2, the mean weighted by c^2, 0 without intercept; no shift in X."""
+    """out_j <- sum_i c_i^2 (x_ij - mean_j)^2, the mean weighted by c^2 or, without intercept, 0."""
     mean = np.zeros(out.size)
     out[:] = 0.0
     total = 0.0
