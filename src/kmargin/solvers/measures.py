@@ -130,7 +130,8 @@ def take_measures(problem: Problem, design: Signed) -> Affine | None:
     if problem.design.fit_intercept:
         columns = columns.in_units_of(units[odd])
         mean, variance, _ = replace(problem, design=columns).moments()
-        spread = np.sqrt(variance)
-        far = (spread > VARIES * np.abs(mean)) & (np.abs(mean) > FAR * spread)
+        # by their values, not by their spread: that may be small because one row has nearly all of the weight
+        varies = columns.standardized(mean, np.ones(len(odd))).largest() > VARIES * np.abs(mean)
+        far = varies & (np.abs(mean) > FAR * np.sqrt(variance))
         centers[odd] = np.where(far, mean * units[odd], 0.0)
     return Affine(centers, units) if centers.any() or (units != 1.0).any() else None
