@@ -88,13 +88,19 @@ def work(connection, current, started, spent):
     faulthandler.enable()
     resource.setrlimit(resource.RLIMIT_DATA, (MOST_MEMORY, MOST_MEMORY))
     warm_up()
+
+    def begin():
+        started.value, spent.value = time.monotonic(), time.process_time()
+
+    clock.listeners.append(begin)
     while True:
         numbers = connection.recv()
         if numbers is None:
             return
         verdicts = []
         for number in numbers:
-            started.value, spent.value, current.value = time.monotonic(), time.process_time(), number
+            begin()
+            current.value = number
             verdicts.append(judge_in_time(number))
         current.value = -1
         connection.send((verdicts, resident()))
