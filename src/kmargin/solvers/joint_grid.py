@@ -271,9 +271,10 @@ class JointGrid(SupportGrid):
         """How much each unit moves the decisions of all machines, squared."""
         columns = self.units.columns_of(found.support)
         moved = np.zeros(self.units.n_features)
-        for member, u in zip(self.members, found.parts, strict=True):
-            moved[columns] += member.weight * u[:-1] ** 2 * member.design.variance[columns]
-        return self.units.total(moved)[found.support]
+        with np.errstate(over="ignore"):  # a product may be a number where a square is none
+            for member, u in zip(self.members, found.parts, strict=True):
+                moved[columns] += member.weight * (u[:-1] * np.sqrt(member.design.variance[columns])) ** 2
+            return self.units.total(moved)[found.support]
 
     def _start_elsewhere(self, lam: float, k: int) -> None:
         """Where a try takes no more than a small share of the room for all of them."""
