@@ -53,6 +53,7 @@ def test_every_family_is_tried(results):
         80_096_203,  # coefficients of 1e40 that only seem to be the best of all supports
         81_116_549,  # a huge coefficient that no active row sees stands in the way of all others
         82_040_669,  # squares of coefficients that are no numbers, of machines that share features
+        82_061_145,  # objectives that are no numbers, of machines that share features
         90_041_870,  # a column next to nothing, in units of its own
         90_160_538,  # a column whose spread is next to nothing because of the weights
     ],

@@ -148,6 +148,8 @@ class FittedSupport(ABC):
             if len(self.support) == 0 or len(outside) == 0 or self.value < NO_LOSS:
                 self.all_tried = True
                 return
+            if np.isnan(self.value):  # every exchange would be as good as any other
+                return
             scores = self.score(outside)
             many = many and self._try_many(outside, scores)
             if not (

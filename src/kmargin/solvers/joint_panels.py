@@ -21,6 +21,7 @@ from kmargin.solvers.machine_stack import (
     retake_each,
     score_each,
 )
+from kmargin.solvers.newton import MAX_NEWTON_STEPS
 from kmargin.solvers.promise import Promise
 from kmargin.solvers.search import find_far
 from kmargin.solvers.unit_scores import schur_blocks, score_columns, score_units
@@ -146,6 +147,8 @@ class JointPanels:
         for number, (panel, u) in enumerate(zip(self.panels, coefs, strict=True)):
             values[number], n_iter = panel.refit(idx, u, signs, give_up - total, tol)
             n_newton, total = n_newton + n_iter, total + float(values[number])
+            if limit == limit and n_iter == MAX_NEWTON_STEPS:
+                total = np.inf  # as in `refit_each`
             if limit == limit and not total < limit:
                 break
         return support, coefs, total, n_newton

@@ -188,6 +188,8 @@ def search_each(
         value, limit = total_of(values), total_of(values) * (1.0 - tol)
         if support.size == 0 or outside.size == 0 or value < NO_LOSS:
             return Searched(support, coefs, values, n_newton, True, True, scored)
+        if value != value:  # every exchange would be as good as any other
+            break
         turn, all_tried = -1, False
         if many:
             lose, take = (
@@ -218,7 +220,7 @@ def search_each(
             )  # fmt: skip
             n_newton += n_iter
         if turn < 0:
-            return Searched(support, coefs, values, n_newton, all_tried, False, scored)
+            return Searched(support, coefs, values, n_newton, all_tried and turn == -1, False, scored)
         values = tried.copy()
         outside = others(support, may_come)
         scored = score_at(stack, far, layout, support, coefs, outside)

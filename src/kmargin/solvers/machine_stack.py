@@ -8,6 +8,7 @@ import numpy as np
 from kmargin.inline import inlined
 from kmargin.jit import compiled_or_remote
 from kmargin.solvers.joint_found import rearrange
+from kmargin.solvers.newton import MAX_NEWTON_STEPS
 from kmargin.solvers.panel import residual
 from kmargin.solvers.rows import Rows, follow, place, resume, retake_gram
 from kmargin.solvers.search import far_newton, far_score
@@ -94,7 +95,8 @@ def refit_each(
 ) -> tuple[float, int]:
     """Refit machine after machine on the columns idx, from coefs, until their sum is no longer below a limit.
 
-    There is none if it is not a number. Returns the sum, and the Newton steps.
+    There is none if it is not a number. Returns the sum, and the Newton steps. The sum is infinite if steps
+    ran out below a limit: what more of them gain is not to be taken for what an exchange gains.
     """
     total, n_newton = 0.0, 0
     for number in range(values.size):
@@ -107,6 +109,8 @@ def refit_each(
         values[number] = weight * value
         total += values[number]
         n_newton += n_iter
+        if n_iter == MAX_NEWTON_STEPS and limit == limit:
+            total = np.inf
         if total >= limit or (total != total and limit == limit):
             break
     return total, n_newton
@@ -137,10 +141,10 @@ def exchange_each(
 ) -> tuple[int, Indices, Matrix, int]:
     """Try exchanges in turn, lose[turn] for take[turn], until one stays below the limit, and make that one.
 
-    Any does if the limit is not a number. Returns which it was, -1 if none; the support and the coefficients
-    then, and the Newton steps. Unit j is columns[starts[j]:starts[j + 1]].
+    Any does if the limit is not a number. Returns which it was, -1 if none, -2 if that is not known of all;
+    the support and the coefficients then, and the Newton steps. Unit j is columns[starts[j]:starts[j + 1]].
     """
-    n_newton = 0
+    n_newton, none = 0, -1
     for turn in range(lose.shape[0]):
         chosen, idx, moved = rearrange(
             starts, columns, place_of, stack.ridge.shape[1] - 2, support, coefs, lose[turn], take[turn]
@@ -150,7 +154,9 @@ def exchange_each(
         if total < limit or limit != limit:
             follow_each(stack)
             return turn, chosen, moved, n_newton
-    return -1, support, coefs, n_newton
+        if total == np.inf:
+            none = -2
+    return none, support, coefs, n_newton
 
 
 @compiled_or_remote
