@@ -69,7 +69,7 @@ class Case:
         unit = np.sqrt(np.sum(self.columns.A**2, axis=0) + self.ridge[self.idx])
         slope = self.gradient(u) / np.where(unit > 0, unit, 1.0)
         bound = (u == 0) & (self.signs != 0)
-        slack = rtol * np.sqrt(2 * value) + atol
+        slack = rtol * np.sqrt(2 * max(value, 0.0)) + atol  # a value of nothing may be below it by rounding
         assert np.all(np.abs(slope[~bound]) <= slack)  # stationary where free
         assert np.all((self.signs * slope)[bound] >= -slack)  # held where bound
 
