@@ -16,8 +16,8 @@ from kmargin.datasets import make_sparse_hyperplane
 from kmargin.design import DenseDesign
 from kmargin.problem import ArrayProblem, Problem
 
-# the first call of a compiled function takes as long as its compilation; examples are the same each time, new ones
-# are the business of the campaign (`make fuzz`)
+# the first call of a compiled function takes as long as its compilation; examples are the same each time,
+# new ones are the business of the campaign (`make fuzz`)
 settings.register_profile("compiled", deadline=None, derandomize=True)
 settings.load_profile("compiled")
 
