@@ -2,69 +2,70 @@
 # that has to be there before.
 
 PYTHON ?= python3
-BIN := .venv/bin
+VENV := .venv
+BIN := $(VENV)/bin
 
 .PHONY: demo test lint docs dist bench mutants fuzz paper clean
 
-demo: .venv/installed
+demo: $(VENV)/installed
 	$(BIN)/kmargin reproduce all --quick
 
 # files of tests side by side, one per core; what all of them call is compiled before, once
-test: .venv/installed lint
+test: $(VENV)/installed lint
 	$(BIN)/python tests/compile_first.py
 	$(BIN)/python -m pytest -n auto --dist loadfile
 
-lint: .venv/installed
+lint: $(VENV)/installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/codespell
 
 # the site, in docs/_build/html: examples that have changed are run, a warning is an error
-docs: .venv/docs
+docs: $(VENV)/docs
 	$(BIN)/python -m sphinx -b html -W --keep-going --quiet $(SPHINXFLAGS) docs docs/_build/html
 	@echo "The site is in docs/_build/html/index.html"
 
 # what a release uploads: wheel and sdist, checked as the index would
-dist: .venv/installed
+dist: $(VENV)/installed
 	rm -rf dist
 	$(BIN)/python -m build --no-isolation --outdir dist > /dev/null
 	$(BIN)/python -m twine check --strict dist/*
 
 # all cases, or one: make bench CASE=letters; BENCHFLAGS=--full for more seeds and larger sizes
-bench: .venv/bench
+bench: $(VENV)/bench
 	$(BIN)/python -m benchmarks $(if $(CASE),--case $(CASE)) $(BENCHFLAGS)
 
 # wrong programs against the tests that should notice: all of them, or some: make mutants ONLY=newton;
 # the table goes to results/mutants.md
-mutants: .venv/installed
+mutants: $(VENV)/installed
 	$(BIN)/python -m mutants $(if $(ONLY),--only $(ONLY))
 
 # generated cases, judged by oracles: make fuzz N=100000; FUZZFLAGS='--first 5000 --family scales' for some
-fuzz: .venv/installed
+fuzz: $(VENV)/installed
 	$(BIN)/python -m fuzz --cases $(or $(N),10000) $(FUZZFLAGS)
 
 # the paper's experiments in full, about an hour on two cores; what is in results/paper was made so
-paper: .venv/installed
+paper: $(VENV)/installed
 	$(BIN)/kmargin reproduce all --protocol paper,shuffled --out results/paper
 
-.venv/docs: .venv/installed
+$(VENV)/docs: $(VENV)/installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
 	@touch $@
 
-.venv/bench: .venv/installed
+$(VENV)/bench: $(VENV)/installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
 	@touch $@
 
 # the stamp is renewed when the list of dependencies changes
-.venv/installed: pyproject.toml
+$(VENV)/installed: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	    || { echo "kmargin needs Python 3.11 or newer; say which one with: make PYTHON=python3.12"; exit 1; }
-	$(PYTHON) -m venv .venv
+	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
 	@touch $@
 
 clean:
 	rm -rf docs/_build docs/gallery docs/api/kmargin.*.rst dist
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +

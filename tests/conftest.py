@@ -22,6 +22,20 @@ settings.register_profile("compiled", deadline=None, derandomize=True)
 settings.load_profile("compiled")
 
 
+def pytest_collection_modifyitems(items):
+    """Mark the tests that need a browser or torch, which `make test` does not install."""
+    for item in items:
+        params = item.callspec.params.values() if hasattr(item, "callspec") else ()
+        if {"browser", "torch"} & {*getattr(item, "fixturenames", ())} or "torch" in map(str, params):
+            item.add_marker("optional")
+
+
+@pytest.fixture
+def torch():
+    """The library; a test that asks for it is skipped where it is not installed."""
+    return pytest.importorskip("torch", reason="torch is not installed, so it is not tested")
+
+
 @pytest.fixture
 def rng():
     return np.random.default_rng(20240607)

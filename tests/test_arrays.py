@@ -40,11 +40,10 @@ from kmargin.displays import CoefficientDisplay, SparsityPathDisplay
 class Kind:
     """A library and a device: NumPy arrays are made into theirs, and recognised."""
 
-    def __init__(self, name):
+    def __init__(self, name, torch=None):
         self.name = name
         if name == "torch":
-            self.xp = pytest.importorskip("torch", reason="torch is not installed, so it is not tested")
-            self.device = self.xp.device("cpu")
+            self.xp, self.device = torch, torch.device("cpu")
         else:
             self.xp, self.device = array_api_strict, array_api_strict.Device(name)
 
@@ -58,7 +57,12 @@ class Kind:
 
 @pytest.fixture(params=["device1", "torch"])
 def kind(request):
-    return Kind(request.param)
+    return Kind(request.param, request.getfixturevalue("torch") if request.param == "torch" else None)
+
+
+@pytest.fixture
+def tensors(torch):
+    return Kind("torch", torch)
 
 
 @pytest.fixture
@@ -226,19 +230,17 @@ def test_labels_on_a_device_follow_X_to_main_memory(kind):
     assert isinstance(model.coef_, np.ndarray)
 
 
-def test_without_dispatch_arrays_become_numpys():
-    torch = Kind("torch")
+def test_without_dispatch_arrays_become_numpys(tensors):
     X, y = noisy()
     with config_context(array_api_dispatch=False):
-        model = SparseSVC(k=3).fit(*torch(X, y))
+        model = SparseSVC(k=3).fit(*tensors(X, y))
         assert isinstance(model.coef_, np.ndarray)
-        assert isinstance(model.predict(torch(X)), np.ndarray)
+        assert isinstance(model.predict(tensors(X)), np.ndarray)
         np.testing.assert_array_equal(model.coef_, SparseSVC(k=3).fit(X, y).coef_)
 
 
-def test_gradients_are_not_recorded():
-    torch = Kind("torch")
-    X, y = torch(*noisy())
+def test_gradients_are_not_recorded(tensors):
+    X, y = tensors(*noisy())
     model = SparseSVC(k=3, solver="mm").fit(X.requires_grad_(), y)
     assert not model.coef_.requires_grad
     assert not model.decision_function(X).requires_grad
@@ -527,8 +529,8 @@ def test_a_fit_of_numpys_arrays_imports_no_others(imported):
     assert not {"torch", "cupy", "array_api_compat", "array_api_strict"} & imported
 
 
+@pytest.mark.usefixtures("torch")
 def test_the_page_about_arrays_tells_the_truth(tmp_path):
-    Kind("torch")
     page = (Path(__file__).parent.parent / "docs" / "guide" / "arrays.md").read_text()
     (code,) = re.findall(r"```python\n(.*?)```", page, flags=re.S)
     script = tmp_path / "page.py"

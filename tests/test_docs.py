@@ -46,13 +46,21 @@ def run_block(source, names, where):
             assert printed.getvalue().rstrip() == promised, f"{where}: {last}"
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=name_of)
-def test_every_python_block_of_a_page_runs_and_prints_what_it_says(page, tmp_path, monkeypatch):
+def with_code():
+    """The pages with Python blocks; those that import torch need more than `make test` installs."""
+    for page in PAGES:
+        found = "".join(blocks(page, "python"))
+        if found:
+            marks = [pytest.mark.optional] if "import torch" in found else []
+            yield pytest.param(page, marks=marks, id=name_of(page))
+
+
+@pytest.mark.parametrize("page", list(with_code()))
+def test_every_python_block_of_a_page_runs_and_prints_what_it_says(page, tmp_path, monkeypatch, request):
     monkeypatch.chdir(tmp_path)
     found = blocks(page, "python")
-    for library in ("torch", "dask", "polars"):
-        if any(f"import {library}" in block for block in found):
-            pytest.importorskip(library)
+    if "optional" in request.keywords:
+        request.getfixturevalue("torch")
     names = {"__name__": "__main__"}
     for number, block in enumerate(found):
         run_block(block, names, f"{name_of(page)}, block {number}")

@@ -10,14 +10,14 @@ REMAKE = "If that is meant, store it with: python tests/frozen.py --write"
 UNREACHED = [(regime, kind) for regime, reach in REACH.items() for kind in reach.others if kind not in DEAR]
 
 
-def need(kind):
-    if kind == "torch":
-        pytest.importorskip("torch", reason="torch is not installed, so it is not tested")
+@pytest.fixture(autouse=True)
+def _installed(request):
+    if "kind" in request.fixturenames and request.getfixturevalue("kind") == "torch":
+        request.getfixturevalue("torch")
 
 
 @pytest.mark.parametrize(("regime", "kind", "variant"), list(cells()))
 def test_the_same_is_found_as_ever_and_in_the_same_way(regime, kind, variant):
-    need(kind)
     found, taken = find(regime, kind, variant)
     assert taken == {REGIMES[regime].way, *REGIMES[regime].besides}
     words = differences(found, read_store(), kind)
@@ -26,7 +26,6 @@ def test_the_same_is_found_as_ever_and_in_the_same_way(regime, kind, variant):
 
 @pytest.mark.parametrize(("regime", "kind"), UNREACHED)
 def test_other_kinds_of_data_take_another_way(regime, kind):
-    need(kind)
     assert REGIMES[regime].way not in find(regime, kind, "plain")[1]
 
 

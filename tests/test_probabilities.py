@@ -189,8 +189,7 @@ def test_kinds_of_data_have_the_same_probabilities(rng, multi_class):
 
 
 @pytest.mark.parametrize("scoring", [None, "neg_log_loss"])
-def test_tensors_have_tensors_of_probabilities(rng, scoring):
-    torch = pytest.importorskip("torch")
+def test_tensors_have_tensors_of_probabilities(rng, scoring, torch):
     X, y = make_data(rng, 3)
     codes = np.searchsorted(["a", "b", "c"], y)
     expected = linear(scoring=scoring).fit(X, codes)

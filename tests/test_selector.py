@@ -7,7 +7,6 @@ import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse as sp
-import torch
 from sklearn import config_context
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_selection import SelectFromModel
@@ -78,7 +77,7 @@ def test_dask_collections_stay_lazy(nameless, model):
         model.transform(dd.from_pandas(FRAME[NAMES[::-1]], npartitions=3))
 
 
-def test_arrays_on_a_device_stay_there():
+def test_arrays_on_a_device_stay_there(torch):
     T = torch.asarray(X)
     with config_context(array_api_dispatch=True):
         model = SparseSVC(k=3).fit(T, torch.asarray(Y))

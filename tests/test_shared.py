@@ -309,8 +309,7 @@ class TestKindsOfData:
         X, y = da.from_array(data[0], chunks=(50, 12)), da.from_array(data[1], chunks=50)
         self.check(data, request_, X, y)
 
-    def test_arrays_on_a_device(self, data, request_):
-        torch = pytest.importorskip("torch")
+    def test_arrays_on_a_device(self, data, request_, torch):
         from sklearn import config_context
 
         torch.set_num_threads(1)  # on a busy machine they would wait for each other
