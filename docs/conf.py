@@ -26,7 +26,6 @@ extensions = [
     "sphinx_copybutton",
     "mathml",
     "repository",
-    "pieces",
 ]
 exclude_patterns = ["_build", "_ext", "gallery/*.ipynb", "gallery/*.py"]
 templates_path = ["_templates"]

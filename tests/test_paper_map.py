@@ -1,9 +1,30 @@
-"""Everything numbered in the paper has a function that is there and a section on the page."""
+"""Everything numbered in the paper has a function that exists and a section on the page.
+
+python tests/test_paper_map.py   # writes the table of docs/idea/paper_map.md anew
+"""
 
 import importlib
+import re
+from pathlib import Path
 
 import kmargin
 from kmargin.experiments.paper_map import PAPER_MAP
+from kmargin.experiments.paper_sections import heading
+
+PAGE = Path(__file__).parent.parent / "docs" / "idea" / "paper_map.md"
+REPORT = "../../results/paper/report.html"
+TABLE = re.compile(r"(?m)^\|(?s:.*)\|$")
+
+
+def table():
+    """The map as a table in Markdown, with links to the page of the full run."""
+    lines = ["| in the paper | what it is | function | results |", "|---|---|---|---|"]
+    for item in PAPER_MAP:
+        what = f"{item.what}. {item.note}" if item.note else item.what
+        functions = ", ".join(f"`kmargin.{name}`" for name in item.functions)
+        results = f"[{heading(item.section)}]({REPORT}#{item.section})"
+        lines.append(f"| {item.name} | {what} | {functions} | {results} |")
+    return "\n".join(lines)
 
 
 def find(dotted):
@@ -27,3 +48,25 @@ def test_every_number_of_the_paper_is_on_the_map():
     expected = {f"Equation {n}" for n in range(1, 8)} | {f"Algorithm {n}" for n in (1, 2, 3)}
     expected |= {f"Table {n}" for n in (1, 2, 3, 4)} | {f"Figure {n}" for n in (1, 2, 3, "S1", "S2")}
     assert numbered == expected
+
+
+def test_the_page_is_a_table_that_can_be_read_as_a_file():
+    (found,) = TABLE.findall(PAGE.read_text(encoding="utf-8"))
+    assert found == table(), "write it anew with: python tests/test_paper_map.py"
+    assert "```" not in PAGE.read_text(encoding="utf-8")
+
+
+def test_the_page_says_where_algorithm_3_is_printed_otherwise():
+    (line,) = [line for line in PAGE.read_text().splitlines() if line.startswith("| Algorithm 3 ")]
+    assert "n-k+1" in line
+    assert "p-k+1" in line
+
+
+def test_the_links_of_the_page_lead_to_sections_of_the_committed_report():
+    report = (PAGE.parent / REPORT).read_text(encoding="utf-8")
+    for section in re.findall(r"report\.html#(\w+)", PAGE.read_text(encoding="utf-8")):
+        assert f'id="{section}"' in report
+
+
+if __name__ == "__main__":
+    PAGE.write_text(TABLE.sub(lambda _: table(), PAGE.read_text(encoding="utf-8")), encoding="utf-8")

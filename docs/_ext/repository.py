@@ -23,6 +23,8 @@ SHOWN = {
     "benchmarks/results/README.md": "evidence/results.md",
     "README.md": "index.md",
 }
+# the page of the full run, which the site has as it is
+REPORT = "results/paper/report.html"
 LINK = re.compile(r"(!?\[[^\]]*\])\(([^)\s:]+)\)")
 
 
@@ -43,6 +45,10 @@ def rewritten(text: str, home: Path, page: str) -> str:
             if not name or not file.exists():
                 log.warning("%s: the link to %s leads nowhere", page, address)
                 return found.group()
+            if name == REPORT:
+                top = os.path.relpath(DOCS, folder).replace(os.sep, "/")
+                end = f"#{anchor}" if anchor else ""
+                return f'<a href="{top}/report.html{end}">{label[1:-1]}</a>'
             if label.startswith("!"):
                 shown = file
             elif name in SHOWN:

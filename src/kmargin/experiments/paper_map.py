@@ -1,7 +1,7 @@
 """Where everything in the paper is: each algorithm, equation, table and figure by function and by section.
 
-The report shows it as a table, and so may any other page; `tests/test_paper_map.py` sees to it that every
-function is there and every section is on the page of a run.
+The report and `docs/idea/paper_map.md` show it as a table. `tests/test_paper_map.py` checks that every
+function exists, that every section is on the page of a run, and that the Markdown page is this table.
 """
 
 from typing import NamedTuple
@@ -13,7 +13,8 @@ class Item(NamedTuple):
     name: str  # as the paper numbers it; the section, where it has no number
     what: str
     functions: tuple[str, ...]  # below `kmargin`
-    section: str  # of the report, where it is at work or to be seen
+    section: str  # of the report, where it is used or shown
+    note: str = ""  # where the code departs from what the paper prints
 
 
 PAPER_MAP = (
@@ -30,6 +31,7 @@ PAPER_MAP = (
         "the surrogate g with its weights a and b",
         ("problem.ArrayProblem.surrogate", "problem.Problem.penalty_weight"),
         "figure1",
+        "In the inequality before it, dist(u, S) is meant squared.",
     ),
     Item(
         "Equation 5",
@@ -49,12 +51,21 @@ PAPER_MAP = (
         "figureS2",
     ),
     Item("Algorithm 1", "MM", ("MM", "solvers.steps.MMStep", "solvers.compiled.descend_mm"), "table3"),
-    Item("Algorithm 2", "SD", ("SD", "solvers.steps.SDStep", "solvers.compiled.descend_sd"), "table3"),
+    Item(
+        "Algorithm 2",
+        "SD",
+        ("SD", "solvers.steps.SDStep", "solvers.compiled.descend_sd"),
+        "table3",
+        "The appendix prints the second-order term with the wrong sign; the resulting step size is right.",
+    ),
     Item(
         "Algorithm 3",
         "the annealing around them, and when it stops",
-        ("solvers.anneal.ProximalDistance.anneal", "solvers.descend.descend"),
+        ("solvers.anneal.ProximalDistance.anneal", "solvers.descend.descend", "sparsity.normalizer"),
         "figure3",
+        "Algorithm 3 prints n-k+1 as the normaliser of the squared distance; the code uses p-k+1, as "
+        "equations 3 and 4 do, where p is the number of penalised parameters (features, or training points "
+        "with a kernel). Likewise the sparsity printed as 1-k/n is 1-k/p.",
     ),
     Item("Section 4", "Nesterov's acceleration, and its restarts", ("solvers.momentum.Momentum",), "table3"),
     Item(

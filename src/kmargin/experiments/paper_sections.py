@@ -41,6 +41,7 @@ def map_section(sections: set[str]) -> Iterator[str]:
         functions = html.Cell(", ".join(f"kmargin.{name}" for name in item.functions), "name long")
         is_here = item.section in sections
         link = html.Link(heading(item.section), f"#{item.section}") if is_here else html.Cell("not run")
-        rows.append([*_names(item.name, item.what), functions, link])
+        what = html.Cell(f"{item.what}. {item.note}" if item.note else item.what, "name long")
+        rows.append([*_names(item.name), what, functions, link])
     heads = [*_names("in the paper", "what it is", "in the package"), "on this page"]
     yield html.table(heads, rows, id="map", kind="stack full")
