@@ -2,13 +2,14 @@
 A table larger than memory
 ==========================
 
-A file larger than the memory that may be used, fitted on one machine::
+Fit a file that is larger than the available memory, on one computer::
 
     pip install '.[dask]'
     python examples/out_of_core.py
 
 Writes 1.6 GB of Parquet, 2,000,000 rows with 100 features, into a temporary folder, then fits it with two
-worker processes that may use 700 MB each. Blocks are read when they are needed; of X nothing travels.
+worker processes limited to 700 MB each. Workers read blocks when they need them; X is never sent between
+processes.
 """
 
 import tempfile
@@ -26,7 +27,7 @@ NAMES = [f"x{j}" for j in range(N_FEATURES)]
 
 
 def write_files(folder: Path) -> int:
-    """Some files of random data in which the first five features matter; their bytes in memory."""
+    """Write files of random data in which the first five features matter; return their bytes in memory."""
     rng = np.random.default_rng(0)
     for number in range(N_FILES):
         X = rng.standard_normal((ROWS_PER_FILE, N_FEATURES))

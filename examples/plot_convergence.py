@@ -2,12 +2,12 @@
 How the paper's algorithms converge
 ===================================
 
-The paper does not search among sets of features. It lets all coefficients move, punishes their distance to
-the nearest point with k of them, and raises the price of that distance, rho, step by step. MM
-and SD are two ways to take a step. In the end the distance is so small that a projection costs nothing.
+The paper does not search among sets of features. It optimises all coefficients, penalises their distance to
+the nearest vector with k nonzero entries, and raises the weight of that penalty, rho, step by step. MM and SD
+are two ways to take a step. In the end the distance is so small that a projection costs nothing.
 
 The default solver, exchange, is of another kind: it fits sets of k features exactly, and swaps features as
-long as the objective falls. What do the two ways find on the same problem?
+long as the objective falls. How do the two methods compare on the same problem?
 """
 
 import time
@@ -25,7 +25,7 @@ X, y, truth = make_sparse_hyperplane(400, 150, 15, random_state=0, return_coef=T
 solvers = {"exchange": Exchange(), "mm": MM(rtol=0.0), "sd": SD(rtol=0.0)}
 
 # %%
-# One fit by each of the paper's algorithms. A solution has a ``trace``, with a record for each value of rho.
+# Fit with each of the paper's algorithms. A solution has a ``trace`` with a record for each value of rho.
 
 fits = {name: SparseSVC(k=15, solver=solvers[name]).fit(X, y).solutions_[0] for name in ("mm", "sd")}
 fig, axes = plt.subplots(3, 1, figsize=(6.4, 5.6), sharex=True, layout="constrained")
@@ -38,17 +38,16 @@ plt.show()
 
 # %%
 # The distance falls as rho grows, for either algorithm, and the objective rises to that of k features. Which
-# features these are was decided on the way, when the distance was still cheap.
-#
-# A whole path by each solver, and the time that it took, as a multiple of the shortest. MM and SD say so
-# where they are not quite done; here that is what we want to see.
+# features remain was decided early, while the penalty on the distance was still small.
+# Now a whole path with each solver, and its time as a multiple of the shortest. MM and SD warn when they have
+# not quite converged; here we ignore the warning.
 
 ks = [60, 40, 30, 20, 15, 10, 5, 3]
 objectives, took = {}, {}
 for name, solver in solvers.items():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        sparse_svm_path(X[:40], y[:40], [10, 3], solver=solver)  # what is not yet compiled is compiled now
+        sparse_svm_path(X[:40], y[:40], [10, 3], solver=solver)  # compile first
         started = time.process_time()
         path = sparse_svm_path(X, y, ks, solver=solver)
     took[name] = time.process_time() - started
@@ -60,7 +59,7 @@ for name in solvers:
 assert (objectives["exchange"] <= np.minimum(objectives["mm"], objectives["sd"]) * (1 + 1e-6)).all()
 
 # %%
-# The exchange looks at sets of k features from the start, and its objective is nowhere above.
+# The exchange works with sets of k features from the start, and its objective is never higher.
 
 fig, ax = plt.subplots(figsize=(6.4, 4.0), layout="constrained")
 for name in ("mm", "sd"):

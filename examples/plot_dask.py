@@ -1,12 +1,12 @@
 """
-The same machine from blocks
-============================
+The same model from blocks of rows
+==================================
 
-A table that is too large for memory, or that lies on several machines, comes as blocks of rows: a dask array
-or dataframe. It goes into :class:`~kmargin.SparseSVC` as it is. Each step of the search asks every block a
-question, and adds up the answers in the order of the blocks. X never moves.
+A table that is too large for memory, or that is spread over several computers, comes as blocks of rows: a
+dask array or dataframe. :class:`~kmargin.SparseSVC` accepts it directly. Each step of the search sends a
+request to every block, and adds up the answers in the order of the blocks. X is never moved.
 
-So the coefficients have to be those of the fit in memory. Are they?
+The coefficients should therefore equal those of the fit in memory. Do they?
 """
 
 import dask.array as da
@@ -21,8 +21,8 @@ X, y, truth = make_sparse_hyperplane(12_000, 60, 8, random_state=0, return_coef=
 in_memory = SparseSVC(k=8).fit(X, y)
 
 # %%
-# Blocks of three sizes, asked by the threads of this process. With a ``distributed.Client`` around it, it
-# would be the workers of a cluster; ``examples/out_of_core.py`` in the repository does that, with 1.6 GB of
+# Blocks of three sizes, processed by the threads of this process. With a ``distributed.Client``, the workers
+# of a cluster would process them; ``examples/out_of_core.py`` in the repository does that, with 1.6 GB of
 # data and two workers of 700 MB.
 
 models = {}
@@ -35,7 +35,7 @@ for rows in (6000, 2000, 500):
     assert difference < 1e-6 * np.abs(in_memory.coef_).max()
 
 # %%
-# One machine, whatever way its rows were cut.
+# The model is the same, however the rows are divided into blocks.
 
 fig, ax = plt.subplots(figsize=(7.2, 4.0), layout="constrained")
 places = np.arange(X.shape[1])

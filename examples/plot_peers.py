@@ -2,15 +2,15 @@
 Accuracy against the number of features
 =======================================
 
-Four ways to a machine that uses few features, on the same splits, with C tuned inside for all of them:
-kmargin; an L1 penalty, then a machine on the features with the largest weights; recursive elimination (RFE);
-and the best features one by one (SelectKBest). All have a machine for each class against the rest.
+Four methods that fit a classifier with few features, on the same splits, with C tuned for each of them:
+kmargin; an L1 penalty, then a classifier on the features with the largest weights; recursive elimination
+(RFE); and the best single features (SelectKBest). All fit one classifier for each class against the rest.
 
 This is an illustration on one table, small enough for a page: two splits, two values of C, and an RFE that
-drops two features at a time. It is a table on which the choice of features matters. On scikit-learn's breast
-cancer table, with its 30 columns that say much the same, no way of the four leads throughout: kmargin was
-ahead at 3 and 20 features, L1 at 1, 5, 8 and 12, RFE at 2. :doc:`/evidence/results` has the comparison
-proper, on six data sets, with what is not won.
+drops two features at a time. On this table the choice of features matters. On scikit-learn's breast cancer
+table, whose 30 columns are highly correlated, none of the four is best throughout: kmargin was best at 3 and
+20 features, L1 at 1, 5, 8 and 12, RFE at 2. :doc:`/evidence/results` has the full comparison on six data
+sets, including where other methods win.
 """
 
 import matplotlib.pyplot as plt
@@ -31,7 +31,7 @@ Cs = [0.1, 1.0]
 
 
 def with_selector(selector):
-    """Select, then fit; C is tuned for the machine, and for that of the selector if there is one."""
+    """Select, then fit; C is tuned for the classifier, and for that of the selector if there is one."""
     steps = [("select", selector), ("svc", LinearSVC(dual=False))]
     grid = [{"svc__C": [C]} for C in Cs]
     if "estimator" in selector.get_params():
@@ -50,7 +50,7 @@ def make_models(k):
 
 
 # %%
-# Each split has 300 rows for everything, tuning included. The others are what is scored.
+# Each split has 300 rows for training, including tuning. The other rows are scored.
 
 splits = list(StratifiedShuffleSplit(2, train_size=300, random_state=0).split(X, y))
 scores = {name: np.zeros((len(ks), len(splits))) for name in make_models(1)}
@@ -60,8 +60,8 @@ for i, k in enumerate(ks):
             scores[name][i, j] = model.fit(X[train], y[train]).score(X[test], y[test])
 
 # %%
-# The fewer features, the more it matters which. kmargin is ahead at three and at five pixels, RFE at eight;
-# at twenty there is little between the four.
+# The fewer features, the more their choice matters. kmargin is best at three and at five pixels, RFE at
+# eight; at twenty there is little difference between the four.
 
 print("  k", *(f"{name:>12}" for name in scores))
 for i, k in enumerate(ks):
@@ -77,7 +77,7 @@ fig, ax = plt.subplots(figsize=(6.8, 4.4), layout="constrained")
 lines = ("kmargin", "liblinear_l1", "rfe", "f_test")
 for (name, mean), line in zip(means.items(), lines, strict=True):
     ax.plot(ks, mean, **SOLVERS[line].drawn, label=name)
-ax.set(xscale="log", xlabel="number of features", ylabel="accuracy on rows left out")
+ax.set(xscale="log", xlabel="number of features", ylabel="accuracy on held-out rows")
 ax.set_xticks(ks, [str(k) for k in ks])
 ax.minorticks_off()
 ax.spines[["top", "right"]].set_visible(False)

@@ -1,10 +1,10 @@
 """
-A spiral told by nine points
-============================
+Three spirals separated by nine points
+======================================
 
-A kernel machine stores training points, and prediction costs one kernel value for each. With
-:class:`~kmargin.KernelSparseSVC` you say how many points may be stored: k counts points, for all
-classes together.
+A kernel support vector machine stores training points, and a prediction needs one kernel value for each of
+them. With :class:`~kmargin.KernelSparseSVC` you decide how many points may be stored: k counts points, for
+all classes together.
 """
 
 import matplotlib.pyplot as plt
@@ -32,11 +32,11 @@ models = {
     f"SVC: {len(svc.support_vectors_)} points": svc,
 }
 for title, model in models.items():
-    print(f"{title}, {model.score(X_test, y_test):.1%} of new rows right")
+    print(f"{title}, {model.score(X_test, y_test):.1%} accuracy on new rows")
 assert len(nine.support_vectors_) == 9 < len(svc.support_vectors_)
 
 # %%
-# Regions are what each machine would say; circles are the points that it stores.
+# Regions show the predictions of each model; circles are the points that it stores.
 
 a, b = np.meshgrid(np.linspace(-2.4, 2.4, 300), np.linspace(-2.4, 2.4, 300))
 fig, axes = plt.subplots(1, 2, figsize=(9.6, 4.9), layout="constrained", sharey=True)

@@ -2,12 +2,12 @@
 A table with groups, mandatory columns and signs
 ================================================
 
-Tables have columns of all kinds: numbers, categories, columns that somebody insists on. Here a pipeline
+Tables have columns of all kinds: numbers, categories, columns that have to be in the model. Here a pipeline
 prepares a table of customers. The one-hot columns of a category enter and leave together, one column is
-always in, and one may only speak in one direction.
+always in, and the coefficient of one column may only have one sign.
 
-The table is made up, and the truth is known: what decides is the contract, the number of calls to support,
-how long a customer has been with the company, and the price.
+The table is simulated, and the truth is known: customers leave depending on the contract, the number of calls
+to support, how long they have been with the company, and the price.
 """
 
 import matplotlib.pyplot as plt
@@ -40,8 +40,8 @@ push += 0.5 * table["calls"] - 0.03 * table["months"] + 0.02 * (table["price"] -
 leaves = np.where(push + rng.logistic(0.0, 0.5, n) > 0.3, "leaves", "stays")
 
 # %%
-# The transformer makes a frame, so that columns keep their names, and the machine is told about them by
-# name. Columns called ``contract_...`` make one group; a number is a group of its own.
+# The transformer returns a data frame, so columns keep their names, and the model can refer to them by name.
+# Columns called ``contract_...`` form one group; a numeric column is a group of its own.
 
 numbers = ["age", "months", "price", "calls", "visits"]
 categories = ["contract", "payment", "region"]
@@ -55,8 +55,8 @@ groups = [name.split("_")[0] for name in columns]
 print(dict(zip(columns, groups, strict=True)))
 
 # %%
-# k counts groups. The age is always in, because the department asks for it, and counts. The
-# number of calls may only make it likelier that a customer leaves: the first class is ``leaves``, so its
+# k counts groups. The age is always in the model, because the department asks for it, and counts in k. The
+# number of calls may only make it more likely that a customer leaves: the first class is ``leaves``, so its
 # sign is negative.
 
 
@@ -74,7 +74,7 @@ found = set(summary["group"])
 assert found == {"age", "contract", "calls", "months", "price"}
 
 # %%
-# Five groups are enough. The age is in and says next to nothing, as it should.
+# Five groups are enough. The age is in the model with a negligible coefficient, as it should be.
 
 fig, (left, right) = plt.subplots(1, 2, figsize=(9.6, 3.9), layout="constrained", width_ratios=[1, 1.25])
 left.plot(ks, scores, **SERIES[0].drawn)
@@ -84,7 +84,7 @@ labels = summary["feature"].where(~summary["always_in"], summary["feature"] + " 
 right.barh(labels, summary["coef"], color=colours)
 right.axvline(0, color="black", lw=0.8)
 right.invert_yaxis()
-right.set(xlabel="coefficient: left speaks for leaving, right for staying")
+right.set(xlabel="coefficient: left favours leaving, right staying")
 for ax in (left, right):
     ax.spines[["top", "right"]].set_visible(False)
 plt.show()

@@ -1,9 +1,9 @@
 """
-Which pixels tell a 3 from an 8
-===============================
+Which pixels distinguish a 3 from an 8
+======================================
 
 Handwritten digits of 8 x 8 pixels. An 8 is a 3 that is closed on the left: a person would look there.
-Does a machine that may look at one pixel, at four, at sixteen?
+Does a model that may use one pixel, four or sixteen?
 """
 
 import matplotlib.pyplot as plt
@@ -17,7 +17,7 @@ from kmargin.palette import NEGATIVE, POSITIVE
 
 # %%
 # scikit-learn ships the test part of ``optdigits``, one of the paper's data sets;
-# ``kmargin.datasets.load_optdigits`` gets all of it, where there is a network.
+# ``kmargin.datasets.load_optdigits`` downloads all of it.
 
 digits = load_digits()
 rows = np.isin(digits.target, (3, 8))
@@ -27,7 +27,7 @@ X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.4, stratif
 path = sparse_svm_path(X_train[:, inked], y_train, [len(inked), 16, 4, 1])
 
 # %%
-# Coefficients as images. Each pixel says which digit ink there speaks for; white ones are not looked at.
+# Coefficients as images. Each coloured pixel shows which digit it favours; white pixels are not used.
 
 shades = LinearSegmentedColormap.from_list("for 3 or for 8", [NEGATIVE, "white", POSITIVE])
 fig, axes = plt.subplots(1, 5, figsize=(10.4, 2.6), layout="constrained")
@@ -49,7 +49,7 @@ for ax in axes:
 plt.show()
 
 # %%
-# The titles give the share of new digits told right. The single pixel, if only one is allowed:
+# The titles give the accuracy on new digits. The single pixel, if only one is allowed:
 
 (pixel,) = np.flatnonzero(images[1])
 print(f"row {pixel // 8 + 1} of 8, column {pixel % 8 + 1} of 8")

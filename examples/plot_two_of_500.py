@@ -3,7 +3,7 @@ Two features among five hundred
 ===============================
 
 The paper's ``synthetic`` data have 500 features. Two of them decide the label, and these two are
-correlated. The other 498 are noise. How few features can a machine use before it loses something?
+correlated. The other 498 are noise. How few features can a model use before accuracy drops?
 """
 
 import matplotlib.pyplot as plt
@@ -20,18 +20,18 @@ X = StandardScaler().fit_transform(X)
 X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=200, random_state=0)
 
 # %%
-# One call walks from all features to a single one. Each k starts from what its neighbours found.
+# One call fits a path from all features to a single one. Each k starts from the supports of its neighbours.
 
 ks = [500, 300, 200, 100, 50, 30, 20, 10, 5, 3, 2, 1]
 path = sparse_svm_path(X_train, y_train, ks)
 train = np.array([np.mean(path.predict(X_train, k) == y_train) for k in path.ks])
 test = np.array([np.mean(path.predict(X_test, k) == y_test) for k in path.ks])
 for k, before, after in zip(path.ks, train, test, strict=True):
-    print(f"k = {k:>3}: {before:>6.1%} of the training rows right, {after:>6.1%} of new rows")
+    print(f"k = {k:>3}: accuracy {before:>6.1%} on training rows, {after:>6.1%} on new rows")
 
 # %%
-# With all features the machine knows its training rows by heart. On new rows it gets better as features
-# leave, and no number does better than the two that matter. One alone is not enough.
+# With all features the model fits its training rows perfectly. Its accuracy on new rows improves as features
+# are removed, and no k does better than k = 2, with the two features that matter. One alone is not enough.
 
 two = path.coefs[list(path.ks).index(2), 0]
 print("kept at k = 2:", np.flatnonzero(two), " true:", np.flatnonzero(truth))
@@ -43,7 +43,7 @@ left.plot(path.ks, train, color=SOFT, marker=".", ls="--", label="training rows"
 left.plot(path.ks, test, color=CURVE, marker="o", ms=5, label="new rows")
 left.axvline(2, **REFERENCE)
 left.annotate("k = 2", (2, 0.9), xytext=(6, 0), textcoords="offset points", color=SOFT)
-left.set(xscale="log", xlabel="k, the number of features", ylabel="share of rows told right")
+left.set(xscale="log", xlabel="k, the number of features", ylabel="accuracy")
 left.set_xticks([1, 2, 5, 10, 50, 100, 500], ["1", "2", "5", "10", "50", "100", "500"])
 left.minorticks_off()
 left.legend(frameon=False, loc="lower center")
@@ -53,7 +53,7 @@ for label, colour, marker in zip((-1, 1), CLASSES, CLASS_MARKS, strict=False):
     right.scatter(*X_test[rows, :2].T, c=colour, marker=marker, s=18, alpha=0.8, label=f"class {label}")
 line = np.array([-3.0, 3.0])
 intercept = path.intercepts[list(path.ks).index(2), 0]
-right.plot(line, -(intercept + two[0] * line) / two[1], color=INK, lw=1.5, label="the machine with k = 2")
+right.plot(line, -(intercept + two[0] * line) / two[1], color=INK, lw=1.5, label="model with k = 2")
 right.set(xlabel="feature 0", ylabel="feature 1", xlim=(-3.2, 3.2), ylim=(-3.2, 3.2))
 right.legend(frameon=False, fontsize="small", loc="upper left")
 for ax in (left, right):

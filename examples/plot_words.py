@@ -1,12 +1,12 @@
 """
-Words that tell two subjects apart
-==================================
+Words that distinguish two subjects
+===================================
 
-Text becomes a sparse matrix with a column for each word. It goes in as it is: a machine with k = 10 names the
-ten words that tell best which of two subjects a text is about.
+Text becomes a sparse matrix with a column for each word, which can be fitted directly: a model with k = 10
+selects the ten words that best predict which of two subjects a text is about.
 
-The texts here are at hand wherever kmargin runs: what SciPy's functions say of themselves, those for
-statistics and those for signals.
+The texts here are available wherever kmargin runs: the docstrings of SciPy's functions for statistics and for
+signal processing.
 """
 
 import inspect
@@ -26,7 +26,7 @@ from kmargin.palette import NEGATIVE, POSITIVE, SOLVERS
 
 
 def read_texts(module):
-    """What the functions and classes of a module say of themselves, without examples and references."""
+    """Docstrings of the functions and classes of a module, without examples and references."""
     things = [getattr(module, name) for name in module.__all__]
     things = [thing for thing in things if inspect.isfunction(thing) or inspect.isclass(thing)]
     texts = [inspect.getdoc(thing) or "" for thing in things]
@@ -39,21 +39,20 @@ subject = np.repeat(["signals", "statistics"], [len(signals), len(statistics)])
 print(f"{len(signals)} texts about signals, {len(statistics)} about statistics")
 
 # %%
-# With a network, two newsgroups are two lines, and nothing else changes::
+# To use two newsgroups instead (this needs a network), only these lines change::
 #
 #     from sklearn.datasets import fetch_20newsgroups
 #     news = fetch_20newsgroups(categories=["sci.med", "sci.space"], remove=("headers", "footers", "quotes"))
 #     texts, subject = news.data, np.array(news.target_names)[news.target]
-#
-# Words have to be in five texts at least. The names of the modules themselves would give it away.
+# Words have to occur in at least five texts. The names of the modules themselves are left out.
 
 words = TfidfVectorizer(min_df=5, token_pattern=r"[a-z]{3,}", stop_words=["scipy", "signal", "stats"])
 X = words.fit_transform(texts)
-print(f"{X.shape[0]} x {X.shape[1]}, {X.nnz / np.prod(X.shape):.1%} of it not zero, as {X.format}")
+print(f"{X.shape[0]} x {X.shape[1]}, {X.nnz / np.prod(X.shape):.1%} nonzero, stored as {X.format}")
 
 # %%
-# How many words does it take? Each fold makes its own list of words. Some only come together, such as
-# "monte" and "carlo": one of each is used, and a warning says so, which need not be told for every fold.
+# How many words does it take? Each fold has its own vocabulary. Some words only occur together, such as
+# "monte" and "carlo": one of them is used, and a warning says so, which is not needed for every fold.
 
 ks = [1, 2, 5, 10, 20, 50, 100]
 with warnings.catch_warnings():
@@ -67,7 +66,7 @@ order = np.argsort(weights)
 fig, (left, right) = plt.subplots(1, 2, figsize=(9.6, 3.9), layout="constrained")
 left.barh(chosen[order], weights[order], color=np.where(weights[order] > 0, POSITIVE, NEGATIVE))
 left.axvline(0, color="black", lw=0.8)
-left.set(xlabel="coefficient: left speaks for signals, right for statistics")
+left.set(xlabel="coefficient: left favours signals, right statistics")
 right.plot(ks, scores, **SOLVERS["kmargin"].drawn)
 right.set(xscale="log", xlabel="k, the number of words", ylabel="accuracy (cross-validated)")
 right.set_xticks(ks, [str(k) for k in ks])

@@ -38,7 +38,7 @@ for ax, (dataset, title) in zip(axes, TITLES.items(), strict=True):
     ax.set_xticks(line.index, [f"{k:g}" for k in line.index])
     ax.minorticks_off()
     ax.spines[["top", "right"]].set_visible(False)
-axes[0].set_ylabel("accuracy on rows not seen, %")
+axes[0].set_ylabel("accuracy on held-out rows, %")
 axes[0].legend(*(list(reversed(part)) for part in axes[0].get_legend_handles_labels()), frameon=False)
 if "--write" in sys.argv:
     figure.savefig(ROOT / "docs" / "_static" / "budget.svg", metadata={"Date": None})

@@ -39,11 +39,11 @@ cost, outside, gain, _ = scores(before)
 after = np.sort(np.append(np.delete(before, cost.argmin()), outside[gain.argmax()]))
 
 figure, axes = plt.subplots(1, 2, figsize=(7.6, 3.1), sharey=True)
-for ax, support, title in zip(axes, (before, after), ("Before", "After one exchange"), strict=True):
+for ax, support, title in zip(axes, (before, after), ("Before", "After one swap"), strict=True):
     cost, outside, gain, objective = scores(support)
-    ax.bar(support, cost, color=palette.CURVE, label="in: what dropping it costs")
+    ax.bar(support, cost, color=palette.CURVE, label="cost of dropping")
     hatched = {"color": "white", "edgecolor": palette.INK, "hatch": "///"}
-    ax.bar(outside, gain, **hatched, label="out: what taking it gains")
+    ax.bar(outside, gain, **hatched, label="gain from adding")
     ax.set(xticks=range(p), xlabel="feature")
     ax.set_title(f"{title}: objective {objective:.3f}", fontsize=10)
     for j in support:
