@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.bounds import Optimum, branch_and_bound, every_support, exchange_all, fold
-from benchmarks.datasets.small import SmallTable, small_tables
+from benchmarks.datasets.small import Table, small_tables
 from benchmarks.records import RESULTS
 
 STORE = RESULTS / "optima.csv"
@@ -37,7 +37,7 @@ class Known(NamedTuple):
     known_by: str
 
 
-def fingerprint(table: SmallTable) -> str:
+def fingerprint(table: Table) -> str:
     """Of the numbers to six digits, so that another machine's rounding does not change it."""
     rounded = np.round(table.X, 6) + 0.0  # no negative zeros
     content = rounded.tobytes() + table.y.astype(np.int8).tobytes() + bytes([table.fit_intercept])
@@ -54,7 +54,7 @@ def read_optima() -> dict[Key, Known]:
         }
 
 
-def find_optima(tables: Iterable[SmallTable], keep: bool = True) -> dict[Key, Known]:
+def find_optima(tables: Iterable[Table], keep: bool = True) -> dict[Key, Known]:
     """Of these tables, from the store where it has them; what is found is kept there if wanted."""
     known = read_optima()
     for table in tables:
@@ -70,7 +70,7 @@ def find_optima(tables: Iterable[SmallTable], keep: bool = True) -> dict[Key, Kn
     return known
 
 
-def search(table: SmallTable, k: int, lam: float) -> tuple[Optimum, str]:
+def search(table: Table, k: int, lam: float) -> tuple[Optimum, str]:
     p = table.X.shape[1]
     Z = fold(table.X, table.y, table.fit_intercept)
     if math.comb(p, k) * len(table.y) <= MOST_ROWS:
@@ -84,7 +84,7 @@ def search(table: SmallTable, k: int, lam: float) -> tuple[Optimum, str]:
     return optimum, "bound" if optimum.proven else "best known"
 
 
-def store(table: SmallTable, k: int, lam: float, optimum: Optimum, known_by: str) -> None:
+def store(table: Table, k: int, lam: float, optimum: Optimum, known_by: str) -> None:
     RESULTS.mkdir(exist_ok=True)
     is_new = not STORE.is_file()
     with STORE.open("a", newline="") as file:
@@ -96,7 +96,7 @@ def store(table: SmallTable, k: int, lam: float, optimum: Optimum, known_by: str
         writer.writerow((fingerprint(table), table.name, k, lam, objective, known_by, support))
 
 
-def check(tables: Iterable[SmallTable]) -> Iterator[str]:
+def check(tables: Iterable[Table]) -> Iterator[str]:
     """The two ways against each other, a line per table, k and lam."""
     for table in tables:
         p = table.X.shape[1]

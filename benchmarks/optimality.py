@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 import kmargin
-from benchmarks.datasets.small import SmallTable
+from benchmarks.datasets.small import Table
 from benchmarks.grids import C_of
 from benchmarks.optima import Key, Known, fingerprint
 from benchmarks.solvers.fit import unfinished_allowed
@@ -33,7 +33,7 @@ class Outcome(NamedTuple):
     proven: bool
 
 
-def outcomes(tables: Iterable[SmallTable], optima: Mapping[Key, Known]) -> Iterator[Outcome]:
+def outcomes(tables: Iterable[Table], optima: Mapping[Key, Known]) -> Iterator[Outcome]:
     """All three ways on all tables."""
     for table in tables:
         data = fingerprint(table)
@@ -46,7 +46,7 @@ def outcomes(tables: Iterable[SmallTable], optima: Mapping[Key, Known]) -> Itera
                     yield Outcome(table.name, table.family, k, lam, way, excess, seconds, proven)
 
 
-def fits_of(table: SmallTable, lam: float) -> Iterator[tuple[str, dict[int, tuple[float, float]]]]:
+def fits_of(table: Table, lam: float) -> Iterator[tuple[str, dict[int, tuple[float, float]]]]:
     """For each way and k the objective of the coefficients that came out, and the time they took."""
     given: dict[str, Any] = {"C": C_of(lam, len(table.y)), "fit_intercept": table.fit_intercept}
     solvers = {"one k": "exchange", "all swaps": kmargin.Exchange(max_swaps=None)}
@@ -78,7 +78,7 @@ def timed(fit: Callable[[], Any]) -> tuple[float, Any]:
     return time.process_time() - started, result
 
 
-def objective_of(table: SmallTable, coef: np.ndarray, intercept: Any, lam: float) -> float:
+def objective_of(table: Table, coef: np.ndarray, intercept: Any, lam: float) -> float:
     """Of the coefficients as they are."""
     w, b = np.ravel(coef), float(np.ravel(intercept)[0])
     violation = np.maximum(0.0, 1.0 - table.y * (table.X @ w + b))

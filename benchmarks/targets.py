@@ -104,6 +104,27 @@ def probability_targets(scheme: str) -> list[Target]:
     ]
 
 
+def policy_targets(way: str, text: str, judged: bool) -> list[Target]:
+    """Bounds of `policies`, for one way to fit."""
+    return [
+        Target(
+            "policies",
+            f"{way}: within 1 %",
+            f"{text}: share within 1 % of the lowest objective known",
+            0.93 if judged else None,
+        ),
+        Target("policies", f"{way}: within .1 %", "the same, within .1 %"),
+        Target(
+            "policies",
+            f"{way}: mean excess",
+            "the same, mean excess over the lowest objective known",
+            0.01 if judged else None,
+            at_most=True,
+        ),
+        Target("policies", f"{way}: time over the reference", "the same, time over that of commit fb738a6"),
+    ]
+
+
 TARGETS: tuple[Target, ...] = (
     *path_targets("letters", 40, 6),
     *path_targets("optdigits", 15, None),
@@ -184,6 +205,17 @@ TARGETS: tuple[Target, ...] = (
         "global_optimum",
         "small tables, all swaps at the optimum",
         "share at the optimum if all swaps are tried",
+    ),
+    *policy_targets("single", "single fits", True),
+    *policy_targets("groups", "single fits with groups of one feature", True),
+    *policy_targets("path", "paths", False),
+    *policy_targets("path, groups", "paths with groups of one feature", False),
+    Target(
+        "policies",
+        "groups of one feature differ",
+        "share of single fits whose objective groups of one feature change",
+        0,
+        at_most=True,
     ),
     *shared_targets("pairs"),
     *shared_targets("per class"),

@@ -13,6 +13,7 @@ from benchmarks.cases.kernel_blocks import KernelBlocks
 from benchmarks.cases.loops import Loops
 from benchmarks.cases.optimum import GlobalOptimum
 from benchmarks.cases.paths import letters, optdigits, splice, tcga
+from benchmarks.cases.policies import Policies
 from benchmarks.cases.probabilities import Probabilities
 from benchmarks.cases.shared import SharedFeatures
 from benchmarks.cases.simulation import Simulation
@@ -31,6 +32,7 @@ CASES: dict[str, Case] = {
         Simulation(),
         CrossValidation(),
         GlobalOptimum(),
+        Policies(),
         SharedFeatures(),
         Groups(),
         Stability(),

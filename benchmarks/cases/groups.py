@@ -83,7 +83,7 @@ class Groups:
             at_one = share_found(choices[C], data.causal)
             record.add(name, "share found at one C", at_one, version=version, **where)
 
-    def run_small(self, record: Recorder, table: "SmallTable", seed: int) -> None:
+    def run_small(self, record: Recorder, table: "Table", seed: int) -> None:
         kind = SharedPerClass if table.per_class else Shared
         fit = kind().grouped(table.X, table.y, table.groups, table.k, table.C)
         choices = combinations(np.unique(table.groups), table.k)
@@ -145,7 +145,7 @@ def score(data: Dataset, chosen: np.ndarray, at: float) -> tuple[float, float]:
 
 
 @dataclass(frozen=True)
-class SmallTable:
+class Table:
     """A problem so small that all choices of groups can be tried."""
 
     X: np.ndarray
@@ -171,7 +171,7 @@ class SmallTable:
         return [(rows, np.where(self.y[rows] == second, 1, -1)) for rows, second in pairs]
 
 
-def small_table(seed: int, p: int = 12, n_groups: int = 6, n_classes: int = 4) -> SmallTable:
+def small_table(seed: int, p: int = 12, n_groups: int = 6, n_classes: int = 4) -> Table:
     """Of 40 to 160 rows, columns correlated by a common part, some groups without meaning."""
     rng = np.random.default_rng([seed, p])
     n = int(rng.integers(40, 161))
@@ -181,7 +181,7 @@ def small_table(seed: int, p: int = 12, n_groups: int = 6, n_classes: int = 4) -
     y = draw_classes(X @ (rng.standard_normal((p, n_classes)) * means[:, None]), rng)
     y[:n_classes] = np.arange(n_classes)
     k, C = int(rng.integers(1, 6)), float(rng.choice([0.01, 0.1, 1.0, 10.0]))
-    return SmallTable(X, y, groups, k, C, per_class=bool(rng.integers(2)))
+    return Table(X, y, groups, k, C, per_class=bool(rng.integers(2)))
 
 
 def by_seed(frame: pd.DataFrame, metric: str) -> pd.DataFrame:

@@ -12,7 +12,7 @@ LAMS = (1e-1, 1e-2, 1e-3, 1e-4)
 
 
 @dataclass(frozen=True)
-class SmallTable:
+class Table:
     """Two classes, labelled -1 and 1, with the sizes and ridges that are asked of it."""
 
     family: str
@@ -22,6 +22,7 @@ class SmallTable:
     ks: tuple[int, ...]
     lams: tuple[float, ...] = LAMS
     fit_intercept: bool = True
+    path_ks: tuple[int, ...] = ()  # sizes of a path, where one is asked for
 
 
 def normal(rng: np.random.Generator, n: int, p: int) -> np.ndarray:
@@ -58,7 +59,7 @@ FAMILIES = {
 }
 
 
-def simulated(family: str, n: int, p: int, ks: tuple[int, ...], seed: int) -> SmallTable:
+def simulated(family: str, n: int, p: int, ks: tuple[int, ...], seed: int) -> Table:
     """Labels by 2 to 6 of the columns, with noise, the classes of equal size."""
     rng = np.random.default_rng([list(FAMILIES).index(family), n, seed])
     X = FAMILIES[family](rng, n, p)
@@ -69,7 +70,7 @@ def simulated(family: str, n: int, p: int, ks: tuple[int, ...], seed: int) -> Sm
     spread = np.subtract(*np.quantile(signal, [0.75, 0.25])) or 1.0
     signal = signal + 0.3 * spread * rng.standard_normal(n)
     y = np.where(np.argsort(np.argsort(signal, kind="stable")) >= n // 2, 1, -1)
-    return SmallTable(family, f"{family} {n} x {p}, seed {seed}", X, y, ks)
+    return Table(family, f"{family} {n} x {p}, seed {seed}", X, y, ks)
 
 
 def standardised(X: np.ndarray) -> np.ndarray:
@@ -77,12 +78,16 @@ def standardised(X: np.ndarray) -> np.ndarray:
     return (X - X.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
 
 
-def breast_cancer() -> SmallTable:
+def breast_cancer(
+    ks: tuple[int, ...] = tuple(range(1, 11)),
+    lams: tuple[float, ...] = LAMS,
+    path_ks: tuple[int, ...] = (),
+) -> Table:
     X, y = load_breast_cancer(return_X_y=True)
-    return SmallTable("breast cancer", "breast cancer", standardised(X), 2 * y - 1, tuple(range(1, 11)))
+    return Table("breast cancer", "breast cancer", standardised(X), 2 * y - 1, ks, lams, path_ks=path_ks)
 
 
-def genes(name: str, n_genes: int, by: str, ks: tuple[int, ...]) -> SmallTable:
+def genes(name: str, n_genes: int, by: str, ks: tuple[int, ...]) -> Table:
     """The genes of a set that vary most, or have the largest correlation with the class."""
     with np.load(find(f"extra/{name}.npz"), allow_pickle=False) as file:
         X, y = file["X"].astype(float), np.where(file["y"] == file["y"].max(), 1, -1)
@@ -90,18 +95,18 @@ def genes(name: str, n_genes: int, by: str, ks: tuple[int, ...]) -> SmallTable:
     kept = np.sort(np.argsort(-score, kind="stable")[:n_genes])
     title = f"{name} {len(y)} x {n_genes} by {by}"
     X = np.ascontiguousarray(standardised(X[:, kept]))
-    return SmallTable("genes", title, X, y, ks)
+    return Table("genes", title, X, y, ks)
 
 
-def leukaemia() -> SmallTable:
+def leukaemia() -> Table:
     """300 genes without an intercept: a single fit can be far off here."""
     table = genes("golub", 300, "class", (4,))
-    return SmallTable(
+    return Table(
         "genes", table.name + ", no intercept", table.X, table.y, (4,), lams=(0.1,), fit_intercept=False
     )
 
 
-def small_tables(n_seeds: int = 12) -> Iterator[SmallTable]:
+def small_tables(n_seeds: int = 12) -> Iterator[Table]:
     """All of them; genes are left out, with a line that says so, where their files are missing."""
     for family in FAMILIES:
         for seed in range(n_seeds):
