@@ -1,8 +1,10 @@
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV
 
 from conftest import make_problem
-from kmargin import MM, SD, Exchange, Status
+from kmargin import MM, SD, Exchange, SparseSVC, Status
 from kmargin.datasets import make_synthetic
 from kmargin.design import DenseDesign
 from kmargin.problem import ArrayProblem
@@ -161,3 +163,78 @@ def test_a_path_that_was_left_goes_on_as_if_it_had_not_been(solver, unit):
         np.testing.assert_array_equal(one.dense_coef(), other.dense_coef())
         assert one.intercept == other.intercept
         assert one.n_iter == other.n_iter
+
+
+STEPS = {"mm": MM(trace="steps", ending="projection"), "sd": SD(trace="steps", ending="projection")}
+
+
+@pytest.mark.parametrize("solver", STEPS.values(), ids=STEPS.keys())
+def test_recorded_steps_majorise_and_descend_unless_momentum_carries_them(solver, problem):
+    (solution,) = solve(solver, problem)
+    for record in solution.trace:
+        assert [step.step for step in record.steps] == list(range(record.n_inner + 1))
+        f, g = (np.array([getattr(s, name) for s in record.steps]) for name in ("objective", "surrogate"))
+        slack = 1e-12 * (1 + f[0])
+        assert g[0] == pytest.approx(f[0], rel=1e-12)
+        assert (f <= g + slack).all()
+        plain = slice(solver.delay + 1)
+        assert (g[plain][1:] <= f[plain][:-1] + slack).all()
+        assert [s.restarted for s in record.steps] == [False, *(np.diff(f) > 0)]
+        last = record.steps[-1]
+        assert last[1::2] == (record.objective, record.gradient_sq, last.restarted)
+        assert last.distance_sq == record.distance_sq
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_recording_steps_changes_nothing_else(name):
+    problem = make_problem()
+    (recorded,), (plain,) = solve(STEPS[name], problem), solve(SOLVERS[name](ending="projection"), problem)
+    np.testing.assert_allclose(recorded.dense_coef(), plain.dense_coef(), rtol=1e-6, atol=1e-9)
+    assert [r.n_inner for r in recorded.trace] == [r.n_inner for r in plain.trace]
+    assert all(record.steps == () for record in plain.trace)
+
+
+def test_a_rise_of_the_objective_resets_the_momentum():
+    problem = make_problem(60, 8, 3, lam=0.0)
+    (solution,) = solve(MM(trace="steps", rho_start=0.01, gtol=1e-12, max_outer=3), problem)
+    assert any(step.restarted for record in solution.trace for step in record.steps)
+
+
+def test_rhos_are_used_as_given():
+    problem = make_problem()
+    rhos = [0.5, 3, 40]
+    (solution,) = solve(MM(rhos=rhos, rtol=0.0, dtol=0.0), problem)
+    assert [record.rho for record in solution.trace] == rhos
+    assert solution.status is Status.EXHAUSTED
+    (geometric,) = solve(MM(rhos=[1.2**i for i in range(100)]), problem)
+    (default,) = solve(MM(), problem)
+    assert geometric.trace == default.trace
+
+
+@pytest.mark.parametrize(
+    ("knobs", "message"),
+    [
+        ({"rhos": []}, r"rhos=\[\] .* Use a sequence of penalties > 0, such as \[1, 10, 100\], or None"),
+        ({"rhos": [1, -2]}, r"rhos=\[1, -2\]"),
+        ({"rhos": 3.0}, r"rhos=3.0"),
+        ({"trace": "all"}, r"trace='all' .* Use 'outer' or 'steps'"),
+    ],
+)
+def test_a_schedule_or_trace_that_makes_no_sense_is_refused(knobs, message):
+    with pytest.raises(ValueError, match=message):
+        MM(**knobs).check()
+
+
+def test_a_stalled_fit_warns_once_for_all_its_classifiers_and_not_for_every_fold():
+    X, y = make_synthetic(200, 20, random_state=0)
+    y = (X[:, 0] > 0).astype(int) + (X[:, 1] > 0)  # three classes
+    model = SparseSVC(k=2, solver=MM(), shared=False)
+    with pytest.warns(
+        ConvergenceWarning, match="3 of 3 solutions: the squared distance to S_k stopped"
+    ) as seen:
+        model.fit(X, y)
+    assert len(seen) == 1
+    assert all(s.status is Status.STALLED and s.is_sound for s in model.solutions_)
+    with pytest.warns(ConvergenceWarning, match="the final projection onto S_k raised the objective") as seen:
+        GridSearchCV(model, {"k": [2]}, cv=3).fit(X, y)
+    assert len(seen) == 1

@@ -280,6 +280,20 @@ def test_the_way_of_an_annealing_is_its_trace(data):
         display.plot(display.axes_[:1])
 
 
+def test_recorded_steps_are_drawn_one_by_one(data):
+    X, y = data
+    trace = (model := SparseSVC(2, solver=MM(trace="steps")).fit(X, y > 0)).solutions_[0].trace
+    display = ConvergenceDisplay.from_estimator(model)
+    steps = [step for record in trace for step in record.steps]
+    for ax, field in zip(display.axes_, ("objective", "gradient_sq", "distance_sq"), strict=True):
+        (line,) = (line for line in ax.lines if len(line.get_xdata()) == len(steps))
+        np.testing.assert_array_equal(line.get_ydata(), [getattr(step, field) for step in steps])
+        assert line.get_xdata()[-1] == sum(record.n_inner for record in trace)
+    assert display.axes_[2].get_xlabel() == "inner iteration"
+    apart = SparseSVC(2, solver=SD(trace="steps"), shared=False).fit(X, y)
+    assert ConvergenceDisplay.from_estimator(apart).axes_[0].get_legend() is not None
+
+
 def test_machines_that_were_annealed_apart_have_a_line_each(data):
     apart = ConvergenceDisplay.from_estimator(SparseSVC(2, solver=SD(), shared=False).fit(*data))
     assert [line.get_label() for line in apart.axes_[0].lines] == ["0 vs 1", "0 vs 2", "1 vs 2"]

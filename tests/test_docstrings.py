@@ -19,9 +19,10 @@ matplotlib.use("Agg")
 NOT_ASKED_FOR = {"ES01", "EX01", "SA01", "GL01", "GL02", "SS05", "SS06", "RT02"}
 
 # the attributes of these are what others take as parameters; they are made by the package
-RESULTS = ("HonestScore", "OuterRecord", "SelectionBounds", "Solution", "SparsityPath")
+RESULTS = ("HonestScore", "OuterRecord", "SelectionBounds", "Solution", "SparsityPath", "StepRecord")
 
-NO_EXAMPLE = {"HonestScore", "OuterRecord", "SelectionBounds", "load_model"}  # `See Also` has who makes one
+# `See Also` has who makes one
+NO_EXAMPLE = {"HonestScore", "OuterRecord", "SelectionBounds", "StepRecord", "load_model"}
 
 
 def public_methods(cls):

@@ -226,6 +226,6 @@ def test_a_failed_fit_leaves_the_last_one_usable(estimator):
 @pytest.mark.works
 def test_one_warning_for_many_unfinished_machines():
     labels = np.arange(20) % 4
-    with pytest.warns(ConvergenceWarning, match="of 6 solutions: `max_outer` values of rho") as caught:
+    with pytest.warns(ConvergenceWarning, match="of 6 solutions: the last value of rho") as caught:
         SparseSVC(k=1, solver=MM(max_outer=1)).fit(X, labels)
     assert len(caught) == 1

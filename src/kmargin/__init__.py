@@ -23,7 +23,18 @@ if TYPE_CHECKING:
     from kmargin.models import load_model, save_model
     from kmargin.path import SparsityPath
     from kmargin.selection import BlockKFold
-    from kmargin.solvers import MM, SD, Ending, Exchange, OuterRecord, Regime, Solution, Solver, Status
+    from kmargin.solvers import (
+        MM,
+        SD,
+        Ending,
+        Exchange,
+        OuterRecord,
+        Regime,
+        Solution,
+        Solver,
+        Status,
+        StepRecord,
+    )
 
 __version__ = "0.1.0"
 
@@ -50,6 +61,7 @@ __all__ = [
     "SparsityPathDisplay",
     "StabilitySelection",
     "Status",
+    "StepRecord",
     "honest_score",
     "load_model",
     "save_model",
@@ -85,6 +97,7 @@ _HOMES = {
         "Solution",
         "Solver",
         "Status",
+        "StepRecord",
     ),
 }
 

@@ -1,4 +1,4 @@
-"""How an annealing went."""
+"""Convergence of the paper's solvers."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,20 +10,30 @@ from kmargin.displays.drawing import Display
 from kmargin.displays.found import find_model
 from kmargin.multiclass import machine_names
 
-PANELS = (  # field, label, scale
+# field, label and scale of each panel: for one record per rho, and for one per inner iteration
+OUTER_PANELS = (
     ("objective", "penalised objective", "linear"),
     ("distance_sq", "squared distance to $S_k$", "log"),
     ("rho", r"penalty $\rho$", "log"),
 )
+STEP_PANELS = (
+    ("objective", "penalised objective", "linear"),
+    ("gradient_sq", "squared gradient norm", "log"),
+    ("distance_sq", "squared distance to $S_k$", "log"),
+)
 
 
 class ConvergenceDisplay(Display):
-    """The way of the paper's solvers: objective, distance to S_k and penalty after each outer iteration.
+    """Convergence of the paper's solvers: objective, distance to S_k and penalty after each outer iteration.
+
+    Of solutions by ``MM(trace="steps")`` or ``SD(trace="steps")`` it draws every inner iteration: objective,
+    squared gradient norm and distance. Thin vertical lines show where rho was raised, dots in the first panel
+    where the momentum was reset.
 
     Parameters
     ----------
     traces : list of sequences of OuterRecord
-        What the solver left of each run, see `Solution.trace`.
+        The trace of each run, see `Solution.trace`.
     names : list of str
         What to call each.
     solver : str, default=""
@@ -69,7 +79,7 @@ class ConvergenceDisplay(Display):
     def from_solution(
         cls, solution: Any, *, name: str = "", solver: str = "", axes: Any = None
     ) -> "ConvergenceDisplay":
-        """Draw how one machine was found.
+        """Draw the convergence of one solution.
 
         Parameters
         ----------
@@ -136,37 +146,51 @@ class ConvergenceDisplay(Display):
         """
         axes = self._panels(axes)
         single = len(self.traces) == 1
+        by_step = all(record.steps for trace in self.traces for record in trace)
+        panels = STEP_PANELS if by_step else OUTER_PANELS
         for number, (trace, name) in enumerate(zip(self.traces, self.names, strict=True)):
-            steps = np.arange(1, len(trace) + 1)
             look = palette.solver_line(self.solver) if single else palette.SERIES[number]
-            for ax, (field, _, _) in zip(axes, PANELS, strict=True):
+            if by_step:
+                self._draw_steps(axes, trace, name, look.color)
+                continue
+            for ax, (field, _, _) in zip(axes, panels, strict=True):
                 values = np.array([getattr(record, field) for record in trace], dtype=float)
-                ax.plot(steps, values, lw=1.4, ms=3.5, label=name, **look.drawn)
-        for ax, (field, label, scale) in zip(axes, PANELS, strict=True):
-            self._finish(ax, field, label, scale)
-        axes[-1].set_xlabel("outer iteration, a value of $\\rho$ each")
+                ax.plot(np.arange(1, len(trace) + 1), values, lw=1.4, ms=3.5, label=name, **look.drawn)
+        for ax, (_, label, scale) in zip(axes, panels, strict=True):
+            positive = all(
+                (line.get_ydata() > 0).all() for line in ax.lines if line.get_label() in self.names
+            )
+            ax.set(yscale=scale if positive else "linear", ylabel=label)
+        axes[-1].set_xlabel("inner iteration" if by_step else "outer iteration, a value of $\\rho$ each")
         axes[0].set_title(self.title)
         if not single:
             axes[0].legend(fontsize="small", frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
         return self
 
-    def _finish(self, ax: Any, field: str, label: str, scale: str) -> None:
-        positive = all(getattr(record, field) > 0 for trace in self.traces for record in trace)
-        if scale == "log" and positive:
-            ax.set_yscale(scale)
-        ax.set_ylabel(label)
+    def _draw_steps(self, axes: Any, trace: Sequence[Any], name: str, color: str) -> None:
+        """Draw every inner iteration; the start at a new rho is above the end at the last one."""
+        ends = np.cumsum([record.n_inner for record in trace])
+        x = np.concatenate([np.arange(record.n_inner + 1) for record in trace])
+        x += np.repeat(ends - [record.n_inner for record in trace], [r.n_inner + 1 for r in trace])
+        steps = [step for record in trace for step in record.steps]
+        for ax, (field, _, _) in zip(axes, STEP_PANELS, strict=True):
+            for end in ends[:-1] if len(self.traces) == 1 else ():
+                ax.axvline(end, color=palette.FAINT, lw=0.6, zorder=0)
+            ax.plot(x, [getattr(step, field) for step in steps], lw=1.2, color=color, label=name)
+        resets = np.flatnonzero([step.restarted for step in steps])
+        axes[0].plot(x[resets], [steps[i].objective for i in resets], "o", ms=3, color=color)
 
     def _panels(self, axes: Any) -> Any:
         if axes is None:
             import matplotlib.pyplot as plt
 
             size = (6.4, 6.0) if len(self.traces) == 1 else (7.8, 6.0)
-            _, axes = plt.subplots(len(PANELS), 1, sharex=True, figsize=size, layout="constrained")
+            _, axes = plt.subplots(3, 1, sharex=True, figsize=size, layout="constrained")
         panels = list(np.ravel(np.asarray(axes, dtype=object)))
-        if len(panels) != len(PANELS):
+        if len(panels) != 3:
             raise ValueError(
-                f"axes has {len(panels)} axes for {len(PANELS)} panels (objective, distance, penalty). Give "
-                "three, as from plt.subplots(3, 1), or None for a new figure."
+                f"axes has {len(panels)} axes for 3 panels. Give three, as from plt.subplots(3, 1), or None "
+                "for a new figure."
             )
         for ax in reversed(panels):
             self._axes(ax, (6.4, 6.0))

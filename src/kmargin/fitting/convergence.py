@@ -1,13 +1,14 @@
-"""A word to users about solvers that were not done."""
+"""Warnings about solutions whose solver stopped before it had converged."""
 
 from collections import Counter
 from collections.abc import Sequence
 
 from sklearn.exceptions import ConvergenceWarning
 
-from kmargin.errors import warn_caller
+from kmargin.errors import called_for_a_fold, warn_caller
 from kmargin.fitting.tasks import Sharing
-from kmargin.solvers import Solution
+from kmargin.solvers import Solution, Status
+from kmargin.solvers.result import SMALL_COST
 
 
 def warn_if_signs_leave_nothing(solutions: Sequence[Solution], k: int, sharing: Sharing | None) -> None:
@@ -22,8 +23,16 @@ def warn_if_signs_leave_nothing(solutions: Sequence[Solution], k: int, sharing: 
 
 
 def warn_unless_converged(solutions: Sequence[Solution]) -> None:
-    """One ConvergenceWarning for all machines that the solver left before it was done."""
-    unfinished = Counter(s.status for s in solutions if not s.is_sound)
-    for status, count in unfinished.items():
-        which = "" if len(solutions) == 1 else f"{count} of {len(solutions)} solutions: "
-        warn_caller(which + status.value, ConvergenceWarning)
+    """Warn once for each reason to stop early, however many solutions stopped for it.
+
+    A run that stalled close to S_k is mentioned too, but not for each fold of a cross-validation.
+    """
+    early = [s for s in solutions if s.status in (Status.STALLED, Status.EXHAUSTED)]
+    for status, count in Counter(s.status for s in early).items():
+        message = "" if len(solutions) == 1 else f"{count} of {len(solutions)} solutions: "
+        message += status.value
+        if all(s.is_sound for s in early if s.status is status):
+            if called_for_a_fold():
+                continue
+            message += f" (the final projection onto S_k raised the objective by at most {SMALL_COST:g})"
+        warn_caller(message, ConvergenceWarning)

@@ -3,7 +3,7 @@
 from kmargin.solvers.exchange import Exchange
 from kmargin.solvers.mm import MM
 from kmargin.solvers.regime import Regime
-from kmargin.solvers.result import Ending, OuterRecord, Solution, Status
+from kmargin.solvers.result import Ending, OuterRecord, Solution, Status, StepRecord
 from kmargin.solvers.sd import SD
 from kmargin.solvers.solver import Solver
 
@@ -22,4 +22,5 @@ __all__ = [
     "Solution",
     "Solver",
     "Status",
+    "StepRecord",
 ]

@@ -12,7 +12,7 @@ from kmargin.solvers.descend import Descent, Step, descend
 from kmargin.solvers.exchange import Exchange
 from kmargin.solvers.joint_anneal import iter_joint_path
 from kmargin.solvers.joint_problem import JointProblem, machines_of
-from kmargin.solvers.knobs import check_knobs, is_count, is_flag, is_number
+from kmargin.solvers.knobs import check_knobs, is_count, is_flag, is_number, is_schedule
 from kmargin.solvers.measures import Measured
 from kmargin.solvers.result import OuterRecord, Solution, Status
 from kmargin.solvers.solver import Solver
@@ -40,6 +40,13 @@ KNOBS = """
         The annealing has stalled when d changes by less than ``rtol * (1 + d)``.
     delay : int, default=10
         Nesterov acceleration is off in the first `delay` steps of each fixed-rho solve.
+    rhos : sequence of float or None, default=None
+        The values of rho, in the order in which they are used, instead of those that `rho_start`,
+        `rho_growth` and `max_outer` make.
+    trace : "outer" or "steps", default="outer"
+        What `Solution.trace` records: one `OuterRecord` for each rho, or in each of these also its
+        `steps`, one `StepRecord` for each inner iteration. Recording steps takes the readable loop, which
+        is many times slower.
     polish : bool, default=False
         End with an exchange of features from the support found (see :class:`Exchange`).
     start : "univariate" or "normal", default="univariate"
@@ -69,6 +76,8 @@ class ProximalDistance(Solver):
         dtol: float = 1e-6,
         rtol: float = 1e-6,
         delay: int = 10,
+        rhos: Sequence[float] | None = None,
+        trace: str = "outer",
         polish: bool = False,
         start: str = "univariate",
         ending: str = "best",
@@ -82,6 +91,8 @@ class ProximalDistance(Solver):
         self.dtol = dtol
         self.rtol = rtol
         self.delay = delay
+        self.rhos = rhos
+        self.trace = trace
         self.polish = polish
         self.start = start
         self.ending = ending
@@ -102,6 +113,11 @@ class ProximalDistance(Solver):
             dtol=(is_number(self.dtol, at_least=0), tolerance),
             rtol=(is_number(self.rtol, at_least=0), tolerance),
             delay=(is_count(self.delay, 0), "a number of steps, an integer >= 0"),
+            rhos=(
+                self.rhos is None or is_schedule(self.rhos),
+                "a sequence of penalties > 0, such as [1, 10, 100], or None",
+            ),
+            trace=(isinstance(self.trace, str) and self.trace in ("outer", "steps"), "'outer' or 'steps'"),
             polish=(is_flag(self.polish), "True or False"),
             jit=(is_flag(self.jit), "True or False"),
             start=(
@@ -212,11 +228,10 @@ class ProximalDistance(Solver):
         gtol = self._gtol(problem)
         d = problem.squared_distance(beta) / count
         trace = []
-        for i in range(self.max_outer):
-            rho = self.rho_start * self.rho_growth**i
-            beta, n_inner, objective, gradient_sq = inner(beta, rho, gtol)
+        for rho in self._schedule():
+            beta, n_inner, objective, gradient_sq, steps = inner(beta, rho, gtol)
             distance_sq = problem.squared_distance(beta)
-            trace.append(OuterRecord(rho, n_inner, objective, gradient_sq, distance_sq))
+            trace.append(OuterRecord(rho, n_inner, objective, gradient_sq, distance_sq, steps))
             previous, d = d, distance_sq / count
             if d <= self.dtol:
                 status = Status.CONVERGED
@@ -227,6 +242,12 @@ class ProximalDistance(Solver):
         else:
             status = Status.EXHAUSTED
         return beta, status, tuple(trace)
+
+    def _schedule(self) -> list[float]:
+        """The values of rho, in the order in which they are used."""
+        if self.rhos is not None:
+            return [float(rho) for rho in self.rhos]
+        return [self.rho_start * self.rho_growth**i for i in range(self.max_outer)]
 
     def inner(self, problem: Problem | JointProblem) -> Callable[[Vector, float, float], Descent]:
         """The minimisation of f_rho.
@@ -242,7 +263,12 @@ class ProximalDistance(Solver):
             From start, rho and tolerance to what a descent ends with.
         """
         at_hand = [machine.at_hand for machine in machines_of(problem)]
-        if not self.jit or at_hand[0] is None or None in at_hand:
+        if self.trace == "steps" and None in at_hand:
+            raise ValueError(
+                "trace='steps' evaluates the surrogate, which needs all rows in memory, and X is given in "
+                "blocks or on a device. Use trace='outer', or give X as a NumPy array."
+            )
+        if not self.jit or self.trace == "steps" or at_hand[0] is None or None in at_hand:
             return self._readable_inner(problem)
         if isinstance(problem, JointProblem):
             return self._compiled_joint_inner(problem)
@@ -251,7 +277,14 @@ class ProximalDistance(Solver):
     def _readable_inner(self, problem: Problem | JointProblem) -> Callable[[Vector, float, float], Descent]:
         step = self._step(problem)
         return lambda beta, rho, gtol: descend(
-            problem, step, beta, rho, gtol=gtol, max_inner=self.max_inner, delay=self.delay
+            problem,  # type: ignore[arg-type]  # only rows in memory have a surrogate
+            step,
+            beta,
+            rho,
+            gtol=gtol,
+            max_inner=self.max_inner,
+            delay=self.delay,
+            record_steps=self.trace == "steps",
         )
 
     def _gtol(self, problem: Problem | JointProblem) -> float:

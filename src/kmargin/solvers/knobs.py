@@ -1,6 +1,7 @@
 """Checking the knobs of a solver."""
 
 import numbers
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,17 @@ def is_count(value: Any, low: int) -> bool:
 def is_flag(value: Any) -> bool:
     """True or False."""
     return isinstance(value, bool | np.bool_)
+
+
+def is_schedule(values: Any) -> bool:
+    """A sequence of positive finite numbers, one at least."""
+    return (
+        isinstance(values, Sequence | np.ndarray)
+        and not isinstance(values, str)
+        and np.ndim(values) == 1
+        and len(values) > 0
+        and all(is_number(value, above=0) for value in values)
+    )
 
 
 def check_knobs(solver: Any, **rules: tuple[bool, str]) -> None:

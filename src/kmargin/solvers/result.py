@@ -10,8 +10,8 @@ from kmargin.facts import Facts, Told, some
 from kmargin.solvers.regime import Regime
 from kmargin.types import Indices, Vector
 
-# The loss of a machine that knows nothing is 1/2, whatever the data. Against that, a projection that
-# costs no more than this has changed little.
+# Largest rise of the objective by the final projection that counts as small: the loss of a model without
+# features is at most 1/2, whatever the data.
 SMALL_COST = 0.01
 
 
@@ -30,7 +30,10 @@ class Status(Enum):
         "the squared distance to S_k stopped changing before it reached `dtol`; "
         "raise `rho_growth` or lower `rtol`"
     )
-    EXHAUSTED = "`max_outer` values of rho were used up; raise `max_outer` or `rho_growth`"
+    EXHAUSTED = (
+        "the last value of rho was reached and the squared distance to S_k is above `dtol`; "
+        "raise `max_outer` or `rho_growth`, or end `rhos` with a larger value"
+    )
     SWAP_OPTIMAL = "no exchange of one kept feature for another lowers the objective"
     SETTLED = (
         "the most promising exchanges were tried and none lowers the objective; `max_swaps=None` tries all"
@@ -57,6 +60,40 @@ class Ending(Enum):
     INTERCEPT = "the intercept alone, which nothing that was found is better than"
 
 
+class StepRecord(NamedTuple):
+    """One inner iteration of MM or SD: the iterate beta_m that it ended at.
+
+    Step 0 is where the descent for a value of rho starts; there the surrogate equals the objective.
+
+    Attributes
+    ----------
+    step : int
+        m, the number of steps taken at this rho.
+    objective : float
+        The penalised objective f_rho(beta_m).
+    surrogate : float
+        g_rho(beta_m | beta_{m-1}), the surrogate that this step lowered. It is never below the objective.
+    gradient_sq : float
+        The squared norm of the gradient of f_rho at beta_m.
+    distance_sq : float
+        The squared distance of beta_m to S_k.
+    restarted : bool
+        Whether the objective rose in this step, so that the momentum was reset.
+
+    See Also
+    --------
+    OuterRecord : Holds the steps for one value of rho.
+    ConvergenceDisplay : Draws them.
+    """
+
+    step: int
+    objective: float
+    surrogate: float
+    gradient_sq: float
+    distance_sq: float
+    restarted: bool
+
+
 class OuterRecord(NamedTuple):
     """One value of rho: what it cost and where it ended.
 
@@ -72,6 +109,8 @@ class OuterRecord(NamedTuple):
         The squared norm of its gradient.
     distance_sq : float
         The squared distance to S_k.
+    steps : tuple of StepRecord
+        Every inner iteration, with ``MM(trace="steps")``; else empty.
 
     See Also
     --------
@@ -83,6 +122,7 @@ class OuterRecord(NamedTuple):
     objective: float
     gradient_sq: float
     distance_sq: float
+    steps: tuple[StepRecord, ...] = ()
 
 
 @dataclass(frozen=True, repr=False)
@@ -206,10 +246,10 @@ class Solution(Told):
 
     @property
     def is_sound(self) -> bool:
-        """Whether the projection at the end changed little, whatever the reason for the end.
+        """Whether the final projection raised the objective by at most 0.01.
 
-        The paper's second stopping rule ends nearly every run, mostly close to S_k; what deserves a
-        warning is a run that it ended far away.
+        The paper's second stopping rule (STALLED) ends nearly every run, mostly close to S_k but sometimes
+        far from it. A fit warns of both, and says which it was.
         """
         if self.status is Status.STALLED:
             return self.projection_cost <= SMALL_COST
