@@ -42,7 +42,7 @@ def test_both_loops_stop_at_the_same_step(solver, name):
 
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_what_the_loop_reports_is_true_of_the_point_it_returns(solver, problem):
-    beta, _, objective, gradient_sq = run(solver, problem, 700, jit=True)
+    beta, _, objective, gradient_sq, _ = run(solver, problem, 700, jit=True)
     np.testing.assert_allclose(objective, problem.objective(beta, RHO), rtol=1e-10, atol=1e-20)
     gradient = problem.gradient(beta, RHO)
     np.testing.assert_allclose(gradient_sq, gradient @ gradient, rtol=1e-4, atol=1e-14)

@@ -54,7 +54,7 @@ def test_both_loops_stop_at_the_same_step(solver, name):
 @pytest.mark.parametrize("name", JOINTS)
 def test_what_the_loop_reports_is_true_of_the_point_it_returns(solver, name):
     joint = JOINTS[name]
-    beta, _, objective, gradient_sq = run(solver, joint, 600, jit=True)
+    beta, _, objective, gradient_sq, _ = run(solver, joint, 600, jit=True)
     np.testing.assert_allclose(objective, joint.objective(beta, RHO), rtol=1e-10, atol=1e-20)
     gradient = joint.gradient(beta, RHO)
     np.testing.assert_allclose(gradient_sq, gradient @ gradient, rtol=1e-4, atol=1e-14)
@@ -81,7 +81,7 @@ def test_without_momentum_no_step_raises_the_objective(solver):
     beta, values = start_of(joint), []
     inner = SOLVERS[solver](max_inner=1, delay=never).inner(joint)
     for _ in range(60):
-        beta, _, value, _ = inner(beta, RHO, 0.0)
+        beta, _, value, *_ = inner(beta, RHO, 0.0)
         values.append(value)
     assert all(after <= before + 1e-14 for before, after in pairwise(values))
     assert values[-1] < values[0]

@@ -61,7 +61,7 @@ def assert_refused(name, value, call):
 def is_right(name, value):
     """Some are no mistake."""
     return (name == "coef0" and isinstance(value, float) and value == -2.5) or (
-        name == "Cs" and isinstance(value, np.ndarray)
+        name in ("Cs", "rhos") and isinstance(value, np.ndarray)
     )
 
 
@@ -94,8 +94,9 @@ def test_parameters_of_estimators(estimator, name):
 @pytest.mark.parametrize(("solver", "name"), parameters_of(MM, SD, Exchange))
 def test_knobs_of_solvers(solver, name):
     for value in WRONG:
-        model = SparseSVC(2, solver=solver(**{name: value}))
-        assert_refused(name, value, lambda model=model: model.fit(X, Y))
+        if not is_right(name, value):
+            model = SparseSVC(2, solver=solver(**{name: value}))
+            assert_refused(name, value, lambda model=model: model.fit(X, Y))
 
 
 @pytest.mark.parametrize(
