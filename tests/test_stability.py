@@ -15,6 +15,7 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kmargin import KernelSparseSVC, SparseSVC, SparseSVCCV, StabilitySelection, stability_C
+from kmargin.datasets import make_sparse_hyperplane
 from kmargin.fitting.halves import Halves, draw_halves
 
 WEIGHTED = "weights count rows, and halves are drawn by rows: a row twice is no row of weight two"
@@ -234,11 +235,28 @@ def test_auto_is_the_lowest_threshold_that_keeps_the_bound(data):
         )
 
 
+def test_by_default_at_most_one_is_expected_by_chance_under_the_unimodal_bound(data):
+    selection = StabilitySelection(k=4, n_pairs=10, random_state=0).fit(*data)
+    assert selection.threshold_ == selection.threshold_for(1.0) == selection.threshold_for(1.0, "unimodal")
+    assert selection.bounds_.unimodal <= 1 < selection.bounds_at(selection.threshold_ - 1 / 20).unimodal
+
+
+def test_half_of_eight_causal_features_among_a_thousand_are_found_and_hardly_a_false_one():
+    n_true, n_false = [], []
+    for seed in range(5):
+        X, y, coef = make_sparse_hyperplane(200, 1000, 8, random_state=seed, return_coef=True)
+        found = StabilitySelection(k=20, random_state=seed).fit(X, y).support_
+        n_true.append(np.count_nonzero(coef[found]))
+        n_false.append(len(found) - n_true[-1])
+    assert np.mean(n_true) >= 4  # 3.6 with a threshold of 0.9
+    assert np.mean(n_false) < 1
+
+
 def test_a_bound_that_no_threshold_keeps_is_told(data):
     selection = StabilitySelection(
         k=15, n_pairs=3, threshold="auto", max_false=0.1, bound="worst_case", random_state=0
     )
-    with pytest.warns(UserWarning, match="No threshold brings the bound down to max_false=0.1"):
+    with pytest.warns(UserWarning, match="no threshold keeps the number expected by chance at max_false=0.1"):
         selection.fit(*data)
     assert selection.threshold_ == 1
 
@@ -252,7 +270,7 @@ def test_selecting_everything_is_told(data):
 def test_warnings_of_many_fits_are_told_once(data):
     estimator = make_pipeline(StandardScaler(), LinearSVC(penalty="l1", dual=False, max_iter=1))
     with pytest.warns(UserWarning, match=r"\(6 such warnings from 6 halves\)") as caught:
-        StabilitySelection(estimator, n_pairs=3, random_state=0).fit(*data)
+        StabilitySelection(estimator, n_pairs=3, threshold=0.9, random_state=0).fit(*data)
     assert len(caught) == 1
 
 

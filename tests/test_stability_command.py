@@ -10,8 +10,10 @@ from typer.testing import CliRunner
 
 from kmargin import StabilitySelection
 from kmargin.cli import make_app
+from kmargin.tables.analyse import analyse
 from kmargin.tables.prepare import Roles, prepare
 from kmargin.tables.read import read_table
+from kmargin.tables.sentences import halves_sentence
 from kmargin.tables.settings import Settings
 from kmargin.tables.stability import Plan, measure_stability
 
@@ -41,14 +43,15 @@ def test_it_tells_what_is_stable_and_how_much_of_it_is_chance(frame):
     result = run("--drop", "site", "--k", 2)
     assert result.exit_code == 0, result.output
     words = " ".join(result.stdout.split())
-    assert "2 of 8 features were selected on at least 90 % of 20 random halves of the rows." in words
+    assert "2 of 8 features were selected on at least 65 % of 20 random halves of the rows." in words
     assert re.search(r"dose +100 % +stable", result.stdout)
     assert re.search(r"age +100 % +stable", result.stdout)
     numbers = frame.drop(columns=["site", "outcome"])
     selection = StabilitySelection(k=2, n_pairs=10, random_state=0).fit(numbers, frame["outcome"])
     worst, unimodal, r_concave = (f"{bound:.2g}" for bound in selection.bounds_)
-    assert f"At most {r_concave} of these are expected to be there by chance" in words
-    assert f"{unimodal} if they are unimodal, {worst} whatever they are" in words
+    assert selection.threshold_ == 0.65
+    assert f"At most {unimodal} of these are expected to be there by chance" in words
+    assert f"{worst} whatever its distribution, {r_concave} if it is r-concave" in words
     assert "a blind choice of 2 of 8 features" in words
 
 
@@ -90,8 +93,21 @@ def test_what_is_accepted_by_chance_sets_the_threshold():
     stability = measure_stability(dataset, Settings(), plan)
     share = f"{100 * stability.selection.threshold_:.4g} %"
     assert f"selected on at least {share} of 20" in " ".join(result.stdout.split())
-    assert stability.selection.bounds_.r_concave <= 0.2
+    assert stability.selection.bounds_.unimodal <= 0.2
     assert len(stability.frequencies) == 8
+
+
+@pytest.mark.parametrize(
+    ("k", "words"),
+    [
+        (2, "Of the features chosen on 65 % or more, at most one is expected to be there by chance"),
+        (7, "With 7 of 8 features chosen each time, several may reach even 100 % by chance"),
+    ],
+)
+def test_a_report_says_from_which_share_of_halves_on_chance_is_unlikely(k, words):
+    dataset = prepare(read_table(Path("data.csv")), Roles("outcome", drop=["site"]))
+    analysis = analyse(dataset, Settings(k=k, Cs=[0.1], cv=3, repeats=1, pairs=10))
+    assert words in halves_sentence(analysis)
 
 
 def test_nothing_is_printed_if_that_is_asked_for():
@@ -106,8 +122,11 @@ def test_noise_alone_has_nothing_stable(frame):
     result = run("--k", 1, "--threshold", 1)
     told = " ".join(result.stdout.split())
     assert "None of 8 features was selected on at least 100 % of 20 random halves" in told
-    assert "--max-false 1 takes the lowest share at which at most one is expected by chance" in told
+    assert "Without --threshold it is the lowest share at which at most one is expected by chance" in told
     assert "expected to be there by chance" not in told
+    by_default = " ".join(run("--k", 1).stdout.split())
+    assert "None of 8 features was selected" in by_default
+    assert "Accept more by chance with a larger --max-false to lower this share." in by_default
 
 
 @pytest.mark.parametrize(

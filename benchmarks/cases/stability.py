@@ -5,7 +5,7 @@
 independent, or correlated by 0.5 within blocks of 10. Both competitors select 10 features on each of the same
 100 halves, L1 by a C of its own for each half (bisection from the last one's), so that their bounds are the
 same. The default C of `StabilitySelection` was chosen on other draws of such data. Each bound is kept to 1 by
-the lowest threshold that does so; counted are the features found at it, and at the default of 0.9. Features
+the lowest threshold that does so; counted are the features found at it, and at a threshold of 0.9. Features
 that are correlated with a true one and selected for that are counted as false, though no bound is about them.
 
 The time is processor time: of `StabilitySelection` as it comes, and of LinearSVC(penalty="l1", dual=False) on
@@ -29,7 +29,7 @@ from kmargin import SelectionBounds, StabilitySelection
 from kmargin.jit import meter
 
 K, TIMED_K, ALLOWED = 10, 20, 1.0
-DEFAULT = "threshold 0.9"
+HIGH = "threshold 0.9"
 OURS, L1, L1_FIT = "kmargin", "l1_halves", "liblinear_l1"
 N_FITS = 20  # of L1, that all halves together may take as long as
 SCALES = {  # rows, draws
@@ -73,7 +73,7 @@ class Stability:
             selection.fit(data.X, data.y)
             record.add(name, "selected on a half", selection.q_, **where)
             levels = {bound: selection.threshold_for(ALLOWED, bound) for bound in SelectionBounds._fields}
-            for level, threshold in (levels | {DEFAULT: 0.9}).items():
+            for level, threshold in (levels | {HIGH: 0.9}).items():
                 stable = np.flatnonzero(selection.frequencies_ >= threshold - 1e-9)
                 true = len(np.intersect1d(stable, data.causal))
                 for metric, value in (("true found", true), ("false found", len(stable) - true)):
@@ -83,8 +83,8 @@ class Stability:
     def reached(self, frame: pd.DataFrame) -> Reached:
         true, false = (means(frame, metric) for metric in ("true found", "false found"))
         seconds = select(frame, metric="seconds").groupby("competitor")["value"].min()
-        true = true.drop(index=DEFAULT, level="parameter")
-        false = false.drop(index=DEFAULT, level="parameter")
+        true = true.drop(index=HIGH, level="parameter")
+        false = false.drop(index=HIGH, level="parameter")
         worst = false[OURS].groupby("dataset", sort=False).max()
         lead = (true[OURS] - true[L1]).xs("r_concave", level="parameter")
         return drop_missing(
@@ -96,10 +96,10 @@ class Stability:
         )
 
     def tables(self, frame: pd.DataFrame) -> list[pd.DataFrame]:
-        """Means over the draws, at the lowest of the thresholds and at the default."""
+        """Means over the draws, at the lowest of the thresholds and at 0.9."""
         tables = []
         for metric in ("true found", "false found"):
-            table = means(select(frame, parameter=["r_concave", DEFAULT]), metric)
+            table = means(select(frame, parameter=["r_concave", HIGH]), metric)
             table.index = pd.Index([f"{d}, {b}" for d, b in table.index], name=metric)
             tables.append(table.round(2))
         return tables

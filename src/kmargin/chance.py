@@ -117,7 +117,7 @@ def stability_k(
     max_false: float = 1.0,
     threshold: float = 0.9,
     n_pairs: int = 50,
-    bound: str = "r_concave",
+    bound: str = "unimodal",
 ) -> int:
     """The largest k for which a stability selection is expected to find at most `max_false` by chance.
 
@@ -131,7 +131,7 @@ def stability_k(
         On which share of the halves a feature has to be selected; above 0.5, at most 1.
     n_pairs : int, default=50
         How many pairs of complementary halves.
-    bound : "worst_case", "unimodal" or "r_concave", default="r_concave"
+    bound : "worst_case", "unimodal" or "r_concave", default="unimodal"
         Which of :func:`~kmargin.stability_bounds` is to hold.
 
     Returns

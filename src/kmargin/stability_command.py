@@ -41,11 +41,16 @@ def stability_command(
     pairs: Annotated[int, typer.Option(help="How many pairs of halves.")] = 50,
     threshold: Annotated[
         float | None,
-        typer.Option(help="On which share of the halves a stable feature is selected; 0.9 if not given."),
+        typer.Option(
+            help="Instead of --max-false: the share of halves on which a stable feature is selected."
+        ),
     ] = None,
     max_false: Annotated[
         float | None,
-        typer.Option(help="Instead of --threshold: how many by chance are accepted, in expectation."),
+        typer.Option(
+            help="How many stable features may be there by chance, in expectation; 1 if not given. "
+            "The share of halves that makes a feature stable follows from it."
+        ),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="CSV to write, with every feature.")] = None,
     seed: Annotated[int, typer.Option(help="Draws the halves.")] = 0,
@@ -64,7 +69,7 @@ def stability_command(
         )
     settings = machines.settings(columns, quiet, seed=seed, jobs=jobs)
     dataset = columns.prepare(data, reading)
-    plan = Plan(k, C, pairs, 0.9 if threshold is None else threshold, max_false)
+    plan = Plan(k, C, pairs, threshold, 1.0 if max_false is None else max_false)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         stability = measure_stability(dataset, settings, plan)

@@ -33,7 +33,8 @@ class StabilitySelection(Documented, StableFeatures, BaseEstimator):
 
     Complementary pairs (Shah and Samworth, 2013): `n_pairs` times the rows are split at random into two
     halves, each with half of the rows of every class, and a machine with at most k features is fitted to
-    each. A feature is stable if it was selected on a share of at least `threshold` of all halves.
+    each. A feature is stable if it was selected on a share of at least ``threshold_`` of all halves. By
+    default this is the lowest share at which at most one stable feature is expected by chance.
 
     How many features become stable by chance is bounded (`bounds_`). Chance means *low selection
     probability*: features that a fit to a random half selects with a probability of at most ``q_`` divided
@@ -53,13 +54,14 @@ class StabilitySelection(Documented, StableFeatures, BaseEstimator):
         is given has its own.
     n_pairs : int, default=50
         How many pairs of complementary halves; twice as many fits.
-    threshold : float or "auto", default=0.9
-        Above 0.5, at most 1. "auto" is the lowest for which `bound` is at most `max_false`.
+    threshold : float or "auto", default="auto"
+        The share of halves on which a stable feature is selected: above 0.5, at most 1. "auto" is the lowest
+        threshold for which `bound` is at most `max_false`.
     max_false : float, default=1.0
-        The expected number of features by chance that ``threshold="auto"`` allows.
-    bound : "worst_case", "unimodal" or "r_concave", default="r_concave"
-        Which bound "auto" goes by. The first holds always, the others under assumptions on how the number
-        of halves is distributed that select a feature, see :func:`~kmargin.stability_bounds`.
+        How many stable features ``threshold="auto"`` allows to be there by chance, in expectation.
+    bound : "worst_case", "unimodal" or "r_concave", default="unimodal"
+        The bound that "auto" uses. The first always holds; the others assume something about the distribution
+        of the number of halves that select a feature, see :func:`~kmargin.stability_bounds`.
     standardize : bool, default=True
         Scale the features of each half to variance 1, by its own rows.
     n_jobs : int or None, default=None
@@ -82,7 +84,8 @@ class StabilitySelection(Documented, StableFeatures, BaseEstimator):
     n_candidates_ : int
         How many there were to select from: neither always in nor never.
     threshold_ : float
-        The smallest share of halves that is at least `threshold`.
+        The share of halves on which a stable feature is selected: `threshold`, rounded up to whole halves, or
+        what "auto" has found.
     bounds_ : SelectionBounds
         At most so many of the stable features are expected to be of low selection probability:
         `worst_case`, `unimodal`, `r_concave`.
@@ -108,8 +111,8 @@ class StabilitySelection(Documented, StableFeatures, BaseEstimator):
     >>> selection = StabilitySelection(k=5, n_pairs=20, random_state=0).fit(X, y)
     >>> selection.support_
     array([0, 1])
-    >>> round(selection.bounds_.unimodal, 2)
-    0.12
+    >>> selection.threshold_, round(selection.bounds_.unimodal, 2)
+    (0.6, 0.71)
     """
 
     def __init__(
@@ -119,9 +122,9 @@ class StabilitySelection(Documented, StableFeatures, BaseEstimator):
         k: int | None = None,
         C: float | None = None,
         n_pairs: int = 50,
-        threshold: float | str = 0.9,
+        threshold: float | str = "auto",
         max_false: float = 1.0,
-        bound: str = "r_concave",
+        bound: str = "unimodal",
         standardize: bool = True,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -224,11 +227,12 @@ class StabilitySelection(Documented, StableFeatures, BaseEstimator):
         if not isinstance(self.threshold, str):
             return needed_halves(self.threshold, self.n_pairs_) / (2 * self.n_pairs_)
         lowest = self.threshold_for(self.max_false, self.bound)
-        if lowest is None:
+        if lowest is None and self.q_ < self.n_candidates_:
             at_most = getattr(self.bounds_at(1.0), self.bound)
             warn_caller(
-                f"No threshold brings the bound down to max_false={self.max_false:g}: it is {at_most:.3g} "
-                f"for features selected on every half, which are taken. Use a smaller k than {self.q_:g}."
+                f"With {self.q_:.3g} of {self.n_candidates_} features selected on each half, no threshold "
+                f"keeps the number expected by chance at max_false={self.max_false:g}: it is up to "
+                f"{at_most:.3g} for features selected on every half, which are taken. Use a smaller k."
             )
         return 1.0 if lowest is None else lowest
 

@@ -50,14 +50,14 @@ class StableFeatures(SelectorMixin):
         check_is_fitted(self, "q_")
         return stability_bounds(self.n_candidates_, self.q_, threshold, self.n_pairs_)
 
-    def threshold_for(self, max_false: float, bound: str = "r_concave") -> float | None:
+    def threshold_for(self, max_false: float, bound: str = "unimodal") -> float | None:
         """The lowest threshold at which a bound is at most `max_false`.
 
         Parameters
         ----------
         max_false : float
             How many may be found by chance, in expectation.
-        bound : "worst_case", "unimodal" or "r_concave", default="r_concave"
+        bound : "worst_case", "unimodal" or "r_concave", default="unimodal"
             Which bound.
 
         Returns

@@ -15,7 +15,7 @@ from kmargin.tables.model import TableModel
 from kmargin.tables.prepare import Dataset
 from kmargin.tables.seen import note_rows
 from kmargin.tables.settings import Settings
-from kmargin.tables.stability import Plan, measure_stability
+from kmargin.tables.stability import Plan, Stability, measure_stability
 from kmargin.tables.trial import Trial
 from kmargin.tables.worths import find_worths
 from kmargin.types import Indices, Vector
@@ -67,10 +67,15 @@ class Analysis:
     choice: Choice
     assessment: Assessment
     supports: tuple[Indices, ...]  # of the machines of the first round's folds with the chosen k and C
-    halves: Vector | None  # of each feature: the share of random halves that choose it; None if not asked
+    stability: Stability | None  # on random halves of the rows, with the chosen k and C; None if not asked
     worths: dict[str, Worth]  # of what k counts, by label; nothing where that is not known
     neighbours: tuple[Neighbour, ...]  # one smaller, one larger, where there are such
     notes: tuple[str, ...]
+
+    @property
+    def halves(self) -> Vector | None:
+        """The share of random halves on which each feature is chosen; None if not asked."""
+        return None if self.stability is None else self.stability.frequencies
 
     @property
     def k(self) -> int:
@@ -149,7 +154,7 @@ def analyse(dataset: Dataset, settings: Settings) -> Analysis:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what there is to say was said of the model itself
         assessment = assess(trial, choice, examined)
-        halves = None if trial.is_large else share_of_halves(dataset, settings, choice, trial.counted)
+        stability = None if trial.is_large else refit_to_halves(dataset, settings, choice, trial.counted)
         worths = find_worths(trial, model)
     return Analysis(
         dataset=dataset,
@@ -159,22 +164,22 @@ def analyse(dataset: Dataset, settings: Settings) -> Analysis:
         choice=choice,
         assessment=assessment,
         supports=examined.supports,
-        halves=halves,
+        stability=stability,
         worths=worths,
         neighbours=find_neighbours(choice, supports),
         notes=(*dataset.notes, *trial.notes, *(str(warning.message) for warning in caught)),
     )
 
 
-def share_of_halves(
+def refit_to_halves(
     dataset: Dataset, settings: Settings, choice: Choice, counted: CountedFeatures
-) -> Vector | None:
-    """How often each feature is chosen, with the chosen k and C, by machines on random halves of the rows."""
+) -> Stability | None:
+    """Count how often each feature is chosen, with the chosen k and C, on random halves of the rows."""
     leaves_a_choice = counted.n_fixed < choice.k < counted.units.n_units
     if settings.kernel is not None or not settings.pairs or not leaves_a_choice:
         return None
     plan = Plan(choice.k, choice.C, settings.pairs)
-    return measure_stability(dataset, settings, plan).frequencies
+    return measure_stability(dataset, settings, plan)
 
 
 def find_neighbours(choice: Choice, supports: dict[int, set[str]]) -> tuple[Neighbour, ...]:

@@ -173,10 +173,18 @@ def halves_text(analysis: Analysis, feature: int) -> str:
 
 
 def halves_sentence(analysis: Analysis) -> str:
-    if analysis.halves is None:
+    """What the share of halves is, and from which share on at most one feature is expected by chance."""
+    if analysis.stability is None:
         return ""
-    n_halves = 2 * analysis.settings.pairs
+    selection, things = analysis.stability.selection, analysis.counted.things
+    by_chance = (
+        f"Of the {things} chosen on {100 * selection.threshold_:.3g} % or more, at most one is expected to "
+        "be there by chance"
+        if selection.bounds_.unimodal <= 1
+        else f"With {selection.q_:.3g} of {selection.n_candidates_:,} {things} chosen each time, several may "
+        "reach even 100 % by chance"
+    )
     return (
-        f"`halves`: the share of {n_halves} random halves of the rows on which the same k and C choose the "
-        "feature; `kmargin stability` tells how many come back by chance."
+        f"`halves`: the share of {analysis.stability.n_halves} random halves of the rows on which the same k "
+        f"and C choose the feature. {by_chance} (`kmargin stability` tells more)."
     )

@@ -26,8 +26,8 @@ class Plan(NamedTuple):
     k: int | None = None  # None: 10, or half of what there is to choose from
     C: float | None = None  # None: as strong as suits so many rows and features
     n_pairs: int = 50
-    threshold: float = 0.9
-    max_false: float | None = None  # None: the threshold decides
+    threshold: float | None = None  # None: the lowest that keeps the number expected by chance at `max_false`
+    max_false: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -97,8 +97,8 @@ def measure_stability(dataset: Dataset, settings: Settings, plan: Plan | None = 
         if has_gaps
         else machine,
         n_pairs=plan.n_pairs,
-        threshold=plan.threshold if plan.max_false is None else "auto",
-        max_false=1.0 if plan.max_false is None else plan.max_false,
+        threshold="auto" if plan.threshold is None else plan.threshold,
+        max_false=plan.max_false,
         standardize=settings.standardize and not has_gaps,
         n_jobs=settings.jobs,
         random_state=settings.seed,
@@ -113,12 +113,12 @@ def check_plan(plan: Plan, settings: Settings) -> None:
     """Raises InputError for options that make no sense."""
     if plan.n_pairs < 1:
         raise InputError(f"--pairs {plan.n_pairs} draws no halves. Use 1 or more.")
-    if not 0.5 < plan.threshold <= 1:
+    if plan.threshold is not None and not 0.5 < plan.threshold <= 1:
         raise InputError(
             f"--threshold {plan.threshold:g} is not a share of more than half of all fits. "
             "Use a number above 0.5, at most 1."
         )
-    if plan.max_false is not None and not 0 < plan.max_false < np.inf:
+    if not 0 < plan.max_false < np.inf:
         raise InputError(f"--max-false {plan.max_false:g} is no expected number. Use one above 0, such as 1.")
     if not 0 <= settings.seed < 2**32:
         raise InputError(f"--seed {settings.seed} draws nothing. Use 0 to {2**32 - 1}.")
@@ -163,10 +163,12 @@ def stability_headline(stability: Stability) -> str:
     share = f"{100 * selection.threshold_:.4g} % of {stability.n_halves} random halves of the rows"
     found = stability.stable
     if not found:
-        return (
-            f"None of {selection.n_candidates_:,} {things} was selected on at least {share}. "
-            "--max-false 1 takes the lowest share at which at most one is expected by chance."
+        hint = (
+            "Accept more by chance with a larger --max-false to lower this share."
+            if selection.threshold == "auto"
+            else "Without --threshold it is the lowest share at which at most one is expected by chance."
         )
+        return f"None of {selection.n_candidates_:,} {things} was selected on at least {share}. {hint}"
     were = "was" if len(found) == 1 else "were"
     return f"{len(found):,} of {selection.n_candidates_:,} {things} {were} selected on at least {share}."
 
@@ -177,10 +179,11 @@ def chance_text(stability: Stability) -> str:
     blind = f"{selection.q_:.3g} of {selection.n_candidates_:,} {stability.counted.things}"
     worst, unimodal, r_concave = (f"{bound:.2g}" for bound in selection.bounds_)
     return (
-        f"At most {r_concave} of these are expected to be there by chance (if the counts are r-concave; "
-        f"{unimodal} if they are unimodal, {worst} whatever they are). By chance means: selected on a half "
-        f"no more often than by a blind choice of {blind}. What goes with something that matters is selected "
-        "more often, and may be stable without mattering itself."
+        f"At most {unimodal} of these are expected to be there by chance, if the number of halves that "
+        f"select a feature has a distribution with one peak ({worst} whatever its distribution, {r_concave} "
+        f"if it is r-concave). By chance means: selected on a half no more often than by a blind choice of "
+        f"{blind}. A feature that is correlated with one that matters is selected more often than that, and "
+        "may be stable without mattering itself."
     )
 
 
