@@ -249,6 +249,14 @@ def test_rows_without_labels_and_labels_without_rows_are_named(tmp_path):
     assert whole.frame["diagnosis"].isna().tolist() == [True] * 2 + [False] * 10
 
 
+def test_a_blank_label_in_a_file_of_labels_leaves_its_row_out_with_a_note(tmp_path):
+    blank = LABELS.assign(diagnosis=[None, *OUTCOME[1:]])
+    dataset = prepare(labelled(tmp_path, blank), Roles())
+    assert dataset.notes == ("1 row without a label in column 'diagnosis' left out.",)
+    assert dataset.ids.tolist() == list(GENES.index[1:])
+    assert dataset.y.tolist() == OUTCOME.tolist()[1:]
+
+
 def test_other_columns_of_the_labels_are_features_only_if_they_are_asked_for(tmp_path):
     labels = LABELS.assign(survival=range(12), batch="x")
     table = labelled(tmp_path, labels, target="diagnosis", wanted=["batch"])

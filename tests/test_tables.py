@@ -295,11 +295,6 @@ COLUMNS = {
     "dates": (with_column("day", pd.Timestamp(0)), Roles("outcome"), "'day' holds dates.*--drop day"),
     "lists": (with_column("l", [[1]] * 60), Roles("outcome"), "'l' holds values of type list"),
     "one class": (with_column("outcome", "no"), Roles("outcome"), "one class only, 'no'"),
-    "a row without class": (
-        with_column("outcome", [None, *["a", "b"] * 29, "a"]),
-        Roles("outcome"),
-        "1 row has no",
-    ),
     "a continuous target": (FRAME, Roles("age"), "60 different values in 60 rows.*classes"),
     "fractions": (with_column("t", [0.5, 1] * 30), Roles("t"), "holds fractions, such as 0.5"),
     "names as features": (

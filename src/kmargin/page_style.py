@@ -53,6 +53,7 @@ nav { font-size: .92rem; color: var(--soft); } nav a { display: inline-block; ma
   text-align: left; }
 .note { background: var(--shade); border-left: 4px solid var(--soft); border-radius: 4px;
   padding: .5rem .9rem; margin: .7rem 0; max-width: none; }
+.warning { border-left-color: var(--bad); }
 .cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(12rem, 1fr)); gap: .7rem;
   margin: 1rem 0; }
 .card { background: var(--shade); border-radius: 8px; padding: .6rem .8rem; font-size: .9rem;

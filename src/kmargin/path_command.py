@@ -12,7 +12,7 @@ from kmargin.tables.analyse import trace
 from kmargin.tables.column_request import count_features
 from kmargin.tables.results import step_frame
 from kmargin.tables.write import check_file, plot_steps, write_frame
-from kmargin.terminal import plainly, say, show_notes, show_steps
+from kmargin.terminal import plainly, say, show_notes, show_steps, show_warnings
 
 
 @plainly
@@ -54,6 +54,7 @@ def path_command(
     counted += " of each machine" if machines.each_machine and len(np.unique(dataset.y)) > 2 else ""
     show_steps(steps, scoring, counted)
     if not quiet:
+        show_warnings(dataset.warnings)
         show_notes(dataset.notes)
     if out is not None:
         write_frame(step_frame(steps, scoring), out)

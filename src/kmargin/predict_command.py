@@ -12,6 +12,7 @@ from kmargin.errors import InputError, count, listing, nearest
 from kmargin.option_groups import with_shared_options
 from kmargin.options import Data, Proba, Quiet, ReadingOptions
 from kmargin.tables.columns import text_of, to_texts
+from kmargin.tables.prepare import spelling
 from kmargin.tables.read import Table
 from kmargin.tables.results import new_prediction_frame
 from kmargin.tables.score_words import percent
@@ -96,6 +97,7 @@ def _find_ids(table: Table, reading: ReadingOptions) -> np.ndarray | None:
 def share_right(actual: pd.Series, predicted: np.ndarray) -> str:
     """How many predictions agree with a column, rows that it leaves open not counted."""
     known = actual.notna().to_numpy()
-    right = to_texts(actual[known]) == np.array([text_of(value) for value in predicted[known]])
+    said = np.array([spelling(text_of(value)) for value in predicted[known]])
+    right = np.array([spelling(text) for text in to_texts(actual[known])]) == said
     rows = count(len(right), "row")
     return f"{percent(right.mean())} of {rows} are as column {actual.name!r} says." if len(right) else ""

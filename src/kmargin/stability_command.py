@@ -19,7 +19,7 @@ from kmargin.tables.stability import (
     stability_headline,
 )
 from kmargin.tables.write import check_file, write_frame
-from kmargin.terminal import MOST_ROWS, console, make_grid, plainly, say, shown
+from kmargin.terminal import MOST_ROWS, console, make_grid, plainly, say, show_warnings, shown
 
 RUNNERS_UP = 5
 
@@ -78,6 +78,7 @@ def stability_command(
     if quiet:
         return
     show_stability(stability)
+    show_warnings(dataset.warnings)
     for note in (*dataset.notes, *(str(warning.message) for warning in caught)):
         say(f"Note: {note}")
     if out is not None:

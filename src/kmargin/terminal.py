@@ -124,6 +124,7 @@ def tell(sentence: str) -> None:
 def show_analysis(analysis: Analysis) -> None:
     out = console()
     out.print(f"\n[bold]{shown_in(out, headline(analysis))}[/bold]\n")
+    show_warnings(analysis.dataset.warnings)
     if analysis.model.is_kernel:
         out.print(_points(analysis))
     else:
@@ -136,6 +137,13 @@ def show_analysis(analysis: Analysis) -> None:
     for neighbour in analysis.neighbours:
         out.print(shown_in(out, neighbour_text(analysis, neighbour)))
     show_notes(analysis.notes)
+
+
+def show_warnings(warnings: Iterable[str]) -> None:
+    """What may make the results better than they are."""
+    out = console()
+    for warning in warnings:
+        out.print(shown_in(out, f"Warning: {warning}".replace("`", "")), style="bold red")
 
 
 def show_notes(notes: Iterable[str]) -> None:

@@ -20,7 +20,12 @@ from kmargin.tables.sentences import (
 
 
 def answer_section(analysis: Analysis) -> Iterator[str]:
-    """The sentence, and why this k, beside the curve and what one feature more or fewer would do."""
+    """The sentence, and why this k, beside the curve and what one feature more or fewer would do.
+
+    Warnings come before the sentence: they say why its score may be too high.
+    """
+    for warning in analysis.dataset.warnings:
+        yield html.paragraph(f"Warning: {warning}".replace(" %", "\u00a0%"), "note warning")
     yield html.columns("".join(answer(analysis)), "".join(curve(analysis)), kind="answer")
     yield from (html.paragraph(f"Note: {note}", "note") for note in analysis.notes)
 

@@ -2,6 +2,7 @@
 
 import math
 import numbers
+import re
 from decimal import Decimal
 from typing import Any
 
@@ -11,9 +12,10 @@ import pandas as pd
 from kmargin.errors import InputError, count, listing
 from kmargin.types import Vector
 
-MOST_CATEGORIES = 50  # of a text column, where they are also more than half as many as its rows
 GAPS = {"", "NA", "N/A", "n/a", "nan", "NaN", "null", "NULL", "None", "<NA>", "?"}  # texts of no value
 TRUTH = {"True": 1.0, "False": 0.0, "true": 1.0, "false": 0.0, "TRUE": 1.0, "FALSE": 0.0}
+# a laboratory value below or above what was measured, such as <5 or > 100,5
+CENSORED = re.compile(r"[<>≤≥]=?\s*\d+([.,]\d+)*")
 LARGEST = 1e150  # beyond, squares are no numbers
 
 
@@ -49,6 +51,11 @@ def texts_to_numbers(column: pd.Series) -> pd.Series | None:
     return numbers.astype(float) if (numbers.notna() | texts.isna()).all() else None
 
 
+def is_whole(numbers: pd.Series) -> bool:
+    """Whether all are whole numbers that floats hold exactly."""
+    return bool((numbers.abs() < 2**53).all() and (numbers == numbers.round()).all())
+
+
 def float_of(value: Any) -> float:
     """A number, infinite if it is too long to be one."""
     try:
@@ -64,34 +71,6 @@ def to_texts(column: pd.Series) -> np.ndarray:
 
 def text_of(value: Any) -> str:
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
-
-
-def check_kinds(frame: pd.DataFrame, encode: str | None) -> list[str]:
-    """The text columns of a frame. Raises InputError where they, or others, cannot be made numbers."""
-    kinds = {name: kind_of(frame[name]) for name in frame.columns}
-    others = [name for name, kind in kinds.items() if kind not in ("number", "text")]
-    if others:
-        raise InputError(
-            f"Column {others[0]!r} holds {kinds[others[0]]}, not numbers. "
-            f"Leave it out with --drop {quoted(others[0])}."
-        )
-    texts = [name for name, kind in kinds.items() if kind == "text"]
-    if texts and encode is None:
-        examples = [f"{name!r} (such as {first_text(frame[name])!r})" for name in texts[:5]]
-        more = f" and {len(texts) - 5} more" if len(texts) > 5 else ""
-        hold = "holds" if len(texts) == 1 else "hold"
-        raise InputError(
-            f"{count(len(texts), 'column')} {hold} text, not numbers: {', '.join(examples)}{more}. "
-            "Make a feature of each of their values with --encode onehot, or leave them out with --drop."
-        )
-    for name in texts:
-        n_distinct, n_rows = frame[name].nunique(), len(frame)
-        if n_distinct > MOST_CATEGORIES and 2 * n_distinct > n_rows:
-            raise InputError(
-                f"Column {name!r} holds {n_distinct:,} different texts in {n_rows:,} rows: a name, not a "
-                f"feature. Use --id {quoted(name)} to carry it along, or --drop {quoted(name)}."
-            )
-    return texts
 
 
 def check_missing(frame: pd.DataFrame, advice: str) -> None:
@@ -124,6 +103,24 @@ def check_finite(frame: pd.DataFrame) -> None:
             f"Column {listing(huge)} holds numbers beyond {LARGEST:g}: a mark for missing values? "
             "Replace them, or leave it out with --drop."
         )
+
+
+def explain_censored(column: pd.Series, name: str) -> str | None:
+    """Advice on a column of numbers with values such as '<5' among them; None for any other column."""
+    texts = pd.Series([text for text in to_texts(column) if text is not None], dtype=object).str.strip()
+    is_number = pd.to_numeric(texts.str.replace(",", ".", regex=False), errors="coerce").notna()
+    is_censored = texts.str.fullmatch(CENSORED).astype(bool)
+    if not is_censored.any() or not (is_number | is_censored).all():
+        return None
+    example, n_censored = texts[is_censored].iloc[0], int(is_censored.sum())
+    below = example[0] in "<≤"
+    limit = example.lstrip("<>≤≥= ")
+    number = f"{limit} or half of it" if below else limit
+    return (
+        f"Column {name!r} holds laboratory values such as {example!r} ({count(n_censored, 'row')}), "
+        f"{'below' if below else 'above'} what was measured, not numbers. Replace each by one number, "
+        f"the same in every row and in new tables (for {example!r} {number})."
+    )
 
 
 def first_text(column: pd.Series) -> str:

@@ -10,6 +10,7 @@ from kmargin.errors import InputError, count, listing
 from kmargin.tables.columns import (
     check_finite,
     check_missing,
+    explain_censored,
     first_text,
     kind_of,
     texts_to_numbers,
@@ -74,6 +75,8 @@ class Encoding:
             numbers = texts_to_numbers(frame[name]) if kind == "text" else None
             if numbers is None:
                 example = f", such as {first_text(frame[name])!r}" if kind == "text" else ""
+                if kind == "text" and (advice := explain_censored(frame[name], name)) is not None:
+                    raise InputError(advice)
                 raise InputError(
                     f"Column {name!r} holds {kind}{example}, but the model learned it as numbers. "
                     "Give numbers."

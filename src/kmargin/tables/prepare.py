@@ -9,15 +9,35 @@ import pandas as pd
 
 from kmargin.errors import InputError, count, listing, nearest
 from kmargin.intervals import effective_number
-from kmargin.tables.columns import check_finite, check_kinds, check_missing, kind_of, to_numbers, to_texts
+from kmargin.tables.columns import (
+    check_finite,
+    check_missing,
+    explain_censored,
+    first_text,
+    is_whole,
+    kind_of,
+    quoted,
+    to_numbers,
+    to_texts,
+)
 from kmargin.tables.features import Encoding
+from kmargin.tables.pitfalls import (
+    find_repeated_rows,
+    has_shared_values,
+    join_groups,
+    warn_of_batches,
+    warn_of_lone_features,
+    warn_of_repeated_rows,
+    warn_of_shared_values,
+)
 from kmargin.tables.read import Table
 from kmargin.tables.row_names import explain_lying, find_row_names
-from kmargin.types import Indices, Matrix, Vector
+from kmargin.types import Flags, Indices, Matrix, Vector
 
 ENCODINGS = ("onehot",)
 IMPUTATIONS = ("median",)
 LARGEST_CLASS = 2**53  # beyond, numbers with a fraction skip whole ones
+MOST_CATEGORIES = 50  # of a text column, where they are also more than half as many as its rows
 MOST_NUMBERS = 50  # different numbers in a target, beyond which they are no names of classes
 
 
@@ -47,8 +67,10 @@ class Dataset(NamedTuple):
     ids: pd.Series | None
     impute: bool
     notes: tuple[str, ...]
+    warnings: tuple[str, ...] = ()  # of what may make the score too high
     groups: Indices | None = None  # of the rows: those of one group stay together in folds
-    grouped_by: str | None = None  # the column that says so
+    grouped_by: str | None = None  # the column that says so; without one, groups are of equal rows
+    id: str | None = None  # the column that names the rows
 
     def restricted_to(self, rows: Indices) -> "Dataset":
         """Some of the rows."""
@@ -80,17 +102,35 @@ def prepare(table: Table, roles: Roles) -> Dataset:
             raise InputError(f"{option} {value} is not known. Use {option} {choices[0]}.")
     target = _target_name(table, roles)
     _check_roles(table.frame, target, roles)
-    frame, weights, rows, notes = _weighted_rows(table.frame, roles.weights)
-    y = read_classes(frame[target], target)
+    labelled, rows, notes = _labelled_rows(table.frame, target)
+    frame, weights, has_weight, said = _weighted_rows(labelled, roles.weights)
+    rows, notes = rows[has_weight], [*notes, *said]
+    y, said = read_classes(frame[target], target)
+    notes += said
     taken = {target, roles.id, roles.weights, roles.grouped_by, *roles.drop}
     features = frame[[name for name in frame.columns if name not in taken]]
-    naming, said = find_row_names(features, {*roles.features, *roles.spoken_of})
+    naming, doubtful, said = find_row_names(features, {*roles.features, *roles.spoken_of})
     features = features.drop(columns=naming)
     encoding = _learn_encoding(features, target, roles)
-    names = table.row_names if roles.id is None else table.frame[roles.id]
+    X = encoding.matrix(features)
     groups = None if roles.grouped_by is None else read_groups(frame[roles.grouped_by], roles.grouped_by)
+    notes += [*said, *_note_groups(groups, roles.grouped_by)]
+    ids = {*doubtful, *(name for name in features.columns if has_shared_values(features[name], str(name)))}
+    measured = [column not in ids for column in encoding.columns for _ in encoding.names_of(column)]
+    repeats = find_repeated_rows(features.drop(columns=list(ids)), X[:, measured])
+    groups = join_groups(groups, repeats)
+    warnings = [
+        *warn_of_lone_features(X, y, encoding),
+        *warn_of_batches(frame, y, target, roles.grouped_by),
+        *warn_of_shared_values(frame.drop(columns=target), roles.id, groups),
+        *warn_of_repeated_rows(repeats, y),
+    ]
+    id = roles.id
+    if id is None and table.row_names is None:
+        id = naming[0] if naming else roles.grouped_by
+    names = table.row_names if id is None else table.frame[id]
     return Dataset(
-        X=encoding.matrix(features),
+        X=X,
         y=y,
         target=target,
         encoding=encoding,
@@ -98,9 +138,11 @@ def prepare(table: Table, roles: Roles) -> Dataset:
         weights=weights,
         ids=None if names is None else names.iloc[rows - 1].reset_index(drop=True),
         impute=roles.impute is not None,
-        notes=(*table.notes, *notes, *said, *_note_groups(groups, roles.grouped_by)),
+        notes=(*table.notes, *notes),
+        warnings=tuple(warnings),
         groups=groups,
         grouped_by=roles.grouped_by,
+        id=id,
     )
 
 
@@ -162,19 +204,54 @@ def _target_name(table: Table, roles: Roles) -> str:
     return target
 
 
-def read_classes(column: pd.Series, name: str) -> np.ndarray:
-    """The classes, of their own type. Raises InputError where these are not two classes or more."""
-    n_missing = int(column.isna().sum())
-    if n_missing:
-        have = "has" if n_missing == 1 else "have"
-        raise InputError(
-            f"{count(n_missing, 'row')} {have} no value in the target column {name!r}. "
-            "Fill in their class, or remove them."
-        )
+def _labelled_rows(frame: pd.DataFrame, target: str) -> tuple[pd.DataFrame, Indices, list[str]]:
+    """The rows that have a label, their numbers in the file, and a note where others are left out."""
+    column = frame[target]
+    is_blank = column.map(lambda value: isinstance(value, str) and not value.strip()).astype(bool)
+    has_label = ~(column.isna() | is_blank).to_numpy()
+    rows = np.flatnonzero(has_label) + 1
+    if len(rows) == 0:
+        raise InputError(f"The target column {target!r} has no values at all. Choose another with --target.")
+    if has_label.all():
+        return frame, rows, []
+    labels = column[has_label].infer_objects()
+    if pd.api.types.is_float_dtype(labels.dtype) and is_whole(labels):
+        labels = labels.astype("int64")  # which the gaps had made fractions
+    n_left_out = int((~has_label).sum())
+    note = f"{count(n_left_out, 'row')} without a label in column {target!r} left out."
+    return frame[has_label].assign(**{target: labels}), rows, [note]
+
+
+def spelling(text: str) -> str:
+    """A text without regard to case and blanks."""
+    return " ".join(text.split()).casefold()
+
+
+def _merge_spellings(texts: np.ndarray, name: str) -> tuple[np.ndarray, list[str]]:
+    """Labels that differ only by case or blanks as one, in the most frequent spelling; and a note of each."""
+    counts = pd.Series(texts).value_counts().sort_index().sort_values(ascending=False, kind="stable")
+    kinds: dict[str, list[str]] = {}
+    for text in counts.index:
+        kinds.setdefault(spelling(text), []).append(text)
+    notes = [
+        f"{listing(texts)} in column {name!r} differ only by case or blanks and are taken for one class, "
+        f"{texts[0].strip()!r}. Rename them if they are different classes."
+        for texts in kinds.values()
+        if len(texts) > 1
+    ]
+    return np.array([kinds[spelling(text)][0].strip() for text in texts]), notes
+
+
+def read_classes(column: pd.Series, name: str) -> tuple[np.ndarray, list[str]]:
+    """The classes, of their own type, and notes. Raises InputError where these are not two or more."""
+    notes: list[str] = []
     kind = kind_of(column)
     if kind not in ("number", "text"):
         raise InputError(f"The target column {name!r} holds {kind}. Give names or numbers of classes.")
-    y = to_texts(column).astype(str) if kind == "text" else np.asarray(column)
+    if kind == "text":
+        y, notes = _merge_spellings(to_texts(column).astype(str), name)
+    else:
+        y = np.asarray(column)
     if y.dtype == object:
         y = to_numbers(column)
         y = y.astype(bool) if all(isinstance(value, bool | np.bool_) for value in column) else y
@@ -200,16 +277,15 @@ def read_classes(column: pd.Series, name: str) -> np.ndarray:
             f"The target column {name!r} holds {len(distinct):,} different values in {len(y):,} rows, but "
             "kmargin sorts rows into classes. Choose another target, or cut the values into classes."
         )
-    return y
+    return y, notes
 
 
 def _weighted_rows(
     frame: pd.DataFrame, name: str | None
-) -> tuple[pd.DataFrame, Vector | None, Indices, list[str]]:
-    """The rows that have weight, their weights, and their numbers in the file."""
-    rows = np.arange(1, len(frame) + 1)
+) -> tuple[pd.DataFrame, Vector | None, Flags, list[str]]:
+    """The rows that have weight, their weights, and which of the rows given these are."""
     if name is None:
-        return frame, None, rows, []
+        return frame, None, np.ones(len(frame), np.bool_), []
     if kind_of(frame[name]) != "number":
         raise InputError(f"--weights: column {name!r} holds text. Give a column of numbers >= 0.")
     weights = to_numbers(frame[name])
@@ -223,13 +299,13 @@ def _weighted_rows(
     if not kept.any():
         raise InputError(f"--weights: column {name!r} is zero in every row. Give some a weight > 0.")
     notes = [] if kept.all() else [f"{count(int((~kept).sum()), 'row')} without weight left out."]
-    return frame[kept], weights[kept], rows[kept], notes
+    return frame[kept], weights[kept], kept, notes
 
 
 def _learn_encoding(features: pd.DataFrame, target: str, roles: Roles) -> Encoding:
     if features.shape[1] == 0:
         raise InputError(f"Beside the target {target!r} no column is left to learn from. Give a feature.")
-    texts = check_kinds(features, roles.encode)
+    texts = _find_texts(features, roles.encode)
     if roles.impute is None:
         check_missing(features, "Fill them with --impute median, or leave such columns out with --drop.")
     empty = [name for name in features.columns if features[name].isna().all()]
@@ -244,3 +320,42 @@ def _learn_encoding(features: pd.DataFrame, target: str, roles: Roles) -> Encodi
     if repeated:
         raise InputError(f"--encode would make {listing(repeated)} twice. Rename that column.")
     return encoding
+
+
+def _find_texts(frame: pd.DataFrame, encode: str | None) -> list[str]:
+    """The text columns of a frame. Raises InputError where they, or others, cannot be made numbers."""
+    kinds = {name: kind_of(frame[name]) for name in frame.columns}
+    others = [name for name, kind in kinds.items() if kind not in ("number", "text")]
+    if others:
+        raise InputError(
+            f"Column {others[0]!r} holds {kinds[others[0]]}, not numbers. "
+            f"Leave it out with --drop {quoted(others[0])}."
+        )
+    texts = [name for name, kind in kinds.items() if kind == "text"]
+    for name in texts:
+        if (advice := explain_censored(frame[name], name)) is not None:
+            raise InputError(f"{advice} Or leave the column out with --drop {quoted(name)}.")
+    shared = [name for name in texts if has_shared_values(frame[name], name, needs_name=False)]
+    together = "".join(
+        f"If rows with the same {name!r} belong together, such as those of a patient, keep them together in "
+        f"folds with --rows-grouped-by {quoted(name)}. "
+        for name in shared[:1]
+    )
+    if texts and encode is None:
+        examples = [f"{name!r} (such as {first_text(frame[name])!r})" for name in texts[:5]]
+        more = f" and {len(texts) - 5} more" if len(texts) > 5 else ""
+        hold, they = ("holds", "it") if len(texts) == 1 else ("hold", "them")
+        raise InputError(
+            f"{count(len(texts), 'column')} {hold} text, not numbers: {', '.join(examples)}{more}. {together}"
+            f"{'Otherwise make' if shared else 'Make'} a feature of each value with --encode onehot, or "
+            f"leave {they} out with --drop."
+        )
+    for name in texts:
+        n_distinct, n_rows = frame[name].nunique(), len(frame)
+        if n_distinct > MOST_CATEGORIES and 2 * n_distinct > n_rows:
+            raise InputError(
+                f"Column {name!r} holds {n_distinct:,} different texts in {n_rows:,} rows: a name, not a "
+                f"feature. {together if name in shared[:1] else ''}Use --id {quoted(name)} to carry it "
+                f"along, or --drop {quoted(name)}."
+            )
+    return texts

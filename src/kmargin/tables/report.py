@@ -82,6 +82,8 @@ def together_text(dataset: Dataset) -> str:
     """Which rows are never on both sides of a fold."""
     if dataset.groups is None:
         return "none, each by itself"
+    if dataset.grouped_by is None:
+        return "those that are equal in every feature"
     return f"by column {dataset.grouped_by}: {count(len(np.unique(dataset.groups)), 'group')}"
 
 

@@ -24,7 +24,7 @@ def count_folds(
     """As many as asked for, or as the smallest class has rows or groups; and what is to be said of that."""
     if asked < 2:
         raise InputError(f"--cv {asked} makes no folds. Use 2 or more.")
-    thing = "row" if dataset.groups is None else "group"
+    thing = "group" if dataset.grouped_by else "row" if dataset.groups is None else "different row"
     smallest = samples.classes[counts.argmin()].item()
     n_folds = min(asked, int(counts.min()))
     if n_folds == 1:
@@ -45,6 +45,6 @@ def deal_rows(dataset: Dataset, samples: ArraySamples, n_folds: int, seed: int) 
         return make_folds(splitter, samples, len(dataset.y), dataset.X, dataset.y, dataset.groups)
     except ValueError as error:
         raise InputError(
-            f"--rows-grouped-by leaves a fold without a class ({str(error).split('. ')[0]}). "
+            f"Rows that stay together leave a fold without a class ({str(error).split('. ')[0]}). "
             f"Use fewer folds than {n_folds} with --cv, or another --seed."
         ) from error

@@ -21,8 +21,8 @@ NAMING = re.compile(
 NUMBER_LIKE = re.compile(r"[<>≤≥~]?\s*[+-]?\d+([.,]\d+)*\s*\S{0,3}")
 
 
-def find_row_names(features: pd.DataFrame, kept: Collection[str]) -> tuple[list[str], list[str]]:
-    """The columns to leave out, and what there is to say: of them, and of others that may be meant.
+def find_row_names(features: pd.DataFrame, kept: Collection[str]) -> tuple[list[str], list[str], list[str]]:
+    """The columns to leave out, others that may name rows, and what there is to say about both.
 
     Left out are columns of different texts, and of different whole numbers that count the rows, are in
     order, or are called as ids are. Other whole numbers, such as counts, may well be different in each row.
@@ -50,7 +50,8 @@ def find_row_names(features: pd.DataFrame, kept: Collection[str]) -> tuple[list[
             f"{listing(doubtful)}: a different whole number in each row. If {_it(doubtful)} the rows, leave "
             f"{'it' if len(doubtful) == 1 else 'them'} out with --drop."
         )
-    return list(found), notes
+        return list(found), doubtful, notes
+    return list(found), [], notes
 
 
 def _it(names: list[str]) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from kmargin.errors import InputError, count, listing
+from kmargin.tables.columns import is_whole
 from kmargin.tables.dialect import FALLBACK, SEPARATORS, Dialect, Reading, find_dialect
 from kmargin.tables.packed import open_bytes
 
@@ -128,13 +129,9 @@ def _without_empty(frame: pd.DataFrame, names: list[str], notes: list[str]) -> p
     if not rows.all() and rows.any():
         notes.append(f"{count(int((~rows).sum()), 'empty row')} left out.")
         frame = frame[rows].reset_index(drop=True)
-        whole = [name for name in frame.columns[frame.dtypes == "float64"] if _is_whole(frame[name])]
+        whole = [name for name in frame.columns[frame.dtypes == "float64"] if is_whole(frame[name])]
         frame = frame.astype(dict.fromkeys(whole, "int64"))  # which the empty rows had made fractions
     return frame.loc[:, columns]
-
-
-def _is_whole(numbers: pd.Series) -> bool:
-    return bool((numbers.abs() < 2**53).all() and (numbers == numbers.round()).all())
 
 
 def _without_row_numbers(frame: pd.DataFrame, names: list[str], notes: list[str]) -> pd.DataFrame:

@@ -1,0 +1,202 @@
+"""Warnings about tables whose scores would be too high: leaked labels, batches, patients, repeated rows."""
+
+import re
+import warnings
+
+import numpy as np
+import pandas as pd
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+from scipy.stats import binom, chi2_contingency, rankdata
+from scipy.stats.contingency import association
+from sklearn.feature_selection import f_classif
+from sklearn.metrics import balanced_accuracy_score
+from sklearn.tree import DecisionTreeClassifier
+
+from kmargin.errors import count, listing
+from kmargin.tables.columns import kind_of, quoted, to_numbers
+from kmargin.tables.features import Encoding
+from kmargin.tables.row_names import NAMING
+from kmargin.tables.seen import digest_rows
+from kmargin.types import Indices, Matrix
+
+# columns that say whom a row was taken from
+PERSON = re.compile(
+    r"(?i)^(patient|subject|participant|proband|person|donor|animal|mouse|individual|family|household)s?"
+    r"[\W_]*(id|nr|no|num|number|key|code|name|nummer)?[\W_]*$|^(pid|mrn)$"
+)
+MIN_PERSONS = 5
+MIN_NAMES, MAX_ROWS_PER_NAME = 10, 20  # of other columns whose repeated values group the rows
+# columns that say where, when or with what a row was measured
+BATCH = re.compile(
+    r"(?i)^(batch|centre|center|site|plate|run|hospital|clinic|scanner|device|lab|laboratory|cohort|study|"
+    r"chip|lane|operator|zentrum|klinik|charge)(e?s|en)?[\W_]*(id|nr|no|num|number|key|code|name)?[\W_]*$"
+)
+MAX_BATCHES = 50
+MIN_ASSOCIATION = 0.3  # Cramér's V between batch and label
+MAX_P_VALUE = 1e-3
+MIN_LONE_ACCURACY = 0.97  # balanced accuracy of a single feature
+MAX_LONE_FEATURES = 3  # where more single features reach it, the classes are far apart in many ways
+N_SCREENED, MAX_SCREENED_ROWS = 10, 5_000
+
+
+def has_shared_values(column: pd.Series, name: str, needs_name: bool = True) -> bool:
+    """Whether a column seems to say which rows belong together, such as those of a patient.
+
+    Its values repeat, and it is called as patients or ids are; a column of many texts may be called
+    anything, unless `needs_name`.
+    """
+    is_person = PERSON.search(name) is not None
+    if not (is_person or NAMING.search(name) or (not needs_name and kind_of(column) == "text")):
+        return False
+    n_rows, n_distinct = int(column.notna().sum()), column.nunique()
+    if n_distinct == n_rows or not _is_code(column):
+        return False
+    if is_person:
+        return n_distinct >= MIN_PERSONS
+    return n_distinct >= MIN_NAMES and n_rows <= MAX_ROWS_PER_NAME * n_distinct
+
+
+def _is_code(column: pd.Series) -> bool:
+    """Whether a column holds texts or whole numbers."""
+    kind = kind_of(column)
+    if kind != "number":
+        return kind == "text"
+    numbers = to_numbers(column.dropna())
+    return bool((numbers == np.round(numbers)).all())
+
+
+def warn_of_shared_values(frame: pd.DataFrame, id: str | None, groups: Indices | None) -> list[str]:
+    """A warning for each column of patients, or of ids that repeat, whose rows folds may separate."""
+    groups = np.arange(len(frame)) if groups is None else groups
+    found = []
+    for name in map(str, frame.columns):
+        column = frame[name]
+        if not (has_shared_values(column, name) or (name == id and column.duplicated().any())):
+            continue
+        if pd.Series(groups).groupby(column.to_numpy()).nunique().max() == 1:
+            continue  # folds keep them together already
+        found.append(
+            f"The values of column {name!r} repeat ({column.nunique():,} different ones in {len(frame):,} "
+            f"rows). If rows with the same {name!r} are in training and test rows alike, the score is too "
+            f"high: `--rows-grouped-by {quoted(name)}` keeps them together and makes it no feature."
+        )
+    return found
+
+
+def warn_of_batches(frame: pd.DataFrame, y: np.ndarray, target: str, grouped_by: str | None) -> list[str]:
+    """A warning for each column that seems to mark a batch or centre and is associated with the label."""
+    found = []
+    for name in map(str, frame.columns):
+        column = frame[name]
+        if name in (target, grouped_by) or not BATCH.search(name) or not _is_code(column):
+            continue
+        table = pd.crosstab(column.to_numpy(), y)
+        if not 2 <= len(table) <= min(MAX_BATCHES, len(frame) // 2) or table.shape[1] < 2:
+            continue
+        strength = association(table.to_numpy(), method="cramer")
+        if strength < MIN_ASSOCIATION or chi2_contingency(table).pvalue > MAX_P_VALUE:
+            continue
+        shares = table.div(table.sum(axis=1), axis=0)
+        label = (shares.max() - shares.min()).iloc[::-1].idxmax()
+        low, high = shares[label].idxmin(), shares[label].idxmax()
+        found.append(
+            f"Column {name!r} seems to mark a batch or centre, and is associated with the label: "
+            f"{str(label)!r} is {100 * shares.loc[low, label]:.0f} % of the rows with {str(low)!r} and "
+            f"{100 * shares.loc[high, label]:.0f} % of those with {str(high)!r}. The model may tell these "
+            f"apart instead of the classes, even if the column is no feature. `--rows-grouped-by "
+            f"{quoted(name)}` shows how well it does where {name!r} has a value that it has not seen."
+        )
+    return found
+
+
+def find_repeated_rows(features: pd.DataFrame, X: Matrix) -> Indices | None:
+    """The rows grouped by their features; None where no rows are equal, or some would be so by chance.
+
+    By chance, if columns were independent, two rows would agree in each with the probability that two of
+    its values do. Codes alone (up to `MIN_NAMES` values in each column) agree too often to tell.
+    """
+    groups = np.unique(digest_rows(X), return_inverse=True)[1]
+    n_rows = len(groups)
+    if groups.max(initial=-1) + 1 == n_rows or n_rows == 0:
+        return None
+    distinct = features[~pd.Series(groups, index=features.index).duplicated()]
+    n_expected, has_measurements = len(distinct) * (len(distinct) - 1) / 2, False
+    for name in distinct.columns:
+        shares = distinct[name].value_counts(normalize=True, dropna=False).to_numpy()
+        n_expected *= float(shares @ shares)
+        has_measurements = has_measurements or len(shares) > MIN_NAMES
+        if n_expected < 1 and has_measurements:
+            return groups
+    return None
+
+
+def warn_of_repeated_rows(groups: Indices | None, y: np.ndarray) -> list[str]:
+    """What there is to say of rows that are equal in every feature."""
+    if groups is None:
+        return []
+    n_rows, n_distinct = len(groups), int(groups.max()) + 1
+    labels = pd.Series(y).groupby(groups).nunique()
+    n_differing = int((labels > 1).sum())
+    more = (
+        f" {count(n_differing, 'such set')} of rows {'has' if n_differing == 1 else 'have'} different labels."
+        if n_differing
+        else ""
+    )
+    extra = n_rows - n_distinct
+    return [
+        f"{count(extra, 'row')} {'repeats' if extra == 1 else 'repeat'} another in every feature. Equal rows "
+        "are kept together in folds and halves, or the score would be too high; intervals count them once."
+        f"{more} If they were copied by mistake, remove them."
+    ]
+
+
+def join_groups(one: Indices | None, other: Indices | None) -> Indices | None:
+    """Groups such that rows that are together in either are together."""
+    if one is None or other is None:
+        return other if one is None else one
+    n_one = int(one.max()) + 1
+    n_nodes = n_one + int(other.max()) + 1
+    links = coo_array((np.ones(len(one)), (one, n_one + other)), shape=(n_nodes, n_nodes))
+    components = connected_components(links, directed=False)[1]
+    return np.unique(components[one], return_inverse=True)[1]
+
+
+def warn_of_lone_features(X: Matrix, y: np.ndarray, encoding: Encoding) -> list[str]:
+    """A warning where one to three single features predict nearly all labels.
+
+    Candidates are those with the highest F statistics of their ranks, in at most 5,000 rows spread evenly
+    over the table. Each is asked for as many intervals as there are classes; what few rows would reach by
+    chance, with so many features, does not count.
+    """
+    rows = np.unique(np.linspace(0, len(y) - 1, MAX_SCREENED_ROWS).astype(int))
+    X, labels = X[rows], y[rows]
+    classes, counts = np.unique(labels, return_counts=True)
+    if len(classes) < 2:
+        return []
+    if np.isnan(X).any():
+        X = np.where(np.isnan(X), np.nan_to_num(np.nanmedian(X, axis=0)), X)
+    ranks = rankdata(X, axis=0)
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")  # features that do not vary have no F statistic
+        strength = np.nan_to_num(f_classif(ranks, labels)[0], nan=-1.0, posinf=np.inf)
+    found = {}
+    for feature in np.argsort(-strength, kind="stable")[:N_SCREENED]:
+        column = ranks[:, [feature]]
+        tree = DecisionTreeClassifier(max_leaf_nodes=len(classes), class_weight="balanced", random_state=0)
+        said = tree.fit(column, labels).predict(column)
+        accuracy, n_right = balanced_accuracy_score(labels, said), int((said == labels).sum())
+        by_chance = binom.sf(n_right - 1, len(rows), counts.max() / len(rows)) * X.shape[1] * len(rows)
+        if accuracy >= MIN_LONE_ACCURACY and by_chance < MAX_P_VALUE:
+            found[encoding.feature_names[feature]] = accuracy
+    if not 0 < len(found) <= MAX_LONE_FEATURES:
+        return []
+    columns = [name for name in encoding.columns if set(encoding.names_of(name)) & set(found)]
+    drops = " ".join(f"--drop {quoted(name)}" for name in columns)
+    names, best = listing(list(found)), 100 * max(found.values())
+    verb, it = ("predicts", "it is") if len(found) == 1 else ("each predict", "they are")
+    return [
+        f"{names} alone {verb} the label almost perfectly (balanced accuracy {best:.1f} %). Such a feature "
+        "may be a consequence of the label, such as a treatment that follows the diagnosis. If "
+        f"{it} not known when predictions are to be made, fit again with `{drops}`."
+    ]
