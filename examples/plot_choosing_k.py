@@ -16,8 +16,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_breast_cancer
 
-from kmargin import SparseSVCCV, honest_score
-from kmargin.errors import GridEdgeWarning
+from kmargin import GridEdgeWarning, SparseSVCCV, honest_score
 from kmargin.palette import BAD, CURVE, REFERENCE
 
 X, y = load_breast_cancer(return_X_y=True)

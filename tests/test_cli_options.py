@@ -556,7 +556,7 @@ def test_halves_are_those_of_stability_selection():
 def test_help_says_where_defaults_are_not_those_of_the_estimators():
     told = {
         parameter.name: parameter.help
-        for parameter in get_command(app).commands["fit"].params
+        for parameter in get_command(app).get_command(None, "fit").params
         if parameter.help
     }
     differ = {name for name, help in told.items() if "Estimators: " in help}

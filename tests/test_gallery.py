@@ -15,7 +15,6 @@ EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 DRAWN = [path for path in EXAMPLES if path.name.startswith("plot_")]
 OPEN = {  # what scripts may import of the package beside `kmargin` itself
     "kmargin.datasets": "data that come with it",
-    "kmargin.errors": "warnings to be silenced by name",
     "kmargin.palette": "the colours of all plots",
 }
 TITLE = '"""\nTitle\n=====\n\nText.\n"""\n'  # for what stands on a page of its own

@@ -204,7 +204,7 @@ def test_a_choice_at_the_edge_of_its_grid_is_warned_of():
         SparseSVCCV([6, 4, 1], Cs=[0.1, 1.0], scoring=told(4, 0, 0)).fit(X, y)
 
 
-@pytest.mark.filterwarnings("error::kmargin.errors.GridEdgeWarning")
+@pytest.mark.filterwarnings("error::kmargin.GridEdgeWarning")
 def test_where_there_is_nothing_beyond_nothing_is_said():
     X, y = hyperplane()
     SparseSVCCV([6, 2, 1], scoring=told(6, 0, 0)).fit(X, y)

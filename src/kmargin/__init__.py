@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kmargin.chance import SelectionBounds, stability_bounds, stability_k
     from kmargin.displays import CoefficientDisplay, ConvergenceDisplay, CVScoreDisplay, SparsityPathDisplay
+    from kmargin.errors import GridEdgeWarning, InputError, RepeatedFeaturesWarning
     from kmargin.estimators import (
         KernelSparseSVC,
         KernelSparseSVCCV,
@@ -47,11 +48,14 @@ __all__ = [
     "ConvergenceDisplay",
     "Ending",
     "Exchange",
+    "GridEdgeWarning",
     "HonestScore",
+    "InputError",
     "KernelSparseSVC",
     "KernelSparseSVCCV",
     "OuterRecord",
     "Regime",
+    "RepeatedFeaturesWarning",
     "SelectionBounds",
     "Solution",
     "Solver",
@@ -74,6 +78,7 @@ __all__ = [
 _HOMES = {
     "kmargin.chance": ("SelectionBounds", "stability_bounds", "stability_k"),
     "kmargin.displays": ("CoefficientDisplay", "ConvergenceDisplay", "CVScoreDisplay", "SparsityPathDisplay"),
+    "kmargin.errors": ("GridEdgeWarning", "InputError", "RepeatedFeaturesWarning"),
     "kmargin.estimators": (
         "KernelSparseSVC",
         "KernelSparseSVCCV",

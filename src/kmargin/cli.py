@@ -12,14 +12,13 @@ EXTRA = ("typer", "rich", "pandas", "pyarrow", "matplotlib")
 def main() -> None:
     """Run the command line; say in one sentence what is missing if it cannot."""
     try:
-        app = make_app()
+        make_app()()
     except ModuleNotFoundError as error:
         if (error.name or "").split(".")[0] not in EXTRA:
             raise
         sys.exit(_complain(f"Error: the command line needs {error.name}. Run: pip install 'kmargin[cli]'", 2))
     except KeyboardInterrupt:
         sys.exit(_complain("Interrupted; nothing was written.", 130))
-    app()
 
 
 def make_app() -> Any:

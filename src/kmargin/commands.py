@@ -1,18 +1,94 @@
-"""All commands of `kmargin`, each from a module of its own."""
+"""The command `kmargin` as a whole: a subcommand's module is imported when the subcommand is called."""
 
-from typing import Annotated
+from functools import cache
+from importlib import import_module
+from typing import Annotated, Any, NamedTuple
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from kmargin import __version__
-from kmargin.fit_command import fit_command
-from kmargin.path_command import path_command
-from kmargin.predict_command import predict_command
-from kmargin.reproduction import data_app, reproduce_command
-from kmargin.stability_command import stability_command
+
+
+class Subcommand(NamedTuple):
+    module: str
+    name: str  # of a function, or of a Typer with subcommands of its own
+    summary: str  # the first sentence of its help, so that `kmargin --help` need not import the module
+
+
+SUBCOMMANDS = {
+    "fit": Subcommand(
+        "kmargin.fit_command",
+        "fit_command",
+        "Choose k and C by cross-validation; write the model, tables and a report.",
+    ),
+    "predict": Subcommand(
+        "kmargin.predict_command",
+        "predict_command",
+        "Predict new rows. Columns are found by name; if the target is there, the accuracy is told.",
+    ),
+    "path": Subcommand(
+        "kmargin.path_command",
+        "path_command",
+        "Print which features enter and leave as k grows, and what that does to the score.",
+    ),
+    "stability": Subcommand(
+        "kmargin.stability_command",
+        "stability_command",
+        "Tell which features are selected again and again on random halves of the rows.",
+    ),
+    "reproduce": Subcommand(
+        "kmargin.reproduction",
+        "reproduce_command",
+        "Run the paper's experiments again and lay our numbers beside the printed ones.",
+    ),
+    "data": Subcommand("kmargin.reproduction", "data_app", "The data sets of the paper's Table 1."),
+}
+
+
+class LazyGroup(TyperGroup):
+    """A group that lists its subcommands by their summaries, and imports the one that is called."""
+
+    is_listing = False
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.commands = {name: TyperCommand(name, help=sub.summary) for name, sub in SUBCOMMANDS.items()}
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(SUBCOMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if self.is_listing or cmd_name not in SUBCOMMANDS:
+            return self.commands.get(cmd_name)
+        return load_command(cmd_name)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        self.is_listing = True
+        super().format_help(ctx, formatter)
+        self.is_listing = False
+
+
+@cache
+def load_command(name: str) -> Any:
+    """Import the module of a subcommand."""
+    wanted = SUBCOMMANDS[name]
+    try:
+        found: Any = getattr(import_module(wanted.module), wanted.name)
+    except KeyboardInterrupt:
+        typer.echo("Interrupted; nothing was written.", err=True)
+        raise typer.Exit(130) from None
+    parent = typer.Typer(add_completion=False)
+    if isinstance(found, typer.Typer):
+        parent.add_typer(found, name=name)
+    else:
+        parent.command(name)(found)
+    return typer.main.get_group(parent).commands[name]
+
 
 app = typer.Typer(
     name="kmargin",
+    cls=LazyGroup,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -34,11 +110,3 @@ def options(
     ] = False,
 ) -> None:
     """Options of the command itself."""
-
-
-app.command("fit")(fit_command)
-app.command("predict")(predict_command)
-app.command("path")(path_command)
-app.command("stability")(stability_command)
-app.command("reproduce")(reproduce_command)
-app.add_typer(data_app, name="data")

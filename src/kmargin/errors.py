@@ -12,15 +12,51 @@ FIT_TO_A_FOLD = ("sklearn.model_selection._validation", "_fit_and_score")
 
 
 class InputError(ValueError):
-    """Something in the files or options given; its message is all that a person needs to see."""
+    """A file or an option that cannot be used; the message says what to change.
+
+    See Also
+    --------
+    load_model : Raises it for a file that holds no model.
+
+    Examples
+    --------
+    >>> from kmargin import InputError, load_model
+    >>> try:
+    ...     load_model("nowhere.kmargin")
+    ... except InputError as error:
+    ...     print(error)
+    There is no model nowhere.kmargin. Give the folder that `kmargin fit` wrote, or its model.kmargin.
+    """
 
 
 class GridEdgeWarning(UserWarning):
-    """What a cross-validation chose is the last of what it was given to try."""
+    """The k or C that cross-validation chose is at the edge of the values it was given.
+
+    See Also
+    --------
+    SparseSVCCV : Warns so; give it more values of k or C.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from kmargin import GridEdgeWarning
+    >>> warnings.simplefilter("ignore", GridEdgeWarning)
+    """
 
 
 class RepeatedFeaturesWarning(UserWarning):
-    """Some features are the same as earlier ones, and are passed over."""
+    """Some features repeat earlier ones and are never selected.
+
+    See Also
+    --------
+    SparseSVC : Warns so; drop the repeated columns.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from kmargin import RepeatedFeaturesWarning
+    >>> warnings.simplefilter("ignore", RepeatedFeaturesWarning)
+    """
 
 
 def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from kmargin import validate
-from kmargin.blocks.dask import read_blocks
 from kmargin.design.distinct import candidate_groups
 from kmargin.samples.block_folds import FoldsInBlocks
 from kmargin.samples.blocks import BlockSamples
@@ -36,6 +35,8 @@ def read_dask(X: Any, y: Any, sample_weight: Any, class_weight: Any, solver: Sol
             'solver="mm" works with the singular vectors of X, which are as long as X and would have to '
             'travel: with dask use solver="exchange" or solver="sd".'
         )
+    from kmargin.blocks.dask import read_blocks  # imports dask
+
     blocks, summary = read_blocks(X, y, sample_weight)
     weights = validate.class_factors(class_weight, summary.classes, summary.counts)
     validate.check_totals(summary.classes, summary.totals * weights)
