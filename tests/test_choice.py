@@ -93,6 +93,25 @@ def test_rounds_end_when_the_budget_is_spent_and_that_is_said():
     assert found.table.scores.shape[0] == 12
 
 
+def test_rounds_that_are_asked_for_are_made_with_many_classes_too():
+    frame = noisy_table().assign(outcome=np.arange(90) % 6)
+    settings = {"ks": KS, "Cs": CS, "select": "best", "cv": 3}
+    assert choose(Scripted(dataset_of(frame), Settings(**settings), [3, 2, 1])).n_rounds == 1
+    asked = Scripted(dataset_of(frame), Settings(**settings, repeats=3), [3, 2, 1])
+    assert choose(asked).n_rounds == 3
+    given = scripted([2], ks=None, k=2, Cs=[1.0], repeats=4)
+    given.best = [lambda Cs, ks: (1.0, 2)]
+    assert choose(given).n_rounds == 1
+    assert given.notes[0].startswith("--repeats 4 has no effect: k and C are given")
+
+
+def test_beside_a_fixed_k_one_more_and_one_fewer_are_fitted():
+    for k, ks in ((3, (4, 3, 2)), (1, (2, 1)), (5, (5, 4)), (0, (1, 0))):
+        trial = scripted([k], ks=None, k=k, repeats=1)
+        choose(trial)
+        assert {asked for _, asked in trial.asked} == {ks}
+
+
 def test_as_many_rounds_as_asked_for_are_made_whatever_they_say():
     assert choose(scripted([3] * 6), n_rounds=5).n_rounds == 5
 

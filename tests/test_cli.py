@@ -165,7 +165,9 @@ def test_a_path_is_printed_and_written():
     assert pd.read_csv("path.csv")["k"].tolist() == [1, 2, 5]
     assert "<svg" in Path("path.svg").read_text()
     assert result.stderr.endswith("Written to path.csv.\nWritten to path.svg.\n")
+    assert "asks for" not in result.output
     result = run("path", "data.csv", "--target", "outcome", "--ks", "2", "--cv", "0", "--out", "q.csv")
+    assert "--ks 2 asks for 2 values of k. For k = 2 alone, write --ks 2," in result.stdout
     assert "cv_accuracy" not in pd.read_csv("q.csv")
 
 
@@ -193,6 +195,11 @@ MISTAKES = {
     "no number": (lambda: None, ["--C", "small"], "--C small is not a list of numbers"),
     "no list": (lambda: None, ["--ks", "a,b"], "--ks a,b is not a list of values of k"),
     "no gamma": (lambda: None, ["--kernel", "rbf", "--gamma", "wide"], "--gamma wide is not a number"),
+    "one value": (
+        lambda: None,
+        ["--ks", "3"],
+        "--ks 3 is one value of k.*Use --k 3 to fix it, or list several",
+    ),
     "two answers": (lambda: None, ["--k", "1", "--ks", "1,2"], "--k 1 and --ks 1,2 say two things"),
     "a file for a folder": (lambda: None, ["--out", "data.csv"], "data.csv is a file"),
     "no place": (lambda: None, ["--out", "no/where"], "There is no folder no to write where into"),

@@ -31,8 +31,13 @@ def fit_command(
     columns: ColumnOptions,
     reading: ReadingOptions,
     machines: MachineOptions,
-    k: Annotated[int | None, typer.Option(help="Fix the number of features (or points).")] = None,
-    ks: Annotated[str | None, typer.Option(help="Values of k to try, as 1,2,5; or how many.")] = None,
+    k: Annotated[
+        int | None,
+        typer.Option(
+            help="Fix the number of features (or points); beside it one more and one fewer are scored."
+        ),
+    ] = None,
+    ks: Annotated[str | None, typer.Option(help="Values of k to try, as 1,2,5.")] = None,
     C: Annotated[
         str | None,
         typer.Option(
@@ -60,12 +65,13 @@ def fit_command(
     ] = False,
     cv: Annotated[int, typer.Option(help="How many folds.")] = 5,
     repeats: Annotated[
-        int,
+        int | None,
         typer.Option(
-            help="At most so many rounds of folds, until the choice has settled. Estimators: one, and rows "
+            help="At most so many rounds of folds, until the choice has settled; 5 if not given, 1 with five "
+            "classes and more or 20,000 rows. Estimators: one, and rows "
             "in their order, as scikit-learn; a table may be sorted."
         ),
-    ] = 5,
+    ] = None,
     nested: Annotated[
         bool,
         typer.Option(
@@ -92,11 +98,17 @@ def fit_command(
     check_folder(folder, force)
     if k is not None and ks is not None:
         raise InputError(f"--k {k} and --ks {ks} say two things. Give one of them.")
+    values = None if ks is None else parse_ks(ks)
+    if isinstance(values, int):
+        raise InputError(
+            f"--ks {values} is one value of k, and nothing is left to choose. Use --k {values} to fix it, "
+            f"or list several, such as --ks 1,2,{max(values, 3)}."
+        )
     settings = machines.settings(
         columns,
         quiet,
         k=k,
-        ks=None if ks is None else parse_ks(ks),
+        ks=values,
         Cs=None if C is None else parse_numbers("--C", C),
         kernel=kernel,
         gamma=gamma if gamma in ("scale", "auto") else parse_number("--gamma", gamma),

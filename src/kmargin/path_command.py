@@ -14,6 +14,8 @@ from kmargin.tables.results import step_frame
 from kmargin.tables.write import check_file, plot_steps, write_frame
 from kmargin.terminal import plainly, say, show_notes, show_steps, show_warnings
 
+DEFAULT_KS = "20"
+
 
 @plainly
 @with_shared_options
@@ -22,7 +24,7 @@ def path_command(
     columns: ColumnOptions,
     reading: ReadingOptions,
     machines: MachineOptions,
-    ks: Annotated[str, typer.Option(help="How many values of k; or the values, as 1,2,5.")] = "20",
+    ks: Annotated[str, typer.Option(help="How many values of k; or the values, as 1,2,5.")] = DEFAULT_KS,
     C: Annotated[str, typer.Option("--C", "-C", help="Inverse strength of the ridge.")] = "1",
     out: Annotated[Path | None, typer.Option(help="CSV to write.")] = None,
     plot: Annotated[
@@ -55,7 +57,7 @@ def path_command(
     show_steps(steps, scoring, counted)
     if not quiet:
         show_warnings(dataset.warnings)
-        show_notes(dataset.notes)
+        show_notes((*dataset.notes, *explain_count(ks)))
     if out is not None:
         write_frame(step_frame(steps, scoring), out)
     if plot is not None:
@@ -63,3 +65,10 @@ def path_command(
     for file in (out, plot):
         if file is not None and not quiet:
             say(f"Written to {file}.")
+
+
+def explain_count(ks: str) -> list[str]:
+    """A note where --ks is a single number, which may have been meant as a value of k."""
+    if ks == DEFAULT_KS or "," in ks:
+        return []
+    return [f"--ks {ks} asks for {ks} values of k. For k = {ks} alone, write --ks {ks}, with a comma."]

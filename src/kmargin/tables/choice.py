@@ -54,8 +54,13 @@ def choose(trial: Trial, n_rounds: int | None = None, bar: Bar | None = None) ->
     """Score all C and k in rounds of folds; in as many as asked for, or until the choice has settled."""
     Cs, ks = resolve_grid(trial)
     is_open = len(Cs) * (len(ks) if trial.settings.k is None else 1) > 1
-    needs_rounds = is_open and not trial.has_one_round
-    most = n_rounds or (trial.settings.repeats if needs_rounds else 1)
+    needs_rounds = is_open and trial.max_rounds > 1
+    most = n_rounds or (trial.max_rounds if is_open else 1)
+    if not is_open and (trial.settings.repeats or 1) > 1:
+        trial.notes.append(
+            f"--repeats {trial.settings.repeats} has no effect: k and C are given, so nothing is left to "
+            "choose, and one round of folds is enough."
+        )
     total = most * trial.n_solutions(Cs, ks)
     own_bar = progress_bar("choosing k and C", total, trial.settings.verbose)
     with own_bar if bar is None else nullcontext(bar) as bar:
@@ -117,7 +122,7 @@ def _grow(trial: Trial, Cs: list[float], ks: list[int], at: tuple[int, int]) -> 
 
 
 def resolve_grid(trial: Trial) -> tuple[list[float], list[int]]:
-    """The values of C, ascending, and of k, descending, the one asked for among them."""
+    """The values of C, ascending, and of k, descending; beside a k that is fixed, one more and one fewer."""
     settings, things = trial.settings, trial.things
     with blame_input():
         n_available = trial.n_available
@@ -135,6 +140,8 @@ def resolve_grid(trial: Trial) -> tuple[list[float], list[int]]:
     with blame_input():
         largest = trial.blueprint.largest_default(trial.samples)
         ks = validate.resolve_ks(settings.ks, n_available, largest, things)
+        if settings.k is not None and settings.ks is None:
+            ks = [k for k in (settings.k - 1, settings.k + 1) if 1 <= k <= n_available]
         ks = [k for k in ks if k >= trial.least] or [trial.least]
         Cs = DEFAULT_CS if settings.Cs is None else settings.Cs
         return validate.resolve_Cs(list(Cs)), sorted({*ks, *asked}, reverse=True)

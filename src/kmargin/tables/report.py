@@ -39,6 +39,7 @@ def sections(analysis: Analysis, source: str, folder: str) -> Iterator[str]:
 def settings_section(analysis: Analysis, source: str, folder: str) -> Iterator[str]:
     settings, dataset, table = analysis.settings, analysis.dataset, analysis.choice.table
     n_encoded = len(dataset.encoding.categories)
+    at_most = "" if settings.repeats is None else f", of at most {settings.repeats}"
     rows = [
         ["table", f"{source}, {rows_text(analysis)}, {len(dataset.encoding.feature_names)} features"],
         ["target", dataset.target],
@@ -48,7 +49,7 @@ def settings_section(analysis: Analysis, source: str, folder: str) -> Iterator[s
         ["k and C", f"{analysis.k} and {analysis.C:g}; C from {', '.join(f'{C:g}' for C in table.Cs)}"],
         ["folds", f"{len(analysis.supports)}, shuffled by seed {settings.seed}, classes in proportion"],
         ["rows together", together_text(dataset)],
-        ["rounds of folds", f"{analysis.choice.n_rounds}, of at most {settings.repeats}"],
+        ["rounds of folds", str(analysis.choice.n_rounds) + at_most],
         ["score", settings.scoring],
         ["features", "scaled to spread 1" if settings.standardize else "as they are"],
         ["missing values", "filled with medians" if dataset.impute else "none"],

@@ -25,7 +25,7 @@ class Settings:
     kernel: str | None = None
     gamma: float | str = "scale"
     cv: int = 5
-    repeats: int = 5  # at most so many times the rows are dealt into folds
+    repeats: int | None = None  # at most so many rounds of folds; None: see `Trial.max_rounds`
     nested: bool = True
     permutations: int = 0
     pairs: int = 25  # of halves of the rows, on which features may come back
@@ -46,7 +46,7 @@ class Settings:
         """Raises InputError for what makes no sense, whatever the table."""
         if self.select not in SELECTIONS:
             raise InputError(f"--select {self.select} is not known. Use best, 1se or tolerance.")
-        if self.repeats < 1:
+        if self.repeats is not None and self.repeats < 1:
             raise InputError(f"--repeats {self.repeats} deals no folds. Use 1 or more.")
         if self.pairs < 0:
             raise InputError(f"--pairs {self.pairs} draws no halves. Use 0 for none, or 25.")

@@ -35,6 +35,7 @@ from kmargin.types import Indices, Matrix, Vector
 SILENCE = Silence()
 LARGE = 20_000  # rows
 MANY_MACHINES = 10
+MAX_ROUNDS = 5
 
 
 class Examination(NamedTuple):
@@ -89,10 +90,12 @@ class Trial:
         return len(self.dataset.y) >= LARGE
 
     @property
-    def has_one_round(self) -> bool:
-        """Whether one round of folds has to do: rows are many, or machines, which take long."""
+    def max_rounds(self) -> int:
+        """How often rows may be dealt into folds: as asked for, else once where rows or classes are many."""
+        if self.settings.repeats is not None:
+            return self.settings.repeats
         n_machines = len(class_pairs(len(self.samples.classes), self.settings.multi_class))
-        return self.is_large or n_machines >= MANY_MACHINES
+        return 1 if self.is_large or n_machines >= MANY_MACHINES else MAX_ROUNDS
 
     @property
     def least(self) -> int:
