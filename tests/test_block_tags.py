@@ -292,6 +292,6 @@ def test_a_look_at_a_block_finds_what_is_no_number(value, what):
 
 def test_a_look_at_a_block_finds_labels_that_are_no_classes():
     block = Block(0, np.ones((3, 1)), np.array([0.0, 1.5, 1.0]), np.ones(3))
-    assert "y holds 1.5, which is no class" in examine(block, 0).complaint
+    assert "y holds 1.5, which is not a class" in examine(block, 0).complaint
     assert "NaN" in examine(block._replace(codes=np.array([0.0, np.nan, 1.0])), 0).complaint
     assert examine(block._replace(codes=np.array([0.0, 2.0, 1.0])), 0).complaint == ""

@@ -42,7 +42,7 @@ other_rows = (200, 50, 100, 70, 180)
     [
         (
             (blocks(changed(X, (251, 4), np.nan))[0], far_y),
-            "X has NaN in block 2 (rows 250 to 349), column 4. Put numbers in their place, or leave such",
+            "X has NaN in block 2 (rows 250 to 349), column 4. Replace them with numbers, or leave out those",
         ),
         (
             (blocks(changed(X, (1, 0), -np.inf))[0], far_y),
@@ -50,24 +50,24 @@ other_rows = (200, 50, 100, 70, 180)
         ),
         (
             (far_X, y),
-            "X is a dask Array, but y is a numpy ndarray: the one is in blocks, the other is not. "
+            "X is a dask Array, but y is a numpy ndarray: one is divided into blocks, the other is not. "
             "Use dask.array.from_array(y, chunks=X.chunks[0])",
         ),
         (
             (X, far_y),
-            "y is a dask Array, but X is a numpy ndarray: the one is in blocks, the other is not. "
+            "y is a dask Array, but X is a numpy ndarray: one is divided into blocks, the other is not. "
             "Use y.compute(), or make X a dask collection too",
         ),
         ((far_X, far_y, list(w)), "X is a dask Array, but sample_weight is a list"),
         ((X, y, far_w), "sample_weight is a dask Array, but X is a numpy ndarray"),
         (
             (far_X, far_y.rechunk((300, 300))),
-            "X has 5 blocks of rows, but y has 2: they have to be cut alike. Use y.rechunk(X.chunks[:1])",
+            "X has 5 blocks of rows, but y has 2: they must have the same blocks. Use y.rechunk(X.chunks",
         ),
         ((far_X, blocks(y, sizes=other_rows)[0]), "Block 0 of X has 250 rows, but that of y has 200"),
         (
             (forget_sizes(far_X), forget_sizes(blocks(y, sizes=other_rows)[0])),
-            "Block 0 of X has 250 rows, but that of y has 200: they have to be cut alike",
+            "Block 0 of X has 250 rows, but that of y has 200: they must have the same blocks",
         ),
         (
             (far_X, far_y, blocks(w, sizes=(250, 0, 100, 80, 170))[0]),
@@ -75,7 +75,10 @@ other_rows = (200, 50, 100, 70, 180)
         ),
         (
             (far_X.rechunk((250, 4)), far_y),
-            "X is cut into 3 blocks along its columns, but rows have to be whole. Use X.rechunk({1: -1})",
+            (
+                "X is divided into 3 blocks along its columns, but each block must have all columns. Use "
+                "X.rechunk({1: -1})"
+            ),
         ),
         ((far_X[:, 0], far_y), "Expected 2D array, got 1D array instead"),
         ((far_X[:, :, None], far_y), "Expected 2D array, got 3D array instead"),
@@ -95,7 +98,7 @@ other_rows = (200, 50, 100, 70, 180)
             (far_X.map_blocks(scipy.sparse.csr_matrix, meta=np.empty((0, 0))), far_y),
             "X holds blocks of type scipy.csr_matrix",
         ),
-        ((far_X, blocks(np.full(N, "a"))[0]), "y holds one class only"),
+        ((far_X, blocks(np.full(N, "a"))[0]), "y has only one class"),
         (
             (far_X, blocks(changed(zeros, 400, np.nan))[0]),
             "In block 3 (rows 350 to 419): y contains NaN",
@@ -110,7 +113,7 @@ other_rows = (200, 50, 100, 70, 180)
         ),
         (
             (far_X, far_y, blocks(changed(w, 400, -1.0))[0]),
-            "sample_weight[400]=-1 in block 3 (rows 350 to 419) would reward a mistake",
+            "sample_weight[400]=-1 in block 3 (rows 350 to 419) is negative",
         ),
         (
             (far_X, far_y, blocks(changed(w, 599, np.inf))[0]),
@@ -164,7 +167,7 @@ def test_mm_says_why_not(here, data, solver):
 
 
 def test_a_kernel_machine_says_why_not(here, data):
-    with pytest.raises(TypeError, match=r"KernelSparseSVC takes no dask collections.*Use SparseSVC"):
+    with pytest.raises(TypeError, match=r"KernelSparseSVC does not accept dask collections.*Use SparseSVC"):
         KernelSparseSVC().fit(*blocks(*data[:2]))
 
 

@@ -154,7 +154,9 @@ class TestCluster:
     def test_without_a_scheduler(self, cluster, data, at_question):
         scheduler, _ = cluster
         at_question(10, scheduler.kill)
-        with pytest.raises(ClusterLost, match=r"The (cluster dropped what|scheduler does not answer)"):
+        with pytest.raises(
+            ClusterLost, match=r"The (cluster lost the computation|scheduler does not answer)"
+        ):
             SparseSVC(k=3, solver=SHORT).fit(*blocks(*data[:2]))
 
     def test_that_somebody_closes(self, data, at_question):

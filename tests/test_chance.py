@@ -158,9 +158,9 @@ def test_the_largest_k_keeps_the_bound_and_the_next_one_does_not():
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: stability_bounds(10, 2, 0.5), "threshold=0.5 is not a share of more than half"),
+        (lambda: stability_bounds(10, 2, 0.5), "threshold=0.5 is not a proportion above one half"),
         (lambda: stability_bounds(10, 2, 0.9, 0), "n_pairs=0 is not a number of pairs"),
-        (lambda: stability_k(10, max_false=0), "max_false=0 is no expected number"),
+        (lambda: stability_k(10, max_false=0), "max_false=0 is not an expected number"),
         (lambda: stability_k(10, bound="best"), "bound='best' is not known"),
     ],
 )

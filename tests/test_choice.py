@@ -394,7 +394,7 @@ def outer_seed(random_state=0):
 
 def test_weights_that_cannot_be_used_are_refused():
     X, y = hyperplane()
-    with pytest.raises(ValueError, match="KNeighborsClassifier takes no sample_weight"):
+    with pytest.raises(ValueError, match="KNeighborsClassifier does not accept sample_weight"):
         honest_score(KNeighborsClassifier(), X, y, sample_weight=np.ones(80))
 
 
@@ -422,13 +422,13 @@ def test_a_scorer_that_no_guess_can_answer_leaves_guessing_open():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"cv": 1}, "cv=1 makes no folds. Use a number of folds >= 2"),
+        ({"cv": 1}, "cv=1 does not define folds. Use a number of folds >= 2"),
         ({"cv": 41}, "has 40 rows, fewer than the 41 outer folds. Use cv=40"),
         ({"groups": np.arange(80) // 27}, "The rows are in 3 groups, which cannot be split into 5 folds"),
         ({"permutations": -1}, "permutations=-1 is not a number"),
         ({"repeats": 0}, "repeats=0 is not a number"),
-        ({"confidence": 95}, "confidence=95 is no probability"),
-        ({"confidence": "a"}, "confidence='a' is no probability"),
+        ({"confidence": 95}, "confidence=95 is not a probability"),
+        ({"confidence": "a"}, "confidence='a' is not a probability"),
         ({"cv": [(np.arange(40), np.arange(40, 80))]}, "Outer fold 0 has no training row of class"),
     ],
 )

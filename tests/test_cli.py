@@ -220,8 +220,8 @@ def test_what_a_model_needs_and_a_table_lacks_is_named():
     result = run("predict", "data-kmargin", "new.csv")
     assert_says(result, "lacks 1 column of the 2 it needs: 'dose'. Did you mean 'dosis' for 'dose'")
     assert result.stdout == ""
-    assert_says(run("predict", "nowhere", "new.csv"), "There is no model nowhere")
-    assert_says(run("predict", "data.csv", "new.csv"), "data.csv is not a model of kmargin")
+    assert_says(run("predict", "nowhere", "new.csv"), "There is no model at nowhere")
+    assert_says(run("predict", "data.csv", "new.csv"), "data.csv is not a kmargin model")
     assert_says(run("predict", "data-kmargin", "data.csv", "--out", "p.xlsx"), "does not end in .csv")
     assert_says(run("predict", "data-kmargin", "data.csv", "--id", "x"), "--id: there is no column 'x'")
 

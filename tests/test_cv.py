@@ -215,12 +215,12 @@ def test_a_fold_that_lost_a_class_is_refused():
     [
         ({"selection": "2se"}, r"selection='2se' is not known\. Did you mean '1se'\?"),
         ({"Cs": []}, r"Cs=\[\] leaves nothing to fit"),
-        ({"Cs": [1.0, 0.0]}, "C=0.0 would give the loss no positive weight"),
+        ({"Cs": [1.0, 0.0]}, "C=0.0 is not a positive weight of the loss"),
         ({"Cs": "auto"}, "Cs='auto' is not a list"),
         ({"ks": []}, r"ks=\[\] leaves nothing to fit"),
         ({"ks": [3, -1]}, "k=-1 asks for -1 nonzero"),
         ({"solver": "x"}, "solver='x' is not known"),
-        ({"cv": 1}, "cv=1 makes no folds"),
+        ({"cv": 1}, "cv=1 does not define folds"),
     ],
 )
 @pytest.mark.parametrize("estimator", [SparseSVCCV, KernelSparseSVCCV])

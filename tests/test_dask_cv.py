@@ -103,11 +103,11 @@ def test_random_state_deals_the_rows_anew(data):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"cv": KFold(3)}, "splits rows by their numbers, which rows in blocks do not have"),
-        ({"cv": 1}, "cv=1 makes no folds"),
-        ({"cv": BlockKFold(9)}, r"BlockKFold\(9\) needs a block for each fold, and X has 5"),
-        ({"scoring": "roc_auc_ovr"}, "looks at more than predictions"),
-        ({"scoring": lambda model, X, y: 0.0}, "takes no sample weights"),
+        ({"cv": KFold(3)}, "splits rows by their indices, which rows in blocks do not have"),
+        ({"cv": 1}, "cv=1 does not define folds"),
+        ({"cv": BlockKFold(9)}, r"BlockKFold\(9\) needs a block for each fold, but X has 5"),
+        ({"scoring": "roc_auc_ovr"}, "needs more than predictions"),
+        ({"scoring": lambda model, X, y: 0.0}, "does not accept sample weights"),
     ],
 )
 def test_what_blocks_do_not_offer_is_said_in_a_sentence(data, settings, message):
@@ -129,7 +129,7 @@ def test_a_fold_without_a_class_is_named(data):
 
 
 def test_whole_blocks_are_for_blocks(data):
-    with pytest.raises(TypeError, match="BlockKFold splits blocks, and X has none"):
+    with pytest.raises(TypeError, match="BlockKFold splits blocks, but X has none"):
         SparseSVCCV([1], cv=BlockKFold(3)).fit(*data)
     with pytest.raises(ValueError, match="n_splits=1 is not a number of folds"):
         BlockKFold(1)

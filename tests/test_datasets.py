@@ -149,9 +149,7 @@ def test_a_file_in_the_cache_is_read_without_writing_without_network_and_without
 
 def test_without_pooch_a_download_says_what_to_install(server, cache, monkeypatch):
     monkeypatch.setitem(sys.modules, "pooch", None)
-    with pytest.raises(
-        ImportError, match=r"table\.data, pooch is needed: pip install 'kmargin\[experiments\]'"
-    ):
+    with pytest.raises(ImportError, match=r"table\.data needs pooch: pip install 'kmargin\[experiments\]'"):
         fetch(server.file())
 
 
@@ -213,7 +211,7 @@ def test_a_download_with_a_wrong_checksum_is_not_kept(server, cache):
     with pytest.raises(ChecksumError) as caught:
         fetch(file)
     message, received = str(caught.value), hashlib.sha256(CONTENT).hexdigest()
-    assert message.startswith(f"{file.url} gave {len(CONTENT)} bytes with SHA-256 {received} where")
+    assert message.startswith(f"{file.url} returned {len(CONTENT)} bytes with SHA-256 {received}, not")
     assert file.sha256 in message
     assert f"put it at {cache / 'table.data'}" in message
     assert len(server.requests) == 1
@@ -543,7 +541,7 @@ def test_the_tcga_loader_reads_the_archive_from_the_cache(cache, monkeypatch, no
     assert bunch.target_names.tolist() == ["BRCA", "LUAD", "PRAD"]
     assert bunch.feature_names == ["gene_0", "gene_2", "gene_3"]
     monkeypatch.setattr(loaders, "TABLE_1", {name: replace(entry, n_features=5)})
-    with pytest.raises(DatasetError, match=r"came out with shape \(3, 4\), but Table 1 has \(3, 5\)"):
+    with pytest.raises(DatasetError, match=r"was read with shape \(3, 4\), but Table 1 has \(3, 5\)"):
         load(name)
 
 

@@ -215,7 +215,7 @@ def test_a_path_of_points_names_their_rows(data):
             CoefficientDisplay,
             SparseSVC(),
             NotFittedError,
-            "SparseSVC is not fitted, and CoefficientDisplay draws",
+            "SparseSVC is not fitted, and CoefficientDisplay needs",
         ),
         (CVScoreDisplay, SparseSVCCV(), NotFittedError, "Call fit"),
         (
@@ -230,9 +230,9 @@ def test_a_path_of_points_names_their_rows(data):
             CoefficientDisplay,
             make_pipeline(StandardScaler(), LogisticRegression()),
             TypeError,
-            "none is in this",
+            "this pipeline has none",
         ),
-        (CoefficientDisplay, 3, TypeError, "draws SparseSVC and SparseSVCCV, which .* and was given int"),
+        (CoefficientDisplay, 3, TypeError, "needs a SparseSVC or SparseSVCCV, which .* it was given int"),
     ],
 )
 def test_what_cannot_be_drawn_is_told_in_a_sentence(make, estimator, error, message):
@@ -241,12 +241,12 @@ def test_what_cannot_be_drawn_is_told_in_a_sentence(make, estimator, error, mess
 
 
 def test_fitted_models_of_another_kind_are_told_what_is_drawn(data):
-    with pytest.raises(TypeError, match=r"draws SparseSVC and SparseSVCCV, .* and was given KernelSparseSVC"):
+    with pytest.raises(TypeError, match=r"needs a SparseSVC or SparseSVCCV, .* it was given KernelSparseSVC"):
         CoefficientDisplay.from_estimator(KernelSparseSVC(2).fit(*data))
     single = SparseSVC(2).fit(*data)
-    with pytest.raises(TypeError, match="draws SparseSVCCV and KernelSparseSVCCV, which have scores"):
+    with pytest.raises(TypeError, match="needs a SparseSVCCV or KernelSparseSVCCV, which has scores"):
         CVScoreDisplay.from_estimator(single)
-    with pytest.raises(ValueError, match="This solution has no trace: it was found by exchanges"):
+    with pytest.raises(ValueError, match="This solution has no trace: it was found by swapping features"):
         ConvergenceDisplay.from_estimator(single)
     with pytest.raises(ValueError, match="The model uses no feature"):
         CoefficientDisplay.from_estimator(SparseSVC(0).fit(*data))
@@ -254,13 +254,13 @@ def test_fitted_models_of_another_kind_are_told_what_is_drawn(data):
 
 def test_bad_arguments_of_displays_are_told_in_a_sentence(data, chosen):
     path = sparse_svm_path(*data, ks=[2])
-    with pytest.raises(ValueError, match="machine=3 is none of the 3 machines of this path"):
+    with pytest.raises(ValueError, match="machine=3 is not one of the 3 binary classifiers of this path"):
         SparsityPathDisplay.from_path(path, machine=3)
-    with pytest.raises(ValueError, match="machine='1 vs 3' is none of"):
+    with pytest.raises(ValueError, match="machine='1 vs 3' is not one of"):
         SparsityPathDisplay.from_path(path, machine="1 vs 3")
-    with pytest.raises(ValueError, match="feature_names='abc' is no list of names"):
+    with pytest.raises(ValueError, match="feature_names='abc' is not a list of names"):
         SparsityPathDisplay.from_path(path, feature_names="abc")
-    with pytest.raises(TypeError, match="ax=3 is no axes of matplotlib"):
+    with pytest.raises(TypeError, match="ax=3 is not a matplotlib Axes"):
         CVScoreDisplay.from_estimator(chosen, ax=3)
     with pytest.raises(TypeError, match="from_solution was given int"):
         ConvergenceDisplay.from_solution(3)

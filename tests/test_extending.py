@@ -28,6 +28,6 @@ def test_every_example_runs_and_its_claims_hold():
 
 def test_a_solver_without_a_joint_search_says_what_to_write(rng):
     X, y = rng.standard_normal((30, 4)), rng.integers(0, 3, 30)
-    with pytest.raises(ValueError, match="Witness finds features for one machine at a time"):
+    with pytest.raises(ValueError, match="Witness selects features for one binary classifier at a time"):
         SparseSVC(2, solver=Witness()).fit(X, y)
     SparseSVC(2, solver=Witness(), shared=False).fit(X, y)

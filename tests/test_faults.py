@@ -322,7 +322,7 @@ def test_the_scale_of_a_sparse_matrix_is_that_of_the_array(form):
 @pytest.mark.parametrize("name", ["degree", "coef0"])
 def test_a_kernels_number_that_is_none_is_refused(name, value):
     X, y = make_scaled(0, 0)
-    with pytest.raises(ValueError, match=f"{name}=.* gives no kernel"):
+    with pytest.raises(ValueError, match=f"{name}=.* is not valid"):
         KernelSparseSVC(2, kernel="poly", **{name: value}).fit(X, y)
 
 

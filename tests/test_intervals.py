@@ -158,7 +158,7 @@ def test_groups_stay_together_in_every_repeat():
 @pytest.mark.parametrize("cv", [KFold(3), [(np.arange(30), np.arange(30, 60))]])
 def test_folds_that_cannot_differ_are_not_repeated(cv):
     X, y = hyperplane()
-    with pytest.raises(ValueError, match="makes the same folds each time"):
+    with pytest.raises(ValueError, match="would repeat the same folds"):
         SparseSVCCV([1], cv=cv, repeats=2).fit(X, y)
 
 
@@ -167,7 +167,7 @@ def test_folds_that_cannot_differ_are_not_repeated(cv):
     [
         ({"repeats": 0}, "repeats=0 is not a number of times to deal the rows into folds"),
         ({"repeats": 1.5}, "repeats=1.5 is not"),
-        ({"tolerance": -1}, "tolerance=-1 is no loss of score"),
+        ({"tolerance": -1}, "tolerance=-1 is not a difference of scores"),
         ({"selection": "least"}, "selection='least'"),
     ],
 )

@@ -113,6 +113,6 @@ def test_one_machine_and_single_columns_are_the_problem_of_the_paper(name, rng):
 def test_fewer_than_are_always_in_is_an_error_that_says_so():
     joint = JointProblem.of(make_machines(), make_units([1] * 8, fixed=[0, 1]), 2)
     with pytest.raises(
-        ValueError, match=r"k=1 leaves no room for the 2 units that are always in.*Use k >= 2"
+        ValueError, match=r"k=1 is less than the 2 units that are always in the model.*Use k >= 2"
     ):
         joint.with_k(1)

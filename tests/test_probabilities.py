@@ -164,7 +164,7 @@ def test_a_scorer_of_ones_own_may_ask_for_both(rng):
 
 def test_scoring_by_probabilities_needs_two_folds(rng):
     model = linear(cv=ShuffleSplit(1, test_size=0.4, random_state=0), scoring="neg_log_loss")
-    with pytest.raises(ValueError, match=r"a single fold leaves no other.*at least two folds"):
+    with pytest.raises(ValueError, match=r"Scoring by probabilities needs at least two folds"):
         model.fit(*make_data(rng))
 
 

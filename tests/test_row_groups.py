@@ -106,7 +106,7 @@ def test_stability_selection_takes_groups_and_checks_them():
     np.testing.assert_array_equal(single.frequencies_, by_row)
     with pytest.raises(ValueError, match=r"groups has shape \(3,\) for 60 rows of X"):
         chosen.fit(X, y, groups=[1, 2, 3])
-    with pytest.raises(ValueError, match=r"Class 'yes' has one group only, and each half needs one"):
+    with pytest.raises(ValueError, match=r"Class 'yes' has only one group, but each half needs one"):
         chosen.fit(X, y, groups=np.where(y == "yes", 99, PATIENTS))
 
 

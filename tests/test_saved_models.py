@@ -225,7 +225,7 @@ def test_without_pandas_it_says_what_to_install(monkeypatch):
     for name in [name for name in sys.modules if name.startswith("kmargin.tables")]:
         monkeypatch.delitem(sys.modules, name)
     with pytest.raises(
-        ValueError, match=r"need pandas, which is not here\. Run: pip install 'kmargin\[cli\]'"
+        ValueError, match=r"need pandas, which is not installed\. Run: pip install 'kmargin\[cli\]'"
     ):
         load_model("nowhere")
 
@@ -287,6 +287,6 @@ def test_digests_that_lie_far_apart_are_in_order_all_the_same(model, tmp_path):
 
 def test_a_folder_that_is_not_there_gets_a_sentence(model, tmp_path):
     with pytest.raises(
-        ValueError, match=r"two\.kmargin lies in a folder that is not there\. Make the folder"
+        ValueError, match=r"two\.kmargin is in a folder that does not exist\. Create the folder"
     ):
         save_model(model, tmp_path / "nowhere" / "two.kmargin")

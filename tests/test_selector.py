@@ -101,7 +101,7 @@ def test_the_inverse_has_zeros_where_nothing_was_chosen(nameless, kind):
 
 def test_what_transform_did_not_return_is_refused(nameless):
     with pytest.raises(
-        ValueError, match=r"X has shape \(60, 2\), but there are 3 chosen features. Give what"
+        ValueError, match=r"X has shape \(60, 2\), but there are 3 chosen features. Give the output"
     ):
         nameless.inverse_transform(X[:, :2])
 
@@ -154,6 +154,6 @@ def test_nothing_is_chosen_before_the_fit(method):
 
 @pytest.mark.parametrize("name", ["transform", "get_feature_names_out", "coef_", "summary", "set_output"])
 def test_a_kernel_machine_says_that_it_chooses_points(name):
-    with pytest.raises(AttributeError, match=f"has no {name}: a kernel machine chooses training points"):
+    with pytest.raises(AttributeError, match=f"has no {name}: a kernel model selects training points"):
         getattr(KernelSparseSVC(), name)
     assert not hasattr(KernelSparseSVC(), "n_features_in_")

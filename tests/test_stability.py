@@ -291,23 +291,23 @@ def test_progress_is_shown_if_asked_for(data, capsys):
     [
         ({"n_pairs": 0}, "n_pairs=0 is not a number of pairs of halves. Use an integer >= 1."),
         ({"n_pairs": 2.5}, "n_pairs=2.5 is not a number of pairs"),
-        ({"threshold": 0.5}, "threshold=0.5 is not a share of more than half"),
+        ({"threshold": 0.5}, "threshold=0.5 is not a proportion above one half"),
         ({"threshold": 1.01}, 'above 0.5, at most 1, or "auto"'),
-        ({"threshold": "best"}, "threshold='best' is not a share"),
-        ({"k": "all"}, 'k="all" keeps every feature on every half, so that nothing is selected'),
+        ({"threshold": "best"}, "threshold='best' is not a proportion"),
+        ({"k": "all"}, 'k="all" keeps every feature on every half, so nothing is selected'),
         ({"k": 0}, "k=0 is not a number of features to select on each half"),
-        ({"C": -1}, "C=-1 would give the loss no positive weight"),
-        ({"max_false": 0}, "max_false=0 is no expected number"),
+        ({"C": -1}, "C=-1 is not a positive weight of the loss"),
+        ({"max_false": 0}, "max_false=0 is not an expected number"),
         ({"bound": "best"}, "bound='best' is not known. Use one of 'worst_case', 'unimodal', 'r_concave'."),
-        ({"standardize": 1}, "standardize=1 is neither yes nor no"),
+        ({"standardize": 1}, "standardize=1 is not a boolean"),
         ({"estimator": SparseSVC(k="all")}, 'estimator with k="all" keeps every feature'),
         (
             {"estimator": SparseSVC(k=2), "k": 3},
-            r"k=3 is given beside estimator=SparseSVC, which has its own",
+            r"k=3 cannot be combined with estimator=SparseSVC, which has its own",
         ),
-        ({"estimator": 10}, r"estimator=10 has no fit. .* StabilitySelection\(k=10\)"),
-        ({"estimator": DecisionTreeClassifier()}, "DecisionTreeClassifier selects no features"),
-        ({"estimator": KernelSparseSVC(k=2)}, "KernelSparseSVC selects no features"),
+        ({"estimator": 10}, r"estimator=10 has no method fit. .* StabilitySelection\(k=10\)"),
+        ({"estimator": DecisionTreeClassifier()}, "DecisionTreeClassifier does not select features"),
+        ({"estimator": KernelSparseSVC(k=2)}, "KernelSparseSVC does not select features"),
         (
             {"estimator": make_pipeline(PolynomialFeatures(), SparseSVC(k=2))},
             "SparseSVC selects among 231 features, but X has 20",
@@ -321,12 +321,12 @@ def test_what_makes_no_sense_is_refused_in_a_sentence(data, options, words):
 
 def test_each_class_needs_a_row_in_each_half(data):
     X, y = data
-    with pytest.raises(ValueError, match="Class 'c' has one row only, and each half needs one"):
+    with pytest.raises(ValueError, match="Class 'c' has only one row, but each half needs one"):
         StabilitySelection(k=1).fit(X, np.append(y[:-1], "c"))
-    with pytest.raises(ValueError, match="one class only"):
+    with pytest.raises(ValueError, match="only one class"):
         StabilitySelection(k=1).fit(X, np.full(120, "a"))
 
 
 def test_weights_for_an_estimator_that_takes_none_are_refused(data):
-    with pytest.raises(ValueError, match="SelectKBest takes no sample_weight"):
+    with pytest.raises(ValueError, match="SelectKBest does not accept sample_weight"):
         StabilitySelection(SelectKBest(k=1), n_pairs=1).fit(*data, sample_weight=np.ones(120))

@@ -139,7 +139,7 @@ def test_noise_alone_has_nothing_stable(frame):
         (["--k", 8], "--k 8 of 8 features leaves nothing to choose. Use 1 to 7."),
         (["--k", 0], "--k 0 of 8 features leaves nothing to choose"),
         (["--k", 1, "--keep", "age"], "of which --keep takes 1 leaves nothing to choose. Use 2 to 7."),
-        (["--C", "-1"], "C=-1.0 would give the loss no positive weight"),
+        (["--C", "-1"], "C=-1.0 is not a positive weight of the loss"),
         (["--jobs", 0], "--jobs 0 leaves nobody"),
         (["--seed", -1], "--seed -1 draws nothing"),
         (["--out", "table.txt"], "table.txt does not end in .csv"),
@@ -159,4 +159,4 @@ def test_a_class_of_one_row_is_refused_in_a_sentence(frame):
     frame.drop(columns="site").to_csv("data.csv", index=False)
     result = run()
     assert result.exit_code == 2
-    assert "Class 'unknown' has one row only, and each half needs one" in result.stderr
+    assert "Class 'unknown' has only one row, but each half needs one" in result.stderr

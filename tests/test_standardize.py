@@ -92,7 +92,7 @@ def test_folds_of_kernel_machines_are_scaled_by_their_own_rows():
 
 
 def test_a_kernel_matrix_has_no_features_to_scale():
-    with pytest.raises(ValueError, match="standardize=True scales features, and with kernel='precomputed'"):
+    with pytest.raises(ValueError, match="standardize=True scales features, but with kernel='precomputed'"):
         KernelSparseSVC(kernel="precomputed", standardize=True).fit(np.eye(N), Y)
 
 
@@ -113,5 +113,5 @@ def test_halves_are_scaled_if_either_the_selection_or_its_estimator_says_so():
 @pytest.mark.parametrize("make", [SparseSVC, KernelSparseSVC])
 @pytest.mark.parametrize("name", ["standardize", "fit_intercept"])
 def test_what_is_neither_yes_nor_no_is_refused(make, name):
-    with pytest.raises(ValueError, match=f"{name}='yes' is neither yes nor no. Use True or False."):
+    with pytest.raises(ValueError, match=f"{name}='yes' is not a boolean. Use True or False."):
         make(**{name: "yes"}).fit(X, Y)

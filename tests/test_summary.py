@@ -149,7 +149,7 @@ def test_costs_of_chosen_values_are_at_the_chosen_C_and_of_groups_those_of_the_g
 
 def test_a_summary_says_what_it_needs():
     model = SparseSVC(2, shared=False).fit(X, Y)
-    with pytest.raises(ValueError, match="With shared=False each machine has features of its own, and none"):
+    with pytest.raises(ValueError, match="With shared=False each binary classifier has its own features"):
         model.summary(X, Y)
     with pytest.raises(ValueError, match="summary was given data without y"):
         model.summary(X)

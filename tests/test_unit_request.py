@@ -87,8 +87,8 @@ class TestKeepAndAvoid:
         [
             ({"keep": ["age"], "avoid": ["age"]}, r"'age' is in `keep` and in `avoid`"),
             ({"keep": ["aeg"]}, r"keep names 'aeg', which X does not have. Did you mean 'age'\?"),
-            ({"avoid": list(range(6))}, r"leaves none of the 6 features"),
-            ({"keep": [2.5]}, r"keep names 2.5, which is neither the name"),
+            ({"avoid": list(range(6))}, r"excludes all 6 features"),
+            ({"keep": [2.5]}, r"keep names 2.5, which is neither a feature name"),
             ({"keep": np.ones(5, bool)}, r"a mask of 5 entries, but X has 6"),
         ],
     )
@@ -102,7 +102,7 @@ class TestKeepAndAvoid:
 
     def test_more_kept_than_k_is_said(self):
         request = UnitRequest(keep=["age", "height", "smoker"])
-        with pytest.raises(ValueError, match=r"k=2 leaves no room for the 3 features"):
+        with pytest.raises(ValueError, match=r"k=2 is less than the 3 features"):
             request.check_k(2, request.resolve(6, NAMES))
         request.check_k(3, request.resolve(6, NAMES))
 
@@ -118,7 +118,7 @@ class TestSigns:
             ([1, 0], r"has 2 entries, but X has 6 features"),
             ({"age": 2}, r"signs has 2 for 'age'. Use 1"),
             ({"ages": 1}, r"signs names 'ages'.*Did you mean 'age'"),
-            (1, r"is no list"),
+            (1, r"is not a list"),
         ],
     )
     def test_what_makes_no_sense_is_said(self, signs, words):

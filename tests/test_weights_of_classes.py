@@ -76,7 +76,7 @@ def test_a_class_whose_rows_have_no_weight_is_refused_on_a_device_too():
 def test_the_weight_that_is_refused_is_named_by_its_row(bad):
     X, y, weights = data()
     weights[[7, 13]] = bad, -1e-9
-    with pytest.raises(ValueError, match=rf"sample_weight\[7\]={bad:g} would reward a mistake"):
+    with pytest.raises(ValueError, match=rf"sample_weight\[7\]={bad:g} is negative"):
         read_samples(X, y, weights, None)
 
 

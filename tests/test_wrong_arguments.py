@@ -134,23 +134,26 @@ def test_folds_are_a_number_a_splitter_or_pairs(call, cv):
 
 
 def test_a_misspelt_scorer_is_recognised():
-    with pytest.raises(ValueError, match=r"scoring='acuracy' is no scorer .* Did you mean 'accuracy'"):
+    with pytest.raises(
+        ValueError, match=r"scoring='acuracy' is not a scikit-learn scorer.* Did you mean 'accuracy'"
+    ):
         SparseSVCCV(scoring="acuracy").fit(X, Y)
 
 
 def test_texts_among_the_numbers_are_named():
     frame = pd.DataFrame({"a": X[:, 0], "sex": ["f", "m"] * 10})
     with pytest.raises(
-        ValueError, match=r"X holds the text 'f' in column 'sex', which is no number. Turn its column into"
+        ValueError,
+        match=r"X holds the text 'f' in column 'sex', which is not a number. Convert its column to",
     ):
         SparseSVC().fit(frame, Y)
-    with pytest.raises(ValueError, match=r"X holds the text 'f', which is no number"):
+    with pytest.raises(ValueError, match=r"X holds the text 'f', which is not a number"):
         SparseSVC().fit(frame.to_numpy(), Y)
 
 
 def test_dates_among_the_numbers_are_named():
     frame = pd.DataFrame({"a": X[:, 0], "admitted": pd.date_range("2020-01-01", periods=20)})
-    told = "Column 'admitted' of X holds dates or durations, which are no numbers"
+    told = "Column 'admitted' of X holds dates or durations, which are not numbers"
     with pytest.raises(TypeError, match=told):
         SparseSVC().fit(frame, Y)
     frame["admitted"] -= frame["admitted"][0]
@@ -159,10 +162,10 @@ def test_dates_among_the_numbers_are_named():
 
 
 def test_a_misspelt_class_is_recognised():
-    told = r"class_weight names 'sik', which is no class of y\. Did you mean 'sick'\?"
+    told = r"class_weight names 'sik', which is not a class in y\. Did you mean 'sick'\?"
     with pytest.raises(ValueError, match=told):
         SparseSVC(class_weight={"sik": 2.0}).fit(X, NAMED)
-    with pytest.raises(ValueError, match=r"names 7, which is no class of y\. It has 'sick', 'well'\."):
+    with pytest.raises(ValueError, match=r"names 7, which is not a class in y\. It has 'sick', 'well'\."):
         SparseSVC(class_weight={7: 2.0}).fit(X, NAMED)
 
 
@@ -180,7 +183,7 @@ def test_a_solver_of_ones_own_is_told_what_it_lacks():
         NotImplementedError, match=r"Checked has no iter_grid. Define iter_grid\(self, problem"
     ):
         SparseSVC(1, solver=Checked()).fit(X, Y)
-    with pytest.raises(ValueError, match="Checked finds features for one machine at a time"):
+    with pytest.raises(ValueError, match="Checked selects features for one binary classifier at a time"):
         SparseSVC(1, solver=Checked(), keep=[0]).fit(X, Y)
 
 

@@ -29,7 +29,8 @@ def check_n_jobs(n_jobs: object) -> None:
     """An integer other than 0, or None."""
     if n_jobs is not None and (not is_integer(n_jobs) or n_jobs == 0):
         raise ValueError(
-            f"n_jobs={shortly(n_jobs)} is no number of jobs. Use an integer >= 1, -1 for all cores, or None."
+            f"n_jobs={shortly(n_jobs)} is not a number of jobs. Use an integer >= 1, -1 for all cores, or "
+            "None."
         )
 
 
@@ -38,7 +39,8 @@ def check_verbose(verbose: object) -> None:
     is_flag = isinstance(verbose, bool | np.bool_)
     if not is_flag and (not is_integer(verbose) or verbose < 0):  # type: ignore[operator]
         raise ValueError(
-            f"verbose={shortly(verbose)} says neither to be silent nor to tell. Use 0, or 1 for a bar."
+            f"verbose={shortly(verbose)} is not a verbosity level. Use 0 for silence, or 1 for a progress "
+            "bar."
         )
 
 
@@ -48,7 +50,7 @@ def random_source(random_state: Any) -> np.random.RandomState:
         return check_random_state(random_state)
     except (TypeError, ValueError):
         raise ValueError(
-            f"random_state={shortly(random_state)} is no source of random numbers. Use an integer from 0 to "
+            f"random_state={shortly(random_state)} is not a source of randomness. Use an integer from 0 to "
             f"{MOST_SEEDS}, a RandomState, or None."
         ) from None
 
@@ -58,8 +60,8 @@ def check_class_weight(class_weight: object) -> None:
     is_name = isinstance(class_weight, str) and class_weight == "balanced"
     if class_weight is not None and not is_name and not isinstance(class_weight, Mapping):
         raise ValueError(
-            f"class_weight={shortly(class_weight)} gives classes no weights. Use 'balanced', a dict such as "
-            "{'sick': 2.0}, or None."
+            f"class_weight={shortly(class_weight)} is not a set of class weights. Use 'balanced', a dict "
+            "such as {'sick': 2.0}, or None."
         )
 
 
@@ -73,8 +75,8 @@ def check_scoring(scoring: Any) -> None:
     close = get_close_matches(scoring, names, n=1) if isinstance(scoring, str) else []
     hint = f"Did you mean {close[0]!r}? " if close else ""
     raise ValueError(
-        f"scoring={shortly(scoring)} is no scorer of scikit-learn. {hint}Use a name such as 'accuracy', "
-        "'balanced_accuracy' or 'roc_auc', a function of model, X and y, or None."
+        f"scoring={shortly(scoring)} is not a scikit-learn scorer. {hint}Use a name such as 'accuracy', "
+        "'balanced_accuracy' or 'roc_auc', a function of (model, X, y), or None."
     )
 
 
@@ -86,13 +88,11 @@ def check_cv(cv: Any) -> None:
     is_list = np.iterable(cv) and not isinstance(cv, str | Mapping) and getattr(cv, "dtype", None) is None
     if not splits and (not is_list or (isinstance(cv, list | tuple) and not all(map(is_pair, cv)))):
         raise ValueError(
-            f"cv={shortly(cv)} makes no folds. Use a number of folds >= 2, a splitter such as "
-            "StratifiedKFold(5), or a list of pairs (rows to fit to, rows to test)."
+            f"cv={shortly(cv)} does not define folds. Use a number of folds >= 2, a splitter such as "
+            "StratifiedKFold(5), or a list of (training rows, test rows) pairs."
         )
     if isinstance(cv, list | tuple) and not cv:
-        raise ValueError(
-            f"cv={cv!r} has no fold. Use a number of folds >= 2, or a list of at least one pair."
-        )
+        raise ValueError(f"cv={cv!r} is empty. Use a number of folds >= 2, or a list of at least one pair.")
 
 
 def is_pair(split: object) -> bool:
@@ -102,9 +102,7 @@ def is_pair(split: object) -> bool:
 def check_model(model: Any, who: str) -> None:
     """An estimator of scikit-learn's kind."""
     if isinstance(model, type):
-        raise TypeError(
-            f"{who} was given the class {model.__name__}. Give a model, as in {model.__name__}()."
-        )
+        raise TypeError(f"{who} was given the class {model.__name__}, not a model. Use {model.__name__}().")
     if getattr(model, "fit", None) is None or getattr(model, "get_params", None) is None:
         raise TypeError(
             f"{who} was given {shortly(model)}, which cannot be fitted. Give an estimator such as "

@@ -107,8 +107,8 @@ def fit_by_sums(ask: Ask, classes: np.ndarray, multi_class: str) -> Calibration:
     totals = ask(class_totals, n_classes)
     if not totals.all():
         raise NotTested(
-            f"No sample of class {classes[totals == 0].tolist()[0]!r} is in a test fold, so nothing is known "
-            "of its probability. Use a cv that tests every class, such as StratifiedKFold."
+            f"No sample of class {classes[totals == 0].tolist()[0]!r} is in a test fold, so its "
+            "probability cannot be estimated. Use a cv that tests every class, such as StratifiedKFold."
         )
     n_machines = len(class_pairs(n_classes, multi_class))
     weight, total = ask(first_moments, n_machines)

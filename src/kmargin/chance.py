@@ -38,15 +38,15 @@ class SelectionBounds(NamedTuple):
     Attributes
     ----------
     worst_case : float
-        It holds always.
+        Holds without assumptions.
     unimodal : float
-        It holds if the number of halves that select such a feature has a distribution with one peak.
+        Holds if the number of halves that select such a feature has a unimodal distribution.
     r_concave : float
-        It holds under an assumption between that and a log-concave distribution.
+        Holds under an assumption between that and a log-concave distribution.
 
     See Also
     --------
-    stability_bounds : Computes them, and says more about the assumptions.
+    stability_bounds : Computes them and explains the assumptions.
     """
 
     worst_case: float
@@ -55,25 +55,25 @@ class SelectionBounds(NamedTuple):
 
 
 def stability_bounds(n_features: int, q: float, threshold: float, n_pairs: int = 50) -> SelectionBounds:
-    """How many features a stability selection finds by chance at most, in expectation.
+    """Bound the expected number of features that a stability selection finds by chance.
 
     Parameters
     ----------
     n_features : int
-        Or groups, if it is these that are selected.
+        The number of features, or of groups if groups are selected.
     q : float
-        How many are selected on each half, in the mean: the k of a machine.
+        The mean number selected on each half, such as the k of a model.
     threshold : float
-        On which share of the halves a feature has to be selected; above 0.5, at most 1.
+        The selection frequency from which on a feature is stable; above 0.5, at most 1.
     n_pairs : int, default=50
-        How many pairs of complementary halves.
+        Number of pairs of complementary halves.
 
     Returns
     -------
     SelectionBounds
-        Bounds on the expected number of stable features among those that are selected on a random half
-        with a probability of at most q / n_features: `worst_case` always; `unimodal` and `r_concave` if the
-        number of halves (or pairs) that select such a feature is distributed so.
+        Bounds on the expected number of stable features among those that are selected on a random half with a
+        probability of at most q / n_features: `worst_case` always holds; `unimodal` and `r_concave` hold if
+        the number of halves (or pairs) that select such a feature has a distribution of that kind.
 
     Examples
     --------
@@ -85,7 +85,7 @@ def stability_bounds(n_features: int, q: float, threshold: float, n_pairs: int =
     check_count("n_features", n_features, "features", least=0)
     check_count("n_pairs", n_pairs, "pairs of halves")
     if not isinstance(q, numbers.Real) or not 0 <= q < np.inf:
-        raise ValueError(f"q={q!r} is no mean number of features. Use a number >= 0, such as 10.")
+        raise ValueError(f"q={q!r} is not a mean number of features. Use a number >= 0, such as 10.")
     check_threshold(threshold)
     n_halves = needed_halves(threshold, n_pairs)
     theta = min(1.0, q / n_features) if n_features else 0.0
@@ -119,20 +119,20 @@ def stability_k(
     n_pairs: int = 50,
     bound: str = "unimodal",
 ) -> int:
-    """The largest k for which a stability selection is expected to find at most `max_false` by chance.
+    """Return the largest k for which at most `max_false` features are expected to be selected by chance.
 
     Parameters
     ----------
     n_features : int
-        Or groups, if it is these that are selected.
+        The number of features, or of groups if groups are selected.
     max_false : float, default=1.0
-        How many may be found by chance, in expectation.
+        Acceptable expected number of features selected by chance.
     threshold : float, default=0.9
-        On which share of the halves a feature has to be selected; above 0.5, at most 1.
+        The selection frequency from which on a feature is stable; above 0.5, at most 1.
     n_pairs : int, default=50
-        How many pairs of complementary halves.
+        Number of pairs of complementary halves.
     bound : "worst_case", "unimodal" or "r_concave", default="unimodal"
-        Which of :func:`~kmargin.stability_bounds` is to hold.
+        Which of the :func:`~kmargin.stability_bounds` to use.
 
     Returns
     -------
@@ -249,8 +249,8 @@ def check_threshold(threshold: object, others: str = "") -> None:
     is_number = isinstance(threshold, numbers.Real) and not isinstance(threshold, bool | np.bool_)
     if not is_number or not 0.5 < float(threshold) <= 1:  # type: ignore[arg-type]
         raise ValueError(
-            f"threshold={threshold!r} is not a share of more than half of all fits, below which nothing is "
-            f"known about chance. Use a number above 0.5, at most 1{others}."
+            f"threshold={threshold!r} is not a proportion above one half; below that, no error bound "
+            f"holds. Use a number above 0.5, at most 1{others}."
         )
 
 
@@ -259,7 +259,7 @@ def check_max_false(value: object) -> None:
     is_number = isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_)
     if not is_number or not 0 < float(value) < np.inf:  # type: ignore[arg-type]
         raise ValueError(
-            f"max_false={value!r} is no expected number of features. Use a number > 0, such as 1."
+            f"max_false={value!r} is not an expected number of features. Use a number > 0, such as 1."
         )
 
 
@@ -267,4 +267,4 @@ def check_bound(value: object) -> None:
     """The name of a bound."""
     if not (isinstance(value, str) and value in SelectionBounds._fields):
         names = ", ".join(map(repr, SelectionBounds._fields))
-        raise ValueError(f"bound={value!r} is not known. Use one of {names}.")
+        raise ValueError(f"bound={value!r} is not a known bound. Use one of {names}.")

@@ -22,37 +22,38 @@ from kmargin.types import Indices, Vector
 
 @dataclass(frozen=True, repr=False)
 class HonestScore:
-    """What `honest_score` found.
+    """The result of `honest_score`.
 
     Attributes
     ----------
     score : float
-        The mean over the outer folds; for the accuracy the share of all rows, by weight, that were right.
+        The mean over the outer folds; for the accuracy, the (weighted) proportion of all rows predicted
+        correctly.
     interval : (low, high)
-        Where the score lies with the given confidence: Wilson's interval for the accuracy, else Student's
-        with the standard error of Nadeau and Bengio.
+        Confidence interval of the score: Wilson's interval for the accuracy, otherwise Student's with the
+        standard error of Nadeau and Bengio.
     guessing : float
-        The score of always saying what is most common, on the same folds; not a number for a scorer of one's
-        own that asks for more than that.
+        The score of always predicting the most frequent class, on the same folds; NaN for a custom scorer
+        that cannot score such predictions.
     scores : ndarray
-        One for each outer fold, those of all repeats after each other.
+        One for each outer fold, the repeats one after the other.
     chosen : list of dict
-        For each outer fold the `k` and `C` that its model chose, as far as it has such.
+        For each outer fold, the `k` and `C` that its model chose, if it has them.
     supports : list of ndarray
-        For each outer fold the features (or points) of its model, as far as it has such.
+        For each outer fold, the features (or points) of its model, if it has them.
     predicted : ndarray of shape (n_samples,)
-        The class of each row by a model that had not seen it, in the first repeat. A row that no fold tests
-        has the most common class, and is not ``tested``.
+        The class predicted for each row by a model fitted without it, in the first repeat. A row that is in
+        no test fold has the most frequent class and is not ``tested``.
     tested : ndarray of bool, of shape (n_samples,)
-        Which rows some fold tests.
+        Which rows are in a test fold.
     p_value : float or None
-        The share of permutations, the labels as they are being one of them, with a score as high.
+        The proportion of permutations, including the original labels, with a score at least as high.
     permuted : ndarray or None
         The scores under permuted labels.
 
     See Also
     --------
-    honest_score : Makes it.
+    honest_score : Computes it.
     """
 
     score: float
@@ -68,7 +69,7 @@ class HonestScore:
 
     @property
     def is_better_than_guessing(self) -> bool:
-        """Whether the whole interval lies above guessing."""
+        """Whether the whole interval lies above the baseline `guessing`."""
         return self.guessing < self.interval.low
 
     def __repr__(self) -> str:
@@ -107,49 +108,49 @@ def honest_score(
     random_state: Any = 0,
     verbose: int = 0,
 ) -> HonestScore:
-    """The score of a model on rows that had no part in choosing anything about it.
+    """Evaluate a model by nested cross-validation.
 
-    The score by which k and C were chosen is too good, because it is the best of many. Here the whole choice
-    is made anew in each of several outer folds, from its training rows alone, and scored on rows that it
-    never saw: nested cross-validation.
+    The score by which k and C were chosen is too optimistic, because it is the best of many. Here the whole
+    choice is repeated in each of several outer folds, from its training rows alone, and scored on the
+    held-out rows.
 
     Parameters
     ----------
     model : estimator
-        Such as ``SparseSVCCV()``, or a Pipeline that ends in one; any classifier will do. It is cloned and
-        not changed.
+        Such as ``SparseSVCCV()``, or a Pipeline that ends in one; any classifier is accepted. It is cloned
+        and not changed.
     X, y : array-like
         In memory: arrays, sparse matrices, frames.
     cv : int or splitter, default=5
-        The outer folds. A number of folds is stratified and shuffled; with `groups` they stay together.
+        The outer folds. A number of folds means stratified, shuffled folds that keep `groups` together.
     repeats : int, default=1
-        So many times the rows are dealt into outer folds anew.
+        How often the outer cross-validation is repeated with reshuffled rows.
     scoring : str, callable or None, default=None
-        Any scorer of scikit-learn; None is the model's own (in a Pipeline, that of its last step) if it has
-        one, and else the accuracy.
+        Any scikit-learn scorer; None means the model's own (in a Pipeline, that of its last step) if it has
+        one, otherwise the accuracy.
     permutations : int, default=0
-        Repeat all of it so many times with the labels permuted, for a p-value: how often would labels that
-        have nothing to do with X be predicted as well? Where `groups` have one label each, groups are
-        permuted, else rows within them.
+        Number of repetitions of the whole procedure with permuted labels, for a p-value: how often are labels
+        that are independent of X predicted as well? If each of the `groups` has a single label, labels are
+        permuted between groups, otherwise between the rows of a group.
     confidence : float, default=0.95
-        Of the interval.
+        Confidence level of the interval.
     sample_weight : array-like or None
-        Given to `fit`, and to the scorer if it takes weights.
+        Passed to `fit`, and to the scorer if it accepts weights.
     groups : array-like or None
-        Rows of one group (a patient, say) are on one side of every outer fold. They are given to `fit` if it
-        takes groups; for the inner folds of ``SparseSVCCV`` to keep them together, give it a `cv` that does,
-        such as ``StratifiedGroupKFold(5)``. Intervals then count groups instead of rows.
+        Rows of one group (a patient, say) stay together in every outer fold. Groups are passed to `fit` if it
+        accepts them; to keep them together in the inner folds of ``SparseSVCCV`` too, give it a suitable
+        `cv`, such as ``StratifiedGroupKFold(5)``. Intervals then count groups instead of rows.
     n_jobs : int or None
-        Outer folds side by side. The result is the same for any number.
+        Number of outer folds evaluated in parallel. The result is the same for any number.
     random_state : int or RandomState, default=0
-        Shuffles rows into folds, and labels.
+        Shuffles the rows into folds, and permutes the labels.
     verbose : int, default=0
         1 shows a progress bar.
 
     Returns
     -------
     HonestScore
-        The score with its interval, what guessing has, and what each outer fold chose.
+        The score with its interval, the baseline, and what each outer fold chose.
 
     Examples
     --------
@@ -163,7 +164,7 @@ def honest_score(
     validate.check_count("permutations", permutations, "times to permute the labels", least=0)
     validate.check_count("repeats", repeats, "times to deal the rows into folds")
     if not isinstance(confidence, numbers.Real) or not 0 < confidence < 1:
-        raise ValueError(f"confidence={confidence!r} is no probability. Use one such as 0.95.")
+        raise ValueError(f"confidence={confidence!r} is not a probability. Use a number such as 0.95.")
     arguments.check_cv(cv)
     arguments.check_scoring(scoring)
     arguments.check_n_jobs(n_jobs)

@@ -43,7 +43,7 @@ class Kernel:
         if K.shape != shape:
             raise ValueError(
                 f"The kernel function returned shape {K.shape} for {shape[0]} and {shape[1]} points. "
-                f"It has to return a row for each of the first and a column for each of the second."
+                f"It must return a row for each of the first and a column for each of the second."
             )
         return self._checked(K, X)
 
@@ -61,7 +61,7 @@ class Kernel:
         if callable(self.name):
             raise ValueError(
                 "standardize=True would make a sparse X dense for a kernel function. Give X as an array, or "
-                "scale it before, as by StandardScaler(with_mean=False)."
+                "scale it beforehand, for example with StandardScaler(with_mean=False)."
             )
         X, points = (multiply_columns(A, 1 / units) for A in (X, points))
         if self.name == "rbf":

@@ -51,7 +51,7 @@ def save(model: TableModel, path: str | Path) -> Path:
     path = Path(path)
     if not path.resolve().parent.is_dir():
         raise InputError(
-            f"{path} lies in a folder that is not there. Make the folder, or choose another name."
+            f"{path} is in a folder that does not exist. Create the folder, or choose another name."
         )
     replace_file(path, to_bytes(model))
     return path
@@ -97,7 +97,7 @@ def load(path: str | Path) -> TableModel:
         path = newest(path, NAME)
     if not path.is_file():
         raise InputError(
-            f"There is no model {path}. Give the folder that `kmargin fit` wrote, or its {NAME}."
+            f"There is no model at {path}. Give the folder that `kmargin fit` wrote, or its {NAME}."
         )
     members = _read_members(path)
     try:
@@ -106,14 +106,15 @@ def load(path: str | Path) -> TableModel:
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise _foreign(path, "its header cannot be read") from error
     if format != FORMAT or type(version) is not int or version < 1:
-        raise _foreign(path, f"its format is called {str(format)[:40]!r}, version {str(version)[:10]!r}")
+        raise _foreign(path, f"its format is {str(format)[:40]!r}, version {str(version)[:10]!r}")
     if version > VERSION:
         raise InputError(
-            f"{path} has format {version}, this kmargin ({__version__}) reads up to {VERSION}. Upgrade it."
+            f"{path} has format {version}, but this kmargin ({__version__}) reads up to {VERSION}. Upgrade "
+            "kmargin."
         )
     digest = members.pop("sha256", np.empty(0, np.uint8))
     if not np.array_equal(digest, _digest(members)):
-        raise InputError(f"{path} was changed or damaged since it was written. Fit the model again.")
+        raise InputError(f"{path} was changed or damaged after it was written. Fit the model again.")
     try:
         return _assemble(header, members)
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
@@ -147,7 +148,7 @@ def _read_members(path: Path) -> dict[str, np.ndarray]:
     except DAMAGED_ARCHIVE as error:
         if isinstance(error, OSError) and error.filename is not None:
             raise  # there, but not to be read
-        raise _foreign(path, "it is damaged, or no archive") from error
+        raise _foreign(path, "it is damaged or not an archive") from error
 
 
 def _check_member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> None:
@@ -163,7 +164,7 @@ def _check_member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -
     if dtype.str not in PLAIN or fortran or min(shape, default=0) < 0:
         raise _foreign(path, f"{info.filename} holds {dtype}, not plain numbers")
     if math.prod(shape) * dtype.itemsize != n_left:
-        raise _foreign(path, f"{info.filename} says shape {shape} but holds {n_left} bytes")
+        raise _foreign(path, f"{info.filename} declares shape {shape} but holds {n_left} bytes")
 
 
 def _assemble(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> TableModel:
@@ -199,7 +200,7 @@ def _assemble(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> TableMod
         "support_vectors": (n_points, len(names)),
     }
     for name in set(arrays) & SEEN:
-        _require(arrays[name].ndim == 1, f"{name} is no list")
+        _require(arrays[name].ndim == 1, f"{name} is not a list")
         # compared, not subtracted: differences of digests overflow
         _require(bool((arrays[name][1:] > arrays[name][:-1]).all()), f"{name} is out of order")
         shapes[name] = arrays[name].shape
@@ -265,4 +266,6 @@ def _require(condition: bool, what: str) -> None:
 
 
 def _foreign(path: Path, reason: str) -> InputError:
-    return InputError(f"{path} is not a model of kmargin ({reason}). Give what `kmargin fit` wrote.")
+    return InputError(
+        f"{path} is not a kmargin model ({reason}). Give a file that `kmargin fit` or save_model wrote."
+    )

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 def load_model(path: str | Path) -> "TableModel":
     """Load a model that `kmargin fit` or :func:`~kmargin.save_model` has written.
 
-    The file is plain arrays and JSON: opening it never runs code from it, and one that was damaged or comes
-    from elsewhere is refused. Needs pandas (``pip install 'kmargin[cli]'``).
+    The file is plain arrays and JSON: opening it never runs code from it, and a damaged file, or one that
+    kmargin did not write, is refused. Needs pandas (``pip install 'kmargin[cli]'``).
 
     Parameters
     ----------
@@ -23,43 +23,43 @@ def load_model(path: str | Path) -> "TableModel":
     Returns
     -------
     TableModel
-        With `predict`, `decision_function`, `predict_proba` (where the model knows probabilities), `score`,
-        `share_seen` (which share of some rows it was fitted to), `classes_`, `feature_names_in_` and
-        `needed`, the columns that it looks at. It finds columns by name, in any order, in frames of pandas,
-        polars or arrow, or in a mapping of columns; numbers may be texts, as readers of CSV files may give
-        them. Arrays have all columns of `feature_names_in_`, in that order.
+        With `predict`, `decision_function`, `predict_proba` (if the model has probabilities), `score`,
+        `share_seen` (the proportion of given rows that are training rows), `classes_`, `feature_names_in_`
+        and `needed`, the columns that it uses. It finds columns by name, in any order, in pandas, polars or
+        arrow data frames, or in a mapping of columns; numbers may be strings, as read from CSV files. Arrays
+        must have all columns of `feature_names_in_`, in that order.
 
     Raises
     ------
     InputError
-        A ValueError, in one sentence, for a file that is no model.
+        A ValueError, for a file that is not a model.
 
     See Also
     --------
-    save_model : Writes one; its example reads it again.
+    save_model : Saves a model; its example loads it again.
     """
     model: TableModel = _modelfile().load(path)
     return model
 
 
 def save_model(model: Any, path: str | Path, *, target: str = "target") -> Path:
-    """Write a fitted model to a file that `kmargin predict` and :func:`~kmargin.load_model` take.
+    """Save a fitted model to a file that `kmargin predict` and :func:`~kmargin.load_model` can open.
 
     Parameters
     ----------
     model : estimator
         A fitted SparseSVC, SparseSVCCV, KernelSparseSVC or KernelSparseSVCCV, a pipeline that ends in one
-        after a SimpleImputer or a StandardScaler or both, or what `load_model` returned.
+        after a SimpleImputer or a StandardScaler or both, or the result of `load_model`.
     path : str or Path
-        Replaced as a whole, or left as it was.
+        An existing file is replaced as a whole, or left as it was.
     target : str, default="target"
-        What the column of the classes is called: `kmargin predict` compares with it where a table has it. A
-        model that was loaded keeps its own.
+        Name of the target column: `kmargin predict` compares its predictions with that column if a table has
+        it. A model that was loaded keeps its own target.
 
     Returns
     -------
     Path
-        Where it was written.
+        The path of the file.
 
     See Also
     --------
@@ -95,6 +95,6 @@ def _modelfile() -> Any:
         if (error.name or "").split(".")[0] != "pandas":
             raise
         raise InputError(
-            "Models in files need pandas, which is not here. Run: pip install 'kmargin[cli]'"
+            "Saved models need pandas, which is not installed. Run: pip install 'kmargin[cli]'"
         ) from error
     return modelfile

@@ -46,7 +46,7 @@ def read_nested(model: Any, X: Any, y: Any, weights: Any, groups: Any, scoring: 
     refuse_blocks(X, y, "honest_score")
     if groups is not None and np.shape(groups) != np.shape(y)[:1]:
         raise ValueError(
-            f"groups={arguments.shortly(groups)} has shape {np.shape(groups)}, and there are {len(y)} rows. "
+            f"groups={arguments.shortly(groups)} has shape {np.shape(groups)}, but there are {len(y)} rows. "
             "Give the group of each row, or None."
         )
     X, y, groups = indexable(X, column_or_1d(np.asarray(y)), groups)

@@ -35,33 +35,34 @@ class SparsityPath(Told):
     ks : ndarray of int
         The values of k, descending.
     by_k : sequence of arrays of shape (n_machines, n_features)
-        The coefficients for each k, made when they are asked for; one machine when there are two classes.
+        The coefficients for each k, computed on access; one row if there are two classes.
     coefs : array of shape (n_ks, n_machines, n_features)
-        All of them, zeros included.
+        All coefficients, including zeros.
     intercepts : array of shape (n_ks, n_machines)
         The intercepts.
     objectives : array of shape (n_ks, n_machines)
         Loss plus ridge.
     solutions : tuple of tuple of Solution
-        By k, then by machine.
+        By k, then by binary classifier.
     classes : ndarray
         The classes, sorted.
     multi_class : "ovo" or "ovr"
-        What the machines tell apart.
+        Whether binary classifiers separate pairs of classes, or each class from the rest.
     n_features_in : int
         The number of features.
     inputs : KernelInputs or None
-        What `coefs` multiply, if not X itself: kernel values with the training points at ``inputs.columns``.
+        What `coefs` are multiplied with, if not X itself: kernel values with the training points
+        ``inputs.columns``.
     counted : str
         What k counts.
     unit_of : ndarray of int or None
-        Of each feature the unit that it is in; None for each by itself.
+        The unit of each feature; None if each feature is a unit.
     feature_names : tuple of str or None
-        If X had names for its columns.
+        If X has column names.
 
     See Also
     --------
-    sparse_svm_path : Makes one.
+    sparse_svm_path : Fits one.
     SparsityPathDisplay : Draws it.
 
     Examples
@@ -71,7 +72,7 @@ class SparsityPath(Told):
     >>> X, y = make_synthetic(n_samples=100, n_features=8, random_state=0)
     >>> sparse_svm_path(X, y, ks=[8, 2])
     <SparsityPath: k from 8 to 2 in 2 steps, k counts features>
-      machines  -1 vs 1
+      classifiers  -1 vs 1
       k  features used  objective  status
       8              8    0.04958  swap_optimal
       2              2   0.054271  swap_optimal
@@ -96,12 +97,12 @@ class SparsityPath(Told):
         return space_of(self.intercepts).put(np.stack(list(self.by_k)))
 
     def decision_function(self, X: Any, k: int) -> Matrix:
-        """How far each sample lies on which side, by the fit with this k.
+        """Decision values of the model with this k.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            With the features of the fit.
+            With the features of the training data.
         k : int
             One of `ks`.
 
@@ -114,19 +115,19 @@ class SparsityPath(Told):
         return self._decide(self._read(X), position)
 
     def predict(self, X: Any, k: int) -> Any:
-        """The class of each sample, by the fit with this k.
+        """Predict the class of each sample with this k.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            With the features of the fit.
+            With the features of the training data.
         k : int
             One of `ks`.
 
         Returns
         -------
         array of shape (n_samples,)
-            Of the kind that `classes` is.
+            Of the type of `classes`.
         """
         position, inputs = self._position(k), self._read(X)
         return inputs.choose(self._decide(inputs, position), self.classes)
@@ -135,17 +136,17 @@ class SparsityPath(Told):
         return inputs.decide(self.machines(position), self.classes.shape[0], self.multi_class)
 
     def machines(self, position: int) -> Machines:
-        """The machines for one of the values of k.
+        """The binary classifiers for one of the values of k.
 
         Parameters
         ----------
         position : int
-            Its place in `ks`.
+            Its index in `ks`.
 
         Returns
         -------
         callable
-            From X to decision values, a column for each machine.
+            Maps X to decision values, a column for each binary classifier.
         """
         intercepts = self.intercepts[position, ...]
         coefs = space_of(intercepts).put(self.by_k[position])
@@ -164,24 +165,25 @@ class SparsityPath(Told):
     def _check_lazily(self, X: Any) -> np.dtype:
         """The columns of a dask collection."""
         if self.inputs is not None:
-            raise TypeError("A path of kernel machines takes no dask collections. Use X.compute().")
+            raise TypeError("Paths of kernel models do not accept dask collections. Use X.compute().")
         return check_features(X)
 
     def _check_width(self, n_features: int) -> None:
         if n_features != self.n_features_in:
             raise ValueError(
-                f"X has {n_features} features, but the path was fitted to {self.n_features_in}. Use those."
+                f"X has {n_features} features, but the path was fitted to {self.n_features_in}. Give the "
+                "same features."
             )
 
     def to_frame(self) -> "pd.DataFrame":
-        """One row per k and machine, as a pandas frame.
+        """Return a pandas data frame with one row per k and binary classifier.
 
         Returns
         -------
         pandas.DataFrame
-            `k`, `machine`, `objective`, `n_iter` and `status`; `n_nonzero`, of the machine; `n_units` and
-            `n_features_used`, of the whole model with this k: how many of what k counts it uses, and how
-            many features, or training points with a kernel.
+            `k`, `machine`, `objective`, `n_iter` and `status`; `n_nonzero`, the number of nonzero
+            coefficients; `n_units` and `n_features_used`, for the whole model with this k: the number of
+            units that k counts, and the number of features or, with a kernel, of training points.
         """
         import pandas as pd
 
@@ -217,7 +219,7 @@ class SparsityPath(Told):
         )
         used = "points used" if self.inputs is not None else "features used"
         objective = "objective" if len(machines) == 1 else "mean objective"
-        return Facts(title, [("machines", some(machines))], ("k", used, objective, "status"), rows)
+        return Facts(title, [("classifiers", some(machines))], ("k", used, objective, "status"), rows)
 
     def __repr__(self) -> str:
         return str(self)

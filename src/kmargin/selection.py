@@ -54,7 +54,7 @@ def make_splitters(cv: Any, repeats: int, seed: int, y: Any) -> list[Any]:
         splitter = StratifiedKFold(splitter.n_splits, shuffle=True)
     if getattr(splitter, "random_state", "none") == "none" or not getattr(splitter, "shuffle", True):
         raise ValueError(
-            f"repeats={repeats} of cv={_shown(cv)} makes the same folds each time. Use a number of folds, "
+            f"repeats={repeats} of cv={_shown(cv)} would repeat the same folds. Use a number of folds, "
             "or a splitter that shuffles, such as StratifiedKFold(5, shuffle=True)."
         )
     own = getattr(splitter, "random_state", None)
@@ -84,13 +84,15 @@ def check_fold(number: int, classes: np.ndarray, has_class: Flags, n_test: int) 
             "Use fewer folds, or a splitter that stratifies, such as StratifiedKFold."
         )
     if n_test == 0:
-        raise ValueError(f"Fold {number} has no sample to score. Use fewer folds, or give its rows weight.")
+        raise ValueError(
+            f"Fold {number} has no sample to score. Use fewer folds, or give its rows positive weights."
+        )
 
 
 class BlockKFold:
     """Folds of whole blocks, for data in blocks: block b is scored in fold b mod `n_splits`.
 
-    For blocks that belong together, such as days or sites, whose rows must not be on both sides.
+    For blocks such as days or sites, whose rows must not be in both the training and the test set.
 
     Parameters
     ----------
@@ -99,7 +101,7 @@ class BlockKFold:
 
     See Also
     --------
-    SparseSVCCV : Takes it as `cv`, for dask data.
+    SparseSVCCV : Accepts it as `cv`, for dask data.
 
     Examples
     --------
@@ -134,10 +136,10 @@ class BlockKFold:
         Parameters
         ----------
         X, y, groups : object
-            What scikit-learn would have split.
+            Ignored.
         """
         raise TypeError(
-            "BlockKFold splits blocks, and X has none. Give dask data, or use scikit-learn's GroupKFold."
+            "BlockKFold splits blocks, but X has none. Give dask data, or use scikit-learn's GroupKFold."
         )
 
     def __repr__(self) -> str:
@@ -195,7 +197,7 @@ class ScoreTable:
         if not np.isfinite(self.mean).all():
             fold = int(np.flatnonzero(~np.isfinite(self.scores).all(axis=(1, 2)))[0])
             raise ValueError(
-                f"The score of fold {fold} is not a number, so nothing can be chosen by it. Use another "
+                f"The score of fold {fold} is not a number, so k and C cannot be chosen. Use another "
                 "scoring, or fewer folds, each with test rows of every class."
             )
         mean, best = self.mean, np.unravel_index(self.mean.argmax(), self.mean.shape)

@@ -51,15 +51,13 @@ class UnitRequest(NamedTuple):
         if len(both):
             raise ValueError(
                 f"{features.show(both)} {'is' if len(both) == 1 else 'are'} in `keep` and in `avoid`, which "
-                "would have to be in every model and in none. Take it out of one of them."
+                "contradict each other. Remove it from one of them."
             )
         fixed = units.total(kept.astype(float)) > 0
         units = replace(units, fixed=fixed, signs=read_signs(self.signs, features))
         units = units.without(np.flatnonzero(avoided)) if avoided.any() else units
         if units.n_units == 0:
-            raise ValueError(
-                f"avoid={_short(self.avoid)} leaves none of the {n_features} features. Name fewer of them."
-            )
+            raise ValueError(f"avoid={_short(self.avoid)} excludes all {n_features} features. Exclude fewer.")
         return units
 
     def check_k(self, k: int, units: Units) -> None:
@@ -67,8 +65,8 @@ class UnitRequest(NamedTuple):
         n_fixed = int(units.fixed.sum())
         if k < n_fixed:
             raise ValueError(
-                f"k={k} leaves no room for the {n_fixed} {self.things} that `keep` has always in. "
-                f"They count in k: use k >= {n_fixed}, or keep fewer."
+                f"k={k} is less than the {n_fixed} {self.things} in `keep`, which count in k. "
+                f"Use k >= {n_fixed}, or keep fewer."
             )
 
     def by_place(self, n_features: int, names: Sequence[str] | None = None) -> "UnitRequest":
@@ -120,11 +118,11 @@ class Features:
                 return int(feature) % self.n_features
             raise ValueError(
                 f"{argument} names feature {feature}, but X has {self.n_features}. "
-                f"Use places from 0 to {self.n_features - 1}{'' if self.names is None else ', or names'}."
+                f"Use indices from 0 to {self.n_features - 1}{'' if self.names is None else ', or names'}."
             )
         raise ValueError(
-            f"{argument} names {feature!r}, which is neither the name of a feature nor its place. "
-            "Use a name as a text, or a place as an integer."
+            f"{argument} names {feature!r}, which is neither a feature name nor an index. "
+            "Use a string or an integer."
         )
 
     def _what_is_there(self, name: str) -> str:
@@ -175,8 +173,8 @@ def _labelled(labels: list[Any], features: Features) -> tuple[list[Indices], lis
     missing = [j for j, label in enumerate(labels) if label is None or label != label]
     if missing:
         raise ValueError(
-            f"groups has no label for {features.show(np.array(missing))}. A feature that belongs to no other "
-            "gets a label of its own."
+            f"groups has no label for {features.show(np.array(missing))}. Give a feature "
+            "that belongs to no other a label of its own."
         )
     number_of = {label: number for number, label in enumerate(dict.fromkeys(labels))}
     _refuse_one_group(len(number_of), p)
@@ -202,7 +200,7 @@ def _listed(
     if twice:
         raise ValueError(
             f"{features.show(np.array(twice))} is in more than one group. Groups must not overlap: put each "
-            "feature into one of them, or give X a copy of it for each."
+            "feature into one of them, or add a copy of its column to X."
         )
     names = [" + ".join(features.label(j) for j in group) for group in groups] if labels is None else labels
     alone = [j for j in range(features.n_features) if j not in counts]
@@ -213,7 +211,7 @@ def _listed(
 def _refuse_one_group(n_groups: int, n_features: int) -> None:
     if n_groups == 1 and n_features > 1:
         raise ValueError(
-            f"groups puts all {n_features} features into one group, so that there is nothing to choose. "
+            f"groups puts all {n_features} features into one group, so there is nothing to choose. "
             "Use at least two groups, or groups=None to count features."
         )
 
@@ -227,7 +225,8 @@ def _columns(
         return chosen
     if not isinstance(entries, (str, numbers.Integral, Iterable)):
         raise ValueError(
-            f"{argument}={_short(entries)} names no features. Use a list of names or places, or a mask."
+            f"{argument}={_short(entries)} is not a list of features. Use a list of names or indices, or a "
+            "mask."
         )
     entries = [entries] if isinstance(entries, (str, numbers.Integral)) else list(entries)
     if entries and all(isinstance(entry, (bool, np.bool_)) for entry in entries):
@@ -256,7 +255,7 @@ def read_signs(signs: Any, features: Features) -> Vector:
         return by_feature
     entries = list(signs) if isinstance(signs, Iterable) and not isinstance(signs, str) else None
     if entries is None or len(entries) != features.n_features:
-        what = "is no list" if entries is None else f"has {len(entries)} entries"
+        what = "is not a list" if entries is None else f"has {len(entries)} entries"
         raise ValueError(
             f"signs={_short(signs)} {what}, but X has {features.n_features} features. "
             "Use 1, -1 or 0 for each feature, or a dict such as {'age': 1}."

@@ -74,17 +74,16 @@ def resolve_ks(ks: Any, n_features: int, n_default: int | None = None, things: s
 def check_flag(name: str, value: object) -> None:
     """True or False."""
     if not isinstance(value, bool | np.bool_):
-        raise ValueError(f"{name}={value!r} is neither yes nor no. Use True or False.")
+        raise ValueError(f"{name}={value!r} is not a boolean. Use True or False.")
 
 
 def check_C(C: object) -> None:
     """C is a number > 0; inf means no ridge."""
     if isinstance(C, bool | np.bool_) or not isinstance(C, numbers.Real) or np.isnan(float(C)):
-        raise ValueError(f"C={C!r} is not a weight for the loss. Use a number C > 0, or C=inf for no ridge.")
+        raise ValueError(f"C={C!r} is not a number. Use a number C > 0, or C=inf for no ridge.")
     if float(C) <= 0:
         raise ValueError(
-            f"C={C} would give the loss no positive weight against the ridge. "
-            "Use a number C > 0, or C=inf for no ridge."
+            f"C={C} is not a positive weight of the loss. Use a number C > 0, or C=inf for no ridge."
         )
 
 
@@ -107,14 +106,16 @@ def check_number(name: str, value: object, least: float) -> None:
     is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
     if not is_number or not least <= float(value) < np.inf or float(value) == -np.inf:  # type: ignore[arg-type]
         bound = "" if least == -np.inf else f" >= {least:g}"
-        raise ValueError(f"{name}={value!r} gives no kernel. Use a finite number{bound}.")
+        raise ValueError(f"{name}={value!r} is not valid. Use a finite number{bound}.")
 
 
 def check_tolerance(tolerance: object) -> None:
     """A loss of score: a finite number >= 0."""
     is_number = isinstance(tolerance, numbers.Real) and not isinstance(tolerance, bool)
     if not is_number or not 0 <= tolerance < np.inf:  # type: ignore[operator]
-        raise ValueError(f"tolerance={tolerance!r} is no loss of score. Use a number >= 0, such as 0.01.")
+        raise ValueError(
+            f"tolerance={tolerance!r} is not a difference of scores. Use a number >= 0, such as 0.01."
+        )
 
 
 def check_count(name: str, value: object, what: str, least: int = 1) -> None:
@@ -161,7 +162,7 @@ def resolve_solver(solver: object) -> Solver:
     """A solver object from its name, or a checked copy of the object given."""
     if isinstance(solver, str):
         if solver not in SOLVERS:
-            raise ValueError(f"solver={solver!r} is not known.{_suggest(solver, SOLVERS)}")
+            raise ValueError(f"solver={solver!r} is not a known solver.{_suggest(solver, SOLVERS)}")
         return SOLVERS[solver]()
     if not isinstance(solver, Solver):
         raise ValueError(
@@ -174,7 +175,7 @@ def resolve_solver(solver: object) -> Solver:
 
 def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
     if not (isinstance(value, str) and value in choices):
-        raise ValueError(f"{name}={value!r} is not known.{_suggest(value, choices)}")
+        raise ValueError(f"{name}={value!r} is not a valid choice.{_suggest(value, choices)}")
 
 
 def _suggest(value: object, choices: Sequence[str] | dict[str, Any]) -> str:
@@ -193,7 +194,7 @@ def warn_of_repeats(repeats: Indices) -> None:
         which = f"1 feature repeats an earlier one (column {some})"
         if len(repeats) > 1:
             which = f"{len(repeats)} features repeat an earlier one (columns {some})"
-        warn_caller(f"{which}: the first of each is used.", RepeatedFeaturesWarning)
+        warn_caller(f"{which}: only the first of each is used.", RepeatedFeaturesWarning)
 
 
 def resolve_seed(random_state: object) -> int:
@@ -204,7 +205,7 @@ def check_classes(classes: np.ndarray) -> None:
     """There are two at least."""
     if len(classes) < 2:
         raise ValueError(
-            f"y holds one class only, {classes.tolist()[0]!r}: there is nothing to tell apart. "
+            f"y has only one class, {classes.tolist()[0]!r}, so there is nothing to classify. "
             "Give samples of two classes or more."
         )
 
@@ -218,12 +219,12 @@ def class_factors(class_weight: Any, classes: np.ndarray, counts: np.ndarray) ->
     unknown = [name for name in class_weight or () if name not in known]
     if unknown and any(name not in class_weight for name in known):
         hint = nearest(str(unknown[0]), known)
-        raise ValueError(f"class_weight names {unknown[0]!r}, which is no class of y. {hint}")
+        raise ValueError(f"class_weight names {unknown[0]!r}, which is not a class in y. {hint}")
     factors = np.asarray(compute_class_weight(class_weight, classes=classes, y=classes), dtype=np.float64)
     bad = ~(np.isfinite(factors) & (factors >= 0))
     if bad.any():
         at = int(bad.argmax())
-        meaning = "would reward mistakes on it" if factors[at] < 0 else "is no finite number"
+        meaning = "is negative" if factors[at] < 0 else "is not finite"
         raise ValueError(
             f"class_weight gives class {classes[at : at + 1].tolist()[0]!r} the weight {factors[at]:g}, "
             f"which {meaning}. Give finite numbers > 0."
@@ -236,8 +237,8 @@ def check_totals(classes: np.ndarray, totals: np.ndarray) -> None:
     if not totals.all():
         lost = classes[totals == 0].tolist()[0]
         raise ValueError(
-            f"The weights of all samples of class {lost!r} are zero, so nothing is left to learn it from. "
-            "Give it weight, or leave the class out of y."
+            f"The weights of all samples of class {lost!r} are zero, so the class cannot be fitted. "
+            "Give some of them a weight > 0, or leave the class out of y."
         )
 
 

@@ -22,15 +22,15 @@ def normalize(weights: Vector) -> tuple[Vector, float]:
 def check_some_weight(largest: float) -> None:
     if largest == 0:
         raise ValueError(
-            "sample_weight is zero for every sample, so nothing is left to fit. Give some a weight > 0."
+            "sample_weight is zero for every sample, so there is nothing to fit. Give some samples a weight "
+            "> 0."
         )
 
 
 def check_finite_weight(total: float) -> None:
     if not np.isfinite(total):
         raise ValueError(
-            "sample_weight, with class_weight and over all samples, is beyond the range of numbers. "
-            "Divide the weights by their largest."
+            "The sum of sample_weight times class_weight overflows. Divide the weights by their largest."
         )
 
 
@@ -49,7 +49,4 @@ def find_bad_weight(weights: Any, space: Space = HOST) -> tuple[int, float] | No
 def complain_of_weight(row: int, weight: float, where: str = "") -> str:
     if not np.isfinite(weight):
         return f"sample_weight contains NaN or infinity{where}. Give finite numbers >= 0."
-    return (
-        f"sample_weight[{row}]={weight:g}{where} would reward a mistake on that sample. "
-        "Give numbers >= 0; 0 leaves a sample out."
-    )
+    return f"sample_weight[{row}]={weight:g}{where} is negative. Give numbers >= 0; 0 leaves a sample out."

@@ -39,7 +39,7 @@ LOOK, LOOK_AT_MOST = 1.0, 5.0
 
 
 DROPPED = (
-    "The cluster dropped what it was computing: its scheduler was stopped or restarted. "
+    "The cluster lost the computation because its scheduler was stopped or restarted. "
     "Connect a Client to a running cluster and fit again."
 )
 
@@ -137,8 +137,8 @@ class Cluster:
             return waiting.result()
         except KilledWorker as error:
             raise ClusterLost(
-                f"One worker after another died over the same blocks, {error.allowed_failures + 1} in all: "
-                "most often they had too little memory. Use smaller blocks, or workers with more memory."
+                f"{error.allowed_failures + 1} workers died while processing the same blocks, probably "
+                "because they ran out of memory. Use smaller blocks, or workers with more memory."
             ) from error
         except (concurrent.futures.CancelledError, CommClosedError) as error:
             raise ClusterLost(DROPPED) from error
@@ -177,12 +177,12 @@ class Cluster:
             what = (
                 "The scheduler does not answer"
                 if workers is None
-                else "All workers have paused, their memory being full"
+                else "All workers are paused because their memory is full"
                 if workers
                 else "The cluster has no workers left"
             )
             raise ClusterLost(
-                f"{what}, for {now - seen:.0f} seconds by now, so nobody is there to compute. Start workers, "
+                f"{what}, for {now - seen:.0f} seconds, so nothing can be computed. Start workers, "
                 "or connect a Client to another cluster, and fit again; "
                 'dask.config.set({"kmargin.patience": "5 minutes"}) waits longer.'
             )

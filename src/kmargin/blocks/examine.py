@@ -74,7 +74,7 @@ def _classes_of(y: np.ndarray) -> tuple[np.ndarray, str]:
         between = y[y != np.round(y)]
         if len(between):
             return nothing, (
-                f"Unknown label type: continuous. y holds {between[0]:g}, which is no class. "
+                f"Unknown label type: continuous. y holds {between[0]:g}, which is not a class. "
                 "Give labels, or numbers rounded to whole ones."
             )
     try:

@@ -66,8 +66,8 @@ def check_features(X: Any) -> np.dtype:
         raise ValueError(f"Found array with 0 feature(s) (shape={X.shape}) while a minimum of 1 is required.")
     if X.numblocks[1] > 1:
         raise ValueError(
-            f"X is cut into {X.numblocks[1]} blocks along its columns, but rows have to be whole. "
-            "Use X.rechunk({1: -1})."
+            f"X is divided into {X.numblocks[1]} blocks along its columns, but each block must have all "
+            "columns. Use X.rechunk({1: -1})."
         )
     if X.dtype.kind not in NUMBERS:
         raise ValueError(f"X has dtype {X.dtype}: features have to be real numbers. Use X.astype(float).")
@@ -106,7 +106,7 @@ def check_kinds(X: Any, **others: Any) -> None:
         )
         raise TypeError(
             f"{far[0]} is a {_describe(given[far[0]])}, but {near[0]} is a {_describe(given[near[0]])}: "
-            f"the one is in blocks, the other is not. {advice}"
+            f"one is divided into blocks, the other is not. {advice}"
         )
 
 
@@ -144,8 +144,8 @@ def known_rows(collection: Any) -> np.ndarray:
 def _check_aligned(X: Any, other: Any, name: str) -> None:
     if n_blocks(X) != n_blocks(other):
         raise ValueError(
-            f"X has {n_blocks(X)} blocks of rows, but {name} has {n_blocks(other)}: they have to be cut "
-            f"alike. {_advice_to_align(name)}"
+            f"X has {n_blocks(X)} blocks of rows, but {name} has {n_blocks(other)}: they must have "
+            f"the same blocks. {_advice_to_align(name)}"
         )
     rows, others = known_rows(X), known_rows(other)
     for number in np.flatnonzero((rows != others) & ~np.isnan(rows) & ~np.isnan(others))[:1]:
@@ -155,7 +155,7 @@ def _check_aligned(X: Any, other: Any, name: str) -> None:
 def _misaligned(number: int, n_rows: int, name: str, n_others: int) -> str:
     return (
         f"Block {number} of X has {n_rows} rows, but that of {name} has {n_others}: "
-        f"they have to be cut alike. {_advice_to_align(name)}"
+        f"they must have the same blocks. {_advice_to_align(name)}"
     )
 
 
@@ -194,7 +194,7 @@ def _check_block(number: int, found: Findings, first: int, n_features: int, name
     where = f"block {number}" + (f" (rows {first} to {first + n_rows - 1})" if n_rows else "")
     if len(found.shape) != 2 or found.shape[1] != n_features:
         raise ValueError(
-            f"X has shape {found.shape} in {where}, but was said to have {n_features} columns. "
+            f"X has shape {found.shape} in {where}, but {n_features} columns were expected. "
             "Give every block the same columns."
         )
     for name, n_others in (("y", found.n_labels), ("sample_weight", found.n_weights)):
@@ -205,7 +205,7 @@ def _check_block(number: int, found: Findings, first: int, n_features: int, name
         called = "" if names is None else f" ({names[column]!r})"
         raise ValueError(
             f"X has {what} in {where}, column {column}{called}. "
-            "Put numbers in their place, or leave such rows out."
+            "Replace them with numbers, or leave out those rows."
         )
     if found.complaint:
         raise ValueError(f"In {where}: {found.complaint}")

@@ -114,7 +114,7 @@ def is_foreign(array: Any) -> bool:
         from array_api_compat import is_array_api_obj
     except ImportError:
         raise ImportError(
-            f"An array of the kind {type(array).__module__}.{type(array).__qualname__} needs "
+            f"Arrays of type {type(array).__module__}.{type(array).__qualname__} need "
             "array-api-compat. Install it with: pip install 'kmargin[array-api]'"
         ) from None
     return bool(is_array_api_obj(array))

@@ -6,15 +6,15 @@ class DatasetError(RuntimeError):
 
 
 class DownloadError(DatasetError):
-    """The address could not be reached, refused, or broke off."""
+    """The server could not be reached, refused the request, or broke the connection."""
 
 
 class ChecksumError(DatasetError):
-    """What was downloaded is not the file whose SHA-256 is on record."""
+    """A downloaded file does not have the recorded SHA-256 checksum."""
 
 
 class DamagedFileError(DatasetError):
-    """A file that was there already is half-written or has been changed."""
+    """An existing file is incomplete or has been changed."""
 
 
 class CacheFolderError(DatasetError):

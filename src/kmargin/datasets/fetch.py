@@ -19,7 +19,7 @@ WAITS = (1.0, 3.0)  # seconds before the second and the third try
 
 
 def cache_folder() -> Path:
-    """The folder of downloaded data: `KMARGIN_DATA` if it is set, else kmargin's in the platform's cache.
+    """Return the folder of downloaded data: `KMARGIN_DATA` if it is set, else a folder in the user's cache.
 
     Returns
     -------
@@ -38,11 +38,11 @@ def cache_folder() -> Path:
 
 
 def fetch(file: RemoteFile) -> Path:
-    """Where the file lies, its checksum verified.
+    """Return the path of a file whose checksum was verified, downloading it if necessary.
 
-    A copy in the cache folder comes first, then one that is shipped with the package; neither needs a
-    writable folder, a network or pooch. Otherwise the file is downloaded into the cache folder, where it
-    gets its name only when it is complete and its checksum is right.
+    A copy in the cache folder is used first, then one that is shipped with the package; neither needs a
+    writable folder, a network or pooch. Otherwise the file is downloaded to the cache folder, where it gets
+    its name only when it is complete and its checksum is correct.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def fetch(file: RemoteFile) -> Path:
     Returns
     -------
     Path
-        Where it lies.
+        Its path.
     """
     path = cache_folder() / file.name
     for place in (path, SHIPPED / file.name):
@@ -78,7 +78,7 @@ def _verify(file: RemoteFile, path: Path) -> None:
     if found != file.sha256:
         raise DamagedFileError(
             f"{path} has {n_bytes} bytes with SHA-256 {found}, but {file.url} has {file.sha256}: the copy is"
-            " half-written or has been changed. Delete it, and it will be downloaded again."
+            " incomplete or has been changed. Delete it, and it will be downloaded again."
         )
 
 
@@ -142,8 +142,8 @@ def _retrieve(pooch: Any, file: RemoteFile, path: Path) -> None:
         if not received:  # the address itself is no good, which is requests' to say
             raise
         raise ChecksumError(
-            f"{file.url} gave {received} where {file.sha256} is expected, and was not kept: the file has"
-            f" changed at its source or on its way. Try again; if that does not help, find the original file,"
+            f"{file.url} returned {received}, not {file.sha256}, and was not kept: the file has been changed"
+            f" at its source or in transit. Try again; if that does not help, find the original file,"
             f" put it at {path}, or set KMARGIN_DATA to a folder that has it."
         ) from error
 
@@ -153,7 +153,7 @@ def _import_pooch(file: RemoteFile) -> Any:
         import pooch
     except ImportError as error:
         raise ImportError(
-            f"To download {file.url}, pooch is needed: pip install 'kmargin[experiments]'."
+            f"Downloading {file.url} needs pooch: pip install 'kmargin[experiments]'."
         ) from error
     return pooch
 

@@ -48,7 +48,7 @@ LIKE_LOAD = """
     Returns
     -------
     Bunch
-        `data`, `target` and what is known of them; see :func:`load`.
+        `data`, `target` and a description; see :func:`load`.
 
     See Also
     --------
@@ -63,11 +63,11 @@ def _like_load(loader: Loader) -> Loader:
 
 
 def load(name: str, *, random_state: Any = None, return_X_y: bool = False, as_frame: bool = False) -> Any:
-    """A data set by the name it has in the paper's Table 1.
+    """Load a data set by its name in the paper's Table 1.
 
-    Files are looked for in the folder that the environment variable `KMARGIN_DATA` names, else in
-    kmargin's folder in the platform's cache; those not there are downloaded, and checked against their
-    SHA-256. Nothing is scaled, shuffled or split.
+    Files are looked for in the folder named by the environment variable `KMARGIN_DATA`, else in kmargin's
+    folder in the user's cache; missing files are downloaded and their SHA-256 is verified. Nothing is scaled,
+    shuffled or split.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def load(name: str, *, random_state: Any = None, return_X_y: bool = False, as_fr
     table = READERS[name](paths, entry.n_features) if paths else _simulate(entry, random_state)
     if table.X.shape != (entry.n_samples, entry.n_features):
         raise DatasetError(
-            f"{name} came out with shape {table.X.shape}, but Table 1 has"
+            f"{name} was read with shape {table.X.shape}, but Table 1 has"
             f" {(entry.n_samples, entry.n_features)}. Please report this as a bug, with the file {paths}."
         )
     data, target, frame = _as_frames(table) if as_frame else (table.X, table.y, None)

@@ -10,16 +10,16 @@ UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases"
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """A file as it lies at its address.
+    """A file to download.
 
     Attributes
     ----------
     name : str
-        What it is called in the cache folder.
+        Its name in the cache folder.
     url : str
         Its address.
     sha256 : str
-        Of its bytes.
+        Its checksum.
     """
 
     name: str
@@ -44,13 +44,13 @@ class Dataset:
     n_samples, n_features, n_classes : int
         Its shape.
     scaling : "zscore", "minmax" or "none"
-        What the paper does to the features.
+        How the paper scales the features.
     kernel : "linear" or "rbf"
-        That of the paper's machines.
+        The kernel that the paper uses.
     train_share : float
-        Of the rows in file order, the first come to the training set.
+        Proportion of the rows, in file order, in the training set.
     files : tuple of RemoteFile
-        What there is to download.
+        The files to download.
     """
 
     name: str

@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 def make_synthetic(
     n_samples: int = 1000, n_features: int = 500, *, random_state: Any = None, return_coef: bool = False
 ) -> tuple[np.ndarray, ...]:
-    """Two informative, correlated features among many that are neither (the paper's appendix B.1).
+    """Simulate two informative, correlated features among many that are neither (the paper's appendix B.1).
 
     The variances are 1 and 3 with covariance 0.9 for the first two features and 2 for the others;
     all other covariances are 1e-3 times a standard normal number. The label is the sign of
@@ -65,7 +65,7 @@ def make_sparse_hyperplane(
     random_state: Any = None,
     return_coef: bool = False,
 ) -> tuple[np.ndarray, ...]:
-    """Independent normal features, `n_causal` of them with an effect in [-10, -2] or [2, 10].
+    """Simulate independent normal features, `n_causal` of them with an effect in [-10, -2] or [2, 10].
 
     This is the simulation of the paper's section on model selection; labels are without noise.
 
@@ -113,7 +113,7 @@ def make_spiral(
     *,
     random_state: Any = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Noisy spirals in the plane, one per class (the paper's appendix B.2).
+    """Simulate noisy spirals in the plane, one per class (the paper's appendix B.2).
 
     The rows come in random order.
 
@@ -170,24 +170,24 @@ def make_genes(
     random_state: Any = None,
     return_modules: bool = False,
 ) -> tuple[np.ndarray, ...]:
-    """Few samples of many genes, some of which rise and fall together.
+    """Simulate few samples of many genes, some of which are correlated.
 
-    A table of the shape of a leukaemia study, with known truth. Genes of a module share a factor; in class 1
-    the factors of some modules are higher. Genes beyond the modules go their own ways. Each gene has a level
-    between 4 and 12 and a spread between 0.3 and 1.2, as logarithms of expression have.
+    The table has the shape of a leukaemia study, with known truth. Genes of a module share a factor; in class
+    1 the factors of some modules are higher. Genes outside the modules are independent. Each gene has a mean
+    between 4 and 12 and a standard deviation between 0.3 and 1.2, like logarithms of expression.
 
     Parameters
     ----------
     n_samples, n_genes : int, default=72 and 7129
-        A third of the samples are of class 1.
+        A third of the samples belong to class 1.
     n_modules, genes_per_module : int, default=50 and 40
         The modules are the first genes, one module after the other.
     n_telling : int, default=3
-        So many modules, the first ones, tell the classes apart.
+        Number of modules that are related to the class, the first ones.
     effect : float, default=1.8
-        By how many standard deviations their factors differ between the classes.
+        Difference of their factors between the classes, in standard deviations.
     correlation : float, default=0.7
-        That of two genes of a module, within a class.
+        Correlation of two genes of a module, within a class.
     random_state : int, RandomState or None, default=None
         Draws everything.
     return_modules : bool, default=False
@@ -200,7 +200,7 @@ def make_genes(
     y : ndarray of shape (n_samples,)
         0 or 1.
     modules : ndarray of shape (n_genes,)
-        The number of each gene's module, -1 for none. Only with `return_modules`.
+        The index of each gene's module, -1 for none. Only with `return_modules`.
 
     Examples
     --------
@@ -220,7 +220,9 @@ def make_genes(
             f"n_telling={n_telling} of n_modules={n_modules} is not possible. Use at most all modules."
         )
     if not 0 <= correlation <= 1:
-        raise ValueError(f"correlation={correlation} is no share of a variance. Use a number from 0 to 1.")
+        raise ValueError(
+            f"correlation={correlation} is not a proportion of variance. Use a number from 0 to 1."
+        )
     rng = check_random_state(random_state)
     y = rng.permutation((np.arange(n_samples) < round(n_samples / 3)).astype(int))
     factors = rng.standard_normal((n_samples, n_modules))

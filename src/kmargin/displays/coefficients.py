@@ -17,9 +17,9 @@ HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "++++")  # bars told apart wi
 
 
 class CoefficientDisplay(Display):
-    """Bars of coefficients, the largest on top; with several machines a group of bars per feature.
+    """Bar plot of the coefficients, the largest on top; with several binary classifiers, groups of bars.
 
-    Beyond six rows of coefficients they are shades in place of bars.
+    With more than six rows of coefficients it is a heat map instead.
 
     Parameters
     ----------
@@ -28,18 +28,19 @@ class CoefficientDisplay(Display):
     coefs : array of shape (n_machines, n_features)
         The coefficients.
     machines : list of str
-        What each machine tells apart; or classes, in place of the many machines that tell them apart.
+        The classes that each binary classifier separates, such as "a vs b"; or, instead of many classifiers,
+        the classes.
 
     Attributes
     ----------
     ax_ : matplotlib.axes.Axes
-        The axes, once it is drawn.
+        The axes, after plotting.
     figure_ : matplotlib.figure.Figure
         Their figure.
 
     See Also
     --------
-    SparseSVC.summary : The same as a frame.
+    SparseSVC.summary : The same as a data frame.
 
     Examples
     --------
@@ -59,35 +60,35 @@ class CoefficientDisplay(Display):
     def from_estimator(
         cls, estimator: Any, *, feature_names: Any = None, n_features: int = 20, ax: Any = None
     ) -> "CoefficientDisplay":
-        """Draw the features that a fitted linear machine uses.
+        """Draw the features that a fitted linear model uses.
 
-        Of more than six machines the classes are drawn: a class's coefficient is the mean over the machines
-        in which it takes part, positive speaking for the class.
+        With more than six binary classifiers, classes are drawn instead: the coefficient of a class is the
+        mean over the classifiers in which it takes part; positive values favour the class.
 
         Parameters
         ----------
         estimator : estimator
-            A fitted SparseSVC or SparseSVCCV; or a pipeline, or a search, with one inside.
+            A fitted SparseSVC or SparseSVCCV, or a pipeline or search that contains one.
         feature_names : list of str or None, default=None
-            One for each feature. None is the names of the columns that the model was fitted to.
+            A name for each feature; None uses the column names of the training data.
         n_features : int, default=20
-            How many at most, those with the largest coefficients.
+            Maximum number of features shown, those with the largest coefficients.
         ax : matplotlib.axes.Axes or None, default=None
-            Where to draw. None is a new figure.
+            Axes to draw on; None creates a new figure.
 
         Returns
         -------
         CoefficientDisplay
             Drawn.
         """
-        needs = "SparseSVC and SparseSVCCV, which have a coefficient for each feature"
+        needs = "a SparseSVC or SparseSVCCV, which has a coefficient for each feature"
         estimator, known = find_model(estimator, "coef_", cls.__name__, needs)
         coef = to_host(estimator.coef_)
         names = name_features(feature_names, known, coef.shape[1])
         size = np.abs(coef).max(axis=0)
         used = sorted(to_host(estimator.support_), key=lambda j: -size[j])[:n_features]
         if not used:
-            raise ValueError("The model uses no feature, so that there is no bar to draw. Fit it with k > 0.")
+            raise ValueError("The model uses no features, so there is nothing to draw. Fit it with k > 0.")
         machines = machine_names(estimator.classes_, estimator.multi_class)
         coef = coef[:, used]
         if len(machines) > MOST_BARS:
@@ -101,7 +102,7 @@ class CoefficientDisplay(Display):
         Parameters
         ----------
         ax : matplotlib.axes.Axes or None, default=None
-            Where to draw. None is a new figure.
+            Axes to draw on; None creates a new figure.
 
         Returns
         -------

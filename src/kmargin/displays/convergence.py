@@ -35,16 +35,16 @@ class ConvergenceDisplay(Display):
     traces : list of sequences of OuterRecord
         The trace of each run, see `Solution.trace`.
     names : list of str
-        What to call each.
+        A name for each run.
     solver : str, default=""
-        "mm" or "sd", for the colour that it has everywhere.
+        "mm" or "sd", which determines the colour.
     title : str, default=""
         Why the solver stopped.
 
     Attributes
     ----------
     axes_ : array of matplotlib.axes.Axes
-        The three panels, once it is drawn.
+        The three panels, after plotting.
     ax_ : matplotlib.axes.Axes
         The first of them.
     figure_ : matplotlib.figure.Figure
@@ -86,11 +86,11 @@ class ConvergenceDisplay(Display):
         solution : Solution
             Of `MM` or `SD`, such as ``model.solutions_[0]``.
         name : str, default=""
-            What to call it.
+            Its name in the plot.
         solver : str, default=""
-            "mm" or "sd", for its colour.
+            "mm" or "sd", which determines the colour.
         axes : sequence of three matplotlib.axes.Axes, or None, default=None
-            Where to draw. None is a new figure.
+            Axes to draw on; None creates a new figure.
 
         Returns
         -------
@@ -103,21 +103,21 @@ class ConvergenceDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, axes: Any = None) -> "ConvergenceDisplay":
-        """Draw how the machines of a fitted model were found; of many, the first eight.
+        """Draw the convergence of the binary classifiers of a fitted model; at most the first eight.
 
         Parameters
         ----------
         estimator : estimator
-            Fitted with ``solver="mm"`` or "sd"; or a pipeline, or a search, with such an estimator inside.
+            An estimator fitted with ``solver="mm"`` or "sd", or a pipeline or search that contains one.
         axes : sequence of three matplotlib.axes.Axes, or None, default=None
-            Where to draw. None is a new figure.
+            Axes to draw on; None creates a new figure.
 
         Returns
         -------
         ConvergenceDisplay
             Drawn.
         """
-        needs = "SparseSVC, KernelSparseSVC and their kin, which have solutions"
+        needs = "a SparseSVC, a KernelSparseSVC or one of their CV variants, which have solutions"
         model = find_model(estimator, "solutions_", cls.__name__, needs).model
         solver = model.solver if isinstance(model.solver, str) else type(model.solver).__name__
         solutions = [s for s in model.solutions_ if s.trace] or list(model.solutions_[:1])
@@ -137,7 +137,7 @@ class ConvergenceDisplay(Display):
         Parameters
         ----------
         axes : sequence of three matplotlib.axes.Axes, or None, default=None
-            Where to draw. None is a new figure.
+            Axes to draw on; None creates a new figure.
 
         Returns
         -------
@@ -202,11 +202,11 @@ def check_trace(solution: Any) -> None:
     """Raise ValueError where there is no way to draw."""
     if getattr(solution, "trace", None) is None:
         raise TypeError(
-            f"from_solution was given {type(solution).__name__}, which is no solution. Give one, such as "
+            f"from_solution was given {type(solution).__name__}, not a solution. Give a solution, such as "
             "model.solutions_[0]."
         )
     if not solution.trace:
         raise ValueError(
-            "This solution has no trace: it was found by exchanges, without annealing, or has k = 0. Fit "
+            "This solution has no trace: it was found by swapping features, or has k = 0. Fit "
             "with solver='mm' or solver='sd'."
         )

@@ -23,7 +23,7 @@ class Display:
 
             _, ax = plt.subplots(figsize=size, layout="constrained")
         if getattr(ax, "plot", None) is None or getattr(ax, "figure", None) is None:
-            raise TypeError(f"ax={ax!r} is no axes of matplotlib. Give one, or None for a new figure.")
+            raise TypeError(f"ax={ax!r} is not a matplotlib Axes. Give one, or None for a new figure.")
         self.ax_, self.figure_ = ax, ax.figure
         ax.spines[["top", "right"]].set_visible(False)
         return ax

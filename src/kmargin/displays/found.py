@@ -23,7 +23,7 @@ def find_model(estimator: Any, attribute: str, display: str, needs: str) -> Foun
     """
     if isinstance(estimator, type):
         raise TypeError(
-            f"{display} was given the class {estimator.__name__}. Give a fitted model, as in "
+            f"{display} was given the class {estimator.__name__}. Give a fitted model instead, as in "
             f"{estimator.__name__}(...).fit(X, y)."
         )
     searched = getattr(estimator, "best_estimator_", estimator)
@@ -45,7 +45,7 @@ def _find_in_pipeline(pipeline: Pipeline, attribute: str, display: str, needs: s
                 names = _names_after(pipeline[:at])
             return FoundModel(model, None if names is None else [str(name) for name in names])
     kinds = ", ".join(type(step).__name__ for step in steps)
-    raise TypeError(f"{display} draws {needs}, and none is in this pipeline ({kinds}).")
+    raise TypeError(f"{display} needs {needs}; this pipeline has none ({kinds}).")
 
 
 def _names_after(before: Pipeline) -> Any:
@@ -69,9 +69,9 @@ def _look_at(model: Any, attribute: str, display: str, needs: str) -> Any:
             check_is_fitted(model)
         except NotFittedError:
             raise NotFittedError(
-                f"{who} is not fitted, and {display} draws what a fit has found. Call fit(X, y) first."
+                f"{who} is not fitted, and {display} needs a fitted model. Call fit(X, y) first."
             ) from None
-    raise TypeError(f"{display} draws {needs}, and was given {who}.")
+    raise TypeError(f"{display} needs {needs}; it was given {who}.")
 
 
 def name_features(given: Any, known: Any, n_features: int) -> list[str]:
@@ -80,10 +80,10 @@ def name_features(given: Any, known: Any, n_features: int) -> list[str]:
         return [f"x{j}" for j in range(n_features)]
     names = known if given is None else given
     if isinstance(names, str) or not np.iterable(names):
-        raise ValueError(f"feature_names={names!r} is no list of names. Give one for each feature.")
+        raise ValueError(f"feature_names={names!r} is not a list of names. Give a name for each feature.")
     names = list(names)
     if len(names) != n_features:
         raise ValueError(
-            f"feature_names has {len(names)} names for {n_features} features. Give one for each."
+            f"feature_names has {len(names)} names for {n_features} features. Give a name for each feature."
         )
     return [str(name) for name in names]

@@ -14,18 +14,18 @@ from kmargin.types import Matrix
 
 
 class SparsityPathDisplay(Display):
-    """Coefficients against k: where each feature enters, and how its weight changes.
+    """Coefficients against k: where each feature enters, and how its coefficient changes.
 
     Parameters
     ----------
     ks : array of shape (n_ks,)
         The values of k.
     coefs : array of shape (n_ks, n_features)
-        The coefficients of one machine, or their size over several.
+        The coefficients of one binary classifier, or their norm over several.
     feature_names : list of str
         One for each feature.
     title : str, default=""
-        What the machine tells apart.
+        The classes that are separated.
     counted : str, default=""
         What k counts, for the axis.
     quantity : str, default="coefficient"
@@ -34,7 +34,7 @@ class SparsityPathDisplay(Display):
     Attributes
     ----------
     ax_ : matplotlib.axes.Axes
-        The axes, once it is drawn.
+        The axes, after plotting.
     figure_ : matplotlib.figure.Figure
         Their figure.
 
@@ -79,21 +79,21 @@ class SparsityPathDisplay(Display):
         n_labels: int = 8,
         ax: Any = None,
     ) -> "SparsityPathDisplay":
-        """Draw a path: a machine of it, or the features of all machines.
+        """Draw a path: one binary classifier, or the features of all of them.
 
         Parameters
         ----------
         path : SparsityPath
-            As `sparse_svm_path` returns it, or the `path_` of a cross-validated estimator.
+            The result of `sparse_svm_path`, or the `path_` of a cross-validated estimator.
         machine : int, str or None, default=None
-            Which machine, by its place or by what it tells apart ("a vs b"). None is the only one; or, of
-            several, the size of each feature's coefficients over all of them, the root of the sum of squares.
+            Which binary classifier, by its index or its name ("a vs b"). None is the only one or, with
+            several, the Euclidean norm of each feature's coefficients over all of them.
         feature_names : list of str or None, default=None
-            One for each feature. None is the names of the columns that the path was fitted to.
+            A name for each feature; None uses the column names of the training data.
         n_labels : int, default=8
-            How many features have a name and a line of their own.
+            Number of features with a name and a line of their own.
         ax : matplotlib.axes.Axes or None, default=None
-            Where to draw. None is a new figure.
+            Axes to draw on; None creates a new figure.
 
         Returns
         -------
@@ -123,7 +123,7 @@ class SparsityPathDisplay(Display):
         Parameters
         ----------
         estimator : estimator
-            Fitted; or a pipeline, or a search, with such an estimator inside.
+            A fitted estimator, or a pipeline or search that contains one.
         **options : dict
             As in `from_path`: `machine`, `feature_names`, `n_labels`, `ax`.
 
@@ -145,9 +145,9 @@ class SparsityPathDisplay(Display):
         Parameters
         ----------
         ax : matplotlib.axes.Axes or None, default=None
-            Where to draw. None is a new figure.
+            Axes to draw on; None creates a new figure.
         n_labels : int, default=8
-            How many features have a name and a line of their own; the others are grey.
+            Number of features with a name and a colour of their own; the others are grey.
 
         Returns
         -------
@@ -188,6 +188,6 @@ def _find_machine(machine: Any, machines: Sequence[str]) -> int:
         return int(machine)
     shown = ", ".join(map(repr, machines[:6])) + (", ..." if len(machines) > 6 else "")
     raise ValueError(
-        f"machine={machine!r} is none of the {len(machines)} machines of this path. Use a place from 0 to "
-        f"{len(machines) - 1}, or one of {shown}."
+        f"machine={machine!r} is not one of the {len(machines)} binary classifiers of this path. Use an "
+        f"index from 0 to {len(machines) - 1}, or one of {shown}."
     )

@@ -24,20 +24,20 @@ class CVScoreDisplay(Display):
     chosen : int or None, default=None
         The k that was chosen.
     score_name : str, default="score"
-        What the scores are; shares such as "accuracy" have an axis in per cent.
+        Name of the score; proportions such as "accuracy" are shown in per cent.
     counted : str, default=""
         What k counts, for the axis.
 
     Attributes
     ----------
     ax_ : matplotlib.axes.Axes
-        The axes, once it is drawn.
+        The axes, after plotting.
     figure_ : matplotlib.figure.Figure
         Their figure.
 
     See Also
     --------
-    SparsityPathDisplay : Which features there are for each k.
+    SparsityPathDisplay : The features for each k.
     SparseSVCCV : Chooses k by these scores.
 
     Examples
@@ -72,16 +72,16 @@ class CVScoreDisplay(Display):
         Parameters
         ----------
         estimator : estimator
-            Fitted; or a pipeline, or a search, with such an estimator inside.
+            A fitted estimator, or a pipeline or search that contains one.
         ax : matplotlib.axes.Axes or None, default=None
-            Where to draw. None is a new figure.
+            Axes to draw on; None creates a new figure.
 
         Returns
         -------
         CVScoreDisplay
             Drawn.
         """
-        needs = "SparseSVCCV and KernelSparseSVCCV, which have scores for each k"
+        needs = "a SparseSVCCV or KernelSparseSVCCV, which has scores for each k"
         estimator = find_model(estimator, "C_", cls.__name__, needs).model
         results = estimator.cv_results_
         at = results["param_C"] == estimator.C_
@@ -98,7 +98,7 @@ class CVScoreDisplay(Display):
         Parameters
         ----------
         ax : matplotlib.axes.Axes or None, default=None
-            Where to draw. None is a new figure.
+            Axes to draw on; None creates a new figure.
 
         Returns
         -------

@@ -24,18 +24,18 @@ class WithoutProbabilities:
 
     @property
     def predict_proba(self) -> Any:
-        """Not there; who asks is told where."""
+        """Raise AttributeError with advice; probabilities need held-out rows."""
         raise AttributeError(self._where("predict_proba"))
 
     @property
     def predict_log_proba(self) -> Any:
-        """Not there; who asks is told where."""
+        """Raise AttributeError with advice; probabilities need held-out rows."""
         raise AttributeError(self._where("predict_log_proba"))
 
     def _where(self, method: str) -> str:
         name = type(self).__name__
         return (
-            f"{name} has no {method}: probabilities are learned from rows that the machines have not seen. "
+            f"{name} has no {method}: probabilities have to be calibrated on held-out rows. "
             f"Use {name}CV, or scikit-learn's CalibratedClassifierCV({name}(...))."
         )
 
@@ -57,34 +57,34 @@ class MarginClassifier(Documented, ClassifierMixin, BaseEstimator):
     random_state: Any
 
     def decision_function(self, X: Any) -> Matrix:
-        """How far each sample lies on which side.
+        """Decision values of the samples.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            With the features of the fit.
+            With the features of the training data.
 
         Returns
         -------
         array of shape (n_samples,) or (n_samples, n_classes)
-            For two classes positive for ``classes_[1]``. For more classes the largest entry of a row is the
-            predicted class: with one versus one, the votes for each class plus a tie-break below 1/2 from
-            the summed decision values.
+            For two classes, positive for ``classes_[1]``. For more classes, the largest entry of a row is the
+            predicted class: with one versus one, the votes for each class plus a tie-break below 1/2 from the
+            summed decision values.
         """
         return self._decide(self._inputs(X, "decision_function"))
 
     def machine_decisions(self, X: Any) -> Matrix:
-        """How far each sample lies on which side of each machine.
+        """Decision values of each binary classifier.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            With the features of the fit.
+            With the features of the training data.
 
         Returns
         -------
         array of shape (n_samples, n_machines)
-            A column for each machine, as `coef_` has rows.
+            A column for each binary classifier, in the order of the rows of `coef_`.
         """
         inputs = self._inputs(X, "machine_decisions")
         return inputs.tell(self._decisions(), _as_it_is, self.intercept_.shape[0])
@@ -95,12 +95,12 @@ class MarginClassifier(Documented, ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            With the features of the fit.
+            With the features of the training data.
 
         Returns
         -------
         array of shape (n_samples,)
-            Of the kind that `classes_` is.
+            Of the type of `classes_`.
         """
         return self._choose(self._inputs(X, "predict"))
 
@@ -110,16 +110,16 @@ class MarginClassifier(Documented, ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            With the features of the fit.
+            With the features of the training data.
         y : array-like of shape (n_samples,)
             The classes.
         sample_weight : array-like of shape (n_samples,) or None, default=None
-            How much each sample counts.
+            Sample weights.
 
         Returns
         -------
         float
-            The share of samples, by weight, whose class is predicted.
+            The (weighted) proportion of samples predicted correctly.
         """
         return accuracy(self.predict, X, y, sample_weight)
 
@@ -136,12 +136,12 @@ class MarginClassifier(Documented, ClassifierMixin, BaseEstimator):
         return inputs.choose(self._decide(inputs), self.classes_)
 
     def set_params(self, **params: Any) -> "MarginClassifier":
-        """Set parameters, those of a solver object as ``solver__name``.
+        """Set parameters; those of a solver object are called ``solver__name``.
 
         Parameters
         ----------
         **params : dict
-            Values by the names of the parameters.
+            Parameter values by name.
 
         Returns
         -------
@@ -152,8 +152,8 @@ class MarginClassifier(Documented, ClassifierMixin, BaseEstimator):
         solver = params.get("solver", self.solver)
         if nested and isinstance(solver, str):
             raise ValueError(
-                f"{nested[0]} cannot be set while solver={solver!r} is a name. "
-                f"Give the solver as an object, such as solver=MM(), and then set it."
+                f"{nested[0]} cannot be set while solver={solver!r} is a string. "
+                f"Use a solver object, such as solver=MM(), and set it there."
             )
         super().set_params(**params)
         return self

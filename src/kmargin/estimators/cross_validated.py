@@ -39,13 +39,13 @@ class CrossValidated(Probabilities):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            As in the estimator for a single k.
+            As for the estimator with a single k.
         y : array-like of shape (n_samples,)
             The classes, two or more.
         sample_weight : array-like of shape (n_samples,) or None, default=None
-            Counts in fitting and, if the scorer takes weights, in scoring.
+            Used in fitting and, if the scorer accepts weights, in scoring.
         groups : array-like of shape (n_samples,) or None, default=None
-            Of samples, for a splitter that keeps them together.
+            Groups of samples, for a splitter that keeps them together.
 
         Returns
         -------

@@ -14,52 +14,54 @@ class SparseSVCCV(CrossValidated, LinearMachines):
     Parameters
     ----------
     ks : list of int, int or None, default=None
-        The values of k to try; or how many, log-spaced from all features down to one. None is 20
-        values from the number of features or of samples, whichever is smaller, down to one.
+        The values of k to try, or their number, log-spaced from all features down to one. None means 20
+        values from the number of features or samples, whichever is smaller, down to one.
     Cs : list of float, default=(1.0,)
         The values of C to try; see :class:`~kmargin.SparseSVC`.
     cv : int, splitter, list of splits, or None, default=None
-        As in scikit-learn; None is five stratified folds. With dask data an integer deals the rows of
+        As in scikit-learn; None means five stratified folds. With dask data an integer splits the rows of
         each class within each block, and ``BlockKFold(5)`` makes folds of whole blocks.
     scoring : str, callable or None, default=None
-        Any scorer of scikit-learn; None is accuracy. With dask data, any that looks at predictions. Where
-        it looks at probabilities, those of each fold are learned from the test rows of the others.
+        Any scikit-learn scorer; None means accuracy. With dask data, any scorer of predictions. A scorer of
+        probabilities is given probabilities that were calibrated on the test rows of the other folds.
     repeats : int, default=1
-        So many times the rows are dealt into folds anew, by `random_state` if it is given. What is chosen
-        then hangs less on how the rows were dealt.
+        How often the cross-validation is repeated with rows reshuffled by `random_state`. The choice then
+        depends less on the random assignment to folds.
     selection : "best", "1se" or "tolerance", default="best"
-        The highest mean score over all folds of all repeats (among equals the smaller k, then the smaller
+        The highest mean score over all folds of all repeats (ties go to the smaller k, then to the smaller
         C); or the smallest k whose mean score is within one standard error, or within `tolerance`, of the
-        highest. Standard errors are those of Nadeau and Bengio, which know that folds and repeats have
-        training rows in common; for shares of rows, such as the accuracy, they are no smaller than so many
-        rows allow.
+        highest. Standard errors are those of Nadeau and Bengio, which account for the training rows that
+        folds and repeats have in common; for proportions such as the accuracy they are at least as large as
+        the number of rows implies.
     tolerance : float, default=0.01
-        With ``selection="tolerance"``, the loss of score that is taken for fewer features.
+        With ``selection="tolerance"``, the loss of score that is accepted for fewer features.
     standardize : bool, default=False
-        Scale the features to mean 0 and variance 1, in each fold by its training rows alone. The
-        coefficients are those for the features as given.
+        Scale the features to mean 0 and variance 1, in each fold using its training rows alone. The
+        coefficients are in the original units.
     solver : "exchange", "mm", "sd", or a solver object, default="exchange"
         As in :class:`~kmargin.SparseSVC`.
     multi_class : "ovo" or "ovr", default="ovo"
-        More than two classes: a machine for each pair of classes, or for each class against the rest.
+        With more than two classes: one binary classifier for each pair of classes, or for each class against
+        the rest.
     shared : bool, default=True
-        More than two classes: whether the machines choose among the same features.
+        With more than two classes: whether the binary classifiers share the same features.
     groups, keep, avoid, signs : list, dict or None, default=None
-        As in :class:`~kmargin.SparseSVC`; `groups` of features, that is. Those of samples, which belong into
-        one fold, are given to `fit`.
+        As in :class:`~kmargin.SparseSVC`. These are groups of features; groups of samples, which stay in one
+        fold, are passed to `fit`.
     fit_intercept : bool, default=True
-        Whether there is an intercept; without one nothing is centred.
+        Whether to fit an intercept; without one, features are not centred.
     class_weight : dict, "balanced" or None, default=None
-        Weights by class; they multiply those of the samples.
+        Class weights; they multiply the sample weights.
     n_jobs : int or None, default=None
-        Folds and machines fitted side by side. The values of C are walked in order within each: the supports
-        found under a strong ridge are the start under a weaker one, which is faster and finds better ones
-        than starting anew, and must not depend on `n_jobs`. To have each C fitted by itself, and spread, use
-        GridSearchCV over ``SparseSVC``.
+        Number of folds and binary classifiers fitted in parallel. The values of C are fitted in order within
+        each: the supports found with a strong ridge are the start for a weaker one, which is faster and finds
+        better supports, and does not depend on `n_jobs`. To fit each C separately and in parallel, use
+        GridSearchCV with ``SparseSVC``.
     random_state : int, RandomState or None, default=None
-        Deals the rows into folds, and draws the starts of ``MM(start="normal")`` and ``SD(start="normal")``.
+        Shuffles the rows into folds, and draws the starts of ``MM(start="normal")`` and
+        ``SD(start="normal")``.
     verbose : int, default=0
-        1 shows a progress bar: rich's if it is installed.
+        1 shows a progress bar (by rich, if it is installed).
 
     Attributes
     ----------
@@ -68,14 +70,14 @@ class SparseSVCCV(CrossValidated, LinearMachines):
     best_score_ : float
         Their mean score over the folds.
     cv_results_ : dict of arrays
-        As GridSearchCV's: `param_k`, `param_C`, `params`, `split0_test_score`, ...,
+        As in GridSearchCV: `param_k`, `param_C`, `params`, `split0_test_score`, ...,
         `mean_test_score`, `std_test_score`, `rank_test_score`; and `se_test_score`, the standard errors of
         the means.
     path_ : SparsityPath
         All values of k at `C_`, fitted to all samples.
     calibration_ : Calibration or None
-        How decision values become probabilities: its `slopes` and `offsets` have one entry per machine. None
-        if a class is in no test fold.
+        The map from decision values to probabilities; its `slopes` and `offsets` have one entry per binary
+        classifier. None if a class is in no test fold.
     n_splits_ : int
         The number of folds, over all repeats.
     coef_, intercept_, classes_, support_, n_iter_, objective_, solutions_, n_features_in_, feature_names_in_
@@ -83,7 +85,7 @@ class SparseSVCCV(CrossValidated, LinearMachines):
 
     See Also
     --------
-    honest_score : How good the whole choice is, on rows that had no part in it.
+    honest_score : Nested cross-validation of the whole choice.
     CVScoreDisplay : Draws the scores.
     SparsityPathDisplay : Draws the path.
 
@@ -153,50 +155,52 @@ class KernelSparseSVCCV(CrossValidated, KernelMachines):
     Parameters
     ----------
     ks : list of int, int or None, default=None
-        The values of k to try; None is 20 values, log-spaced from 100 (or all points) down to one.
+        The values of k to try; None means 20 values, log-spaced from 100 (or all points) down to one.
     Cs : list of float, default=(1.0,)
         The values of C to try.
     cv : int, splitter, list of splits, or None, default=None
         As in scikit-learn; None is five stratified folds.
     scoring : str, callable or None, default=None
-        Any scorer of scikit-learn; None is accuracy.
+        Any scikit-learn scorer; None means accuracy.
     repeats : int, default=1
-        So many times the rows are dealt into folds anew.
+        How often the cross-validation is repeated with reshuffled rows.
     selection : "best", "1se" or "tolerance", default="best"
         As in :class:`~kmargin.SparseSVCCV`.
     tolerance : float, default=0.01
-        With ``selection="tolerance"``, the loss of score that is taken for fewer points.
+        With ``selection="tolerance"``, the loss of score that is accepted for fewer points.
     kernel : "rbf", "poly", "linear", "sigmoid", "precomputed" or callable, default="rbf"
         As in :class:`~kmargin.KernelSparseSVC`.
     gamma : "scale", "auto" or float, default="scale"
-        "scale" is taken from each fold's own training rows.
+        "scale" is computed from the training rows of each fold.
     degree : float, default=3
         Of the kernel "poly".
     coef0 : float, default=0.0
         Of the kernels "poly" and "sigmoid".
     standardize : bool, default=False
-        Scale the features to mean 0 and variance 1, in each fold by its training rows alone, before the
+        Scale the features to mean 0 and variance 1, in each fold using its training rows alone, before the
         kernel is computed.
     solver : "exchange", "mm", "sd", or a solver object, default="exchange"
         As in :class:`~kmargin.SparseSVC`.
     multi_class : "ovo" or "ovr", default="ovo"
-        More than two classes: a machine for each pair of classes, or for each class against the rest.
+        With more than two classes: one binary classifier for each pair of classes, or for each class against
+        the rest.
     shared : bool, default=True
-        More than two classes: whether the machines choose among the same points.
+        With more than two classes: whether the binary classifiers share the same points.
     fit_intercept : bool, default=True
-        Whether there is an intercept.
+        Whether to fit an intercept.
     cache_size : float, default=200
-        MB for kernel values, for each machine under way.
+        Megabytes for kernel values, for each binary classifier being fitted.
     n_candidates : int, "all" or None, default=None
-        From how many of its training points a machine chooses, as in :class:`~kmargin.KernelSparseSVC`.
+        The number of training points from which a binary classifier chooses, as in
+        :class:`~kmargin.KernelSparseSVC`.
     class_weight : dict, "balanced" or None, default=None
-        Weights by class; they multiply those of the samples.
+        Class weights; they multiply the sample weights.
     n_jobs : int or None, default=None
-        Folds and machines fitted side by side.
+        Number of folds and binary classifiers fitted in parallel.
     random_state : int, RandomState or None, default=None
-        Deals the rows into folds, and draws the candidates where not all points are.
+        Shuffles the rows into folds, and draws the candidate points if they are a sample.
     verbose : int, default=0
-        1 shows a progress bar: rich's if it is installed.
+        1 shows a progress bar (by rich, if it is installed).
 
     Attributes
     ----------
@@ -211,7 +215,7 @@ class KernelSparseSVCCV(CrossValidated, KernelMachines):
     See Also
     --------
     SparseSVCCV : Chooses features instead.
-    honest_score : How good the whole choice is, on rows that had no part in it.
+    honest_score : Nested cross-validation of the whole choice.
 
     Examples
     --------

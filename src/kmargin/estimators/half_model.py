@@ -15,23 +15,23 @@ WEAKEST = 1.0  # the C of SparseSVC
 
 
 def stability_C(n_samples: int, n_features: int) -> float:
-    """The C with which a stability selection finds most, for features of variance 1.
+    """Return a C that suits stability selection, for features of variance 1.
 
-    The more features there are for each row of a half, the more of a fit is chance, and the stronger the
-    ridge that finds most. It is m² / (2000 p) for halves of m rows and p features, at most 1: read off
-    simulated data with 100 to 400 rows and 200 to 5000 features, see the guide.
+    The more features there are per row of a half, the more a fit is determined by chance, and the stronger
+    the ridge that finds the most features. C is m² / (2000 p) for halves of m rows and p features, at most 1;
+    this rule was fitted to simulated data with 100 to 400 rows and 200 to 5000 features, see the guide.
 
     Parameters
     ----------
     n_samples : int
-        Of all rows, not of a half.
+        The number of all rows, not of a half.
     n_features : int
-        Or groups, if it is these that are selected.
+        The number of features, or of groups if groups are selected.
 
     Returns
     -------
     float
-        What ``StabilitySelection(C=None)`` takes.
+        The C that ``StabilitySelection(C=None)`` uses.
 
     Examples
     --------
@@ -53,14 +53,14 @@ def check_model(estimator: Any, k: Any, ridge: Any) -> None:
         validate.check_C(WEAKEST if ridge is None else ridge)
     elif isinstance(estimator, type) or getattr(estimator, "fit", None) is None:
         raise ValueError(
-            f"estimator={estimator!r} has no fit. Use an estimator such as SparseSVC(k=10), or "
+            f"estimator={estimator!r} has no method fit. Use an estimator such as SparseSVC(k=10), or "
             "write StabilitySelection(k=10)."
         )
     elif given:
         name, value = next(iter(given.items()))
         raise ValueError(
-            f"{name}={value!r} is given beside estimator={type(estimator).__name__}, which has its "
-            f"own. Set it there, as in StabilitySelection(SparseSVC({name}={value!r}))."
+            f"{name}={value!r} cannot be combined with estimator={type(estimator).__name__}, which has "
+            f"its own. Set it there, as in StabilitySelection(SparseSVC({name}={value!r}))."
         )
     else:
         refuse_all("estimator with k", getattr(last_step(estimator), "k", None))
@@ -70,7 +70,7 @@ def refuse_all(what: str, k: object) -> None:
     """A k that keeps everything selects nothing."""
     if isinstance(k, str) and k == "all":
         raise ValueError(
-            f'{what}="all" keeps every feature on every half, so that nothing is selected. '
+            f'{what}="all" keeps every feature on every half, so nothing is selected. '
             "Use an integer, such as k=10."
         )
 

@@ -38,8 +38,8 @@ class KernelMachines(MarginClassifier):
             return samples
         if self.n_features_in_ != np.shape(X)[0]:
             raise ValueError(
-                f"X has shape {np.shape(X)}, but with kernel='precomputed' it is a square kernel matrix. "
-                "Give one row and one column per point, or choose a kernel to compute it."
+                f"X has shape {np.shape(X)}, but with kernel='precomputed' it must be a square kernel "
+                "matrix. Give one row and one column per point, or choose a kernel to compute it."
             )
         return samples._replace(X=samples.X[:, samples.kept])
 
@@ -74,8 +74,8 @@ class KernelMachines(MarginClassifier):
         who = type(self).__name__
         if name in OF_SELECTORS:
             raise AttributeError(
-                f"{who} has no {name}: a kernel machine chooses training points (support_), and uses every "
-                "feature of them. Use SparseSVC to choose features."
+                f"{who} has no {name}: a kernel model selects training points (support_) and uses all "
+                "of their features. Use SparseSVC to select features."
             )
         return super().__getattribute__(name)  # with the words of a property that is not there
 
@@ -92,18 +92,18 @@ class KernelSparseSVC(WithoutProbabilities, KernelMachines):
 
         1/(2n) sum_i s_i max(0, 1 - y_i (sum_j y_j alpha_j K(x_i, x_j) + b))^2 + lam/2 ||alpha||^2
 
-    subject to at most k nonzero alpha_j, with lam = 1/(2 C n) and n the sum of the weights. Only the
-    points with nonzero alpha are stored, and predicting takes one kernel value for each.
+    subject to at most k nonzero alpha_j, with lam = 1/(2 C n) and n the sum of the weights. Only the points
+    with nonzero alpha are stored, and a prediction needs one kernel value for each.
 
     Parameters
     ----------
     k : int or "all", default=10
-        How many training points the model may keep, whatever the number of classes (see `shared`).
-        ``k=0`` leaves the intercept.
+        The number of training points the model may keep, whatever the number of classes (see `shared`).
+        ``k=0`` fits the intercept alone.
     C : float, default=1.0
-        Inverse strength of the ridge on alpha; ``inf`` is none.
+        Inverse strength of the ridge on alpha; ``inf`` means no ridge.
     kernel : "rbf", "poly", "linear", "sigmoid", "precomputed" or callable, default="rbf"
-        A callable gets two arrays of points, perhaps some of many, and returns their kernel matrix.
+        A callable takes two arrays of points, which may be subsets, and returns their kernel matrix.
         With "precomputed", X is the kernel matrix: (n, n) when fitting, (n_new, n) when predicting.
     gamma : "scale", "auto" or float, default="scale"
         As in scikit-learn's SVC: 1/(n_features * X.var()), 1/n_features, or a number.
@@ -112,52 +112,53 @@ class KernelSparseSVC(WithoutProbabilities, KernelMachines):
     coef0 : float, default=0.0
         Of the kernels "poly" and "sigmoid", tanh(gamma x'z + coef0).
     standardize : bool, default=False
-        Scale the features to mean 0 and variance 1, by the sample weights, before the kernel is computed.
+        Scale the features to (weighted) mean 0 and variance 1 before the kernel is computed.
         ``gamma="scale"`` is then 1 over the number of features that vary. A sparse X stays sparse.
     solver : "exchange", "mm", "sd", or a solver object, default="exchange"
         As in :class:`~kmargin.SparseSVC`.
     multi_class : "ovo" or "ovr", default="ovo"
-        More than two classes: a machine for each pair of classes, or for each class against the rest.
+        With more than two classes: one binary classifier for each pair of classes, or for each class against
+        the rest.
     shared : bool, default=True
-        More than two classes: whether the machines choose among the same k points, of all classes, so that
-        the whole model keeps at most k; else each machine has k of its own, among its own points.
+        With more than two classes: whether the binary classifiers share one set of k points, from all
+        classes, so that the whole model keeps at most k; otherwise each has k of its own, among the points of
+        its classes.
     fit_intercept : bool, default=True
-        Whether there is an intercept.
+        Whether to fit an intercept.
     cache_size : float, default=200
-        MB for kernel values, for each machine under way. A kernel matrix that fits is held; of a
-        larger one so much is held and the rest computed in tiles each time it is asked for. Beside
-        it the search takes 8 (k + 64) n bytes. A precomputed kernel is not counted.
+        Megabytes for kernel values, for each binary classifier being fitted. A kernel matrix that fits is
+        stored; of a larger one as much is stored as fits, and the rest is computed in tiles whenever it is
+        needed. In addition the search takes 8 (k + 64) n bytes. A precomputed kernel is not counted.
     n_candidates : int, "all" or None, default=None
-        From how many of its training points a machine chooses the k it keeps; if not from all, then
-        from a random sample. None is all of them as long as their kernel matrix fits `cache_size`,
-        beyond that as many as fit, but at least 2000 and 4 k. All samples count in the objective
-        in any case.
+        The number of training points from which a binary classifier chooses the k it keeps; if not all, a
+        random sample. None means all of them as long as their kernel matrix fits `cache_size`, beyond that as
+        many as fit, but at least 2000 and 4 k. All samples count in the objective in any case.
     class_weight : dict, "balanced" or None, default=None
-        Weights by class, as in scikit-learn: they multiply those of the samples.
+        Class weights, as in scikit-learn: they multiply the sample weights.
     n_jobs : int or None, default=None
-        Machines fitted side by side. None is 1 unless joblib is configured otherwise.
+        Number of binary classifiers fitted in parallel. None means 1 unless joblib is configured otherwise.
     random_state : int, RandomState or None, default=None
-        Draws the candidates where not all points are; and the starts of ``MM(start="normal")`` and
+        Draws the candidate points if they are a sample, and the starts of ``MM(start="normal")`` and
         ``SD(start="normal")``.
 
     Attributes
     ----------
     support_ : ndarray of int
-        The training points that at least one machine keeps, by the places of their rows.
+        Row indices of the training points that at least one binary classifier keeps.
     support_vectors_ : ndarray or sparse matrix of shape (n_support, n_features)
         These points, sparse if X was; empty for a precomputed kernel.
     dual_coef_ : ndarray of shape (n_machines, n_support)
         y_j alpha_j for each of them.
     kernel_ : callable or None
         The kernel as a function of two arrays of points; its `numbers` are gamma, degree and coef0,
-        "scale" and "auto" filled in. None for a precomputed kernel.
+        with "scale" and "auto" resolved. None for a precomputed kernel.
     intercept_, classes_, n_iter_, objective_, solutions_, n_features_in_, feature_names_in_
         As in :class:`~kmargin.SparseSVC`.
 
     See Also
     --------
     KernelSparseSVCCV : Chooses k and C.
-    SparseSVC : Bounds the number of features instead. A kernel machine uses all of them.
+    SparseSVC : Bounds the number of features instead; a kernel model uses all of them.
 
     Examples
     --------
@@ -207,7 +208,7 @@ class KernelSparseSVC(WithoutProbabilities, KernelMachines):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "KernelSparseSVC":
-        """Fit the machines.
+        """Fit the model.
 
         Parameters
         ----------
@@ -216,7 +217,7 @@ class KernelSparseSVC(WithoutProbabilities, KernelMachines):
         y : array-like of shape (n_samples,)
             The classes, two or more.
         sample_weight : array-like of shape (n_samples,) or None, default=None
-            A sample of weight 2 counts as the sample twice, of weight 0 as not at all.
+            A sample of weight 2 counts as two samples, a sample of weight 0 is ignored.
 
         Returns
         -------

@@ -33,22 +33,22 @@ class LinearMachines(FeatureSelector):
     standardize: bool
 
     def summary(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> "pd.DataFrame":
-        """The chosen features as a pandas frame, one row for each, the heaviest first.
+        """Return the chosen features as a pandas data frame, one row for each, the largest weight first.
 
-        Without data it has what the model knows: `feature` and `group` (its own name where no groups were
-        given); `always_in` and `sign`, as asked for; `coef`, the change of the decision value per unit of
-        the feature. A feature that is always in has a row even where its coefficients are zero.
+        Without data the columns are: `feature` and `group` (the feature's own name if there are no groups);
+        `always_in` and `sign`, as requested; `coef`, the change of the decision value per unit of the
+        feature. A feature that is always in has a row even if its coefficients are zero.
 
-        The training data add what the features are worth, by two fits for each of them: `weight`, the
-        coefficient times the spread of the feature, which can be compared between features;
-        `cost_without`, by which share the objective would rise without the feature (or its group), all
-        others staying and fitted anew; `stand_in`, the best replacement; `stand_in_cost`, the same share
-        with it in place. Features that are always in have no stand-in.
+        Given the training data, there are four more columns, which take two fits per feature: `weight`, the
+        coefficient times the standard deviation of the feature, which can be compared between features;
+        `cost_without`, the relative rise of the objective without the feature (or its group), the others
+        refitted; `stand_in`, the best replacement; `stand_in_cost`, the relative rise with that replacement.
+        Features that are always in have no replacement.
 
         Parameters
         ----------
         X : array-like, sparse matrix, data frame or dask collection of shape (n_samples, n_features)
-            The data of the fit, or None, the default.
+            The training data, or None (the default).
         y : array-like of shape (n_samples,)
             Their labels.
         sample_weight : array-like of shape (n_samples,) or None, default=None
@@ -57,8 +57,8 @@ class LinearMachines(FeatureSelector):
         Returns
         -------
         pandas.DataFrame
-            With more than two classes there is a column ``coef: a vs b`` (and ``weight: a vs b``) for
-            each machine.
+            With more than two classes there is a column ``coef: a vs b`` (and ``weight: a vs b``) for each
+            binary classifier.
 
         Examples
         --------
@@ -77,8 +77,8 @@ class LinearMachines(FeatureSelector):
         if (X is None) != (y is None):
             missing = "y" if y is None else "X"
             raise ValueError(
-                f"summary was given data without {missing}. Give both, as to fit, or neither for what the "
-                "model knows without them."
+                f"summary was given data without {missing}. Give both X and y, as to fit, or neither for the "
+                "columns that need no data."
             )
         assessed = None if X is None else self._assess(X, y, sample_weight, blueprint)
         return make_summary(to_host(self.coef_), machines, blueprint.request, blueprint.names, assessed)
@@ -86,8 +86,8 @@ class LinearMachines(FeatureSelector):
     def _assess(self, X: Any, y: Any, sample_weight: Any, blueprint: LinearBlueprint) -> Assessed:
         if len(self.classes_) > 2 and not self.shared:
             raise ValueError(
-                "With shared=False each machine has features of its own, and none has a cost for the whole "
-                "model. Use summary() without data, or shared=True."
+                "With shared=False each binary classifier has its own features, so costs for the whole model "
+                "are not defined. Use summary() without data, or shared=True."
             )
         solver = validate.resolve_solver(self.solver)
         samples = read(self._checks(reset=False), X, y, sample_weight, self.class_weight, solver)
@@ -145,77 +145,77 @@ class SparseSVC(WithoutProbabilities, LinearMachines):
     Parameters
     ----------
     k : int or "all", default=10
-        How many features the model may use, whatever the number of classes (see `shared`). A k beyond
-        the number of features keeps them all, with a warning. ``k=0`` leaves the intercept.
+        The number of features the model may use, whatever the number of classes (see `shared`). A k larger
+        than the number of features keeps them all, with a warning. ``k=0`` fits the intercept alone.
     C : float, default=1.0
         Inverse strength of the ridge. ``inf`` is the paper's problem, without a ridge.
     solver : "exchange", "mm", "sd", or a solver object, default="exchange"
-        ``Exchange(max_swaps=None)`` sets a knob of the solver; so does ``solver__max_swaps`` in a grid.
+        Use an object such as ``Exchange(max_swaps=None)`` to set options of the solver; in a grid search they
+        are called ``solver__max_swaps``.
     multi_class : "ovo" or "ovr", default="ovo"
-        More than two classes: a machine for each pair of classes, or for each class against the rest.
+        With more than two classes: one binary classifier for each pair of classes, or for each class against
+        the rest.
     shared : bool, default=True
-        More than two classes: whether the machines choose among the same features, so that the whole
-        model uses at most k; else each machine has k of its own, as in the paper.
-        Features are scored by the sum of what they do for all machines, each of which counts the same,
-        however many samples it has.
+        With more than two classes: whether the binary classifiers share one set of features, so that the
+        whole model uses at most k; otherwise each has k of its own, as in the paper. Shared features are
+        scored by the sum over all binary classifiers, each with the same weight however many samples it has.
     groups : list of labels, list of lists, dict or None, default=None
-        Features that enter the model and leave it together, k then counting groups: a label for each
-        feature; or lists of names or places, a feature in no list being by itself.
+        Features that enter and leave the model together; k then counts groups. A label for each feature, or
+        lists of names or indices; a feature in no list is a group of its own.
     keep, avoid : list of features or groups, or None, default=None
-        Those that are always in, and counted in k; those that are never in. Names, places, a mask, or labels
-        of groups if these are texts. A feature that is kept keeps its group; one that is avoided leaves it.
+        Features that are always in the model (they count in k), and features that are never in it: names,
+        indices, a mask, or group labels if these are strings. Keeping a feature keeps its whole group;
+        avoiding one removes it from its group.
     signs : list, dict or None, default=None
         1 for a feature whose coefficients may not be negative, -1 for not positive, 0 for either: for each
-        feature, or by name or place. With more than two classes this is said of every machine.
+        feature, or by name or index. With more than two classes this applies to every binary classifier.
     standardize : bool, default=False
-        Scale the features to mean 0 and variance 1, by the sample weights. The coefficients are those for the
-        features as given; what they were for the scaled ones is in `summary`. A sparse X stays sparse.
+        Scale the features to (weighted) mean 0 and variance 1. The coefficients are in the original units;
+        those of the scaled features are in `summary`. A sparse X stays sparse.
     fit_intercept : bool, default=True
-        Whether there is an intercept; without one nothing is centred.
+        Whether to fit an intercept; without one, features are not centred.
     class_weight : dict, "balanced" or None, default=None
-        Weights by class, as in scikit-learn: they multiply those of the samples.
+        Class weights, as in scikit-learn: they multiply the sample weights.
     n_jobs : int or None, default=None
-        Machines fitted side by side: in threads, or by the backend that joblib is configured for
-        ("loky", "dask", "ray", ...). None is 1 unless joblib is configured otherwise. The result is the
-        same to the bit for any number of jobs and any backend; each machine takes one thread, BLAS
-        included.
+        Number of binary classifiers fitted in parallel: in threads, or by the configured joblib backend
+        ("loky", "dask", "ray", ...). None means 1 unless joblib is configured otherwise. The result is
+        exactly the same for any number of jobs and any backend; each binary classifier uses one thread,
+        including BLAS.
     random_state : int, RandomState or None, default=None
         Only used by ``MM(start="normal")`` and ``SD(start="normal")``.
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_machines, n_features)
-        One machine for two classes. Else one per class (ovr), or per pair of classes (ovo) in the
-        order (0, 1), (0, 2), ..., (1, 2), ..., positive for the second of the pair.
+        One row for two classes; otherwise one per class (ovr), or per pair of classes (ovo) in the order (0,
+        1), (0, 2), ..., (1, 2), ..., positive for the second class of the pair.
     intercept_ : ndarray of shape (n_machines,)
-        One for each machine.
+        One for each binary classifier.
     classes_ : ndarray of shape (n_classes,)
         The classes, sorted.
     support_ : ndarray of int
-        The features that at least one machine gives weight. `get_support` has the chosen ones, which is the
-        same, but for groups and features to keep with coefficients of zero.
+        Indices of the features with a nonzero coefficient in at least one binary classifier. `get_support`
+        also includes chosen groups and kept features whose coefficients are zero.
     n_iter_ : ndarray of shape (n_machines,)
         Newton steps of the search, or inner iterations of the annealing.
     objective_ : ndarray of shape (n_machines,)
         The minimised objective.
     solutions_ : tuple of Solution
-        Why the solver stopped, and more, one per machine.
+        One per binary classifier; tells among other things why the solver stopped.
     n_features_in_ : int
         The number of features.
     feature_names_in_ : ndarray of str
-        Only if X had names for its columns.
+        Only if X has column names.
 
     See Also
     --------
     SparseSVCCV : Chooses k and C.
     KernelSparseSVC : Bounds the number of training points, with a kernel.
-    sparse_svm_path : A machine for each of many k.
+    sparse_svm_path : Fits a model for each of many k.
 
-    Notes
-    -----
-    It is a selector, too: ``make_pipeline(SparseSVC(k=10), AnyClassifier())`` hands on exactly the chosen
-    features. In scikit-learn's SelectFromModel it keeps those whose coefficients add up to 1e-5 or more, its
-    default for models that leave features out; for features on a scale of 10,000 and more use
+    Notes ----- It is also a feature selector: ``make_pipeline(SparseSVC(k=10), AnyClassifier())`` passes on
+    exactly the chosen features. scikit-learn's SelectFromModel keeps features whose absolute coefficients sum
+    to at least 1e-5, its default for sparse models; for features with values of 10,000 and more use
     ``threshold=1e-300``, or the estimator itself.
 
     Examples
@@ -264,18 +264,18 @@ class SparseSVC(WithoutProbabilities, LinearMachines):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "SparseSVC":
-        """Fit the machines.
+        """Fit the model.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            A data frame's columns keep their names. Dask collections are read where they are. Arrays of
-            torch, CuPy and their like stay on their device under scikit-learn's `array_api_dispatch`; the
-            fitted attributes are then of their kind.
+            Column names of data frames are kept. Dask collections are processed block by block. Arrays of
+            torch, CuPy and similar libraries stay on their device under scikit-learn's `array_api_dispatch`;
+            the fitted attributes are then arrays of the same library.
         y : array-like of shape (n_samples,)
             The classes, two or more.
         sample_weight : array-like of shape (n_samples,) or None, default=None
-            A sample of weight 2 counts as the sample twice, of weight 0 as not at all.
+            A sample of weight 2 counts as two samples, a sample of weight 0 is ignored.
 
         Returns
         -------

@@ -25,17 +25,17 @@ class Probabilities(MarginClassifier):
     _why_uncalibrated: str
 
     def predict_proba(self, X: Any) -> Matrix:
-        """The probability of each class.
+        """Predict the probability of each class.
 
-        Learned from the decision values of rows in test folds, by machines that had not seen them. With two
-        classes the probability of the second rises with the decision value; it passes 1/2 at
-        ``-calibration_.offsets / calibration_.slopes``, while `predict` goes by the sign of the decision
+        Calibrated on the decision values of the test folds, that is of rows that the models were not fitted
+        to. With two classes, the probability of the second rises with the decision value; it passes 1/2 at
+        ``-calibration_.offsets / calibration_.slopes``, whereas `predict` uses the sign of the decision
         value.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            With the features of the fit.
+            With the features of the training data.
 
         Returns
         -------
@@ -50,7 +50,7 @@ class Probabilities(MarginClassifier):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            With the features of the fit.
+            With the features of the training data.
 
         Returns
         -------
@@ -63,7 +63,7 @@ class Probabilities(MarginClassifier):
         inputs = self._inputs(X, method)
         n_classes = self.classes_.shape[0]
         if "calibration_" not in vars(self):
-            raise NotYetCalibrated(f"{method} needs what all folds say of rows that they have not seen.")
+            raise NotYetCalibrated(f"{method} needs the decision values of all test folds.")
         if self.calibration_ is None:
             raise ValueError(self._why_uncalibrated)
         learned = partial(getattr(self.calibration_, what), n_classes=n_classes, multi_class=self.multi_class)
@@ -109,8 +109,9 @@ class FoldMachines:
         n_folds = len(self.machines)
         if n_folds < 2:
             raise ValueError(
-                "scoring by probabilities with a single fold leaves no other whose test rows they could be "
-                "learned from. Use a cv with at least two folds, or a scoring without probabilities."
+                "Scoring by probabilities needs at least two folds: each is scored with probabilities "
+                "learned from the others. Use a cv with at least two folds, or a scoring without "
+                "probabilities."
             )
         each = list(range(n_folds))
         others = {(row, column): self.calibrate(row, column, each) for row, column in np.ndindex(self.shape)}

@@ -31,34 +31,34 @@ class FeatureSelector(SelectorMixin, MarginClassifier):
     penalty = "l1"
 
     def get_support(self, indices: bool = False) -> Any:
-        """Which features were chosen.
+        """Return which features were chosen.
 
         Parameters
         ----------
         indices : bool, default=False
-            Whether to return their places instead of a mask.
+            Whether to return their indices instead of a mask.
 
         Returns
         -------
         array of bool of shape (n_features,), or array of int
-            Of the kind that `coef_` is.
+            Of the array type of `coef_`.
         """
         mask = self._get_support_mask()
         return space_of(self.coef_).put(np.flatnonzero(mask) if indices else mask)
 
     def transform(self, X: Any) -> Any:
-        """The chosen features of X.
+        """Return the chosen features of X.
 
         Parameters
         ----------
         X : array, sparse matrix, data frame or dask collection of shape (n_samples, n_features)
-            With the features of the fit.
+            With the features of the training data.
 
         Returns
         -------
         array, sparse matrix or dask collection of shape (n_samples, n_chosen)
-            Of the kind and dtype of X; a frame where `set_output` asks for one. Of a data frame it is
-            an array otherwise, as with every transformer of scikit-learn.
+            Of the type and dtype of X; a data frame if requested by `set_output`. Otherwise a data frame
+            becomes an array, as with every scikit-learn transformer.
         """
         check_is_fitted(self)
         method = f"{type(self).__name__}.transform"
@@ -66,7 +66,7 @@ class FeatureSelector(SelectorMixin, MarginClassifier):
         return select_columns(checks, X, self._columns(), at_hand, method, self.intercept_)
 
     def inverse_transform(self, X: Any) -> Any:
-        """X with a column for every feature, zeros for those that were not chosen.
+        """Return X with a column for every feature, zero for those that were not chosen.
 
         Parameters
         ----------
@@ -76,7 +76,7 @@ class FeatureSelector(SelectorMixin, MarginClassifier):
         Returns
         -------
         array, sparse matrix or dask array of shape (n_samples, n_features)
-            Zero where `transform` has left something out.
+            Zero in the columns that `transform` removed.
         """
         check_is_fitted(self)
         method = f"{type(self).__name__}.inverse_transform"
@@ -89,7 +89,7 @@ class FeatureSelector(SelectorMixin, MarginClassifier):
         Parameters
         ----------
         input_features : array-like of str or None, default=None
-            The names of all features; None is those of the fit, or x0, x1, ... if it had none.
+            The names of all features; None uses those of the training data, or x0, x1, ... if it had none.
 
         Returns
         -------

@@ -29,79 +29,81 @@ from kmargin.units import Units
 
 
 class StabilitySelection(Documented, StableFeatures, BaseEstimator):
-    """Features that are selected again and again on random halves of the rows.
+    """Select features that are chosen consistently on random halves of the rows.
 
-    Complementary pairs (Shah and Samworth, 2013): `n_pairs` times the rows are split at random into two
-    halves, each with half of the rows of every class, and a machine with at most k features is fitted to
-    each. A feature is stable if it was selected on a share of at least ``threshold_`` of all halves. By
-    default this is the lowest share at which at most one stable feature is expected by chance.
+    Complementary pairs stability selection (Shah and Samworth, 2013): `n_pairs` times the rows are split at
+    random into two halves, each with half of the rows of every class, and a model with at most k features is
+    fitted to each. A feature is stable if the proportion of halves that select it is at least ``threshold_``.
+    By default this is the lowest threshold at which at most one feature is expected to be stable by chance.
 
-    How many features become stable by chance is bounded (`bounds_`). Chance means *low selection
-    probability*: features that a fit to a random half selects with a probability of at most ``q_`` divided
-    by the number of features, no more often than a blind choice would. A feature without an effect of its own
-    that is correlated with one that has is selected more often, and no bound is about it.
+    The expected number of features that are stable by chance is bounded (`bounds_`). By chance means features
+    of *low selection probability*: those that a fit to a random half selects with a probability of at most
+    ``q_`` divided by the number of features, that is no more often than a random choice would. A feature
+    without an effect of its own that is correlated with one that has an effect is selected more often, and
+    the bounds do not cover it.
 
     Parameters
     ----------
     estimator : estimator or None, default=None
-        What is fitted to each half: anything that has `get_support` or `coef_` once fitted, or a pipeline
-        that ends in it and leaves features at their places. None is ``SparseSVC(k, C=C)``. With groups of
-        features it is groups that are stable, counted and bounded. Features that are always in (`keep`) are
-        stable because that was asked for; the bounds are about the others.
+        The estimator fitted to each half: any estimator with `get_support` or `coef_` after fitting, or a
+        pipeline that ends in one and keeps the order of the features. None is ``SparseSVC(k, C=C)``. With
+        groups of features, frequencies and bounds refer to groups. Features that are always in (`keep`) are
+        stable by request; the bounds refer to the others.
     k, C : int and float, or None, default=None
-        Of the default estimator, for features of variance 1: None is 10, and the C of
-        :func:`~kmargin.stability_C`, a strong ridge where rows are few and features many. An estimator that
-        is given has its own.
+        Parameters of the default estimator, for features of variance 1. None means k = 10 and the C of
+        :func:`~kmargin.stability_C`, a strong ridge where rows are few and features many. Another estimator
+        has its own.
     n_pairs : int, default=50
-        How many pairs of complementary halves; twice as many fits.
+        Number of pairs of complementary halves; there are twice as many fits.
     threshold : float or "auto", default="auto"
-        The share of halves on which a stable feature is selected: above 0.5, at most 1. "auto" is the lowest
+        The selection frequency from which on a feature is stable: above 0.5, at most 1. "auto" is the lowest
         threshold for which `bound` is at most `max_false`.
     max_false : float, default=1.0
-        How many stable features ``threshold="auto"`` allows to be there by chance, in expectation.
+        The expected number of features selected by chance that ``threshold="auto"`` allows.
     bound : "worst_case", "unimodal" or "r_concave", default="unimodal"
         The bound that "auto" uses. The first always holds; the others assume something about the distribution
         of the number of halves that select a feature, see :func:`~kmargin.stability_bounds`.
     standardize : bool, default=True
-        Scale the features of each half to variance 1, by its own rows.
+        Scale the features of each half to variance 1, using its own rows.
     n_jobs : int or None, default=None
-        Halves fitted side by side, as in :class:`~kmargin.SparseSVC`: same result to the bit for any number.
+        Number of halves fitted in parallel, as in :class:`~kmargin.SparseSVC`; the result is exactly the same
+        for any number.
     random_state : int, RandomState or None, default=None
-        Draws the halves, and goes to estimators that have a `random_state`.
+        Draws the halves, and is passed to estimators that have a `random_state`.
     verbose : int, default=0
-        1 shows a progress bar: rich's if it is installed.
+        1 shows a progress bar (by rich, if it is installed).
 
     Attributes
     ----------
     frequencies_ : ndarray of shape (n_features,)
-        On which share of the halves each feature was selected.
+        Selection frequency of each feature: the proportion of halves that select it.
     group_frequencies_ : ndarray of shape (n_groups,)
-        The same of groups, called ``groups_``; without groups each feature is one.
+        The same for groups, named in ``groups_``; without groups each feature is a group.
     support_ : ndarray of int
-        The stable features; with groups all features of the stable ones.
+        Indices of the stable features; with groups all features of the stable groups.
     q_ : float
-        How many features (or groups) were selected on a half in the mean, not counting those always in.
+        Mean number of features (or groups) selected on a half, not counting those always in.
     n_candidates_ : int
-        How many there were to select from: neither always in nor never.
+        Number of features (or groups) to select from, without those that are always or never in.
     threshold_ : float
-        The share of halves on which a stable feature is selected: `threshold`, rounded up to whole halves, or
-        what "auto" has found.
+        The selection frequency from which on a feature is stable: `threshold`, rounded up to whole halves, or
+        the result of "auto".
     bounds_ : SelectionBounds
-        At most so many of the stable features are expected to be of low selection probability:
-        `worst_case`, `unimodal`, `r_concave`.
+        Upper bounds on the expected number of stable features of low selection probability: `worst_case`,
+        `unimodal`, `r_concave`.
     estimator_ : estimator
-        What a copy of was fitted to each half, with its k and C.
+        The estimator whose copies were fitted to the halves, with its k and C.
     n_features_in_ : int
         The number of features.
     feature_names_in_ : ndarray of str
-        Only if X had names for its columns.
+        Only if X has column names.
 
     See Also
     --------
-    stability_bounds : The bounds, for any numbers.
-    stability_k : Which k keeps a bound below a number.
+    stability_bounds : The bounds, for any parameters.
+    stability_k : The largest k that keeps a bound below a given number.
     stability_C : The C of the default estimator.
-    SparseSVC : What is fitted to each half.
+    SparseSVC : The model fitted to each half.
 
     Examples
     --------
@@ -143,16 +145,16 @@ class StabilitySelection(Documented, StableFeatures, BaseEstimator):
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> "StabilitySelection":
-        """Fit to both halves of each pair, and count.
+        """Fit to both halves of each pair and count the selections.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
             In memory.
         y : array-like of shape (n_samples,)
-            The classes, each with two rows at least.
+            The classes, each with at least two rows.
         sample_weight : array-like of shape (n_samples,) or None, default=None
-            Given to the fits. Rows without weight are left out.
+            Passed to the fits. Rows of weight zero are left out.
         groups : array-like of shape (n_samples,) or None, default=None
             Rows of one group (a patient, say) are in the same half.
 
@@ -239,7 +241,7 @@ class StabilitySelection(Documented, StableFeatures, BaseEstimator):
     def _warn_of_all(self) -> None:
         if self.q_ >= self.n_candidates_ > 0:
             warn_caller(
-                f"All {self.n_candidates_} features were selected on every half, so that nothing was chosen. "
+                f"All {self.n_candidates_} features were selected on every half, so no selection took place. "
                 "Use a smaller k."
             )
 

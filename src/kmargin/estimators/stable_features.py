@@ -35,7 +35,7 @@ class StableFeatures(SelectorMixin):
     _unit_of: Indices
 
     def bounds_at(self, threshold: float) -> SelectionBounds:
-        """What `bounds_` would be at another threshold.
+        """Return the bounds at another threshold.
 
         Parameters
         ----------
@@ -45,25 +45,25 @@ class StableFeatures(SelectorMixin):
         Returns
         -------
         SelectionBounds
-            For the numbers of this selection.
+            For the parameters of this selection.
         """
         check_is_fitted(self, "q_")
         return stability_bounds(self.n_candidates_, self.q_, threshold, self.n_pairs_)
 
     def threshold_for(self, max_false: float, bound: str = "unimodal") -> float | None:
-        """The lowest threshold at which a bound is at most `max_false`.
+        """Return the lowest threshold at which a bound is at most `max_false`.
 
         Parameters
         ----------
         max_false : float
-            How many may be found by chance, in expectation.
+            Acceptable expected number of features selected by chance.
         bound : "worst_case", "unimodal" or "r_concave", default="unimodal"
             Which bound.
 
         Returns
         -------
         float or None
-            None if it is not even so at 1.
+            None if the bound is larger even at a threshold of 1.
         """
         check_is_fitted(self, "q_")
         check_max_false(max_false)
@@ -71,13 +71,13 @@ class StableFeatures(SelectorMixin):
         return lowest_threshold(self.n_candidates_, self.q_, max_false, self.n_pairs_, bound)
 
     def summary(self) -> "pd.DataFrame":
-        """All features as a pandas frame, the most frequent first.
+        """Return all features as a pandas data frame, the most frequent first.
 
         Returns
         -------
         pandas.DataFrame
-            `feature`, `frequency`, `always_in`, `stable`; with groups also `group` (its own name where a
-            feature is in none) and `group_frequency`.
+            `feature`, `frequency`, `always_in`, `stable`; with groups also `group` (the feature's own name if
+            it is in none) and `group_frequency`.
         """
         import pandas as pd
 

@@ -46,8 +46,8 @@ class Worker:
         except EOFError:
             self.process.join()
             raise RuntimeError(
-                f"A worker process ended by itself (exit code {self.process.exitcode}), maybe for want of "
-                "memory. What it had finished is on disk; run again with fewer jobs."
+                f"A worker process ended unexpectedly (exit code {self.process.exitcode}), perhaps because "
+                "memory ran out. Finished results are on disk; run again with fewer jobs."
             ) from None
 
 

@@ -17,8 +17,8 @@ def warn_if_signs_leave_nothing(solutions: Sequence[Solution], k: int, sharing: 
         return
     if not any(len(solution.support) for solution in solutions):
         warn_caller(
-            "No feature lowers the objective with the sign that `signs` gives it: the intercept is all that "
-            "is left. Check the signs, or leave some features without."
+            "No feature lowers the objective with the sign that `signs` allows, so the model is the "
+            "intercept alone. Check the signs, or allow either sign for some features."
         )
 
 

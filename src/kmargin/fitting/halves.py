@@ -60,7 +60,7 @@ def read_rows(X: Any, y: Any, sample_weight: Any, groups: Any = None) -> Rows:
         thing, sizes = "group", np.array([len(np.unique(groups[codes == c])) for c in range(len(classes))])
     if sizes.min() < 2:
         raise ValueError(
-            f"Class {classes.tolist()[sizes.argmin()]!r} has one {thing} only, and each half needs one. "
+            f"Class {classes.tolist()[sizes.argmin()]!r} has only one {thing}, but each half needs one. "
             f"Give more {thing}s of that class, or leave it out of y."
         )
     return Rows(X, y, codes, weights, groups)
@@ -107,7 +107,7 @@ def draw_group_halves(codes: Indices, groups: Indices, rng: np.random.Generator)
         if all(len(np.unique(codes[half])) == n_classes for half in halves):
             return halves[0], halves[1]
     raise ValueError(
-        "The groups cannot be split into halves that both have every class. Give more groups of rare ones."
+        "The groups cannot be split into halves that both have every class. Give more groups of rare classes."
     )
 
 
@@ -181,8 +181,8 @@ def fit_arguments(model: Any, argument: str, values: Any) -> dict[str, Any]:
     takers = [name for name, step in steps if takes(step, argument)]
     if steps[-1][0] not in takers:
         raise ValueError(
-            f"{type(steps[-1][1]).__name__} takes no {argument}. Leave {argument} out, or give an "
-            "estimator whose fit takes it, such as SparseSVC."
+            f"{type(steps[-1][1]).__name__} does not accept {argument}. Leave {argument} out, or use an "
+            "estimator whose fit accepts it, such as SparseSVC."
         )
     return {f"{name}__{argument}" if name else argument: values for name in takers}
 
@@ -211,13 +211,13 @@ def selected_by(model: Any, n_features: int) -> Flags:
         selected = np.asarray((np.atleast_2d(last.coef_) != 0).any(axis=0))
     else:
         raise ValueError(
-            f"{type(last).__name__} selects no features: once fitted, it has neither get_support nor coef_. "
-            "Use SparseSVC, or another estimator that has one of them."
+            f"{type(last).__name__} does not select features: once fitted, it has neither get_support nor "
+            "coef_. Use SparseSVC, or another estimator that has one of them."
         )
     if len(selected) != n_features:
         raise ValueError(
             f"{type(last).__name__} selects among {len(selected)} features, but X has {n_features}. In a "
-            "pipeline, use steps that leave every feature at its place, such as StandardScaler."
+            "pipeline, use steps that keep all features in order, such as StandardScaler."
         )
     return selected
 

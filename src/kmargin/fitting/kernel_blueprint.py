@@ -51,7 +51,7 @@ class KernelBlueprint:
             validate.check_flag(name, getattr(self, name))
         if self.standardize and self.is_precomputed:
             raise ValueError(
-                "standardize=True scales features, and with kernel='precomputed' there are none. Scale them "
+                "standardize=True scales features, but with kernel='precomputed' there are none. Scale them "
                 "before the kernel is computed, or choose a kernel to compute it."
             )
         if not callable(self.kernel) or isinstance(self.kernel, type):
@@ -61,7 +61,7 @@ class KernelBlueprint:
         elif isinstance(self.gamma, bool) or not (
             isinstance(self.gamma, numbers.Real) and 0 < float(self.gamma) < np.inf
         ):
-            raise ValueError(f"gamma={self.gamma!r} gives no kernel. Use a number > 0, 'scale' or 'auto'.")
+            raise ValueError(f"gamma={self.gamma!r} is not valid. Use a number > 0, 'scale' or 'auto'.")
         for name, least in (("degree", 1.0), ("coef0", -np.inf)):
             validate.check_number(name, getattr(self, name), least)
         validate.check_cache_size(self.cache_size)
@@ -179,7 +179,7 @@ class KernelBlueprint:
                 variance = variance_of_entries(samples.X, normalize(samples.repeats)[0])
         if not np.isfinite(variance):
             raise ValueError(
-                "gamma='scale' asks for the variance of X, whose entries up to "
-                f"{abs(samples.X).max():g} cannot be squared. Scale X, or use a number for gamma."
+                "gamma='scale' needs the variance of X, which overflows for entries up to "
+                f"{abs(samples.X).max():g}. Scale X, or use a number for gamma."
             )
         return 1.0 / (samples.X.shape[1] * variance) if variance > 0 else 1.0

@@ -40,7 +40,7 @@ def sparse_svm_path(
     random_state: Any = None,
     verbose: int = 0,
 ) -> SparsityPath:
-    """Fit one machine per k, from dense to sparse, each started from the last.
+    """Fit a model for each k, from dense to sparse, each started from the previous one.
 
     Parameters
     ----------
@@ -50,28 +50,29 @@ def sparse_svm_path(
     y : array-like of shape (n_samples,)
         The classes, two or more.
     ks : list of int, int, or None, default=None
-        The values of k; or how many, log-spaced from all features down to one; None is 20 of them.
+        The values of k, or their number, log-spaced from all features down to one; None means 20.
     C : float, default=1.0
-        Inverse strength of the ridge; ``inf`` is none.
+        Inverse strength of the ridge; ``inf`` means no ridge.
     solver : "exchange", "mm", "sd", or a solver object, default="exchange"
         As in :class:`~kmargin.SparseSVC`.
     multi_class : "ovo" or "ovr", default="ovo"
-        More than two classes: a machine for each pair of classes, or for each class against the rest.
+        With more than two classes: one binary classifier for each pair of classes, or for each class against
+        the rest.
     shared : bool, default=True
-        More than two classes: whether the machines choose among the same features.
+        With more than two classes: whether the binary classifiers share the same features.
     groups, keep, avoid, signs : list, dict or None, default=None
-        Features that go together, that are always in, never in, or have a sign, as in
+        Groups of features, features that are always or never in the model, and sign constraints, as in
         :class:`~kmargin.SparseSVC`.
     standardize : bool, default=False
-        Scale the features to mean 0 and variance 1. The coefficients are those for the features as given.
+        Scale the features to mean 0 and variance 1. The coefficients are in the original units.
     fit_intercept : bool, default=True
-        Whether there is an intercept.
+        Whether to fit an intercept.
     class_weight : dict, "balanced" or None, default=None
-        Weights by class; they multiply those of the samples.
+        Class weights; they multiply the sample weights.
     sample_weight : array-like of shape (n_samples,) or None, default=None
-        A sample of weight 2 counts as the sample twice, of weight 0 as not at all.
+        A sample of weight 2 counts as two samples, a sample of weight 0 is ignored.
     n_jobs : int or None, default=None
-        Machines fitted side by side; same result to the bit for any number.
+        Number of binary classifiers fitted in parallel; the result is exactly the same for any number.
     random_state : int, RandomState or None, default=None
         Only used by ``MM(start="normal")`` and ``SD(start="normal")``.
     verbose : int, default=0
@@ -80,11 +81,11 @@ def sparse_svm_path(
     Returns
     -------
     SparsityPath
-        The machines for each k.
+        The models for each k.
 
     See Also
     --------
-    SparseSVCCV : Chooses one k of a path by cross-validation.
+    SparseSVCCV : Chooses k by cross-validation.
     SparsityPathDisplay : Draws a path.
 
     Examples

@@ -35,8 +35,8 @@ class FoldsInBlocks:
         n_folds = self._n_folds(model.cv, samples.X.n_blocks)
         if whole_blocks and model.repeats > 1:
             raise ValueError(
-                f"repeats={model.repeats} of {model.cv!r} makes the same folds each time. "
-                "Use repeats=1, or a number of folds, whose rows are dealt anew."
+                f"repeats={model.repeats} of {model.cv!r} would repeat the same folds. "
+                "Use repeats=1, or a number of folds, whose rows are reshuffled."
             )
         seeds = [model._fold_seed() + number for number in range(model.repeats)]
         self.tests = [
@@ -44,7 +44,7 @@ class FoldsInBlocks:
         ]
         self.scorer = check_scoring(model, scoring=model.scoring or "accuracy")
         if not takes_weights(self.scorer):
-            raise ValueError(self._not_offered("takes no sample weights"))
+            raise ValueError(self._not_offered("does not accept sample weights"))
         n_classes = len(samples.classes)
         n_machines = len(class_pairs(n_classes, model.multi_class))
         self.samples, self.n_jobs = samples.shared(model.n_jobs, len(self.tests) * n_machines)
@@ -68,17 +68,17 @@ class FoldsInBlocks:
         if isinstance(cv, BlockKFold):
             if cv.n_splits > n_blocks:
                 raise ValueError(
-                    f"{cv!r} needs a block for each fold, and X has {n_blocks}. "
-                    "Use fewer folds, or cut X into more blocks."
+                    f"{cv!r} needs a block for each fold, but X has {n_blocks}. "
+                    "Use fewer folds, or divide X into more blocks."
                 )
             return cv.n_splits
         if not isinstance(cv, numbers.Integral) or isinstance(cv, bool):
             raise ValueError(
-                f"cv={cv!r} splits rows by their numbers, which rows in blocks do not have. Use a number of "
+                f"cv={cv!r} splits rows by their indices, which rows in blocks do not have. Use a number of "
                 "folds, such as cv=5, or kmargin.BlockKFold(5) for folds of whole blocks."
             )
         if cv < 2:
-            raise ValueError(f"cv={cv} makes no folds to compare. Use an integer >= 2.")
+            raise ValueError(f"cv={cv} does not define folds. Use an integer >= 2.")
         return int(cv)
 
     def __len__(self) -> int:
@@ -130,12 +130,13 @@ class FoldsInBlocks:
                 self.scorer, CountedPredictions(classes), predicted[:, None], classes[true], weights
             )
         except AttributeError as error:  # it asks for decision values
-            raise ValueError(self._not_offered("looks at more than predictions")) from error
+            raise ValueError(self._not_offered("needs more than predictions")) from error
 
     def _not_offered(self, why: str) -> str:
         return (
-            f"scoring={self.model.scoring!r} {why}, but scores over blocks are made of counted predictions. "
-            'Use one such as "accuracy", "balanced_accuracy" or "f1_macro".'
+            f"scoring={self.model.scoring!r} {why}, but scores of data in blocks are computed from counts of "
+            "predictions. "
+            'Use a scorer such as "accuracy", "balanced_accuracy" or "f1_macro".'
         )
 
 

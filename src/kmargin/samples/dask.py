@@ -32,8 +32,8 @@ def read_dask(X: Any, y: Any, sample_weight: Any, class_weight: Any, solver: Sol
     """Check the collections; encode the classes."""
     if not solver.takes_sparse:
         raise ValueError(
-            'solver="mm" works with the singular vectors of X, which are as long as X and would have to '
-            'travel: with dask use solver="exchange" or solver="sd".'
+            'solver="mm" works with the singular vectors of X, which are as large as X and cannot be '
+            'computed block by block: with dask use solver="exchange" or solver="sd".'
         )
     from kmargin.blocks.dask import read_blocks  # imports dask
 

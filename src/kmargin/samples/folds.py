@@ -35,7 +35,8 @@ class FoldsAtHand:
         self.folds = [f for each in splitters for f in make_folds(each, known, _num_samples(X), X, y, groups)]
         if not self.folds:
             raise ValueError(
-                f"cv={model.cv!r} makes no folds. Use an integer >= 2, a splitter, or a list of splits."
+                f"cv={model.cv!r} does not define folds. Use an integer >= 2, a splitter, or a list of "
+                "splits."
             )
         self.n_tested, self.test_ratio = count_tested(self.folds)
         if weighted:

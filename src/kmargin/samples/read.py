@@ -51,12 +51,12 @@ def read_into_memory(
     space = device_space(X)
     if space is not None:
         raise TypeError(
-            f"{who} works in main memory, but X is in {space} to stay there. "
-            "Give X as a NumPy array, or turn off array_api_dispatch; SparseSVC takes arrays on a device."
+            f"{who} works in main memory, but X is in {space}. Give X as a "
+            "NumPy array, or turn off array_api_dispatch; SparseSVC accepts arrays on a device."
         )
     if is_dask(X, y, sample_weight):
         raise TypeError(
-            f"{who} takes no dask collections: a kernel compares every point with every "
+            f"{who} does not accept dask collections: a kernel compares every point with every "
             "other. Use SparseSVC, or as many rows as fit in memory (X.compute())."
         )
     return _read_array(checks, X, y, sample_weight, class_weight)
@@ -79,16 +79,16 @@ def texts_refused(X: Any) -> Iterator[None]:
         if not dates:
             raise
         raise TypeError(
-            f"Column {dates[0]!r} of X holds dates or durations, which are no numbers. Turn it into numbers, "
-            "such as days since the first date, or leave it out."
+            f"Column {dates[0]!r} of X holds dates or durations, which are not numbers. Convert it to "
+            "numbers, such as days since the first date, or leave it out."
         ) from None
     except ValueError as error:
         text = str(error).partition("could not convert string to float: ")[2]
         if not text:
             raise
         raise ValueError(
-            f"X holds the text {text}{_place_of(text, X)}, which is no number. Turn its column into numbers, "
-            "as by OneHotEncoder, or leave it out."
+            f"X holds the text {text}{_place_of(text, X)}, which is not a number. Convert its column to "
+            "numbers, for example with OneHotEncoder, or leave it out."
         ) from None
 
 
@@ -107,7 +107,7 @@ def read_for_folds(X: Any, y: Any, sample_weight: Any, groups: Any) -> Given:
         return Given(*indexable(X, y, groups))
     if groups is not None:
         raise ValueError(
-            "groups are not looked at where data are in blocks. Put each group into one block, and use "
+            "groups are not supported for data in blocks. Put each group into one block, and use "
             "cv=kmargin.BlockKFold(5) for folds of whole blocks."
         )
     return Given(X, y, None)
@@ -117,7 +117,7 @@ def refuse_blocks(X: Any, y: Any, who: str) -> None:
     """Raise TypeError for data that have to be at hand, and are not."""
     if is_dask(X, y):
         raise TypeError(
-            f"{who} splits rows by their numbers, which dask collections do not have. Give X and y in memory "
+            f"{who} splits rows by their indices, which dask collections do not have. Give X and y in memory "
             "(X.compute()), or a sample of the rows."
         )
 
@@ -178,7 +178,7 @@ def add_columns(
     if n_given != len(columns):
         raise ValueError(
             f"X has shape {tuple(np.shape(X))}, but there are {len(columns)} chosen features. "
-            "Give what transform returned, a column for each."
+            "Give the output of transform, with one column for each."
         )
     if is_dask(X):
         return lazy.spread_columns(X, columns, n_features)

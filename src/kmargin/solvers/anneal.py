@@ -25,13 +25,13 @@ KNOBS = """
     Parameters
     ----------
     rho_start : float, default=1.0
-        The first rho.
+        The initial rho.
     rho_growth : float, default=1.2
-        The factor from each rho to the next (the paper's M).
+        The factor by which rho grows at each outer iteration (the paper's M).
     max_outer : int, default=100
-        At most so many values of rho.
+        Maximum number of values of rho.
     max_inner : int, default=10000
-        At most so many steps for each.
+        Maximum number of steps for each value of rho.
     gtol : float, default=1e-6
         A fixed-rho solve ends when the *squared* norm of the gradient falls below it.
     dtol : float, default=1e-6
@@ -48,17 +48,18 @@ KNOBS = """
         `steps`, one `StepRecord` for each inner iteration. Recording steps takes the readable loop, which
         is many times slower.
     polish : bool, default=False
-        End with an exchange of features from the support found (see :class:`Exchange`).
+        Run the exchange solver from the support found (see :class:`Exchange`).
     start : "univariate" or "normal", default="univariate"
         The paper's heuristic (its eq. 6), or standard normal numbers drawn with the estimator's
         `random_state`.
     ending : "best" or "projection", default="best"
-        What a run ends with. The paper's last line projects the iterate onto S_k, and takes the coefficients
-        as they are; "projection" does just that. "best" goes on to the minimum on the support of that
-        projection, or to the intercept alone where even that is no worse. The iterates are the same.
-        `Solution.ending` says which it was.
+        Which coefficients are returned. "projection" returns the last iterate projected onto S_k, as in the
+        paper. "best" refits the coefficients on the support of that projection, or returns the intercept
+        alone where that has no higher objective. The iterates are the same. `Solution.ending` tells which was
+        returned.
     jit : bool, default=True
-        Run the compiled loop. ``False`` runs its readable twin, as data in blocks or on a device always do.
+        Run the compiled loop. ``False`` runs the equivalent Python loop, which is always used for data in
+        blocks or on a device.
 """
 
 
@@ -102,10 +103,10 @@ class ProximalDistance(Solver):
         tolerance = "a number >= 0 to compare squared quantities with, such as 1e-6"
         check_knobs(
             self,
-            rho_start=(is_number(self.rho_start, above=0), "a first penalty > 0, such as 1.0"),
+            rho_start=(is_number(self.rho_start, above=0), "an initial penalty > 0, such as 1.0"),
             rho_growth=(
                 is_number(self.rho_growth, above=1),
-                "a factor > 1 to raise the penalty by, such as 1.2",
+                "a growth factor > 1 for the penalty, such as 1.2",
             ),
             max_outer=(is_count(self.max_outer, 1), "a number of penalties, an integer >= 1"),
             max_inner=(is_count(self.max_inner, 1), "a number of steps, an integer >= 1"),
@@ -157,7 +158,7 @@ class ProximalDistance(Solver):
         rng: np.random.Generator,
         after: Solution | None = None,
     ) -> Iterator[Solution]:
-        """Solve for each k in turn, each solution being the next one's start.
+        """Solve for each k in turn, starting each from the previous solution.
 
         Parameters
         ----------
@@ -168,8 +169,8 @@ class ProximalDistance(Solver):
         rng : numpy.random.Generator
             Draws the start, with ``start="normal"``.
         after : Solution or None, default=None
-            A path that was left after this solution goes on from there as if it had not been left, if its
-            solutions are what the iteration ended with (``ending="projection"``).
+            Continue an interrupted path after this solution. The result is that of an uninterrupted path if
+            the solutions are the last iterates (``ending="projection"``).
 
         Yields
         ------
@@ -217,7 +218,7 @@ class ProximalDistance(Solver):
         beta : ndarray
             The last iterate.
         status : Status
-            Why it is the last.
+            Why the iteration stopped.
         trace : tuple of OuterRecord
             One for each value of rho.
         """
@@ -260,7 +261,7 @@ class ProximalDistance(Solver):
         Returns
         -------
         callable
-            From start, rho and tolerance to what a descent ends with.
+            Maps a start, rho and a tolerance to the result of a descent.
         """
         at_hand = [machine.at_hand for machine in machines_of(problem)]
         if self.trace == "steps" and None in at_hand:

@@ -29,43 +29,45 @@ RANKINGS = ("by gain", "per column")
 
 
 class Exchange(Solver):
-    """Exchange features of the support for others while that lowers the objective.
+    """Swap features of the support for others while that lowers the objective.
 
-    Each support is fitted exactly, by Newton steps. What a feature costs to drop or gains when taken
-    is scored to second order, with all other coefficients refitted. The worst are exchanged for the
-    best, many at a time while that pays; then single features, in the order of what the scores
-    promise; then pairs. Along a path each k starts from its neighbours, downwards and upwards, and
-    keeps the best support it has seen. Along a grid of ridges supports are handed from strong to weak.
+    Each support is fitted exactly, by Newton steps. The cost of dropping a feature and the gain from adding
+    one are computed to second order, with all other coefficients refitted. The least useful features are
+    swapped for the most promising ones, many at a time while the objective falls; then single features, in
+    the order of the predicted decrease; then pairs. Along a path each k starts from its neighbours, downwards
+    and upwards, and keeps the best support found. Along a grid of ridges, supports are passed on from strong
+    ridges to weak ones.
 
     Parameters
     ----------
     max_swaps : int or None, default=8
-        How many of the most promising single exchanges are tried before a support is left as it is; more
-        where they are cheap, up to all of them. None tries all of them, whatever they cost: what is left then
-        is optimal under single exchanges, and its status says so (`Status.SWAP_OPTIMAL`). On the smallest
-        problems all supports are tried. Where only products with X fit, single exchanges are not tried
-        (`Status.LIMITED`); `Solution.regime` says which way the search went.
+        How many of the most promising single swaps are tried before a support is accepted; more, up to all of
+        them, where they are inexpensive. None tries all of them at any cost: the result is then optimal under
+        single swaps, with status `Status.SWAP_OPTIMAL`. On the smallest problems all supports are tried.
+        Where only products with X fit in memory, single swaps are not tried (`Status.LIMITED`);
+        `Solution.regime` tells how the search was done.
     max_double_swaps : int, default=8
-        The same for exchanges of two features for two. Where machines share what k counts, or it counts
-        groups, and there are too many columns to score all of them: of how many features the search sees what
-        would be chosen without them, instead.
+        The same for swaps of two features for two. If binary classifiers share their features, or k counts
+        groups, and there are too many columns to score all of them: for how many features of the support the
+        search is repeated without them, instead.
     max_sweeps : int, default=2
-        How often a path is walked, down and up alternately, unless nothing improves before.
+        Maximum number of sweeps over a path, alternately down and up; fewer if a sweep improves nothing.
     fold_sweeps : int, default=1
-        The same within the folds of a cross-validation. There many paths are averaged, and what one
-        of them gains by more sweeps is lost among the differences between folds.
+        The same within the folds of a cross-validation. There many paths are averaged, and what one of them
+        gains by more sweeps is small compared with the differences between folds.
     max_starts : int, default=12
-        On small problems, where an exchange takes microseconds, the search begins anew from so many single
-        features, at most one for eight there are; then it tries to do without each feature of the support.
-        0 keeps to `max_swaps` there, too, as the folds of a cross-validation do.
+        Number of additional starts on small problems, where a swap takes microseconds: the search is repeated
+        from so many single features, at most an eighth of all features; then without each feature of the
+        support in turn. With 0, as in the folds of a cross-validation, only `max_swaps` applies.
     ridge_path : bool, default=True
-        A fit for a single k and a weak ridge comes down to it from a stronger one.
+        Whether a fit for a single k and a weak ridge starts from the solution for a stronger one.
     tol : float, default=1e-9
-        A fit on a support ends when a Newton step promises less than this share of the objective.
+        A fit on a support ends when the predicted decrease of a Newton step is below this fraction of the
+        objective.
     rank_groups : "by gain" or "per column", default="by gain"
-        Where k counts groups of columns: by what groups are ranked. What a large group gains is partly due
-        to its size; "per column" divides by that, and exchanges a group for another only where each
-        of its columns gains more.
+        How groups are ranked where k counts groups of columns. The gain of a large group is partly due to its
+        size; "per column" divides by the size, and swaps a group for another only if the gain per column is
+        larger.
 
     See Also
     --------
@@ -112,12 +114,12 @@ class Exchange(Solver):
             self,
             max_swaps=(
                 self.max_swaps is None or is_count(self.max_swaps, 0),
-                "a number of exchanges, an integer >= 0, or None for all",
+                "a number of swaps, an integer >= 0, or None for all",
             ),
-            max_double_swaps=(is_count(self.max_double_swaps, 0), "a number of exchanges, an integer >= 0"),
+            max_double_swaps=(is_count(self.max_double_swaps, 0), "a number of swaps, an integer >= 0"),
             max_sweeps=(is_count(self.max_sweeps, 1), "a number of sweeps, an integer >= 1"),
             fold_sweeps=(is_count(self.fold_sweeps, 1), "a number of sweeps, an integer >= 1"),
-            max_starts=(is_count(self.max_starts, 0), "a number of further starts, an integer >= 0"),
+            max_starts=(is_count(self.max_starts, 0), "a number of additional starts, an integer >= 0"),
             ridge_path=(is_flag(self.ridge_path), "True or False"),
             tol=(is_number(self.tol, above=0), "a small number > 0, such as 1e-9"),
             rank_groups=(
@@ -204,19 +206,19 @@ class Exchange(Solver):
         )
 
     def improve(self, problem: Problem, start: Solution) -> Solution:
-        """Search from a given solution with as many features.
+        """Search from a given solution, with the same number of features.
 
         Parameters
         ----------
         problem : Problem
             With its ridge.
         start : Solution
-            Of this problem.
+            A solution of this problem.
 
         Returns
         -------
         Solution
-            Never worse.
+            Its objective is never higher.
         """
         bare = intercept_alone(problem)
         if len(start.support) == 0 or problem.lam > HOPELESS:
@@ -230,21 +232,21 @@ class Exchange(Solver):
     def improve_together(
         self, problems: Sequence[Problem], starts: Sequence[Solution], units: Units
     ) -> tuple[Solution, ...]:
-        """The same for machines that share what k counts.
+        """The same for binary classifiers that share what k counts.
 
         Parameters
         ----------
         problems : list of Problem
-            One for each machine.
+            One for each binary classifier.
         starts : list of Solution
-            One for each machine.
+            One for each binary classifier.
         units : Units
             What k counts.
 
         Returns
         -------
         tuple of Solution
-            The sum of their objectives is never larger.
+            The sum of their objectives is never higher.
         """
         used = np.zeros(units.n_features)
         used[np.concatenate([start.support for start in starts])] = 1.0

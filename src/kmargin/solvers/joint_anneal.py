@@ -30,7 +30,7 @@ class Annealer(Protocol):
 def iter_joint_path(
     solver: Annealer, problems: Sequence[Problem], ks: Sequence[int], units: Units, rng: np.random.Generator
 ) -> Iterator[tuple[Solution, ...]]:
-    """Solve for each k in turn, each solution being the next one's start.
+    """Solve for each k in turn, starting each from the previous solution.
 
     Columns of no unit are left out from the start: what is never in has no part in the annealing either.
     """

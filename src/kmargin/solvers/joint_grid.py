@@ -82,8 +82,8 @@ class JointGrid(SupportGrid):
         self.in_vain: dict[Effort, set[frozenset[int]]] = {}  # supports searched from, for the last ridge
         if effort.max_swaps < 0 and not self._panel_fits(self.n_units):
             raise ValueError(
-                f"max_swaps=None would gather all {q} columns of X for {len(self.members)} machines "
-                "into arrays to try every swap. Use a number of swaps, such as max_swaps=8."
+                f"max_swaps=None would gather all {q} columns of X for {len(self.members)} binary "
+                "classifiers into memory to try every swap. Use a number of swaps, such as max_swaps=8."
             )
 
     def walk(self, lam: float) -> None:

@@ -50,8 +50,8 @@ class JointProblem:
         n_fixed = int(np.count_nonzero(self.units.fixed))
         if k < n_fixed:
             raise ValueError(
-                f"k={k} leaves no room for the {n_fixed} units that are always in, which count. "
-                f"Use k >= {n_fixed}, or have fewer that are always in."
+                f"k={k} is less than the {n_fixed} units that are always in the model, which count in k. "
+                f"Use k >= {n_fixed}, or keep fewer units."
             )
         return replace(self, k=min(k, self.units.n_units))
 

@@ -40,4 +40,4 @@ def check_knobs(solver: Any, **rules: tuple[bool, str]) -> None:
     for name, (fine, expected) in rules.items():
         if not fine:
             value = getattr(solver, name)
-            raise ValueError(f"{name}={value!r} makes no sense to {type(solver).__name__}. Use {expected}.")
+            raise ValueError(f"{name}={value!r} is not valid for {type(solver).__name__}. Use {expected}.")

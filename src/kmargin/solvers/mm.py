@@ -23,8 +23,8 @@ class MM(ProximalDistance):
     See Also
     --------
     SD : The same by steepest descent, without an SVD.
-    Exchange : The default, which searches the same set of machines.
-    ConvergenceDisplay : Draws how an annealing went.
+    Exchange : The default solver, which solves the same problem by swapping features.
+    ConvergenceDisplay : Plots the convergence.
 
     Examples
     --------

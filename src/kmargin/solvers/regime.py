@@ -10,27 +10,27 @@ FULL_PANEL = 256
 
 
 class Regime(Enum):
-    """Which way the algebra of a search went: its `value` says it.
+    """Which linear algebra a search used; its `value` explains it in words.
 
     Examples
     --------
     >>> from kmargin import Regime
     >>> Regime.PANEL.value
-    'all columns in one panel; systems as large as the support'
+    'all columns in one panel; linear systems the size of the support'
     """
 
-    PANEL = "all columns in one panel; systems as large as the support"
+    PANEL = "all columns in one panel; linear systems the size of the support"
     WORKING_SET = (
-        "the support and the most promising other columns in a panel that is renewed from X; "
-        "systems as large as the support"
+        "a panel of the support and the most promising other columns, renewed from X; "
+        "linear systems the size of the support"
     )
-    DUAL = "more features than rows within the margin; systems as large as these rows"
-    PRODUCTS = "no panel and no system in proportion to the data; products with X alone"
-    INTERCEPT = "no search: the intercept alone is known to be the mean label"
+    DUAL = "more features than active rows; linear systems the size of the active rows"
+    PRODUCTS = "neither a panel nor linear systems fit in memory; products with X alone"
+    INTERCEPT = "no search: with k = 0 the intercept is the mean label"
 
     @property
     def takes_panel(self) -> bool:
-        """Whether systems are as large as the support, by a panel of columns."""
+        """Whether the linear systems have the size of the support, from a panel of columns."""
         return self in (Regime.PANEL, Regime.WORKING_SET)
 
 

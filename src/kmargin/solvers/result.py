@@ -16,7 +16,7 @@ SMALL_COST = 0.01
 
 
 class Status(Enum):
-    """Why a solver stopped: its `value` is a sentence that a user can act on.
+    """Why a solver stopped; its `value` explains it in words.
 
     Examples
     --------
@@ -34,18 +34,16 @@ class Status(Enum):
         "the last value of rho was reached and the squared distance to S_k is above `dtol`; "
         "raise `max_outer` or `rho_growth`, or end `rhos` with a larger value"
     )
-    SWAP_OPTIMAL = "no exchange of one kept feature for another lowers the objective"
-    SETTLED = (
-        "the most promising exchanges were tried and none lowers the objective; `max_swaps=None` tries all"
-    )
+    SWAP_OPTIMAL = "no swap of one feature of the model for another lowers the objective"
+    SETTLED = "the most promising swaps were tried and none lowers the objective; `max_swaps=None` tries all"
     LIMITED = (
-        "some exchanges were tried, and others may lower the objective; "
-        "the regime of the solution says which way the search went"
+        "only some swaps were tried, and others may lower the objective; "
+        "`regime` tells how the search was done"
     )
 
 
 class Ending(Enum):
-    """Where the coefficients of a solution come from: its `value` says it.
+    """Where the coefficients of a solution come from; its `value` explains it in words.
 
     Examples
     --------
@@ -54,10 +52,10 @@ class Ending(Enum):
     'the minimum on the support of that projection'
     """
 
-    SEARCH = "the search itself: each support it visits is at its minimum"
+    SEARCH = "the search, which fits every support it visits exactly"
     PROJECTION = "the projection of the last iterate onto S_k"
     REFIT = "the minimum on the support of that projection"
-    INTERCEPT = "the intercept alone, which nothing that was found is better than"
+    INTERCEPT = "the intercept alone, because no other solution found has a lower objective"
 
 
 class StepRecord(NamedTuple):
@@ -83,7 +81,7 @@ class StepRecord(NamedTuple):
     See Also
     --------
     OuterRecord : Holds the steps for one value of rho.
-    ConvergenceDisplay : Draws them.
+    ConvergenceDisplay : Plots them.
     """
 
     step: int
@@ -95,7 +93,7 @@ class StepRecord(NamedTuple):
 
 
 class OuterRecord(NamedTuple):
-    """One value of rho: what it cost and where it ended.
+    """Record of one outer iteration, that is of one value of rho.
 
     Attributes
     ----------
@@ -104,7 +102,7 @@ class OuterRecord(NamedTuple):
     n_inner : int
         How many steps it took.
     objective : float
-        The penalised objective f_rho at the end.
+        The final penalised objective f_rho.
     gradient_sq : float
         The squared norm of its gradient.
     distance_sq : float
@@ -114,7 +112,7 @@ class OuterRecord(NamedTuple):
 
     See Also
     --------
-    ConvergenceDisplay : Draws them.
+    ConvergenceDisplay : Plots them.
     """
 
     rho: float
@@ -127,33 +125,35 @@ class OuterRecord(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class Solution(Told):
-    """A point of S_k: one machine, and how it was found. Only its nonzero coefficients are stored.
+    """One fitted binary classifier with at most k nonzero coefficients, and how it was found.
+
+    Only the nonzero coefficients are stored.
 
     Attributes
     ----------
     support : ndarray of int
-        Where the nonzero coefficients are, ascending.
+        Indices of the nonzero coefficients, ascending.
     coef : ndarray
-        What they are.
+        The nonzero coefficients.
     intercept : float
         Neither penalised nor counted.
     n_features : int
-        How many coefficients there are, zeros included.
+        The number of coefficients, including zeros.
     objective : float
         Loss plus ridge, without the distance penalty.
     projection_cost : float
-        By how much the final projection onto S_k raised it.
+        By how much the final projection onto S_k raised the objective.
     status : Status
-        Why the solver stopped. `SWAP_OPTIMAL` is claimed in any regime, but only where every exchange of one
-        feature for another was tried or is known not to help.
+        Why the solver stopped. `SWAP_OPTIMAL` is reported, in any regime, only if every swap of one feature
+        for another was tried or is known not to lower the objective.
     n_iter : int
         Inner iterations over all values of rho, or Newton steps.
     trace : tuple of OuterRecord
-        Of an annealing; a search leaves none.
+        The outer iterations of MM and SD; empty for a search.
     ending : Ending
         Where the coefficients come from.
     regime : Regime or None
-        Which way the algebra of the search went; MM and SD have none.
+        Which linear algebra the search used; None for MM and SD.
 
     Examples
     --------
@@ -189,12 +189,12 @@ class Solution(Told):
         trace: tuple[OuterRecord, ...] = (),
         ending: Ending = Ending.SEARCH,
     ) -> "Solution":
-        """Take apart a parameter vector.
+        """Create a solution from a parameter vector.
 
         Parameters
         ----------
         beta : ndarray
-            Coefficients; the last entry, if there is one more, is the intercept.
+            Coefficients, followed by the intercept if there is one.
         n_features : int
             How many coefficients there are.
         objective, projection_cost : float
@@ -211,7 +211,7 @@ class Solution(Told):
         Returns
         -------
         Solution
-            With the nonzero ones of these coefficients.
+            With the nonzero coefficients of `beta`.
         """
         support = np.flatnonzero(beta[:n_features])
         intercept = float(beta[n_features]) if len(beta) > n_features else 0.0

@@ -21,8 +21,8 @@ class SD(ProximalDistance):
     See Also
     --------
     MM : The same by exact minimisation of the surrogate.
-    Exchange : The default, which searches the same set of machines.
-    ConvergenceDisplay : Draws how an annealing went.
+    Exchange : The default solver, which solves the same problem by swapping features.
+    ConvergenceDisplay : Plots the convergence.
 
     Examples
     --------

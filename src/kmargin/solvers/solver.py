@@ -12,21 +12,22 @@ from kmargin.units import Units
 
 
 class Solver(Documented, BaseEstimator):
-    """What every solver can do: solve one problem for several ridges and several k.
+    """Base class of solvers, which solve a problem for several ridges and several k.
 
-    A solver of one's own derives from this, has its knobs as parameters of ``__init__`` (so that
-    `get_params`, `set_params` and `clone` work on them), and defines `check` and `iter_grid`. It is given to
-    an estimator as ``SparseSVC(solver=MySolver())``. `iter_joint_grid` is for machines that share their
-    features, and for groups, features to keep or avoid, and signs; without it users are told what to write.
+    A custom solver derives from this class, has its options as parameters of ``__init__`` (so that
+    `get_params`, `set_params` and `clone` work), and defines `check` and `iter_grid`. Pass it to an estimator
+    as ``SparseSVC(solver=MySolver())``. `iter_joint_grid` is needed for binary classifiers that share their
+    features, and for `groups`, `keep`, `avoid` and `signs`; without it an error tells the user what to write
+    instead.
 
     Attributes
     ----------
     wants_blas_threads : bool
-        Whether BLAS may take all cores while a single machine is fitted.
+        Whether BLAS may use all cores while a single binary classifier is fitted.
     takes_sparse : bool
-        Whether products with X are all it needs, so that a sparse X stays sparse.
+        Whether the solver needs only products with X, so that a sparse X stays sparse.
     is_monotone : bool
-        Whether more features are never worse along its paths.
+        Whether the objective never rises with k along its paths.
 
     See Also
     --------
@@ -36,7 +37,7 @@ class Solver(Documented, BaseEstimator):
 
     Examples
     --------
-    The default solver under a limit of its own:
+    The default solver with an upper limit on k:
 
     >>> from kmargin import Exchange, Solver, SparseSVC
     >>> from kmargin.datasets import make_synthetic
@@ -60,7 +61,7 @@ class Solver(Documented, BaseEstimator):
     is_monotone: bool = False
 
     def check(self) -> None:
-        """Raise ValueError for a knob that makes no sense; called before anything is solved."""
+        """Raise ValueError for an invalid option; called before anything is solved."""
         raise NotImplementedError(self._missing("check(self)"))
 
     def in_folds(self) -> "Solver":
@@ -69,7 +70,7 @@ class Solver(Documented, BaseEstimator):
         Returns
         -------
         Solver
-            Itself, or one that tries less hard.
+            Itself, or a less thorough one.
         """
         return self
 
@@ -81,13 +82,13 @@ class Solver(Documented, BaseEstimator):
         Parameters
         ----------
         problem : Problem
-            Two classes: labels of -1 and 1, weights, and X behind the questions that its `design` answers.
+            A binary problem: labels -1 and 1, weights, and X through the methods of its `design`.
         lams : list of float
             Ridges, from strong to weak.
         ks : list of int
             From dense to sparse.
         rng : numpy.random.Generator
-            The only source of chance.
+            The only source of randomness.
 
         Yields
         ------
@@ -104,29 +105,29 @@ class Solver(Documented, BaseEstimator):
         units: Units,
         rng: np.random.Generator,
     ) -> Iterator[tuple[Solution, ...]]:
-        """The same for machines that share what k counts.
+        """The same for binary classifiers that share what k counts.
 
         Parameters
         ----------
         problems : list of Problem
-            One for each machine.
+            One for each binary classifier.
         lams : list of list of float
-            ``lams[c][m]`` is the ridge of machine m at the c-th C.
+            ``lams[c][m]`` is the ridge of binary classifier m at the c-th C.
         ks : list of int
             From dense to sparse.
         units : Units
             What k counts: columns or groups of them, which are always in, which signs they have.
         rng : numpy.random.Generator
-            The only source of chance.
+            The only source of randomness.
 
         Yields
         ------
         tuple of Solution
-            One for each machine, for one C and one k.
+            One for each binary classifier, for one C and one k.
         """
         raise ValueError(
-            f"{type(self).__name__} finds features for one machine at a time. Use shared=False, and no "
-            "groups, keep, avoid or signs; or solver='exchange', 'mm' or 'sd'."
+            f"{type(self).__name__} selects features for one binary classifier at a time. Use shared=False, "
+            "and no groups, keep, avoid or signs; or solver='exchange', 'mm' or 'sd'."
         )
 
     def _missing(self, method: str) -> str:
