@@ -267,4 +267,4 @@ def check_bound(value: object) -> None:
     """The name of a bound."""
     if not (isinstance(value, str) and value in SelectionBounds._fields):
         names = ", ".join(map(repr, SelectionBounds._fields))
-        raise ValueError(f"bound={value!r} is not a known bound. Use one of {names}.")
+        raise ValueError(f"bound={value!r} is not known. Use one of {names}.")

@@ -25,7 +25,7 @@ class InputError(ValueError):
     ...     load_model("nowhere.kmargin")
     ... except InputError as error:
     ...     print(error)
-    There is no model nowhere.kmargin. Give the folder that `kmargin fit` wrote, or its model.kmargin.
+    There is no model at nowhere.kmargin. Give the folder that `kmargin fit` wrote, or its model.kmargin.
     """
 
 

@@ -162,7 +162,7 @@ def resolve_solver(solver: object) -> Solver:
     """A solver object from its name, or a checked copy of the object given."""
     if isinstance(solver, str):
         if solver not in SOLVERS:
-            raise ValueError(f"solver={solver!r} is not a known solver.{_suggest(solver, SOLVERS)}")
+            raise ValueError(f"solver={solver!r} is not known.{_suggest(solver, SOLVERS)}")
         return SOLVERS[solver]()
     if not isinstance(solver, Solver):
         raise ValueError(
@@ -175,7 +175,7 @@ def resolve_solver(solver: object) -> Solver:
 
 def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
     if not (isinstance(value, str) and value in choices):
-        raise ValueError(f"{name}={value!r} is not a valid choice.{_suggest(value, choices)}")
+        raise ValueError(f"{name}={value!r} is not known.{_suggest(value, choices)}")
 
 
 def _suggest(value: object, choices: Sequence[str] | dict[str, Any]) -> str:

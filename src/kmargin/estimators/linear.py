@@ -213,7 +213,9 @@ class SparseSVC(WithoutProbabilities, LinearMachines):
     KernelSparseSVC : Bounds the number of training points, with a kernel.
     sparse_svm_path : Fits a model for each of many k.
 
-    Notes ----- It is also a feature selector: ``make_pipeline(SparseSVC(k=10), AnyClassifier())`` passes on
+    Notes
+    -----
+    It is also a feature selector: ``make_pipeline(SparseSVC(k=10), AnyClassifier())`` passes on
     exactly the chosen features. scikit-learn's SelectFromModel keeps features whose absolute coefficients sum
     to at least 1e-5, its default for sparse models; for features with values of 10,000 and more use
     ``threshold=1e-300``, or the estimator itself.
