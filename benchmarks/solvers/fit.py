@@ -64,6 +64,10 @@ class Competitor:
     levels: ClassVar[str] = "C"  # "k" or "C"
     takes_ridge: ClassVar[bool] = True  # whether `fixed` depends on lam
 
+    def other_settings(self) -> Sequence["Competitor"]:
+        """Settings that are fitted off the clock; where one of them scores better, its score counts."""
+        return ()
+
     @classmethod
     def is_installed(cls) -> bool:
         return importlib.util.find_spec(cls.module) is not None

@@ -17,27 +17,36 @@ from benchmarks.solvers.fit import (
     unfinished_allowed,
 )
 
-INTERCEPT_SCALING = 100  # LIBLINEAR penalises the intercept; so hardly
+INTERCEPT_SCALING = 100.0  # LIBLINEAR penalises the intercept; so hardly
 FINE_BELOW = 100  # up to so many features they are eliminated one by one
 
 
-def linear_svc(C: float, penalty: str = "l2") -> LinearSVC:
-    return LinearSVC(penalty=penalty, dual=False, C=C, intercept_scaling=INTERCEPT_SCALING, random_state=0)
+def linear_svc(C: float, penalty: str = "l2", scaling: float = INTERCEPT_SCALING) -> LinearSVC:
+    return LinearSVC(penalty=penalty, dual=False, C=C, intercept_scaling=scaling, random_state=0)
 
 
-def coefficients(X: np.ndarray, y: np.ndarray, C: float, penalty: str = "l2") -> tuple[np.ndarray, ...]:
+def coefficients(
+    X: np.ndarray, y: np.ndarray, C: float, penalty: str = "l2", scaling: float = INTERCEPT_SCALING
+) -> tuple[np.ndarray, ...]:
     with unfinished_allowed():
-        model = linear_svc(C, penalty).fit(X, y)
+        model = linear_svc(C, penalty, scaling).fit(X, y)
     return model.coef_, model.intercept_
 
 
-def fit_on(X: np.ndarray, y: np.ndarray, support: np.ndarray, C: float, level: int) -> Fit:
+def fit_on(
+    X: np.ndarray,
+    y: np.ndarray,
+    support: np.ndarray,
+    C: float,
+    level: int,
+    scaling: float = INTERCEPT_SCALING,
+) -> Fit:
     """A LinearSVC, one machine per class, on some features; without any the most frequent class."""
     classes, counts = np.unique(y, return_counts=True)
     n_machines = 1 if len(classes) == 2 else len(classes)
     coef = np.zeros((n_machines, X.shape[1]))
     if len(support):
-        coef[:, support], intercept = coefficients(X[:, support], y, C)
+        coef[:, support], intercept = coefficients(X[:, support], y, C, scaling=scaling)
     else:
         intercept = counts[1:] - counts[:1] if n_machines == 1 else counts
     return Fit(classes, coef, np.asarray(intercept, float), level, per_class=True)
@@ -106,13 +115,17 @@ class RFE(Competitor):
 
     Features go one by one, or, above 100, a tenth of those that are left. This is kinder to it than
     scikit-learn's RFE(step=0.1), which takes a tenth of those there were at the beginning, so that its last
-    step goes from a tenth to k at once, and which needs a run for each k.
+    step goes from a tenth to k at once, and which needs a run for each k. The default `intercept_scaling` of
+    LIBLINEAR is a quarter faster: it is what is timed.
     """
 
     name = "rfe"
     module = "sklearn"
     distribution = "scikit-learn"
     levels = "k"
+
+    def __init__(self, intercept_scaling: float = INTERCEPT_SCALING) -> None:
+        self.intercept_scaling = intercept_scaling
 
     def shared(self, X: np.ndarray, y: np.ndarray, budgets: Sequence[int], Cs: Sequence[float]) -> FitsByC:
         return {C: self.eliminate(X, y, budgets, C) for C in Cs}
@@ -123,8 +136,9 @@ class RFE(Competitor):
         supports = {}
         for budget in sorted(budgets, reverse=True):
             while len(left) > budget:
-                coef, _ = coefficients(np.ascontiguousarray(X[:, left]), y, C)
+                columns = np.ascontiguousarray(X[:, left])
+                coef, _ = coefficients(columns, y, C, scaling=self.intercept_scaling)
                 n_out = min(max(1, int(share * len(left))), len(left) - budget)
                 left = np.delete(left, np.argsort((coef**2).sum(axis=0), kind="stable")[:n_out])
             supports[budget] = left
-        return [fit_on(X, y, supports[budget], C, budget) for budget in budgets]
+        return [fit_on(X, y, supports[k], C, k, self.intercept_scaling) for k in budgets]
