@@ -461,3 +461,10 @@ def test_a_guess_names_the_class_of_most_weight():
     fold = Fold(np.arange(12), np.arange(12, 20))
     assert guess(get_scorer("accuracy"), y, None, fold) == 0.75
     assert guess(get_scorer("accuracy"), y, np.where(y, 6.0, 1.0), fold) == pytest.approx(12 / 18)
+
+
+@pytest.mark.parametrize(("ks", "is_noted"), [([1], False), ([1, 2], True), (None, False)])
+def test_the_largest_k_listed_is_noted_where_it_scores_best(ks, is_noted):
+    settings = Settings(ks=ks, Cs=[0.1], cv=3, pairs=0, repeats=1)
+    notes = " ".join(analyse(prepare(Table(make_table()), Roles("outcome")), settings).notes)
+    assert ("The largest k of --ks, 2 of 5 features, scores best." in notes) == is_noted

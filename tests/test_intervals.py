@@ -204,11 +204,21 @@ def test_a_choice_at_the_edge_of_its_grid_is_warned_of():
         SparseSVCCV([6, 4, 1], Cs=[0.1, 1.0], scoring=told(4, 0, 0)).fit(X, y)
 
 
+def test_scores_that_still_rise_at_the_largest_k_listed_are_warned_of_though_a_smaller_one_is_chosen():
+    X, y = hyperplane()
+    words = "k=4, the largest of ks, scores best, and there are 6: try more"
+    model = SparseSVCCV([4, 2, 1], scoring=told(4, 0, 0), selection="tolerance", tolerance=1.0)
+    with pytest.warns(GridEdgeWarning, match=words):
+        model.fit(X, y)
+    assert model.k_ == 1
+
+
 @pytest.mark.filterwarnings("error::kmargin.GridEdgeWarning")
 def test_where_there_is_nothing_beyond_nothing_is_said():
     X, y = hyperplane()
     SparseSVCCV([6, 2, 1], scoring=told(6, 0, 0)).fit(X, y)
     SparseSVCCV([6, 2, 1], scoring=told(1, 0, 0)).fit(X, y)
+    SparseSVCCV([6, 2, 1], scoring=told(6, 0, 0), selection="tolerance", tolerance=1.0).fit(X, y)
     SparseSVCCV([3]).fit(X, y)
     SparseSVCCV([6, 3], keep=[0, 1, 2], scoring=told(3, 0, 0)).fit(X, y)
 

@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 from scipy import sparse as sp
 from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
-from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.model_selection import (
+    GridSearchCV,
+    StratifiedKFold,
+    cross_val_predict,
+    cross_val_score,
+    cross_validate,
+)
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -323,7 +329,7 @@ def test_random_starts_follow_random_state():
 # what is said of repeated features
 
 
-def test_a_repeated_column_is_reported_unless_it_is_empty_or_every_feature_stays():
+def test_a_repeated_column_is_reported_unless_it_is_constant_or_sparse_or_every_feature_stays():
     X, y = noisy(30, 3)
     repeated = np.column_stack([X, X[:, 1]])
     with pytest.warns(UserWarning, match=r"1 feature repeats an earlier one \(column 3\)"):
@@ -331,6 +337,8 @@ def test_a_repeated_column_is_reported_unless_it_is_empty_or_every_feature_stays
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         SparseSVC("all").fit(repeated, y)
+        SparseSVC(2).fit(np.column_stack([X, np.zeros((30, 2)), np.ones((30, 2))]), y)
+        SparseSVC(2).fit(sp.csr_array(repeated), y)
     empty = sp.csr_array(np.column_stack([X, np.zeros((30, 2))]))
     samples = read_samples(empty, y, None, None)
     assert list(find_repeats(samples, Exchange())) == []
@@ -342,6 +350,13 @@ def test_a_grid_search_hears_of_repeated_columns_once():
     with pytest.warns(RepeatedFeaturesWarning) as caught:
         search.fit(np.column_stack([X, X[:, 1]]), y)
     assert len(caught) == 1  # of the refit, which has all rows
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("evaluate", [cross_val_score, cross_val_predict, cross_validate])
+def test_fits_to_folds_do_not_warn_of_repeated_columns(evaluate):
+    X, y = noisy(30, 3)
+    evaluate(SparseSVC(2), np.column_stack([X, X[:, 1]]), y, cv=2)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from types import FrameType
 
 NOT_THEIR_CODE = ("kmargin", "sklearn", "joblib", "contextlib")  # packages between a call and a warning
-FIT_TO_A_FOLD = ("sklearn.model_selection._validation", "_fit_and_score")
+FITS_TO_FOLDS = "sklearn.model_selection._validation"  # where scikit-learn fits to single folds
 
 
 class InputError(ValueError):
@@ -30,7 +30,7 @@ class InputError(ValueError):
 
 
 class GridEdgeWarning(UserWarning):
-    """The k or C that cross-validation chose is at the edge of the values it was given.
+    """The k or C that cross-validation chose, or the best score, is at the edge of the values it was given.
 
     See Also
     --------
@@ -46,6 +46,8 @@ class GridEdgeWarning(UserWarning):
 
 class RepeatedFeaturesWarning(UserWarning):
     """Some features repeat earlier ones and are never selected.
+
+    Constant columns and sparse matrices are not warned of, nor are fits to the folds of a cross-validation.
 
     See Also
     --------
@@ -70,9 +72,8 @@ def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
 
 
 def called_for_a_fold() -> bool:
-    """Whether scikit-learn has called to fit to a fold; what is said of all rows need not be said there."""
-    calls = _outwards(sys._getframe(1))
-    return any((call.f_globals.get("__name__"), call.f_code.co_name) == FIT_TO_A_FOLD for call in calls)
+    """Whether scikit-learn has called to fit to a fold; a warning about the columns is not repeated there."""
+    return any(call.f_globals.get("__name__") == FITS_TO_FOLDS for call in _outwards(sys._getframe(1)))
 
 
 def _outwards(frame: FrameType | None) -> Iterator[FrameType]:

@@ -209,6 +209,12 @@ class ScoreTable:
         row = min(np.flatnonzero(mean[:, column] >= highest), key=lambda r: self.Cs[int(r)])
         return int(row), int(column)
 
+    @property
+    def rises_to_the_largest_k(self) -> bool:
+        """Whether the largest of several ks has a higher score than every smaller one."""
+        best = self.mean.max(axis=0)
+        return len(best) > 1 and bool(best[0] > best[1:].max() + 1e-12)
+
     def tabulate(self) -> dict[str, Any]:
         """In the form of GridSearchCV's `cv_results_`: one entry per pair of C and k."""
         flat = self.scores.reshape(len(self.scores), -1)

@@ -14,10 +14,10 @@ from sklearn.utils.class_weight import compute_class_weight
 
 from kmargin.arguments import check_class_weight, random_source, shortly
 from kmargin.blocks.space import HOST, Space
-from kmargin.errors import RepeatedFeaturesWarning, called_for_a_fold, nearest, warn_caller
+from kmargin.errors import nearest, warn_caller
 from kmargin.solvers import SOLVERS
 from kmargin.solvers.solver import Solver
-from kmargin.types import Indices, Vector
+from kmargin.types import Vector
 from kmargin.weights import check_some_weight, complain_of_weight, find_bad_weight
 
 
@@ -182,19 +182,6 @@ def _suggest(value: object, choices: Sequence[str] | dict[str, Any]) -> str:
     close = get_close_matches(str(value), list(choices), n=1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
     return f"{hint} Use one of {', '.join(map(repr, choices))}."
-
-
-def warn_of_repeats(repeats: Indices) -> None:
-    """Say which features a search passes over because an earlier one is the same.
-
-    A grid search would hear it for each fold and each setting; it hears it of the refit to all rows.
-    """
-    if len(repeats) and not called_for_a_fold():
-        some = ", ".join(map(str, repeats[:5])) + (", ..." if len(repeats) > 5 else "")
-        which = f"1 feature repeats an earlier one (column {some})"
-        if len(repeats) > 1:
-            which = f"{len(repeats)} features repeat an earlier one (columns {some})"
-        warn_caller(f"{which}: only the first of each is used.", RepeatedFeaturesWarning)
 
 
 def resolve_seed(random_state: object) -> int:

@@ -78,7 +78,8 @@ class CrossValidated(Probabilities):
         self.best_score_ = float(table.mean[row, column])
         self.cv_results_ = table.tabulate()
         self.n_splits_ = len(folds)
-        warn_of_edges(Cs, row, ks, column, blueprint.n_available(samples), blueprint.n_always(samples))
+        available, always = blueprint.n_available(samples), blueprint.n_always(samples)
+        warn_of_edges(table, row, column, available, always, listed=self.ks is not None)
         return self
 
     def _fold_seed(self) -> int:
@@ -114,15 +115,21 @@ class CrossValidated(Probabilities):
 
 
 def warn_of_edges(
-    Cs: list[float], row: int, ks: list[int], column: int, n_available: int, n_always: int
+    table: ScoreTable, row: int, column: int, n_available: int, n_always: int, listed: bool
 ) -> None:
-    """Warn where what was chosen is the last of its grid, and there is more beyond."""
-    advice = []
+    """Warn where what was chosen is the last of its grid, and there is more beyond.
+
+    A rule that prefers few features may choose a smaller k although the scores still rise at the largest one;
+    that is worth a warning where a user has `listed` the ks.
+    """
+    advice, Cs, ks = [], table.Cs, table.ks
     if len(Cs) > 1 and row in (0, len(Cs) - 1):
         which, beyond = ("smallest", Cs[row] / 10) if row == 0 else ("largest", Cs[row] * 10)
         advice.append(f"C_={Cs[row]:g} is the {which} of Cs: try {beyond:g}, too")
     if len(ks) > 1 and column == 0 and ks[0] < n_available:
         advice.append(f"k_={ks[0]} is the largest of ks, and there are {n_available}: try more")
+    elif listed and table.rises_to_the_largest_k and ks[0] < n_available:
+        advice.append(f"k={ks[0]}, the largest of ks, scores best, and there are {n_available}: try more")
     if len(ks) > 1 and column == len(ks) - 1 and ks[-1] > max(n_always, 1):
         advice.append(f"k_={ks[-1]} is the smallest of ks: try fewer")
     if advice:

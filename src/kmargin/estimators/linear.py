@@ -13,7 +13,7 @@ from kmargin.estimators.selector import FeatureSelector
 from kmargin.estimators.summary import Assessed, make_summary
 from kmargin.fitting.grid_fit import Procedure
 from kmargin.fitting.linear_blueprint import LinearBlueprint
-from kmargin.fitting.repeats import find_repeats
+from kmargin.fitting.repeats import warn_of_repeats
 from kmargin.fitting.stand_ins import find_stand_ins
 from kmargin.linear_decisions import LinearDecisions
 from kmargin.multiclass import machine_names
@@ -102,7 +102,7 @@ class LinearMachines(FeatureSelector):
     def _read(self, X: Any, y: Any, sample_weight: Any) -> Samples:
         samples = super()._read(X, y, sample_weight)
         if getattr(self, "k", None) != "all" and self._blueprint().request.is_empty:
-            validate.warn_of_repeats(find_repeats(samples, validate.resolve_solver(self.solver)))
+            warn_of_repeats(samples, validate.resolve_solver(self.solver))
         return samples
 
     def __sklearn_tags__(self) -> Tags:

@@ -10,7 +10,7 @@ from kmargin import arguments, validate
 from kmargin.blocks.ingest import check_features
 from kmargin.fitting.grid_fit import Procedure, fit_grid
 from kmargin.fitting.linear_blueprint import LinearBlueprint
-from kmargin.fitting.repeats import find_repeats
+from kmargin.fitting.repeats import warn_of_repeats
 from kmargin.path import SparsityPath
 from kmargin.samples.protocol import Samples
 from kmargin.samples.read import Checks, read
@@ -116,7 +116,7 @@ def sparse_svm_path(
     resolved = validate.resolve_solver(solver)
     samples = _read(X, y, sample_weight, class_weight, resolved)
     if blueprint.request.is_empty:
-        validate.warn_of_repeats(find_repeats(samples, resolved))
+        warn_of_repeats(samples, resolved)
     ks = blueprint.resolve_ks(ks, samples)
     procedure = Procedure(solver, n_jobs, random_state, verbose)
     return fit_grid(blueprint, samples, [C], ks, procedure, chosen=None).path(ks)

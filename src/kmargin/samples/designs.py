@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from kmargin.design.affine import Affine
+from kmargin.design.affine import NOTHING_KNOWN, Affine
 from kmargin.solvers import Solution
-from kmargin.types import Indices, Vector
+from kmargin.types import Flags, Indices, Vector
 
 
 class LinearDesigns:
@@ -36,6 +36,11 @@ class LinearDesigns:
     def spreads(self) -> Vector:
         """Of each feature where they are standardised, 1 for a constant one."""
         return np.ones(0) if self.scaling is None else self.scaling.units
+
+    @property
+    def are_constant(self) -> Flags:
+        """Which features are constant, where they are standardised."""
+        return NOTHING_KNOWN if self.scaling is None else self.scaling.are_constant
 
     def scaled(self, design: Any) -> Any:
         """The same design on one scale, if there is one."""

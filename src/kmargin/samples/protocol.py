@@ -9,7 +9,7 @@ from kmargin.blocks.space import Space
 from kmargin.calibration import Calibration
 from kmargin.problem import Problem
 from kmargin.solvers import Solution
-from kmargin.types import Indices, Matrix, Vector
+from kmargin.types import Flags, Indices, Matrix, Vector
 
 ModelAt = Callable[[int, int], Any]  # the model for the positions of C and k
 
@@ -42,6 +42,10 @@ class FeatureDesigns(Designs, Protocol):
     @property
     def spreads(self) -> Vector:
         """Of each feature where they are on one scale, 1 for a constant one."""
+
+    @property
+    def are_constant(self) -> Flags:
+        """Which features are constant, where they are on one scale."""
 
 
 class Folds(Protocol):

@@ -136,6 +136,12 @@ def analyse(dataset: Dataset, settings: Settings) -> Analysis:
     if trial.is_large and settings.kernel is None:
         trial.notes.append(f"With {len(dataset.y):,} rows, stand-ins and random halves are left out.")
     choice = choose(trial)
+    is_listed = isinstance(settings.ks, list) and settings.k is None
+    if is_listed and choice.table.rises_to_the_largest_k and choice.ks[0] < trial.n_available:
+        trial.notes.append(
+            f"The largest k of --ks, {choice.ks[0]} of {trial.n_available:,} {trial.things}, scores best. "
+            "Add larger ones: they may do better."
+        )
     examined = trial.examine(choice.Cs, choice.ks, choice.k)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

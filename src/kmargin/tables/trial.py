@@ -16,7 +16,7 @@ from kmargin.calibration_sums import UnseenRows
 from kmargin.errors import InputError, blame_input, listing
 from kmargin.fitting.blueprint import Decisions
 from kmargin.fitting.grid_fit import GridFit, fit_grid, fit_parts
-from kmargin.fitting.repeats import find_repeats
+from kmargin.fitting.repeats import repeats_to_report
 from kmargin.multiclass import choose_classes, class_pairs, combine_decisions
 from kmargin.progress import Bar, Silence
 from kmargin.samples.array import ArraySamples, read_samples
@@ -255,7 +255,7 @@ class Trial:
         is_plain = self.settings.kernel is None and self.counted.request.is_empty
         if not is_plain or np.isnan(self.samples.X).any():
             return
-        repeats = find_repeats(self.samples, Exchange())
+        repeats = repeats_to_report(self.samples, Exchange())
         if len(repeats):
             names = listing([self.dataset.encoding.feature_names[j] for j in repeats])
             self.notes.append(f"Features that repeat an earlier one are passed over: {names}.")
