@@ -3,13 +3,16 @@
     python -m benchmarks.long_search --restarts 60 --minutes 20          # the problems of fewest rows first
     python -m benchmarks.long_search --restarts 400 --seed 1 --only genes
 
-From the best support, drop some features at random, add as many drawn among those with the largest gain,
-exchange single features while that lowers the objective, and keep what is better. What is found goes to the
-store of `policies.py`, after each problem.
+The first support comes down to its ridge from stronger ones. From the best support, drop some features at
+random, add as many drawn among those with the largest gain, exchange single features while that lowers the
+objective, first with a ridge drawn among some stronger ones, then with the problem's own, and keep what is
+better. What is found goes to the store of `policies.py`, after each problem.
 """
 
 import argparse
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +23,7 @@ from benchmarks import N_THREADS
 from benchmarks.bounds import fold, solve
 from benchmarks.policies import Problem, Store, problems
 
-MAX_TRIALS = 10  # failed exchanges, in the order of their predicted decrease, after which a support is left
+START_RIDGES = (1.0, 0.3, 0.1, 0.03, 0.01, 0.003)  # those above the problem's own are passed on the way to it
 BETTER = 1e-10  # relative: a decrease by less is rounding
 
 
@@ -33,6 +36,8 @@ class Perturbation(NamedTuple):
     least_pool: int = 0  # and among no fewer than this
     may_return: bool = True  # those that were dropped can be among them
     greedy: bool = False  # add one by one, with a refit between
+    ridges: tuple[float, ...] = (1.0, 3.0, 10.0, 30.0)  # of these multiples of lam one is searched with first
+    max_trials: int = 10  # failed exchanges, by predicted decrease, after which a support is left
 
 
 class Support(NamedTuple):
@@ -185,7 +190,7 @@ class Searcher:
         self.p, self.n = len(self.Z) - 1, self.Z.shape[1]
         (self.k,), self.lam = problem.ks, problem.lam
         centred = self.Z[:-1] - np.outer(self.Z[:-1] @ self.Z[-1] / self.n, self.Z[-1])
-        self.curvature = (centred**2).mean(axis=1) + self.lam
+        self.variance = (centred**2).mean(axis=1)
         self.rng = np.random.default_rng(seed)
         self.n_trials = 0
 
@@ -202,7 +207,7 @@ class Searcher:
 
     def most_gainful(self, support: Support, count: int, excluded: np.ndarray | None = None) -> np.ndarray:
         gradient = self.Z[:-1] @ np.maximum(0.0, 1 - support.margins) / self.n
-        gain = gradient**2 / self.curvature
+        gain = gradient**2 / (self.variance + self.lam)
         gain[support.features] = -1.0
         if excluded is not None:
             gain[excluded] = -1.0
@@ -210,7 +215,16 @@ class Searcher:
         best = np.argpartition(-gain, count - 1)[:count]
         return best[np.argsort(-gain[best])]
 
-    def descend(self, features: np.ndarray, beta: np.ndarray) -> Support:
+    @contextmanager
+    def with_ridge(self, lam: float) -> Iterator[None]:
+        """The same problem with another ridge."""
+        own, self.lam = self.lam, lam
+        try:
+            yield
+        finally:
+            self.lam = own
+
+    def descend(self, features: np.ndarray, beta: np.ndarray, max_trials: int) -> Support:
         """Single exchanges within the most gainful features, which are chosen anew until nothing helps."""
         found = self.fit(features, beta)
         while True:
@@ -218,7 +232,7 @@ class Searcher:
             members = np.append(found.features, outside)
             idx, beta = np.append(np.arange(self.k), len(members)), found.beta.copy()
             rows = self.rows(members)
-            value, n_trials = search_panel(rows, idx, beta, self.lam, MAX_TRIALS)
+            value, n_trials = search_panel(rows, idx, beta, self.lam, max_trials)
             self.n_trials += n_trials
             if not value < found.objective * (1 - BETTER):
                 return found
@@ -235,10 +249,15 @@ class Searcher:
             support = self.fit(np.append(support.features, new), beta)
         return support
 
-    def first(self) -> Support:
-        empty = self.fit(np.empty(0, np.int64), np.zeros(1))
-        grown = self.grow(empty, None, Perturbation(pool=1, greedy=True))
-        return self.descend(grown.features, grown.beta)
+    def first(self, how: Perturbation) -> Support:
+        """Grown one by one with the strongest ridge, and searched with weaker and weaker ones."""
+        stronger = [ridge for ridge in START_RIDGES if ridge > 1.5 * self.lam]
+        found = self.fit(np.empty(0, np.int64), np.zeros(1))
+        for ridge in [*stronger, self.lam]:
+            with self.with_ridge(ridge):
+                found = self.grow(found, None, how._replace(pool=1, least_pool=0, greedy=True))
+                found = self.descend(found.features, found.beta.copy(), how.max_trials)
+        return found
 
     def restart(self, best: Support, how: Perturbation) -> Support:
         count = self.rng.integers(1, max(1, round(how.drop_share * self.k)) + 1)
@@ -251,14 +270,17 @@ class Searcher:
             chances /= chances.sum()
         lost = self.rng.choice(self.k, count, replace=False, p=chances)
         rest = np.delete(np.arange(self.k), lost)
-        left = self.fit(best.features[rest], best.beta[np.append(rest, self.k)])
-        grown = self.grow(left, None if how.may_return else best.features[lost], how)
-        return self.descend(grown.features, grown.beta.copy())
+        ridge = self.lam * self.rng.choice(how.ridges)
+        with self.with_ridge(ridge):
+            left = self.fit(best.features[rest], best.beta[np.append(rest, self.k)])
+            found = self.grow(left, None if how.may_return else best.features[lost], how)
+            found = self.descend(found.features, found.beta.copy(), how.max_trials)
+        return found if ridge == self.lam else self.descend(found.features, found.beta.copy(), how.max_trials)
 
 
 def search(searcher: Searcher, restarts: int, how: Perturbation) -> tuple[Support, list[float]]:
     """The best support found, and the objective after each restart."""
-    best = searcher.first()
+    best = searcher.first(how)
     trace = [best.objective]
     for _ in range(restarts):
         found = searcher.restart(best, how)

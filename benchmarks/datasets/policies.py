@@ -1,10 +1,13 @@
 """Two-class tables on which the effort policies of the search are compared: generated and real."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import cache, partial
 
 import numpy as np
 
-from benchmarks.datasets.files import find, load, load_rows
+from benchmarks.datasets.dataset import Dataset
+from benchmarks.datasets.files import find, load
 from benchmarks.datasets.simulated import correlated
 from benchmarks.datasets.small import Table, breast_cancer, counts, heavy, normal, standardised
 
@@ -30,20 +33,36 @@ SHAPES = (  # n, p, k, families
     (2000, 2000, 20, tuple(FAMILIES)),
 )
 WITH_PATHS = ((62, 2000, 10), (150, 300, 20), (300, 2000, 20))
+TCGA = "tcga_luad_coadread_10k"
 LETTER_PAIRS = ("AH", "BR", "CG", "EF", "IJ", "MN", "OQ", "VY")
 
 
-def policy_tables() -> Iterator[Table]:
-    """All of them; real ones are left out, with a line that says so, where their files are missing."""
+def policy_tables(only: str = "") -> Iterator[Table]:
+    """Those with this text in their name.
+
+    Real ones are left out, with a line that says so, where their files are missing.
+    """
+    for name, make in table_makers():
+        if only in name:
+            try:
+                yield replace(make(), name=name)
+            except FileNotFoundError as error:
+                print(f"    {name} is left out: {error}", flush=True)
+
+
+def table_makers() -> Iterator[tuple[str, Callable[[], Table]]]:
     for n, p, k, families in SHAPES:
         for family in families:
-            yield generated(family, n, p, k)
-    yield breast_cancer(ks=(3, 5, 10), lams=LAMS, path_ks=(10, 8, 5, 3, 2))
-    for make in (letter_pairs, small_gene_sets, tcga_pairs):
-        try:
-            yield from make()
-        except FileNotFoundError as error:
-            print(f"    {make.__name__} are left out: {error}", flush=True)
+            yield f"{family} {n}x{p}, {k} causal", partial(generated, family, n, p, k)
+    yield "breast cancer", partial(breast_cancer, (3, 5, 10), LAMS, (10, 8, 5, 3, 2))
+    for pair in LETTER_PAIRS:
+        yield f"letters {pair}", partial(letters, pair)
+    yield "colon 62x2000", partial(genes, "colon", (1,), path_ks=PATH_KS)
+    yield "golub 72x7129", partial(genes, "golub", (1,), path_ks=PATH_KS)
+    for label in (0, 2):
+        yield f"srbct {label} or not 83x2308", partial(genes, "srbct", (label,))
+    for first, second, n in ((0, 1, 1109), (0, 2, 651), (1, 2, 576)):
+        yield f"tcga {first} or {second}, {n}x10000", partial(genes, TCGA, (first,), (first, second))
 
 
 def generated(family: str, n: int, p: int, k: int) -> Table:
@@ -56,39 +75,32 @@ def generated(family: str, n: int, p: int, k: int) -> Table:
     signal += 0.3 * spread * rng.standard_normal(n)
     y = np.where(np.argsort(np.argsort(signal, kind="stable")) >= n // 2, 1, -1)
     path_ks = PATH_KS if (n, p, k) in WITH_PATHS else ()
-    return Table(family, f"{family} {n}x{p}, {k} causal", X, y, (k,), LAMS, path_ks=path_ks)
+    return Table(family, "", X, y, (k,), LAMS, path_ks=path_ks)
 
 
-def letter_pairs() -> Iterator[Table]:
-    find("raw/letter-recognition.data")
-    data = load("letters")
-    for pair in LETTER_PAIRS:
-        rows = np.isin(data.y, list(pair))
-        y = np.where(data.y[rows] == pair[0], 1, -1)
-        path_ks = (12, 8, 4, 2) if pair in ("AH", "IJ") else ()
-        yield Table("letters", f"letters {pair}", data.X[rows], y, (4, 8), (1e-2, 1e-3), path_ks=path_ks)
+@cache
+def read_letters() -> Dataset:
+    find("raw/letter-recognition.data")  # no stand-in
+    return load("letters")
 
 
-def small_gene_sets() -> Iterator[Table]:
-    """Colon, leukaemia, and two of the four classes of srbct, each against the others."""
-    for name, labels in (("colon", (1,)), ("golub", (1,)), ("srbct", (0, 2))):
-        with np.load(find(f"extra/{name}.npz"), allow_pickle=False) as file:
-            X, y = standardised(file["X"].astype(float)), file["y"].astype(int)
-        for label in labels:
-            title = name if len(labels) == 1 else f"{name} {label} or not"
-            path_ks = PATH_KS if len(labels) == 1 else ()
-            yield gene_table(f"{title} {X.shape[0]}x{X.shape[1]}", X, y == label, path_ks)
+def letters(pair: str) -> Table:
+    data = read_letters()
+    rows = np.isin(data.y, list(pair))
+    y = np.where(data.y[rows] == pair[0], 1, -1)
+    path_ks = (12, 8, 4, 2) if pair in ("AH", "IJ") else ()
+    return Table("letters", "", data.X[rows], y, (4, 8), (1e-2, 1e-3), path_ks=path_ks)
 
 
-def tcga_pairs() -> Iterator[Table]:
-    find("extra/tcga_luad_coadread_10k.npz")
-    _, X, y = load_rows("tcga")
-    for pair in ((0, 1), (0, 2), (1, 2)):
-        rows = np.isin(y, pair)
-        title = f"tcga {pair[0]} or {pair[1]}, {rows.sum()}x{X.shape[1]}"
-        yield gene_table(title, standardised(X[rows]), y[rows] == pair[0])
-
-
-def gene_table(name: str, X: np.ndarray, positive: np.ndarray, path_ks: tuple[int, ...] = ()) -> Table:
-    y = np.where(positive, 1, -1)
-    return Table("genes", name, np.ascontiguousarray(X), y, GENE_KS, LAMS, path_ks=path_ks)
+def genes(
+    file_name: str,
+    positive: tuple[int, ...],
+    classes: tuple[int, ...] | None = None,
+    path_ks: tuple[int, ...] = (),
+) -> Table:
+    """Some classes of a gene set against the others, or against others of these classes."""
+    with np.load(find(f"extra/{file_name}.npz"), allow_pickle=False) as file:
+        X, y = file["X"].astype(float), file["y"].astype(int)
+    rows = np.isin(y, classes if classes is not None else np.unique(y))
+    labels = np.where(np.isin(y[rows], positive), 1, -1)
+    return Table("genes", "", standardised(X[rows]), labels, GENE_KS, LAMS, path_ks=path_ks)
