@@ -432,8 +432,10 @@ def test_texts_are_encoded_and_gaps_filled_with_medians():
     filled = frame.assign(age=frame["age"].fillna(frame["age"].median()), blue=frame["hue"] == "blue")
     X = np.column_stack([filled[FEATURES], filled["blue"], ~filled["blue"]]).astype(float)
     mean, spread = scale(X, np.ones(len(X)))
-    expected = SparseSVC(k=3, C=1.0).fit((X - mean) / spread, frame["outcome"])
-    np.testing.assert_allclose(model.machine.coef_, expected.coef_, rtol=1e-6, atol=1e-9)
+    scaled = (X - mean) / spread
+    expected = SparseSVC(k=3, C=1.0).fit(scaled, frame["outcome"]).decision_function(scaled)
+    # hue=blue and hue=red say the same: either may be in
+    np.testing.assert_allclose(model.machine.decision_function(scaled), expected, rtol=1e-6, atol=1e-9)
 
 
 def test_quiet_is_quiet_and_jobs_change_nothing():
@@ -514,7 +516,8 @@ def test_probabilities_are_written_down_if_asked_for():
     scaled = model.scaling(FRAME[FEATURES].to_numpy())
     decisions = model.machine.decision_function(scaled)
     odds = decisions * model.calibration.slopes[0] + model.calibration.offsets[0]
-    np.testing.assert_allclose(told["probability: yes"], 1 / (1 + np.exp(-odds)), atol=1e-12)
+    expected = (1 / (1 + np.exp(-odds))).round(3)
+    np.testing.assert_allclose(told["probability: yes"], expected, atol=1e-12)
     assert "probability: yes" not in run("predict", "out", "data.csv", "-q").stdout
 
 

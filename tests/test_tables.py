@@ -18,6 +18,7 @@ from kmargin.errors import InputError, listing
 from kmargin.tables import read
 from kmargin.tables.analyse import analyse, trace
 from kmargin.tables.column_request import ColumnRequest
+from kmargin.tables.dialect import Reading
 from kmargin.tables.features import Scaling
 from kmargin.tables.prepare import Roles, prepare
 from kmargin.tables.read import Table, read_table
@@ -80,6 +81,14 @@ def test_a_matrix_too_large_to_write_out_is_refused(tmp_path, monkeypatch):
         read_table(tmp_path / "d.svm")
 
 
+def as_workbook(sheets):
+    file = io.BytesIO()
+    with pd.ExcelWriter(file, engine="openpyxl") as writer:
+        for title, frame in sheets.items():
+            frame.to_excel(writer, sheet_name=title, index=False)
+    return file.getvalue()
+
+
 def as_parquet(frame):
     return frame.to_parquet()
 
@@ -93,8 +102,20 @@ CONTENTS = {
     "Parquet cut short": ("a.parquet", as_parquet(FRAME)[:200], "may be cut short"),
     "text as npz": ("a.npz", b"a,b\n1,2\n", "ends in .npz, but its content is text"),
     "HTML as CSV": ("a.csv", b"<!DOCTYPE html>\n<html>", "its content is a web page"),
-    "JSON as CSV": ("a.csv", b'{"a": 1}', "its content is JSON"),
-    "a pickle as CSV": ("a.csv", pickle.dumps([1]), "its content is a Python pickle"),
+    "a pickle as CSV": ("a.csv", pickle.dumps([1]), "its content is not text. Save the table as CSV: in a"),
+    "a workbook cut short": (
+        "a.xlsx",
+        as_workbook({"s": FRAME})[:500],
+        "its content is a damaged ZIP archive",
+    ),
+    "an empty workbook": ("a.xlsx", as_workbook({"s": pd.DataFrame()}), "a.xlsx is empty"),
+    "text as Excel": ("a.xlsx", b"a,b\n1,2\n", "ends in .xlsx, but its content is text"),
+    "an old workbook": (
+        "a.xls",
+        b"\xd0\xcf\x11\xe0",
+        "ends in .xls, and kmargin reads.*Save the table as CSV",
+    ),
+    "a file of SPSS": ("a.sav", b"$FL2", r"ends in .sav, .*write\.csv\(table"),
     "one column": ("a.csv", b"a\n1\n", "one column only, 'a'"),
     "a name twice": ("a.csv", b"a,b,a\n1,2,3\n", "more than one column called 'a'"),
     "a long row": ("a.csv", b"a,b\n1,2\n1,2,3\n", "Expected 2 fields in line 3, saw 3"),
@@ -115,7 +136,7 @@ CONTENTS = {
         .replace(b'"pandas_version"', b"{[[[[["),
         "starts like Parquet but cannot be read",
     ),
-    "unknown ending": ("a.doc", b"a,b\n1,2\n", "ends in .doc, which says no format"),
+    "unknown ending": ("a.doc", b"a,b\n1,2\n", "ends in .doc, and kmargin reads files that end in .csv"),
     "no ending": ("a", b"a,b\n1,2\n", "ends in nothing"),
 }
 
@@ -128,12 +149,36 @@ def test_a_file_that_is_not_what_it_says_gets_a_sentence(name, content, message,
 
 
 def test_an_excel_workbook_named_csv_is_recognised(tmp_path):
-    import zipfile
-
-    with zipfile.ZipFile(tmp_path / "a.csv", "w") as archive:
-        archive.writestr("xl/workbook.xml", "")
-    with pytest.raises(InputError, match=r"an Excel workbook\. Save the sheet as CSV"):
+    (tmp_path / "a.csv").write_bytes(as_workbook({"s": FRAME}))
+    with pytest.raises(InputError, match=r"an Excel workbook\. Rename it to end in \.xlsx"):
         read_table(tmp_path / "a.csv")
+
+
+def test_a_workbook_is_read_as_its_sheet_saved_as_csv_would_be(tmp_path):
+    untidy = FRAME.assign(flag=[True, False] * 30, lab=["?", *range(59)], whole=range(60))
+    untidy["text"] = untidy["age"].map(str)  # numbers that were typed as text
+    untidy[""] = None
+    untidy.to_csv(tmp_path / "a.csv", index=False)
+    (tmp_path / "a.xlsx").write_bytes(as_workbook({"data": untidy}))
+    given, expected = read_table(tmp_path / "a.xlsx"), read_table(tmp_path / "a.csv")
+    pd.testing.assert_frame_equal(given.frame, expected.frame)
+    assert given.notes == expected.notes
+    turned = FRAME.drop(columns="outcome").T.reset_index()
+    (tmp_path / "t.xlsx").write_bytes(as_workbook({"data": turned}))
+    frame = read_table(tmp_path / "t.xlsx", Reading(transpose=True)).frame
+    pd.testing.assert_frame_equal(frame, FRAME.drop(columns="outcome"))
+    with pytest.raises(InputError, match="--sep is about tables of text"):
+        read_table(tmp_path / "a.xlsx", Reading(sep=";"))
+
+
+def test_of_several_sheets_the_first_is_read_and_a_note_says_so(tmp_path):
+    sheets = {"empty": pd.DataFrame(), "data": FRAME, "codes": FRAME.iloc[:2]}
+    (tmp_path / "a.xlsx").write_bytes(as_workbook(sheets))
+    table = read_table(tmp_path / "a.xlsx")
+    assert len(table.frame) == 60
+    assert table.notes == (
+        "a.xlsx has 2 sheets ('data', 'codes'): 'data' is read. Save another as a file of its own to use it.",
+    )
 
 
 ARCHIVES = {

@@ -39,7 +39,18 @@ CLASS_TYPES = {"str": str, "int": int, "float": float, "bool": bool}
 PLAIN = ("<f8", "<i8", "|u1")  # floats, positions, bytes
 CALIBRATION = {"slopes", "offsets"}  # all of them or none
 SEEN = {"seen_by_all", "seen_by_used"}  # all of them or none
-MEMBERS = {"header", "sha256", "medians", *CALIBRATION, *SEEN, *SHARED, *KINDS["linear"], *KINDS["kernel"]}
+RANGES = {"ranges"}  # not in older models
+MEMBERS = {
+    "header",
+    "sha256",
+    "medians",
+    *CALIBRATION,
+    *SEEN,
+    *RANGES,
+    *SHARED,
+    *KINDS["linear"],
+    *KINDS["kernel"],
+}
 
 
 class Mismatch(ValueError):
@@ -68,6 +79,8 @@ def to_bytes(model: TableModel) -> bytes:
         arrays |= {"slopes": model.calibration.slopes, "offsets": model.calibration.offsets}
     if model.seen is not None:
         arrays |= {"seen_by_all": model.seen.by_all, "seen_by_used": model.seen.by_used}
+    if model.ranges is not None:
+        arrays["ranges"] = model.ranges
     header = {
         "format": FORMAT,
         "version": VERSION,
@@ -75,6 +88,7 @@ def to_bytes(model: TableModel) -> bytes:
         "kind": "kernel" if model.is_kernel else "linear",
         "parameters": parameters | {"C": str(parameters["C"])},  # JSON has no word for inf
         "target": model.target,
+        "id": model.id,
         "class_type": type(classes[0]).__name__,
         "classes": classes,
         "columns": list(model.encoding.columns),
@@ -171,7 +185,7 @@ def _assemble(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> TableMod
     """The model, every name, number and shape checked. Raises ValueError and its like."""
     kind, parameters = header["kind"], header["parameters"]
     expected = {"header", *SHARED, *KINDS[kind]}
-    optional = {"medians"}.union(*(names for names in (CALIBRATION, SEEN) if names <= set(arrays)))
+    optional = {"medians"}.union(*(names for names in (CALIBRATION, SEEN, RANGES) if names <= set(arrays)))
     _require(set(arrays) - optional == expected, f"a {kind} machine has other arrays")
     encoding = Encoding(
         tuple(map(_text, header["columns"])),
@@ -198,6 +212,7 @@ def _assemble(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> TableMod
         "dual_coef": (n_machines, n_points),
         "support": (n_points,),
         "support_vectors": (n_points, len(names)),
+        "ranges": (2, len(names)),
     }
     for name in set(arrays) & SEEN:
         _require(arrays[name].ndim == 1, f"{name} is not a list")
@@ -229,7 +244,10 @@ def _assemble(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> TableMod
     scaling = Scaling(arrays.get("medians"), arrays["mean"], arrays["spread"])
     calibration = Calibration(arrays["slopes"], arrays["offsets"]) if "slopes" in arrays else None
     seen = SeenRows(arrays["seen_by_all"], arrays["seen_by_used"]) if set(arrays) >= SEEN else None
-    return TableModel(_text(header["target"]), encoding, scaling, machine, calibration, seen)
+    ranges, id = arrays.get("ranges"), header.get("id")
+    _require(ranges is None or bool((ranges[0] <= ranges[1]).all()), "ranges are out of order")
+    id = None if id is None else _text(id)
+    return TableModel(_text(header["target"]), encoding, scaling, machine, calibration, seen, ranges, id)
 
 
 def _check_request(parameters: dict[str, Any], coef: np.ndarray) -> dict[str, Any]:

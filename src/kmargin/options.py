@@ -24,7 +24,8 @@ FILE, COLUMNS, COUNTED, MACHINES = (
 Data = Annotated[
     Path,
     typer.Argument(
-        help="CSV, TSV, Parquet, svmlight or npz, by its ending; packed (gz, bz2, xz, zst, zip) too."
+        help="CSV, TSV, Excel (xlsx), Parquet, svmlight or npz, by its ending; packed (gz, bz2, xz, zst, "
+        "zip) too."
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no notes, no summary.")]

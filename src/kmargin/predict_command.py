@@ -37,14 +37,15 @@ def predict_command(
     loaded = modelfile.load(model)
     table = reading.read(data, loaded.target, sorted(loaded.needed), all_rows=True)
     frame = table.frame
-    ids = _find_ids(table, reading)
+    id = loaded.id if reading.id is None and loaded.id in frame.columns else reading.id
+    ids = _find_ids(table, id, reading.labels is not None)
     if proba and loaded.calibration is None:
         raise InputError(
             f"{model} was written without probabilities. Leave out --proba, or fit the model again."
         )
     prediction = loaded.answer(table)
     actual = frame[loaded.target].to_numpy() if loaded.target in frame.columns else None
-    known = {*loaded.encoding.columns, loaded.target, reading.id}
+    known = {*loaded.encoding.columns, loaded.target, id}
     ignored = [name for name in frame.columns if name not in known]
     result = new_prediction_frame(
         loaded,
@@ -84,13 +85,13 @@ def tell_seen(share: float, n_rows: int) -> list[str]:
     ]
 
 
-def _find_ids(table: Table, reading: ReadingOptions) -> np.ndarray | None:
-    """What rows are called, by --id or by the table itself."""
+def _find_ids(table: Table, id: str | None, has_labels: bool) -> np.ndarray | None:
+    """What rows are called: by --id, by the id of the training rows, or by the table itself."""
     columns = table.frame.columns
-    if reading.id in columns:
-        return table.frame[reading.id].to_numpy()
-    if reading.id is not None and reading.labels is None:
-        raise InputError(f"--id: there is no column {reading.id!r}. {nearest(reading.id, columns)}")
+    if id in columns:
+        return table.frame[id].to_numpy()
+    if id is not None and not has_labels:
+        raise InputError(f"--id: there is no column {id!r}. {nearest(id, columns)}")
     return None if table.row_names is None else table.row_names.to_numpy()
 
 

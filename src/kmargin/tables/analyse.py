@@ -150,6 +150,8 @@ def analyse(dataset: Dataset, settings: Settings) -> Analysis:
         model,
         calibration=trial.calibrate(examined.of_machines, np.arange(len(dataset.y))),
         seen=note_rows(dataset.X, model.used_features),
+        ranges=dataset.ranges,
+        id=dataset.id,
     )
     supports: dict[int, set[str]] = {}
     if not model.is_kernel:

@@ -19,44 +19,36 @@ ENDINGS = {
     ".svmlight": "svmlight",
     ".libsvm": "svmlight",
     ".npz": "npz",
+    ".xlsx": "xlsx",
+    ".xlsm": "xlsx",
 }
 
-MAGIC = {
-    b"PAR1": "Parquet",
-    b"PK\x03\x04": "a ZIP archive",
-    b"PK\x05\x06": "an empty ZIP archive",
-    b"\x1f\x8b": "compressed with gzip",
-    b"\xd0\xcf\x11\xe0": "an old Excel workbook",
-    b"\x89HDF": "HDF5",
-    b"\x89PNG": "a PNG image",
-    b"%PDF": "a PDF",
-    b"\x93NUMPY": "a single NumPy array (.npy)",
-    b"BZh": "compressed with bzip2",
-    b"\xfd7zXZ\x00": "compressed with xz",
-    b"\x28\xb5\x2f\xfd": "compressed with zstd",
-    b"\x80\x02": "a Python pickle",
-    b"\x80\x03": "a Python pickle",
-    b"\x80\x04": "a Python pickle",
-    b"\x80\x05": "a Python pickle",
-}
-
+# what a file may hold although its ending says otherwise, and what to do then
+MAGIC = {b"PAR1": "Parquet", b"\x1f\x8b": "compressed with gzip", b"PK\x03\x04": "a ZIP archive"}
 ADVICE = {
     "Parquet": "Rename it to end in .parquet.",
-    "a NumPy archive (.npz)": "Rename it to end in .npz.",
-    "an Excel workbook": "Save the sheet as CSV.",
-    "an old Excel workbook": "Save the sheet as CSV.",
     "compressed with gzip": "Rename it to end in .gz, or unpack it.",
-    "compressed with bzip2": "Rename it to end in .bz2, or unpack it.",
-    "compressed with xz": "Rename it to end in .xz, or unpack it.",
-    "compressed with zstd": "Rename it to end in .zst, or unpack it.",
     "a ZIP archive": "Rename it to end in .zip, or unpack it.",
-    "a web page (HTML)": "It may be a sign-in or error page: download the data again.",
-    "a Python pickle": "Pickles can run code when opened, so kmargin does not: save the table as CSV.",
+    "a NumPy archive": "Rename it to end in .npz.",
+    "an Excel workbook": "Rename it to end in .xlsx.",
+    "a web page": "It may be a sign-in or error page: download the data again.",
 }
+SAVE_AS_CSV = (
+    "Save the table as CSV: in a spreadsheet or SPSS by Save As, in R by "
+    "write.csv(table, 'table.csv', row.names = FALSE), in Python by table.to_csv('table.csv', index=False)."
+)
+CONTROL = bytes(set(range(32)) - set(b"\t\n\v\f\r\x1b"))  # bytes that texts do not have, but for UTF-16
 
 UTF_16 = (b"\xff\xfe", b"\xfe\xff")  # what texts in UTF-16 start with
 
-FITTING = {"csv": "text", "tsv": "text", "svmlight": "text", "parquet": "Parquet"}
+FITTING = {
+    "csv": "text",
+    "tsv": "text",
+    "svmlight": "text",
+    "parquet": "Parquet",
+    "npz": "a NumPy archive",
+    "xlsx": "an Excel workbook",
+}
 
 
 def format_of(path: Path) -> str:
@@ -66,8 +58,8 @@ def format_of(path: Path) -> str:
     if form is not None:
         return form
     raise InputError(
-        f"{path.name} ends in {Path(name).suffix or 'nothing'}, which says no format that kmargin reads. "
-        f"Use one of {', '.join(ENDINGS)}, which may be packed ({', '.join(PACKED)})."
+        f"{path.name} ends in {Path(name).suffix or 'nothing'}, and kmargin reads files that end in "
+        f"{', '.join(ENDINGS)}, also packed ({', '.join(PACKED)}). {SAVE_AS_CSV}"
     )
 
 
@@ -98,10 +90,9 @@ def check_content(path: Path, is_text: bool = False) -> str:
     if not start.strip():
         raise InputError(_empty(path))
     content = "text" if is_text and form in ("csv", "tsv") else recognise(path, start)
-    promised = FITTING.get(form, "a NumPy archive (.npz)")
-    if content != promised:
+    if content != FITTING[form]:
         ending = "".join(path.suffixes[-2:]) if path.suffix in PACKED else path.suffix
-        advice = ADVICE.get(content, "Give a file that is what its ending says.")
+        advice = ADVICE.get(content, SAVE_AS_CSV)
         raise InputError(f"{path.name} ends in {ending}, but its content is {content}. {advice}")
     return form
 
@@ -117,14 +108,10 @@ def recognise(path: Path, start: bytes) -> str:
             return _archive(path) if content == "a ZIP archive" else content
     if start.startswith(UTF_16):
         return "text"
-    if b"\0" in start:
-        return "binary"
+    if len(start.translate(None, CONTROL)) < len(start):
+        return "not text"
     words = start.lstrip(b"\xef\xbb\xbf \t\r\n").lower()
-    if words.startswith((b"<!doctype html", b"<html", b"<head", b"<?xml")):
-        return "XML" if words.startswith(b"<?xml") else "a web page (HTML)"
-    if words.startswith((b"{", b"[{", b"[[")):
-        return "JSON"
-    return "text"
+    return "a web page" if words.startswith((b"<!doctype html", b"<html", b"<head")) else "text"
 
 
 def _archive(path: Path) -> str:
@@ -135,4 +122,4 @@ def _archive(path: Path) -> str:
         return "a damaged ZIP archive"
     if any(name.startswith("xl/") for name in names):
         return "an Excel workbook"
-    return "a NumPy archive (.npz)" if all(name.endswith(".npy") for name in names) else "a ZIP archive"
+    return "a NumPy archive" if all(name.endswith(".npy") for name in names) else "a ZIP archive"

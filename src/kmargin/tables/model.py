@@ -7,7 +7,7 @@ import numpy as np
 
 from kmargin import KernelSparseSVC
 from kmargin.calibration import Calibration
-from kmargin.errors import InputError, listing
+from kmargin.errors import InputError, count, listing
 from kmargin.multiclass import machine_names
 from kmargin.tables.features import Encoding, Scaling
 from kmargin.tables.given import to_table
@@ -15,6 +15,9 @@ from kmargin.tables.machine import Machine
 from kmargin.tables.read import Table
 from kmargin.tables.seen import SeenRows
 from kmargin.types import Indices, Matrix
+
+FAR_OUTSIDE = 0.5  # beyond the training range by this share of its width
+LEAST_ROWS = 5  # of a table, most of which are outside the training range
 
 
 class Prediction(NamedTuple):
@@ -36,6 +39,8 @@ class TableModel:
     machine: Machine
     calibration: Calibration | None = None
     seen: SeenRows | None = None  # of the rows that it was fitted to
+    ranges: Matrix | None = None  # smallest and largest training value of each feature, in two rows
+    id: str | None = None  # the column that named the training rows
 
     def __repr__(self) -> str:
         """What it predicts, from what."""
@@ -129,9 +134,33 @@ class TableModel:
     def answer(self, table: Table) -> Prediction:
         """All that the model says of a table. Raises InputError where that has not what it needs."""
         X, notes = self.encoding.match(table, self.needed, self.scaling.medians is not None)
+        notes += self._note_extremes(X)
         scaled = self.scaling(X)
         decisions = self.machine.decision_function(scaled)
         return Prediction(self.machine.predict(scaled), decisions, self.probabilities(scaled), notes)
+
+    def _note_extremes(self, X: Matrix) -> list[str]:
+        """A note on each column that goes far beyond its training range, or is outside it in most rows."""
+        if self.ranges is None:
+            return []
+        notes = []
+        names = self.encoding.feature_names
+        numeric = [j for j in self.used_features if names[j] in self.encoding.columns]
+        for j in numeric:
+            low, high = self.ranges[:, j]
+            margin = FAR_OUTSIDE * (high - low)
+            far = (X[:, j] < low - margin) | (X[:, j] > high + margin)
+            outside = (X[:, j] < low) | (X[:, j] > high)
+            if len(X) >= LEAST_ROWS and 2 * outside.sum() > len(X):
+                far = outside
+            if high > low and far.any():
+                row = int(np.nanargmax(np.abs(X[:, j] - (low + high) / 2)))
+                notes.append(
+                    f"Column {names[j]!r} is far outside its training range ({low:.4g} to {high:.4g}) in "
+                    f"{count(int(far.sum()), 'row')}, such as {X[row, j]:.4g} in row {row + 1}. Check its "
+                    "unit; predictions there are extrapolations."
+                )
+        return notes
 
     def probabilities(self, X: Matrix) -> Matrix | None:
         """Those of each class, for features as they were scaled."""

@@ -84,6 +84,11 @@ class Dataset(NamedTuple):
         )
 
     @property
+    def ranges(self) -> Matrix:
+        """The smallest and the largest value of each feature, in two rows."""
+        return np.array([np.nanmin(self.X, axis=0), np.nanmax(self.X, axis=0)])
+
+    @property
     def n_independent(self) -> float:
         """As many rows of one weight, each by itself, tell as much as these."""
         return effective_number(self.weights, len(self.y), self.groups)

@@ -1,4 +1,4 @@
-"""Files to frames: CSV, TSV, Parquet, svmlight and npz."""
+"""Files to frames: CSV, TSV, Excel, Parquet, svmlight and npz."""
 
 import io
 import math
@@ -56,11 +56,12 @@ def read_table(path: str | Path, how: Reading = AS_FOUND) -> Table:
     """
     path, how = Path(path), how.check()
     form = check_content(path, is_text=how.encoding is not None)
-    if form in ("csv", "tsv"):
+    if form not in ("csv", "tsv"):
+        _check_unsaid(path, how)
+    if form in ("csv", "tsv", "xlsx"):
         text = read_text(path, form, how)
         table = Table(text.frame, notes=text.notes, row_names=text.row_names)
     else:
-        _check_unsaid(path, how)
         table = READERS[form](path)
         table = _transpose(path, table) if how.transpose else table
     if len(table.frame) == 0:

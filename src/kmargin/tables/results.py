@@ -168,7 +168,7 @@ def _predictions(
     else:
         parts.append(pd.DataFrame(decisions, columns=[f"decision: {name}" for name in names]))
     if probabilities is not None:
-        parts.append(pd.DataFrame(probabilities, columns=[f"probability: {name}" for name in names]))
+        parts.append(pd.DataFrame(probabilities.round(3), columns=[f"probability: {name}" for name in names]))
     return pd.concat(parts, axis=1)
 
 

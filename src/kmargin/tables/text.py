@@ -1,8 +1,14 @@
-"""Tables of text: fields to numbers, marks for missing values, tables that lie on their side."""
+"""Tables of text, and sheets: fields to numbers, marks for missing values, tables that lie on their side."""
 
+import csv
 import io
 import warnings
+import zipfile
+import zlib
 from collections import Counter
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -12,13 +18,27 @@ import pandas as pd
 from kmargin.errors import InputError, count, listing
 from kmargin.tables.columns import is_whole
 from kmargin.tables.dialect import FALLBACK, SEPARATORS, Dialect, Reading, find_dialect
-from kmargin.tables.packed import open_bytes
+from kmargin.tables.packed import open_bytes, seekable
 
 # beside those that pandas knows: taken for missing in columns that hold numbers otherwise
 MARKS = {
     *("?", "-", "--", ".", "*", "na", "n.a.", "N.A.", "k.A.", "k. A.", "missing", "Missing", "unknown"),
     *("#DIV/0!", "#VALUE!", "#REF!", "#NUM!", "#NAME?"),
 }
+
+
+# what openpyxl raises for files that are no workbooks
+DAMAGED_WORKBOOK = (
+    zipfile.BadZipFile,
+    zlib.error,
+    KeyError,
+    ValueError,
+    TypeError,
+    AttributeError,
+    OSError,
+    EOFError,
+)
+Opener = Callable[[], AbstractContextManager[IO[bytes]]]
 
 
 class TextTable(NamedTuple):
@@ -31,7 +51,12 @@ class TextTable(NamedTuple):
 
 def read_text(path: Path, form: str, how: Reading) -> TextTable:
     """Raises InputError, with one sentence, for whatever keeps it from being read."""
-    dialect = find_dialect(path, form, how)
+    opener: Opener = partial(open_bytes, path)
+    if form == "xlsx":
+        content, dialect = _sheet_as_text(path)
+        opener = partial(io.BytesIO, content)
+    else:
+        dialect = find_dialect(path, form, how)
     names = [name or f"column {at + 1}" for at, name in enumerate(dialect.names)]
     if len(names) == 1:
         raise InputError(
@@ -39,9 +64,9 @@ def read_text(path: Path, form: str, how: Reading) -> TextTable:
             "and name what separates them with --sep."
         )
     if how.transpose:
-        return _read_transposed(path, dialect, names)
+        return _read_transposed(path, dialect, names, opener)
     check_names(path, names)
-    frame = _parse(path, dialect)
+    frame = _parse(path, dialect, opener)
     row_names = None
     if dialect.has_row_names:
         row_names = frame.index.to_series().reset_index(drop=True)
@@ -53,7 +78,62 @@ def read_text(path: Path, form: str, how: Reading) -> TextTable:
     return TextTable(_marks_to_gaps(frame, dialect, notes), row_names, tuple(notes))
 
 
-def _parse(path: Path, dialect: Dialect, **more: Any) -> pd.DataFrame:
+def _sheet_as_text(path: Path) -> tuple[bytes, Dialect]:
+    """The first sheet of an Excel workbook that holds something, as CSV."""
+    try:
+        import openpyxl
+    except ImportError as error:
+        raise InputError(
+            f"{path.name} is an Excel workbook, and openpyxl, which reads these, is not installed. Install "
+            "it (pip install openpyxl), or save the sheet as CSV."
+        ) from error
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # extensions of Excel that hold no cells
+            workbook = openpyxl.load_workbook(seekable(path), read_only=True, data_only=True)
+            sheets = {sheet.title: _cells(sheet) for sheet in workbook.worksheets}
+            workbook.close()
+    except DAMAGED_WORKBOOK as error:
+        raise InputError(
+            f"{path.name} cannot be read as an Excel workbook: it is damaged, or has a password. Save it "
+            "again, or save the sheet as CSV."
+        ) from error
+    sheets = {title: rows for title, rows in sheets.items() if rows}
+    if not sheets:
+        raise InputError(f"{path.name} is empty. Give a sheet with a row of names and rows of data.")
+    title, rows = next(iter(sheets.items()))
+    width = max(map(len, rows))
+    rows = [[*row, *[""] * (width - len(row))] for row in rows]
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    notes = (
+        ()
+        if len(sheets) == 1
+        else (
+            f"{path.name} has {len(sheets)} sheets ({listing(list(sheets), 3)}): {title!r} is read. Save "
+            "another as a file of its own to use it.",
+        )
+    )
+    names = [name.strip() for name in rows[0]]
+    return text.getvalue().encode(), Dialect(",", ".", None, "utf-8", names, False, False, notes)
+
+
+def _cells(sheet: Any) -> list[list[str]]:
+    """The cells of a sheet as texts, from the first row that has any; gaps at the end of a row left out."""
+    sheet.reset_dimensions()  # some programs write wrong ones
+    rows: list[list[str]] = []
+    for values in sheet.iter_rows(values_only=True):
+        row = ["" if value is None else str(value) for value in values]
+        while row and not row[-1].strip():
+            row.pop()
+        if row or rows:
+            rows.append(row)
+    while rows and not rows[-1]:
+        rows.pop()
+    return rows
+
+
+def _parse(path: Path, dialect: Dialect, opener: Opener, **more: Any) -> pd.DataFrame:
     options: dict[str, Any] = {
         "sep": dialect.sep,
         "decimal": dialect.decimal,
@@ -66,7 +146,7 @@ def _parse(path: Path, dialect: Dialect, **more: Any) -> pd.DataFrame:
         "low_memory": False,
     }
     try:
-        with warnings.catch_warnings(), open_bytes(path) as file:
+        with warnings.catch_warnings(), opener() as file:
             warnings.simplefilter("error", pd.errors.ParserWarning)
             return _read_csv(file, **options | more)
     except UnicodeError as error:
@@ -89,9 +169,9 @@ def _read_csv(file: IO[bytes] | IO[str], **options: Any) -> pd.DataFrame:
     return pd.read_csv(file, **options)
 
 
-def _read_transposed(path: Path, dialect: Dialect, names: list[str]) -> TextTable:
+def _read_transposed(path: Path, dialect: Dialect, names: list[str], opener: Opener) -> TextTable:
     """A table whose rows are features: what its first column names, of what the first line names."""
-    cells = _parse(path, dialect, dtype=str, keep_default_na=False, decimal=".", thousands=None)
+    cells = _parse(path, dialect, opener, dtype=str, keep_default_na=False, decimal=".", thousands=None)
     if dialect.has_row_names:
         cells, names = cells.reset_index(), ["", *names]
     features = [str(name).strip() for name in cells.iloc[:, 0]]
