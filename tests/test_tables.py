@@ -115,7 +115,7 @@ CONTENTS = {
         b"\xd0\xcf\x11\xe0",
         "ends in .xls, and kmargin reads.*Save the table as CSV",
     ),
-    "a file of SPSS": ("a.sav", b"$FL2", r"ends in .sav, .*write\.csv\(table"),
+    "a file of Stata": ("a.dta", b"stata", r"ends in .dta, .*write\.csv\(table"),
     "one column": ("a.csv", b"a\n1\n", "one column only, 'a'"),
     "a name twice": ("a.csv", b"a,b,a\n1,2,3\n", "more than one column called 'a'"),
     "a long row": ("a.csv", b"a,b\n1,2\n1,2,3\n", "Expected 2 fields in line 3, saw 3"),
