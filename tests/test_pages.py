@@ -3,14 +3,17 @@
 from itertools import pairwise
 
 import numpy as np
+import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 from sklearn.datasets import load_digits, load_iris
 from typer.testing import CliRunner
 
 from browsing import DESKTOP, PHONE, open_page, requests, sideways
-from kmargin import html, palette
+from kmargin import CVScoreDisplay, html, palette
 from kmargin.commands import app
 from kmargin.tables.analyse import analyse
+from kmargin.tables.answer_section import draw_guessing
 from kmargin.tables.prepare import Roles, prepare
 from kmargin.tables.read import Table
 from kmargin.tables.report import render
@@ -110,6 +113,51 @@ def long_page(tmp_path_factory):
     path = tmp_path_factory.mktemp("page") / "report.html"
     path.write_text(render(analysis, "patients.csv", "out"))
     return path
+
+
+@pytest.fixture(scope="module")
+def five_classes_page(tmp_path_factory):
+    """Five classes with long names, which a model tells apart far better than guessing."""
+    rng = np.random.default_rng(0)
+    names = [
+        "hepatocellular carcinoma",
+        "cholangiocarcinoma",
+        "metastatic colorectal",
+        "cirrhosis",
+        "healthy",
+    ]
+    codes = rng.integers(0, 5, 150)
+    frame = pd.DataFrame(
+        2 * rng.standard_normal((5, 4))[codes] + rng.standard_normal((150, 4)), columns=[*"ABCD"]
+    )
+    frame["diagnosis"] = np.array(names)[codes]
+    settings = Settings(ks=[1, 2, 3], Cs=[0.1], cv=3, pairs=1, repeats=1, nested=False)
+    analysis = analyse(prepare(Table(frame), Roles("diagnosis")), settings)
+    path = tmp_path_factory.mktemp("classes") / "report.html"
+    path.write_text(render(analysis, "patients.csv", "out"))
+    return path
+
+
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_names_of_classes_stay_within_their_cells(browser, five_classes_page, size):
+    open_page(browser, five_classes_page, size)
+    assert sideways(browser) <= 0
+    beyond = browser.execute_script(
+        "return [...document.querySelectorAll('#weights td')].map(e => e.scrollWidth - e.clientWidth)"
+    )
+    assert len(beyond) >= 7
+    assert max(beyond) <= 0
+
+
+@pytest.mark.parametrize("guessing", [0.25, 0.38, 0.5])
+def test_the_line_of_guessing_does_not_cross_the_label_of_the_chosen_k(guessing):
+    figure = Figure(figsize=(5.2, 3.1), layout="constrained")
+    ks, mean = np.array([1, 2, 4]), np.array([0.4, 0.6, 0.8])
+    axes = CVScoreDisplay(ks, mean, np.full(3, 0.03), 4, "accuracy").plot(figure.subplots()).ax_
+    draw_guessing(axes, guessing)
+    figure.draw_without_rendering()
+    (label,) = (text for text in axes.texts if "chosen" in text.get_text())
+    assert label.get_window_extent().y1 < axes.transData.transform((1, guessing))[1]
 
 
 def show_as(browser, scheme="light", media="screen"):

@@ -16,7 +16,7 @@ def apart(table: str, columns: str) -> str:
 {table} tr {{ display: grid; grid-template-columns: {columns}; grid-auto-flow: dense; gap: .3rem .8rem;
   padding: .6rem 0; border-bottom: 1px solid var(--line); }}
 {table} td {{ display: block; border: 0; padding: 0; text-align: left; white-space: normal; min-width: 0;
-  max-width: none; }}
+  max-width: none; overflow-wrap: anywhere; }}
 {table} td.shade {{ padding: .1rem .3rem; }} {table} td.empty {{ display: none; }}
 {table} td:first-child {{ font-weight: 600; }}
 {table} td:first-child, {table} td.long {{ grid-column: 1 / -1; }}
@@ -156,7 +156,7 @@ div.wide { overflow-x: auto; } .wide svg { width: 46rem; } .swipe { display: blo
 .two .aside { text-align: left; }
 """
     + apart(".stack", "1fr 1fr")
-    + apart(".wrap", "repeat(auto-fill, minmax(4rem, 1fr))")
+    + apart(".wrap", "repeat(auto-fill, minmax(6.5rem, 1fr))")
     + """.wrap tr { gap: .3rem; }
 .stack td.text:first-child::before { display: inline; content: attr(data-label) " "; font-size: inherit; } }
 """

@@ -1,6 +1,7 @@
 """The answer, as the top of a page: a sentence, how far it can be trusted, and the curve behind it."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from kmargin import html
 from kmargin.displays import CVScoreDisplay
@@ -17,6 +18,8 @@ from kmargin.tables.sentences import (
     neighbour_text,
     used_units,
 )
+
+ABOVE_LABEL = 0.15  # share of the height of the score plot that the label of the chosen k needs
 
 
 def answer_section(analysis: Analysis) -> Iterator[str]:
@@ -97,7 +100,7 @@ def curve(analysis: Analysis) -> Iterator[str]:
         shown = CVScoreDisplay(scores.ks, scores.mean, scores.error, analysis.k, name).plot(figure.subplots())
         low, high = shown.ax_.get_ylim()
         if low - (high - low) / 3 < analysis.assessment.guessing:
-            shown.ax_.axhline(analysis.assessment.guessing, label="guessing", **REFERENCE)
+            draw_guessing(shown.ax_, analysis.assessment.guessing)
             shown.ax_.legend(frameon=False, loc="best")
         shown.ax_.set_xlabel(axis_text(analysis.things, analysis.is_shared))
         if scoring in PERCENT:
@@ -111,6 +114,13 @@ def curve(analysis: Analysis) -> Iterator[str]:
     )
     yield html.figure(image, caption, id="scores")
     yield neighbour_table(analysis)
+
+
+def draw_guessing(axes: Any, score: float) -> None:
+    """A line at the score of guessing, above the label of the chosen k at the bottom."""
+    axes.axhline(score, label="guessing", **REFERENCE)
+    low, high = axes.get_ylim()
+    axes.set_ylim(min(low, (score - ABOVE_LABEL * high) / (1 - ABOVE_LABEL)), high)
 
 
 def neighbour_table(analysis: Analysis) -> str:
