@@ -46,13 +46,15 @@ def test_each_score_is_what_a_path_on_the_folds_training_rows_scores(solver):
 
 
 @each_solver
-def test_the_refit_is_the_path_on_all_rows(solver):
+def test_the_refit_is_the_path_on_all_rows_with_the_single_fit_at_the_chosen_k(solver):
     X, y = load_iris(return_X_y=True)
     model = SparseSVCCV(ks=[4, 2, 1], solver=solver).fit(X, y)
     path = sparse_svm_path(X, y, [4, 2, 1], solver=solver)
-    np.testing.assert_array_equal(model.path_.coefs, path.coefs)
     at = list(path.ks).index(model.k_)
-    np.testing.assert_array_equal(model.coef_, path.coefs[at])
+    others = path.ks != model.k_
+    np.testing.assert_array_equal(model.path_.coefs[others], path.coefs[others])
+    np.testing.assert_array_equal(model.path_.coefs[at], model.coef_)
+    np.testing.assert_array_equal(model.coef_, SparseSVC(model.k_, solver=solver).fit(X, y).coef_)
     np.testing.assert_array_equal(model.predict(X), model.path_.predict(X, model.k_))
 
 

@@ -138,13 +138,15 @@ def test_the_refit_walks_from_the_smallest_C_to_the_chosen_one_and_stops_there()
         X, y
     )
     assert (model.C_, model.k_) == (1.0, 2)
-    in_folds, refit = Diary.asked[:-1], Diary.asked[-1]
+    in_folds, refit, final = Diary.asked[:-2], *Diary.asked[-2:]
     assert [record[0] for record in in_folds] == [True] * 4
     for _, lams, ks, _ in in_folds:
         np.testing.assert_allclose(lams, [ridge(C, 30) for C in DIARY_CS])
         assert ks == DIARY_KS
     assert refit[0] is False
     np.testing.assert_allclose(refit[1], [ridge(0.1, 40), ridge(1.0, 40)])
+    np.testing.assert_allclose(final[1], [ridge(1.0, 40)])
+    assert final[2] == [2]
     assert model.coef_[0, 0] == ridge(1.0, 40)
     assert np.count_nonzero(model.coef_) == 2
     assert [np.count_nonzero(coefs) for coefs in model.path_.coefs] == DIARY_KS

@@ -6,7 +6,7 @@ import pytest
 from kmargin import SparseSVC
 from kmargin.fitting.grid_fit import Procedure
 from kmargin.fitting.linear_blueprint import LinearBlueprint
-from kmargin.fitting.stand_ins import find_stand_ins
+from kmargin.fitting.stand_ins import find_stand_ins, improve_by_exchanges
 from kmargin.samples.array import read_samples
 from kmargin.unit_request import UnitRequest
 
@@ -81,3 +81,33 @@ def test_the_only_feature_of_a_table_has_no_stand_in():
     (worth,) = worths(X[:, :1], y, [0])
     assert worth.stand_ins == ()
     assert worth.cost > 0
+
+
+def test_a_stand_in_that_improves_the_model_has_a_negative_cost():
+    X, y = table()
+    found = worths(X, y, [3, 1, 2])
+    whole = objective(X, y, [1, 2, 3])
+    in_place_of_3 = next(worth for worth in found if worth.columns[0] == 3)
+    assert in_place_of_3.stand_ins[0].columns.tolist() == [0]
+    assert in_place_of_3.stand_ins[0].cost == pytest.approx(objective(X, y, [0, 1, 2]) / whole - 1, rel=1e-6)
+    assert in_place_of_3.stand_ins[0].cost < -0.1
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_exchanges_are_made_until_no_single_one_lowers_the_objective(n_classes):
+    X, y = table(n_classes)
+    samples, used = read_samples(X, y, None, None), np.array([3, 4, 6])
+    fit, found = improve_by_exchanges(LinearBlueprint(), samples, 0.5, used, Procedure())
+    kept = [int(worth.columns[0]) for worth in found]
+    own = objective(X, y, kept)
+    assert np.mean([solution.objective for solution in fit.solutions(0, 0)]) == pytest.approx(own)
+    exchanged = [[i for i in kept if i != out] + [j] for out in kept for j in set(range(8)) - set(kept)]
+    assert all(objective(X, y, columns) >= own * (1 - 1e-6) for columns in exchanged)
+    assert own < objective(X, y, used)
+
+
+def test_a_model_that_no_exchange_improves_is_left_as_it_is():
+    X, y = table()
+    best = SparseSVC(k=3, C=0.5).fit(X, y).support_
+    samples = read_samples(X, y, None, None)
+    assert improve_by_exchanges(LinearBlueprint(), samples, 0.5, best, Procedure())[0] is None

@@ -7,7 +7,14 @@ from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import StandardScaler
 
-from kmargin import KernelSparseSVC, KernelSparseSVCCV, SparseSVC, SparseSVCCV, sparse_svm_path
+from kmargin import (
+    CoefficientDisplay,
+    KernelSparseSVC,
+    KernelSparseSVCCV,
+    SparseSVC,
+    SparseSVCCV,
+    sparse_svm_path,
+)
 
 IRIS = load_iris(as_frame=True)
 X, Y = (IRIS.data - IRIS.data.mean()) / IRIS.data.std(), IRIS.target
@@ -155,3 +162,38 @@ def test_a_summary_says_what_it_needs():
         model.summary(X)
     with pytest.raises(ValueError, match="feature names"):
         SparseSVC(2).fit(X, Y).summary(X[X.columns[::-1]], Y)
+
+
+# the order
+
+
+def wide_and_narrow():
+    """The second feature matters most, and has the smaller coefficient: its unit is smaller."""
+    rng = np.random.default_rng(0)
+    Z = rng.standard_normal((200, 3))
+    y = np.where(0.5 * Z[:, 0] + 2 * Z[:, 1] + 0.3 * rng.standard_normal(200) > 0, "b", "a")
+    return pd.DataFrame(Z * [1.0, 1000.0, 1.0], columns=["metres", "millimetres", "noise"]), y
+
+
+@pytest.mark.parametrize("make", [SparseSVC, lambda k, **a: SparseSVCCV([k], **a)])
+def test_features_are_ordered_by_weight_with_data_or_without(make):
+    data, y = wide_and_narrow()
+    model = make(2, standardize=True).fit(data, y)
+    np.testing.assert_allclose(model.scale_, data.std(ddof=0))
+    without, with_data = model.summary(), model.summary(data, y)
+    assert without["feature"].tolist() == with_data["feature"].tolist() == ["millimetres", "metres"]
+    np.testing.assert_allclose(without["weight"], with_data["weight"])
+    assert abs(without["coef"][0]) < abs(without["coef"][1])
+    display = CoefficientDisplay.from_estimator(model)
+    assert display.feature_names == ["millimetres", "metres"]
+    np.testing.assert_allclose(display.coefs[0], without["weight"])
+    assert "standard deviation" in display.ax_.get_xlabel()
+
+
+def test_coefficients_without_spreads_are_ordered_by_size_and_said_to_be_per_unit():
+    data, y = wide_and_narrow()
+    model = SparseSVC(2, standardize=True).fit(data, y).set_params(standardize=False).fit(data, y)
+    assert not hasattr(model, "scale_"), "that of the earlier fit is gone"
+    assert model.summary()["coef"].abs().is_monotonic_decreasing
+    display = CoefficientDisplay.from_estimator(model)
+    assert "per unit of the feature" in display.ax_.get_xlabel()

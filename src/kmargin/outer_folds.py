@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
 from kmargin import validate
 from kmargin.errors import count
@@ -15,10 +14,8 @@ def make_outer_folds(X: Any, y: np.ndarray, groups: Any, cv: Any, repeats: int, 
     if isinstance(cv, int | np.integer) and not isinstance(cv, bool):
         validate.check_count("cv", cv, "outer folds", least=2)
         _check_enough(y, groups, int(cv))
-        kind = StratifiedKFold if groups is None else StratifiedGroupKFold
-        cv = kind(int(cv), shuffle=True, random_state=seed)
     folds = []
-    for splitter in make_splitters(cv, repeats, seed, y):
+    for splitter in make_splitters(cv, repeats, seed, y, groups):
         folds += [Fold(train, test) for train, test in splitter.split(X, y, groups)]
     classes = np.unique(y)
     for number, fold in enumerate(folds):

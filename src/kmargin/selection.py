@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.stats import rankdata
-from sklearn.model_selection import StratifiedKFold, check_cv
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, check_cv
 
 from kmargin.intervals import mean_errors
 from kmargin.samples.protocol import Labelled
@@ -45,13 +45,18 @@ def make_folds(splitter: Any, samples: Labelled, n_given: int, X: Any, y: Any, g
     return folds
 
 
-def make_splitters(cv: Any, repeats: int, seed: int, y: Any) -> list[Any]:
-    """A splitter for each repeat; `cv` itself if there is one only."""
+def make_splitters(cv: Any, repeats: int, seed: int, y: Any, groups: Any = None) -> list[Any]:
+    """A splitter for each repeat; `cv` itself if there is one only.
+
+    A number of folds is stratified and, as in scikit-learn, not shuffled unless there are several repeats.
+    Rows of one group stay together.
+    """
     splitter = check_cv(cv, y, classifier=True)
+    if cv is None or isinstance(cv, numbers.Integral):
+        kind = StratifiedKFold if groups is None else StratifiedGroupKFold
+        splitter = kind(splitter.n_splits, shuffle=repeats > 1)
     if repeats == 1:
         return [splitter]
-    if cv is None or isinstance(cv, numbers.Integral):
-        splitter = StratifiedKFold(splitter.n_splits, shuffle=True)
     if getattr(splitter, "random_state", "none") == "none" or not getattr(splitter, "shuffle", True):
         raise ValueError(
             f"repeats={repeats} of cv={_shown(cv)} would repeat the same folds. Use a number of folds, "

@@ -19,6 +19,10 @@ HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "++++")  # bars told apart wi
 class CoefficientDisplay(Display):
     """Bar plot of the coefficients, the largest on top; with several binary classifiers, groups of bars.
 
+    For a model with ``standardize=True`` the bars are weights: coefficients times the standard deviations of
+    the features in the training rows, which can be compared between features. Other coefficients, and their
+    order, depend on the units of the features.
+
     With more than six rows of coefficients it is a heat map instead.
 
     Parameters
@@ -30,6 +34,8 @@ class CoefficientDisplay(Display):
     machines : list of str
         The classes that each binary classifier separates, such as "a vs b"; or, instead of many classifiers,
         the classes.
+    quantity : str, default="coefficient"
+        What is drawn, for the axis label.
 
     Attributes
     ----------
@@ -51,10 +57,17 @@ class CoefficientDisplay(Display):
     ['x0', 'x1']
     """
 
-    def __init__(self, feature_names: Sequence[str], coefs: Matrix, machines: Sequence[str]) -> None:
+    def __init__(
+        self,
+        feature_names: Sequence[str],
+        coefs: Matrix,
+        machines: Sequence[str],
+        quantity: str = "coefficient",
+    ) -> None:
         self.feature_names = list(feature_names)
         self.coefs = np.atleast_2d(coefs)
         self.machines = list(machines)
+        self.quantity = quantity
 
     @classmethod
     def from_estimator(
@@ -72,7 +85,7 @@ class CoefficientDisplay(Display):
         feature_names : list of str or None, default=None
             A name for each feature; None uses the column names of the training data.
         n_features : int, default=20
-            Maximum number of features shown, those with the largest coefficients.
+            Maximum number of features shown, those with the largest weights or coefficients.
         ax : matplotlib.axes.Axes or None, default=None
             Axes to draw on; None creates a new figure.
 
@@ -83,7 +96,10 @@ class CoefficientDisplay(Display):
         """
         needs = "a SparseSVC or SparseSVCCV, which has a coefficient for each feature"
         estimator, known = find_model(estimator, "coef_", cls.__name__, needs)
-        coef = to_host(estimator.coef_)
+        coef, quantity = to_host(estimator.coef_), "coefficient per unit of the feature"
+        if hasattr(estimator, "scale_"):
+            coef = coef * to_host(estimator.scale_)
+            quantity = "weight, per standard deviation of the feature"
         names = name_features(feature_names, known, coef.shape[1])
         size = np.abs(coef).max(axis=0)
         used = sorted(to_host(estimator.support_), key=lambda j: -size[j])[:n_features]
@@ -94,7 +110,7 @@ class CoefficientDisplay(Display):
         if len(machines) > MOST_BARS:
             machines = [str(name) for name in to_host(estimator.classes_)]
             coef = class_weights(coef, len(machines), estimator.multi_class)
-        return cls([names[j] for j in used], coef, machines).plot(ax)
+        return cls([names[j] for j in used], coef, machines, quantity).plot(ax)
 
     def plot(self, ax: Any = None) -> "CoefficientDisplay":
         """Draw the coefficients.
@@ -123,7 +139,8 @@ class CoefficientDisplay(Display):
         ax.tick_params(axis="y", length=0)
         ax.invert_yaxis()
         ax.set_ylim(n_features - 0.45, -0.55)
-        ax.set_xlabel("coefficient" if n_machines > 1 else f"coefficient ({plain(self.machines[0], 60)})")
+        alone = "" if n_machines > 1 else f"\n({plain(self.machines[0], 60)})"
+        ax.set_xlabel(self.quantity + alone)
         if n_machines > 1:
             ax.legend(fontsize="small", frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
         return self
@@ -160,5 +177,5 @@ class CoefficientDisplay(Display):
         ax.set_yticks(np.arange(n_features), [plain(name) for name in self.feature_names])
         ax.tick_params(length=0)
         ax.spines[:].set_visible(False)
-        ax.figure.colorbar(image, ax=ax, label="coefficient", shrink=0.8)
+        ax.figure.colorbar(image, ax=ax, label=self.quantity, shrink=0.8)
         return self

@@ -11,7 +11,7 @@ from kmargin import arguments, validate
 from kmargin.errors import GridEdgeWarning, warn_caller
 from kmargin.estimators.probabilities import FoldMachines, NotYetCalibrated, Probabilities
 from kmargin.fitting.blueprint import Blueprint
-from kmargin.fitting.grid_fit import GridFit, MachinesAlone, Procedure, fit_grid, fit_parts
+from kmargin.fitting.grid_fit import GridFit, MachinesAlone, Procedure, fit_parts, refit
 from kmargin.samples.read import read_for_folds
 from kmargin.selection import SELECTIONS, ScoreTable
 
@@ -45,7 +45,8 @@ class CrossValidated(Probabilities):
         sample_weight : array-like of shape (n_samples,) or None, default=None
             Used in fitting and, if the scorer accepts weights, in scoring.
         groups : array-like of shape (n_samples,) or None, default=None
-            Groups of samples, for a splitter that keeps them together.
+            Groups of samples that stay together in folds, if `cv` is a number or None, or a splitter that
+            uses groups.
 
         Returns
         -------
@@ -69,7 +70,7 @@ class CrossValidated(Probabilities):
         scores = self._score_folds(blueprint, tested, len(samples.classes), Cs, ks)
         table = ScoreTable(scores, Cs, ks, folds.n_tested, folds.test_ratio)
         row, column = table.choose(self.selection, self.tolerance)
-        fit = fit_grid(blueprint, samples, Cs[: row + 1], ks, self._procedure(), chosen=column, label="refit")
+        fit = refit(blueprint, samples, Cs[: row + 1], ks, column, self._procedure())
         self._adopt(fit, -1, column)
         self._calibrate(tested, row, column)
         self.path_ = replace(fit.path(ks), n_features_in=self.n_features_in_)
@@ -83,8 +84,8 @@ class CrossValidated(Probabilities):
         return self
 
     def _fold_seed(self) -> int:
-        """Rows are dealt into folds the same way each time, unless `random_state` is given."""
-        return 0 if self.random_state is None else validate.resolve_seed(self.random_state)
+        """That of `honest_score` with the same `random_state`; without one the same each time."""
+        return validate.resolve_seed(0 if self.random_state is None else self.random_state)
 
     def _procedure(self) -> Procedure:
         return Procedure(self.solver, self.n_jobs, self.random_state, self.verbose)

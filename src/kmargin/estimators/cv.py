@@ -19,8 +19,10 @@ class SparseSVCCV(CrossValidated, LinearMachines):
     Cs : list of float, default=(1.0,)
         The values of C to try; see :class:`~kmargin.SparseSVC`.
     cv : int, splitter, list of splits, or None, default=None
-        As in scikit-learn; None means five stratified folds. With dask data an integer splits the rows of
-        each class within each block, and ``BlockKFold(5)`` makes folds of whole blocks.
+        As in scikit-learn; None means five folds. A number means stratified folds in the order of the rows,
+        reshuffled only if there are several `repeats`, which keep groups of samples given to `fit` together.
+        With dask data an integer splits the rows of each class within each block, and ``BlockKFold(5)`` makes
+        folds of whole blocks.
     scoring : str, callable or None, default=None
         Any scikit-learn scorer; None means accuracy. With dask data, any scorer of predictions. A scorer of
         probabilities is given probabilities that were calibrated on the test rows of the other folds.
@@ -74,14 +76,15 @@ class SparseSVCCV(CrossValidated, LinearMachines):
         `mean_test_score`, `std_test_score`, `rank_test_score`; and `se_test_score`, the standard errors of
         the means.
     path_ : SparsityPath
-        All values of k at `C_`, fitted to all samples.
+        All values of k at `C_`, fitted to all samples; at `k_` the final model.
     calibration_ : Calibration or None
         The map from decision values to probabilities; its `slopes` and `offsets` have one entry per binary
         classifier. None if a class is in no test fold.
     n_splits_ : int
         The number of folds, over all repeats.
-    coef_, intercept_, classes_, support_, n_iter_, objective_, solutions_, n_features_in_, feature_names_in_
-        As in :class:`~kmargin.SparseSVC`, for the refit with the chosen values.
+    coef_, intercept_, scale_, classes_, support_, n_iter_, objective_, solutions_
+        As in :class:`~kmargin.SparseSVC`, and so are `n_features_in_` and `feature_names_in_`: the final
+        model is that of ``SparseSVC(k_, C=C_)`` with the same other parameters, fitted to all samples.
 
     See Also
     --------
@@ -159,7 +162,7 @@ class KernelSparseSVCCV(CrossValidated, KernelMachines):
     Cs : list of float, default=(1.0,)
         The values of C to try.
     cv : int, splitter, list of splits, or None, default=None
-        As in scikit-learn; None is five stratified folds.
+        As in :class:`~kmargin.SparseSVCCV`.
     scoring : str, callable or None, default=None
         Any scikit-learn scorer; None means accuracy.
     repeats : int, default=1

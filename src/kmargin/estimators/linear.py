@@ -10,16 +10,17 @@ from kmargin import validate
 from kmargin.blocks.space import to_host
 from kmargin.estimators.classifier import WithoutProbabilities
 from kmargin.estimators.selector import FeatureSelector
-from kmargin.estimators.summary import Assessed, make_summary
-from kmargin.fitting.grid_fit import Procedure
+from kmargin.estimators.summary import make_summary
+from kmargin.fitting.grid_fit import GridFit, MachinesAlone, Procedure
 from kmargin.fitting.linear_blueprint import LinearBlueprint
 from kmargin.fitting.repeats import warn_of_repeats
-from kmargin.fitting.stand_ins import find_stand_ins
+from kmargin.fitting.stand_ins import Worth, find_stand_ins
 from kmargin.linear_decisions import LinearDecisions
 from kmargin.multiclass import machine_names
 from kmargin.samples.protocol import Samples
 from kmargin.samples.read import read
 from kmargin.solvers import DEFAULT, SOLVERS
+from kmargin.types import Vector
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,13 +38,17 @@ class LinearMachines(FeatureSelector):
 
         Without data the columns are: `feature` and `group` (the feature's own name if there are no groups);
         `always_in` and `sign`, as requested; `coef`, the change of the decision value per unit of the
-        feature. A feature that is always in has a row even if its coefficients are zero.
+        feature; and with ``standardize=True`` `weight`, the coefficient times the standard deviation of the
+        feature, which can be compared between features. A feature that is always in has a row even if its
+        coefficients are zero. Without weights the rows are in the order of the coefficients, which depends on
+        the units of the features.
 
-        Given the training data, there are four more columns, which take two fits per feature: `weight`, the
-        coefficient times the standard deviation of the feature, which can be compared between features;
-        `cost_without`, the relative rise of the objective without the feature (or its group), the others
-        refitted; `stand_in`, the best replacement; `stand_in_cost`, the relative rise with that replacement.
-        Features that are always in have no replacement.
+        Given the training data, there is always a `weight`, and three more columns, which take two fits per
+        feature: `cost_without`, the relative rise of the objective without the feature (or its group), the
+        others refitted; `stand_in`, the best replacement; `stand_in_cost`, the relative rise with that
+        replacement. Features that are always in have no replacement. A negative `stand_in_cost` means that
+        the replacement would lower the objective, because the search did not try this exchange;
+        ``solver=Exchange(max_swaps=None)`` tries them all.
 
         Parameters
         ----------
@@ -80,10 +85,17 @@ class LinearMachines(FeatureSelector):
                 f"summary was given data without {missing}. Give both X and y, as to fit, or neither for the "
                 "columns that need no data."
             )
-        assessed = None if X is None else self._assess(X, y, sample_weight, blueprint)
-        return make_summary(to_host(self.coef_), machines, blueprint.request, blueprint.names, assessed)
+        spreads, worths = to_host(self.scale_) if "scale_" in vars(self) else None, None
+        if X is not None:
+            spreads, worths = self._assess(X, y, sample_weight, blueprint)
+        return make_summary(
+            to_host(self.coef_), machines, blueprint.request, blueprint.names, spreads, worths
+        )
 
-    def _assess(self, X: Any, y: Any, sample_weight: Any, blueprint: LinearBlueprint) -> Assessed:
+    def _assess(
+        self, X: Any, y: Any, sample_weight: Any, blueprint: LinearBlueprint
+    ) -> tuple[Vector, list[Worth]]:
+        """The standard deviations of the features, and what those in use are worth."""
         if len(self.classes_) > 2 and not self.shared:
             raise ValueError(
                 "With shared=False each binary classifier has its own features, so costs for the whole model "
@@ -97,7 +109,7 @@ class LinearMachines(FeatureSelector):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # of each of many fits, else
             worths = find_stand_ins(blueprint, samples, C, self._columns(), procedure, n_best=1)
-        return Assessed(spreads, worths)
+        return spreads, worths
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> Samples:
         samples = super()._read(X, y, sample_weight)
@@ -122,6 +134,12 @@ class LinearMachines(FeatureSelector):
             request=self._request(),
             names=None if names is None else tuple(names),
         )
+
+    def _adopt(self, fit: GridFit | MachinesAlone, row: int, column: int) -> None:
+        super()._adopt(fit, row, column)
+        vars(self).pop("scale_", None)  # of an earlier fit
+        if self.standardize and isinstance(fit, GridFit):
+            self.scale_ = fit.samples.space.put(fit.designs.spreads)
 
     def _take_over(self, decisions: LinearDecisions) -> None:
         self.coef_, self.intercept_ = decisions.coef, decisions.intercept
@@ -171,7 +189,7 @@ class SparseSVC(WithoutProbabilities, LinearMachines):
         feature, or by name or index. With more than two classes this applies to every binary classifier.
     standardize : bool, default=False
         Scale the features to (weighted) mean 0 and variance 1. The coefficients are in the original units;
-        those of the scaled features are in `summary`. A sparse X stays sparse.
+        those of the scaled features are the `weight` in `summary`. A sparse X stays sparse.
     fit_intercept : bool, default=True
         Whether to fit an intercept; without one, features are not centred.
     class_weight : dict, "balanced" or None, default=None
@@ -202,6 +220,8 @@ class SparseSVC(WithoutProbabilities, LinearMachines):
         The minimised objective.
     solutions_ : tuple of Solution
         One per binary classifier; tells among other things why the solver stopped.
+    scale_ : ndarray of shape (n_features,)
+        Only with ``standardize=True``: the standard deviations of the features, 1 for a constant one.
     n_features_in_ : int
         The number of features.
     feature_names_in_ : ndarray of str

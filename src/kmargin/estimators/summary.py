@@ -1,7 +1,7 @@
 """The features of a fitted linear model as a frame, and what each is worth."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,28 +15,24 @@ if TYPE_CHECKING:
 SIGNS = {1: "+", -1: "-", 0: ""}
 
 
-class Assessed(NamedTuple):
-    """What data say about the features of a model."""
-
-    spreads: Vector  # of each feature; 1 for one that is constant
-    worths: Sequence[Worth]  # of the units in use
-
-
 def make_summary(
     coef: Matrix,
     machines: Sequence[str],
     request: UnitRequest,
     names: Sequence[str] | None,
-    assessed: Assessed | None = None,
+    spreads: Vector | None = None,
+    worths: Sequence[Worth] | None = None,
 ) -> "pd.DataFrame":
-    """One row per feature that was chosen, the heaviest first: by its weight where data tell it."""
+    """One row per feature that was chosen, the largest first: by weight where spreads are known, else by
+    coefficient.
+    """
     import pandas as pd
 
     n_features = coef.shape[1]
     units = request.resolve(n_features, names)
     unit_of, labels = units.unit_of_each_column, request.label_units(units, names)
     chosen = np.flatnonzero(units.chosen((coef != 0).any(axis=0)))
-    weights = coef if assessed is None else coef * assessed.spreads
+    weights = coef if spreads is None else coef * spreads
     shown = chosen[np.argsort(-np.abs(weights[:, chosen]).max(axis=0), kind="stable")]
     called = [_name(j, names) for j in shown]
     columns: dict[str, Any] = {
@@ -46,9 +42,10 @@ def make_summary(
         "sign": [SIGNS[int(units.signs[j])] for j in shown],
     }
     columns |= _by_machine("coef", coef[:, shown], machines)
-    if assessed is not None:
+    if spreads is not None:
         columns |= _by_machine("weight", weights[:, shown], machines)
-        columns |= _costs(assessed.worths, shown, request, names)
+    if worths is not None:
+        columns |= _costs(worths, shown, request, names)
     return pd.DataFrame(columns)
 
 

@@ -10,7 +10,7 @@ from kmargin.blocks.space import Space
 from kmargin.fitting.blueprint import Blueprint
 from kmargin.fitting.convergence import warn_if_signs_leave_nothing, warn_unless_converged
 from kmargin.fitting.pools import solve_tasks
-from kmargin.fitting.tasks import Grid, Task, make_tasks
+from kmargin.fitting.tasks import Grid, Sharing, Task, make_tasks
 from kmargin.multiclass import class_pairs
 from kmargin.path import SparsityPath
 from kmargin.progress import Bar
@@ -37,6 +37,7 @@ class GridFit:
     samples: Any
     designs: Designs
     by_machine: list[Grid]
+    sharing: Sharing | None = None
 
     def solutions(self, row: int, column: int) -> tuple[Solution, ...]:
         """One per machine."""
@@ -97,19 +98,57 @@ def fit_grid(
 
     Warns where the solver was not done with the machines for the last C and the k at `chosen`, None for all.
     """
+    fit = _fit(blueprint, samples, Cs, ks, procedure, label)
+    _warn(fit, ks, range(len(ks)) if chosen is None else [chosen])
+    return fit
+
+
+def refit(
+    blueprint: Blueprint,
+    samples: Samples,
+    Cs: Sequence[float],
+    ks: Sequence[int],
+    column: int,
+    procedure: Procedure,
+) -> GridFit:
+    """The path over the ks at the last C, with the final model at `column`.
+
+    The final model is fitted for its own C and k alone, so that it is the same whether these were chosen
+    among others or given. Warns where the solver was not done with it.
+    """
+    path = _fit(blueprint, samples, Cs, ks, procedure, "refit")
+    if len(Cs) * len(ks) > 1:
+        final = _fit(blueprint, samples, Cs[-1:], [ks[column]], procedure, "refit", path.designs)
+        for grid, (own,) in zip(path.by_machine, final.by_machine, strict=True):
+            grid[-1][column] = own[0]
+    _warn(path, ks, [column])
+    return path
+
+
+def _fit(
+    blueprint: Blueprint,
+    samples: Samples,
+    Cs: Sequence[float],
+    ks: Sequence[int],
+    procedure: Procedure,
+    label: str,
+    designs: Designs | None = None,
+) -> GridFit:
     n_machines = len(class_pairs(len(samples.classes), blueprint.multi_class))
     samples, n_jobs = samples.shared(procedure.n_jobs, n_machines)
-    designs = blueprint.designs(samples, ks[0])
+    designs = blueprint.designs(samples, ks[0]) if designs is None else designs
     solver = validate.resolve_solver(procedure.solver)
     sharing = blueprint.sharing(samples, designs, n_machines, solver)
     tasks = make_tasks(designs, samples, blueprint.multi_class, sharing)
     n_tasks = n_machines if sharing is None else sharing.n_tasks(n_machines)
     grids = _solve(solver, tasks, n_tasks, Cs, ks, procedure._replace(n_jobs=n_jobs), label)
-    fit = GridFit(blueprint, samples, designs, list(grids))
-    columns = range(len(ks)) if chosen is None else [chosen]
-    warn_if_signs_leave_nothing(fit.solutions(-1, columns[0]), ks[columns[0]], sharing)
+    return GridFit(blueprint, samples, designs, list(grids), sharing)
+
+
+def _warn(fit: GridFit, ks: Sequence[int], columns: Sequence[int]) -> None:
+    """Warn of machines for the last C that the solver was not done with, or that their signs leave empty."""
+    warn_if_signs_leave_nothing(fit.solutions(-1, columns[0]), ks[columns[0]], fit.sharing)
     warn_unless_converged([solution for column in columns for solution in fit.solutions(-1, column)])
-    return fit
 
 
 def fit_parts(

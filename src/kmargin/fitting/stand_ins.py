@@ -1,4 +1,9 @@
-"""What each feature of a model is worth: the cost of doing without it, and what could take its place."""
+"""What each feature of a model is worth: the cost of doing without it, and what could take its place.
+
+Costs are relative changes of the objective. That of a stand-in is negative where it would improve the model:
+the search that found the model need not have tried every exchange. `improve_by_exchanges` makes such
+exchanges.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -6,18 +11,22 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kmargin.fitting.grid_fit import Procedure, fit_grid
+from kmargin.fitting.grid_fit import GridFit, Procedure, fit_grid
 from kmargin.fitting.linear_blueprint import LinearBlueprint
 from kmargin.samples.protocol import Samples
 from kmargin.types import Indices
 from kmargin.unit_request import UnitRequest
+
+EXCHANGE_RTOL = (
+    1e-6  # relative decrease of the objective for which an exchange is made; below, it is rounding
+)
 
 
 class StandIn(NamedTuple):
     """What could take the place of another unit, all others staying as they are."""
 
     columns: Indices
-    cost: float  # by how much the objective rises, as a share of it; all coefficients fitted anew
+    cost: float  # relative change of the objective, all coefficients refitted; negative if it improves
 
 
 class Worth(NamedTuple):
@@ -36,7 +45,7 @@ def find_stand_ins(
     procedure: Procedure,
     n_best: int = 2,
 ) -> list[Worth]:
-    """What the units that the columns in use belong to are worth, one by one.
+    """The worth of each unit that the columns in use belong to, one by one.
 
     For machines that share their features, or a single one. Units that are always in have no stand-ins.
     """
@@ -51,12 +60,42 @@ def find_stand_ins(
         own = columns_of[unit]
         without = ask.objective(others)
         stand_ins = [] if units.fixed[unit] else ask.best_additions(others, own, whole, n_best)
-        found.append(Worth(own, _rise(without, whole), tuple(stand_ins)))
+        found.append(Worth(own, relative_change(without, whole), tuple(stand_ins)))
     return found
 
 
-def _rise(value: float, base: float) -> float:
-    return max(0.0, value / base - 1) if base > 0 else 0.0
+def improve_by_exchanges(
+    blueprint: LinearBlueprint,
+    samples: Samples,
+    C: float,
+    used: Indices,
+    procedure: Procedure,
+    n_best: int = 2,
+) -> tuple[GridFit | None, list[Worth]]:
+    """Exchange one unit at a time for its best stand-in while that lowers the objective.
+
+    Returns the fit after the last exchange, None where no exchange helps, and the worths of its units.
+    """
+    ask, fit = _Question(blueprint, samples, C, procedure), None
+    while True:
+        worths = find_stand_ins(blueprint, samples, C, used, procedure, n_best)
+        best = min(worths, key=_cost_of_exchange, default=None)
+        if best is None or _cost_of_exchange(best) > -EXCHANGE_RTOL:
+            return fit, worths
+        kept = [worth.columns for worth in worths if worth is not best]
+        columns = [*kept, best.stand_ins[0].columns]
+        fit, used = ask.fit(len(columns), columns), np.concatenate(columns)
+
+
+def _cost_of_exchange(worth: Worth) -> float:
+    return worth.stand_ins[0].cost if worth.stand_ins else np.inf
+
+
+def relative_change(value: float, base: float) -> float:
+    """Of an objective; from zero it rises without bound."""
+    if base > 0:
+        return value / base - 1
+    return 0.0 if value == base else np.inf
 
 
 class _Question:
@@ -68,7 +107,7 @@ class _Question:
 
     def objective(self, always: Sequence[Indices]) -> float:
         """The least with these units and no others."""
-        return self._fit(len(always), always, ())[0]
+        return _objective(self.fit(len(always), always))
 
     def best_additions(
         self, always: Sequence[Indices], own: Indices, whole: float, n_best: int
@@ -77,12 +116,13 @@ class _Question:
         found: list[StandIn] = []
         never, stays = [own], np.concatenate([*always, np.empty(0, np.intp)])
         for _ in range(min(n_best, self._n_left(always))):
-            value, used = self._fit(len(always) + 1, always, never)
+            fit = self.fit(len(always) + 1, always, never)
+            used = np.unique(np.concatenate([solution.support for solution in fit.solutions(0, 0)]))
             added = np.setdiff1d(used, stays)
             if not len(added):
                 break  # nothing lowers the objective
             columns = self._whole_unit(added)
-            found.append(StandIn(columns, _rise(value, whole)))
+            found.append(StandIn(columns, relative_change(_objective(fit), whole)))
             never.append(columns)
         return sorted(found, key=lambda stand_in: stand_in.cost)
 
@@ -93,13 +133,15 @@ class _Question:
         unit_of = self.blueprint.units(self.samples).unit_of_each_column
         return np.flatnonzero(np.isin(unit_of, unit_of[columns]))
 
-    def _fit(self, k: int, always: Sequence[Indices], never: Sequence[Indices]) -> tuple[float, Indices]:
-        """The mean objective of the machines, and the columns they use."""
+    def fit(self, k: int, always: Sequence[Indices], never: Sequence[Indices] = ()) -> GridFit:
+        """The machines with k units, those that are always in among them."""
         avoid = [*(self.said.avoid or ()), *(int(j) for columns in never for j in columns)]
         keep = [int(j) for columns in always for j in columns]
         request = UnitRequest(self.said.groups, keep or None, avoid or None, self.said.signs)
         blueprint = replace(self.blueprint, request=request, names=None)
-        fit = fit_grid(blueprint, self.samples, [self.C], [k], self.procedure)
-        solutions = fit.solutions(0, 0)
-        used = np.unique(np.concatenate([solution.support for solution in solutions]))
-        return float(np.mean([solution.objective for solution in solutions])), used
+        return fit_grid(blueprint, self.samples, [self.C], [k], self.procedure)
+
+
+def _objective(fit: GridFit) -> float:
+    """The mean over the machines."""
+    return float(np.mean([solution.objective for solution in fit.solutions(0, 0)]))

@@ -31,7 +31,7 @@ class FoldsAtHand:
     ) -> None:
         X, y, groups = given
         y, groups = to_host(y), to_host(groups)
-        splitters = make_splitters(model.cv, model.repeats, model._fold_seed(), y)
+        splitters = make_splitters(model.cv, model.repeats, model._fold_seed(), y, groups)
         self.folds = [f for each in splitters for f in make_folds(each, known, _num_samples(X), X, y, groups)]
         if not self.folds:
             raise ValueError(
