@@ -1,6 +1,7 @@
 """The choice of k and C for a table, the honest score of such choices, and that all numbers told agree."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,20 +14,29 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from typer.testing import CliRunner
 
-from kmargin import SparseSVC, SparseSVCCV, honest_score
+from kmargin import Exchange, SparseSVC, SparseSVCCV, __version__, honest_score
 from kmargin.commands import app
 from kmargin.datasets import make_sparse_hyperplane
 from kmargin.errors import RepeatedFeaturesWarning
 from kmargin.honest import guess
-from kmargin.intervals import mean_interval, rate_interval
+from kmargin.intervals import RankedRows, area_under_roc, difference_error, mean_interval, rate_interval
 from kmargin.selection import Fold, ScoreTable
 from kmargin.tables.analyse import analyse
-from kmargin.tables.assess import OUTER
+from kmargin.tables.assess import OUTER, assess_nested
 from kmargin.tables.choice import choose
 from kmargin.tables.choice_words import honesty_text
+from kmargin.tables.class_quality import area_under_curve, results_by_group
+from kmargin.tables.methods import methods_text
 from kmargin.tables.prepare import Roles, prepare
 from kmargin.tables.read import Table
-from kmargin.tables.sentences import headline
+from kmargin.tables.report import render
+from kmargin.tables.sentences import (
+    all_features_text,
+    evidence_text,
+    groups_text,
+    headline,
+    neighbour_text,
+)
 from kmargin.tables.settings import Settings
 from kmargin.tables.trial import Trial
 from tables_data import make_table
@@ -46,6 +56,55 @@ def dataset_of(frame):
 
 
 DATASET = dataset_of(noisy_table())
+
+
+# the final model
+
+
+def gene_table(n=50, p=1000, seed=1):
+    """Few rows, many correlated features: paths and single fits end on different supports."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 12)) @ rng.standard_normal((12, p)) + 2 * rng.standard_normal((n, p))
+    outcome = np.where(X[:, :6].sum(axis=1) + 3 * rng.standard_normal(n) > 0, "yes", "no")
+    return pd.DataFrame(X, columns=[f"g{j}" for j in range(p)]).assign(outcome=outcome)
+
+
+def test_the_model_is_the_same_whether_k_and_C_were_chosen_or_given():
+    dataset = dataset_of(gene_table())
+    settings = Settings(ks=[20, 10, 5], Cs=[0.1, 1.0], cv=3, repeats=1, pairs=0, nested=False)
+    chosen = analyse(dataset, replace(settings, select="best"))
+    given = analyse(dataset, replace(settings, k=chosen.k, ks=None, Cs=[chosen.C]))
+    np.testing.assert_allclose(chosen.model.machine.coef_, given.model.machine.coef_, atol=1e-9)
+    np.testing.assert_allclose(chosen.model.machine.intercept_, given.model.machine.intercept_, atol=1e-9)
+
+
+def test_exchanges_that_stand_ins_show_to_be_better_are_made():
+    dataset = dataset_of(gene_table(seed=3))
+    found = analyse(dataset, Settings(k=5, Cs=[1.0], cv=3, pairs=0))
+    X = found.model.scaling(dataset.X)
+
+    def objective(columns):
+        return SparseSVC(k="all", C=1.0).fit(X[:, columns], dataset.y).objective_[0]
+
+    used = found.model.machine.support_
+    own = objective(used)
+    assert own < 0.95 * SparseSVC(k=5, C=1.0).fit(X, dataset.y).objective_[0]
+    for worth in found.worths.values():
+        assert worth.stand_ins[0].cost > -1e-6
+        exchanged = np.append(np.setdiff1d(used, worth.columns), worth.stand_ins[0].columns)
+        assert worth.stand_ins[0].cost == pytest.approx(objective(exchanged) / own - 1, abs=1e-6)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_model_of_the_cross_validated_estimator_is_that_of_the_single_fit(seed):
+    frame = gene_table(seed=seed)
+    X, y = frame.drop(columns="outcome").to_numpy(), frame["outcome"].to_numpy()
+    model = SparseSVCCV(ks=[20, 10, 5], Cs=[0.1, 1.0], standardize=True).fit(X, y)
+    alone = SparseSVC(model.k_, C=model.C_, standardize=True).fit(X, y)
+    np.testing.assert_array_equal(model.coef_, alone.coef_)
+    np.testing.assert_array_equal(model.intercept_, alone.intercept_)
+    at = list(model.path_.ks).index(model.k_)
+    np.testing.assert_array_equal(model.path_.coefs[at], model.coef_)
 
 
 # rounds
@@ -184,12 +243,16 @@ def test_in_outer_folds_everything_is_chosen_anew_by_the_other_rows(rule):
     np.testing.assert_allclose(found.assessment.interval, rate_interval(right.mean(), 90))
 
 
-def test_another_score_has_students_interval():
+def test_the_area_has_delongs_interval_and_any_other_score_students():
     found = analyse(DATASET, Settings(ks=KS, Cs=[1.0], cv=3, scoring="roc_auc", repeats=1)).assessment
     by_fold = [roc_auc_score(DATASET.y[found.fold == f], found.decisions[found.fold == f]) for f in range(3)]
     assert found.score == pytest.approx(np.mean(by_fold))
-    np.testing.assert_allclose(found.interval, mean_interval(np.array(by_fold), 0.5, 90))
+    folds = [RankedRows(f.test, found.decisions[f.test]) for f in found.folds]
+    area = area_under_roc(folds, DATASET.y == "yes", np.ones(90))
+    np.testing.assert_allclose(found.interval, area.interval)
     assert found.guessing == 0.5
+    other = analyse(DATASET, Settings(k=2, Cs=[1.0], cv=3, scoring="f1_macro", pairs=0)).assessment
+    np.testing.assert_allclose(other.interval, mean_interval(other.scores, 0.5, 90))
 
 
 def test_shuffled_labels_are_not_clearly_better_than_guessing_and_the_p_value_says_so():
@@ -378,7 +441,7 @@ def test_weights_and_groups_reach_the_end_of_a_pipeline():
     groups, weights = np.arange(80) // 2, np.linspace(0.5, 2, 80)
     model = make_pipeline(StandardScaler(), SparseSVCCV([2, 1], cv=StratifiedGroupKFold(2)))
     found = honest_score(model, X, y, cv=4, groups=groups, sample_weight=weights)
-    splits = StratifiedGroupKFold(4, shuffle=True, random_state=outer_seed()).split(X, y, groups)
+    splits = StratifiedGroupKFold(4).split(X, y, groups)
     for fold, (train, test) in enumerate(splits):
         scaler = StandardScaler().fit(X[train], sample_weight=weights[train])
         alone = SparseSVCCV([2, 1], cv=StratifiedGroupKFold(2)).fit(
@@ -386,10 +449,6 @@ def test_weights_and_groups_reach_the_end_of_a_pipeline():
         )
         right = alone.predict(scaler.transform(X[test])) == y[test]
         assert found.scores[fold] == pytest.approx(np.average(right, weights=weights[test]))
-
-
-def outer_seed(random_state=0):
-    return int(np.random.RandomState(random_state).randint(2**31 - 1))
 
 
 def test_weights_that_cannot_be_used_are_refused():
@@ -461,6 +520,140 @@ def test_a_guess_names_the_class_of_most_weight():
     fold = Fold(np.arange(12), np.arange(12, 20))
     assert guess(get_scorer("accuracy"), y, None, fold) == 0.75
     assert guess(get_scorer("accuracy"), y, np.where(y, 6.0, 1.0), fold) == pytest.approx(12 / 18)
+
+
+# compared with guessing, and with all features
+
+
+def unequal_table(n=177, seed=1):
+    """A third of the rows are sick; three features say something about it."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 12))
+    score = X[:, :3] @ [0.45, 0.4, 0.3] + rng.standard_normal(n)
+    outcome = np.where(score > np.quantile(score, 0.66), "sick", "healthy")
+    frame = pd.DataFrame(X, columns=[f"m{j}" for j in range(12)])
+    return frame.assign(outcome=outcome, centre=rng.choice(["Basel", "Bern", "Chur", "Zug"], n))
+
+
+def unequal_analysis(**settings):
+    dataset = prepare(Table(unequal_table()), Roles("outcome", drop=["centre"]))
+    return analyse(dataset, Settings(k=2, Cs=[0.1], pairs=0, **settings))
+
+
+def test_unequal_classes_are_compared_with_guessing_by_the_area_under_the_curve():
+    found = unequal_analysis()
+    assessed = found.assessment
+    assert assessed.guessing in assessed.interval, "the accuracy does not show it"
+    assert assessed.is_better_than_guessing
+    assert assessed.judged_by == "roc_auc"
+    area = area_under_curve(found, 1)
+    assert assessed.evidence.estimate == area
+    assert not headline(found).startswith("Not clearly")
+    assert f"the area under the ROC curve: {area.value:.3f}" in evidence_text(found)
+
+
+def test_where_labels_were_permuted_the_permutation_test_decides():
+    found = unequal_analysis(permutations=19)
+    assert found.assessment.judged_by == "permutations"
+    assert found.assessment.is_better_than_guessing == (found.assessment.p_value <= 0.05)
+    doubtful = replace(found, assessment=replace(found.assessment, p_value=0.3))
+    assert headline(doubtful).startswith("Not clearly better than guessing by the permutation test (p = 0.3)")
+    few = replace(found.assessment, p_value=0.5, n_permutations=1)
+    assert few.judged_by == "roc_auc", "one permutation cannot show a p-value of .05"
+
+
+def test_honest_score_compares_unequal_classes_with_guessing_by_the_area():
+    frame = unequal_table().drop(columns="centre")
+    X, y = frame.drop(columns="outcome"), frame["outcome"]
+    found = honest_score(SparseSVC(1, C=0.1), X, y)
+    assert found.guessing in found.interval
+    assert found.is_better_than_guessing
+    assert found.judged_by == found.evidence.measure == "roc_auc"
+    assert "area under the ROC curve" in str(found)
+    area = honest_score(SparseSVC(1, C=0.1), X, y, scoring="roc_auc")
+    assert area.score == pytest.approx(found.evidence.estimate.value)
+    np.testing.assert_allclose(area.interval, found.evidence.estimate.interval)
+
+
+def test_three_unequal_classes_are_compared_by_balanced_accuracy():
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1, 2], [100, 20, 20])
+    X = rng.standard_normal((140, 3)) + np.eye(3)[y]
+    found = honest_score(SparseSVC(3, C=1.0, class_weight="balanced"), X, y)
+    recalls = [np.mean(found.predicted[y == c] == c) for c in range(3)]
+    assert found.judged_by == "balanced_accuracy"
+    assert found.evidence.estimate.value == pytest.approx(np.mean(recalls))
+    assert found.evidence.guessing == pytest.approx(1 / 3)
+
+
+def test_equal_classes_are_compared_by_the_score_itself():
+    found = honest_score(SparseSVC(2), DATASET.X, DATASET.y)
+    assert found.judged_by == "accuracy"
+    assert found.evidence.estimate == (found.score, found.interval)
+
+
+def test_what_all_features_reach_is_scored_on_the_same_outer_folds():
+    trial = Trial(DATASET, Settings(ks=[5, 2, 1], Cs=CS, cv=3, repeats=1))
+    choice = choose(trial)
+    found = assess_nested(trial, choice)
+    expected = []
+    for train, test in found.folds:
+        inner = [StratifiedKFold(3, shuffle=True, random_state=0)]
+        whole = SparseSVCCV([5], Cs=CS, cv=inner[0], standardize=True).fit(DATASET.X[train], DATASET.y[train])
+        expected.append(whole.score(DATASET.X[test], DATASET.y[test]))
+    np.testing.assert_allclose(found.all_features, expected)
+    cost = found.cost_of_sparsity
+    assert cost.value == pytest.approx(found.mean_over_folds(np.array(expected)) - found.score)
+    assert cost.error == pytest.approx(difference_error(found.all_features - found.scores, 1 / 2, 90))
+
+
+def test_costs_are_told_with_their_errors_and_methods_are_complete():
+    found = analyse(DATASET, Settings(ks=[5, 2, 1], Cs=CS, cv=3, repeats=1, pairs=0))
+    assert re.search(r"All 5 features reach [\d.]+ % .* \(standard error [\d.]+\)", all_features_text(found))
+    for near in found.neighbours:
+        columns = [found.choice.ks.index(k) for k in (near.k, found.k)]
+        scores = found.choice.table.scores[:, found.choice.row, columns]
+        differences = scores[:, 0] - scores[:, 1]
+        assert near.change == (pytest.approx(differences.mean()), difference_error(differences, 1 / 2, 90))
+        assert f"(standard error {100 * near.change.error:.1f})" in neighbour_text(found, near)
+    text = methods_text(found, "study.csv")
+    for part in (
+        "study.csv", "90 rows", "5 features", "standardised", "squared hinge loss", "at most k features",
+        "3-fold stratified cross-validation", "within one standard error", "nested cross-validation",
+        "95 % Wilson interval", "ridge penalty", f"kmargin {__version__}", "random seed 0",
+    ):  # fmt: skip
+        assert part in text
+
+
+def test_groups_of_rows_have_their_own_results():
+    dataset = prepare(Table(unequal_table()), Roles("outcome", grouped_by="centre"))
+    found = analyse(dataset, Settings(k=2, Cs=[0.1], cv=2, pairs=0))
+    results = results_by_group(found)
+    centre = unequal_table()["centre"].to_numpy()
+    assert [r.name for r in results] == ["Basel", "Bern", "Chur", "Zug"]
+    for result in results:
+        rows = centre == result.name
+        right = (found.assessment.predicted == dataset.y)[rows]
+        assert result.n_rows == rows.sum()
+        assert result.correct == (pytest.approx(right.mean()), rate_interval(right.mean(), rows.sum()))
+    assert f"Basel {100 * results[0].correct.value:.1f} % of {results[0].n_rows} rows" in groups_text(found)
+    page = render(found, "study.csv", "out")
+    assert 'id="by-group">Results by centre' in page
+    assert "Rows with the same value in column centre (4 groups)" in page
+
+
+# the same folds
+
+
+@pytest.mark.parametrize("repeats", [1, 2])
+@pytest.mark.parametrize("grouped", [False, True])
+def test_the_honest_score_and_the_cross_validated_estimator_have_the_same_folds(repeats, grouped):
+    X, y = make_sparse_hyperplane(120, 10, 3, random_state=0)
+    groups = np.arange(120) // 4 if grouped else None
+    model = SparseSVCCV([3], repeats=repeats).fit(X, y, groups=groups)
+    found = honest_score(SparseSVC(3, solver=Exchange().in_folds()), X, y, repeats=repeats, groups=groups)
+    splits = [model.cv_results_[f"split{at}_test_score"][0] for at in range(5 * repeats)]
+    np.testing.assert_allclose(found.scores, splits)
 
 
 @pytest.mark.parametrize(("ks", "is_noted"), [([1], False), ([1, 2], True), (None, False)])

@@ -69,7 +69,7 @@ def test_bars_are_of_the_largest_coefficients_whatever_their_sign():
     display = CoefficientDisplay.from_estimator(model, feature_names=["a", "$b", "c", "d", "e"], n_features=3)
     assert [bar.get_width() for bar in display.ax_.patches] == [-5.0, -3.0, 2.0]
     assert [label.get_text() for label in display.ax_.get_yticklabels()] == [r"\$b", "e", "d"]
-    assert display.ax_.get_xlabel() == "coefficient (0 vs 1)"
+    assert display.ax_.get_xlabel() == "coefficient per unit of the feature\n(0 vs 1)"
 
 
 def test_scores_are_those_of_the_chosen_C_in_the_order_of_k():

@@ -3,15 +3,21 @@
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.special import expit, logit
+from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import KFold, RepeatedStratifiedKFold, StratifiedGroupKFold, StratifiedKFold
 
 from kmargin import KernelSparseSVCCV, SparseSVCCV
 from kmargin.datasets import make_sparse_hyperplane
 from kmargin.errors import GridEdgeWarning
 from kmargin.intervals import (
+    RankedRows,
+    area_under_roc,
+    difference_error,
     effective_number,
     mean_errors,
     mean_interval,
+    mean_of_rates,
     rate_error,
     rate_interval,
     wilson,
@@ -235,3 +241,82 @@ def test_a_splitter_that_knows_its_seed_keeps_it():
     first, second = (make_splitters(cv, 2, 0, y) for cv in cvs)
     assert [each.random_state for each in first] == [1, 2]
     assert [each.random_state for each in second] == [2, 3]
+
+
+# areas, means of rates, differences
+
+
+def ranked_rows(n=200, n_folds=5, seed=0):
+    """Rows of two classes in folds, whose decision values are of different scales."""
+    rng = np.random.default_rng(seed)
+    y = rng.random(n) < 0.34
+    decisions = 0.8 * y + rng.standard_normal(n)
+    folds = np.array_split(rng.permutation(n), n_folds)
+    return [RankedRows(rows, (1 + at) * decisions[rows] + at) for at, rows in enumerate(folds)], y
+
+
+def test_the_area_of_one_fold_has_delongs_interval():
+    (fold,), y = ranked_rows(60, n_folds=1)
+    found = area_under_roc([fold], y, np.ones(60))
+    above, below = (fold.decisions[y[fold.rows] == is_positive] for is_positive in (True, False))
+    pairs = (above[:, None] > below).astype(float)
+    assert found.value == pytest.approx(pairs.mean())
+    variance = sum(pairs.mean(axis=axis).var() / pairs.shape[1 - axis] for axis in (0, 1)) * 60 / 59
+    half = stats.t.ppf(0.975, 59) * np.sqrt(variance) / (found.value * (1 - found.value))
+    np.testing.assert_allclose(found.interval, expit(logit(found.value) + np.array([-half, half])))
+
+
+def test_the_interval_of_an_area_is_as_wide_as_a_bootstrap_within_folds():
+    folds, y = ranked_rows()
+    found = area_under_roc(folds, y, np.ones(200))
+    rng, areas = np.random.default_rng(0), []
+    for _ in range(400):
+        drawn = [rng.integers(0, len(rows), len(rows)) for rows, _ in folds]
+        areas.append(np.mean([roc_auc_score(y[r[d]], v[d]) for (r, v), d in zip(folds, drawn, strict=True)]))
+    assert found.value == pytest.approx(np.mean([roc_auc_score(y[r], v) for r, v in folds]))
+    width = np.diff(np.quantile(areas, [0.025, 0.975]))[0]
+    assert np.diff(found.interval)[0] == pytest.approx(width, rel=0.2)
+
+
+def test_rows_of_weight_two_count_as_rows_twice_in_an_area():
+    (fold,), y = ranked_rows(50, n_folds=1)
+    weights = np.where(fold.rows % 3 == 0, 2.0, 1.0)[np.argsort(fold.rows)]
+    twice = np.repeat(np.arange(50), weights[fold.rows].astype(int))
+    repeated = RankedRows(np.arange(len(twice)), fold.decisions[twice])
+    expected = area_under_roc([repeated], y[fold.rows][twice], np.ones(len(twice)))
+    assert area_under_roc([fold], y, weights).value == pytest.approx(expected.value)
+
+
+def test_rows_that_repeat_within_groups_do_not_narrow_the_interval_of_an_area():
+    (fold,), y = ranked_rows(60, n_folds=1)
+    alone = area_under_roc([fold], y, np.ones(60))
+    rows = np.arange(300)
+    fivefold = RankedRows(rows, np.repeat(fold.decisions, 5))
+    found = area_under_roc([fivefold], np.repeat(y[fold.rows], 5), np.ones(300), rows // 5)
+    np.testing.assert_allclose(found.interval, alone.interval)
+    apart = area_under_roc([fivefold], np.repeat(y[fold.rows], 5), np.ones(300))
+    assert np.diff(apart.interval) < 0.6 * np.diff(alone.interval)
+
+
+def test_an_area_of_one_is_not_a_certainty_and_folds_of_one_class_are_left_out():
+    y = np.arange(20) < 8
+    whole = RankedRows(np.arange(20), -np.arange(20.0))
+    np.testing.assert_allclose(area_under_roc([whole], y, np.ones(20)).interval, rate_interval(1.0, 8))
+    folds = [RankedRows(np.arange(2, 20), -np.arange(18.0)), RankedRows(np.arange(2), np.zeros(2))]
+    assert area_under_roc(folds, y, np.ones(20)).value == 1.0
+    assert np.isnan(area_under_roc(folds[1:], y, np.ones(20)).value)
+
+
+def test_the_mean_of_rates_has_the_wilson_interval_of_one_and_is_narrower_for_more():
+    one = mean_of_rates(np.array([0.8]), np.array([50]))
+    np.testing.assert_allclose(one.interval, rate_interval(0.8, 50))
+    two = mean_of_rates(np.array([0.8, 0.8]), np.array([50, 50]))
+    from_one, from_two = (np.subtract(found.interval, 0.8) for found in (one, two))
+    np.testing.assert_allclose(from_two, from_one / np.sqrt(2))
+
+
+def test_the_error_of_a_difference_is_corrected_for_shared_training_rows_and_never_below_one_row():
+    differences = np.array([0.1, 0.0, -0.1, 0.2])
+    by_hand = differences.std(ddof=1) * np.sqrt(1 / 4 + 1 / 3)
+    assert difference_error(differences, 1 / 3, 1000) == pytest.approx(by_hand)
+    assert difference_error(np.zeros(4), 1 / 3, 50) == 1 / 50

@@ -452,7 +452,7 @@ def test_neighbours_are_the_next_sizes_that_were_tried():
     assert [near.k for near in found.neighbours] == [2, 5]
     assert found.curve.ks.tolist() == [5, 3, 2]
     for near in found.neighbours:
-        assert near.change == pytest.approx(found.curve.at(near.k)[0] - found.curve.at(3)[0])
+        assert near.change.value == pytest.approx(found.curve.at(near.k)[0] - found.curve.at(3)[0])
     fewer, more = (neighbour_text(found, near) for near in found.neighbours)
     assert re.match(r"One feature fewer \(2\).* (costs|gains|changes) ", fewer)
     assert re.match(r"2 features more \(5\).* (cost|gain|change) ", more)

@@ -4,7 +4,7 @@ import numbers
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.dummy import DummyClassifier
@@ -13,11 +13,41 @@ from sklearn.exceptions import UndefinedMetricWarning
 from kmargin import arguments, validate
 from kmargin.errors import GridEdgeWarning, RepeatedFeaturesWarning
 from kmargin.facts import Facts, as_html
-from kmargin.intervals import Interval, effective_number, mean_interval, rate_interval
+from kmargin.intervals import (
+    Estimate,
+    Interval,
+    RankedRows,
+    area_under_roc,
+    effective_number,
+    mean_interval,
+    mean_of_rates,
+    rate_interval,
+)
 from kmargin.nested import Nested, OuterResult, part, read_nested, run_outer_folds
 from kmargin.outer_folds import make_outer_folds, permute_labels
 from kmargin.selection import Fold, count_tested, score_with
 from kmargin.types import Indices, Vector
+
+ALPHA = 0.05  # p-values up to this are called better than guessing
+UNEQUAL = 1.1  # classes are unequal where the largest has this times its equal share of the rows, or more
+MEASURE_NAMES = {
+    "roc_auc": "the area under the ROC curve",
+    "balanced_accuracy": "the balanced accuracy",
+    "permutations": "the permutation test",
+}
+
+
+class Evidence(NamedTuple):
+    """The measure by which a model is compared with guessing: its estimate, and what guessing reaches."""
+
+    measure: str
+    estimate: Estimate
+    guessing: float
+
+    @property
+    def is_better(self) -> bool:
+        """Whether the whole interval lies above guessing."""
+        return self.guessing < self.estimate.interval.low
 
 
 @dataclass(frozen=True, repr=False)
@@ -30,8 +60,8 @@ class HonestScore:
         The mean over the outer folds; for the accuracy, the (weighted) proportion of all rows predicted
         correctly.
     interval : (low, high)
-        Confidence interval of the score: Wilson's interval for the accuracy, otherwise Student's with the
-        standard error of Nadeau and Bengio.
+        Confidence interval of the score: Wilson's interval for the accuracy, DeLong's for "roc_auc" with two
+        classes, otherwise Student's with the standard error of Nadeau and Bengio.
     guessing : float
         The score of always predicting the most frequent class, on the same folds; NaN for a custom scorer
         that cannot score such predictions.
@@ -46,6 +76,11 @@ class HonestScore:
         no test fold has the most frequent class and is not ``tested``.
     tested : ndarray of bool, of shape (n_samples,)
         Which rows are in a test fold.
+    evidence : Evidence
+        The `measure` by which the model is compared with guessing, its `estimate` (`value` and `interval`),
+        and the value of `guessing`. This is the score itself, except for the accuracy with classes of unequal
+        size, where the largest class is hard to beat: there it is the area under the ROC curve ("roc_auc"),
+        or with more than two classes the balanced accuracy ("balanced_accuracy").
     p_value : float or None
         The proportion of permutations, including the original labels, with a score at least as high.
     permuted : ndarray or None
@@ -64,13 +99,24 @@ class HonestScore:
     supports: list[Indices]
     predicted: np.ndarray
     tested: np.ndarray
+    evidence: Evidence
     p_value: float | None = None
     permuted: Vector | None = None
 
     @property
     def is_better_than_guessing(self) -> bool:
-        """Whether the whole interval lies above the baseline `guessing`."""
-        return self.guessing < self.interval.low
+        """Whether the p-value is at most 0.05, or without a permutation test, `evidence` above guessing.
+
+        Fewer than 19 permutations cannot give a p-value of 0.05, and are ignored.
+        """
+        n_permutations = 0 if self.permuted is None else len(self.permuted)
+        return is_better(self.evidence, self.p_value, n_permutations)
+
+    @property
+    def judged_by(self) -> str:
+        """The measure used by `is_better_than_guessing`: "permutations", or that of `evidence`."""
+        n_permutations = 0 if self.permuted is None else len(self.permuted)
+        return judged_by(self.evidence, n_permutations)
 
     def __repr__(self) -> str:
         return f"<HonestScore {self}>"
@@ -86,10 +132,15 @@ class HonestScore:
     def __str__(self) -> str:
         text = f"{self.score:.3f} ({self.interval.low:.3f} to {self.interval.high:.3f})"
         text += "" if np.isnan(self.guessing) else f", guessing {self.guessing:.3f}"
+        measure, (value, interval), _ = self.evidence
+        if measure in MEASURE_NAMES and not self.guessing < self.interval.low:
+            name = MEASURE_NAMES[measure].removeprefix("the ")
+            text += f", {name} {value:.3f} ({interval.low:.3f} to {interval.high:.3f})"
         if self.p_value is not None:
             text += f", p = {self.p_value:.3g}"
         is_doubtful = not (self.is_better_than_guessing or np.isnan(self.guessing))
-        return text + (": not clearly better than guessing" if is_doubtful else "")
+        by = f" by {MEASURE_NAMES[self.judged_by]}" if self.judged_by in MEASURE_NAMES else ""
+        return text + (f": not clearly better than guessing{by}" if is_doubtful else "")
 
 
 def honest_score(
@@ -122,9 +173,11 @@ def honest_score(
     X, y : array-like
         In memory: arrays, sparse matrices, frames.
     cv : int or splitter, default=5
-        The outer folds. A number of folds means stratified, shuffled folds that keep `groups` together.
+        The outer folds. A number means stratified folds in the order of the rows that keep `groups` together,
+        the same as in :class:`~kmargin.SparseSVCCV`. For sorted rows, give both
+        ``StratifiedKFold(5, shuffle=True, random_state=0)``.
     repeats : int, default=1
-        How often the outer cross-validation is repeated with reshuffled rows.
+        How often the outer cross-validation is repeated; more than once, rows are reshuffled.
     scoring : str, callable or None, default=None
         Any scikit-learn scorer; None means the model's own (in a Pipeline, that of its last step) if it has
         one, otherwise the accuracy.
@@ -138,12 +191,12 @@ def honest_score(
         Passed to `fit`, and to the scorer if it accepts weights.
     groups : array-like or None
         Rows of one group (a patient, say) stay together in every outer fold. Groups are passed to `fit` if it
-        accepts them; to keep them together in the inner folds of ``SparseSVCCV`` too, give it a suitable
-        `cv`, such as ``StratifiedGroupKFold(5)``. Intervals then count groups instead of rows.
+        accepts them, and then stay together in the inner folds of ``SparseSVCCV`` too. Intervals count groups
+        instead of rows.
     n_jobs : int or None
         Number of outer folds evaluated in parallel. The result is the same for any number.
     random_state : int or RandomState, default=0
-        Shuffles the rows into folds, and permutes the labels.
+        Shuffles the rows if there are several repeats, and permutes the labels.
     verbose : int, default=0
         1 shows a progress bar.
 
@@ -159,7 +212,7 @@ def honest_score(
     >>> X, y = make_synthetic(n_samples=200, n_features=20, random_state=0)
     >>> found = honest_score(SparseSVCCV(ks=[20, 5, 2, 1]), X, y)
     >>> print(found)
-    0.995 (0.972 to 0.999), guessing 0.515
+    0.990 (0.964 to 0.997), guessing 0.515
     """
     validate.check_count("permutations", permutations, "times to permute the labels", least=0)
     validate.check_count("repeats", repeats, "times to deal the rows into folds")
@@ -171,7 +224,7 @@ def honest_score(
     arguments.check_verbose(verbose)
     data = read_nested(model, X, y, sample_weight, groups, scoring)
     rng = arguments.random_source(random_state)
-    seed = int(rng.randint(2**31 - repeats))
+    seed = validate.resolve_seed(rng)
     # Each labelling has folds of its own: those that are stratified for others put it at a disadvantage.
     labelled = [data] + [
         data._replace(y=permute_labels(data.y, data.groups, rng)) for _ in range(permutations)
@@ -195,6 +248,48 @@ def honest_score(
 def rank_among(score: float, permuted: Vector) -> float:
     """The p-value of a score: its own place among those under permuted labels, of which it is one."""
     return float((1 + np.count_nonzero(permuted >= score - 1e-12)) / (1 + len(permuted)))
+
+
+def judged_by(evidence: Evidence, n_permutations: int) -> str:
+    """The measure that decides whether a model is better than guessing."""
+    can_tell = n_permutations > 0 and 1 / (1 + n_permutations) <= ALPHA
+    return "permutations" if can_tell else evidence.measure
+
+
+def is_better(evidence: Evidence, p_value: float | None, n_permutations: int) -> bool:
+    """Whether a model is clearly better than guessing, by the measure that decides."""
+    if p_value is not None and judged_by(evidence, n_permutations) == "permutations":
+        return p_value <= ALPHA
+    return evidence.is_better
+
+
+def weigh_evidence(
+    own: Evidence,
+    y: np.ndarray,
+    predicted: np.ndarray,
+    ranked: Sequence[RankedRows] | None,
+    weights: Vector | None,
+    groups: np.ndarray | None,
+    confidence: float = 0.95,
+) -> Evidence:
+    """The measure to compare a model with guessing by: its own, unless that is the accuracy and classes are
+    of unequal size.
+
+    Then it is the area under the ROC curve of two classes, or the balanced accuracy of more, or of models
+    that rank no rows (`ranked` is None).
+    """
+    weights = np.ones(len(y)) if weights is None else weights
+    classes, codes = np.unique(y, return_inverse=True)
+    totals = np.bincount(codes, weights=weights)
+    if own.measure != "accuracy" or totals.max() * len(classes) < UNEQUAL * totals.sum():
+        return own
+    if len(classes) == 2 and ranked is not None:
+        area = area_under_roc(ranked, codes == 1, weights, groups, confidence)
+        return Evidence("roc_auc", area, 0.5)
+    rows = [np.flatnonzero(codes == code) for code in range(len(classes))]
+    rates = np.array([np.average(predicted[own] == y[own], weights=weights[own]) for own in rows])
+    ns = [effective_number(weights[r], len(r), None if groups is None else groups[r]) for r in rows]
+    return Evidence("balanced_accuracy", mean_of_rates(rates, np.array(ns), confidence), 1 / len(classes))
 
 
 def interval_of(
@@ -231,11 +326,15 @@ def _guesses(data: Nested, folds: Sequence[Fold]) -> Vector:
         return np.full(len(folds), np.nan)
 
 
+def _weights(data: Nested) -> Vector:
+    return np.ones(len(data.y)) if data.weights is None else data.weights
+
+
 def _shares(data: Nested, folds: Sequence[Fold]) -> Vector:
     """How much each fold counts: for the accuracy by the weight of its test rows, else all the same."""
     if not _is_accuracy(data):
         return np.full(len(folds), 1 / len(folds))
-    weights = np.ones(len(data.y)) if data.weights is None else data.weights
+    weights = _weights(data)
     totals = np.array([weights[fold.test].sum() for fold in folds])
     return totals / totals.sum()
 
@@ -255,13 +354,26 @@ def _summarise(
     tested = np.zeros(len(data.y), dtype=bool)
     for fold, result in zip(reversed(folds), reversed(results), strict=True):  # the first repeat comes last
         predicted[fold.test], tested[fold.test] = result.predicted, True
+    pairs = [(fold.test, result.decisions) for fold, result in zip(folds, results, strict=True)]
+    ranked = [RankedRows(rows, decisions) for rows, decisions in pairs if decisions is not None] or None
+    interval = interval_of(scores, score, n_rows, test_ratio, _is_accuracy(data), confidence)
+    if data.scoring == "roc_auc" and ranked is not None:
+        weights, groups = _weights(data), data.groups
+        interval = area_under_roc(ranked, data.y == classes[1], weights, groups, confidence).interval
+    guessed = float(shares @ guessing)
+    name = "accuracy" if _is_accuracy(data) else data.scoring if isinstance(data.scoring, str) else "score"
+    own = Evidence(name, Estimate(score, interval), guessed)
+    evidence = own
+    if tested.all():
+        evidence = weigh_evidence(own, data.y, predicted, ranked, data.weights, data.groups, confidence)
     return HonestScore(
         score=score,
-        interval=interval_of(scores, score, n_rows, test_ratio, _is_accuracy(data), confidence),
-        guessing=float(shares @ guessing),
+        interval=interval,
+        guessing=guessed,
         scores=scores,
         chosen=[result.chosen for result in results],
         supports=[result.support for result in results],
         predicted=predicted,
         tested=tested,
+        evidence=evidence,
     )

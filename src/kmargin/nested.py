@@ -37,6 +37,7 @@ class OuterResult(NamedTuple):
 
     score: float
     predicted: np.ndarray
+    decisions: Vector | None  # of two classes, by which the test rows are ranked; None if the model has none
     chosen: dict[str, float]
     support: Indices
 
@@ -79,7 +80,19 @@ def _outer(data: Nested, fold: Fold) -> OuterResult:
     score = score_with(data.scorer, model, X, y[fold.test], weights)
     last = last_step(model)
     chosen = {name: vars(last)[f"{name}_"] for name in ("k", "C") if f"{name}_" in vars(last)}
-    return OuterResult(score, model.predict(X), chosen, getattr(last, "support_", np.empty(0, np.intp)))
+    support = getattr(last, "support_", np.empty(0, np.intp))
+    return OuterResult(score, model.predict(X), _rank_rows(model, X), chosen, support)
+
+
+def _rank_rows(model: Any, X: Any) -> Vector | None:
+    """Decision values for the second of two classes, or its probabilities."""
+    if len(getattr(model, "classes_", ())) != 2:
+        return None
+    for method in ("decision_function", "predict_proba"):
+        if hasattr(model, method):
+            told = np.asarray(getattr(model, method)(X), dtype=float)
+            return told if told.ndim == 1 else told[:, 1]
+    return None
 
 
 def part(weights: Vector | None, rows: Indices) -> Vector | None:

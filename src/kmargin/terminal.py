@@ -23,9 +23,12 @@ from kmargin.tables.choice_words import choice_text, fold_choices_text, p_value_
 from kmargin.tables.results import feature_frame, order_features, point_weights, weights_by_class
 from kmargin.tables.score_words import percent, score_name, score_text
 from kmargin.tables.sentences import (
+    all_features_text,
     class_list,
     counting_text,
+    evidence_text,
     frequency_text,
+    groups_text,
     halves_text,
     headline,
     marks,
@@ -123,7 +126,11 @@ def tell(sentence: str) -> None:
 
 def show_analysis(analysis: Analysis) -> None:
     out = console()
-    out.print(f"\n[bold]{shown_in(out, headline(analysis))}[/bold]\n")
+    out.print(f"\n[bold]{shown_in(out, headline(analysis))}[/bold]")
+    for text in (all_features_text(analysis), evidence_text(analysis), groups_text(analysis)):
+        if text:
+            out.print(shown_in(out, text))
+    out.print()
     show_warnings(analysis.dataset.warnings)
     if analysis.model.is_kernel:
         out.print(_points(analysis))

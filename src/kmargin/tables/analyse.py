@@ -7,8 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from kmargin.fitting.stand_ins import Worth
+from kmargin.intervals import difference_error
 from kmargin.selection import ScoreTable
-from kmargin.tables.assess import Assessment, assess
+from kmargin.tables.assess import Assessment, Difference, assess
 from kmargin.tables.choice import Choice, choose, counts_of, resolve_grid
 from kmargin.tables.column_request import CountedFeatures
 from kmargin.tables.model import TableModel
@@ -17,7 +18,6 @@ from kmargin.tables.seen import note_rows
 from kmargin.tables.settings import Settings
 from kmargin.tables.stability import Plan, Stability, measure_stability
 from kmargin.tables.trial import Trial
-from kmargin.tables.worths import find_worths
 from kmargin.types import Indices, Vector
 
 
@@ -26,7 +26,7 @@ class Neighbour(NamedTuple):
 
     k: int
     score: float
-    change: float  # of the score
+    change: Difference  # of the score
     enters: list[str]  # features, or groups of them
     leaves: list[str]
 
@@ -145,7 +145,7 @@ def analyse(dataset: Dataset, settings: Settings) -> Analysis:
     examined = trial.examine(choice.Cs, choice.ks, choice.k)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        model, path = trial.refit(choice.Cs, choice.ks, choice.k)
+        model, worths = trial.refit(choice.C, choice.k, n_stand_ins=2)
     model = replace(
         model,
         calibration=trial.calibrate(examined.of_machines, np.arange(len(dataset.y))),
@@ -153,17 +153,11 @@ def analyse(dataset: Dataset, settings: Settings) -> Analysis:
         ranges=dataset.ranges,
         id=dataset.id,
     )
-    supports: dict[int, set[str]] = {}
-    if not model.is_kernel:
-        supports = {
-            int(j): set(trial.counted.labels_of(np.flatnonzero(coefs.any(axis=0))))
-            for j, coefs in zip(path.ks, path.coefs, strict=True)
-        }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what there is to say was said of the model itself
+        supports = {} if model.is_kernel else supports_by_k(trial, choice, model)
         assessment = assess(trial, choice, examined)
         stability = None if trial.is_large else refit_to_halves(dataset, settings, choice, trial.counted)
-        worths = find_worths(trial, model)
     return Analysis(
         dataset=dataset,
         settings=settings,
@@ -174,7 +168,7 @@ def analyse(dataset: Dataset, settings: Settings) -> Analysis:
         supports=examined.supports,
         stability=stability,
         worths=worths,
-        neighbours=find_neighbours(choice, supports),
+        neighbours=find_neighbours(choice, supports, len(dataset.y)),
         notes=(*dataset.notes, *trial.notes, *(str(warning.message) for warning in caught)),
     )
 
@@ -190,9 +184,17 @@ def refit_to_halves(
     return measure_stability(dataset, settings, plan)
 
 
-def find_neighbours(choice: Choice, supports: dict[int, set[str]]) -> tuple[Neighbour, ...]:
+def supports_by_k(trial: Trial, choice: Choice, model: TableModel) -> dict[int, set[str]]:
+    """What k counts and models use, for each k: those of a path, and at the chosen k the model itself."""
+    path = trial.path(choice.Cs, choice.ks)[1]
+    coefs_by_k = dict(zip(path.ks.tolist(), path.coefs, strict=True)) | {choice.k: model.machine.coef_}
+    return {k: set(trial.counted.labels_of(np.flatnonzero(c.any(axis=0)))) for k, c in coefs_by_k.items()}
+
+
+def find_neighbours(choice: Choice, supports: dict[int, set[str]], n_rows: int) -> tuple[Neighbour, ...]:
     """What the next smaller and the next larger k do to the score, and which features come and go."""
-    curve, at = Curve.of(choice.table, choice.row), choice.column
+    table, at = choice.table, choice.column
+    scores = table.scores[:, choice.row]
     here = supports.get(choice.k, set())
     found = []
     for position in (at + 1, at - 1):  # k descends
@@ -200,8 +202,11 @@ def find_neighbours(choice: Choice, supports: dict[int, set[str]]) -> tuple[Neig
             continue
         k = choice.ks[position]
         there = supports.get(k, set())
-        score = curve.at(k)[0]
-        found.append(Neighbour(k, score, score - choice.score, sorted(there - here), sorted(here - there)))
+        differences = scores[:, position] - scores[:, at]
+        error = difference_error(differences, table.test_ratio, n_rows)
+        change = Difference(float(differences.mean()), error)
+        score = float(scores[:, position].mean())
+        found.append(Neighbour(k, score, change, sorted(there - here), sorted(here - there)))
     return tuple(found)
 
 
@@ -227,9 +232,9 @@ def trace(dataset: Dataset, settings: Settings, cross_validate: bool = True) -> 
     if cross_validate:
         scores = trial.score(Cs[-1:], ks, 0)
         curve = Curve.of(ScoreTable(scores, Cs[-1:], ks, *counts_of(trial)), 0)
-    model, path = trial.refit(Cs[-1:], ks, ks[0])
+    scaling, path = trial.path(Cs[-1:], ks)
     names = dataset.encoding.feature_names
-    X = model.scaling(dataset.X)
+    X = scaling(dataset.X)
     steps: list[Step] = []
     before: set[str] = set()
     for at in reversed(range(len(ks))):

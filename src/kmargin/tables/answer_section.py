@@ -9,10 +9,12 @@ from kmargin.errors import count
 from kmargin.palette import REFERENCE
 from kmargin.tables.analyse import Analysis, Neighbour
 from kmargin.tables.choice_words import choice_text, fold_choices_text, p_value_text
-from kmargin.tables.score_words import PERCENT, change_text, interval_text, score_name, score_text
+from kmargin.tables.score_words import PERCENT, change_text, error_text, interval_text, score_name, score_text
 from kmargin.tables.sentences import (
+    all_features_text,
     axis_text,
     class_counts,
+    evidence_text,
     headline,
     most_common,
     neighbour_text,
@@ -37,6 +39,9 @@ def answer(analysis: Analysis) -> Iterator[str]:
     yield html.paragraph(headline(analysis).replace(" %", "\u00a0%"), "lead")
     yield score_strip(analysis)
     yield summary(analysis)
+    for text in (all_features_text(analysis), evidence_text(analysis)):
+        if text:
+            yield html.paragraph(text)
     if analysis.assessment.p_value is not None:
         yield html.paragraph(p_value_text(analysis))
     yield html.paragraph(" ".join(filter(None, (choice_text(analysis), fold_choices_text(analysis)))))
@@ -130,11 +135,12 @@ def neighbour_table(analysis: Analysis) -> str:
     own = [analysis.k, score_text(scoring, analysis.curve.at(analysis.k)[0]), "chosen"]
     rows = {analysis.k: html.Row([*own, *([""] if has_names else [])], "marked")}
     for near in analysis.neighbours:
-        change = change_text(scoring, near.change)
+        change = change_text(scoring, near.change.value)
         kind = {"+": "good", "−": "bad"}.get(change[0], "")
-        cells = [near.k, score_text(scoring, near.score), html.Cell(change, kind)]
+        shown = f"{change} ± {error_text(scoring, near.change.error)}"
+        cells = [near.k, score_text(scoring, near.score), html.Cell(shown, kind)]
         rows[near.k] = html.Row([*cells, *([html.Cell(swap_text(near), "name")] if has_names else [])])
-    head = ["k", score_name(scoring), "change"]
+    head = ["k", score_name(scoring), "change ± standard error"]
     names = [html.Cell("comes in (+), goes out (−)", "name")] if has_names else []
     return html.table([*head, *names], [rows[k] for k in sorted(rows)], id="neighbours", kind="full")
 

@@ -2,23 +2,32 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
 from kmargin.errors import blame_input
-from kmargin.honest import guess, interval_of, rank_among
-from kmargin.intervals import Interval
+from kmargin.honest import Evidence, guess, interval_of, is_better, judged_by, rank_among, weigh_evidence
+from kmargin.intervals import Estimate, Interval, RankedRows, area_under_roc, difference_error
 from kmargin.multiclass import choose_classes
 from kmargin.outer_folds import permute_labels
 from kmargin.progress import progress_bar
-from kmargin.selection import Fold
-from kmargin.tables.choice import Choice, choose
+from kmargin.selection import Fold, ScoreTable
+from kmargin.tables.choice import Choice, choose, counts_of
 from kmargin.tables.prepare import Dataset
+from kmargin.tables.told import ToldProbabilities
 from kmargin.tables.trial import Examination, Trial
 from kmargin.types import Indices, Matrix, Vector
 
 LEAST_FOR_NESTED = 3  # rows (or groups) of a class: one to score, two for the folds within
 OUTER = 2**16  # the round whose folds are the outer ones, far from those that choose
+
+
+class Difference(NamedTuple):
+    """Of two scores on the same folds, with its standard error."""
+
+    value: float
+    error: float
 
 
 @dataclass(frozen=True)
@@ -31,7 +40,7 @@ class Assessment:
 
     dataset: Dataset
     is_nested: bool
-    is_rate: bool  # whether the score is the accuracy
+    scoring: str
     folds: list[Fold]
     scores: Vector  # of each fold, as asked for
     guesses: Vector  # the same of what only knows how frequent the classes are
@@ -39,8 +48,14 @@ class Assessment:
     probabilities: Matrix  # of each row and class
     classes: np.ndarray
     chosen: tuple[tuple[int, float], ...]  # k and C of each fold
+    all_features: Vector | None = None  # the scores of models that use all features, on the same folds
     p_value: float | None = None
     n_permutations: int = 0
+
+    @property
+    def is_rate(self) -> bool:
+        """Whether the score is the accuracy."""
+        return self.scoring == "accuracy"
 
     @cached_property
     def fold(self) -> Indices:
@@ -71,21 +86,59 @@ class Assessment:
     def score(self) -> float:
         return self.accuracy if self.is_rate else float(self.scores.mean())
 
-    @property
+    @cached_property
+    def ranked(self) -> list[RankedRows] | None:
+        """The test rows of each fold with their decision values; None for more than two classes."""
+        if self.decisions.ndim > 1:
+            return None
+        return [RankedRows(fold.test, self.decisions[fold.test]) for fold in self.folds]
+
+    @cached_property
     def interval(self) -> Interval:
-        n_folds = len(self.folds)
-        return interval_of(self.scores, self.score, self.n_rows, 1 / (n_folds - 1), self.is_rate)
+        if self.scoring == "roc_auc" and self.ranked is not None:
+            is_second = self.dataset.y == self.classes[1]
+            return area_under_roc(self.ranked, is_second, self.weights, self.dataset.groups).interval
+        return interval_of(self.scores, self.score, self.n_rows, self.test_ratio, self.is_rate)
+
+    @property
+    def test_ratio(self) -> float:
+        """Test rows of a fold per training row."""
+        return 1 / (len(self.folds) - 1)
 
     @property
     def guessing(self) -> float:
+        return self.mean_over_folds(self.guesses)
+
+    def mean_over_folds(self, scores: Vector) -> float:
+        """As `score` is made of those of the folds: accuracies count by the weight of the test rows."""
         if not self.is_rate:
-            return float(self.guesses.mean())
+            return float(scores.mean())
         totals = np.bincount(self.fold, self.weights, minlength=len(self.folds))
-        return float(self.guesses @ totals / totals.sum())
+        return float(scores @ totals / totals.sum())
+
+    @property
+    def cost_of_sparsity(self) -> Difference | None:
+        """What all features reach more than the model does; None where that was not asked."""
+        if self.all_features is None:
+            return None
+        error = difference_error(self.all_features - self.scores, self.test_ratio, len(self.dataset.y))
+        return Difference(self.mean_over_folds(self.all_features) - self.score, error)
+
+    @cached_property
+    def evidence(self) -> Evidence:
+        """By which measure the model is compared with guessing."""
+        own = Evidence(self.scoring, Estimate(self.score, self.interval), self.guessing)
+        groups, weights = self.dataset.groups, self.dataset.weights
+        return weigh_evidence(own, self.dataset.y, self.predicted, self.ranked, weights, groups)
 
     @property
     def is_better_than_guessing(self) -> bool:
-        return self.guessing < self.interval.low
+        return is_better(self.evidence, self.p_value, self.n_permutations)
+
+    @property
+    def judged_by(self) -> str:
+        """The measure that `is_better_than_guessing` goes by."""
+        return judged_by(self.evidence, self.n_permutations)
 
 
 def assess(trial: Trial, choice: Choice, examined: Examination) -> Assessment:
@@ -110,13 +163,28 @@ def assess(trial: Trial, choice: Choice, examined: Examination) -> Assessment:
 def assess_chosen(trial: Trial, choice: Choice, examined: Examination) -> Assessment:
     """By the folds that k and C were chosen on; a fair test where there was nothing to choose."""
     scores = choice.table.scores[: trial.n_folds, choice.row, choice.column]
-    chosen = ((choice.k, choice.C),) * trial.n_folds
     scheme = len(trial.samples.classes), trial.settings.multi_class
     told = np.empty((len(trial.dataset.y), scheme[0]))
     for train, test in examined.folds:
         calibration = trial.calibrate(examined.of_machines[train], train)
         told[test] = calibration.probabilities(examined.of_machines[test], *scheme)
-    return _assessment(trial, examined.folds, scores, examined.decisions, told, chosen, is_nested=False)
+    everything = None
+    if compares_all_features(trial, choice):
+        table = score_all_features(trial, choice)
+        everything = table.scores[:, table.choose("best")[0], 0]
+    return Assessment(
+        dataset=trial.dataset,
+        is_nested=False,
+        scoring=trial.settings.scoring,
+        folds=examined.folds,
+        scores=scores,
+        guesses=_guesses(trial, examined.folds),
+        decisions=examined.decisions,
+        probabilities=told,
+        classes=trial.samples.classes,
+        chosen=((choice.k, choice.C),) * trial.n_folds,
+        all_features=everything,
+    )
 
 
 def assess_nested(trial: Trial, choice: Choice) -> Assessment:
@@ -125,47 +193,67 @@ def assess_nested(trial: Trial, choice: Choice) -> Assessment:
     n_classes, n_rows = len(trial.samples.classes), len(trial.dataset.y)
     decisions = np.empty(n_rows if n_classes == 2 else (n_rows, n_classes))
     told = np.empty((n_rows, n_classes))
-    scores, chosen = [], []
+    scores, chosen, everything = [], [], []
     total = len(folds) * choice.n_rounds * trial.n_solutions(choice.table.Cs, choice.table.ks)
     with progress_bar("honest accuracy", total, trial.settings.verbose) as bar:
         for fold in folds:
             inner = trial.restricted_to(fold.train)
             found = choose(inner, choice.n_rounds, bar)
-            model = inner.refit(found.Cs, found.ks, found.k)[0]
-            X = model.scaling(trial.samples.X[fold.test])
-            examined = inner.examine(found.Cs, found.ks, found.k)
-            calibration = inner.calibrate(examined.of_machines, np.arange(len(inner.dataset.y)))
-            says = trial.with_probabilities(calibration, model.machine.machine_decisions(X))
+            says = _ask_about(trial, fold, inner, found.Cs, found.ks, found.k)
             decisions[fold.test], told[fold.test] = says.decisions, says.probabilities
-            scores.append(trial.score_rows(says, X, fold.test))
+            scores.append(trial.score_rows(says, np.zeros((len(fold.test), 1)), fold.test))
             chosen.append((found.k, found.C))
-    return _assessment(trial, folds, np.array(scores), decisions, told, tuple(chosen), is_nested=True)
+            if compares_all_features(trial, choice):
+                table = score_all_features(inner, found)
+                Cs, ks = list(table.Cs[: table.choose("best")[0] + 1]), list(table.ks)
+                says = _ask_about(trial, fold, inner, Cs, ks, ks[0])
+                everything.append(trial.score_rows(says, np.zeros((len(fold.test), 1)), fold.test))
+    return Assessment(
+        dataset=trial.dataset,
+        is_nested=True,
+        scoring=trial.settings.scoring,
+        folds=folds,
+        scores=np.array(scores),
+        guesses=_guesses(trial, folds),
+        decisions=decisions,
+        probabilities=told,
+        classes=trial.samples.classes,
+        chosen=tuple(chosen),
+        all_features=np.array(everything) if everything else None,
+    )
 
 
-def _assessment(
-    trial: Trial,
-    folds: list[Fold],
-    scores: Vector,
-    decisions: Matrix,
-    probabilities: Matrix,
-    chosen: tuple[tuple[int, float], ...],
-    is_nested: bool,
-) -> Assessment:
+def compares_all_features(trial: Trial, choice: Choice) -> bool:
+    """Whether a model of all features is something else than the model chosen."""
+    return trial.settings.kernel is None and choice.k < trial.n_available
+
+
+def score_all_features(trial: Trial, choice: Choice) -> ScoreTable:
+    """The scores of models that use all features: a ridge alone holds them back."""
+    Cs, k = list(choice.table.Cs), trial.n_available
+    return ScoreTable(trial.score(Cs, [k], 0), Cs, [k], *counts_of(trial))
+
+
+def _ask_about(
+    trial: Trial, fold: Fold, inner: Trial, Cs: list[float], ks: list[int], k: int
+) -> ToldProbabilities:
+    """What the model with k units and the last of the Cs, fitted to a fold's training rows, says of the rest.
+
+    `inner` is the trial of the training rows, whose scores for these Cs and ks were the last to be made.
+    """
+    n_stand_ins = 1 if k < trial.n_available else 0
+    model = inner.refit(Cs[-1], k, n_stand_ins).model
+    examined = inner.examine(Cs, ks, k)
+    calibration = inner.calibrate(examined.of_machines, np.arange(len(inner.dataset.y)))
+    X = model.scaling(trial.samples.X[fold.test])
+    return trial.with_probabilities(calibration, model.machine.machine_decisions(X))
+
+
+def _guesses(trial: Trial, folds: list[Fold]) -> Vector:
+    """The scores of what only knows how frequent the classes are."""
     dataset = trial.dataset
     with blame_input():
-        guesses = np.array([guess(trial.scorer, dataset.y, dataset.weights, fold) for fold in folds])
-    return Assessment(
-        dataset,
-        is_nested,
-        trial.settings.scoring == "accuracy",
-        folds,
-        scores,
-        guesses,
-        decisions,
-        probabilities,
-        trial.samples.classes,
-        chosen,
-    )
+        return np.array([guess(trial.scorer, dataset.y, dataset.weights, fold) for fold in folds])
 
 
 def permuted_scores(trial: Trial, choice: Choice) -> Vector:

@@ -3,83 +3,114 @@
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
-from sklearn.metrics import roc_auc_score, roc_curve
+from sklearn.metrics import roc_curve
 
-from kmargin.intervals import Interval, effective_number, mean_interval, rate_interval
+from kmargin.intervals import Estimate, RankedRows, area_under_roc, effective_number, rate_interval
 from kmargin.tables.analyse import Analysis
-from kmargin.types import Flags, Vector
+from kmargin.types import Flags, Indices, Vector
 
 
-class Share(NamedTuple):
-    """Of how many rows something holds, and how far that can be trusted."""
+def share_of(holds: Flags, weights: Vector, groups: Indices | None = None) -> Estimate | None:
+    """The share of rows, by weight, for which something holds; None if there are no rows.
 
-    value: float
-    interval: Interval
-
-
-def share_of(holds: Flags, weights: Vector) -> Share | None:
-    """By weight; None if there are no such rows."""
+    Its interval counts groups where rows belong to such.
+    """
     if not len(holds):
         return None
     value = float(np.average(holds, weights=weights))
-    return Share(value, rate_interval(value, effective_number(weights, len(weights))))
+    return Estimate(value, rate_interval(value, effective_number(weights, len(weights), groups)))
 
 
-def recall(analysis: Analysis, code: int) -> Share | None:
+def share_among(analysis: Analysis, holds: Flags, rows: Flags) -> Estimate | None:
+    """The share of some rows of the table for which something holds."""
+    groups = analysis.dataset.groups
+    weights = analysis.assessment.weights
+    return share_of(holds[rows], weights[rows], None if groups is None else groups[rows])
+
+
+def recall(analysis: Analysis, code: int) -> Estimate | None:
     """Of the rows of a class: how many were told as such."""
     assessed = analysis.assessment
     of_class = analysis.dataset.y == assessed.classes[code]
-    return share_of((assessed.predicted == assessed.classes[code])[of_class], assessed.weights[of_class])
+    return share_among(analysis, assessed.predicted == assessed.classes[code], of_class)
 
 
-def precision(analysis: Analysis, code: int) -> Share | None:
+def precision(analysis: Analysis, code: int) -> Estimate | None:
     """Of the rows told as a class: how many are of it."""
     assessed = analysis.assessment
     told = assessed.predicted == assessed.classes[code]
-    return share_of((analysis.dataset.y == assessed.classes[code])[told], assessed.weights[told])
+    return share_among(analysis, analysis.dataset.y == assessed.classes[code], told)
 
 
-def area_under_curve(analysis: Analysis, code: int) -> Share:
-    """How often a row of a class is ranked above one of the others; the mean of the folds, whose decision
-    values need not be of one scale.
-    """
-    assessed, is_class = analysis.assessment, analysis.dataset.y == analysis.assessment.classes[code]
-    ranks = _ranks(analysis, code)
-    areas = [
-        roc_auc_score(is_class[fold.test], ranks[fold.test], sample_weight=assessed.weights[fold.test])
-        for fold in assessed.folds
-    ]
-    n_folds = len(areas)
-    return Share(float(np.mean(areas)), mean_interval(np.array(areas), 1 / (n_folds - 1), assessed.n_rows))
+def area_under_curve(analysis: Analysis, code: int) -> Estimate:
+    """How often a row of a class is ranked above one of another, on average over the folds."""
+    assessed, dataset = analysis.assessment, analysis.dataset
+    decisions = assessed.decisions
+    if decisions.ndim == 2:
+        decisions = decisions[:, code]
+    elif code == 0:
+        decisions = -decisions
+    folds = [RankedRows(fold.test, decisions[fold.test]) for fold in assessed.folds]
+    return area_under_roc(folds, dataset.y == assessed.classes[code], assessed.weights, dataset.groups)
 
 
 def roc_points(analysis: Analysis) -> tuple[Vector, Vector]:
-    """Two classes: shares of the first and of the second that are told as the second, as the threshold falls.
+    """Two classes: the mean of the ROC curves of the folds, whose area is `area_under_curve`.
 
-    Rows are ranked within their folds, and the folds put together by these ranks.
+    At each share of the first class that is taken for the second, the mean share of the second class that is
+    recognised; twice where a curve rises there, before and after.
     """
     assessed = analysis.assessment
-    within = np.empty(len(assessed.fold))
-    for fold in assessed.folds:
-        within[fold.test] = pd.Series(assessed.decisions[fold.test]).rank(pct=True)
-    is_second = analysis.dataset.y == assessed.classes[1]
-    false, true, _ = roc_curve(is_second, within, sample_weight=assessed.weights)
-    return false, true
+    is_second, curves = analysis.dataset.y == assessed.classes[1], []
+    for _, test in assessed.folds:
+        if is_second[test].any() and not is_second[test].all():
+            weights = assessed.weights[test]
+            curves.append(roc_curve(is_second[test], assessed.decisions[test], sample_weight=weights)[:2])
+    false = np.unique(np.concatenate([curve[0] for curve in curves]))
+    before, after = np.mean([_limits(*curve, false) for curve in curves], axis=0)
+    return np.repeat(false, 2), np.column_stack([before, after]).ravel()
 
 
-def _ranks(analysis: Analysis, code: int) -> Vector:
-    decisions = analysis.assessment.decisions
-    if decisions.ndim == 2:
-        return decisions[:, code]
-    return decisions if code == 1 else -decisions
+def _limits(false: Vector, true: Vector, at: Vector) -> tuple[Vector, Vector]:
+    """The heights of a ROC curve just before and just after each place."""
+    first, last = np.searchsorted(false, at, side="left"), np.searchsorted(false, at, side="right") - 1
+    is_vertex = first <= last
+    width = np.where(is_vertex, 1.0, false[first] - false[last])
+    between = true[last] + (at - false[last]) / width * (true[first] - true[last])
+    return np.where(is_vertex, true[first], between), np.where(is_vertex, true[last], between)
+
+
+class GroupResult(NamedTuple):
+    """The rows of one group: how many there are, and which share of them was predicted correctly."""
+
+    name: str
+    n_rows: int
+    correct: Estimate
+    most_common: float  # the share of the largest class among them
+
+
+def results_by_group(analysis: Analysis) -> list[GroupResult]:
+    """The accuracy within each group of rows that stay together, each by models fitted without the group."""
+    dataset, assessed = analysis.dataset, analysis.assessment
+    if dataset.group_labels is None:
+        return []
+    found = []
+    for name in np.unique(dataset.group_labels):
+        rows = np.flatnonzero(dataset.group_labels == name)
+        weights = assessed.weights[rows]
+        correct = share_of((assessed.predicted == dataset.y)[rows], weights)
+        classes = np.unique(dataset.y[rows], return_inverse=True)[1]
+        largest = float(np.bincount(classes, weights=weights).max() / weights.sum())
+        if correct is not None:
+            found.append(GroupResult(str(name), len(rows), correct, largest))
+    return found
 
 
 class Reliability(NamedTuple):
     """Rows with about the same probability, and how often it came true."""
 
     told: float  # the mean probability
-    true: Share
+    true: Estimate
     n_rows: int
 
 
@@ -97,7 +128,8 @@ def reliability(analysis: Analysis, n_bins: int = 10) -> list[Reliability]:
     order = np.argsort(told, kind="stable")
     bins = []
     for rows in np.array_split(order, min(n_bins, max(1, len(order) // 5))):
-        true = share_of(came_true[rows], assessed.weights[rows])
+        is_in = np.isin(np.arange(len(y)), rows)
+        true = share_among(analysis, came_true, is_in)
         if true is not None:
             mean = float(np.average(told[rows], weights=assessed.weights[rows]))
             bins.append(Reliability(mean, true, len(rows)))

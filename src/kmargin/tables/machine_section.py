@@ -128,8 +128,10 @@ def signed(value: float, form: str) -> str:
 
 
 def rise_text(share: float) -> str:
-    """By how much something rises."""
-    return f"+{100 * share:.1f}\u00a0%" if share < 1 else f"×\u00a0{1 + share:.1f}"
+    """A relative change: in per cent up to a doubling, then as a factor."""
+    if share >= 1:
+        return f"×\u00a0{1 + share:.1f}"
+    return signed(round(100 * share, 1) + 0.0, "+.1f") + "\u00a0%"
 
 
 def formula(analysis: Analysis) -> str:

@@ -70,6 +70,7 @@ class Dataset(NamedTuple):
     warnings: tuple[str, ...] = ()  # of what may make the score too high
     groups: Indices | None = None  # of the rows: those of one group stay together in folds
     grouped_by: str | None = None  # the column that says so; without one, groups are of equal rows
+    group_labels: np.ndarray | None = None  # the value of each row in that column
     id: str | None = None  # the column that names the rows
 
     def restricted_to(self, rows: Indices) -> "Dataset":
@@ -81,6 +82,7 @@ class Dataset(NamedTuple):
             weights=None if self.weights is None else self.weights[rows],
             ids=None if self.ids is None else self.ids.iloc[rows],
             groups=None if self.groups is None else self.groups[rows],
+            group_labels=None if self.group_labels is None else self.group_labels[rows],
         )
 
     @property
@@ -147,6 +149,7 @@ def prepare(table: Table, roles: Roles) -> Dataset:
         warnings=tuple(warnings),
         groups=groups,
         grouped_by=roles.grouped_by,
+        group_labels=None if roles.grouped_by is None else to_texts(frame[roles.grouped_by]).astype(str),
         id=id,
     )
 

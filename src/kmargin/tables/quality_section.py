@@ -4,21 +4,22 @@ from collections.abc import Iterator
 from typing import Any
 
 from kmargin import html
+from kmargin.intervals import Estimate
 from kmargin.palette import CURVE, REFERENCE
 from kmargin.tables.analyse import Analysis
 from kmargin.tables.class_quality import (
-    Share,
     area_under_curve,
     calibration_error,
     log_loss_of,
     precision,
     recall,
     reliability,
+    results_by_group,
     roc_points,
 )
 from kmargin.tables.results import confusion, wrong_frame
 from kmargin.tables.score_words import interval_text, percent
-from kmargin.tables.sentences import class_list, rows_text
+from kmargin.tables.sentences import MOST_GROUPS, class_list, groups_text, rows_text
 
 MOST_BESIDE = 12  # classes whose two tables have room side by side
 
@@ -32,6 +33,7 @@ def quality_section(analysis: Analysis) -> Iterator[str]:
     )
     parts = confusion_table(analysis) + html.paragraph(classes_text(analysis), "soft"), class_table(analysis)
     yield html.columns(*parts) if len(class_list(analysis)) <= MOST_BESIDE else "".join(parts)
+    yield from groups_table(analysis)
     roc = [roc_figure(analysis)] if len(class_list(analysis)) == 2 else []
     yield html.columns(*roc, reliability_figure(analysis), worst_table(analysis) if len(wrong) else "")
 
@@ -87,6 +89,27 @@ def class_table(analysis: Analysis) -> str:
     return html.folded_table(columns, rows, "more of the classes", "classes", "full stack")
 
 
+def groups_table(analysis: Analysis) -> Iterator[str]:
+    """The accuracy for each group of rows; of very many groups, how it varies among them."""
+    results, by = results_by_group(analysis), analysis.dataset.grouped_by
+    if not results:
+        return
+    yield f'<h3 id="by-group">Results by {html.escape(str(by))}</h3>'
+    if len(results) > MOST_GROUPS:
+        yield html.paragraph(groups_text(analysis))
+        return
+    rows = [
+        [html.Cell(r.name, "name"), r.n_rows, share_cell(r.correct), percent(r.most_common)] for r in results
+    ]
+    heads = [html.Cell(str(by), "name"), "rows", "accuracy", "largest class"]
+    yield html.table(heads, rows, id="groups", kind="full")
+    yield html.paragraph(
+        "Each row was predicted by a model fitted without any row of its group. `largest class`: the "
+        "accuracy of always predicting the most common class of the group.",
+        "soft",
+    )
+
+
 def classes_text(analysis: Analysis) -> str:
     """What the shares are; of two classes by the names that doctors give them."""
     names = class_list(analysis)
@@ -94,7 +117,7 @@ def classes_text(analysis: Analysis) -> str:
         "`found`: of the rows of a class, those told as such. `right when told`: of the rows told as a "
         "class, those that are of it. `area under ROC`: how often a row of the class is ranked above one of "
         "another.",
-        "Each with its 95 % interval: of shares by Wilson, of areas by the spread of the folds.",
+        "Each with its 95 % interval: Wilson's for shares, DeLong's within folds for areas.",
     ]
     if analysis.dataset.weights is not None:
         texts.append(
@@ -108,7 +131,7 @@ def classes_text(analysis: Analysis) -> str:
     return " ".join(texts)
 
 
-def share_cell(share: Share | None, scoring: str = "accuracy") -> html.Cell:
+def share_cell(share: Estimate | None, scoring: str = "accuracy") -> html.Cell:
     if share is None:
         return html.Cell("never told")
     value = percent(share.value) if scoring == "accuracy" else f"{share.value:.3f}"
@@ -126,15 +149,16 @@ def roc_figure(analysis: Analysis) -> str:
         figure = Figure(figsize=(3.6, 3.4), layout="constrained")
         ax = figure.subplots()
         ax.plot([0, 1], [0, 1], **REFERENCE)
-        ax.step(false, true, where="post", color=CURVE, lw=1.6)
+        ax.plot(false, true, color=CURVE, lw=1.6)
         ax.set(
             xlabel=f"{plain(negative)} told as {plain(positive)}", ylabel=f"{plain(positive)} told as such"
         )
         whole_shares(ax)
         image = html.svg(figure, "roc")
     caption = (
-        f"ROC curve on rows not seen; area {area.value:.3f} "
-        f"({interval_text('auc', area.interval)}). The dashed line is guessing."
+        f"ROC curve on rows not seen, the mean of {len(analysis.assessment.folds)} folds. The area under it "
+        f"is {area.value:.3f} (95 % interval {interval_text('auc', area.interval)}). The dashed line is "
+        "guessing."
     )
     return html.figure(image, caption, id="roc", small=True)
 

@@ -12,6 +12,7 @@ from kmargin.tables.answer_section import answer_section
 from kmargin.tables.choice_words import honesty_text
 from kmargin.tables.feature_boxes import distributions
 from kmargin.tables.machine_section import weights_section
+from kmargin.tables.methods import methods_text
 from kmargin.tables.points_section import points_section
 from kmargin.tables.prepare import Dataset
 from kmargin.tables.quality_section import quality_section
@@ -28,12 +29,14 @@ def sections(analysis: Analysis, source: str, folder: str) -> Iterator[str]:
     yield f"<h1>{html.escape(analysis.dataset.target)}, from {html.escape(source)}</h1>"
     looks = ("points", "rows it remembers") if analysis.model.is_kernel else ("features", "what it looks at")
     links = (("curve", f"how many {analysis.things}"), looks, ("confusion", "what goes wrong"))
-    yield html.section_nav((*links, ("made", "how it was made")))
+    yield html.section_nav((*links, ("made", "how it was made"), ("methods", "methods")))
     yield from answer_section(analysis)
     yield from points_section(analysis) if analysis.model.is_kernel else weights_section(analysis)
     yield from distributions(analysis)
     yield from quality_section(analysis)
     yield from settings_section(analysis, source, folder)
+    yield '<h2 id="methods">Methods, to copy into a paper</h2>'
+    yield html.paragraph(methods_text(analysis, source))
 
 
 def settings_section(analysis: Analysis, source: str, folder: str) -> Iterator[str]:

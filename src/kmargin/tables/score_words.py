@@ -39,3 +39,14 @@ def change_text(scoring: str, change: float) -> str:
     digits = 1 if scoring in PERCENT else 3
     points = round(points, digits) + 0.0  # no minus zero
     return f"{points:+.{digits}f}".replace("-", "−") if points else "±0"
+
+
+def amount_text(scoring: str, change: float) -> str:
+    """The size of a difference of scores, with its unit."""
+    amount = change_text(scoring, abs(change)).lstrip("+±")
+    return amount if scoring not in PERCENT else f"{amount} point" if amount == "1.0" else f"{amount} points"
+
+
+def error_text(scoring: str, error: float) -> str:
+    """The standard error of a difference of scores, in its unit."""
+    return f"{100 * error:.1f}" if scoring in PERCENT else f"{error:.3f}"

@@ -3,11 +3,22 @@
 import numpy as np
 
 from kmargin.errors import count, listing
+from kmargin.honest import MEASURE_NAMES
 from kmargin.tables.analyse import Analysis, Neighbour
+from kmargin.tables.class_quality import results_by_group
 from kmargin.tables.results import order_features
-from kmargin.tables.score_words import PERCENT, change_text, interval_text, score_name, score_text
+from kmargin.tables.score_words import (
+    amount_text,
+    change_text,
+    error_text,
+    interval_text,
+    percent,
+    score_name,
+    score_text,
+)
 
-MOST_NAMES = 12  # in the first line
+MOST_NAMES = 12  # in a sentence
+MOST_GROUPS = 40  # of rows, in a table
 
 
 def class_list(analysis: Analysis) -> list[str]:
@@ -88,16 +99,76 @@ def headline(analysis: Analysis) -> str:
     assessed, scoring = analysis.assessment, analysis.settings.scoring
     score = f"{score_text(scoring, assessed.score)} {score_name(scoring)} on rows not seen"
     interval = f"95 % interval {interval_text(scoring, assessed.interval)}"
-    guessing = score_text(scoring, assessed.guessing)
+    guessing = f"guessing{most_common(analysis)} reaches {score_text(scoring, assessed.guessing)}"
     chosen = "k and C were" if analysis.was_chosen else "C was"
     how = "" if is_honest(analysis) else f"; {chosen} chosen on the same rows, so this is too good"
-    if not assessed.is_better_than_guessing:
-        were = "was" if n_used(analysis) == 1 else "were"
-        return (
-            f"Not clearly better than guessing: {score} ({interval}), where guessing has {guessing}{how}. "
-            f"{subject(analysis)} {were} chosen."
-        )
-    return f"{subject(analysis)} {task(analysis)} with {score} ({interval}; guessing has {guessing}{how})."
+    if assessed.is_better_than_guessing:
+        return f"{subject(analysis)} {task(analysis)} with {score} ({interval}; {guessing}{how})."
+    were = "was" if n_used(analysis) == 1 else "were"
+    return (
+        f"Not clearly better than guessing{doubt_text(analysis)}: {score} ({interval}; {guessing}{how}). "
+        f"{subject(analysis)} {were} chosen."
+    )
+
+
+def doubt_text(analysis: Analysis) -> str:
+    """By which measure a model is not better than guessing, where that is not its score."""
+    assessed = analysis.assessment
+    if assessed.judged_by == "permutations":
+        return f" by the permutation test (p = {assessed.p_value:.3g})"
+    measure, (value, interval), guessing = assessed.evidence
+    if measure == analysis.settings.scoring:
+        return ""
+    return (
+        f" by {MEASURE_NAMES[measure]} ({score_text(measure, value)}, 95 % interval "
+        f"{interval_text(measure, interval)}; guessing reaches {score_text(measure, guessing)})"
+    )
+
+
+def evidence_text(analysis: Analysis) -> str:
+    """By which measure a model is better than guessing, where its score does not show it; nothing else."""
+    assessed = analysis.assessment
+    measure, (value, interval), guessing = assessed.evidence
+    if assessed.guessing < assessed.interval.low or not assessed.evidence.is_better:
+        return ""
+    return (
+        "The classes are of unequal size, so the model is compared with guessing by "
+        f"{MEASURE_NAMES[measure]}: {score_text(measure, value)} (95 % interval "
+        f"{interval_text(measure, interval)}), where guessing reaches {score_text(measure, guessing)}."
+    )
+
+
+def all_features_text(analysis: Analysis) -> str:
+    """What all features reach, and so what it costs to use fewer; nothing where that is not known."""
+    assessed, scoring = analysis.assessment, analysis.settings.scoring
+    cost = assessed.cost_of_sparsity
+    if cost is None:
+        return ""
+    n_all = analysis.counted.units.n_units
+    reached = score_text(scoring, assessed.score + cost.value)
+    amount = amount_text(scoring, cost.value)
+    what = "costs" if cost.value > 0 else "gains"
+    if amount.startswith("0 ") or not amount.strip("0."):
+        what, amount = "changes", "nothing"
+    return (
+        f"All {n_all:,} {analysis.things} reach {reached} on the same folds, with the ridge penalty alone; "
+        f"using fewer {what} {amount} (standard error {error_text(scoring, cost.error)})."
+    )
+
+
+def groups_text(analysis: Analysis) -> str:
+    """The accuracy in each group of rows, or of many groups how it varies; nothing without groups."""
+    results, by = results_by_group(analysis), analysis.dataset.grouped_by
+    if not results:
+        return ""
+    if len(results) <= MOST_NAMES:
+        each = ", ".join(f"{r.name} {percent(r.correct.value)} of {count(r.n_rows, 'row')}" for r in results)
+        return f"Accuracy by {by}: {each}."
+    low, middle, high = np.quantile([r.correct.value for r in results], [0.25, 0.5, 0.75])
+    return (
+        f"Accuracy within the {len(results):,} groups by {by}: median {percent(middle)}, half of them "
+        f"between {percent(low)} and {percent(high)}."
+    )
 
 
 def is_honest(analysis: Analysis) -> bool:
@@ -133,14 +204,13 @@ def neighbour_text(analysis: Analysis, neighbour: Neighbour) -> str:
     swaps = neighbour.leaves if more else neighbour.enters
     if names and len(names) <= 3 and not swaps:
         which += f", {'with' if more else 'without'} {listing(names)}"
-    scoring = analysis.settings.scoring
-    amount = change_text(scoring, abs(neighbour.change)).lstrip("+")
-    unit = " points" if scoring in PERCENT else ""
+    scoring, change = analysis.settings.scoring, neighbour.change
+    error = f"(standard error {error_text(scoring, change.error)})"
     comma, s = "," if ", with" in which else "", "s" if distance == 1 else ""
-    if amount == "±0":
-        return f"{which}{comma} change{s} nothing."
-    verb = "gain" if neighbour.change > 0 else "cost"
-    return f"{which}{comma} {verb}{s} {amount}{unit}."
+    if change_text(scoring, change.value) == "±0":
+        return f"{which}{comma} change{s} nothing {error}."
+    verb = "gain" if change.value > 0 else "cost"
+    return f"{which}{comma} {verb}{s} {amount_text(scoring, change.value)} {error}."
 
 
 def most_common(analysis: Analysis) -> str:

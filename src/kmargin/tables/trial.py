@@ -4,6 +4,7 @@ Whatever is learned (medians, scales, kernel width, machines) is learned from a 
 alone; the machines themselves are made and solved for as the cross-validated estimators do it.
 """
 
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -16,7 +17,9 @@ from kmargin.calibration_sums import UnseenRows
 from kmargin.errors import InputError, blame_input, listing
 from kmargin.fitting.blueprint import Decisions
 from kmargin.fitting.grid_fit import GridFit, fit_grid, fit_parts
+from kmargin.fitting.linear_blueprint import LinearBlueprint
 from kmargin.fitting.repeats import repeats_to_report
+from kmargin.fitting.stand_ins import Worth, improve_by_exchanges
 from kmargin.multiclass import choose_classes, class_pairs, combine_decisions
 from kmargin.progress import Bar, Silence
 from kmargin.samples.array import ArraySamples, read_samples
@@ -36,6 +39,7 @@ SILENCE = Silence()
 LARGE = 20_000  # rows
 MANY_MACHINES = 10
 MAX_ROUNDS = 5
+MOST_UNITS = 40  # in a model; the stand-ins of more are not looked for
 
 
 class Examination(NamedTuple):
@@ -45,6 +49,13 @@ class Examination(NamedTuple):
     decisions: Matrix  # of each row
     of_machines: Matrix  # the same, a column for each machine
     supports: tuple[Indices, ...]  # of each fold's machines
+
+
+class Refit(NamedTuple):
+    """A model fitted to all rows, and what each unit of it is worth, by label, where that is known."""
+
+    model: TableModel
+    worths: dict[str, Worth]
 
 
 class Trial:
@@ -191,15 +202,41 @@ class Trial:
         decisions = combine_decisions(of_machines, n_classes, self.settings.multi_class)
         return Examination(folds, decisions, of_machines, tuple(supports))
 
-    def refit(self, Cs: list[float], ks: list[int], k: int) -> tuple[TableModel, SparsityPath]:
-        """The model fitted to all rows, with the last of the Cs; and the path over the ks that it is on."""
+    def refit(self, C: float, k: int, n_stand_ins: int = 1) -> Refit:
+        """The model fitted to all rows: the same whether its C and k were chosen or given.
+
+        Single exchanges that lower the objective are made while there are any, where stand-ins are looked
+        for: in linear models of no more than `MOST_UNITS` units, which all binary problems share. None are
+        looked for, or made, with ``n_stand_ins=0``.
+        """
         scaling = self._scaling(self.samples)
         samples = self.samples._replace(X=scaling(self.samples.X))
-        column = ks.index(k)
-        fit = fit_grid(self.blueprint, samples, Cs, ks, self.procedure, chosen=column, label="refit")
-        machine = self._machine(fit.decisions(-1, column), Cs[-1], k)
-        model = TableModel(self.dataset.target, self.dataset.encoding, scaling, machine)
-        return model, fit.path(ks)
+        fit = fit_grid(self.blueprint, samples, [C], [k], self.procedure, label="refit")
+        decisions, worths = fit.decisions(0, 0), {}
+        is_linear = isinstance(self.blueprint, LinearBlueprint)
+        if n_stand_ins and is_linear and self._has_stand_ins(decisions.coef):
+            used = np.flatnonzero(decisions.coef.any(axis=0))
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # what there is to say was said of the first fit
+                better, found = improve_by_exchanges(
+                    self.blueprint, samples, C, used, self.procedure, n_stand_ins
+                )
+            decisions = decisions if better is None else better.decisions(0, 0)
+            worths = {self.counted.labels[int(worth.columns[0])]: worth for worth in found}
+        machine = self._machine(decisions, C, k)
+        return Refit(TableModel(self.dataset.target, self.dataset.encoding, scaling, machine), worths)
+
+    def _has_stand_ins(self, coef: Matrix) -> bool:
+        """Whether what a feature is worth is one number, and features are few enough to find it."""
+        n_used = len({self.counted.labels[j] for j in np.flatnonzero(coef.any(axis=0))})
+        return (self.blueprint.shared or len(coef) == 1) and not self.is_large and n_used <= MOST_UNITS
+
+    def path(self, Cs: list[float], ks: list[int]) -> tuple[Scaling, SparsityPath]:
+        """The models for all ks with the last of the Cs, fitted to all rows, and how these are scaled."""
+        scaling = self._scaling(self.samples)
+        samples = self.samples._replace(X=scaling(self.samples.X))
+        fit = fit_grid(self.blueprint, samples, Cs, ks, self.procedure, label="refit")
+        return scaling, fit.path(ks)
 
     def _walk(
         self, Cs: list[float], ks: list[int], round: int, bar: Bar
