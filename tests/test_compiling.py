@@ -95,6 +95,19 @@ def test_long_compiling_is_told_once_and_short_compiling_is_not():
     assert told == ["now"]
 
 
+def test_it_is_told_only_while_there_is_more_to_compile():
+    told = []
+    with on_compiling(1e-9, lambda: told.append("now")):
+        compiled(eval("lambda x: x - 1"))(1.0)
+        assert told == []  # this was all, so far, and it is over
+        compiled(eval("lambda x: x - 2"))(1.0)
+    assert told == ["now"]
+
+
+def test_the_sentence_promises_no_duration():
+    assert not any(word in COMPILING for word in ("second", "minute", "once", "start at once"))
+
+
 def test_a_bar_says_what_takes_so_long_before_it_moves(monkeypatch, capsys):
     monkeypatch.setattr(progress, "PATIENCE", 0.0)
     monkeypatch.setattr(progress, "_said", [])

@@ -36,10 +36,10 @@ def test_reproduce_says_first_where_the_report_will_be(tmp_path):
     told = " ".join(done.stdout.split())
     assert told.endswith("Report: kmargin-paper-quick/report.html")
     assert "A quick run: 1 of the paper's 8 data sets, 3 of 10 folds, 10 of 100 starts" in told
-    assert "whether the paper holds up it cannot tell" in told
+    assert "too small to tell whether the paper's results hold up" in told
     page = Path("kmargin-paper-quick/report.html").read_text()
     for text in (told, page):
-        assert "Does the paper hold up" not in text
+        assert "results hold up?" not in text
         assert "In part" not in text
     table = pd.read_csv("kmargin-paper-quick/table3.csv")
     assert list(table["solver"]) == ["mm", "sd"]
@@ -104,7 +104,7 @@ def test_a_run_that_is_interrupted_says_how_to_go_on(tmp_path):
     _, words = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "Traceback" not in words
-    assert "the same command goes on" in words.splitlines()[-1]
+    assert "the same command continues" in words.splitlines()[-1]
 
 
 def test_data_list_names_all_of_table_1():

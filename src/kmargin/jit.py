@@ -167,7 +167,7 @@ def _renamed(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextmanager
 def on_compiling(patience: float, tell: Callable[[], None]) -> Iterator[None]:
-    """`tell` is called once if functions are compiled for so many seconds meanwhile."""
+    """Call `tell` once, when compilation has taken `patience` seconds and another function is next."""
     listener = _CompilingListener(patience, tell)
     with event.install_listener("numba:compile", listener):
         yield
@@ -181,18 +181,14 @@ class _CompilingListener(event.Listener):
 
     def on_start(self, event: Any) -> None:
         self.started.append(time.monotonic())
-        self._note(self.spent + self.started[-1] - self.started[0])
+        if self.spent + self.started[-1] - self.started[0] >= self.patience:
+            self.patience = float("inf")
+            self.tell()
 
     def on_end(self, event: Any) -> None:
         since = time.monotonic() - self.started.pop()
         if not self.started:
             self.spent += since
-            self._note(self.spent)
-
-    def _note(self, spent: float) -> None:
-        if spent > self.patience:
-            self.patience = float("inf")
-            self.tell()
 
 
 class Far:

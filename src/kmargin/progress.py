@@ -10,9 +10,12 @@ from typing import Any, Protocol
 
 from kmargin.jit import on_compiling
 
-# Seconds of compiling after which it is spoken of.
+# Seconds of compilation after which a message announces that there is more to come.
 PATIENCE = 2.0
-COMPILING = "Compiling, once on this machine, some ten seconds: the next fits start at once."
+COMPILING = (
+    "Compiling functions that are used for the first time. They are saved on disk, where that is possible, "
+    "so later runs do not wait for them again."
+)
 
 
 class Bar(Protocol):
@@ -141,7 +144,7 @@ class RichBar:
 
 
 def tell_of_compiling(say: Callable[[str], None]) -> AbstractContextManager[None]:
-    """Where functions are compiled meanwhile, for longer than PATIENCE, say so; once in a process."""
+    """Announce compilation that has taken longer than PATIENCE and goes on; once in a process."""
 
     def tell() -> None:
         if not _said:
@@ -155,7 +158,7 @@ _said: list[str] = []  # so far
 
 
 class CompilingBar:
-    """A bar that says once what takes so long before it moves: functions are compiled, once on a machine."""
+    """A bar that also announces compilation, which delays its first steps."""
 
     def __init__(self, bar: Telling) -> None:
         self.bar = bar

@@ -18,7 +18,9 @@ from kmargin.tables.write import check_file, write_frame
 from kmargin.terminal import console, make_grid, plainly, say
 
 data_app = typer.Typer(no_args_is_help=True, help="The data sets of the paper's Table 1.")
-Quick = Annotated[bool, typer.Option("--quick", help="A small version: minutes, not an hour.")]
+Quick = Annotated[
+    bool, typer.Option("--quick", help="A small version that takes minutes instead of an hour.")
+]
 
 
 @plainly
@@ -28,14 +30,16 @@ def reproduce_command(
     solvers: Annotated[str, typer.Option(help="Solvers, as mm,sd,exchange; also l2r,l1r,svc.")] = "",
     protocol: Annotated[str, typer.Option(help=f"How rows are split: {', '.join(PROTOCOLS)}.")] = "paper",
     quick: Quick = False,
-    jobs: Annotated[int | None, typer.Option(help="Processes side by side; all cores if not given.")] = None,
-    seed: Annotated[int, typer.Option(help="Of simulated data, random starts and shuffles.")] = Settings.seed,
+    jobs: Annotated[int | None, typer.Option(help="Number of processes; default: one per core.")] = None,
+    seed: Annotated[
+        int, typer.Option(help="Seed of simulated data, random starts and shuffles.")
+    ] = Settings.seed,
     out: Annotated[Path | None, typer.Option(help="Folder for rows, tables and report.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
 ) -> None:
-    """Run the paper's experiments again and lay our numbers beside the printed ones.
+    """Run the paper's experiments and show our numbers beside the printed ones.
 
-    Every finished piece is on disk at once: a run that was stopped goes on with the same command.
+    Every finished fit is saved at once: to continue a run that was stopped, give the same command again.
 
     Example: kmargin reproduce table3 --datasets iris,splice --solvers mm,sd --jobs 2
     """
@@ -53,14 +57,15 @@ def reproduce_command(
         raise InputError(str(error)) from error
     report = folder / "report.html"
     say(f"{request.command}: the report will be {report.absolute()}")
-    say(f"Data: {', '.join(request.datasets)}. After a stop, the same command goes on where it was.")
+    say(f"Data: {', '.join(request.datasets)}. If you stop the run, the same command continues it.")
+    say("First every solver runs once without being timed, so that no time includes compilation.")
     n_jobs = jobs or os.cpu_count() or 1
     try:
         reproduce(request, folder, n_jobs=n_jobs, verbose=int(not quiet))
     except (DatasetError, StoreError) as error:
         raise InputError(str(error)) from error
     except KeyboardInterrupt:
-        say(f"Stopped. What was finished is in {folder}; the same command goes on from there.")
+        say(f"Stopped. What was finished is in {folder}; the same command continues from there.")
         raise typer.Exit(130) from None
     if not quiet and (folder / "rows.csv").exists():
         show_results(folder, request.settings)
@@ -68,7 +73,7 @@ def reproduce_command(
 
 
 def show_results(folder: Path, settings: Settings) -> None:
-    """The main results: what each solver selects, how that tests, in the paper and here, what it says."""
+    """Print what each solver selects, its test accuracy here and in the paper, and the conclusions."""
     lines, said = main_results(folder, settings)
     if not lines:
         return
@@ -81,13 +86,13 @@ def show_results(folder: Path, settings: Settings) -> None:
     console().print(grid)
     for sentence in said.sentences():
         typer.echo(sentence.replace("`", ""))
-    typer.echo("≠: differs from the print by more than noise. s: the share of features left out.")
+    typer.echo("≠: differs from the paper by more than noise. s: the share of features left out.")
 
 
 @data_app.command("list")
 @plainly
 def list_data() -> None:
-    """The data sets, and whether they are at hand."""
+    """List the data sets, and whether they are on this machine."""
     grid = make_grid("name", "rows>", "features>", "classes>", "scaling", "where")
     for name, entry in TABLE_1.items():
         at_hand = [(cache_folder() / file.name).exists() for file in entry.files]
@@ -100,7 +105,7 @@ def list_data() -> None:
         numbers = (str(entry.n_samples), str(entry.n_features), str(entry.n_classes))
         grid.add_row(name, *numbers, entry.scaling, where)
     console().print(grid)
-    say(f"Cache: {cache_folder()} (KMARGIN_DATA names another)")
+    say(f"Cache: {cache_folder()} (set KMARGIN_DATA to use another folder)")
 
 
 @data_app.command("get")

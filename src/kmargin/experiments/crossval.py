@@ -49,12 +49,14 @@ def walk(
     started = time.thread_time()
     machines = Machines(chain.dataset, rows.X[rows.train], rows.y[rows.train], C, settings)
     if chain.solver == "exchange":
-        solutions = machines.exchange([unit.parameter for unit in chain.units])
+        # Sweeps go down and up the path, so time and Newton steps belong to the path as a whole; each
+        # sparsity is recorded with an even share. Each solution counts the steps of the whole path.
+        path = machines.exchange([unit.parameter for unit in chain.units])
         seconds = (time.thread_time() - started) / len(chain.units)
-        for unit, found in zip(chain.units, solutions, strict=True):
+        n_newton = sum(max(s.n_iter for s in along) for along in zip(*path, strict=True))
+        for unit, found in zip(chain.units, path, strict=True):
             if unit not in done:
-                values = _values(machines, found, rows)
-                values["iterations"] /= len(chain.units)  # each solution counts those of the whole path
+                values = _values(machines, found, rows) | {"iterations": n_newton / len(chain.units)}
                 yield Finished(unit, values, seconds)
         return
     for unit in chain.units[len(done) :]:

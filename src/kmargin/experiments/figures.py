@@ -22,39 +22,41 @@ SHORT = {
 
 TITLES = {
     "figure1": "Figure 1: random starts, at half the features",
-    "figure2": "Figure 2: 50 causal features, predicted and found",
+    "figure2": "Figure 2: accuracy and recovery of 50 causal features",
     "figure3": "Figure 3: {dataset} along the path",
     "figureS1": "Figure S1: synthetic, three pairs of features",
-    "figureS2": "Figure S2: spiral, and the points that a kernel machine keeps",
+    "figureS2": "Figure S2: spiral, and the points that a kernel classifier keeps",
 }
 CAPTIONS = {
     "figure1": (
-        "Random starts at half the features. MM and SD start from standard normal parameters, "
-        "exchange from a random support. Boxes hold the middle half of the starts. See that starts "
-        "matter little for the objective and more for test accuracy, as the paper says, that neither "
-        "MM nor SD wins everywhere, and that exchange depends on its start less than both (its "
-        "gradient and distance are zero and not drawn; its objective includes the ridge)."
+        "Random starts, keeping half of the features. MM and SD start from standard normal parameters, "
+        "the exchange from a random support. Each box holds the middle half of the starts. As the paper "
+        "says, starts matter little for the loss and more for test accuracy, and neither MM nor SD is "
+        "better everywhere. The exchange depends less on its start than either; its gradient and distance "
+        "are zero and are not drawn. The training loss is the same for all solvers: the mean squared hinge "
+        "loss of the final classifiers, without a ridge."
     ),
     "figure2": (
-        "50 causal features. Left: against sparsity, the black line is the true one. Right: at the "
-        "true sparsity, against the number of samples or features. Bands are standard errors over "
-        "draws. See that accuracy peaks and false discoveries vanish at the true sparsity once "
-        "samples suffice, and that exchange needs fewer samples for it. (The paper draws MM in blue; here "
-        "blue is exchange, on all pages.)"
+        "Simulated data with 50 causal features. Left: results against the sparsity; the black line marks "
+        "the true one. Right: results at the true sparsity against the number of samples or features. Bands "
+        "are standard errors over draws. Given enough samples, accuracy peaks and false discoveries vanish "
+        "at the true sparsity, and the exchange needs fewer samples for that. FDR is the false discovery "
+        "rate, FOR the false omission rate. (The paper draws MM in blue; on our pages blue is the exchange.)"
     ),
     "figure3": (
-        "Left: what the solver does along the path; right: what its machines are worth. Means over "
-        "folds with standard errors. See where the distance stops falling: there the projection onto "
-        "k features costs accuracy. Exchange has no distance; its iterations are Newton steps, spread "
-        "evenly over the path."
+        "Left: convergence along the path. Right: accuracy. Lines are means over folds, bands their standard "
+        "errors. Where the distance stops falling, the projection onto k features costs accuracy. The "
+        "training loss is the same for all solvers: the mean squared hinge loss of the final classifiers, "
+        "without a ridge. The exchange has no distance. Its iterations are Newton steps and belong to the "
+        "path as a whole; an even share of them is drawn at each sparsity."
     ),
     "figureS1": (
-        "synthetic: only the first two features together tell the classes apart (left); with one of "
-        "them (middle) or none (right) nothing is to be seen."
+        "The data set synthetic. The first two features together separate the classes (left); one of them "
+        "alone (middle) or two others (right) do not."
     ),
     "figureS2": (
-        "spiral: three classes of 600, 300 and 100 points. Circles are the training points that a "
-        "kernel machine with three per pair of classes keeps."
+        "The data set spiral: three classes of 600, 300 and 100 points. Circles mark the training points "
+        "that a kernel classifier keeps when it may keep three for each pair of classes."
     ),
 }
 
@@ -65,7 +67,7 @@ def figure1(rows: "pd.DataFrame") -> Any:
     datasets = [name for name in DATASETS if name in set(mine.dataset)]
     measures = {
         "iterations": "iterations",
-        "objective": "final objective",
+        "loss": "training loss",
         "gradient_sq": "squared gradient",
         "distance_sq": "distance to $S_k$ (d)",
         "support_vectors": "support vectors",
@@ -182,7 +184,7 @@ def figure3(rows: "pd.DataFrame", dataset: str, protocol_name: str) -> Any:
     axes = figure.subplots(3, 2, sharex=True)
     left = {
         "iterations": "iterations",
-        "objective": "final objective",
+        "loss": "training loss",
         "distance_sq": "distance to $S_k$ (d)",
     }
     right = {"train": "training", "validation": "validation", "test": "test"}

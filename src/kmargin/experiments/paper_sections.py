@@ -1,4 +1,4 @@
-"""What the report says about the paper itself: its data sets, and where everything in it is to be found."""
+"""Sections of the report about the paper itself: its data sets, and where to find everything in it."""
 
 from collections.abc import Iterator
 
@@ -18,10 +18,10 @@ def heading(part: str) -> str:
 def data_section(run: set[str]) -> Iterator[str]:
     """Table 1, and what was run of it."""
     yield '<h2 id="table1">Table 1</h2>'
-    yield html.paragraph("The data sets of the paper, and which of them were run here.")
+    yield html.paragraph("The data sets of the paper, and which of them this run used.")
     rows = []
     for name in DATASETS:
-        entry, why = TABLE_1[name], "" if name in run else WHY_ABSENT.get(name, "not part of this run")
+        entry, why = TABLE_1[name], "" if name in run else WHY_ABSENT.get(name, "not in this run")
         numbers = (entry.n_samples, entry.n_features, entry.n_classes, entry.n_train, entry.n_test)
         said = html.Cell("run" if not why else why.replace("`", ""), "name long")
         rows.append([name, *(f"{number:,}" for number in numbers), html.Cell(entry.scaling, "name"), said])
@@ -35,7 +35,7 @@ def _names(*texts: str) -> list[html.Cell]:
 
 def map_section(sections: set[str]) -> Iterator[str]:
     """Each algorithm, equation, table and figure of the paper: the function, and the section of this page."""
-    yield '<h2 id="paper">Where everything in the paper is</h2>'
+    yield '<h2 id="paper">From the paper to the code</h2>'
     rows = []
     for item in PAPER_MAP:
         functions = html.Cell(", ".join(f"kmargin.{name}" for name in item.functions), "name long")

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 TITLES = {
     "iterations": "iterations",
     "seconds": "time (s)",
-    "objective": "objective",
+    "objective": "penalised objective",
+    "loss": "training loss",
     "distance_sq": "distance",
     "train": "train (%)",
     "validation": "valid. (%)",
@@ -29,7 +30,15 @@ TITLES = {
     "support_vectors": "SV",
     "sparsity": "sparsity (%)",
 }
-SMALL = "Ours first, the paper's in grey. A number marked ≠ differs from the print by more than noise."
+SMALL = (
+    "Our numbers come first, the paper's are grey beside them. A number marked ≠ differs from the paper's by "
+    "more than noise."
+)
+LOSS = (
+    "The training loss compares all solvers by one objective: the mean squared hinge loss of the final "
+    "classifiers on their training rows, without a ridge. The penalised objective is the one that the paper "
+    "prints, before the final projection; the exchange has none."
+)
 
 
 def write_report(folder: Path, parts: Sequence[str], settings: Settings) -> Path:
@@ -78,7 +87,11 @@ def _body(
     yield from verdict(by_part.get("table3") or [], settings)
     shown = [part for part in parts if _has_rows(part, rows)]
     links = [("table1", "Table 1"), *((part, heading(part)) for part in shown)]
-    links += [("differences", "Differences"), ("paper", "Where everything is"), ("settings", "Settings")]
+    links += [
+        ("differences", "Differences"),
+        ("paper", "From the paper to the code"),
+        ("settings", "Settings"),
+    ]
     yield html.section_nav(links)
     yield from data_section(set(rows.dataset))
     for part in shown:
@@ -130,22 +143,29 @@ def _plot(part: str, figure: Any, wide: bool = False, has_pictures: bool = False
 def _table2(lines: Sequence[Line]) -> Iterator[str]:
     yield html.paragraph(
         "Cross-validation on synthetic, where two of 500 features matter. The shaded row is the true "
-        "sparsity: accuracy rises as features leave, peaks there, and falls when one of the two goes. "
-        + SMALL
+        "sparsity: accuracy rises as features are removed, peaks there, and falls when one of the two is "
+        f"removed. {SMALL}"
     )
+    yield html.paragraph(LOSS)
     for solver in SOLVERS:
         mine = [line for line in lines if line.solver == solver]
         if mine:
             yield f"<h3>{NAMES[solver]}</h3>"
+            if solver == "exchange":
+                yield html.paragraph(
+                    "The exchange goes down and up the whole path, so its iterations (Newton steps) and its "
+                    "time cannot be attributed to one sparsity. Each row shows an even share of the path's."
+                )
             yield _table(f"table2-{solver}", mine, names=False)
 
 
 def _table3(rows: "pd.DataFrame", lines: Sequence[Line], protocols: Sequence[str]) -> Iterator[str]:
     yield html.paragraph(
-        "What cross-validation selects. Iterations and time are sums along the whole path, means over folds; "
-        "the paper's times are from another machine with eight cores, ours are processor time of one. "
-        + SMALL
+        "The sparsity that cross-validation selects, and the results there. Iterations and time are sums "
+        "along the whole path, averaged over folds. The paper's times are from another machine with eight "
+        f"cores; ours are processor time on one core. {SMALL}"
     )
+    yield html.paragraph(LOSS)
     yield _table("table3", lines)
     for protocol in protocols[1:]:
         other = tables.table3(rows, protocol)
@@ -163,11 +183,11 @@ def _table4(rows: "pd.DataFrame", lines: Sequence[Line], protocols: Sequence[str
     best = ("train", "validation", "test", "sparsity")
     yield html.paragraph(
         "Test accuracy after cross-validation of the sparsity (ours) or of C (LIBLINEAR's L2R and L1R, "
-        "LIBSVM's SVC). Bold is the best in a column. " + SMALL
+        f"LIBSVM's SVC). The best value of a data set in each column is bold. {SMALL}"
     )
     yield html.paragraph(
-        "The print agrees with LIBLINEAR run one class against the rest and without an intercept, so the "
-        "paper's protocol runs it like that: a handicap that MM and SD do not have."
+        "The paper's numbers for LIBLINEAR agree with one class against the rest and no intercept, so under "
+        "the paper's protocol we run it like that. MM and SD do not have this handicap."
     )
     yield _table("table4", lines, best)
     for protocol in protocols[1:]:
@@ -175,7 +195,8 @@ def _table4(rows: "pd.DataFrame", lines: Sequence[Line], protocols: Sequence[str
         if other:
             yield f"<h3>The same with {protocol} rows, and LIBLINEAR on equal terms</h3>"
             yield html.paragraph(
-                "Here LIBLINEAR has what our machines have: an intercept, and a machine per pair."
+                "Here LIBLINEAR has what our solvers have: an intercept, and one classifier for each pair of "
+                "classes."
             )
             yield _table(f"table4-{protocol}", other, best)
 
@@ -183,17 +204,17 @@ def _table4(rows: "pd.DataFrame", lines: Sequence[Line], protocols: Sequence[str
 def _table(id: str, lines: Sequence[Line], best: Sequence[str] = (), names: bool = True) -> str:
     if not lines:
         return html.paragraph("No rows for this table yet.")
-    columns = list(lines[0].entries)
+    columns = list(dict.fromkeys(name for line in lines for name in line.entries))
     leaders = {(d, c): _best(lines, d, c) for d in {line.dataset for line in lines} for c in best}
     has_print = any(entry.printed is not None for line in lines for entry in line.entries.values())
     rows, last = [], ""
     for line in lines:
         cells: list[Any] = [line.dataset if line.dataset != last else "", NAMES[line.solver]] if names else []
         cells.append(_cell("parameter", line.parameter, False, has_print))
-        cells += [
-            _cell(name, entry, _short(entry.value) == leaders.get((line.dataset, name)), has_print)
-            for name, entry in line.entries.items()
-        ]
+        for name in columns:
+            entry = line.entries.get(name)
+            is_best = entry is not None and _short(entry.value) == leaders.get((line.dataset, name))
+            cells.append(_cell(name, entry, is_best, has_print) if entry else "")
         kind = "marked" if line.is_marked else "first" if names and line.dataset != last else ""
         rows.append(html.Row(cells, kind))
         last = line.dataset
@@ -221,7 +242,7 @@ def _cell(name: str, entry: Entry, is_best: bool, has_print: bool) -> html.Cell:
     text = _short(entry.value)
     aside = _short(entry.printed) if entry.printed is not None else "\u00a0" if has_print else ""
     if entry.differs and name != "seconds":
-        hint = f"ours {entry.value:.6g}, the paper {entry.printed:.6g}; noise {entry.noise:.2g}"
+        hint = f"ours {entry.value:.6g}, the paper's {entry.printed:.6g}; noise {entry.noise:.2g}"
         return html.Cell(text + " ≠", "bad", hint, aside)
     return html.Cell(text, "strong" if is_best else "", aside=aside)
 
@@ -232,8 +253,8 @@ def _figure3(rows: "pd.DataFrame", protocol: str) -> Iterator[str]:
     favourite = next((d for d in ("TCGA-PANCAN-HiSeq", "optdigits", "synthetic") if d in order), order[0])
     if favourite != "TCGA-PANCAN-HiSeq":
         yield html.paragraph(
-            "The paper shows TCGA-PANCAN-HiSeq, whose file was not at hand; the same panels for the data "
-            "sets that were."
+            "The paper shows TCGA-PANCAN-HiSeq, whose file was not available here. These are the same panels "
+            "for the data sets that were run."
         )
     for dataset in sorted(order, key=lambda d: d != favourite):
         image = html.svg(figures.figure3(rows, dataset, protocol), dataset)
@@ -242,24 +263,30 @@ def _figure3(rows: "pd.DataFrame", protocol: str) -> Iterator[str]:
 
 
 def _differences(by_part: dict[str, list[Line]]) -> Iterator[str]:
-    yield '<h2 id="differences">Where we differ, and why</h2>'
+    yield '<h2 id="differences">Where our numbers differ, and why</h2>'
     found = reasons(by_part)
     if not found:
-        yield html.paragraph("Nowhere by more than noise, in what was run.")
+        yield html.paragraph("No number of this run differs from the paper's by more than noise.")
     for where, why in found:
         yield html.paragraph(why) + html.bullets(where)
 
 
 def _settings(manifest: dict[str, Any], protocols: Sequence[str], written: Sequence[str]) -> Iterator[str]:
-    yield '<h2 id="settings">Settings, rows, and how to run it again</h2>'
+    yield '<h2 id="settings">Settings, data files, and how to run it again</h2>'
     yield "".join(html.paragraph(f"`{command}`") for command in manifest["commands"])
     files = ["rows.csv", "seconds.csv", *(f"{name}.csv" for name in written), "manifest.json"]
     links = ", ".join(f'<a href="{name}">{name}</a>' for name in files)
-    yield f"<p>Every fold, start and draw is a row: {links}.</p>"
+    yield f"<p>The files have one row for each fold, start or draw: {links}.</p>"
+    if manifest["format"] >= 2:
+        yield html.paragraph(
+            "Times are processor time. Before anything was timed, each process ran every solver once on "
+            "every data set, so that no time includes compilation."
+        )
     yield html.paragraph(
-        "MM and SD: no ridge, rho from 1 times 1.2 at most 100 times, tolerances 1e-6 on squared "
-        "quantities, at most 10,000 inner iterations, Nesterov acceleration after 10 of them. Exchange: C = "
-        f"{manifest['settings']['exchange_C']:g}. Protocols: {', '.join(protocols)}."
+        "MM and SD: no ridge; rho starts at 1 and is multiplied by 1.2 at most 100 times; tolerances of 1e-6 "
+        "on squared quantities; at most 10,000 inner iterations for each rho, with Nesterov acceleration "
+        f"after the first 10. Exchange: a ridge with C = {manifest['settings']['exchange_C']:g}. Protocols: "
+        f"{', '.join(protocols)}."
     )
     rows = [[name, json.dumps(value)] for name, value in manifest["settings"].items()]
     for number, one in enumerate(manifest["environments"], 1):

@@ -1,9 +1,15 @@
-"""Runs chains side by side, and puts each unit on disk as soon as it is finished."""
+"""Runs chains side by side, and puts each unit on disk as soon as it is finished.
 
+Before anything is timed, each process runs the beginning of one chain of each kind and drops the results, so
+that no time includes compiling functions or loading them.
+"""
+
+import functools
 import threading
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
@@ -12,8 +18,9 @@ from kmargin.blas import one_blas_thread
 from kmargin.experiments import crossval, recovery, sensitivity
 from kmargin.experiments.settings import DATASETS, PEERS, PROTOCOLS, SOLVERS, Settings
 from kmargin.experiments.store import Row, Store
-from kmargin.experiments.work import Chain, Finished, Task
+from kmargin.experiments.work import Chain, Finished, Task, Unit
 from kmargin.experiments.worker import Worker
+from kmargin.jit import meter
 from kmargin.progress import Bar, progress_bar
 
 EXPERIMENTS = {module.NAME: module for module in (sensitivity, recovery, crossval)}
@@ -43,6 +50,12 @@ def run(chains: Sequence[Chain], store: Store, settings: Settings, n_jobs: int, 
     waiting = deque(chain for chain in chains if len(store.done(chain)) < len(chain.units))
     n_units = sum(len(chain.units) - len(store.done(chain)) for chain in waiting)
     n_jobs = min(n_jobs, len(waiting))
+    kinds = {beginning(chain) for chain in waiting}
+    with progress_bar("warm-up, not timed", len(kinds), verbose and n_units > 0) as bar:
+        for kind in sorted(kinds):
+            with quiet_and_on_one_core():
+                warm_up(kind, settings)
+            bar.advance()
     with progress_bar("experiments", n_units, verbose and n_units > 0) as bar:
         if n_jobs <= 1:
             _work(waiting, store, settings, bar, do)
@@ -54,9 +67,34 @@ def run(chains: Sequence[Chain], store: Store, settings: Settings, n_jobs: int, 
 
 def do(task: Task) -> Iterator[Finished]:
     """The units of a chain that are not done, on one core."""
+    with quiet_and_on_one_core():
+        warm_up(beginning(task.chain), task.settings)
+        yield from EXPERIMENTS[task.chain.experiment].walk(*task)
+
+
+@contextmanager
+def quiet_and_on_one_core() -> Iterator[None]:
     with warnings.catch_warnings(), one_blas_thread:
         warnings.simplefilter("ignore", ConvergenceWarning)  # how each run ended is in its row
-        yield from EXPERIMENTS[task.chain.experiment].walk(*task)
+        yield
+
+
+def beginning(chain: Chain) -> Chain:
+    """Enough of a chain to call every function that it needs; the same for all its folds, starts or draws.
+
+    A path of the exchange is needed whole. MM and SD begin with all features, which is another case.
+    """
+    is_whole = chain.experiment == crossval.NAME and chain.solver == "exchange"
+    units = [Unit(0, unit.parameter) for unit in chain.units]
+    return chain._replace(units=tuple(dict.fromkeys(units if is_whole else units[:2])))
+
+
+@functools.cache
+def warm_up(chain: Chain, settings: Settings) -> None:
+    """Run a chain and drop the results, once in a process."""
+    with meter.forced(True):
+        for _ in EXPERIMENTS[chain.experiment].walk(chain, settings, [], []):
+            pass
 
 
 def order(row: Row) -> Any:

@@ -27,7 +27,7 @@ VALUES = (
     "iterations", "stalled", "objective", "gradient_sq", "distance_sq", "loss", "support_vectors", "kept",
     "sparsity", "fdr", "for", "train", "validation", "test",
 )  # fmt: skip
-FORMAT = 1
+FORMAT = 2  # since 2, times are taken after a warm-up
 RECORDED = ("kmargin", "numpy", "scipy", "scikit-learn", "numba")
 
 Key = tuple[str, ...]

@@ -1,4 +1,4 @@
-"""The page in a minute: does the paper hold up, where does exchange beat it, and can this run tell?"""
+"""The summary of the page: do the paper's results hold up, and how does the exchange compare?"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -9,11 +9,17 @@ from kmargin import html
 from kmargin.experiments.settings import DATASETS, Settings
 from kmargin.experiments.tables import NAMES, Line
 
-OPTIONAL = "TCGA-PANCAN-HiSeq"  # run only where its file is at hand
+OPTIONAL = "TCGA-PANCAN-HiSeq"  # run only where its file is in the cache
 WHY_ABSENT = {
-    OPTIONAL: "its archive (72 MB, at UCI) was not at hand, and is not downloaded unless "
-    "`--datasets TCGA-PANCAN-HiSeq` asks for it"
+    OPTIONAL: "its archive (72 MB, at UCI) was not available, and is downloaded only with "
+    "`--datasets TCGA-PANCAN-HiSeq`"
 }
+
+
+RIVAL = (
+    "Its rival on each data set is whichever of MM and SD has the higher validation accuracy, or the faster "
+    "of the two if they tie."
+)
 
 
 @dataclass(frozen=True)
@@ -51,14 +57,14 @@ class Scope:
         return (
             f"A quick run: {len(self.present)} of the paper's {len(DATASETS)} data sets, "
             f"{ran.n_folds_run} of {paper.n_folds} folds, {ran.n_starts} of {paper.n_starts} starts, "
-            f"{ran.n_draws} of {paper.n_draws} draws. It shows that everything runs, and what comes of it; "
-            "whether the paper holds up it cannot tell."
+            f"{ran.n_draws} of {paper.n_draws} draws. It shows that everything runs and what the results "
+            "look like; it is too small to tell whether the paper's results hold up."
         )
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a run has to say, in sentences for the page and for the terminal."""
+    """The conclusions of a run, as sentences for the page and for the terminal."""
 
     scope: Scope
     printed: list[Line]
@@ -90,11 +96,11 @@ class Verdict:
         if not n_printed:
             return ""
         said = (
-            f"of its {n_printed} printed test accuracies of MM and SD on these data, {self.n_met} are met "
-            f"within noise, and {chosen} of the sparsities it selects are selected here or tie with ours."
+            f"of its {n_printed} printed test accuracies of MM and SD on these data, {self.n_met} agree with "
+            f"ours within noise, and {chosen} of the sparsities it selects are ours or tie with ours."
         )
         if self.scope.is_whole:
-            return f"Does the paper hold up? {_mostly(self.n_met, n_printed)}: {said}"
+            return f"Do the paper's results hold up? {_mostly(self.n_met, n_printed)}: {said}"
         return said[0].upper() + said[1:].replace("its", "the paper's", 1)
 
     def can_tell(self) -> str:
@@ -103,9 +109,9 @@ class Verdict:
             return ""
         return (
             f"Of the {len(self.printed)} test accuracies that the paper prints for MM and SD on "
-            f"{_listed(self.scope.present)}, {self.n_met} are within the noise of so few folds; one that is "
-            "not may be so by the folds left out. The answer takes all data and all folds, about an hour: "
-            "`kmargin reproduce all`. The page of such a run is in the repository, "
+            f"{_listed(self.scope.present)}, {self.n_met} agree with ours within the noise of so few folds; "
+            "the folds left out may explain the others. A full answer needs all data sets and all folds, "
+            "about an hour: `kmargin reproduce all`. The report of such a run is in the repository, "
             "`results/paper/report.html`."
         )
 
@@ -115,9 +121,9 @@ class Verdict:
             return ""
         sparser = sum(o.parameter.value >= t.parameter.value for o, t in self.duels)
         return (
-            f"Where does exchange beat it? Against the better of MM and SD on each data set it predicts the "
-            f"test set at least as well on {self.n_won} of {len(self.duels)}, selects a machine at least as "
-            f"sparse on {sparser}, and walks the whole path in {1 / self.speed:.2g} of the time (median)."
+            f"How does the exchange compare? {RIVAL} Against it, the exchange predicts the test set at least "
+            f"as well on {self.n_won} of {len(self.duels)} data sets, selects a classifier at least as "
+            f"sparse on {sparser}, and computes the whole path {_times_as_fast(self.speed)} (median)."
         )
 
     def sentences(self) -> list[str]:
@@ -141,20 +147,20 @@ def verdict(lines: Sequence[Line], settings: Settings) -> Iterator[str]:
     yield (
         '<h2 id="minute">What a quick run can tell</h2>'
         if said.scope.is_quick
-        else ('<h2 id="minute">In a minute</h2>')
+        else ('<h2 id="minute">Summary</h2>')
     )
     first, *others = said.sentences() or [""]
     yield html.paragraph(first, "lead")
     yield from (html.paragraph(text) for text in others)
     if said.duels:
-        met = [(f"{said.n_met} of {len(said.printed)}", "printed test accuracies met within noise")]
+        met = [(f"{said.n_met} of {len(said.printed)}", "of the paper's test accuracies agree within noise")]
         yield html.cards(
             *(met if said.printed and not said.scope.is_quick else []),
             (
                 f"{said.n_won} of {len(said.duels)}",
-                "data sets where exchange tests at least as well as the better of MM, SD",
+                "data sets where the exchange predicts at least as well as the better of MM and SD",
             ),
-            (f"{said.speed:.1f} ×", "faster along the path (median)"),
+            (f"{said.speed:.2g} ×", "the speed of the better of MM and SD along the path (median)"),
         )
         yield _duel_table(said.duels)
 
@@ -164,20 +170,32 @@ def _listed(names: Sequence[str]) -> str:
     return f"{', '.join(others)} and {last}" if others else last
 
 
+def _times_as_fast(speed: float) -> str:
+    return f"{speed:.2g} times as fast" if speed >= 1 else f"{1 / speed:.2g} times more slowly"
+
+
 def _mostly(met: int, of: int) -> str:
     share = met / of
-    return "Yes" if share == 1 else "Mostly" if share >= 0.7 else "In part" if share >= 0.4 else "Not here"
+    return "Yes" if share == 1 else "Mostly" if share >= 0.7 else "In part" if share >= 0.4 else "No"
 
 
 def _duels(lines: Sequence[Line]) -> list[tuple[Line, Line]]:
-    """Exchange and the better of MM and SD by validation accuracy, per data set."""
+    """For each data set: the exchange, and the better of MM and SD by validation accuracy.
+
+    A tie goes to the faster of the two, so that the factor of speed is not larger for the choice of rival.
+    """
     found = []
     for dataset in DATASETS:
         mine = {line.solver: line for line in lines if line.dataset == dataset}
         rivals = [mine[name] for name in ("mm", "sd") if name in mine]
         if "exchange" in mine and rivals:
-            found.append((mine["exchange"], max(rivals, key=lambda line: line.entries["validation"].value)))
+            found.append((mine["exchange"], min(rivals, key=_rank)))
     return found
+
+
+def _rank(line: Line) -> tuple[float, float]:
+    """Accuracies are means of shares of rows: equal ones may differ in their last digits."""
+    return -round(line.entries["validation"].value, 6), line.entries["seconds"].value
 
 
 def _duel_table(duels: Sequence[tuple[Line, Line]]) -> str:
@@ -207,7 +225,10 @@ def _duel_table(duels: Sequence[tuple[Line, Line]]) -> str:
         "exchange: s (%)",
         "test (%)",
         "gain",
-        "faster",
+        "speed",
     )
-    caption = "Exchange against the paper's algorithms. Blue and red mark gains and losses beyond noise."
+    caption = (
+        "The exchange against the better of the paper's algorithms. Blue marks gains and red losses beyond "
+        "noise; speed is the rival's time along the path divided by that of the exchange."
+    )
     return html.table(columns, rows, caption, id="duels", kind="wide full")
