@@ -10,7 +10,9 @@ from kmargin.experiments.verdict import WHY_ABSENT
 
 
 def heading(part: str) -> str:
-    """As the paper calls it."""
+    """As the paper calls it; what is not in the paper has a heading of its own."""
+    if part == "descent":
+        return "How MM converges"
     kind, number = (part[:6], part[6:]) if part.startswith("figure") else (part[:5], part[5:])
     return f"{kind.title()} {number}"
 

@@ -104,7 +104,7 @@ def _body(
 
 def _has_rows(part: str, rows: "pd.DataFrame") -> bool:
     needed = {"figure1": "sensitivity", "figure2": "recovery"}
-    if part.startswith("figureS"):
+    if part == "descent" or part.startswith("figureS"):
         return True
     mine = rows[rows.experiment == needed.get(part, "crossval")]
     return len(mine) > 0 and (part != "table2" or "synthetic" in set(mine.dataset))
@@ -123,6 +123,8 @@ def _part(
         yield from _table3(rows, by_part["table3"], protocols)
     elif part == "table4":
         yield from _table4(rows, by_part["table4"], protocols)
+    elif part == "descent":
+        yield _plot(part, figures.figure_descent(settings), wide=True)
     elif part == "figure1":
         yield _plot(part, figures.figure1(rows), wide=True)
     elif part == "figure2":
@@ -206,15 +208,21 @@ def _table(id: str, lines: Sequence[Line], best: Sequence[str] = (), names: bool
         return html.paragraph("No rows for this table yet.")
     columns = list(dict.fromkeys(name for line in lines for name in line.entries))
     leaders = {(d, c): _best(lines, d, c) for d in {line.dataset for line in lines} for c in best}
-    has_print = any(entry.printed is not None for line in lines for entry in line.entries.values())
+    cells_by_column = {
+        name: [line.entries[name] for line in lines if name in line.entries] for name in columns
+    }
+    cells_by_column["parameter"] = [line.parameter for line in lines]
+    has_print = {
+        name: any(entry.printed is not None for entry in entries) for name, entries in cells_by_column.items()
+    }
     rows, last = [], ""
     for line in lines:
         cells: list[Any] = [line.dataset if line.dataset != last else "", NAMES[line.solver]] if names else []
-        cells.append(_cell("parameter", line.parameter, False, has_print))
+        cells.append(_cell("parameter", line.parameter, False, has_print["parameter"]))
         for name in columns:
             entry = line.entries.get(name)
             is_best = entry is not None and _short(entry.value) == leaders.get((line.dataset, name))
-            cells.append(_cell(name, entry, is_best, has_print) if entry else "")
+            cells.append(_cell(name, entry, is_best, has_print[name]) if entry else "")
         kind = "marked" if line.is_marked else "first" if names and line.dataset != last else ""
         rows.append(html.Row(cells, kind))
         last = line.dataset

@@ -10,8 +10,9 @@ from kmargin.experiments.runner import plan, run
 from kmargin.experiments.settings import DATASETS, PEERS, PROTOCOLS, QUICK, SHIPPED, SOLVERS, Settings
 from kmargin.experiments.store import Store
 
-# what each part of the paper needs; the supplement's figures only show data
+# the experiment that each part of the page needs; the supplement's figures only show data
 PARTS: dict[str, str | None] = {
+    "descent": None,
     "figure1": sensitivity.NAME,
     "figure2": recovery.NAME,
     "table2": crossval.NAME,

@@ -231,4 +231,4 @@ def _duel_table(duels: Sequence[tuple[Line, Line]]) -> str:
         "The exchange against the better of the paper's algorithms. Blue marks gains and red losses beyond "
         "noise; speed is the rival's time along the path divided by that of the exchange."
     )
-    return html.table(columns, rows, caption, id="duels", kind="wide full")
+    return html.paragraph(caption, "soft") + html.table(columns, rows, id="duels", kind="wide full")
