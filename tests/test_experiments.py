@@ -333,7 +333,7 @@ def test_table_3_sums_along_the_path_and_averages_over_folds():
 
 def test_parts_datasets_and_solvers_are_checked():
     for arguments, message in (
-        (("table9",), "There is no part 'table9'. Use figure1, figure2"),
+        (("table9",), "There is no part 'table9'. Use descent, figure1, figure2"),
         (("table3", ["irsi"]), "There is no dataset 'irsi'. Use TCGA-PANCAN-HiSeq"),
         (("table3", ["iris"], ["lasso"]), "There is no solver 'lasso'. Use mm, sd, exchange, l2r"),
     ):

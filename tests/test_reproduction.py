@@ -51,7 +51,7 @@ def test_reproduce_says_first_where_the_report_will_be(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("reproduce table9", "There is no part 'table9'. Use figure1"),
+        ("reproduce table9", "There is no part 'table9'. Use descent, figure1"),
         ("reproduce table3 --datasets irsi", "There is no dataset 'irsi'. Use TCGA"),
         ("reproduce table3 --solvers svm", "There is no solver 'svm'. Use mm, sd, exchange"),
         ("reproduce table3 --protocol random", "There is no protocol 'random'. Use paper, shuffled"),
