@@ -88,11 +88,11 @@ def _rank_rows(model: Any, X: Any) -> Vector | None:
     """Decision values for the second of two classes, or its probabilities."""
     if len(getattr(model, "classes_", ())) != 2:
         return None
-    for method in ("decision_function", "predict_proba"):
-        if hasattr(model, method):
-            told = np.asarray(getattr(model, method)(X), dtype=float)
-            return told if told.ndim == 1 else told[:, 1]
-    return None
+    method = getattr(model, "decision_function", None) or getattr(model, "predict_proba", None)
+    if method is None:
+        return None
+    decisions = np.asarray(method(X), dtype=float)
+    return decisions if decisions.ndim == 1 else decisions[:, 1]
 
 
 def part(weights: Vector | None, rows: Indices) -> Vector | None:

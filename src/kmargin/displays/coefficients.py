@@ -97,8 +97,9 @@ class CoefficientDisplay(Display):
         needs = "a SparseSVC or SparseSVCCV, which has a coefficient for each feature"
         estimator, known = find_model(estimator, "coef_", cls.__name__, needs)
         coef, quantity = to_host(estimator.coef_), "coefficient per unit of the feature"
-        if hasattr(estimator, "scale_"):
-            coef = coef * to_host(estimator.scale_)
+        scale = getattr(estimator, "scale_", None)
+        if scale is not None:
+            coef = coef * to_host(scale)
             quantity = "weight, per standard deviation of the feature"
         names = name_features(feature_names, known, coef.shape[1])
         size = np.abs(coef).max(axis=0)

@@ -78,8 +78,8 @@ def choice_text(analysis: Analysis, source: str) -> str:
     what = " and ".join(filter(None, (ks, Cs))) if analysis.was_chosen else Cs
     was = "were" if " and " in what else "was"
     given = "" if analysis.was_chosen else f"k = {analysis.k} was set in advance; "
-    repeated = f"{choice.n_rounds} times repeated " if choice.n_rounds > 1 else ""
-    by = f"{repeated}{len(analysis.supports)}-fold stratified cross-validation"
+    times = f", repeated {choice.n_rounds} times" if choice.n_rounds > 1 else ""
+    by = f"{len(analysis.supports)}-fold stratified cross-validation{times}"
     name = score_name(settings.scoring)
     rules = {
         "best": f"the values with the highest mean {name} were taken",
