@@ -37,7 +37,7 @@ SAVE_AS_CSV = (
     "Save the table as CSV: in a spreadsheet or SPSS by Save As, in R by "
     "write.csv(table, 'table.csv', row.names = FALSE), in Python by table.to_csv('table.csv', index=False)."
 )
-CONTROL = bytes(set(range(32)) - set(b"\t\n\v\f\r\x1b"))  # bytes that texts do not have, but for UTF-16
+CONTROL = bytes([*range(7), *range(14, 27), *range(28, 32)])  # bytes that texts do not have, but for UTF-16
 
 UTF_16 = (b"\xff\xfe", b"\xfe\xff")  # what texts in UTF-16 start with
 
