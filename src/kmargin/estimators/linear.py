@@ -137,9 +137,10 @@ class LinearMachines(FeatureSelector):
 
     def _adopt(self, fit: GridFit | MachinesAlone, row: int, column: int) -> None:
         super()._adopt(fit, row, column)
-        vars(self).pop("scale_", None)  # of an earlier fit
+        self.__dict__.pop("scale_", None)  # of an earlier fit
         if self.standardize and isinstance(fit, GridFit):
-            self.scale_ = fit.samples.space.put(fit.designs.spreads)
+            designs: Any = fit.designs
+            self.scale_ = fit.samples.space.put(designs.spreads)
 
     def _take_over(self, decisions: LinearDecisions) -> None:
         self.coef_, self.intercept_ = decisions.coef, decisions.intercept

@@ -65,9 +65,10 @@ def roc_points(analysis: Analysis) -> tuple[Vector, Vector]:
     for _, test in assessed.folds:
         if is_second[test].any() and not is_second[test].all():
             weights = assessed.weights[test]
-            curves.append(roc_curve(is_second[test], assessed.decisions[test], sample_weight=weights)[:2])
-    false = np.unique(np.concatenate([curve[0] for curve in curves]))
-    before, after = np.mean([_limits(*curve, false) for curve in curves], axis=0)
+            curve = roc_curve(is_second[test], assessed.decisions[test], sample_weight=weights)
+            curves.append((curve[0], curve[1]))
+    false = np.unique(np.concatenate([rates[0] for rates in curves]))
+    before, after = np.mean([_limits(*rates, false) for rates in curves], axis=0)
     return np.repeat(false, 2), np.column_stack([before, after]).ravel()
 
 

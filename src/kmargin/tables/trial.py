@@ -213,14 +213,12 @@ class Trial:
         samples = self.samples._replace(X=scaling(self.samples.X))
         fit = fit_grid(self.blueprint, samples, [C], [k], self.procedure, label="refit")
         decisions, worths = fit.decisions(0, 0), {}
-        is_linear = isinstance(self.blueprint, LinearBlueprint)
-        if n_stand_ins and is_linear and self._has_stand_ins(decisions.coef):
+        blueprint, coef = self.blueprint, decisions.coef
+        if n_stand_ins and isinstance(blueprint, LinearBlueprint) and self._has_stand_ins(coef):
             used = np.flatnonzero(decisions.coef.any(axis=0))
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # what there is to say was said of the first fit
-                better, found = improve_by_exchanges(
-                    self.blueprint, samples, C, used, self.procedure, n_stand_ins
-                )
+                better, found = improve_by_exchanges(blueprint, samples, C, used, self.procedure, n_stand_ins)
             decisions = decisions if better is None else better.decisions(0, 0)
             worths = {self.counted.labels[int(worth.columns[0])]: worth for worth in found}
         machine = self._machine(decisions, C, k)
