@@ -15,7 +15,7 @@ from kmargin.fitting.tasks import make_tasks
 from kmargin.problem import ArrayProblem
 from kmargin.samples.array import ArraySamples
 from kmargin.samples.blocks import BlockSamples
-from kmargin.solvers import MM, SD, Exchange
+from kmargin.solvers import SD, Exchange
 from kmargin.solvers.refit import refit
 
 BALANCED = View(positive=1, negative=0, class_weight=np.ones(2))
@@ -67,7 +67,7 @@ def test_sums_over_blocks_are_those_over_all_rows(data, fit_intercept, rng):
     beta = rng.standard_normal(whole.design.n_parameters)
     assert blocks.design.n_samples == 200
     np.testing.assert_allclose(blocks.loss(beta), whole.loss(beta), rtol=1e-12)
-    np.testing.assert_allclose(blocks.gradient(beta, 2.0), whole.gradient(beta, 2.0), rtol=1e-10)
+    np.testing.assert_allclose(blocks.gradient(beta), whole.gradient(beta), rtol=1e-10)
     np.testing.assert_allclose(blocks.bend(beta), whole.bend(beta), rtol=1e-12)
     np.testing.assert_allclose(blocks.mean_label(), whole.mean_label(), rtol=1e-12)
     for found, expected in zip(blocks.moments(), whole.moments(), strict=True):
@@ -145,18 +145,6 @@ def test_steepest_descent_takes_the_same_steps(data):
     for found, expected in zip(*solutions, strict=True):
         np.testing.assert_array_equal(found.support, expected.support)
         np.testing.assert_allclose(found.coef, expected.coef, atol=1e-8)
-
-
-def test_mm_takes_the_same_steps_where_all_rows_are_one_block(data):
-    X, codes, repeats = data
-    one_block = block_problem(cut(X, codes, repeats, sizes=()), BALANCED, 0.1, 5)
-    found, expected = (
-        list(MM(max_outer=30).iter_grid(problem, [0.1], [20, 5], np.random.default_rng(0)))
-        for problem in (one_block, problems(data, 0.1)[1])
-    )
-    for one, other in zip(found, expected, strict=True):
-        np.testing.assert_array_equal(one.support, other.support)
-        np.testing.assert_allclose(one.coef, other.coef, atol=1e-8)
 
 
 def test_repeated_columns_are_found(data):

@@ -31,10 +31,10 @@ from kmargin.kernels import Kernel
 from kmargin.losses import squared_hinge
 from kmargin.problem import ArrayProblem
 from kmargin.samples.designs import LinearDesigns
-from kmargin.solvers.annealed import best_end
 from kmargin.solvers.ending import newton_step, shortest
 from kmargin.solvers.exchange import claim
 from kmargin.solvers.measures import Measured
+from kmargin.solvers.proximal.anneal import best_ending
 from kmargin.solvers.result import Status
 from kmargin.solvers.signed import Candidate
 from kmargin.solvers.start import bare_solution
@@ -443,8 +443,8 @@ def test_an_annealing_that_ends_with_a_matter_of_rounding_gives_way_to_the_inter
     bare = bare_solution(problem, Status.CONVERGED)
     found = replace(bare, support=np.arange(2), coef=np.array([-0.5, 0.5]), objective=0.0)
     found = replace(found, ending=Ending.PROJECTION)
-    assert best_end(problem, found, bare, Measured(problem)).ending is Ending.INTERCEPT
-    assert best_end(problem, bare, bare, Measured(problem), np.arange(2)).ending is not Ending.REFIT
+    assert best_ending(problem, found, bare, Measured(problem)).ending is Ending.INTERCEPT
+    assert best_ending(problem, bare, bare, Measured(problem), np.arange(2)).ending is not Ending.REFIT
 
 
 def test_a_ridge_next_to_nothing_beside_the_columns_still_tells_the_smallest_coefficients():

@@ -14,12 +14,12 @@ from kmargin.design import DenseDesign
 from kmargin.jit import Remote
 from kmargin.solvers import Ending, Solution, Status, one_size
 from kmargin.solvers import signed as signs
-from kmargin.solvers.annealed import best_end
 from kmargin.solvers.ending import ColumnsAtHand, doubt, newton_by_least_squares, stand, stand_each
 from kmargin.solvers.every_support import next_support, try_every_support
 from kmargin.solvers.grid import SupportGrid
 from kmargin.solvers.measures import Measured
 from kmargin.solvers.newton import newton
+from kmargin.solvers.proximal.anneal import best_ending
 from kmargin.solvers.refit import refit
 from kmargin.solvers.rows import renew_system
 from kmargin.solvers.signed import NOTHING, Candidate, SignedDesign
@@ -461,20 +461,22 @@ def test_an_annealing_ends_with_the_best_of_projection_refit_and_intercept():
         return Solution(support, coef, intercept, 6, value, 0.1, Status.STALLED, 7, ("trace",))
 
     poor = projected(coef + 0.2, 2 * best)
-    refitted = best_end(problem, poor, bare, measured)
+    refitted = best_ending(problem, poor, bare, measured)
     assert refitted.ending is Ending.REFIT
     np.testing.assert_allclose(refitted.objective, best, rtol=1e-9)
     np.testing.assert_allclose(refitted.coef, coef, atol=1e-6)
     assert (refitted.status, refitted.n_iter, refitted.trace) == (Status.STALLED, 7, ("trace",))
     there = projected(coef, 0.9 * best)
-    assert best_end(problem, there, bare, measured) is there
+    assert best_ending(problem, there, bare, measured) is there
     for value in (2 * best, np.nan):
-        alone = best_end(problem, projected(coef + 0.2, value), replace(bare, objective=best / 2), measured)
+        alone = best_ending(
+            problem, projected(coef + 0.2, value), replace(bare, objective=best / 2), measured
+        )
         assert (alone.ending, alone.objective) == (Ending.INTERCEPT, best / 2)
         assert len(alone.support) == len(alone.coef) == 0
         assert alone.intercept == bare.intercept
         assert alone.trace == ("trace",)
-    lost = best_end(problem, projected(np.full(2, np.nan), np.nan), bare, measured)
+    lost = best_ending(problem, projected(np.full(2, np.nan), np.nan), bare, measured)
     assert lost.ending is Ending.REFIT
     np.testing.assert_allclose(lost.objective, best, rtol=1e-9)
 

@@ -37,20 +37,18 @@ def as_beta(solution, problem):
 
 
 def gradient_on_support(solution, problem, support):
-    everything = problem.with_k(problem.design.n_features)  # no distance penalty
-    gradient = everything.gradient(as_beta(solution, problem), 1.0)
+    gradient = problem.gradient(as_beta(solution, problem))
     places = [*support, *range(problem.design.n_features, problem.design.n_parameters)]
     return gradient[places]
 
 
 def lowest_by_lbfgs(problem, support):
     places = [*support, *range(problem.design.n_features, problem.design.n_parameters)]
-    everything = problem.with_k(problem.design.n_features)
 
     def function(u):
         beta = np.zeros(problem.design.n_parameters)
         beta[places] = u
-        return everything.loss(beta), everything.gradient(beta, 1.0)[places]
+        return problem.loss(beta), problem.gradient(beta)[places]
 
     options = {"maxiter": 10**5, "maxfun": 10**5, "ftol": 1e-16, "gtol": 1e-12}
     return minimize(function, np.zeros(len(places)), jac=True, method="L-BFGS-B", options=options).fun

@@ -26,7 +26,7 @@ ALLOWED = {
     "blocks.lazy": "the same when something is decided about it",
     "design": "arrays and CSR matrices",
     "design.stored": "the same for compiled loops",
-    "design.stacked": "the same, several machines one below the other",
+    "solvers.proximal.compiled": "the same, the rows of several binary problems stacked",
     "kernels": "one product instead of distances, for arrays",
     "blas": "asks a library of threads, not data",
     "files": "asks the C library, not data",

@@ -46,10 +46,9 @@ LAYERS = [
     "datasets",
     "losses.squared_hinge",
     "losses",
-    "sparsity",
     "units",
+    "sparsity",
     "unit_request",
-    "unit_sparsity",
     "unit_request",
     "vectors",
     "blocks.protocol",
@@ -59,7 +58,6 @@ LAYERS = [
     "blocks.view",
     "blocks.sums",
     "blocks.panel_sums",
-    "blocks.factors",
     "blocks.local",
     "blocks.kinds",
     "blocks.memory",
@@ -82,7 +80,6 @@ LAYERS = [
     "design.sparse",
     "design.tiles",
     "design.kernel",
-    "design.stacked",
     "design",
     "problem",
     "blocks.design",
@@ -109,8 +106,6 @@ LAYERS = [
     "solvers.measures",
     "solvers.refit",
     "solvers.refit_signs",
-    "solvers.annealed",
-    "solvers.annealing_units",
     "solvers.working_set",
     "solvers.fitted",
     "solvers.dual_exchange",
@@ -130,16 +125,11 @@ LAYERS = [
     "solvers.refit_set",
     "solvers.joint_grid",
     "solvers.exchange",
-    "solvers.momentum",
-    "solvers.steps",
-    "solvers.descend",
-    "solvers.compiled",
-    "solvers.joint_problem",
-    "solvers.joint_loop",
-    "solvers.joint_mm",
-    "solvers.joint_sd",
-    "solvers.joint_anneal",
-    "solvers.anneal",
+    "solvers.proximal",
+    "solvers.proximal.penalised",
+    "solvers.proximal.reference",
+    "solvers.proximal.compiled",
+    "solvers.proximal.anneal",
     "solvers.mm",
     "solvers.sd",
     "solvers",
@@ -403,7 +393,8 @@ FIT = """
 import numpy as np
 from kmargin import SparseSVC
 from kmargin.jit import meter
-from kmargin.solvers import compiled, search
+from kmargin.solvers import search
+from kmargin.solvers.proximal import compiled
 X = np.random.default_rng(0).standard_normal((200, 30))
 with meter.forced(True):
     for solver in ("mm", "sd", "exchange"):

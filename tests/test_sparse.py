@@ -18,6 +18,7 @@ from kmargin.design.subset import ColumnSubset
 from kmargin.problem import ArrayProblem
 from kmargin.solvers import product_exchange, supports
 from kmargin.solvers.conjugate import newton_conjugate
+from kmargin.solvers.proximal.penalised import PenalisedProblem
 from kmargin.solvers.refit import _refit_products, refit
 from kmargin.solvers.signed import NOTHING, Candidate, SignedDesign
 from kmargin.solvers.start import univariate_start
@@ -101,7 +102,7 @@ def test_a_sparse_kernel_matrix_is_refused():
         KernelSparseSVC(kernel="precomputed").fit(sp.csr_array(np.eye(4)), [0, 1, 0, 1])
 
 
-@pytest.mark.parametrize("solver", ["mm", MM(), MM(jit=False)])
+@pytest.mark.parametrize("solver", ["mm", MM(), MM(trace="steps")])
 def test_mm_says_why_it_takes_no_sparse_X_and_what_does(solver):
     X, y = make_text()
     with pytest.raises(ValueError, match=r'"mm" works with the singular vectors .* use solver="exchange"'):
@@ -384,10 +385,12 @@ def test_sds_compiled_and_readable_loops_agree_on_sparse_data(fit_intercept, shi
     if shifted:
         design = problem.design.standardized(X.mean(axis=0), X.std(axis=0))
         problem = ArrayProblem(design, problem.y, problem.weights, 0.01, 4)
+    penalised = PenalisedProblem.of_one(problem)
     for n_steps in range(1, 31):
+        solver, start = SD(max_inner=n_steps), univariate_start(problem)[None]
         fast, slow = (
-            SD(max_inner=n_steps, jit=jit).inner(problem)(univariate_start(problem), 3.0, 0.0)
-            for jit in (True, False)
+            descent(penalised)(penalised, start, 3.0, 0.0)
+            for descent in (solver._descent, solver._readable_descent)
         )
         np.testing.assert_allclose(fast.beta, slow.beta, rtol=1e-7, atol=1e-9)
         np.testing.assert_allclose(fast.objective, slow.objective, rtol=1e-8)

@@ -6,10 +6,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joint_data import make_units
-from kmargin.sparsity import project
-from kmargin.unit_sparsity import UnitSparsity, project_by_sorting
+from kmargin.sparsity import UnitSparsity, project, project_units_by_sorting
 from kmargin.units import Units
+from penalised_problems import make_units
 
 # few distinct values, so that ties are common; and others, whose squares add up without rounding
 entries = st.one_of(st.sampled_from([-2.0, -1.0, 0.0, 1.0, 2.0]), st.integers(-400, 400).map(lambda i: i / 4))
@@ -72,7 +71,7 @@ def test_the_right_signs_are_the_nearest_point_among_all_choices_of_zeros(case):
 @given(cases())
 def test_the_projection_and_its_naive_twin_agree(case):
     W, units, k = case
-    np.testing.assert_array_equal(UnitSparsity(units).project(W, k), project_by_sorting(W, k, units))
+    np.testing.assert_array_equal(UnitSparsity(units).project(W, k), project_units_by_sorting(W, k, units))
 
 
 @given(cases())

@@ -6,8 +6,8 @@ import numpy as np
 from kmargin import palette
 from kmargin.design import make_design
 from kmargin.problem import ArrayProblem
-from kmargin.solvers.descend import descend
-from kmargin.solvers.steps import MMStep
+from kmargin.solvers.proximal.penalised import PenalisedProblem
+from kmargin.solvers.proximal.reference import MMStep, descend
 
 rng = np.random.default_rng(4)
 X = rng.standard_normal((80, 2)) @ np.array([[1.0, 0.35], [0.0, 0.9]])
@@ -15,12 +15,14 @@ y = np.where(X @ [1.1, 0.7] + 0.7 * rng.standard_normal(80) > 0, 1.0, -1.0)
 problem = ArrayProblem(make_design(X, fit_intercept=False), y, np.ones(80), lam=0.02, k=1)
 
 rhos = np.concatenate([[1e-6], 0.02 * 1.35 ** np.arange(25)])
-beta, trail = np.zeros(2), []
+penalised = PenalisedProblem.of_one(problem)
+step = MMStep(penalised)
+beta, trail = np.zeros((1, 2)), []
 for rho in rhos:
-    beta = descend(problem, MMStep(problem), beta, rho, gtol=1e-12, max_inner=5000, delay=10).beta
-    trail.append(beta)
+    beta = descend(penalised, step, beta, rho, gtol=1e-12, max_inner=5000, delay=10).beta
+    trail.append(beta[0])
 trail = np.array(trail)
-distance = [problem.squared_distance(point) ** 0.5 for point in trail]
+distance = [penalised.squared_distance(point[None]) ** 0.5 for point in trail]
 
 figure, (plane, fall) = plt.subplots(1, 2, figsize=(7.6, 3.4), width_ratios=(1.15, 1))
 first, second = np.meshgrid(np.linspace(-0.35, 1.5, 120), np.linspace(-0.45, 1.05, 120))

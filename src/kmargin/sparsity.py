@@ -1,6 +1,7 @@
-"""S_k: the vectors with at most k nonzero entries among their first `n_features`.
+"""S_k: the vectors with at most k nonzero entries among their first `n_features`; and S_k of units.
 
-An entry behind the first `n_features` is the intercept. It is never counted and never changed.
+An entry behind the first `n_features` is the intercept. It is never counted and never changed. Where several
+binary problems share what k counts, or k counts groups of columns, S_k is a set of matrices: `UnitSparsity`.
 """
 
 import math
@@ -8,7 +9,8 @@ import math
 import numpy as np
 
 from kmargin.jit import compiled
-from kmargin.types import Indices, Vector
+from kmargin.types import Flags, Indices, Matrix, Vector
+from kmargin.units import Units
 
 
 def project(beta: Vector, k: int, n_features: int | None = None, out: Vector | None = None) -> Vector:
@@ -41,6 +43,66 @@ def project_by_sorting(beta: Vector, k: int, n_features: int | None = None) -> V
     n_features = len(beta) if n_features is None else n_features
     projected = beta.copy()
     projected[np.argsort(-np.abs(beta[:n_features]), kind="stable")[k:]] = 0.0
+    return projected
+
+
+class UnitSparsity:
+    """S_k of units: matrices of coefficients in which at most k units are nonzero, for every k.
+
+    A matrix has one row for each binary problem and one column for each feature; a unit is a set of columns.
+    Every coefficient has the sign that its column requires, or is 0. Intercepts are not part of the matrix.
+    """
+
+    def __init__(self, units: Units) -> None:
+        self.units = units
+        n_features = len(units.signs)
+        self.signs = units.signs if units.signs.any() else None
+        self.unit_of = np.full(n_features, units.n_units)  # n_units for a column of no unit, never kept
+        self.unit_of[units.columns] = np.repeat(np.arange(units.n_units), np.diff(units.starts))
+        each = np.array_equal(self.unit_of, np.arange(n_features))
+        self.are_columns = each and units.n_units == n_features
+
+    def holds_all(self, k: int) -> bool:
+        """Whether every matrix is in S_k."""
+        every_column = not np.any(self.unit_of == self.units.n_units)
+        return k >= self.units.n_units and every_column and self.signs is None
+
+    def project(self, W: Matrix, k: int) -> Matrix:
+        """Return the point of S_k nearest to W.
+
+        Coefficients of the wrong sign become 0. Of what is left, the k units of largest norm over all binary
+        problems are kept, the others become 0: coefficients of the wrong sign add to the distance in any
+        case, so dropping a unit adds its squared norm without them. Units that are always in come before any
+        other. Units tied at the threshold are kept in index order.
+        """
+        right = W if self.signs is None else np.where(W * self.signs < 0, 0.0, W)
+        return np.where(self.kept(right, k)[self.unit_of], right, 0.0)
+
+    def kept(self, W: Matrix, k: int) -> Flags:
+        """Return which units are kept of coefficients with the right signs; False for columns of no unit."""
+        norms_sq = self.norms_sq(W)
+        norms_sq[:-1][self.units.fixed] = np.inf
+        kept = project(norms_sq, k, self.units.n_units) > 0
+        kept[-1] = False
+        return kept
+
+    def norms_sq(self, W: Matrix) -> Vector:
+        """Return the squared norm of each unit over all binary problems, then that of columns of no unit."""
+        of_columns = np.einsum("mj,mj->j", W, W)
+        if self.are_columns:
+            return np.append(of_columns, 0.0)
+        norms_sq: Vector = np.bincount(self.unit_of, of_columns, self.units.n_units + 1).astype(np.float64)
+        return norms_sq
+
+
+def project_units_by_sorting(W: Matrix, k: int, units: Units) -> Matrix:
+    """The naive twin of :meth:`UnitSparsity.project`: a stable sort of units, largest norm first."""
+    right = np.where(W * units.signs < 0, 0.0, W)
+    blocks: list[Indices] = [units.columns_of(np.array([unit])) for unit in range(units.n_units)]
+    norms_sq = [np.inf if units.fixed[j] else np.sum(right[:, block] ** 2) for j, block in enumerate(blocks)]
+    projected = np.zeros_like(W)
+    for unit in np.argsort(-np.array(norms_sq), kind="stable")[:k]:
+        projected[:, blocks[unit]] = right[:, blocks[unit]]
     return projected
 
 

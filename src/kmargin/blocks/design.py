@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kmargin.blocks import factors, panel_sums, sums
+from kmargin.blocks import panel_sums, sums
 from kmargin.blocks.protocol import Blocks
 from kmargin.blocks.sums import add_up
 from kmargin.blocks.view import View
@@ -32,7 +32,6 @@ class BlockDesign(InUnits):
         self.n_samples, self.total = self._sum(sums.count)
         self._last: tuple[bytes, float, Vector] | None = None
         self._moments: tuple[float, Moments] | None = None
-        self._factors: FactorsHeld | None = None
 
     def _sum(self, function: Callable[..., Any], *args: Any) -> Any:
         return add_up(self.blocks.ask(function, self.view, *args))
@@ -86,12 +85,6 @@ class BlockDesign(InUnits):
             )
             self._moments = mean_label, Moments(mean, variance, covariance)
         return self._moments
-
-    def factors(self) -> "FactorsHeld":
-        """One SVD serves every k and every ridge."""
-        if self._factors is None:
-            self._factors = FactorsHeld(self)
-        return self._factors
 
     def panel(self, columns: Indices, size: int) -> Any:
         """A panel, held beside the blocks; `columns` may leave places empty (-1)."""
@@ -150,28 +143,6 @@ class BlockDesign(InUnits):
         return beta if self.fit_intercept else np.append(beta, 0.0)
 
 
-class FactorsHeld:
-    """The thin SVD of all rows in one block, which stays there."""
-
-    def __init__(self, design: BlockDesign) -> None:
-        mass = design.total / design.n_samples
-        self.held = design.blocks.hold(factors.factorize, design.view, mass, design.fit_intercept)
-        self.s: Vector = self._ask(factors.singular_values)
-
-    def pull(self, beta: Vector) -> Vector:
-        return self._ask(factors.pull, beta)
-
-    def coordinates(self, beta: Vector) -> Vector:
-        return self._ask(factors.coordinates, beta)
-
-    def combine(self, coordinates: Vector) -> Vector:
-        return self._ask(factors.combine, coordinates)
-
-    def _ask(self, function: Callable[..., Any], *args: Any) -> Vector:
-        (answer,) = self.held.ask(function, *args)
-        return answer
-
-
 @dataclass(frozen=True)
 class BlockProblem(Problem):
     """A problem that asks its blocks. Labels and weights are with these."""
@@ -196,9 +167,6 @@ class BlockProblem(Problem):
 
     def moments(self) -> Moments:
         return self.design.moments()
-
-    def factors(self) -> FactorsHeld:
-        return self.design.factors()
 
 
 def all_rows(n_classes: int) -> View:

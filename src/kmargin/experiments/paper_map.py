@@ -25,24 +25,37 @@ PAPER_MAP = (
         ("losses.squared_hinge.mean_majorizer", "losses.squared_hinge.shifted_response"),
         "table2",
     ),
-    Item("Equation 3", "the penalised objective f", ("problem.Problem.objective",), "figure1"),
+    Item(
+        "Equation 3",
+        "the penalised objective f",
+        ("solvers.proximal.penalised.PenalisedProblem.objective",),
+        "figure1",
+    ),
     Item(
         "Equation 4",
         "the surrogate g with its weights a and b",
-        ("problem.ArrayProblem.surrogate", "problem.Problem.penalty_weight"),
+        (
+            "solvers.proximal.penalised.PenalisedProblem.surrogate",
+            "solvers.proximal.penalised.PenalisedProblem.penalty_weight",
+        ),
         "figure1",
         "In the inequality before it, dist(u, S) is meant squared.",
     ),
     Item(
         "Equation 5",
         "the gradient, of surrogate and objective alike",
-        ("problem.Problem.gradient",),
+        ("solvers.proximal.penalised.PenalisedProblem.gradient",),
         "figure1",
     ),
     Item(
         "Equation 6", "the start, by univariate regressions", ("solvers.start.univariate_start",), "figure1"
     ),
-    Item("Equation 7", "the minimum of the surrogate, by one SVD", ("solvers.steps.MMStep",), "table3"),
+    Item(
+        "Equation 7",
+        "the minimum of the surrogate, by one SVD",
+        ("solvers.proximal.reference.MMStep",),
+        "table3",
+    ),
     Item("Section 3", "the projection onto at most k features", ("sparsity.project",), "table2"),
     Item(
         "Section 3",
@@ -50,24 +63,34 @@ PAPER_MAP = (
         ("KernelSparseSVC", "fitting.kernel_blueprint.KernelBlueprint"),
         "figureS2",
     ),
-    Item("Algorithm 1", "MM", ("MM", "solvers.steps.MMStep", "solvers.compiled.descend_mm"), "table3"),
+    Item(
+        "Algorithm 1",
+        "MM",
+        ("MM", "solvers.proximal.reference.MMStep", "solvers.proximal.compiled.descend_mm"),
+        "table3",
+    ),
     Item(
         "Algorithm 2",
         "SD",
-        ("SD", "solvers.steps.SDStep", "solvers.compiled.descend_sd"),
+        ("SD", "solvers.proximal.reference.sd_step", "solvers.proximal.compiled.descend_sd"),
         "table3",
         "The appendix prints the second-order term with the wrong sign; the resulting step size is right.",
     ),
     Item(
         "Algorithm 3",
         "the annealing around them, and when it stops",
-        ("solvers.anneal.ProximalDistance.anneal", "solvers.descend.descend", "sparsity.normalizer"),
+        ("solvers.proximal.reference.anneal", "solvers.proximal.reference.descend", "sparsity.normalizer"),
         "figure3",
         "Algorithm 3 prints n-k+1 as the normaliser of the squared distance; the code uses p-k+1, as "
         "equations 3 and 4 do, where p is the number of penalised parameters (features, or training points "
         "with a kernel). Likewise the sparsity printed as 1-k/n is 1-k/p.",
     ),
-    Item("Section 4", "Nesterov's acceleration, and its restarts", ("solvers.momentum.Momentum",), "table3"),
+    Item(
+        "Section 4",
+        "Nesterov's acceleration, and its restarts",
+        ("solvers.proximal.reference.Momentum",),
+        "table3",
+    ),
     Item(
         "Section 5.3",
         "false discovery and omission rates",

@@ -1,7 +1,7 @@
 """Checking the knobs of a solver."""
 
 import numbers
-from collections.abc import Sequence
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -26,13 +26,9 @@ def is_flag(value: Any) -> bool:
 
 def is_schedule(values: Any) -> bool:
     """A sequence of positive finite numbers, one at least."""
-    return (
-        isinstance(values, Sequence | np.ndarray)
-        and not isinstance(values, str)
-        and np.ndim(values) == 1
-        and len(values) > 0
-        and all(is_number(value, above=0) for value in values)
-    )
+    if not isinstance(values, Collection) or getattr(values, "ndim", 1) != 1:
+        return False
+    return len(values) > 0 and all(is_number(value, above=0) for value in values)
 
 
 def check_knobs(solver: Any, **rules: tuple[bool, str]) -> None:

@@ -1,17 +1,9 @@
 """MM, Algorithm 1 of the paper: each step minimises the surrogate."""
 
-from collections.abc import Callable
-
-import numpy as np
-
-from kmargin.problem import ArrayProblem, Problem
-from kmargin.solvers import compiled
-from kmargin.solvers.anneal import KNOBS, ProximalDistance
-from kmargin.solvers.descend import Descent, Step
-from kmargin.solvers.joint_mm import joint_mm_inner
-from kmargin.solvers.joint_problem import JointProblem
-from kmargin.solvers.steps import MMStep
-from kmargin.types import Vector
+from kmargin.solvers.proximal.anneal import KNOBS, ProximalDistance
+from kmargin.solvers.proximal.compiled import mm_descent
+from kmargin.solvers.proximal.penalised import PenalisedProblem
+from kmargin.solvers.proximal.reference import Descend, MMStep
 
 
 class MM(ProximalDistance):
@@ -38,24 +30,15 @@ class MM(ProximalDistance):
     'CONVERGED'
     """
 
-    takes_sparse = False  # of X it needs the singular vectors
+    takes_sparse = False  # it needs the singular vectors of X
 
-    def _step(self, problem: Problem | JointProblem) -> Step:
-        return problem.mm_step() if isinstance(problem, JointProblem) else MMStep(problem)
+    def _step(self, problem: PenalisedProblem) -> MMStep:
+        if len(problem.in_memory) < len(problem.problems):
+            raise ValueError(
+                'solver="mm" works with the singular vectors of X and needs X as a NumPy array: use '
+                'solver="exchange" or solver="sd" for X on a device, or convert X.'
+            )
+        return MMStep(problem)
 
-    def _compiled_inner(self, problem: ArrayProblem) -> Callable[[Vector, float, float], Descent]:
-        U, s, V = problem.design.thin_svd(problem.weights)
-        root_weights = np.sqrt(problem.weights)
-
-        def inner(beta: Vector, rho: float, gtol: float) -> Descent:
-            return Descent(
-                *compiled.descend_mm(
-                    U, s, V, problem.y, root_weights, problem.design.n_features, problem.k, problem.lam,
-                    problem.penalty_weight(rho), beta, gtol, self.max_inner, self.delay,
-                )
-            )  # fmt: skip
-
-        return inner
-
-    def _compiled_joint_inner(self, problem: JointProblem) -> Callable[[Vector, float, float], Descent]:
-        return joint_mm_inner(problem, self.max_inner, self.delay)
+    def _compiled(self, problem: PenalisedProblem) -> Descend:
+        return mm_descent(problem, self.max_inner, self.delay)

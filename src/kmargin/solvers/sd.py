@@ -1,15 +1,9 @@
 """SD, Algorithm 2 of the paper: steepest descent on the surrogate."""
 
-from collections.abc import Callable
-
-from kmargin.problem import ArrayProblem, Problem
-from kmargin.solvers import compiled
-from kmargin.solvers.anneal import KNOBS, ProximalDistance
-from kmargin.solvers.descend import Descent, Step
-from kmargin.solvers.joint_problem import JointProblem
-from kmargin.solvers.joint_sd import joint_sd_inner
-from kmargin.solvers.steps import SDStep
-from kmargin.types import Vector
+from kmargin.solvers.proximal.anneal import KNOBS, ProximalDistance
+from kmargin.solvers.proximal.compiled import sd_descent
+from kmargin.solvers.proximal.penalised import PenalisedProblem
+from kmargin.solvers.proximal.reference import Descend, Step, sd_step
 
 
 class SD(ProximalDistance):
@@ -33,24 +27,8 @@ class SD(ProximalDistance):
     array([0, 1])
     """
 
-    def _step(self, problem: Problem | JointProblem) -> Step:
-        return SDStep(problem)
+    def _step(self, problem: PenalisedProblem) -> Step:
+        return sd_step
 
-    def _compiled_inner(self, problem: ArrayProblem) -> Callable[[Vector, float, float], Descent]:
-        design = problem.design
-        stored = design.stored
-        if stored is None:  # a loop cannot be compiled over what is never held
-            return self._readable_inner(problem)
-
-        def inner(beta: Vector, rho: float, gtol: float) -> Descent:
-            return Descent(
-                *compiled.descend_sd(
-                    stored, design.fit_intercept, problem.y, problem.weights, problem.k, problem.lam,
-                    problem.penalty_weight(rho), beta, gtol, self.max_inner, self.delay,
-                )
-            )  # fmt: skip
-
-        return inner
-
-    def _compiled_joint_inner(self, problem: JointProblem) -> Callable[[Vector, float, float], Descent]:
-        return joint_sd_inner(problem, self.max_inner, self.delay) or self._readable_inner(problem)
+    def _compiled(self, problem: PenalisedProblem) -> Descend | None:
+        return sd_descent(problem, self.max_inner, self.delay)

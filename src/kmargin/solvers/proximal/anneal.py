@@ -1,0 +1,421 @@
+"""The solver around the paper's algorithms: options, starting points, paths over k, and how a run ends."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from kmargin.problem import Problem
+from kmargin.solvers.exchange import Exchange
+from kmargin.solvers.knobs import check_knobs, is_count, is_flag, is_number, is_schedule
+from kmargin.solvers.measures import Measured, take_measures
+from kmargin.solvers.proximal import reference
+from kmargin.solvers.proximal.penalised import PenalisedProblem
+from kmargin.solvers.proximal.reference import Descend, Step
+from kmargin.solvers.refit import refit
+from kmargin.solvers.refit_signs import refit_with_signs
+from kmargin.solvers.remote import sign
+from kmargin.solvers.result import Ending, OuterRecord, Solution, Status
+from kmargin.solvers.solver import Solver
+from kmargin.solvers.start import HOPELESS, bare_solution, intercept_only, normal_start, univariate_start
+from kmargin.types import Indices, Matrix, Vector
+from kmargin.units import Units
+
+# The tolerances are absolute and meant for data of order one. Data whose typical entry is outside this range
+# are rescaled before they are annealed.
+ORDER_ONE = (1e-6, 1e6)
+
+# The parameters of MM and SD, for their docstrings.
+KNOBS = """
+    Parameters
+    ----------
+    rho_start : float, default=1.0
+        The initial rho.
+    rho_growth : float, default=1.2
+        The factor by which rho grows at each outer iteration (the paper's M).
+    max_outer : int, default=100
+        Maximum number of values of rho.
+    max_inner : int, default=10000
+        Maximum number of steps for each value of rho.
+    gtol : float, default=1e-6
+        A fixed-rho solve ends when the *squared* norm of the gradient falls below it.
+    dtol : float, default=1e-6
+        The annealing has converged when d = dist(beta, S_k)^2 / (p-k+1) falls to it.
+    rtol : float, default=1e-6
+        The annealing has stalled when d changes by less than ``rtol * (1 + d)``.
+    delay : int, default=10
+        Nesterov acceleration is off in the first `delay` steps of each fixed-rho solve.
+    rhos : sequence of float or None, default=None
+        The values of rho, in the order in which they are used, instead of those that `rho_start`,
+        `rho_growth` and `max_outer` make.
+    trace : "outer" or "steps", default="outer"
+        What `Solution.trace` records: one `OuterRecord` for each rho, or in each of these also its
+        `steps`, one `StepRecord` for each inner iteration. Recording steps takes the readable loop, which
+        is many times slower.
+    polish : bool, default=False
+        Run the exchange solver from the support found (see :class:`Exchange`).
+    start : "univariate" or "normal", default="univariate"
+        The paper's heuristic (its eq. 6), or standard normal numbers drawn with the estimator's
+        `random_state`.
+    ending : "best" or "projection", default="best"
+        Which coefficients are returned. "projection" returns the last iterate projected onto S_k, as in the
+        paper. "best" refits the coefficients on the support of that projection, or returns the intercept
+        alone where that has no higher objective. The iterates are the same. `Solution.ending` tells which was
+        returned.
+"""
+
+
+class ProximalDistance(Solver):
+    """Anneal rho from `rho_start` upwards; between increases, minimise f_rho. See `KNOBS`."""
+
+    def __init__(
+        self,
+        *,
+        rho_start: float = 1.0,
+        rho_growth: float = 1.2,
+        max_outer: int = 100,
+        max_inner: int = 10_000,
+        gtol: float = 1e-6,
+        dtol: float = 1e-6,
+        rtol: float = 1e-6,
+        delay: int = 10,
+        rhos: Sequence[float] | None = None,
+        trace: str = "outer",
+        polish: bool = False,
+        start: str = "univariate",
+        ending: str = "best",
+    ) -> None:
+        self.rho_start = rho_start
+        self.rho_growth = rho_growth
+        self.max_outer = max_outer
+        self.max_inner = max_inner
+        self.gtol = gtol
+        self.dtol = dtol
+        self.rtol = rtol
+        self.delay = delay
+        self.rhos = rhos
+        self.trace = trace
+        self.polish = polish
+        self.start = start
+        self.ending = ending
+
+    def check(self) -> None:
+        tolerance = "a number >= 0 to compare squared quantities with, such as 1e-6"
+        check_knobs(
+            self,
+            rho_start=(is_number(self.rho_start, above=0), "an initial penalty > 0, such as 1.0"),
+            rho_growth=(
+                is_number(self.rho_growth, above=1),
+                "a growth factor > 1 for the penalty, such as 1.2",
+            ),
+            max_outer=(is_count(self.max_outer, 1), "a number of penalties, an integer >= 1"),
+            max_inner=(is_count(self.max_inner, 1), "a number of steps, an integer >= 1"),
+            gtol=(is_number(self.gtol, at_least=0), tolerance),
+            dtol=(is_number(self.dtol, at_least=0), tolerance),
+            rtol=(is_number(self.rtol, at_least=0), tolerance),
+            delay=(is_count(self.delay, 0), "a number of steps, an integer >= 0"),
+            rhos=(
+                self.rhos is None or is_schedule(self.rhos),
+                "a sequence of penalties > 0, such as [1, 10, 100], or None",
+            ),
+            trace=(isinstance(self.trace, str) and self.trace in ("outer", "steps"), "'outer' or 'steps'"),
+            polish=(is_flag(self.polish), "True or False"),
+            start=(
+                isinstance(self.start, str) and self.start in ("univariate", "normal"),
+                "'univariate' or 'normal'",
+            ),
+            ending=(
+                isinstance(self.ending, str) and self.ending in ("best", "projection"),
+                "'best' or 'projection'",
+            ),
+        )
+
+    def iter_grid(
+        self, problem: Problem, lams: Sequence[float], ks: Sequence[int], rng: np.random.Generator
+    ) -> Iterator[Solution]:
+        for lam in lams:  # the SVD of MM is cached by the design and serves every ridge
+            yield from self.iter_path(replace(problem, lam=lam), ks, rng)
+
+    def iter_joint_grid(
+        self,
+        problems: Sequence[Problem],
+        lams: Sequence[Sequence[float]],
+        ks: Sequence[int],
+        units: Units,
+        rng: np.random.Generator,
+    ) -> Iterator[tuple[Solution, ...]]:
+        for ridges in lams:
+            at_C = [problem.with_ridge(lam) for problem, lam in zip(problems, ridges, strict=True)]
+            yield from self._solve_path(at_C, units, ks, rng)
+
+    def iter_path(
+        self,
+        problem: Problem,
+        ks: Sequence[int],
+        rng: np.random.Generator,
+        after: Solution | None = None,
+    ) -> Iterator[Solution]:
+        """Solve one binary problem for each k in turn, starting each from the previous solution.
+
+        Parameters
+        ----------
+        problem : Problem
+            With its ridge.
+        ks : list of int
+            From dense to sparse.
+        rng : numpy.random.Generator
+            Draws the start, with ``start="normal"``.
+        after : Solution or None, default=None
+            Continue an interrupted path after this solution. The result is that of an uninterrupted path if
+            the solutions are the last iterates (``ending="projection"``).
+
+        Yields
+        ------
+        Solution
+            One for each k.
+        """
+        units = Units.of_columns(problem.design.n_features)
+        for (solution,) in self._solve_path([problem], units, ks, rng, after):
+            yield solution
+
+    def _solve_path(
+        self,
+        problems: Sequence[Problem],
+        units: Units,
+        ks: Sequence[int],
+        rng: np.random.Generator,
+        after: Solution | None = None,
+    ) -> Iterator[tuple[Solution, ...]]:
+        """Solve M binary problems for each k in turn; yields one solution for each problem.
+
+        Columns of no unit are left out from the start.
+        """
+        n_features, columns = problems[0].design.n_features, np.sort(units.columns)
+        own, own_units = problems, units
+        if len(columns) < n_features:
+            own = change_designs(problems, lambda design: design.take(columns))
+            own_units = replace(
+                units, columns=np.searchsorted(columns, units.columns), signs=units.signs[columns]
+            )
+        for solutions in self._anneal_path(own, own_units, ks, rng, after):
+            found = tuple(replace(s, support=columns[s.support], n_features=n_features) for s in solutions)
+            yield self._polish(problems, units, found) if self.polish else found
+
+    def _anneal_path(
+        self,
+        problems: Sequence[Problem],
+        units: Units,
+        ks: Sequence[int],
+        rng: np.random.Generator,
+        after: Solution | None,
+    ) -> Iterator[tuple[Solution, ...]]:
+        """The same where every column belongs to a unit, without polishing."""
+        bare = tuple(bare_solution(problem, Status.CONVERGED) for problem in problems)
+        if any(problem.lam > HOPELESS for problem in problems):
+            yield from (bare for _ in ks)
+            return
+        measured = [Measured(problem) for problem in problems]
+        scale, scaled = rescale(problems, measured)
+        penalised = PenalisedProblem.of(scaled, units, units.n_units)
+        descend = self._descent(penalised)
+        if after is not None:
+            beta = np.append(after.dense_coef() * scale, after.intercept)[None]
+            beta = beta[:, : scaled[0].design.n_parameters]
+        elif self.start == "univariate":
+            beta = np.array([univariate_start(problem) for problem in scaled])
+        else:
+            beta = np.array([normal_start(problem, rng) for problem in scaled])
+        for k in ks:
+            at_k = penalised.with_k(k)
+            found, status, trace = self._anneal(at_k, descend, beta)
+            beta = at_k.project(found)
+            solutions = [
+                projected_solution(problem, own, scale, last, row, status, trace)
+                for problem, own, last, row in zip(problems, scaled, found, beta, strict=True)
+            ]
+            if self.ending == "best":
+                support, signs = at_k.kept_columns(beta), units.signs if units.signs.any() else None
+                solutions = [
+                    best_ending(*each, support, signs)
+                    for each in zip(problems, solutions, bare, measured, strict=True)
+                ]
+            yield tuple(solutions)
+
+    def _anneal(
+        self, problem: PenalisedProblem, descend: Descend, beta: Matrix
+    ) -> tuple[Matrix, Status, tuple[OuterRecord, ...]]:
+        """Run Algorithm 3; with k = 0 there is nothing to anneal."""
+        if problem.k == 0:
+            return np.array([intercept_only(one) for one in problem.problems]), Status.CONVERGED, ()
+        gtol = self._gtol(problem)
+        return reference.anneal(
+            problem, descend, beta, self._schedule(), gtol=gtol, dtol=self.dtol, rtol=self.rtol
+        )
+
+    def _schedule(self) -> list[float]:
+        """The values of rho, in the order in which they are used."""
+        if self.rhos is not None:
+            return [float(rho) for rho in self.rhos]
+        return [self.rho_start * self.rho_growth**i for i in range(self.max_outer)]
+
+    def _gtol(self, problem: PenalisedProblem) -> float:
+        """`gtol`, or less where S_k contains everything, so that the first inner loop is the whole solve.
+
+        If lam > 0, and but for the intercept, a squared gradient of 2 lam `gtol` certifies an objective
+        within `gtol` of its minimum. A tenth of that allows for the intercept, which has no ridge.
+        """
+        lam = min(one.lam for one in problem.problems)
+        if not problem.keeps_all or lam == 0:
+            return self.gtol
+        return self.gtol * float(np.clip(lam / 5, 1e-8, 1.0))
+
+    def _descent(self, problem: PenalisedProblem) -> Descend:
+        """Return the inner loop for these binary problems, for any k: compiled if possible, else readable."""
+        in_memory = len(problem.in_memory) == len(problem.problems)
+        if self.trace == "steps" and not in_memory:
+            raise ValueError(
+                "trace='steps' evaluates the surrogate, which needs all rows in memory, and X is given in "
+                "blocks or on a device. Use trace='outer', or give X as a NumPy array."
+            )
+        compiled = self._compiled(problem) if in_memory and self.trace != "steps" else None
+        return compiled or self._readable_descent(problem)
+
+    def _readable_descent(self, problem: PenalisedProblem) -> Descend:
+        """Return the same as `reference.descend` does it."""
+        step, record_steps = self._step(problem), self.trace == "steps"
+        return lambda problem, beta, rho, gtol: reference.descend(
+            problem,
+            step,
+            beta,
+            rho,
+            gtol=gtol,
+            max_inner=self.max_inner,
+            delay=self.delay,
+            record_steps=record_steps,
+        )
+
+    def _step(self, problem: PenalisedProblem) -> Step:
+        raise NotImplementedError
+
+    def _compiled(self, problem: PenalisedProblem) -> Descend | None:
+        raise NotImplementedError
+
+    def _polish(
+        self, problems: Sequence[Problem], units: Units, solutions: tuple[Solution, ...]
+    ) -> tuple[Solution, ...]:
+        """Improve solutions by exchanges: never worse, with the trace of the annealing."""
+        better: tuple[Solution, ...]
+        if len(problems) == 1 and units.are_plain:
+            better = (Exchange().improve(problems[0], solutions[0]),)
+        else:
+            better = Exchange().improve_together(problems, solutions, units)
+        return tuple(
+            new if new is old else replace(new, n_iter=old.n_iter + new.n_iter, trace=old.trace)
+            for new, old in zip(better, solutions, strict=True)
+        )
+
+
+def rescale(
+    problems: Sequence[Problem], measured: Sequence[Measured]
+) -> tuple[float | Vector, list[Problem]]:
+    """Return the scale that the columns of X are divided by, and the rescaled problems.
+
+    Data of order one are left as they are. Others are divided by the power of two nearest to their typical
+    entry; columns whose squares would overflow, each by a power of two of its own. Units are compared by
+    their norms over all binary problems, so a column has one scale in all of them: the largest one needed.
+    """
+    scale = float(np.median([problem.design.unit() for problem in problems]))
+    scale = 1.0 if ORDER_ONE[0] <= scale <= ORDER_ONE[1] else float(2.0 ** np.round(np.log2(scale)))
+    if scale == 1.0 and all(m.measures is None for m in measured):
+        return 1.0, list(problems)
+    ridges = [min(problem.lam / scale / scale, 1e30) for problem in problems]
+    scaled = change_designs(problems, lambda design: design.in_units_of(scale))
+    scaled = [replace(problem, lam=lam) for problem, lam in zip(scaled, ridges, strict=True)]
+    measures = [take_measures(problem, sign(problem)) for problem in scaled]
+    ones = np.ones(scaled[0].design.n_features)
+    columns: Vector = np.max([ones if m is None else m.units for m in measures], axis=0)
+    if (columns == 1.0).all():
+        return scale, scaled
+    return scale * columns, change_designs(scaled, lambda design: design.in_units_of(columns))
+
+
+def change_designs(problems: Sequence[Problem], change: Callable[[Any], Any]) -> list[Problem]:
+    """Return the problems with changed designs; problems that share a design share the changed one."""
+    changed = {id(design): change(design) for design in {id(p.design): p.design for p in problems}.values()}
+    return [replace(problem, design=changed[id(problem.design)]) for problem in problems]
+
+
+def projected_solution(
+    problem: Problem,
+    scaled: Problem,
+    scale: float | Vector,
+    found: Vector,
+    beta: Vector,
+    status: Status,
+    trace: tuple[OuterRecord, ...],
+) -> Solution:
+    """Return the solution for `beta`, the projection of the last iterate `found`, both of them scaled."""
+    original = beta.copy()
+    problem.coefficients(original)[:] /= scale
+    return Solution.from_beta(
+        original,
+        problem.design.n_features,
+        objective=problem.loss(original),
+        projection_cost=scaled.loss(beta) - scaled.loss(found),
+        status=status,
+        n_iter=sum(record.n_inner for record in trace),
+        trace=trace,
+        ending=Ending.PROJECTION,
+    )
+
+
+def best_ending(
+    problem: Problem,
+    projected: Solution,
+    bare: Solution,
+    measured: Measured,
+    support: Indices | None = None,
+    signs: Vector | None = None,
+) -> Solution:
+    """Return the best of a projection, the minimum on its support, and the intercept alone.
+
+    The intercept alone is returned unless another is better by more than its rounding error. Where binary
+    problems share a `support`, the minimum is that on all of it. `signs`, one for each column of the problem,
+    are those that coefficients must have.
+    """
+    support = projected.support if support is None else support
+    coef, intercept = projected.dense_coef()[support], projected.intercept
+    if not np.isfinite(projected.objective):
+        coef, intercept = np.zeros(len(support)), 0.0
+    if signs is None:
+        coef, intercept, objective, _ = refit(problem, support, coef, intercept, measured)
+    else:
+        coef, intercept, objective = refit_with_signs(
+            problem, support, signs[support], coef, intercept, measured
+        )
+    # upper bounds of the true objectives
+    refitted = objective + measured.doubt(support, np.append(coef, intercept), objective)
+    unchanged = projected.objective + measured.doubt(
+        projected.support, np.append(projected.coef, projected.intercept), projected.objective
+    )
+    if refitted <= bare.objective and not refitted >= unchanged:
+        used = np.flatnonzero(coef)
+        return replace(
+            projected,
+            support=support[used],
+            coef=coef[used],
+            intercept=intercept,
+            objective=objective,
+            ending=Ending.REFIT,
+        )
+    if not unchanged <= bare.objective:
+        return replace(
+            projected,
+            support=bare.support,
+            coef=bare.coef,
+            intercept=bare.intercept,
+            objective=bare.objective,
+            ending=Ending.INTERCEPT,
+        )
+    return projected

@@ -1,0 +1,463 @@
+"""The inner loop for one rho, compiled: one function for MM and one for SD.
+
+They take the steps of `reference.descend` with `MMStep` and `sd_step`. What they do differently is
+bookkeeping: decision values, and the coordinates of beta in the basis V, are updated by linearity instead of
+being computed anew, so that each X (or V) is read once each way per iteration.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import types
+from numba.extending import overload
+
+from kmargin.design.csr import CSR
+from kmargin.design.protocol import Design
+from kmargin.design.stored import add_rows, times
+from kmargin.jit import compiled
+from kmargin.losses import squared_hinge
+from kmargin.solvers.proximal.penalised import PenalisedProblem
+from kmargin.solvers.proximal.reference import FRICTION, Descend, Descent
+from kmargin.sparsity import select_largest
+from kmargin.types import Flags, Indices, Matrix, Tensor, Vector
+
+# SD updates the decision values by linearity; after this many steps it computes them anew, so that rounding
+# errors cannot accumulate.
+REFRESH_EVERY = 256
+
+# An iteration expects the k-th largest squared norm not to fall below this fraction of its last value.
+THRESHOLD_FRACTION = 0.25
+
+
+class Rows(NamedTuple):
+    """The rows of the binary problems, one problem after the other."""
+
+    design: Indices  # index of each problem's design among the distinct ones
+    first: Indices  # its first row in the stacked designs
+    ends: Indices  # its labels and weights are y[ends[m]:ends[m + 1]]
+    y: Vector
+    weights: Vector  # sample weights; for MM their square roots
+    lam: Vector  # of each problem
+
+
+class SharedUnits(NamedTuple):
+    """The units that k counts, as arrays."""
+
+    unit_of: Indices  # of each column; n_units for a column of no unit
+    fixed: Flags  # of each unit, then False for the columns of no unit
+    signs: Vector  # of each column
+    keeps_all: bool  # whether S_k contains every beta
+
+
+def mm_descent(problem: PenalisedProblem, max_inner: int, delay: int) -> Descend:
+    """Return the compiled inner loop of MM. One SVD of each distinct design serves every rho and k."""
+    svds = [one.design.thin_svd(one.weights) for one in problem.in_memory]
+    distinct, which = index_distinct(svds)
+    ranks = np.array([len(svd.s) for svd in distinct])
+    first = np.cumsum([0] + [len(svd.U) for svd in distinct])[which]
+
+    def widen(A: Matrix) -> Matrix:
+        return np.pad(A, ((0, 0), (0, ranks.max() - A.shape[1]))) if A.shape[1] < ranks.max() else A
+
+    U = stack_arrays([widen(svd.U) for svd in distinct])
+    s = np.concatenate([widen(svd.s[None]) for svd in distinct])
+    V = distinct[0].V[None] if len(distinct) == 1 else np.stack([widen(svd.V) for svd in distinct])
+    rows = gather_rows(problem, which, first)
+    rows = rows._replace(weights=np.sqrt(rows.weights))
+
+    def descend(problem: PenalisedProblem, beta: Matrix, rho: float, gtol: float) -> Descent:
+        return Descent(
+            *descend_mm(
+                U, s, V, ranks, rows, gather_units(problem), problem.n_features, problem.k,
+                problem.penalty_weight(rho), beta, gtol, max_inner, delay,
+            )
+        )  # fmt: skip
+
+    return descend
+
+
+def sd_descent(problem: PenalisedProblem, max_inner: int, delay: int) -> Descend | None:
+    """Return the compiled inner loop of SD; None if X is not stored (a kernel matrix in tiles)."""
+    distinct, which = index_distinct([one.design for one in problem.in_memory])
+    X = stack_designs(distinct)
+    if X is None:
+        return None
+    rows = gather_rows(problem, which, np.cumsum([0] + [design.n_samples for design in distinct])[which])
+
+    def descend(problem: PenalisedProblem, beta: Matrix, rho: float, gtol: float) -> Descent:
+        return Descent(
+            *descend_sd(
+                X, rows, gather_units(problem), problem.n_features, problem.k, problem.penalty_weight(rho),
+                beta, gtol, max_inner, delay,
+            )
+        )  # fmt: skip
+
+    return descend
+
+
+def gather_rows(problem: PenalisedProblem, design: Indices, first: Indices) -> Rows:
+    problems = problem.in_memory
+    return Rows(
+        design,
+        first,
+        np.cumsum([0] + [one.design.n_samples for one in problems]),
+        np.concatenate([one.y for one in problems]),
+        np.concatenate([one.weights for one in problems]),
+        np.array([one.lam for one in problems], dtype=np.float64),
+    )
+
+
+def gather_units(problem: PenalisedProblem) -> SharedUnits:
+    units = problem.units
+    return SharedUnits(
+        problem.sparsity_set.unit_of, np.append(units.fixed, False), units.signs, problem.keeps_all
+    )
+
+
+@compiled
+def project_units(
+    beta: Matrix,
+    shared: SharedUnits,
+    k: int,
+    guess: float,
+    projected: Matrix,
+    norms: Vector,
+    work: Vector,
+    candidates: Indices,
+    kept: Indices,
+) -> tuple[float, float]:
+    """The compiled twin of `UnitSparsity.project`; writes the coefficients it keeps to `projected`.
+
+    Returns the k-th largest squared norm and the squared distance. `norms` has an entry for each unit and one
+    for the columns of no unit; `guess` is that of `select_largest`.
+    """
+    n_problems, n_features = projected.shape
+    n_units = norms.size - 1
+    norms[:] = 0.0
+    for m in range(n_problems):
+        for j in range(n_features):
+            w = beta[m, j]
+            if not w * shared.signs[j] < 0.0:
+                norms[shared.unit_of[j]] += w * w
+    for u in range(n_units):
+        if shared.fixed[u]:
+            norms[u] = np.inf
+    threshold, _, _ = select_largest(norms, k, n_units, guess, work, candidates, kept)
+    norms[:] = 0.0
+    for u in kept:
+        norms[u] = 1.0
+    distance_sq = 0.0
+    for m in range(n_problems):
+        for j in range(n_features):
+            w = beta[m, j]
+            if norms[shared.unit_of[j]] > 0.0 and not w * shared.signs[j] < 0.0:
+                projected[m, j] = w
+            else:
+                projected[m, j] = 0.0
+                distance_sq += w * w
+    return threshold, distance_sq
+
+
+@compiled
+def descend_mm(
+    U: Matrix,
+    s: Matrix,
+    V: Tensor,
+    ranks: Indices,
+    rows: Rows,
+    shared: SharedUnits,
+    n_features: int,
+    k: int,
+    b_sq: float,
+    start: Matrix,
+    gtol: float,
+    max_inner: int,
+    delay: int,
+) -> tuple[Matrix, int, float, float]:
+    """Return the last beta, the number of steps, f_rho and the squared norm of its gradient.
+
+    U has the rows of all distinct designs; s[d] and V[d] are those of one, with zeros behind its rank. Let
+    coords = V'beta_m. Then the weighted decision values are U (s * coords), and with the weighted shortfalls
+    v the gradient of the loss is -V (s * U'(y v)) / n. All that is left to do in p dimensions is the product
+    V c of the update, and V'projected, for which only the rows of V with kept coefficients are read.
+    """
+    n_problems, n_parameters = start.shape
+    has_intercept = n_parameters > n_features
+    width = s.shape[1]
+    beta, previous, update = start.copy(), start.copy(), np.empty(n_parameters)
+    coords, previous_coords = np.zeros((n_problems, width)), np.zeros((n_problems, width))
+    projected, projected_coords = np.empty((n_problems, n_features)), np.zeros((n_problems, width))
+    pull, scaled = np.zeros((n_problems, width)), np.zeros(width)
+    n_units = shared.fixed.size - 1
+    norms, work, candidates = np.empty(n_units + 1), np.empty(n_units), np.empty(n_units, np.intp)
+    kept, threshold = np.arange(k), 0.0
+    decision, shortfall = np.empty(rows.y.size), np.empty(rows.y.size)
+    last_objective, j_momentum, n_inner = np.inf, 1, 0
+    for m in range(n_problems):
+        np.dot(beta[m], V[rows.design[m]], coords[m])
+        previous_coords[m] = coords[m]
+
+    while True:
+        # 1. decision values, loss, and U'(y v)
+        objective = 0.0
+        for m in range(n_problems):
+            d, low, high = rows.design[m], rows.ends[m], rows.ends[m + 1]
+            U_m = U[rows.first[m] : rows.first[m] + high - low]
+            if shared.keeps_all:  # each beta builds on the last one: rounding errors would accumulate
+                np.dot(beta[m], V[d], coords[m])
+            for j in range(width):
+                scaled[j] = s[d, j] * coords[m, j]
+            np.dot(U_m, scaled, decision[low:high])
+            loss = 0.0
+            for i in range(low, high):
+                v = squared_hinge.slope(rows.weights[i] - rows.y[i] * decision[i])
+                shortfall[i] = rows.y[i] * v
+                loss += v * v
+            objective += loss / (2 * (high - low))
+            add_rows(U_m, shortfall[low:high], pull[m])
+        # 2. the projection, and its coordinates
+        distance_sq = 0.0
+        if shared.keeps_all:
+            projected[:] = beta[:, :n_features]
+            projected_coords[:] = coords
+        else:
+            guess = THRESHOLD_FRACTION * threshold
+            threshold, distance_sq = project_units(
+                beta, shared, k, guess, projected, norms, work, candidates, kept
+            )
+            for m in range(n_problems):
+                basis = V[rows.design[m]]
+                intercept = beta[m, n_features] if has_intercept else 0.0
+                for j in range(width):
+                    projected_coords[m, j] = intercept * basis[n_parameters - 1, j]
+                for i in range(n_features):
+                    w = projected[m, i]
+                    if w != 0.0:
+                        for j in range(width):
+                            projected_coords[m, j] += w * basis[i, j]
+        objective += b_sq / 2 * distance_sq
+        # 3. objective and gradient. Where the rank is below the number of parameters, part of the penalty's
+        #    gradient is outside the range of V
+        gradient_sq = 0.0
+        for m in range(n_problems):
+            d, lam, n = rows.design[m], rows.lam[m], rows.ends[m + 1] - rows.ends[m]
+            intercept = beta[m, n_features] if has_intercept else 0.0
+            norm_sq, penalty_sq, inside = 0.0, 0.0, 0.0
+            for i in range(n_features):
+                w = beta[m, i]
+                g = b_sq * (w - projected[m, i]) + lam * w
+                norm_sq += w * w
+                penalty_sq += g * g
+            for j in range(ranks[d]):
+                c = coords[m, j]
+                g = b_sq * (c - projected_coords[m, j]) + lam * (c - intercept * V[d, n_parameters - 1, j])
+                inside += g * g
+                g -= s[d, j] * pull[m, j] / n
+                gradient_sq += g * g
+            if ranks[d] < n_parameters and penalty_sq > inside:
+                gradient_sq += penalty_sq - inside
+            objective += lam / 2 * norm_sq
+        if (n_inner > 0 and gradient_sq < gtol) or n_inner == max_inner:
+            return beta, n_inner, objective, gradient_sq
+        if objective > last_objective:
+            j_momentum = 1
+        last_objective = objective
+        n_inner += 1
+        carry = 0.0
+        if n_inner > delay:
+            carry = (j_momentum - 1) / (j_momentum + FRICTION - 1)
+            j_momentum += 1
+        # 4. the minimum of the surrogate: centre + V c, with coordinates V'centre + c. Then momentum, for
+        #    beta and for its coordinates
+        for m in range(n_problems):
+            d, lam, n = rows.design[m], rows.lam[m], rows.ends[m + 1] - rows.ends[m]
+            d_sq = b_sq + lam
+            shrink = b_sq / d_sq if d_sq > 0 else 1.0
+            intercept = beta[m, n_features] if has_intercept else 0.0
+            for j in range(width):
+                fixed = intercept * V[d, n_parameters - 1, j]
+                center = shrink * (projected_coords[m, j] - fixed) + fixed
+                scaled[j] = 0.0
+                if j < ranks[d]:
+                    step = s[d, j] * (coords[m, j] - center) + pull[m, j]
+                    scaled[j] = s[d, j] * step / (s[d, j] * s[d, j] + n * d_sq)
+                new = center + scaled[j]
+                coords[m, j] = new + carry * (new - previous_coords[m, j])
+                previous_coords[m, j] = new
+            np.dot(V[d], scaled, update)
+            for i in range(n_features):
+                new = update[i] + shrink * projected[m, i]
+                beta[m, i] = new + carry * (new - previous[m, i])
+                previous[m, i] = new
+            if has_intercept:
+                new = update[n_features] + intercept
+                beta[m, n_features] = new + carry * (new - previous[m, n_features])
+                previous[m, n_features] = new
+
+
+@compiled
+def descend_sd(
+    X: Any,
+    rows: Rows,
+    shared: SharedUnits,
+    n_features: int,
+    k: int,
+    b_sq: float,
+    start: Matrix,
+    gtol: float,
+    max_inner: int,
+    delay: int,
+) -> tuple[Matrix, int, float, float]:
+    """Return the last beta, the number of steps, f_rho and the squared norm of its gradient.
+
+    X is what `stack_designs` returns. Decision values are linear in beta, so those of the next iterate follow
+    from X times the gradient, which the line search needs anyway.
+    """
+    n_problems, n_parameters = start.shape
+    has_intercept = n_parameters > n_features
+    beta, previous = start.copy(), start.copy()
+    gradient, product = np.zeros_like(start), np.empty(n_features)
+    projected = np.empty((n_problems, n_features))
+    n_units = shared.fixed.size - 1
+    norms, work, candidates = np.empty(n_units + 1), np.empty(n_units), np.empty(n_units, np.intp)
+    kept, threshold = np.arange(k), 0.0
+    decision, previous_decision = np.empty(rows.y.size), np.empty(rows.y.size)
+    derivative, along = np.empty(rows.y.size), np.empty(rows.y.size)
+    last_objective, j_momentum, n_inner = np.inf, 1, 0
+
+    while True:
+        # 1. projection, objective and gradient
+        distance_sq = 0.0
+        if shared.keeps_all:
+            projected[:] = beta[:, :n_features]
+        else:
+            guess = THRESHOLD_FRACTION * threshold
+            threshold, distance_sq = project_units(
+                beta, shared, k, guess, projected, norms, work, candidates, kept
+            )
+        objective, gradient_sq = b_sq / 2 * distance_sq, 0.0
+        for m in range(n_problems):
+            low, high, lam = rows.ends[m], rows.ends[m + 1], rows.lam[m]
+            n = high - low
+            X_m = rows_of(X, rows.design[m], rows.first[m], n)
+            if n_inner % REFRESH_EVERY == 0:
+                times(X_m, beta[m, :n_features], decision[low:high])
+                times(X_m, previous[m, :n_features], previous_decision[low:high])
+                if has_intercept:
+                    for i in range(low, high):
+                        decision[i] += beta[m, n_features]
+                        previous_decision[i] += previous[m, n_features]
+            loss, derivative_sum = 0.0, 0.0
+            for i in range(low, high):
+                f, label, weight = decision[i], rows.y[i], rows.weights[i]
+                derivative[i] = squared_hinge.derivative(f, label, weight) / n
+                derivative_sum += derivative[i]
+                loss += squared_hinge.twice_weighted_value(f, label, weight)
+            add_rows(X_m, derivative[low:high], product)
+            norm_sq = 0.0
+            for j in range(n_features):
+                w = beta[m, j]
+                g = product[j] + b_sq * (w - projected[m, j]) + lam * w
+                gradient[m, j] = g
+                gradient_sq += g * g
+                norm_sq += w * w
+            if has_intercept:
+                gradient[m, n_features] = derivative_sum
+                gradient_sq += derivative_sum * derivative_sum
+            objective += loss / (2 * n) + lam / 2 * norm_sq
+        if (n_inner > 0 and gradient_sq < gtol) or n_inner == max_inner:
+            return beta, n_inner, objective, gradient_sq
+        if objective > last_objective:
+            j_momentum = 1
+        last_objective = objective
+        # 2. the exact line search
+        curvature = b_sq * gradient_sq
+        for m in range(n_problems):
+            low, high = rows.ends[m], rows.ends[m + 1]
+            X_m = rows_of(X, rows.design[m], rows.first[m], high - low)
+            times(X_m, gradient[m, :n_features], along[low:high])
+            shift = gradient[m, n_features] if has_intercept else 0.0
+            along_sq, row_sq = 0.0, 0.0
+            for i in range(low, high):
+                along[i] += shift
+                along_sq += rows.weights[i] * along[i] * along[i]
+            for j in range(n_parameters):
+                row_sq += gradient[m, j] * gradient[m, j]
+            curvature += along_sq / (high - low) + rows.lam[m] * row_sq
+        length = gradient_sq / curvature if curvature > 0.0 else 0.0
+        # 3. momentum, for beta and for the decision values
+        n_inner += 1
+        carry = 0.0
+        if n_inner > delay:
+            carry = (j_momentum - 1) / (j_momentum + FRICTION - 1)
+            j_momentum += 1
+        for m in range(n_problems):
+            for j in range(n_parameters):
+                new = beta[m, j] - length * gradient[m, j]
+                beta[m, j] = new + carry * (new - previous[m, j])
+                previous[m, j] = new
+        for i in range(along.size):
+            new = decision[i] - length * along[i]
+            decision[i] = new + carry * (new - previous_decision[i])
+            previous_decision[i] = new
+
+
+class StackedCSR(NamedTuple):
+    """CSR matrices one below the other, with what is subtracted from the columns of each."""
+
+    data: Vector
+    indices: Indices
+    indptr: Indices
+    shifts: Matrix  # (n_designs, n_features), or (n_designs, 0) if nothing is subtracted
+
+
+def stack_designs(designs: Sequence[Design]) -> Any:
+    """Stack the rows of all designs in one array or `StackedCSR`; None if they are not stored alike."""
+    stored = [design.stored for design in designs]
+    if all(isinstance(X, np.ndarray) for X in stored):
+        return stack_arrays(stored)
+    if not all(isinstance(X, CSR) for X in stored):
+        return None
+    n_features = max(part.shift.size for part in stored)
+    shifts = np.array([part.shift if part.shift.size else np.zeros(n_features) for part in stored])
+    if len(stored) == 1:
+        return StackedCSR(*stored[0][:3], shifts)
+    starts = np.cumsum([0] + [len(part.data) for part in stored])
+    indptr = [part.indptr[1:].astype(np.int64) + start for part, start in zip(stored, starts, strict=False)]
+    return StackedCSR(
+        np.concatenate([part.data for part in stored]),
+        np.concatenate([part.indices for part in stored]),
+        np.concatenate([np.zeros(1, np.int64), *indptr]),
+        shifts,
+    )
+
+
+def index_distinct(items: Sequence[Any]) -> tuple[list[Any], Indices]:
+    """Return each object once, and the index of every item among these."""
+    distinct = {id(item): item for item in items}
+    places = {key: place for place, key in enumerate(distinct)}
+    return list(distinct.values()), np.array([places[id(item)] for item in items])
+
+
+def stack_arrays(arrays: Sequence[Matrix]) -> Matrix:
+    """Stack rows; a single C-contiguous array is not copied."""
+    return np.ascontiguousarray(arrays[0] if len(arrays) == 1 else np.concatenate(arrays))
+
+
+def rows_of(X: Any, design: int, first: int, n_rows: int) -> Any:
+    """The rows of one binary problem in what `stack_designs` returns, as `times` and `add_rows` take them."""
+    if isinstance(X, np.ndarray):
+        return X[first : first + n_rows]
+    return CSR(X.data, X.indices, X.indptr[first : first + n_rows + 1], X.shifts[design])
+
+
+@overload(rows_of)
+def _rows_of(X: Any, design: int, first: int, n_rows: int) -> Callable[..., Any]:
+    def of_array(X: Any, design: int, first: int, n_rows: int) -> Any:
+        return X[first : first + n_rows]
+
+    def of_csr(X: Any, design: int, first: int, n_rows: int) -> Any:
+        return CSR(X.data, X.indices, X.indptr[first : first + n_rows + 1], X.shifts[design])
+
+    return of_array if isinstance(X, types.Array) else of_csr

@@ -1,0 +1,141 @@
+"""The penalised objective f_rho of M binary problems, its gradient and its quadratic surrogate.
+
+In the notation of the paper, with sample weights s, a ridge lam beside the distance penalty, and a sum over
+the binary problems m = 1, ..., M, which share what k counts::
+
+    f_rho(beta) = sum_m [a^2/2 sum_i s_i max(0, 1 - y_i x_i'beta_m)^2 + lam/2 ||w_m||^2]
+                  + b^2/2 dist(W, S_k)^2
+
+    a^2 = 1/n
+    b^2 = rho/(p-k+1)    (`penalty_weight`; p counts units, which by default are the features)
+
+beta is a matrix with one row beta_m = (w_m, intercept) for each binary problem, W is beta without the
+intercepts, which are neither penalised nor projected. The paper's problem has M = 1. The projection onto
+S_k is all that couples the rows of beta: the surrogate of the sum is the sum of the surrogates.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from kmargin import sparsity
+from kmargin.losses import squared_hinge
+from kmargin.problem import ArrayProblem, Problem
+from kmargin.types import Indices, Matrix
+from kmargin.units import Units
+
+
+@dataclass(frozen=True)
+class PenalisedProblem:
+    """At most k units of features are to explain the labels of all M binary problems."""
+
+    problems: tuple[Problem, ...]
+    units: Units
+    k: int
+
+    @classmethod
+    def of(cls, problems: Iterable[Problem], units: Units, k: int) -> "PenalisedProblem":
+        return cls(tuple(problems), units, units.n_units).with_k(k)
+
+    @classmethod
+    def of_one(cls, problem: Problem) -> "PenalisedProblem":
+        """The paper's problem: M = 1, and k counts columns."""
+        return cls.of([problem], Units.of_columns(problem.design.n_features), problem.k)
+
+    def with_k(self, k: int) -> "PenalisedProblem":
+        n_fixed = int(np.count_nonzero(self.units.fixed))
+        if k < n_fixed:
+            raise ValueError(
+                f"k={k} is less than the {n_fixed} units that are always in the model, which count in k. "
+                f"Use k >= {n_fixed}, or keep fewer units."
+            )
+        return replace(self, k=min(k, self.units.n_units))
+
+    @property
+    def n_features(self) -> int:
+        return self.problems[0].design.n_features
+
+    @property
+    def in_memory(self) -> list[ArrayProblem]:
+        """The binary problems, all of whose rows are in memory."""
+        rows = [problem.at_hand for problem in self.problems]
+        return [problem for problem in rows if problem is not None]
+
+    @cached_property
+    def sparsity_set(self) -> sparsity.UnitSparsity:
+        """S_k, for every k."""
+        return sparsity.UnitSparsity(self.units)
+
+    @property
+    def normalizer(self) -> int:
+        """The number p - k + 1 by which a squared distance to S_k is divided."""
+        return sparsity.normalizer(self.units.n_units, self.k)
+
+    @cached_property
+    def keeps_all(self) -> bool:
+        """Whether S_k contains every beta, so that nothing is penalised."""
+        return self.sparsity_set.holds_all(self.k)
+
+    def penalty_weight(self, rho: float) -> float:
+        """b^2. Zero where the distance is zero everywhere."""
+        return 0.0 if self.keeps_all else rho / self.normalizer
+
+    def project(self, beta: Matrix) -> Matrix:
+        """Return the point of S_k nearest to beta, with the same intercepts."""
+        p, projected = self.n_features, beta.copy()
+        projected[:, :p] = self.sparsity_set.project(beta[:, :p], self.k)
+        return projected
+
+    def kept_columns(self, projected: Matrix) -> Indices:
+        """Return the columns of all units that a projection has kept, also those with a coefficient of 0."""
+        kept = self.sparsity_set.kept(projected[:, : self.n_features], self.k)
+        return np.flatnonzero(kept[self.sparsity_set.unit_of])
+
+    def squared_distance(self, beta: Matrix) -> float:
+        """Return dist(W, S_k)^2."""
+        gap = beta - self.project(beta)
+        return float(np.vdot(gap, gap))
+
+    def loss(self, beta: Matrix) -> float:
+        """Return what is minimised over S_k: the sum of the mean squared hinges and ridges."""
+        return sum(problem.loss(row) for problem, row in zip(self.problems, beta, strict=True))
+
+    def objective(self, beta: Matrix, rho: float) -> float:
+        """Return f_rho(beta)."""
+        return self.loss(beta) + self.penalty_weight(rho) / 2 * self.squared_distance(beta)
+
+    def gradient(self, beta: Matrix, rho: float) -> Matrix:
+        """Return the gradient of f_rho."""
+        gradient = self.penalty_weight(rho) * (beta - self.project(beta))
+        for m, problem in enumerate(self.problems):
+            gradient[m] += problem.gradient(beta[m])
+        return gradient
+
+    def curvature(self, direction: Matrix, rho: float) -> float:
+        """Return the second derivative of the surrogate in a direction."""
+        b_sq = self.penalty_weight(rho)
+        rows = zip(self.problems, direction, strict=True)
+        return sum(problem.bend(row) + (b_sq + problem.lam) * float(row @ row) for problem, row in rows)
+
+    def surrogate(self, beta: Matrix, anchor: Matrix, rho: float) -> float:
+        """Return the quadratic g_rho(beta | anchor): above f_rho everywhere, equal to it at the anchor.
+
+        The paper's distance penalty holds the intercept to the anchor's with weight b^2. The ridge does
+        the same with weight lam. Thus all of beta_m has curvature b^2 + lam on top of the data's, and one
+        SVD of X serves every rho, k and lam.
+        """
+        to_projection, to_ridge_center = beta - self.project(anchor), beta - self.ridge_center(anchor)
+        value = self.penalty_weight(rho) / 2 * float(np.vdot(to_projection, to_projection))
+        for m, problem in enumerate(self.in_memory):
+            decision, at_anchor = problem.design.decision(beta[m]), problem.design.decision(anchor[m])
+            value += squared_hinge.mean_majorizer(decision, at_anchor, problem.y, problem.weights)
+            value += problem.lam / 2 * float(to_ridge_center[m] @ to_ridge_center[m])
+        return value
+
+    def ridge_center(self, anchor: Matrix) -> Matrix:
+        """Return where the surrogate's ridge is zero: no coefficients, the anchor's intercepts."""
+        center = anchor.copy()
+        center[:, : self.n_features] = 0.0
+        return center

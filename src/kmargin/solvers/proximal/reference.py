@@ -1,0 +1,157 @@
+"""Algorithms 1, 2 and 3 of the paper, as it prints them.
+
+Comments give the paper's line numbers. The loops in `compiled` take the same steps, which a test checks one
+by one; `MM(trace="steps")` runs the code of this file. It does two things more than the paper's listings:
+there may be M > 1 binary problems, one row of beta each, and each may have a ridge lam. With M = 1 and lam
+= 0 every line is the paper's.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from kmargin.losses import squared_hinge
+from kmargin.solvers.proximal.penalised import PenalisedProblem
+from kmargin.solvers.result import OuterRecord, Status, StepRecord
+from kmargin.types import Matrix
+
+# The r of the paper's momentum (j - 1)/(j + r - 1), its preferred choice.
+FRICTION = 3
+
+# From problem, beta, gradient of f_rho at beta, and rho, to the next beta.
+Step = Callable[[PenalisedProblem, Matrix, Matrix, float], Matrix]
+
+
+class Descent(NamedTuple):
+    """Where the inner loop ended."""
+
+    beta: Matrix
+    n_inner: int
+    objective: float
+    gradient_sq: float
+    steps: tuple[StepRecord, ...] = ()
+
+
+# From problem, starting point, rho and tolerance of the squared gradient norm.
+Descend = Callable[[PenalisedProblem, Matrix, float, float], Descent]
+
+
+class MMStep:
+    """Algorithm 1 (MM): minimise the surrogate exactly, by the thin SVD of X.
+
+    The ridge moves the centre of the penalty from the projection p_m to (b^2 p_m + lam (0, intercept))/d^2
+    and its weight from b^2 to d^2 = b^2 + lam. Sample weights enter as diag(sqrt(s)) X = U diag(s) V'.
+    """
+
+    def __init__(self, problem: PenalisedProblem) -> None:
+        self.svds = [one.design.thin_svd(one.weights) for one in problem.in_memory]
+
+    def __call__(self, problem: PenalisedProblem, beta: Matrix, gradient: Matrix, rho: float) -> Matrix:
+        b_sq = problem.penalty_weight(rho)  # line 1
+        new, no_coefficients = problem.project(beta), problem.ridge_center(beta)  # lines 4 and 5
+        for m, (one, (U, s, V)) in enumerate(zip(problem.in_memory, self.svds, strict=True)):
+            a_sq, d_sq = 1 / one.design.n_samples, b_sq + one.lam  # line 1
+            z = squared_hinge.shifted_response(one.design.decision(beta[m]), one.y)  # line 3
+            if d_sq > 0:
+                new[m] = (b_sq * new[m] + one.lam * no_coefficients[m]) / d_sq
+            uz, vp = U.T @ (np.sqrt(one.weights) * z), V.T @ new[m]  # lines 6 and 7, for all j at once
+            c1, c2 = a_sq * s / (a_sq * s**2 + d_sq), a_sq * s**2 / (a_sq * s**2 + d_sq)  # line 8
+            new[m] += V @ (c1 * uz - c2 * vp)  # line 9
+        return new
+
+
+def sd_step(problem: PenalisedProblem, beta: Matrix, gradient: Matrix, rho: float) -> Matrix:
+    """Algorithm 2 (SD): the exact minimum of the surrogate along the steepest descent.
+
+    Lines 3 to 5 are the gradient, :meth:`PenalisedProblem.gradient`.
+    """
+    curvature = problem.curvature(gradient, rho)  # a^2 ||X g||^2 + b^2 ||g||^2
+    t = float(np.vdot(gradient, gradient)) / curvature if curvature > 0 else 0.0  # line 6
+    return beta - t * gradient  # line 7
+
+
+def anneal(
+    problem: PenalisedProblem,
+    descend: Descend,
+    beta: Matrix,
+    rhos: Iterable[float],
+    *,
+    gtol: float,
+    dtol: float,
+    rtol: float,
+) -> tuple[Matrix, Status, tuple[OuterRecord, ...]]:
+    """Algorithm 3 (proximal distance iteration) up to line 19, the projection onto S_k.
+
+    Returns the last iterate, why it is the last, and one record for each value of rho.
+    """
+    trace: list[OuterRecord] = []
+    d = problem.squared_distance(beta) / problem.normalizer  # line 3
+    for rho in rhos:  # lines 4 and 16
+        beta, n_inner, objective, gradient_sq, steps = descend(problem, beta, rho, gtol)  # lines 5 to 11
+        distance_sq = problem.squared_distance(beta)
+        trace.append(OuterRecord(rho, n_inner, objective, gradient_sq, distance_sq, steps))
+        previous, d = d, distance_sq / problem.normalizer  # line 12
+        if d <= dtol:  # line 13
+            return beta, Status.CONVERGED, tuple(trace)
+        if abs(d - previous) < rtol * (1 + previous):  # line 13
+            return beta, Status.STALLED, tuple(trace)
+    return beta, Status.EXHAUSTED, tuple(trace)
+
+
+def descend(
+    problem: PenalisedProblem,
+    step: Step,
+    beta: Matrix,
+    rho: float,
+    *,
+    gtol: float,
+    max_inner: int,
+    delay: int,
+    record_steps: bool = False,
+) -> Descent:
+    """The inner loop, lines 5 to 11 of Algorithm 3: at least one step at this rho, with momentum."""
+    momentum, steps = Momentum(beta, delay), list[StepRecord]()
+    last_objective, last_beta, n_inner = np.inf, beta, 0
+    while True:
+        objective, gradient = problem.objective(beta, rho), problem.gradient(beta, rho)
+        gradient_sq = float(np.vdot(gradient, gradient))
+        rose = objective > last_objective
+        if record_steps:
+            surrogate, distance_sq = problem.surrogate(beta, last_beta, rho), problem.squared_distance(beta)
+            steps.append(StepRecord(n_inner, objective, surrogate, gradient_sq, distance_sq, rose))
+        if (n_inner > 0 and gradient_sq < gtol) or n_inner == max_inner:  # line 7
+            return Descent(beta, n_inner, objective, gradient_sq, tuple(steps))
+        if rose:
+            momentum.restart()
+        last_objective, last_beta = objective, beta
+        beta = momentum.extrapolate(step(problem, beta, gradient, rho))  # line 6
+        n_inner += 1
+
+
+class Momentum:
+    """Nesterov acceleration, as at the end of the paper's Section 4.
+
+    The first `delay` updates pass unchanged, so that the iteration reaches a neighbourhood of the minimum
+    before it is accelerated.
+    """
+
+    def __init__(self, start: Matrix, delay: int) -> None:
+        self.previous = start  # the last update, before it was extrapolated
+        self.delay = delay
+        self.n_updates = 0
+        self.j = 1  # updates since the last restart
+
+    def extrapolate(self, update: Matrix) -> Matrix:
+        """Return the update, carried further along the last change."""
+        self.n_updates += 1
+        carried = update
+        if self.n_updates > self.delay:
+            carried = update + (self.j - 1) / (self.j + FRICTION - 1) * (update - self.previous)
+            self.j += 1
+        self.previous = update
+        return carried
+
+    def restart(self) -> None:
+        """Drop the momentum; called when the objective has risen."""
+        self.j = 1
