@@ -78,10 +78,10 @@ def test_the_three_ends_are_told_apart():
     assert len(exhausted.trace) == 3
 
 
-def test_statuses_speak_of_knobs_that_exist():
-    knobs = MM().get_params() | Exchange().get_params()
+def test_statuses_speak_of_knobs_and_attributes_that_exist():
+    known = MM().get_params() | Exchange().get_params() | Solution.__dataclass_fields__
     for status in Status:
-        assert all(word.split("=")[0] in knobs for word in status.value.split("`")[1::2])
+        assert all(word.split("=")[0] in known for word in status.value.split("`")[1::2])
 
 
 def test_projection_cost_is_what_the_last_projection_added():

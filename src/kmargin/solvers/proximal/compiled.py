@@ -45,6 +45,7 @@ class SharedUnits(NamedTuple):
     """The units that k counts, as arrays."""
 
     unit_of: Indices  # of each column; n_units for a column of no unit
+    plain: bool  # whether each column is a unit that may come and go with any coefficient
     fixed: Flags  # of each unit, then False for the columns of no unit
     signs: Vector  # of each column
     keeps_all: bool  # whether S_k contains every beta
@@ -111,7 +112,11 @@ def gather_rows(problem: PenalisedProblem, design: Indices, first: Indices) -> R
 def gather_units(problem: PenalisedProblem) -> SharedUnits:
     units = problem.units
     return SharedUnits(
-        problem.sparsity_set.unit_of, np.append(units.fixed, False), units.signs, problem.keeps_all
+        problem.sparsity_set.unit_of,
+        units.are_plain,
+        np.append(units.fixed, False),
+        units.signs,
+        problem.keeps_all,
     )
 
 
@@ -134,6 +139,14 @@ def project_units(
     """
     n_problems, n_features = projected.shape
     n_units = norms.size - 1
+    if n_problems == 1 and shared.plain:  # the paper's S_k, in one pass
+        threshold, _, distance_sq = select_largest(
+            beta[0], k, n_features, np.sqrt(guess), work, candidates, kept
+        )
+        projected[:] = 0.0
+        for j in kept:
+            projected[0, j] = beta[0, j]
+        return threshold * threshold, distance_sq
     norms[:] = 0.0
     for m in range(n_problems):
         for j in range(n_features):
@@ -209,13 +222,20 @@ def descend_mm(
             for j in range(width):
                 scaled[j] = s[d, j] * coords[m, j]
             np.dot(U_m, scaled, decision[low:high])
+            # slices from 0, because numba checks the sign of every index that may be negative
+            y_m, margin, f, v_m = (
+                rows.y[low:high],
+                rows.weights[low:high],
+                decision[low:high],
+                shortfall[low:high],
+            )
             loss = 0.0
-            for i in range(low, high):
-                v = squared_hinge.slope(rows.weights[i] - rows.y[i] * decision[i])
-                shortfall[i] = rows.y[i] * v
+            for i in range(high - low):
+                v = squared_hinge.slope(margin[i] - y_m[i] * f[i])
+                v_m[i] = y_m[i] * v
                 loss += v * v
             objective += loss / (2 * (high - low))
-            add_rows(U_m, shortfall[low:high], pull[m])
+            add_rows(U_m, v_m, pull[m])
         # 2. the projection, and its coordinates
         distance_sq = 0.0
         if shared.keeps_all:
@@ -345,16 +365,17 @@ def descend_sd(
                 times(X_m, beta[m, :n_features], decision[low:high])
                 times(X_m, previous[m, :n_features], previous_decision[low:high])
                 if has_intercept:
-                    for i in range(low, high):
-                        decision[i] += beta[m, n_features]
-                        previous_decision[i] += previous[m, n_features]
-            loss, derivative_sum = 0.0, 0.0
-            for i in range(low, high):
-                f, label, weight = decision[i], rows.y[i], rows.weights[i]
-                derivative[i] = squared_hinge.derivative(f, label, weight) / n
-                derivative_sum += derivative[i]
-                loss += squared_hinge.twice_weighted_value(f, label, weight)
-            add_rows(X_m, derivative[low:high], product)
+                    decision[low:high] += beta[m, n_features]
+                    previous_decision[low:high] += previous[m, n_features]
+            # slices from 0, because numba checks the sign of every index that may be negative
+            y_m, weights, f = rows.y[low:high], rows.weights[low:high], decision[low:high]
+            slope = derivative[low:high]
+            loss, slope_sum = 0.0, 0.0
+            for i in range(n):
+                slope[i] = squared_hinge.derivative(f[i], y_m[i], weights[i]) / n
+                slope_sum += slope[i]
+                loss += squared_hinge.twice_weighted_value(f[i], y_m[i], weights[i])
+            add_rows(X_m, slope, product)
             norm_sq = 0.0
             for j in range(n_features):
                 w = beta[m, j]
@@ -363,8 +384,8 @@ def descend_sd(
                 gradient_sq += g * g
                 norm_sq += w * w
             if has_intercept:
-                gradient[m, n_features] = derivative_sum
-                gradient_sq += derivative_sum * derivative_sum
+                gradient[m, n_features] = slope_sum
+                gradient_sq += slope_sum * slope_sum
             objective += loss / (2 * n) + lam / 2 * norm_sq
         if (n_inner > 0 and gradient_sq < gtol) or n_inner == max_inner:
             return beta, n_inner, objective, gradient_sq
@@ -376,12 +397,13 @@ def descend_sd(
         for m in range(n_problems):
             low, high = rows.ends[m], rows.ends[m + 1]
             X_m = rows_of(X, rows.design[m], rows.first[m], high - low)
-            times(X_m, gradient[m, :n_features], along[low:high])
+            weights, change = rows.weights[low:high], along[low:high]
+            times(X_m, gradient[m, :n_features], change)
             shift = gradient[m, n_features] if has_intercept else 0.0
             along_sq, row_sq = 0.0, 0.0
-            for i in range(low, high):
-                along[i] += shift
-                along_sq += rows.weights[i] * along[i] * along[i]
+            for i in range(high - low):
+                change[i] += shift
+                along_sq += weights[i] * change[i] * change[i]
             for j in range(n_parameters):
                 row_sq += gradient[m, j] * gradient[m, j]
             curvature += along_sq / (high - low) + rows.lam[m] * row_sq
