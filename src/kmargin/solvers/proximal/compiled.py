@@ -444,7 +444,7 @@ def stack_designs(designs: Sequence[Design]) -> Any:
     n_features = max(part.shift.size for part in stored)
     shifts = np.array([part.shift if part.shift.size else np.zeros(n_features) for part in stored])
     if len(stored) == 1:
-        return StackedCSR(*stored[0][:3], shifts)
+        return StackedCSR(stored[0].data, stored[0].indices, stored[0].indptr, shifts)
     starts = np.cumsum([0] + [len(part.data) for part in stored])
     indptr = [part.indptr[1:].astype(np.int64) + start for part, start in zip(stored, starts, strict=False)]
     return StackedCSR(
