@@ -139,7 +139,7 @@ def _options(command: str, names: list[str], target: str | None, draw: Draw) -> 
     """Sensible options most of the time, senseless ones now and then."""
     options = [] if target is None else ["--target", target if draw.chance(0.97) else "nothing"]
     if draw.chance(0.9):
-        options += ["--ks", draw.one(["1,2", "1", "0,1", "1", "2,2,1"])]
+        options += ["--ks", draw.one(["1,2", "1,", "0,1", "1,", "2,2,1"])]
         options += ["--C", draw.weighted({"1": 60, "0.1": 15, "100": 15, "inf": 5, "1e-6": 5})]
     options += ["--cv", draw.weighted({"2": 7, "3": 2, "5": 1})]
     options += ["--pairs", "2"] if command == "fit" else []  # of halves, each fitted like the others
