@@ -40,7 +40,7 @@ SUBCOMMANDS = {
     "reproduce": Subcommand(
         "kmargin.reproduction",
         "reproduce_command",
-        "Run the paper's experiments again and lay our numbers beside the printed ones.",
+        "Run the paper's experiments and show our numbers beside the printed ones.",
     ),
     "data": Subcommand("kmargin.reproduction", "data_app", "The data sets of the paper's Table 1."),
 }
