@@ -318,14 +318,14 @@ def test_every_score_on_the_page_and_in_the_terminal_is_of_the_one_table(
     own, best = table.mean[found.choice.row, found.choice.column], table.mean.max()
     if settings.select == "best":
         assert own == best
-        assert "the highest score of all that were tried" in told
+        assert "the highest score of all values tried" in told
     elif own < best:
         assert f"of the highest score ({shown(best)} at k = {found.highest.k}" in told
     assert shown(found.assessment.score) in told.split("accuracy" if not given.get("scoring") else "area")[0]
     for text in (told, page):
         assert f"k = {k}, C = {found.C:g}" in text
     assert shown(own) in page.split('id="made"')[1]
-    assert "too good" in page
+    assert "optimistic" in page
     low, high = (100 * min(max(end, 0), 1) for end in found.assessment.interval)
     assert f'class="interval" style="left:{low:.1f}%;width:{high - low:.1f}%"' in page
     assert f'class="at" style="left:{100 * found.assessment.score:.1f}%"' in page
@@ -508,7 +508,7 @@ def test_features_that_repeat_in_a_fold_are_no_news():
 
 
 @pytest.mark.parametrize(
-    ("k", "words"), [(2, "outer folds C was chosen anew"), (None, "outer folds k and C were chosen anew")]
+    ("k", "words"), [(2, "outer folds C was chosen again"), (None, "outer folds k and C were chosen again")]
 )
 def test_what_was_chosen_is_said_in_grammar(k, words):
     settings = Settings(k=k, ks=[1, 2], Cs=[0.1, 1.0], cv=3, pairs=0, repeats=1)

@@ -105,7 +105,7 @@ def test_more_classes_and_kernels_have_a_page_too(options):
     has_kernel = "--kernel" in options
     for part in ("scores", "matrix", "neighbours", "settings", "kept" if has_kernel else "weights"):
         assert f'id="{part}"' in page
-    assert "which on average is too good" in page
+    assert "which is optimistic on average" in page
     assert ("points.csv" if has_kernel else "features.csv") in names("three-kmargin")
     again = run("predict", "three-kmargin", "three.csv")
     assert again.exit_code == 0
@@ -200,7 +200,7 @@ MISTAKES = {
         ["--ks", "3"],
         "--ks 3 is one value of k.*Use --k 3 to fix it, or list several",
     ),
-    "two answers": (lambda: None, ["--k", "1", "--ks", "1,2"], "--k 1 and --ks 1,2 say two things"),
+    "two answers": (lambda: None, ["--k", "1", "--ks", "1,2"], "--k 1 and --ks 1,2 cannot be combined"),
     "a file for a folder": (lambda: None, ["--out", "data.csv"], "data.csv is a file"),
     "no place": (lambda: None, ["--out", "no/where"], "There is no folder no to write where into"),
 }

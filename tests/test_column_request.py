@@ -74,20 +74,20 @@ def test_signs_are_those_of_all_values_of_a_column():
 
 
 WRONG = {
-    "an unknown name": ({"keep": ["sit"]}, r"^--keep names 'sit', which is no feature. Did you mean 'site'"),
-    "nothing near": ({"avoid": ["qqqq"]}, r"^--avoid names 'qqqq', which is no feature. It has "),
-    "kept and avoided": ({"keep": ["age"], "avoid": ["age"]}, "^--keep and --avoid both name 'age'. Take"),
+    "an unknown name": ({"keep": ["sit"]}, r"^--keep names 'sit', which is not a feature. Did you mean"),
+    "nothing near": ({"avoid": ["qqqq"]}, r"^--avoid names 'qqqq', which is not a feature. It has "),
+    "kept and avoided": ({"keep": ["age"], "avoid": ["age"]}, "^--keep and --avoid both name 'age'. Remove"),
     "a column and its value": ({"keep": ["site=north"], "avoid": ["site"]}, "both name 'site=north'"),
-    "all avoided": ({"avoid": [*ENCODING.columns]}, "^--avoid leaves none of the 6 features. Name fewer"),
-    "a sign without a name": ({"signs": ["age"]}, "^--sign age is not a feature and its sign. Write it as"),
-    "a sign that is none": ({"signs": ["age=2"]}, "^--sign age=2 is not a feature and its sign"),
-    "an unknown sign": ({"signs": ["agee=+"]}, "^--sign names 'agee', which is no feature. Did you mean"),
+    "all avoided": ({"avoid": [*ENCODING.columns]}, "^--avoid excludes all 6 features. Exclude fewer"),
+    "a sign without a name": ({"signs": ["age"]}, "^--sign age is not of the form feature=sign. Write it as"),
+    "a sign that is none": ({"signs": ["age=2"]}, "^--sign age=2 is not of the form feature=sign"),
+    "an unknown sign": ({"signs": ["agee=+"]}, "^--sign names 'agee', which is not a feature. Did you mean"),
     "both signs": ({"signs": ["age=+", "age=-"]}, r"^--sign gives 'age' both \+ and -"),
-    "two kinds of groups": ({"groups": {"age": "a"}, "group_by": "_"}, "^--groups and --group-by both say"),
-    "a group of nobody": ({"groups": {"agee": "a"}}, "^--groups names 'agee', no feature. Did you mean"),
+    "two kinds of groups": ({"groups": {"age": "a"}, "group_by": "_"}, "^--groups and --group-by both"),
+    "a group of nobody": ({"groups": {"agee": "a"}}, "^--groups names 'agee', which is not a feature. Did you mean"),
     "one group": ({"groups": dict.fromkeys(ENCODING.columns, "a")}, "^--groups puts all features into one"),
-    "no separator": ({"group_by": "#"}, "^--group-by '#': no feature's name has that"),
-    "nothing to group by": ({"group_by": ""}, "^--group-by '': no feature's name has that"),
+    "no separator": ({"group_by": "#"}, "^--group-by '#': no feature name contains it"),
+    "nothing to group by": ({"group_by": ""}, "^--group-by '': no feature name contains it"),
 }  # fmt: skip
 
 
@@ -98,9 +98,12 @@ def test_what_cannot_be_gets_one_sentence(asked, message):
 
 
 FILES = {
-    "wrong columns": ("name,group\na,b\n", "groups.csv has columns 'name', 'group'. Give it two, called"),
-    "three columns": ("feature,group,x\na,b,1\n", "has columns 'feature', 'group', 'x'. Give it two"),
-    "a feature twice": ("feature,group\nage,a\nage,b\n", "groups.csv has 'age' twice. Put each into one"),
+    "wrong columns": (
+        "name,group\na,b\n",
+        "groups.csv has columns 'name', 'group'. It needs two",
+    ),
+    "three columns": ("feature,group,x\na,b,1\n", "has columns 'feature', 'group', 'x'. It needs two"),
+    "a feature twice": ("feature,group\nage,a\nage,b\n", "groups.csv has 'age' more than once. Put each"),
     "a gap": ("feature,group\nage,a\nz,\n", "row 2 of groups.csv lacks a feature or a group. Fill it in"),
     "no rows": ("feature,group\n", "has names for its columns but no rows"),
 }
@@ -123,15 +126,15 @@ def test_groups_may_be_numbers_and_columns_in_any_order(tmp_path):
 COMMANDS = {
     "more kept than k": (
         "--keep age --keep dose --k 1",
-        "k = 1 leaves no room for the 2 features that",
+        "k = 1 is less than the 2 features of",
     ),
     "more kept than a k": (
         "--keep age --keep dose --ks 1,3",
-        "('age', 'dose'): they count in k. Use 2 or more",
+        "('age', 'dose'), which count in k. Use 2 or more",
     ),
-    "more than is left": ("--avoid age --k 5", "k = 5 of 4 features cannot be"),
-    "an unknown name": ("--keep agge", "--keep names 'agge', which is no feature. Did you mean 'age'"),
-    "the target": ("--avoid outcome", "--avoid names 'outcome', which is no feature"),
+    "more than is left": ("--avoid age --k 5", "k = 5 is not possible with 4 features"),
+    "an unknown name": ("--keep agge", "--keep names 'agge', which is not a feature. Did you mean 'age'"),
+    "the target": ("--avoid outcome", "--avoid names 'outcome', which is not a feature"),
     "no file": ("--groups nowhere.csv", "There is no file nowhere.csv"),
 }
 
@@ -159,12 +162,12 @@ def test_the_commands_say_it_in_one_sentence_and_write_nothing(
 )
 def test_a_kernel_machine_knows_no_features(asked):
     with pytest.raises(
-        InputError, match=r"^--[a-z-]+ speaks of features, but with --kernel k counts training"
+        InputError, match=r"^--[a-z-]+ applies to features, but with --kernel k counts training"
     ):
         ColumnRequest(**asked).check_no_kernel()
     dataset = prepare(Table(make_table()), Roles("outcome"))
     if "group_by" not in asked:
-        with pytest.raises(InputError, match="speaks of features"):
+        with pytest.raises(InputError, match="applies to features"):
             analyse(dataset, Settings(kernel="rbf", columns=ColumnRequest(**asked)))
 
 

@@ -78,7 +78,7 @@ def test_packed_files_are_unpacked_and_damaged_ones_get_a_sentence(name, tmp_pat
     (tmp_path / name).write_bytes(packed)
     assert read_table(tmp_path / name).frame["n"].tolist() == [1, 2, 3, 5]
     (tmp_path / name).write_bytes(packed[: len(packed) // 2])
-    with pytest.raises(InputError, match=r"not compressed with .*, or is damaged or cut short"):
+    with pytest.raises(InputError, match=r"not compressed with .*, or is damaged or truncated"):
         read_table(tmp_path / name)
     (tmp_path / name).write_bytes(b"n,y\n1,2\n")
     with pytest.raises(InputError, match="its content is not compressed with"):
@@ -100,7 +100,7 @@ def test_an_archive_of_several_files_is_refused(tmp_path):
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
         archive.writestr("a.csv", "a,b\n1,2\n")
         archive.writestr("b.csv", "a,b\n1,2\n")
-    with pytest.raises(InputError, match=r"a\.zip holds 2 files: 'a.csv', 'b.csv'\. Pack the one file"):
+    with pytest.raises(InputError, match=r"a\.zip holds 2 files: 'a.csv', 'b.csv'\. Compress only the file"):
         read_table(tmp_path / "a.zip")
 
 
@@ -145,12 +145,12 @@ def test_marks_for_missing_values_among_numbers_are_gaps_and_said(tmp_path):
 
 
 BAD_READINGS = {
-    "two characters": (Reading(sep=";;"), "--sep ';;' is not one character that separates"),
-    "a letter": (Reading(sep="a"), "--sep 'a' is not one"),
-    "another mark": (Reading(decimal="'"), '--decimal "\'" is no decimal mark. Use . or , instead'),
-    "both": (Reading(sep=",", decimal=","), "--sep , and --decimal , cannot both be"),
+    "two characters": (Reading(sep=";;"), "--sep ';;' is not a single separator"),
+    "a letter": (Reading(sep="a"), "--sep 'a' is not a single"),
+    "another mark": (Reading(decimal="'"), '--decimal "\'" is not a decimal mark. Use . or , instead'),
+    "both": (Reading(sep=",", decimal=","), "--sep and --decimal are both ,"),
     "no encoding": (Reading(encoding="latin-99"), "--encoding 'latin-99' is not known. Use utf-8"),
-    "another encoding": (Reading(encoding="ascii"), "is not text in ascii .*Leave --encoding out"),
+    "another encoding": (Reading(encoding="ascii"), "is not text in ascii .*Leave out --encoding"),
 }
 
 
@@ -197,7 +197,7 @@ def test_a_table_on_its_side_is_turned(name, tmp_path):
 
 def test_a_row_of_classes_in_a_table_on_its_side_is_the_target(tmp_path):
     GENES.assign(outcome=OUTCOME.to_numpy()).T.to_csv(tmp_path / "g.csv", decimal=",", sep=";")
-    with pytest.raises(InputError, match="'outcome' is in the first column: does the table lie on its side"):
+    with pytest.raises(InputError, match=r"'outcome' is in the first column. If the features are in rows"):
         prepare(read_table(tmp_path / "g.csv"), Roles("outcome"))
     dataset = prepare(read_table(tmp_path / "g.csv", Reading(transpose=True)), Roles("outcome"))
     assert dataset.y.tolist() == OUTCOME.tolist()
@@ -261,7 +261,7 @@ def test_other_columns_of_the_labels_are_features_only_if_they_are_asked_for(tmp
     labels = LABELS.assign(survival=range(12), batch="x")
     table = labelled(tmp_path, labels, target="diagnosis", wanted=["batch"])
     assert [name for name in table.frame.columns if name not in GENES.columns] == ["diagnosis", "batch"]
-    assert table.notes[0].startswith("'survival' of pheno.csv is no feature")
+    assert table.notes[0].startswith("'survival' of pheno.csv is not used as a feature")
 
 
 BAD_LABELS = {
@@ -277,7 +277,7 @@ BAD_LABELS = {
         "names 5 columns of the table, not rows: the table lies on its side. Add --transpose",
     ),
     "no such column": (LABELS, {"target": "diagnose"}, "no column 'diagnose'. Did you mean 'diagnosis'"),
-    "no target": (LABELS.assign(age=1), {}, r"Say which column of pheno.csv to predict"),
+    "no target": (LABELS.assign(age=1), {}, r"Name the column of pheno.csv to predict"),
     "no id": (LABELS, {"id": "smple"}, "--id: neither pheno.csv nor the table has a column 'smple'"),
     "a column of both": (
         LABELS.assign(age=1),
@@ -326,7 +326,7 @@ def test_a_column_that_names_the_rows_is_left_out_and_said_and_can_be_kept(name,
     assert name not in dataset.encoding.columns
     (note,) = dataset.notes
     assert reason in note
-    assert f"--feature {name} takes it in" in note
+    assert f"Use --feature {name} to include it" in note
     if reason != "has a different text in each row":
         for more in ({"features": [name]}, {"spoken_of": [name]}):
             kept = prepare(table, Roles("outcome", **more))
@@ -349,7 +349,7 @@ def test_a_column_that_may_be_measured_is_not_left_out(name, values):
     assert name in dataset.encoding.columns
     if "reads" in name:
         assert dataset.notes[0].startswith(
-            f"'{name}': a different whole number in each row. If it names the rows"
+            f"'{name}': each row has a different whole number. If it names the rows"
         )
 
 

@@ -138,7 +138,7 @@ def test_a_class_of_few_groups_makes_fewer_folds_and_of_one_none():
     assert trial.n_folds == 3
     assert trial.notes == ["Class 'rare' has 3 groups: 3 folds instead of 4."]
     one = FRAME.assign(outcome=np.where(PATIENTS < 1, "rare", "common"))
-    with pytest.raises(InputError, match="Class 'rare' has one group only"):
+    with pytest.raises(InputError, match="Class 'rare' has only one group"):
         Trial(prepare(Table(one), ROLES), QUICK)
 
 

@@ -97,13 +97,13 @@ REFUSED = {
     "a narrow array": (
         X.to_numpy()[:, :3],
         "X has 3 columns, but without names the model expects the 5 that it was fitted to, in this order: "
-        "'age', 'dose', 'noise', 'x y', 'z'. A frame needs 'age', 'dose' only",
+        "'age', 'dose', 'noise', 'x y', 'z'. A data frame needs only 'age', 'dose'",
     ),
-    "a single row": (X.to_numpy()[0], r"X of shape \(5,\) is no table.*a single row is \[row\]"),
+    "a single row": (X.to_numpy()[0], r"X of shape \(5,\) is not a table.*a single row is \[row\]"),
     "a ragged list": ([[1, 2], [3]], "X has rows of different lengths"),
     "a frame without a column": (X.rename(columns={"dose": "Dosis"}), "lacks 1 column .*'Dosis' for 'dose'"),
     "names twice": (pd.concat([X, X], axis=1), "more than one column called 'age', 'dose'"),
-    "words": (X.assign(age="1,5"), "'age' holds text, such as '1,5', but the model learned it as numbers"),
+    "words": (X.assign(age="1,5"), "'age' holds text, such as '1,5', but the model was fitted to numbers"),
     "gaps": (X.assign(age=["", *X["age"].astype(str)[1:]]), r"1 value is missing, in column 'age' \(1\)"),
 }
 
@@ -170,10 +170,10 @@ def test_classes_keep_their_type(names, tmp_path):
 
 
 UNSAVED = {
-    "another model": (LogisticRegression(), "LogisticRegression is no model that kmargin can save"),
+    "another model": (LogisticRegression(), "LogisticRegression is not a model that kmargin can save"),
     "another step": (
         make_pipeline(MinMaxScaler(), SparseSVC(k=2)),
-        "A pipeline with MinMaxScaler before the machine cannot be saved",
+        "A pipeline with MinMaxScaler before the estimator cannot be saved",
     ),
     "an indicator": (
         make_pipeline(SimpleImputer(add_indicator=True), SparseSVC(k=2)),
@@ -181,7 +181,7 @@ UNSAVED = {
     ),
     "a kernel of one's own": (
         KernelSparseSVC(k=2, kernel="precomputed"),
-        "a kernel of one's own cannot be saved",
+        "a custom kernel function cannot be saved",
     ),
 }
 

@@ -50,9 +50,9 @@ def test_it_tells_what_is_stable_and_how_much_of_it_is_chance(frame):
     selection = StabilitySelection(k=2, n_pairs=10, random_state=0).fit(numbers, frame["outcome"])
     worst, unimodal, r_concave = (f"{bound:.2g}" for bound in selection.bounds_)
     assert selection.threshold_ == 0.65
-    assert f"At most {unimodal} of these are expected to be there by chance" in words
-    assert f"{worst} whatever its distribution, {r_concave} if it is r-concave" in words
-    assert "a blind choice of 2 of 8 features" in words
+    assert f"At most {unimodal} of these are expected to have been selected by chance" in words
+    assert f"{worst} for any distribution, {r_concave} if it is r-concave" in words
+    assert "a random choice of 2 of 8 features" in words
 
 
 def test_the_file_has_a_row_for_each_feature_the_most_frequent_first():
@@ -71,7 +71,7 @@ def test_texts_are_encoded_counted_as_variables_and_kept_if_asked():
     assert result.exit_code == 0, result.output
     words = " ".join(result.stdout.split())
     assert "2 of 8 variables were selected" in words
-    assert "Always in, because --keep says so: 'site'." in words
+    assert "Always in the model, as requested by --keep: 'site'." in words
     written = pd.read_csv("stability.csv").set_index("feature")
     assert written.loc["site=north", ["variable", "always_in"]].tolist() == ["site", True]
     assert written.loc[written["stable"] & ~written["always_in"]].index.tolist() == ["dose", "age"]
@@ -122,28 +122,30 @@ def test_noise_alone_has_nothing_stable(frame):
     result = run("--k", 1, "--threshold", 1)
     told = " ".join(result.stdout.split())
     assert "None of 8 features was selected on at least 100 % of 20 random halves" in told
-    assert "Without --threshold it is the lowest share at which at most one is expected by chance" in told
+    assert (
+        "Without --threshold it is the lowest proportion at which at most one is expected by chance" in told
+    )
     assert "expected to be there by chance" not in told
     by_default = " ".join(run("--k", 1).stdout.split())
     assert "None of 8 features was selected" in by_default
-    assert "Accept more by chance with a larger --max-false to lower this share." in by_default
+    assert "A larger --max-false accepts more features by chance and lowers this proportion." in by_default
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--pairs", 0], "--pairs 0 draws no halves"),
-        (["--threshold", 0.5], "--threshold 0.5 is not a share of more than half of all fits"),
-        (["--max-false", 0], "--max-false 0 is no expected number"),
-        (["--threshold", 0.8, "--max-false", 1], "--threshold 0.8 and --max-false 1 say two things"),
+        (["--pairs", 0], "--pairs 0 is not a number of pairs"),
+        (["--threshold", 0.5], "--threshold 0.5 is not a proportion above one half"),
+        (["--max-false", 0], "--max-false 0 is not an expected number"),
+        (["--threshold", 0.8, "--max-false", 1], "--threshold 0.8 and --max-false 1 cannot be combined"),
         (["--k", 8], "--k 8 of 8 features leaves nothing to choose. Use 1 to 7."),
         (["--k", 0], "--k 0 of 8 features leaves nothing to choose"),
-        (["--k", 1, "--keep", "age"], "of which --keep takes 1 leaves nothing to choose. Use 2 to 7."),
+        (["--k", 1, "--keep", "age"], "of which --keep fixes 1, leaves nothing to choose. Use 2 to 7."),
         (["--C", "-1"], "C=-1.0 is not a positive weight of the loss"),
-        (["--jobs", 0], "--jobs 0 leaves nobody"),
-        (["--seed", -1], "--seed -1 draws nothing"),
+        (["--jobs", 0], "--jobs 0 is not a number"),
+        (["--seed", -1], "--seed -1 is not a seed"),
         (["--out", "table.txt"], "table.txt does not end in .csv"),
-        (["--avoid", "agee"], "--avoid names 'agee', which is no feature. Did you mean 'age'"),
+        (["--avoid", "agee"], "--avoid names 'agee', which is not a feature. Did you mean 'age'"),
     ],
 )
 def test_what_makes_no_sense_is_refused_in_a_sentence(options, message):

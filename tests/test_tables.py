@@ -126,7 +126,7 @@ CONTENTS = {
     "gzip with another checksum": (
         "a.csv.gz",
         gzip.compress(b"a,b\n" + b"1,2\n" * 3000, mtime=0)[:-8] + bytes(8),
-        "is damaged or cut short",
+        "is damaged or truncated",
     ),
     "a name made up twice": ("a.csv", b",column 1\n1,2\n", "more than one column called 'column 1'"),
     "Parquet with damaged metadata": (
@@ -327,16 +327,16 @@ COLUMNS = {
     "a mark for missing values": (
         with_column("z", -1.7976931348623157e308),
         Roles("outcome"),
-        r"'z' holds numbers beyond 1e\+150: a mark for missing values\?",
+        r"'z' holds numbers beyond 1e\+150, perhaps a code for missing values",
     ),
-    "numbers without end": (with_column("z", [10**400] * 60), Roles("outcome"), "'z' holds infinite numbers"),
+    "numbers without end": (with_column("z", [10**400] * 60), Roles("outcome"), "'z' holds infinite values"),
     "an infinite class": (with_column("t", [np.inf, 1.0] * 30), Roles("t"), "holds inf, and numbers of that"),
     "classes that floats cannot tell apart": (
         with_column("t", [1e300, 1.0] * 30),
         Roles("t"),
         r"holds 1e\+300",
     ),
-    "infinity": (with_column("z", np.inf), Roles("outcome"), "'z' holds infinite numbers"),
+    "infinity": (with_column("z", np.inf), Roles("outcome"), "'z' holds infinite values"),
     "dates": (with_column("day", pd.Timestamp(0)), Roles("outcome"), "'day' holds dates.*--drop day"),
     "lists": (with_column("l", [[1]] * 60), Roles("outcome"), "'l' holds values of type list"),
     "one class": (with_column("outcome", "no"), Roles("outcome"), "one class only, 'no'"),
@@ -480,23 +480,23 @@ def test_a_small_class_makes_fewer_folds_and_a_single_row_none():
     assert len(found.supports) == 3
     assert "Class 'rare' has 3 rows: 3 folds instead of 5." in found.notes
     frame = FRAME.assign(outcome=["rare"] + ["common"] * 59)
-    with pytest.raises(InputError, match="Class 'rare' has one row only"):
+    with pytest.raises(InputError, match="Class 'rare' has only one row"):
         analyse(prepare(Table(frame), Roles("outcome")), Settings())
 
 
 BAD_SETTINGS = {
-    "seed": ({"seed": -1}, "--seed -1 shuffles nothing. Use 0 to 4294967295"),
-    "a large seed": ({"seed": 2**32}, "--seed 4294967296 shuffles nothing"),
-    "jobs": ({"jobs": 0}, "--jobs 0 leaves nobody to do the work"),
-    "k": ({"k": 6}, "k = 6 of 5 features cannot be. Use 0 to 5"),
-    "ks": ({"ks": [1, -1]}, "k = -1 of 5 features"),
+    "seed": ({"seed": -1}, "--seed -1 is not a seed. Use 0 to 4294967295"),
+    "a large seed": ({"seed": 2**32}, "--seed 4294967296 is not a seed"),
+    "jobs": ({"jobs": 0}, "--jobs 0 is not a number of jobs"),
+    "k": ({"k": 6}, "k = 6 is not possible with 5 features. Use 0 to 5"),
+    "ks": ({"ks": [1, -1]}, "k = -1 is not possible with 5 features"),
     "C": ({"Cs": [0.0]}, "C=0.0 is not a positive weight of the loss"),
-    "cv": ({"cv": 1}, "--cv 1 makes no folds"),
+    "cv": ({"cv": 1}, "--cv 1 does not define folds"),
     "scoring": ({"scoring": "acuracy"}, "--scoring acuracy is not known. Did you mean 'accuracy'"),
     "a score for other classes": ({"scoring": "f1"}, "--scoring f1 does not suit"),
-    "pairs": ({"pairs": -1}, "--pairs -1 draws no halves"),
-    "repeats": ({"repeats": 0}, "--repeats 0 deals no folds"),
-    "permutations": ({"permutations": -1}, "--permutations -1 cannot be"),
+    "pairs": ({"pairs": -1}, "--pairs -1 is not a number of pairs"),
+    "repeats": ({"repeats": 0}, "--repeats 0 is not a number of rounds"),
+    "permutations": ({"permutations": -1}, "--permutations -1 is not a number of permutations"),
     "tolerance": ({"tolerance": -0.1}, "tolerance=-0.1 is not a difference of scores"),
     "select": ({"select": "2se"}, "--select 2se is not known"),
     "kernel": ({"kernel": "precomputed"}, "--kernel precomputed is not known"),
@@ -535,7 +535,7 @@ def test_only_columns_with_a_weight_are_needed_to_predict():
     with pytest.raises(InputError, match=r"1 value is missing, in column 'age' \(1\)"):
         model.answer(Table(FRAME.assign(age=[None, *FRAME["age"][1:]])))
     with pytest.raises(
-        InputError, match="'age' holds text, such as 'old', but the model learned it as numbers"
+        InputError, match="'age' holds text, such as 'old', but the model was fitted to numbers"
     ):
         model.answer(Table(FRAME.assign(age="old")))
 

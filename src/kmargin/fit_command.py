@@ -34,55 +34,58 @@ def fit_command(
     k: Annotated[
         int | None,
         typer.Option(
-            help="Fix the number of features (or points); beside it one more and one fewer are scored."
+            help="Fix the number of features (or points); one more and one fewer are scored for comparison."
         ),
     ] = None,
-    ks: Annotated[str | None, typer.Option(help="Values of k to try, as 1,2,5.")] = None,
+    ks: Annotated[str | None, typer.Option(help="Values of k to try, such as 1,2,5.")] = None,
     C: Annotated[
         str | None,
         typer.Option(
             "--C",
             "-C",
-            help="Values of C to try; else 0.01 to 10, and beyond if the best is at the edge. Estimators: 1 "
-            "alone, for a grid takes time.",
+            help="Values of C to try; default 0.01 to 10, extended if the best is at the edge. Default of "
+            "the estimators: 1.",
         ),
     ] = None,
     select: Annotated[
         str,
         typer.Option(
             help="best: the highest score; 1se: the smallest k within a standard error of it; tolerance: "
-            "within --tolerance of it. Estimators: best, as scikit-learn's searches."
+            "within --tolerance of it. Default of the estimators: best, as in scikit-learn."
         ),
     ] = "1se",
-    tolerance: Annotated[float, typer.Option(help="The loss of score that --select tolerance takes.")] = 0.01,
+    tolerance: Annotated[
+        float, typer.Option(help="The loss of score that --select tolerance accepts.")
+    ] = 0.01,
     kernel: Annotated[
-        str | None, typer.Option(help="rbf, poly, linear or sigmoid: k counts training points.")
+        str | None, typer.Option(help="rbf, poly, linear or sigmoid; k then counts training points.")
     ] = None,
     gamma: Annotated[str, typer.Option(help="Width of the kernel: a number, scale or auto.")] = "scale",
     out: Annotated[Path | None, typer.Option(help="Folder for the results.")] = None,
     force: Annotated[
         bool, typer.Option("--force", help="Write into a folder that holds other files.")
     ] = False,
-    cv: Annotated[int, typer.Option(help="How many folds.")] = 5,
+    cv: Annotated[int, typer.Option(help="Number of folds.")] = 5,
     repeats: Annotated[
         int | None,
         typer.Option(
-            help="At most so many rounds of folds, until the choice has settled; 5 if not given, 1 with five "
-            "classes and more or 20,000 rows. Estimators: one, and rows "
-            "in their order, as scikit-learn; a table may be sorted."
+            help="Maximum number of rounds of folds, which end when the choice is stable; default 5, or 1 "
+            "with five classes or more, or 20,000 rows or more. Default of the estimators: 1, with rows in "
+            "their order."
         ),
     ] = None,
     nested: Annotated[
         bool,
         typer.Option(
-            help="Choose k and C anew in outer folds, for an honest accuracy. Estimators: honest_score."
+            help="Repeat the choice of k and C in outer folds (nested cross-validation), for an unbiased "
+            "accuracy. In Python: honest_score."
         ),
     ] = True,
     permutations: Annotated[
-        int, typer.Option(help="Shuffle the labels so many times and search again, for a p-value.")
+        int, typer.Option(help="Number of searches with permuted labels, for a p-value.")
     ] = 0,
     pairs: Annotated[
-        int, typer.Option(help="Pairs of random halves, on which features may come back; 0 for none.")
+        int, typer.Option(help="Number of pairs of random halves for selection frequencies; 0 for none.")
     ] = 25,
     proba: Proba = False,
     scoring: Scoring = "accuracy",
@@ -97,12 +100,12 @@ def fit_command(
     folder = Path(f"{stem(data)}-kmargin") if out is None else out
     check_folder(folder, force)
     if k is not None and ks is not None:
-        raise InputError(f"--k {k} and --ks {ks} say two things. Give one of them.")
+        raise InputError(f"--k {k} and --ks {ks} cannot be combined. Use one of them.")
     values = None if ks is None else parse_ks(ks)
     if isinstance(values, int):
         raise InputError(
-            f"--ks {values} is one value of k, and nothing is left to choose. Use --k {values} to fix it, "
-            f"or list several, such as --ks 1,2,{max(values, 3)}."
+            f"--ks {values} is a single value of k, which leaves nothing to choose. Use --k {values} to fix "
+            f"it, or list several, such as --ks 1,2,{max(values, 3)}."
         )
     settings = machines.settings(
         columns,

@@ -24,19 +24,21 @@ def path_command(
     columns: ColumnOptions,
     reading: ReadingOptions,
     machines: MachineOptions,
-    ks: Annotated[str, typer.Option(help="How many values of k; or the values, as 1,2,5.")] = DEFAULT_KS,
+    ks: Annotated[
+        str, typer.Option(help="The number of values of k, or the values, such as 1,2,5.")
+    ] = DEFAULT_KS,
     C: Annotated[str, typer.Option("--C", "-C", help="Inverse strength of the ridge.")] = "1",
-    out: Annotated[Path | None, typer.Option(help="CSV to write.")] = None,
+    out: Annotated[Path | None, typer.Option(help="CSV file to write.")] = None,
     plot: Annotated[
         Path | None, typer.Option(help="Plot of the scores to write: .svg, .png or .pdf.")
     ] = None,
-    cv: Annotated[int, typer.Option(help="How many folds; 0 for none.")] = 5,
+    cv: Annotated[int, typer.Option(help="Number of folds; 0 for no cross-validation.")] = 5,
     scoring: Scoring = "accuracy",
     seed: Seed = 0,
     jobs: Jobs = None,
     quiet: Quiet = False,
 ) -> None:
-    """Print which features enter and leave as k grows, and what that does to the score."""
+    """Print which features enter and leave as k grows, and the score for each k."""
     for file, endings in ((out, (".csv",)), (plot, (".svg", ".png", ".pdf"))):
         if file is not None:
             check_file(file, endings)
@@ -53,7 +55,7 @@ def path_command(
     dataset = columns.prepare(data, reading)
     steps = trace(dataset, settings, cross_validate=cv > 0)
     counted = count_features(dataset.encoding, settings.columns).things
-    counted += " of each machine" if machines.each_machine and len(np.unique(dataset.y)) > 2 else ""
+    counted += " of each binary classifier" if machines.each_machine and len(np.unique(dataset.y)) > 2 else ""
     show_steps(steps, scoring, counted)
     if not quiet:
         show_warnings(dataset.warnings)

@@ -32,32 +32,36 @@ def stability_command(
     reading: ReadingOptions,
     machines: MachineOptions,
     k: Annotated[
-        int | None, typer.Option(help="How many features each machine may use; 10 if not given.")
+        int | None, typer.Option(help="Number of features selected on each half; default 10.")
     ] = None,
     C: Annotated[
         float | None,
-        typer.Option("--C", "-C", help="Inverse strength of the ridge; if not given, by rows and features."),
+        typer.Option(
+            "--C",
+            "-C",
+            help="Inverse strength of the ridge; the default depends on the numbers of rows and features.",
+        ),
     ] = None,
-    pairs: Annotated[int, typer.Option(help="How many pairs of halves.")] = 50,
+    pairs: Annotated[int, typer.Option(help="Number of pairs of halves.")] = 50,
     threshold: Annotated[
         float | None,
         typer.Option(
-            help="Instead of --max-false: the share of halves on which a stable feature is selected."
+            help="Instead of --max-false: the selection frequency from which on a feature is stable."
         ),
     ] = None,
     max_false: Annotated[
         float | None,
         typer.Option(
-            help="How many stable features may be there by chance, in expectation; 1 if not given. "
-            "The share of halves that makes a feature stable follows from it."
+            help="Acceptable expected number of stable features selected by chance; default 1. It determines "
+            "the selection frequency from which on a feature is stable."
         ),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="CSV to write, with every feature.")] = None,
-    seed: Annotated[int, typer.Option(help="Draws the halves.")] = 0,
+    out: Annotated[Path | None, typer.Option(help="CSV file to write, with every feature.")] = None,
+    seed: Annotated[int, typer.Option(help="Random seed for the halves.")] = 0,
     jobs: Jobs = None,
     quiet: Quiet = False,
 ) -> None:
-    """Tell which features are selected again and again on random halves of the rows.
+    """Report which features are selected consistently on random halves of the rows.
 
     Example: kmargin stability data.csv --target diagnosis --out stability.csv
     """
@@ -65,7 +69,7 @@ def stability_command(
         check_file(out, (".csv",))
     if threshold is not None and max_false is not None:
         raise InputError(
-            f"--threshold {threshold:g} and --max-false {max_false:g} say two things. Give one of them."
+            f"--threshold {threshold:g} and --max-false {max_false:g} cannot be combined. Use one of them."
         )
     settings = machines.settings(columns, quiet, seed=seed, jobs=jobs)
     dataset = columns.prepare(data, reading)

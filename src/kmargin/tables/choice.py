@@ -130,12 +130,12 @@ def resolve_grid(trial: Trial) -> tuple[list[float], list[int]]:
     given = settings.ks if isinstance(settings.ks, list) else []
     for k in (*asked, *given):
         if not 0 <= k <= n_available:
-            raise InputError(f"k = {k} of {n_available} {things} cannot be. Use 0 to {n_available}.")
+            raise InputError(f"k = {k} is not possible with {n_available} {things}. Use 0 to {n_available}.")
         if k < trial.least:
             kept = listing(trial.counted.labels_of(np.flatnonzero(trial.counted.always_in)))
             raise InputError(
-                f"k = {k} leaves no room for the {trial.least} {things} that --keep names ({kept}): they "
-                f"count in k. Use {trial.least} or more, or keep fewer."
+                f"k = {k} is less than the {trial.least} {things} of --keep ({kept}), which count in k. Use "
+                f"{trial.least} or more, or keep fewer."
             )
     with blame_input():
         largest = trial.blueprint.largest_default(trial.samples)

@@ -9,10 +9,10 @@ def choice_text(analysis: Analysis) -> str:
     """Why this k."""
     settings, highest = analysis.settings, analysis.highest
     if not analysis.was_chosen:
-        return f"k = {analysis.k}, as asked for; C = {analysis.C:g}."
+        return f"k = {analysis.k}, as requested; C = {analysis.C:g}."
     text = f"k = {analysis.k}, C = {analysis.C:g}: "
     if settings.select == "best" or highest is None or highest.k == analysis.k:
-        text += "the highest score of all that were tried"
+        text += "the highest score of all values tried"
     else:
         within = "one standard error"
         if settings.select == "tolerance":
@@ -32,9 +32,10 @@ def rounds_text(analysis: Analysis) -> str:
         return f"over {n_folds} folds."
     folds = f"over {choice.n_rounds} rounds of {n_folds} folds. "
     if choice.has_settled:
-        return folds + "The last rounds changed nothing."
+        return folds + "The last rounds did not change the choice."
     return folds + (
-        "More rounds might choose another k: several do nearly as well. `--repeats` allows for more rounds."
+        "More rounds might choose another k, because several score nearly as well; `--repeats` allows more "
+        "rounds."
     )
 
 
@@ -46,11 +47,11 @@ def fold_choices_text(analysis: Analysis) -> str:
     ks = sorted(k for k, _ in assessed.chosen)
     n_folds = count(len(ks), "outer fold")
     if ks[0] == ks[-1]:
-        return f"All of the {n_folds} chose k = {ks[0]}, too."
+        return f"All {n_folds} also chose k = {ks[0]}."
     return (
-        f"Chosen anew without a fifth of the rows, k was {listed(ks)}."
+        f"When the choice was repeated without a fifth of the rows, k was {listed(ks)}."
         if len(ks) == 5
-        else (f"Chosen anew in each of {n_folds}, k was {listed(ks)}.")
+        else (f"When the choice was repeated in each of {n_folds}, k was {listed(ks)}.")
     )
 
 
@@ -63,18 +64,18 @@ def honesty_text(analysis: Analysis) -> str:
     """Where the score told comes from."""
     scoring, highest = analysis.settings.scoring, analysis.highest
     if highest is None:
-        return "Nothing was left to choose, so each fold is a fair test."
+        return "k and C were set in advance, so each fold is an independent test."
     chosen = "k and C were" if analysis.was_chosen else "C was"
     own = score_text(scoring, analysis.choice.score)
     if analysis.assessment.is_nested:
         return (
-            f"The {score_name(scoring)} told above is that of nested cross-validation: in each of "
-            f"{len(analysis.assessment.folds)} outer folds {chosen} chosen anew by its other rows. "
-            f"On the folds that {chosen} chosen on it is {own}, which on average is too good."
+            f"The {score_name(scoring)} above comes from nested cross-validation: in each of "
+            f"{len(analysis.assessment.folds)} outer folds {chosen} chosen again from the other rows. On the "
+            f"folds used for the choice it is {own}, which is optimistic on average."
         )
     return (
-        f"{chosen} chosen on these same folds ({own}), so the {score_name(scoring)} told is too good. "
-        "Without `--no-nested` it is not."
+        f"{chosen} chosen on these same folds ({own}), so the {score_name(scoring)} above is optimistic. "
+        "Leave out `--no-nested` for an unbiased one."
     )
 
 
@@ -85,8 +86,8 @@ def p_value_text(analysis: Analysis) -> str:
         return ""
     n_times = assessed.n_permutations
     n_as_high = round(assessed.p_value * (n_times + 1)) - 1
-    least = "" if n_as_high else f" That is the least that {n_times:,} can tell."
+    least = "" if n_as_high else f" That is the smallest p-value that {n_times:,} permutations can give."
     return (
-        f"p = {assessed.p_value:.3g}: of {n_times:,} searches with the labels shuffled, "
-        f"{n_as_high or 'none'} found a score as high as the search with the labels as they are.{least}"
+        f"p = {assessed.p_value:.3g}: of {n_times:,} searches with permuted labels, {n_as_high or 'none'} "
+        f"found a score as high as the search with the original labels.{least}"
     )

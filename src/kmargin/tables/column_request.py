@@ -44,8 +44,8 @@ class ColumnRequest(NamedTuple):
         for option, value in said.items():
             if value:
                 raise InputError(
-                    f"{option} speaks of features, but with --kernel k counts training points. "
-                    "Leave one of the two out."
+                    f"{option} applies to features, but with --kernel k counts training points. Leave out "
+                    "one of the two options."
                 )
 
 
@@ -103,9 +103,9 @@ def count_features(encoding: Encoding, asked: ColumnRequest) -> CountedFeatures:
     both = sorted({*keep} & {*avoid})
     if both:
         shown = listing([names[j] for j in both])
-        raise InputError(f"--keep and --avoid both name {shown}. Take it out of one of them.")
+        raise InputError(f"--keep and --avoid both name {shown}. Remove it from one of them.")
     if len(avoid) == len(names):
-        raise InputError(f"--avoid leaves none of the {len(names)} features. Name fewer of them.")
+        raise InputError(f"--avoid excludes all {len(names)} features. Exclude fewer.")
     signs = _read_signs(asked.signs, find, len(names))
     request = UnitRequest(
         groups=None if things == "features" else list(labels),
@@ -135,7 +135,7 @@ class Finder:
     def one(self, name: str, option: str) -> list[int]:
         """The features that a name stands for: a column before a value, a value before a group."""
         if name not in self.places:
-            raise InputError(f"{option} names {name!r}, which is no feature. {nearest(name, self.places)}")
+            raise InputError(f"{option} names {name!r}, which is not a feature. {nearest(name, self.places)}")
         return self.places[name]
 
     def all(self, names: Sequence[str], option: str) -> list[int]:
@@ -149,11 +149,13 @@ def _read_signs(asked: Sequence[str], find: Finder, n_features: int) -> list[int
         name, equals, sign = text.rpartition("=")
         if not equals or sign not in SIGN_VALUES:
             raise InputError(
-                f"--sign {text} is not a feature and its sign. Write it as --sign age=+ or --sign age=-."
+                f"--sign {text} is not of the form feature=sign. Write it as --sign age=+ or --sign age=-."
             )
         for place in find.one(name, "--sign"):
             if signs[place] not in (0, SIGN_VALUES[sign]):
-                raise InputError(f"--sign gives {name!r} both + and -. Give one of them, or none for either.")
+                raise InputError(
+                    f"--sign gives {name!r} both + and -. Use one of them, or leave it out to allow either."
+                )
             signs[place] = SIGN_VALUES[sign]
     return signs
 
@@ -161,12 +163,14 @@ def _read_signs(asked: Sequence[str], find: Finder, n_features: int) -> list[int
 def _grouped(encoding: Encoding, asked: ColumnRequest) -> list[str]:
     """The group of each feature, by file or by name."""
     if asked.groups is not None and asked.group_by is not None:
-        raise InputError("--groups and --group-by both say what belongs together. Give one of them.")
+        raise InputError("--groups and --group-by both define groups. Use one of them.")
     columns = encoding.columns
     by_column = _by_prefix(columns, asked.group_by) if asked.groups is None else dict(asked.groups)
     unknown = [name for name in by_column if name not in columns]
     if unknown:
-        raise InputError(f"--groups names {listing(unknown)}, no feature. {nearest(unknown[0], columns)}")
+        raise InputError(
+            f"--groups names {listing(unknown)}, which is not a feature. {nearest(unknown[0], columns)}"
+        )
     taken = set(by_column.values())
     labels = []
     for column in columns:
@@ -176,7 +180,9 @@ def _grouped(encoding: Encoding, asked: ColumnRequest) -> list[str]:
             labels.append(by_column.get(column, alone))
     if len(set(labels)) == 1:
         option = "--group-by" if asked.groups is None else "--groups"
-        raise InputError(f"{option} puts all features into one group: nothing to choose. Make two or more.")
+        raise InputError(
+            f"{option} puts all features into one group, so there is nothing to choose. Define two or more."
+        )
     return labels
 
 
@@ -186,8 +192,8 @@ def _by_prefix(columns: Sequence[str], separator: str | None) -> dict[str, str]:
     groups = {column: prefix for column, prefix in prefixes.items() if prefix not in ("", column)}
     if not groups:
         raise InputError(
-            f"--group-by {separator!r}: no feature's name has that with text before it. "
-            "Give what stands between a group and its member, such as _ for site_a and site_b."
+            f"--group-by {separator!r}: no feature name contains it after a prefix. Give the separator "
+            "between the group and the rest of the name, such as _ for site_a and site_b."
         )
     return groups | {column: column for column in columns if column in set(groups.values())}
 
@@ -198,16 +204,18 @@ def read_groups(path: Path) -> dict[str, str]:
     if sorted(frame.columns) != GROUP_COLUMNS:
         raise InputError(
             f"--groups: {path.name} has columns {listing(list(frame.columns))}. "
-            "Give it two, called feature and group."
+            "It needs two columns, called feature and group."
         )
     features, groups = (to_texts(frame[name]) for name in GROUP_COLUMNS)
     gaps = np.flatnonzero([None in pair for pair in zip(features, groups, strict=True)])
     if len(gaps):
         raise InputError(
-            f"--groups: row {gaps[0] + 1} of {path.name} lacks a feature or a group. Fill it in, "
-            "or leave the row out: a feature that is not in the file is by itself."
+            f"--groups: row {gaps[0] + 1} of {path.name} lacks a feature or a group. Fill it in, or remove "
+            "the row: a feature that is not in the file is a group of its own."
         )
     twice = [name for name, times in Counter(features).items() if times > 1]
     if twice:
-        raise InputError(f"--groups: {path.name} has {listing(twice)} twice. Put each into one group.")
+        raise InputError(
+            f"--groups: {path.name} has {listing(twice)} more than once. Put each feature into one group."
+        )
     return dict(zip(features, groups, strict=True))

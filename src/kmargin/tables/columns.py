@@ -95,13 +95,14 @@ def check_finite(frame: pd.DataFrame) -> None:
     infinite = [name for name, size in sizes.items() if np.isinf(size).any()]
     if infinite:
         raise InputError(
-            f"Column {listing(infinite)} holds infinite numbers. Replace them, or leave it out with --drop."
+            f"Column {listing(infinite)} holds infinite values. Replace them, or leave the column out with "
+            "--drop."
         )
     huge = [name for name, size in sizes.items() if (size > LARGEST).any()]
     if huge:
         raise InputError(
-            f"Column {listing(huge)} holds numbers beyond {LARGEST:g}: a mark for missing values? "
-            "Replace them, or leave it out with --drop."
+            f"Column {listing(huge)} holds numbers beyond {LARGEST:g}, perhaps a code for missing values. "
+            "Replace them, or leave the column out with --drop."
         )
 
 

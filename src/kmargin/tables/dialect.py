@@ -45,13 +45,11 @@ class Reading(NamedTuple):
         """The same in the reader's terms. Raises InputError for what nobody could mean."""
         sep = self.sep if self.sep is None else SPOKEN.get(self.sep.lower(), self.sep)
         if sep is not None and (len(sep) != 1 or sep in '"\r\n' or sep.isalnum()):
-            raise InputError(
-                f"--sep {self.sep!r} is not one character that separates. Use , ; | or tab, or space."
-            )
+            raise InputError(f"--sep {self.sep!r} is not a single separator. Use , ; | tab or space.")
         if self.decimal is not None and self.decimal not in DECIMALS:
-            raise InputError(f"--decimal {self.decimal!r} is no decimal mark. Use . or , instead.")
+            raise InputError(f"--decimal {self.decimal!r} is not a decimal mark. Use . or , instead.")
         if sep is not None and sep == self.decimal:
-            raise InputError(f"--sep {sep} and --decimal {sep} cannot both be. Give another separator.")
+            raise InputError(f"--sep and --decimal are both {sep}. Use another separator.")
         if self.encoding is not None:
             try:
                 "a".encode(self.encoding)
@@ -114,7 +112,7 @@ def _decode(path: Path, given: str | None) -> tuple[str, str, list[str]]:
         text = decoder.decode(start, final=is_whole)
     except UnicodeError as error:
         raise InputError(
-            f"{path.name} is not text in {given} ({str(error)[:80]}). Leave --encoding out, or name another."
+            f"{path.name} is not text in {given} ({str(error)[:80]}). Leave out --encoding, or name another."
         ) from error
     return encoding, text.lstrip("\ufeff"), notes
 

@@ -32,14 +32,14 @@ def to_table_model(model: Any, target: str) -> TableModel:
     if not isinstance(machine, ESTIMATORS):
         names = ", ".join(kind.__name__ for kind in ESTIMATORS)
         raise InputError(
-            f"{type(machine).__name__} is no model that kmargin can save. Give a fitted {names}, a pipeline "
-            "that ends in one, or what load_model returns."
+            f"{type(machine).__name__} is not a model that kmargin can save. Give a fitted {names}, a "
+            "pipeline that ends in one, or the result of load_model."
         )
     check_is_fitted(machine)
     if getattr(machine, "kernel", None) == "precomputed" or callable(getattr(machine, "kernel", None)):
         raise InputError(
-            "A machine with a kernel of one's own cannot be saved: the kernel is no array. Use one by name, "
-            "such as kernel='rbf'."
+            "A model with a custom kernel function cannot be saved. Use a kernel by name, such as "
+            "kernel='rbf'."
         )
     parameters, arrays = machine_numbers(machine)
     scaling = _scaling(steps[:-1], int(machine.n_features_in_))
@@ -66,9 +66,7 @@ def _plain_classes(classes: np.ndarray) -> np.ndarray:
         return classes.astype(str)
     if classes.dtype.kind == "u":
         return classes.astype(np.int64)
-    raise InputError(
-        f"Classes such as {classes[0]!r} cannot be saved. Use texts, numbers, or true and false."
-    )
+    raise InputError(f"Classes such as {classes[0]!r} cannot be saved. Use strings, numbers or booleans.")
 
 
 def _scaling(steps: list[Any], n_features: int) -> Scaling:
@@ -76,9 +74,9 @@ def _scaling(steps: list[Any], n_features: int) -> Scaling:
     kinds = [type(step) for step in steps]
     if kinds not in ([], [StandardScaler], [SimpleImputer], [SimpleImputer, StandardScaler]):
         raise InputError(
-            f"A pipeline with {', '.join(kind.__name__ for kind in kinds)} before the machine cannot be "
-            "saved: kmargin keeps a SimpleImputer, then a StandardScaler. Scale with standardize=True, or "
-            "save the pipeline with joblib."
+            f"A pipeline with {', '.join(kind.__name__ for kind in kinds)} before the estimator cannot be "
+            "saved; kmargin saves only a SimpleImputer followed by a StandardScaler. Scale with "
+            "standardize=True, or save the pipeline with joblib."
         )
     fills: Vector | None = None
     mean, spread = np.zeros(n_features), np.ones(n_features)
@@ -87,7 +85,7 @@ def _scaling(steps: list[Any], n_features: int) -> Scaling:
             fills = np.asarray(step.statistics_, dtype=object)
             if step.add_indicator or len(fills) != n_features or not all(map(_is_number, fills)):
                 raise InputError(
-                    "This SimpleImputer adds or drops columns, or fills in no numbers. Use one with "
+                    "This SimpleImputer adds or drops columns, or does not fill in numbers. Use one with "
                     "strategy='median', without add_indicator."
                 )
             fills = fills.astype(float)

@@ -28,8 +28,8 @@ def distributions(analysis: Analysis) -> Iterator[str]:
     more = f" The first {len(drawn)} of {len(used)}." if len(drawn) < len(used) else ""
     yield f'<div class="boxes" id="distributions">{boxes}</div>'
     yield html.paragraph(
-        "Each feature by class, as it stands in the table: the middle half of the rows in the box, the line "
-        f"their median, nine of ten rows between the ends.{more}",
+        "Each feature by class, in the units of the table: the box holds the middle half of the rows, the "
+        f"line is the median, and nine of ten rows lie between the ends.{more}",
         "soft",
     )
 

@@ -78,8 +78,8 @@ class Encoding:
                 if kind == "text" and (advice := explain_censored(frame[name], name)) is not None:
                     raise InputError(advice)
                 raise InputError(
-                    f"Column {name!r} holds {kind}{example}, but the model learned it as numbers. "
-                    "Give numbers."
+                    f"Column {name!r} holds {kind}{example}, but the model was fitted to numbers. Give "
+                    "numbers."
                 )
             frame[name] = numbers
         if not has_medians:

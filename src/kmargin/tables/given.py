@@ -33,8 +33,7 @@ def _named(frame: pd.DataFrame) -> pd.DataFrame:
     repeated = frame.columns[frame.columns.duplicated()]
     if len(repeated):
         raise InputError(
-            f"X has more than one column called {listing(list(repeated.unique()))}. "
-            "Give each a name of its own."
+            f"X has more than one column called {listing(list(repeated.unique()))}. Give each a unique name."
         )
     return frame
 
@@ -46,17 +45,17 @@ def _from_array(X: Any, columns: Sequence[str], needed: Sequence[str]) -> pd.Dat
         values = np.asarray(X)
     except ValueError as error:  # rows of different lengths
         raise InputError(
-            "X has rows of different lengths. Give as many values for each row as there are columns."
+            "X has rows of different lengths. Give one value per column in every row."
         ) from error
     if values.ndim != 2:
         raise InputError(
-            f"X of shape {values.shape} is no table. Give rows and columns: a frame with the columns "
-            f"{listing(needed)}, or an array; a single row is [row]."
+            f"X of shape {values.shape} is not a table. Give a data frame with the columns "
+            f"{listing(needed)}, or a two-dimensional array; a single row is [row]."
         )
     if values.shape[1] != len(columns):
         raise InputError(
             f"X has {count(values.shape[1], 'column')}, but without names the model expects the "
-            f"{len(columns):,} that it was fitted to, in this order: {listing(columns, 8)}. A frame needs "
-            f"{listing(needed, 8)} only."
+            f"{len(columns):,} that it was fitted to, in this order: {listing(columns, 8)}. A data frame "
+            f"needs only {listing(needed, 8)}."
         )
     return pd.DataFrame(values, columns=list(columns))

@@ -106,8 +106,8 @@ def _check_keys(path: Path, key: str, keys: np.ndarray) -> None:
     twice = [name for name, times in Counter(keys).items() if times > 1 and name is not None]
     if twice:
         raise InputError(
-            f"--labels: {path.name} has {listing(twice)} more than once in column {key!r}. "
-            "Give one row for each."
+            f"--labels: {path.name} has {listing(twice)} more than once in column {key!r}. Give one row for "
+            "each id."
         )
 
 
@@ -116,7 +116,7 @@ def _pick_columns(
 ) -> tuple[list[str], list[str]]:
     """The columns of the labels that have a part to play, and a word about the others."""
     if target is None:
-        raise InputError(f"Say which column of {path.name} to predict, with --target. {nearest('', others)}")
+        raise InputError(f"Name the column of {path.name} to predict with --target. {nearest('', others)}")
     if target not in others and target not in table.frame.columns:
         raise InputError(f"--labels: {path.name} has no column {target!r}. {nearest(target, others)}")
     taken = [name for name in others if name == target or name in wanted]
@@ -128,10 +128,10 @@ def _pick_columns(
     rest = [name for name in others if name not in taken]
     if not rest:
         return taken, []
-    are = "is no feature" if len(rest) == 1 else "are no features"
+    are = "is not used as a feature" if len(rest) == 1 else "are not used as features"
     return taken, [
-        f"{listing(rest)} of {path.name} {are}: a file of labels may hold what is known of the outcome "
-        "only. Move such columns into the table to use them."
+        f"{listing(rest)} of {path.name} {are}: columns of a label file may describe the outcome itself. "
+        "Move them into the table to use them."
     ]
 
 
@@ -142,7 +142,7 @@ def _tell_unmatched(
     notes = []
     if not has_label.all():
         without = list(dict.fromkeys(str(name) for name in ids[~has_label]))
-        done = "predicted all the same" if all_rows else "left out"
+        done = "predicted anyway" if all_rows else "left out"
         n_rows = int((~has_label).sum())
         have = "has" if n_rows == 1 else "have"
         notes.append(f"{count(n_rows, 'row')} {have} no label in {path.name}, {done}: {listing(without, 3)}.")

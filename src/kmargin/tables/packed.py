@@ -43,7 +43,7 @@ def open_bytes(path: Path) -> Iterator[IO[bytes]]:
             raise
         raise InputError(
             f"{path.name} ends in {path.suffix}, but its content is not compressed with {packing}, or is "
-            "damaged or cut short. Rename it, or download it again."
+            "damaged or truncated. Rename it, or download it again."
         ) from error
 
 
@@ -79,11 +79,11 @@ def _only_member(path: Path) -> str:
             names = [info.filename for info in archive.infolist() if not info.is_dir()]
     except zipfile.BadZipFile as error:
         raise InputError(
-            f"{path.name} ends in .zip, but its content is not compressed with zip, or is damaged or cut "
-            "short. Rename it, or download it again."
+            f"{path.name} ends in .zip, but its content is not compressed with zip, or is damaged or "
+            "truncated. Rename it, or download it again."
         ) from error
     names = [name for name in names if not any(mark in name for mark in BESIDE_THE_TABLE)]
     if len(names) != 1:
         held = f"{len(names)} files: {listing(names, 3)}" if names else "no file"
-        raise InputError(f"{path.name} holds {held}. Pack the one file with the table, or unpack it.")
+        raise InputError(f"{path.name} holds {held}. Compress only the file with the table, or extract it.")
     return names[0]

@@ -78,8 +78,9 @@ def warn_of_shared_values(frame: pd.DataFrame, id: str | None, groups: Indices |
             continue  # folds keep them together already
         found.append(
             f"The values of column {name!r} repeat ({column.nunique():,} different ones in {len(frame):,} "
-            f"rows). If rows with the same {name!r} are in training and test rows alike, the score is too "
-            f"high: `--rows-grouped-by {quoted(name)}` keeps them together and makes it no feature."
+            f"rows). If rows with the same {name!r} are in both the training and the test rows, the score is "
+            f"too high: `--rows-grouped-by {quoted(name)}` keeps them together and does not use the column "
+            "as a feature."
         )
     return found
 
@@ -103,9 +104,9 @@ def warn_of_batches(frame: pd.DataFrame, y: np.ndarray, target: str, grouped_by:
         found.append(
             f"Column {name!r} seems to mark a batch or centre, and is associated with the label: "
             f"{str(label)!r} is {100 * shares.loc[low, label]:.0f} % of the rows with {str(low)!r} and "
-            f"{100 * shares.loc[high, label]:.0f} % of those with {str(high)!r}. The model may tell these "
-            f"apart instead of the classes, even if the column is no feature. `--rows-grouped-by "
-            f"{quoted(name)}` shows how well it does where {name!r} has a value that it has not seen."
+            f"{100 * shares.loc[high, label]:.0f} % of those with {str(high)!r}. The model may recognise "
+            "these instead of the classes, even if the column is not a feature. `--rows-grouped-by "
+            f"{quoted(name)}` shows how well it predicts rows with a new value of {name!r}."
         )
     return found
 
@@ -145,9 +146,9 @@ def warn_of_repeated_rows(groups: Indices | None, y: np.ndarray) -> list[str]:
     )
     extra = n_rows - n_distinct
     return [
-        f"{count(extra, 'row')} {'repeats' if extra == 1 else 'repeat'} another in every feature. Equal rows "
-        "are kept together in folds and halves, or the score would be too high; intervals count them once."
-        f"{more} If they were copied by mistake, remove them."
+        f"{count(extra, 'row')} {'repeats' if extra == 1 else 'repeat'} another in every feature. Duplicate "
+        "rows are kept together in folds and halves, because the score would be too high otherwise; "
+        f"intervals count them once.{more} If they were copied by mistake, remove them."
     ]
 
 

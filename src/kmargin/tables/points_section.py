@@ -24,11 +24,11 @@ def points_section(analysis: Analysis) -> Iterator[str]:
         ]
         for texts, of_point in zip(frame[own].itertuples(index=False), weights, strict=True)
     ]
-    yield '<h2 id="points">The rows it remembers</h2>'
+    yield '<h2 id="points">The training rows of the model</h2>'
     yield html.paragraph(
-        f"A new row is compared with these {len(rows)} rows of the table and no others (kernel: "
-        f"{analysis.settings.kernel}). A positive weight (violet) speaks for the class named second, a "
-        "negative one (green) for the first. `points.csv` has them with all their columns."
+        f"A new row is compared only with these {len(rows)} rows of the table (kernel: "
+        f"{analysis.settings.kernel}). A positive weight (violet) favours the class named second, a negative "
+        "one (green) the first. `points.csv` lists them with all their columns."
     )
     heads: list[Any] = [html.Cell(name, "name") for name in own]
     heads += machines if len(machines) > 1 else [html.Cell(f"weight ({machines[0]})", "bars")]

@@ -23,14 +23,14 @@ def count_folds(
 ) -> tuple[int, list[str]]:
     """As many as asked for, or as the smallest class has rows or groups; and what is to be said of that."""
     if asked < 2:
-        raise InputError(f"--cv {asked} makes no folds. Use 2 or more.")
+        raise InputError(f"--cv {asked} does not define folds. Use 2 or more.")
     thing = "group" if dataset.grouped_by else "row" if dataset.groups is None else "different row"
     smallest = samples.classes[counts.argmin()].item()
     n_folds = min(asked, int(counts.min()))
     if n_folds == 1:
         raise InputError(
-            f"Class {smallest!r} has one {thing} only, and cross-validation needs two at least. "
-            f"Give more {thing}s of that class, or remove it."
+            f"Class {smallest!r} has only one {thing}, but cross-validation needs at least two. Give more "
+            f"{thing}s of that class, or remove it."
         )
     if n_folds == asked:
         return n_folds, []

@@ -39,7 +39,7 @@ def find_row_names(features: pd.DataFrame, kept: Collection[str]) -> tuple[list[
             elif reason is not None:
                 found[str(name)] = reason
     notes = [
-        f"Column {name!r} {reason}: it is left out. --feature {quoted(name)} takes it in."
+        f"Column {name!r} {reason}: it is left out. Use --feature {quoted(name)} to include it."
         for name, reason in list(found.items())[:MOST_DOUBTS]
     ]
     if len(found) > MOST_DOUBTS:
@@ -47,7 +47,7 @@ def find_row_names(features: pd.DataFrame, kept: Collection[str]) -> tuple[list[
         notes.append(f"So {'is' if len(more) == 1 else 'are'} {listing(more)}, for the same reasons.")
     if 0 < len(doubtful) <= MOST_DOUBTS:
         notes.append(
-            f"{listing(doubtful)}: a different whole number in each row. If {_it(doubtful)} the rows, leave "
+            f"{listing(doubtful)}: each row has a different whole number. If {_it(doubtful)} the rows, leave "
             f"{'it' if len(doubtful) == 1 else 'them'} out with --drop."
         )
         return list(found), doubtful, notes
@@ -94,8 +94,8 @@ def explain_lying(frame: pd.DataFrame, wanted: Collection[str]) -> str:
     texts = to_texts(first)
     if set(wanted) & set(texts):
         return (
-            f"But {listing(sorted(set(wanted) & set(texts)), 3)} is in the first column: does the table lie "
-            "on its side? Then add --transpose."
+            f"But {listing(sorted(set(wanted) & set(texts)), 3)} is in the first column. If the features are "
+            "in rows, add --transpose."
         )
     others = frame.iloc[:, 1:]
     if len(set(texts)) < len(texts) or len(frame) <= frame.shape[1] or others.shape[1] < 2:
@@ -104,5 +104,5 @@ def explain_lying(frame: pd.DataFrame, wanted: Collection[str]) -> str:
         return ""
     return (
         f"With {count(len(frame), 'name')} in its first column and numbers in the others the table seems to "
-        "lie on its side: add --transpose, and --labels FILE if classes are in a file of their own."
+        "have its features in rows: add --transpose, and --labels FILE if the classes are in a separate file."
     )

@@ -47,15 +47,17 @@ class Settings:
         if self.select not in SELECTIONS:
             raise InputError(f"--select {self.select} is not known. Use best, 1se or tolerance.")
         if self.repeats is not None and self.repeats < 1:
-            raise InputError(f"--repeats {self.repeats} deals no folds. Use 1 or more.")
+            raise InputError(f"--repeats {self.repeats} is not a number of rounds. Use 1 or more.")
         if self.pairs < 0:
-            raise InputError(f"--pairs {self.pairs} draws no halves. Use 0 for none, or 25.")
+            raise InputError(f"--pairs {self.pairs} is not a number of pairs. Use 0 for none, or 25.")
         if self.permutations < 0:
-            raise InputError(f"--permutations {self.permutations} cannot be. Use 0 for none, or 100.")
+            raise InputError(
+                f"--permutations {self.permutations} is not a number of permutations. Use 0 for none, or 100."
+            )
         if not 0 <= self.seed < 2**32:
-            raise InputError(f"--seed {self.seed} shuffles nothing. Use 0 to {2**32 - 1}.")
+            raise InputError(f"--seed {self.seed} is not a seed. Use 0 to {2**32 - 1}.")
         if self.jobs == 0:
-            raise InputError("--jobs 0 leaves nobody to do the work. Use 1 or more, or -1 for all cores.")
+            raise InputError("--jobs 0 is not a number of jobs. Use 1 or more, or -1 for all cores.")
 
 
 def make_blueprint(settings: Settings, counted: CountedFeatures) -> LinearBlueprint | KernelBlueprint:

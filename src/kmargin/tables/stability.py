@@ -112,30 +112,35 @@ def measure_stability(dataset: Dataset, settings: Settings, plan: Plan | None = 
 def check_plan(plan: Plan, settings: Settings) -> None:
     """Raises InputError for options that make no sense."""
     if plan.n_pairs < 1:
-        raise InputError(f"--pairs {plan.n_pairs} draws no halves. Use 1 or more.")
+        raise InputError(f"--pairs {plan.n_pairs} is not a number of pairs. Use 1 or more.")
     if plan.threshold is not None and not 0.5 < plan.threshold <= 1:
         raise InputError(
-            f"--threshold {plan.threshold:g} is not a share of more than half of all fits. "
-            "Use a number above 0.5, at most 1."
+            f"--threshold {plan.threshold:g} is not a proportion above one half. Use a number above 0.5, at "
+            "most 1."
         )
     if not 0 < plan.max_false < np.inf:
-        raise InputError(f"--max-false {plan.max_false:g} is no expected number. Use one above 0, such as 1.")
+        raise InputError(
+            f"--max-false {plan.max_false:g} is not an expected number of features. Use a number > 0, such "
+            "as 1."
+        )
     if not 0 <= settings.seed < 2**32:
-        raise InputError(f"--seed {settings.seed} draws nothing. Use 0 to {2**32 - 1}.")
+        raise InputError(f"--seed {settings.seed} is not a seed. Use 0 to {2**32 - 1}.")
     if settings.jobs == 0:
-        raise InputError("--jobs 0 leaves nobody to do the work. Use 1 or more, or -1 for all cores.")
+        raise InputError("--jobs 0 is not a number of jobs. Use 1 or more, or -1 for all cores.")
 
 
 def resolve_k(k: int | None, counted: CountedFeatures) -> int:
     """How much is selected on each half, in the units that k counts."""
     n_units, n_fixed, things = counted.units.n_units, counted.n_fixed, counted.things
     if n_units - n_fixed < 2:
-        raise InputError(f"There are no two {things} to choose from. Give more columns, or keep fewer.")
+        raise InputError(
+            f"There are fewer than two {things} to choose from. Give more columns, or keep fewer."
+        )
     if k is None:
         return n_fixed + min(DEFAULT_K, (n_units - n_fixed) // 2)
     if n_fixed < k < n_units:
         return k
-    kept = f", of which --keep takes {n_fixed}" if n_fixed else ""
+    kept = f", of which --keep fixes {n_fixed}," if n_fixed else ""
     raise InputError(
         f"--k {k} of {n_units} {things}{kept} leaves nothing to choose. Use {n_fixed + 1} to {n_units - 1}."
     )
@@ -164,9 +169,9 @@ def stability_headline(stability: Stability) -> str:
     found = stability.stable
     if not found:
         hint = (
-            "Accept more by chance with a larger --max-false to lower this share."
+            "A larger --max-false accepts more features by chance and lowers this proportion."
             if selection.threshold == "auto"
-            else "Without --threshold it is the lowest share at which at most one is expected by chance."
+            else "Without --threshold it is the lowest proportion at which at most one is expected by chance."
         )
         return f"None of {selection.n_candidates_:,} {things} was selected on at least {share}. {hint}"
     were = "was" if len(found) == 1 else "were"
@@ -179,18 +184,18 @@ def chance_text(stability: Stability) -> str:
     blind = f"{selection.q_:.3g} of {selection.n_candidates_:,} {stability.counted.things}"
     worst, unimodal, r_concave = (f"{bound:.2g}" for bound in selection.bounds_)
     return (
-        f"At most {unimodal} of these are expected to be there by chance, if the number of halves that "
-        f"select a feature has a distribution with one peak ({worst} whatever its distribution, {r_concave} "
-        f"if it is r-concave). By chance means: selected on a half no more often than by a blind choice of "
-        f"{blind}. A feature that is correlated with one that matters is selected more often than that, and "
-        "may be stable without mattering itself."
+        f"At most {unimodal} of these are expected to have been selected by chance, if the number of halves "
+        f"that select a feature has a unimodal distribution ({worst} for any distribution, {r_concave} if it "
+        "is r-concave). By chance means: selected on a half no more often than by a random choice of "
+        f"{blind}. A feature that is correlated with a relevant one is selected more often than that, and "
+        "may be stable without being relevant itself."
     )
 
 
 def plan_text(stability: Stability) -> str:
     """What was fitted."""
     kept = stability.counted.labels_of(np.flatnonzero(stability.counted.always_in))
-    said = f" Always in, because --keep says so: {listing(kept)}." if kept else ""
+    said = f" Always in the model, as requested by --keep: {listing(kept)}." if kept else ""
     pairs = count(stability.selection.n_pairs, "pair")
-    machine = f"a machine with k = {stability.k}, C = {stability.C:.3g} on each half"
+    machine = f"a model with k = {stability.k}, C = {stability.C:.3g} on each half"
     return f"{pairs} of complementary halves, {machine}.{said}"

@@ -22,10 +22,10 @@ FILES = (modelfile.NAME, "features.csv", "points.csv", "predictions.csv", "repor
 def check_folder(folder: Path, force: bool) -> None:
     """Raises InputError where results must not go. Best asked before the work is done."""
     if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder} is a file. Say with --out which folder to write.")
+        raise InputError(f"{folder} is a file. Name a folder with --out.")
     parent = folder.resolve().parent
     if not parent.is_dir():
-        raise InputError(f"There is no folder {folder.parent} to write {folder.name} into. Make it first.")
+        raise InputError(f"There is no folder {folder.parent} to write {folder.name} into. Create it first.")
     if not os.access(folder if folder.exists() else parent, os.W_OK):
         raise InputError(f"The folder {folder} cannot be written. Choose another with --out.")
     there = sorted(path.name for path in folder.iterdir()) if folder.exists() else []
@@ -40,7 +40,7 @@ def check_folder(folder: Path, force: bool) -> None:
 def check_file(path: Path, endings: tuple[str, ...]) -> None:
     """Raises InputError where a file cannot be written, or has the wrong ending."""
     if path.suffix not in endings:
-        raise InputError(f"{path} does not end in {' or '.join(endings)}. Give it that ending.")
+        raise InputError(f"{path} does not end in {' or '.join(endings)}. Use that file extension.")
     if path.is_dir() or not path.resolve().parent.is_dir():
         problem = "is a folder" if path.is_dir() else "lies in a folder that is not there"
         raise InputError(f"{path} {problem}. Choose another name.")
