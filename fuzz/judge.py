@@ -15,7 +15,7 @@ from fuzz.twins import TWINS
 
 # Complaints about data that are the data's fault: what a generator may well produce.
 COMPLAINTS = re.compile(
-    "one class only|zero for every sample|weights of all samples of class|Fold \\d+ has no|n_splits="
+    "only one class|zero for every sample|weights of all samples of class|Fold \\d+ has no|n_splits="
     "|members in each class|not finite, for X with entries up to"
     '|solver="mm" works with the singular vectors|1 class|minimum of 2 is required|single class'
 )

@@ -148,7 +148,7 @@ def test_predictions_do_not_depend_on_the_order_of_columns_or_on_further_ones():
     frame = pd.read_csv("data.csv")
     frame[frame.columns[::-1]].assign(more=1).drop(columns="outcome").to_csv("new.csv", index=False)
     plain, other = run("predict", "data-kmargin", "data.csv"), run("predict", "data-kmargin", "new.csv")
-    assert re.search(r"\d\d\.\d % of 60 rows are as column 'outcome' says", plain.stderr)
+    assert re.search(r"\d\d\.\d % of 60 rows agree with column 'outcome'", plain.stderr)
     assert other.stderr.endswith("Note: 1 column ignored: 'more'.\n")
     same = ["row", "predicted", "decision"]
     one, two = (pd.read_csv(pd.io.common.StringIO(r.stdout))[same] for r in (plain, other))
@@ -183,7 +183,7 @@ MISTAKES = {
         [],
         r"30 values are missing, in column 'z' \(30\).*--impute median",
     ),
-    "one class only": (lambda: rewrite(outcome="no"), [], "one class only, 'no'"),
+    "one class only": (lambda: rewrite(outcome="no"), [], "only one class, 'no'"),
     "a name twice": (
         lambda: Path("data.csv").write_text("a,a,outcome\n1,2,no\n"),
         [],
@@ -223,7 +223,7 @@ def test_what_a_model_needs_and_a_table_lacks_is_named():
     assert_says(run("predict", "nowhere", "new.csv"), "There is no model at nowhere")
     assert_says(run("predict", "data.csv", "new.csv"), "data.csv is not a kmargin model")
     assert_says(run("predict", "data-kmargin", "data.csv", "--out", "p.xlsx"), "does not end in .csv")
-    assert_says(run("predict", "data-kmargin", "data.csv", "--id", "x"), "--id: there is no column 'x'")
+    assert_says(run("predict", "data-kmargin", "data.csv", "--id", "x"), "--id: the table has no column 'x'")
 
 
 def test_folders_of_others_are_left_alone():

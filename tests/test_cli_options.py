@@ -454,7 +454,7 @@ def test_predict_carries_ids_and_is_quiet_if_asked():
     X = (FRAME[FEATURES].to_numpy() - mean) / spread
     np.testing.assert_allclose(frame["decision"], model.machine.decision_function(X), rtol=1e-9)
     share = 100 * np.mean(frame["predicted"] == FRAME["outcome"])
-    assert f"{share:.1f} % of {len(FRAME)} rows are as column 'outcome' says." in talking.stderr
+    assert f"{share:.1f} % of {len(FRAME)} rows agree with column 'outcome'." in talking.stderr
     quiet = run("predict", "out", "data.csv", "--id", "z", "-q")
     assert quiet.stderr == ""
     assert quiet.stdout == talking.stdout

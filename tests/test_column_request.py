@@ -84,7 +84,7 @@ WRONG = {
     "an unknown sign": ({"signs": ["agee=+"]}, "^--sign names 'agee', which is not a feature. Did you mean"),
     "both signs": ({"signs": ["age=+", "age=-"]}, r"^--sign gives 'age' both \+ and -"),
     "two kinds of groups": ({"groups": {"age": "a"}, "group_by": "_"}, "^--groups and --group-by both"),
-    "a group of nobody": ({"groups": {"agee": "a"}}, "^--groups names 'agee', which is not a feature. Did you mean"),
+    "a group of nobody": ({"groups": {"agee": "a"}}, "^--groups names 'agee', which is not a feature."),
     "one group": ({"groups": dict.fromkeys(ENCODING.columns, "a")}, "^--groups puts all features into one"),
     "no separator": ({"group_by": "#"}, "^--group-by '#': no feature name contains it"),
     "nothing to group by": ({"group_by": ""}, "^--group-by '': no feature name contains it"),
@@ -105,7 +105,7 @@ FILES = {
     "three columns": ("feature,group,x\na,b,1\n", "has columns 'feature', 'group', 'x'. It needs two"),
     "a feature twice": ("feature,group\nage,a\nage,b\n", "groups.csv has 'age' more than once. Put each"),
     "a gap": ("feature,group\nage,a\nz,\n", "row 2 of groups.csv lacks a feature or a group. Fill it in"),
-    "no rows": ("feature,group\n", "has names for its columns but no rows"),
+    "no rows": ("feature,group\n", "has column names but no rows"),
 }
 
 

@@ -141,7 +141,7 @@ def test_marks_for_missing_values_among_numbers_are_gaps_and_said(tmp_path):
     np.testing.assert_array_equal(table.frame["a"], [1.5, np.nan, 2.0])
     np.testing.assert_array_equal(table.frame["c"], [np.nan, 2.0, np.nan])
     assert table.frame["b"].tolist() == ["x", "-", "y"], "texts are left alone"
-    assert table.notes[-1] == "'?', 'k.A.' are taken for missing, in 2 columns: 'a', 'c'."
+    assert table.notes[-1] == "'?', 'k.A.' are read as missing, in 2 columns: 'a', 'c'."
 
 
 BAD_READINGS = {
@@ -163,9 +163,9 @@ def test_a_reading_that_makes_no_sense_gets_a_sentence(how, message, tmp_path):
 
 def test_what_is_about_text_is_refused_for_other_files(tmp_path):
     FRAME.to_parquet(tmp_path / "a.parquet")
-    with pytest.raises(InputError, match=r"--decimal is about tables of text .* a\.parquet is none"):
+    with pytest.raises(InputError, match=r"--decimal applies to text tables .* a\.parquet is not one"):
         read_table(tmp_path / "a.parquet", Reading(decimal=","))
-    with pytest.raises(InputError, match="--transpose takes the names of the features from the first column"):
+    with pytest.raises(InputError, match="--transpose takes the feature names from the first column"):
         read_table(tmp_path / "a.parquet", Reading(transpose=True))
 
 
@@ -189,9 +189,7 @@ def test_a_table_on_its_side_is_turned(name, tmp_path):
     np.testing.assert_allclose(table.frame.to_numpy(), GENES.to_numpy(), rtol=1e-12)
     assert list(table.frame.columns) == list(GENES.columns)
     assert table.row_names.tolist() == list(GENES.index)
-    with pytest.raises(
-        InputError, match=r"no column 'type' .* in a file of their own, name it with --labels"
-    ):
+    with pytest.raises(InputError, match=r"no column 'type' .* in a separate file, name it with --labels"):
         prepare(table, Roles("type"))
 
 

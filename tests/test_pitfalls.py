@@ -168,7 +168,7 @@ def test_labels_that_differ_by_case_or_blanks_are_one_class():
     assert dataset.y.tolist() == FRAME["outcome"].tolist()
     assert len(dataset.notes) == 2
     assert "'yes', " in dataset.notes[0] + dataset.notes[1]
-    assert "differ only by case or blanks and are taken for one class, 'no'" in "".join(dataset.notes)
+    assert "differ only by case or blanks and are treated as one class, 'no'" in "".join(dataset.notes)
 
 
 @pytest.mark.parametrize("labels", [["a", "b"], [0, 1], [True, False]])

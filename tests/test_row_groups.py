@@ -36,7 +36,7 @@ def are_apart(groups, one, other):
 
 def test_the_column_of_groups_is_no_feature_and_said(dataset):
     assert "patient" not in dataset.encoding.columns
-    assert dataset.notes[-1].startswith("60 rows are in 20 groups by 'patient', which stay together")
+    assert dataset.notes[-1].startswith("60 rows form 20 groups by 'patient', which stay together")
     assert len(np.unique(dataset.groups)) == 20
     assert together_text(dataset) == "by column patient: 20 groups"
     assert together_text(dataset._replace(groups=None)) == "none, each by itself"
@@ -114,7 +114,7 @@ BAD = {
     "no such column": (
         FRAME,
         "patients",
-        "--rows-grouped-by: there is no column 'patients'. Did you mean 'patient'",
+        "--rows-grouped-by: the table has no column 'patients'. Did you mean 'patient'",
     ),
     "the target": (FRAME, "outcome", "--rows-grouped-by outcome is the target"),
     "one group": (FRAME.assign(patient="p"), "patient", "all rows have 'p' in column 'patient'"),

@@ -150,7 +150,7 @@ def test_a_model_of_a_notebook_is_the_same_on_the_command_line(estimator, shape,
     told = pd.read_csv(pd.io.common.StringIO(result.stdout))
     np.testing.assert_allclose(told["decision"], estimator.decision_function(given), rtol=1e-7, atol=1e-9)
     assert told["predicted"].tolist() == estimator.predict(given).tolist()
-    assert f"{100 * estimator.score(given, y):.1f} % of 60 rows are as column 'outcome' says" in result.stderr
+    assert f"{100 * estimator.score(given, y):.1f} % of 60 rows agree with column 'outcome'" in result.stderr
     again = load_model(file)
     if hasattr(estimator, "predict_proba"):
         np.testing.assert_allclose(again.predict_proba(given), estimator.predict_proba(given), rtol=1e-7)
@@ -234,7 +234,7 @@ def test_without_pandas_it_says_what_to_install(monkeypatch):
 
 def test_rows_of_the_training_are_recognised(folder, model, tmp_path):
     told = run("predict", folder / "out", folder / "data.csv").stderr
-    assert "Note: the model was fitted to all 60 of these rows: what it says of rows that it knows" in told
+    assert "Note: the model was fitted to all 60 of these rows: its accuracy on training rows" in told
     FRAME.iloc[:5].to_csv(tmp_path / "five.csv", index=False)
     told = run("predict", folder / "out", tmp_path / "five.csv").stderr
     assert "was fitted to all 5 of these rows" in told  # and to 55 others

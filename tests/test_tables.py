@@ -99,7 +99,7 @@ CONTENTS = {
     "no rows": ("a.csv", b"a,b,y\n", "no rows"),
     "Parquet as CSV": ("a.csv", as_parquet(FRAME), "ends in .csv, but its content is Parquet. Rename it"),
     "CSV as Parquet": ("a.parquet", b"a,b\n1,2\n", "ends in .parquet, but its content is text"),
-    "Parquet cut short": ("a.parquet", as_parquet(FRAME)[:200], "may be cut short"),
+    "Parquet cut short": ("a.parquet", as_parquet(FRAME)[:200], "may be truncated"),
     "text as npz": ("a.npz", b"a,b\n1,2\n", "ends in .npz, but its content is text"),
     "HTML as CSV": ("a.csv", b"<!DOCTYPE html>\n<html>", "its content is a web page"),
     "a pickle as CSV": ("a.csv", pickle.dumps([1]), "its content is not text. Save the table as CSV: in a"),
@@ -113,10 +113,10 @@ CONTENTS = {
     "an old workbook": (
         "a.xls",
         b"\xd0\xcf\x11\xe0",
-        "ends in .xls, and kmargin reads.*Save the table as CSV",
+        "ends in .xls, which kmargin does not read.*Save the table as CSV",
     ),
     "a file of Stata": ("a.dta", b"stata", r"ends in .dta, .*write\.csv\(table"),
-    "one column": ("a.csv", b"a\n1\n", "one column only, 'a'"),
+    "one column": ("a.csv", b"a\n1\n", "only one column, 'a'"),
     "a name twice": ("a.csv", b"a,b,a\n1,2,3\n", "more than one column called 'a'"),
     "a long row": ("a.csv", b"a,b\n1,2\n1,2,3\n", "Expected 2 fields in line 3, saw 3"),
     "long rows": ("a.csv", b"a,b\n1,2,3\n1,2,3\n", "more fields than there are names"),
@@ -136,7 +136,7 @@ CONTENTS = {
         .replace(b'"pandas_version"', b"{[[[[["),
         "starts like Parquet but cannot be read",
     ),
-    "unknown ending": ("a.doc", b"a,b\n1,2\n", "ends in .doc, and kmargin reads files that end in .csv"),
+    "unknown ending": ("a.doc", b"a,b\n1,2\n", "ends in .doc, which kmargin does not read. It reads .csv"),
     "no ending": ("a", b"a,b\n1,2\n", "ends in nothing"),
 }
 
@@ -167,7 +167,7 @@ def test_a_workbook_is_read_as_its_sheet_saved_as_csv_would_be(tmp_path):
     (tmp_path / "t.xlsx").write_bytes(as_workbook({"data": turned}))
     frame = read_table(tmp_path / "t.xlsx", Reading(transpose=True)).frame
     pd.testing.assert_frame_equal(frame, FRAME.drop(columns="outcome"))
-    with pytest.raises(InputError, match="--sep is about tables of text"):
+    with pytest.raises(InputError, match="--sep applies to text tables"):
         read_table(tmp_path / "a.xlsx", Reading(sep=";"))
 
 
@@ -177,7 +177,8 @@ def test_of_several_sheets_the_first_is_read_and_a_note_says_so(tmp_path):
     table = read_table(tmp_path / "a.xlsx")
     assert len(table.frame) == 60
     assert table.notes == (
-        "a.xlsx has 2 sheets ('data', 'codes'): 'data' is read. Save another as a file of its own to use it.",
+        "a.xlsx has 2 sheets ('data', 'codes'): 'data' is read. To use another sheet, save it as a "
+        "separate file.",
     )
 
 
@@ -212,7 +213,9 @@ def test_a_damaged_archive_gets_a_sentence(tmp_path, cut):
 def test_an_array_that_claims_more_than_kmargin_takes_is_not_allocated(tmp_path, monkeypatch):
     monkeypatch.setattr(np, "load", lambda *args, **kwargs: pytest.fail("it is loaded"))
     monkeypatch.setattr(read, "MOST_BYTES", 2000.0)
-    with pytest.raises(InputError, match=r"X\.npy in a\.npz has shape \(60, 5\), and kmargin takes 2e-06 GB"):
+    with pytest.raises(
+        InputError, match=r"X\.npy in a\.npz has shape \(60, 5\), but kmargin accepts at most 2e-06 GB"
+    ):
         read_table(save(FRAME, tmp_path / "a.npz"))
 
 
@@ -310,7 +313,7 @@ def with_column(name, values):
 mixed = ["1", "2", "?"] * 20
 COLUMNS = {
     "no such target": (FRAME, Roles("outcom"), "no column 'outcom' to predict. Did you mean 'outcome'"),
-    "no target": (FRAME, Roles(), "Say which column to predict, with --target"),
+    "no target": (FRAME, Roles(), "Name the column to predict with --target"),
     "a letter's case": (FRAME, Roles("OUTCOME"), "Did you mean 'outcome'"),
     "text": (with_column("hue", "red"), Roles("outcome"), r"1 column holds text.*'hue' \(such as 'red'\)"),
     "a stray mark": (with_column("hue", mixed), Roles("outcome"), r"such as '\?'\).*--encode onehot"),
@@ -339,17 +342,17 @@ COLUMNS = {
     "infinity": (with_column("z", np.inf), Roles("outcome"), "'z' holds infinite values"),
     "dates": (with_column("day", pd.Timestamp(0)), Roles("outcome"), "'day' holds dates.*--drop day"),
     "lists": (with_column("l", [[1]] * 60), Roles("outcome"), "'l' holds values of type list"),
-    "one class": (with_column("outcome", "no"), Roles("outcome"), "one class only, 'no'"),
+    "one class": (with_column("outcome", "no"), Roles("outcome"), "only one class, 'no'"),
     "a continuous target": (FRAME, Roles("age"), "60 different values in 60 rows.*classes"),
     "fractions": (with_column("t", [0.5, 1] * 30), Roles("t"), "holds fractions, such as 0.5"),
     "names as features": (
         with_column("who", ["p1", *(f"p{i}" for i in range(59))]),
         Roles("outcome", encode="onehot"),
-        "59 different texts in 60 rows: a name.*--id who",
+        "59 different texts in 60 rows, so it is a name.*--id who",
     ),
-    "nothing left": (FRAME, Roles("outcome", drop=FEATURES), "no column is left to learn from"),
+    "nothing left": (FRAME, Roles("outcome", drop=FEATURES), "there is no column to use as a feature"),
     "drop of nothing": (FRAME, Roles("outcome", drop=["agee"]), "--drop: .*'agee'. Did you mean 'age'"),
-    "id of nothing": (FRAME, Roles("outcome", id="x"), "--id: there is no column 'x'"),
+    "id of nothing": (FRAME, Roles("outcome", id="x"), "--id: the table has no column 'x'"),
     "drop of the target": (FRAME, Roles("outcome", drop=["outcome"]), "--drop outcome is the target"),
     "weights below zero": (
         with_column("w", -1.0),
@@ -493,7 +496,7 @@ BAD_SETTINGS = {
     "C": ({"Cs": [0.0]}, "C=0.0 is not a positive weight of the loss"),
     "cv": ({"cv": 1}, "--cv 1 does not define folds"),
     "scoring": ({"scoring": "acuracy"}, "--scoring acuracy is not known. Did you mean 'accuracy'"),
-    "a score for other classes": ({"scoring": "f1"}, "--scoring f1 does not suit"),
+    "a score for other classes": ({"scoring": "f1"}, "--scoring f1 is not applicable"),
     "pairs": ({"pairs": -1}, "--pairs -1 is not a number of pairs"),
     "repeats": ({"repeats": 0}, "--repeats 0 is not a number of rounds"),
     "permutations": ({"permutations": -1}, "--permutations -1 is not a number of permutations"),

@@ -15,24 +15,24 @@ from kmargin.tables.read import Table, read_table
 from kmargin.tables.settings import Settings
 
 FILE, COLUMNS, COUNTED, MACHINES = (
-    "How the file is read",
-    "What columns are for",
+    "Reading the file",
+    "Roles of columns",
     "What k counts",
-    "How machines are fitted",
+    "Fitting",
 )
 
 Data = Annotated[
     Path,
     typer.Argument(
-        help="CSV, TSV, Excel (xlsx), Parquet, svmlight or npz, by its ending; packed (gz, bz2, xz, zst, "
-        "zip) too."
+        help="CSV, TSV, Excel (xlsx), Parquet, svmlight or npz, by its file extension; may be compressed "
+        "(gz, bz2, xz, zst, zip)."
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no notes, no summary.")]
 Proba = Annotated[bool, typer.Option("--proba", help="Add the probability of each class to the predictions.")]
-Jobs = Annotated[int | None, typer.Option(help="How many machines to fit side by side; -1 for all cores.")]
-Seed = Annotated[int, typer.Option(help="Shuffles the rows into folds.")]
-Scoring = Annotated[str, typer.Option(help="Any score of scikit-learn for classes.")]
+Jobs = Annotated[int | None, typer.Option(help="Number of fits in parallel; -1 for all cores.")]
+Seed = Annotated[int, typer.Option(help="Random seed for the folds.")]
+Scoring = Annotated[str, typer.Option(help="Any scikit-learn score for classification.")]
 
 
 @dataclass(frozen=True)
@@ -41,15 +41,15 @@ class ReadingOptions:
 
     sep: Annotated[
         str | None,
-        typer.Option(help="What separates columns, such as ; or tab; else found out.", rich_help_panel=FILE),
+        typer.Option(help="Column separator, such as ; or tab; detected by default.", rich_help_panel=FILE),
     ] = None
     decimal: Annotated[
         str | None,
-        typer.Option(help="The decimal mark, . or a comma; else found out.", rich_help_panel=FILE),
+        typer.Option(help="Decimal mark, . or a comma; detected by default.", rich_help_panel=FILE),
     ] = None
     encoding: Annotated[
         str | None,
-        typer.Option(help="Of the text, such as latin-1; else found out.", rich_help_panel=FILE),
+        typer.Option(help="Text encoding, such as latin-1; detected by default.", rich_help_panel=FILE),
     ] = None
     transpose: Annotated[
         bool,
@@ -60,7 +60,7 @@ class ReadingOptions:
     labels: Annotated[
         Path | None,
         typer.Option(
-            help="A file with the target of each row, joined by the names of the rows (see --id).",
+            help="A file with the target of each row, joined by the row names (see --id).",
             rich_help_panel=FILE,
         ),
     ] = None
@@ -68,7 +68,8 @@ class ReadingOptions:
     id: Annotated[
         str | None,
         typer.Option(
-            help="A column that names the rows: no feature, carried to predictions; --labels joins on it.",
+            help="A column that names the rows: not used as a feature, copied to the predictions; --labels "
+            "joins on it.",
             rich_help_panel=COLUMNS,
         ),
     ] = None
@@ -93,7 +94,7 @@ class ColumnOptions:
     feature: Annotated[
         list[str] | None,
         typer.Option(
-            help="A column to take in though it seems to name the rows; may be repeated.",
+            help="A column to use as a feature although it seems to name the rows; may be repeated.",
             rich_help_panel=COLUMNS,
         ),
     ] = None
@@ -117,36 +118,40 @@ class ColumnOptions:
     impute: Annotated[
         str | None,
         typer.Option(
-            help="median: fill missing numbers; missing texts are no value.", rich_help_panel=COLUMNS
+            help="median: replace missing numbers by medians; missing text is encoded as none of the values.",
+            rich_help_panel=COLUMNS,
         ),
     ] = None
     keep: Annotated[
         list[str] | None,
-        typer.Option(help="A column always in, counted in k; may be repeated.", rich_help_panel=COUNTED),
+        typer.Option(
+            help="A column that is always in the model and counts in k; may be repeated.",
+            rich_help_panel=COUNTED,
+        ),
     ] = None
     avoid: Annotated[
         list[str] | None,
-        typer.Option(help="A column never in; may be repeated.", rich_help_panel=COUNTED),
+        typer.Option(help="A column that is never in the model; may be repeated.", rich_help_panel=COUNTED),
     ] = None
     sign: Annotated[
         list[str] | None,
         typer.Option(
-            help="age=+ or age=-: a weight that may only be positive, or negative; may be repeated.",
+            help="age=+ or age=-: the weight may only be positive, or only negative; may be repeated.",
             rich_help_panel=COUNTED,
         ),
     ] = None
     groups: Annotated[
         Path | None,
         typer.Option(
-            help="A table with columns feature and group: k counts groups, other features one by one.",
+            help="A table with columns feature and group; k then counts groups, and other features singly.",
             rich_help_panel=COUNTED,
         ),
     ] = None
     group_by: Annotated[
         str | None,
         typer.Option(
-            help="k counts groups of columns, by the text before this: with --group-by _ the columns site_a "
-            "and site_b are the group site.",
+            help="k counts groups of columns with the same text before this separator: with --group-by _ the "
+            "columns site_a and site_b form the group site.",
             rich_help_panel=COUNTED,
         ),
     ] = None
@@ -196,7 +201,7 @@ class MachineOptions:
     standardize: Annotated[
         bool,
         typer.Option(
-            help="Scale features to mean 0 and spread 1. Estimators: off, for a pipeline may have scaled.",
+            help="Scale features to mean 0 and standard deviation 1. Default of the estimators: off.",
             rich_help_panel=MACHINES,
         ),
     ] = True
@@ -206,14 +211,14 @@ class MachineOptions:
     multi_class: Annotated[
         str,
         typer.Option(
-            help="ovo: a machine per pair of classes; ovr: one per class.", rich_help_panel=MACHINES
+            help="ovo: a binary classifier per pair of classes; ovr: one per class.", rich_help_panel=MACHINES
         ),
     ] = "ovo"
     each_machine: Annotated[
         bool,
         typer.Option(
             "--each-machine",
-            help="Several classes: k for each machine, not for all together.",
+            help="With several classes: k for each binary classifier, not for the whole model.",
             rich_help_panel=MACHINES,
         ),
     ] = False

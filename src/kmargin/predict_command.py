@@ -27,11 +27,11 @@ def predict_command(
     model: Annotated[Path, typer.Argument(help="The folder that `kmargin fit` wrote, or its model.kmargin.")],
     data: Data,
     reading: ReadingOptions,
-    out: Annotated[Path | None, typer.Option(help="CSV to write; otherwise it is printed.")] = None,
+    out: Annotated[Path | None, typer.Option(help="CSV file to write; printed by default.")] = None,
     proba: Proba = False,
     quiet: Quiet = False,
 ) -> None:
-    """Predict new rows. Columns are found by name; if the target is there, the accuracy is told."""
+    """Predict new rows. Columns are found by name; if the target is there, the accuracy is reported."""
     if out is not None:
         check_file(out, (".csv",))
     loaded = modelfile.load(model)
@@ -40,9 +40,7 @@ def predict_command(
     id = loaded.id if reading.id is None and loaded.id in frame.columns else reading.id
     ids = _find_ids(table, id, reading.labels is not None)
     if proba and loaded.calibration is None:
-        raise InputError(
-            f"{model} was written without probabilities. Leave out --proba, or fit the model again."
-        )
+        raise InputError(f"{model} has no probabilities. Leave out --proba, or fit the model again.")
     prediction = loaded.answer(table)
     actual = frame[loaded.target].to_numpy() if loaded.target in frame.columns else None
     known = {*loaded.encoding.columns, loaded.target, id}
@@ -80,8 +78,8 @@ def tell_seen(share: float, n_rows: int) -> list[str]:
     which = f"all {n_rows:,} of these rows" if n_seen == n_rows else f"{n_seen:,} of these {n_rows:,} rows"
     which = "this row" if n_rows == 1 else which
     return [
-        f"the model was fitted to {which}: what it says of rows that it knows is too good. "
-        "What `kmargin fit` told is of rows not seen."
+        f"the model was fitted to {which}: its accuracy on training rows is too optimistic. `kmargin fit` "
+        "reports the accuracy on held-out rows."
     ]
 
 
@@ -91,7 +89,7 @@ def _find_ids(table: Table, id: str | None, has_labels: bool) -> np.ndarray | No
     if id in columns:
         return table.frame[id].to_numpy()
     if id is not None and not has_labels:
-        raise InputError(f"--id: there is no column {id!r}. {nearest(id, columns)}")
+        raise InputError(f"--id: the table has no column {id!r}. {nearest(id, columns)}")
     return None if table.row_names is None else table.row_names.to_numpy()
 
 
@@ -101,4 +99,4 @@ def share_right(actual: pd.Series, predicted: np.ndarray) -> str:
     said = np.array([spelling(text_of(value)) for value in predicted[known]])
     right = np.array([spelling(text) for text in to_texts(actual[known])]) == said
     rows = count(len(right), "row")
-    return f"{percent(right.mean())} of {rows} are as column {actual.name!r} says." if len(right) else ""
+    return f"{percent(right.mean())} of {rows} agree with column {actual.name!r}." if len(right) else ""

@@ -134,7 +134,7 @@ def analyse(dataset: Dataset, settings: Settings) -> Analysis:
     trial = Trial(dataset, settings)
     trial.note_repeats()
     if trial.is_large and settings.kernel is None:
-        trial.notes.append(f"With {len(dataset.y):,} rows, stand-ins and random halves are left out.")
+        trial.notes.append(f"With {len(dataset.y):,} rows, replacements and random halves are not computed.")
     choice = choose(trial)
     is_listed = isinstance(settings.ks, list) and settings.k is None
     if is_listed and choice.table.rises_to_the_largest_k and choice.ks[0] < trial.n_available:

@@ -27,15 +27,15 @@ ENDINGS = {
 MAGIC = {b"PAR1": "Parquet", b"\x1f\x8b": "compressed with gzip", b"PK\x03\x04": "a ZIP archive"}
 ADVICE = {
     "Parquet": "Rename it to end in .parquet.",
-    "compressed with gzip": "Rename it to end in .gz, or unpack it.",
-    "a ZIP archive": "Rename it to end in .zip, or unpack it.",
+    "compressed with gzip": "Rename it to end in .gz, or extract it.",
+    "a ZIP archive": "Rename it to end in .zip, or extract it.",
     "a NumPy archive": "Rename it to end in .npz.",
     "an Excel workbook": "Rename it to end in .xlsx.",
     "a web page": "It may be a sign-in or error page: download the data again.",
 }
 SAVE_AS_CSV = (
-    "Save the table as CSV: in a spreadsheet or SPSS by Save As, in R by "
-    "write.csv(table, 'table.csv', row.names = FALSE), in Python by table.to_csv('table.csv', index=False)."
+    "Save the table as CSV: in a spreadsheet or SPSS with Save As, in R with "
+    "write.csv(table, 'table.csv', row.names = FALSE), in Python with table.to_csv('table.csv', index=False)."
 )
 CONTROL = bytes([*range(7), *range(14, 27), *range(28, 32)])  # bytes that texts do not have, but for UTF-16
 
@@ -58,8 +58,8 @@ def format_of(path: Path) -> str:
     if form is not None:
         return form
     raise InputError(
-        f"{path.name} ends in {Path(name).suffix or 'nothing'}, and kmargin reads files that end in "
-        f"{', '.join(ENDINGS)}, also packed ({', '.join(PACKED)}). {SAVE_AS_CSV}"
+        f"{path.name} ends in {Path(name).suffix or 'nothing'}, which kmargin does not read. It reads "
+        f"{', '.join(ENDINGS)}, also compressed ({', '.join(PACKED)}). {SAVE_AS_CSV}"
     )
 
 

@@ -97,8 +97,8 @@ class TableModel:
         found = self.answer(self._read(X)).probabilities
         if found is None:
             raise InputError(
-                "This model was saved without probabilities. Save one that `kmargin fit` or a "
-                "cross-validated estimator has fitted, or use decision_function."
+                "This model was saved without probabilities. Save a model fitted by `kmargin fit` or by a "
+                "cross-validated estimator, or use decision_function."
             )
         return found
 

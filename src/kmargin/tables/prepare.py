@@ -160,13 +160,13 @@ def _check_roles(frame: pd.DataFrame, target: str, roles: Roles) -> None:
     said += [("--drop", name) for name in roles.drop] + [("--feature", name) for name in roles.features]
     for option, name in said:
         if name is not None and name not in frame.columns:
-            raise InputError(f"{option}: there is no column {name!r}. {nearest(name, frame.columns)}")
+            raise InputError(f"{option}: the table has no column {name!r}. {nearest(name, frame.columns)}")
         if name == target:
-            raise InputError(f"{option} {name} is the target. Leave that option out.")
+            raise InputError(f"{option} {name} is the target. Leave out that option.")
     others = {roles.id, roles.weights, roles.grouped_by, *roles.drop}
     both = [name for name in roles.features if name in others]
     if both:
-        raise InputError(f"--feature {both[0]} has another part to play, too. Leave one of the two out.")
+        raise InputError(f"--feature {both[0]} is also named by another option. Leave out one of the two.")
 
 
 def read_groups(column: pd.Series, name: str) -> Indices:
@@ -177,13 +177,13 @@ def read_groups(column: pd.Series, name: str) -> Indices:
         have = "row has" if len(gaps) == 1 else "rows have"
         raise InputError(
             f"--rows-grouped-by: {len(gaps):,} {have} no value in column {name!r}. "
-            "Fill it in: a row by itself is a group of its own."
+            "Fill it in; give a row that belongs to no other a value of its own."
         )
     groups = np.unique(texts.astype(str), return_inverse=True)[1]
     if groups.max() == 0:
         raise InputError(
-            f"--rows-grouped-by: all rows have {texts[0]!r} in column {name!r}, so no fold could do without "
-            "them. Name a column with a value for each patient, or whatever rows belong to."
+            f"--rows-grouped-by: all rows have {texts[0]!r} in column {name!r}, so the rows cannot be split "
+            "into folds. Name a column that identifies, for example, the patient of each row."
         )
     return groups
 
@@ -193,9 +193,11 @@ def _note_groups(groups: Indices | None, name: str | None) -> list[str]:
         return []
     n_groups = int(groups.max()) + 1
     if n_groups == len(groups):
-        return [f"Column {name!r} differs in each row, so --rows-grouped-by keeps no rows together."]
+        return [
+            f"Column {name!r} has a different value in each row, so --rows-grouped-by keeps no rows together."
+        ]
     return [
-        f"{len(groups):,} rows are in {n_groups:,} groups by {name!r}, which stay together in folds and "
+        f"{len(groups):,} rows form {n_groups:,} groups by {name!r}, which stay together in folds and "
         "halves. Intervals count groups, not rows."
     ]
 
@@ -203,12 +205,12 @@ def _note_groups(groups: Indices | None, name: str | None) -> list[str]:
 def _target_name(table: Table, roles: Roles) -> str:
     target = roles.target or table.target
     if target is None:
-        raise InputError(f"Say which column to predict, with --target. {nearest('', table.frame.columns)}")
+        raise InputError(f"Name the column to predict with --target. {nearest('', table.frame.columns)}")
     if target not in table.frame.columns:
         hint = explain_lying(table.frame, [target]) or nearest(target, table.frame.columns)
         if table.row_names is not None:  # it was turned, and such tables seldom have a row of classes
-            hint += " If the classes are in a file of their own, name it with --labels."
-        raise InputError(f"There is no column {target!r} to predict. {hint}")
+            hint += " If the classes are in a separate file, name it with --labels."
+        raise InputError(f"The table has no column {target!r} to predict. {hint}")
     return target
 
 
@@ -242,7 +244,7 @@ def _merge_spellings(texts: np.ndarray, name: str) -> tuple[np.ndarray, list[str
     for text in counts.index:
         kinds.setdefault(spelling(text), []).append(text)
     notes = [
-        f"{listing(texts)} in column {name!r} differ only by case or blanks and are taken for one class, "
+        f"{listing(texts)} in column {name!r} differ only by case or blanks and are treated as one class, "
         f"{texts[0].strip()!r}. Rename them if they are different classes."
         for texts in kinds.values()
         if len(texts) > 1
@@ -255,7 +257,7 @@ def read_classes(column: pd.Series, name: str) -> tuple[np.ndarray, list[str]]:
     notes: list[str] = []
     kind = kind_of(column)
     if kind not in ("number", "text"):
-        raise InputError(f"The target column {name!r} holds {kind}. Give names or numbers of classes.")
+        raise InputError(f"The target column {name!r} holds {kind}. Give class names or numbers.")
     if kind == "text":
         y, notes = _merge_spellings(to_texts(column).astype(str), name)
     else:
@@ -265,25 +267,25 @@ def read_classes(column: pd.Series, name: str) -> tuple[np.ndarray, list[str]]:
         y = y.astype(bool) if all(isinstance(value, bool | np.bool_) for value in column) else y
     if y.dtype.kind == "f" and np.abs(y).max(initial=0) > LARGEST_CLASS:
         raise InputError(
-            f"The target column {name!r} holds {y[np.abs(y).argmax()]:g}, and numbers of that size are not "
-            "told apart. Give names, or smaller numbers, of classes."
+            f"The target column {name!r} holds {y[np.abs(y).argmax()]:g}, and numbers of that size cannot be "
+            "distinguished. Use names or smaller numbers for classes."
         )
     distinct = np.unique(y)
     if len(distinct) == 1:
         raise InputError(
-            f"The target column {name!r} holds one class only, {distinct[0].item()!r}: "
-            "there is nothing to tell apart. Give rows of two classes or more."
+            f"The target column {name!r} has only one class, {distinct[0].item()!r}, so there is nothing to "
+            "classify. Give rows of two classes or more."
         )
     if y.dtype.kind == "f" and len(distinct) <= MOST_NUMBERS and (y != np.round(y)).any():
         fraction = distinct[distinct != np.round(distinct)][0]
         raise InputError(
-            f"The target column {name!r} holds fractions, such as {fraction:g}, but kmargin sorts rows into "
+            f"The target column {name!r} holds fractions, such as {fraction:g}, but kmargin predicts "
             "classes. Give whole numbers or names."
         )
     if 2 * len(distinct) > len(y) or (y.dtype.kind == "f" and len(distinct) > MOST_NUMBERS):
         raise InputError(
             f"The target column {name!r} holds {len(distinct):,} different values in {len(y):,} rows, but "
-            "kmargin sorts rows into classes. Choose another target, or cut the values into classes."
+            "kmargin predicts classes. Choose another target, or group the values into classes."
         )
     return y, notes
 
@@ -305,17 +307,19 @@ def _weighted_rows(
         )
     kept = weights > 0
     if not kept.any():
-        raise InputError(f"--weights: column {name!r} is zero in every row. Give some a weight > 0.")
+        raise InputError(f"--weights: column {name!r} is zero in every row. Give some rows a weight > 0.")
     notes = [] if kept.all() else [f"{count(int((~kept).sum()), 'row')} without weight left out."]
     return frame[kept], weights[kept], kept, notes
 
 
 def _learn_encoding(features: pd.DataFrame, target: str, roles: Roles) -> Encoding:
     if features.shape[1] == 0:
-        raise InputError(f"Beside the target {target!r} no column is left to learn from. Give a feature.")
+        raise InputError(
+            f"Besides the target {target!r} there is no column to use as a feature. Give at least one."
+        )
     texts = _find_texts(features, roles.encode)
     if roles.impute is None:
-        check_missing(features, "Fill them with --impute median, or leave such columns out with --drop.")
+        check_missing(features, "Fill them with --impute median, or leave out the columns with --drop.")
     empty = [name for name in features.columns if features[name].isna().all()]
     if empty:
         raise InputError(f"Column {listing(empty)} has no values at all. Leave it out with --drop.")
@@ -326,7 +330,7 @@ def _learn_encoding(features: pd.DataFrame, target: str, roles: Roles) -> Encodi
     encoding = Encoding(tuple(features.columns), categories)
     repeated = [name for name, times in Counter(encoding.feature_names).items() if times > 1]
     if repeated:
-        raise InputError(f"--encode would make {listing(repeated)} twice. Rename that column.")
+        raise InputError(f"--encode would create {listing(repeated)} twice. Rename that column.")
     return encoding
 
 
@@ -355,15 +359,15 @@ def _find_texts(frame: pd.DataFrame, encode: str | None) -> list[str]:
         hold, they = ("holds", "it") if len(texts) == 1 else ("hold", "them")
         raise InputError(
             f"{count(len(texts), 'column')} {hold} text, not numbers: {', '.join(examples)}{more}. {together}"
-            f"{'Otherwise make' if shared else 'Make'} a feature of each value with --encode onehot, or "
-            f"leave {they} out with --drop."
+            f"{'Otherwise encode' if shared else 'Encode'} {they} with --encode onehot, or leave {they} out "
+            "with --drop."
         )
     for name in texts:
         n_distinct, n_rows = frame[name].nunique(), len(frame)
         if n_distinct > MOST_CATEGORIES and 2 * n_distinct > n_rows:
             raise InputError(
-                f"Column {name!r} holds {n_distinct:,} different texts in {n_rows:,} rows: a name, not a "
-                f"feature. {together if name in shared[:1] else ''}Use --id {quoted(name)} to carry it "
-                f"along, or --drop {quoted(name)}."
+                f"Column {name!r} holds {n_distinct:,} different texts in {n_rows:,} rows, so it is a name "
+                f"rather than a feature. {together if name in shared[:1] else ''}Use --id {quoted(name)} to "
+                f"copy it to the predictions, or --drop {quoted(name)}."
             )
     return texts

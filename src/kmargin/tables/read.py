@@ -65,7 +65,7 @@ def read_table(path: str | Path, how: Reading = AS_FOUND) -> Table:
         table = READERS[form](path)
         table = _transpose(path, table) if how.transpose else table
     if len(table.frame) == 0:
-        raise InputError(f"{path.name} has names for its columns but no rows. Give rows of data.")
+        raise InputError(f"{path.name} has column names but no rows. Give rows of data.")
     return table
 
 
@@ -74,7 +74,7 @@ def _check_unsaid(path: Path, how: Reading) -> None:
     for option in ("sep", "decimal", "encoding"):
         if getattr(how, option) is not None:
             raise InputError(
-                f"--{option} is about tables of text (.csv, .tsv), and {path.name} is none. Leave it out."
+                f"--{option} applies to text tables (.csv, .tsv), but {path.name} is not one. Leave it out."
             )
 
 
@@ -83,8 +83,8 @@ def _transpose(path: Path, table: Table) -> Table:
     frame = table.frame
     if table.target is not None or pd.api.types.is_numeric_dtype(frame.iloc[:, 0].dtype):
         raise InputError(
-            f"--transpose takes the names of the features from the first column, and {path.name} has no "
-            "names there. Turn it around before it is saved."
+            f"--transpose takes the feature names from the first column, but {path.name} has no names there. "
+            "Transpose the table before you save it."
         )
     names = [str(name) for name in frame.iloc[:, 0]]
     check_names(path, names, "row")
@@ -105,7 +105,7 @@ def _read_parquet(path: Path) -> Table:
         raise
     except (pyarrow.ArrowException, OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise InputError(
-            f"{path.name} starts like Parquet but cannot be read: it may be cut short. Write it again."
+            f"{path.name} starts like Parquet but cannot be read; it may be truncated. Write it again."
         ) from error
     if not isinstance(frame.index, pd.RangeIndex) and any(frame.index.names):
         frame = frame.reset_index()
@@ -125,8 +125,8 @@ def _read_svmlight(path: Path) -> Table:
         ) from error
     if X.shape[0] * X.shape[1] * 8 > MOST_BYTES:
         raise InputError(
-            f"{path.name} has {X.shape[0]:,} rows and {X.shape[1]:,} features: {_gigabytes(X.shape)} when "
-            f"written out, and kmargin takes {MOST_BYTES / 1e9:g} GB. Leave out rows or features."
+            f"{path.name} has {X.shape[0]:,} rows and {X.shape[1]:,} features: {_gigabytes(X.shape)} as a "
+            f"dense table, but kmargin accepts at most {MOST_BYTES / 1e9:g} GB. Leave out rows or features."
         )
     first = 1 if X.shape[1] > 1 and X[:, 0].nnz == 0 else 0
     frame = pd.DataFrame(X.toarray()[:, first:], columns=[f"f{i}" for i in range(first, X.shape[1])])
@@ -179,7 +179,7 @@ def _check_sizes(path: Path, content: Path | io.BytesIO) -> None:
                 shape, _, dtype = (read or np.lib.format.read_array_header_2_0)(file)
             if math.prod(shape) * dtype.itemsize > MOST_BYTES:
                 raise InputError(
-                    f"{info.filename} in {path.name} has shape {shape}, and kmargin takes "
+                    f"{info.filename} in {path.name} has shape {shape}, but kmargin accepts at most "
                     f"{MOST_BYTES / 1e9:g} GB. Leave out rows or features."
                 )
 

@@ -60,8 +60,8 @@ def read_text(path: Path, form: str, how: Reading) -> TextTable:
     names = [name or f"column {at + 1}" for at, name in enumerate(dialect.names)]
     if len(names) == 1:
         raise InputError(
-            f"{path.name} has one column only, {names[0][:60]!r}. Give a target and at least one feature, "
-            "and name what separates them with --sep."
+            f"{path.name} has only one column, {names[0][:60]!r}. Give a target and at least one feature, "
+            "and name the separator with --sep."
         )
     if how.transpose:
         return _read_transposed(path, dialect, names, opener)
@@ -84,8 +84,8 @@ def _sheet_as_text(path: Path) -> tuple[bytes, Dialect]:
         import openpyxl
     except ImportError as error:
         raise InputError(
-            f"{path.name} is an Excel workbook, and openpyxl, which reads these, is not installed. Install "
-            "it (pip install openpyxl), or save the sheet as CSV."
+            f"{path.name} is an Excel workbook, which needs openpyxl, and that is not installed. Install it "
+            "(pip install openpyxl), or save the sheet as CSV."
         ) from error
     try:
         with warnings.catch_warnings():
@@ -95,12 +95,12 @@ def _sheet_as_text(path: Path) -> tuple[bytes, Dialect]:
             workbook.close()
     except DAMAGED_WORKBOOK as error:
         raise InputError(
-            f"{path.name} cannot be read as an Excel workbook: it is damaged, or has a password. Save it "
+            f"{path.name} cannot be read as an Excel workbook: it is damaged or has a password. Save it "
             "again, or save the sheet as CSV."
         ) from error
     sheets = {title: rows for title, rows in sheets.items() if rows}
     if not sheets:
-        raise InputError(f"{path.name} is empty. Give a sheet with a row of names and rows of data.")
+        raise InputError(f"{path.name} is empty. Give a sheet with a row of column names and rows of data.")
     title, rows = next(iter(sheets.items()))
     width = max(map(len, rows))
     rows = [[*row, *[""] * (width - len(row))] for row in rows]
@@ -110,8 +110,10 @@ def _sheet_as_text(path: Path) -> tuple[bytes, Dialect]:
         ()
         if len(sheets) == 1
         else (
-            f"{path.name} has {len(sheets)} sheets ({listing(list(sheets), 3)}): {title!r} is read. Save "
-            "another as a file of its own to use it.",
+            (
+                f"{path.name} has {len(sheets)} sheets ({listing(list(sheets), 3)}): {title!r} is read. To "
+                "use another sheet, save it as a separate file."
+            ),
         )
     )
     names = [name.strip() for name in rows[0]]
@@ -181,7 +183,7 @@ def _read_transposed(path: Path, dialect: Dialect, names: list[str], opener: Ope
     rows = pd.Series(names[1:], name="id", dtype=object)
     lying = cells.iloc[named, 1:].T
     if lying.size == 0:
-        raise InputError(f"{path.name} has nothing to turn with --transpose. Give features in rows.")
+        raise InputError(f"{path.name} has nothing to transpose. Give a table with features in rows.")
     # read as the file that it would be
     standing = io.StringIO(str(lying.to_csv(header=False, index=False)))
     options = {"decimal": dialect.decimal, "thousands": dialect.thousands, "low_memory": False}
@@ -196,7 +198,7 @@ def check_names(path: Path, names: list[str], thing: str = "column") -> None:
     repeated = [name for name, times in Counter(map(str, names)).items() if times > 1]
     if repeated:
         raise InputError(
-            f"{path.name} has more than one {thing} called {listing(repeated)}. Give each a name of its own."
+            f"{path.name} has more than one {thing} called {listing(repeated)}. Give each a unique name."
         )
 
 
@@ -220,7 +222,7 @@ def _without_row_numbers(frame: pd.DataFrame, names: list[str], notes: list[str]
     if names[0] == "" and len(frame) and pd.api.types.is_integer_dtype(first):
         steps = first.to_numpy() - np.arange(len(frame))
         if (steps == steps[0]).all():
-            notes.append("The first column has no name and numbers the rows: it is left out.")
+            notes.append("The first column has no name and numbers the rows, so it is left out.")
             return frame.iloc[:, 1:]
     return frame
 
@@ -240,7 +242,7 @@ def _marks_to_gaps(frame: pd.DataFrame, dialect: Dialect, notes: list[str]) -> p
             found |= set(texts[is_mark])
     if changed:
         verb = "is" if len(found) == 1 else "are"
-        notes.append(f"{listing(sorted(found))} {verb} taken for missing, in {_columns(list(changed))}.")
+        notes.append(f"{listing(sorted(found))} {verb} read as missing, in {_columns(list(changed))}.")
         frame = frame.assign(**changed)
     return frame
 

@@ -281,7 +281,7 @@ class Trial:
             return score_with(self.scorer, model, X, self.dataset.y[rows], self._weights(rows))
         except (ValueError, AttributeError) as error:
             raise InputError(
-                f"--scoring {self.settings.scoring} does not suit these classes or machines "
+                f"--scoring {self.settings.scoring} is not applicable to this model "
                 f"({str(error).splitlines()[0]}). Try accuracy, balanced_accuracy or f1_macro."
             ) from error
 
