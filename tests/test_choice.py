@@ -273,7 +273,7 @@ def test_a_class_too_small_for_outer_and_inner_folds_is_scored_as_it_was_chosen_
     found = analyse(dataset_of(frame), Settings(ks=[2, 1], Cs=[1.0], repeats=1))
     assert not found.assessment.is_nested
     assert any("Class 'rare' has 2 rows, too few to choose k and C without" in note for note in found.notes)
-    assert "too good" in headline(found)
+    assert "optimistic" in headline(found)
 
 
 # one table for everything that is told

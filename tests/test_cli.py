@@ -51,7 +51,7 @@ def test_fit_tells_the_features_the_accuracy_and_the_cost_of_one_more_or_fewer()
     result = run("fit", "data.csv", "--target", "outcome", *QUICK)
     assert result.exit_code == 0, result.output
     assert re.search(
-        r"2 of 5 features tell no from yes with \d\d\.\d % accuracy on rows not seen", result.stdout
+        r"2 of 5 features distinguish no from yes with \d\d\.\d % accuracy on held-out rows", result.stdout
     )
     assert re.search(r"dose +\+\d\.\d{3} +\+\d\.\d+ +yes +3 of 3", result.stdout)
     assert re.search(r"One feature fewer \(1\), without 'age', costs \d+\.\d points", result.stdout)
@@ -125,11 +125,11 @@ def test_everything_at_once_goes_through():
     page = Path("data-kmargin/report.html").read_text()
     for setting, value in (
         ("score", "f1_macro"),
-        ("features", "as they are"),
-        ("missing values", "filled with medians"),
-        ("text columns", "1, a feature per value"),
-        ("weights", "by column"),
-        ("classes", "balanced"),
+        ("scaling", "none"),
+        ("missing values", "replaced by medians"),
+        ("text columns", "1, one feature per value"),
+        ("row weights", "from a column"),
+        ("class weights", "balanced"),
     ):
         assert f'<td>{setting}</td><td class="name">{value}</td>' in page
     model = modelfile.load("data-kmargin")
@@ -198,7 +198,7 @@ MISTAKES = {
     "one value": (
         lambda: None,
         ["--ks", "3"],
-        "--ks 3 is one value of k.*Use --k 3 to fix it, or list several",
+        "--ks 3 is a single value of k.*Use --k 3 to fix it, or list several",
     ),
     "two answers": (lambda: None, ["--k", "1", "--ks", "1,2"], "--k 1 and --ks 1,2 cannot be combined"),
     "a file for a folder": (lambda: None, ["--out", "data.csv"], "data.csv is a file"),

@@ -186,7 +186,7 @@ def test_k_is_of_the_whole_model_unless_each_machine_is_to_have_its_own(options,
     assert model.machine.shared == shared
     page = Path("out/report.html").read_text()
     things = "features" if kernel is None else "training points"
-    assert (f"k, the number of {things} of each machine" in page) == (not shared)
+    assert (f"k, the number of {things} of each binary classifier" in page) == (not shared)
     assert ("for each pair of classes" in page) == (not shared)
     if kernel is None:
         (step,) = walk("--ks", "1,", "--cv", 0, *options, data="three.csv").to_dict("records")
@@ -222,7 +222,7 @@ def test_the_values_of_a_text_column_are_one_variable_unless_each_is_to_count(co
     expected = hues_by_hand(coloured, k=2, groups=[0, 1, 2, 3, 4, 5, 5, 5])
     np.testing.assert_allclose(model.machine.coef_, expected.coef_, rtol=1e-6, atol=1e-9)
     assert len(expected.support_) == 4
-    assert told.startswith("2 of 6 variables (age, hue) tell no from yes")
+    assert told.startswith("2 of 6 variables (age, hue) distinguish no from yes")
     for text in (told, page):
         assert "k counts variables" in text
     assert "k, the number of variables" in page
@@ -230,7 +230,7 @@ def test_the_values_of_a_text_column_are_one_variable_unless_each_is_to_count(co
     assert "<b>2</b>variables in use, 4 features</div>" in page
     single, told, page = fit_hues("--k", 2, "--each-value")
     np.testing.assert_allclose(single.machine.coef_, hues_by_hand(coloured, k=2).coef_, rtol=1e-6, atol=1e-9)
-    assert told.startswith("2 of 8 features tell no from yes")
+    assert told.startswith("2 of 8 features distinguish no from yes")
     assert "variables" not in told + page
 
 
@@ -288,7 +288,7 @@ def test_a_sign_is_kept_in_every_machine_and_shown():
     assert pd.read_csv("out/features.csv").set_index("feature").loc["age", "sign"] == "-"
     page = Path("out/report.html").read_text()
     assert '<td>signs</td><td class="name">age −</td>' in page
-    assert "may only speak for the later of the two classes (low, mid, top), or only for the earlier" in page
+    assert "may only favour the later of the two classes (low, mid, top), or only the earlier" in page
 
 
 def test_weights_count_in_the_scores_of_the_folds_in_the_accuracy_and_in_the_report():

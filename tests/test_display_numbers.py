@@ -77,14 +77,14 @@ def test_scores_are_those_of_the_chosen_C_in_the_order_of_k():
         "param_C": np.array([1.0, 1.0, 10.0, 10.0]), "param_k": np.array([5, 2, 5, 2]),
         "mean_test_score": np.array([0.1, 0.2, 0.7, 0.6]), "se_test_score": np.array([0.0, 0.0, 0.3, 0.6]),
     }  # fmt: skip
-    path = SimpleNamespace(counted="groups of each machine")
+    path = SimpleNamespace(counted="groups of each binary classifier")
     model = SimpleNamespace(cv_results_=results, C_=10.0, k_=5, n_splits_=4, scoring=None, path_=path)
     display = CVScoreDisplay.from_estimator(model)
     np.testing.assert_array_equal(display.ks, [2, 5])
     np.testing.assert_array_equal(display.mean, [0.6, 0.7])
     np.testing.assert_array_equal(display.error, [0.6, 0.3])
     assert display.ax_.get_ylabel() == "accuracy (cross-validated)\nand one standard error"
-    assert display.ax_.get_xlabel() == "k, the number of groups of each machine"
+    assert display.ax_.get_xlabel() == "k, the number of groups of each binary classifier"
 
 
 def test_of_several_machines_the_size_of_each_features_coefficients_is_drawn():

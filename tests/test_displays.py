@@ -118,7 +118,7 @@ def test_axes_say_what_k_counts(data):
     assert SparsityPathDisplay.from_path(model.path_).ax_.get_xlabel() == "k, the number of groups"
     each = sparse_svm_path(*data, ks=[2, 1], shared=False)
     label = SparsityPathDisplay.from_path(each).ax_.get_xlabel()
-    assert label == "k, the number of features of each machine"
+    assert label == "k, the number of features of each binary classifier"
 
 
 NAMES = ["age", "sex", "bmi", "bp", "s1", "s2"]

@@ -108,7 +108,7 @@ def test_what_was_found_out_is_said_and_can_be_overruled(tmp_path):
     (tmp_path / "a.csv").write_bytes(text_of(";", ",").encode("latin-1"))
     notes = " ".join(read_table(tmp_path / "a.csv").notes)
     assert "a.csv is not UTF-8: it is read as Windows-1252" in notes
-    assert "have decimal commas, it seems; --decimal . says otherwise" in notes
+    assert "seems to have decimal commas. If it does not, add --decimal ." in notes
     told = read_table(tmp_path / "a.csv", Reading(";", ",", "latin-1"))
     assert told.notes == ()
     assert told.frame["Größe"].tolist() == FRAME["Größe"].tolist()

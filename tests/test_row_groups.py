@@ -39,7 +39,7 @@ def test_the_column_of_groups_is_no_feature_and_said(dataset):
     assert dataset.notes[-1].startswith("60 rows form 20 groups by 'patient', which stay together")
     assert len(np.unique(dataset.groups)) == 20
     assert together_text(dataset) == "by column patient: 20 groups"
-    assert together_text(dataset._replace(groups=None)) == "none, each by itself"
+    assert together_text(dataset._replace(groups=None)) == "none"
 
 
 @pytest.mark.parametrize("round", [0, 1, OUTER])

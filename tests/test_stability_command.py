@@ -100,7 +100,10 @@ def test_what_is_accepted_by_chance_sets_the_threshold():
 @pytest.mark.parametrize(
     ("k", "words"),
     [
-        (2, "Of the features chosen on 65 % or more, at most one is expected to be there by chance"),
+        (
+            2,
+            "Of the features chosen on 65 % or more, at most one is expected to have been selected by chance",
+        ),
         (7, "With 7 of 8 features chosen each time, several may reach even 100 % by chance"),
     ],
 )
@@ -125,7 +128,7 @@ def test_noise_alone_has_nothing_stable(frame):
     assert (
         "Without --threshold it is the lowest proportion at which at most one is expected by chance" in told
     )
-    assert "expected to be there by chance" not in told
+    assert "expected to have been selected by chance" not in told
     by_default = " ".join(run("--k", 1).stdout.split())
     assert "None of 8 features was selected" in by_default
     assert "A larger --max-false accepts more features by chance and lowers this proportion." in by_default

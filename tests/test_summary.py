@@ -70,9 +70,9 @@ def test_features_without_names_are_numbered_and_no_features_are_no_rows():
     ("arguments", "counted"),
     [
         ({}, "features"),
-        ({"shared": False}, "features of each machine"),
+        ({"shared": False}, "features of each binary classifier"),
         ({"groups": GROUPS}, "groups"),
-        ({"groups": GROUPS, "shared": False}, "groups of each machine"),
+        ({"groups": GROUPS, "shared": False}, "groups of each binary classifier"),
     ],
     ids=["features", "features each", "groups", "groups each"],
 )
@@ -95,7 +95,7 @@ def test_a_path_of_two_classes_or_of_a_kernel_counts_too():
     assert path.counted == "training points"
     assert path.to_frame().groupby("k")["n_features_used"].first().to_dict() == {2: 2, 4: 4}
     assert KernelSparseSVCCV([4], cv=2, shared=False).fit(X, Y).path_.counted == (
-        "training points of each machine"
+        "training points of each binary classifier"
     )
     assert not hasattr(KernelSparseSVC, "summary")
 

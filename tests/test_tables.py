@@ -597,7 +597,7 @@ def test_the_first_line_of_many_classes_names_the_features_that_are_needed_in_al
     line = headline(found)
     assert line.startswith(f"{len(used)} of 5 features (")
     assert all(name in line.split(")")[0] for name in used)
-    assert ("in all, at most 1 for each pair of classes," in line) == (not shared)
+    assert ("in total, at most 1 for each pair of classes," in line) == (not shared)
 
 
 def test_long_lists_count_what_they_leave_out_as_all_numbers_are_written():

@@ -114,7 +114,7 @@ def test_an_analysis_fits_into_a_terminal(analyses, width):
         "k = 2, C = 1",
         "Column 'id' numbers the rows",
         "always in, +",
-        "speaks for",
+        "favours",
     ):
         assert part in words
 

@@ -25,17 +25,17 @@ SUBCOMMANDS = {
     "predict": Subcommand(
         "kmargin.predict_command",
         "predict_command",
-        "Predict new rows. Columns are found by name; if the target is there, the accuracy is told.",
+        "Predict new rows. Columns are found by name; if the target is there, the accuracy is reported.",
     ),
     "path": Subcommand(
         "kmargin.path_command",
         "path_command",
-        "Print which features enter and leave as k grows, and what that does to the score.",
+        "Print which features enter and leave as k grows, and the score for each k.",
     ),
     "stability": Subcommand(
         "kmargin.stability_command",
         "stability_command",
-        "Tell which features are selected again and again on random halves of the rows.",
+        "Report which features are selected consistently on random halves of the rows.",
     ),
     "reproduce": Subcommand(
         "kmargin.reproduction",

@@ -71,7 +71,7 @@ def describe(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename or 'the output'}: {error.strerror.lower()}."
     if isinstance(error, MemoryError):
-        return "the memory of this machine does not suffice. Leave out rows or columns."
+        return "not enough memory. Leave out rows or columns."
     return str(error)
 
 
@@ -166,7 +166,7 @@ def _features(analysis: Analysis) -> Grid:
     group = [analysis.things.removesuffix("s")] if analysis.counted.is_grouped else []
     asked = [""] if any(marks(analysis, j) for j in used["place"]) else []
     several = len(analysis.model.machine_names) > 1
-    weights = ["speaks for", "and against"] if several else ["weight>", "per unit>", "favours"]
+    weights = ["favours", "against"] if several else ["weight>", "per unit>", "favours"]
     halves = ["halves>"] if analysis.halves is not None else []
     grid = make_grid("feature", *group, *asked, *weights, "folds>", *halves)
     by_class = weights_by_class(analysis)
@@ -208,7 +208,7 @@ def show_steps(steps: Iterable[Step], scoring: str, counted: str = "features") -
         if is_rate
         else ("training\naccuracy>", f"{textwrap.fill(score_name(scoring), 14)}>")
     )
-    grid = make_grid(k, "features>", training, folds, "objective>", "comes in, goes out")
+    grid = make_grid(k, "features>", training, folds, "objective>", "enters (+), leaves (−)")
     for step in steps:
         changes = [f"+{name}" for name in step.enters] + [f"−{name}" for name in step.leaves]
         more = f" and {len(changes) - 4} more" if len(changes) > 4 else ""

@@ -137,7 +137,7 @@ class KernelBlueprint:
         solutions = tuple(zip(*by_machine, strict=True))
         coefs, used = self._dual_coef(designs, samples, solutions)
         inputs = self._inputs_of(designs, samples, used)
-        per_machine = " of each machine" if len(by_machine) > 1 and not self.shared else ""
+        per_machine = " of each binary classifier" if len(by_machine) > 1 and not self.shared else ""
         path = make_path(solutions, list(coefs), ks, samples, self.multi_class, inputs)
         return replace(path, counted=self.things + per_machine)
 

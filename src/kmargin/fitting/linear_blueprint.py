@@ -102,7 +102,7 @@ class LinearBlueprint:
     def path(
         self, designs: Designs, samples: Any, by_machine: Sequence[Sequence[Solution]], ks: Sequence[int]
     ) -> SparsityPath:
-        per_machine = " of each machine" if len(by_machine) > 1 and not self.shared else ""
+        per_machine = " of each binary classifier" if len(by_machine) > 1 and not self.shared else ""
         unit_of = None if self.request.groups is None else self.units(samples).unit_of_each_column
         solutions = tuple(zip(*by_machine, strict=True))
         path = make_path(solutions, LinearCoefs(solutions, samples.dtype), ks, samples, self.multi_class)

@@ -79,7 +79,7 @@ def summary(analysis: Analysis) -> str:
     return html.cards(
         (
             score_text(scoring, assessed.score),
-            f"{score_name(scoring)} on rows not seen, {interval_text(scoring, assessed.interval)}",
+            f"{score_name(scoring)} on held-out rows, {interval_text(scoring, assessed.interval)}",
             "reached",
         ),
         (score_text(scoring, assessed.guessing), f"by guessing{most_common(analysis)}", "guessed"),
@@ -98,7 +98,7 @@ def curve(analysis: Analysis) -> Iterator[str]:
     from matplotlib.ticker import PercentFormatter
 
     scores, scoring = analysis.curve, analysis.settings.scoring
-    yield f'<h2 id="curve">How many {analysis.things} it takes</h2>'
+    yield f'<h2 id="curve">How many {analysis.things} are needed</h2>'
     with mpl.rc_context(html.FONT):
         figure = Figure(figsize=(5.2, 3.1), layout="constrained")
         name = score_name(scoring)
@@ -112,7 +112,7 @@ def curve(analysis: Analysis) -> Iterator[str]:
             shown.ax_.yaxis.set_major_formatter(PercentFormatter(1.0, symbol=" %"))
         image = html.svg(figure, "scores")
     n_folds = len(analysis.choice.table.scores)
-    chose = "" if analysis.highest is None else " These are the scores that chose, so they flatter."
+    chose = "" if analysis.highest is None else " These scores chose k and C, so they are optimistic."
     caption = (
         f"At C = {analysis.C:g}, mean of {n_folds} folds; the band is one standard error, the ring is the "
         f"chosen k.{chose}"
@@ -141,7 +141,7 @@ def neighbour_table(analysis: Analysis) -> str:
         cells = [near.k, score_text(scoring, near.score), html.Cell(shown, kind)]
         rows[near.k] = html.Row([*cells, *([html.Cell(swap_text(near), "name")] if has_names else [])])
     head = ["k", score_name(scoring), "change ± standard error"]
-    names = [html.Cell("comes in (+), goes out (−)", "name")] if has_names else []
+    names = [html.Cell("enters (+), leaves (−)", "name")] if has_names else []
     return html.table([*head, *names], [rows[k] for k in sorted(rows)], id="neighbours", kind="full")
 
 

@@ -85,7 +85,7 @@ def find_dialect(path: Path, form: str, how: Reading) -> Dialect:
     rows = [record for record in records[1:] if any(record)]
     decimal, thousands = _find_decimal(rows, sep, how.decimal)
     if decimal == "," and how.decimal is None:
-        notes.append(f"Numbers in {path.name} have decimal commas, it seems; --decimal . says otherwise.")
+        notes.append(f"{path.name} seems to have decimal commas. If it does not, add --decimal .")
     return Dialect(
         sep, decimal, thousands, encoding, names, hint is not None, _has_row_names(names, rows), tuple(notes)
     )

@@ -32,8 +32,11 @@ MOST_TERMS = 12  # of a formula
 MOST_COLUMNS = 16  # classes side by side
 MOST_STAND_INS = 3
 WORTHS_TEXTS = (
-    "`without it`: by how much the minimised loss rises without the feature, everything else fitted anew.",
-    "`could stand in`: what could take its place, and by how much the loss rises then.",
+    (
+        "`loss without it`: the change of the training objective if the feature is left out and the model "
+        "refitted."
+    ),
+    "`best replacements`: features that could take its place, with the change of the training objective.",
 )
 
 
@@ -49,14 +52,16 @@ def features_section(analysis: Analysis) -> Iterator[str]:
     frame = feature_frame(analysis).assign(place=order_features(analysis))
     is_in = frame["chosen"] | frame["always_in"]
     used, rest = frame[is_in], frame[~is_in]
-    yield '<h2 id="features">What it looks at</h2>'
+    yield '<h2 id="features">The features of the model</h2>'
     rows = list(feature_rows(analysis, used.head(MOST_ROWS)))
     yield html.folded_table(feature_columns(analysis), rows, "more of the features", "weights", "stack full")
     yield html.terms(
-        "`weight`: for features scaled to a spread of 1, so that weights can be compared; `per unit`: for "
-        "the numbers as they stand in the table.",
+        (
+            "`weight`: the coefficient of the feature scaled to standard deviation 1, so that weights can be "
+            "compared; `per unit`: the coefficient in the units of the table."
+        ),
         *(WORTHS_TEXTS if analysis.worths else ()),
-        "`folds`: how many chose the feature, of the first round, with the chosen k and C.",
+        "`folds`: how many folds of the first round chose the feature, with the chosen k and C.",
         halves_sentence(analysis),
     )
     yield from asked_paragraphs(analysis)
@@ -71,7 +76,7 @@ def features_section(analysis: Analysis) -> Iterator[str]:
             for row in close.head(MOST_ROWS).itertuples()
         ]
         yield html.details(
-            f"Chosen by some folds, not in the end: {len(close)}",
+            f"Chosen in some folds, but not in the final model: {len(close)}",
             html.table([html.Cell("feature", "name"), html.Cell("folds", "bars")], nearly, id="nearly"),
         )
 
@@ -79,12 +84,12 @@ def features_section(analysis: Analysis) -> Iterator[str]:
 def feature_columns(analysis: Analysis) -> list[html.Cell]:
     """The heads of what `feature_rows` tells."""
     group = [analysis.things.removesuffix("s")] if analysis.counted.is_grouped else []
-    worth = ["without it", "could stand in"] if analysis.worths else []
+    worth = ["loss without it", "best replacements"] if analysis.worths else []
     halves = [] if analysis.halves is None else ["halves"]
-    kinds = dict.fromkeys(("feature", "more of it says", "could stand in", *group), "name") | {
+    kinds = dict.fromkeys(("feature", "higher values favour", "best replacements", *group), "name") | {
         "weight": "bars"
     }
-    shown = ["feature", *group, "weight", "per unit", "more of it says", *worth, "folds", *halves]
+    shown = ["feature", *group, "weight", "per unit", "higher values favour", *worth, "folds", *halves]
     return [html.Cell(name, kinds.get(name, "")) for name in shown]
 
 
@@ -142,7 +147,7 @@ def formula(analysis: Analysis) -> str:
     lines = "".join(f"<br>{html.escape(term.replace('-', '−', 1))}" for term in terms)
     negative, positive = class_list(analysis)
     return f"<p><code>decision =</code>{lines}</p>" + html.paragraph(
-        f"Above zero it says {positive}, otherwise {negative}."
+        f"Above zero the prediction is {positive}, otherwise {negative}."
     )
 
 
@@ -166,17 +171,17 @@ def classes_section(analysis: Analysis) -> Iterator[str]:
     ]
     head = [html.Cell("feature", "name"), *groups, *classes, "folds", *halves]
     kind = "heat always" if len(classes) > MOST_COLUMNS else "heat wrap full"
-    yield '<h2 id="features">What it looks at</h2>'
+    yield '<h2 id="features">The features of the model</h2>'
     yield html.folded_table(head, rows, "more of the features", "weights", kind)
     yield html.terms(*class_weight_texts(analysis), halves_sentence(analysis))
     yield from asked_paragraphs(analysis)
     if len(table) > MOST_ROWS or len(class_list(analysis)) > MOST_ROWS:
-        yield html.paragraph(f"{len(table)} features in all; the rest is in `features.csv`.", "soft")
+        yield html.paragraph(f"{len(table)} features in total; the others are in `features.csv`.", "soft")
     if analysis.worths:
         thing = analysis.things.removesuffix("s")
-        heads = ((thing, "name"), ("without it", "bars"), ("could stand in", "name"))
+        heads = ((thing, "name"), ("loss without it", "bars"), ("best replacements", "name"))
         columns, worths = [html.Cell(*head) for head in heads], worth_rows(analysis, table.index)
-        yield f"<h3>What each {thing} is worth</h3>"
+        yield f"<h3>The contribution of each {thing}</h3>"
         yield html.folded_table(
             columns, worths[:MOST_ROWS], f"more of the {analysis.things}", "worths", "stack full"
         )
@@ -207,18 +212,23 @@ def weight_cell(weight: float, largest: float) -> html.Cell:
 
 def class_weight_texts(analysis: Analysis) -> tuple[str, str]:
     """How a class comes to its weights."""
-    how = "its weight in the machine that tells the class from all others"
+    how = "its weight in the classifier of the class against all others"
     if analysis.model.machine.multi_class == "ovo":
         n_others = len(class_list(analysis)) - 1
         how = (
-            f"the mean of its weights in the {n_others} machines that tell the class from one other each, "
-            "signed so that positive speaks for the class"
+            f"the mean of its weights in the {n_others} classifiers of the class against one other class "
+            "each, signed so that positive values favour the class"
         )
     return (
-        "Positive (violet): more of the feature speaks for the class; negative (green): against it. Weights "
-        "are for features scaled to a spread of 1.",
-        f"A class's weight for a feature is {how}. The weights of all {len(analysis.model.machine_names)} "
-        "machines, also per unit of the table, are in `features.csv`.",
+        (
+            "Positive (violet): higher values of the feature favour the class; negative (green): they count "
+            "against it. Weights are for features scaled to standard deviation 1."
+        ),
+        (
+            f"A class's weight for a feature is {how}. The weights of all "
+            f"{len(analysis.model.machine_names)} binary classifiers, also per unit of the table, are in "
+            "`features.csv`."
+        ),
     )
 
 

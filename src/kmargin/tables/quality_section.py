@@ -25,11 +25,11 @@ MOST_BESIDE = 12  # classes whose two tables have room side by side
 
 
 def quality_section(analysis: Analysis) -> Iterator[str]:
-    yield '<h2 id="confusion">What goes wrong, and for whom</h2>'
+    yield '<h2 id="confusion">Errors by class</h2>'
     wrong = wrong_frame(analysis)
     yield html.paragraph(
-        f"{len(wrong):,} of {rows_text(analysis)} were taken for another class by machines that had not seen "
-        "them. `predictions.csv` has every row."
+        f"{len(wrong):,} of {rows_text(analysis)} were misclassified by models fitted without them. "
+        "`predictions.csv` lists every row."
     )
     parts = confusion_table(analysis) + html.paragraph(classes_text(analysis), "soft"), class_table(analysis)
     yield html.columns(*parts) if len(class_list(analysis)) <= MOST_BESIDE else "".join(parts)
@@ -53,7 +53,7 @@ def confusion_table(analysis: Analysis) -> str:
         for i, name in enumerate(names)
     ]
     kind = "full" if len(names) <= 3 else "heat" if len(names) <= MOST_BESIDE else "heat wide"
-    return html.table(["is, taken for →", *names], rows, id="matrix", kind=kind)
+    return html.table(["actual ↓ predicted →", *names], rows, id="matrix", kind=kind)
 
 
 def worst_table(analysis: Analysis) -> str:
@@ -70,7 +70,7 @@ def worst_table(analysis: Analysis) -> str:
         for row in worst[told].itertuples(index=False)
     ]
     heads = [html.Cell(name, kinds.get(name, "name")) for name in told]
-    return "<h3>Those that went furthest wrong</h3>" + html.table(heads, listed, id="wrong", kind="stack")
+    return "<h3>The clearest errors</h3>" + html.table(heads, listed, id="wrong", kind="stack")
 
 
 def class_table(analysis: Analysis) -> str:
@@ -85,7 +85,7 @@ def class_table(analysis: Analysis) -> str:
         ]
         for code, name in enumerate(names)
     ]
-    columns = [html.Cell("class", "name"), "found", "right when told", "area under ROC"]
+    columns = [html.Cell("class", "name"), "recall", "precision", "area under ROC"]
     return html.folded_table(columns, rows, "more of the classes", "classes", "full stack")
 
 
@@ -114,26 +114,26 @@ def classes_text(analysis: Analysis) -> str:
     """What the shares are; of two classes by the names that doctors give them."""
     names = class_list(analysis)
     texts = [
-        "`found`: of the rows of a class, those told as such. `right when told`: of the rows told as a "
-        "class, those that are of it. `area under ROC`: how often a row of the class is ranked above one of "
-        "another.",
-        "Each with its 95 % interval: Wilson's for shares, DeLong's within folds for areas.",
+        (
+            "`recall`: the proportion of the rows of a class that are predicted as such. `precision`: the "
+            "proportion of the rows predicted as a class that belong to it. `area under ROC`: how often a "
+            "row of the class is ranked above a row of another class."
+        ),
+        "Each with its 95 % interval: Wilson's for proportions, DeLong's within folds for areas.",
     ]
     if analysis.dataset.weights is not None:
-        texts.append(
-            "Rows count by their weights, here and wherever a share is told; the matrix counts rows."
-        )
+        texts.append("Rows are weighted, here and in all other proportions; the matrix counts rows.")
     if len(names) == 2:
         texts.append(
-            f"With {names[1]} for positive, sensitivity is `found` of {names[1]}, specificity `found` of "
-            f"{names[0]}."
+            f"With {names[1]} as the positive class, sensitivity is the recall of {names[1]}, specificity "
+            f"the recall of {names[0]}."
         )
     return " ".join(texts)
 
 
 def share_cell(share: Estimate | None, scoring: str = "accuracy") -> html.Cell:
     if share is None:
-        return html.Cell("never told")
+        return html.Cell("never predicted")
     value = percent(share.value) if scoring == "accuracy" else f"{share.value:.3f}"
     return html.Cell(value, "strong two", aside=interval_text(scoring, share.interval))
 
@@ -151,12 +151,13 @@ def roc_figure(analysis: Analysis) -> str:
         ax.plot([0, 1], [0, 1], **REFERENCE)
         ax.plot(false, true, color=CURVE, lw=1.6)
         ax.set(
-            xlabel=f"{plain(negative)} told as {plain(positive)}", ylabel=f"{plain(positive)} told as such"
+            xlabel=f"{plain(negative)} predicted as {plain(positive)}",
+            ylabel=f"{plain(positive)} predicted correctly",
         )
         whole_shares(ax)
         image = html.svg(figure, "roc")
     caption = (
-        f"ROC curve on rows not seen, the mean of {len(analysis.assessment.folds)} folds. The area under it "
+        f"ROC curve on held-out rows, the mean of {len(analysis.assessment.folds)} folds. The area under it "
         f"is {area.value:.3f} (95 % interval {interval_text('auc', area.interval)}). The dashed line is "
         "guessing."
     )
@@ -178,17 +179,17 @@ def reliability_figure(analysis: Analysis) -> str:
         ax = figure.subplots()
         ax.plot([0, 1], [0, 1], **REFERENCE)
         ax.errorbar(told, true, yerr=[low, high], fmt="o", ms=4, lw=1.2, color=CURVE, capsize=2)
-        about = f"of {plain(names[1])}" if len(names) == 2 else "of the likeliest class"
+        about = f"of {plain(names[1])}" if len(names) == 2 else "of the most likely class"
         ax.set_xlabel(f"probability {about}")
-        ax.set_ylabel("share that came true")
+        ax.set_ylabel("observed frequency")
         whole_shares(ax)
         image = html.svg(figure, "reliability")
     off = 100 * calibration_error(analysis)
     where = "" if analysis.settings.proba else " (with --proba they are in predictions.csv)"
     caption = (
-        f"Probabilities told of rows not seen{where}, and how often they came true, with "
-        f"95 % intervals; on the dashed line they are right. They are off by {off:.1f} points on average; "
-        f"log loss {log_loss_of(analysis):.3f}."
+        f"Predicted probabilities on held-out rows{where} and observed frequencies, with 95 % intervals; "
+        f"calibrated probabilities lie on the dashed line. They are off by {off:.1f} points on average; log "
+        f"loss {log_loss_of(analysis):.3f}."
     )
     return html.figure(image, caption, id="reliability", small=True)
 

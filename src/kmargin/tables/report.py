@@ -27,8 +27,8 @@ def render(analysis: Analysis, source: str, folder: str) -> str:
 
 def sections(analysis: Analysis, source: str, folder: str) -> Iterator[str]:
     yield f"<h1>{html.escape(analysis.dataset.target)}, from {html.escape(source)}</h1>"
-    looks = ("points", "rows it remembers") if analysis.model.is_kernel else ("features", "what it looks at")
-    links = (("curve", f"how many {analysis.things}"), looks, ("confusion", "what goes wrong"))
+    looks = ("points", "rows in the model") if analysis.model.is_kernel else ("features", "features")
+    links = (("curve", f"how many {analysis.things}"), looks, ("confusion", "errors"))
     yield html.section_nav((*links, ("made", "how it was made"), ("methods", "methods")))
     yield from answer_section(analysis)
     yield from points_section(analysis) if analysis.model.is_kernel else weights_section(analysis)
@@ -42,34 +42,32 @@ def sections(analysis: Analysis, source: str, folder: str) -> Iterator[str]:
 def settings_section(analysis: Analysis, source: str, folder: str) -> Iterator[str]:
     settings, dataset, table = analysis.settings, analysis.dataset, analysis.choice.table
     n_encoded = len(dataset.encoding.categories)
-    at_most = "" if settings.repeats is None else f", of at most {settings.repeats}"
+    at_most = "" if settings.repeats is None else f" (at most {settings.repeats})"
     rows = [
         ["table", f"{source}, {rows_text(analysis)}, {len(dataset.encoding.feature_names)} features"],
         ["target", dataset.target],
-        ["machine", f"kernel {settings.kernel}" if settings.kernel else "linear"],
-        ["k counts", analysis.things + ("" if analysis.is_shared else ", for each machine by itself")],
+        ["model", f"kernel {settings.kernel}" if settings.kernel else "linear"],
+        ["k counts", analysis.things + ("" if analysis.is_shared else ", for each binary classifier")],
         *asked_rows(analysis),
         ["k and C", f"{analysis.k} and {analysis.C:g}; C from {', '.join(f'{C:g}' for C in table.Cs)}"],
-        ["folds", f"{len(analysis.supports)}, shuffled by seed {settings.seed}, classes in proportion"],
-        ["rows together", together_text(dataset)],
+        ["folds", f"{len(analysis.supports)}, shuffled (seed {settings.seed}) and stratified by class"],
+        ["rows kept together", together_text(dataset)],
         ["rounds of folds", str(analysis.choice.n_rounds) + at_most],
         ["score", settings.scoring],
-        ["features", "scaled to spread 1" if settings.standardize else "as they are"],
-        ["missing values", "filled with medians" if dataset.impute else "none"],
-        ["text columns", f"{n_encoded}, a feature per value" if n_encoded else "none"],
-        ["weights", "by column" if dataset.weights is not None else "none"],
-        ["classes", "balanced" if settings.balanced else "weighted by their number of rows"],
+        ["scaling", "standard deviation 1" if settings.standardize else "none"],
+        ["missing values", "replaced by medians" if dataset.impute else "none"],
+        ["text columns", f"{n_encoded}, one feature per value" if n_encoded else "none"],
+        ["row weights", "from a column" if dataset.weights is not None else "none"],
+        ["class weights", "balanced" if settings.balanced else "none"],
         ["kmargin", __version__],
     ]
     yield '<h2 id="made">How it was made</h2>'
-    made = "Scaling, filling in and fitting were done anew in each fold, from its training rows alone."
+    made = "Scaling, imputation and fitting were repeated in each fold, from its training rows alone."
     use = (
         f"<p>To use the model on new rows: <code>kmargin predict {html.escape(shlex.quote(folder))} "
         "new.csv</code></p>"
     )
-    found = (
-        "The columns of new.csv are found by name, in any order; those the model does not need are ignored."
-    )
+    found = "The columns of new.csv are found by name, in any order; other columns are ignored."
     yield html.columns(
         html.paragraph(f"{made} {honesty_text(analysis)}"), use + html.paragraph(found, "soft")
     )
@@ -85,9 +83,9 @@ def settings_section(analysis: Analysis, source: str, folder: str) -> Iterator[s
 def together_text(dataset: Dataset) -> str:
     """Which rows are never on both sides of a fold."""
     if dataset.groups is None:
-        return "none, each by itself"
+        return "none"
     if dataset.grouped_by is None:
-        return "those that are equal in every feature"
+        return "rows with the same features"
     return f"by column {dataset.grouped_by}: {count(len(np.unique(dataset.groups)), 'group')}"
 
 

@@ -40,7 +40,7 @@ def subject(analysis: Analysis) -> str:
     if analysis.is_shared:
         return text
     each = "class" if model.machine.multi_class == "ovr" else "pair of classes"
-    return f"{text} in all, at most {analysis.k} for each {each},"
+    return f"{text} in total, at most {analysis.k} for each {each},"
 
 
 def used_units(analysis: Analysis) -> list[str]:
@@ -53,18 +53,18 @@ def used_units(analysis: Analysis) -> list[str]:
 
 def axis_text(things: str, is_shared: bool = True) -> str:
     """What k counts, for an axis."""
-    return f"k, the number of {things}{'' if is_shared else ' of each machine'}"
+    return f"k, the number of {things}{'' if is_shared else ' of each binary classifier'}"
 
 
 def counting_text(analysis: Analysis) -> str:
     """What k counts, where that is not features; nothing else."""
     if analysis.things == "variables":
         return (
-            "k counts variables: all features made of the values of one column are in or out together. "
-            "`--each-value` counts them one by one."
+            "k counts variables: all features made from the values of one column enter or leave together. "
+            "`--each-value` counts them separately."
         )
     if analysis.things == "groups":
-        return "k counts groups: their features are in or out together."
+        return "k counts groups: the features of a group enter or leave together."
     return ""
 
 
@@ -76,14 +76,15 @@ def signs_text(analysis: Analysis) -> str:
         return ""
     names = class_list(analysis)
     if len(names) == 2:
-        return f"+ and − beside a name: its weight may only speak for {names[1]}, or only for {names[0]}."
+        return f"+ or − beside a name: its weight may only favour {names[1]} (+), or only {names[0]} (−)."
     if analysis.model.machine.multi_class == "ovr":
         return (
-            "+ and − beside a name: in each machine its weight may only speak for the class, or against it."
+            "+ or − beside a name: in each binary classifier its weight may only favour the class (+), or "
+            "only the others (−)."
         )
     return (
-        "+ and − beside a name: in each machine its weight may only speak for the later of the two classes "
-        f"({', '.join(names[:3])}{', ...' if len(names) > 3 else ''}), or only for the earlier."
+        "+ or − beside a name: in each binary classifier its weight may only favour the later of the two "
+        f"classes ({', '.join(names[:3])}{', ...' if len(names) > 3 else ''}), or only the earlier."
     )
 
 
@@ -97,11 +98,11 @@ def marks(analysis: Analysis, feature: int) -> str:
 def headline(analysis: Analysis) -> str:
     """The answer with its uncertainty, in a sentence."""
     assessed, scoring = analysis.assessment, analysis.settings.scoring
-    score = f"{score_text(scoring, assessed.score)} {score_name(scoring)} on rows not seen"
+    score = f"{score_text(scoring, assessed.score)} {score_name(scoring)} on held-out rows"
     interval = f"95 % interval {interval_text(scoring, assessed.interval)}"
     guessing = f"guessing{most_common(analysis)} reaches {score_text(scoring, assessed.guessing)}"
     chosen = "k and C were" if analysis.was_chosen else "C was"
-    how = "" if is_honest(analysis) else f"; {chosen} chosen on the same rows, so this is too good"
+    how = "" if is_honest(analysis) else f"; {chosen} chosen on the same rows, so this is optimistic"
     if assessed.is_better_than_guessing:
         return f"{subject(analysis)} {task(analysis)} with {score} ({interval}; {guessing}{how})."
     were = "was" if n_used(analysis) == 1 else "were"
@@ -179,12 +180,12 @@ def is_honest(analysis: Analysis) -> bool:
 def task(analysis: Analysis) -> str:
     """What the features do."""
     names = class_list(analysis)
-    tell = "tells" if n_used(analysis) == 1 else "tell"
+    tell = "distinguishes" if n_used(analysis) == 1 else "distinguish"
     if len(names) == 2:
         return f"{tell} {names[0]} from {names[1]}"
     if len(names) <= 4:
-        return f"{tell} {', '.join(names[:-1])} and {names[-1]} apart"
-    return f"{tell} {len(names)} classes apart"
+        return f"{tell} {', '.join(names[:-1])} and {names[-1]}"
+    return f"{tell} {len(names)} classes"
 
 
 def n_used(analysis: Analysis) -> int:
@@ -196,7 +197,7 @@ def neighbour_text(analysis: Analysis, neighbour: Neighbour) -> str:
     """What one more or one fewer would cost."""
     thing = "training point" if analysis.model.is_kernel else analysis.things.removesuffix("s")
     more = neighbour.k > analysis.k
-    each = "" if analysis.is_shared else " for each machine"
+    each = "" if analysis.is_shared else " for each binary classifier"
     distance = abs(neighbour.k - analysis.k)
     amount = f"One {thing}" if distance == 1 else count(distance, thing)
     which = f"{amount} {'more' if more else 'fewer'}{each} ({neighbour.k})"
@@ -249,12 +250,12 @@ def halves_sentence(analysis: Analysis) -> str:
     selection, things = analysis.stability.selection, analysis.counted.things
     by_chance = (
         f"Of the {things} chosen on {100 * selection.threshold_:.3g} % or more, at most one is expected to "
-        "be there by chance"
+        "have been selected by chance"
         if selection.bounds_.unimodal <= 1
         else f"With {selection.q_:.3g} of {selection.n_candidates_:,} {things} chosen each time, several may "
         "reach even 100 % by chance"
     )
     return (
-        f"`halves`: the share of {analysis.stability.n_halves} random halves of the rows on which the same k "
-        f"and C choose the feature. {by_chance} (`kmargin stability` tells more)."
+        f"`halves`: the proportion of {analysis.stability.n_halves} random halves of the rows on which the "
+        f"feature is chosen with the same k and C. {by_chance} (see `kmargin stability`)."
     )
