@@ -167,7 +167,7 @@ def test_a_path_is_printed_and_written():
     assert result.stderr.endswith("Written to path.csv.\nWritten to path.svg.\n")
     assert "asks for" not in result.output
     result = run("path", "data.csv", "--target", "outcome", "--ks", "2", "--cv", "0", "--out", "q.csv")
-    assert "--ks 2 asks for 2 values of k. For k = 2 alone, write --ks 2," in result.stdout
+    assert "--ks 2 asks for 2 values of k. For k = 2 alone, add a comma: --ks 2," in result.stdout
     assert "cv_accuracy" not in pd.read_csv("q.csv")
 
 

@@ -80,7 +80,7 @@ def test_the_report_of_45_machines_shows_each_feature_once(browser, page_of_45_m
     assert 8 < len(shown) <= 16, "of two rows, pixels that vary"
     assert ["pixel_3_3", "always", "in,", "+"] in shown
     assert browser.find_element("css selector", ".lead").text.startswith("2 of 8 groups (row ")
-    assert browser.find_element("css selector", "#curve").text         "favours",
+    assert browser.find_element("css selector", "#curve").text == "How many groups are needed"
 
 
 def test_what_people_call_their_columns_is_text_never_markup(browser, tmp_path):

@@ -73,4 +73,4 @@ def explain_count(ks: str) -> list[str]:
     """A note where --ks is a single number, which may have been meant as a value of k."""
     if ks == DEFAULT_KS or "," in ks:
         return []
-    return [f"--ks {ks} asks for {ks} values of k. For k = {ks} alone, write --ks {ks}, with a comma."]
+    return [f"--ks {ks} asks for {ks} values of k. For k = {ks} alone, add a comma: --ks {ks},"]
