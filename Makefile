@@ -36,10 +36,10 @@ dist: $(VENV)/installed
 bench: $(VENV)/bench
 	$(BIN)/python -m benchmarks $(if $(CASE),--case $(CASE)) $(BENCHFLAGS)
 
-# wrong programs against the tests that should notice: all of them, or some: make mutants ONLY=newton;
-# the table goes to results/mutants.md
+# the mutation score of a random sample, with the survivors, in results/mutants.md: make mutants N=300 SEED=7;
+# ONLY=sparsity draws from the source files with that in their path, and only prints the table
 mutants: $(VENV)/installed
-	$(BIN)/python -m mutants $(if $(ONLY),--only $(ONLY))
+	$(BIN)/python -m mutants --n $(or $(N),300) --seed $(or $(SEED),7) $(if $(ONLY),--only $(ONLY)) $(MUTANTSFLAGS)
 
 # generated cases, judged by oracles: make fuzz N=100000; FUZZFLAGS='--first 5000 --family scales' for some
 fuzz: $(VENV)/installed
@@ -67,5 +67,5 @@ $(VENV)/installed: pyproject.toml
 
 clean:
 	rm -rf docs/_build docs/gallery docs/api/kmargin.*.rst dist
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .mutants
 	find . -name __pycache__ -prune -exec rm -rf {} +

@@ -1,1 +1,1 @@
-"""Wrong programs, and the tests that notice: `python -m mutants`."""
+"""Mutation tests: `python -m mutants` draws faults at random and runs the tests that execute their lines."""

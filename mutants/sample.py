@@ -1,0 +1,183 @@
+"""Draw mutants: copies of a source file with one small fault.
+
+Never mutated: strings, f-strings and docstrings; annotations and decorators; the arguments of `raise`, of
+assertions and of warnings; blocks under `TYPE_CHECKING`; the functions in `COSMETIC_FUNCTIONS`; the calls in
+`COSMETIC_CALLS` and the keyword arguments in `COSMETIC_KEYWORDS`, which only change how a plot looks.
+"""
+
+import ast
+import copy
+import random
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any, NamedTuple
+
+COSMETIC_FUNCTIONS = {"__repr__", "__str__", "_repr_html_"}
+COSMETIC_CALLS = {
+    *("annotate", "grid", "legend", "margins", "savefig", "set_position", "set_title", "set_xlabel"),
+    *("set_xlim", "set_xticks", "set_ylabel", "set_ylim", "set_yticks", "suptitle", "text", "tick_params"),
+}
+COSMETIC_KEYWORDS = {
+    *("alpha", "color", "dpi", "edgecolor", "facecolor", "figsize", "fontsize", "ha", "height", "label"),
+    *("labelsize", "linestyle", "linewidth", "lw", "marker", "markersize", "pad", "rotation", "size", "va"),
+    *("width", "zorder", "copy", "stacklevel", "strict"),
+}
+SKIPPED_FIELDS = {"annotation", "returns", "decorator_list", "msg", "exc", "cause", "pattern"}
+OTHER_OPERATORS: dict[type, list[type]] = {
+    ast.Lt: [ast.LtE, ast.GtE], ast.LtE: [ast.Lt, ast.Gt], ast.Gt: [ast.GtE, ast.LtE],
+    ast.GtE: [ast.Gt, ast.Lt], ast.Eq: [ast.NotEq], ast.NotEq: [ast.Eq], ast.Is: [ast.IsNot],
+    ast.IsNot: [ast.Is], ast.In: [ast.NotIn], ast.NotIn: [ast.In], ast.And: [ast.Or], ast.Or: [ast.And],
+    ast.Add: [ast.Sub], ast.Sub: [ast.Add], ast.Mult: [ast.Div], ast.Div: [ast.Mult], ast.Pow: [ast.Mult],
+    ast.FloorDiv: [ast.Mult], ast.Mod: [ast.FloorDiv], ast.BitAnd: [ast.BitOr], ast.BitOr: [ast.BitAnd],
+}  # fmt: skip
+PAIRS = [("min", "max"), ("any", "all"), ("argmin", "argmax"), ("minimum", "maximum"), ("floor", "ceil"),
+         ("zeros", "ones"), ("zeros_like", "ones_like"), ("append", "extend")]  # fmt: skip
+OTHER_FUNCTIONS = dict(PAIRS) | {b: a for a, b in PAIRS}
+SYMMETRIC = {"min", "max", "minimum", "maximum", "dot", "hypot", "array_equal", "shares_memory"}
+Edit = tuple[ast.expr | ast.stmt, str]  # a node, and the text that replaces it
+
+
+class Mutant(NamedTuple):
+    """A source file with one fault."""
+
+    path: str
+    line: int
+    original: str  # the lines that are changed
+    mutated: str
+    source: str  # the whole file, with the fault
+    lines: int  # bit mask of the lines of the statement; -1, any line of the file, outside functions
+
+
+def draw_mutants(sources: dict[str, str], n: int, seed: int) -> list[Mutant]:
+    """Draw `n` nodes at random without replacement, and one mutant of each; all nodes if there are fewer."""
+    candidates = [c for path in sorted(sources) for c in find_candidates(path, ast.parse(sources[path]))]
+    rng = random.Random(seed)
+    rng.shuffle(candidates)
+    drawn = (make_mutant(path, sources[path], lines, *rng.choice(edits)) for path, lines, edits in candidates)
+    return list(islice((m for m in drawn if is_another_program(m.source, sources[m.path])), n))
+
+
+def is_another_program(source: str, original: str) -> bool:
+    try:
+        return ast.dump(ast.parse(source)) != ast.dump(ast.parse(original))
+    except SyntaxError:
+        return False
+
+
+def make_mutant(path: str, source: str, mask: int, node: ast.expr | ast.stmt, replacement: str) -> Mutant:
+    """Replace the text of one node and leave the rest of the file as it is."""
+    lines = source.encode().splitlines(keepends=True)  # columns of the syntax tree count bytes
+    first, end = node.lineno - 1, node.end_lineno or node.lineno
+    changed = lines[first][: node.col_offset] + replacement.encode() + lines[end - 1][node.end_col_offset :]
+    mutated = b"".join([*lines[:first], changed, *lines[end:]]).decode()
+    before, after = (" ".join(text.decode().split()) for text in (b"".join(lines[first:end]), changed))
+    return Mutant(path, node.lineno, before, after, mutated, mask)
+
+
+def find_candidates(
+    path: str, node: ast.AST, statement: ast.stmt | None = None, in_function: bool = False
+) -> Iterator[tuple[str, int, list[Edit]]]:
+    """For each node that can be mutated: the path, the lines of its statement, and the ways to mutate it."""
+    if is_skipped(node):
+        return
+    statement = node if isinstance(node, ast.stmt) else statement
+    if edits := [*find_edits(node, in_function)]:
+        assert statement is not None
+        end = max(target.lineno for target, _ in edits)  # not the body of a compound statement
+        mask = sum(1 << line for line in range(statement.lineno, end + 1)) if in_function else -1
+        yield path, mask, edits
+    for name, value in ast.iter_fields(node):
+        inside = in_function or (isinstance(node, ast.FunctionDef) and name == "body")
+        for child in value if isinstance(value, list) else [value]:
+            if isinstance(child, ast.AST) and name not in SKIPPED_FIELDS:
+                yield from find_candidates(path, child, statement, inside)
+
+
+def is_skipped(node: ast.AST) -> bool:
+    match node:
+        case (
+            ast.JoinedStr()
+            | ast.BinOp(left=ast.Constant(value=str()))
+            | ast.If(test=ast.Name(id="TYPE_CHECKING"))
+        ):
+            return True
+        case ast.FunctionDef(name=name):
+            return name in COSMETIC_FUNCTIONS
+        case ast.keyword(arg=name):
+            return name in COSMETIC_KEYWORDS
+        case ast.Call(func=ast.Attribute(attr=name)):
+            return name == "warn" or name in COSMETIC_CALLS
+        case ast.Expr(value=ast.Call(func=ast.Attribute(attr=name))):
+            return name in COSMETIC_CALLS
+    return False
+
+
+def find_edits(node: ast.AST, in_function: bool) -> Iterator[Edit]:
+    """The ways to mutate one node, its children apart."""
+    match node:
+        case ast.Compare(ops=ops):
+            for i, op in enumerate(ops):
+                for other in OTHER_OPERATORS[type(op)]:
+                    yield change(node, ops=[*ops[:i], other(), *ops[i + 1 :]])
+        case ast.BinOp(op=ast.BitOr()) if not in_function:
+            return  # a union of types
+        case ast.BinOp(op=op) | ast.BoolOp(op=op):
+            yield from (change(node, op=other()) for other in OTHER_OPERATORS.get(type(op), []))
+        case ast.UnaryOp(op=ast.Not() | ast.USub() | ast.Invert(), operand=operand):
+            yield node, f"({ast.unparse(operand)})"
+        case ast.Constant(value=bool(value)):
+            yield node, str(not value)
+        case ast.Constant(value=int(value)):
+            yield from ((node, str(other)) for other in (value + 1, value - 1) if other >= 0)
+        case ast.Constant(value=float(value)):
+            yield from ((node, str(other)) for other in ((2 * value, value / 2) if value else (1.0,)))
+        case ast.IfExp(test=test, body=body, orelse=orelse):
+            yield change(node, body=orelse, orelse=body)
+            yield test, f"(not ({ast.unparse(test)}))"
+        case ast.If(test=test) | ast.While(test=test):
+            yield test, f"(not ({ast.unparse(test)}))"
+        case ast.comprehension(ifs=ifs):
+            yield from ((test, f"(not ({ast.unparse(test)}))") for test in ifs)
+        case ast.Slice():
+            yield from shift_bounds(node.lower, node.upper)
+        case ast.AugAssign(op=op):
+            yield node, "pass"
+            yield from (change(node, op=other()) for other in OTHER_OPERATORS.get(type(op), []))
+        case ast.Expr(value=ast.Call()) | ast.Raise():
+            yield node, "pass"
+        case ast.Return(value=ast.expr() as value) if not isinstance(value, ast.Constant):
+            yield node, "return None"
+        case ast.Break() | ast.Continue():
+            yield node, "continue" if isinstance(node, ast.Break) else "break"
+        case ast.Call():
+            yield from find_call_edits(node)
+
+
+def find_call_edits(call: ast.Call) -> Iterator[Edit]:
+    name = getattr(call.func, "attr", getattr(call.func, "id", ""))
+    match call.args:
+        case [stop] if name == "range":
+            yield from shift_bounds(None, stop)
+        case [first, second, *rest] if name == "range":
+            yield from shift_bounds(first, second)
+        case [first, second, *rest] if name not in SYMMETRIC:
+            yield change(call, args=[second, first, *rest])
+    for option in call.keywords:
+        if option.arg and not is_skipped(option):
+            yield change(call, keywords=[other for other in call.keywords if other is not option])
+    if name in OTHER_FUNCTIONS:
+        yield call.func, ast.unparse(call.func).removesuffix(name) + OTHER_FUNCTIONS[name]
+
+
+def shift_bounds(lower: ast.expr | None, upper: ast.expr | None) -> Iterator[Edit]:
+    """Start one later, or end one earlier."""
+    for bound, shift in ((lower, "+ 1"), (upper, "- 1")):
+        if bound is not None and not isinstance(bound, ast.Starred):
+            yield bound, f"({ast.unparse(bound)}) {shift}"
+
+
+def change(node: Any, **fields: object) -> Edit:
+    twin = copy.copy(node)
+    vars(twin).update(fields)
+    text = ast.unparse(twin)
+    return node, text if isinstance(node, ast.stmt) else f"({text})"
