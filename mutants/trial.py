@@ -18,6 +18,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import coverage
@@ -110,12 +111,14 @@ def run_pytest(tests: list[str], seconds: float, record: bool = False) -> tuple[
         with contextlib.suppress(BaseException):
             code = run_in_child(tests, seconds, record, result)
         os._exit(1 if code is None else code)
-    while code is None and time.monotonic() - started < 10 * seconds:
-        time.sleep(0.02)
-        done, status = os.waitpid(child, os.WNOHANG)
-        code = os.waitstatus_to_exitcode(status) if done else None
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(child, signal.SIGKILL)  # and the processes it has started
+    try:
+        while code is None and time.monotonic() - started < 10 * seconds:
+            time.sleep(0.02)
+            done, status = os.waitpid(child, os.WNOHANG)
+            code = os.waitstatus_to_exitcode(status) if done else None
+    finally:  # also after Ctrl-C
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child, signal.SIGKILL)  # and the processes it has started
     if code is None:
         os.waitpid(child, 0)
     code = None if code in (-signal.SIGXCPU, -signal.SIGKILL) else code
@@ -167,7 +170,14 @@ class Recorder:
         self.coverage.start()
         signal.signal(signal.SIGPROF, self.interrupt)
 
-    def interrupt(self, signum: int, frame: object) -> None:
+    def interrupt(self, signum: int, frame: FrameType | None) -> None:
+        """End the test, but not while coverage holds its lock, which would never be released."""
+        folder = str(Path(coverage.__file__).parent)
+        while frame is not None:
+            if frame.f_code.co_filename.startswith(folder):
+                signal.setitimer(signal.ITIMER_PROF, 0.1)
+                return
+            frame = frame.f_back
         raise TimeoutError(f"the test took more than {MAX_TEST_SECONDS} s")
 
     def pytest_collection_finish(self) -> None:
