@@ -49,7 +49,7 @@ def outcomes(tables: Iterable[Table], optima: Mapping[Key, Known]) -> Iterator[O
 def fits_of(table: Table, lam: float) -> Iterator[tuple[str, dict[int, tuple[float, float]]]]:
     """For each way and k the objective of the coefficients that came out, and the time they took."""
     given: dict[str, Any] = {"C": C_of(lam, len(table.y)), "fit_intercept": table.fit_intercept}
-    solvers = {"one k": "exchange", "all swaps": kmargin.Exchange(max_swaps=None)}
+    solvers = {"one k": "exchange", "all swaps": kmargin.Exchange(effort="thorough")}
     with unfinished_allowed(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*repeat.* an earlier one")  # some genes are there twice
         for way, solver in solvers.items():

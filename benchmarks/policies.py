@@ -2,7 +2,7 @@
 
     python -m benchmarks.policies                                        # the default solver, all problems
     python -m benchmarks.policies --quick --only 62x2000                 # every fourth, of some tables
-    python -m benchmarks.policies --solver-options '{"max_swaps": 16}'   # another policy
+    python -m benchmarks.policies --solver-options '{"effort": "fast"}'   # another policy
     PYTHONPATH=../other/src python -m benchmarks.policies                # another checkout of the package
 
 The lowest objectives known are kept in `results/policies_best.csv`, beside those of the default search at

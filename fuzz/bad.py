@@ -12,7 +12,7 @@ PARAMETERS = {
             {"solver": solver}
             for solver in ("exchnge", None, 3, Exchange, MM(rho_growth=0.5), SD(max_outer=0))
         ),
-        *({"solver": solver} for solver in (Exchange(max_swaps=-1), MM(gtol=np.nan), MM(start="cold"))),
+        *({"solver": solver} for solver in (Exchange(effort="none"), MM(gtol=np.nan), MM(start="cold"))),
         {"multi_class": "ovx"},
         {"multi_class": None},
         *({"class_weight": {0: value, 1: 1.0}} for value in (-1, np.nan, np.inf, 0.0, "much")),

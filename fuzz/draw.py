@@ -95,7 +95,7 @@ def k(rng, p):
 def solver(rng, annealing=False):
     """A name or an object; the paper's solvers with few steps more often than with all."""
     if not annealing:
-        return Exchange(max_swaps=None) if rng.random() < 0.15 else "exchange"
+        return Exchange(effort="thorough") if rng.random() < 0.15 else "exchange"
     make = MM if rng.random() < 0.6 else SD
     knobs = {}
     if rng.random() < 0.7:

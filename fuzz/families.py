@@ -10,7 +10,7 @@ from fuzz.forms import ARRAYS, FOREIGN, SPARSE
 from fuzz.matrices import MATRICES, PLAIN
 from kmargin import MM, SD
 
-# `max_swaps=None` asks for every swap, whatever that costs. It is asked where a fit has time for them: swaps
+# `effort="thorough"` asks for every swap. It is asked where a fit has time for them: swaps
 # times the features that each of them is fitted with.
 MOST_SWAPPED = 1e5
 
@@ -80,7 +80,7 @@ def with_few_steps(solver):
 
 def asks_too_much(params, p):
     """Whether more swaps are asked for than there is time for."""
-    if getattr(params["solver"], "max_swaps", 0) is not None:
+    if getattr(params["solver"], "effort", "") != "thorough":
         return False
     sizes = params.get("ks", [params.get("k")])
     sizes = range(1, p + 1) if isinstance(sizes, int) else [p if k == "all" else min(k, p) for k in sizes]

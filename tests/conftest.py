@@ -15,6 +15,7 @@ from kmargin import html
 from kmargin.datasets import make_sparse_hyperplane
 from kmargin.design import DenseDesign
 from kmargin.problem import ArrayProblem, Problem
+from kmargin.solvers.exchange import EFFORTS
 
 # the first call of a compiled function takes as long as its compilation; examples are the same each time,
 # new ones are the business of the campaign (`make fuzz`)
@@ -34,6 +35,16 @@ def pytest_collection_modifyitems(items):
 def torch():
     """The library; a test that asks for it is skipped where it is not installed."""
     return pytest.importorskip("torch", reason="torch is not installed, so it is not tested")
+
+
+@pytest.fixture(autouse=True)
+def no_restarts(request, monkeypatch):
+    """Fits of most tests are searched without restarts, which take .2 s; `test_effort.py` tests these.
+
+    The experiments compare processes, which this would not reach.
+    """
+    if request.node.path.name not in ("test_effort.py", "test_experiments.py"):
+        monkeypatch.setitem(EFFORTS, "normal", EFFORTS["normal"]._replace(restart_flops=0.0))
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ SIZES = (250, 0, 100, 70, 180)
 
 # A short search. Every question costs milliseconds of dask's time, whatever is asked; where it is not the
 # search that a test is about, a few questions do.
-SHORT = Exchange(ridge_path=False, max_sweeps=1, max_starts=0)
+SHORT = Exchange(effort="fast")
 
 
 def make_data():

@@ -165,7 +165,7 @@ REGIMES: dict[str, Callable[..., Objectives]] = {
     "panel, weights": lambda: single([(40, 60, 6)], weighted=True),
     "panel, float32": lambda: single([(40, 60, 6)], change=lambda X: X.astype(np.float32)),
     "panel, no ridge": lambda: single([(150, 12, 3), (150, 20, 6)], lams=(0.0,), seeds=2),
-    "panel, all swaps": lambda: single([(40, 60, 6)], solver=Exchange(max_swaps=None)),
+    "panel, all swaps": lambda: single([(40, 60, 6)], solver=Exchange(effort="thorough")),
     "panel, sparse": lambda: single([(40, 60, 6)], ("binary", "counts"), change=sp.csr_array),
     "panel, path": lambda: paths([(60, 24)], [24, 16, 12, 8, 6, 4, 3, 2, 1]),
     "panel, several ridges": lambda: grids(50, 40, [12, 6, 3]),

@@ -123,7 +123,7 @@ CASES = {
 
 # the first case to the end, the others for a while: every step takes milliseconds on a device
 SHORTER = {
-    "exchange": Exchange(max_starts=0),
+    "exchange": Exchange(effort="fast"),
     "sd": SD(max_outer=15, max_inner=40),
 }
 
@@ -148,7 +148,7 @@ def test_every_solver_finds_what_it_finds_for_numpy(kind, solver, case):
     np.testing.assert_array_equal(to_host(found.predict(kind(X))), expected.predict(X))
 
 
-@pytest.mark.parametrize("solver", [Exchange(max_swaps=None), SD(polish=True)])
+@pytest.mark.parametrize("solver", [Exchange(effort="thorough"), SD(polish=True)])
 def test_knobs_work_on_a_device(elsewhere, solver):
     X, y = noisy()
     model = SparseSVC(k=3, solver=solver)

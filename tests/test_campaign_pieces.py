@@ -125,7 +125,7 @@ def test_every_swap_is_asked_for_where_a_fit_has_time_for_all_of_them():
         return [make_case(number).params["solver"] for number in numbers]
 
     few, path = solvers(80_012_161, 80_012_181)  # 1 of 16 features; 1, 2 and all of 2
-    assert few.max_swaps is None
-    assert path.max_swaps is None
+    assert few.effort == "thorough"
+    assert path.effort == "thorough"
     # 175 of 201, 183 of 283, and sizes to 175 of 542: thousands of swaps, with systems of some milliseconds
     assert solvers(50_032_155, 80_012_213, 80_006_373) == ["exchange"] * 3

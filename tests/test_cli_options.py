@@ -298,7 +298,7 @@ def test_weights_count_in_the_scores_of_the_folds_in_the_accuracy_and_in_the_rep
     accuracy = 100 * np.average(right, weights=WEIGHTS)
     options = ("--target", "outcome", "--weights", "w", "--k", 2, "--C", 1, "--cv", 3)
     told = run("fit", "data.csv", *options).stdout
-    assert f"{accuracy:.1f} % accuracy on rows not seen" in told
+    assert f"{accuracy:.1f} % accuracy on held-out rows" in told
     assert f"{100 * right.mean():.1f}" != f"{accuracy:.1f}", "the weights make a difference"
     low, high = rate_interval(accuracy / 100, WEIGHTS.sum() ** 2 / (WEIGHTS**2).sum())
     assert f"{100 * low:.1f} to {100 * high:.1f}" in " ".join(told.split())
@@ -306,7 +306,7 @@ def test_weights_count_in_the_scores_of_the_folds_in_the_accuracy_and_in_the_rep
     assert f"<b>{accuracy:.1f} %</b>" in page
     totals = FRAME.groupby("outcome")["w"].sum()
     assert f"<b>{100 * totals.max() / totals.sum():.1f} %</b>by guessing the most common class" in page
-    assert '<td>weights</td><td class="name">by column</td>' in page
+    assert '<td>row weights</td><td class="name">from a column</td>' in page
     chosen = re.search(r'<tr class="marked"><td>2</td><td>([\d.]+) %', page)[1]
     shares = [np.average(right[folds == f], weights=WEIGHTS[folds == f]) for f in (1, 2, 3)]
     assert chosen == f"{100 * np.mean(shares):.1f}", "the score at the chosen k is weighted, too"
@@ -562,11 +562,11 @@ def test_help_says_where_defaults_are_not_those_of_the_estimators():
         for parameter in get_command(app).get_command(None, "fit").params
         if parameter.help
     }
-    differ = {name for name, help in told.items() if "Estimators: " in help}
-    assert differ == {"C", "select", "repeats", "nested", "standardize"}
-    assert SparseSVCCV().selection == "best" in told["select"].partition("Estimators: ")[2]
+    differ = {name for name, help in told.items() if "Default of the estimators: " in help}
+    assert differ == {"C", "select", "repeats", "standardize"}
+    assert SparseSVCCV().selection == "best" in told["select"].partition("Default of the estimators: ")[2]
     assert tuple(SparseSVCCV().Cs) == (1.0,)
-    assert "Estimators: 1 alone" in told["C"]
+    assert "Default of the estimators: 1." in told["C"]
     assert SparseSVCCV().repeats == 1
     assert not SparseSVCCV().standardize
 

@@ -7,12 +7,13 @@ from sklearn.model_selection import KFold
 
 from kmargin import BlockKFold, Exchange, SparseSVC, SparseSVCCV
 from kmargin.blocks.view import Part
+from kmargin.validate import resolve_seed
 
 da = pytest.importorskip("dask.array")
 dask = pytest.importorskip("dask")
 
 SIZES = (70, 40, 0, 55, 35)
-SHORT = Exchange(ridge_path=False, max_sweeps=1, max_starts=0)  # where the search is not the point
+SHORT = Exchange(effort="fast")  # where the search is not the point
 KS, CS = [4, 1], [0.1, 1.0]
 
 
@@ -33,8 +34,9 @@ def collect(*arrays):
     return tuple(da.from_array(a, chunks=(SIZES, *a.shape[1:])) for a in arrays)
 
 
-def splits(y, n_folds, whole_blocks=False, seed=0):
+def splits(y, n_folds, whole_blocks=False, seed=None):
     """The folds of blocks as splits by row numbers."""
+    seed = resolve_seed(0) if seed is None else seed
     starts = np.append(0, np.cumsum(SIZES))
     codes = np.unique(y, return_inverse=True)[1]
     for fold in range(n_folds):

@@ -12,6 +12,7 @@ from kmargin import MM, SD, Exchange, SparseSVC, Status, sparse_svm_path
 from kmargin.datasets import make_sparse_hyperplane, make_synthetic
 from kmargin.design import DenseDesign
 from kmargin.problem import ArrayProblem
+from kmargin.solvers.exchange import EFFORTS
 from test_newton import refit
 
 NEARLY = 1 - 1e-8
@@ -63,7 +64,7 @@ def test_small_problems_are_solved_to_the_global_optimum(k):
 @pytest.mark.parametrize("seed", range(5))
 def test_when_all_swaps_are_tried_none_improves(seed):
     problem = correlated(k=4, seed=seed)
-    (solution,) = solve(problem, max_swaps=None)
+    (solution,) = solve(problem, effort="thorough")
     assert solution.status is Status.SWAP_OPTIMAL
     outside = np.setdiff1d(np.arange(12), solution.support)
     for leaving in solution.support:
@@ -224,14 +225,15 @@ def test_large_supports_are_no_worse_than_mms(n_samples):
     assert (exchanged.objectives <= annealed.objectives * 1.0001).all()
 
 
-def test_the_road_in_the_ridge_pays_where_the_ridge_is_weak():
-    with_road, without = 0.0, 0.0
+def test_the_path_of_ridges_pays_where_the_ridge_is_weak(monkeypatch):
+    monkeypatch.setitem(EFFORTS, "thorough", EFFORTS["fast"]._replace(ridge_path=False))
+    with_path, without = 0.0, 0.0
     for seed in range(4):
         X, y = make_sparse_hyperplane(500, 1000, 50, random_state=seed)
         problem = ArrayProblem(DenseDesign(X), y.astype(float), np.ones(500), 3e-4, 50)
-        with_road += solve(problem)[0].objective
-        without += solve(problem, ridge_path=False)[0].objective
-    assert with_road < without
+        with_path += solve(problem, effort="fast")[0].objective
+        without += solve(problem, effort="thorough")[0].objective
+    assert with_path < without
 
 
 @pytest.mark.parametrize("shape", [(80, 900), (400, 600)])

@@ -345,11 +345,9 @@ def test_so_many_values_of_k_that_all_are_taken_leave_out_none_below_either(n_fe
 
 
 @pytest.mark.parametrize("p", [6, 40])
-def test_an_effort_without_bounds_ends(p):
+def test_a_thorough_search_ends_no_higher_than_the_default(p):
     X, y = make_scaled(0, 0, n=40, p=p)
-    endless = Exchange(
-        max_swaps=10**18, max_double_swaps=10**18, max_sweeps=10**9, fold_sweeps=10**9, max_starts=10**9
-    )
+    endless = Exchange(effort="thorough")
     model, plain = (SparseSVC(2, solver=solver).fit(X, y) for solver in (endless, "exchange"))
     assert model.objective_ <= plain.objective_ * (1 + 1e-9)
     path, plain = (sparse_svm_path(X, y, [4, 2, 1], solver=solver) for solver in (endless, "exchange"))

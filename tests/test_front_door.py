@@ -27,6 +27,7 @@ FILES = (
 # What is open to applications beside the names of `kmargin` itself, and why.
 OPEN = {
     "types": "names for arrays",
+    "jit": "functions are compiled before experiments are timed",
     "errors": "what to tell people",
     "intervals": "how far a score can be trusted",
     "honest": "what guessing would reach, and p-values, as `honest_score` has them",

@@ -190,7 +190,7 @@ class TestSearch:
     @pytest.mark.parametrize("seed", range(4))
     def test_a_claim_that_no_exchange_helps_is_true(self, seed):
         problems, units = make_problems(seed, n=80, p=40, lam=0.01), Units.of_columns(40)
-        solutions = solve(problems, units, 6, Exchange(max_swaps=None))
+        solutions = solve(problems, units, 6, Exchange(effort="thorough"))
         assert all(solution.status is Status.SWAP_OPTIMAL for solution in solutions)
         chosen = units_of(solutions, units)
         value = total(solutions)

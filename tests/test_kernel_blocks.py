@@ -330,7 +330,7 @@ def test_the_objective_counts_every_sample_even_those_that_are_no_candidates(moo
 def test_more_candidates_are_never_worse_for_one_point(moons):
     X, y = moons
     values = [
-        KernelSparseSVC(1, solver=Exchange(max_swaps=None), n_candidates=m, random_state=0)
+        KernelSparseSVC(1, solver=Exchange(effort="thorough"), n_candidates=m, random_state=0)
         .fit(X, y)
         .objective_[0]
         for m in (3, "all")

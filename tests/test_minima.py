@@ -87,7 +87,7 @@ def test_a_cross_validation_of_a_sparse_matrix_is_that_of_the_array(seed):
     rng = np.random.default_rng(seed)
     n, p = int(rng.integers(4, 30)), int(rng.integers(2, 8))
     X = np.where(rng.random((n, p)) < 0.5, rng.integers(0, 4, (n, p)), 0).astype(float)
-    cv = SparseSVCCV(Cs=[0.1, 10.0, 1e3], cv=2, standardize=True, solver=Exchange(ridge_path=False))
+    cv = SparseSVCCV(Cs=[0.1, 10.0, 1e3], cv=2, standardize=True, solver=Exchange(effort="fast"))
     dense, sparse = (quietly(clone(cv).fit, A, np.arange(n) % 2) for A in (X, sp.csr_matrix(X)))
     assert (sparse.k_, sparse.C_) == (dense.k_, dense.C_)
     np.testing.assert_array_equal(sparse.cv_results_["mean_test_score"], dense.cv_results_["mean_test_score"])

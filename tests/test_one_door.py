@@ -14,6 +14,7 @@ APPLICATIONS = ("datasets", "experiments", "tables")
 
 # Where kinds are told apart, and why there.
 ALLOWED = {
+    "fitting.repeats": "columns that repeat each other are the rule in sparse matrices",
     "samples.read": "the door",
     "samples.device": "labels and weights of any kind are brought to where X is",
     "samples.uncopied": "rows that are its own, or already copied",

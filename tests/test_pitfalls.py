@@ -107,7 +107,7 @@ def test_rows_that_repeat_each_other_but_for_an_id_stay_together_in_folds(ids):
     frame = pd.concat([FRAME, FRAME.iloc[:50]], ignore_index=True).assign(**ids)
     dataset = prepare(Table(frame), Roles("outcome"))
     assert dataset.warnings[-1].startswith("50 rows repeat another in every feature.")
-    assert together_text(dataset) == "those that are equal in every feature"
+    assert together_text(dataset) == "rows with the same features"
     assert dataset.n_independent < 120.5
     for fold in Trial(dataset, Settings(cv=5)).folds(0):
         ours = np.arange(170) % 120

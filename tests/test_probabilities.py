@@ -19,7 +19,7 @@ from kmargin.calibration import fit_calibration
 from kmargin.calibration_sums import UnseenRows
 from kmargin.estimators.probabilities import Probabilities
 
-SHORT = Exchange(ridge_path=False, max_sweeps=1, max_starts=0)  # where the search is not the point
+SHORT = Exchange(effort="fast")  # where the search is not the point
 DOCS = Path(__file__).parent.parent / "docs"
 
 
@@ -106,7 +106,7 @@ def test_they_take_no_fits(rng, monkeypatch):
     for scoring in (None, "neg_log_loss"):
         asked.clear()
         linear(Cs=[0.1, 1.0], scoring=scoring).fit(X, y)
-        assert asked == [3, 1]  # the folds and the refit
+        assert asked == [3, 1, 1]  # the folds, the path, and the final model
 
 
 @pytest.mark.parametrize("make", [linear, lambda **s: KernelSparseSVCCV([5, 2], cv=3, **s)])

@@ -36,7 +36,7 @@ def test_weights_whose_sum_is_no_number_are_still_weights():
 
 
 @pytest.mark.parametrize(
-    ("weight", "message"), [(-1.0, "-1, which would reward"), (np.nan, "nan"), (np.inf, "inf")]
+    ("weight", "message"), [(-1.0, "-1, which is negative"), (np.nan, "nan"), (np.inf, "inf")]
 )
 def test_a_class_weight_that_is_none_is_refused_by_name(weight, message):
     with pytest.raises(ValueError, match=message):

@@ -19,7 +19,7 @@ from kmargin.solvers import working_set as working_sets
 from kmargin.solvers.conjugate import newton_conjugate
 from kmargin.solvers.dual import leverage
 from kmargin.solvers.dual_exchange import DualSet
-from kmargin.solvers.exchange import intercept_alone
+from kmargin.solvers.exchange import EFFORTS, intercept_alone
 from kmargin.solvers.grid import SupportGrid
 from kmargin.solvers.product_exchange import ProductSet
 from kmargin.solvers.refit import refit
@@ -593,14 +593,17 @@ def test_all_features_are_solved_for_once_for_each_ridge(monkeypatch):
     assert asked == [(0.1, 12), (0.2, 12)]
 
 
-def test_the_knobs_are_the_effort():
-    solver = Exchange(
-        max_swaps=None, max_double_swaps=3, max_sweeps=5, fold_sweeps=2, ridge_path=False, tol=1e-7
-    )
-    assert solver._effort() == Effort(-1, 3, 5, False, 1e-7, max_starts=12)
-    assert solver.in_folds()._effort() == Effort(-1, 3, 2, False, 1e-7, max_starts=0)
-    assert solver.max_sweeps == 5
-    assert Exchange(max_swaps=4)._effort().max_swaps == 4
+def test_folds_are_searched_fast_with_the_same_tolerance():
+    solver = Exchange(effort="thorough", tol=1e-7)
+    assert solver._effort() == EFFORTS["thorough"]._replace(tol=1e-7)
+    assert solver.in_folds()._effort() == EFFORTS["fast"]._replace(tol=1e-7)
+    assert solver.effort == "thorough"
+
+
+@pytest.mark.parametrize("knob", ["max_swaps", "max_sweeps", "ridge_path", "rank_groups"])
+def test_a_knob_that_is_gone_is_refused_with_what_to_use_instead(knob):
+    with pytest.raises(TypeError, match=f"Exchange does not take {knob}. Use effort='fast'"):
+        Exchange(**{knob: 1})
 
 
 def test_a_solution_lists_what_is_not_zero_in_the_order_of_the_columns():

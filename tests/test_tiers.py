@@ -64,7 +64,7 @@ def test_every_effort_has_the_same_bits_compiled_and_interpreted():
     rng = np.random.default_rng(3)
     X = rng.standard_normal((50, 16))
     y = X[:, :4].sum(axis=1) + rng.standard_normal(50) > 0
-    for solver in (Exchange(max_swaps=None), Exchange(max_swaps=0, max_double_swaps=0), Exchange(tol=1e-3)):
+    for solver in (Exchange(effort="thorough"), Exchange(effort="fast"), Exchange(tol=1e-3)):
         for C in (1e-3, 1.0, np.inf):
             one, other = both_ways(lambda solver=solver, C=C: SparseSVC(4, C=C, solver=solver).fit(X, y))
             assert bits(one.solutions_) == bits(other.solutions_)

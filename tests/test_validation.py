@@ -63,11 +63,9 @@ def no_work_is_done(monkeypatch, request):
         ({"solver": MM(gtol=np.nan)}, "gtol=nan is not valid"),
         ({"solver": MM(delay=-1)}, "delay=-1 is not valid"),
         (
-            {"solver": Exchange(max_swaps=-1)},
-            "max_swaps=-1 is not valid for Exchange. Use a number of swaps",
+            {"solver": Exchange(effort="extreme")},
+            "effort='extreme' is not valid for Exchange. Use one of 'fast', 'normal', 'thorough'",
         ),
-        ({"solver": Exchange(max_double_swaps=0.5)}, r"max_double_swaps=0\.5 is not valid"),
-        ({"solver": Exchange(max_sweeps=0)}, "max_sweeps=0 is not valid"),
         ({"solver": Exchange(tol=0.0)}, r"tol=0\.0 is not valid"),
         ({"solver": MM(start="zero")}, "start='zero' is not valid for MM. Use 'univariate' or 'normal'"),
     ],

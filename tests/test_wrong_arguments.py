@@ -79,7 +79,7 @@ def parameters_of(*callables):
         pytest.param(each, name, id=f"{each.__name__}-{name}")
         for each in callables
         for name in inspect.signature(each).parameters
-        if name not in ("X", "y", "model")
+        if name not in ("X", "y", "model", "removed")
     ]
 
 

@@ -22,7 +22,6 @@ class Units:
     columns: Indices  # of X, unit by unit
     fixed: Flags  # of each unit: always in
     signs: Vector  # of each column of X: 1 for coefficients >= 0, -1 for <= 0, 0 for either
-    by_size: bool = False  # whether what a unit gains is divided by its size before units are ranked
     machine_weights: Vector | None = None  # of each machine's objective in the joint one; None for ones
     copies: Indices = field(default_factory=lambda: np.empty(0, np.int64))  # columns that say what others say
 

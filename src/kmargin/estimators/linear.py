@@ -48,7 +48,7 @@ class LinearMachines(FeatureSelector):
         others refitted; `stand_in`, the best replacement; `stand_in_cost`, the relative rise with that
         replacement. Features that are always in have no replacement. A negative `stand_in_cost` means that
         the replacement would lower the objective, because the search did not try this exchange;
-        ``solver=Exchange(max_swaps=None)`` tries them all.
+        ``solver=Exchange(effort="thorough")`` tries them all.
 
         Parameters
         ----------
@@ -120,8 +120,8 @@ class LinearMachines(FeatureSelector):
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         solver = SOLVERS.get(self.solver, self.solver) if isinstance(self.solver, str) else self.solver
-        tags.input_tags.sparse = getattr(solver, "takes_sparse", True)
-        tags.array_api_support = True
+        # what works with products of X alone takes sparse matrices, and arrays on a device
+        tags.input_tags.sparse = tags.array_api_support = getattr(solver, "takes_sparse", True)
         return tags
 
     def _blueprint(self) -> LinearBlueprint:
@@ -169,8 +169,8 @@ class SparseSVC(WithoutProbabilities, LinearMachines):
     C : float, default=1.0
         Inverse strength of the ridge. ``inf`` is the paper's problem, without a ridge.
     solver : "exchange", "mm", "sd", or a solver object, default="exchange"
-        Use an object such as ``Exchange(max_swaps=None)`` to set options of the solver; in a grid search they
-        are called ``solver__max_swaps``.
+        Use an object such as ``Exchange(effort="thorough")`` to set options of the solver; in a grid search
+        it is called ``solver__effort``.
     multi_class : "ovo" or "ovr", default="ovo"
         With more than two classes: one binary classifier for each pair of classes, or for each class against
         the rest.

@@ -10,7 +10,7 @@ from kmargin.problem import Problem
 from kmargin.solvers.ending import NEXT_TO_NOTHING
 from kmargin.solvers.grid import SupportGrid
 from kmargin.solvers.joint_grid import JointGrid
-from kmargin.solvers.knobs import check_knobs, is_count, is_flag, is_number
+from kmargin.solvers.knobs import check_knobs, is_number
 from kmargin.solvers.measures import TELLS
 from kmargin.solvers.refit import refit_support
 from kmargin.solvers.regime import Regime
@@ -22,10 +22,13 @@ from kmargin.solvers.working_set import Effort
 from kmargin.types import Indices, Vector
 from kmargin.units import Units
 
-# More than this is all there is to try. It can be multiplied without leaving the range of integers.
-MOST = 2**40
-
-RANKINGS = ("by gain", "per column")
+EFFORTS = {
+    "fast": Effort(8, 8, max_sweeps=1, ridge_path=True, tol=1e-9),
+    "normal": Effort(8, 8, max_sweeps=2, ridge_path=True, tol=1e-9, max_starts=12, restart_flops=3e8),
+    "thorough": Effort(
+        32, 16, max_sweeps=4, ridge_path=True, tol=1e-9, max_starts=12, all_swaps=True, restart_flops=3e9
+    ),
+}
 
 
 class Exchange(Solver):
@@ -40,34 +43,19 @@ class Exchange(Solver):
 
     Parameters
     ----------
-    max_swaps : int or None, default=8
-        How many of the most promising single swaps are tried before a support is accepted; more, up to all of
-        them, where they are inexpensive. None tries all of them at any cost: the result is then optimal under
-        single swaps, with status `Status.SWAP_OPTIMAL`. On the smallest problems all supports are tried.
-        Where only products with X fit in memory, single swaps are not tried (`Status.LIMITED`);
-        `Solution.regime` tells how the search was done.
-    max_double_swaps : int, default=8
-        The same for swaps of two features for two. If binary classifiers share their features, or k counts
-        groups, and there are too many columns to score all of them: for how many features of the support the
-        search is repeated without them, instead.
-    max_sweeps : int, default=2
-        Maximum number of sweeps over a path, alternately down and up; fewer if a sweep improves nothing.
-    fold_sweeps : int, default=1
-        The same within the folds of a cross-validation. There many paths are averaged, and what one of them
-        gains by more sweeps is small compared with the differences between folds.
-    max_starts : int, default=12
-        Number of additional starts on small problems, where a swap takes microseconds: the search is repeated
-        from so many single features, at most an eighth of all features; then without each feature of the
-        support in turn. With 0, as in the folds of a cross-validation, only `max_swaps` applies.
-    ridge_path : bool, default=True
-        Whether a fit for a single k and a weak ridge starts from the solution for a stronger one.
+    effort : {"fast", "normal", "thorough"}, default="normal"
+        How hard to search. ``"fast"`` swaps features until the most promising swaps fail, and sweeps a path
+        once; the folds of a cross-validation always use it. ``"normal"`` sweeps a path twice and adds an
+        iterated local search to a single fit on rows in memory: part of the support is replaced at random
+        and searched again, some hundred times where rows are few, seldom where a fit is expensive.
+        ``"thorough"`` restarts about ten times as often and tries every swap of one feature for another
+        wherever all columns fit into memory: the result is then optimal under single swaps, with status
+        `Status.SWAP_OPTIMAL`.
     tol : float, default=1e-9
         A fit on a support ends when the predicted decrease of a Newton step is below this fraction of the
         objective.
-    rank_groups : "by gain" or "per column", default="by gain"
-        How groups are ranked where k counts groups of columns. The gain of a large group is partly due to its
-        size; "per column" divides by the size, and swaps a group for another only if the gain per column is
-        larger.
+    **removed : object
+        Options of earlier versions; each is refused with what to use instead.
 
     See Also
     --------
@@ -78,7 +66,7 @@ class Exchange(Solver):
     >>> from kmargin import Exchange, SparseSVC
     >>> from kmargin.datasets import make_synthetic
     >>> X, y = make_synthetic(n_samples=100, n_features=8, random_state=0)
-    >>> model = SparseSVC(k=2, solver=Exchange(max_swaps=None)).fit(X, y)
+    >>> model = SparseSVC(k=2, solver=Exchange(effort="thorough")).fit(X, y)
     >>> model.solutions_[0].status.name
     'SWAP_OPTIMAL'
     """
@@ -88,48 +76,36 @@ class Exchange(Solver):
 
     is_monotone = True
 
-    def __init__(
-        self,
-        *,
-        max_swaps: int | None = 8,
-        max_double_swaps: int = 8,
-        max_sweeps: int = 2,
-        fold_sweeps: int = 1,
-        max_starts: int = 12,
-        ridge_path: bool = True,
-        tol: float = 1e-9,
-        rank_groups: str = "by gain",
-    ) -> None:
-        self.max_swaps = max_swaps
-        self.max_double_swaps = max_double_swaps
-        self.max_sweeps = max_sweeps
-        self.fold_sweeps = fold_sweeps
-        self.max_starts = max_starts
-        self.ridge_path = ridge_path
+    def __init__(self, *, effort: str = "normal", tol: float = 1e-9, **removed: object) -> None:
+        if removed:
+            names = ", ".join(sorted(removed))
+            raise TypeError(
+                f"Exchange does not take {names}. Use effort='fast', 'normal' or 'thorough' to set how hard "
+                "it searches, and tol for its precision."
+            )
+        self.effort = effort
         self.tol = tol
-        self.rank_groups = rank_groups
 
     def check(self) -> None:
         check_knobs(
             self,
-            max_swaps=(
-                self.max_swaps is None or is_count(self.max_swaps, 0),
-                "a number of swaps, an integer >= 0, or None for all",
+            effort=(
+                isinstance(self.effort, str) and self.effort in EFFORTS,
+                f"one of {', '.join(map(repr, EFFORTS))}",
             ),
-            max_double_swaps=(is_count(self.max_double_swaps, 0), "a number of swaps, an integer >= 0"),
-            max_sweeps=(is_count(self.max_sweeps, 1), "a number of sweeps, an integer >= 1"),
-            fold_sweeps=(is_count(self.fold_sweeps, 1), "a number of sweeps, an integer >= 1"),
-            max_starts=(is_count(self.max_starts, 0), "a number of additional starts, an integer >= 0"),
-            ridge_path=(is_flag(self.ridge_path), "True or False"),
             tol=(is_number(self.tol, above=0), "a small number > 0, such as 1e-9"),
-            rank_groups=(
-                isinstance(self.rank_groups, str) and self.rank_groups in RANKINGS,
-                f"one of {', '.join(map(repr, RANKINGS))}",
-            ),
         )
 
     def in_folds(self) -> "Exchange":
-        return clone(self).set_params(max_sweeps=min(self.max_sweeps, self.fold_sweeps), max_starts=0)
+        """This solver with effort="fast".
+
+        Returns
+        -------
+        Exchange
+            In a cross-validation many paths are averaged, and what one of them gains by more effort is lost
+            among the differences between folds.
+        """
+        return clone(self).set_params(effort="fast")
 
     def iter_grid(
         self, problem: Problem, lams: Sequence[float], ks: Sequence[int], rng: np.random.Generator
@@ -158,7 +134,12 @@ class Exchange(Solver):
         units: Units,
         rng: np.random.Generator,
     ) -> Iterator[tuple[Solution, ...]]:
-        grid = self._joint_grid(problems, next((row for row in lams if max(row) > 0), lams[0]), ks, units)
+        if len(problems) == 1 and are_single_columns(units):
+            solutions = self.iter_grid(problems[0], [lam for (lam,) in lams], ks, rng)
+            yield from ((solution,) for solution in solutions)
+            return
+        ridges = next((row for row in lams if max(row) > 0), lams[0])
+        grid = self._joint_grid(problems, ridges, ks, units)
         for row in lams:
             at_lams = [problem.with_ridge(lam) for problem, lam in zip(problems, row, strict=True)]
             bare = tuple(intercept_alone(problem) for problem in at_lams)
@@ -176,7 +157,6 @@ class Exchange(Solver):
         self, problems: Sequence[Problem], ridges: Sequence[float], ks: Sequence[int], units: Units
     ) -> JointGrid:
         weights = [1.0] * len(problems) if units.machine_weights is None else units.machine_weights.tolist()
-        units = replace(units, by_size=self.rank_groups == "per column")
         return JointGrid(problems, ridges, weights, units, ks, self._effort())
 
     def _all_parts(
@@ -262,9 +242,7 @@ class Exchange(Solver):
         return min(better, tuple(starts), key=lambda solutions: sum(s.objective for s in solutions))
 
     def _effort(self) -> Effort:
-        max_swaps = -1 if self.max_swaps is None else min(self.max_swaps, MOST)
-        doubles, sweeps = min(self.max_double_swaps, MOST), min(self.max_sweeps, MOST)
-        return Effort(max_swaps, doubles, sweeps, self.ridge_path, self.tol, min(self.max_starts, MOST))
+        return EFFORTS[self.effort]._replace(tol=self.tol)
 
     def _best(
         self, problem: Problem, k: int, columns: Indices, grid: SupportGrid, bare: Solution
@@ -315,6 +293,17 @@ class Exchange(Solver):
             n_iter=n_newton,
             regime=found.regime,
         )
+
+
+def are_single_columns(units: Units) -> bool:
+    """Whether every column is a unit of its own, or a copy of one, and may enter and leave with any sign."""
+    n_columns = len(np.union1d(units.columns, units.copies))
+    return (
+        n_columns == units.n_features
+        and units.n_units == len(units.columns)
+        and not units.fixed.any()
+        and not units.signs.any()
+    )
 
 
 def intercept_alone(problem: Problem) -> Solution:

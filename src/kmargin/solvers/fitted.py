@@ -96,7 +96,7 @@ class FittedSupport(ABC):
             c = min(size - k, max(1, size // 8), int(np.isfinite(scores.drop).sum()))
             if c == 0:
                 return
-            cheapest = np.argsort(scores.drop / self._scale(self.support), kind="stable")
+            cheapest = np.argsort(scores.drop, kind="stable")
             self.move(cheapest[:c], NONE)
         if len(self.support) < k:
             self.renew()
@@ -105,7 +105,7 @@ class FittedSupport(ABC):
             c = min(k - size, max(1, int(self.growth * size)), len(outside))
             if c == 0:
                 return
-            gain = self.score(outside).gain / self._scale(outside)
+            gain = self.score(outside).gain
             self.move(NONE, outside[np.argsort(-gain, kind="stable")[:c]])
 
     def settle(self, effort: Effort) -> None:
@@ -160,13 +160,9 @@ class FittedSupport(ABC):
                 return
         self.all_tried = False
 
-    def _scale(self, units: Indices) -> Vector | float:
-        """What scores are divided by before units are ranked."""
-        return self.units.sizes[units].astype(np.float64) if self.units.by_size else 1.0
-
     def _try_many(self, outside: Indices, scores: UnitScores) -> bool:
         """The c cheapest for the c most gainful, as many as the scores say pays; c is halved on failure."""
-        drop, gain = scores.drop / self._scale(self.support), scores.gain / self._scale(outside)
+        drop, gain = scores.drop, scores.gain
         lose, take = np.argsort(drop, kind="stable"), np.argsort(-gain, kind="stable")
         most = min(len(outside), len(self.support) // 2, int(np.isfinite(drop).sum()))
         pays = drop[lose[:most]] < gain[take[:most]]
@@ -182,9 +178,7 @@ class FittedSupport(ABC):
         m = len(outside)
         n_swaps = int(np.isfinite(scores.drop).sum()) * m
         affordable = effort.room / self.cost_of_try()
-        everything = (
-            (effort.max_swaps < 0 or affordable >= n_swaps) and self.scores_all and not self.units.by_size
-        )
+        everything = (effort.max_swaps < 0 or affordable >= n_swaps) and self.scores_all
         n_tries = self._fewer(effort.max_swaps)
         n_tries = n_swaps if everything else min(n_swaps, max(1, n_tries, int(affordable)))
         lose, take, change = self.single_changes(outside, scores, n_tries)
@@ -201,8 +195,7 @@ class FittedSupport(ABC):
     ) -> tuple[Indices, Indices, Matrix]:
         """Places of the support and of `outside` among which the best n exchanges are, and what these do.
 
-        inf where a unit is fixed; or where units are ranked by size, and a column that comes gains less than
-        one that leaves.
+        inf where a unit is fixed.
         """
         if scores.change is None:
             lose = np.argsort(scores.drop, kind="stable")[:n_tries]
@@ -211,9 +204,6 @@ class FittedSupport(ABC):
         else:
             lose, take = np.arange(len(self.support)), np.arange(len(outside))
             change = np.where(np.isfinite(scores.drop)[:, None], scores.change, np.inf)
-        if self.units.by_size:
-            drop, gain = scores.drop / self._scale(self.support), scores.gain / self._scale(outside)
-            change = np.where(gain[take] > drop[lose, None], change, np.inf)
         return lose, take, change
 
     def _try_doubles(self, outside: Indices, scores: UnitScores, effort: Effort) -> bool:
@@ -225,7 +215,7 @@ class FittedSupport(ABC):
         tries = effort.max_double_swaps
         affordable = int(effort.room / self.cost_of_try()) if tries > 0 else 0
         tries = max(self._fewer(tries), affordable)
-        if tries == 0 or n_lose < 2 or n_take < 2 or self.units.by_size:
+        if tries == 0 or n_lose < 2 or n_take < 2:
             return False
         lose = np.argsort(scores.drop, kind="stable")[:n_lose]
         take = np.argsort(-scores.gain, kind="stable")[:n_take]

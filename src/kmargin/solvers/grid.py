@@ -39,6 +39,8 @@ class SupportGrid(OneSize):
                     break  # nor those of larger sizes
                 self._look_elsewhere(lam, size)
         for size in self.found:
+            if self.effort.all_swaps and not self.found[size].all_tried:
+                self._try_every_swap(lam, size)
             self._finish_size(lam, size)
 
     def _is_narrow(self) -> bool:

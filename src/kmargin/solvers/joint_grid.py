@@ -13,13 +13,14 @@ from kmargin.solvers.joint_found import JointFound
 from kmargin.solvers.joint_set import JointSet
 from kmargin.solvers.machine_panel import Member, Ratio, joint_cost_of_try
 from kmargin.solvers.measures import Measured
+from kmargin.solvers.one_size import RESTART_OVERHEAD, RESTART_PASSES, STEP_OVERHEAD
 from kmargin.solvers.promise import Promise
 from kmargin.solvers.refit_set import RefitSet
 from kmargin.solvers.regime import Regime, depends_on_active_rows, takes_all_columns
 from kmargin.solvers.search import HOPE
 from kmargin.solvers.signed import Candidate
 from kmargin.solvers.start import HOPELESS
-from kmargin.solvers.supports import ROOM, ROOM_OF_PATH, SMALL_GRAM
+from kmargin.solvers.supports import RESTART_SEED, ROOM, ROOM_OF_PATH, SMALL_GRAM
 from kmargin.solvers.working_set import EXTRA, FEW, Effort
 from kmargin.types import Indices, Vector
 from kmargin.units import Units
@@ -48,6 +49,7 @@ class JointGrid(SupportGrid):
         sizes: Sequence[int],
         effort: Effort,
     ) -> None:
+        self.rng = np.random.default_rng(RESTART_SEED)
         self.units, self.n_units = units, units.n_units
         self.n_fixed = int(units.fixed.sum())
         self.sizes = sorted({min(k, units.n_units) for k in sizes if k >= self.n_fixed and k > 0})
@@ -80,11 +82,8 @@ class JointGrid(SupportGrid):
         self.n_newton = 0
         self.elsewhere, self.n_active = True, None  # systems are as large as the support, whatever its size
         self.in_vain: dict[Effort, set[frozenset[int]]] = {}  # supports searched from, for the last ridge
-        if effort.max_swaps < 0 and not self._panel_fits(self.n_units):
-            raise ValueError(
-                f"max_swaps=None would gather all {q} columns of X for {len(self.members)} binary "
-                "classifiers into memory to try every swap. Use a number of swaps, such as max_swaps=8."
-            )
+        if not self._panel_fits(self.n_units):
+            self.effort = self.effort._replace(all_swaps=False)  # they take panels of all columns
 
     def walk(self, lam: float) -> None:
         """Where there are many columns, a path comes down from stronger ridges, too."""
@@ -262,6 +261,22 @@ class JointGrid(SupportGrid):
         stays = np.arange(len(found.support)) != place
         keeps = np.append(np.repeat(stays, self.units.sizes[found.support]), True)
         return JointFound(found.support[stays], tuple(u[keeps] for u in found.parts), np.inf)
+
+    def _with(self, found: JointFound, units: Indices) -> JointFound:  # type: ignore[override]
+        more = np.zeros(int(self.units.sizes[units].sum()))
+        parts = tuple(np.concatenate([u[:-1], more, u[-1:]]) for u in found.parts)
+        return JointFound(np.append(found.support, units), parts, np.inf)
+
+    def _gains_beside(self, lam: float, found: JointFound) -> Vector | None:  # type: ignore[override]
+        """Not where rows are elsewhere, coefficients have given signs, or panels do not fit."""
+        fitted = self._fitted(lam, len(found.support), found, self.effort.least())
+        if not isinstance(fitted, JointSet) or fitted.panels.stack is None:
+            return None
+        return fitted.panels.gains_alone(fitted.support, fitted.coefs)
+
+    def _restart_flops(self, k: int, n_newton: int) -> float:
+        passes = RESTART_PASSES * sum(m.design.n_samples * m.design.n_features for m in self.members)
+        return RESTART_OVERHEAD + passes + n_newton * (STEP_OVERHEAD + self._cost_of_try(k))
 
     def _may_leave(self, found: JointFound) -> Indices:  # type: ignore[override]
         order = np.argsort(self._effects(found))

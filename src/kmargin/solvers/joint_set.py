@@ -102,7 +102,7 @@ class JointSet(FittedSupport):
 
     def resize(self, k: int) -> None:
         stack = self.panels.stack
-        if stack is None or self.units.by_size:
+        if stack is None:
             super().resize(k)
             return
         if len(self.support) < k and not self._is_renewed():
@@ -127,7 +127,7 @@ class JointSet(FittedSupport):
 
     def search(self, effort: Effort, many: bool = True) -> None:
         stack = self.panels.stack
-        if stack is None or self.units.by_size:
+        if stack is None:
             super().search(effort, many)
             return
         for _ in range(self.max_rounds):
@@ -216,8 +216,6 @@ class JointSet(FittedSupport):
     def _most_promising(self, support: Indices, coefs: Matrix) -> Indices:
         """Units with the largest gain beside a support and its coefficients, as many as there are places."""
         by_unit = self.panels.gains_alone(support, coefs)
-        if self.units.by_size:
-            by_unit /= self._scale(np.arange(self.units.n_units))
         by_unit[self.support], by_unit[~self.free] = -np.inf, -np.inf
         order = np.empty(min(self.panels.places.size, len(by_unit)), np.int64)
         smallest(-by_unit, len(by_unit), len(order), order)

@@ -3,6 +3,7 @@
 import numpy as np
 
 from kmargin.solvers.measures import is_as_good
+from kmargin.solvers.newton import NO_LOSS
 from kmargin.solvers.regime import depends_on_active_rows
 from kmargin.solvers.signed import Candidate
 from kmargin.solvers.supports import ROOM, Supports
@@ -21,6 +22,20 @@ ROOM_FOR_STARTS, FEATURES_PER_START, PROMISING = 1e7, 8, 4.0
 
 # The search tries to do without so many times as many features as there are in a support.
 ROUNDS_WITHOUT = 2
+
+# A restart drops at least one unit and at most this share of the support, and adds as many, drawn among the
+# ADD_POOL times as many units that gain most. It is searched first under one of these multiples of the ridge.
+MAX_DROP_SHARE, ADD_POOL, RESTART_RIDGES = 1.0, 4, (1.0, 3.0, 10.0, 30.0)
+
+# A restart above this multiple of the best objective after the inexpensive swaps is not searched further.
+RESTART_RTOL = 1.1
+
+# Single swaps that a restart tries before it ends. Its cost in multiplications is estimated by a constant, so
+# many passes over X, and the Newton steps, each with a constant of its own.
+RESTART_SWAPS, RESTART_OVERHEAD, RESTART_PASSES, STEP_OVERHEAD = 16, 1e6, 5, 5e3
+
+# Restarts in a row that come back to the same support end the search after this share of the budget.
+MAX_RETURN_SHARE = 0.3
 
 # How far from its size a single fit goes aside, as a share of it; and where problems are small.
 ASIDE, FAR_ASIDE = 0.2, 0.5
@@ -41,6 +56,54 @@ class OneSize(Supports):
         self.found[k] = self.exchange(lam, k, found, self.effort)
         self._go_aside(lam, k)
         self._start_elsewhere(lam, k)
+        self._restart(lam, k)
+
+    def _restart(self, lam: float, k: int) -> None:
+        """Iterated local search: perturb the best support at random, search again, keep what is better.
+
+        Part of the support is dropped and as many of the most promising units are added. The search under a
+        stronger ridge first leads to other supports than the search under the given ridge alone. On small
+        problems other starts have been searched exhaustively before.
+        """
+        if self.is_small:
+            return
+        budget, spent, in_vain = self.effort.restart_flops, 0.0, 0.0
+        effort = self.effort._replace(max_swaps=max(self.effort.max_swaps, RESTART_SWAPS), room=0.0)
+        while spent < budget and in_vain < MAX_RETURN_SHARE * budget:
+            best, n_newton = self.found[k], self.n_newton
+            start = self._perturbed(lam, k, best) if best.value > NO_LOSS else None
+            if start is None:
+                return
+            factor = float(self.rng.choice(RESTART_RIDGES))
+            found = self.exchange(factor * lam, k, start, self.effort.least())
+            self.last = found = self.exchange(lam, k, found, self.effort.least())
+            if found.value < RESTART_RTOL * best.value:
+                self._try(lam, k, found, effort)
+            is_same = frozenset(self.last.support.tolist()) == frozenset(best.support.tolist())
+            flops = self._restart_flops(k, self.n_newton - n_newton)
+            spent, in_vain = spent + flops, in_vain + flops if is_same else 0.0
+
+    def _restart_flops(self, k: int, n_newton: int) -> float:
+        """About how many multiplications a restart with so many Newton steps took."""
+        passes = RESTART_PASSES * self.design.n_samples * self.design.n_features
+        return RESTART_OVERHEAD + passes + n_newton * (STEP_OVERHEAD + self._cost_of_try(k))
+
+    def _perturbed(self, lam: float, k: int, best: Candidate) -> Candidate | None:
+        """Some units of a support, drawn at random, replaced by others; None where there are no others."""
+        order = self.rng.permutation(self._may_leave(best))
+        if len(order) == 0 or self.n_units == k:
+            return None
+        n_dropped = 1 + int(self.rng.integers(max(1, int(MAX_DROP_SHARE * len(order)))))
+        rest = best
+        for place in sorted(order[:n_dropped].tolist(), reverse=True):
+            rest = self._rest(rest, place)
+        gains = self._gains_beside(lam, rest)
+        if gains is None:
+            return None
+        gains[rest.support] = -np.inf
+        pool = np.argsort(-gains, kind="stable")[: ADD_POOL * n_dropped]
+        pool = pool[gains[pool] > 0]
+        return self._with(rest, self.rng.permutation(pool)[:n_dropped])
 
     def _has_room_aside(self, k: int) -> bool:
         """Whether there is a panel for larger sizes, too, and nothing else may pay."""

@@ -35,7 +35,9 @@ class Status(Enum):
         "raise `max_outer` or `rho_growth`, or end `rhos` with a larger value"
     )
     SWAP_OPTIMAL = "no swap of one feature of the model for another lowers the objective"
-    SETTLED = "the most promising swaps were tried and none lowers the objective; `max_swaps=None` tries all"
+    SETTLED = (
+        "the most promising swaps were tried and none lowers the objective; `effort='thorough'` tries all"
+    )
     LIMITED = (
         "only some swaps were tried, and others may lower the objective; "
         "`regime` tells how the search was done"

@@ -24,6 +24,12 @@ SMALL_GRAM = 1e7
 # path.
 ROOM, ROOM_OF_PATH = 2e6, 5e4
 
+# Multiplications up to which a thorough search tries every swap of one unit for another; some ten seconds.
+MAX_FLOPS_OF_ALL_SWAPS = 2e10
+
+# Restarts draw the same random numbers in every fit, so that the same data give the same model.
+RESTART_SEED = 0
+
 
 class Supports:
     """The best support seen of each size.
@@ -33,7 +39,10 @@ class Supports:
     proportion to the data, by products with X alone. Which of them is asked of `choose_regime`.
     """
 
+    last: Candidate  # what the last search from another start ended with
+
     def __init__(self, problem: Problem, sizes: Sequence[int], effort: Effort) -> None:
+        self.rng = np.random.default_rng(RESTART_SEED)
         self.sizes = sorted({min(k, problem.design.n_features) for k in sizes if k > 0})
         self.measured = Measured(problem)
         self.design = self.measured.design
@@ -50,12 +59,8 @@ class Supports:
         self.n_newton = 0
         self.elsewhere = self.design.at_hand is None
         self.n_active: int | None = None  # rows, where they decide; of the last model below these sizes
-        if effort.max_swaps < 0 and not self._panel_fits(self.design.n_features):
-            raise ValueError(
-                "max_swaps=None would gather all "
-                f"{self.design.n_samples} x {self.design.n_features} entries of X into one array "
-                "to try every swap. Use a number of swaps, such as max_swaps=8."
-            )
+        if not self._panel_fits(self.design.n_features):
+            self.effort = self.effort._replace(all_swaps=False)  # they take a panel of all columns
 
     def best(self, k: int) -> Candidate:
         """The best support with at most k features, in the problem's units."""
@@ -82,7 +87,7 @@ class Supports:
 
     def _try(self, lam: float, k: int, start: Candidate, effort: Effort | None = None) -> bool:
         """Search from another start; keep what is better."""
-        found = self.exchange(lam, k, start, self.effort if effort is None else effort)
+        found = self.last = self.exchange(lam, k, start, self.effort if effort is None else effort)
         if not found.value < BETTER * self.found[k].value:
             return False
         self._finish_size(lam, k)  # what is only said to be better may not be
@@ -91,6 +96,18 @@ class Supports:
         if better:
             self.found[k] = found
         return better
+
+    def _try_every_swap(self, lam: float, k: int) -> None:
+        """Search on from the best support and try every swap of one unit for another, if affordable."""
+        regime = self.found[k].regime
+        if regime is None or not regime.takes_panel:
+            return
+        if self._n_swaps(k) * self._cost_of_try(k) > MAX_FLOPS_OF_ALL_SWAPS:
+            return
+        found = self.exchange(lam, k, self.found[k], self.effort.every_swap())
+        if found.value * BETTER <= self.found[k].value:
+            self.found[k] = found
+            self.finished.discard(k)
 
     def exchange(self, lam: float, k: int, start: Candidate, effort: Effort) -> Candidate:
         """Search for one size: through a working set of columns, or by products if that does not fit."""
@@ -151,7 +168,7 @@ class Supports:
         start = start if len(start.support) else self._small(lam)
         n_dual = design.count_active(start)
         if self._regime(k, start, self.effort, self.n_active, n_dual) is Regime.DUAL:
-            found, n_newton = exchange_dual(design, lam, k, start, self.effort)
+            found, n_newton = exchange_dual(design, lam, k, start, self.effort.every_swap())
         else:
             found, n_newton = exchange_products(design, lam, k, start, self.effort)
         self.n_newton += n_newton
@@ -199,6 +216,17 @@ class Supports:
     def _rest(self, found: Candidate, place: int) -> Candidate:
         """What is left without one feature, to start from."""
         return found.without(place)
+
+    def _with(self, found: Candidate, features: Indices) -> Candidate:
+        """A support with more features, to start from."""
+        u = np.concatenate([found.u[:-1], np.zeros(len(features)), found.u[-1:]])
+        return Candidate(np.append(found.support, features), u, np.inf)
+
+    def _gains_beside(self, lam: float, found: Candidate) -> Vector | None:
+        """What each feature would gain beside a support that is refitted; None where rows are elsewhere."""
+        if self.elsewhere:
+            return None
+        return WorkingSet(self.design, lam, len(found.support), found, self.effort.tol).gains_alone()
 
     def _may_leave(self, found: Candidate) -> Indices:
         """Places of the support, those first that move the decision least."""

@@ -13,7 +13,7 @@ from kmargin.solvers.rows import place, resume, take_gram
 from kmargin.solvers.search import Fit, find_far, search
 from kmargin.solvers.signed import NOTHING, Candidate, Signed
 from kmargin.solvers.sizes import grow, minimize, shrink
-from kmargin.types import Indices
+from kmargin.types import Indices, Vector
 
 # A working set has so many columns beside the support: at least, and for the least effort; at most.
 FEW, EXTRA = 16, 64
@@ -32,12 +32,18 @@ class Effort(NamedTuple):
     tol: float
     max_starts: int = 0  # other features to start from, where tries are cheap
     room: float = 0.0  # more exchanges are tried while so many multiplications suffice
+    all_swaps: bool = False  # every exchange of one for another is tried at the end
+    restart_flops: float = 0.0  # multiplications for searches from perturbed supports, in a single fit
 
     def n_outside(self, k: int, n_features: int) -> int:
         """How many columns a working set has beside the support."""
         if self.max_swaps < 0:
             return n_features
         return min(max(k, FEW), EXTRA) if self.max_double_swaps else FEW
+
+    def every_swap(self) -> "Effort":
+        """All exchanges of one for another, if that is asked for."""
+        return self._replace(max_swaps=-1) if self.all_swaps else self
 
     def least(self) -> "Effort":
         """Only what is obvious."""
@@ -145,11 +151,7 @@ class WorkingSet:
             return
         support = self.members[self.idx[:-1]]
         n_wanted = len(self.members) - len(support)
-        slopes = self.design.slopes_at(self.rows, self.idx, self.found())
-        curvature = self.design.variance + self.lam
-        loss = np.zeros(len(curvature))  # minus the gain of each column, the others as they are
-        with np.errstate(over="ignore"):
-            np.divide(-(slopes**2), curvature, out=loss, where=curvature > 0)
+        loss = -self.gains_alone()
         loss[support] = np.inf
         promising = np.empty(n_wanted, np.int64)
         smallest(loss, len(loss), n_wanted, promising)
@@ -161,6 +163,15 @@ class WorkingSet:
             self.members[places] = coming
             self.rows = self.design.fill(self.rows, self.members, places)
             take_gram(self.rows, self.gram)
+
+    def gains_alone(self) -> Vector:
+        """Twice what each column would gain beside the support, the other coefficients left as they are."""
+        slopes = self.design.slopes_at(self.rows, self.idx, self.found())
+        curvature = self.design.variance + self.lam
+        gains = np.zeros(len(curvature))
+        with np.errstate(over="ignore"):
+            np.divide(slopes**2, curvature, out=gains, where=curvature > 0)
+        return gains
 
     def finish(self) -> None:
         """Bring what was found to its minimum while there is a panel, if it would be dear to make again."""
