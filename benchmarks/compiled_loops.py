@@ -16,13 +16,13 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from kmargin import MM, SD
+from kmargin.core.problem import ArrayProblem, Problem
+from kmargin.core.sparsity import project_by_sorting, select_largest
+from kmargin.data.design.dense import DenseDesign
 from kmargin.datasets import make_sparse_hyperplane
-from kmargin.design import DenseDesign
-from kmargin.problem import ArrayProblem, Problem
 from kmargin.solvers.proximal.anneal import ProximalDistance
 from kmargin.solvers.proximal.penalised import PenalisedProblem
-from kmargin.solvers.start import univariate_start
-from kmargin.sparsity import project_by_sorting, select_largest
+from kmargin.solvers.solver import univariate_start
 
 
 class Claim(NamedTuple):

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter, PercentFormatter, StrMethodFormatter
 
 from benchmarks.records import select
-from kmargin.palette import FAINT, REFERENCE, SAME_AS, SOFT, SOLVERS, solver_line
+from kmargin.displays.palette import FAINT, REFERENCE, SAME_AS, SOFT, SOLVERS, solver_line
 
 mpl.rcParams |= {"svg.hashsalt": "kmargin", "svg.fonttype": "none", "axes.grid": True, "grid.alpha": 0.3}
 

@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.datasets import load_breast_cancer
 
 from kmargin import GridEdgeWarning, SparseSVCCV, honest_score
-from kmargin.palette import BAD, CURVE, REFERENCE
+from kmargin.displays.palette import BAD, CURVE, REFERENCE
 
 X, y = load_breast_cancer(return_X_y=True)
 rng = np.random.default_rng(0)

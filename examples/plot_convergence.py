@@ -19,7 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from kmargin import MM, SD, ConvergenceDisplay, Exchange, SparseSVC, sparse_svm_path
 from kmargin.datasets import make_sparse_hyperplane
-from kmargin.palette import solver_line
+from kmargin.displays.palette import solver_line
 
 X, y, truth = make_sparse_hyperplane(400, 150, 15, random_state=0, return_coef=True)
 solvers = {"exchange": Exchange(), "mm": MM(rtol=0.0), "sd": SD(rtol=0.0)}

@@ -15,7 +15,7 @@ import numpy as np
 
 from kmargin import SparseSVC
 from kmargin.datasets import make_sparse_hyperplane
-from kmargin.palette import CURVE, FAINT, INK, REFERENCE, SOFT
+from kmargin.displays.palette import CURVE, FAINT, INK, REFERENCE, SOFT
 
 X, y, truth = make_sparse_hyperplane(12_000, 60, 8, random_state=0, return_coef=True)
 in_memory = SparseSVC(k=8).fit(X, y)

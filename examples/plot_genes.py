@@ -15,7 +15,7 @@ import pandas as pd
 
 from kmargin import SparseSVC, SparsityPathDisplay, StabilitySelection, sparse_svm_path
 from kmargin.datasets import make_genes
-from kmargin.palette import CURVE, FAINT, REFERENCE
+from kmargin.displays.palette import CURVE, FAINT, REFERENCE
 
 X, y, modules = make_genes(random_state=0, return_modules=True)
 y = np.array(["type 1", "type 2"])[y]

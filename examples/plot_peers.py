@@ -22,7 +22,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.svm import LinearSVC
 
 from kmargin import SparseSVC
-from kmargin.palette import SOLVERS
+from kmargin.displays.palette import SOLVERS
 
 X, y = load_digits(return_X_y=True)  # ten classes, 8 x 8 pixels
 X = X[:, np.mean(X > 0, axis=0) > 0.1] / 16  # the others are white on most images

@@ -18,7 +18,7 @@ from sklearn.metrics import brier_score_loss, log_loss
 
 from kmargin import SparseSVCCV
 from kmargin.datasets import make_genes
-from kmargin.palette import BAD, CURVE, FAINT, REFERENCE
+from kmargin.displays.palette import BAD, CURVE, FAINT, REFERENCE
 
 X, y = make_genes(6000, 100, n_modules=10, genes_per_module=2, n_telling=5, random_state=0, effect=0.9)
 train, test = slice(300), slice(300, None)  # 300 training rows, 5,700 test rows

@@ -16,7 +16,7 @@ from sklearn.svm import SVC
 
 from kmargin import KernelSparseSVC
 from kmargin.datasets import make_spiral
-from kmargin.palette import CLASS_MARKS, CLASSES, INK
+from kmargin.displays.palette import CLASS_MARKS, CLASSES, INK
 
 X, y = make_spiral(random_state=0)  # three noisy arms, 1000 points
 X = StandardScaler().fit_transform(X)

@@ -19,7 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from kmargin import SparseSVC
-from kmargin.palette import NEGATIVE, POSITIVE, SERIES
+from kmargin.displays.palette import NEGATIVE, POSITIVE, SERIES
 
 rng = np.random.default_rng(0)
 n = 800

@@ -12,7 +12,7 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
 from kmargin import SparseSVC
-from kmargin.palette import CURVE
+from kmargin.displays.palette import CURVE
 
 digits = load_digits()
 X, y = digits.data / 16, digits.target

@@ -13,7 +13,7 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
 from kmargin import sparse_svm_path
-from kmargin.palette import NEGATIVE, POSITIVE
+from kmargin.displays.palette import NEGATIVE, POSITIVE
 
 # %%
 # scikit-learn ships the test part of ``optdigits``, one of the paper's data sets;

@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 
 from kmargin import sparse_svm_path
 from kmargin.datasets import make_synthetic
-from kmargin.palette import CLASS_MARKS, CLASSES, CURVE, INK, REFERENCE, SOFT
+from kmargin.displays.palette import CLASS_MARKS, CLASSES, CURVE, INK, REFERENCE, SOFT
 
 X, y, truth = make_synthetic(n_samples=1000, n_features=500, random_state=0, return_coef=True)
 X = StandardScaler().fit_transform(X)

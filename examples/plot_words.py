@@ -22,7 +22,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 
 from kmargin import SparseSVC
-from kmargin.palette import NEGATIVE, POSITIVE, SOLVERS
+from kmargin.displays.palette import NEGATIVE, POSITIVE, SOLVERS
 
 
 def read_texts(module):

@@ -62,5 +62,5 @@ def drawing(really: bool) -> Iterator[None]:
     if really:
         yield
         return
-    with mock.patch("kmargin.html.svg", return_value="<svg></svg>"):
+    with mock.patch("kmargin.report.html.svg", return_value="<svg></svg>"):
         yield

@@ -48,11 +48,11 @@ def unpack(content: bytes) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
 
 def pack(arrays: dict[str, Any], rng: np.random.Generator, compress: bool = False) -> bytes:
     """An archive, its digest right two times of three, so that what lies behind the digest is reached."""
-    from kmargin import modelfile
+    from kmargin.tables import model_file
 
     plain = {name: array for name, array in arrays.items() if name != "sha256"}
     if rng.random() < 0.67 and all(isinstance(a, np.ndarray) and a.dtype != object for a in plain.values()):
-        arrays["sha256"] = modelfile._digest(plain)
+        arrays["sha256"] = model_file._digest(plain)
     out = io.BytesIO()
     (np.savez_compressed if compress else np.savez)(out, **arrays)
     return out.getvalue()

@@ -35,7 +35,7 @@ class Case:
     def __str__(self) -> str:
         """Lines that reproduce it."""
         write = f"open('m.kmargin', 'wb').write({self.content!r})  # a {self.kind} model, {self.damage}"
-        return f"{write}\nfrom kmargin import modelfile\nmodelfile.load('m.kmargin')"
+        return f"{write}\nfrom kmargin.tables import model_file\nmodel_file.load('m.kmargin')"
 
 
 @cache
@@ -43,11 +43,11 @@ def originals() -> dict[str, tuple[bytes, Any]]:
     """A model of each kind, as a file and as what it decides about some rows."""
     import pandas as pd
 
-    from kmargin import modelfile
-    from kmargin.tables.analyse import analyse
-    from kmargin.tables.prepare import Roles, prepare
+    from kmargin.tables import model_file
+    from kmargin.tables.analysis import analyse
+    from kmargin.tables.dataset import Roles, prepare
     from kmargin.tables.read import Table
-    from kmargin.tables.settings import Settings
+    from kmargin.tables.request import Settings
 
     rng = np.random.default_rng(5)
     frame = pd.DataFrame(rng.standard_normal((24, 3)), columns=["a", "<b>", "=c"])
@@ -61,13 +61,13 @@ def originals() -> dict[str, tuple[bytes, Any]]:
         settings = Settings(k=2, ks=[2], Cs=[1.0], cv=2, kernel="rbf" if kind == "kernel" else None)
         dataset = prepare(Table(frame), Roles("y", encode="onehot", impute="median"))
         model = analyse(dataset, settings).model
-        found[kind] = modelfile.to_bytes(model), fingerprint(model)
+        found[kind] = model_file.to_bytes(model), fingerprint(model)
     return found
 
 
 def fingerprint(model: Any) -> list[Any]:
     """Everything that a model decides by."""
-    from kmargin.tables.machine import machine_numbers
+    from kmargin.tables.model import machine_numbers
 
     parameters, arrays = machine_numbers(model.machine)
     scaling = model.scaling
@@ -104,13 +104,13 @@ def run(first: int, count: int) -> list[tuple[Case, str]]:
 
 
 def _check_load(case: Case) -> str | None:
-    from kmargin import modelfile
-    from kmargin.errors import InputError
+    from kmargin.core.validation import InputError
+    from kmargin.tables import model_file
 
     tracemalloc.start()
     try:
         with clock.running():
-            model = modelfile.load("m.kmargin")
+            model = model_file.load("m.kmargin")
     except InputError as error:
         message = str(error)
         if not message.startswith("m.kmargin ") or len(message) > 500:
@@ -134,17 +134,17 @@ def _check_load(case: Case) -> str | None:
 
 def _has_digest(content: bytes) -> bool:
     """Whether a file was made anew, by somebody who knows how: a digest is no signature."""
-    from kmargin import modelfile
+    from kmargin.tables import model_file
 
     arrays, _ = forgeries.unpack(content)
-    return bool(arrays.pop("sha256").tolist() == modelfile._digest(arrays).tolist())
+    return bool(arrays.pop("sha256").tolist() == model_file._digest(arrays).tolist())
 
 
 def _check_forgery(model: Any) -> str | None:
     """Another model, but a model: it decides, or says what it lacks."""
     import pandas as pd
 
-    from kmargin.errors import InputError
+    from kmargin.core.validation import InputError
     from kmargin.tables.read import Table
 
     frame = pd.DataFrame({column: [0.5, -1.0] for column in model.encoding.columns})

@@ -71,13 +71,13 @@ def check_words(stdout: str, stderr: str) -> str | None:
 
 def check_folder(folder: Path) -> str | None:
     """All files of a fit, whole, finite, in agreement."""
-    from kmargin import modelfile
+    from kmargin.tables import model_file
 
     own = "points.csv" if (folder / "points.csv").exists() else "features.csv"
     expected = sorted(["model.kmargin", own, "predictions.csv", "report.html"])
     if sorted(os.listdir(folder)) != expected:
         return f"the folder holds {sorted(os.listdir(folder))}"
-    model = modelfile.load(folder)
+    model = model_file.load(folder)
     numbers = ["weight", "weight_per_unit"] if len(model.machine.classes_) == 2 else []
     numbers = [*numbers, "frequency"] if own == "features.csv" else []
     flaw = check_csv(folder / own, *numbers) or check_csv(folder / "predictions.csv", "row", "fold")

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import settings
 from selenium import webdriver
 
-from kmargin import html
+from kmargin.core.problem import ArrayProblem, Problem
+from kmargin.data.design.dense import DenseDesign
 from kmargin.datasets import make_sparse_hyperplane
-from kmargin.design import DenseDesign
-from kmargin.problem import ArrayProblem, Problem
+from kmargin.report import html
 from kmargin.solvers.exchange import EFFORTS
 
 # the first call of a compiled function takes as long as its compilation; examples are the same each time,

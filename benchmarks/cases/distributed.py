@@ -157,7 +157,7 @@ def _on_disk(folder: Path, X: np.ndarray, y: np.ndarray) -> tuple[Any, Any]:
 
 def _watch_answers() -> dict[str, tuple[int, float]]:
     """From now on: how often each question was asked, and the largest answer of a block in bytes."""
-    from kmargin.blocks.cluster import HeldThere
+    from kmargin.data.blocks.cluster import HeldThere
 
     seen: dict[str, tuple[int, float]] = {}
     ask = getattr(HeldThere.ask, "unwatched", HeldThere.ask)

@@ -21,7 +21,7 @@ from benchmarks.records import Recorder, select
 from benchmarks.runner import race
 from benchmarks.solvers import HEADLINE, choose
 from kmargin import SparseSVCCV, honest_score
-from kmargin.errors import GridEdgeWarning
+from kmargin.core.validation import GridEdgeWarning
 
 KS = (1, 2, 3, 4, 6, 9, 14, 20, 30, 45, 68, 102)
 CS = (0.001, 0.01, 0.1, 1.0, 10.0)

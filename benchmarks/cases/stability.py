@@ -26,7 +26,7 @@ from benchmarks.datasets import Dataset, scattered
 from benchmarks.records import Recorder, select
 from benchmarks.runner import race
 from kmargin import SelectionBounds, StabilitySelection
-from kmargin.jit import meter
+from kmargin.core.jit import meter
 
 K, TIMED_K, ALLOWED = 10, 20, 1.0
 HIGH = "threshold 0.9"

@@ -3,9 +3,9 @@
 import matplotlib.pyplot as plt
 import numpy as np
 
-from kmargin import palette
-from kmargin.design import make_design
-from kmargin.problem import ArrayProblem
+from kmargin.core.problem import ArrayProblem
+from kmargin.data.design import make_design
+from kmargin.displays import palette
 from kmargin.solvers.proximal.penalised import PenalisedProblem
 from kmargin.solvers.proximal.reference import MMStep, descend
 

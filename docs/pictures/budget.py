@@ -9,7 +9,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import pandas as pd
 
-from kmargin import palette
+from kmargin.displays import palette
 
 HERE = Path(__file__).parent if "__file__" in globals() else Path.cwd()  # as the build runs it
 ROOT = HERE.resolve().parent.parent

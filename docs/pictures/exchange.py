@@ -3,10 +3,10 @@
 import matplotlib.pyplot as plt
 import numpy as np
 
-from kmargin import palette
-from kmargin.design import make_design
-from kmargin.problem import ArrayProblem
-from kmargin.solvers.refit import refit
+from kmargin.core.problem import ArrayProblem
+from kmargin.data.design import make_design
+from kmargin.displays import palette
+from kmargin.solvers.refit.support import refit
 
 rng = np.random.default_rng(11)
 n, p, lam = 150, 9, 0.02

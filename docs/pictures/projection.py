@@ -3,8 +3,8 @@
 import matplotlib.pyplot as plt
 import numpy as np
 
-from kmargin import palette
-from kmargin.sparsity import project
+from kmargin.core.sparsity import project
+from kmargin.displays import palette
 
 figure, (plane, bars) = plt.subplots(1, 2, figsize=(7.6, 3.4), width_ratios=(1, 1.15))
 

@@ -3,8 +3,8 @@
 import matplotlib.pyplot as plt
 import numpy as np
 
-from kmargin import palette
-from kmargin.losses.squared_hinge import residual_of, shifted_response, values
+from kmargin.core.squared_hinge import residual_of, shifted_response, values
+from kmargin.displays import palette
 
 figure, axes = plt.subplots(1, 2, figsize=(7.6, 3.1), sharey=True)
 decision = np.linspace(-1.6, 2.8, 300)

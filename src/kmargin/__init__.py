@@ -8,9 +8,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kmargin.chance import SelectionBounds, stability_bounds, stability_k
+    from kmargin.core.validation import GridEdgeWarning, InputError, RepeatedFeaturesWarning
     from kmargin.displays import CoefficientDisplay, ConvergenceDisplay, CVScoreDisplay, SparsityPathDisplay
-    from kmargin.errors import GridEdgeWarning, InputError, RepeatedFeaturesWarning
     from kmargin.estimators import (
         KernelSparseSVC,
         KernelSparseSVCCV,
@@ -19,11 +18,11 @@ if TYPE_CHECKING:
         StabilitySelection,
         stability_C,
     )
-    from kmargin.fitting.sparse_path import sparse_svm_path
-    from kmargin.honest import HonestScore, honest_score
-    from kmargin.models import load_model, save_model
-    from kmargin.path import SparsityPath
-    from kmargin.selection import BlockKFold
+    from kmargin.fitting.fit import sparse_svm_path
+    from kmargin.fitting.path import SparsityPath
+    from kmargin.fitting.subsampling import SelectionBounds, stability_bounds, stability_k
+    from kmargin.model_selection.nested import HonestScore, honest_score
+    from kmargin.model_selection.scores import BlockKFold
     from kmargin.solvers import (
         MM,
         SD,
@@ -36,8 +35,7 @@ if TYPE_CHECKING:
         Status,
         StepRecord,
     )
-
-__version__ = "0.1.0"
+    from kmargin.tables import load_model, save_model
 
 __all__ = [
     "MM",
@@ -75,10 +73,13 @@ __all__ = [
     "stability_k",
 ]
 
+__version__ = "0.1.0"
+
+
 _HOMES = {
-    "kmargin.chance": ("SelectionBounds", "stability_bounds", "stability_k"),
+    "kmargin.fitting.subsampling": ("SelectionBounds", "stability_bounds", "stability_k"),
     "kmargin.displays": ("CoefficientDisplay", "ConvergenceDisplay", "CVScoreDisplay", "SparsityPathDisplay"),
-    "kmargin.errors": ("GridEdgeWarning", "InputError", "RepeatedFeaturesWarning"),
+    "kmargin.core.validation": ("GridEdgeWarning", "InputError", "RepeatedFeaturesWarning"),
     "kmargin.estimators": (
         "KernelSparseSVC",
         "KernelSparseSVCCV",
@@ -87,11 +88,11 @@ _HOMES = {
         "StabilitySelection",
         "stability_C",
     ),
-    "kmargin.fitting.sparse_path": ("sparse_svm_path",),
-    "kmargin.honest": ("HonestScore", "honest_score"),
-    "kmargin.models": ("load_model", "save_model"),
-    "kmargin.path": ("SparsityPath",),
-    "kmargin.selection": ("BlockKFold",),
+    "kmargin.fitting.fit": ("sparse_svm_path",),
+    "kmargin.model_selection.nested": ("HonestScore", "honest_score"),
+    "kmargin.tables": ("load_model", "save_model"),
+    "kmargin.fitting.path": ("SparsityPath",),
+    "kmargin.model_selection.scores": ("BlockKFold",),
     "kmargin.solvers": (
         "MM",
         "SD",

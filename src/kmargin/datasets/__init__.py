@@ -1,13 +1,17 @@
 """Data to try a sparse machine on: those of the paper's Table 1, and simulated ones of any size."""
 
-from kmargin.datasets.errors import (
+from kmargin.datasets.download import (
+    TABLE_1,
     CacheFolderError,
     ChecksumError,
     DamagedFileError,
+    Dataset,
     DatasetError,
     DownloadError,
+    RemoteFile,
+    cache_folder,
+    fetch,
 )
-from kmargin.datasets.fetch import cache_folder, fetch
 from kmargin.datasets.loaders import (
     load,
     load_breast_cancer_wisconsin,
@@ -17,7 +21,6 @@ from kmargin.datasets.loaders import (
     load_splice,
     load_tcga_pancan_hiseq,
 )
-from kmargin.datasets.registry import TABLE_1, Dataset, RemoteFile
 from kmargin.datasets.simulate import make_genes, make_sparse_hyperplane, make_spiral, make_synthetic
 
 __all__ = [

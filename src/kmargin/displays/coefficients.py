@@ -5,12 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from kmargin import palette
-from kmargin.blocks.space import to_host
-from kmargin.displays.drawing import Display, plain
-from kmargin.displays.found import find_model, name_features
-from kmargin.multiclass import class_weights, machine_names
-from kmargin.types import Matrix
+from kmargin.core.arrays import Matrix, to_host
+from kmargin.core.labels import class_weights, machine_names
+from kmargin.displays import palette
+from kmargin.displays.common import Display, find_model, name_features, plain
 
 MOST_BARS = 6  # for a feature; beyond, shades tell more
 HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "++++")  # bars told apart without colours

@@ -5,10 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from kmargin import palette
-from kmargin.displays.drawing import Display
-from kmargin.displays.found import find_model
-from kmargin.multiclass import machine_names
+from kmargin.core.labels import machine_names
+from kmargin.displays import palette
+from kmargin.displays.common import Display, find_model
 
 # field, label and scale of each panel: for one record per rho, and for one per inner iteration
 OUTER_PANELS = (

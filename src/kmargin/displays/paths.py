@@ -5,12 +5,19 @@ from typing import Any
 
 import numpy as np
 
-from kmargin import palette
-from kmargin.blocks.space import to_host
-from kmargin.displays.drawing import Display, Name, axis_label, log_axis, name_lines, plain
-from kmargin.displays.found import find_model, name_features
-from kmargin.multiclass import machine_names
-from kmargin.types import Matrix
+from kmargin.core.arrays import Matrix, to_host
+from kmargin.core.labels import machine_names
+from kmargin.displays import palette
+from kmargin.displays.common import (
+    Display,
+    Name,
+    axis_label,
+    find_model,
+    log_axis,
+    name_features,
+    name_lines,
+    plain,
+)
 
 
 class SparsityPathDisplay(Display):

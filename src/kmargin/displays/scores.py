@@ -4,10 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from kmargin import palette
-from kmargin.displays.drawing import Display, axis_label, log_axis
-from kmargin.displays.found import find_model
-from kmargin.types import Vector
+from kmargin.core.arrays import Vector
+from kmargin.displays import palette
+from kmargin.displays.common import Display, axis_label, find_model, log_axis
 
 SHARES = ("accuracy", "balanced_accuracy")  # shown in per cent
 

@@ -1,11 +1,259 @@
-"""Machines whose k and C are chosen by cross-validation."""
+"""`SparseSVCCV` and `KernelSparseSVCCV`: k and C by cross-validation, with probabilities."""
 
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
-from kmargin.estimators.cross_validated import CrossValidated
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from kmargin.core import validation
+from kmargin.core.arrays import Matrix
+from kmargin.core.validation import GridEdgeWarning, warn_caller
+from kmargin.data.samples import Folds
+from kmargin.data.samples.read import read_for_folds
+from kmargin.estimators.base import MarginClassifier
 from kmargin.estimators.kernel import KernelMachines
 from kmargin.estimators.linear import LinearMachines
+from kmargin.fitting.fit import GridFit, MachinesAlone, Procedure, fit_parts, refit
+from kmargin.fitting.spec import Blueprint
+from kmargin.model_selection.calibration import Calibration, NotTested
+from kmargin.model_selection.scores import SELECTIONS, ScoreTable
 from kmargin.solvers import DEFAULT
+
+
+class NotYetCalibrated(NotFittedError):
+    """A fold's machines were asked for probabilities while the other folds were still to come."""
+
+
+class Probabilities(MarginClassifier):
+    """A classifier that knows how its decision values become probabilities."""
+
+    calibration_: Calibration | None
+    _why_uncalibrated: str
+
+    def predict_proba(self, X: Any) -> Matrix:
+        """Predict the probability of each class.
+
+        Calibrated on the decision values of the test folds, that is of rows that the models were not fitted
+        to. With two classes, the probability of the second rises with the decision value; it passes 1/2 at
+        ``-calibration_.offsets / calibration_.slopes``, whereas `predict` uses the sign of the decision
+        value.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            With the features of the training data.
+
+        Returns
+        -------
+        array of shape (n_samples, n_classes)
+            A column for each of `classes_`. Rows sum to 1, and no entry is 0 or 1.
+        """
+        return self._tell(X, "predict_proba", "probabilities")
+
+    def predict_log_proba(self, X: Any) -> Matrix:
+        """The logarithm of `predict_proba`.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            With the features of the training data.
+
+        Returns
+        -------
+        array of shape (n_samples, n_classes)
+            A column for each of `classes_`.
+        """
+        return self._tell(X, "predict_log_proba", "log_probabilities")
+
+    def _tell(self, X: Any, method: str, what: str) -> Any:
+        inputs = self._inputs(X, method)
+        n_classes = self.classes_.shape[0]
+        if "calibration_" not in vars(self):
+            raise NotYetCalibrated(f"{method} needs the decision values of all test folds.")
+        if self.calibration_ is None:
+            raise ValueError(self._why_uncalibrated)
+        learned = partial(getattr(self.calibration_, what), n_classes=n_classes, multi_class=self.multi_class)
+        return inputs.tell(self._decisions(), learned, n_classes)
+
+    def _calibrate(self, tested: "FoldMachines", row: int, column: int) -> None:
+        """Learn for the chosen C and k; a class that no fold tests leaves probabilities out, and says why."""
+        try:
+            (self.calibration_,) = tested.calibrate(row, column, [None])
+        except NotTested as error:
+            self.calibration_, self._why_uncalibrated = None, str(error)
+
+
+class FoldMachines:
+    """The machines of all folds for every C and k, which can be asked about their test rows.
+
+    The rows that a fold was fitted to are not held, nor is what its machines say of others: that is
+    computed for one C and k when it is needed.
+    """
+
+    def __init__(self, folds: Folds, Cs: list[float], ks: list[int]) -> None:
+        self.folds, self.ks = folds, ks
+        self.shape = len(Cs), len(ks)
+        self.machines: list[MachinesAlone] = []
+
+    def keep(self, fits: Iterator[GridFit]) -> Iterator[GridFit]:
+        """Hand on each fold's fit, and keep its machines."""
+        for fit in fits:
+            self.machines.append(fit.without_samples(self.ks))
+            yield fit
+
+    def calibrate(self, row: int, column: int, left_out: Sequence[int | None]) -> list[Calibration]:
+        """See `Folds.calibrate`."""
+        return self.folds.calibrate([of.decisions(row, column) for of in self.machines], left_out)
+
+    def score(self, fits: Iterator[GridFit], model_at: Callable[..., Any]) -> list[Matrix]:
+        """The scores of all folds, each by probabilities that were learned from the test rows of the others.
+
+        `fits` are those of the folds that are still to come.
+        """
+        for _ in fits:
+            pass
+        n_folds = len(self.machines)
+        if n_folds < 2:
+            raise ValueError(
+                "Scoring by probabilities needs at least two folds: each is scored with probabilities "
+                "learned from the others. Use a cv with at least two folds, or a scoring without "
+                "probabilities."
+            )
+        each = list(range(n_folds))
+        others = {(row, column): self.calibrate(row, column, each) for row, column in np.ndindex(self.shape)}
+
+        def calibrated(number: int, row: int, column: int) -> Any:
+            model = model_at(self.machines[number], row, column)
+            model.calibration_ = others[row, column][number]
+            return model
+
+        return [self.folds.score(number, partial(calibrated, number), *self.shape) for number in each]
+
+
+class CrossValidated(Probabilities):
+    """Chooses k and C by cross-validation, then refits on all samples.
+
+    Each fold and each machine walks its own path: over C from strong ridge to weak, over k from
+    dense to sparse. Whatever is estimated (scale, kernel width, support) is estimated from the
+    fold's training rows alone.
+    """
+
+    ks: Any
+    Cs: Any
+    cv: Any
+    scoring: Any
+    repeats: int
+    selection: str
+    tolerance: float
+    verbose: int
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> "CrossValidated":
+        """Choose k and C, then fit to all samples.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            As for the estimator with a single k.
+        y : array-like of shape (n_samples,)
+            The classes, two or more.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Used in fitting and, if the scorer accepts weights, in scoring.
+        groups : array-like of shape (n_samples,) or None, default=None
+            Groups of samples that stay together in folds, if `cv` is a number or None, or a splitter that
+            uses groups.
+
+        Returns
+        -------
+        estimator
+            Itself.
+        """
+        self._check_parameters()
+        validation.check_choice("selection", self.selection, SELECTIONS)
+        validation.check_tolerance(self.tolerance)
+        validation.check_count("repeats", self.repeats, "times to deal the rows into folds")
+        validation.check_cv(self.cv)
+        validation.check_scoring(self.scoring)
+        validation.check_verbose(self.verbose)
+        Cs = validation.resolve_Cs(self.Cs)
+        given = read_for_folds(X, y, sample_weight, groups)
+        samples = self._read(given.X, given.y, sample_weight)
+        blueprint = self._blueprint()
+        ks = blueprint.resolve_ks(self.ks, samples, blueprint.largest_default(samples))
+        folds = samples.folds(self, blueprint, given, weighted=sample_weight is not None)
+        tested = FoldMachines(folds, Cs, ks)
+        scores = self._score_folds(blueprint, tested, len(samples.classes), Cs, ks)
+        table = ScoreTable(scores, Cs, ks, folds.n_tested, folds.test_ratio)
+        row, column = table.choose(self.selection, self.tolerance)
+        fit = refit(blueprint, samples, Cs[: row + 1], ks, column, self._procedure())
+        self._adopt(fit, -1, column)
+        self._calibrate(tested, row, column)
+        self.path_ = replace(fit.path(ks), n_features_in=self.n_features_in_)
+        self.k_ = ks[column]
+        self.C_ = Cs[row]
+        self.best_score_ = float(table.mean[row, column])
+        self.cv_results_ = table.tabulate()
+        self.n_splits_ = len(folds)
+        available, always = blueprint.n_available(samples), blueprint.n_always(samples)
+        warn_of_edges(table, row, column, available, always, listed=self.ks is not None)
+        return self
+
+    def _fold_seed(self) -> int:
+        """That of `honest_score` with the same `random_state`; without one the same each time."""
+        return validation.resolve_seed(0 if self.random_state is None else self.random_state)
+
+    def _procedure(self) -> Procedure:
+        return Procedure(self.solver, self.n_jobs, self.random_state, self.verbose)
+
+    def _score_folds(
+        self, blueprint: Blueprint, tested: FoldMachines, n_classes: int, Cs: list[float], ks: list[int]
+    ) -> np.ndarray:
+        """The validation score of every fold, C and k."""
+        folds = tested.folds
+        procedure = self._procedure()._replace(n_jobs=folds.n_jobs)
+        fits = tested.keep(fit_parts(blueprint, folds.parts(), len(folds), n_classes, Cs, ks, procedure))
+        try:
+            scores = [
+                folds.score(at, partial(self._model_at, clone(self), fit), len(Cs), len(ks))
+                for at, fit in enumerate(fits)
+            ]
+        except NotYetCalibrated:  # the scorer looks at probabilities
+            scores = tested.score(fits, partial(self._model_at, clone(self)))
+        return np.array(scores)
+
+    def _model_at(
+        self, model: "CrossValidated", fit: GridFit | MachinesAlone, row: int, column: int
+    ) -> "CrossValidated":
+        """The model of a fold, filled anew by each call."""
+        model.n_features_in_ = fit.samples.n_features
+        model._adopt(fit, row, column)
+        return model
+
+
+def warn_of_edges(
+    table: ScoreTable, row: int, column: int, n_available: int, n_always: int, listed: bool
+) -> None:
+    """Warn where what was chosen is the last of its grid, and there is more beyond.
+
+    A rule that prefers few features may choose a smaller k although the scores still rise at the largest one;
+    that is worth a warning where a user has `listed` the ks.
+    """
+    advice, Cs, ks = [], table.Cs, table.ks
+    if len(Cs) > 1 and row in (0, len(Cs) - 1):
+        which, beyond = ("smallest", Cs[row] / 10) if row == 0 else ("largest", Cs[row] * 10)
+        advice.append(f"C_={Cs[row]:g} is the {which} of Cs: try {beyond:g}, too")
+    if len(ks) > 1 and column == 0 and ks[0] < n_available:
+        advice.append(f"k_={ks[0]} is the largest of ks, and there are {n_available}: try more")
+    elif listed and table.rises_to_the_largest_k and ks[0] < n_available:
+        advice.append(f"k={ks[0]}, the largest of ks, scores best, and there are {n_available}: try more")
+    if len(ks) > 1 and column == len(ks) - 1 and ks[-1] > max(n_always, 1):
+        advice.append(f"k_={ks[-1]} is the smallest of ks: try fewer")
+    if advice:
+        text = f"The choice lies at the edge of what was tried. {'; '.join(advice)}."
+        warn_caller(text, GridEdgeWarning)
 
 
 class SparseSVCCV(CrossValidated, LinearMachines):

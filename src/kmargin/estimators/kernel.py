@@ -1,15 +1,15 @@
-"""Machines that use at most k training points."""
+"""`KernelSparseSVC`: a kernel classifier that keeps at most k training points."""
 
 from typing import Any
 
 import numpy as np
 from sklearn.utils import Tags
 
-from kmargin.estimators.classifier import MarginClassifier, WithoutProbabilities
-from kmargin.fitting.kernel_blueprint import KernelBlueprint
-from kmargin.kernels import KernelDecisions, KernelInputs
-from kmargin.samples.array import ArraySamples
-from kmargin.samples.read import read_into_memory
+from kmargin.data.samples.array import ArraySamples
+from kmargin.data.samples.read import read_into_memory
+from kmargin.estimators.base import MarginClassifier, WithoutProbabilities
+from kmargin.fitting.decisions import KernelDecisions, KernelInputs
+from kmargin.fitting.spec import KernelBlueprint
 from kmargin.solvers import DEFAULT
 
 # what linear machines have, and people ask kernel machines for

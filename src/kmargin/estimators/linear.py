@@ -1,29 +1,86 @@
-"""Machines that use at most k features."""
+"""`SparseSVC`: a linear classifier with at most k features."""
 
 import warnings
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from kmargin import validate
-from kmargin.blocks.space import to_host
-from kmargin.estimators.classifier import WithoutProbabilities
-from kmargin.estimators.selector import FeatureSelector
-from kmargin.estimators.summary import make_summary
-from kmargin.fitting.grid_fit import GridFit, MachinesAlone, Procedure
-from kmargin.fitting.linear_blueprint import LinearBlueprint
-from kmargin.fitting.repeats import warn_of_repeats
-from kmargin.fitting.stand_ins import Worth, find_stand_ins
-from kmargin.linear_decisions import LinearDecisions
-from kmargin.multiclass import machine_names
-from kmargin.samples.protocol import Samples
-from kmargin.samples.read import read
-from kmargin.solvers import DEFAULT, SOLVERS
-from kmargin.types import Vector
+from kmargin.core.arrays import Indices, Matrix, Vector, to_host
+from kmargin.core.labels import machine_names
+from kmargin.core.units import UnitRequest
+from kmargin.data.samples import Samples
+from kmargin.data.samples.read import read
+from kmargin.estimators.base import FeatureSelector, WithoutProbabilities
+from kmargin.fitting.decisions import LinearDecisions
+from kmargin.fitting.drop_costs import Worth, find_stand_ins
+from kmargin.fitting.fit import GridFit, MachinesAlone, Procedure
+from kmargin.fitting.spec import LinearBlueprint, warn_of_repeats
+from kmargin.solvers import DEFAULT, SOLVERS, resolve_solver
 
 if TYPE_CHECKING:
     import pandas as pd
+
+SIGNS = {1: "+", -1: "-", 0: ""}
+
+
+def make_summary(
+    coef: Matrix,
+    machines: Sequence[str],
+    request: UnitRequest,
+    names: Sequence[str] | None,
+    spreads: Vector | None = None,
+    worths: Sequence[Worth] | None = None,
+) -> "pd.DataFrame":
+    """One row per feature that was chosen, the largest first: by weight where spreads are known, else by
+    coefficient.
+    """
+    import pandas as pd
+
+    n_features = coef.shape[1]
+    units = request.resolve(n_features, names)
+    unit_of, labels = units.unit_of_each_column, request.label_units(units, names)
+    chosen = np.flatnonzero(units.chosen((coef != 0).any(axis=0)))
+    weights = coef if spreads is None else coef * spreads
+    shown = chosen[np.argsort(-np.abs(weights[:, chosen]).max(axis=0), kind="stable")]
+    called = [_name(j, names) for j in shown]
+    columns: dict[str, Any] = {
+        "feature": called,
+        "group": called if request.groups is None else [labels[unit_of[j]] for j in shown],
+        "always_in": units.fixed[unit_of[shown]],
+        "sign": [SIGNS[int(units.signs[j])] for j in shown],
+    }
+    columns |= _by_machine("coef", coef[:, shown], machines)
+    if spreads is not None:
+        columns |= _by_machine("weight", weights[:, shown], machines)
+    if worths is not None:
+        columns |= _costs(worths, shown, request, names)
+    return pd.DataFrame(columns)
+
+
+def _by_machine(what: str, values: Matrix, machines: Sequence[str]) -> dict[str, Vector]:
+    called = [what] if len(machines) == 1 else [f"{what}: {name}" for name in machines]
+    return dict(zip(called, np.asarray(values), strict=True))
+
+
+def _costs(
+    worths: Sequence[Worth], shown: Indices, request: UnitRequest, names: Sequence[str] | None
+) -> dict[str, list[float] | list[str]]:
+    of_column = {int(j): worth for worth in worths for j in worth.columns}
+    found = [of_column[int(j)] for j in shown]
+    firsts = [worth.stand_ins[0] if worth.stand_ins else None for worth in found]
+    join = " + ".join
+    return {
+        "cost_without": [worth.cost for worth in found],
+        "stand_in": ["" if at is None else join(_name(j, names) for j in at.columns) for at in firsts],
+        "stand_in_cost": [np.nan if at is None else at.cost for at in firsts],
+    }
+
+
+def _name(place: int, names: Sequence[str] | None) -> str:
+    return f"x{place}" if names is None else str(names[int(place)])
 
 
 class LinearMachines(FeatureSelector):
@@ -101,7 +158,7 @@ class LinearMachines(FeatureSelector):
                 "With shared=False each binary classifier has its own features, so costs for the whole model "
                 "are not defined. Use summary() without data, or shared=True."
             )
-        solver = validate.resolve_solver(self.solver)
+        solver = resolve_solver(self.solver)
         samples = read(self._checks(reset=False), X, y, sample_weight, self.class_weight, solver)
         spreads = samples.designs(self.fit_intercept, standardize=True).spreads
         procedure = Procedure(solver, self.n_jobs, self.random_state)
@@ -114,7 +171,7 @@ class LinearMachines(FeatureSelector):
     def _read(self, X: Any, y: Any, sample_weight: Any) -> Samples:
         samples = super()._read(X, y, sample_weight)
         if getattr(self, "k", None) != "all" and self._blueprint().request.is_empty:
-            warn_of_repeats(samples, validate.resolve_solver(self.solver))
+            warn_of_repeats(samples, resolve_solver(self.solver))
         return samples
 
     def __sklearn_tags__(self) -> Tags:

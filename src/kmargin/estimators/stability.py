@@ -1,31 +1,217 @@
-"""Features that come back when half of the rows are drawn anew."""
+"""`StabilitySelection`: features that are selected again and again on random halves of the rows."""
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
+from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import Tags, get_tags
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from kmargin import arguments, validate
-from kmargin.addresses import Documented
-from kmargin.chance import check_bound, check_max_false, check_threshold, needed_halves
-from kmargin.errors import warn_caller
-from kmargin.estimators.half_model import check_model, make_model, request_of
-from kmargin.estimators.linear import SparseSVC
-from kmargin.estimators.stable_features import StableFeatures
-from kmargin.fitting.grid_fit import Procedure
-from kmargin.fitting.halves import (
+from kmargin.core import validation
+from kmargin.core.arrays import Flags, Indices, Vector
+from kmargin.core.summary import Documented
+from kmargin.core.units import UnitRequest, Units
+from kmargin.core.validation import warn_caller
+from kmargin.estimators.linear import LinearMachines, SparseSVC
+from kmargin.fitting.fit import Procedure
+from kmargin.fitting.subsampling import (
     Halves,
     Rows,
+    SelectionBounds,
+    check_bound,
+    check_max_false,
+    check_threshold,
     first_step,
+    last_step,
+    lowest_threshold,
+    needed_halves,
     read_rows,
     select_by_estimator,
     select_by_machines,
+    stability_bounds,
     warnings_told_once,
 )
-from kmargin.units import Units
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class StableFeatures(SelectorMixin):
+    """A selector of the features that were selected on enough of the halves; who counts sets these."""
+
+    n_features_in_: int
+    n_pairs_: int
+    n_candidates_: int
+    q_: float
+    threshold_: float
+    frequencies_: Vector
+    group_frequencies_: Vector
+    groups_: Any
+    always_in_: Flags
+    _unit_of: Indices
+
+    def bounds_at(self, threshold: float) -> SelectionBounds:
+        """Return the bounds at another threshold.
+
+        Parameters
+        ----------
+        threshold : float
+            Above 0.5, at most 1.
+
+        Returns
+        -------
+        SelectionBounds
+            For the parameters of this selection.
+        """
+        check_is_fitted(self, "q_")
+        return stability_bounds(self.n_candidates_, self.q_, threshold, self.n_pairs_)
+
+    def threshold_for(self, max_false: float, bound: str = "unimodal") -> float | None:
+        """Return the lowest threshold at which a bound is at most `max_false`.
+
+        Parameters
+        ----------
+        max_false : float
+            Acceptable expected number of features selected by chance.
+        bound : "worst_case", "unimodal" or "r_concave", default="unimodal"
+            Which bound.
+
+        Returns
+        -------
+        float or None
+            None if the bound is larger even at a threshold of 1.
+        """
+        check_is_fitted(self, "q_")
+        check_max_false(max_false)
+        check_bound(bound)
+        return lowest_threshold(self.n_candidates_, self.q_, max_false, self.n_pairs_, bound)
+
+    def summary(self) -> "pd.DataFrame":
+        """Return all features as a pandas data frame, the most frequent first.
+
+        Returns
+        -------
+        pandas.DataFrame
+            `feature`, `frequency`, `always_in`, `stable`; with groups also `group` (the feature's own name if
+            it is in none) and `group_frequency`.
+        """
+        import pandas as pd
+
+        check_is_fitted(self)
+        names = getattr(self, "feature_names_in_", np.arange(self.n_features_in_).astype(str))
+        never, unit = self._unit_of < 0, np.maximum(self._unit_of, 0)
+        frame = pd.DataFrame(
+            {
+                "feature": names,
+                "group": np.where(never, names, self.groups_[unit]),
+                "frequency": self.frequencies_,
+                "group_frequency": np.where(never, 0.0, self.group_frequencies_[unit]),
+                "always_in": ~never & self.always_in_[unit],
+                "stable": self._get_support_mask(),
+            }
+        )
+        order = ["group_frequency", "frequency"]
+        frame = frame.sort_values(order, ascending=False, kind="stable").reset_index(drop=True)
+        return frame if self._is_grouped else frame.drop(columns=["group", "group_frequency"])
+
+    def _get_support_mask(self) -> Flags:
+        check_is_fitted(self, "threshold_")
+        needed = needed_halves(self.threshold_, self.n_pairs_)
+        stable = np.rint(self.group_frequencies_ * 2 * self.n_pairs_) >= needed
+        return np.append(stable, False)[self._unit_of]  # those of no unit are at -1
+
+
+K = 10
+STRENGTH = 2000  # of the ridge, see `stability_C`
+WEAKEST = 1.0  # the C of SparseSVC
+
+
+def stability_C(n_samples: int, n_features: int) -> float:
+    """Return a C that suits stability selection, for features of variance 1.
+
+    The more features there are per row of a half, the more a fit is determined by chance, and the stronger
+    the ridge that finds the most features. C is m² / (2000 p) for halves of m rows and p features, at most 1;
+    this rule was fitted to simulated data with 100 to 400 rows and 200 to 5000 features, see the guide.
+
+    Parameters
+    ----------
+    n_samples : int
+        The number of all rows, not of a half.
+    n_features : int
+        The number of features, or of groups if groups are selected.
+
+    Returns
+    -------
+    float
+        The C that ``StabilitySelection(C=None)`` uses.
+
+    Examples
+    --------
+    >>> from kmargin import stability_C
+    >>> stability_C(n_samples=200, n_features=1000)
+    0.005
+    """
+    validation.check_count("n_samples", n_samples, "rows", least=2)
+    validation.check_count("n_features", n_features, "features")
+    return min(WEAKEST, (int(n_samples) // 2) ** 2 / (STRENGTH * int(n_features)))
+
+
+def check_model(estimator: Any, k: Any, ridge: Any) -> None:
+    """Raise ValueError for what selects nothing, or has a k and C of its own beside those given."""
+    given = {name: value for name, value in (("k", k), ("C", ridge)) if value is not None}
+    if estimator is None:
+        refuse_all("k", k)
+        validation.check_count("k", K if k is None else k, "features to select on each half")
+        validation.check_C(WEAKEST if ridge is None else ridge)
+    elif isinstance(estimator, type) or getattr(estimator, "fit", None) is None:
+        raise ValueError(
+            f"estimator={estimator!r} has no method fit. Use an estimator such as SparseSVC(k=10), or "
+            "write StabilitySelection(k=10)."
+        )
+    elif given:
+        name, value = next(iter(given.items()))
+        raise ValueError(
+            f"{name}={value!r} cannot be combined with estimator={type(estimator).__name__}, which has "
+            f"its own. Set it there, as in StabilitySelection(SparseSVC({name}={value!r}))."
+        )
+    else:
+        refuse_all("estimator with k", getattr(last_step(estimator), "k", None))
+
+
+def refuse_all(what: str, k: object) -> None:
+    """A k that keeps everything selects nothing."""
+    if isinstance(k, str) and k == "all":
+        raise ValueError(
+            f'{what}="all" keeps every feature on every half, so nothing is selected. '
+            "Use an integer, such as k=10."
+        )
+
+
+def make_model(
+    estimator: Any,
+    k: Any,
+    ridge: Any,
+    request: UnitRequest,
+    shape: tuple[int, int],
+    names: tuple[str, ...] | None,
+) -> Any:
+    """What is fitted to halves of arrays of this shape, which have no names."""
+    if estimator is None:
+        return SparseSVC(K if k is None else k, C=stability_C(*shape) if ridge is None else ridge)
+    model = clone(estimator)
+    if not request.is_empty:
+        last_step(model).set_params(**request.by_place(shape[1], names)._asdict())
+    return model
+
+
+def request_of(estimator: Any) -> UnitRequest:
+    """What is said about features."""
+    last = None if estimator is None else last_step(estimator)
+    if isinstance(last, LinearMachines):
+        return UnitRequest(last.groups, last.keep, last.avoid, last.signs)
+    return UnitRequest()
 
 
 class StabilitySelection(Documented, StableFeatures, BaseEstimator):
@@ -184,7 +370,7 @@ class StabilitySelection(Documented, StableFeatures, BaseEstimator):
 
     def _count(self, model: Any, rows: Rows, units: Units) -> None:
         """Fit to all halves; set how often what was selected."""
-        seed = validate.resolve_seed(self.random_state)
+        seed = validation.resolve_seed(self.random_state)
         halves = Halves(rows.codes, self.n_pairs, seed, rows.groups)
         self.n_pairs_ = self.n_pairs
         by_column, by_unit = np.zeros(units.n_features, int), np.zeros(units.n_units, int)
@@ -203,15 +389,15 @@ class StabilitySelection(Documented, StableFeatures, BaseEstimator):
         self.q_ = float(by_unit[~units.fixed].sum() / len(halves))
 
     def _check_parameters(self) -> None:
-        validate.check_count("n_pairs", self.n_pairs, "pairs of halves")
-        validate.check_flag("standardize", self.standardize)
+        validation.check_count("n_pairs", self.n_pairs, "pairs of halves")
+        validation.check_flag("standardize", self.standardize)
         check_bound(self.bound)
         check_max_false(self.max_false)
         if not (isinstance(self.threshold, str) and self.threshold == "auto"):
             check_threshold(self.threshold, ', or "auto"')
         check_model(self.estimator, self.k, self.C)
-        arguments.check_n_jobs(self.n_jobs)
-        arguments.check_verbose(self.verbose)
+        validation.check_n_jobs(self.n_jobs)
+        validation.check_verbose(self.verbose)
 
     def _read(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> Rows:
         X, y = validate_data(

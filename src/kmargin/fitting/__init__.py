@@ -1,1 +1,1 @@
-"""Solving for many two-class machines: what they are made of, one at a time, side by side."""
+"""From parameters and samples to problems, and from solutions to models."""

@@ -1,16 +1,110 @@
-"""Machines on one set of samples, each by itself or sharing what k counts: solutions for every C and k."""
+"""Many problems solved side by side, in batches, with the same result for any number of jobs."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from itertools import chain, groupby, islice
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs
 
-from kmargin.fitting.precision import in_single_precision, never_worse, worth_its_digits
-from kmargin.problem import Problem
-from kmargin.samples.protocol import Designs, Samples
-from kmargin.solvers import Solution
-from kmargin.solvers.solver import Solver
-from kmargin.units import Units
+from kmargin.core import squared_hinge
+from kmargin.core.linalg import one_blas_thread
+from kmargin.core.problem import ArrayProblem, Problem
+from kmargin.core.units import Units
+from kmargin.data.samples import Designs, Samples
+from kmargin.fitting.progress import Bar, progress_bar
+from kmargin.solvers import Solution, Status
+from kmargin.solvers.refit.final import NEXT_TO_NOTHING, doubt_of, is_affordable, newton_by_least_squares
+from kmargin.solvers.refit.folded import BETTER, sign
+from kmargin.solvers.solver import Solver, bare_solution
+
+# A number is rounded by up to half of the last digit of float32, and on average by this share of it, squared.
+ROUNDED = (0.5 * float(np.finfo(np.float32).eps)) ** 2 / 3
+
+
+def worth_its_digits(solution: Solution, designs: Designs, problem: Problem) -> Solution:
+    """A solution for the data given, or the intercept: unless that is worse by more than rounding costs."""
+    doubt = doubt_of(designs.size_of_terms(solution), solution.objective)
+    if doubt <= NEXT_TO_NOTHING:
+        return solution
+    bare = bare_solution(problem, Status.LIMITED)
+    if solution.objective + doubt <= bare.objective:
+        return solution
+    return replace(designs.restore(bare), trace=solution.trace, regime=solution.regime)
+
+
+def in_single_precision(
+    solution: Solution, designs: Designs, problem: ArrayProblem, keep_signs: bool = False
+) -> Solution:
+    """What is left of a solution in float32, with the objective of that; or of the intercept, if better.
+
+    Where rounding tells, coefficients that allow for it may be better on the same support; not where signs
+    have to stay.
+    """
+    bare = bare_solution(problem, solution.status)
+    rounded, alone = (round_solution(s, designs, problem) for s in (solution, designs.restore(bare)))
+    if not rounded.objective * BETTER <= solution.objective:
+        if solution.status is Status.SWAP_OPTIMAL:
+            rounded = replace(rounded, status=Status.LIMITED)  # others may suffer less from rounding
+        if not keep_signs:
+            sturdy = round_solution(allow_for_rounding(solution, designs, problem), designs, problem)
+            sturdy = replace(sturdy, status=rounded.status)
+            rounded = min(rounded, sturdy, key=lambda s: s.objective if np.isfinite(s.objective) else np.inf)
+    if rounded.objective <= alone.objective:
+        return rounded
+    return replace(alone, trace=solution.trace, regime=solution.regime)
+
+
+def allow_for_rounding(solution: Solution, designs: Designs, problem: ArrayProblem) -> Solution:
+    """The minimum on the same support of the objective that rounded coefficients have on average.
+
+    A coefficient that is rounded by a share of itself moves decision values by that share of its term. That
+    costs as much as a ridge in proportion to the squares of its column, and holds back terms that cancel.
+    """
+    scaled = designs.unrestore(solution)
+    signed = sign(problem).at_hand
+    if signed is None or not is_affordable(signed.n_samples, len(scaled.support)):
+        return solution
+    columns = signed.columns(scaled.support)
+    with np.errstate(over="ignore"):
+        ridge = ROUNDED * columns.squares() + problem.lam
+    if not np.all(np.isfinite(ridge)):  # nothing in proportion to such columns is left in float32
+        return solution
+    ridge[-1] = ROUNDED if problem.design.fit_intercept else 1.0
+    u, _, _ = newton_by_least_squares(columns, ridge, np.zeros(len(ridge)))
+    return designs.restore(replace(scaled, coef=u[:-1], intercept=float(u[-1])))
+
+
+def round_solution(solution: Solution, designs: Designs, problem: ArrayProblem) -> Solution:
+    """Its numbers in float32, and the objective of these. What is 0 there is no part of the support."""
+    with np.errstate(over="ignore", invalid="ignore"):  # beyond float32: then the intercept is left
+        coef = solution.coef.astype(np.float32).astype(np.float64)
+        support, coef = solution.support[coef != 0], coef[coef != 0]
+        intercept = float(np.float32(solution.intercept))
+        rounded = replace(solution, support=support, coef=coef, intercept=intercept)
+        scaled = designs.unrestore(rounded)
+        decision = problem.design.product(scaled.support, scaled.coef) + scaled.intercept
+        ridge = problem.lam / 2 * float(scaled.coef @ scaled.coef) if len(coef) else 0.0
+        loss = squared_hinge.mean_loss(decision, problem.y, problem.weights)
+        return replace(rounded, objective=loss + ridge)
+
+
+def never_worse(descending: list[tuple[Solution, ...]]) -> list[tuple[Solution, ...]]:
+    """What was found for less serves for more, where rounding has made that better, all machines together."""
+    best = descending[-1]
+    for place in range(len(descending) - 2, -1, -1):
+        if _total(best) < _total(descending[place]) * BETTER:
+            descending[place] = best
+        best = descending[place]
+    return descending
+
+
+def _total(solutions: tuple[Solution, ...]) -> float:
+    return sum(solution.objective for solution in solutions)
+
 
 Grid = list[list[Solution]]  # [C][k]
 
@@ -102,3 +196,104 @@ def _restored(task: Task, problem: Problem, solution: Solution) -> Solution:
 def make_rng(seed: int, index: int) -> np.random.Generator:
     """A task's random numbers: by its number, not by who solves it."""
     return np.random.default_rng([seed, index])
+
+
+# A batch is at most this share of what is left for each worker.
+SHARE = 1 / 4
+
+
+class Batch(NamedTuple):
+    """Machines that share their samples, for one worker: these travel once for all of them."""
+
+    designs: Designs
+    parts: list[tuple[tuple[Any, ...], Units | None]]  # the rest of each task
+    first: int  # the number of its first task
+
+
+def make_batches(tasks: Iterable[Task], n_tasks: int, n_workers: int) -> Iterator[Batch]:
+    """The tasks in order, cut into batches that get shorter.
+
+    Long ones at first, so that little time goes into handing them out; at the end single tasks, so
+    that all workers finish together.
+    """
+    first = 0
+    for designs, same in groupby(tasks, key=attrgetter("designs")):
+        while batch := list(islice(same, max(1, int(SHARE * (n_tasks - first) / n_workers)))):
+            yield Batch(designs, [task[1:] for task in batch], first)
+            first += len(batch)
+
+
+def solve_batch(
+    designs: Designs,
+    parts: Sequence[tuple[tuple[Any, ...], Units | None]],
+    first: int,
+    Cs: Sequence[float],
+    ks: Sequence[int],
+    solver: Solver,
+    seed: int,
+) -> list[list[Grid]]:
+    """The machines of a batch, one after another, wherever the worker is."""
+    with one_blas_thread:
+        return [
+            solve_task(Task(designs, *part), Cs, ks, solver, make_rng(seed, index))
+            for index, part in enumerate(parts, first)
+        ]
+
+
+def solve_tasks(
+    tasks: Iterable[Task],
+    n_tasks: int,
+    Cs: Sequence[float],
+    ks: Sequence[int],
+    *,
+    solver: Solver,
+    n_jobs: int | None,
+    seed: int,
+    label: str = "path over k",
+    verbose: int = 0,
+    bar: Bar | None = None,
+) -> Iterator[Grid]:
+    """Each machine's solutions for every C and k, in the order of the tasks. `Cs` ascend, `ks` descend.
+
+    A task walks its own values of C one after another: each starts from the supports of the last, and
+    the solutions must not depend on how many workers there are. For the same reason BLAS keeps to one
+    thread where there are several tasks: with more, it adds up in another order. The compiled loops
+    release the GIL, so threads are the hint to joblib; any other backend that the caller has
+    configured is taken as well. A bar that is given is moved on, in place of one of its own.
+    """
+    per_task = len(Cs) * len(ks)
+    n_workers = 1 if n_tasks == 1 else effective_n_jobs(n_jobs)
+    # a single task has BLAS to itself, whatever n_jobs is
+    threads = nullcontext() if n_tasks == 1 and solver.wants_blas_threads else one_blas_thread
+    own_bar = progress_bar(label, n_tasks * per_task, verbose) if bar is None else nullcontext(bar)
+    with own_bar as bar, threads:
+        if n_workers == 1:
+            for index, task in enumerate(tasks):
+                yield from solve_task(task, Cs, ks, solver, make_rng(seed, index), on_solution=bar.advance)
+            return
+        tasks = iter(tasks)
+        first = next(tasks)
+        jobs = (
+            delayed(solve_batch)(*batch, Cs, ks, solver, seed)
+            for batch in make_batches(chain([first], tasks), n_tasks, n_workers)
+        )
+        try:
+            for grids in make_pool(n_jobs, in_this_process=first.designs.stays_here)(jobs):
+                for of_task in grids:
+                    bar.advance(per_task)
+                    yield from of_task
+        except BaseException:
+            first.designs.stop()  # other threads would go on asking
+            raise
+
+
+def make_pool(n_jobs: int | None, in_this_process: bool = False) -> Parallel:
+    """Workers of joblib, who hand back each batch when it is done.
+
+    Those of the backends "multiprocessing" and "ray" only hand back everything at the end.
+    """
+    sharing = {"require": "sharedmem"} if in_this_process else {"prefer": "threads"}
+    try:
+        return Parallel(n_jobs, **sharing, batch_size=1, return_as="generator")
+    except ValueError:
+        return Parallel(n_jobs, **sharing, batch_size=1)

@@ -1,14 +1,13 @@
 """The solvers, by name and as configurable objects."""
 
+from sklearn.base import clone
+
+from kmargin.core.validation import shortly, suggest
 from kmargin.solvers.exchange import Exchange
 from kmargin.solvers.mm import MM
-from kmargin.solvers.regime import Regime
-from kmargin.solvers.result import Ending, OuterRecord, Solution, Status, StepRecord
 from kmargin.solvers.sd import SD
+from kmargin.solvers.solution import Ending, OuterRecord, Regime, Solution, Status, StepRecord
 from kmargin.solvers.solver import Solver
-
-SOLVERS: dict[str, type[Solver]] = {"exchange": Exchange, "mm": MM, "sd": SD}
-DEFAULT = "exchange"
 
 __all__ = [
     "DEFAULT",
@@ -24,3 +23,21 @@ __all__ = [
     "Status",
     "StepRecord",
 ]
+
+SOLVERS: dict[str, type[Solver]] = {"exchange": Exchange, "mm": MM, "sd": SD}
+DEFAULT = "exchange"
+
+
+def resolve_solver(solver: object) -> Solver:
+    """A solver object from its name, or a checked copy of the object given."""
+    if isinstance(solver, str):
+        if solver not in SOLVERS:
+            raise ValueError(f"solver={solver!r} is not known.{suggest(solver, SOLVERS)}")
+        return SOLVERS[solver]()
+    if not isinstance(solver, Solver):
+        raise ValueError(
+            f"solver={shortly(solver)} is neither a name nor a solver object. Use one of "
+            f"{', '.join(map(repr, SOLVERS))}, or an object such as MM()."
+        )
+    solver.check()
+    return clone(solver)

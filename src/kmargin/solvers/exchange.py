@@ -6,21 +6,17 @@ from dataclasses import replace
 import numpy as np
 from sklearn.base import clone
 
-from kmargin.problem import Problem
-from kmargin.solvers.ending import NEXT_TO_NOTHING
-from kmargin.solvers.grid import SupportGrid
-from kmargin.solvers.joint_grid import JointGrid
-from kmargin.solvers.knobs import check_knobs, is_number
-from kmargin.solvers.measures import TELLS
-from kmargin.solvers.refit import refit_support
-from kmargin.solvers.regime import Regime
-from kmargin.solvers.result import Solution, Status
-from kmargin.solvers.signed import BETTER, Candidate
-from kmargin.solvers.solver import Solver
-from kmargin.solvers.start import HOPELESS, bare_solution
-from kmargin.solvers.working_set import Effort
-from kmargin.types import Indices, Vector
-from kmargin.units import Units
+from kmargin.core.arrays import Indices, Vector
+from kmargin.core.problem import Problem
+from kmargin.core.units import Units
+from kmargin.solvers.refit.final import NEXT_TO_NOTHING
+from kmargin.solvers.refit.folded import BETTER, TELLS, Candidate
+from kmargin.solvers.refit.support import refit_support
+from kmargin.solvers.search.path import SupportGrid
+from kmargin.solvers.search.unit_path import JointGrid
+from kmargin.solvers.search.working_set import Effort
+from kmargin.solvers.solution import Regime, Solution, Status
+from kmargin.solvers.solver import HOPELESS, Solver, bare_solution, check_knobs, is_number
 
 EFFORTS = {
     "fast": Effort(8, 8, max_sweeps=1, ridge_path=True, tol=1e-9),

@@ -1,14 +1,18 @@
-"""What every solver can do."""
+"""What every solver can do, how its options are checked, and where solvers start."""
 
-from collections.abc import Iterator, Sequence
+import numbers
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from kmargin.addresses import Documented
-from kmargin.problem import Problem
-from kmargin.solvers.result import Solution
-from kmargin.units import Units
+from kmargin.core import squared_hinge
+from kmargin.core.arrays import Vector
+from kmargin.core.problem import Problem
+from kmargin.core.summary import Documented
+from kmargin.core.units import Units
+from kmargin.solvers.solution import Ending, Solution, Status
 
 
 class Solver(Documented, BaseEstimator):
@@ -135,3 +139,87 @@ class Solver(Documented, BaseEstimator):
         return (
             f"{name} has no {method.split('(')[0]}. Define {method}; help(kmargin.Solver) says what it does."
         )
+
+
+def is_number(value: Any, above: float = -np.inf, at_least: float = -np.inf) -> bool:
+    """A finite number within these bounds."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        return False
+    return above < float(value) < np.inf and float(value) >= at_least
+
+
+def is_count(value: Any, low: int) -> bool:
+    """An integer that is no smaller than `low`."""
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool) and int(value) >= low
+
+
+def is_flag(value: Any) -> bool:
+    """True or False."""
+    return isinstance(value, bool | np.bool_)
+
+
+def is_schedule(values: Any) -> bool:
+    """A sequence of positive finite numbers, one at least."""
+    if not isinstance(values, Collection) or getattr(values, "ndim", 1) != 1:
+        return False
+    return len(values) > 0 and all(is_number(value, above=0) for value in values)
+
+
+def check_knobs(solver: Any, **rules: tuple[bool, str]) -> None:
+    """Raise ValueError for the first knob that is not fine; each comes with what is expected of it."""
+    for name, (fine, expected) in rules.items():
+        if not fine:
+            value = getattr(solver, name)
+            raise ValueError(f"{name}={value!r} is not valid for {type(solver).__name__}. Use {expected}.")
+
+
+# Beside a ridge this strong no coefficient can move the objective by a digit: the intercept is all there is.
+HOPELESS = 1e100
+
+
+def univariate_start(problem: Problem) -> Vector:
+    """Each feature's own least-squares slope, and the mean label as intercept (eq. 6 of the paper).
+
+    A constant feature explains nothing and gets 0. What counts as constant is a spread within the
+    rounding error of the feature's mean, so that an offset like 0.1 cannot pass for variation.
+    """
+    design = problem.design
+    mean, variance, covariance = problem.moments()
+    varies = variance > (design.n_samples * np.finfo(np.float64).eps * mean) ** 2
+    beta = np.zeros(design.n_parameters)
+    np.divide(covariance, variance, out=beta[: design.n_features], where=varies)
+    beta[design.n_features :] = problem.mean_label()
+    return beta
+
+
+def intercept_only(problem: Problem) -> Vector:
+    """The minimum over S_0: no coefficients, the best constant as intercept."""
+    beta = np.zeros(problem.design.n_parameters)
+    beta[problem.design.n_features :] = squared_hinge.best_constant(problem.mean_label())
+    return beta
+
+
+def intercept_loss(problem: Problem) -> float:
+    """The objective there."""
+    if not problem.design.fit_intercept:
+        return squared_hinge.AT_ZERO
+    return squared_hinge.loss_of_best_constant(problem.mean_label())
+
+
+def bare_solution(problem: Problem, status: Status) -> Solution:
+    """The intercept alone."""
+    beta = intercept_only(problem)
+    return Solution.from_beta(
+        beta,
+        problem.design.n_features,
+        objective=intercept_loss(problem),
+        projection_cost=0.0,
+        status=status,
+        n_iter=0,
+        ending=Ending.INTERCEPT,
+    )
+
+
+def normal_start(problem: Problem, rng: np.random.Generator) -> Vector:
+    """Independent standard normal parameters, as in the paper's study of initial conditions."""
+    return rng.standard_normal(problem.design.n_parameters)

@@ -1,1 +1,103 @@
-"""People's tables: files read, columns made ready, machines chosen, results written down."""
+"""People's tables: read, prepared and analysed; models in files.
+
+`load_model` and `save_model` need pandas only when they are called.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kmargin.core.validation import InputError
+
+if TYPE_CHECKING:
+    from kmargin.tables.model import TableModel
+
+
+def load_model(path: str | Path) -> "TableModel":
+    """Load a model that `kmargin fit` or :func:`~kmargin.save_model` has written.
+
+    The file is plain arrays and JSON: opening it never runs code from it, and a damaged file, or one that
+    kmargin did not write, is refused. Needs pandas (``pip install 'kmargin[cli]'``).
+
+    Parameters
+    ----------
+    path : str or Path
+        The folder that `kmargin fit` wrote, or the file.
+
+    Returns
+    -------
+    TableModel
+        With `predict`, `decision_function`, `predict_proba` (if the model has probabilities), `score`,
+        `share_seen` (the proportion of given rows that are training rows), `classes_`, `feature_names_in_`
+        and `needed`, the columns that it uses. It finds columns by name, in any order, in pandas, polars or
+        arrow data frames, or in a mapping of columns; numbers may be strings, as read from CSV files. Arrays
+        must have all columns of `feature_names_in_`, in that order.
+
+    Raises
+    ------
+    InputError
+        A ValueError, for a file that is not a model.
+
+    See Also
+    --------
+    save_model : Saves a model; its example loads it again.
+    """
+    model: TableModel = _modelfile().load(path)
+    return model
+
+
+def save_model(model: Any, path: str | Path, *, target: str = "target") -> Path:
+    """Save a fitted model to a file that `kmargin predict` and :func:`~kmargin.load_model` can open.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted SparseSVC, SparseSVCCV, KernelSparseSVC or KernelSparseSVCCV, a pipeline that ends in one
+        after a SimpleImputer or a StandardScaler or both, or the result of `load_model`.
+    path : str or Path
+        An existing file is replaced as a whole, or left as it was.
+    target : str, default="target"
+        Name of the target column: `kmargin predict` compares its predictions with that column if a table has
+        it. A model that was loaded keeps its own target.
+
+    Returns
+    -------
+    Path
+        The path of the file.
+
+    See Also
+    --------
+    load_model : Reads it.
+
+    Examples
+    --------
+    >>> import tempfile, os
+    >>> from kmargin import SparseSVC, load_model, save_model
+    >>> from kmargin.datasets import make_synthetic
+    >>> X, y = make_synthetic(n_samples=100, n_features=10, random_state=0)
+    >>> model = SparseSVC(k=2).fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = save_model(model, os.path.join(folder, "two.kmargin"))
+    ...     again = load_model(file)
+    >>> again
+    <TableModel: 'target' from 'x0', 'x1'>
+    >>> bool((again.predict(X) == model.predict(X)).all())
+    True
+    """
+    modelfile = _modelfile()
+    from kmargin.tables.model import to_table_model
+
+    written: Path = modelfile.save(to_table_model(model, target), path)
+    return written
+
+
+def _modelfile() -> Any:
+    """The module that reads and writes; a sentence where it lacks what it needs."""
+    try:
+        from kmargin.tables import model_file
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] != "pandas":
+            raise
+        raise InputError(
+            "Saved models need pandas, which is not installed. Run: pip install 'kmargin[cli]'"
+        ) from error
+    return model_file

@@ -13,12 +13,10 @@ from sklearn.feature_selection import f_classif
 from sklearn.metrics import balanced_accuracy_score
 from sklearn.tree import DecisionTreeClassifier
 
-from kmargin.errors import count, listing
-from kmargin.tables.columns import kind_of, quoted, to_numbers
-from kmargin.tables.features import Encoding
-from kmargin.tables.row_names import NAMING
-from kmargin.tables.seen import digest_rows
-from kmargin.types import Indices, Matrix
+from kmargin.core.arrays import Indices, Matrix
+from kmargin.core.validation import count, listing
+from kmargin.tables.columns import NAMING, Encoding, kind_of, quoted, to_numbers
+from kmargin.tables.model import digest_rows
 
 # columns that say whom a row was taken from
 PERSON = re.compile(

@@ -1,8 +1,4 @@
-"""Machines fitted to the folds of a data set and to all of it, each with a preparation of its own.
-
-Whatever is learned (medians, scales, kernel width, machines) is learned from a fold's training rows
-alone; the machines themselves are made and solved for as the cross-validated estimators do it.
-"""
+"""Models of a table fitted to folds of its rows, and their scores."""
 
 import warnings
 from collections.abc import Iterator, Sequence
@@ -10,30 +6,107 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
-from kmargin import Exchange, SparsityPath, validate
-from kmargin.calibration import Calibration, fit_calibration
-from kmargin.calibration_sums import UnseenRows
-from kmargin.errors import InputError, blame_input, listing
-from kmargin.fitting.blueprint import Decisions
-from kmargin.fitting.grid_fit import GridFit, fit_grid, fit_parts
-from kmargin.fitting.linear_blueprint import LinearBlueprint
-from kmargin.fitting.repeats import repeats_to_report
-from kmargin.fitting.stand_ins import Worth, improve_by_exchanges
-from kmargin.multiclass import choose_classes, class_pairs, combine_decisions
-from kmargin.progress import Bar, Silence
-from kmargin.samples.array import ArraySamples, read_samples
-from kmargin.selection import Fold, asks_for_probabilities, score_with
-from kmargin.tables.column_request import count_features
-from kmargin.tables.features import Scaling
-from kmargin.tables.fold_machines import FoldMachines
-from kmargin.tables.machine import Machine, assemble_machine
-from kmargin.tables.model import TableModel
-from kmargin.tables.prepare import Dataset
-from kmargin.tables.row_folds import count_classes, count_folds, deal_rows
-from kmargin.tables.settings import Settings, find_scorer, make_blueprint, make_procedure
-from kmargin.tables.told import ToldProbabilities
-from kmargin.types import Indices, Matrix, Vector
+from kmargin import Exchange, SparsityPath
+from kmargin.core import validation
+from kmargin.core.arrays import Indices, Matrix, Vector
+from kmargin.core.labels import choose_classes, class_pairs, combine_decisions
+from kmargin.core.validation import InputError, blame_input, count, listing
+from kmargin.data.samples.array import ArraySamples, read_samples
+from kmargin.fitting.drop_costs import Worth, improve_by_exchanges
+from kmargin.fitting.fit import GridFit, fit_grid, fit_parts
+from kmargin.fitting.progress import Bar, Silence
+from kmargin.fitting.spec import Decisions, LinearBlueprint, repeats_to_report
+from kmargin.model_selection.calibration import Calibration, UnseenRows, fit_calibration
+from kmargin.model_selection.scores import Fold, asks_for_probabilities, make_folds, score_with
+from kmargin.tables.columns import Scaling
+from kmargin.tables.dataset import Dataset
+from kmargin.tables.model import Machine, TableModel, assemble_machine
+from kmargin.tables.request import Settings, count_features, find_scorer, make_blueprint, make_procedure
+
+
+def count_classes(dataset: Dataset, samples: ArraySamples) -> Indices:
+    """The rows of each class, or where rows stay together the groups that have some of it."""
+    codes, groups = samples.codes, dataset.groups
+    if groups is None:
+        return np.bincount(codes)
+    return np.array([len(np.unique(groups[codes == code])) for code in range(codes.max() + 1)])
+
+
+def count_folds(
+    dataset: Dataset, samples: ArraySamples, counts: Indices, asked: int
+) -> tuple[int, list[str]]:
+    """As many as asked for, or as the smallest class has rows or groups; and what is to be said of that."""
+    if asked < 2:
+        raise InputError(f"--cv {asked} does not define folds. Use 2 or more.")
+    thing = "group" if dataset.grouped_by else "row" if dataset.groups is None else "different row"
+    smallest = samples.classes[counts.argmin()].item()
+    n_folds = min(asked, int(counts.min()))
+    if n_folds == 1:
+        raise InputError(
+            f"Class {smallest!r} has only one {thing}, but cross-validation needs at least two. Give more "
+            f"{thing}s of that class, or remove it."
+        )
+    if n_folds == asked:
+        return n_folds, []
+    return n_folds, [f"Class {smallest!r} has {count(n_folds, thing)}: {n_folds} folds instead of {asked}."]
+
+
+def deal_rows(dataset: Dataset, samples: ArraySamples, n_folds: int, seed: int) -> list[Fold]:
+    """As many rows of each class in each fold, those of a group together."""
+    kind = StratifiedKFold if dataset.groups is None else StratifiedGroupKFold
+    splitter = kind(n_folds, shuffle=True, random_state=seed)
+    try:
+        return make_folds(splitter, samples, len(dataset.y), dataset.X, dataset.y, dataset.groups)
+    except ValueError as error:
+        raise InputError(
+            f"Rows that stay together leave a fold without a class ({str(error).split('. ')[0]}). "
+            f"Use fewer folds than {n_folds} with --cv, or another --seed."
+        ) from error
+
+
+class FoldMachines:
+    """Weights of the used features alone, by fold, C and k."""
+
+    def __init__(self, Cs: Sequence[float], ks: Sequence[int]) -> None:
+        self.Cs, self.ks = list(Cs), list(ks)
+        self._numbers: dict[tuple[int, int, int], tuple[Indices, Matrix, Vector]] = {}
+
+    def keep(self, fold: int, row: int, column: int, decisions: Decisions) -> None:
+        support = np.flatnonzero(decisions.coef.any(axis=0))
+        self._numbers[fold, row, column] = support, decisions.coef[:, support], decisions.intercept
+
+    def were_walked_to(self, Cs: Sequence[float], ks: Sequence[int]) -> bool:
+        """Whether the last of these Cs was reached on the same way: a machine depends on those before it."""
+        return self.ks == list(ks) and self.Cs[: len(Cs)] == list(Cs)
+
+    def support(self, fold: int, row: int, column: int) -> Indices:
+        return self._numbers[fold, row, column][0]
+
+    def decisions(self, fold: int, row: int, column: int, X: Matrix) -> Matrix:
+        """What each machine says of rows, a column for each."""
+        support, coef, intercept = self._numbers[fold, row, column]
+        return np.asarray(X[:, support] @ coef.T + intercept)
+
+
+class ToldProbabilities(ClassifierMixin, BaseEstimator):
+    """What was said of some rows, in the form of a model that is asked about them."""
+
+    def __init__(self, classes: np.ndarray, probabilities: Matrix, decisions: Matrix) -> None:
+        self.classes, self.probabilities, self.decisions = classes, probabilities, decisions
+        self.classes_ = classes
+
+    def predict_proba(self, X: Matrix) -> Matrix:
+        return self.probabilities
+
+    def decision_function(self, X: Matrix) -> Matrix:
+        return self.decisions
+
+    def predict(self, X: Matrix) -> np.ndarray:
+        return np.asarray(choose_classes(self.decisions, self.classes))
+
 
 SILENCE = Silence()
 LARGE = 20_000  # rows
@@ -73,7 +146,7 @@ class Trial:
             self.blueprint.check()
             class_weight = "balanced" if settings.balanced else None
             self.samples = read_samples(dataset.X, dataset.y, dataset.weights, class_weight)
-            validate.check_tolerance(settings.tolerance)
+            validation.check_tolerance(settings.tolerance)
         self.class_counts = count_classes(dataset, self.samples)
         self.n_folds, self.notes = count_folds(dataset, self.samples, self.class_counts, settings.cv)
         self._kept: FoldMachines | None = None  # of the first round

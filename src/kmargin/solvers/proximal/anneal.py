@@ -6,21 +6,29 @@ from typing import Any
 
 import numpy as np
 
-from kmargin.problem import Problem
+from kmargin.core.arrays import Indices, Matrix, Vector
+from kmargin.core.problem import Problem
+from kmargin.core.units import Units
 from kmargin.solvers.exchange import Exchange
-from kmargin.solvers.knobs import check_knobs, is_count, is_flag, is_number, is_schedule
-from kmargin.solvers.measures import Measured, take_measures
 from kmargin.solvers.proximal import reference
 from kmargin.solvers.proximal.penalised import PenalisedProblem
 from kmargin.solvers.proximal.reference import Descend, Step
-from kmargin.solvers.refit import refit
-from kmargin.solvers.refit_signs import refit_with_signs
-from kmargin.solvers.remote import sign
-from kmargin.solvers.result import Ending, OuterRecord, Solution, Status
-from kmargin.solvers.solver import Solver
-from kmargin.solvers.start import HOPELESS, bare_solution, intercept_only, normal_start, univariate_start
-from kmargin.types import Indices, Matrix, Vector
-from kmargin.units import Units
+from kmargin.solvers.refit.folded import Measured, sign, take_measures
+from kmargin.solvers.refit.support import refit, refit_with_signs
+from kmargin.solvers.solution import Ending, OuterRecord, Solution, Status
+from kmargin.solvers.solver import (
+    HOPELESS,
+    Solver,
+    bare_solution,
+    check_knobs,
+    intercept_only,
+    is_count,
+    is_flag,
+    is_number,
+    is_schedule,
+    normal_start,
+    univariate_start,
+)
 
 # The tolerances are absolute and meant for data of order one. Data whose typical entry is outside this range
 # are rescaled before they are annealed.

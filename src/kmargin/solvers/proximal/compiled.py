@@ -12,15 +12,15 @@ import numpy as np
 from numba import types
 from numba.extending import overload
 
-from kmargin.design.csr import CSR
-from kmargin.design.protocol import Design
-from kmargin.design.stored import add_rows, times
-from kmargin.jit import compiled
-from kmargin.losses import squared_hinge
+from kmargin.core import squared_hinge
+from kmargin.core.arrays import Flags, Indices, Matrix, Tensor, Vector
+from kmargin.core.design import Design
+from kmargin.core.jit import compiled
+from kmargin.core.sparsity import select_largest
+from kmargin.data.design import add_rows, times
+from kmargin.data.design.sparse import CSR
 from kmargin.solvers.proximal.penalised import PenalisedProblem
 from kmargin.solvers.proximal.reference import FRICTION, Descend, Descent
-from kmargin.sparsity import select_largest
-from kmargin.types import Flags, Indices, Matrix, Tensor, Vector
 
 # SD updates the decision values by linearity; after this many steps it computes them anew, so that rounding
 # errors cannot accumulate.

@@ -20,11 +20,10 @@ from functools import cached_property
 
 import numpy as np
 
-from kmargin import sparsity
-from kmargin.losses import squared_hinge
-from kmargin.problem import ArrayProblem, Problem
-from kmargin.types import Indices, Matrix
-from kmargin.units import Units
+from kmargin.core import sparsity, squared_hinge
+from kmargin.core.arrays import Indices, Matrix
+from kmargin.core.problem import ArrayProblem, Problem
+from kmargin.core.units import Units
 
 
 @dataclass(frozen=True)

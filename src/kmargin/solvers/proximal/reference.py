@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kmargin.losses import squared_hinge
+from kmargin.core import squared_hinge
+from kmargin.core.arrays import Matrix
 from kmargin.solvers.proximal.penalised import PenalisedProblem
-from kmargin.solvers.result import OuterRecord, Status, StepRecord
-from kmargin.types import Matrix
+from kmargin.solvers.solution import OuterRecord, Status, StepRecord
 
 # The r of the paper's momentum (j - 1)/(j + r - 1), its preferred choice.
 FRICTION = 3

@@ -1,0 +1,112 @@
+"""The command `kmargin` as a whole: a subcommand's module is imported when the subcommand is called."""
+
+from functools import cache
+from importlib import import_module
+from typing import Annotated, Any, NamedTuple
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from kmargin import __version__
+
+
+class Subcommand(NamedTuple):
+    module: str
+    name: str  # of a function, or of a Typer with subcommands of its own
+    summary: str  # the first sentence of its help, so that `kmargin --help` need not import the module
+
+
+SUBCOMMANDS = {
+    "fit": Subcommand(
+        "kmargin.cli.commands",
+        "fit_command",
+        "Choose k and C by cross-validation; write the model, tables and a report.",
+    ),
+    "predict": Subcommand(
+        "kmargin.cli.commands",
+        "predict_command",
+        "Predict new rows. Columns are found by name; if the target is there, the accuracy is reported.",
+    ),
+    "path": Subcommand(
+        "kmargin.cli.commands",
+        "path_command",
+        "Print which features enter and leave as k grows, and the score for each k.",
+    ),
+    "stability": Subcommand(
+        "kmargin.cli.commands",
+        "stability_command",
+        "Report which features are selected consistently on random halves of the rows.",
+    ),
+    "reproduce": Subcommand(
+        "kmargin.cli.reproduce",
+        "reproduce_command",
+        "Run the paper's experiments and show our numbers beside the printed ones.",
+    ),
+    "data": Subcommand("kmargin.cli.reproduce", "data_app", "The data sets of the paper's Table 1."),
+}
+
+
+class LazyGroup(TyperGroup):
+    """A group that lists its subcommands by their summaries, and imports the one that is called."""
+
+    is_listing = False
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.commands = {name: TyperCommand(name, help=sub.summary) for name, sub in SUBCOMMANDS.items()}
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(SUBCOMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if self.is_listing or cmd_name not in SUBCOMMANDS:
+            return self.commands.get(cmd_name)
+        return load_command(cmd_name)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        self.is_listing = True
+        super().format_help(ctx, formatter)
+        self.is_listing = False
+
+
+@cache
+def load_command(name: str) -> Any:
+    """Import the module of a subcommand."""
+    wanted = SUBCOMMANDS[name]
+    try:
+        found: Any = getattr(import_module(wanted.module), wanted.name)
+    except KeyboardInterrupt:
+        typer.echo("Interrupted; nothing was written.", err=True)
+        raise typer.Exit(130) from None
+    parent = typer.Typer(add_completion=False)
+    if isinstance(found, typer.Typer):
+        parent.add_typer(found, name=name)
+    else:
+        parent.command(name)(found)
+    return typer.main.get_group(parent).commands[name]
+
+
+app = typer.Typer(
+    name="kmargin",
+    cls=LazyGroup,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Support vector machines that use at most k features, or at most k training points.",
+)
+
+
+def show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"kmargin {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=show_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Options of the command itself."""

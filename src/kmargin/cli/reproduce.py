@@ -1,0 +1,136 @@
+"""The commands reproduce and data: the paper's experiments and their data."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kmargin.cli.terminal import console, make_grid, plainly, say
+from kmargin.core.validation import InputError
+from kmargin.datasets import TABLE_1, DatasetError, cache_folder, load
+from kmargin.paper.protocol import PROTOCOLS, SHIPPED, Settings
+from kmargin.paper.report import main_results
+from kmargin.paper.run import PARTS, Request, reproduce
+from kmargin.paper.store import StoreError
+from kmargin.paper.tables import NAMES
+from kmargin.report.page import check_file, write_frame
+
+data_app = typer.Typer(no_args_is_help=True, help="The data sets of the paper's Table 1.")
+Quick = Annotated[
+    bool, typer.Option("--quick", help="A small version that takes minutes instead of an hour.")
+]
+
+
+@plainly
+def reproduce_command(
+    part: Annotated[str, typer.Argument(help=f"all, or one of {', '.join(PARTS)}.")] = "all",
+    datasets: Annotated[str, typer.Option(help="Data sets, as iris,splice.")] = "",
+    solvers: Annotated[str, typer.Option(help="Solvers, as mm,sd,exchange; also l2r,l1r,svc.")] = "",
+    protocol: Annotated[str, typer.Option(help=f"How rows are split: {', '.join(PROTOCOLS)}.")] = "paper",
+    quick: Quick = False,
+    jobs: Annotated[int | None, typer.Option(help="Number of processes; default: one per core.")] = None,
+    seed: Annotated[
+        int, typer.Option(help="Seed of simulated data, random starts and shuffles.")
+    ] = Settings.seed,
+    out: Annotated[Path | None, typer.Option(help="Folder for rows, tables and report.")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+) -> None:
+    """Run the paper's experiments and show our numbers beside the printed ones.
+
+    Every finished fit is saved at once: to continue a run that was stopped, give the same command again.
+
+    Example: kmargin reproduce table3 --datasets iris,splice --solvers mm,sd --jobs 2
+    """
+    folder = out or Path("kmargin-paper-quick" if quick else "kmargin-paper")
+    try:
+        request = Request(
+            part,
+            datasets=split(datasets),
+            solvers=split(solvers),
+            protocols=split(protocol),
+            quick=quick,
+            seed=seed,
+        )
+    except ValueError as error:
+        raise InputError(str(error)) from error
+    report = folder / "report.html"
+    say(f"{request.command}: the report will be {report.absolute()}")
+    say(f"Data: {', '.join(request.datasets)}. If you stop the run, the same command continues it.")
+    say("First every solver runs once without being timed, so that no time includes compilation.")
+    n_jobs = jobs or os.cpu_count() or 1
+    try:
+        reproduce(request, folder, n_jobs=n_jobs, verbose=int(not quiet))
+    except (DatasetError, StoreError) as error:
+        raise InputError(str(error)) from error
+    except KeyboardInterrupt:
+        say(f"Stopped. What was finished is in {folder}; the same command continues from there.")
+        raise typer.Exit(130) from None
+    if not quiet and (folder / "rows.csv").exists():
+        show_results(folder, request.settings)
+    typer.echo(f"Report: {report}")
+
+
+def show_results(folder: Path, settings: Settings) -> None:
+    """Print what each solver selects, its test accuracy here and in the paper, and the conclusions."""
+    lines, said = main_results(folder, settings)
+    if not lines:
+        return
+    grid = make_grid("data set", "solver", "s (%)>", "test (%)>", "paper's test (%)>", "path (s)>")
+    for line in lines:
+        test = line.entries["test"]
+        printed = "" if test.printed is None else f"{test.printed:.2f}{' ≠' if test.differs else ''}"
+        numbers = (f"{line.parameter.value:g}", f"{test.value:.2f}", printed)
+        grid.add_row(line.dataset, NAMES[line.solver], *numbers, f"{line.entries['seconds'].value:.3g}")
+    console().print(grid)
+    for sentence in said.sentences():
+        typer.echo(sentence.replace("`", ""))
+    typer.echo("≠: differs from the paper by more than noise. s: the share of features left out.")
+
+
+@data_app.command("list")
+@plainly
+def list_data() -> None:
+    """List the data sets, and whether they are on this machine."""
+    grid = make_grid("name", "rows>", "features>", "classes>", "scaling", "where")
+    for name, entry in TABLE_1.items():
+        at_hand = [(cache_folder() / file.name).exists() for file in entry.files]
+        if not entry.files:
+            where = "simulated"
+        elif name in SHIPPED:
+            where = "comes with kmargin"
+        else:
+            where = "in the cache" if all(at_hand) else "to be downloaded"
+        numbers = (str(entry.n_samples), str(entry.n_features), str(entry.n_classes))
+        grid.add_row(name, *numbers, entry.scaling, where)
+    console().print(grid)
+    say(f"Cache: {cache_folder()} (set KMARGIN_DATA to use another folder)")
+
+
+@data_app.command("get")
+@plainly
+def get_data(
+    name: Annotated[str, typer.Argument(help="A name from `kmargin data list`.")],
+    out: Annotated[Path | None, typer.Option(help="CSV to write; NAME.csv if not given.")] = None,
+    seed: Annotated[int, typer.Option(help="For simulated data.")] = 0,
+) -> None:
+    """Download a data set, check it, and write it as a CSV for `kmargin fit`."""
+    if name not in TABLE_1:
+        raise InputError(f"There is no data set {name!r}. Use {', '.join(TABLE_1)}.")
+    path = out or Path(f"{name}.csv")
+    check_file(path, (".csv",))
+    try:
+        bunch = load(name, random_state=seed)
+    except (DatasetError, ImportError) as error:
+        raise InputError(str(error)) from error
+    import pandas as pd
+
+    frame = pd.DataFrame(bunch.data, columns=list(bunch.feature_names))
+    frame["class"] = bunch.target
+    write_frame(frame, path)
+    typer.echo(f"Written to {path}: {len(frame):,} rows. Next: kmargin fit {path} --target class")
+
+
+def split(text: str) -> Sequence[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]

@@ -1,0 +1,1 @@
+"""The mathematics: loss, sparsity set, units, problem, and the numeric tools below them."""

@@ -1,0 +1,144 @@
+"""Classes as binary problems, their decisions combined, and the weights of samples."""
+
+from collections.abc import Iterator
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kmargin.core.arrays import HOST, Indices, Matrix, Space, Vector, space_of, to_host
+
+SCHEMES = ("ovo", "ovr")
+
+
+class Pair(NamedTuple):
+    """Which classes a machine tells apart."""
+
+    negative: int | None  # class code, or None for "all others"
+    positive: int
+
+
+class Machine(NamedTuple):
+    """A two-class task: which classes it tells apart, on which rows, with which labels."""
+
+    negative: int | None  # class code, or None for "all others"
+    positive: int
+    rows: Indices | None  # None for all rows
+    y: Vector  # -1 or 1, one per row
+
+
+def class_pairs(n_classes: int, multi_class: str) -> list[Pair]:
+    """The class codes of each machine. Two classes need one machine."""
+    if n_classes == 2 or multi_class == "ovo":
+        return [Pair(*codes) for codes in combinations(range(n_classes), 2)]
+    return [Pair(None, positive) for positive in range(n_classes)]
+
+
+def make_machines(codes: Indices, n_classes: int, multi_class: str) -> Iterator[Machine]:
+    """The machines one by one."""
+    for negative, positive in class_pairs(n_classes, multi_class):
+        is_positive = codes == positive
+        rows = None
+        if negative is not None and n_classes > 2:
+            rows = np.flatnonzero(is_positive | (codes == negative))
+            is_positive = is_positive[rows]
+        yield Machine(negative, positive, rows, np.where(is_positive, 1.0, -1.0))
+
+
+def combine_decisions(decisions: Matrix, n_classes: int, multi_class: str) -> Matrix:
+    """Machines' decision values to what `decision_function` returns.
+
+    For two classes that is the one machine's column; for one versus rest the columns themselves.
+    For one versus one each class gets its votes, plus its summed decision values squeezed into
+    (-1/2, 1/2): these break ties among votes and never outweigh one.
+    """
+    if n_classes == 2:
+        return decisions[:, 0]
+    if multi_class == "ovr":
+        return decisions
+    xp = space_of(decisions).xp
+    votes = [xp.zeros_like(decisions[:, 0])] * n_classes
+    sums = list(votes)
+    for at, (negative, positive) in enumerate(combinations(range(n_classes), 2)):
+        column = decisions[:, at]
+        votes[positive] = votes[positive] + xp.astype(column > 0, decisions.dtype)
+        votes[negative] = votes[negative] + xp.astype(column <= 0, decisions.dtype)
+        sums[positive] = sums[positive] + column
+        sums[negative] = sums[negative] - column
+    total = xp.stack(sums, axis=1)
+    return xp.stack(votes, axis=1) + total / (1 + xp.abs(total)) / 2
+
+
+def choose_classes(scores: Any, classes: Any) -> Any:
+    """The class of each sample, from `combine_decisions`, where these are; words are NumPy's."""
+    space = space_of(scores)
+    xp = space.xp
+    codes = xp.astype(scores > 0, xp.int64) if scores.ndim == 1 else xp.argmax(scores, axis=1)
+    if to_host(classes).dtype.kind in "biuf":
+        return xp.take(space.move(classes), codes, axis=0)
+    return np.take(classes, space.bring(codes))
+
+
+def class_weights(coef: Matrix, n_classes: int, multi_class: str) -> Matrix:
+    """A row per class: its mean weight over the machines in which it takes part, positive speaking for it."""
+    weights, n_machines = np.zeros((n_classes, coef.shape[1])), np.zeros((n_classes, 1))
+    for row, (negative, positive) in zip(coef, class_pairs(n_classes, multi_class), strict=True):
+        weights[positive] += row
+        n_machines[positive] += 1
+        if negative is not None:
+            weights[negative] -= row
+            n_machines[negative] += 1
+    return weights / n_machines
+
+
+def machine_names(classes: Any, multi_class: str) -> list[str]:
+    """What each machine tells apart, in words."""
+    classes = to_host(classes)
+    return [
+        f"{'rest' if negative is None else classes[negative]} vs {classes[positive]}"
+        for negative, positive in class_pairs(len(classes), multi_class)
+    ]
+
+
+def normalize(weights: Vector) -> tuple[Vector, float]:
+    """Weights that sum to their number, and what they summed to before (perhaps to infinity).
+
+    They are brought to order one before they are added: sums of very large ones would overflow.
+    """
+    largest = float(weights.max())
+    relative = weights / largest
+    share = float(relative.sum())
+    return relative * (len(weights) / share), largest * share
+
+
+def check_some_weight(largest: float) -> None:
+    if largest == 0:
+        raise ValueError(
+            "sample_weight is zero for every sample, so there is nothing to fit. Give some samples a weight "
+            "> 0."
+        )
+
+
+def check_finite_weight(total: float) -> None:
+    if not np.isfinite(total):
+        raise ValueError(
+            "The sum of sample_weight times class_weight overflows. Divide the weights by their largest."
+        )
+
+
+def find_bad_weight(weights: Any, space: Space = HOST) -> tuple[int, float] | None:
+    """The place and value of a sample weight that must not be."""
+    xp = space.xp
+    if not xp.all(xp.isfinite(weights)):
+        worst = int(xp.argmin(xp.astype(xp.isfinite(weights), weights.dtype)))
+    elif xp.any(weights < 0):
+        worst = int(xp.argmin(weights))
+    else:
+        return None
+    return worst, float(weights[worst])
+
+
+def complain_of_weight(row: int, weight: float, where: str = "") -> str:
+    if not np.isfinite(weight):
+        return f"sample_weight contains NaN or infinity{where}. Give finite numbers >= 0."
+    return f"sample_weight[{row}]={weight:g}{where} is negative. Give numbers >= 0; 0 leaves a sample out."

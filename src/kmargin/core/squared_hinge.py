@@ -1,0 +1,166 @@
+"""The squared hinge: a row pays half the square of what it falls short of its margin by.
+
+No other module spells it out. The loss has two forms. In *panel form* it is a function of one number, the
+residual r = c - a'u of a row into which label and weight have been folded (`solvers.panel`):
+
+    value                l(r)   = max(0, r)^2 / 2
+    slope                l'(r)  = max(0, r)
+    curvature            l''(r) = 1 where r > 0, 0 elsewhere; a row is *active* where r > 0
+    conjugate            l*(a)  = sup_r (a r - l(r)) = a^2 / 2 for a >= 0, infinite below
+
+In *decision form* a row has a decision value f, a label y in {-1, 1} and a weight s; its residual is 1 - y f:
+
+    value                s l(1 - y f)
+    derivative           -s y l'(1 - y f)
+    second derivative    s l''(1 - y f)
+    shifted response     z = f + y l'(1 - y f): y where the row is active, f where it is content
+
+No row's curvature exceeds CURVATURE = 1, so s/2 (z - f)^2 lies above the value, and touches it where z was
+taken: the paper's surrogate. The two forms agree because l is homogeneous of degree two: with weights that
+sum to n, c = sqrt(s / n) and a = c y x, the panel's l(c - a'u) is s/n l(1 - y f), a row's share of the mean.
+
+Functions of numbers are `inlined`: they become part of compiled callers, and vanish in them. Each has a twin
+for arrays beside it, in the plural; what is the same expression for both is written once. `xp` is a library
+that follows the array API standard, for rows that are not NumPy's.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from kmargin.core.arrays import Vector
+from kmargin.core.loss import inlined
+
+# Of an active row; no row has more.
+CURVATURE = 1.0
+
+# The mean loss where every decision value is 0.
+AT_ZERO = 0.5
+
+
+# Panel form.
+
+
+@inlined
+def is_active(residual: Any) -> Any:
+    """Whether a row counts: elsewhere its value, slope and curvature are 0. Of a number or of an array."""
+    return residual > 0.0
+
+
+@inlined
+def slope(residual: float) -> float:
+    return max(residual, 0.0)
+
+
+def slopes(residual: Any, xp: Any = None) -> Any:
+    if xp is None:
+        return np.maximum(residual, 0.0)
+    return xp.where(is_active(residual), residual, xp.zeros_like(residual))
+
+
+@inlined
+def twice_value(residual: float) -> float:
+    """Loops add these up, and halve the sum."""
+    short = max(residual, 0.0)
+    return short * short
+
+
+def values(residual: Vector) -> Vector:
+    short = slopes(residual)
+    return 0.5 * (short * short)
+
+
+def total_value(residual: Any, weights: Any = None, xp: Any = None) -> float:
+    """The sum of the values, weighted if that is wanted."""
+    short = slopes(residual, xp)
+    return 0.5 * float((short if weights is None else weights * short) @ short)
+
+
+@inlined
+def curvature(residual: float) -> float:
+    return CURVATURE if residual > 0.0 else 0.0
+
+
+def curvatures(residual: Vector) -> Vector:
+    return np.where(is_active(residual), CURVATURE, 0.0)
+
+
+@inlined
+def conjugate(a: float) -> float:
+    return 0.5 * a * a if a >= 0.0 else np.inf
+
+
+def conjugates(a: Vector) -> Vector:
+    return np.where(a >= 0.0, 0.5 * a * a, np.inf)
+
+
+def total_conjugate(a: Vector) -> float:
+    """The sum of the conjugates."""
+    return 0.5 * float(a @ a) if (a >= 0.0).all() else np.inf
+
+
+# Decision form.
+
+
+@inlined
+def residual_of(decision: Any, y: Any) -> Any:
+    """Of a number or of an array."""
+    return 1.0 - y * decision
+
+
+@inlined
+def twice_weighted_value(decision: float, y: float, weight: float) -> float:
+    short = max(1.0 - y * decision, 0.0)
+    return weight * short * short
+
+
+def mean_loss(decision: Vector, y: Vector, weights: Vector) -> float:
+    """1/n sum_i s_i l(1 - y_i f_i)."""
+    return float(weights @ values(residual_of(decision, y))) / len(y)
+
+
+@inlined
+def derivative(decision: float, y: float, weight: float) -> float:
+    return -weight * y * max(1.0 - y * decision, 0.0)
+
+
+def derivatives(decision: Any, y: Any, weights: Any, xp: Any = None) -> Any:
+    return -weights * y * slopes(residual_of(decision, y), xp)
+
+
+def gradient(decision: Vector, y: Vector, weights: Vector) -> Vector:
+    """The derivative of :func:`mean_loss` with respect to each decision value."""
+    return derivatives(decision, y, weights) / len(y)
+
+
+def shifted_response(decision: Any, y: Any, margin: Any = 1.0, xp: Any = np) -> Any:
+    """The response z of the quadratic majoriser 1/(2n) sum_i s_i (z_i - f_i)^2.
+
+    A sample beyond its margin is content where it is (z = f); any other is pulled to its margin
+    (z = y). The majoriser touches the loss at the decision values given.
+
+    Decision values that were multiplied by a number for each row have that number as their `margin`.
+    """
+    return xp.where(y * decision >= margin, decision, margin * y)
+
+
+def mean_majorizer(decision: Vector, anchor: Vector, y: Vector, weights: Vector) -> float:
+    """That majoriser, which touches the mean loss at the anchor's decision values."""
+    return CURVATURE / len(y) / 2 * float(weights @ (shifted_response(anchor, y) - decision) ** 2)
+
+
+# Where all rows have the same decision value.
+
+
+def best_constant(mean_label: float) -> float:
+    """The one of least mean loss.
+
+    No mean of labels lies beyond a margin but by rounding, so the loss is a parabola around it.
+    """
+    return min(max(mean_label, -1.0), 1.0)
+
+
+def loss_of_best_constant(mean_label: float) -> float:
+    """The weighted mean of (1 - y m)^2 / 2 is (1 - m^2) / 2."""
+    mean_label = best_constant(mean_label)
+    return 0.5 * (1.0 - mean_label) * (1.0 + mean_label)

@@ -1,0 +1,209 @@
+"""A problem whose rows are in blocks. X never moves: each answer is a sum over the blocks, in block order."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kmargin.core.arrays import Indices, Vector, space_of
+from kmargin.core.design import SEED, InUnits, Moments, candidate_groups, typical_entry
+from kmargin.core.problem import Problem
+from kmargin.data.blocks import Block, Blocks, sums
+from kmargin.data.blocks.sums import View, add_up
+
+
+class LocallyHeld:
+    def __init__(self, things: Sequence[Any]) -> None:
+        self.things = things
+
+    def ask(self, function: Callable[..., Any], *args: Any) -> list[Any]:
+        return [function(thing, *args) for thing in self.things]
+
+
+class LocalBlocks:
+    """Asked one after the other."""
+
+    n_askers = 1
+
+    def __init__(self, blocks: Sequence[Block]) -> None:
+        self.blocks = blocks
+        self.n_blocks = len(blocks)
+        self.shape = sum(block.X.shape[0] for block in blocks), blocks[0].X.shape[1]
+        space = space_of(blocks[0].X)
+        self.dtype = np.dtype("float32" if blocks[0].X.dtype == space.xp.float32 else "float64")
+
+    def ask(self, function: Callable[..., Any], *args: Any) -> list[Any]:
+        return [function(block, *args) for block in self.blocks]
+
+    def hold(self, function: Callable[..., Any], *args: Any) -> LocallyHeld:
+        return LocallyHeld(self.ask(function, *args))
+
+    def fits(self, n_numbers: int) -> bool:
+        return True
+
+    def shared_by(self, n_askers: int) -> "LocalBlocks":
+        return self
+
+    def stop(self) -> None:
+        pass
+
+
+class BlockDesign(InUnits):
+    """The columns of all blocks, as one machine sees them.
+
+    It answers what solvers ask by sums over the blocks, added in their order.
+    """
+
+    def __init__(self, blocks: Blocks, view: View, fit_intercept: bool = True) -> None:
+        self.blocks = blocks
+        self.view = view
+        self.fit_intercept = fit_intercept
+        self.n_features = blocks.shape[1] if view.columns is None else len(view.columns)
+        self.n_parameters = self.n_features + int(fit_intercept)
+        self.n_samples, self.total = self._sum(sums.count)
+        self._last: tuple[bytes, float, Vector] | None = None
+        self._moments: tuple[float, Moments] | None = None
+
+    def _sum(self, function: Callable[..., Any], *args: Any) -> Any:
+        return add_up(self.blocks.ask(function, self.view, *args))
+
+    def _mean(self, function: Callable[..., Any], *args: Any) -> Any:
+        return self._sum(function, self.total, *args)
+
+    def loss_and_gradient(self, beta: Vector) -> tuple[float, Vector]:
+        """The mean squared hinge, halved, and its gradient; the last answer is remembered."""
+        key = beta.tobytes()
+        if self._last is None or self._last[0] != key:
+            loss, gradient, pull = self._mean(sums.loss_and_gradient, self._with_intercept(beta))
+            gradient = np.append(gradient, pull) if self.fit_intercept else gradient
+            self._last = key, loss, gradient
+        return self._last[1], self._last[2].copy()
+
+    def bend(self, direction: Vector) -> float:
+        return float(self._mean(sums.bend, self._with_intercept(direction)))
+
+    def slopes(self, columns: Indices, u: Vector) -> tuple[Vector, int]:
+        """X'(t slope) at a support and its coefficients; and the number of active rows."""
+        slopes, n_active = self._mean(sums.slopes, columns, u)
+        return slopes, int(n_active)
+
+    def mean_label(self) -> float:
+        return self._take_moments()[0]
+
+    def moments(self) -> Moments:
+        """Of each column, the covariance being that with the labels."""
+        return self._take_moments()[1]
+
+    def variance(self) -> Vector:
+        """Of each column, weighted; without an intercept its second moment."""
+        mean, variance, _ = self.moments()
+        return variance if self.fit_intercept else variance + mean**2
+
+    def _take_moments(self) -> tuple[float, Moments]:
+        if self._moments is None:
+            parts = self.blocks.ask(sums.moments, self.view, self.total)
+            mean, mean_label = add_up(
+                [(part.share * part.mean, part.share * part.mean_label) for part in parts]
+            )
+            variance, covariance = add_up(
+                [
+                    (
+                        part.share * (part.variance + (part.mean - mean) ** 2),
+                        part.share * (part.covariance + (part.mean - mean) * (part.mean_label - mean_label)),
+                    )
+                    for part in parts
+                ]
+            )
+            self._moments = mean_label, Moments(mean, variance, covariance)
+        return self._moments
+
+    def panel(self, columns: Indices, size: int) -> Any:
+        """A panel, held beside the blocks; `columns` may leave places empty (-1)."""
+        return self.blocks.hold(sums.make_panel, self.view, self.total, self.fit_intercept, columns, size)
+
+    def fits(self, n_numbers: int) -> bool:
+        return self.blocks.fits(n_numbers)
+
+    def distinct_columns(self) -> Indices:
+        given = self.view._replace(center=None, scale=None)  # as they are, not as standardised
+        groups = candidate_groups(add_up(self.blocks.ask(sums.fingerprints, given, SEED)))
+        if not groups:
+            return np.arange(self.n_features)
+        later = np.concatenate([group[1:] for group in groups])
+        firsts = np.concatenate([np.full(len(group) - 1, group[0]) for group in groups])
+        equal = np.all(self.blocks.ask(sums.equal_to, given, later, firsts), axis=0)
+        return np.setdiff1d(np.arange(self.n_features), later[equal])
+
+    def subset(self, columns: Indices) -> "BlockDesign":
+        view = self.view
+        return self._seen_as(
+            view._replace(
+                columns=columns if view.columns is None else view.columns[columns],
+                center=None if view.center is None else view.center[columns],
+                scale=None if view.scale is None else view.scale[columns],
+            )
+        )
+
+    def take(self, columns: Indices) -> "BlockDesign":
+        """The same: what designs at hand copy stays where it is."""
+        return self.subset(columns)
+
+    def standardized(self, mean: Vector, spread: Vector) -> "BlockDesign":
+        view = self.view
+        mean = mean if view.scale is None else mean * view.scale
+        mean = mean if view.center is None else mean + view.center
+        spread = spread if view.scale is None else spread * view.scale
+        return self._seen_as(view._replace(center=mean if mean.any() else None, scale=spread))
+
+    def largest(self) -> Vector:
+        """The largest magnitude in each column."""
+        return np.max(self.blocks.ask(sums.largest, self.view), axis=0)
+
+    def unit(self) -> float:
+        """The size of a typical entry: the median over columns of their root mean square."""
+        largest = self.largest()
+        squares = self._sum(sums.squares, np.where(largest > 0, largest, 1.0))
+        return typical_entry(largest, squares, self.n_samples)
+
+    def _seen_as(self, view: View) -> "BlockDesign":
+        return BlockDesign(self.blocks, view, self.fit_intercept)
+
+    def _with_intercept(self, beta: Vector) -> Vector:
+        return beta if self.fit_intercept else np.append(beta, 0.0)
+
+
+@dataclass(frozen=True)
+class BlockProblem(Problem):
+    """A problem that asks its blocks. Labels and weights are with these."""
+
+    design: BlockDesign
+
+    @property
+    def at_hand(self) -> None:
+        return None
+
+    def mean_loss(self, beta: Vector) -> float:
+        return self.design.loss_and_gradient(beta)[0]
+
+    def loss_gradient(self, beta: Vector) -> Vector:
+        return self.design.loss_and_gradient(beta)[1]
+
+    def bend(self, direction: Vector) -> float:
+        return self.design.bend(direction)
+
+    def mean_label(self) -> float:
+        return self.design.mean_label()
+
+    def moments(self) -> Moments:
+        return self.design.moments()
+
+
+def all_rows(n_classes: int) -> View:
+    """Every row by its sample weight alone, whatever its class."""
+    return View(positive=0, negative=None, class_weight=np.ones(n_classes))
+
+
+def block_problem(blocks: Blocks, view: View, lam: float, k: int, fit_intercept: bool = True) -> BlockProblem:
+    """The problem of one machine."""
+    return BlockProblem(BlockDesign(blocks, view, fit_intercept), lam, k)

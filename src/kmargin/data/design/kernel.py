@@ -1,0 +1,270 @@
+"""Design matrices of kernel values, computed in tiles where the matrix does not fit in memory."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from kmargin.core.arrays import Indices, Matrix, Vector
+from kmargin.core.design import (
+    ColumnSubset,
+    Design,
+    InUnits,
+    Moments,
+    ThinSVD,
+    candidate_groups,
+    fingerprint_vector,
+    repeats_among,
+    typical_entry,
+)
+
+# A tile has at most so many rows and columns: 4 MiB, large enough for BLAS, small beside any budget.
+HEIGHT, WIDTH = 1024, 512
+
+MEGABYTE = 2**20
+
+KernelFunction = Callable[[Any, Any], Matrix]  # of two sets of points; returns a new array
+
+
+def scaled(K: Matrix, scale: Vector) -> Matrix:
+    """K diag(scale) as float64, in the place of K where that is possible."""
+    return np.multiply(K, scale, out=K if K.dtype == np.float64 else None)
+
+
+class KernelTiles:
+    """The matrix K(X, points) diag(scale) - 1 shift', of which there is never more than a tile at once,
+    and what is kept.
+
+    A pass over all columns goes from the first to the last and begins again. So what is kept are the
+    first columns, for good: to make room for the latest would throw out each column shortly before
+    it is asked for again.
+    """
+
+    def __init__(
+        self, kernel: KernelFunction, X: Any, points: Any, scale: Vector, shift: Vector | None, budget: float
+    ) -> None:
+        self.kernel, self.X, self.points = kernel, X, points
+        self.scale, self.shift = scale, shift
+        self.budget = budget  # MB
+        self.shape: tuple[int, int] = X.shape[0], points.shape[0]
+        n_rows, n_columns = self.shape
+        self.room = min(n_columns, int(budget * MEGABYTE / (8 * n_rows)))  # in columns
+        self.kept: Matrix = np.empty((n_rows, 0))
+        self.n_kept = 0
+
+    def everywhere(self, rows: Indices | None = None) -> Iterator[tuple[slice, slice, Matrix]]:
+        """All columns, in all rows or in those given: (places of rows, columns, values)."""
+        n_rows, n_columns = self.shape
+        for columns in pieces(n_columns, WIDTH):
+            self._keep(columns)
+            for places in pieces(n_rows if rows is None else len(rows), HEIGHT):
+                which = places if rows is None else rows[places]
+                yield places, columns, self._values(which, columns)
+
+    def some(self, rows: Indices | None, columns: Indices) -> Iterator[tuple[slice, slice, Matrix]]:
+        """Some columns, in all rows or in those given: (places of rows, places of columns, values)."""
+        for places in pieces(self.shape[0] if rows is None else len(rows), HEIGHT):
+            which = places if rows is None else rows[places]
+            for block in pieces(len(columns), WIDTH):
+                yield places, block, self._gathered(which, columns[block])
+
+    def _keep(self, columns: slice) -> None:
+        """Fill what room there is for these columns, if they come next."""
+        stop = min(columns.stop, self.room)
+        if not columns.start <= self.n_kept < stop:
+            return
+        if self.n_kept == 0:
+            self.kept = np.empty((self.shape[0], self.room))
+        fresh = slice(self.n_kept, stop)
+        for rows in pieces(self.shape[0], HEIGHT):
+            self.kept[rows, fresh] = self._compute(rows, fresh)
+        self.n_kept = stop
+
+    def _values(self, rows: Any, columns: slice) -> Matrix:
+        """A tile of neighbouring columns. It may be a part of what is kept: not to be changed."""
+        if columns.stop <= self.n_kept:
+            return self.kept[rows, columns]
+        if columns.start >= self.n_kept:
+            return self._compute(rows, columns)
+        split = self.n_kept
+        fresh = self._compute(rows, slice(split, columns.stop))
+        return np.hstack([self.kept[rows, columns.start : split], fresh])
+
+    def _gathered(self, rows: Any, columns: Indices) -> Matrix:
+        """A tile of any columns."""
+        held = columns < self.n_kept
+        if not held.any():
+            return self._compute(rows, columns)
+        source = self.kept[rows]
+        if held.all():
+            return source[:, columns]
+        tile = np.empty((len(source), len(columns)))
+        tile[:, held] = source[:, columns[held]]
+        tile[:, ~held] = self._compute(rows, columns[~held])
+        return tile
+
+    def _compute(self, rows: Any, columns: Any) -> Matrix:
+        tile = scaled(self.kernel(self.X[rows], self.points[columns]), self.scale[columns])
+        if self.shift is not None:
+            tile -= self.shift[columns]
+        return tile
+
+
+def pieces(count: int, size: int) -> Iterator[slice]:
+    """range(count) in slices of at most so many."""
+    for first in range(0, count, size):
+        yield slice(first, min(first + size, count))
+
+
+class KernelDesign(InUnits):
+    """Column j is ``signs[j] * kernel(x_i, points[j])``, i = 1, ..., n.
+
+    Every question is answered in one pass over tiles of kernel values. The first columns are kept
+    from the first pass on, `cache_size` MB of them; all others are computed anew.
+    """
+
+    def __init__(
+        self,
+        kernel: KernelFunction,
+        X: Any,
+        points: Any,
+        signs: Vector,
+        fit_intercept: bool = True,
+        *,
+        cache_size: float = 200.0,
+        shift: Vector | None = None,
+    ) -> None:
+        self.tiles = KernelTiles(kernel, X, points, signs, shift, cache_size)
+        self.fit_intercept = fit_intercept
+        self.n_samples, self.n_features = self.tiles.shape
+        self.n_parameters = self.n_features + int(fit_intercept)
+        self._last: tuple[Vector, Moments] | None = None
+
+    @property
+    def stored(self) -> None:
+        return None
+
+    def decision(self, beta: Vector) -> Vector:
+        out = np.zeros(self.n_samples)
+        for rows, columns, tile in self.tiles.everywhere():
+            out[rows] += tile @ beta[columns]
+        return out + beta[-1] if self.fit_intercept else out
+
+    def adjoint(self, v: Vector) -> Vector:
+        product = self.slopes(v)
+        return np.append(product, v.sum()) if self.fit_intercept else product
+
+    def slopes(self, v: Vector) -> Vector:
+        out = np.zeros(self.n_features)
+        active = np.flatnonzero(v)
+        everyone = len(active) == self.n_samples
+        weights = v[active]
+        for rows, columns, tile in self.tiles.everywhere(None if everyone else active):
+            out[columns] += weights[rows] @ tile
+        return out
+
+    def product(self, columns: Indices, d: Vector) -> Vector:
+        out = np.zeros(self.n_samples)
+        for rows, places, tile in self.tiles.some(None, columns):
+            out[rows] += tile @ d[places]
+        return out
+
+    def fill_panel(self, columns: Indices, t: Vector, places: Indices, panel: Matrix) -> None:
+        for rows, block, tile in self.tiles.some(None, columns):
+            panel[places[block], rows] = t[rows] * tile.T
+
+    def block(self, rows: Indices, columns: Indices) -> Matrix:
+        out = np.empty((len(rows), len(columns)))
+        for places, block, tile in self.tiles.some(rows, columns):
+            out[places, block] = tile
+        return out
+
+    def mean(self, c: Vector) -> Vector:
+        return self._moments_by(c).mean
+
+    def _moments_by(self, c: Vector) -> Moments:
+        """Taken once, then remembered for this c: a pass computes the kernel anew."""
+        if self._last is None or not np.array_equal(self._last[0], c):
+            self._last = c, self.moments(c * c, c)
+        return self._last[1]
+
+    def spread(self, c: Vector) -> Vector:
+        mean, variance, _ = self._moments_by(c)
+        if not self.fit_intercept:
+            variance = variance + mean**2
+        return variance * float(c @ c)
+
+    def moments(self, weights: Vector, v: Vector) -> Moments:
+        """In one pass: sums are taken around the mean of the first rows, which keeps them accurate."""
+        total = float(weights.sum())
+        f = weights * (v - float(weights @ v) / total)
+        origin, mean, square, covariance = np.zeros((4, self.n_features))
+        for rows, columns, tile in self.tiles.everywhere():
+            if rows.start == 0:
+                origin[columns] = tile.mean(axis=0)
+            gap = tile - origin[columns]
+            covariance[columns] += f[rows] @ gap
+            mean[columns] += weights[rows] @ gap
+            square[columns] += weights[rows] @ np.square(gap, out=gap)
+        mean /= total
+        variance = np.maximum(square / total - mean**2, 0.0)
+        return Moments(origin + mean, variance, covariance / total)
+
+    def fits(self, n_numbers: int) -> bool:
+        """Yes: what a search gathers are kernel values it needs again and again, beside the budget."""
+        return True
+
+    def distinct_columns(self) -> Indices:
+        groups = candidate_groups(self.slopes(fingerprint_vector(self.n_samples)))
+
+        def equal(i: int, j: int) -> bool:
+            pair = np.array([i, j])
+            return all(np.array_equal(tile[:, 0], tile[:, 1]) for *_, tile in self.tiles.some(None, pair))
+
+        return np.flatnonzero(~repeats_among(groups, equal, self.n_features))
+
+    def subset(self, columns: Indices) -> Design:
+        """These columns share what is kept of the whole."""
+        return ColumnSubset(self, columns)
+
+    def take(self, columns: Indices) -> "KernelDesign":
+        t = self.tiles
+        shift = None if t.shift is None else t.shift[columns]
+        return self._with(points=t.points[columns], signs=t.scale[columns], shift=shift)
+
+    def take_rows(self, rows: Indices) -> "KernelDesign":
+        return self._with(X=self.tiles.X[rows])
+
+    def standardized(self, mean: Vector, spread: Vector) -> "KernelDesign":
+        """Mean and spread enter each tile as it is computed."""
+        shift = mean if self.tiles.shift is None else mean + self.tiles.shift
+        return self._with(signs=self.tiles.scale / spread, shift=shift / spread if shift.any() else None)
+
+    def largest(self) -> Vector:
+        largest = np.zeros(self.n_features)
+        for _, columns, tile in self.tiles.everywhere():
+            largest[columns] = np.maximum(largest[columns], np.abs(tile).max(axis=0))
+        return largest
+
+    def unit(self) -> float:
+        largest, squares = np.zeros(self.n_features), np.zeros(self.n_features)
+        for _, columns, tile in self.tiles.everywhere():
+            before = largest[columns]
+            now = np.maximum(before, np.abs(tile).max(axis=0))
+            base = np.where(now > 0, now, 1.0)  # so that no square overflows
+            squares[columns] = squares[columns] * (before / base) ** 2 + ((tile / base) ** 2).sum(axis=0)
+            largest[columns] = now
+        return typical_entry(largest, squares, self.n_samples)
+
+    def thin_svd(self, weights: Vector) -> ThinSVD:
+        takes = 8 * self.n_samples * self.n_features / MEGABYTE
+        raise ValueError(
+            f'solver="mm" works with the singular vectors of the kernel matrix of {self.n_samples} by '
+            f"{self.n_features} points, {takes:.0f} MB for the matrix alone, and cache_size is "
+            f'{self.tiles.budget:g} MB: use solver="exchange", or raise cache_size, or lower n_candidates.'
+        )
+
+    def _with(self, **changes: Any) -> "KernelDesign":
+        t = self.tiles
+        given = {"X": t.X, "points": t.points, "signs": t.scale, "shift": t.shift} | changes
+        return KernelDesign(t.kernel, fit_intercept=self.fit_intercept, cache_size=t.budget, **given)

@@ -1,0 +1,267 @@
+"""Labelled rows in memory, and their folds."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.metrics import check_scoring
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _num_samples, column_or_1d
+
+from kmargin.core import validation
+from kmargin.core.arrays import HOST, Indices, Matrix, Space, Vector, to_host
+from kmargin.core.design import Affine, Design
+from kmargin.core.labels import Machine, check_finite_weight, make_machines, normalize
+from kmargin.core.problem import ArrayProblem
+from kmargin.data.design import make_design, n_bytes, repeated_columns
+from kmargin.data.samples import Given, LinearDesigns, ModelAt, NumberedSamples
+from kmargin.model_selection.calibration import Calibration, UnseenRows, fit_calibration
+from kmargin.model_selection.scores import (
+    Labelled,
+    count_tested,
+    effective_number,
+    make_folds,
+    make_splitters,
+    score_with,
+)
+
+
+class UncopiedRows:
+    """Some rows of an array or a CSR matrix, which `copied` takes out when it is their turn."""
+
+    def __init__(self, X: Any, rows: Indices | None = None) -> None:
+        self.X = X
+        self.rows = np.arange(X.shape[0]) if rows is None else rows
+        self.shape = len(self.rows), X.shape[1]
+        self.dtype = X.dtype
+        self.nbytes = n_bytes(X)
+
+    def __getitem__(self, rows: Indices) -> "UncopiedRows":
+        return UncopiedRows(self.X, self.rows[rows])
+
+
+def copied(X: Any) -> Any:
+    """The rows themselves."""
+    return X.X[X.rows] if isinstance(X, UncopiedRows) else X
+
+
+class FoldsAtHand:
+    """Folds of arrays in memory or on a device. `known` is what is known of their rows in memory."""
+
+    def __init__(
+        self,
+        model: Any,
+        blueprint: Any,
+        samples: NumberedSamples,
+        known: Labelled,
+        given: Given,
+        weighted: bool,
+    ) -> None:
+        X, y, groups = given
+        y, groups = to_host(y), to_host(groups)
+        splitters = make_splitters(model.cv, model.repeats, model._fold_seed(), y, groups)
+        self.folds = [f for each in splitters for f in make_folds(each, known, _num_samples(X), X, y, groups)]
+        if not self.folds:
+            raise ValueError(
+                f"cv={model.cv!r} does not define folds. Use an integer >= 2, a splitter, or a list of "
+                "splits."
+            )
+        self.n_tested, self.test_ratio = count_tested(self.folds)
+        if weighted:
+            tested = np.unique(np.concatenate([fold.test for fold in self.folds]))
+            self.n_tested = effective_number(known.repeats[tested], len(tested))
+        self.blueprint, self.samples, self.known = blueprint, samples, known
+        self.weighted = weighted
+        self.n_jobs = model.n_jobs
+        # To check X anew for each of a hundred models takes longer than to ask them, so that is done once
+        # where it is known what the scorer would do.
+        self.scores_are_shares_right = model.scoring is None or model.scoring == "accuracy"
+        self.scorer = check_scoring(model, scoring=model.scoring or "accuracy")
+
+    def __len__(self) -> int:
+        return len(self.folds)
+
+    def parts(self) -> Iterator[Any]:
+        return (self.blueprint.part(self.samples, fold.train) for fold in self.folds)
+
+    def score(self, number: int, model_at: ModelAt, n_Cs: int, n_ks: int) -> Matrix:
+        fold, known = self.folds[number], self.known
+        X = self.blueprint.inputs(self.samples, fold.test, fold.train)
+        y = known.classes[known.codes[fold.test]]
+        weights = normalize(known.repeats[fold.test])[0] if self.weighted else None
+        scores = np.empty((n_Cs, n_ks))
+        if self.scores_are_shares_right:
+            inputs = None
+            for row, column in np.ndindex(n_Cs, n_ks):
+                model = model_at(row, column)
+                inputs = model._inputs(X, "predict") if inputs is None else inputs
+                scores[row, column] = np.average(to_host(model._choose(inputs)) == y, weights=weights)
+            return scores
+        for row, column in np.ndindex(n_Cs, n_ks):
+            model = self.samples.answering_here(model_at(row, column))
+            scores[row, column] = score_with(self.scorer, model, X, y, weights)
+        return scores
+
+    def calibrate(self, machines: Sequence[Any], left_out: Sequence[int | None]) -> list[Calibration]:
+        """A row that is tested several times counts as often, each time with its share of its weight."""
+        folds, known = self.folds, self.known
+        inputs = (self.blueprint.inputs(self.samples, fold.test, fold.train) for fold in folds)
+        decisions = np.concatenate([to_host(of(X)) for of, X in zip(machines, inputs, strict=True)])
+        tested = np.concatenate([fold.test for fold in folds])
+        calibrations = []
+        for number in left_out:
+            may_teach = np.ones(len(known.codes), bool)
+            if number is not None:
+                may_teach[folds[number].test] = False
+            at = np.flatnonzero(may_teach[tested])
+            rows = tested[at]
+            weights = known.repeats[rows] / np.bincount(rows, minlength=1)[rows]
+            seen = UnseenRows(decisions[at], known.codes[rows], weights)
+            calibrations.append(fit_calibration(seen, known.classes, self.blueprint.multi_class))
+        return calibrations
+
+
+# Kinds of dtype that can only be labels: bool, integers, text.
+PLAIN = "biuU"
+
+
+class ArraySamples(NamedTuple):
+    """Labelled data ready to be solved for. Rows without weight are gone."""
+
+    X: Any  # an array, or a CSR matrix
+    codes: Indices  # of the classes, 0 to n_classes - 1
+    classes: np.ndarray
+    repeats: Vector  # sample weights: a row of weight 2 counts as the row twice
+    weights: Vector  # sample weight times class weight; positive
+    kept: Indices  # which of the rows given are left
+
+    def restricted_to(self, rows: Indices) -> "ArraySamples":
+        """Some of the samples."""
+        return self._replace(
+            X=self.X[rows],
+            codes=self.codes[rows],
+            repeats=self.repeats[rows],
+            weights=self.weights[rows],
+            kept=self.kept[rows],
+        )
+
+    @property
+    def space(self) -> Space:
+        return HOST
+
+    @property
+    def labels(self) -> np.ndarray:
+        return self.classes
+
+    @property
+    def dtype(self) -> Any:
+        return self.X.dtype
+
+    @property
+    def n_samples(self) -> int:
+        return self.X.shape[0]
+
+    @property
+    def n_features(self) -> int:
+        return self.X.shape[1]
+
+    def machines(self, multi_class: str) -> Iterator[Machine]:
+        return make_machines(self.codes, len(self.classes), multi_class)
+
+    def designs(self, fit_intercept: bool, standardize: bool = False) -> "ArrayDesigns":
+        return ArrayDesigns(self, fit_intercept, standardize)
+
+    def repeated_columns(self) -> Indices:
+        return repeated_columns(copied(self.X))
+
+    def shared(self, n_jobs: int | None, n_tasks: int) -> tuple["ArraySamples", int | None]:
+        return self, n_jobs
+
+    def to_fit(self, rows: Indices) -> "ArraySamples":
+        """Machines take their rows of X when it is their turn; until then none is copied."""
+        return self._replace(X=UncopiedRows(self.X)).restricted_to(rows)
+
+    def to_decide(self, rows: Indices) -> Any:
+        return self.X[rows]
+
+    def answering_here(self, model: Any) -> Any:
+        return model
+
+    def folds(self, model: Any, blueprint: Any, given: Given, weighted: bool) -> FoldsAtHand:
+        return FoldsAtHand(model, blueprint, self, self, given, weighted)
+
+
+class ArrayDesigns(LinearDesigns):
+    """The design of each machine is its rows of X, standardised if asked for.
+
+    Of more than two classes, machines on all rows have one design, and with it the SVD; else it is gone
+    with the machine. Mean and spread are those of the rows at hand, each counted as often as its weight says.
+    """
+
+    stays_here = False
+
+    def __init__(self, samples: ArraySamples, fit_intercept: bool, standardize: bool = False) -> None:
+        self.X, self.weights = samples.X, samples.weights
+        self.shared = len(samples.classes) > 2
+        self.whole: Design | None = None
+        scaling = None
+        if standardize:
+            counts = normalize(samples.repeats)[0]
+            scaling = Affine.to_one_scale(
+                make_design(copied(self.X)), lambda design: design.moments(counts, counts), fit_intercept
+            )
+        super().__init__(samples.dtype, fit_intercept, scaling)
+
+    def __call__(self, machine: Machine) -> Design:
+        if machine.rows is not None:
+            return self._design(self.X[machine.rows])
+        whole = self._design(self.X) if self.whole is None else self.whole
+        if self.shared:
+            self.whole = whole
+        return whole
+
+    def problem(self, machine: Machine, Cs: Sequence[float]) -> tuple[ArrayProblem, list[float]]:
+        return array_problem(self(machine), machine, self.weights, Cs)
+
+    def __sizeof__(self) -> int:
+        """With X: dask sends what is large to its workers once, and not with each batch."""
+        return n_bytes(self.X)
+
+    def stop(self) -> None:
+        """Each worker has rows of its own."""
+
+    def _design(self, rows: Any) -> Design:
+        return self.scaled(make_design(copied(rows), self.fit_intercept))
+
+
+def array_problem(
+    design: Design, machine: Machine, weights: Vector, Cs: Sequence[float]
+) -> tuple[ArrayProblem, list[float]]:
+    """The problem of a machine with a design, `weights` being those of all the samples; and its ridges."""
+    weights = weights if machine.rows is None else weights[machine.rows]
+    weights, total_weight = normalize(weights)
+    lams = [validation.ridge(C, total_weight) for C in Cs]
+    return ArrayProblem(design, machine.y, weights, lams[0], design.n_features), lams
+
+
+def read_samples(X: Any, y: Any, sample_weight: Any, class_weight: Any) -> ArraySamples:
+    """Check y and the weights that go with a valid X; encode the classes; drop rows of weight 0."""
+    y = np.asarray(y)
+    y = y if y.ndim == 1 else column_or_1d(y, warn=True)
+    are_labels = y.dtype.kind in PLAIN
+    if not are_labels:
+        check_classification_targets(y)
+    classes, codes = np.unique(y, return_inverse=True)
+    if are_labels and 2 * len(classes) > len(y):
+        check_classification_targets(y)  # which has a word to say about so many
+    validation.check_classes(classes)
+    repeats = weights = validation.check_sample_weight(sample_weight, len(y))
+    if class_weight is not None:
+        with np.errstate(over="ignore"):
+            weights = repeats * validation.class_factors(class_weight, classes, np.bincount(codes))[codes]
+        check_finite_weight(float(weights.max()))
+    kept = np.flatnonzero(weights)
+    validation.check_totals(classes, np.bincount(codes, weights=weights, minlength=len(classes)))
+    if len(kept) < len(y):
+        X, codes, repeats, weights = X[kept], codes[kept], repeats[kept], weights[kept]
+    return ArraySamples(X, codes, classes, repeats, weights, kept)

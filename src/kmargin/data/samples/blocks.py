@@ -1,0 +1,401 @@
+"""Labelled rows in blocks, on a device or in dask collections, and their folds."""
+
+import numbers
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from joblib import effective_n_jobs
+from sklearn import get_config
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import check_scoring
+from sklearn.utils.multiclass import check_classification_targets
+
+from kmargin.core import validation
+from kmargin.core.arrays import HOST, Indices, Matrix, Space, Vector, is_foreign, space_of, to_host
+from kmargin.core.design import Affine, candidate_groups
+from kmargin.core.labels import Pair, check_finite_weight, class_pairs
+from kmargin.data.blocks import Block, Blocks
+from kmargin.data.blocks import sums as confusion_counts
+from kmargin.data.blocks.dask_input import decide_unseen
+from kmargin.data.blocks.problem import BlockDesign, BlockProblem, LocalBlocks, all_rows
+from kmargin.data.blocks.sums import Part, View
+from kmargin.data.samples import Given, LinearDesigns, ModelAt
+from kmargin.data.samples.array import ArraySamples, FoldsAtHand
+from kmargin.model_selection.calibration import Calibration, fit_by_sums
+from kmargin.model_selection.scores import BlockKFold, check_fold, score_with, takes_weights
+from kmargin.solvers.solver import Solver
+
+
+@dataclass(frozen=True)
+class BlockSamples:
+    """Labelled data in blocks. Classes are encoded, and rows weighted, beside each block."""
+
+    X: Blocks
+    classes: np.ndarray
+    class_weight: Vector
+    part: Part | None = None  # the rows of some folds
+
+    @property
+    def space(self) -> Space:
+        return HOST
+
+    @property
+    def labels(self) -> Any:
+        return self.classes
+
+    @property
+    def dtype(self) -> Any:
+        return self.X.dtype
+
+    @property
+    def n_samples(self) -> int:
+        return self.X.shape[0]
+
+    @property
+    def n_features(self) -> int:
+        return self.X.shape[1]
+
+    def machines(self, multi_class: str) -> Iterator[Pair]:
+        return iter(class_pairs(len(self.classes), multi_class))
+
+    def designs(self, fit_intercept: bool, standardize: bool = False) -> "BlockDesigns":
+        return BlockDesigns(self, fit_intercept, standardize)
+
+    def repeated_columns(self) -> Indices:
+        return np.setdiff1d(np.arange(self.n_features), self.every_row().distinct_columns())
+
+    def every_row(self) -> BlockDesign:
+        """The design of all rows, each by its sample weight alone."""
+        return BlockDesign(self.X, all_rows(len(self.classes))._replace(part=self.part))
+
+    def shared(self, n_jobs: int | None, n_tasks: int) -> tuple[Any, int | None]:
+        """While one machine thinks, the workers of a cluster can answer another."""
+        n_jobs = self.X.n_askers if n_jobs is None else effective_n_jobs(n_jobs)
+        n_jobs = min(n_jobs, n_tasks)
+        return replace(self, X=self.X.shared_by(n_jobs)), n_jobs
+
+
+class BlockDesigns(LinearDesigns):
+    """Each machine has its own view of the blocks."""
+
+    stays_here = True
+
+    def __init__(self, samples: BlockSamples, fit_intercept: bool, standardize: bool = False) -> None:
+        self.samples = samples
+        scaling = None
+        if standardize:
+            scaling = Affine.to_one_scale(samples.every_row(), lambda design: design.moments(), fit_intercept)
+        super().__init__(samples.dtype, fit_intercept, scaling)
+
+    def problem(self, machine: Pair, Cs: Sequence[float]) -> tuple[BlockProblem, list[float]]:
+        samples = self.samples
+        view = View(machine.positive, machine.negative, samples.class_weight, samples.part)
+        design = self.scaled(BlockDesign(samples.X, view, self.fit_intercept))
+        lams = [validation.ridge(C, design.total) for C in Cs]
+        return BlockProblem(design, lams[0], design.n_features), lams
+
+    def stop(self) -> None:
+        self.samples.X.stop()
+
+
+N_FOLDS = 5  # scikit-learn's default, too
+
+
+class FoldsInBlocks:
+    """Folds of data in blocks: of rows dealt within each block, or of whole blocks.
+
+    Blocks count how often each class was taken for each other; a scorer is given every such pair once,
+    with its number as a weight. So it may be any that looks at predictions and takes weights.
+    """
+
+    def __init__(self, model: Any, samples: BlockSamples, weighted: bool) -> None:
+        self.model, self.weighted = model, weighted
+        whole_blocks = isinstance(model.cv, BlockKFold)
+        n_folds = self._n_folds(model.cv, samples.X.n_blocks)
+        if whole_blocks and model.repeats > 1:
+            raise ValueError(
+                f"repeats={model.repeats} of {model.cv!r} would repeat the same folds. "
+                "Use repeats=1, or a number of folds, whose rows are reshuffled."
+            )
+        seeds = [model._fold_seed() + number for number in range(model.repeats)]
+        self.tests = [
+            Part(n_folds, fold, True, seed, whole_blocks) for seed in seeds for fold in range(n_folds)
+        ]
+        self.scorer = check_scoring(model, scoring=model.scoring or "accuracy")
+        if not takes_weights(self.scorer):
+            raise ValueError(self._not_offered("does not accept sample weights"))
+        n_classes = len(samples.classes)
+        n_machines = len(class_pairs(n_classes, model.multi_class))
+        self.samples, self.n_jobs = samples.shared(model.n_jobs, len(self.tests) * n_machines)
+        self._score(np.ones((n_classes, n_classes)))  # to know before the work whether it can be done
+        counts = []  # of training rows and of test rows
+        for fold, part in enumerate(self.tests):
+            totals = np.sum(samples.X.ask(confusion_counts.class_totals, part, len(samples.classes)), axis=0)
+            check_fold(fold, samples.classes, has_class=totals[0] > 0, n_test=int(totals[1].sum()))
+            counts.append(totals.sum(axis=1))
+        first = self.tests[:n_folds]  # each row once
+        sums = [samples.X.ask(confusion_counts.weight_sums, part, weighted) for part in first]
+        largest, totals, squares = np.concatenate(sums).T
+        share = largest / largest.max()
+        self.n_tested = float((share @ totals) ** 2 / (share**2 @ squares))
+        self.n_folds_once = n_folds
+        self.test_ratio = float(np.mean([test / train for train, test in counts]))
+
+    @staticmethod
+    def _n_folds(cv: Any, n_blocks: int) -> int:
+        cv = N_FOLDS if cv is None else cv
+        if isinstance(cv, BlockKFold):
+            if cv.n_splits > n_blocks:
+                raise ValueError(
+                    f"{cv!r} needs a block for each fold, but X has {n_blocks}. "
+                    "Use fewer folds, or divide X into more blocks."
+                )
+            return cv.n_splits
+        if not isinstance(cv, numbers.Integral) or isinstance(cv, bool):
+            raise ValueError(
+                f"cv={cv!r} splits rows by their indices, which rows in blocks do not have. Use a number of "
+                "folds, such as cv=5, or kmargin.BlockKFold(5) for folds of whole blocks."
+            )
+        if cv < 2:
+            raise ValueError(f"cv={cv} does not define folds. Use an integer >= 2.")
+        return int(cv)
+
+    def __len__(self) -> int:
+        return len(self.tests)
+
+    def parts(self) -> Iterator[BlockSamples]:
+        return (replace(self.samples, part=part._replace(inside=False)) for part in self.tests)
+
+    def score(self, number: int, model_at: ModelAt, n_Cs: int, n_ks: int) -> Matrix:
+        coefs, intercepts = [], []
+        for row, column in np.ndindex(n_Cs, n_ks):
+            model = model_at(row, column)
+            coefs.append(model.coef_.copy())
+            intercepts.append(model.intercept_.copy())
+        used = np.flatnonzero(np.any(coefs, axis=(0, 1)))
+        machines = used, np.array(coefs)[:, :, used], np.array(intercepts)
+        scheme = len(self.samples.classes), self.model.multi_class
+        part = self.tests[number]
+        by_block = self.samples.X.ask(confusion_counts.confusions, part, *machines, *scheme, self.weighted)
+        counts = np.sum(by_block, axis=0)
+        return np.array([self._score(confusion) for confusion in counts]).reshape(n_Cs, n_ks)
+
+    def calibrate(self, machines: Sequence[Any], left_out: Sequence[int | None]) -> list[Calibration]:
+        """Decision values stay with their blocks; what travels are the sums of each Newton step. Of several
+        repeats the first is asked.
+        """
+        used = np.unique(np.concatenate([of.used for of in machines]))
+        calibrations = []
+        for number in left_out:
+            folds = [fold for fold in range(self.n_folds_once) if fold != number]
+            parts = [self.tests[fold] for fold in folds]
+            coefs = np.array([machines[fold].coef[:, used] for fold in folds])
+            intercepts = np.array([machines[fold].intercept for fold in folds])
+            scheme = len(self.samples.classes), self.model.multi_class
+            held = self.samples.X.hold(decide_unseen, parts, used, coefs, intercepts, *scheme)
+
+            def ask(function: Any, *args: Any, held: Any = held) -> Any:
+                return np.sum(held.ask(function, *args), axis=0)
+
+            calibrations.append(fit_by_sums(ask, self.samples.classes, self.model.multi_class))
+        return calibrations
+
+    def _score(self, confusion: Matrix) -> float:
+        classes = self.samples.classes
+        true, predicted = np.nonzero(confusion)
+        weights: Vector = confusion[true, predicted]
+        try:
+            return score_with(
+                self.scorer, CountedPredictions(classes), predicted[:, None], classes[true], weights
+            )
+        except AttributeError as error:  # it asks for decision values
+            raise ValueError(self._not_offered("needs more than predictions")) from error
+
+    def _not_offered(self, why: str) -> str:
+        return (
+            f"scoring={self.model.scoring!r} {why}, but scores of data in blocks are computed from counts of "
+            "predictions. "
+            'Use a scorer such as "accuracy", "balanced_accuracy" or "f1_macro".'
+        )
+
+
+class CountedPredictions(ClassifierMixin, BaseEstimator):
+    """Predictions that were made elsewhere: X is one column, the codes of the classes."""
+
+    def __init__(self, classes: np.ndarray | None = None) -> None:
+        self.classes = classes
+
+    @property
+    def classes_(self) -> Any:
+        return self.classes
+
+    def predict(self, X: Any) -> Any:
+        assert self.classes is not None
+        return self.classes[X[:, 0]]
+
+
+@dataclass(frozen=True)
+class DeviceSamples(BlockSamples):
+    """One block, on a device."""
+
+    X: LocalBlocks
+    given_classes: Any = None  # the classes in an array of y's kind
+    kept: Any = None  # which of the rows given are left; None for all
+
+    @property
+    def space(self) -> Space:
+        return space_of(self.block.X)
+
+    @property
+    def labels(self) -> Any:
+        return self.given_classes
+
+    @property
+    def block(self) -> Block:
+        (block,) = self.X.blocks
+        return block
+
+    def to_fit(self, rows: Indices) -> "DeviceSamples":
+        """Copied on the device."""
+        number, *arrays = self.block
+        block = Block(number, *_take(self.space, self.space.put(rows), *arrays))
+        return replace(self, X=LocalBlocks([block]), kept=None)
+
+    def to_decide(self, rows: Indices) -> Any:
+        """Copied on the device."""
+        return self.space.xp.take(self.block.X, self.space.put(rows), axis=0)
+
+    def at_hand(self) -> ArraySamples:
+        """What is known in memory: all but X."""
+        codes, repeats = self.space.bring(self.block.codes), self.space.bring(self.block.repeats)
+        kept = np.arange(len(codes)) if self.kept is None else self.space.bring(self.kept)
+        weights = repeats * self.class_weight[codes]
+        return ArraySamples(None, codes, self.classes, repeats, weights, kept)
+
+    def answering_here(self, model: Any) -> "AnswersAtHand":
+        return AnswersAtHand(model)
+
+    def folds(self, model: Any, blueprint: Any, given: Given, weighted: bool) -> FoldsAtHand:
+        return FoldsAtHand(model, blueprint, self, self.at_hand(), given, weighted)
+
+
+def device_space(X: Any) -> Space | None:
+    """Where X is to stay: None for main memory, or if scikit-learn's `array_api_dispatch` is off."""
+    return space_of(X) if get_config()["array_api_dispatch"] and is_foreign(X) else None
+
+
+def detach(array: Any) -> Any:
+    """An array of torch's without its gradients: how sums came about need not be remembered."""
+    return array.detach() if hasattr(array, "detach") else array
+
+
+def follow(X: Any, *others: Any) -> list[Any]:
+    """Labels and weights brought to where X is; words stay in main memory."""
+    space = space_of(X)
+    arrays = [array if array is None or is_foreign(array) else np.asarray(array) for array in others]
+    return [array if _is_words(array) else space.move(array) for array in arrays]
+
+
+def _is_words(array: Any) -> bool:
+    return array is None or (isinstance(array, np.ndarray) and array.dtype.kind not in "biuf")
+
+
+def read_device(X: Any, y: Any, sample_weight: Any, class_weight: Any) -> DeviceSamples:
+    """Check what goes with a valid X and bring it to where X is; encode the classes; drop rows of weight 0.
+
+    `y` has passed scikit-learn's checks and may be of any kind; the classes keep it.
+    """
+    space = space_of(X)
+    labels, codes = _encode(y)
+    codes, classes = space.move(codes), to_host(labels)
+    validation.check_classes(classes)
+    repeats = validation.check_sample_weight(sample_weight, X.shape[0], space)
+    counts, totals = _per_class(space, codes, repeats, len(classes))
+    factors = validation.class_factors(class_weight, classes, counts)
+    validation.check_totals(classes, totals * factors)
+    check_finite_weight(float(np.sum(totals * factors)))
+    kept = None
+    if sample_weight is not None and not bool(space.xp.all(repeats > 0)):
+        kept = space.xp.nonzero(repeats > 0)[0]
+        X, codes, repeats = _take(space, kept, X, codes, repeats)
+    blocks = LocalBlocks([Block(0, X, codes, repeats)])
+    return DeviceSamples(blocks, classes, factors, given_classes=labels, kept=kept)
+
+
+def _encode(y: Any) -> tuple[Any, Any]:
+    """Classes and codes, where y is."""
+    check_classification_targets(y)
+    if not is_foreign(y):
+        return np.unique(y, return_inverse=True)
+    labels, codes = space_of(y).xp.unique_inverse(y)
+    return labels, codes
+
+
+def _per_class(space: Space, codes: Any, repeats: Any, n_classes: int) -> tuple[np.ndarray, np.ndarray]:
+    """How many rows each class has, and their weight."""
+    sums = []
+    for code in range(n_classes):
+        inside = codes == code
+        weight = space.xp.where(inside, repeats, space.xp.zeros_like(repeats))
+        sums.append((float(space.xp.sum(space.floats(inside))), float(space.xp.sum(weight))))
+    counts, totals = np.transpose(sums)
+    return counts, totals
+
+
+def _take(space: Space, rows: Any, *arrays: Any) -> tuple[Any, ...]:
+    return tuple(space.xp.take(array, rows, axis=0) for array in arrays)
+
+
+class AnswersAtHand:
+    """A fitted model whose answers come to main memory, where any scorer can work with them."""
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+        self.classes_ = to_host(model.classes_)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.model, name)
+
+    def __sklearn_tags__(self) -> Any:
+        return self.model.__sklearn_tags__()
+
+    def decision_function(self, X: Any) -> Any:
+        return to_host(self.model.decision_function(X))
+
+    def predict(self, X: Any) -> Any:
+        return to_host(self.model.predict(X))
+
+    def predict_proba(self, X: Any) -> Any:
+        return to_host(self.model.predict_proba(X))
+
+
+@dataclass(frozen=True)
+class DaskSamples(BlockSamples):
+    """Blocks of rows that have no numbers."""
+
+    may_repeat: bool = True  # whether some columns have equal fingerprints
+
+    def repeated_columns(self) -> Indices:
+        return super().repeated_columns() if self.may_repeat else np.arange(0)
+
+    def folds(self, model: Any, blueprint: Any, given: Given, weighted: bool) -> FoldsInBlocks:
+        return FoldsInBlocks(model, self, weighted)
+
+
+def read_dask(X: Any, y: Any, sample_weight: Any, class_weight: Any, solver: Solver) -> DaskSamples:
+    """Check the collections; encode the classes."""
+    if not solver.takes_sparse:
+        raise ValueError(
+            'solver="mm" works with the singular vectors of X, which are as large as X and cannot be '
+            'computed block by block: with dask use solver="exchange" or solver="sd".'
+        )
+    from kmargin.data.blocks.dask_threads import read_blocks  # imports dask
+
+    blocks, summary = read_blocks(X, y, sample_weight)
+    weights = validation.class_factors(class_weight, summary.classes, summary.counts)
+    validation.check_totals(summary.classes, summary.totals * weights)
+    check_finite_weight(float(np.sum(summary.totals * weights)))
+    may_repeat = bool(candidate_groups(summary.fingerprint))
+    return DaskSamples(blocks, summary.classes, weights, may_repeat=may_repeat)

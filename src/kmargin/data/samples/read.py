@@ -1,0 +1,268 @@
+"""The only place that distinguishes kinds of input: X and y for a fit, X for a prediction."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.metrics import accuracy_score
+from sklearn.utils.validation import indexable
+
+from kmargin.core.arrays import HOST, Indices, Matrix, Space, space_of, spread, to_host
+from kmargin.core.labels import choose_classes, combine_decisions
+from kmargin.data.blocks import dask_input, is_dask
+from kmargin.data.design.sparse import canonical
+from kmargin.data.samples import Given, Samples
+from kmargin.data.samples.array import ArraySamples, read_samples
+from kmargin.data.samples.blocks import detach, device_space, follow, read_device
+from kmargin.solvers.solver import Solver
+
+
+class Machines(Protocol):
+    """Decision values, as a function of X."""
+
+    def __call__(self, X: Any) -> Matrix:
+        """A column per machine."""
+
+
+ToProbabilities = Callable[[Matrix], Matrix]  # of the machines' decision values, in main memory
+
+
+class Inputs(Protocol):
+    """X to decide about. What is decided is of its kind."""
+
+    @property
+    def n_features(self) -> int: ...
+
+    def decide(self, machines: Machines, n_classes: int, multi_class: str) -> Any:
+        """What `decision_function` returns."""
+
+    def choose(self, scores: Any, classes: Any) -> Any:
+        """What `predict` returns, from that."""
+
+    def tell(self, machines: Machines, to_probabilities: ToProbabilities, n_classes: int) -> Any:
+        """What `predict_proba` returns."""
+
+
+class InputsAtHand:
+    """An array or a sparse matrix."""
+
+    def __init__(self, X: Any) -> None:
+        self.X = X
+
+    @property
+    def n_features(self) -> int:
+        return self.X.shape[1]
+
+    def decide(self, machines: Machines, n_classes: int, multi_class: str) -> Any:
+        return combine_decisions(machines(self.X), n_classes, multi_class)
+
+    def choose(self, scores: Any, classes: Any) -> Any:
+        return choose_classes(scores, classes)
+
+    def tell(self, machines: Machines, to_probabilities: ToProbabilities, n_classes: int) -> Any:
+        decisions = machines(self.X)
+        space = space_of(decisions)
+        return space.put(to_probabilities(space.bring(decisions)))
+
+
+class LazyInputs:
+    """A dask collection: decided about when somebody asks."""
+
+    def __init__(self, X: Any, dtype: np.dtype) -> None:
+        self.X, self.dtype = X, dtype
+
+    @property
+    def n_features(self) -> int:
+        return self.X.shape[1]
+
+    def decide(self, machines: Machines, n_classes: int, multi_class: str) -> Any:
+        return dask_input.decide(self.X, self.dtype, machines, n_classes, multi_class)
+
+    def choose(self, scores: Any, classes: Any) -> Any:
+        return dask_input.choose(scores, classes)
+
+    def tell(self, machines: Machines, to_probabilities: ToProbabilities, n_classes: int) -> Any:
+        return dask_input.tell(self.X, self.dtype, machines, to_probabilities, n_classes)
+
+
+class Checks(NamedTuple):
+    """How whoever is given data has them checked."""
+
+    array: Callable[..., Any]  # scikit-learn's function, for X or for X and y
+    columns: Callable[[Any], np.dtype]  # for those of a dask collection; returns the dtype to compute in
+
+
+def read(checks: Checks, X: Any, y: Any, sample_weight: Any, class_weight: Any, solver: Solver) -> Samples:
+    """Labelled data, wherever they are; y and the weights follow X."""
+    if is_dask(X, y, sample_weight):
+        from kmargin.data.samples.blocks import read_dask  # and with it dask, which nobody else needs
+
+        samples = read_dask(X, y, sample_weight, class_weight, solver)
+        checks.columns(X)
+        return samples
+    space = device_space(X)
+    if space is not None:
+        y = y if hasattr(y, "shape") else np.asarray(y)
+        X, y = checks.array(detach(X), y, dtype=_floats(space))
+        return read_device(X, y, sample_weight, class_weight)
+    return _read_array(checks, X, y, sample_weight, class_weight)
+
+
+def read_into_memory(
+    checks: Checks, X: Any, y: Any, sample_weight: Any, class_weight: Any, who: str
+) -> ArraySamples:
+    """Labelled data for machines that compare every point with every other."""
+    space = device_space(X)
+    if space is not None:
+        raise TypeError(
+            f"{who} works in main memory, but X is in {space}. Give X as a "
+            "NumPy array, or turn off array_api_dispatch; SparseSVC accepts arrays on a device."
+        )
+    if is_dask(X, y, sample_weight):
+        raise TypeError(
+            f"{who} does not accept dask collections: a kernel compares every point with every "
+            "other. Use SparseSVC, or as many rows as fit in memory (X.compute())."
+        )
+    return _read_array(checks, X, y, sample_weight, class_weight)
+
+
+def _read_array(checks: Checks, X: Any, y: Any, sample_weight: Any, class_weight: Any) -> ArraySamples:
+    with texts_refused(X):
+        X, y = checks.array(X, to_host(y), dtype=[np.float64, np.float32])
+    X = canonical(X) if issparse(X) else X
+    return read_samples(X, y, to_host(sample_weight), class_weight)
+
+
+@contextmanager
+def texts_refused(X: Any) -> Iterator[None]:
+    """Say what to do about texts and dates among the numbers."""
+    try:
+        yield
+    except TypeError:  # NumPy has no type for both
+        dates = [str(name) for name in getattr(X, "columns", ()) if np.asarray(X[name]).dtype.kind in "mM"]
+        if not dates:
+            raise
+        raise TypeError(
+            f"Column {dates[0]!r} of X holds dates or durations, which are not numbers. Convert it to "
+            "numbers, such as days since the first date, or leave it out."
+        ) from None
+    except ValueError as error:
+        text = str(error).partition("could not convert string to float: ")[2]
+        if not text:
+            raise
+        raise ValueError(
+            f"X holds the text {text}{_place_of(text, X)}, which is not a number. Convert its column to "
+            "numbers, for example with OneHotEncoder, or leave it out."
+        ) from None
+
+
+def _place_of(text: str, X: Any) -> str:
+    """The first column of a frame that holds a text, given in quotes."""
+    for name in getattr(X, "columns", ()):
+        values = np.asarray(X[name])
+        if values.dtype.kind in "OU" and any(repr(value) == text for value in values.ravel().tolist()):
+            return f" in column {str(name)!r}"
+    return ""
+
+
+def read_for_folds(X: Any, y: Any, sample_weight: Any, groups: Any) -> Given:
+    """Data that are to be split into folds, as a splitter can take them."""
+    if not is_dask(X, y, sample_weight):
+        return Given(*indexable(X, y, groups))
+    if groups is not None:
+        raise ValueError(
+            "groups are not supported for data in blocks. Put each group into one block, and use "
+            "cv=kmargin.BlockKFold(5) for folds of whole blocks."
+        )
+    return Given(X, y, None)
+
+
+def refuse_blocks(X: Any, y: Any, who: str) -> None:
+    """Raise TypeError for data that have to be at hand, and are not."""
+    if is_dask(X, y):
+        raise TypeError(
+            f"{who} splits rows by their indices, which dask collections do not have. Give X and y in memory "
+            "(X.compute()), or a sample of the rows."
+        )
+
+
+def read_inputs(checks: Checks, X: Any, method: str, reference: Any) -> Inputs:
+    """X to decide about, which has to be where the fitted attributes (`reference`) are."""
+    if is_dask(X):
+        return LazyInputs(X, checks.columns(X))
+    space = device_space(X)
+    with texts_refused(X):
+        X = checks.array(detach(X), dtype=[np.float64, np.float32] if space is None else _floats(space))
+    _check_same_space(space_of(X), reference, method)
+    return InputsAtHand(X)
+
+
+def _check_same_space(given: Space, reference: Any, method: str) -> None:
+    fitted = space_of(reference)
+    if given != fitted:
+        hint = "Move X there, or fit to data like X."
+        if given.device is None and fitted.device is not None:
+            hint = "Move X there, with sklearn.set_config(array_api_dispatch=True), or fit to data like X."
+        raise ValueError(
+            f"{method}() must use the same namespace and device as fit(): X is in {given}, "
+            f"the fitted attributes are in {fitted}. {hint}"
+        )
+
+
+def select_columns(
+    checks: Checks,
+    X: Any,
+    columns: Indices,
+    select_at_hand: Callable[[Any], Any],
+    method: str,
+    reference: Any,
+) -> Any:
+    """Some columns of X, of its kind; `select_at_hand` has them checked where X is in main memory."""
+    if is_dask(X):
+        checks.columns(X)
+        return dask_input.take_columns(X, columns)
+    space = device_space(X)
+    _check_same_space(space or HOST, reference, method)
+    if space is None:
+        return select_at_hand(X)
+    checks.array(detach(X), dtype=None)
+    return space.xp.take(X, space.put(columns), axis=1)
+
+
+def add_columns(
+    X: Any,
+    columns: Indices,
+    n_features: int,
+    add_to_sparse: Callable[[Any], Any],
+    method: str,
+    reference: Any,
+) -> Any:
+    """X with zeros for all features but those at `columns`, of its kind."""
+    n_given = np.shape(X)[1] if len(np.shape(X)) == 2 else None
+    if n_given != len(columns):
+        raise ValueError(
+            f"X has shape {tuple(np.shape(X))}, but there are {len(columns)} chosen features. "
+            "Give the output of transform, with one column for each."
+        )
+    if is_dask(X):
+        return dask_input.spread_columns(X, columns, n_features)
+    if issparse(X):
+        return add_to_sparse(X)
+    space = device_space(X) or HOST
+    _check_same_space(space, reference, method)
+    return spread(space, X if space is not HOST else np.asarray(X), columns, n_features)
+
+
+def accuracy(predict: Callable[[Any], Any], X: Any, y: Any, sample_weight: Any) -> float:
+    """The share of rows, by weight, whose class is predicted."""
+    if is_dask(X, y, sample_weight):
+        return dask_input.accuracy(X, y, sample_weight, predict)
+    if device_space(X) is not None:
+        y, sample_weight = follow(X, y, sample_weight)
+    return float(accuracy_score(y, predict(X), sample_weight=sample_weight))
+
+
+def _floats(space: Space) -> list[Any]:
+    return [space.wide, space.xp.float32]

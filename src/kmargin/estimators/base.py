@@ -1,0 +1,339 @@
+"""What all classifiers share: fit, decisions, and the selection of features."""
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.feature_selection import SelectorMixin
+from sklearn.utils import Tags, _safe_indexing
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
+
+from kmargin.core import validation
+from kmargin.core.arrays import Flags, Indices, Matrix, space_of, to_host
+from kmargin.core.summary import Documented
+from kmargin.core.units import UnitRequest
+from kmargin.data.blocks.dask_input import check_names
+from kmargin.data.samples import Samples
+from kmargin.data.samples.read import Checks, Inputs, accuracy, add_columns, read, read_inputs, select_columns
+from kmargin.fitting.fit import GridFit, MachinesAlone, Procedure, fit_grid
+from kmargin.fitting.spec import Blueprint, Decisions
+from kmargin.solvers import resolve_solver
+
+
+class WithoutProbabilities:
+    """A classifier that has no rows left to learn probabilities from."""
+
+    @property
+    def predict_proba(self) -> Any:
+        """Raise AttributeError with advice; probabilities need held-out rows."""
+        raise AttributeError(self._where("predict_proba"))
+
+    @property
+    def predict_log_proba(self) -> Any:
+        """Raise AttributeError with advice; probabilities need held-out rows."""
+        raise AttributeError(self._where("predict_log_proba"))
+
+    def _where(self, method: str) -> str:
+        name = type(self).__name__
+        return (
+            f"{name} has no {method}: probabilities have to be calibrated on held-out rows. "
+            f"Use {name}CV, or scikit-learn's CalibratedClassifierCV({name}(...))."
+        )
+
+
+class MarginClassifier(Documented, ClassifierMixin, BaseEstimator):
+    """Decides by the decision values of several machines.
+
+    A subclass says what the machines are made of (`_blueprint`), how samples are read (`_read`), and how
+    what decides becomes fitted attributes (`_take_over`) and these become what decides (`_decisions`).
+    """
+
+    k: Any
+    C: Any
+    solver: Any
+    multi_class: str
+    shared: bool
+    class_weight: Any
+    n_jobs: int | None
+    random_state: Any
+
+    def decision_function(self, X: Any) -> Matrix:
+        """Decision values of the samples.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            With the features of the training data.
+
+        Returns
+        -------
+        array of shape (n_samples,) or (n_samples, n_classes)
+            For two classes, positive for ``classes_[1]``. For more classes, the largest entry of a row is the
+            predicted class: with one versus one, the votes for each class plus a tie-break below 1/2 from the
+            summed decision values.
+        """
+        return self._decide(self._inputs(X, "decision_function"))
+
+    def machine_decisions(self, X: Any) -> Matrix:
+        """Decision values of each binary classifier.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            With the features of the training data.
+
+        Returns
+        -------
+        array of shape (n_samples, n_machines)
+            A column for each binary classifier, in the order of the rows of `coef_`.
+        """
+        inputs = self._inputs(X, "machine_decisions")
+        return inputs.tell(self._decisions(), _as_it_is, self.intercept_.shape[0])
+
+    def predict(self, X: Any) -> Any:
+        """The class of each sample.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            With the features of the training data.
+
+        Returns
+        -------
+        array of shape (n_samples,)
+            Of the type of `classes_`.
+        """
+        return self._choose(self._inputs(X, "predict"))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The accuracy of `predict`.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            With the features of the training data.
+        y : array-like of shape (n_samples,)
+            The classes.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Sample weights.
+
+        Returns
+        -------
+        float
+            The (weighted) proportion of samples predicted correctly.
+        """
+        return accuracy(self.predict, X, y, sample_weight)
+
+    def _inputs(self, X: Any, method: str) -> Inputs:
+        """X to decide about, checked."""
+        check_is_fitted(self)
+        checks = self._checks("csc", reset=False)
+        return read_inputs(checks, X, f"{type(self).__name__}.{method}", self.intercept_)
+
+    def _decide(self, inputs: Inputs) -> Any:
+        return inputs.decide(self._decisions(), self.classes_.shape[0], self.multi_class)
+
+    def _choose(self, inputs: Inputs) -> Any:
+        return inputs.choose(self._decide(inputs), self.classes_)
+
+    def set_params(self, **params: Any) -> "MarginClassifier":
+        """Set parameters; those of a solver object are called ``solver__name``.
+
+        Parameters
+        ----------
+        **params : dict
+            Parameter values by name.
+
+        Returns
+        -------
+        estimator
+            Itself.
+        """
+        nested = [name for name in params if name.startswith("solver__")]
+        solver = params.get("solver", self.solver)
+        if nested and isinstance(solver, str):
+            raise ValueError(
+                f"{nested[0]} cannot be set while solver={solver!r} is a string. "
+                f"Use a solver object, such as solver=MM(), and set it there."
+            )
+        super().set_params(**params)
+        return self
+
+    def _check_parameters(self) -> None:
+        self._blueprint().check()
+        resolve_solver(self.solver)
+        validation.check_class_weight(self.class_weight)
+        validation.check_n_jobs(self.n_jobs)
+        validation.random_source(self.random_state)
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
+        """Fit machines for one k and one C."""
+        samples, blueprint, k = self._prepare(X, y, sample_weight)
+        procedure = Procedure(self.solver, self.n_jobs, self.random_state)
+        self._adopt(fit_grid(blueprint, samples, [self.C], [k], procedure), 0, 0)
+
+    def _prepare(self, X: Any, y: Any, sample_weight: Any) -> tuple[Samples, Any, int]:
+        """All that machines for one k and one C are fitted with, checked: samples, blueprint, k."""
+        validation.check_k(self.k)
+        validation.check_C(self.C)
+        self._check_parameters()
+        samples = self._read(X, y, sample_weight)
+        blueprint = self._blueprint()
+        return samples, blueprint, blueprint.resolve_k(self.k, samples)
+
+    def _adopt(self, fit: GridFit | MachinesAlone, row: int, column: int) -> None:
+        """Set the fitted attributes, of the kind that X was."""
+        put, solutions = fit.samples.space.put, fit.solutions(row, column)
+        self.classes_ = fit.samples.labels
+        self.solutions_ = solutions
+        self.objective_ = put(np.array([s.objective for s in solutions]))
+        self.n_iter_ = put(np.array([s.n_iter for s in solutions]))
+        self._take_over(fit.decisions(row, column))
+
+    def _blueprint(self) -> Blueprint:
+        """What the machines are made of, by the parameters."""
+        raise NotImplementedError
+
+    def _take_over(self, decisions: Any) -> None:
+        """Set the fitted attributes that decide."""
+        raise NotImplementedError
+
+    def _decisions(self) -> Decisions:
+        """What these attributes decide. It holds no more: each block of a dask collection gets a copy."""
+        raise NotImplementedError
+
+    def _read(self, X: Any, y: Any, sample_weight: Any) -> Samples:
+        """Check the data; drop rows without weight."""
+        solver = resolve_solver(self.solver)
+        return read(self._checks(), X, y, sample_weight, self.class_weight, solver)
+
+    def _checks(self, *formats: str, reset: bool = True) -> Checks:
+        """How X is checked; its columns by those of the last fit, or for the next one (`reset`)."""
+        return Checks(
+            partial(validate_data, self, reset=reset, accept_sparse=self._sparse_formats(*formats)),
+            partial(check_names, self, reset=reset),
+        )
+
+    def _sparse_formats(self, *others: str) -> list[str] | bool:
+        """The formats X may come in as it is; from any other sparse format it is converted to CSR."""
+        return ["csr", *others]
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = bool(self._sparse_formats())
+        return tags
+
+
+def _as_it_is(decisions: Matrix) -> Matrix:
+    return decisions
+
+
+class FeatureSelector(SelectorMixin, MarginClassifier):
+    """A classifier that hands on the features it chose.
+
+    Chosen are the features of all units that some machine uses, and of those that are always in: with
+    groups all columns of a chosen group, and what was to be kept even where its coefficient is zero.
+    """
+
+    groups: Any
+    keep: Any
+    avoid: Any
+    signs: Any
+
+    # SelectFromModel drops what is below the mean, half of what was chosen, unless this says that
+    # coefficients are zero where a feature is not used; then its threshold is 1e-5.
+    penalty = "l1"
+
+    def get_support(self, indices: bool = False) -> Any:
+        """Return which features were chosen.
+
+        Parameters
+        ----------
+        indices : bool, default=False
+            Whether to return their indices instead of a mask.
+
+        Returns
+        -------
+        array of bool of shape (n_features,), or array of int
+            Of the array type of `coef_`.
+        """
+        mask = self._get_support_mask()
+        return space_of(self.coef_).put(np.flatnonzero(mask) if indices else mask)
+
+    def transform(self, X: Any) -> Any:
+        """Return the chosen features of X.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, data frame or dask collection of shape (n_samples, n_features)
+            With the features of the training data.
+
+        Returns
+        -------
+        array, sparse matrix or dask collection of shape (n_samples, n_chosen)
+            Of the type and dtype of X; a data frame if requested by `set_output`. Otherwise a data frame
+            becomes an array, as with every scikit-learn transformer.
+        """
+        check_is_fitted(self)
+        method = f"{type(self).__name__}.transform"
+        checks, at_hand = self._checks(reset=False), super().transform
+        return select_columns(checks, X, self._columns(), at_hand, method, self.intercept_)
+
+    def inverse_transform(self, X: Any) -> Any:
+        """Return X with a column for every feature, zero for those that were not chosen.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or dask array of shape (n_samples, n_chosen)
+            As `transform` returns it.
+
+        Returns
+        -------
+        array, sparse matrix or dask array of shape (n_samples, n_features)
+            Zero in the columns that `transform` removed.
+        """
+        check_is_fitted(self)
+        method = f"{type(self).__name__}.inverse_transform"
+        sparse = super().inverse_transform
+        return add_columns(X, self._columns(), self.n_features_in_, sparse, method, self.intercept_)
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """The names of the chosen features.
+
+        Parameters
+        ----------
+        input_features : array-like of str or None, default=None
+            The names of all features; None uses those of the training data, or x0, x1, ... if it had none.
+
+        Returns
+        -------
+        ndarray of str
+            One for each column that `transform` returns.
+        """
+        check_is_fitted(self)
+        return _check_feature_names_in(self, input_features)[self._get_support_mask()]
+
+    def _get_support_mask(self) -> Flags:
+        check_is_fitted(self)
+        used = (to_host(self.coef_) != 0).any(axis=0)
+        request = self._request()
+        if request.is_empty:
+            return used
+        names = getattr(self, "feature_names_in_", None)
+        return request.resolve(len(used), names).chosen(used)
+
+    def _columns(self) -> Indices:
+        return np.flatnonzero(self._get_support_mask())
+
+    def _transform(self, X: Any) -> Any:
+        return _safe_indexing(X, self._columns(), axis=1)
+
+    def _request(self) -> UnitRequest:
+        """What is said about features."""
+        return UnitRequest(self.groups, self.keep, self.avoid, self.signs)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags

@@ -1,0 +1,253 @@
+"""Decision functions of linear and kernel models, and the kernels themselves."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array, hstack, issparse
+from sklearn.metrics.pairwise import pairwise_kernels
+
+from kmargin.core.arrays import HOST, Indices, Matrix, Vector, space_of
+from kmargin.core.design import Affine
+from kmargin.data.design import make_design
+from kmargin.data.design.kernel import HEIGHT, MEGABYTE, WIDTH, pieces
+from kmargin.solvers import Solution
+
+# Decision values of so many entries of X are taken from the columns in use alone.
+FEW = 2**16
+
+
+class LinearDecisions:
+    """Decision values of machines with a coefficient per feature."""
+
+    def __init__(self, coef: Matrix, intercept: Vector) -> None:
+        self.coef = coef
+        self.intercept = intercept
+
+    @property
+    def used(self) -> Any:
+        """The features that at least one machine has a coefficient for."""
+        xp = space_of(self.coef).xp
+        return xp.nonzero(xp.any(self.coef != 0, axis=0))[0]
+
+    def __call__(self, X: Any) -> Matrix:
+        """A column per machine, of the dtype of X.
+
+        Of few samples the columns in use are taken out. So an array and a sparse matrix give the same
+        digits, and not one that lies just on this side of the margin and one just beyond.
+        """
+        xp, coef = space_of(X).xp, self.coef
+        if space_of(coef) is HOST:
+            used = self.used
+            if X.shape[0] * len(used) <= FEW:
+                coef, dtype = coef[:, used], X.dtype
+                X = make_design(X).block(np.arange(X.shape[0]), used).astype(dtype, copy=False)
+        return X @ xp.astype(coef.T, X.dtype) + xp.astype(self.intercept, X.dtype)
+
+
+class LinearCoefs(Sequence[Matrix]):
+    """The coefficients for each k, written out with their zeros when they are asked for."""
+
+    def __init__(self, solutions: tuple[tuple[Solution, ...], ...], dtype: Any) -> None:
+        self.solutions = solutions
+        self.dtype = dtype
+
+    def __len__(self) -> int:
+        return len(self.solutions)
+
+    def __getitem__(self, position: Any) -> Any:
+        return dense_coefs(self.solutions[position], self.dtype)
+
+
+def dense_coefs(solutions: Sequence[Solution], dtype: Any) -> Matrix:
+    """A row of coefficients per solution, zeros included."""
+    coefs = np.zeros((len(solutions), solutions[0].n_features), dtype=dtype)
+    for row, solution in zip(coefs, solutions, strict=True):
+        row[solution.support] = solution.coef
+    return coefs
+
+
+KERNELS = ("rbf", "poly", "linear", "sigmoid", "precomputed")
+
+# An exponent of "rbf" that is known to this is known well enough.
+UNTOLD = 1e-9
+
+
+class Kernel:
+    """A kernel with its numbers filled in; of features on one scale if there is a `scaling`."""
+
+    def __init__(
+        self, name: Any, gamma: float, degree: float, coef0: float, scaling: Affine | None = None
+    ) -> None:
+        self.name = name
+        self.numbers = {"gamma": gamma, "degree": degree, "coef0": coef0}
+        self.scaling = scaling
+
+    def __call__(self, X: Matrix, points: Matrix) -> Matrix:
+        """K(x, z) for every row x of X and every row z of `points`: a new array.
+
+        In double precision: what distances and powers lose in single precision no solver can make up for.
+        """
+        shape = X.shape[0], points.shape[0]
+        if shape[1] == 0:
+            return np.empty(shape, dtype=X.dtype)
+        X, points = self._placed(*self._scaled(_in_doubles(X), _in_doubles(points)))
+        if not callable(self.name):
+            with np.errstate(over="ignore", invalid="ignore"):
+                K = pairwise_kernels(X, points, metric=self.name, filter_params=True, **self.numbers)
+            return self._told_apart(self._checked(K, X), X, points)
+        K = np.array(self.name(X, points))
+        if K.shape != shape:
+            raise ValueError(
+                f"The kernel function returned shape {K.shape} for {shape[0]} and {shape[1]} points. "
+                f"It must return a row for each of the first and a column for each of the second."
+            )
+        return self._checked(K, X)
+
+    def _scaled(self, X: Any, points: Any) -> tuple[Any, Any]:
+        """Both on one scale. Sparse ones stay so, and have the same kernel as if they were centred.
+
+        Distances do not see the centre c. Products do: x'z - c'x - c'z + c'c is the product of
+        (x, c'c - c'x, 1) and (z, 1, -c'z).
+        """
+        if self.scaling is None:
+            return X, points
+        centers, units, _ = self.scaling
+        if not issparse(X):
+            return (X - centers) / units, (points - centers) / units
+        if callable(self.name):
+            raise ValueError(
+                "standardize=True would make a sparse X dense for a kernel function. Give X as an array, or "
+                "scale it beforehand, for example with StandardScaler(with_mean=False)."
+            )
+        X, points = (multiply_columns(A, 1 / units) for A in (X, points))
+        if self.name == "rbf":
+            return X, points
+        c = centers / units
+        ones = [np.ones((A.shape[0], 1)) for A in (X, points)]
+        left = hstack([X, (c @ c - X @ c)[:, None], ones[0]], format="csr")
+        return left, hstack([points, ones[1], -(points @ c)[:, None]], format="csr")
+
+    def _placed(self, X: Any, points: Any) -> tuple[Any, Any]:
+        """The same distances around the middle of the points: products of numbers far from 0 would lose them.
+
+        Medians of integers are exact, so whole numbers keep distances without a rounding error.
+        """
+        arrays = all(isinstance(A, np.ndarray) for A in (X, points))
+        if callable(self.name) or self.name != "rbf" or not arrays or len(points) == 0:
+            return X, points
+        with np.errstate(over="ignore", invalid="ignore"):
+            middle = np.median(points, axis=0)
+            middle[~np.isfinite(middle)] = 0.0
+            return X - middle, points - middle
+
+    def _checked(self, K: Matrix, X: Any) -> Matrix:
+        """K, whose values have to be numbers; to add them up tells."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            bad = not np.isfinite(K.sum()) and not np.isfinite(K).all()
+        if bad:
+            numbers = ", ".join(f"{name}={value:g}" for name, value in self.numbers.items())
+            raise ValueError(
+                f"The kernel ({numbers}) has values that are not finite, for X with entries up to "
+                f"{abs(X).max():g}. Scale X, or use a smaller gamma, degree or coef0."
+            )
+        return K
+
+    def quickly(self, X: Matrix, points: Matrix) -> Matrix:
+        """The same up to rounding; for "rbf" by one product and one pass.
+
+        -gamma |x - z|^2 is the product of (x, |x|^2, 1) and (2 gamma z, -gamma, -gamma |z|^2).
+        """
+        arrays = all(isinstance(A, np.ndarray) for A in (X, points))
+        if callable(self.name) or self.name != "rbf" or not arrays:
+            return self(X, points)
+        X, points = self._placed(*self._scaled(_in_doubles(X), _in_doubles(points)))
+        gamma, (n_rows, n_features) = self.numbers["gamma"], X.shape
+        left, right = np.ones((n_rows, n_features + 2)), np.empty((len(points), n_features + 2))
+        with np.errstate(over="ignore", invalid="ignore"):
+            left[:, :-2], left[:, -2] = X, np.einsum("ij,ij->i", X, X)
+            np.multiply(points, 2 * gamma, out=right[:, :-2])
+            right[:, -2], right[:, -1] = -gamma, -gamma * np.einsum("ij,ij->i", points, points)
+            self._checked(left[:, -2], X)
+            self._checked(right[:, -1], points)
+            K = left @ right.T
+        np.minimum(K, 0.0, out=K)  # a distance of 0 may come out negative by its rounding error
+        return self._told_apart(self._checked(np.exp(K, out=K), X), X, points)
+
+    def _told_apart(self, K: Matrix, X: Any, points: Any) -> Matrix:
+        """K, for "rbf" with distances by differences where products have lost them, in place.
+
+        gamma |x - z|^2 by products is wrong by a few digits of gamma (|x|^2 + |z|^2): nothing, unless some
+        points are very far from the others. Where it leaves the ninth digit of K in doubt, K is computed
+        anew; not where it is 0, and stays next to it with the largest of these errors.
+        """
+        if callable(self.name) or self.name != "rbf":
+            return K
+        gamma, n_features = self.numbers["gamma"], X.shape[1]
+        squares = [_squared_lengths(A) for A in (X, points)]
+        digit = (n_features + 4) * np.finfo(np.float64).eps * gamma
+        if not digit * sum(s.max(initial=0.0) for s in squares) > UNTOLD:
+            return K
+        doubt = digit * np.add.outer(*squares)
+        rows, columns = np.nonzero((doubt > UNTOLD) & ((K > 0) | (doubt > 1)))
+        for some in pieces(len(rows), max(1, HEIGHT * WIDTH // n_features)):
+            gaps = X[rows[some]] - points[columns[some]]
+            with np.errstate(over="ignore"):
+                K[rows[some], columns[some]] = np.exp(-gamma * _squared_lengths(gaps))
+        return K
+
+
+def _squared_lengths(X: Any) -> Vector:
+    """Of each row."""
+    if issparse(X):
+        return np.asarray(X.multiply(X).sum(axis=1)).ravel()
+    return np.einsum("ij,ij->i", X, X)
+
+
+def multiply_columns(X: Any, factors: Vector) -> Any:
+    """A CSR matrix with each column times a number."""
+    return csr_array((X.data * factors[X.indices], X.indices, X.indptr), shape=X.shape)
+
+
+def _in_doubles(X: Any) -> Any:
+    return X.astype(np.float64) if X.dtype == np.float32 else X
+
+
+class KernelInputs:
+    """Kernel values with some points, as a function of X."""
+
+    def __init__(self, kernel: Kernel | None, points: Matrix, columns: Indices, cache_size: float) -> None:
+        self.kernel = kernel
+        self.points = points
+        self.columns = columns
+        self.cache_size = cache_size  # MB
+
+    def __call__(self, X: Matrix) -> Matrix:
+        if self.kernel is None:  # X is a kernel matrix
+            return X[:, self.columns]
+        return self.kernel.quickly(X, self.points).astype(X.dtype, copy=False)
+
+    def of(self, places: Indices) -> "KernelInputs":
+        """The same for some of the points."""
+        points = self.points if self.kernel is None else self.points[places]
+        return KernelInputs(self.kernel, points, self.columns[places], self.cache_size)
+
+    def times(self, X: Matrix, coefs: Matrix) -> Matrix:
+        """These values times coefficients, so many rows of X at a time that they stay within a tile."""
+        n_numbers = min(HEIGHT * WIDTH, self.cache_size * MEGABYTE / 8)
+        height = max(1, int(n_numbers / max(1, len(self.columns))))
+        return np.concatenate([self(X[rows]) @ coefs for rows in pieces(X.shape[0], height)])
+
+
+class KernelDecisions:
+    """Decision values of machines with a coefficient per training point."""
+
+    def __init__(self, inputs: KernelInputs, coef: Matrix, intercept: Vector) -> None:
+        self.inputs = inputs
+        self.coef = coef
+        self.intercept = intercept
+
+    def __call__(self, X: Matrix) -> Matrix:
+        """A column per machine, of the dtype of X."""
+        products = self.inputs.times(X, self.coef.T.astype(X.dtype, copy=False))
+        return products + self.intercept.astype(X.dtype, copy=False)

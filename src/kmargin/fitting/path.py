@@ -1,0 +1,263 @@
+"""`SparsityPath`: the models of a path, from many features to few."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.utils.validation import check_array
+
+from kmargin.core.arrays import Indices, Matrix, space_of
+from kmargin.core.labels import machine_names
+from kmargin.core.summary import Facts, Told, some
+from kmargin.core.validation import count, is_integer, shortly
+from kmargin.data.blocks.dask_input import check_features
+from kmargin.data.samples import Samples
+from kmargin.data.samples.read import Checks, Inputs, Machines, read_inputs
+from kmargin.fitting.decisions import KernelDecisions, KernelInputs, LinearDecisions
+from kmargin.solvers import Solution
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, repr=False)
+class SparsityPath(Told):
+    """Solutions from dense to sparse.
+
+    Attributes
+    ----------
+    ks : ndarray of int
+        The values of k, descending.
+    by_k : sequence of arrays of shape (n_machines, n_features)
+        The coefficients for each k, computed on access; one row if there are two classes.
+    coefs : array of shape (n_ks, n_machines, n_features)
+        All coefficients, including zeros.
+    intercepts : array of shape (n_ks, n_machines)
+        The intercepts.
+    objectives : array of shape (n_ks, n_machines)
+        Loss plus ridge.
+    solutions : tuple of tuple of Solution
+        By k, then by binary classifier.
+    classes : ndarray
+        The classes, sorted.
+    multi_class : "ovo" or "ovr"
+        Whether binary classifiers separate pairs of classes, or each class from the rest.
+    n_features_in : int
+        The number of features.
+    inputs : KernelInputs or None
+        What `coefs` are multiplied with, if not X itself: kernel values with the training points
+        ``inputs.columns``.
+    counted : str
+        What k counts.
+    unit_of : ndarray of int or None
+        The unit of each feature; None if each feature is a unit.
+    feature_names : tuple of str or None
+        If X has column names.
+
+    See Also
+    --------
+    sparse_svm_path : Fits one.
+    SparsityPathDisplay : Draws it.
+
+    Examples
+    --------
+    >>> from kmargin import sparse_svm_path
+    >>> from kmargin.datasets import make_synthetic
+    >>> X, y = make_synthetic(n_samples=100, n_features=8, random_state=0)
+    >>> sparse_svm_path(X, y, ks=[8, 2])
+    <SparsityPath: k from 8 to 2 in 2 steps, k counts features>
+      classifiers  -1 vs 1
+      k  features used  objective  status
+      8              8    0.04958  swap_optimal
+      2              2   0.054271  swap_optimal
+    """
+
+    ks: Indices
+    by_k: Sequence[Matrix]
+    intercepts: Matrix
+    objectives: Matrix
+    solutions: tuple[tuple[Solution, ...], ...]
+    classes: np.ndarray
+    multi_class: str
+    n_features_in: int
+    inputs: KernelInputs | None = None
+    counted: str = "features"
+    unit_of: Indices | None = None
+    feature_names: tuple[str, ...] | None = None
+
+    @cached_property
+    def coefs(self) -> Matrix:
+        """All coefficients, zeros included: (n_ks, n_machines, n_features)."""
+        return space_of(self.intercepts).put(np.stack(list(self.by_k)))
+
+    def decision_function(self, X: Any, k: int) -> Matrix:
+        """Decision values of the model with this k.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            With the features of the training data.
+        k : int
+            One of `ks`.
+
+        Returns
+        -------
+        array of shape (n_samples,) or (n_samples, n_classes)
+            As `SparseSVC.decision_function` returns it.
+        """
+        position = self._position(k)
+        return self._decide(self._read(X), position)
+
+    def predict(self, X: Any, k: int) -> Any:
+        """Predict the class of each sample with this k.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            With the features of the training data.
+        k : int
+            One of `ks`.
+
+        Returns
+        -------
+        array of shape (n_samples,)
+            Of the type of `classes`.
+        """
+        position, inputs = self._position(k), self._read(X)
+        return inputs.choose(self._decide(inputs, position), self.classes)
+
+    def _decide(self, inputs: Inputs, position: int) -> Any:
+        return inputs.decide(self.machines(position), self.classes.shape[0], self.multi_class)
+
+    def machines(self, position: int) -> Machines:
+        """The binary classifiers for one of the values of k.
+
+        Parameters
+        ----------
+        position : int
+            Its index in `ks`.
+
+        Returns
+        -------
+        callable
+            Maps X to decision values, a column for each binary classifier.
+        """
+        intercepts = self.intercepts[position, ...]
+        coefs = space_of(intercepts).put(self.by_k[position])
+        if self.inputs is None:
+            return LinearDecisions(coefs, intercepts)
+        used = self._used(position)
+        return KernelDecisions(self.inputs.of(used), coefs[:, used], intercepts)
+
+    def _read(self, X: Any) -> Inputs:
+        check = partial(check_array, accept_sparse=["csr", "csc"])
+        checks = Checks(check, self._check_lazily)
+        inputs = read_inputs(checks, X, "SparsityPath.decision_function", self.intercepts)
+        self._check_width(inputs.n_features)
+        return inputs
+
+    def _check_lazily(self, X: Any) -> np.dtype:
+        """The columns of a dask collection."""
+        if self.inputs is not None:
+            raise TypeError("Paths of kernel models do not accept dask collections. Use X.compute().")
+        return check_features(X)
+
+    def _check_width(self, n_features: int) -> None:
+        if n_features != self.n_features_in:
+            raise ValueError(
+                f"X has {n_features} features, but the path was fitted to {self.n_features_in}. Give the "
+                "same features."
+            )
+
+    def to_frame(self) -> "pd.DataFrame":
+        """Return a pandas data frame with one row per k and binary classifier.
+
+        Returns
+        -------
+        pandas.DataFrame
+            `k`, `machine`, `objective`, `n_iter` and `status`; `n_nonzero`, the number of nonzero
+            coefficients; `n_units` and `n_features_used`, for the whole model with this k: the number of
+            units that k counts, and the number of features or, with a kernel, of training points.
+        """
+        import pandas as pd
+
+        names = machine_names(self.classes, self.multi_class)
+        used = [self._used(position) for position in range(len(self.ks))]
+        units = used if self.unit_of is None else [np.unique(self.unit_of[columns]) for columns in used]
+        return pd.DataFrame(
+            [
+                {
+                    "k": k,
+                    "n_units": len(units[at]),
+                    "n_features_used": len(used[at]),
+                    "machine": name,
+                    "n_nonzero": len(solution.support),
+                    "objective": solution.objective,
+                    "n_iter": solution.n_iter,
+                    "status": solution.status.name.lower(),
+                }
+                for at, (k, row) in enumerate(zip(self.ks, self.solutions, strict=True))
+                for name, solution in zip(names, row, strict=True)
+            ]
+        )
+
+    def _facts(self) -> Facts:
+        machines = machine_names(self.classes, self.multi_class)
+        sums = [sum(s.objective for s in row) / len(row) for row in self.solutions]
+        rows = [
+            (f"{k}", f"{len(self._used(at))}", f"{sums[at]:.5g}", _statuses(row))
+            for at, (k, row) in enumerate(zip(self.ks, self.solutions, strict=True))
+        ]
+        title = (
+            f"k from {self.ks[0]} to {self.ks[-1]} in {count(len(self.ks), 'step')}, k counts {self.counted}"
+        )
+        used = "points used" if self.inputs is not None else "features used"
+        objective = "objective" if len(machines) == 1 else "mean objective"
+        return Facts(title, [("classifiers", some(machines))], ("k", used, objective, "status"), rows)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _used(self, position: int) -> Indices:
+        """The columns of `coefs` that some machine uses."""
+        if self.inputs is not None:  # supports count the candidates of a machine
+            return np.flatnonzero(self.by_k[position].any(axis=0))
+        return np.unique(np.concatenate([s.support[s.coef != 0] for s in self.solutions[position]]))
+
+    def _position(self, k: int) -> int:
+        found = np.flatnonzero(self.ks == k) if is_integer(k) else np.empty(0)
+        if len(found) == 0:
+            raise ValueError(
+                f"k={shortly(k)} is not on this path. Use one of {', '.join(map(str, self.ks))}."
+            )
+        return int(found[0])
+
+
+def _statuses(solutions: Sequence[Solution]) -> str:
+    """Of all machines, each that there is once."""
+    return ", ".join(dict.fromkeys(solution.status.name.lower() for solution in solutions))
+
+
+def make_path(
+    solutions: tuple[tuple[Solution, ...], ...],
+    by_k: Sequence[Matrix],
+    ks: Sequence[int],
+    samples: Samples,
+    multi_class: str,
+    inputs: KernelInputs | None = None,
+) -> SparsityPath:
+    """A path from solutions [k][machine] and their coefficients."""
+    put = samples.space.put
+    return SparsityPath(
+        ks=np.array(ks),
+        by_k=by_k,
+        intercepts=put(np.array([[s.intercept for s in row] for row in solutions], dtype=samples.dtype)),
+        objectives=put(np.array([[s.objective for s in row] for row in solutions])),
+        solutions=solutions,
+        classes=samples.labels,
+        multi_class=multi_class,
+        n_features_in=samples.n_features,
+        inputs=inputs,
+    )

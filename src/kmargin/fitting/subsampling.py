@@ -1,0 +1,484 @@
+"""Selection frequencies over random halves of the rows, and bounds on false selections."""
+
+import numbers
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from joblib import delayed
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import has_fit_parameter
+
+from kmargin.core import validation
+from kmargin.core.arrays import Flags, Indices, Matrix, Vector
+from kmargin.core.linalg import one_blas_thread
+from kmargin.core.validation import check_count, warn_caller
+from kmargin.fitting.fit import Procedure, fit_parts
+from kmargin.fitting.progress import progress_bar
+from kmargin.fitting.spec import Blueprint
+from kmargin.fitting.tasks import make_pool
+
+LABEL = "stability selection"
+MOST_DRAWS = 100  # of halves, until both have every class
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Labelled rows in memory."""
+
+    X: Any
+    y: np.ndarray
+    codes: Indices  # of the classes
+    weights: Vector | None
+    groups: Indices | None = None  # rows of one group are in one half
+
+    def part(self, rows: Indices) -> "Rows":
+        weights = None if self.weights is None else self.weights[rows]
+        return Rows(self.X[rows], self.y[rows], self.codes[rows], weights)
+
+
+def read_rows(X: Any, y: Any, sample_weight: Any, groups: Any = None) -> Rows:
+    """Rows that count. Raises ValueError unless each half can have a row of each class."""
+    check_classification_targets(y)
+    groups = None if groups is None else check_groups(groups, len(y))
+    weights = None
+    if sample_weight is not None:
+        weights = validation.check_sample_weight(sample_weight, len(y))
+        counts = weights > 0
+        X, y, weights = X[counts], y[counts], weights[counts]
+        groups = None if groups is None else groups[counts]
+    classes, codes = np.unique(y, return_inverse=True)
+    validation.check_classes(classes)
+    thing, sizes = "row", np.bincount(codes)
+    if groups is not None:
+        groups = np.unique(groups, return_inverse=True)[1]
+        thing, sizes = "group", np.array([len(np.unique(groups[codes == c])) for c in range(len(classes))])
+    if sizes.min() < 2:
+        raise ValueError(
+            f"Class {classes.tolist()[sizes.argmin()]!r} has only one {thing}, but each half needs one. "
+            f"Give more {thing}s of that class, or leave it out of y."
+        )
+    return Rows(X, y, codes, weights, groups)
+
+
+def check_groups(groups: Any, n_rows: int) -> np.ndarray:
+    groups = np.asarray(groups)
+    if groups.shape != (n_rows,):
+        raise ValueError(
+            f"groups has shape {groups.shape} for {n_rows} rows of X. Give one group for each row, "
+            "or leave groups out."
+        )
+    return groups
+
+
+def draw_halves(codes: Indices, rng: np.random.Generator) -> tuple[Indices, Indices]:
+    """Two disjoint sets of floor(n / 2) rows, each with half of every class; ascending.
+
+    Of a class with an odd number of rows one is left over. These go to the halves by turns, in random order;
+    if their number is odd, the last goes to neither.
+    """
+    by_class = [rng.permutation(np.flatnonzero(codes == code)) for code in range(codes.max() + 1)]
+    left_over = rng.permutation([rows[-1] for rows in by_class if len(rows) % 2]).astype(np.intp)
+    n_each = len(left_over) // 2
+    halves = [
+        np.concatenate([*(rows[: len(rows) // 2] for rows in by_class), left_over[:n_each]]),
+        np.concatenate(
+            [*(rows[len(rows) // 2 : 2 * (len(rows) // 2)] for rows in by_class), left_over[n_each:][:n_each]]
+        ),
+    ]
+    return np.sort(halves[0]), np.sort(halves[1])
+
+
+def draw_group_halves(codes: Indices, groups: Indices, rng: np.random.Generator) -> tuple[Indices, Indices]:
+    """The same of whole groups, each counted with the class that most of its rows have; ascending.
+
+    Drawn again where a half has lost a class. Raises ValueError where that goes on.
+    """
+    n_classes = codes.max() + 1
+    table = np.zeros((groups.max() + 1, n_classes), dtype=int)
+    np.add.at(table, (groups, codes), 1)
+    for _ in range(MOST_DRAWS):
+        halves = [np.flatnonzero(np.isin(groups, half)) for half in draw_halves(table.argmax(axis=1), rng)]
+        if all(len(np.unique(codes[half])) == n_classes for half in halves):
+            return halves[0], halves[1]
+    raise ValueError(
+        "The groups cannot be split into halves that both have every class. Give more groups of rare classes."
+    )
+
+
+@dataclass(frozen=True)
+class Halves:
+    """The first half of each pair and the second, drawn as they are asked for, and a seed for each.
+
+    Both depend on the place of the pair, not on who fits it.
+    """
+
+    codes: Indices  # of the classes of all rows
+    n_pairs: int
+    seed: int
+    groups: Indices | None = None  # whose rows stay together
+
+    def __len__(self) -> int:
+        return 2 * self.n_pairs
+
+    def __iter__(self) -> Iterator[tuple[Indices, int]]:
+        for pair in range(self.n_pairs):
+            rng = np.random.default_rng([self.seed, pair])
+            pair_of_halves = (
+                draw_halves(self.codes, rng)
+                if self.groups is None
+                else draw_group_halves(self.codes, self.groups, rng)
+            )
+            for half in pair_of_halves:
+                yield half, int(rng.integers(2**31 - 1))
+
+
+def select_by_machines(
+    blueprint: Blueprint, samples: Any, halves: Halves, C: float, k: int, procedure: Procedure
+) -> Iterator[Flags]:
+    """Which features linear machines use on each half; the samples are read once for all of them."""
+    parts = (blueprint.part(samples, half) for half, _ in halves)
+    n_classes = len(samples.classes)
+    for fit in fit_parts(blueprint, parts, len(halves), n_classes, [C], [k], procedure, LABEL):
+        yield (fit.decisions(0, 0).coef != 0).any(axis=0)
+
+
+def select_by_estimator(
+    model: Any, rows: Rows, halves: Halves, standardize: bool, n_jobs: int | None, verbose: int
+) -> Iterator[Flags]:
+    """Which features copies of any estimator select on each half."""
+    jobs = (delayed(select_on_half)(model, rows, half, standardize, seed) for half, seed in halves)
+    with progress_bar(LABEL, len(halves), verbose) as bar:
+        for selected in make_pool(n_jobs)(jobs):
+            bar.advance()
+            yield selected
+
+
+def select_on_half(model: Any, rows: Rows, half: Indices, standardize: bool, seed: int) -> Flags:
+    """The features that a copy of the model selects on these rows."""
+    model = clone(model)
+    names = [name for name in model.get_params() if name.split("__")[-1] == "random_state"]
+    model.set_params(**dict.fromkeys(names, seed))
+    part = rows.part(half)
+    X = part.X
+    with one_blas_thread:
+        if standardize:
+            X = StandardScaler(with_mean=False).fit_transform(X, sample_weight=part.weights)
+        model.fit(X, part.y, **fit_arguments(model, "sample_weight", part.weights))
+    return selected_by(model, rows.X.shape[1])
+
+
+def fit_arguments(model: Any, argument: str, values: Any) -> dict[str, Any]:
+    """What `fit` is to take beside X and y, under its names; each step of a pipeline that takes it has it."""
+    if values is None:
+        return {}
+    steps = model.steps if isinstance(model, Pipeline) else [("", model)]
+    takers = [name for name, step in steps if takes(step, argument)]
+    if steps[-1][0] not in takers:
+        raise ValueError(
+            f"{type(steps[-1][1]).__name__} does not accept {argument}. Leave {argument} out, or use an "
+            "estimator whose fit accepts it, such as SparseSVC."
+        )
+    return {f"{name}__{argument}" if name else argument: values for name in takers}
+
+
+def takes(model: Any, argument: str) -> bool:
+    return bool(has_fit_parameter(model, argument))
+
+
+def first_step(model: Any) -> Any:
+    """The model itself, or what a pipeline starts with."""
+    return model.steps[0][1] if isinstance(model, Pipeline) else model
+
+
+def last_step(model: Any) -> Any:
+    """The model itself, or the end of a pipeline."""
+    return model.steps[-1][1] if isinstance(model, Pipeline) else model
+
+
+def selected_by(model: Any, n_features: int) -> Flags:
+    """Which features a fitted model uses: by its `get_support`, or where its coefficients are not zero."""
+    last = last_step(model)
+    last = getattr(last, "best_estimator_", last)
+    if getattr(last, "get_support", None) is not None:
+        selected = np.asarray(last.get_support(), dtype=bool)
+    elif getattr(last, "coef_", None) is not None:
+        selected = np.asarray((np.atleast_2d(last.coef_) != 0).any(axis=0))
+    else:
+        raise ValueError(
+            f"{type(last).__name__} does not select features: once fitted, it has neither get_support nor "
+            "coef_. Use SparseSVC, or another estimator that has one of them."
+        )
+    if len(selected) != n_features:
+        raise ValueError(
+            f"{type(last).__name__} selects among {len(selected)} features, but X has {n_features}. In a "
+            "pipeline, use steps that keep all features in order, such as StandardScaler."
+        )
+    return selected
+
+
+@contextmanager
+def warnings_told_once(n_halves: int) -> Iterator[None]:
+    """Of the warnings of many fits the first of each kind, with how many there were."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    by_kind: dict[type[Warning], list[str]] = {}
+    for warning in caught:
+        by_kind.setdefault(warning.category, []).append(str(warning.message))
+    for kind, texts in by_kind.items():
+        more = f" ({len(texts)} such warnings from {n_halves} halves)" if len(texts) > 1 else ""
+        warn_caller(texts[0] + more, kind)
+
+
+R_OF_PAIRS, R_OF_HALVES = -1 / 2, -1 / 4
+STEEPEST = 60.0  # logarithm of a power, beyond which all of a distribution is at one end
+MOST_STEPS = 100  # as many halvings reach rounding
+NEWTON_IS_THERE = 1e-8  # a step of Newton's method after which what is left is rounding: it is squared
+AT_ROUNDING = 1e-15  # an interval that is not worth halving, as a share of the first
+ROUNDING = 1e-9  # thresholds such as 0.9 are multiples of 1 / (2 B) up to this
+
+
+class SelectionBounds(NamedTuple):
+    """Bounds on the expected number of stable features of low selection probability.
+
+    Attributes
+    ----------
+    worst_case : float
+        Holds without assumptions.
+    unimodal : float
+        Holds if the number of halves that select such a feature has a unimodal distribution.
+    r_concave : float
+        Holds under an assumption between that and a log-concave distribution.
+
+    See Also
+    --------
+    stability_bounds : Computes them and explains the assumptions.
+    """
+
+    worst_case: float
+    unimodal: float
+    r_concave: float
+
+
+def stability_bounds(n_features: int, q: float, threshold: float, n_pairs: int = 50) -> SelectionBounds:
+    """Bound the expected number of features that a stability selection finds by chance.
+
+    Parameters
+    ----------
+    n_features : int
+        The number of features, or of groups if groups are selected.
+    q : float
+        The mean number selected on each half, such as the k of a model.
+    threshold : float
+        The selection frequency from which on a feature is stable; above 0.5, at most 1.
+    n_pairs : int, default=50
+        Number of pairs of complementary halves.
+
+    Returns
+    -------
+    SelectionBounds
+        Bounds on the expected number of stable features among those that are selected on a random half with a
+        probability of at most q / n_features: `worst_case` always holds; `unimodal` and `r_concave` hold if
+        the number of halves (or pairs) that select such a feature has a distribution of that kind.
+
+    Examples
+    --------
+    >>> from kmargin import stability_bounds
+    >>> bounds = stability_bounds(n_features=1000, q=20, threshold=0.9)
+    >>> [round(bound, 3) for bound in bounds]
+    [0.5, 0.173, 0.026]
+    """
+    check_count("n_features", n_features, "features", least=0)
+    check_count("n_pairs", n_pairs, "pairs of halves")
+    if not isinstance(q, numbers.Real) or not 0 <= q < np.inf:
+        raise ValueError(f"q={q!r} is not a mean number of features. Use a number >= 0, such as 10.")
+    check_threshold(threshold)
+    n_halves = needed_halves(threshold, n_pairs)
+    theta = min(1.0, q / n_features) if n_features else 0.0
+    n_both = n_halves - n_pairs  # pairs on both halves of which a stable feature was selected, at least
+    worst = min(1.0, theta**2 * n_pairs / n_both)
+    unimodal = min(worst, unimodal_tail(theta, n_both, n_pairs))
+    by_pairs = r_concave_tails(theta**2, n_pairs, R_OF_PAIRS)[n_both]
+    by_halves = r_concave_tails(theta, 2 * n_pairs, R_OF_HALVES)[n_halves]
+    r_concave = min(unimodal, by_pairs, by_halves)
+    return SelectionBounds(*(float(n_features * tail) for tail in (worst, unimodal, r_concave)))
+
+
+def needed_halves(threshold: float, n_pairs: int) -> int:
+    """On how many of the halves a stable feature is selected, at least."""
+    return max(n_pairs + 1, int(np.ceil(2 * n_pairs * threshold - ROUNDING)))
+
+
+def lowest_threshold(n_features: int, q: float, max_false: float, n_pairs: int, bound: str) -> float | None:
+    """The lowest at which a bound (a field of `SelectionBounds`) is at most `max_false`; None if none is."""
+    for n_halves in range(n_pairs + 1, 2 * n_pairs + 1):  # the bounds fall as it rises
+        threshold = n_halves / (2 * n_pairs)
+        if getattr(stability_bounds(n_features, q, threshold, n_pairs), bound) <= max_false:
+            return threshold
+    return None
+
+
+def stability_k(
+    n_features: int,
+    max_false: float = 1.0,
+    threshold: float = 0.9,
+    n_pairs: int = 50,
+    bound: str = "unimodal",
+) -> int:
+    """Return the largest k for which at most `max_false` features are expected to be selected by chance.
+
+    Parameters
+    ----------
+    n_features : int
+        The number of features, or of groups if groups are selected.
+    max_false : float, default=1.0
+        Acceptable expected number of features selected by chance.
+    threshold : float, default=0.9
+        The selection frequency from which on a feature is stable; above 0.5, at most 1.
+    n_pairs : int, default=50
+        Number of pairs of complementary halves.
+    bound : "worst_case", "unimodal" or "r_concave", default="unimodal"
+        Which of the :func:`~kmargin.stability_bounds` to use.
+
+    Returns
+    -------
+    int
+        The largest such k; 0 if there is none.
+
+    Examples
+    --------
+    >>> from kmargin import stability_k
+    >>> stability_k(n_features=1000, bound="worst_case")
+    28
+    """
+    check_count("n_features", n_features, "features", least=0)
+    check_max_false(max_false)
+    check_bound(bound)
+    low, high = 0, n_features
+    while low < high:
+        k = (low + high + 1) // 2
+        if getattr(stability_bounds(n_features, k, threshold, n_pairs), bound) <= max_false:
+            low = k
+        else:
+            high = k - 1
+    return low
+
+
+def unimodal_tail(theta: float, n_both: int, n_pairs: int) -> float:
+    """P(X >= n_both / n_pairs) at most, for unimodal X with mean theta^2; 1 where no formula is known.
+
+    The extreme distribution is a mixture of zero and of equal probabilities for 0, ..., b: its tail is
+    theta^2 B * 2 (b - n_both + 1) / (b (b + 1)), largest at b = 2 n_both - 1 or, if that exceeds B, at B.
+    """
+    tau = 0.5 + n_both / (2 * n_pairs)
+    lowest = min(0.5 + theta**2, 0.5 + 1 / (2 * n_pairs) + 0.75 * theta**2)
+    if theta > 1 / np.sqrt(3) or tau <= lowest:
+        return 1.0
+    b = min(2 * n_both - 1, n_pairs)
+    return float(theta**2 * n_pairs * 2 * (b - n_both + 1) / (b * (b + 1)))
+
+
+@lru_cache(maxsize=512)
+def r_concave_tails(mean: float, n: int, r: float) -> Vector:
+    """The largest P(X >= t / n), for t = 0, ..., n, of r-concave X on {0, 1/n, ..., 1} with this mean; r < 0.
+
+    A linear function of the distribution is largest at one that is no mixture of others in the set. If the
+    r-th power of f is convex and not affine on the support of f, f can be moved to and fro in three
+    directions (two that change the power by an affine sequence, one at the kink), one of which keeps both
+    sum and mean: f is a mixture. So it is enough to look at supports {low, ..., high}, on each of which one
+    affine power has the right mean.
+    """
+    best = np.zeros(n + 1)
+    at = min(mean, 1.0) * n
+    slopes = np.zeros(n + 1)  # for each high, as the last low left them
+    for low in range(int(at) + 1 if 0 < at < n else 0):
+        first = max(int(np.ceil(at)), low + 1)
+        found = affine_powers(at - low, np.arange(first, n + 1) - low, n - low, r, slopes[first:])
+        tails = np.cumsum(found[:, ::-1], axis=1)[:, ::-1]
+        best[low:] = np.maximum(best[low:], tails.max(axis=0))
+    best[: int(at) + 1] = 1.0  # what never varies
+    best = np.minimum(best, 1.0)
+    best.flags.writeable = False  # it is handed out again
+    return best
+
+
+def affine_powers(mean: float, lasts: Indices, n: int, r: float, slopes: Vector) -> Matrix:
+    """For each last, probabilities of 0, ..., last with this mean, whose r-th powers are an affine sequence.
+
+    A row for each, zero from there to n. The powers go from e^slope to e^-slope, and the mean rises with the
+    slope. Its logarithm is nearly linear in it, so Newton's method is at its end after a few steps; where it
+    would leave what is known to hold the slope, that is halved. `slopes` are where it begins, and ends.
+    """
+    places = np.arange(n + 1)
+    way = np.minimum(places / lasts[:, None], 1.0)
+    steepest = STEEPEST * max(1.0, -r)
+    low, high = np.full(len(lasts), -steepest), np.full(len(lasts), steepest)
+    todo = np.arange(len(lasts))
+    for _ in range(MOST_STEPS):
+        here = slopes[todo]
+        found, lean = _affine_powers(here, lasts[todo], way[todo], r)
+        means = found @ places
+        below, lean = means < mean, lean * found
+        low[todo], high[todo] = np.where(below, here, low[todo]), np.where(below, high[todo], here)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            rise = (lean @ places - means * lean.sum(axis=1)) / (r * means)  # of the logarithm
+            steps = here - np.log(means / mean) / rise
+        inside = (low[todo] < steps) & (steps < high[todo])
+        slopes[todo] = np.where(inside, steps, (low[todo] + high[todo]) / 2)
+        there = inside & (np.abs(slopes[todo] - here) <= NEWTON_IS_THERE)
+        todo = todo[~there & (high[todo] - low[todo] > AT_ROUNDING * steepest)]
+        if len(todo) == 0:
+            break
+    return _affine_powers(slopes, lasts, way, r)[0]
+
+
+def _affine_powers(slopes: Vector, lasts: Indices, way: Matrix, r: float) -> tuple[Matrix, Matrix]:
+    """Those of given slopes; and r times how fast the logarithms of the probabilities rise with these, each
+    before all are divided by their sum. `way` is how far each place is from the first to the last.
+    """
+    first, end = np.minimum(2 * slopes, 0.0), np.minimum(-2 * slopes, 0.0)  # logarithms: the larger is 1
+    falls, rises = (1.0 - way) * np.exp(first)[:, None], way * np.exp(end)[:, None]
+    powers, rows = falls + rises, np.arange(len(lasts))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs, lean = np.log(powers), (falls - rises) / powers
+    logs[:, 0], logs[rows, lasts] = first, end  # what may be too small for a power
+    lean[:, 0], lean[rows, lasts] = 1.0, -1.0
+    logs /= r
+    beyond = np.arange(way.shape[1]) > lasts[:, None]
+    logs[beyond], lean[beyond] = -np.inf, 0.0
+    weights = np.exp(logs - logs.max(axis=1, keepdims=True))
+    return weights / weights.sum(axis=1, keepdims=True), lean
+
+
+def check_threshold(threshold: object, others: str = "") -> None:
+    """A share of halves that most of them make up."""
+    is_number = isinstance(threshold, numbers.Real) and not isinstance(threshold, bool | np.bool_)
+    if not is_number or not 0.5 < float(threshold) <= 1:  # type: ignore[arg-type]
+        raise ValueError(
+            f"threshold={threshold!r} is not a proportion above one half; below that, no error bound "
+            f"holds. Use a number above 0.5, at most 1{others}."
+        )
+
+
+def check_max_false(value: object) -> None:
+    """A finite number > 0."""
+    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_)
+    if not is_number or not 0 < float(value) < np.inf:  # type: ignore[arg-type]
+        raise ValueError(
+            f"max_false={value!r} is not an expected number of features. Use a number > 0, such as 1."
+        )
+
+
+def check_bound(value: object) -> None:
+    """The name of a bound."""
+    if not (isinstance(value, str) and value in SelectionBounds._fields):
+        names = ", ".join(map(repr, SelectionBounds._fields))
+        raise ValueError(f"bound={value!r} is not known. Use one of {names}.")

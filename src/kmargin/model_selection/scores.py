@@ -1,0 +1,421 @@
+"""Folds, scores and their intervals, and the choice of k and C from a table of scores."""
+
+import inspect
+import numbers
+from collections.abc import Callable, Sequence
+from copy import copy
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from scipy.special import expit, logit, ndtri, stdtrit
+from scipy.stats import rankdata
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, check_cv
+
+from kmargin.core.arrays import Flags, Indices, Matrix, Vector
+
+
+class Interval(NamedTuple):
+    """Where a score lies, by all that is known."""
+
+    low: float
+    high: float
+
+    def __contains__(self, score: object) -> bool:
+        return self.low <= float(score) <= self.high  # type: ignore[arg-type]
+
+
+class Estimate(NamedTuple):
+    """A score and its interval."""
+
+    value: float
+    interval: Interval
+
+
+class RankedRows(NamedTuple):
+    """The test rows of a fold and the decision values that rank them."""
+
+    rows: Indices
+    decisions: Vector
+
+
+def wilson(rate: float, n: float, z: float) -> Interval:
+    """Wilson's interval for a rate among n: within [0, 1], and no point even where the rate is 0 or 1."""
+    rate = min(max(rate, 0.0), 1.0)
+    centre = (rate + z * z / (2 * n)) / (1 + z * z / n)
+    half = z / (1 + z * z / n) * np.sqrt(rate * (1 - rate) / n + z * z / (4 * n * n))
+    return Interval(min(rate, max(0.0, float(centre - half))), max(rate, min(1.0, float(centre + half))))
+
+
+def rate_interval(rate: float, n: float, confidence: float = 0.95) -> Interval:
+    """The interval of a rate among n rows."""
+    return wilson(rate, n, float(ndtri((1 + confidence) / 2)))
+
+
+def rate_error(rate: float, n: float) -> float:
+    """The standard error of a rate among n rows: the farther end of Wilson's interval for one of them."""
+    low, high = wilson(rate, n, 1.0)
+    return max(rate - low, high - rate)
+
+
+def mean_of_rates(rates: Vector, ns: Vector, confidence: float = 0.95) -> Estimate:
+    """The mean of independent rates, such as the balanced accuracy, and its interval.
+
+    The distances of Wilson's limits from each rate are added as squares (Zou and Donner's MOVER).
+    """
+    intervals = [rate_interval(float(rate), float(n), confidence) for rate, n in zip(rates, ns, strict=True)]
+    mean = float(np.mean(rates))
+    below, above = (
+        float(np.sqrt(np.sum((rates - np.array(ends)) ** 2)) / len(rates))
+        for ends in zip(*intervals, strict=True)
+    )
+    return Estimate(mean, Interval(max(0.0, mean - below), min(1.0, mean + above)))
+
+
+def area_under_roc(
+    folds: Sequence[RankedRows],
+    is_positive: Flags,
+    weights: Vector,
+    groups: np.ndarray | None = None,
+    confidence: float = 0.95,
+) -> Estimate:
+    """The area under the ROC curve, the mean of the folds that test both classes; DeLong's interval.
+
+    Rows are ranked within folds only, because decision values of different models need not be of one scale.
+    For the variance, folds are put together by these ranks: it is the sum of the squared influences of rows,
+    or where these belong together of groups, on the area. The limits are computed for its logit, so that
+    they lie between 0 and 1.
+    """
+    areas, positions, tested = [], np.zeros(len(is_positive)), np.zeros(len(is_positive))
+    for rows, decisions in folds:
+        own = is_positive[rows]
+        if own.all() or not own.any():
+            continue
+        w = weights[rows]
+        areas.append(np.average(_placements(decisions[own], decisions[~own], w[~own]), weights=w[own]))
+        positions[rows] += (rankdata(decisions) - 0.5) / len(rows)
+        tested[rows] += 1
+    if not areas:
+        return Estimate(np.nan, Interval(0.0, 1.0))
+    value, used = float(np.mean(areas)), np.flatnonzero(tested)
+    positions, own, w = positions[used] / tested[used], is_positive[used], weights[used]
+    influence = np.empty(len(used))
+    for these, sign in ((own, 1), (~own, -1)):
+        placed = _placements(sign * positions[these], sign * positions[~these], w[~these])
+        shares = w[these] / w[these].sum()
+        influence[these] = shares * (placed - shares @ placed)
+    codes = used if groups is None else np.unique(groups[used], return_inverse=True)[1]
+    n_units = len(np.unique(codes))
+    error = float(np.linalg.norm(np.bincount(codes, weights=influence)) * np.sqrt(n_units / (n_units - 1)))
+    if error < 1e-12 or not 0 < value < 1:  # no row is out of place, which tells no variance
+        smaller = min((own, ~own), key=np.count_nonzero)
+        n = effective_number(w[smaller], int(smaller.sum()), None if groups is None else codes[smaller])
+        return Estimate(value, rate_interval(value, n, confidence))
+    half = float(stdtrit(n_units - 1, (1 + confidence) / 2)) * error / (value * (1 - value))
+    return Estimate(value, Interval(*(float(expit(logit(value) + step)) for step in (-half, half))))
+
+
+def _placements(values: Vector, others: Vector, weights: Vector) -> Vector:
+    """Of each value: the share of the others, by weight, that lie below it; ties count half."""
+    order = np.argsort(others, kind="stable")
+    totals = np.concatenate([[0.0], np.cumsum(weights[order])])
+    below, up_to = (totals[np.searchsorted(others[order], values, side=side)] for side in ("left", "right"))
+    return np.asarray((below + up_to) / (2 * totals[-1]))
+
+
+def difference_error(differences: Vector, test_ratio: float, n_rows: int) -> float:
+    """The standard error of a mean difference of scores on the same folds, by Nadeau and Bengio.
+
+    Folds may agree by chance. A share of rows is not known better than one row in `n_rows`, so where
+    differences are those of shares, that is the least.
+    """
+    least = 1 / n_rows if np.abs(differences).max() <= 1 else 0.0
+    if len(differences) < 2:
+        return least
+    return max(least, float(differences.std(ddof=1) * np.sqrt(1 / len(differences) + test_ratio)))
+
+
+def mean_errors(scores: np.ndarray, test_ratio: float, n_rows: float) -> np.ndarray:
+    """Standard errors of the means over folds (the first axis), folds of all repeats together.
+
+    Folds share most of their training rows, and repeats all of them, so their scores are not independent:
+    more repeats do not make the error vanish. Nadeau and Bengio's correction adds the number of test rows
+    per training row (`test_ratio`) to one over the number of folds.
+
+    Folds may agree by chance, all of them at 100 % say. A share is not known better than so many rows tell,
+    so where all scores lie within 0 and 1, as shares do, that is the least.
+    """
+    errors = np.zeros(scores.shape[1:])
+    if len(scores) > 1:
+        errors = np.asarray(scores.std(axis=0, ddof=1) * np.sqrt(1 / len(scores) + test_ratio))
+    if not are_shares(scores):
+        return errors
+    return np.maximum(errors, np.vectorize(rate_error)(scores.mean(axis=0), n_rows))
+
+
+def are_shares(scores: np.ndarray) -> bool:
+    return bool(scores.min() >= 0 and scores.max() <= 1)
+
+
+def mean_interval(scores: Vector, test_ratio: float, n_rows: float, confidence: float = 0.95) -> Interval:
+    """The interval of a mean over folds, by Student's t; without an end if there is one fold only."""
+    if len(scores) < 2:
+        return Interval(0.0, 1.0) if are_shares(scores) else Interval(-np.inf, np.inf)
+    mean, error = float(scores.mean()), float(mean_errors(scores, test_ratio, n_rows))
+    half = float(stdtrit(len(scores) - 1, (1 + confidence) / 2)) * error
+    if are_shares(scores):
+        return Interval(max(0.0, mean - half), min(1.0, mean + half))
+    return Interval(mean - half, mean + half)
+
+
+def effective_number(weights: Vector | None, n: int, groups: np.ndarray | None = None) -> float:
+    """As many rows of one weight tell a mean as well as these, by Kish; rows of one group are taken for one.
+
+    Weights here say how much rows count, not how many there were: that would make intervals too narrow.
+    """
+    if groups is not None:
+        codes = np.unique(groups, return_inverse=True)[1]
+        weights = np.bincount(codes, weights=weights).astype(float)
+        n = len(weights)
+    if weights is None:
+        return float(n)
+    relative = weights / weights.max()  # the squares of very large ones would overflow
+    return float(relative.sum() ** 2 / (relative @ relative))
+
+
+class Labelled(Protocol):
+    """What is known in memory of the rows of some samples, beside X."""
+
+    @property
+    def classes(self) -> np.ndarray: ...
+
+    @property
+    def codes(self) -> Indices:
+        """Of the classes, 0 to n_classes - 1."""
+
+    @property
+    def repeats(self) -> Vector:
+        """Sample weights: a row of weight 2 counts as the row twice."""
+
+    @property
+    def kept(self) -> Indices:
+        """Which of the rows given are left."""
+
+
+SELECTIONS = ("best", "1se", "tolerance")
+
+
+class Fold(NamedTuple):
+    """Rows to fit to and rows to score, as indices into the samples that have weight."""
+
+    train: Indices
+    test: Indices
+
+
+def make_folds(splitter: Any, samples: Labelled, n_given: int, X: Any, y: Any, groups: Any) -> list[Fold]:
+    """Split the rows as they were given; leave out those without weight.
+
+    Raises ValueError where a fold has lost a class or has nothing to score.
+    """
+    position = np.full(n_given, -1)
+    position[samples.kept] = np.arange(len(samples.kept))
+    folds = []
+    for number, (train, test) in enumerate(splitter.split(X, y, groups)):
+        fold = Fold(*(rows[rows >= 0] for rows in (position[train], position[test])))
+        has_class = np.isin(np.arange(len(samples.classes)), samples.codes[fold.train])
+        check_fold(number, samples.classes, has_class, len(fold.test))
+        folds.append(fold)
+    return folds
+
+
+def make_splitters(cv: Any, repeats: int, seed: int, y: Any, groups: Any = None) -> list[Any]:
+    """A splitter for each repeat; `cv` itself if there is one only.
+
+    A number of folds is stratified and, as in scikit-learn, not shuffled unless there are several repeats.
+    Rows of one group stay together.
+    """
+    splitter = check_cv(cv, y, classifier=True)
+    if cv is None or isinstance(cv, numbers.Integral):
+        kind = StratifiedKFold if groups is None else StratifiedGroupKFold
+        splitter = kind(splitter.n_splits, shuffle=repeats > 1)
+    if repeats == 1:
+        return [splitter]
+    if getattr(splitter, "random_state", "none") == "none" or not getattr(splitter, "shuffle", True):
+        raise ValueError(
+            f"repeats={repeats} of cv={_shown(cv)} would repeat the same folds. Use a number of folds, "
+            "or a splitter that shuffles, such as StratifiedKFold(5, shuffle=True)."
+        )
+    own = getattr(splitter, "random_state", None)
+    seed = int(own) if isinstance(own, numbers.Integral) else seed
+    splitters = [copy(splitter) for _ in range(repeats)]
+    for number, each in enumerate(splitters):
+        each.random_state = (seed + number) % 2**32
+    return splitters
+
+
+def _shown(cv: Any) -> str:
+    """For a sentence: rows of folds that were written out are not."""
+    return "a list of splits" if np.iterable(cv) else repr(cv)
+
+
+def count_tested(folds: Sequence[Fold]) -> tuple[float, float]:
+    """How many rows are scored, each counted once; and the test rows per training row of a fold."""
+    ratios = [len(fold.test) / len(fold.train) for fold in folds]
+    return float(len(np.unique(np.concatenate([fold.test for fold in folds])))), float(np.mean(ratios))
+
+
+def check_fold(number: int, classes: np.ndarray, has_class: Flags, n_test: int) -> None:
+    """Raise ValueError where a fold has no class to fit to, or nothing to score."""
+    if not has_class.all():
+        raise ValueError(
+            f"Fold {number} has no training sample of class {classes[~has_class].tolist()[0]!r}. "
+            "Use fewer folds, or a splitter that stratifies, such as StratifiedKFold."
+        )
+    if n_test == 0:
+        raise ValueError(
+            f"Fold {number} has no sample to score. Use fewer folds, or give its rows positive weights."
+        )
+
+
+class BlockKFold:
+    """Folds of whole blocks, for data in blocks: block b is scored in fold b mod `n_splits`.
+
+    For blocks such as days or sites, whose rows must not be in both the training and the test set.
+
+    Parameters
+    ----------
+    n_splits : int, default=5
+        The number of folds, at least two.
+
+    See Also
+    --------
+    SparseSVCCV : Accepts it as `cv`, for dask data.
+
+    Examples
+    --------
+    >>> from kmargin import BlockKFold
+    >>> BlockKFold(3).get_n_splits()
+    3
+    """
+
+    def __init__(self, n_splits: int = 5) -> None:
+        if isinstance(n_splits, bool) or not isinstance(n_splits, numbers.Integral) or n_splits < 2:
+            raise ValueError(f"n_splits={n_splits!r} is not a number of folds. Use an integer >= 2.")
+        self.n_splits: int = int(n_splits)
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        """How many folds there are.
+
+        Parameters
+        ----------
+        X, y, groups : object
+            Not looked at.
+
+        Returns
+        -------
+        int
+            `n_splits`.
+        """
+        return self.n_splits
+
+    def split(self, X: Any, y: Any = None, groups: Any = None) -> Any:
+        """Raise TypeError: data in blocks are split by the estimators, and others have no blocks.
+
+        Parameters
+        ----------
+        X, y, groups : object
+            Ignored.
+        """
+        raise TypeError(
+            "BlockKFold splits blocks, but X has none. Give dask data, or use scikit-learn's GroupKFold."
+        )
+
+    def __repr__(self) -> str:
+        return f"BlockKFold({self.n_splits})"
+
+
+def score_with(scorer: Callable[..., float], model: Any, X: Any, y: Any, weights: Vector | None) -> float:
+    """The score of a fitted model, weighted if weights were given and the scorer can take them."""
+    if weights is not None and takes_weights(scorer):
+        return float(scorer(model, X, y, sample_weight=weights))
+    return float(scorer(model, X, y))
+
+
+def takes_weights(scorer: Any) -> bool:
+    function = getattr(scorer, "_score_func", scorer)
+    return "sample_weight" in inspect.signature(function).parameters
+
+
+def asks_for_probabilities(scorer: Any) -> bool:
+    """Whether a scorer looks at probabilities, and at nothing else."""
+    return bool(getattr(scorer, "_response_method", "predict") == "predict_proba")
+
+
+@dataclass(frozen=True)
+class ScoreTable:
+    """The score of every fold, C and k: the one source of what is chosen, told, tabulated and drawn."""
+
+    scores: np.ndarray  # (n_folds, n_Cs, n_ks), folds of all repeats
+    Cs: Sequence[float]
+    ks: Sequence[int]
+    n_rows: float  # that were scored, each counted once
+    test_ratio: float = 0.0  # test rows per training row
+
+    @cached_property
+    def mean(self) -> Matrix:
+        return np.asarray(self.scores.mean(axis=0))
+
+    @cached_property
+    def error(self) -> Matrix:
+        """Standard errors of the means; see `intervals.mean_errors`."""
+        return mean_errors(self.scores, self.test_ratio, self.n_rows)
+
+    def at(self, C: float, k: int) -> tuple[float, float]:
+        """The mean score, and its standard error."""
+        place = self.Cs.index(C), self.ks.index(k)
+        return float(self.mean[place]), float(self.error[place])
+
+    def choose(self, selection: str, tolerance: float = 0.0) -> tuple[int, int]:
+        """The positions of the chosen C and k.
+
+        "best" is the highest mean score; among equals the smaller k, then the smaller C. "1se" is the
+        smallest k with a mean score within one standard error of the best, "tolerance" within that loss of
+        score; then its best C.
+        """
+        if not np.isfinite(self.mean).all():
+            fold = int(np.flatnonzero(~np.isfinite(self.scores).all(axis=(1, 2)))[0])
+            raise ValueError(
+                f"The score of fold {fold} is not a number, so k and C cannot be chosen. Use another "
+                "scoring, or fewer folds, each with test rows of every class."
+            )
+        mean, best = self.mean, np.unravel_index(self.mean.argmax(), self.mean.shape)
+        slack = 1e-12 * max(1.0, abs(float(mean[best])))
+        slack += {"1se": float(self.error[best]), "tolerance": tolerance}.get(selection, 0.0)
+        close = mean >= mean[best] - slack
+        column = min(np.flatnonzero(close.any(axis=0)), key=lambda c: self.ks[int(c)])
+        highest = mean[:, column].max() - 1e-12
+        row = min(np.flatnonzero(mean[:, column] >= highest), key=lambda r: self.Cs[int(r)])
+        return int(row), int(column)
+
+    @property
+    def rises_to_the_largest_k(self) -> bool:
+        """Whether the largest of several ks has a higher score than every smaller one."""
+        best = self.mean.max(axis=0)
+        return len(best) > 1 and bool(best[0] > best[1:].max() + 1e-12)
+
+    def tabulate(self) -> dict[str, Any]:
+        """In the form of GridSearchCV's `cv_results_`: one entry per pair of C and k."""
+        flat = self.scores.reshape(len(self.scores), -1)
+        params = [{"C": C, "k": k} for C in self.Cs for k in self.ks]
+        results: dict[str, Any] = {
+            "param_C": np.array([p["C"] for p in params]),
+            "param_k": np.array([p["k"] for p in params]),
+            "params": params,
+        }
+        results |= {f"split{i}_test_score": row for i, row in enumerate(flat)}
+        results["mean_test_score"] = self.mean.ravel()
+        results["std_test_score"] = flat.std(axis=0)
+        results["se_test_score"] = self.error.ravel()
+        results["rank_test_score"] = rankdata(-self.mean.ravel(), method="min").astype(int)
+        return results

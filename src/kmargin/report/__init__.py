@@ -1,0 +1,1 @@
+"""The results of an analysis as sentences, frames and a page."""

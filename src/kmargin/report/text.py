@@ -1,0 +1,520 @@
+"""Results in sentences, and a paragraph of methods for a paper."""
+
+import platform
+from collections.abc import Sequence
+
+import numpy as np
+import sklearn
+
+from kmargin import __version__
+from kmargin.core.validation import count, listing
+from kmargin.model_selection.nested import MEASURE_NAMES
+from kmargin.model_selection.scores import Interval
+from kmargin.report.frames import order_features, results_by_group
+from kmargin.tables.analysis import Analysis, Neighbour
+
+PERCENT = ("accuracy", "balanced_accuracy")
+SCORE_NAMES = {
+    "roc_auc": "area under the ROC curve",
+    "balanced_accuracy": "balanced accuracy",
+    "neg_log_loss": "negative log loss",
+    "neg_brier_score": "negative Brier score",
+}
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def score_text(scoring: str, score: float) -> str:
+    return percent(score) if scoring in PERCENT else f"{score:.3f}"
+
+
+def score_name(scoring: str) -> str:
+    return SCORE_NAMES.get(scoring, scoring.replace("_", " "))
+
+
+def interval_text(scoring: str, interval: Interval) -> str:
+    """From here to there; what lies beyond is not known better."""
+    if scoring in PERCENT:
+        return f"{100 * max(interval.low, 0):.1f} to {100 * min(interval.high, 1):.1f} %"
+    most = 0.0 if scoring.startswith("neg_") else np.inf
+    return f"{interval.low:.3f} to {min(interval.high, most):.3f}"
+
+
+def change_text(scoring: str, change: float) -> str:
+    """A difference of scores: in percentage points where the score is a share."""
+    points = 100 * change if scoring in PERCENT else change
+    digits = 1 if scoring in PERCENT else 3
+    points = round(points, digits) + 0.0  # no minus zero
+    return f"{points:+.{digits}f}".replace("-", "−") if points else "±0"
+
+
+def amount_text(scoring: str, change: float) -> str:
+    """The size of a difference of scores, with its unit."""
+    amount = change_text(scoring, abs(change)).lstrip("+±")
+    return amount if scoring not in PERCENT else f"{amount} point" if amount == "1.0" else f"{amount} points"
+
+
+def error_text(scoring: str, error: float) -> str:
+    """The standard error of a difference of scores, in its unit."""
+    return f"{100 * error:.1f}" if scoring in PERCENT else f"{error:.3f}"
+
+
+def choice_text(analysis: Analysis) -> str:
+    """Why this k."""
+    settings, highest = analysis.settings, analysis.highest
+    if not analysis.was_chosen:
+        return f"k = {analysis.k}, as requested; C = {analysis.C:g}."
+    text = f"k = {analysis.k}, C = {analysis.C:g}: "
+    if settings.select == "best" or highest is None or highest.k == analysis.k:
+        text += "the highest score of all values tried"
+    else:
+        within = "one standard error"
+        if settings.select == "tolerance":
+            within = f"{settings.tolerance:g}"
+        score = score_text(settings.scoring, highest.score)
+        text += (
+            f"the smallest k within {within} of the highest score ({score} at k = {highest.k}, "
+            f"C = {highest.C:g}; `--select best` takes that)"
+        )
+    return f"{text}, {rounds_text(analysis)}"
+
+
+def rounds_text(analysis: Analysis) -> str:
+    """How often the rows were dealt into folds, and whether that was enough."""
+    choice, n_folds = analysis.choice, len(analysis.supports)
+    if choice.n_rounds == 1:
+        return f"over {n_folds} folds."
+    folds = f"over {choice.n_rounds} rounds of {n_folds} folds. "
+    if choice.has_settled:
+        return folds + "The last rounds did not change the choice."
+    return folds + (
+        "More rounds might choose another k, because several score nearly as well; `--repeats` allows more "
+        "rounds."
+    )
+
+
+def fold_choices_text(analysis: Analysis) -> str:
+    """What the outer folds chose: how far k can be trusted."""
+    assessed = analysis.assessment
+    if not assessed.is_nested or analysis.highest is None or not analysis.was_chosen:
+        return ""
+    ks = sorted(k for k, _ in assessed.chosen)
+    n_folds = count(len(ks), "outer fold")
+    if ks[0] == ks[-1]:
+        return f"All {n_folds} also chose k = {ks[0]}."
+    return (
+        f"When the choice was repeated without a fifth of the rows, k was {listed(ks)}."
+        if len(ks) == 5
+        else (f"When the choice was repeated in each of {n_folds}, k was {listed(ks)}.")
+    )
+
+
+def listed(numbers: list[int]) -> str:
+    *others, last = (f"{number:,}" for number in numbers)
+    return f"{', '.join(others)} and {last}"
+
+
+def honesty_text(analysis: Analysis) -> str:
+    """Where the score told comes from."""
+    scoring, highest = analysis.settings.scoring, analysis.highest
+    if highest is None:
+        return "k and C were set in advance, so each fold is an independent test."
+    chosen = "k and C were" if analysis.was_chosen else "C was"
+    own = score_text(scoring, analysis.choice.score)
+    if analysis.assessment.is_nested:
+        return (
+            f"The {score_name(scoring)} above comes from nested cross-validation: in each of "
+            f"{len(analysis.assessment.folds)} outer folds {chosen} chosen again from the other rows. On the "
+            f"folds used for the choice it is {own}, which is optimistic on average."
+        )
+    return (
+        f"{chosen} chosen on these same folds ({own}), so the {score_name(scoring)} above is optimistic. "
+        "Leave out `--no-nested` for an unbiased one."
+    )
+
+
+def p_value_text(analysis: Analysis) -> str:
+    """What a permutation test found; nothing without one."""
+    assessed = analysis.assessment
+    if assessed.p_value is None:
+        return ""
+    n_times = assessed.n_permutations
+    n_as_high = round(assessed.p_value * (n_times + 1)) - 1
+    least = "" if n_as_high else f" That is the smallest p-value that {n_times:,} permutations can give."
+    return (
+        f"p = {assessed.p_value:.3g}: of {n_times:,} searches with permuted labels, {n_as_high or 'none'} "
+        f"found a score as high as the search with the original labels.{least}"
+    )
+
+
+MOST_NAMES = 12  # in a sentence
+MOST_GROUPS = 40  # of rows, in a table
+
+
+def class_list(analysis: Analysis) -> list[str]:
+    return [str(name) for name in analysis.model.machine.classes_]
+
+
+def subject(analysis: Analysis) -> str:
+    """What does the telling apart: how many, and where several classes or groups need them, which."""
+    model, things, names = analysis.model, analysis.things, used_units(analysis)
+    n_used = len(model.machine.support_) if model.is_kernel else len(names)
+    n_all = len(analysis.dataset.y) if model.is_kernel else len(set(analysis.counted.labels))
+    if n_used == 0:
+        return f"None of the {n_all:,} {things}"
+    several = len(model.machine_names) > 1
+    text = f"{n_used:,} of {n_all:,} {things}"
+    if not model.is_kernel and (several or analysis.counted.is_grouped):
+        more = f" and {n_used - MOST_NAMES} more" if n_used > MOST_NAMES else ""
+        text += f" ({', '.join(names[:MOST_NAMES])}{more})"
+    if analysis.is_shared:
+        return text
+    each = "class" if model.machine.multi_class == "ovr" else "pair of classes"
+    return f"{text} in total, at most {analysis.k} for each {each},"
+
+
+def used_units(analysis: Analysis) -> list[str]:
+    """What k counts and the model uses, by name, the heaviest first."""
+    if analysis.model.is_kernel:
+        return []
+    order, is_used = order_features(analysis), (analysis.model.machine.coef_ != 0).any(axis=0)
+    return analysis.counted.labels_of(order[is_used[order]])
+
+
+def axis_text(things: str, is_shared: bool = True) -> str:
+    """What k counts, for an axis."""
+    return f"k, the number of {things}{'' if is_shared else ' of each binary classifier'}"
+
+
+def counting_text(analysis: Analysis) -> str:
+    """What k counts, where that is not features; nothing else."""
+    if analysis.things == "variables":
+        return (
+            "k counts variables: all features made from the values of one column enter or leave together. "
+            "`--each-value` counts them separately."
+        )
+    if analysis.things == "groups":
+        return "k counts groups: the features of a group enter or leave together."
+    return ""
+
+
+def signs_text(analysis: Analysis) -> str:
+    """What a required sign means, where a feature of the model has one."""
+    counted, used = analysis.counted, analysis.model.machine.support_
+    is_shown = np.union1d(used, np.flatnonzero(counted.always_in)) if not analysis.model.is_kernel else ()
+    if not any(counted.sign_of(j) for j in is_shown):
+        return ""
+    names = class_list(analysis)
+    if len(names) == 2:
+        return f"+ or − beside a name: its weight may only favour {names[1]} (+), or only {names[0]} (−)."
+    if analysis.model.machine.multi_class == "ovr":
+        return (
+            "+ or − beside a name: in each binary classifier its weight may only favour the class (+), or "
+            "only the others (−)."
+        )
+    return (
+        "+ or − beside a name: in each binary classifier its weight may only favour the later of the two "
+        f"classes ({', '.join(names[:3])}{', ...' if len(names) > 3 else ''}), or only the earlier."
+    )
+
+
+def marks(analysis: Analysis, feature: int) -> str:
+    """What was asked for of a feature, in a word or two."""
+    always = ["always in"] if analysis.counted.always_in[feature] else []
+    sign = analysis.counted.sign_of(feature).replace("-", "−")
+    return ", ".join([*always, *([sign] if sign else [])])
+
+
+def headline(analysis: Analysis) -> str:
+    """The answer with its uncertainty, in a sentence."""
+    assessed, scoring = analysis.assessment, analysis.settings.scoring
+    score = f"{score_text(scoring, assessed.score)} {score_name(scoring)} on held-out rows"
+    interval = f"95 % interval {interval_text(scoring, assessed.interval)}"
+    guessing = f"guessing{most_common(analysis)} reaches {score_text(scoring, assessed.guessing)}"
+    chosen = "k and C were" if analysis.was_chosen else "C was"
+    how = "" if is_honest(analysis) else f"; {chosen} chosen on the same rows, so this is optimistic"
+    if assessed.is_better_than_guessing:
+        return f"{subject(analysis)} {task(analysis)} with {score} ({interval}; {guessing}{how})."
+    were = "was" if n_used(analysis) == 1 else "were"
+    return (
+        f"Not clearly better than guessing{doubt_text(analysis)}: {score} ({interval}; {guessing}{how}). "
+        f"{subject(analysis)} {were} chosen."
+    )
+
+
+def doubt_text(analysis: Analysis) -> str:
+    """By which measure a model is not better than guessing, where that is not its score."""
+    assessed = analysis.assessment
+    if assessed.judged_by == "permutations":
+        return f" by the permutation test (p = {assessed.p_value:.3g})"
+    measure, (value, interval), guessing = assessed.evidence
+    if measure == analysis.settings.scoring:
+        return ""
+    return (
+        f" by {MEASURE_NAMES[measure]} ({score_text(measure, value)}, 95 % interval "
+        f"{interval_text(measure, interval)}; guessing reaches {score_text(measure, guessing)})"
+    )
+
+
+def evidence_text(analysis: Analysis) -> str:
+    """By which measure a model is better than guessing, where its score does not show it; nothing else."""
+    assessed = analysis.assessment
+    measure, (value, interval), guessing = assessed.evidence
+    if assessed.guessing < assessed.interval.low or not assessed.evidence.is_better:
+        return ""
+    return (
+        "The classes are of unequal size, so the model is compared with guessing by "
+        f"{MEASURE_NAMES[measure]}: {score_text(measure, value)} (95 % interval "
+        f"{interval_text(measure, interval)}), where guessing reaches {score_text(measure, guessing)}."
+    )
+
+
+def all_features_text(analysis: Analysis) -> str:
+    """What all features reach, and so what it costs to use fewer; nothing where that is not known."""
+    assessed, scoring = analysis.assessment, analysis.settings.scoring
+    cost = assessed.cost_of_sparsity
+    if cost is None:
+        return ""
+    n_all = analysis.counted.units.n_units
+    reached = score_text(scoring, assessed.score + cost.value)
+    amount = amount_text(scoring, cost.value)
+    what = "costs" if cost.value > 0 else "gains"
+    if amount.startswith("0 ") or not amount.strip("0."):
+        what, amount = "changes", "nothing"
+    return (
+        f"All {n_all:,} {analysis.things} reach {reached} on the same folds, with the ridge penalty alone; "
+        f"using fewer {what} {amount} (standard error {error_text(scoring, cost.error)})."
+    )
+
+
+def groups_text(analysis: Analysis) -> str:
+    """The accuracy in each group of rows, or of many groups how it varies; nothing without groups."""
+    results, by = results_by_group(analysis), analysis.dataset.grouped_by
+    if not results:
+        return ""
+    if len(results) <= MOST_NAMES:
+        each = ", ".join(f"{r.name} {percent(r.correct.value)} of {count(r.n_rows, 'row')}" for r in results)
+        return f"Accuracy by {by}: {each}."
+    low, middle, high = np.quantile([r.correct.value for r in results], [0.25, 0.5, 0.75])
+    return (
+        f"Accuracy within the {len(results):,} groups by {by}: median {percent(middle)}, half of them "
+        f"between {percent(low)} and {percent(high)}."
+    )
+
+
+def is_honest(analysis: Analysis) -> bool:
+    """Whether nothing was chosen on the rows that the score is of."""
+    return analysis.assessment.is_nested or analysis.highest is None
+
+
+def task(analysis: Analysis) -> str:
+    """What the features do."""
+    names = class_list(analysis)
+    tell = "distinguishes" if n_used(analysis) == 1 else "distinguish"
+    if len(names) == 2:
+        return f"{tell} {names[0]} from {names[1]}"
+    if len(names) <= 4:
+        return f"{tell} {', '.join(names[:-1])} and {names[-1]}"
+    return f"{tell} {len(names)} classes"
+
+
+def n_used(analysis: Analysis) -> int:
+    """How many of what k counts the model uses."""
+    return len(analysis.model.machine.support_ if analysis.model.is_kernel else used_units(analysis))
+
+
+def neighbour_text(analysis: Analysis, neighbour: Neighbour) -> str:
+    """What one more or one fewer would cost."""
+    thing = "training point" if analysis.model.is_kernel else analysis.things.removesuffix("s")
+    more = neighbour.k > analysis.k
+    each = "" if analysis.is_shared else " for each binary classifier"
+    distance = abs(neighbour.k - analysis.k)
+    amount = f"One {thing}" if distance == 1 else count(distance, thing)
+    which = f"{amount} {'more' if more else 'fewer'}{each} ({neighbour.k})"
+    names = neighbour.enters if more else neighbour.leaves
+    swaps = neighbour.leaves if more else neighbour.enters
+    if names and len(names) <= 3 and not swaps:
+        which += f", {'with' if more else 'without'} {listing(names)}"
+    scoring, change = analysis.settings.scoring, neighbour.change
+    error = f"(standard error {error_text(scoring, change.error)})"
+    comma, s = "," if ", with" in which else "", "s" if distance == 1 else ""
+    if change_text(scoring, change.value) == "±0":
+        return f"{which}{comma} change{s} nothing {error}."
+    verb = "gain" if change.value > 0 else "cost"
+    return f"{which}{comma} {verb}{s} {amount_text(scoring, change.value)} {error}."
+
+
+def most_common(analysis: Analysis) -> str:
+    """What a guess of the accuracy is; other scores have guesses of their own."""
+    if not analysis.assessment.is_rate:
+        return ""
+    return " the most common class"
+
+
+def class_counts(analysis: Analysis) -> str:
+    """How many rows of each class."""
+    names, counts = np.unique(analysis.dataset.y, return_counts=True)
+    if len(names) > 4:
+        return f"{len(names)} classes of {counts.min():,} to {counts.max():,}"
+    return ", ".join(f"{n:,} {name}" for n, name in zip(counts, names, strict=True))
+
+
+def frequency_text(analysis: Analysis, frequency: float) -> str:
+    n_folds = len(analysis.supports)
+    return f"{round(frequency * n_folds)} of {n_folds}"
+
+
+def rows_text(analysis: Analysis) -> str:
+    return count(len(analysis.dataset.y), "row")
+
+
+def halves_text(analysis: Analysis, feature: int) -> str:
+    """How often a feature came back on random halves of the rows."""
+    return "" if analysis.halves is None else f"{100 * analysis.halves[feature]:.0f} %"
+
+
+def halves_sentence(analysis: Analysis) -> str:
+    """What the share of halves is, and from which share on at most one feature is expected by chance."""
+    if analysis.stability is None:
+        return ""
+    selection, things = analysis.stability.selection, analysis.counted.things
+    by_chance = (
+        f"Of the {things} chosen on {100 * selection.threshold_:.3g} % or more, at most one is expected to "
+        "have been selected by chance"
+        if selection.bounds_.unimodal <= 1
+        else f"With {selection.q_:.3g} of {selection.n_candidates_:,} {things} chosen each time, several may "
+        "reach even 100 % by chance"
+    )
+    return (
+        f"`halves`: the proportion of {analysis.stability.n_halves} random halves of the rows on which the "
+        f"feature is chosen with the same k and C. {by_chance} (see `kmargin stability`)."
+    )
+
+
+MOST_LISTED = 8  # values of a grid; of more the ends are named
+
+
+def methods_text(analysis: Analysis, source: str) -> str:
+    """Data, preparation, model, choice of k and C, assessment, software."""
+    parts = (data_text, preparation_text, model_text, choice_methods, assessment_text, software_text)
+    return " ".join(text for part in parts if (text := part(analysis, source)))
+
+
+def data_text(analysis: Analysis, source: str) -> str:
+    dataset, settings = analysis.dataset, analysis.settings
+    n_features = count(len(dataset.encoding.feature_names), "feature")
+    text = (
+        f"The data ({source}) comprise {rows_text(analysis)} ({class_counts(analysis)}; classes by column "
+        f"{dataset.target}) and {n_features}."
+    )
+    if dataset.groups is not None:
+        same = "features" if dataset.grouped_by is None else f"value in column {dataset.grouped_by}"
+        n_groups = count(len(np.unique(dataset.groups)), "group")
+        text += f" Rows with the same {same} ({n_groups}) were never split between training and test rows."
+    if dataset.weights is not None:
+        text += " Rows were weighted in fitting and in scoring."
+    return text + (" Classes were weighted inversely to their frequency." if settings.balanced else "")
+
+
+def preparation_text(analysis: Analysis, source: str) -> str:
+    dataset, steps = analysis.dataset, []
+    if dataset.encoding.categories:
+        steps.append("Text columns were encoded as one indicator feature per value.")
+    if dataset.impute:
+        steps.append("Missing values were replaced by the median of the training rows.")
+    if analysis.settings.standardize:
+        steps.append("Features were standardised to mean 0 and standard deviation 1 on the training rows.")
+    return " ".join(steps)
+
+
+def model_text(analysis: Analysis, source: str) -> str:
+    settings, n_classes = analysis.settings, len(analysis.model.machine.classes_)
+    if settings.kernel is None:
+        kind, bound = "linear support vector machine", f"at most k {analysis.things}"
+    else:
+        kind, bound = f"support vector machine with the kernel {settings.kernel}", "at most k training points"
+    text = (
+        f"The model is a {kind} with squared hinge loss and L2 penalty (strength 1/C), constrained to use "
+        f"{bound} (Landeros and Lange, Algorithms for Sparse Support Vector Machines) and fitted by a search "
+        "that exchanges them as long as the objective falls."
+    )
+    if n_classes == 2:
+        return text
+    which = "per pair of classes" if settings.multi_class == "ovo" else "per class, against all others,"
+    if not settings.shared:
+        return f"{text} One classifier {which} was fitted, with k of its own."
+    return f"{text} One classifier {which} was fitted; all use the same {analysis.things}."
+
+
+def choice_methods(analysis: Analysis, source: str) -> str:
+    choice, settings = analysis.choice, analysis.settings
+    final = "The final model was fitted to all rows."
+    if not choice.had_alternatives:
+        return f"k = {analysis.k} and C = {analysis.C:g} were set in advance. {final}"
+    table = choice.table
+    ks = f"k ({grid_text(sorted(table.ks))})"
+    Cs = f"C ({grid_text(table.Cs)})" if len(table.Cs) > 1 else ""
+    what = " and ".join(filter(None, (ks, Cs))) if analysis.was_chosen else Cs
+    was = "were" if " and " in what else "was"
+    given = "" if analysis.was_chosen else f"k = {analysis.k} was set in advance; "
+    times = f", repeated {choice.n_rounds} times" if choice.n_rounds > 1 else ""
+    by = f"{len(analysis.supports)}-fold stratified cross-validation{times}"
+    name = score_name(settings.scoring)
+    rules = {
+        "best": f"the values with the highest mean {name} were taken",
+        "1se": f"the smallest k was taken whose mean {name} was within one standard error (Nadeau and "
+        "Bengio) of the highest",
+        "tolerance": f"the smallest k was taken whose mean {name} was within {settings.tolerance:g} of the "
+        "highest",
+    }
+    rule = rules[settings.select if analysis.was_chosen else "best"]
+    return (
+        f"{given}{what} {was} chosen by {by}: {rule}, which gave k = {analysis.k} and C = {analysis.C:g}. "
+        f"{final}"
+    )
+
+
+def grid_text(values: Sequence[float]) -> str:
+    if len(values) <= MOST_LISTED:
+        return ", ".join(f"{value:g}" for value in values)
+    return f"{len(values)} values from {values[0]:g} to {values[-1]:g}"
+
+
+def assessment_text(analysis: Analysis, source: str) -> str:
+    assessed, scoring = analysis.assessment, analysis.settings.scoring
+    name, n_folds = score_name(scoring), len(assessed.folds)
+    kind = {"accuracy": "Wilson", "roc_auc": "DeLong"}.get(scoring, "Student")
+    if assessed.is_nested:
+        how = (
+            f"The {name} was estimated by nested cross-validation: in each of {n_folds} outer folds the "
+            "preparation and the choice were repeated on the training rows alone, and the model was scored "
+            "on the test rows."
+        )
+    else:
+        how = f"The {name} was estimated by {n_folds}-fold stratified cross-validation."
+        if not is_honest(analysis):
+            how += " These are the folds of the choice, so that the estimate is optimistic."
+    text = (
+        f"{how} It was {score_text(scoring, assessed.score)} (95 % {kind} interval "
+        f"{interval_text(scoring, assessed.interval)}), against {score_text(scoring, assessed.guessing)} by "
+        "guessing."
+    )
+    if assessed.p_value is not None:
+        text += (
+            f" The search was repeated with {assessed.n_permutations:,} permutations of the labels "
+            f"(p = {assessed.p_value:.3g})."
+        )
+    halves = ""
+    if analysis.stability is not None:
+        n_halves = analysis.stability.n_halves
+        halves = f"The selection was repeated on {n_halves} random halves of the rows, with the same k and C."
+    return " ".join(filter(None, (text, evidence_text(analysis), all_features_text(analysis), halves)))
+
+
+def software_text(analysis: Analysis, source: str) -> str:
+    return (
+        f"The analysis was made with kmargin {__version__} (Python {platform.python_version()}, NumPy "
+        f"{np.__version__}, scikit-learn {sklearn.__version__}), random seed {analysis.settings.seed}."
+    )

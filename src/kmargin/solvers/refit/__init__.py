@@ -1,0 +1,1 @@
+"""The exact minimum of the objective on a given support."""

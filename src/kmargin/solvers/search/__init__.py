@@ -1,0 +1,1 @@
+"""The search for a support: swap features, or groups of them, while that lowers the objective."""

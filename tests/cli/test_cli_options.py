@@ -1,0 +1,576 @@
+"""What each option of `kmargin fit`, `predict` and `path` does, against folds and machines made by hand.
+
+A program that ignores an option fails here: every result is that of the estimators given the same thing,
+and differs from the result without the option.
+"""
+
+import io
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import accuracy_score, balanced_accuracy_score, f1_score
+from sklearn.metrics.pairwise import pairwise_kernels
+from sklearn.model_selection import StratifiedKFold
+from tables_data import make_table
+from typer.main import get_command
+from typer.testing import CliRunner
+
+from kmargin import KernelSparseSVC, SparseSVC, SparseSVCCV, StabilitySelection, sparse_svm_path
+from kmargin.cli.app import app
+from kmargin.cli.commands import stem
+from kmargin.model_selection.calibration import UnseenRows, fit_calibration
+from kmargin.model_selection.scores import rate_interval
+from kmargin.tables import model_file
+
+FEATURES = ["age", "dose", "noise", "x y", "z"]
+
+
+def make_frame(n_classes=2):
+    """Classes of different size that overlap, and weights that do not follow them."""
+    frame = make_table(90, n_classes, seed=4)
+    rng = np.random.default_rng(8)
+    frame["age"] += 0.9 * rng.standard_normal(90)
+    rare = frame["outcome"] == frame["outcome"].max()
+    frame = frame[~rare | (rng.random(90) < 0.4)].reset_index(drop=True)
+    return frame.assign(w=rng.choice([1.0, 3.0, 0.5], len(frame)))
+
+
+FRAME = make_frame()
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch, undrawn):
+    monkeypatch.chdir(tmp_path)
+    FRAME.to_csv("data.csv", index=False)
+    Path("groups.csv").write_text("group,feature\nblood,noise\nblood,age\nblood,x y\n")
+    return tmp_path
+
+
+def run(*words):
+    result = CliRunner().invoke(app, [str(word) for word in words])
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def fit(*options, data="data.csv", out="out"):
+    """The model and the predictions of a fit with two features at C = 1, unless told otherwise."""
+    drop = () if "w" in options else ("--drop", "w")
+    rest = () if "--ks" in options else ("--k", 2)
+    rest += () if "--C" in options else ("--C", 1)
+    rest += () if "--pairs" in options else ("--pairs", 2)
+    run("fit", data, "--target", "outcome", "--cv", 3, "--out", out, "-q", *drop, *rest, *options)
+    return model_file.load(out), pd.read_csv(f"{out}/predictions.csv")
+
+
+def walk(*options, data="data.csv"):
+    """The table that `kmargin path` writes."""
+    drop = () if "w" in options else ("--drop", "w")
+    run("path", data, "--target", "outcome", "--out", "p.csv", *drop, *options)
+    return pd.read_csv("p.csv")
+
+
+def scale(X, weights, standardize=True):
+    if not standardize:
+        return np.zeros(X.shape[1]), np.ones(X.shape[1])
+    mean = np.average(X, axis=0, weights=weights)
+    return mean, np.sqrt(np.average((X - mean) ** 2, axis=0, weights=weights))
+
+
+def by_hand(make, repeats=None, factor=None, standardize=True, cv=3, seed=0, frame=FRAME, columns=FEATURES):
+    """Coefficients on all rows, and decisions of folds that see their own rows only."""
+    X, y = frame[columns].to_numpy(), frame["outcome"].to_numpy()
+    repeats = np.ones(len(y)) if repeats is None else repeats
+    weights = repeats if factor is None else repeats * factor
+
+    def machine(rows):
+        mean, spread = scale(X[rows], repeats[rows], standardize)
+        model = make().fit((X[rows] - mean) / spread, y[rows], sample_weight=weights[rows])
+        return model, lambda Z: model.decision_function((Z - mean) / spread)
+
+    decisions = [None] * len(y)
+    for train, test in StratifiedKFold(cv, shuffle=True, random_state=seed).split(X, y):
+        for row, value in zip(test, machine(train)[1](X[test]), strict=True):
+            decisions[row] = value
+    return machine(np.arange(len(y)))[0], np.array(decisions)
+
+
+def make_linear(**arguments):
+    return lambda: SparseSVC(**{"k": 2, "C": 1.0} | arguments)
+
+
+def balance(frame=FRAME):
+    counts = frame["outcome"].value_counts()
+    return frame["outcome"].map(len(frame) / (len(counts) * counts)).to_numpy()
+
+
+WEIGHTS = FRAME["w"].to_numpy()
+LINEAR = {
+    "nothing": ((), {}, {}),
+    "--balanced": (("--balanced",), {"factor": balance()}, {}),
+    "--weights": (("--weights", "w"), {"repeats": WEIGHTS}, {}),
+    "--weights --balanced": (("--weights", "w", "--balanced"), {"repeats": WEIGHTS, "factor": balance()}, {}),
+    "--no-standardize": (("--no-standardize",), {"standardize": False}, {}),
+    "--k": (("--k", "1"), {}, {"k": 1}),
+    "--C": (("--C", "0.01"), {}, {"C": 0.01}),
+    "--C inf": (("--C", "inf"), {}, {"C": np.inf}),
+    "--cv": (("--cv", "4"), {"cv": 4}, {}),
+    "--seed": (("--seed", "5"), {"seed": 5}, {}),
+    "--keep": (("--keep", "noise"), {}, {"keep": [2]}),
+    "--keep twice": (("--keep", "noise", "--keep", "x y"), {}, {"keep": [2, 3]}),
+    "--avoid": (("--avoid", "age"), {}, {"avoid": [0]}),
+    "--sign": (("--sign", "age=-", "--sign", "x y=+"), {}, {"signs": [-1, 0, 0, 1, 0]}),
+    "--groups": (("--groups", "groups.csv"), {}, {"groups": [0, 1, 0, 0, 2]}),
+}
+
+
+@pytest.fixture(scope="module")
+def plain():
+    return by_hand(make_linear())
+
+
+@pytest.mark.parametrize(("options", "how", "arguments"), LINEAR.values(), ids=LINEAR.keys())
+def test_an_option_of_fit_does_in_folds_and_model_what_the_estimator_does(plain, options, how, arguments):
+    model, predictions = fit(*options)
+    expected, decisions = by_hand(make_linear(**arguments), **how)
+    np.testing.assert_allclose(model.machine.coef_, expected.coef_, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(model.machine.intercept_, expected.intercept_, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(predictions["decision"], decisions, rtol=1e-6, atol=1e-9)
+    if options:
+        changed = not np.allclose(decisions, plain[1], rtol=1e-3)
+        assert changed, "the option makes a difference"
+
+
+PATH_REQUESTS = {name: LINEAR[name] for name in ("--keep", "--keep twice", "--avoid", "--sign", "--groups")}
+
+
+@pytest.mark.parametrize(("options", "how", "arguments"), PATH_REQUESTS.values(), ids=PATH_REQUESTS.keys())
+def test_an_option_about_columns_does_for_the_path_what_it_does_for_a_fit(options, how, arguments):
+    (step,), (plain,) = (walk("--ks", "2,", "--cv", 0, *more).to_dict("records") for more in (options, ()))
+    expected, _ = by_hand(make_linear(**arguments))
+    assert step["objective"] == pytest.approx(expected.objective_[0], rel=1e-6)
+    assert step["features"].split("; ") == [FEATURES[j] for j in expected.support_]
+    assert step["objective"] > 1.001 * plain["objective"] or options[0] == "--groups"
+    assert step["features"] != plain["features"] or options[0] == "--sign"
+
+
+def test_columns_are_grouped_by_the_text_before_a_separator():
+    names = {"age": "body_age", "noise": "body_noise", "x y": "body_x_y", "dose": "dose", "z": "_z"}
+    FRAME.rename(columns=names).to_csv("named.csv", index=False)
+    model, predictions = fit("--group-by", "_", data="named.csv")
+    expected, decisions = by_hand(make_linear(groups=[0, 1, 0, 0, 2]))
+    np.testing.assert_allclose(model.machine.coef_, expected.coef_, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(predictions["decision"], decisions, rtol=1e-6, atol=1e-9)
+    features = pd.read_csv("out/features.csv").set_index("feature")["group"]
+    assert features.to_dict() == {
+        "body_age": "body", "body_noise": "body", "body_x_y": "body", "dose": "dose", "_z": "_z"
+    }  # fmt: skip
+
+
+@pytest.mark.drawn
+@pytest.mark.parametrize("options", [(), ("--each-machine",)], ids=str)
+@pytest.mark.parametrize("kernel", [None, "rbf"], ids=str)
+def test_k_is_of_the_whole_model_unless_each_machine_is_to_have_its_own(options, kernel):
+    frame = make_frame(3)
+    frame.to_csv("three.csv", index=False)
+    shared = not options
+    if kernel is None:
+        model, _ = fit("--k", 1, *options, data="three.csv")
+        expected, _ = by_hand(make_linear(k=1, shared=shared), frame=frame)
+        np.testing.assert_allclose(model.machine.coef_, expected.coef_, rtol=1e-6, atol=1e-9)
+    else:
+        model, _ = fit("--k", 2, "--kernel", kernel, *options, data="three.csv")
+    assert (len(model.machine.support_) <= model.machine.k) == shared, "else the option would do nothing"
+    assert model.machine.shared == shared
+    page = Path("out/report.html").read_text()
+    things = "features" if kernel is None else "training points"
+    assert (f"k, the number of {things} of each binary classifier" in page) == (not shared)
+    assert ("for each pair of classes" in page) == (not shared)
+    if kernel is None:
+        (step,) = walk("--ks", "1,", "--cv", 0, *options, data="three.csv").to_dict("records")
+        assert step["n_features"] == len(model.machine.support_)
+
+
+@pytest.fixture
+def coloured():
+    """A table with a column of texts that matters as a whole."""
+    hue = np.random.default_rng(2).choice(["red", "blue", "green"], len(FRAME))
+    frame = FRAME.drop(columns="w").assign(hue=hue)
+    tint = pd.Series(hue).map({"red": 1.5, "blue": 0.0, "green": -1.5})
+    frame["outcome"] = np.where(frame["age"] + tint > 0, "yes", "no")
+    frame.to_csv("hues.csv", index=False)
+    return frame
+
+
+def fit_hues(*options):
+    words = ["fit", "hues.csv", "--target", "outcome", "--encode", "onehot", "--C", 1, "--cv", 3]
+    told = run(*words, "--out", "out", *options).stdout
+    return model_file.load("out"), " ".join(told.split()), Path("out/report.html").read_text()
+
+
+def hues_by_hand(frame, **arguments):
+    X = np.column_stack([frame[FEATURES], *(frame["hue"] == name for name in ("blue", "green", "red"))])
+    mean, spread = scale(X.astype(float), np.ones(len(X)))
+    return SparseSVC(C=1.0, **arguments).fit((X - mean) / spread, frame["outcome"])
+
+
+@pytest.mark.drawn
+def test_the_values_of_a_text_column_are_one_variable_unless_each_is_to_count(coloured):
+    model, told, page = fit_hues("--k", 2)
+    expected = hues_by_hand(coloured, k=2, groups=[0, 1, 2, 3, 4, 5, 5, 5])
+    np.testing.assert_allclose(model.machine.coef_, expected.coef_, rtol=1e-6, atol=1e-9)
+    assert len(expected.support_) == 4
+    assert told.startswith("2 of 6 variables (age, hue) distinguish no from yes")
+    for text in (told, page):
+        assert "k counts variables" in text
+    assert "k, the number of variables" in page
+    assert "One variable more (3)" in told
+    assert "<b>2</b>variables in use, 4 features</div>" in page
+    single, told, page = fit_hues("--k", 2, "--each-value")
+    np.testing.assert_allclose(single.machine.coef_, hues_by_hand(coloured, k=2).coef_, rtol=1e-6, atol=1e-9)
+    assert told.startswith("2 of 8 features distinguish no from yes")
+    assert "variables" not in told + page
+
+
+def test_a_path_counts_as_asked_and_its_axis_says_what(coloured):
+    words = ["--encode", "onehot", "--ks", "2,", "--cv", 0, "--plot", "p.svg"]
+    found = {}
+    for options, things in (
+        ((), "variables"),
+        (("--each-value",), "features"),
+        (("--group-by", " "), "groups"),
+    ):
+        told = run("path", "hues.csv", "--target", "outcome", "--out", "p.csv", *words, *options).stdout
+        (found[things],) = pd.read_csv("p.csv").to_dict("records")
+        assert f"k, the number of {things}" in Path("p.svg").read_text()
+        assert ("(variables)" in told, "(groups)" in told) == (things == "variables", things == "groups")
+    assert found["variables"]["features"] == "age; hue=blue; hue=green; hue=red"
+    assert found["variables"]["units"] == "age; hue"
+    assert found["features"]["n_features"] == 2
+    assert found["groups"]["n_units"] == 2
+    assert "units" not in found["features"]
+
+
+def test_names_of_text_columns_stand_for_all_their_values(coloured):
+    groups = [0, 1, 2, 3, 4, 5, 5, 5]
+    model, told, page = fit_hues("--k", 1, "--keep", "hue", "--sign", "hue=-", "--sign", "hue=red=-")
+    expected = hues_by_hand(coloured, k=1, groups=groups, keep=[5], signs=[0, 0, 0, 0, 0, -1, -1, -1])
+    np.testing.assert_allclose(model.machine.coef_, expected.coef_, rtol=1e-6, atol=1e-9)
+    assert (model.machine.coef_ <= 0).all()
+    assert "always in, −" in told
+    assert '<span class="aside">always in, −</span>' in page
+    assert '<td>always in</td><td class="name">hue</td>' in page
+    model, _, page = fit_hues("--k", 2, "--avoid", "hue")
+    assert model.needed <= set(FEATURES)
+    assert '<td>never in</td><td class="name">hue</td>' in page
+    model, _, _ = fit_hues("--k", 2, "--avoid", "hue=red", "--keep", "hue=blue")
+    assert model.machine.coef_[0, 5:].astype(bool).tolist() == [True, True, False]
+
+
+def test_predict_needs_the_chosen_columns_and_no_others(coloured):
+    fit_hues("--k", 2)
+    coloured[["hue", "age"]].to_csv("few.csv", index=False)
+    few, all_of_them = (run("predict", "out", file, "-q").stdout for file in ("few.csv", "hues.csv"))
+    columns = ["predicted", "decision"]
+    pd.testing.assert_frame_equal(
+        pd.read_csv(io.StringIO(few))[columns], pd.read_csv(io.StringIO(all_of_them))[columns]
+    )
+
+
+def test_a_sign_is_kept_in_every_machine_and_shown():
+    make_frame(3).to_csv("three.csv", index=False)
+    free, _ = fit("--k", 3, data="three.csv")
+    assert (free.machine.coef_[:, 0] > 0).any()
+    model, _ = fit("--k", 3, "--sign", "age=-", "--keep", "age", data="three.csv")
+    assert (model.machine.coef_[:, 0] <= 0).all()
+    assert pd.read_csv("out/features.csv").set_index("feature").loc["age", "sign"] == "-"
+    page = Path("out/report.html").read_text()
+    assert '<td>signs</td><td class="name">age −</td>' in page
+    assert "may only favour the later of the two classes (low, mid, top), or only the earlier" in page
+
+
+def test_weights_count_in_the_scores_of_the_folds_in_the_accuracy_and_in_the_report():
+    _, predictions = fit("--weights", "w")
+    right = (predictions["actual"] == predictions["predicted"]).to_numpy()
+    folds = predictions["fold"].to_numpy()
+    accuracy = 100 * np.average(right, weights=WEIGHTS)
+    options = ("--target", "outcome", "--weights", "w", "--k", 2, "--C", 1, "--cv", 3)
+    told = run("fit", "data.csv", *options).stdout
+    assert f"{accuracy:.1f} % accuracy on held-out rows" in told
+    assert f"{100 * right.mean():.1f}" != f"{accuracy:.1f}", "the weights make a difference"
+    low, high = rate_interval(accuracy / 100, WEIGHTS.sum() ** 2 / (WEIGHTS**2).sum())
+    assert f"{100 * low:.1f} to {100 * high:.1f}" in " ".join(told.split())
+    page = Path("out/report.html").read_text()
+    assert f"<b>{accuracy:.1f} %</b>" in page
+    totals = FRAME.groupby("outcome")["w"].sum()
+    assert f"<b>{100 * totals.max() / totals.sum():.1f} %</b>by guessing the most common class" in page
+    assert '<td>row weights</td><td class="name">from a column</td>' in page
+    chosen = re.search(r'<tr class="marked"><td>2</td><td>([\d.]+) %', page)[1]
+    shares = [np.average(right[folds == f], weights=WEIGHTS[folds == f]) for f in (1, 2, 3)]
+    assert chosen == f"{100 * np.mean(shares):.1f}", "the score at the chosen k is weighted, too"
+
+
+SCORES = {
+    "accuracy": accuracy_score,
+    "balanced_accuracy": balanced_accuracy_score,
+    "f1_macro": lambda y, p, sample_weight: f1_score(y, p, average="macro", sample_weight=sample_weight),
+}
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["rows", "weights"])
+@pytest.mark.parametrize("scoring", SCORES)
+def test_the_score_asked_for_is_the_one_on_the_page(scoring, weighted):
+    options = ("--weights", "w") if weighted else ()
+    _, predictions = fit("--scoring", scoring, *options)
+    weights = WEIGHTS if weighted else np.ones(len(FRAME))
+    scores = []
+    for number in (1, 2, 3):
+        at = (predictions["fold"] == number).to_numpy()
+        actual, predicted = predictions["actual"][at], predictions["predicted"][at]
+        scores.append(SCORES[scoring](actual, predicted, sample_weight=weights[at]))
+    cell = re.search(r'<tr class="marked"><td>2</td><td>([\d.]+)', Path("out/report.html").read_text())[1]
+    expected = f"{np.mean(scores):.3f}" if scoring == "f1_macro" else f"{100 * np.mean(scores):.1f}"
+    assert cell == expected
+
+
+@pytest.mark.parametrize("gamma", ["scale", "auto", "0.7"])
+@pytest.mark.parametrize("kernel", ["rbf", "poly", "linear", "sigmoid"])
+def test_a_kernel_and_its_width_are_those_asked_for(kernel, gamma):
+    model, _ = fit("--kernel", kernel, "--gamma", gamma, "--k", 3)
+    X, y = FRAME[FEATURES].to_numpy(), FRAME["outcome"].to_numpy()
+    mean, spread = scale(X, np.ones(len(X)))
+    X = (X - mean) / spread
+    number = gamma if gamma in ("scale", "auto") else float(gamma)
+    width = {"scale": 1 / (5 * X.var()), "auto": 1 / 5}.get(gamma, number)
+    numbers = {} if kernel == "linear" else {"gamma": width}
+    numbers |= (
+        {"degree": 3, "coef0": 0.0} if kernel == "poly" else {"coef0": 0.0} if kernel == "sigmoid" else {}
+    )
+    values = pairwise_kernels(X[model.machine.support_], X, metric=kernel, **numbers)
+    decisions = model.machine.dual_coef_[0] @ values + model.machine.intercept_[0]
+    found = pd.read_csv(io.StringIO(run("predict", "out", "data.csv").stdout))
+    np.testing.assert_allclose(found["decision"], decisions, rtol=1e-7, atol=1e-9)
+    alone = KernelSparseSVC(k=3, C=1.0, kernel=kernel, gamma=number).fit(X, y)
+    right = np.mean(found["predicted"] == y)
+    assert right >= np.mean(alone.predict(X) == y) - 0.1
+
+
+@pytest.mark.parametrize("scheme", ["ovo", "ovr"])
+def test_several_classes_are_told_apart_as_asked(scheme):
+    frame = make_frame(3)
+    frame.to_csv("three.csv", index=False)
+    model, _ = fit("--multi-class", scheme, data="three.csv")
+    expected, _ = by_hand(make_linear(multi_class=scheme), frame=frame)
+    np.testing.assert_allclose(model.machine.coef_, expected.coef_, rtol=1e-6, atol=1e-9)
+    columns = pd.read_csv("out/features.csv").columns
+    assert ("weight: rest vs low" in columns) == (scheme == "ovr")
+
+
+GRID = ("--ks", "1,2,3,5", "--C", "0.001,0.1,10", "--seed", 3, "--no-nested", "--repeats", 1)
+
+
+@pytest.mark.parametrize("select", ["best", "1se", "tolerance"])
+def test_k_and_C_are_chosen_as_asked(select):
+    model, _ = fit(*GRID, "--select", select, "--tolerance", 0.08)
+    folds = StratifiedKFold(3, shuffle=True, random_state=3)
+    search = SparseSVCCV(
+        ks=[5, 3, 2, 1],
+        Cs=[0.001, 0.1, 10.0],
+        cv=folds,
+        standardize=True,
+        selection=select,
+        tolerance=0.08,
+    )
+    search.fit(FRAME[FEATURES].to_numpy(), FRAME["outcome"].to_numpy())
+    assert (model.machine.k, model.machine.C) == (search.k_, search.C_)
+    np.testing.assert_allclose(model.machine.coef_ / model.scaling.spread, search.coef_, rtol=1e-6)
+
+
+def test_the_rules_choose_differently():
+    """Else the test before would pass for a program that ignores --select, or --tolerance."""
+    rules = {"best": (), "1se": (), "tolerance": ("--tolerance", 0.5), "none": ("--tolerance", 0)}
+    chosen = {}
+    for rule, more in rules.items():
+        model, _ = fit(*GRID, "--select", rule if rule != "none" else "tolerance", *more)
+        chosen[rule] = model.machine.k, model.machine.C
+    assert chosen["none"] == chosen["best"]
+    assert chosen["1se"] != chosen["best"]
+    assert chosen["tolerance"][0] == 1 <= chosen["1se"][0] <= chosen["best"][0]
+
+
+def test_how_many_values_of_k_are_tried_may_be_a_number():
+    table = walk("--ks", "3", "--cv", 0)
+    search = SparseSVCCV(ks=3, Cs=[1.0], cv=2).fit(FRAME[FEATURES].to_numpy(), FRAME["outcome"].to_numpy())
+    assert table["k"].tolist() == sorted(set(search.cv_results_["param_k"]))
+    assert len(table) == 3
+
+
+def test_a_dropped_column_is_not_a_feature_and_an_id_is_carried_along():
+    model, predictions = fit("--drop", "dose", "--id", "z")
+    columns = ["age", "noise", "x y"]
+    assert list(model.encoding.columns) == columns
+    expected, decisions = by_hand(make_linear(), columns=columns)
+    np.testing.assert_allclose(model.machine.coef_, expected.coef_, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(predictions["decision"], decisions, rtol=1e-6)
+    np.testing.assert_allclose(predictions["id"], FRAME["z"])
+
+
+def test_texts_are_encoded_and_gaps_filled_with_medians():
+    frame = FRAME.drop(columns="w").assign(
+        hue=["red", "blue", "red"] * 30 + [] if len(FRAME) == 90 else "red"
+    )
+    frame["hue"] = np.where(np.arange(len(frame)) % 3, "red", "blue")
+    frame.loc[::6, "age"] = np.nan
+    frame.to_csv("gaps.csv", index=False)
+    options = "--k 3 --C 1 --cv 3 -q --out out --encode onehot --each-value --impute median"
+    run("fit", "gaps.csv", "--target", "outcome", *options.split())
+    model = model_file.load("out")
+    assert model.encoding.feature_names == [*FEATURES, "hue=blue", "hue=red"]
+    assert model.scaling.medians[0] == np.nanmedian(frame["age"])
+    filled = frame.assign(age=frame["age"].fillna(frame["age"].median()), blue=frame["hue"] == "blue")
+    X = np.column_stack([filled[FEATURES], filled["blue"], ~filled["blue"]]).astype(float)
+    mean, spread = scale(X, np.ones(len(X)))
+    scaled = (X - mean) / spread
+    expected = SparseSVC(k=3, C=1.0).fit(scaled, frame["outcome"]).decision_function(scaled)
+    # hue=blue and hue=red say the same: either may be in
+    np.testing.assert_allclose(model.machine.decision_function(scaled), expected, rtol=1e-6, atol=1e-9)
+
+
+def test_quiet_is_quiet_and_jobs_change_nothing():
+    silent = run("fit", "data.csv", "--target", "outcome", "--drop", "w", "--k", 2, "--C", 1, "-q")
+    assert silent.output == ""
+    one, two = (fit("--jobs", jobs)[0].machine.coef_ for jobs in (1, 2))
+    np.testing.assert_array_equal(one, two)
+
+
+def test_predict_carries_ids_and_is_quiet_if_asked():
+    model, _ = fit()
+    talking = run("predict", "out", "data.csv", "--id", "z")
+    frame = pd.read_csv(io.StringIO(talking.stdout))
+    np.testing.assert_allclose(frame["id"], FRAME["z"])
+    mean, spread = scale(FRAME[FEATURES].to_numpy(), np.ones(len(FRAME)))
+    X = (FRAME[FEATURES].to_numpy() - mean) / spread
+    np.testing.assert_allclose(frame["decision"], model.machine.decision_function(X), rtol=1e-9)
+    share = 100 * np.mean(frame["predicted"] == FRAME["outcome"])
+    assert f"{share:.1f} % of {len(FRAME)} rows agree with column 'outcome'." in talking.stderr
+    quiet = run("predict", "out", "data.csv", "--id", "z", "-q")
+    assert quiet.stderr == ""
+    assert quiet.stdout == talking.stdout
+
+
+PATHS = {
+    "nothing": ((), {}, {}),
+    "--balanced": (("--balanced",), {"class_weight": "balanced"}, {}),
+    "--weights": (("--weights", "w"), {"sample_weight": WEIGHTS}, {"weights": WEIGHTS}),
+    "--C": (("--C", "0.01"), {"C": 0.01}, {}),
+    "--no-standardize": (("--no-standardize",), {}, {"standardize": False}),
+}
+
+
+@pytest.mark.parametrize(("options", "arguments", "how"), PATHS.values(), ids=PATHS.keys())
+def test_an_option_of_path_does_what_the_path_does(options, arguments, how):
+    table = walk("--ks", "1,2,5", "--cv", 0, *options)
+    X, y = FRAME[FEATURES].to_numpy(), FRAME["outcome"].to_numpy()
+    repeats = how.get("weights", np.ones(len(y)))
+    mean, spread = scale(X, repeats, how.get("standardize", True))
+    path = sparse_svm_path((X - mean) / spread, y, [5, 2, 1], **{"C": 1.0} | arguments)
+    expected = [path.objectives[at].mean() for at in (2, 1, 0)]
+    np.testing.assert_allclose(table["objective"], expected, rtol=1e-7)
+    accuracy = [np.average(path.predict((X - mean) / spread, k) == y, weights=repeats) for k in (1, 2, 5)]
+    np.testing.assert_allclose(table["training_accuracy"], accuracy)
+
+
+def test_the_folds_of_a_path_follow_cv_seed_and_weights():
+    table = walk("--ks", "2,", "--cv", 4, "--seed", 3, "--weights", "w")
+    _, decisions = by_hand(make_linear(), repeats=WEIGHTS, cv=4, seed=3)
+    right = (decisions > 0) == (FRAME["outcome"] == "yes")
+    splits = StratifiedKFold(4, shuffle=True, random_state=3).split(FRAME, FRAME["outcome"])
+    scores = [np.average(right[test], weights=WEIGHTS[test]) for _, test in splits]
+    assert table["cv_accuracy"].iloc[0] == pytest.approx(np.mean(scores))
+    assert table["cv_standard_error"].iloc[0] == pytest.approx(
+        np.std(scores, ddof=1) * np.sqrt(1 / 4 + 1 / 3)
+    )
+
+
+def test_a_path_knows_several_classes_and_its_plot_the_format_asked_for():
+    make_frame(3).to_csv("three.csv", index=False)
+    table = walk("--ks", "2,", "--cv", 0, "--multi-class", "ovr", "--plot", "p.png", data="three.csv")
+    frame = make_frame(3)
+    X, y = frame[FEATURES].to_numpy(), frame["outcome"].to_numpy()
+    mean, spread = scale(X, np.ones(len(y)))
+    path = sparse_svm_path((X - mean) / spread, y, [2], C=1.0, multi_class="ovr")
+    assert table["objective"].iloc[-1] == pytest.approx(path.objectives.mean())
+    assert Path("p.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_probabilities_are_written_down_if_asked_for():
+    _, plain = fit()
+    model, predictions = fit("--proba", "--seed", 1)
+    names = ["probability: no", "probability: yes"]
+    assert not set(names) & set(plain.columns)
+    np.testing.assert_allclose(predictions[names].sum(axis=1), 1)
+    assert model.calibration is not None
+    told = pd.read_csv(io.StringIO(run("predict", "out", "data.csv", "--proba", "-q").stdout))
+    scaled = model.scaling(FRAME[FEATURES].to_numpy())
+    decisions = model.machine.decision_function(scaled)
+    odds = decisions * model.calibration.slopes[0] + model.calibration.offsets[0]
+    expected = (1 / (1 + np.exp(-odds))).round(3)
+    np.testing.assert_allclose(told["probability: yes"], expected, atol=1e-12)
+    assert "probability: yes" not in run("predict", "out", "data.csv", "-q").stdout
+
+
+def test_probabilities_of_a_fit_are_learned_from_rows_that_machines_had_not_seen():
+    model, _ = fit()
+    _, decisions = by_hand(make_linear())
+    y = (FRAME["outcome"] == "yes").to_numpy().astype(int)
+    expected = fit_calibration(
+        UnseenRows(decisions[:, None], y, np.ones(len(y))), np.array(["no", "yes"]), "ovo"
+    )
+    np.testing.assert_allclose(model.calibration.slopes, expected.slopes, rtol=1e-6)
+    np.testing.assert_allclose(model.calibration.offsets, expected.offsets, rtol=1e-6, atol=1e-9)
+
+
+def test_scores_of_probabilities_choose_as_the_estimator_chooses():
+    model, _ = fit(*GRID, "--scoring", "neg_log_loss", "--select", "best")
+    folds = StratifiedKFold(3, shuffle=True, random_state=3)
+    search = SparseSVCCV(
+        ks=[5, 3, 2, 1], Cs=[0.001, 0.1, 10.0], cv=folds, standardize=True, scoring="neg_log_loss"
+    )
+    search.fit(FRAME[FEATURES].to_numpy(), FRAME["outcome"].to_numpy())
+    assert (model.machine.k, model.machine.C) == (search.k_, search.C_)
+    page = Path("out/report.html").read_text()
+    cells = re.search(r'<tr class="marked"><td>(\d+)</td><td>(-[\d.]+)', page)
+    assert (int(cells[1]), cells[2]) == (search.k_, f"{search.best_score_:.3f}")
+
+
+def test_halves_are_those_of_stability_selection():
+    fit("--pairs", 4)
+    frame = pd.read_csv("out/features.csv").set_index("feature")
+    selection = StabilitySelection(SparseSVC(k=2, C=1.0), n_pairs=4, standardize=True, random_state=0).fit(
+        FRAME[FEATURES].to_numpy(), FRAME["outcome"].to_numpy()
+    )
+    np.testing.assert_allclose(frame.loc[FEATURES, "halves"], selection.frequencies_)
+    fit("--pairs", 0)
+    assert "halves" not in pd.read_csv("out/features.csv").columns
+
+
+def test_help_says_where_defaults_are_not_those_of_the_estimators():
+    told = {
+        parameter.name: parameter.help
+        for parameter in get_command(app).get_command(None, "fit").params
+        if parameter.help
+    }
+    differ = {name for name, help in told.items() if "Default of the estimators: " in help}
+    assert differ == {"C", "select", "repeats", "standardize"}
+    assert SparseSVCCV().selection == "best" in told["select"].partition("Default of the estimators: ")[2]
+    assert tuple(SparseSVCCV().Cs) == (1.0,)
+    assert "Default of the estimators: 1." in told["C"]
+    assert SparseSVCCV().repeats == 1
+    assert not SparseSVCCV().standardize
+
+
+@pytest.mark.parametrize("name", ["a.b.csv", "a.b.csv.gz", "a.b.tsv.bz2", "a.b.parquet", "a.b.csv.zip"])
+def test_a_folder_is_called_after_its_table_however_that_is_packed(name):
+    assert stem(Path("somewhere") / name) == "a.b"

@@ -1,0 +1,184 @@
+"""`kmargin reproduce` and `kmargin data` as a person would call them."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import kmargin.cli.reproduce
+from kmargin.cli import make_app
+from kmargin.datasets import load_iris, make_spiral
+from kmargin.paper.run import Request
+
+runner = CliRunner()
+app = make_app()
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def test_reproduce_says_first_where_the_report_will_be(tmp_path):
+    done = runner.invoke(
+        app, ["reproduce", "table3", "--datasets", "iris", "--solvers", "mm,sd", "--quick", "--jobs", "1"]
+    )
+    assert done.exit_code == 0
+    first = done.stderr.splitlines()[0]
+    assert first.endswith(str(tmp_path / "kmargin-paper-quick" / "report.html"))
+    told = " ".join(done.stdout.split())
+    assert told.endswith("Report: kmargin-paper-quick/report.html")
+    assert "A quick run: 1 of the paper's 8 data sets, 3 of 10 folds, 10 of 100 starts" in told
+    assert "too small to tell whether the paper's results hold up" in told
+    page = Path("kmargin-paper-quick/report.html").read_text()
+    for text in (told, page):
+        assert "results hold up?" not in text
+        assert "In part" not in text
+    table = pd.read_csv("kmargin-paper-quick/table3.csv")
+    assert list(table["solver"]) == ["mm", "sd"]
+    assert list(table["test_paper"]) == [81.66, 81.33]
+    for line in table.itertuples():
+        assert f"{line.solver.upper()} {line.parameter:g} {line.test:.2f} {line.test_paper:.2f}" in told
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("reproduce table9", "There is no part 'table9'. Use descent, figure1"),
+        ("reproduce table3 --datasets irsi", "There is no dataset 'irsi'. Use TCGA"),
+        ("reproduce table3 --solvers svm", "There is no solver 'svm'. Use mm, sd, exchange"),
+        ("reproduce table3 --protocol random", "There is no protocol 'random'. Use paper, shuffled"),
+        ("data get letters", "There is no data set 'letters'. Use synthetic, iris, letter-recognition"),
+        ("data get iris --out iris.txt", ".csv"),
+    ],
+)
+def test_wrong_words_get_one_sentence_and_exit_code_2(arguments, message):
+    done = runner.invoke(app, arguments.split())
+    assert done.exit_code == 2
+    assert message in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert os.listdir() == []
+
+
+def test_a_data_set_that_cannot_be_fetched_stops_the_run_before_it_starts(monkeypatch, tmp_path):
+    monkeypatch.setenv("KMARGIN_DATA", str(tmp_path / "nothing"))
+    monkeypatch.setattr("kmargin.datasets.loaders.fetch", no_network)
+    done = runner.invoke(app, ["reproduce", "table3", "--datasets", "iris,splice"])
+    assert done.exit_code == 2
+    assert done.stderr.splitlines()[-1] == "Error: no network"
+    assert not (tmp_path / "kmargin-paper").exists()
+
+
+def no_network(file):
+    from kmargin.datasets import DownloadError
+
+    raise DownloadError("no network")
+
+
+def test_other_settings_are_kept_out_of_a_folder():
+    assert runner.invoke(app, ["reproduce", "figureS1", "--quick", "--out", "here"]).exit_code == 0
+    done = runner.invoke(app, ["reproduce", "figureS1", "--out", "here"])
+    assert done.exit_code == 2
+    assert "Give another folder with --out" in done.stderr
+
+
+def test_a_run_that_is_interrupted_says_how_to_go_on(tmp_path):
+    command = [
+        sys.executable,
+        "-m",
+        "kmargin",
+        *["reproduce", "table2", "--quick", "--jobs", "2", "--out", "here"],
+    ]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    rows = tmp_path / "here" / "rows.csv"
+    while process.poll() is None and not (rows.exists() and rows.read_bytes().count(b"\n") > 3):
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, words = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in words
+    assert "the same command continues" in words.splitlines()[-1]
+
+
+def test_data_list_names_all_of_table_1():
+    done = runner.invoke(app, ["data", "list"])
+    assert done.exit_code == 0
+    assert len([line for line in done.stdout.splitlines() if any(c.isdigit() for c in line)]) == 8
+    assert "comes with kmargin" in done.stdout
+
+
+def test_data_get_writes_a_csv_that_fit_can_read():
+    done = runner.invoke(app, ["data", "get", "iris"])
+    assert "kmargin fit iris.csv --target class" in done.stdout
+    frame = pd.read_csv("iris.csv")
+    np.testing.assert_array_equal(frame.iloc[:, :4], load_iris().data)
+    assert runner.invoke(app, ["data", "get", "spiral", "--out", "s.csv", "--seed", "3"]).exit_code == 0
+    np.testing.assert_allclose(pd.read_csv("s.csv").iloc[:, :2], make_spiral(random_state=3)[0])
+
+
+REQUESTS = {
+    "nothing": ("", {}),
+    "part": ("table3", {"part": "table3"}),
+    "--datasets": ("table3 --datasets iris,splice", {"part": "table3", "datasets": ("iris", "splice")}),
+    "--solvers": ("table3 --solvers mm,l1r", {"part": "table3", "solvers": ("mm", "l1r")}),
+    "--protocol": ("table3 --protocol shuffled", {"part": "table3", "protocols": ("shuffled",)}),
+    "--quick": ("--quick", {"quick": True}),
+    "--seed": ("table3 --seed 5", {"part": "table3", "seed": 5}),
+}
+
+
+@pytest.mark.parametrize(("words", "wanted"), REQUESTS.values(), ids=REQUESTS.keys())
+def test_options_of_reproduce_are_what_is_asked_for(monkeypatch, words, wanted):
+    asked = []
+    monkeypatch.setattr(
+        kmargin.cli.reproduce, "reproduce", lambda *args, **kwargs: asked.append((args, kwargs))
+    )
+    done = runner.invoke(app, ["reproduce", *words.split()])
+    assert done.exit_code == 0, done.output
+    (request, folder), options = asked[0]
+    expected = Request(**{"part": "all"} | wanted)
+    for name in ("parts", "datasets", "solvers", "protocols", "settings", "command"):
+        assert getattr(request, name) == getattr(expected, name)
+    assert str(folder) == ("kmargin-paper-quick" if wanted.get("quick") else "kmargin-paper")
+    assert options == {"n_jobs": os.cpu_count(), "verbose": 1}
+
+
+def test_jobs_out_and_quiet_reach_the_run(monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        kmargin.cli.reproduce, "reproduce", lambda *args, **kwargs: asked.append((args, kwargs))
+    )
+    done = runner.invoke(app, ["reproduce", "table3", "--jobs", "3", "--out", "here", "-q"])
+    assert done.stdout == "Report: here/report.html\n"
+    assert str(asked[0][0][1]) == "here"
+    assert asked[0][1] == {"n_jobs": 3, "verbose": 0}
+
+
+def test_a_data_set_that_does_not_fit_on_the_disk_leaves_the_old_file(monkeypatch):
+    assert runner.invoke(app, ["data", "get", "spiral"]).exit_code == 0
+    before = pd.read_csv("spiral.csv")
+
+    def fail(*args):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "write", fail)
+    done = runner.invoke(app, ["data", "get", "spiral", "--seed", "4"])
+    assert done.exit_code == 2
+    assert done.stderr == "Error: spiral.csv: no space left on device.\n"
+    assert os.listdir() == ["spiral.csv"]
+    pd.testing.assert_frame_equal(pd.read_csv("spiral.csv"), before)
+
+
+def test_the_seed_changes_simulated_data_only():
+    for seed in ("1", "2"):
+        for name in ("spiral", "iris"):
+            runner.invoke(app, ["data", "get", name, "--seed", seed, "--out", f"{name}{seed}.csv"])
+    assert not pd.read_csv("spiral1.csv").equals(pd.read_csv("spiral2.csv"))
+    assert pd.read_csv("iris1.csv").equals(pd.read_csv("iris2.csv"))

@@ -1,0 +1,116 @@
+"""What results say of themselves fits on a screen, and estimators link to their pages."""
+
+import re
+import tomllib
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator
+
+import kmargin
+from kmargin import MM, SparseSVC, SparseSVCCV, honest_score, sparse_svm_path
+from kmargin.core.summary import DOCUMENTATION, Facts, as_html, as_text, some
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((40, 30))
+Y = (X[:, 0] > 0).astype(int) + (X[:, 1] > 0.5)
+
+
+@pytest.fixture(scope="module")
+def results():
+    path = sparse_svm_path(X, Y, range(1, 31))
+    annealed = SparseSVC(3, solver=MM(), shared=False).fit(X, Y).solutions_
+    honest = honest_score(SparseSVCCV([2], cv=2), X, Y > 0, cv=2)
+    return {"path": path, "solution": path.solutions[5][0], "annealed": annealed[0], "honest": honest}
+
+
+class Balanced(HTMLParser):
+    """Fails where tags do not close in the order in which they opened."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.text = [], ""
+
+    def handle_starttag(self, tag, attrs):
+        self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text += data
+
+
+@pytest.mark.parametrize("name", ["path", "solution", "annealed", "honest"])
+def test_results_fit_on_a_screen_and_have_a_form_for_notebooks(results, name):
+    for text in (repr(results[name]), str(results[name])):
+        lines = text.splitlines()
+        assert len(lines) <= 24
+        assert max(map(len, lines)) <= 100
+    page = Balanced()
+    page.feed(results[name]._repr_html_())
+    assert page.open == []
+    assert type(results[name]).__name__ in page.text
+
+
+def test_a_path_shows_its_first_and_last_k_and_what_they_use(results):
+    lines = repr(results["path"]).splitlines()
+    assert lines[0] == "<SparsityPath: k from 30 to 1 in 30 steps, k counts features>"
+    assert [line.split()[:2] for line in lines[3:5]] == [["30", "30"], ["29", "29"]]
+    assert lines[-1].split()[:2] == ["1", "1"]
+
+
+def test_many_solutions_take_a_line_each(results):
+    text = repr(results["path"].solutions[0])
+    assert len(text.splitlines()) == 1
+    assert text.count("<Solution: 30 of 30 coefficients, objective") == 3
+
+
+def test_a_solution_says_why_it_stopped_and_how_it_went(results):
+    text = str(results["annealed"])
+    solution = results["annealed"]
+    assert solution.status.name in text
+    assert f"{len(solution.trace)} values of rho, from 1 to" in text
+    assert f"<Solution: {len(solution.support)} of 30 coefficients" in text
+    assert "regime" in str(results["solution"])
+
+
+def test_names_are_shown_and_not_obeyed():
+    told = Facts("<b>", [("a", "<script>")], ["x"], [["&"]])
+    html = as_html("Kind", told)
+    assert "&lt;b&gt;" in html
+    assert "&lt;script&gt;" in html
+    assert "&amp;" in html
+    assert "<script>" in as_text("Kind", told)
+
+
+def test_long_lists_end_in_how_many_more_there_are():
+    assert some([]) == "none"
+    assert some([1.5, 2], "{:.1f}") == "1.5, 2.0"
+    assert some(np.arange(1008)) == "0, 1, 2, 3, 4, 5, 6, 7 and 1,000 more"
+
+
+ESTIMATORS = [
+    name
+    for name in kmargin.__all__
+    if issubclass(type(v := getattr(kmargin, name)), type) and issubclass(v, BaseEstimator)
+]
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_the_diagram_of_every_estimator_links_to_its_page(name):
+    cls = getattr(kmargin, name)
+    link = f"{DOCUMENTATION}api/kmargin.{name}.html"
+    assert cls()._get_doc_link() == link
+    assert re.search(rf'href="{re.escape(link)}', cls()._repr_html_())
+
+
+def test_who_derives_from_an_estimator_gets_no_link_to_a_page_that_is_not_there():
+    assert type("Own", (SparseSVC,), {"__module__": "elsewhere"})()._get_doc_link() == ""
+
+
+def test_the_address_is_that_of_the_project():
+    project = Path(__file__).parent.parent.parent / "pyproject.toml"
+    assert tomllib.loads(project.read_text())["project"]["urls"]["Documentation"] == DOCUMENTATION

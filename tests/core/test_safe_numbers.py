@@ -1,0 +1,194 @@
+"""Weights, counts, kernels and float32: numbers are brought to where they can be trusted, or refused."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from conftest import make_problem
+from kmargin.core import validation
+from kmargin.core.design import Affine
+from kmargin.core.labels import normalize
+from kmargin.data.samples import LinearDesigns
+from kmargin.data.samples.array import read_samples
+from kmargin.fitting.decisions import Kernel
+from kmargin.fitting.tasks import in_single_precision, never_worse, round_solution
+from kmargin.solvers import Solution, Status
+from kmargin.solvers.refit.cg import conjugate_direction
+from kmargin.solvers.refit.dual import PROXIMAL, dual_direction
+from kmargin.solvers.refit.support import refit
+from kmargin.solvers.solver import bare_solution
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e-300, 1e300])
+def test_weights_come_to_sum_to_their_number_whatever_their_unit(unit):
+    weights = np.array([1.0, 3.0, 0.5, 7.5])
+    normal, total = normalize(weights * unit)
+    np.testing.assert_allclose(normal, weights / 3.0, rtol=1e-15)
+    np.testing.assert_allclose(total, 12.0 * unit)
+
+
+def test_weights_whose_sum_is_no_number_are_still_weights():
+    normal, total = normalize(np.full(8, 1e308))
+    np.testing.assert_allclose(normal, 1.0)
+    assert total == np.inf
+
+
+@pytest.mark.parametrize(
+    ("weight", "message"), [(-1.0, "-1, which is negative"), (np.nan, "nan"), (np.inf, "inf")]
+)
+def test_a_class_weight_that_is_none_is_refused_by_name(weight, message):
+    with pytest.raises(ValueError, match=message):
+        validation.class_factors({"a": 1.0, "b": weight}, np.array(["a", "b"]), np.array([3, 4]))
+    with pytest.raises(ValueError, match="'b'"):
+        validation.class_factors({"a": 1.0, "b": weight}, np.array(["a", "b"]), np.array([3, 4]))
+    factors = validation.class_factors({"a": 0.0, "b": 2.5}, np.array(["a", "b"]), np.array([3, 4]))
+    np.testing.assert_array_equal(factors, [0.0, 2.5])
+
+
+@pytest.mark.parametrize("n_features", [1, 2, 10, 37])
+def test_a_number_of_ks_is_log_spaced_and_bounded_by_what_it_counts(n_features):
+    for count in (1, 2, n_features, 3 * n_features):
+        spaced = {int(k) for k in np.round(np.geomspace(n_features, 1, count))}
+        assert set(validation.resolve_ks(count, n_features)) == spaced
+    enough = int(n_features * np.log(n_features + 1)) + 2
+    for count in (enough, 10**15):
+        assert sorted(validation.resolve_ks(count, n_features)) == list(range(1, n_features + 1))
+    # what is left out from there on is what would be listed anyway
+    assert set(np.round(np.geomspace(n_features, 1, enough))) == set(range(1, n_features + 1))
+
+
+def test_a_ridge_that_is_no_number_is_an_infinite_one():
+    assert validation.ridge(1e-300, 1e-300) == np.inf
+    assert validation.ridge(np.inf, 3.0) == 0.0
+    assert validation.ridge(1e10, 1e301) == pytest.approx(5e-312)
+
+
+# kernels
+
+
+def test_a_kernel_with_values_that_are_not_finite_is_refused():
+    X = np.array([[1e60, 1.0], [2.0, 3.0]])
+    with pytest.raises(ValueError, match=r"not finite.*1e\+60"):
+        Kernel("poly", 1e200, 3, 0.0)(X, X)
+    with pytest.raises(ValueError, match="not finite"):
+        Kernel(lambda A, B: np.full((len(A), len(B)), np.nan), 1.0, 3, 0.0)(X, X)
+
+
+def test_finite_values_whose_sum_is_not_are_no_reason_to_refuse():
+    K = Kernel("linear", 1.0, 3, 0.0)(np.full((3, 1), 1e154), np.full((3, 1), 1e154))
+    np.testing.assert_allclose(K, 1e308)
+
+
+# models in float32
+
+
+def solution(value, coef=(0.1, 0.7), status=Status.SWAP_OPTIMAL):
+    return Solution(np.arange(len(coef)), np.array(coef), 1 / 3, 6, value, 0.0, status, 1)
+
+
+def test_a_path_hands_what_is_better_with_fewer_features_to_more():
+    row = [(solution(value),) for value in (0.5, 0.4, 0.6, 0.45, 0.9)]
+    third = row[3]
+    kept = never_worse(row)
+    assert [s.objective for (s,) in kept] == [0.4, 0.4, 0.45, 0.45, 0.9]
+    assert kept[2] is third
+    close = [(solution(0.5 * (1 + 1e-12)),), (solution(0.5),)]
+    assert never_worse(list(close))[0] is close[0]  # rounding alone is no reason
+
+
+def single(scaled):
+    """A problem whose data are float32, perhaps standardised, and its designs."""
+    problem = make_problem(30, 6, 2, lam=0.02)
+    designs = read_samples(problem.design.X.astype(np.float32), problem.y, None, None).designs(True, scaled)
+    return designs, replace(problem, design=designs(SimpleNamespace(rows=None, columns=None)))
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+def test_a_model_in_float32_has_its_own_objective(scaled):
+    designs, problem = single(scaled)
+    rounded = round_solution(solution(0.2), designs, problem)
+    np.testing.assert_array_equal(rounded.coef, np.array([0.1, 0.7], np.float32))
+    assert rounded.intercept == np.float32(1 / 3)
+    X, coef = designs.X[:, :2].astype(float), rounded.coef
+    short = np.maximum(0, 1 - problem.y * (X @ coef + rounded.intercept))
+    in_units = coef * (designs.scaling.units[:2] if scaled else 1.0)
+    expected = problem.weights @ short**2 / 60 + 0.01 * in_units @ in_units
+    np.testing.assert_allclose(rounded.objective, expected, rtol=1e-12)
+
+
+def test_what_is_zero_in_float32_is_no_part_of_the_model():
+    """A kernel of such a point may be infinite, and 0 times that is no number."""
+    designs, problem = single(False)
+    rounded = round_solution(solution(0.2, coef=(0.1, 1e-60, 0.7)), designs, problem)
+    np.testing.assert_array_equal(rounded.support, [0, 2])
+    np.testing.assert_array_equal(rounded.coef, np.array([0.1, 0.7], np.float32))
+
+
+def test_scaling_is_undone_and_done_again(rng):
+    designs = LinearDesigns(np.float64, True, Affine(np.arange(6.0), np.arange(6.0) + 2))
+    there = solution(0.2)
+    back = designs.unrestore(designs.restore(there))
+    np.testing.assert_allclose(back.coef, there.coef)
+    np.testing.assert_allclose(back.intercept, there.intercept)
+
+
+def test_rounding_takes_back_claims_and_leaves_at_least_the_intercept():
+    designs, problem = single(False)
+    bare = bare_solution(problem, Status.SETTLED)
+    true = round_solution(solution(0.2), designs, problem).objective
+    assert true > bare.objective
+    left = in_single_precision(solution(0.2), designs, problem, keep_signs=True)
+    assert len(left.support) == 0
+    np.testing.assert_allclose(left.objective, bare.objective, rtol=1e-6)
+    refitted = in_single_precision(solution(0.2), designs, problem)
+    assert refitted.support.tolist() == solution(0.2).support.tolist()
+    assert refitted.objective < bare.objective
+    coef, intercept, *_ = refit(problem, np.arange(2))
+    good = replace(solution(0.2, coef), intercept=intercept)
+    value = round_solution(good, designs, problem).objective
+    assert value < bare.objective
+    for claimed, status in ((value, Status.SWAP_OPTIMAL), (value * 0.99, Status.LIMITED)):
+        left = in_single_precision(replace(good, objective=claimed), designs, problem)
+        assert (left.objective, left.status) == (value, status)
+
+
+# where no row falls short
+
+
+def test_where_no_row_falls_short_only_the_ridge_is_lowered():
+    problem = make_problem(12, 4, 4)
+    w, resid = np.array([1.0, -2.0, 0.5, 3.0]), np.full(12, -1.0)
+    d, b = conjugate_direction(problem.design, problem.y, 0.1, w, resid)[:2]
+    np.testing.assert_array_equal(d, -w)
+    assert b == 0.0
+    K, places = np.eye(3), np.arange(3)
+    B = np.ones((3, 4))
+    b = dual_direction(places, 3, B, K, problem.y, np.ones(12), 0.1, True, w, 0.3, resid, d := np.empty(4))
+    np.testing.assert_array_equal(d, -w)
+    assert b == 0.0
+
+
+@pytest.mark.parametrize("lam", [0.0, 0.3])
+def test_a_dual_step_is_that_of_the_primal_system(lam, rng):
+    """Without a ridge it is a short one, by a ridge of next to nothing on the step itself."""
+    B, t, c = rng.standard_normal((5, 8)), rng.choice([-1.0, 1.0], 5), np.ones(5)
+    w, b, d = rng.standard_normal(8) * 0.1, 0.2, np.empty(8)
+    resid = c - B @ w - t * b
+    assert (resid > 0).all()
+    K = B @ B.T
+    step = dual_direction(np.arange(5), 5, B, K, t, c, lam, True, w, b, resid, d)
+    weight = lam if lam > 0 else PROXIMAL * np.trace(K) / 5
+    A = np.column_stack([B, t])
+    H = A.T @ A + weight * np.diag(np.append(np.ones(8), 0.0))
+    expected = np.linalg.solve(H, A.T @ resid - lam * np.append(w, 0.0))
+    np.testing.assert_allclose(np.append(d, step), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_the_quick_way_to_a_kernel_is_in_double_precision_too():
+    X = (100.0 + np.random.default_rng(0).standard_normal((6, 3))).astype(np.float32)
+    kernel = Kernel("rbf", 0.5, 3, 0.0)
+    distances = ((X[:, None].astype(float) - X[None].astype(float)) ** 2).sum(axis=2)
+    np.testing.assert_allclose(kernel.quickly(X, X), np.exp(-0.5 * distances), atol=1e-9)
+    np.testing.assert_allclose(kernel(X, X), np.exp(-0.5 * distances), atol=1e-9)

@@ -1,0 +1,147 @@
+"""What users say about features becomes units, or one sentence that says what is wrong."""
+
+import json
+
+import numpy as np
+import pytest
+
+from kmargin.core.units import UnitRequest
+
+NAMES = ["age", "weight", "height", "smoker", "site_a", "site_b"]
+
+
+def units_of(names=NAMES, n_features=6, **request):
+    return UnitRequest(**request).resolve(n_features, names)
+
+
+def as_lists(units):
+    return [units.columns_of(np.array([j])).tolist() for j in range(units.n_units)]
+
+
+class TestGroups:
+    @pytest.mark.parametrize(
+        "groups",
+        [
+            ["a", "w", "h", "s", "site", "site"],
+            [0, 1, 2, 3, 4, 4],
+            np.array([5, 1, 2, 3, 9, 9]),
+            [["age"], ["weight"], ["height"], ["smoker"], ["site_a", "site_b"]],
+            [[0], [1], [2], [3], [4, -1]],
+        ],
+    )
+    def test_labels_or_lists_say_which_columns_belong_together(self, groups):
+        assert as_lists(units_of(groups=groups)) == [[0], [1], [2], [3], [4, 5]]
+
+    def test_columns_in_no_list_are_by_themselves(self):
+        units = units_of(groups={"site": ["site_a", "site_b"]})
+        assert as_lists(units) == [[4, 5], [0], [1], [2], [3]]
+        request = UnitRequest(groups={"site": ["site_a", "site_b"]})
+        assert request.label_units(units, NAMES) == ["site", "age", "weight", "height", "smoker"]
+
+    def test_nothing_said_is_single_columns(self):
+        assert UnitRequest().is_empty
+        assert units_of().are_plain
+
+    @pytest.mark.parametrize(
+        ("groups", "words"),
+        [
+            ([0, 1], r"groups has 2 labels, but X has 6 features"),
+            (["a"] * 6, r"all 6 features into one group"),
+            ([["age", "weight"], ["weight"]], r"'weight' is in more than one group"),
+            ([["age", "wait"]], r"groups names 'wait', which X does not have"),
+            ([["age", 17]], r"groups names feature 17, but X has 6"),
+            ([["age"], []], r"Use a list of at least one feature"),
+            ("site", r"is not a group label for each feature"),
+            ([0, 1, 2, None, 4, 4], r"no label for 'smoker'"),
+        ],
+    )
+    def test_what_makes_no_sense_is_said(self, groups, words):
+        with pytest.raises(ValueError, match=words):
+            units_of(groups=groups)
+
+
+class TestKeepAndAvoid:
+    def test_what_is_kept_is_fixed_and_what_is_avoided_is_gone(self):
+        units = units_of(keep=["age", 3], avoid=["height"])
+        assert as_lists(units) == [[0], [1], [3], [4], [5]]
+        assert units.fixed.tolist() == [True, False, True, False, False]
+
+    def test_a_mask_is_a_list_of_features(self):
+        units = units_of(keep=np.array([1, 0, 0, 0, 0, 0], bool))
+        assert units.fixed.tolist() == [True] + [False] * 5
+
+    def test_a_name_alone_is_a_list_of_one(self):
+        assert units_of(keep="smoker").fixed.tolist() == [False] * 3 + [True] + [False] * 2
+
+    def test_a_group_is_kept_by_its_label_or_by_one_of_its_features(self):
+        for keep in (["site"], ["site_b"]):
+            units = units_of(groups={"site": ["site_a", "site_b"]}, keep=keep)
+            assert units.fixed.tolist() == [True, False, False, False, False]
+
+    def test_a_feature_that_is_avoided_leaves_its_group(self):
+        units = units_of(groups={"site": ["site_a", "site_b"]}, avoid=["site_a"])
+        assert as_lists(units)[0] == [5]
+
+    @pytest.mark.parametrize(
+        ("request_", "words"),
+        [
+            ({"keep": ["age"], "avoid": ["age"]}, r"'age' is in `keep` and in `avoid`"),
+            ({"keep": ["aeg"]}, r"keep names 'aeg', which X does not have. Did you mean 'age'\?"),
+            ({"avoid": list(range(6))}, r"excludes all 6 features"),
+            ({"keep": [2.5]}, r"keep names 2.5, which is neither a feature name"),
+            ({"keep": np.ones(5, bool)}, r"a mask of 5 entries, but X has 6"),
+        ],
+    )
+    def test_what_makes_no_sense_is_said(self, request_, words):
+        with pytest.raises(ValueError, match=words):
+            units_of(**request_)
+
+    def test_names_need_a_table_with_names(self):
+        with pytest.raises(ValueError, match=r"X has no names for its columns"):
+            units_of(names=None, keep=["age"])
+
+    def test_more_kept_than_k_is_said(self):
+        request = UnitRequest(keep=["age", "height", "smoker"])
+        with pytest.raises(ValueError, match=r"k=2 is less than the 3 features"):
+            request.check_k(2, request.resolve(6, NAMES))
+        request.check_k(3, request.resolve(6, NAMES))
+
+
+class TestSigns:
+    @pytest.mark.parametrize("signs", [{"age": 1, "smoker": "-"}, {0: "+", 3: -1}, [1, 0, 0, -1, 0, 0]])
+    def test_signs_are_by_feature(self, signs):
+        assert units_of(signs=signs).signs.tolist() == [1, 0, 0, -1, 0, 0]
+
+    @pytest.mark.parametrize(
+        ("signs", "words"),
+        [
+            ([1, 0], r"has 2 entries, but X has 6 features"),
+            ({"age": 2}, r"signs has 2 for 'age'. Use 1"),
+            ({"ages": 1}, r"signs names 'ages'.*Did you mean 'age'"),
+            (1, r"is not a list"),
+        ],
+    )
+    def test_what_makes_no_sense_is_said(self, signs, words):
+        with pytest.raises(ValueError, match=words):
+            units_of(signs=signs)
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        {},
+        {"groups": {"site": ["site_a", "site_b"]}, "keep": ["site"], "signs": {"age": 1, "site_b": "-"}},
+        {"groups": [1, "1", 2, 2, 3, 3], "avoid": [-1, "age"]},
+        {"keep": np.array([True, False, False, False, False, True]), "signs": [0, 0, 0, 0, 0, 0]},
+    ],
+    ids=str,
+)
+def test_a_request_in_places_and_texts_means_the_same(request_):
+    request = UnitRequest(**request_)
+    plain = request.by_place(6, NAMES)
+    assert json.loads(json.dumps(plain._asdict())) == plain._asdict(), "a file can hold it"
+    one, two = request.resolve(6, NAMES), plain.resolve(6)
+    assert sorted(map(sorted, as_lists(one))) == sorted(map(sorted, as_lists(two)))
+    np.testing.assert_array_equal(one.signs, two.signs)
+    fixed = [set(units.columns_of(np.flatnonzero(units.fixed)).tolist()) for units in (one, two)]
+    assert fixed[0] == fixed[1]

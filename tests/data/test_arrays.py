@@ -1,0 +1,542 @@
+"""Arrays of other libraries, on devices: the same machines as for NumPy, where the arrays are."""
+
+import builtins
+import pickle
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import array_api_strict
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import make_scorer, roc_auc_score
+from sklearn.model_selection import GroupKFold
+
+from kmargin import (
+    MM,
+    SD,
+    Exchange,
+    KernelSparseSVC,
+    KernelSparseSVCCV,
+    SparseSVC,
+    SparseSVCCV,
+    sparse_svm_path,
+)
+from kmargin.core.arrays import HOST, Space, space_of, to_host
+from kmargin.data.blocks import Block, sums
+from kmargin.data.blocks.problem import LocalBlocks
+from kmargin.data.blocks.sums import View, show_columns, weigh
+from kmargin.datasets import make_synthetic
+from kmargin.displays import CoefficientDisplay, SparsityPathDisplay
+
+
+class Kind:
+    """A library and a device: NumPy arrays are made into theirs, and recognised."""
+
+    def __init__(self, name, torch=None):
+        self.name = name
+        if name == "torch":
+            self.xp, self.device = torch, torch.device("cpu")
+        else:
+            self.xp, self.device = array_api_strict, array_api_strict.Device(name)
+
+    def __call__(self, *arrays):
+        made = [self.xp.asarray(np.ascontiguousarray(array), device=self.device) for array in arrays]
+        return made[0] if len(made) == 1 else made
+
+    def owns(self, array):
+        return type(array) is type(self(np.ones(1))) and array.device == self.device
+
+
+@pytest.fixture(params=["device1", "torch"])
+def kind(request):
+    return Kind(request.param, request.getfixturevalue("torch") if request.param == "torch" else None)
+
+
+@pytest.fixture
+def tensors(torch):
+    return Kind("torch", torch)
+
+
+@pytest.fixture
+def elsewhere():
+    """A device that NumPy cannot look into."""
+    return Kind("device1")
+
+
+@pytest.fixture(autouse=True)
+def dispatching():
+    with config_context(array_api_dispatch=True):
+        yield
+
+
+def noisy(n_samples=150, n_features=12, seed=1):
+    X, y = make_synthetic(n_samples=n_samples, n_features=n_features, random_state=seed)
+    flipped = np.random.default_rng(seed).random(n_samples) < 0.1
+    return X, np.where(flipped, -y, y).astype(int)
+
+
+def three_classes():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((150, 8)) * rng.uniform(0.8, 1.2, 8) + 0.3, rng.integers(0, 3, 150)
+    X[:, 0] += 2 * (y == 1)
+    X[:, 3] -= 2 * (y == 2)
+    return X, y + 5
+
+
+def wide():
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((80, 300))
+    return X, (X[:, :4].sum(axis=1) + 0.5 * rng.standard_normal(80) > 0).astype(int)
+
+
+def assert_same(found, expected, atol=1e-6):
+    """Fitted attributes, within a tolerance relative to the largest coefficient."""
+    scale = max(1.0, float(np.abs(expected.coef_).max()))
+    np.testing.assert_array_equal(to_host(found.support_), expected.support_)
+    np.testing.assert_allclose(to_host(found.coef_), expected.coef_, atol=atol * scale)
+    np.testing.assert_allclose(to_host(found.intercept_), expected.intercept_, atol=atol * scale)
+    np.testing.assert_allclose(to_host(found.objective_), expected.objective_, rtol=atol, atol=atol)
+    np.testing.assert_array_equal(to_host(found.classes_), expected.classes_)
+
+
+CASES = {
+    "two classes": (noisy, {"k": 4}),
+    "a weak ridge": (noisy, {"k": 4, "C": 100.0}),
+    "a strong ridge": (noisy, {"k": 4, "C": 1e-3}),
+    "no intercept": (noisy, {"k": 4, "fit_intercept": False}),
+    "all features": (noisy, {"k": "all"}),
+    "no feature": (noisy, {"k": 0}),
+    "balanced": (noisy, {"k": 4, "class_weight": "balanced"}),
+    "one versus one": (three_classes, {"k": 3, "multi_class": "ovo", "class_weight": {5: 2.0}}),
+    "one versus rest": (three_classes, {"k": 3, "multi_class": "ovr"}),
+    "wide": (wide, {"k": 6, "C": 0.1}),
+}
+
+
+# the first case to the end, the others for a while: every step takes milliseconds on a device
+SHORTER = {
+    "exchange": Exchange(effort="fast"),
+    "sd": SD(max_outer=15, max_inner=40),
+}
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("solver", ["exchange", "sd"])
+@pytest.mark.parametrize("case", CASES)
+def test_every_solver_finds_what_it_finds_for_numpy(kind, solver, case):
+    make, params = CASES[case]
+    solver = solver if case == "two classes" else SHORTER[solver]
+    X, y = make()
+    weights = np.random.default_rng(3).uniform(0.0, 2.0, len(y))
+    weights[:7] = 0.0
+    model = SparseSVC(solver=solver, **params)
+    expected = clone(model).fit(X, y, weights)
+    found = clone(model).fit(*kind(X, y, weights))
+    assert_same(found, expected)
+    assert [s.status for s in found.solutions_] == [s.status for s in expected.solutions_]
+    decisions = found.decision_function(kind(X))
+    scale = max(1.0, float(np.abs(expected.decision_function(X)).max()))
+    np.testing.assert_allclose(to_host(decisions), expected.decision_function(X), atol=1e-6 * scale)
+    np.testing.assert_array_equal(to_host(found.predict(kind(X))), expected.predict(X))
+
+
+@pytest.mark.parametrize("solver", [Exchange(effort="thorough"), SD(polish=True)])
+def test_knobs_work_on_a_device(elsewhere, solver):
+    X, y = noisy()
+    model = SparseSVC(k=3, solver=solver)
+    assert_same(clone(model).fit(*elsewhere(X, y)), clone(model).fit(X, y))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_what_is_fitted_is_of_the_kind_device_and_dtype_of_X(kind, dtype):
+    X, y = three_classes()
+    X = X.astype(dtype)
+    model = SparseSVC(k=3).fit(*kind(X, y))
+    expected = SparseSVC(k=3).fit(X, y)
+    for name in ("coef_", "intercept_", "support_", "classes_", "n_iter_", "objective_"):
+        value = getattr(model, name)
+        assert kind.owns(value), name
+        assert to_host(value).dtype == getattr(expected, name).dtype, name
+    for value in (model.decision_function(kind(X)), model.predict(kind(X)), model.get_support()):
+        assert kind.owns(value)
+    assert to_host(model.decision_function(kind(X))).dtype == dtype
+    np.testing.assert_array_equal(to_host(model.get_support()), expected.get_support())
+    np.testing.assert_array_equal(to_host(model.get_support(indices=True)), expected.support_)
+    assert_same(model, expected, atol=1e-5 if dtype == "float32" else 1e-6)
+    assert model.score(*kind(X, y)) == pytest.approx(expected.score(X, y))
+
+
+def test_integers_become_floats(kind):
+    X, y = three_classes()
+    X = X.astype(int)
+    assert_same(SparseSVC(k=3).fit(*kind(X, y)), SparseSVC(k=3).fit(X, y))
+
+
+def test_where_there_is_no_float64_float32_does():
+    X, y = three_classes()
+    device = array_api_strict.Device("no_float64")
+    single = array_api_strict.asarray(X.astype("float32"), device=device)
+    codes = array_api_strict.asarray(y, device=device)
+    for solver in ("exchange", "sd"):
+        model = SparseSVC(k=3, C=0.01, solver=solver).fit(single, codes)
+        assert_same(model, SparseSVC(k=3, C=0.01, solver=solver).fit(X, y), atol=1e-4)
+        assert model.coef_.device == device
+
+
+# --- y and weights follow X
+
+
+@pytest.mark.parametrize("make", [list, np.asarray, Kind("CPU_DEVICE")], ids=["list", "numpy", "strict"])
+def test_labels_of_another_kind_follow_X_and_keep_their_own_classes(kind, make):
+    X, y = three_classes()
+    weights = np.linspace(0.5, 2.0, len(y))
+    model = SparseSVC(k=3).fit(kind(X), make(y), make(weights))
+    assert_same(model, SparseSVC(k=3).fit(X, y, weights))
+    assert type(model.classes_) is type(make(y) if make is not list else y)
+    assert kind.owns(model.coef_)
+    assert kind.owns(model.predict(kind(X)))
+    assert model.score(kind(X), make(y)) > 0.8
+
+
+def test_words_stay_words(kind):
+    X, y = three_classes()
+    names = np.array(["", "", "", "", "", "ape", "bee", "cow"])[y]
+    model = SparseSVC(k=3).fit(kind(X), names)
+    assert isinstance(model.classes_, np.ndarray)
+    np.testing.assert_array_equal(model.predict(kind(X)), SparseSVC(k=3).fit(X, names).predict(X))
+    assert model.score(kind(X), names) > 0.8
+
+
+def test_booleans_stay_booleans(kind):
+    X, y = noisy()
+    predicted = SparseSVC(k=3).fit(*kind(X, y > 0)).predict(kind(X))
+    assert kind.owns(predicted)
+    assert to_host(predicted).dtype == bool
+
+
+def test_labels_on_a_device_follow_X_to_main_memory(kind):
+    X, y = noisy()
+    model = SparseSVC(k=3).fit(X, *kind(y, np.ones(len(y))))
+    assert_same(model, SparseSVC(k=3).fit(X, y))
+    assert isinstance(model.coef_, np.ndarray)
+
+
+def test_without_dispatch_arrays_become_numpys(tensors):
+    X, y = noisy()
+    with config_context(array_api_dispatch=False):
+        model = SparseSVC(k=3).fit(*tensors(X, y))
+        assert isinstance(model.coef_, np.ndarray)
+        assert isinstance(model.predict(tensors(X)), np.ndarray)
+        np.testing.assert_array_equal(model.coef_, SparseSVC(k=3).fit(X, y).coef_)
+
+
+def test_gradients_are_not_recorded(tensors):
+    X, y = tensors(*noisy())
+    model = SparseSVC(k=3, solver="sd").fit(X.requires_grad_(), y)
+    assert not model.coef_.requires_grad
+    assert not model.decision_function(X).requires_grad
+
+
+# --- paths and cross-validation
+
+
+def test_a_path_is_numpys_and_stays_on_the_device(kind):
+    X, y = three_classes()
+    found, expected = sparse_svm_path(*kind(X, y), ks=[5, 3, 1]), sparse_svm_path(X, y, ks=[5, 3, 1])
+    for name in ("coefs", "intercepts", "objectives"):
+        assert kind.owns(getattr(found, name)), name
+        np.testing.assert_allclose(to_host(getattr(found, name)), getattr(expected, name), atol=1e-6)
+    np.testing.assert_array_equal(to_host(found.predict(kind(X), 3)), expected.predict(X, 3))
+    assert kind.owns(found.decision_function(kind(X), 3))
+    pd.testing.assert_frame_equal(found.to_frame(), expected.to_frame())
+
+
+@pytest.mark.parametrize("scoring", [None, "roc_auc", make_scorer(roc_auc_score)])
+def test_cross_validation_chooses_the_same(kind, scoring):
+    X, y = noisy()
+    weights = np.random.default_rng(0).uniform(0.0, 2.0, len(y))
+    weights[::9] = 0.0
+    few = SHORTER["exchange"]
+    model = SparseSVCCV(ks=[6, 3, 1], Cs=[0.1, 1.0], cv=3, scoring=scoring, standardize=True, solver=few)
+    found, expected = clone(model).fit(*kind(X, y, weights)), clone(model).fit(X, y, weights)
+    assert (found.k_, found.C_, found.n_splits_) == (expected.k_, expected.C_, 3)
+    assert_same(found, expected)
+    for key, scores in expected.cv_results_.items():
+        if key != "params":
+            np.testing.assert_allclose(found.cv_results_[key], scores, atol=1e-9)
+    assert kind.owns(found.path_.coefs)
+    assert kind.owns(found.predict(kind(X)))
+
+
+def test_folds_of_words_and_groups(kind):
+    X, y = three_classes()
+    names, groups = np.array(list("-----abc"))[y], np.arange(len(y)) % 10
+    model = SparseSVCCV(ks=[4, 2], cv=GroupKFold(3), scoring=lambda m, X, y: (m.predict(X) == y).mean())
+    found = clone(model).fit(kind(X), names, groups=groups)
+    expected = clone(model).fit(X, names, groups=groups)
+    assert_same(found, expected)
+    np.testing.assert_allclose(found.cv_results_["mean_test_score"], expected.cv_results_["mean_test_score"])
+
+
+# --- what stays where it is
+
+
+@pytest.fixture
+def longest(monkeypatch):
+    """The sizes of all arrays that were brought to main memory."""
+    sizes = []
+    bring = Space.bring
+
+    def watched(self, array):
+        sizes.append(int(np.prod(array.shape)))
+        return bring(self, array)
+
+    monkeypatch.setattr(Space, "bring", watched)
+    return sizes
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("multi_class", ["ovo", "ovr"])
+@pytest.mark.parametrize("solver", ["exchange", "sd"])
+def test_nothing_as_long_as_X_is_tall_leaves_the_device(elsewhere, longest, solver, multi_class):
+    n, p, k = 2000, 10, 4
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((n, p)), rng.integers(0, 3, n)
+    X[:, 0] += 2 * y
+    X[:, 9] = X[:, 8]  # one is to be found out
+    given = elsewhere(X, y, rng.uniform(0, 1, n))
+    model = SparseSVC(k=k, solver=SHORTER[solver], multi_class=multi_class, class_weight="balanced")
+    if solver == "exchange":
+        with pytest.warns(UserWarning, match="repeats an earlier one"):
+            model.fit(*given)
+    else:
+        model.fit(*given)
+    model.predict(given[0])
+    assert longest
+    assert max(longest) <= (p + 2) ** 2
+
+
+def test_a_path_leaves_X_where_it_is(elsewhere, longest):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((3000, 6))
+    path = sparse_svm_path(*elsewhere(X, (X[:, 0] > 0).astype(int)), ks=[6, 2])
+    path.predict(elsewhere(X), 2)
+    assert max(longest) <= 8**2
+
+
+def test_cross_validation_brings_labels_predictions_and_the_chosen_decisions_only(elsewhere, longest):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((3000, 6))
+    SparseSVCCV(ks=[3, 1], cv=3).fit(*elsewhere(X, (X[:, 0] > 0).astype(int)))
+    long = [size for size in longest if size > 8**2]
+    assert set(long) <= {3000, 1000}
+    assert long.count(3000) <= 3  # codes, weights, labels
+    assert long.count(1000) == 3 * (2 + 1)  # predictions for each k, decisions for the chosen one
+
+
+def test_float64_is_not_copied(kind):
+    X, y = noisy()
+    X = kind(X)
+    block = Block(0, X, *kind((y > 0).astype(int), np.ones(150)))
+    seen = View(positive=1, negative=None, class_weight=np.ones(2))
+    assert show_columns(weigh(block, seen), seen, None) is X
+
+
+@pytest.mark.parametrize("wide_view", [False, True], ids=["float64", "scaled float32"])
+def test_tiles_add_up_to_the_block(kind, monkeypatch, wide_view):
+    X, y = noisy()
+    codes, repeats = (y > 0).astype(int), np.linspace(0.0, 1.0, len(y))
+    seen = View(positive=1, negative=0, class_weight=np.ones(2))
+    if wide_view:
+        X = X.astype("float32")
+        seen = seen._replace(center=X.mean(axis=0).astype(float), scale=np.full(12, 2.0))
+    block = Block(0, *kind(X, codes, repeats))
+    beta = np.linspace(-1, 1, 13)
+    questions = [
+        (sums.count,),
+        (sums.moments, 2.0),
+        (sums.loss_and_gradient, 2.0, beta),
+        (sums.bend, 2.0, beta),
+        (sums.slopes, 2.0, np.array([3, 1]), beta[:3]),
+        (sums.largest,),
+        (sums.squares, np.arange(1.0, 13.0)),
+        (sums.fingerprints, 0),
+    ]
+    whole = [question(block, seen, *args) for question, *args in questions]
+    panel = sums.make_panel(block, seen, 2.0, True, np.array([5, -1, 2, -1]), 4)
+    monkeypatch.setattr(sums, "TILE", 100)
+    monkeypatch.setattr(sums, "GPU_TILE", 100)
+    for expected, (question, *args) in zip(whole, questions, strict=True):
+        found = question(block, seen, *args)
+        pairs = zip(found, expected, strict=True) if isinstance(found, tuple) else [(found, expected)]
+        for one, other in pairs:
+            np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-12)
+    tiled = sums.make_panel(block, seen, 2.0, True, np.array([5, -1, 2, -1]), 4)
+    np.testing.assert_array_equal(to_host(tiled.values), to_host(panel.values))
+    np.testing.assert_array_equal(to_host(panel.values)[[1, 3]], 0.0)
+
+
+# --- what is wrong is said
+
+
+def test_mm_says_that_it_needs_numpy(elsewhere):
+    with pytest.raises(ValueError, match=r'needs X as a NumPy array: use solver="exchange" or solver="sd"'):
+        SparseSVC(k=3, solver=MM()).fit(*elsewhere(*noisy()))
+
+
+def test_a_machine_decides_only_where_it_was_fitted(elsewhere):
+    X, y = noisy()
+    there, here = SparseSVC(k=3).fit(*elsewhere(X, y)), SparseSVC(k=3).fit(X, y)
+    with pytest.raises(
+        ValueError, match=r"SparseSVC.predict\(\) must use the same .* X is in NumPy, .*device1"
+    ):
+        there.predict(X)
+    with pytest.raises(ValueError, match=r"decision_function\(\) must .*device1.* attributes are in NumPy"):
+        here.decision_function(elsewhere(X))
+    with pytest.raises(ValueError, match=r"X is in array_api_strict on .*CPU_DEVICE"):
+        there.predict(Kind("CPU_DEVICE")(X))
+    with config_context(array_api_dispatch=False), pytest.raises(ValueError, match="array_api_dispatch=True"):
+        there.predict(X)
+    with pytest.raises(ValueError, match=r"SparsityPath\.decision_function"):
+        sparse_svm_path(*elsewhere(X, y), ks=[2]).predict(X, 2)
+
+
+@pytest.mark.parametrize("model", [KernelSparseSVC(k=3), KernelSparseSVCCV(ks=[3])])
+def test_kernel_machines_say_that_they_work_in_main_memory(kind, model):
+    with pytest.raises(TypeError, match=r"works in main memory.*Give X as a NumPy array"):
+        model.fit(*kind(*noisy()))
+    X, y = noisy()
+    with pytest.raises(ValueError, match="must use the same namespace"):
+        model.fit(X, y).predict(kind(X))
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_bad_numbers_are_found_on_the_device(kind, bad):
+    X, y = noisy()
+    X[3, 2] = bad
+    with pytest.raises(ValueError, match=r"Input X contains (NaN|infinity)"):
+        SparseSVC(k=3).fit(*kind(X, y))
+    with pytest.raises(ValueError, match=r"Input X contains (NaN|infinity)"):
+        SparseSVC(k=3).fit(*kind(np.ones_like(X) * np.arange(12), y)).predict(kind(X))
+
+
+@pytest.mark.parametrize(
+    ("y", "weights", "message"),
+    [
+        (np.ones(150, int), None, "only one class, np.int64\\(1\\)|only one class, 1"),
+        (np.linspace(0, 1, 150), None, "Unknown label type: continuous"),
+        (None, np.full(150, -1.0), "is negative"),
+        (None, np.full(150, np.nan), "sample_weight contains NaN"),
+        (None, np.zeros(150), "zero for every sample"),
+        (None, np.ones(3), r"sample_weight has shape \(3,\) for 150 samples"),
+        (np.ones(3, int), None, "inconsistent numbers of samples"),
+    ],
+)
+def test_bad_labels_and_weights_are_refused_as_numpys_are(kind, y, weights, message):
+    X, labels = noisy()
+    labels = labels if y is None else y
+    with pytest.raises(ValueError, match=message):
+        SparseSVC(k=3).fit(*kind(X, labels), None if weights is None else kind(weights))
+
+
+def test_a_class_without_weight_is_named(kind):
+    X, y = three_classes()
+    with pytest.raises(ValueError, match="weights of all samples of class"):
+        SparseSVC(k=3).fit(*kind(X, y, (y != 6).astype(float)))
+
+
+def test_repeated_features_are_reported(kind):
+    X, y = noisy()
+    X[:, 7] = X[:, 2]
+    with pytest.warns(UserWarning, match=r"1 feature repeats an earlier one \(column 7\)"):
+        SparseSVC(k=3).fit(*kind(X, y))
+
+
+def test_warnings_of_convergence_are_the_same(elsewhere):
+    with pytest.warns(ConvergenceWarning, match="max_outer"):
+        SparseSVC(k=3, solver=SD(max_outer=1, rtol=0.0)).fit(*elsewhere(*noisy()))
+
+
+def test_the_extra_is_named_where_it_is_missing(elsewhere, monkeypatch):
+    given = elsewhere(*noisy())
+    usual = builtins.__import__
+
+    def without(name, *args, **kwargs):
+        if name.startswith("array_api_compat"):
+            raise ImportError(name)
+        return usual(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(ImportError, match=r"pip install 'kmargin\[array-api\]'"):
+        SparseSVC(k=3).fit(*given)
+
+
+# --- the rest of scikit-learn's manners
+
+
+def test_models_are_cloned_pickled_and_configured(kind):
+    X, y = noisy()
+    model = SparseSVC(k=3, solver=SD()).fit(*kind(X, y))
+    assert not hasattr(clone(model), "coef_")
+    model.set_params(k=2, solver__rho_growth=1.5).fit(*kind(X, y))
+    assert to_host(model.support_).shape == (2,)
+    if kind.name != "torch":
+        return
+    twin = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(to_host(twin.predict(kind(X))), to_host(model.predict(kind(X))))
+    path = pickle.loads(pickle.dumps(sparse_svm_path(*kind(X, y), ks=[3, 1])))
+    assert kind.owns(path.coefs)
+
+
+def test_machines_run_side_by_side(kind):
+    X, y = load_iris(return_X_y=True)
+    model = SparseSVC(k=2, n_jobs=2).fit(*kind(X, y))
+    assert_same(model, SparseSVC(k=2).fit(X, y))
+
+
+def test_displays_draw_what_is_on_a_device(elsewhere):
+    X, y = three_classes()
+    model = SparseSVC(k=3).fit(*elsewhere(X, y))
+    expected = SparseSVC(k=3).fit(X, y)
+    drawn, numpys = (CoefficientDisplay.from_estimator(m) for m in (model, expected))
+    np.testing.assert_allclose(drawn.coefs, numpys.coefs, atol=1e-6)
+    assert drawn.machines == numpys.machines
+    path = sparse_svm_path(*elsewhere(X, y), ks=[3, 1])
+    assert SparsityPathDisplay.from_path(path).coefs.shape == (2, 8)
+
+
+def test_numpy_is_numpy_whatever_the_setting():
+    X, y = noisy()
+    for model in (SparseSVC(k=3), KernelSparseSVC(k=3), SparseSVCCV(ks=[3, 1], cv=3)):
+        assert isinstance(clone(model).fit(X, y).predict(X), np.ndarray)
+    assert space_of(X) is HOST
+
+
+def test_a_fit_of_numpys_arrays_imports_no_others(imported):
+    assert "kmargin" in imported
+    assert not {"torch", "cupy", "array_api_compat", "array_api_strict"} & imported
+
+
+@pytest.mark.usefixtures("torch")
+def test_the_page_about_arrays_tells_the_truth(tmp_path):
+    page = (Path(__file__).parent.parent.parent / "docs" / "guide" / "arrays.md").read_text()
+    (code,) = re.findall(r"```python\n(.*?)```", page, flags=re.S)
+    script = tmp_path / "page.py"
+    script.write_text(code)
+    done = subprocess.run([sys.executable, "-W", "error", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    promised = [line.split("#")[1].strip() for line in code.splitlines() if "print(" in line]
+    assert done.stdout.splitlines() == promised
+
+
+def test_blocks_know_their_dtype(kind):
+    for dtype in ("float32", "float64"):
+        X = kind(np.ones((3, 2), dtype))
+        assert LocalBlocks([Block(0, X, None, None)]).dtype == dtype

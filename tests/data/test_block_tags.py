@@ -1,0 +1,293 @@
+"""What blocks answer and remember: tags of active rows, hidden rows, folds, counted predictions."""
+
+import numpy as np
+import pytest
+
+from kmargin.core.arrays import HOST
+from kmargin.core.jit import Remote, asked_of_rows
+from kmargin.core.problem import ArrayProblem
+from kmargin.data.blocks import Block, sums
+from kmargin.data.blocks.dask_rows import Labels, to_codes
+from kmargin.data.blocks.problem import BlockDesign, LocalBlocks
+from kmargin.data.blocks.sums import Part, View, examine, show_columns, weigh
+from kmargin.data.design.dense import DenseDesign
+from kmargin.solvers.refit import newton
+from kmargin.solvers.refit.folded import Candidate, RemoteRows, SignedBlocks, SignedDesign
+
+BALANCED = View(positive=1, negative=0, class_weight=np.ones(2))
+
+
+@pytest.fixture
+def data():
+    """Some rows have no weight."""
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((30, 6))
+    codes = (X[:, 0] + rng.standard_normal(30) > 0).astype(int)
+    repeats = rng.uniform(0.5, 2.0, 30)
+    repeats[[2, 11, 20]] = 0.0
+    return X, codes, repeats
+
+
+def cut(X, codes, repeats, ends=(12, 12, 19, 30)):
+    starts = (0, *ends[:-1])
+    return LocalBlocks([
+        Block(number, X[a:b], codes[a:b], repeats[a:b])
+        for number, (a, b) in enumerate(zip(starts, ends, strict=True))
+    ])  # fmt: skip
+
+
+def both(data, fit_intercept=True):
+    """The same rows in blocks and at hand, as a search sees them; here those of weight zero are gone."""
+    X, codes, repeats = data
+    kept = repeats > 0
+    weights = repeats[kept] * kept.sum() / repeats.sum()
+    problem = ArrayProblem(
+        DenseDesign(X[kept], fit_intercept), np.where(codes[kept], 1.0, -1.0), weights, 0.1, 3
+    )
+    return SignedBlocks(BlockDesign(cut(*data), BALANCED, fit_intercept)), SignedDesign(problem)
+
+
+def pair_of_rows(data, columns=(4, 1, 3), size=5):
+    elsewhere, here = both(data)
+    columns = np.array(columns)
+    return elsewhere.make_rows(columns, size), here.make_rows(columns, size)
+
+
+IDX = np.array([0, 2, 5])  # two columns and the intercept of a panel of five
+
+
+def test_places_without_a_column_are_empty(data):
+    elsewhere, here = both(data)
+    members = np.array([4, -1, 3, -1, -1])
+    things = elsewhere.X.panel(members, 5).things
+    values = np.hstack([panel.values for panel in things])
+    rows = here.make_rows(np.array([4, 0, 3]), 5)
+    np.testing.assert_allclose(values[[0, 2, 5, 6]], rows.panel[[0, 2, 5, 6]], atol=1e-12)
+    assert not values[[1, 3, 4]].any()
+
+
+def test_tags_are_equal_for_the_same_active_rows_and_differ_for_others(data):
+    elsewhere, _ = pair_of_rows(data)
+    rng = np.random.default_rng(0)
+    known = {}
+    for _ in range(60):
+        u = rng.standard_normal(3) * 0.7
+        active, tags = [], []
+        for panel in elsewhere.panel.things:
+            resid = panel.values[-1] - u @ panel.values[IDX]
+            active.append(resid > 0)
+            tags.append(sums.evaluate(panel, IDX, u).tag)
+            assert sums.full_gram(panel, IDX, u)[1] == tags[-1]
+        assert (
+            known.setdefault(tuple(tags), np.concatenate(active).tobytes())
+            == np.concatenate(active).tobytes()
+        )
+    assert len(known) > 20
+    assert len(set(known.values())) == len(known)
+
+
+def test_as_many_active_rows_are_not_the_same_active_rows():
+    values = np.ones((3, 4))
+    panel = sums.PanelBlock(values, np.random.default_rng([1, 0]).random(4))
+    one = sums._tag(HOST, panel, np.array([1.0, 1.0, -1.0, -1.0]))
+    other = sums._tag(HOST, panel, np.array([1.0, -1.0, 1.0, -1.0]))
+    assert one != other
+    assert one == (panel.tags[0] + panel.tags[1],)
+    at_the_margin = np.array([1.0, -1.0, 0.0, -1.0])
+    assert sums._tag(HOST, panel, at_the_margin) == (panel.tags[0],)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_rows_elsewhere_answer_every_question_as_rows_at_hand_do(data, seed):
+    """The same questions in the order in which Newton steps ask them."""
+    elsewhere, here = pair_of_rows(data)
+    rng = np.random.default_rng(seed)
+    start, u, d = (rng.standard_normal(3) * scale for scale in (0.3, 0.6, 0.8))
+    grams = np.empty((2, 7, 7))
+    for rows, gram in zip((elsewhere, here), grams, strict=True):
+        newton.place(rows, IDX, start)
+        newton.take_gram(rows, gram)
+    np.testing.assert_allclose(*grams, atol=1e-12)
+    systems = [(gram[np.ix_(IDX, IDX)].copy(), gram[IDX, 6].copy()) for gram in grams]
+    answers = []
+    others = newton.companion(elsewhere), newton.companion(here)
+    for rows, (H, z) in zip(others, systems, strict=True):
+        point = u.copy()
+        loss = newton.move_to(rows, IDX, point)
+        point[:] = np.nan  # what is asked later must not look at it
+        changed = newton.renew_system(rows, IDX, H, z)
+        ahead = newton.look_along(rows, IDX, d)
+        slope, curve = newton.slope_along(rows, 0.4, 1.0, 2.0)
+        newton.advance(rows, 0.4)
+        again = newton.renew_system(rows, IDX, H, z)
+        steady = newton.renew_system(rows, IDX, H, z)
+        answers.append([loss, changed, ahead, slope, curve, newton.loss_here(rows), again, steady])
+    np.testing.assert_allclose(*answers, rtol=1e-10)
+    assert not answers[0][-1]
+    upper = np.triu_indices(3)
+    np.testing.assert_allclose(systems[0][0][upper], systems[1][0][upper], atol=1e-12)
+    np.testing.assert_allclose(systems[0][1], systems[1][1], atol=1e-12)
+    for rows, other, gram in zip((elsewhere, here), others, grams, strict=True):
+        newton.follow(rows, other, gram)
+    np.testing.assert_allclose(*grams, atol=1e-12)
+    for rows, gram in zip((elsewhere, here), grams, strict=True):
+        newton.resume(rows, IDX, 2 * u, gram)
+    np.testing.assert_allclose(*grams, atol=1e-12)
+
+
+def test_whether_rows_changed_sides_is_told_by_their_tags(data):
+    elsewhere, here = pair_of_rows(data)
+    small, large = np.array([1e-9, 1e-9, 1e-9]), np.array([3.0, -3.0, 1.0])
+    for rows in (elsewhere, here):
+        H, z = np.empty((3, 3)), np.empty(3)
+        newton.place(rows, IDX, np.zeros(3))
+        newton.take_gram(rows, np.empty((7, 7)))
+        newton.move_to(rows, IDX, small)
+        assert not newton.renew_system(rows, IDX, H, z)
+        newton.move_to(rows, IDX, large)
+        assert newton.renew_system(rows, IDX, H, z)
+        newton.move_to(rows, IDX, large * (1 + 1e-12))
+        assert not newton.renew_system(rows, IDX, H, z)
+        newton.move_to(rows, IDX, small)
+        assert newton.renew_system(rows, IDX, H, z)
+
+
+def test_a_gram_matrix_is_asked_for_again_only_where_rows_changed(data, monkeypatch):
+    elsewhere, _ = pair_of_rows(data)
+    asked = []
+    original = RemoteRows.take_gram
+    monkeypatch.setattr(RemoteRows, "take_gram", lambda self, gram: asked.append(1) or original(self, gram))
+    gram, u = np.empty((7, 7)), np.array([0.4, -0.3, 0.1])
+    newton.place(elsewhere, IDX, u)
+    newton.take_gram(elsewhere, gram)
+    other = newton.companion(elsewhere)
+    newton.follow(elsewhere, other, gram)
+    assert len(asked) == 1
+    newton.place(other, IDX, -u)
+    newton.follow(elsewhere, other, gram)
+    assert len(asked) == 2
+
+
+def test_slopes_and_active_rows_of_a_support(data):
+    elsewhere, here = both(data)
+    found = Candidate(np.array([5, 0]), np.array([0.5, -0.4, 0.2]), 0.0)
+    resid = here.residual(found)
+    slopes, n_active = elsewhere.X.slopes(found.support, found.u)
+    np.testing.assert_allclose(slopes, here.gradient(resid), atol=1e-12)
+    assert n_active == np.count_nonzero(resid > 0) == elsewhere.count_active(found)
+
+
+def test_a_gradient_given_away_may_be_changed(data):
+    design = BlockDesign(cut(*data), BALANCED)
+    beta = np.linspace(-1, 1, 7)
+    loss, gradient = design.loss_and_gradient(beta)
+    gradient[:] = 0.0
+    again = design.loss_and_gradient(beta)
+    assert again[0] == loss
+    assert again[1].any()
+    assert design.loss_and_gradient(2 * beta)[0] != loss  # and what is remembered is remembered of its point
+
+
+def test_columns_that_differ_in_hidden_rows_alone_are_equal(data):
+    X, codes, repeats = data
+    X = np.column_stack([X, X[:, 3]])
+    X[repeats == 0, 6] += 1.0
+    design = BlockDesign(cut(X, codes, repeats), BALANCED)
+    np.testing.assert_array_equal(design.distinct_columns(), np.arange(6))
+    X[0, 6] += 1.0
+    design = BlockDesign(cut(X, codes, repeats), BALANCED)
+    np.testing.assert_array_equal(design.distinct_columns(), np.arange(7))
+
+
+def test_a_subset_of_a_subset_is_counted_within_it(data):
+    design = BlockDesign(cut(*data), BALANCED).subset(np.array([5, 3, 1])).subset(np.array([2, 0]))
+    X, _, repeats = data
+    np.testing.assert_allclose(design.moments().mean, np.average(X[:, [1, 5]], axis=0, weights=repeats))
+
+
+def test_some_columns_of_a_scaled_view_have_their_own_scales(data, rng):
+    X, codes, repeats = data
+    view = BALANCED._replace(center=rng.standard_normal(6), scale=rng.uniform(1, 3, 6))
+    shown = weigh(Block(0, X, codes, repeats), view)
+    columns = np.array([4, 2])
+    expected = ((X - view.center) / view.scale)[:, columns]
+    np.testing.assert_allclose(show_columns(shown, view, columns), expected)
+
+
+def test_folds_depend_on_the_seed_and_blocks_begin_to_deal_in_turn():
+    codes = np.zeros(9, dtype=int)
+    dealt = [Part(3, 0, True, seed).rows(0, codes) for seed in range(8)]
+    assert len({rows.tobytes() for rows in dealt}) > 4
+    # one row of a class in each block: they go to different folds
+    lonely = [
+        [bool(Part(3, fold, True).rows(number, np.zeros(1, int))[0]) for fold in range(3)]
+        for number in range(3)
+    ]
+    np.testing.assert_array_equal(lonely, np.eye(3, dtype=bool))
+
+
+def test_predictions_are_counted_by_true_class_then_by_the_one_predicted():
+    X = np.array([[1.0], [2.0], [-1.0], [-2.0], [3.0]])
+    codes = np.array([1, 0, 0, 0, 1])
+    repeats = np.array([1.0, 2.0, 4.0, 0.0, 8.0])
+    block, part = Block(0, X, codes, repeats), Part(1, 0, True)
+    machine = np.array([0]), np.array([[[1.0]], [[-1.0]]]), np.array([[0.0], [0.0]])
+    weighted = sums.confusions(block, part, *machine, 2, "ovo", True)
+    np.testing.assert_array_equal(weighted[0], [[4, 2], [0, 9]])
+    np.testing.assert_array_equal(weighted[1], [[2, 4], [9, 0]])
+    counted = sums.confusions(block, part, *machine, 2, "ovo", False)
+    np.testing.assert_array_equal(counted[0], [[1, 1], [0, 2]])
+    totals = sums.class_totals(block, part._replace(n_folds=2), 2)
+    assert totals.sum() == 4
+
+
+def test_more_classes_than_a_byte_holds_keep_their_codes():
+    classes = np.arange(0, 600, 2)
+    labels = to_codes(Labels(np.array([0, 598, 300]), None), classes)
+    np.testing.assert_array_equal(labels.y, [0, 299, 150])
+
+
+class Beyond(Remote):
+    """Rows that are elsewhere, and answer for themselves."""
+
+    def where(self):
+        return "elsewhere"
+
+
+@asked_of_rows
+def where(rows):
+    return 0
+
+
+def test_rows_elsewhere_answer_for_themselves_and_for_whoever_holds_them():
+    assert where(Beyond()) == "elsewhere"
+    assert where(np.zeros(2)) == 0
+    fit = type("Fit", (), {"rows": Beyond(), "where": lambda self: "by the fit's rows"})()
+    assert where(fit) == "by the fit's rows"
+
+
+def test_a_look_at_a_block_counts_its_classes_by_rows_and_by_weight():
+    X = np.arange(8.0).reshape(4, 2)
+    found = examine(Block(3, X, np.array([5, 7, 5, 5]), np.array([1.0, 2.0, 0.0, 4.0])), 0)
+    assert (found.shape, found.unusable, found.complaint, found.bad_weight) == ((4, 2), None, "", None)
+    np.testing.assert_array_equal(found.classes, [5, 7])
+    np.testing.assert_array_equal(found.counts, [3, 1])
+    np.testing.assert_array_equal(found.totals, [5.0, 2.0])
+    numbers = np.random.default_rng([0, 3]).standard_normal(4) * [1, 1, 0, 1]
+    np.testing.assert_allclose(found.fingerprint, numbers @ X)
+
+
+@pytest.mark.parametrize(("value", "what"), [(np.nan, "NaN"), (-np.inf, "infinity")])
+def test_a_look_at_a_block_finds_what_is_no_number(value, what):
+    X = np.ones((5, 3))
+    X[2, 1] = value
+    block = Block(0, X, np.zeros(5, int), np.ones(5))
+    assert examine(block, 0).unusable == (what, 1)
+    assert examine(block._replace(X=np.full((5, 3), 1e308)), 0).unusable is None  # a sum may overflow
+
+
+def test_a_look_at_a_block_finds_labels_that_are_no_classes():
+    block = Block(0, np.ones((3, 1)), np.array([0.0, 1.5, 1.0]), np.ones(3))
+    assert "y holds 1.5, which is not a class" in examine(block, 0).complaint
+    assert "NaN" in examine(block._replace(codes=np.array([0.0, np.nan, 1.0])), 0).complaint
+    assert examine(block._replace(codes=np.array([0.0, 2.0, 1.0])), 0).complaint == ""

@@ -1,0 +1,209 @@
+"""Dask collections are fitted and predicted as arrays are."""
+
+import subprocess
+import sys
+
+import dask
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+from dask_data import SHORT, N, P, assert_same, blocks, forget_sizes, make_data, two_workers
+from distributed import Client
+from sklearn.base import clone
+
+from kmargin import SD, Exchange, KernelSparseSVC, SparseSVC, sparse_svm_path
+
+
+@pytest.fixture(scope="module")
+def client():
+    with two_workers() as workers, Client(workers) as client:
+        yield client
+
+
+@pytest.fixture(params=["synchronous", "threads", "cluster"])
+def place(request):
+    """Where blocks are asked."""
+    if request.param == "cluster":
+        request.getfixturevalue("client")
+        yield
+    else:
+        with dask.config.set(scheduler=request.param):
+            yield
+
+
+@pytest.fixture
+def here():
+    """Without a cluster."""
+    with dask.config.set(scheduler="synchronous"):
+        yield
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_data()
+
+
+class TestFit:
+    """The same coefficients as for arrays."""
+
+    @pytest.mark.parametrize("solver", [Exchange(effort="fast"), SD(rho_growth=30.0, gtol=1e-2)])
+    def test_wherever_blocks_are(self, place, data, solver):
+        X, y, weights = data
+        model = SparseSVC(k=3, C=0.1, solver=solver)
+        assert_same(model.fit(*blocks(X, y, weights)), clone(model).fit(X, y, weights))
+
+    @pytest.mark.parametrize("multi_class", ["ovo", "ovr"])
+    @pytest.mark.parametrize("class_weight", ["balanced", {0: 2.0, 2: 0.5}])
+    def test_with_several_classes(self, here, data, multi_class, class_weight):
+        X, _, weights = data
+        y = np.digitize(X[:, 0] + X[:, 3], [-0.5, 1.0])
+        model = SparseSVC(k=2, multi_class=multi_class, class_weight=class_weight, solver=SHORT)
+        far = blocks(X, y, weights, sizes=(250, 0, 350))
+        assert_same(model.fit(*far), clone(model).fit(X, y, weights))
+
+    def test_with_several_classes_on_a_cluster(self, client, data):
+        X, _, weights = data
+        y = np.digitize(X[:, 0] + X[:, 3], [-0.5, 1.0])
+        model = SparseSVC(k=2, class_weight="balanced", solver=SHORT)
+        assert_same(model.fit(*blocks(X, y, weights)), clone(model).fit(X, y, weights))
+
+    def test_with_blocks_of_unknown_size(self, place, data):
+        X, y, _ = data
+        found = SparseSVC(k=3, solver=SHORT).fit(*map(forget_sizes, blocks(X, y)))
+        assert_same(found, SparseSVC(k=3, solver=SHORT).fit(X, y))
+
+    def test_with_blocks_of_one_class_each(self, here, data):
+        X, y, _ = data
+        order = np.argsort(y, kind="stable")
+        sizes = (int(np.sum(y == "no")), int(np.sum(y == "yes")))
+        found = SparseSVC(k=3).fit(*blocks(X[order], y[order], sizes=sizes))
+        assert_same(found, SparseSVC(k=3).fit(X[order], y[order]))
+
+    def test_with_dataframes(self, place, data):
+        X, y, weights = data
+        frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(P)]).assign(y=y, w=weights)
+        names = list(frame.columns[:P])
+        far = dd.from_pandas(frame, npartitions=4)
+        found = SparseSVC(k=3, solver=SHORT).fit(far[names], far["y"], far["w"])
+        expected = SparseSVC(k=3, solver=SHORT).fit(frame[names], y, weights)
+        assert_same(found, expected)
+        np.testing.assert_array_equal(found.feature_names_in_, expected.feature_names_in_)
+
+    def test_with_whole_numbers_and_flags(self, here, data):
+        X, y, _ = data
+        for numbers in (np.round(3 * X).astype(np.int32), X > 0):
+            assert_same(SparseSVC(k=3).fit(*blocks(numbers, y)), SparseSVC(k=3).fit(numbers, y))
+
+    def test_in_single_precision(self, here, data):
+        X, y, _ = data
+        found = SparseSVC(k=3).fit(*blocks(X.astype(np.float32), y))
+        assert found.coef_.dtype == np.float32
+        assert_same(found, SparseSVC(k=3).fit(X.astype(np.float32), y), atol=1e-6)
+
+    def test_of_a_path(self, client, data):
+        X, y, _ = data
+        found = sparse_svm_path(*blocks(X, y), ks=[P, 5, 2, 0], solver=SHORT)
+        expected = sparse_svm_path(X, y, ks=[P, 5, 2, 0], solver=SHORT)
+        np.testing.assert_allclose(found.coefs, expected.coefs, atol=1e-8)
+        np.testing.assert_array_equal(found.predict(blocks(X)[0], 2).compute(), expected.predict(X, 2))
+
+    def test_of_rows_without_weight(self, here, data):
+        X, y, weights = data
+        weights = np.where(np.arange(N) % 3, weights, 0.0)
+        assert_same(SparseSVC(k=3).fit(*blocks(X, y, weights)), SparseSVC(k=3).fit(X, y, weights))
+
+    def test_does_not_depend_on_who_is_asked(self, client, data):
+        far = blocks(*data[:2])
+        coefs = [SparseSVC(k=3, solver=SHORT).fit(*far).coef_]
+        for scheduler in ("threads", "synchronous"):
+            with dask.config.set(scheduler=scheduler):
+                coefs.append(SparseSVC(k=3, solver=SHORT).fit(*far).coef_)
+        np.testing.assert_array_equal(coefs[0], coefs[1])
+        np.testing.assert_array_equal(coefs[0], coefs[2])
+
+    def test_warns_of_columns_that_repeat(self, here, data):
+        X, y, _ = data
+        X = np.column_stack([X, X[:, 2]])
+        with pytest.warns(UserWarning, match=rf"1 feature repeats an earlier one \(column {P}\)"):
+            SparseSVC(k=3).fit(*blocks(X, y))
+
+
+@pytest.fixture(scope="module")
+def models(data):
+    """For two classes, and for three."""
+    X, y, _ = data
+    return SparseSVC(k=3).fit(X, y), SparseSVC(k=3).fit(X, np.digitize(X[:, 0], [-1.0, 1.0]))
+
+
+class TestPrediction:
+    """Dask arrays, lazily."""
+
+    @pytest.mark.parametrize("which", [0, 1])
+    @pytest.mark.parametrize("known", [True, False])
+    def test_is_that_of_arrays(self, here, data, models, which, known):
+        model, (X,) = models[which], blocks(data[0])
+        X = X if known else forget_sizes(X)
+        for method in ("decision_function", "predict"):
+            expected = getattr(model, method)(data[0])
+            found = getattr(model, method)(X)
+            assert isinstance(found, da.Array)
+            assert found.dtype == expected.dtype
+            assert found.ndim == expected.ndim
+            assert found.chunks[0] == X.chunks[0] or not known
+            assert found._meta.dtype == expected.dtype
+            np.testing.assert_array_equal(found.compute(), expected)
+
+    def test_of_dataframes(self, client, data):
+        X, y, _ = data
+        frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(P)])
+        model = SparseSVC(k=3).fit(frame, y)
+        far = dd.from_pandas(frame, npartitions=3)
+        np.testing.assert_array_equal(model.predict(far).compute(), model.predict(frame))
+        labels = dd.from_pandas(pd.Series(y), npartitions=3)
+        assert model.score(far, labels) == pytest.approx(model.score(frame, y))
+
+    def test_computes_nothing(self, models):
+        def refuse(block):
+            raise AssertionError("computed")
+
+        X = da.zeros((N, P), chunks=(100, P)).map_blocks(refuse, meta=np.empty((0, 0)))
+        assert models[0].predict(X).shape == (N,)
+        assert models[1].decision_function(X).shape == (N, 3)
+
+    def test_is_scored_by_weight(self, here, data, models):
+        X, y, weights = data
+        assert models[0].score(*blocks(X, y, weights)) == pytest.approx(models[0].score(X, y, weights))
+
+    def test_of_kernel_machines(self, here, data):
+        X, y, _ = data
+        model = KernelSparseSVC(k=5).fit(X, y)
+        np.testing.assert_array_equal(model.predict(blocks(X)[0]).compute(), model.predict(X))
+
+    def test_of_other_columns_is_refused_as_scikit_learn_does(self, data, models):
+        X, y, _ = data
+        with pytest.raises(ValueError, match=r"X has 3 features, but SparseSVC is expecting 12 features"):
+            models[0].predict(blocks(X[:, :3])[0])
+        frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(P)])
+        model = SparseSVC(k=3).fit(frame, y)
+        with pytest.raises(ValueError, match="feature names should match those that were passed during fit"):
+            model.predict(dd.from_pandas(frame.rename(columns={"x0": "z"}), npartitions=2))
+
+    def test_of_nan_is_refused_when_it_is_computed(self, here, data, models):
+        X = data[0].copy()
+        X[3, 1] = np.nan
+        with pytest.raises(ValueError, match="Input X contains NaN"):
+            models[0].predict(blocks(X)[0]).compute()
+
+
+def test_nothing_of_dask_is_imported_before_it_is_needed(imported):
+    assert "kmargin" in imported
+    assert not {"dask", "distributed"} & imported
+
+
+def test_a_worker_needs_neither_numba_nor_scikit_learn():
+    needed = "from kmargin.data.blocks import cluster, dask_rows, sums"
+    script = f"import sys; {needed}; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert not {"numba", "sklearn"} & set(done.stdout.split())

@@ -1,0 +1,152 @@
+"""Where blocks of dask collections are, and that they stay there."""
+
+import dask
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+from dask_data import SHORT, P, assert_same, blocks, make_data, two_workers, wait_until
+from dask_questions import (
+    count_sent,
+    get_sent,
+    make_block,
+    row_sums,
+    sum_of,
+    sum_of_held,
+    take_rows,
+    worker_of,
+)
+from distributed import Client
+from sklearn.base import clone
+
+from kmargin import SparseSVC
+from kmargin.data.blocks.dask_rows import take_apart
+from kmargin.data.blocks.dask_threads import read_blocks
+
+
+@pytest.fixture(scope="module")
+def client():
+    with two_workers() as workers, Client(workers) as client:
+        yield client
+
+
+@pytest.fixture(params=["synchronous", "threads", "cluster"])
+def place(request):
+    """Where blocks are asked."""
+    if request.param == "cluster":
+        request.getfixturevalue("client")
+        yield
+    else:
+        with dask.config.set(scheduler=request.param):
+            yield
+
+
+@pytest.fixture
+def here():
+    """Without a cluster."""
+    with dask.config.set(scheduler="synchronous"):
+        yield
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_data()
+
+
+@pytest.fixture
+def sent(client):
+    """The bytes sent so far by workers (to each other or towards the client), and by client and scheduler."""
+    client.run(count_sent)
+    count_sent()
+    return lambda: (sum(client.run(get_sent).values()), get_sent())
+
+
+def lazy_data(n_blocks=4, n_rows=10_000):
+    """Data that no client ever has."""
+    numbers = da.arange(n_blocks, chunks=1)
+    X = numbers.map_blocks(
+        make_block,
+        n_rows=n_rows,
+        chunks=((n_rows,) * n_blocks, (50,)),
+        new_axis=1,
+        meta=np.empty((0, 0)),
+    )
+    return X, (X[:, 0] + X[:, 1] > 0.3).astype(int)
+
+
+class TestMovement:
+    """X never moves."""
+
+    @pytest.mark.parametrize("persisted", [False, True])
+    def test_what_travels_is_small(self, sent, persisted):
+        X, y = lazy_data()
+        if persisted:
+            X, y = dask.persist(X, y)
+        SparseSVC(k=3, solver=SHORT).fit(X, y)
+        assert max(sent()) < X.nbytes / 4
+
+    def test_a_group_that_the_scheduler_moves_is_made_again(self, client, sent):
+        X, y = lazy_data()
+        far, _ = read_blocks(X, y)
+        before = far.ask(row_sums)
+        for group in far.held.groups:
+            (owner,) = client.who_has(group.future)[group.future.key]
+            others = set(client.nthreads()) - {owner}
+            client.replicate([group.future], workers=list(others))
+        np.testing.assert_array_equal(far.ask(row_sums), before)
+        assert max(sent()) < X.nbytes / 4
+
+    def test_nothing_is_left_on_the_workers(self, client):
+        SparseSVC(k=3, solver=SHORT).fit(*lazy_data())
+        wait_until(lambda: not any(client.has_what().values()))
+
+    def test_a_persisted_block_is_asked_where_it_lies(self, client):
+        X, y = dask.persist(*lazy_data())
+        answers = read_blocks(X, y)[0].ask(worker_of)
+        where = {str(key): holders for key, holders in client.who_has(X).items()}
+        assert all(
+            answer in where[str(key)] for answer, (key,) in zip(answers, X.__dask_keys__(), strict=True)
+        )
+
+    def test_large_arguments_come_through(self, client, data):
+        far = read_blocks(*blocks(*data[:2]))[0]
+        vector = np.arange(50_000.0)
+        assert far.ask(sum_of, vector) == [vector.sum()] * 5
+        assert far.hold(take_rows, vector).ask(sum_of_held) == [
+            vector.sum() + n for n in (250, 0, 100, 70, 180)
+        ]
+
+
+class TestGraphs:
+    """Each block is read from its own source."""
+
+    def test_what_all_blocks_share_is_computed_once(self, place, data):
+        X, y, _ = data
+        far_X, far_y = blocks(X, y, sizes=(250, 100, 70, 180))  # the mean of no rows is NaN to dask
+        scaled = (far_X - far_X.mean(axis=0)) / far_X.std(axis=0)
+        sources = take_apart([scaled, far_y])
+        assert len(sources.shared) <= 2
+        assert all(len(source.graph) < 12 for source, _ in sources.blocks)
+        model = SparseSVC(k=3, solver=SHORT)
+        assert_same(model.fit(scaled, far_y), clone(model).fit((X - X.mean(0)) / X.std(0), y))
+
+    def test_a_chunk_cut_into_blocks_is_read_by_each(self, data):
+        X = da.from_array(data[0], chunks=(200, P)).map_blocks(np.sqrt).rechunk((50, P))
+        assert take_apart([X]).shared == []
+
+    def test_shuffled_rows_are_taken_from_where_they_went(self, client, data):
+        X, y, _ = data
+        far = da.from_array(X, chunks=(600, 1)).rechunk((250, P), method="p2p")
+        assert len(take_apart([far]).shared) == far.numblocks[0]
+        model = SparseSVC(k=3, solver=SHORT)
+        assert_same(model.fit(far, da.from_array(y, chunks=250)), clone(model).fit(X, y))
+
+    def test_blocks_of_a_dataframe_are_those_the_user_sees(self, here, tmp_path, data):
+        X, y, _ = data
+        frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(P)]).assign(y=y)
+        for number in range(6):
+            frame[100 * number : 100 * (number + 1)].to_parquet(tmp_path / f"{number}.parquet")
+        far = dd.read_parquet(tmp_path)
+        found = SparseSVC(k=3).fit(far[[f"x{j}" for j in range(P)]], far["y"])
+        assert_same(found, SparseSVC(k=3).fit(X, y))

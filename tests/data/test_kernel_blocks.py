@@ -1,0 +1,359 @@
+"""Kernel machines whose kernel matrix does not fit in the memory they are given."""
+
+import re
+import tracemalloc
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+from sklearn.datasets import make_circles, make_moons
+from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
+
+from kmargin import MM, SD, Exchange, KernelSparseSVC, KernelSparseSVCCV
+from kmargin.core.labels import Machine
+from kmargin.data.design import kernel as tiles
+from kmargin.data.design.dense import DenseDesign
+from kmargin.data.design.kernel import KernelDesign
+from kmargin.datasets import make_spiral
+from kmargin.fitting import spec
+from kmargin.fitting.decisions import Kernel, KernelInputs
+from kmargin.fitting.spec import KernelDesigns
+
+TINY = 0.01  # MB: ten columns of a hundred rows
+KERNELS = ["rbf", "poly", "linear", "sigmoid", laplacian_kernel]
+
+
+@pytest.fixture(autouse=True)
+def small_tiles(monkeypatch):
+    """Tiles of a few rows and columns, so that small problems have many of them."""
+    monkeypatch.setattr(tiles, "HEIGHT", 64)
+    monkeypatch.setattr(tiles, "WIDTH", 40)
+
+
+def both(kernel="rbf", fit_intercept=True, dtype=np.float64, cache_size=TINY, sparse=False, seed=0):
+    """The same design computed as it is asked for, and held."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((90, 4)).astype(dtype)
+    points = X[rng.permutation(90)[:60]]
+    signs = rng.choice([-1.0, 1.0], 60)
+    function = Kernel(kernel, 0.4, 2, 0.3)
+    held = DenseDesign(function(X, points) * signs, fit_intercept)
+    if sparse:
+        X, points = csr_matrix(X), csr_matrix(points)
+    return KernelDesign(function.quickly, X, points, signs, fit_intercept, cache_size=cache_size), held
+
+
+def answers(design, rng):
+    """What a design says to every question of the protocol."""
+    n, p = design.n_samples, design.n_features
+    v, few, weights = rng.standard_normal(n), rng.standard_normal(n), rng.uniform(0.2, 3.0, n)
+    few[rng.random(n) < 0.6] = 0.0
+    columns, rows = rng.permutation(p)[:11], rng.permutation(n)[:23]
+    panel = np.zeros((13, n))
+    design.fill_panel(columns, v, np.arange(11)[::-1] + 1, panel)
+    mean, spread = rng.standard_normal(p), rng.uniform(0.5, 2.0, p)
+    return {
+        "decision": design.decision(rng.standard_normal(design.n_parameters)),
+        "adjoint": design.adjoint(v),
+        "slopes": design.slopes(v),
+        "slopes of few rows": design.slopes(few),
+        "slopes of no row": design.slopes(np.zeros(n)),
+        "product": design.product(columns, v[:11]),
+        "product of no column": design.product(columns[:0], v[:0]),
+        "fill_panel": panel,
+        "block": design.block(rows, columns),
+        "spread": design.spread(weights),
+        "moments": np.array(design.moments(weights, v)),
+        "distinct_columns": design.distinct_columns(),
+        "subset": design.subset(columns).slopes(v),
+        "take": design.take(columns).slopes(v),
+        "take_rows": design.take_rows(rows).slopes(v[:23]),
+        "standardized": design.standardized(mean, spread).slopes(v),
+        "standardized, some": design.standardized(mean, spread).take(columns).slopes(v),
+        "unit": design.unit(),
+        "in_units_of": design.standardized(mean, spread).in_units_of(8.0).slopes(v),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("cache_size", [1e-6, TINY, 10.0], ids=["nothing kept", "some kept", "all kept"])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_a_kernel_design_answers_as_the_held_matrix_does(kernel, fit_intercept, cache_size):
+    design, held = both(kernel, fit_intercept, cache_size=cache_size)
+    said, expected = (answers(d, np.random.default_rng(1)) for d in (design, held))
+    for question, answer in expected.items():
+        np.testing.assert_allclose(said[question], answer, rtol=1e-9, atol=1e-11, err_msg=question)
+
+
+@pytest.mark.parametrize("sparse", [True, False])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_so_it_does_for_float32_and_for_sparse_points(dtype, sparse):
+    design, held = both(dtype=dtype, sparse=sparse)
+    said, expected = (answers(d, np.random.default_rng(1)) for d in (design, held))
+    tolerance = 1e-9 if dtype == np.float64 else 2e-5  # of the kernel values
+    for question, answer in expected.items():
+        np.testing.assert_allclose(said[question], answer, rtol=tolerance, atol=tolerance, err_msg=question)
+
+
+def test_repeated_columns_are_found_and_the_first_is_left():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((50, 3))
+    points = np.vstack([X[:10], -X[:5], X[:3]])  # of even degree: the kernel does not see a sign
+    design = KernelDesign(Kernel("poly", 1.0, 2, 0.0), X, points, np.ones(18), cache_size=TINY)
+    np.testing.assert_array_equal(design.distinct_columns(), np.arange(10))
+
+
+def test_a_constant_column_has_no_variance():
+    X = np.full((70, 1), 0.1)
+    design = KernelDesign(Kernel("linear", 1.0, 1, 0.0), X, X[:3], np.ones(3), cache_size=TINY)
+    mean, variance, covariance = design.moments(np.arange(70.0) + 1, np.arange(70.0))
+    np.testing.assert_allclose(mean, 0.01)
+    np.testing.assert_allclose(variance, 0.0, atol=1e-30)
+    np.testing.assert_allclose(covariance, 0.0, atol=1e-14)
+
+
+def test_large_and_small_numbers_have_a_typical_size():
+    X = np.array([[1e160], [1e150], [0.0]])
+    design = KernelDesign(Kernel("linear", 1.0, 1, 0.0), X, np.array([[1e100], [0.0]]), np.ones(2))
+    assert design.unit() == pytest.approx(DenseDesign(X * np.array([[1e100, 0.0]])).unit())
+
+
+@pytest.fixture(scope="module")
+def moons():
+    return make_moons(150, noise=0.25, random_state=0)
+
+
+@pytest.mark.parametrize(
+    ("k", "solver"), [(0, Exchange()), (1, Exchange()), (12, Exchange()), (12, SD(max_outer=2, max_inner=5))]
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_the_budget_does_not_change_the_machine(moons, solver, k):
+    X, y = moons
+    weights = np.random.default_rng(0).integers(0, 3, len(y))
+    models = [
+        KernelSparseSVC(k, gamma=2.0, C=10.0, solver=solver, cache_size=cache_size).fit(X, y, weights)
+        for cache_size in (0.001, 0.03, 200)
+    ]
+    for model in models[:2]:
+        np.testing.assert_array_equal(model.support_, models[2].support_)
+        np.testing.assert_allclose(model.dual_coef_, models[2].dual_coef_, rtol=1e-8, atol=1e-8)
+        np.testing.assert_allclose(model.intercept_, models[2].intercept_, rtol=1e-8, atol=1e-8)
+        np.testing.assert_allclose(model.objective_, models[2].objective_, rtol=1e-8)
+
+
+@pytest.mark.parametrize("k", [100, "all"])
+def test_so_it_is_where_most_points_are_kept(moons, k):
+    X, y = moons
+    small, large = (
+        KernelSparseSVC(k, gamma=2.0, cache_size=cache_size).fit(X, y) for cache_size in (0.05, 200)
+    )
+    np.testing.assert_allclose(small.objective_, large.objective_, rtol=1e-7)
+
+
+@pytest.mark.parametrize("multi_class", ["ovo", "ovr"])
+def test_several_classes_and_repeated_points(multi_class):
+    X, y = make_spiral((50, 30, 20), random_state=0)
+    X, y = np.vstack([X, X[::2]]), np.append(y, y[::2])
+    small, large = (
+        KernelSparseSVC(5, gamma=1.0, multi_class=multi_class, cache_size=cache_size).fit(X, y)
+        for cache_size in (TINY, 200)
+    )
+    np.testing.assert_array_equal(small.support_, large.support_)
+    assert (small.support_ < 100).all()  # of equal points the first
+    np.testing.assert_allclose(small.dual_coef_, large.dual_coef_, rtol=1e-8, atol=1e-8)
+
+
+def test_cross_validation_chooses_the_same_machine(moons):
+    X, y = moons
+    small, large = (
+        KernelSparseSVCCV([6, 1], Cs=[0.1, 10.0], gamma=2.0, cv=2, cache_size=cache_size).fit(X, y)
+        for cache_size in (0.05, 200)
+    )
+    np.testing.assert_allclose(small.cv_results_["mean_test_score"], large.cv_results_["mean_test_score"])
+    np.testing.assert_array_equal(small.support_, large.support_)
+    np.testing.assert_allclose(small.path_.coefs, large.path_.coefs, rtol=1e-8, atol=1e-8)
+
+
+def test_a_precomputed_kernel_has_no_budget(moons):
+    X, y = moons
+    K = rbf_kernel(X, gamma=2.0)
+    small, large = (
+        KernelSparseSVC(5, kernel="precomputed", cache_size=cache_size).fit(K, y)
+        for cache_size in (TINY, 200)
+    )
+    np.testing.assert_array_equal(small.dual_coef_, large.dual_coef_)
+    np.testing.assert_allclose(small.decision_function(K), large.decision_function(K), rtol=1e-12)
+
+
+def test_the_kernel_is_never_asked_for_more_than_a_tile(moons):
+    X, y = moons
+    asked = []
+
+    def kernel(A, B):
+        asked.append((len(A), len(B)))
+        return rbf_kernel(A, B, gamma=2.0)
+
+    model = KernelSparseSVC(10, kernel=kernel, cache_size=0.05).fit(X, y)
+    assert (np.max(asked, axis=0) <= [64, 40]).all()
+    asked.clear()
+    model.set_params(cache_size=0.001).predict(X)
+    assert np.prod(asked, axis=1).max() <= 0.001 * 2**20 / 8
+
+
+def test_memory_stays_within_the_budget(monkeypatch):
+    monkeypatch.undo()  # tiles of their usual size
+    X, y = make_circles(6000, factor=0.5, noise=0.2, random_state=0)
+    design = KernelDesign(Kernel("rbf", 1.0, 3, 0.0), X, X, np.where(y, 1.0, -1.0), cache_size=20)
+    tracemalloc.start()
+    try:
+        design.moments(np.ones(6000), np.ones(6000))
+        design.slopes(np.ones(6000))
+        assert design.tiles.n_kept * 6000 * 8 <= 20 * 2**20 < (design.tiles.n_kept + 1) * 6000 * 8
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < (20 + 5 * 4) * 2**20  # what is kept and a few tiles of 4 MB; the matrix takes 275
+
+
+def test_kept_columns_are_not_computed_again():
+    design, _ = both(cache_size=10.0)
+    design.slopes(np.ones(90))
+    kernel, design.tiles.kernel = design.tiles.kernel, None  # of no more use
+    design.slopes(np.ones(90))
+    design.product(np.arange(5), np.ones(5))
+    assert kernel is not None
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "precomputed"])
+def test_predictions_in_blocks_are_those_made_at_once(moons, kernel):
+    X, y = moons
+    K = rbf_kernel(X, gamma=2.0) if kernel == "precomputed" else X
+    model = KernelSparseSVCCV([8, 3], kernel=kernel, gamma=2.0, cv=3).fit(K, y)
+    at_once, path_at_once = model.decision_function(K), model.path_.decision_function(K, 3)
+    model.set_params(cache_size=1e-4)
+    np.testing.assert_allclose(model.decision_function(K), at_once, rtol=1e-12)
+    model.path_.inputs.cache_size = 1e-4
+    np.testing.assert_allclose(model.path_.decision_function(K, 3), path_at_once, rtol=1e-12)
+
+
+def test_points_may_be_sparse_where_new_samples_are_not_and_the_other_way_round(moons):
+    X, y = moons
+    models = [KernelSparseSVC(5, gamma=2.0, cache_size=0.1).fit(A, y) for A in (X, csr_matrix(X))]
+    expected = models[0].decision_function(X)
+    for model in models:
+        for new in (X, csr_matrix(X)):
+            np.testing.assert_allclose(model.decision_function(new), expected, rtol=1e-7, atol=1e-9)
+
+
+def test_a_machine_without_points_predicts_in_blocks_too():
+    inputs = KernelInputs(Kernel("rbf", 1.0, 3, 0.0), np.empty((0, 2)), np.empty(0, int), TINY)
+    np.testing.assert_array_equal(inputs.times(np.ones((40, 2)), np.empty((0, 3))), np.zeros((40, 3)))
+
+
+def test_mm_says_what_it_would_take(moons):
+    X, y = moons
+    with pytest.raises(ValueError, match=r'solver="mm".*150 by 150 points, 0 MB.*use solver="exchange"'):
+        KernelSparseSVC(5, solver=MM(), cache_size=0.1).fit(X, y)
+
+
+@pytest.mark.parametrize("cache_size", [0, -1.0, np.inf, np.nan, "200", None, True])
+@pytest.mark.parametrize("estimator", [KernelSparseSVC, KernelSparseSVCCV])
+def test_a_budget_is_a_number_of_megabytes(moons, estimator, cache_size):
+    with pytest.raises(
+        ValueError, match=re.escape(f"cache_size={cache_size!r} is not a number of megabytes")
+    ):
+        estimator(cache_size=cache_size).fit(*moons)
+
+
+@pytest.mark.parametrize("n_candidates", [0, -5, 2.5, "some", True])
+def test_candidates_are_counted(moons, n_candidates):
+    with pytest.raises(
+        ValueError, match=re.escape(f"n_candidates={n_candidates!r} leaves no training points")
+    ):
+        KernelSparseSVC(n_candidates=n_candidates).fit(*moons)
+
+
+def designs_of(X, **given):
+    every = {"cache_size": 200, "weights": np.ones(len(X)), "codes": np.resize([1, 0], len(X))}
+    return KernelDesigns(X, Kernel("rbf", 1.0, 3, 0.0), True, **(every | given))
+
+
+def test_all_points_are_candidates_while_the_matrix_fits_and_a_sample_beyond(monkeypatch):
+    monkeypatch.setattr(spec, "CANDIDATES", 30)
+    X = np.random.default_rng(0).standard_normal((100, 2))
+    machine = Machine(0, 1, None, np.resize([1.0, -1.0], 100))
+    matrix = 8 * 100 * 100 / 2**20
+    for given, count, kind in [
+        ({"cache_size": matrix}, 100, DenseDesign),
+        ({"cache_size": 0.6 * matrix}, 60, DenseDesign),
+        ({"cache_size": 0.1 * matrix}, 30, KernelDesign),
+        ({"cache_size": 0.1 * matrix, "k": 12}, 48, KernelDesign),
+        ({"cache_size": 0.1 * matrix, "k": 50}, 100, KernelDesign),
+        ({"cache_size": 0.1 * matrix, "n_candidates": 10}, 10, DenseDesign),
+        ({"cache_size": 0.1 * matrix, "n_candidates": 100}, 100, KernelDesign),
+        ({"n_candidates": 20}, 20, DenseDesign),
+    ]:
+        design = designs_of(X, **given)(machine)
+        assert (design.n_samples, design.n_features, type(design)) == (100, count, kind)
+
+
+def test_a_sample_of_candidates_is_drawn_with_the_seed_for_each_machine():
+    X = np.random.default_rng(0).standard_normal((60, 2))
+    one, other = (Machine(None, positive, None, np.resize([1.0, -1.0], 60)) for positive in (0, 1))
+    drawn = designs_of(X, n_candidates=20, seed=3)
+    np.testing.assert_array_equal(drawn.candidates(one), np.unique(drawn.candidates(one)))
+    np.testing.assert_array_equal(
+        drawn.candidates(one), designs_of(X, n_candidates=20, seed=3).candidates(one)
+    )
+    assert not np.array_equal(drawn.candidates(one), drawn.candidates(other))
+    assert not np.array_equal(drawn.candidates(one), designs_of(X, n_candidates=20, seed=4).candidates(one))
+
+
+def test_machines_that_share_their_points_choose_them_among_the_same_candidates():
+    X = np.random.default_rng(0).standard_normal((60, 2))
+    machines = [
+        Machine(negative, positive, np.arange(20 * negative, 60), np.resize([1.0, -1.0], 60 - 20 * negative))
+        for negative, positive in ((0, 1), (0, 2), (1, 2))
+    ]
+    shared = designs_of(X, n_candidates=20, shared=True)
+    for machine in machines:
+        np.testing.assert_array_equal(shared.candidates(machine), shared.candidates(machines[0]))
+    own = designs_of(X, n_candidates=20)
+    assert not np.array_equal(own.candidates(machines[0]), own.candidates(machines[1]))
+
+
+def test_the_objective_counts_every_sample_even_those_that_are_no_candidates(moons):
+    X, y = moons
+    model = KernelSparseSVC(5, gamma=2.0, C=3.0, n_candidates=20, random_state=0).fit(X, y)
+    margins = np.where(y == model.classes_[1], 1, -1) * model.decision_function(X)
+    ridge = (model.dual_coef_**2).sum() / (2 * 2 * 3.0 * len(y))
+    assert model.objective_[0] == pytest.approx((np.maximum(0, 1 - margins) ** 2).mean() / 2 + ridge)
+
+
+def test_more_candidates_are_never_worse_for_one_point(moons):
+    X, y = moons
+    values = [
+        KernelSparseSVC(1, solver=Exchange(effort="thorough"), n_candidates=m, random_state=0)
+        .fit(X, y)
+        .objective_[0]
+        for m in (3, "all")
+    ]
+    assert values[1] <= values[0]
+
+
+def test_cross_validation_samples_candidates_too(moons):
+    X, y = moons
+    model = KernelSparseSVCCV([5, 2], gamma=2.0, cv=2, n_candidates=20, random_state=0).fit(X, y)
+    again = KernelSparseSVCCV([5, 2], gamma=2.0, cv=2, n_candidates=20, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(model.support_, again.support_)
+    assert model.best_score_ > 0.75
+
+
+@pytest.mark.parametrize("way", ["__call__", "quickly"])
+def test_distances_survive_wherever_points_are(way, rng):
+    """Whole numbers near 0 and 2^40 away from it have the same distances, to the digit."""
+    X, points = (rng.integers(-9, 10, size).astype(float) for size in ((6, 3), (4, 3)))
+    exact = np.exp(-0.1 * ((X[:, None, :] - points) ** 2).sum(axis=2))
+    kernel = Kernel("rbf", gamma=0.1, degree=3, coef0=0.0)
+    for offset in (0.0, 2.0**40):
+        np.testing.assert_allclose(getattr(kernel, way)(X + offset, points + offset), exact, rtol=1e-14)

@@ -1,0 +1,175 @@
+"""X is used where it lies."""
+
+import os
+import subprocess
+import sys
+import tracemalloc
+
+import numpy as np
+import pandas as pd
+import pytest
+from joblib import parallel_config
+from stub_solvers import Keeper, mapped_file
+
+from kmargin import SparseSVC, SparseSVCCV, sparse_svm_path
+from kmargin.data.design.dense import BY_COLUMNS, BY_ROWS, DenseDesign
+
+
+def data(n_samples=400, n_features=30, dtype=np.float64, order="C", n_classes=2):
+    rng = np.random.default_rng(0)
+    X = np.asarray(rng.standard_normal((n_samples, n_features)), dtype=dtype, order=order)
+    y = np.digitize(X[:, 0] + X[:, 1], np.linspace(-1, 1, n_classes + 1)[1:-1])
+    return X, y
+
+
+def seen_by_machines(model, X, y, **fit):
+    return [solution.trace[0] for solution in model.fit(X, y, **fit).solutions_]
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("weight", [None, 2.0])
+def test_an_array_is_not_copied(order, dtype, weight):
+    X, y = data(dtype=dtype, order=order)
+    sample_weight = None if weight is None else np.full(len(y), weight)
+    (used,) = seen_by_machines(SparseSVC(k=2, solver=Keeper()), X, y, sample_weight=sample_weight)
+    assert np.shares_memory(used, X)
+    assert used.shape == X.shape
+    path = sparse_svm_path(X, y, [3], solver=Keeper(), sample_weight=sample_weight)
+    assert np.shares_memory(path.solutions[0][0].trace[0], X)
+
+
+def test_the_refit_of_a_cross_validation_does_not_copy_either():
+    X, y = data()
+    (used,) = seen_by_machines(SparseSVCCV(ks=[3, 2], solver=Keeper()), X, y)
+    assert np.shares_memory(used, X)
+
+
+@pytest.mark.parametrize("standardize", [False, True])
+def test_a_cross_validation_copies_the_rows_of_one_fold_at_a_time(standardize):
+    X, y = data(20_000, 200)
+    model = SparseSVCCV(ks=[3, 2], cv=5, standardize=standardize, solver=Keeper(only_file=True))
+    tracemalloc.start()
+    model.fit(X, y)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    # 0.8 of X to train and 0.2 to test; the training rows once more to scale them, and room to work
+    assert peak < (2.5 if standardize else 1.3) * X.nbytes
+
+
+def test_one_versus_rest_machines_share_one_array():
+    X, y = data(n_classes=4)
+    for used in seen_by_machines(SparseSVC(k=2, multi_class="ovr", solver=Keeper(), shared=False), X, y):
+        assert np.shares_memory(used, X)
+
+
+def test_a_frame_of_one_type_is_not_copied():
+    frame = pd.DataFrame(data()[0])
+    (used,) = seen_by_machines(SparseSVC(k=2, solver=Keeper()), frame, data()[1])
+    assert np.shares_memory(used, frame.to_numpy())
+
+
+def test_arrays_with_gaps_are_copied_once():
+    X, y = data(n_features=60)
+    (used,) = seen_by_machines(SparseSVC(k=2, solver=Keeper()), X[:, ::2], y)
+    assert used.flags.c_contiguous
+    np.testing.assert_array_equal(used, X[:, ::2])
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_a_mapped_array_stays_mapped(tmp_path, order):
+    X, y = data(order=order)
+    np.save(tmp_path / "X.npy", X)
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    (used,) = seen_by_machines(SparseSVC(k=2, solver=Keeper()), mapped, y)
+    assert mapped_file(used) == str(tmp_path / "X.npy")
+    np.testing.assert_array_equal(SparseSVC(k=2).fit(mapped, y).coef_, SparseSVC(k=2).fit(X, y).coef_)
+
+
+def test_workers_map_the_same_file(tmp_path):
+    X, y = data(n_classes=3)
+    np.save(tmp_path / "X.npy", X)
+    model = SparseSVC(k=2, multi_class="ovr", solver=Keeper(only_file=True), shared=False)
+    with parallel_config(backend="loky", n_jobs=2):
+        files = seen_by_machines(model, np.load(tmp_path / "X.npy", mmap_mode="r"), y)
+        temporary = seen_by_machines(model, *data(6000, n_classes=3))  # joblib maps what exceeds 1 MB
+    assert set(files) == {str(tmp_path / "X.npy")}
+    assert None not in temporary
+    assert len(set(temporary)) == 1
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_passes_by_columns_and_by_rows_agree_to_the_bit(dtype):
+    rng = np.random.default_rng(0)
+    for n, p, k in ((1, 1, 1), (7, 3, 2), (40, 9, 9), (1100, 6, 5)):
+        X = rng.standard_normal((n, p)).astype(dtype)
+        v = np.where(rng.random(n) < 0.5, rng.standard_normal(n), 0.0)
+        columns, d = rng.permutation(p)[:k], rng.standard_normal(k)
+        w = rng.standard_normal(p)
+        results = []
+        for passes, stored in ((BY_ROWS, X), (BY_COLUMNS, np.asfortranarray(X))):
+            out = [np.full(size, np.nan) for size in (p, p, p, n, n)]
+            panel = np.zeros((k + 1, n))
+            passes.slopes(stored, v, out[0])
+            passes.spread(stored, v, True, out[1])
+            passes.spread(stored, v, False, out[2])
+            passes.times(stored, w, out[3])
+            passes.product(stored, columns, d, out[4])
+            passes.columns(stored, v, columns, np.arange(k)[::-1].copy(), panel)
+            results.append(np.concatenate([*out, panel.ravel()]))
+        np.testing.assert_array_equal(*results)
+        np.testing.assert_allclose(results[0][:p], v @ X, rtol=1e-5, atol=1e-5)
+
+
+def test_standardising_takes_one_copy():
+    X, _ = data(4000, 200)
+    mean, spread = X.mean(axis=0), X.std(axis=0)
+    tracemalloc.start()
+    scaled = DenseDesign(X).standardized(mean, spread)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    np.testing.assert_allclose(scaled.X, (X - mean) / spread)
+    assert peak < 1.1 * X.nbytes
+
+
+WITHIN_LIMIT = """
+import resource, sys
+import numpy as np
+from kmargin import SparseSVC, sparse_svm_path
+
+def private():
+    fields = dict(line.split(":", 1) for line in open("/proc/self/status"))
+    return int(fields["VmData"].split()[0]) * 1024
+
+rows = np.load(sys.argv[1], mmap_mode="r")
+y = np.load(sys.argv[2])
+for X in (rows[:500], np.asfortranarray(rows[:500])):
+    SparseSVC(k=3).fit(X, y[:500]).predict(X)
+    X.flags.writeable = False
+    SparseSVC(k=3).fit(X, y[:500]).predict(X)
+room = int(float(sys.argv[3]) * rows.nbytes)
+limit = private() + room
+resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+try:
+    np.ones(rows.shape)
+    print("no limit")
+except MemoryError:
+    pass
+for X in (rows, np.memmap(sys.argv[1], rows.dtype, "r", 128, rows.shape[::-1]).T):
+    model = SparseSVC(k=3).fit(X, y)
+    path = sparse_svm_path(X, y, [3])
+    print(model.support_, np.mean(model.predict(X) == y) > 0.9, path.predict(X, 3).shape)
+"""
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="limits on private memory are Linux's")
+def test_a_file_is_fitted_in_less_memory_than_it_would_take(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40_000, 200))  # 64 MB
+    y = X[:, 0] + X[:, 1] + X[:, 2] > 0
+    np.save(tmp_path / "X.npy", X)
+    np.save(tmp_path / "y.npy", y)
+    command = [sys.executable, "-c", WITHIN_LIMIT, tmp_path / "X.npy", tmp_path / "y.npy", "0.6"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[0] == "[0 1 2] True (40000,)"

@@ -1,0 +1,424 @@
+"""Sparse X: the same machines as for the array, and never an array."""
+
+import tracemalloc
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from sklearn.base import clone
+from sklearn.svm import LinearSVC
+
+from kmargin import MM, SD, Exchange, KernelSparseSVC, SparseSVC, SparseSVCCV, sparse_svm_path
+from kmargin.core.design import ColumnSubset
+from kmargin.core.problem import ArrayProblem
+from kmargin.data.design import make_design
+from kmargin.data.design.dense import DenseDesign
+from kmargin.data.design.sparse import SparseDesign
+from kmargin.solvers import Status
+from kmargin.solvers.proximal.penalised import PenalisedProblem
+from kmargin.solvers.refit.cg import newton_conjugate
+from kmargin.solvers.refit.folded import NOTHING, Candidate, SignedDesign
+from kmargin.solvers.refit.support import _refit_products, refit
+from kmargin.solvers.search import large_supports
+from kmargin.solvers.search import path as supports
+from kmargin.solvers.search.working_set import Effort
+from kmargin.solvers.solver import univariate_start
+
+
+def make_text(n_samples=150, n_features=40, n_classes=2, density=0.2, seed=0):
+    """Counts-like data whose labels depend on a few columns."""
+    rng = np.random.default_rng(seed)
+    X = rng.exponential(size=(n_samples, n_features)) * (rng.random((n_samples, n_features)) < density)
+    scores = X[:, :n_classes] + 0.3 * rng.standard_normal((n_samples, n_classes))
+    return X, scores.argmax(axis=1)
+
+
+def fit_both(estimator, X, y, **given):
+    return clone(estimator).fit(X, y, **given), clone(estimator).fit(sp.csr_array(X), y, **given)
+
+
+def assert_same(dense, sparse):
+    np.testing.assert_allclose(sparse.coef_, dense.coef_, atol=1e-8)
+    np.testing.assert_allclose(sparse.intercept_, dense.intercept_, atol=1e-8)
+
+
+ESTIMATORS = {
+    "default": SparseSVC(k=5),
+    "one versus rest": SparseSVC(k=5, multi_class="ovr"),
+    "no intercept": SparseSVC(k=5, fit_intercept=False),
+    "class weights": SparseSVC(k=5, class_weight="balanced"),
+    "all": SparseSVC(k="all"),
+    "none": SparseSVC(k=0),
+    "no ridge": SparseSVC(k=3, C=np.inf),
+    "sd": SparseSVC(k=5, solver="sd"),
+    "polished": SparseSVC(k=5, solver=SD(polish=True)),
+    "all swaps": SparseSVC(k=3, solver=Exchange(effort="thorough")),
+    "cv": SparseSVCCV(ks=[10, 3, 1], Cs=(0.1, 1.0), cv=3),
+    "standardized": SparseSVCCV(ks=[10, 3, 1], cv=3, standardize=True),
+    "scaled only": SparseSVCCV(ks=[10, 3, 1], cv=3, standardize=True, fit_intercept=False),
+    "sd, standardized": SparseSVCCV(ks=[10, 3], cv=3, standardize=True, solver="sd"),
+}
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("estimator", ESTIMATORS.values(), ids=ESTIMATORS)
+def test_dense_and_sparse_give_the_same_machine(estimator, n_classes):
+    X, y = make_text(n_classes=n_classes)
+    dense, sparse = fit_both(estimator, X, y)
+    assert_same(dense, sparse)
+    np.testing.assert_array_equal(dense.predict(X), sparse.predict(sp.csc_array(X)))
+
+
+def test_sample_weights_count_the_same():
+    X, y = make_text()
+    weights = np.random.default_rng(0).integers(0, 3, len(y))
+    assert_same(*fit_both(SparseSVC(k=4), X, y, sample_weight=weights))
+
+
+@pytest.mark.parametrize("shape", [(150, 40), (60, 400)])
+def test_paths_are_the_same(shape):
+    X, y = make_text(*shape)
+    ks = [shape[1], 30, 10, 3, 1]
+    dense, sparse = (sparse_svm_path(A, y, ks) for A in (X, sp.csr_matrix(X)))
+    np.testing.assert_allclose(sparse.coefs, dense.coefs, atol=1e-8)
+    np.testing.assert_array_equal(dense.predict(X, 3), sparse.predict(sp.coo_array(X), 3))
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "poly", "linear"])
+def test_kernel_machines_take_sparse_points(kernel):
+    X, y = make_text()
+    X = np.vstack([X, X[:5]])  # a repeated point is one candidate
+    y = np.append(y, y[:5])
+    dense, sparse = fit_both(KernelSparseSVC(k=6, kernel=kernel), X, y)
+    np.testing.assert_allclose(sparse.dual_coef_, dense.dual_coef_, atol=1e-8)
+    np.testing.assert_array_equal(sparse.support_, dense.support_)
+    assert sp.issparse(sparse.support_vectors_)
+    np.testing.assert_allclose(sparse.decision_function(sp.csr_array(X)), dense.decision_function(X))
+
+
+def test_a_sparse_kernel_matrix_is_refused():
+    with pytest.raises(TypeError, match="Sparse data was passed for X, but dense data is required"):
+        KernelSparseSVC(kernel="precomputed").fit(sp.csr_array(np.eye(4)), [0, 1, 0, 1])
+
+
+@pytest.mark.parametrize("solver", ["mm", MM(), MM(trace="steps")])
+def test_mm_says_why_it_takes_no_sparse_X_and_what_does(solver):
+    X, y = make_text()
+    with pytest.raises(ValueError, match=r'"mm" works with the singular vectors .* use solver="exchange"'):
+        SparseSVC(solver=solver).fit(sp.csr_array(X), y)
+
+
+SHAPES = st.tuples(st.integers(4, 12), st.integers(1, 8))
+
+
+# values from a small set, so that sums tie: the choice among equals must not depend on the storage
+@settings(max_examples=60)
+@given(
+    hnp.arrays(np.float64, SHAPES, elements=st.sampled_from([0, 0, 1, 2, -1])),
+    st.integers(0, 4),
+    st.booleans(),
+)
+def test_ties_are_broken_the_same_way(X, k, fit_intercept):
+    y = np.arange(len(X)) % 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        dense, sparse = fit_both(SparseSVC(k=k, fit_intercept=fit_intercept), X, y)
+    assert_same(dense, sparse)
+
+
+def integer(X):
+    return X.astype(np.int64)
+
+
+def boolean(X):
+    return X != 0
+
+
+def large_indices(X):
+    X = sp.csr_matrix(X)
+    X.indices, X.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
+    return X
+
+
+def with_zeros(X):
+    X = sp.csr_array(X)
+    X.data[::7] = 0.0
+    return X
+
+
+def unsorted(X):
+    X = sp.csr_array(X)
+    for first, last in zip(X.indptr[:-1], X.indptr[1:], strict=True):
+        X.indices[first:last] = X.indices[first:last][::-1].copy()
+        X.data[first:last] = X.data[first:last][::-1].copy()
+    X.has_sorted_indices = False
+    return X
+
+
+def duplicated(X):
+    X = sp.csr_array(X)
+    data, indices = np.repeat(X.data / 2, 2), np.repeat(X.indices, 2)
+    return sp.csr_array((data, indices, X.indptr * 2), shape=X.shape)
+
+
+def empty_lines(X):
+    X = X.copy()
+    X[3], X[:, 5] = 0, 0
+    return sp.csr_array(X)
+
+
+FORMS = [integer, boolean, large_indices, with_zeros, unsorted, duplicated, empty_lines]
+FORMATS = [sp.csc_matrix, sp.csc_array, sp.coo_array, sp.coo_matrix, sp.lil_array, sp.dok_array, sp.bsr_array]
+
+
+@pytest.mark.parametrize("make", FORMS + FORMATS)
+def test_every_form_is_understood_and_left_alone(make):
+    X, y = make_text()
+    X = make(X)
+    X = sp.csr_array(X) if not sp.issparse(X) else X
+    before, untouched = X.toarray(), X.copy()
+    dense, sparse = SparseSVC(k=5).fit(before.astype(float), y), SparseSVC(k=5).fit(X, y)
+    assert_same(dense, sparse)
+    np.testing.assert_array_equal(sparse.predict(X), dense.predict(before.astype(float)))
+    np.testing.assert_array_equal(X.toarray(), before)
+    if X.format == "csr":
+        np.testing.assert_array_equal(X.data, untouched.data)
+        np.testing.assert_array_equal(X.indices, untouched.indices)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_numbers_that_are_none_are_refused(value):
+    X, y = make_text()
+    X = sp.csr_array(X)
+    X.data[7] = value
+    with pytest.raises(ValueError, match="Input X contains"):
+        SparseSVC().fit(X, y)
+
+
+@pytest.mark.parametrize("estimator", [SparseSVC(k=5), SparseSVC(k=5, solver="sd"), SparseSVC(k="all")])
+def test_float32_stays_float32(estimator):
+    X, y = make_text()
+    dense, sparse = fit_both(estimator, X.astype(np.float32), y)
+    assert sparse.coef_.dtype == sparse.intercept_.dtype == np.float32
+    assert sparse.decision_function(sp.csr_array(X.astype(np.float32))).dtype == np.float32
+    np.testing.assert_allclose(sparse.coef_, dense.coef_, rtol=1e-5, atol=1e-6)
+
+
+def test_repeated_columns_are_found_whatever_is_stored():
+    X, y = make_text()
+    doubled = sp.hstack([sp.csr_array(X), with_zeros(X), sp.csr_array(X)]).tocsr()
+    model = SparseSVC(k=4).fit(doubled, y)
+    assert_same(SparseSVC(k=4).fit(doubled.toarray()[:, :80], y), _without_last(model, 40))
+    np.testing.assert_array_equal(make_design(doubled).distinct_columns(), np.arange(80))
+
+
+def _without_last(model, count):
+    model.coef_ = model.coef_[:, :-count]
+    return model
+
+
+def never(*_args, **_kwargs):
+    raise AssertionError("a sparse matrix was made dense")
+
+
+@pytest.fixture
+def no_dense(monkeypatch):
+    for kind in (sp.csr_array, sp.csr_matrix, sp.csc_array, sp.csc_matrix):
+        monkeypatch.setattr(kind, "toarray", never)
+        monkeypatch.setattr(kind, "todense", never)
+
+
+@pytest.mark.usefixtures("no_dense")
+@pytest.mark.filterwarnings("ignore:.*repeat an earlier one:UserWarning")
+@pytest.mark.filterwarnings("ignore:k=3000 is greater:UserWarning")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        SparseSVC(k=10),
+        SparseSVC(k=3000),
+        SparseSVC(k="all"),
+        SparseSVC(k=10, solver=SD(max_outer=3, max_inner=20)),
+        SparseSVCCV(ks=[10], cv=2, standardize=True),
+    ],
+    ids=["small k", "large k", "all", "sd", "standardized"],
+)
+def test_what_would_not_fit_as_an_array_is_never_one(estimator):
+    rng = np.random.default_rng(0)
+    n, p = 20_000, 30_000  # 4.8 GB as an array
+    n_stored = 120_000  # placed by themselves: scipy's own function would shuffle all 600 million places
+    places = rng.integers(0, n, n_stored), rng.integers(0, p, n_stored)
+    X = sp.csr_array((rng.random(n_stored), places), shape=(n, p))
+    marks = sp.csr_array((np.ones(n), (np.arange(n), rng.integers(0, 8, n))), shape=(n, p))
+    X = sp.csr_array(X + marks)
+    y = X[:, [0, 1, 2, 3]].sum(axis=1) > 0.5
+    clone(estimator).fit(X[:200, :300], y[:200] | (np.arange(200) == 0))  # compiles
+    tracemalloc.start()
+    model = clone(estimator).fit(X, y)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 80e6
+    assert model.score(X, y) > 0.95 or isinstance(model.solver, SD)  # which was stopped early
+
+
+def test_all_features_of_a_wide_matrix_are_LinearSVC():
+    X, y = make_text(400, 30_000, density=0.003)
+    X = sp.csr_array(X)
+    model = SparseSVC(k="all").fit(X, y)
+    peer = LinearSVC(dual=False, tol=1e-10, intercept_scaling=1e3, max_iter=10**5).fit(X, y)
+    np.testing.assert_allclose(model.coef_, peer.coef_, atol=1e-4)
+
+
+def problem_of(X, y, lam=1e-3, fit_intercept=True, kind=SparseDesign):
+    X = sp.csr_array(X) if kind is SparseDesign else X
+    return ArrayProblem(kind(X, fit_intercept), np.where(y > 0, 1.0, -1.0), np.ones(len(y)), lam, 5)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("lam", [1e-1, 1e-3, 1e-5])
+@pytest.mark.parametrize("shape", [(200, 20), (40, 120)])
+def test_conjugate_gradients_find_the_minimum_that_the_gram_matrix_finds(shape, lam, fit_intercept):
+    X, y = make_text(*shape)
+    problem = problem_of(X, y, lam, fit_intercept)
+    support = np.arange(0, shape[1], 2)
+    coef, intercept, value, _ = refit(problem, support)
+    start = Candidate(support, np.zeros(len(support) + 1), np.inf)
+    u, by_products, _ = _refit_products(SignedDesign(problem), lam, start)
+    np.testing.assert_allclose(by_products, value, rtol=1e-10)
+    np.testing.assert_allclose(u[:-1], coef, atol=1e-5)
+    np.testing.assert_allclose(u[-1], intercept, atol=1e-5)
+
+
+def test_conjugate_gradients_know_designs_alone():
+    X, y = make_text(80, 30)
+    values = []
+    for kind in (DenseDesign, SparseDesign):
+        problem = problem_of(X, y, kind=kind)
+        c = np.sqrt(problem.weights / 80)
+        w = np.zeros(30)
+        values.append(
+            newton_conjugate(problem.design, problem.y * c, c, 1e-3, w, 0.0, c.copy(), np.inf, 1e-12)
+        )
+    np.testing.assert_allclose(values[0], values[1], rtol=1e-9)
+
+
+@pytest.mark.parametrize("k", [3, 12, 25])
+def test_the_search_by_products_ends_near_the_search_in_a_panel(k):
+    X, y = make_text(300, 60, seed=1)
+    design = SignedDesign(problem_of(X, y))
+    found, _ = large_supports.exchange_products(design, 1e-3, k, NOTHING, Effort(8, 8, 2, True, 1e-9))
+    assert len(found.support) == len(set(found.support)) == k
+    (best,) = Exchange().iter_grid(problem_of(X, y), [1e-3], [k], np.random.default_rng(0))
+    assert found.value <= best.objective * 1.05
+    exact = refit(problem_of(X, y), np.sort(found.support))[2]
+    np.testing.assert_allclose(found.value, exact, rtol=1e-7)
+
+
+def test_without_room_for_panels_every_size_is_still_found(monkeypatch):
+    X, y = make_text(300, 60, seed=2)
+    with_room = sparse_svm_path(sp.csr_array(X), y, [60, 30, 10, 3, 1])
+    monkeypatch.setattr(SparseDesign, "fits", lambda self, n_numbers: False)
+    monkeypatch.setattr(supports, "exchange", never)
+    monkeypatch.setattr(supports, "exchange_dual", never)
+    without = sparse_svm_path(sp.csr_array(X), y, [60, 30, 10, 3, 1])
+    assert [len(row[0].support) for row in without.solutions] == [60, 30, 10, 3, 1]
+    assert (without.objectives <= with_room.objectives * 1.05).all()
+    thorough = SparseSVC(k=3, solver=Exchange(effort="thorough")).fit(sp.csr_array(X), y)
+    assert thorough.solutions_[0].status is Status.LIMITED
+
+
+def standardized_pair(rng):
+    X = rng.standard_normal((30, 9)) * (rng.random((30, 9)) < 0.5)
+    mean, spread = X.mean(axis=0), X.std(axis=0)
+    return DenseDesign(X).standardized(mean, spread), SparseDesign(sp.csr_array(X)).standardized(mean, spread)
+
+
+def subset_pair(rng):
+    X = rng.standard_normal((30, 12)) * (rng.random((30, 12)) < 0.5)
+    columns = np.array([0, 2, 3, 5, 6, 8, 9, 10, 11])
+    return DenseDesign(X[:, columns]), ColumnSubset(SparseDesign(sp.csr_array(X)), columns)
+
+
+@pytest.mark.parametrize("make_pair", [standardized_pair, subset_pair])
+def test_every_question_has_the_same_answer(make_pair, rng):
+    dense, sparse = make_pair(rng)
+    beta, v, c = rng.standard_normal(10), rng.standard_normal(30), rng.uniform(0.1, 1, 30)
+    columns, rows = np.array([7, 2]), np.array([4, 9, 0])
+    panels = np.ones((2, 4, 30))
+    for design, panel in zip((dense, sparse), panels, strict=True):
+        design.fill_panel(columns, v, np.array([3, 0]), panel)
+    np.testing.assert_allclose(panels[1], panels[0], atol=1e-14)
+    for ask in (
+        lambda design: design.decision(beta),
+        lambda design: design.adjoint(v),
+        lambda design: design.slopes(v),
+        lambda design: design.product(columns, beta[:2]),
+        lambda design: design.block(rows, columns),
+        lambda design: design.spread(c),
+        lambda design: np.array(design.moments(c, v)),
+        lambda design: design.unit(),
+        lambda design: design.in_units_of(3.0).decision(beta),
+        lambda design: design.take(columns).adjoint(v),
+        lambda design: design.take_rows(rows).decision(beta),
+        lambda design: design.subset(columns).slopes(v),
+        lambda design: design.distinct_columns(),
+    ):
+        np.testing.assert_allclose(ask(sparse), ask(dense), atol=1e-12)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_columns_far_from_zero_have_the_spread_of_their_distances(fit_intercept, rng):
+    X, c = 1e8 + rng.standard_normal((30, 4)) * (rng.random((30, 4)) < 0.9), rng.uniform(0.1, 1, 30)
+    X[:3, 2] = 0.0  # not all of them are stored
+    mean, units = X.mean(axis=0), np.array([1.0, 2.0, 1e8, 1.0])
+    dense = DenseDesign(X, fit_intercept).standardized(mean, units)
+    sparse = SparseDesign(sp.csr_array(X), fit_intercept).standardized(mean, units)
+    np.testing.assert_allclose(sparse.spread(c), dense.spread(c), rtol=1e-6)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("shifted", [True, False])
+def test_sds_compiled_and_readable_loops_agree_on_sparse_data(fit_intercept, shifted):
+    X, y = make_text(60, 12)
+    problem = problem_of(X, y, 0.01, fit_intercept)
+    if shifted:
+        design = problem.design.standardized(X.mean(axis=0), X.std(axis=0))
+        problem = ArrayProblem(design, problem.y, problem.weights, 0.01, 4)
+    penalised = PenalisedProblem.of_one(problem)
+    for n_steps in range(1, 31):
+        solver, start = SD(max_inner=n_steps), univariate_start(problem)[None]
+        fast, slow = (
+            descent(penalised)(penalised, start, 3.0, 0.0)
+            for descent in (solver._descent, solver._readable_descent)
+        )
+        np.testing.assert_allclose(fast.beta, slow.beta, rtol=1e-7, atol=1e-9)
+        np.testing.assert_allclose(fast.objective, slow.objective, rtol=1e-8)
+
+
+def mapped(path, X):
+    np.save(path, X)
+    return np.load(path, mmap_mode="r")
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("solver", ["exchange", SD(max_outer=2, max_inner=5)])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_mapped_array_is_not_copied(tmp_path, dtype, solver):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((20_000, 300)).astype(dtype)
+    y = X[:, 0] > 0
+    stays = mapped(tmp_path / "X.npy", X)
+    design = DenseDesign(stays)
+    assert np.shares_memory(design.X, stays)
+    model = SparseSVC(k=2, solver=solver)
+    clone(model).fit(X[:200], y[:200])
+    tracemalloc.start()
+    model.fit(stays, y)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 0.75 * X.size * 8

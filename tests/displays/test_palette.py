@@ -1,0 +1,98 @@
+"""Colours are told apart by everybody, and nothing is told by colour alone."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from kmargin.displays import palette
+from kmargin.displays.palette import MEANINGS, SOLVERS
+from kmargin.report import html
+
+# Machado, Oliveira and Fernandes (2009), severity 1, on linear RGB
+SIGHT = {
+    "usual": np.eye(3),
+    "deuteranopia": np.array(
+        [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]]
+    ),
+    "protanopia": np.array(
+        [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]]
+    ),
+}
+TEXT = ("ink", "soft", "curve", "bad", "positive", "negative")
+SEEN_TOGETHER = [
+    ("curve", "mm", "sd"),
+    ("curve", "liblinear_l1", "liblinear_l2", "svc"),
+    ("curve", "bad"),
+    ("negative", "positive", "third"),
+    ("negative", "positive", "ink"),
+]
+
+
+def linear(colour):
+    c = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+    return np.where(c <= 0.04045, c / 12.92, ((c + 0.055) / 1.055) ** 2.4)
+
+
+def contrast(one, other):
+    low, high = sorted(float(linear(c) @ [0.2126, 0.7152, 0.0722]) for c in (one, other))
+    return (high + 0.05) / (low + 0.05)
+
+
+def lab(colour, sight):
+    rgb = np.clip(SIGHT[sight] @ linear(colour), 0, 1)
+    to_xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
+    xyz = to_xyz @ rgb / [0.9505, 1.0, 1.089]
+    x, y, z = np.where(xyz > 0.008856, np.cbrt(xyz), 7.787 * xyz + 16 / 116)
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_one_colour_has_one_meaning(theme):
+    colours = [getattr(shades, theme) for shades in MEANINGS.values()]
+    assert len(set(colours)) == len(colours)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_texts_and_lines_stand_out_from_the_page(theme):
+    for ground in ("paper", "shade"):
+        paper = getattr(MEANINGS[ground], theme)
+        for name in TEXT:
+            assert contrast(getattr(MEANINGS[name], theme), paper) >= 4.1 + 0.4 * (ground == "paper"), name
+    paper = getattr(MEANINGS["paper"], theme)
+    lines = [name for name in MEANINGS if name not in ("paper", "shade", "line", "faint")]
+    assert min(contrast(getattr(MEANINGS[name], theme), paper) for name in lines) >= 3
+
+
+@pytest.mark.parametrize("sight", SIGHT)
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_colours_seen_together_differ_for_everybody(theme, sight):
+    for together in SEEN_TOGETHER:
+        for a, b in combinations(together, 2):
+            one, other = (lab(getattr(MEANINGS[name], theme), sight) for name in (a, b))
+            assert np.linalg.norm(one - other) > 10, (a, b)
+
+
+def test_solvers_are_told_apart_without_colour():
+    looks = [(line.marker, str(line.linestyle)) for name, line in SOLVERS.items() if name != "kmargin"]
+    assert len(set(looks)) == len(looks)
+
+
+def test_a_solver_looks_the_same_under_each_of_its_names():
+    assert palette.solver_line("kmargin") == palette.solver_line("exchange")
+    assert palette.solver_line("mm, one k") == palette.solver_line("mm")
+    assert palette.solver_line("l1r") == palette.solver_line("liblinear_l1")
+    assert palette.solver_line("nobody").color == palette.INK
+    assert set(palette.SAME_AS.values()) <= set(SOLVERS)
+
+
+def test_colours_of_a_plot_become_those_of_its_page():
+    figure = Figure(figsize=(2, 2))
+    figure.subplots().plot([0, 1], color=palette.CURVE)
+    text = html.svg(figure, "line")
+    assert "stroke: var(--curve)" in text
+    assert palette.CURVE not in text
+    kept = html.svg(figure, "line", follows_theme=False)
+    assert f"stroke: {palette.CURVE}" in kept
+    assert 'class="plate"' in kept

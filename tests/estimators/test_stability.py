@@ -1,0 +1,332 @@
+"""Features that come back when half of the rows are drawn anew."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+from sklearn.base import clone
+from sklearn.feature_selection import SelectKBest
+from sklearn.impute import SimpleImputer
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from kmargin import KernelSparseSVC, SparseSVC, SparseSVCCV, StabilitySelection, stability_C
+from kmargin.datasets import make_sparse_hyperplane
+from kmargin.fitting.subsampling import Halves, draw_halves
+
+WEIGHTED = "weights count rows, and halves are drawn by rows: a row twice is no row of weight two"
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+@pytest.mark.filterwarnings("ignore:All .* features were selected:UserWarning")
+@pytest.mark.filterwarnings("ignore:No features were selected:UserWarning")
+@parametrize_with_checks(
+    [StabilitySelection(k=1, n_pairs=2)],
+    expected_failed_checks=lambda _: {
+        "check_sample_weight_equivalence_on_dense_data": WEIGHTED,
+        "check_sample_weight_equivalence_on_sparse_data": WEIGHTED,
+    },
+)
+def test_scikit_learns_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def data():
+    """120 rows of 20 features of unequal scale, of which 3, 7 and 11 tell two classes apart."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((120, 20))
+    y = np.where(X[:, [3, 7, 11]] @ [2.0, -2.0, 1.5] + 0.5 * rng.standard_normal(120) > 0, "b", "a")
+    return X * rng.uniform(0.1, 10, 20), y
+
+
+def test_the_features_that_matter_are_stable(data):
+    selection = StabilitySelection(k=3, n_pairs=10, random_state=0).fit(*data)
+    np.testing.assert_array_equal(selection.support_, [3, 7, 11])
+    assert selection.q_ == 3
+    assert selection.n_candidates_ == 20
+
+
+@pytest.mark.parametrize("sizes", [(6, 4), (7, 5), (7, 4), (2, 3, 3, 9)])
+def test_halves_are_disjoint_equal_in_size_and_have_half_of_each_class(sizes):
+    codes = np.repeat(np.arange(len(sizes)), sizes)
+    for seed in range(20):
+        first, second = draw_halves(codes, np.random.default_rng(seed))
+        assert len(first) == len(second) == len(codes) // 2
+        assert not set(first) & set(second)
+        for half in (first, second):
+            counts = np.bincount(codes[half], minlength=len(sizes))
+            assert (np.abs(counts - np.array(sizes) / 2) <= 0.5).all()
+
+
+def test_every_row_is_left_out_as_often_as_any_other_of_a_class_of_odd_size():
+    codes = np.repeat([0, 1], [3, 4])
+    left_out = np.zeros(7)
+    for half, _ in Halves(codes, 600, 0):
+        left_out[half] += 1
+    np.testing.assert_allclose(left_out[:3], 400, atol=40)
+    np.testing.assert_array_equal(left_out[3:], 600)
+
+
+@pytest.mark.parametrize("standardize", [False, True])
+def test_frequencies_are_those_of_a_plain_loop_over_the_halves(data, standardize):
+    X, y = data
+    model = SparseSVC(k=4, C=0.5)
+    selection = StabilitySelection(model, n_pairs=6, standardize=standardize, random_state=5).fit(X, y)
+    seed = np.random.RandomState(5).randint(np.iinfo(np.int32).max)
+    times = np.zeros(20)
+    for half, _ in Halves(np.unique(y, return_inverse=True)[1], 6, seed):
+        Z = StandardScaler().fit_transform(X[half]) if standardize else X[half]
+        times += clone(model).fit(Z, y[half]).get_support()
+    np.testing.assert_array_equal(selection.frequencies_, times / 12)
+    np.testing.assert_array_equal(selection.get_support(), times / 12 >= 0.9)
+
+
+def test_a_pipeline_that_scales_finds_what_standardizing_finds(data):
+    by_itself = StabilitySelection(SparseSVC(k=3), n_pairs=5, random_state=0).fit(*data)
+    pipeline = make_pipeline(StandardScaler(), SparseSVC(k=3))
+    piped = StabilitySelection(pipeline, n_pairs=5, standardize=False, random_state=0).fit(*data)
+    np.testing.assert_array_equal(by_itself.frequencies_, piped.frequencies_)
+
+
+def test_with_standardizing_the_units_of_features_do_not_matter(data):
+    X, y = data
+    given = StabilitySelection(k=3, n_pairs=5, random_state=0).fit(X, y)
+    scaled = StabilitySelection(k=3, n_pairs=5, random_state=0).fit(X * 2.0 ** np.arange(-10, 10), y)
+    np.testing.assert_array_equal(given.frequencies_, scaled.frequencies_)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [SparseSVC(k=5), make_pipeline(StandardScaler(), LinearSVC(penalty="l1", dual=False, C=0.1))],
+    ids=["machines", "any estimator"],
+)
+def test_any_number_of_jobs_gives_the_same_bits(data, estimator):
+    alone, together = (
+        StabilitySelection(estimator, n_pairs=5, random_state=1, n_jobs=n).fit(*data) for n in (1, 2)
+    )
+    np.testing.assert_array_equal(alone.frequencies_, together.frequencies_)
+    assert alone.bounds_ == together.bounds_
+
+
+def test_sparse_rows_give_what_the_array_gives(data):
+    X, y = data
+    X = np.where(np.abs(X) > 0.3, X, 0)
+    dense = StabilitySelection(k=3, n_pairs=4, random_state=0).fit(X, y)
+    sparse = StabilitySelection(k=3, n_pairs=4, random_state=0).fit(scipy.sparse.csc_array(X), y)
+    np.testing.assert_array_equal(dense.frequencies_, sparse.frequencies_)
+    assert sparse.transform(scipy.sparse.csr_matrix(X)).shape == (120, len(sparse.support_))
+
+
+def test_frames_keep_their_names_and_groups_may_go_by_them(data):
+    X, y = data
+    frame = pd.DataFrame(X, columns=[f"gene {j}" for j in range(20)])
+    groups = {"pathway": ["gene 3", "gene 7"]}
+    model = SparseSVC(k=2, groups=groups, keep=["gene 0"], avoid=["gene 11"])
+    selection = (
+        StabilitySelection(model, n_pairs=5, random_state=0).set_output(transform="pandas").fit(frame, y)
+    )
+    assert list(selection.get_feature_names_out()) == ["gene 0", "gene 3", "gene 7"]
+    assert list(selection.transform(frame).columns) == ["gene 0", "gene 3", "gene 7"]
+    assert selection.n_candidates_ == 17  # the pathway and 16 genes
+    assert selection.q_ == 1
+    assert selection.frequencies_[[0, 11]].tolist() == [1, 0]
+    summary = selection.summary().set_index("feature")
+    assert summary.loc["gene 3", "group"] == "pathway"
+    assert summary["always_in"].sum() == 1
+    assert list(summary.index[:3]) == ["gene 0", "gene 3", "gene 7"]
+    assert summary["stable"].sum() == 3
+
+
+def test_the_ridge_follows_rows_and_features_unless_it_is_given(data):
+    assert stability_C(100, 1000) == 0.00125
+    assert stability_C(101, 1000) == 0.00125
+    assert stability_C(400, 1000) == 16 * stability_C(100, 1000) == 10 * stability_C(400, 10_000)
+    assert stability_C(10_000, 10) == 1
+    X, y = data
+    selection = StabilitySelection(k=3, n_pairs=2, random_state=0).fit(X, y)
+    assert selection.estimator_.C == stability_C(*X.shape) == 60**2 / (2000 * 20)
+    given = StabilitySelection(SparseSVC(k=3, C=stability_C(*X.shape)), n_pairs=2, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(given.frequencies_, selection.frequencies_)
+    assert StabilitySelection(k=3, C=0.2, n_pairs=2, random_state=0).fit(X, y).estimator_.C == 0.2
+
+
+def test_a_summary_speaks_of_groups_only_where_there_are_any(data):
+    X, y = data
+    alone = StabilitySelection(k=3, n_pairs=2, random_state=0).fit(X, y).summary()
+    assert list(alone) == ["feature", "frequency", "always_in", "stable"]
+    grouped = SparseSVC(k=3, groups=np.arange(20) // 2)
+    told = StabilitySelection(grouped, n_pairs=2, random_state=0).fit(X, y).summary()
+    assert set(told) - set(alone) == {"group", "group_frequency"}
+
+
+def test_a_group_is_selected_where_any_of_its_features_is(data):
+    X, y = data
+    groups = np.arange(20) // 2  # 3 and 7 and 11 in 1, 3, 5
+    selection = StabilitySelection(SparseSVC(k=3, groups=groups), n_pairs=5, random_state=0).fit(X, y)
+    assert [int(label) for label in selection.groups_] == list(range(10))
+    np.testing.assert_array_equal(np.flatnonzero(selection.group_frequencies_ >= 0.9), [1, 3, 5])
+    np.testing.assert_array_equal(selection.support_, [2, 3, 6, 7, 10, 11])
+    assert selection.n_candidates_ == 10
+
+
+def test_it_selects_within_a_pipeline_and_a_grid(data):
+    pipeline = make_pipeline(StabilitySelection(k=3, n_pairs=4, threshold=0.8, random_state=0), LinearSVC())
+    search = GridSearchCV(pipeline, {"stabilityselection__k": [3, 4]}, cv=2).fit(*data)
+    assert search.best_score_ > 0.85
+    assert search.best_estimator_[-1].n_features_in_ == len(search.best_estimator_[0].support_) < 20
+
+
+@pytest.mark.parametrize(
+    "estimator", [SelectKBest(k=3), SparseSVCCV(ks=[3, 2], cv=2), GridSearchCV(SparseSVC(), {"k": [3]}, cv=2)]
+)
+def test_whatever_selects_can_be_asked(data, estimator):
+    selection = StabilitySelection(estimator, n_pairs=2, random_state=0).fit(*data)
+    assert {3, 7} <= set(selection.support_)
+    assert selection.q_ <= 3
+
+
+def test_missing_numbers_reach_a_pipeline_that_fills_them_in(data):
+    X, y = data
+    X = np.where(np.random.default_rng(1).random(X.shape) < 0.02, np.nan, X)
+    pipeline = make_pipeline(SimpleImputer(strategy="median"), SparseSVC(k=3))
+    selection = StabilitySelection(pipeline, n_pairs=5, random_state=0).fit(X, y)
+    assert {3, 7} <= set(selection.support_)
+    assert selection.transform(X).shape == (120, len(selection.support_))
+    with pytest.raises(ValueError, match="NaN"):
+        StabilitySelection(k=3, n_pairs=5).fit(X, y)
+
+
+def test_rows_without_weight_are_as_if_they_were_not_there(data):
+    X, y = data
+    more, wrong = np.vstack([X, -X]), np.concatenate([y, y])
+    weights = np.repeat([1.0, 0.0], 120)
+    for estimator in (SparseSVC(k=3), make_pipeline(StandardScaler(), SparseSVC(k=3))):
+        plain = StabilitySelection(estimator, n_pairs=3, random_state=0).fit(X, y)
+        weighted = StabilitySelection(estimator, n_pairs=3, random_state=0).fit(more, wrong, weights)
+        np.testing.assert_array_equal(plain.frequencies_, weighted.frequencies_)
+
+
+def test_several_classes_share_their_features():
+    rng = np.random.default_rng(3)
+    X, y = rng.standard_normal((150, 12)), np.repeat([0, 1, 2], 50)
+    X[:, 2] += 2 * (y == 1)
+    X[:, 5] += 2 * (y == 2)
+    selection = StabilitySelection(k=2, n_pairs=5, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(selection.support_, [2, 5])
+    assert selection.q_ == 2
+
+
+def test_auto_is_the_lowest_threshold_that_keeps_the_bound(data):
+    for bound in ("worst_case", "unimodal", "r_concave"):
+        selection = StabilitySelection(
+            k=4, n_pairs=10, threshold="auto", max_false=0.9, bound=bound, random_state=0
+        ).fit(*data)
+        assert selection.threshold_ == selection.threshold_for(0.9, bound)
+        assert getattr(selection.bounds_, bound) <= 0.9
+        below = selection.threshold_ - 1 / 20
+        assert below <= 0.5 or getattr(selection.bounds_at(below), bound) > 0.9
+        np.testing.assert_array_equal(
+            selection.support_, np.flatnonzero(selection.frequencies_ >= selection.threshold_ - 1e-12)
+        )
+
+
+def test_by_default_at_most_one_is_expected_by_chance_under_the_unimodal_bound(data):
+    selection = StabilitySelection(k=4, n_pairs=10, random_state=0).fit(*data)
+    assert selection.threshold_ == selection.threshold_for(1.0) == selection.threshold_for(1.0, "unimodal")
+    assert selection.bounds_.unimodal <= 1 < selection.bounds_at(selection.threshold_ - 1 / 20).unimodal
+
+
+def test_half_of_eight_causal_features_among_a_thousand_are_found_and_hardly_a_false_one():
+    n_true, n_false = [], []
+    for seed in range(5):
+        X, y, coef = make_sparse_hyperplane(200, 1000, 8, random_state=seed, return_coef=True)
+        found = StabilitySelection(k=20, random_state=seed).fit(X, y).support_
+        n_true.append(np.count_nonzero(coef[found]))
+        n_false.append(len(found) - n_true[-1])
+    assert np.mean(n_true) >= 4  # 3.6 with a threshold of 0.9
+    assert np.mean(n_false) < 1
+
+
+def test_a_bound_that_no_threshold_keeps_is_told(data):
+    selection = StabilitySelection(
+        k=15, n_pairs=3, threshold="auto", max_false=0.1, bound="worst_case", random_state=0
+    )
+    with pytest.warns(UserWarning, match="no threshold keeps the number expected by chance at max_false=0.1"):
+        selection.fit(*data)
+    assert selection.threshold_ == 1
+
+
+def test_selecting_everything_is_told(data):
+    X, y = data
+    with pytest.warns(UserWarning, match="All 2 features were selected on every half"):
+        StabilitySelection(k=2, n_pairs=2).fit(X[:, :2], y)
+
+
+def test_warnings_of_many_fits_are_told_once(data):
+    estimator = make_pipeline(StandardScaler(), LinearSVC(penalty="l1", dual=False, max_iter=1))
+    with pytest.warns(UserWarning, match=r"\(6 such warnings from 6 halves\)") as caught:
+        StabilitySelection(estimator, n_pairs=3, threshold=0.9, random_state=0).fit(*data)
+    assert len(caught) == 1
+
+
+def test_a_warning_about_all_rows_is_told_as_it_is_to_whoever_called_fit(data):
+    X, y = data
+    with pytest.warns(UserWarning, match=r"1 feature repeats an earlier one .* is used\.$") as caught:
+        StabilitySelection(k=3, n_pairs=2, random_state=0).fit(np.hstack([X, X[:, :1]]), y)
+    assert [warning.filename for warning in caught] == [__file__]
+
+
+def test_progress_is_shown_if_asked_for(data, capsys):
+    StabilitySelection(k=2, n_pairs=5, verbose=1).fit(*data)
+    assert "stability selection: 10/10" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"n_pairs": 0}, "n_pairs=0 is not a number of pairs of halves. Use an integer >= 1."),
+        ({"n_pairs": 2.5}, "n_pairs=2.5 is not a number of pairs"),
+        ({"threshold": 0.5}, "threshold=0.5 is not a proportion above one half"),
+        ({"threshold": 1.01}, 'above 0.5, at most 1, or "auto"'),
+        ({"threshold": "best"}, "threshold='best' is not a proportion"),
+        ({"k": "all"}, 'k="all" keeps every feature on every half, so nothing is selected'),
+        ({"k": 0}, "k=0 is not a number of features to select on each half"),
+        ({"C": -1}, "C=-1 is not a positive weight of the loss"),
+        ({"max_false": 0}, "max_false=0 is not an expected number"),
+        ({"bound": "best"}, "bound='best' is not known. Use one of 'worst_case', 'unimodal', 'r_concave'."),
+        ({"standardize": 1}, "standardize=1 is not a boolean"),
+        ({"estimator": SparseSVC(k="all")}, 'estimator with k="all" keeps every feature'),
+        (
+            {"estimator": SparseSVC(k=2), "k": 3},
+            r"k=3 cannot be combined with estimator=SparseSVC, which has its own",
+        ),
+        ({"estimator": 10}, r"estimator=10 has no method fit. .* StabilitySelection\(k=10\)"),
+        ({"estimator": DecisionTreeClassifier()}, "DecisionTreeClassifier does not select features"),
+        ({"estimator": KernelSparseSVC(k=2)}, "KernelSparseSVC does not select features"),
+        (
+            {"estimator": make_pipeline(PolynomialFeatures(), SparseSVC(k=2))},
+            "SparseSVC selects among 231 features, but X has 20",
+        ),
+    ],
+)
+def test_what_makes_no_sense_is_refused_in_a_sentence(data, options, words):
+    with pytest.raises(ValueError, match=words):
+        StabilitySelection(**({"n_pairs": 1} | options)).fit(*data)
+
+
+def test_each_class_needs_a_row_in_each_half(data):
+    X, y = data
+    with pytest.raises(ValueError, match="Class 'c' has only one row, but each half needs one"):
+        StabilitySelection(k=1).fit(X, np.append(y[:-1], "c"))
+    with pytest.raises(ValueError, match="only one class"):
+        StabilitySelection(k=1).fit(X, np.full(120, "a"))
+
+
+def test_weights_for_an_estimator_that_takes_none_are_refused(data):
+    with pytest.raises(ValueError, match="SelectKBest does not accept sample_weight"):
+        StabilitySelection(SelectKBest(k=1), n_pairs=1).fit(*data, sample_weight=np.ones(120))

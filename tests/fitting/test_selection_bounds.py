@@ -1,0 +1,199 @@
+"""Bounds on what a stability selection finds by chance."""
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog, minimize
+
+from kmargin import stability_bounds, stability_k
+from kmargin.fitting.subsampling import (
+    STEEPEST,
+    affine_powers,
+    lowest_threshold,
+    needed_halves,
+    r_concave_tails,
+    unimodal_tail,
+)
+
+
+def largest_tail_by_search(mean, n, r, t, rng, n_starts=4):
+    """P(X >= t / n) of the best r-concave distribution that a general optimiser finds, from random starts."""
+    places = np.arange(n + 1)
+
+    def probabilities(logs):
+        weights = np.exp(logs - logs.max())
+        return weights / weights.sum()
+
+    def convexity(logs):
+        powers = np.exp(r * (logs - logs.max()))
+        return (powers[2:] + powers[:-2] - 2 * powers[1:-1]) / (powers[2:] + powers[:-2])
+
+    best = 0.0
+    for _ in range(n_starts):
+        found = minimize(
+            lambda logs: -probabilities(logs)[t:].sum(),
+            -rng.uniform(0.1, 3) * places + 0.1 * rng.standard_normal(n + 1),
+            method="SLSQP",
+            bounds=[(-40, 10)] * (n + 1),
+            constraints=[
+                {"type": "eq", "fun": lambda logs: probabilities(logs) @ places - mean * n},
+                {"type": "ineq", "fun": convexity},
+            ],
+            options={"maxiter": 500, "ftol": 1e-12},
+        )
+        if abs(probabilities(found.x) @ places - mean * n) < 1e-7 and convexity(found.x).min() > -1e-7:
+            best = max(best, -found.fun)
+    return best
+
+
+@pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")  # the optimiser's own
+@pytest.mark.parametrize(("n", "r"), [(3, -0.5), (4, -0.25), (5, -0.5), (5, -2.0)])
+@pytest.mark.parametrize("mean", [0.02, 0.1, 0.3])
+def test_no_r_concave_distribution_has_a_heavier_tail_and_one_has_it(n, r, mean):
+    rng = np.random.default_rng(0)
+    for t in (2, n):
+        bound = r_concave_tails(mean, n, r)[t]
+        assert largest_tail_by_search(mean, n, r, t, rng) == pytest.approx(bound, rel=1e-4)
+
+
+def largest_unimodal_tail(mean, n, t):
+    """By linear programming, over mixtures of equal probabilities on intervals that hold the mode."""
+    best = 0.0
+    for mode in range(n + 1):
+        intervals = [(a, b) for a in range(mode + 1) for b in range(mode, n + 1)]
+        means = np.array([(a + b) / 2 for a, b in intervals])
+        tails = np.array([max(0, b - max(a, t) + 1) / (b - a + 1) for a, b in intervals])
+        found = linprog(-tails, [means], [mean * n], [np.ones(len(tails))], [1.0])
+        best = max(best, -found.fun if found.status == 0 else 0.0)
+    return best
+
+
+@pytest.mark.parametrize("theta", [0.05, 0.2, 0.5])
+def test_the_unimodal_formula_is_the_largest_tail_there_is(theta):
+    n = 8
+    formula = [unimodal_tail(theta, t, n) for t in range(1, n + 1)]
+    known = [t for t in range(1, n + 1) if formula[t - 1] < 1]
+    assert known[-1] == n
+    for t in known:
+        assert formula[t - 1] == pytest.approx(largest_unimodal_tail(theta**2, n, t))
+
+
+def test_r_concave_becomes_unimodal_as_r_falls():
+    theta, n = 0.1, 20
+    for t in (5, 10, 19):
+        tail = r_concave_tails(theta**2, n, -300.0)[t]
+        assert tail == pytest.approx(unimodal_tail(theta, t, n), rel=0.02)
+
+
+def test_a_log_concave_tail_is_the_limit_of_r_zero_which_is_geometric():
+    # on so long a line the extreme log-concave distribution with a small mean is a geometric one
+    mean, n = 0.01, 200
+    ratio = mean * n / (1 + mean * n)
+    assert r_concave_tails(mean, n, -1e-4)[8] == pytest.approx(ratio**8, rel=1e-2)
+
+
+def test_stronger_assumptions_give_smaller_bounds():
+    for p, q, threshold, n_pairs in [
+        (1000, 20, 0.9, 50),
+        (100, 10, 0.6, 50),
+        (50, 20, 0.8, 10),
+        (9, 4, 1.0, 1),
+    ]:
+        bounds = stability_bounds(p, q, threshold, n_pairs)
+        assert 0 < bounds.r_concave <= bounds.unimodal <= bounds.worst_case <= p
+
+
+def test_the_worst_case_is_q_squared_over_p_and_the_margin():
+    assert stability_bounds(1000, 50, 0.6).worst_case == pytest.approx(50**2 / 1000 / 0.2)
+    assert stability_bounds(1000, 50, 0.9).worst_case == pytest.approx(50**2 / 1000 / 0.8)
+
+
+def test_bounds_fall_with_the_threshold_and_rise_with_q():
+    by_threshold = np.array([stability_bounds(200, 10, t / 40, 20) for t in range(21, 41)])
+    assert (np.diff(by_threshold, axis=0) <= 1e-12).all()
+    by_q = np.array([stability_bounds(200, q, 0.8, 20) for q in (0, 1, 5, 20, 80)])
+    assert (np.diff(by_q, axis=0) >= -1e-12).all()
+    assert by_q[0].max() == 0
+
+
+def test_a_blind_choice_finds_fewer_than_every_bound_allows():
+    p, q, n_pairs, rng = 60, 12, 10, np.random.default_rng(0)
+    for threshold in (0.6, 0.7):
+        needed = needed_halves(threshold, n_pairs)
+        orders = rng.random((400, 2 * n_pairs, p)).argsort(axis=2)
+        stable = ((orders < q).sum(axis=1) >= needed).sum(axis=1)
+        assert stable.mean() <= stability_bounds(p, q, threshold, n_pairs).r_concave
+
+
+def test_the_worst_case_is_reached_by_a_procedure_that_finds_the_same_on_both_halves():
+    # with a probability of theta^2 (2 tau - 1 of the pairs) all features are selected together on both halves
+    p, theta, n_pairs, n_both = 10, 0.3, 10, 6
+    rng = np.random.default_rng(1)
+    rare = theta**2 * n_pairs / n_both
+    stable = np.where(rng.random(20000) < rare, p, 0).mean()
+    bound = stability_bounds(p, theta * p, 0.5 + n_both / (2 * n_pairs), n_pairs).worst_case
+    assert stable == pytest.approx(bound, rel=0.05)
+
+
+def test_a_threshold_counts_whole_halves():
+    assert needed_halves(0.9, 50) == 90
+    assert needed_halves(0.7, 50) == 70
+    assert needed_halves(0.901, 50) == 91
+    assert needed_halves(0.5 + 1e-12, 50) == 51
+
+
+def test_the_lowest_threshold_keeps_the_bound_and_the_next_one_below_does_not():
+    for bound in ("worst_case", "unimodal", "r_concave"):
+        threshold = lowest_threshold(200, 12, 1.0, 20, bound)
+        assert getattr(stability_bounds(200, 12, threshold, 20), bound) <= 1
+        below = threshold - 1 / 40
+        assert below <= 0.5 or getattr(stability_bounds(200, 12, below, 20), bound) > 1
+    assert lowest_threshold(20, 15, 0.1, 20, "worst_case") is None
+
+
+def test_the_largest_k_keeps_the_bound_and_the_next_one_does_not():
+    k = stability_k(500, max_false=0.5, threshold=0.8, n_pairs=20, bound="unimodal")
+    assert stability_bounds(500, k, 0.8, 20).unimodal <= 0.5 < stability_bounds(500, k + 1, 0.8, 20).unimodal
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: stability_bounds(10, 2, 0.5), "threshold=0.5 is not a proportion above one half"),
+        (lambda: stability_bounds(10, 2, 0.9, 0), "n_pairs=0 is not a number of pairs"),
+        (lambda: stability_k(10, max_false=0), "max_false=0 is not an expected number"),
+        (lambda: stability_k(10, bound="best"), "bound='best' is not known"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_in_a_sentence(call, words):
+    with pytest.raises(ValueError, match=words):
+        call()
+
+
+def bisected_powers(mean, last, r):
+    """Probabilities of 0, ..., last whose r-th powers are affine: the readable twin, by halving alone."""
+    places = np.arange(last + 1)
+
+    def probabilities(slope):
+        with np.errstate(divide="ignore"):
+            logs = np.logaddexp(np.log(1 - places / last) + slope, np.log(places / last) - slope) / r
+        weights = np.exp(logs - logs.max())
+        return weights / weights.sum()
+
+    low, high = -STEEPEST * max(1.0, -r), STEEPEST * max(1.0, -r)
+    for _ in range(80):
+        middle = (low + high) / 2
+        low, high = (middle, high) if probabilities(middle) @ places < mean else (low, middle)
+    return probabilities(high)
+
+
+@pytest.mark.parametrize("r", [-0.5, -0.25, -2.0, -300.0])
+@pytest.mark.parametrize("start", [0.0, 3.0, -8.0])
+@pytest.mark.parametrize("mean", [1e-3, 0.9, 4.5])
+def test_newton_finds_the_distributions_that_halving_finds(mean, r, start):
+    lasts, slopes = np.arange(5, 13), np.full(8, start)
+    found = affine_powers(mean, lasts, 12, r, slopes)
+    for last, row in zip(lasts, found, strict=True):
+        np.testing.assert_allclose(row[: last + 1], bisected_powers(mean, last, r), rtol=1e-9, atol=1e-300)
+        assert not row[last + 1 :].any()
+    again = slopes.copy()
+    np.testing.assert_allclose(affine_powers(mean, lasts, 12, r, again), found, rtol=1e-12)

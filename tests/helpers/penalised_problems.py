@@ -1,0 +1,77 @@
+"""Penalised problems for tests: one binary problem, and several that share what k counts."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from conftest import PROBLEMS, make_problem
+from kmargin.core.units import Units
+from kmargin.solvers.proximal.penalised import PenalisedProblem
+from kmargin.solvers.solver import univariate_start
+
+
+def make_units(sizes, n_features=None, *, fixed=(), signs=None) -> Units:
+    """Units of neighbouring columns; the columns behind the last unit belong to none."""
+    ends = np.cumsum([0, *sizes])
+    n_features = ends[-1] if n_features is None else n_features
+    always = np.zeros(len(sizes), bool)
+    always[list(fixed)] = True
+    signs = np.zeros(n_features) if signs is None else np.asarray(signs, dtype=float)
+    return Units(ends, np.arange(ends[-1]), always, signs)
+
+
+def make_problems(n_problems=3, n_features=8, *, lam=0.01, fit_intercept=True, n_samples=30, alike=False):
+    """Problems that are not separable, each with its own rows, weights and ridge, or all with the same X."""
+    problems = []
+    for m in range(n_problems):
+        problem = make_problem(
+            n_samples if alike else n_samples + 7 * m,
+            n_features,
+            lam=lam * (1 + m),
+            fit_intercept=fit_intercept,
+            seed=0 if alike else m,
+        )
+        y = np.where(problem.design.X[:, m % n_features] > 0.3, problem.y, -problem.y)
+        problems.append(replace(problem, y=y))
+    if alike:
+        first = problems[0]
+        problems = [replace(problem, design=first.design, weights=first.weights) for problem in problems]
+    return problems
+
+
+SIGNS = [1, -1, 0, 1, 0, -1, 1, 0]
+COLUMNS = make_units([1] * 8)
+
+# M = 1: tall, wide, without an intercept, a ridge or weights, k = p (k = 0 is never annealed)
+SINGLE = {name: PenalisedProblem.of_one(problem) for name, problem in PROBLEMS.items() if problem.k > 0}
+
+# M = 3, but for the last
+SHARED = {
+    "columns": PenalisedProblem.of(make_problems(), COLUMNS, 3),
+    "one design": PenalisedProblem.of(make_problems(alike=True), COLUMNS, 3),
+    "3 wide": PenalisedProblem.of(make_problems(n_features=60, n_samples=20), make_units([1] * 60), 5),
+    "groups": PenalisedProblem.of(make_problems(), make_units([3, 1, 2, 2]), 2),
+    "always in": PenalisedProblem.of(make_problems(), make_units([1] * 8, fixed=[2, 7]), 3),
+    "signs": PenalisedProblem.of(make_problems(), make_units([1] * 8, signs=SIGNS), 3),
+    "signs of all": PenalisedProblem.of(make_problems(), make_units([1] * 8, signs=SIGNS), 8),
+    "never in": PenalisedProblem.of(make_problems(), make_units([2, 2, 1], 8), 2),
+    "everything": PenalisedProblem.of(make_problems(), make_units([2, 2, 1, 3], fixed=[3], signs=SIGNS), 2),
+    "3 without intercept": PenalisedProblem.of(make_problems(fit_intercept=False), COLUMNS, 3),
+    "3 without ridge": PenalisedProblem.of(make_problems(lam=0.0), COLUMNS, 3),
+    "3, k = p": PenalisedProblem.of(make_problems(), COLUMNS, 8),
+    "3, k = p, wide, no ridge": PenalisedProblem.of(
+        make_problems(n_features=60, n_samples=20, lam=0.0), make_units([1] * 60), 60
+    ),
+    "groups of one problem": PenalisedProblem.of(make_problems(1), make_units([3, 1, 2, 2]), 2),
+}
+
+PENALISED = SINGLE | SHARED
+
+
+def start_of(penalised: PenalisedProblem) -> np.ndarray:
+    return np.array([univariate_start(problem) for problem in penalised.problems])
+
+
+def random_point(penalised: PenalisedProblem, rng, scale=1.0) -> np.ndarray:
+    n_parameters = penalised.problems[0].design.n_parameters
+    return scale * rng.standard_normal((len(penalised.problems), n_parameters))

@@ -1,0 +1,323 @@
+"""Standard errors and intervals of scores, and the choices that rest on them."""
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.special import expit, logit
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import KFold, RepeatedStratifiedKFold, StratifiedGroupKFold, StratifiedKFold
+
+from kmargin import KernelSparseSVCCV, SparseSVCCV
+from kmargin.core.validation import GridEdgeWarning
+from kmargin.datasets import make_sparse_hyperplane
+from kmargin.model_selection.scores import (
+    RankedRows,
+    ScoreTable,
+    area_under_roc,
+    difference_error,
+    effective_number,
+    make_splitters,
+    mean_errors,
+    mean_interval,
+    mean_of_rates,
+    rate_error,
+    rate_interval,
+    wilson,
+)
+
+
+@pytest.mark.parametrize(("right", "n"), [(0, 5), (5, 5), (62, 62), (50, 100), (1, 1000), (7, 9)])
+def test_an_interval_of_a_rate_is_that_of_scipy(right, n):
+    expected = stats.binomtest(right, n).proportion_ci(0.95, method="wilson")
+    np.testing.assert_allclose(rate_interval(right / n, n), expected, atol=1e-12)
+
+
+def test_a_rate_of_one_has_an_error():
+    assert rate_error(1.0, 62) == pytest.approx(1 / 63)
+    assert rate_error(0.0, 62) == pytest.approx(1 / 63)
+    assert rate_error(0.5, 10**6) == pytest.approx(0.5e-3, rel=1e-3)
+
+
+def test_wilson_ends_are_where_the_rate_is_z_errors_away():
+    low, high = wilson(0.3, 40, 1.5)
+    for end in (low, high):
+        assert abs(0.3 - end) == pytest.approx(1.5 * np.sqrt(end * (1 - end) / 40))
+
+
+def test_repeating_the_same_folds_does_not_make_a_mean_much_surer():
+    rng = np.random.default_rng(0)
+    once = rng.random(5)
+    many = np.tile(once, 100)
+    by_hand = once.std(ddof=1) * np.sqrt(1 / 5 + 1 / 4)
+    assert mean_errors(once[:, None], 1 / 4, 10**9)[0] == pytest.approx(by_hand)
+    assert mean_errors(many[:, None], 1 / 4, 10**9)[0] > once.std() * np.sqrt(1 / 4)
+
+
+def test_the_interval_of_a_mean_is_students():
+    scores = np.array([0.1, 0.4, 0.35, 0.2])
+    low, high = mean_interval(scores, 0.0, 10**9, 0.9)
+    np.testing.assert_allclose([low, high], stats.t.interval(0.9, 3, scores.mean(), stats.sem(scores)))
+    assert 0.3 in mean_interval(scores[:1], 0.25, 10)
+    assert tuple(mean_interval(-scores[:1], 0.25, 10)) == (-np.inf, np.inf)
+
+
+def test_folds_that_agree_leave_an_interval():
+    low, high = mean_interval(np.ones(5), 0.25, 24)
+    assert high == 1
+    assert low < 0.95
+    assert tuple(mean_interval(np.array([0.9, 0.95, 1.0]), 0.5, 20))[1] == 1
+
+
+def test_rows_of_one_weight_count_each():
+    assert effective_number(None, 7) == 7
+    assert effective_number(np.full(7, 3.0), 7) == pytest.approx(7)
+    assert effective_number(np.array([1.0, 0.0, 0.0]), 3) == pytest.approx(1)
+    assert effective_number(np.full(5, 1e300), 5) == pytest.approx(5)
+
+
+# the choice
+
+
+def table(mean, n_rows, n_folds=5, noise=0.0):
+    scores = np.repeat(np.asarray(mean, dtype=float)[None, None], n_folds, axis=0)
+    scores[:, 0, 0] += noise * np.linspace(-1, 1, n_folds)
+    return ScoreTable(scores, [1.0], [8, 4, 2], n_rows, 0.25)
+
+
+def test_one_standard_error_does_not_vanish_where_all_folds_agree():
+    # 62 rows, all right with 8 features, one row wrong with 4, two with 2
+    mean = [1.0, 1 - 1 / 62, 1 - 2 / 62]
+    assert table(mean, 62).choose("1se") == (0, 0)  # a row of 62 is more than 1 of 63
+    assert table([1.0, 1 - 1 / 64, 0.9], 62).choose("1se") == (0, 1)
+    assert table([1.0, 1 - 1 / 64, 0.9], 62).choose("best") == (0, 0)
+
+
+def test_scores_that_are_no_shares_have_the_error_of_their_folds():
+    losses = table([-1.0, -1.001, -2.0], 10)
+    assert not losses.error.any()
+    assert losses.choose("1se") == (0, 0)
+
+
+def test_a_tolerance_is_a_loss_of_score():
+    scores = table([0.9, 0.885, 0.87], 10**9)
+    assert [scores.choose("tolerance", loss)[1] for loss in (0.0, 0.014, 0.016, 0.031)] == [0, 0, 1, 2]
+
+
+def test_the_error_of_a_table_is_the_corrected_one():
+    scores = table([0.9, 0.8, 0.7], 10**9, noise=0.02)
+    fold = 0.02 * np.linspace(-1, 1, 5)
+    assert scores.error[0, 0] == pytest.approx(fold.std(ddof=1) * np.sqrt(1 / 5 + 0.25))
+    assert scores.at(1.0, 8) == (pytest.approx(0.9), scores.error[0, 0])
+
+
+# repeats
+
+
+def hyperplane():
+    return make_sparse_hyperplane(60, 6, 2, random_state=0)
+
+
+def test_repeats_are_the_folds_of_shuffled_splitters_one_after_the_other():
+    X, y = hyperplane()
+    model = SparseSVCCV([4, 1], cv=3, repeats=2, random_state=5).fit(X, y)
+    each = [
+        SparseSVCCV([4, 1], cv=StratifiedKFold(3, shuffle=True, random_state=make_seed(5) + r)).fit(X, y)
+        for r in range(2)
+    ]
+    assert model.n_splits_ == 6
+    for number in range(6):
+        alone = each[number // 3].cv_results_[f"split{number % 3}_test_score"]
+        np.testing.assert_array_equal(model.cv_results_[f"split{number}_test_score"], alone)
+
+
+def make_seed(random_state):
+    from kmargin.core.validation import resolve_seed
+
+    return resolve_seed(random_state)
+
+
+def test_repeats_are_dealt_differently_and_the_same_way_each_time():
+    X, y = hyperplane()
+    folds = [
+        [tuple(test) for _, test in splitter.split(X, y)] for splitter in make_splitters(3, 3, seed=0, y=y)
+    ]
+    assert len({tuple(each) for each in folds}) == 3
+    first, second = (SparseSVCCV([4, 1], repeats=2).fit(X, y).cv_results_ for _ in range(2))
+    np.testing.assert_array_equal(first["mean_test_score"], second["mean_test_score"])
+
+
+def test_a_splitter_that_repeats_by_itself_is_taken_as_it_is():
+    X, y = hyperplane()
+    model = SparseSVCCV([4, 1], cv=RepeatedStratifiedKFold(n_splits=3, n_repeats=2, random_state=0)).fit(X, y)
+    assert model.n_splits_ == 6
+
+
+def test_groups_stay_together_in_every_repeat():
+    X, y = hyperplane()
+    groups = np.arange(60) // 2
+    cv = StratifiedGroupKFold(3, shuffle=True, random_state=1)
+    for splitter in make_splitters(cv, 2, 0, y):
+        for train, test in splitter.split(X, y, groups):
+            assert not set(groups[train]) & set(groups[test])
+    assert cv.random_state == 1
+
+
+@pytest.mark.parametrize("cv", [KFold(3), [(np.arange(30), np.arange(30, 60))]])
+def test_folds_that_cannot_differ_are_not_repeated(cv):
+    X, y = hyperplane()
+    with pytest.raises(ValueError, match="would repeat the same folds"):
+        SparseSVCCV([1], cv=cv, repeats=2).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"repeats": 0}, "repeats=0 is not a number of times to deal the rows into folds"),
+        ({"repeats": 1.5}, "repeats=1.5 is not"),
+        ({"tolerance": -1}, "tolerance=-1 is not a difference of scores"),
+        ({"selection": "least"}, "selection='least'"),
+    ],
+)
+@pytest.mark.parametrize("estimator", [SparseSVCCV, KernelSparseSVCCV])
+def test_what_makes_no_choice_is_said_in_a_sentence(estimator, settings, message):
+    with pytest.raises(ValueError, match=message):
+        estimator([1], **settings).fit(*hyperplane())
+
+
+def test_errors_stand_in_the_results():
+    X, y = hyperplane()
+    results = SparseSVCCV([4, 1], cv=3, repeats=2).fit(X, y).cv_results_
+    splits = np.array([results[f"split{i}_test_score"] for i in range(6)])
+    corrected = splits.std(axis=0, ddof=1) * np.sqrt(1 / 6 + 1 / 2)
+    least = [rate_error(rate, 60) for rate in splits.mean(axis=0)]
+    np.testing.assert_allclose(results["se_test_score"], np.maximum(corrected, least))
+
+
+# edges of the grid
+
+
+def told(chosen, ks, Cs):
+    """A scorer that likes one k best; C does not matter to it."""
+    return lambda model, X, y: float(np.count_nonzero(model.coef_) == chosen)
+
+
+def test_a_choice_at_the_edge_of_its_grid_is_warned_of():
+    X, y = hyperplane()
+    with pytest.warns(GridEdgeWarning, match="k_=4 is the largest of ks, and there are 6: try more"):
+        SparseSVCCV([4, 2, 1], scoring=told(4, 0, 0)).fit(X, y)
+    with pytest.warns(GridEdgeWarning, match="k_=2 is the smallest of ks: try fewer"):
+        SparseSVCCV([6, 4, 2], scoring=told(2, 0, 0)).fit(X, y)
+    with pytest.warns(GridEdgeWarning, match=r"C_=0.1 is the smallest of Cs: try 0.01, too"):
+        SparseSVCCV([6, 4, 1], Cs=[0.1, 1.0], scoring=told(4, 0, 0)).fit(X, y)
+
+
+def test_scores_that_still_rise_at_the_largest_k_listed_are_warned_of_though_a_smaller_one_is_chosen():
+    X, y = hyperplane()
+    words = "k=4, the largest of ks, scores best, and there are 6: try more"
+    model = SparseSVCCV([4, 2, 1], scoring=told(4, 0, 0), selection="tolerance", tolerance=1.0)
+    with pytest.warns(GridEdgeWarning, match=words):
+        model.fit(X, y)
+    assert model.k_ == 1
+
+
+@pytest.mark.filterwarnings("error::kmargin.GridEdgeWarning")
+def test_where_there_is_nothing_beyond_nothing_is_said():
+    X, y = hyperplane()
+    SparseSVCCV([6, 2, 1], scoring=told(6, 0, 0)).fit(X, y)
+    SparseSVCCV([6, 2, 1], scoring=told(1, 0, 0)).fit(X, y)
+    SparseSVCCV([6, 2, 1], scoring=told(6, 0, 0), selection="tolerance", tolerance=1.0).fit(X, y)
+    SparseSVCCV([3]).fit(X, y)
+    SparseSVCCV([6, 3], keep=[0, 1, 2], scoring=told(3, 0, 0)).fit(X, y)
+
+
+def test_a_score_that_is_no_number_is_said_in_a_sentence():
+    X, y = hyperplane()
+    with pytest.raises(ValueError, match="The score of fold 0 is not a number"):
+        SparseSVCCV([1], scoring=lambda model, X, y: np.nan).fit(X, y)
+
+
+def test_a_splitter_that_knows_its_seed_keeps_it():
+    _, y = hyperplane()
+    cvs = [StratifiedKFold(3, shuffle=True, random_state=seed) for seed in (1, 2)]
+    first, second = (make_splitters(cv, 2, 0, y) for cv in cvs)
+    assert [each.random_state for each in first] == [1, 2]
+    assert [each.random_state for each in second] == [2, 3]
+
+
+# areas, means of rates, differences
+
+
+def ranked_rows(n=200, n_folds=5, seed=0):
+    """Rows of two classes in folds, whose decision values are of different scales."""
+    rng = np.random.default_rng(seed)
+    y = rng.random(n) < 0.34
+    decisions = 0.8 * y + rng.standard_normal(n)
+    folds = np.array_split(rng.permutation(n), n_folds)
+    return [RankedRows(rows, (1 + at) * decisions[rows] + at) for at, rows in enumerate(folds)], y
+
+
+def test_the_area_of_one_fold_has_delongs_interval():
+    (fold,), y = ranked_rows(60, n_folds=1)
+    found = area_under_roc([fold], y, np.ones(60))
+    above, below = (fold.decisions[y[fold.rows] == is_positive] for is_positive in (True, False))
+    pairs = (above[:, None] > below).astype(float)
+    assert found.value == pytest.approx(pairs.mean())
+    variance = sum(pairs.mean(axis=axis).var() / pairs.shape[1 - axis] for axis in (0, 1)) * 60 / 59
+    half = stats.t.ppf(0.975, 59) * np.sqrt(variance) / (found.value * (1 - found.value))
+    np.testing.assert_allclose(found.interval, expit(logit(found.value) + np.array([-half, half])))
+
+
+def test_the_interval_of_an_area_is_as_wide_as_a_bootstrap_within_folds():
+    folds, y = ranked_rows()
+    found = area_under_roc(folds, y, np.ones(200))
+    rng, areas = np.random.default_rng(0), []
+    for _ in range(400):
+        drawn = [rng.integers(0, len(rows), len(rows)) for rows, _ in folds]
+        areas.append(np.mean([roc_auc_score(y[r[d]], v[d]) for (r, v), d in zip(folds, drawn, strict=True)]))
+    assert found.value == pytest.approx(np.mean([roc_auc_score(y[r], v) for r, v in folds]))
+    width = np.diff(np.quantile(areas, [0.025, 0.975]))[0]
+    assert np.diff(found.interval)[0] == pytest.approx(width, rel=0.2)
+
+
+def test_rows_of_weight_two_count_as_rows_twice_in_an_area():
+    (fold,), y = ranked_rows(50, n_folds=1)
+    weights = np.where(fold.rows % 3 == 0, 2.0, 1.0)[np.argsort(fold.rows)]
+    twice = np.repeat(np.arange(50), weights[fold.rows].astype(int))
+    repeated = RankedRows(np.arange(len(twice)), fold.decisions[twice])
+    expected = area_under_roc([repeated], y[fold.rows][twice], np.ones(len(twice)))
+    assert area_under_roc([fold], y, weights).value == pytest.approx(expected.value)
+
+
+def test_rows_that_repeat_within_groups_do_not_narrow_the_interval_of_an_area():
+    (fold,), y = ranked_rows(60, n_folds=1)
+    alone = area_under_roc([fold], y, np.ones(60))
+    rows = np.arange(300)
+    fivefold = RankedRows(rows, np.repeat(fold.decisions, 5))
+    found = area_under_roc([fivefold], np.repeat(y[fold.rows], 5), np.ones(300), rows // 5)
+    np.testing.assert_allclose(found.interval, alone.interval)
+    apart = area_under_roc([fivefold], np.repeat(y[fold.rows], 5), np.ones(300))
+    assert np.diff(apart.interval) < 0.6 * np.diff(alone.interval)
+
+
+def test_an_area_of_one_is_not_a_certainty_and_folds_of_one_class_are_left_out():
+    y = np.arange(20) < 8
+    whole = RankedRows(np.arange(20), -np.arange(20.0))
+    np.testing.assert_allclose(area_under_roc([whole], y, np.ones(20)).interval, rate_interval(1.0, 8))
+    folds = [RankedRows(np.arange(2, 20), -np.arange(18.0)), RankedRows(np.arange(2), np.zeros(2))]
+    assert area_under_roc(folds, y, np.ones(20)).value == 1.0
+    assert np.isnan(area_under_roc(folds[1:], y, np.ones(20)).value)
+
+
+def test_the_mean_of_rates_has_the_wilson_interval_of_one_and_is_narrower_for_more():
+    one = mean_of_rates(np.array([0.8]), np.array([50]))
+    np.testing.assert_allclose(one.interval, rate_interval(0.8, 50))
+    two = mean_of_rates(np.array([0.8, 0.8]), np.array([50, 50]))
+    from_one, from_two = (np.subtract(found.interval, 0.8) for found in (one, two))
+    np.testing.assert_allclose(from_two, from_one / np.sqrt(2))
+
+
+def test_the_error_of_a_difference_is_corrected_for_shared_training_rows_and_never_below_one_row():
+    differences = np.array([0.1, 0.0, -0.1, 0.2])
+    by_hand = differences.std(ddof=1) * np.sqrt(1 / 4 + 1 / 3)
+    assert difference_error(differences, 1 / 3, 1000) == pytest.approx(by_hand)
+    assert difference_error(np.zeros(4), 1 / 3, 50) == 1 / 50

@@ -1,0 +1,147 @@
+"""Rows that belong together stay together: in folds, outer folds, rounds and halves."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.model_selection import StratifiedGroupKFold
+from tables_data import make_table
+
+from kmargin import StabilitySelection
+from kmargin.core.validation import InputError
+from kmargin.fitting.subsampling import Halves
+from kmargin.model_selection.scores import effective_number, rate_interval
+from kmargin.report.page import together_text
+from kmargin.tables.analysis import analyse
+from kmargin.tables.assessment import OUTER, permuted_scores
+from kmargin.tables.dataset import Roles, prepare
+from kmargin.tables.read import Table
+from kmargin.tables.request import Settings
+from kmargin.tables.trial import Trial
+
+PATIENTS = np.repeat(np.arange(20), 3)
+FRAME = make_table(60).assign(patient=[f"p{i:02d}" for i in PATIENTS])
+FRAME["outcome"] = np.where(PATIENTS % 2, "yes", "no")
+ROLES = Roles("outcome", grouped_by="patient")
+QUICK = Settings(ks=[1, 2], Cs=[1.0], cv=4, pairs=2, repeats=2)
+
+
+@pytest.fixture(scope="module")
+def dataset():
+    return prepare(Table(FRAME), ROLES)
+
+
+def are_apart(groups, one, other):
+    return not set(groups[one]) & set(groups[other])
+
+
+def test_the_column_of_groups_is_no_feature_and_said(dataset):
+    assert "patient" not in dataset.encoding.columns
+    assert dataset.notes[-1].startswith("60 rows form 20 groups by 'patient', which stay together")
+    assert len(np.unique(dataset.groups)) == 20
+    assert together_text(dataset) == "by column patient: 20 groups"
+    assert together_text(dataset._replace(groups=None)) == "none"
+
+
+@pytest.mark.parametrize("round", [0, 1, OUTER])
+def test_no_group_is_on_both_sides_of_a_fold(dataset, round):
+    trial = Trial(dataset, QUICK)
+    folds = trial.folds(round)
+    assert sorted(np.concatenate([fold.test for fold in folds])) == list(range(60))
+    for fold in folds:
+        assert are_apart(PATIENTS, fold.train, fold.test)
+        inner = trial.restricted_to(fold.train)
+        for within in inner.folds(0):
+            assert are_apart(PATIENTS[fold.train], within.train, within.test)
+    alone = Trial(dataset._replace(groups=None), QUICK)
+    assert not all(are_apart(PATIENTS, fold.train, fold.test) for fold in alone.folds(round))
+
+
+def test_folds_are_those_of_scikit_learn(dataset):
+    expected = StratifiedGroupKFold(4, shuffle=True, random_state=0).split(dataset.X, dataset.y, PATIENTS)
+    for fold, (train, test) in zip(Trial(dataset, QUICK).folds(0), expected, strict=True):
+        np.testing.assert_array_equal(fold.train, train)
+        np.testing.assert_array_equal(fold.test, test)
+
+
+def test_intervals_count_groups(dataset):
+    found = analyse(dataset, QUICK)
+    assert found.assessment.is_nested
+    assert found.assessment.n_rows == 20
+    assert found.assessment.interval == rate_interval(found.assessment.accuracy, 20)
+    assert found.choice.table.n_rows == 20
+    assert found.assessment.guessing == pytest.approx(0.5)  # though folds of groups have more of one class
+    weights = np.arange(1.0, 61.0)
+    totals = np.bincount(PATIENTS, weights)
+    assert effective_number(weights, 60, PATIENTS) == pytest.approx(totals.sum() ** 2 / (totals**2).sum())
+
+
+def test_labels_are_permuted_with_their_groups(dataset, monkeypatch):
+    seen = []
+    monkeypatch.setattr(Trial, "relabelled", lambda self, y: seen.append(y) or self)
+    found = analyse(dataset, QUICK)
+    permuted_scores(Trial(dataset, Settings(ks=[1, 2], Cs=[1.0], cv=4, permutations=3)), found.choice)
+    assert len(seen) == 3
+    for y in seen:
+        assert sorted(y) == sorted(dataset.y)
+        assert all(len(set(y[patient == PATIENTS])) == 1 for patient in range(20))
+
+
+@pytest.mark.parametrize("groups", [PATIENTS, np.arange(60) // 2], ids=["of one class", "mixed"])
+def test_halves_share_no_group_and_have_every_class(groups):
+    codes = (FRAME["outcome"] == "yes").to_numpy().astype(int)
+    codes[::7] = 1 - codes[::7] if groups is not PATIENTS else codes[::7]
+    halves = [half for half, _ in Halves(codes, 10, 0, groups)]
+    for one, other in zip(halves[::2], halves[1::2], strict=True):
+        assert are_apart(groups, one, other)
+        assert set(codes[one]) == set(codes[other]) == {0, 1}
+        assert min(len(one), len(other)) >= 20
+
+
+def test_stability_selection_takes_groups_and_checks_them():
+    X, y = FRAME[["age", "dose", "noise", "z"]].to_numpy(), FRAME["outcome"].to_numpy()
+    chosen = StabilitySelection(k=1, n_pairs=4, random_state=0)
+    whole, by_row = (chosen.fit(X, y, groups=groups).frequencies_ for groups in (PATIENTS, None))
+    assert whole.sum() == by_row.sum() == 1
+    single = StabilitySelection(k=1, n_pairs=4, random_state=0).fit(X, y, groups=np.arange(60))
+    np.testing.assert_array_equal(single.frequencies_, by_row)
+    with pytest.raises(ValueError, match=r"groups has shape \(3,\) for 60 rows of X"):
+        chosen.fit(X, y, groups=[1, 2, 3])
+    with pytest.raises(ValueError, match=r"Class 'yes' has only one group, but each half needs one"):
+        chosen.fit(X, y, groups=np.where(y == "yes", 99, PATIENTS))
+
+
+BAD = {
+    "no such column": (
+        FRAME,
+        "patients",
+        "--rows-grouped-by: the table has no column 'patients'. Did you mean 'patient'",
+    ),
+    "the target": (FRAME, "outcome", "--rows-grouped-by outcome is the target"),
+    "one group": (FRAME.assign(patient="p"), "patient", "all rows have 'p' in column 'patient'"),
+    "gaps": (
+        FRAME.assign(patient=[None, *FRAME["patient"][1:]]),
+        "patient",
+        "1 row has no value in column 'patient'",
+    ),
+}
+
+
+@pytest.mark.parametrize(("frame", "name", "message"), BAD.values(), ids=BAD.keys())
+def test_a_column_that_groups_nothing_gets_a_sentence(frame, name, message):
+    with pytest.raises(InputError, match=message):
+        prepare(Table(frame), Roles("outcome", grouped_by=name))
+
+
+def test_a_class_of_few_groups_makes_fewer_folds_and_of_one_none():
+    few = FRAME.assign(outcome=np.where(PATIENTS < 3, "rare", "common"))
+    trial = Trial(prepare(Table(few), ROLES), QUICK)
+    assert trial.n_folds == 3
+    assert trial.notes == ["Class 'rare' has 3 groups: 3 folds instead of 4."]
+    one = FRAME.assign(outcome=np.where(PATIENTS < 1, "rare", "common"))
+    with pytest.raises(InputError, match="Class 'rare' has only one group"):
+        Trial(prepare(Table(one), ROLES), QUICK)
+
+
+def test_groups_of_single_rows_are_pointed_out():
+    frame = FRAME.assign(patient=pd.Series(range(60)))
+    assert prepare(Table(frame), ROLES).notes[-1].endswith("so --rows-grouped-by keeps no rows together.")

@@ -1,0 +1,111 @@
+"""A small run of every experiment: the folder it writes, and its page in a real browser."""
+
+import re
+
+import pandas as pd
+import pytest
+from browsing import DESKTOP, PHONE, open_page, requests, sideways
+from small_runs import read_few, small_request
+
+from kmargin.paper import figures, protocol, run
+from kmargin.paper.protocol import SOLVERS
+from kmargin.paper.run import PARTS, reproduce
+from kmargin.paper.sections import PAPER_MAP
+
+
+@pytest.fixture(scope="module")
+def small_run(tmp_path_factory):
+    """The folder and the report of a small run of every experiment, in this process."""
+    folder = tmp_path_factory.mktemp("reproduce")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(protocol, "read", read_few)
+        return folder, reproduce(small_request(), folder, n_jobs=1, verbose=0)
+
+
+def test_a_run_writes_rows_tables_manifest_and_a_page(small_run):
+    folder, report = small_run
+    names = {path.name for path in folder.iterdir()}
+    expected = {"rows.csv", "seconds.csv", "manifest.json", "report.html"}
+    assert names == expected | {f"table{number}.csv" for number in (2, 3, 4)}
+    table = pd.read_csv(folder / "table2.csv")
+    assert len(table) == 15 * len(SOLVERS)
+    page = report.read_text()
+    for part in PARTS:
+        assert f'id="{part}"' in page
+    assert "http://" not in page.replace("http://www.w3.org", "")
+    assert "https://" not in page
+
+
+def test_running_again_computes_nothing_and_changes_nothing(small_run, monkeypatch):
+    folder, _ = small_run
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    for module in run.EXPERIMENTS.values():
+        monkeypatch.setattr(module, "walk", lambda *_: pytest.fail("there is nothing left to compute"))
+    monkeypatch.setattr(protocol, "read", read_few)
+    reproduce(small_request(), folder, n_jobs=1, verbose=0)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_every_figure_has_a_title(small_run):
+    _, report = small_run
+    page = report.read_text()
+    for part in ("figure1", "figure2", "figureS1", "figureS2"):
+        assert figures.TITLES[part] in page
+    assert figures.TITLES["figure3"].format(dataset="synthetic") in page
+
+
+def test_every_section_of_the_map_is_on_the_page_and_linked(small_run):
+    _, report = small_run
+    page = report.read_text()
+    table = page[page.index('id="map"') :].partition("</table>")[0]
+    ids = set(re.findall(r'<h2 id="([^"]+)"', page))
+    for item in PAPER_MAP:
+        assert item.section in ids
+        assert f'href="#{item.section}"' in table
+        assert all(f"kmargin.{name}" in table for name in item.functions)
+    assert table.count("<tr") == len(PAPER_MAP) + 1
+
+
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_the_report_of_the_experiments_is_whole_and_asks_for_nothing(browser, small_run, size):
+    _, report = small_run
+    open_page(browser, report, size)
+    asked = requests(browser)
+    assert asked
+    assert {url.split(":")[0] for url in asked} <= {"file", "data"}
+    assert sideways(browser) <= 0
+    assert "experiments" in browser.title
+    for part in PARTS:
+        heading = browser.find_element("id", part)
+        assert heading.is_displayed()
+    for table in ("duels", "table2-mm", "table3", "table3-shuffled", "table4", "table4-shuffled"):
+        assert len(browser.find_elements("css selector", f"#{table} tbody tr")) > 1
+    for plot in ("figure1", "figure2", "figure3-synthetic", "figureS1", "figureS2"):
+        image = browser.find_element("css selector", f"#plot-{plot} svg")
+        assert image.is_displayed()
+        assert image.size["height"] > 100
+    assert [e for e in browser.get_log("browser") if e["level"] == "SEVERE"] == []
+
+
+def test_the_report_is_read_without_zooming_on_a_phone(browser, small_run):
+    _, report = small_run
+    open_page(browser, report, PHONE)
+    sizes = browser.execute_script(
+        "return [...document.querySelectorAll('p, td, figcaption')]"
+        ".map(e => parseFloat(getComputedStyle(e).fontSize))"
+    )
+    assert min(sizes) >= 12
+    widths = browser.execute_script(
+        "return [...document.querySelectorAll('p, figcaption')].map(e => e.getBoundingClientRect().width)"
+    )
+    assert max(widths) <= PHONE[0]
+
+
+def test_the_files_the_report_points_to_are_beside_it(browser, small_run):
+    folder, report = small_run
+    open_page(browser, report, DESKTOP)
+    links = [e.get_attribute("href") for e in browser.find_elements("css selector", "a")]
+    files = [link for link in links if "#" not in link]
+    assert any(link.endswith("rows.csv") for link in files)
+    for link in files:
+        assert (folder / link.rsplit("/", 1)[1]).exists()

@@ -1,0 +1,154 @@
+"""Applications use the package as anybody could: by public names, and by modules that are open to them."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import kmargin
+
+PACKAGE = Path(kmargin.__file__).parent
+FOLDERS = ("displays", "tables", "report", "cli", "paper")
+
+# What is open to applications beside the names of `kmargin` itself, and why.
+OPEN = {
+    "core.arrays": "names for arrays; plots want arrays in main memory",
+    "core.jit": "functions are compiled before experiments are timed",
+    "core.validation": (
+        "what to tell people; arguments checked as the estimators check theirs, in the same words"
+    ),
+    "model_selection.scores": (
+        "how far a score can be trusted; folds, scores and the choice of k and C, "
+        "with a preparation of the application's own"
+    ),
+    "model_selection.nested": (
+        "what guessing would reach, and p-values, as `honest_score` has "
+        "them; labels permuted with their groups"
+    ),
+    "fitting.progress": "bars",
+    "core.linalg": "one thread for each of several processes",
+    "datasets": "the data of the paper, documented for users",
+    "core.units": (
+        "what k counts, as a stored model holds it; what users say about "
+        "features, in the words of the estimators"
+    ),
+    "core.labels": "the names of machines, and classes from their decisions",
+    "fitting.decisions": "a kernel by name and numbers, which is what a stored model holds",
+    "model_selection.calibration": (
+        "probabilities, as a stored model holds them; what calibrating asks of rows"
+    ),
+    "core.sparsity": "how many features the paper's sparsities keep",
+    "core.squared_hinge": "which rows the paper counts as support vectors",
+    "core.problem": "the type of what a solver solves, for experiments that run solvers by themselves",
+    "data.samples.array": "labelled rows in memory, for preparations of the application's own",
+    "fitting.spec": (
+        "the type of what machines decide by; linear machines without an estimator around them; "
+        "kernel machines without an estimator around them; features that repeat another one, for a "
+        "note"
+    ),
+    "fitting.fit": "such machines fitted for every C and k, on samples that were prepared elsewhere",
+    "fitting.tasks": "the problem of one machine",
+    "fitting.drop_costs": "what each feature of a model is worth",
+}
+
+OF_NAMED_TUPLES = {"_replace", "_asdict", "_fields"}
+BY_NAME = {"getattr", "setattr", "hasattr", "delattr"}
+
+
+def module_name(path):
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+PATHS = sorted(path for folder in FOLDERS for path in (PACKAGE / folder).glob("*.py"))
+APPLICATIONS = {module_name(path) for path in PATHS}
+
+
+def is_private(name):
+    return name.startswith("_") and not name.endswith("__")
+
+
+def private_uses(tree):
+    """Private names of others: attributes, spelled out or asked for by name, and imports."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and is_private(node.attr):
+            own = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
+            if not own and node.attr not in OF_NAMED_TUPLES:
+                yield f"{ast.unparse(node)} in line {node.lineno}"
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in BY_NAME:
+            names = [arg.value for arg in node.args if isinstance(arg, ast.Constant)]
+            if any(isinstance(name, str) and is_private(name) for name in names):
+                yield f"{ast.unparse(node)} in line {node.lineno}"
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            inside = f"{getattr(node, 'module', None) or ''}.".split(".")
+            for alias in node.names:
+                if any(map(is_private, [*inside, *alias.name.split(".")])):
+                    yield f"{ast.unparse(node)} in line {node.lineno}"
+
+
+def is_module(name):
+    place = PACKAGE.parent / name.replace(".", "/")
+    return place.with_suffix(".py").exists() or (place / "__init__.py").exists()
+
+
+def imported_modules(tree):
+    """Modules of kmargin; a public name of the package itself counts as the package."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            modules = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module == "kmargin":
+            public = {*kmargin.__all__, "__version__"}
+            modules = ["kmargin" if a.name in public else f"kmargin.{a.name}" for a in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            modules = [f"{node.module}.{a.name}" for a in node.names]
+            modules = [m if is_module(m) else node.module or "" for m in modules]
+        else:
+            continue
+        for module in modules:
+            if module.split(".")[0] == "kmargin":
+                yield module.removeprefix("kmargin").removeprefix(".")
+
+
+@pytest.mark.parametrize("path", PATHS, ids=module_name)
+def test_applications_use_no_private_names_of_others(path):
+    assert list(private_uses(ast.parse(path.read_text(encoding="utf-8")))) == []
+
+
+@pytest.mark.parametrize("path", PATHS, ids=module_name)
+def test_applications_import_only_what_is_open_to_them(path):
+    imported = set(imported_modules(ast.parse(path.read_text(encoding="utf-8"))))
+    assert imported <= {"", *OPEN, *APPLICATIONS}
+
+
+def test_nothing_is_open_that_no_application_uses():
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in PATHS]
+    assert set(OPEN) <= {module for tree in trees for module in imported_modules(tree)}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "model._fit(X)",
+        "self.model._fit(X)",
+        "make()._fit",
+        "getattr(model, '_fit')",
+        "from kmargin.core.validation import _shortly",
+        "import kmargin._hidden",
+        "from kmargin._hidden import name",
+    ],
+)
+def test_a_private_use_is_noticed(source):
+    assert len(list(private_uses(ast.parse(source)))) == 1
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["self._fit(X)", "cls._fit", "row._replace(k=1)", "type(x).__name__", "from kmargin import __version__"],
+)
+def test_what_is_ones_own_or_everybodys_is_no_private_use(source):
+    assert list(private_uses(ast.parse(source))) == []
+
+
+def test_a_way_around_the_front_door_is_noticed():
+    source = "from kmargin import MM\nimport kmargin.solvers.search.path\nfrom kmargin.core.jit import F"
+    assert set(imported_modules(ast.parse(source))) == {"", "solvers.search.path", "core.jit"}

@@ -1,0 +1,82 @@
+"""What is imported, and when: the package and its help are there at once, the rest when it is asked for."""
+
+import resource
+import subprocess
+import sys
+
+import pytest
+from typer.main import get_command
+
+from kmargin.cli.app import SUBCOMMANDS, app
+
+ALL_NAMES = "import kmargin; [getattr(kmargin, name) for name in kmargin.__all__]"
+HELP = "import sys; sys.argv = ['kmargin', '--help']; from kmargin.cli import main; main()"
+OPTIONAL = {"dask", "distributed", "matplotlib", "pandas", "polars", "pyarrow", "rich", "typer"}
+
+
+def modules_after(code):
+    """The modules that an interpreter of its own has loaded at its end."""
+    script = f"import atexit, sys; atexit.register(lambda: sys.stderr.write(' '.join(sys.modules)))\n{code}"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    return set(done.stderr.split())
+
+
+def packages(modules):
+    return {module.split(".")[0] for module in modules}
+
+
+def test_importing_the_package_imports_nothing_else():
+    loaded = modules_after("import kmargin")
+    assert {module for module in loaded if module.startswith("kmargin")} == {"kmargin"}
+    assert not packages(loaded) & (OPTIONAL | {"numba", "numpy", "scipy", "sklearn"})
+
+
+def test_public_names_need_neither_the_command_line_nor_the_experiments_nor_optional_packages():
+    """Some of these packages scikit-learn imports where they are installed, so they are made unavailable."""
+    hidden = f"import sys; sys.modules.update(dict.fromkeys({sorted(OPTIONAL)}))\n"
+    loaded = modules_after(hidden + ALL_NAMES)
+    applications = ("kmargin.cli", "kmargin.paper", "kmargin.report", "kmargin.tables.")
+    assert "kmargin.solvers" in loaded
+    assert not {module for module in loaded if module.startswith(applications)}
+
+
+def test_the_help_imports_nothing_that_computes():
+    loaded = modules_after(HELP)
+    ours = {module for module in loaded if module.startswith("kmargin")}
+    assert ours == {"kmargin", "kmargin.cli", "kmargin.cli.app"}
+    assert not packages(loaded) & {"matplotlib", "numba", "numpy", "pandas", "scipy", "sklearn"}
+
+
+def test_the_help_takes_at_most_half_a_second_of_processor_time():
+    def seconds(code):
+        times = []
+        for _ in range(3):
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            times.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+        return min(times)
+
+    assert seconds(HELP) - seconds("pass") < 0.5
+
+
+@pytest.mark.parametrize("name", SUBCOMMANDS)
+def test_the_summary_in_the_list_of_commands_opens_the_help_of_the_command(name):
+    command = get_command(app).get_command(None, name)
+    assert " ".join(command.help.split("\n\n")[0].split()) == SUBCOMMANDS[name].summary
+
+
+def test_a_misspelt_command_is_answered_with_the_nearest():
+    done = subprocess.run(
+        [sys.executable, "-m", "kmargin", "predic"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert "Did you mean 'predict'?" in done.stderr
+
+
+def test_a_package_that_a_command_misses_is_named():
+    code = "import sys; sys.modules['pandas'] = None; sys.argv = ['kmargin', 'fit', 'a.csv']\n"
+    code += "from kmargin.cli import main; main()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == "Error: the command line needs pandas. Run: pip install 'kmargin[cli]'\n"

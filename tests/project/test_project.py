@@ -1,0 +1,256 @@
+"""The house is in order: layers, addresses, docstrings, compiled code on disk."""
+
+import ast
+import re
+import runpy
+import subprocess
+import sys
+import tomllib
+from graphlib import TopologicalSorter
+from importlib.metadata import PackageNotFoundError, packages_distributions, requires
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+import kmargin
+from kmargin.core.summary import DOCUMENTATION
+
+PACKAGE = Path(kmargin.__file__).parent
+ROOT = Path(__file__).parent.parent.parent
+
+# Folders, or parts of them; each may import from those before it, and from itself. "" is `kmargin` itself.
+LAYERS = [
+    "core",
+    "data.design",
+    "model_selection.calibration",
+    "model_selection.scores",
+    "data.blocks",
+    "solvers",
+    "data.samples",
+    "data",
+    "fitting",
+    "model_selection",
+    "estimators",
+    "displays",
+    "datasets",
+    "",
+    "tables",
+    "report",
+    "paper",
+    "cli",
+    "__main__",
+]
+MAX_ENTRIES, MAX_MODULES = 15, 126
+
+
+def module_name(path):
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module_name(path): path for path in sorted(PACKAGE.rglob("*.py"))}
+
+
+def imported_modules(name, at_the_top=False):
+    """Modules of the package that a module imports, anywhere or when it is imported itself."""
+    tree = ast.parse(MODULES[name].read_text(encoding="utf-8"))
+    if name == "":  # names are imported when they are asked for, from any layer
+        tree.body = [node for node in tree.body if not isinstance(node, ast.If)]
+    for node in tree.body if at_the_top else ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "kmargin":
+            assert node.level == 0, "relative imports hide the layer"
+            for alias in node.names:
+                inside = f"{node.module}.{alias.name}".removeprefix("kmargin").removeprefix(".")
+                yield inside if inside in MODULES else node.module.removeprefix("kmargin").removeprefix(".")
+
+
+def layer(name):
+    """The most specific of the layers that a module is in."""
+    found = [entry for entry in LAYERS if name == entry or (entry and name.startswith(f"{entry}."))]
+    assert found, f"{name} is in no layer: move it to a folder"
+    return LAYERS.index(max(found, key=len))
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_layers_import_only_from_those_before_them(name):
+    for other in imported_modules(name):
+        assert layer(other) <= layer(name), f"{name} imports {other}"
+
+
+def test_modules_of_a_layer_do_not_import_each_other_in_circles():
+    needs = {name: set(imported_modules(name, at_the_top=True)) - {name} for name in MODULES}
+    TopologicalSorter(needs).prepare()  # raises CycleError, which names the circle
+
+
+def test_the_package_has_few_folders_and_few_modules():
+    entries = [path.name for path in PACKAGE.iterdir() if path.name != "__pycache__"]
+    assert len(entries) <= MAX_ENTRIES, sorted(entries)
+    assert len(MODULES) <= MAX_MODULES
+
+
+def test_the_page_for_contributors_lists_every_module():
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    listed = set(re.findall(r"^\| `([\w/.]+)` \|", page, re.MULTILINE))
+    assert listed == {path.relative_to(PACKAGE).as_posix() for path in MODULES.values()} - EMPTY
+
+
+EMPTY = {
+    path.relative_to(PACKAGE).as_posix()
+    for path in MODULES.values()
+    if path.name == "__init__.py" and len(path.read_text(encoding="utf-8").splitlines()) < 3
+}
+
+
+def test_the_core_needs_four_packages():
+    core = [r for r in requires("kmargin") if "extra ==" not in r]
+    assert {re.split(r"[><=~!]", r)[0] for r in core} == {"numpy", "scipy", "scikit-learn", "numba"}
+
+
+def installed_by_make_test():
+    """The import names of everything that the `test` extra brings, its requirements' requirements too."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    waiting = [Requirement(text) for text in (*project["dependencies"], *extras["test"])]
+    done = set()
+    while waiting:
+        requirement = waiting.pop()
+        name = canonicalize_name(requirement.name)
+        for extra in {"", *requirement.extras}:
+            if (name, extra) not in done:
+                done.add((name, extra))
+                below = extras.get(extra, ()) if name == "kmargin" else requires_if_installed(name)
+                found = [Requirement(text) for text in below]
+                waiting += [r for r in found if r.marker is None or r.marker.evaluate({"extra": extra})]
+    names = {name for name, _ in done}
+    return {
+        module
+        for module, owners in packages_distributions().items()
+        if names & {canonicalize_name(owner) for owner in owners}
+    }
+
+
+def requires_if_installed(name):
+    try:
+        return requires(name) or ()
+    except PackageNotFoundError:  # on another platform, say
+        return ()
+
+
+def imports_at_the_top(tree):
+    """The libraries imported when a file is, wherever outside functions the statement stands."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            yield node.module.split(".")[0]
+        elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            yield from imports_at_the_top(node)
+
+
+def test_tests_import_at_their_top_only_what_make_test_installs():
+    tests = ROOT / "tests"
+    own = {path.stem for path in tests.rglob("*.py")} | {"kmargin", "fuzz", "mutants", "benchmarks"}
+    known = installed_by_make_test() | own | sys.stdlib_module_names
+    assert {"numpy", "pytest", "dask", "sklearn", "selenium"} <= known
+    assert not {"torch", "cupy", "jax"} & known
+    wrong = {
+        f"{path.name} imports {name}"
+        for path in sorted(tests.rglob("*.py"))
+        for name in imports_at_the_top(ast.parse(path.read_text(encoding="utf-8")))
+        if name not in known
+    }
+    assert not wrong, "import it inside the tests that need it, by a fixture that skips without it"
+
+
+def test_a_test_that_needs_torch_asks_for_the_fixture():
+    """Which also marks it, so that CI can run these alone once torch is installed."""
+    call = 'importorskip("{}"'.format("torch")
+    asking = [path.name for path in (ROOT / "tests").rglob("*.py") if call in path.read_text()]
+    assert asking == ["conftest.py"]
+
+
+def test_ci_runs_make_test_before_it_installs_anything_else():
+    script = (ROOT / ".ci" / "run").read_text()
+    first = script.index("make VENV=$VENV test")
+    assert (
+        script.index('rm -rf "$VENV"') < first < min(script.index(f"install {w}") for w in ("-y", "--quiet"))
+    )
+    assert script.index("torch==") < script.index("-m optional")
+
+
+def test_the_readme_is_short():
+    assert len((ROOT / "README.md").read_text().splitlines()) < 250
+
+
+def test_the_addresses_of_the_project_are_the_same_everywhere():
+    given = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]
+    assert given["Documentation"] == DOCUMENTATION
+    for name in ("README.md", "SECURITY.md", "docs/conf.py", "docs/_ext/repository.py"):
+        written = re.findall(r"https://[^\s<>()\"']*kmargin[^\s<>()\"']*", (ROOT / name).read_text())
+        assert all(url.startswith((given["Homepage"], given["Documentation"])) for url in written), name
+
+
+FIT = """
+import numpy as np
+from kmargin import SparseSVC
+from kmargin.core.jit import meter
+from kmargin.solvers.search import swap_search as search
+from kmargin.solvers.proximal import compiled
+X = np.random.default_rng(0).standard_normal((200, 30))
+with meter.forced(True):
+    for solver in ("mm", "sd", "exchange"):
+        SparseSVC(k=9, solver=solver).fit(X, X[:, 0] > 0)
+for loop in (compiled.descend_mm, compiled.descend_sd, search.search):
+    stats = loop.for_python.stats
+    print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
+"""
+
+
+def test_compiled_code_is_kept_on_disk():
+    """In the cache of this very package: what one process had to compile, if anything, the next one finds.
+
+    That an empty cache has nothing to be found is the next test's.
+    """
+    found = []
+    while len(found) < 2 and found[-1:] != [["1", "0"] * 3]:
+        last = subprocess.run([sys.executable, "-c", FIT], capture_output=True, text=True, check=True)
+        found.append(last.stdout.split())
+    assert found[-1] == ["1", "0"] * 3
+
+
+def test_what_is_not_in_the_cache_is_compiled_and_put_there(tmp_path, monkeypatch):
+    from numba.core import config
+
+    from kmargin.core.jit import compiled
+
+    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path / "cache"))
+    source = tmp_path / "doubling.py"
+    source.write_text("def double(x):\n    return x + x\n")
+
+    def hits_and_misses():
+        double = compiled(runpy.run_path(str(source))["double"])  # with nothing in memory
+        assert double(2.0) == 4.0
+        return tuple(sum(c.values()) for c in double.for_python.stats[1:])
+
+    assert not (tmp_path / "cache").exists()
+    assert [hits_and_misses() for _ in range(2)] == [(0, 1), (1, 0)]
+    assert {path.suffix for path in (tmp_path / "cache").rglob("*.nb*")} == {".nbi", ".nbc"}
+    for path in (tmp_path / "cache").rglob("*.nb*"):
+        path.unlink()
+    assert hits_and_misses() == (0, 1)
+
+
+def test_without_a_writable_cache_it_still_works(monkeypatch):
+    import numba
+
+    import kmargin.core.jit
+
+    def no_cache(**options):
+        if options.get("cache"):
+            raise RuntimeError("cannot cache function: no locator available")
+        return numba.njit(**options)
+
+    monkeypatch.setattr(kmargin.core.jit, "njit", no_cache)
+    assert kmargin.core.jit.compiled(lambda x: x + 1)(1) == 2

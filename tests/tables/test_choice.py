@@ -1,0 +1,669 @@
+"""The choice of k and C for a table, the honest score of such choices, and that all numbers told agree."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import get_scorer, roc_auc_score
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from tables_data import make_table
+from typer.testing import CliRunner
+
+from kmargin import Exchange, SparseSVC, SparseSVCCV, __version__, honest_score
+from kmargin.cli.app import app
+from kmargin.core.validation import RepeatedFeaturesWarning
+from kmargin.datasets import make_sparse_hyperplane
+from kmargin.model_selection.nested import guess
+from kmargin.model_selection.scores import (
+    Fold,
+    RankedRows,
+    ScoreTable,
+    area_under_roc,
+    difference_error,
+    mean_interval,
+    rate_interval,
+)
+from kmargin.report.frames import area_under_curve, results_by_group
+from kmargin.report.page import render
+from kmargin.report.text import (
+    all_features_text,
+    evidence_text,
+    groups_text,
+    headline,
+    honesty_text,
+    methods_text,
+    neighbour_text,
+)
+from kmargin.tables.analysis import analyse
+from kmargin.tables.assessment import OUTER, assess_nested, choose
+from kmargin.tables.dataset import Roles, prepare
+from kmargin.tables.read import Table
+from kmargin.tables.request import Settings
+from kmargin.tables.trial import Trial
+
+KS, CS = [5, 3, 2, 1], [0.1, 1.0]
+GRID = ["--cv", "3", "--ks", "1,2,3,5", "--C", "0.1,1", "--pairs", "2"]
+
+
+def noisy_table(n=90, seed=4):
+    frame = make_table(n, 2, seed=seed)
+    frame["age"] += 0.9 * np.random.default_rng(8).standard_normal(n)
+    return frame
+
+
+def dataset_of(frame):
+    return prepare(Table(frame), Roles("outcome"))
+
+
+DATASET = dataset_of(noisy_table())
+
+
+# the final model
+
+
+def gene_table(n=50, p=1000, seed=1):
+    """Few rows, many correlated features: paths and single fits end on different supports."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 12)) @ rng.standard_normal((12, p)) + 2 * rng.standard_normal((n, p))
+    outcome = np.where(X[:, :6].sum(axis=1) + 3 * rng.standard_normal(n) > 0, "yes", "no")
+    return pd.DataFrame(X, columns=[f"g{j}" for j in range(p)]).assign(outcome=outcome)
+
+
+def test_the_model_is_the_same_whether_k_and_C_were_chosen_or_given():
+    dataset = dataset_of(gene_table())
+    settings = Settings(ks=[20, 10, 5], Cs=[0.1, 1.0], cv=3, repeats=1, pairs=0, nested=False)
+    chosen = analyse(dataset, replace(settings, select="best"))
+    given = analyse(dataset, replace(settings, k=chosen.k, ks=None, Cs=[chosen.C]))
+    np.testing.assert_allclose(chosen.model.machine.coef_, given.model.machine.coef_, atol=1e-9)
+    np.testing.assert_allclose(chosen.model.machine.intercept_, given.model.machine.intercept_, atol=1e-9)
+
+
+def test_exchanges_that_stand_ins_show_to_be_better_are_made():
+    dataset = dataset_of(gene_table(seed=3))
+    found = analyse(dataset, Settings(k=5, Cs=[1.0], cv=3, pairs=0))
+    X = found.model.scaling(dataset.X)
+
+    def objective(columns):
+        return SparseSVC(k="all", C=1.0).fit(X[:, columns], dataset.y).objective_[0]
+
+    used = found.model.machine.support_
+    own = objective(used)
+    assert own < 0.95 * SparseSVC(k=5, C=1.0).fit(X, dataset.y).objective_[0]
+    for worth in found.worths.values():
+        assert worth.stand_ins[0].cost > -1e-6
+        exchanged = np.append(np.setdiff1d(used, worth.columns), worth.stand_ins[0].columns)
+        assert worth.stand_ins[0].cost == pytest.approx(objective(exchanged) / own - 1, abs=1e-6)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_model_of_the_cross_validated_estimator_is_that_of_the_single_fit(seed):
+    frame = gene_table(seed=seed)
+    X, y = frame.drop(columns="outcome").to_numpy(), frame["outcome"].to_numpy()
+    model = SparseSVCCV(ks=[20, 10, 5], Cs=[0.1, 1.0], standardize=True).fit(X, y)
+    alone = SparseSVC(model.k_, C=model.C_, standardize=True).fit(X, y)
+    np.testing.assert_allclose(model.coef_, alone.coef_, rtol=1e-12)
+    np.testing.assert_allclose(model.intercept_, alone.intercept_, rtol=1e-12)
+    at = list(model.path_.ks).index(model.k_)
+    np.testing.assert_array_equal(model.path_.coefs[at], model.coef_)
+
+
+# rounds
+
+
+def test_a_round_is_a_shuffled_cross_validation_of_the_estimator():
+    trial = Trial(DATASET, Settings(ks=KS, Cs=CS, cv=3, seed=2))
+    for number in range(2):
+        cv = StratifiedKFold(3, shuffle=True, random_state=2 + number)
+        model = SparseSVCCV(KS, Cs=CS, cv=cv, standardize=True).fit(DATASET.X, DATASET.y)
+        splits = [model.cv_results_[f"split{i}_test_score"].reshape(2, 4) for i in range(3)]
+        np.testing.assert_allclose(trial.score(CS, KS, number), splits)
+
+
+class Scripted(Trial):
+    """Rounds whose best k is told beforehand."""
+
+    def __init__(self, dataset, settings, best):
+        super().__init__(dataset, settings)
+        self.best, self.asked = best, []
+
+    def score(self, Cs, ks, round, bar=None):
+        self.asked.append((tuple(Cs), tuple(ks)))
+        scores = np.zeros((self.n_folds, len(Cs), len(ks)))
+        C, k = self.best[round](Cs, ks) if callable(self.best[round]) else (Cs[1], self.best[round])
+        scores[:, Cs.index(C), ks.index(k)] = 1.0
+        return scores
+
+
+def scripted(best, **settings):
+    settings = {"ks": KS, "Cs": [0.1, 1.0, 10.0], "select": "best", "cv": 3, "repeats": 6} | settings
+    return Scripted(DATASET, Settings(**settings), best)
+
+
+def test_rounds_end_when_three_in_a_row_lead_to_the_same_choice():
+    steady = choose(scripted([3, 3, 3, 1, 1, 1]))
+    assert (steady.k, steady.n_rounds, steady.has_settled) == (3, 3, True)
+    moved = choose(scripted([3, 2, 2, 2, 1, 1]))
+    assert (moved.k, moved.n_rounds, moved.has_settled) == (2, 4, True)  # 3 and 2 tie after two rounds: 2
+
+
+def test_rounds_end_when_the_budget_is_spent_and_that_is_said():
+    found = choose(scripted([5, 3, 2, 1], repeats=4))
+    assert (found.n_rounds, found.has_settled) == (4, False)
+    assert found.table.scores.shape[0] == 12
+
+
+def test_rounds_that_are_asked_for_are_made_with_many_classes_too():
+    frame = noisy_table().assign(outcome=np.arange(90) % 6)
+    settings = {"ks": KS, "Cs": CS, "select": "best", "cv": 3}
+    assert choose(Scripted(dataset_of(frame), Settings(**settings), [3, 2, 1])).n_rounds == 1
+    asked = Scripted(dataset_of(frame), Settings(**settings, repeats=3), [3, 2, 1])
+    assert choose(asked).n_rounds == 3
+    given = scripted([2], ks=None, k=2, Cs=[1.0], repeats=4)
+    given.best = [lambda Cs, ks: (1.0, 2)]
+    assert choose(given).n_rounds == 1
+    assert given.notes[0].startswith("--repeats 4 has no effect: k and C are given")
+
+
+def test_beside_a_fixed_k_one_more_and_one_fewer_are_fitted():
+    for k, ks in ((3, (4, 3, 2)), (1, (2, 1)), (5, (5, 4)), (0, (1, 0))):
+        trial = scripted([k], ks=None, k=k, repeats=1)
+        choose(trial)
+        assert {asked for _, asked in trial.asked} == {ks}
+
+
+def test_as_many_rounds_as_asked_for_are_made_whatever_they_say():
+    assert choose(scripted([3] * 6), n_rounds=5).n_rounds == 5
+
+
+def test_a_fixed_k_leaves_C_to_choose_and_both_fixed_leave_nothing():
+    found = choose(scripted([3] * 6, k=2))
+    assert found.k == 2
+    assert found.had_alternatives
+    fixed = choose(Trial(DATASET, Settings(k=2, ks=KS, Cs=[1.0])))
+    assert (fixed.n_rounds, fixed.had_alternatives, fixed.has_settled) == (1, False, True)
+
+
+# the grid grows where nobody asked for it
+
+
+def test_a_grid_that_nobody_asked_for_grows_at_its_edge():
+    trial = scripted([lambda Cs, ks: (Cs[0], 3)] * 6, Cs=None)
+    found = choose(trial)
+    assert pytest.approx(1e-5) == found.C
+    assert [min(Cs) for Cs, _ in trial.asked[:4]] == pytest.approx([1e-2, 1e-3, 1e-4, 1e-5])
+    up = choose(scripted([lambda Cs, ks: (Cs[-1], 3)] * 6, Cs=None))
+    assert pytest.approx(1e4) == up.C
+
+
+def test_a_grid_that_was_asked_for_stays():
+    trial = scripted([lambda Cs, ks: (Cs[0], 3)] * 6)
+    assert choose(trial).C == 0.1
+    assert {Cs for Cs, _ in trial.asked} == {(0.1, 1.0, 10.0)}
+
+
+def test_more_features_are_tried_where_the_largest_number_was_best():
+    frame = pd.DataFrame(np.random.default_rng(0).standard_normal((12, 40)).round(3))
+    frame.columns = [f"f{j}" for j in range(40)]
+    dataset = dataset_of(frame.assign(outcome=["a", "b"] * 6))
+    trial = Scripted(dataset, Settings(cv=3, select="best", repeats=1), [lambda Cs, ks: (Cs[1], ks[0])])
+    found = choose(trial)
+    assert [ks[0] for _, ks in trial.asked] == [12, 24, 40]
+    assert found.k == 40
+
+
+# the honest score
+
+
+def nested_by_hand(X, y, seed, n_rounds, cv, rule):
+    decisions, chosen = np.empty(len(y)), []
+    for train, test in StratifiedKFold(cv, shuffle=True, random_state=seed + OUTER).split(X, y):
+        rounds = []
+        for number in range(n_rounds):
+            folds = StratifiedKFold(cv, shuffle=True, random_state=seed + number)
+            model = SparseSVCCV(KS, Cs=CS, cv=folds, standardize=True).fit(X[train], y[train])
+            rounds += [model.cv_results_[f"split{i}_test_score"].reshape(2, 4) for i in range(cv)]
+        table = ScoreTable(np.array(rounds), CS, KS, len(train), 1 / (cv - 1))
+        row, column = table.choose(rule)
+        mean, spread = X[train].mean(axis=0), X[train].std(axis=0)
+        path = SparseSVC(k=KS[column], C=CS[row]).fit((X[train] - mean) / spread, y[train])
+        decisions[test] = path.decision_function((X[test] - mean) / spread)
+        chosen.append((KS[column], CS[row]))
+    return decisions, tuple(chosen)
+
+
+@pytest.mark.parametrize("rule", ["best", "1se"])
+def test_in_outer_folds_everything_is_chosen_anew_by_the_other_rows(rule):
+    found = analyse(DATASET, Settings(ks=KS, Cs=CS, cv=3, seed=1, select=rule))
+    decisions, chosen = nested_by_hand(DATASET.X, DATASET.y, 1, found.choice.n_rounds, 3, rule)
+    assert found.assessment.is_nested
+    assert found.assessment.chosen == chosen
+    np.testing.assert_allclose(found.assessment.decisions, decisions, rtol=1e-6)
+    right = (decisions > 0) == (DATASET.y == "yes")
+    assert found.assessment.score == pytest.approx(right.mean())
+    np.testing.assert_allclose(found.assessment.interval, rate_interval(right.mean(), 90))
+
+
+def test_the_area_has_delongs_interval_and_any_other_score_students():
+    found = analyse(DATASET, Settings(ks=KS, Cs=[1.0], cv=3, scoring="roc_auc", repeats=1)).assessment
+    by_fold = [roc_auc_score(DATASET.y[found.fold == f], found.decisions[found.fold == f]) for f in range(3)]
+    assert found.score == pytest.approx(np.mean(by_fold))
+    folds = [RankedRows(f.test, found.decisions[f.test]) for f in found.folds]
+    area = area_under_roc(folds, DATASET.y == "yes", np.ones(90))
+    np.testing.assert_allclose(found.interval, area.interval)
+    assert found.guessing == 0.5
+    other = analyse(DATASET, Settings(k=2, Cs=[1.0], cv=3, scoring="f1_macro", pairs=0)).assessment
+    np.testing.assert_allclose(other.interval, mean_interval(other.scores, 0.5, 90))
+
+
+def test_shuffled_labels_are_not_clearly_better_than_guessing_and_the_p_value_says_so():
+    frame = noisy_table()
+    rng = np.random.default_rng(0)
+    frame["outcome"] = rng.permutation(frame["outcome"])
+    found = analyse(dataset_of(frame), Settings(ks=[3, 1], Cs=[1.0], cv=3, repeats=1, permutations=9))
+    assert not found.assessment.is_better_than_guessing
+    assert found.assessment.p_value >= 0.2
+    true = analyse(DATASET, Settings(ks=[3, 1], Cs=[1.0], cv=3, repeats=1, permutations=9))
+    assert true.assessment.p_value == pytest.approx(0.1)
+    assert true.assessment.is_better_than_guessing
+
+
+def test_a_class_too_small_for_outer_and_inner_folds_is_scored_as_it_was_chosen_and_that_is_said():
+    frame = noisy_table()
+    frame["outcome"] = ["rare"] * 2 + ["common"] * 88
+    found = analyse(dataset_of(frame), Settings(ks=[2, 1], Cs=[1.0], repeats=1))
+    assert not found.assessment.is_nested
+    assert any("Class 'rare' has 2 rows, too few to choose k and C without" in note for note in found.notes)
+    assert "optimistic" in headline(found)
+
+
+# one table for everything that is told
+
+
+@pytest.mark.parametrize(
+    "options", [(), ("--select", "best"), ("--scoring", "roc_auc"), ("--no-nested",)], ids=str
+)
+def test_every_score_on_the_page_and_in_the_terminal_is_of_the_one_table(
+    tmp_path, monkeypatch, undrawn, options
+):
+    monkeypatch.chdir(tmp_path)
+    noisy_table().to_csv("data.csv", index=False)
+    result = CliRunner().invoke(app, ["fit", "data.csv", "--target", "outcome", *GRID, *options])
+    assert result.exit_code == 0, result.output
+    told = " ".join(result.stdout.split())
+    page = Path("data-kmargin/report.html").read_text()
+    given = dict(zip([o[2:].replace("-", "_") for o in options[::2]], options[1::2], strict=False))
+    settings = Settings(
+        ks=KS,
+        Cs=CS,
+        cv=3,
+        select=given.get("select", "1se"),
+        scoring=given.get("scoring", "accuracy"),
+        nested="--no-nested" not in options,
+        pairs=2,
+    )
+    found = analyse(dataset_of(noisy_table()), settings)
+    table, k = found.choice.table, found.k
+
+    def shown(score):
+        return f"{100 * score:.1f} %" if settings.scoring == "accuracy" else f"{score:.3f}"
+
+    mean = table.mean[found.choice.row]
+    cells = {
+        int(size): score
+        for size, score in re.findall(r"<tr[^>]*><td>(\d+)</td><td>([\d.]+(?: %)?)</td>", page)
+    }
+    assert k in cells
+    for size, score in cells.items():
+        assert score == shown(mean[table.ks.index(size)])
+    own, best = table.mean[found.choice.row, found.choice.column], table.mean.max()
+    if settings.select == "best":
+        assert own == best
+        assert "the highest score of all values tried" in told
+    elif own < best:
+        assert f"of the highest score ({shown(best)} at k = {found.highest.k}" in told
+    assert shown(found.assessment.score) in told.split("accuracy" if not given.get("scoring") else "area")[0]
+    for text in (told, page):
+        assert f"k = {k}, C = {found.C:g}" in text
+    assert shown(own) in page.split('id="made"')[1]
+    assert "optimistic" in page
+    low, high = (100 * min(max(end, 0), 1) for end in found.assessment.interval)
+    assert f'class="interval" style="left:{low:.1f}%;width:{high - low:.1f}%"' in page
+    assert f'class="at" style="left:{100 * found.assessment.score:.1f}%"' in page
+    assert f'class="guess" style="left:{100 * found.assessment.guessing:.1f}%"' in page
+    drawn = found.curve
+    np.testing.assert_array_equal(drawn.mean, mean)
+
+
+# honest_score
+
+
+def hyperplane(n=80):
+    X, y = make_sparse_hyperplane(n, 8, 2, random_state=0)
+    flipped = np.random.default_rng(1).random(n) < 0.15
+    return X, np.where(flipped, -y, y)
+
+
+def test_an_honest_score_is_that_of_choices_made_without_the_rows_scored():
+    X, y = hyperplane()
+    model = SparseSVCCV([4, 2, 1], Cs=[0.1, 1.0], cv=3)
+    cv = StratifiedKFold(4, shuffle=True, random_state=3)
+    found = honest_score(model, X, y, cv=cv)
+    predicted = np.empty_like(y)
+    for fold, (train, test) in enumerate(cv.split(X, y)):
+        alone = SparseSVCCV([4, 2, 1], Cs=[0.1, 1.0], cv=3).fit(X[train], y[train])
+        predicted[test] = alone.predict(X[test])
+        assert found.chosen[fold] == {"k": alone.k_, "C": alone.C_}
+        np.testing.assert_array_equal(found.supports[fold], alone.support_)
+        assert found.scores[fold] == pytest.approx((predicted[test] == y[test]).mean())
+    np.testing.assert_array_equal(found.predicted, predicted)
+    assert found.tested.all()
+    assert found.score == pytest.approx((predicted == y).mean())
+    np.testing.assert_allclose(found.interval, rate_interval(found.score, 80))
+    assert found.is_better_than_guessing
+    assert not hasattr(model, "coef_")
+    assert str(found).startswith(f"{found.score:.3f} (")
+
+
+def test_any_number_of_jobs_finds_the_same_and_any_seed_its_own():
+    X, y = hyperplane()
+    model = SparseSVC(k=2)
+    one, two, other = (
+        honest_score(model, X, y, repeats=2, n_jobs=jobs, random_state=seed)
+        for jobs, seed in ((1, 0), (2, 0), (1, 1))
+    )
+    np.testing.assert_array_equal(one.scores, two.scores)
+    assert len(one.scores) == 10
+    assert not np.array_equal(one.scores, other.scores)
+
+
+def test_permuted_labels_have_a_p_value():
+    X, y = hyperplane()
+    found = honest_score(SparseSVC(k=2), X, y, permutations=19)
+    assert found.p_value == pytest.approx(1 / 20)
+    assert len(found.permuted) == 19
+    assert found.permuted.max() < found.score
+    nothing = honest_score(SparseSVC(k=2), X, np.random.default_rng(3).permutation(y), permutations=19)
+    assert nothing.p_value > 0.1
+    assert "not clearly better than guessing" in str(nothing)
+
+
+def test_choosing_on_the_same_folds_flatters_and_nesting_does_not():
+    rng = np.random.default_rng(2)
+    flattered, honest = [], []
+    for seed in range(8):
+        X, y = rng.standard_normal((40, 60)), np.repeat([0, 1], 20)
+        model = SparseSVCCV([20, 10, 5, 2, 1], Cs=[0.1, 1.0], cv=4)
+        flattered.append(model.fit(X, y).best_score_)
+        honest.append(honest_score(model, X, y, random_state=seed).score)
+    assert np.mean(flattered) > 0.57
+    assert abs(np.mean(honest) - 0.5) < 0.05
+
+
+def test_groups_stay_on_one_side_and_are_permuted_as_one():
+    X, y = hyperplane()
+    groups = np.arange(80) // 4
+    y = y[4 * groups]  # one label for each group
+    seen = []
+
+    class Watching(SparseSVCCV):
+        def fit(self, X, y, sample_weight=None, groups=None):
+            seen.append((np.asarray(groups), np.asarray(y)))
+            return super().fit(X, y, sample_weight, groups)
+
+    model = Watching([2, 1], cv=StratifiedGroupKFold(2))
+    honest_score(model, X, y, groups=groups, cv=4, permutations=1)
+    for of_rows, labels in seen:
+        for group in np.unique(of_rows):
+            assert np.count_nonzero(of_rows == group) == 4
+            assert len(np.unique(labels[of_rows == group])) == 1
+
+
+def test_predicted_classes_keep_their_names():
+    X, y = hyperplane()
+    names = np.where(y > 0, "b", "a longer name")
+    found = honest_score(SparseSVC(k=2), X, names)
+    assert set(found.predicted) == {"b", "a longer name"}
+    assert found.score == pytest.approx((found.predicted == names).mean())
+
+
+def test_p_values_of_labels_that_say_nothing_are_uniform():
+    rng = np.random.default_rng(0)
+    model = SparseSVC(k=1, C=0.01)
+    small = 0
+    for seed in range(24):
+        X, y = rng.standard_normal((30, 4)), rng.permutation([0, 1] * 15)
+        small += honest_score(model, X, y, cv=3, permutations=7, random_state=seed).p_value <= 0.25
+    assert small <= 11  # 6 are expected; folds of the true labels alone would make it 12 and more
+
+
+def test_weights_and_groups_reach_the_end_of_a_pipeline():
+    X, y = hyperplane()
+    groups, weights = np.arange(80) // 2, np.linspace(0.5, 2, 80)
+    model = make_pipeline(StandardScaler(), SparseSVCCV([2, 1], cv=StratifiedGroupKFold(2)))
+    found = honest_score(model, X, y, cv=4, groups=groups, sample_weight=weights)
+    splits = StratifiedGroupKFold(4).split(X, y, groups)
+    for fold, (train, test) in enumerate(splits):
+        scaler = StandardScaler().fit(X[train], sample_weight=weights[train])
+        alone = SparseSVCCV([2, 1], cv=StratifiedGroupKFold(2)).fit(
+            scaler.transform(X[train]), y[train], sample_weight=weights[train], groups=groups[train]
+        )
+        right = alone.predict(scaler.transform(X[test])) == y[test]
+        assert found.scores[fold] == pytest.approx(np.average(right, weights=weights[test]))
+
+
+def test_weights_that_cannot_be_used_are_refused():
+    X, y = hyperplane()
+    with pytest.raises(ValueError, match="KNeighborsClassifier does not accept sample_weight"):
+        honest_score(KNeighborsClassifier(), X, y, sample_weight=np.ones(80))
+
+
+def test_of_groups_the_groups_are_counted_not_their_rows():
+    X, y = hyperplane()
+    groups = np.arange(80) // 8
+    found = honest_score(SparseSVC(k=2), X, y, cv=3, groups=groups)
+    np.testing.assert_allclose(found.interval, rate_interval(found.score, 10))
+
+
+def test_a_pipelines_score_is_that_of_its_last_step():
+    X, y = hyperplane()
+    model = SparseSVCCV([2], cv=2, scoring="roc_auc")
+    alone, in_pipeline = (honest_score(m, X, y, cv=3) for m in (model, make_pipeline(model)))
+    np.testing.assert_array_equal(alone.scores, in_pipeline.scores)
+
+
+def test_a_scorer_that_no_guess_can_answer_leaves_guessing_open():
+    X, y = hyperplane()
+    found = honest_score(SparseSVC(k=2), X, y, scoring=lambda m, X, y: m.decision_function(X).mean())
+    assert np.isnan(found.guessing)
+    assert "guessing" not in str(found)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"cv": 1}, "cv=1 does not define folds. Use a number of folds >= 2"),
+        ({"cv": 41}, "has 40 rows, fewer than the 41 outer folds. Use cv=40"),
+        ({"groups": np.arange(80) // 27}, "The rows are in 3 groups, which cannot be split into 5 folds"),
+        ({"permutations": -1}, "permutations=-1 is not a number"),
+        ({"repeats": 0}, "repeats=0 is not a number"),
+        ({"confidence": 95}, "confidence=95 is not a probability"),
+        ({"confidence": "a"}, "confidence='a' is not a probability"),
+        ({"cv": [(np.arange(40), np.arange(40, 80))]}, "Outer fold 0 has no training row of class"),
+    ],
+)
+def test_what_cannot_be_scored_is_said_in_a_sentence(arguments, message):
+    X, _ = hyperplane()
+    with pytest.raises(ValueError, match=message):
+        honest_score(SparseSVC(k=2), X, np.repeat([0, 1], 40), **arguments)
+
+
+@pytest.mark.filterwarnings("error")
+def test_features_that_repeat_in_a_fold_are_no_news():
+    X, y = make_sparse_hyperplane(40, 4, 2, random_state=0)[:2]
+    model = SparseSVC(k=2)
+    with pytest.warns(RepeatedFeaturesWarning, match="1 feature repeats") as caught:
+        model.fit(np.column_stack([X, X[:, 0]]), y)
+    assert len(caught) == 1
+    honest_score(model, np.column_stack([X, X[:, 0]]), y, cv=3)
+
+
+@pytest.mark.parametrize(
+    ("k", "words"), [(2, "outer folds C was chosen again"), (None, "outer folds k and C were chosen again")]
+)
+def test_what_was_chosen_is_said_in_grammar(k, words):
+    settings = Settings(k=k, ks=[1, 2], Cs=[0.1, 1.0], cv=3, pairs=0, repeats=1)
+    assert words in honesty_text(analyse(prepare(Table(make_table()), Roles("outcome")), settings))
+
+
+def test_a_guess_names_the_class_of_most_weight():
+    y = np.array([0, 0, 0, 1] * 5)
+    fold = Fold(np.arange(12), np.arange(12, 20))
+    assert guess(get_scorer("accuracy"), y, None, fold) == 0.75
+    assert guess(get_scorer("accuracy"), y, np.where(y, 6.0, 1.0), fold) == pytest.approx(12 / 18)
+
+
+# compared with guessing, and with all features
+
+
+def unequal_table(n=177, seed=1):
+    """A third of the rows are sick; three features say something about it."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 12))
+    score = X[:, :3] @ [0.45, 0.4, 0.3] + rng.standard_normal(n)
+    outcome = np.where(score > np.quantile(score, 0.66), "sick", "healthy")
+    frame = pd.DataFrame(X, columns=[f"m{j}" for j in range(12)])
+    return frame.assign(outcome=outcome, centre=rng.choice(["Basel", "Bern", "Chur", "Zug"], n))
+
+
+def unequal_analysis(**settings):
+    dataset = prepare(Table(unequal_table()), Roles("outcome", drop=["centre"]))
+    return analyse(dataset, Settings(k=2, Cs=[0.1], pairs=0, **settings))
+
+
+def test_unequal_classes_are_compared_with_guessing_by_the_area_under_the_curve():
+    found = unequal_analysis()
+    assessed = found.assessment
+    assert assessed.guessing in assessed.interval, "the accuracy does not show it"
+    assert assessed.is_better_than_guessing
+    assert assessed.judged_by == "roc_auc"
+    area = area_under_curve(found, 1)
+    assert assessed.evidence.estimate == area
+    assert not headline(found).startswith("Not clearly")
+    assert f"the area under the ROC curve: {area.value:.3f}" in evidence_text(found)
+
+
+def test_where_labels_were_permuted_the_permutation_test_decides():
+    found = unequal_analysis(permutations=19)
+    assert found.assessment.judged_by == "permutations"
+    assert found.assessment.is_better_than_guessing == (found.assessment.p_value <= 0.05)
+    doubtful = replace(found, assessment=replace(found.assessment, p_value=0.3))
+    assert headline(doubtful).startswith("Not clearly better than guessing by the permutation test (p = 0.3)")
+    few = replace(found.assessment, p_value=0.5, n_permutations=1)
+    assert few.judged_by == "roc_auc", "one permutation cannot show a p-value of .05"
+
+
+def test_honest_score_compares_unequal_classes_with_guessing_by_the_area():
+    frame = unequal_table().drop(columns="centre")
+    X, y = frame.drop(columns="outcome"), frame["outcome"]
+    found = honest_score(SparseSVC(1, C=0.1), X, y)
+    assert found.guessing in found.interval
+    assert found.is_better_than_guessing
+    assert found.judged_by == found.evidence.measure == "roc_auc"
+    assert "area under the ROC curve" in str(found)
+    area = honest_score(SparseSVC(1, C=0.1), X, y, scoring="roc_auc")
+    assert area.score == pytest.approx(found.evidence.estimate.value)
+    np.testing.assert_allclose(area.interval, found.evidence.estimate.interval)
+
+
+def test_three_unequal_classes_are_compared_by_balanced_accuracy():
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1, 2], [100, 20, 20])
+    X = rng.standard_normal((140, 3)) + np.eye(3)[y]
+    found = honest_score(SparseSVC(3, C=1.0, class_weight="balanced"), X, y)
+    recalls = [np.mean(found.predicted[y == c] == c) for c in range(3)]
+    assert found.judged_by == "balanced_accuracy"
+    assert found.evidence.estimate.value == pytest.approx(np.mean(recalls))
+    assert found.evidence.guessing == pytest.approx(1 / 3)
+
+
+def test_equal_classes_are_compared_by_the_score_itself():
+    found = honest_score(SparseSVC(2), DATASET.X, DATASET.y)
+    assert found.judged_by == "accuracy"
+    assert found.evidence.estimate == (found.score, found.interval)
+
+
+def test_what_all_features_reach_is_scored_on_the_same_outer_folds():
+    trial = Trial(DATASET, Settings(ks=[5, 2, 1], Cs=CS, cv=3, repeats=1))
+    choice = choose(trial)
+    found = assess_nested(trial, choice)
+    expected = []
+    for train, test in found.folds:
+        inner = [StratifiedKFold(3, shuffle=True, random_state=0)]
+        whole = SparseSVCCV([5], Cs=CS, cv=inner[0], standardize=True).fit(DATASET.X[train], DATASET.y[train])
+        expected.append(whole.score(DATASET.X[test], DATASET.y[test]))
+    np.testing.assert_allclose(found.all_features, expected)
+    cost = found.cost_of_sparsity
+    assert cost.value == pytest.approx(found.mean_over_folds(np.array(expected)) - found.score)
+    assert cost.error == pytest.approx(difference_error(found.all_features - found.scores, 1 / 2, 90))
+
+
+def test_costs_are_told_with_their_errors_and_methods_are_complete():
+    found = analyse(DATASET, Settings(ks=[5, 2, 1], Cs=CS, cv=3, repeats=1, pairs=0))
+    assert re.search(r"All 5 features reach [\d.]+ % .* \(standard error [\d.]+\)", all_features_text(found))
+    for near in found.neighbours:
+        columns = [found.choice.ks.index(k) for k in (near.k, found.k)]
+        scores = found.choice.table.scores[:, found.choice.row, columns]
+        differences = scores[:, 0] - scores[:, 1]
+        assert near.change == (pytest.approx(differences.mean()), difference_error(differences, 1 / 2, 90))
+        assert f"(standard error {100 * near.change.error:.1f})" in neighbour_text(found, near)
+    text = methods_text(found, "study.csv")
+    for part in (
+        "study.csv", "90 rows", "5 features", "standardised", "squared hinge loss", "at most k features",
+        "3-fold stratified cross-validation", "within one standard error", "nested cross-validation",
+        "95 % Wilson interval", "ridge penalty", f"kmargin {__version__}", "random seed 0",
+    ):  # fmt: skip
+        assert part in text
+
+
+def test_groups_of_rows_have_their_own_results():
+    dataset = prepare(Table(unequal_table()), Roles("outcome", grouped_by="centre"))
+    found = analyse(dataset, Settings(k=2, Cs=[0.1], cv=2, pairs=0))
+    results = results_by_group(found)
+    centre = unequal_table()["centre"].to_numpy()
+    assert [r.name for r in results] == ["Basel", "Bern", "Chur", "Zug"]
+    for result in results:
+        rows = centre == result.name
+        right = (found.assessment.predicted == dataset.y)[rows]
+        assert result.n_rows == rows.sum()
+        assert result.correct == (pytest.approx(right.mean()), rate_interval(right.mean(), rows.sum()))
+    assert f"Basel {100 * results[0].correct.value:.1f} % of {results[0].n_rows} rows" in groups_text(found)
+    page = render(found, "study.csv", "out")
+    assert 'id="by-group">Results by centre' in page
+    assert "Rows with the same value in column centre (4 groups)" in page
+
+
+# the same folds
+
+
+@pytest.mark.parametrize("repeats", [1, 2])
+@pytest.mark.parametrize("grouped", [False, True])
+def test_the_honest_score_and_the_cross_validated_estimator_have_the_same_folds(repeats, grouped):
+    X, y = make_sparse_hyperplane(120, 10, 3, random_state=0)
+    groups = np.arange(120) // 4 if grouped else None
+    model = SparseSVCCV([3], repeats=repeats).fit(X, y, groups=groups)
+    found = honest_score(SparseSVC(3, solver=Exchange().in_folds()), X, y, repeats=repeats, groups=groups)
+    splits = [model.cv_results_[f"split{at}_test_score"][0] for at in range(5 * repeats)]
+    np.testing.assert_allclose(found.scores, splits)
+
+
+@pytest.mark.parametrize(("ks", "is_noted"), [([1], False), ([1, 2], True), (None, False)])
+def test_the_largest_k_listed_is_noted_where_it_scores_best(ks, is_noted):
+    settings = Settings(ks=ks, Cs=[0.1], cv=3, pairs=0, repeats=1)
+    notes = " ".join(analyse(prepare(Table(make_table()), Roles("outcome")), settings).notes)
+    assert ("The largest k of --ks, 2 of 5 features, scores best." in notes) == is_noted

@@ -1,0 +1,180 @@
+"""What people say about columns: whose features that are, what k counts, and a sentence for what is wrong."""
+
+from pathlib import Path
+
+import pytest
+from tables_data import make_table
+from typer.testing import CliRunner
+
+from kmargin.cli.app import app
+from kmargin.core.validation import InputError
+from kmargin.tables.analysis import analyse
+from kmargin.tables.columns import Encoding
+from kmargin.tables.dataset import Roles, prepare
+from kmargin.tables.read import Table
+from kmargin.tables.request import ColumnRequest, Settings, count_features, read_groups
+
+ENCODING = Encoding(("age", "site", "lab_a", "lab_b", "lab"), {"site": ("north", "south")})
+NAMES = ["age", "site=north", "site=south", "lab_a", "lab_b", "lab"]
+
+
+def ask(**asked):
+    return count_features(ENCODING, ColumnRequest(**asked))
+
+
+def test_k_counts_variables_where_texts_are_encoded_and_features_where_not():
+    counted = ask()
+    assert counted.things == "variables"
+    assert list(counted.labels) == ["age", "site", "site", "lab_a", "lab_b", "lab"]
+    assert counted.units.n_units == 5
+    assert ask(each_value=True).things == "features"
+    assert ask(each_value=True).request.is_empty
+    plain = count_features(Encoding(("a", "b")), ColumnRequest())
+    assert plain.things == "features"
+    assert plain.request.is_empty
+
+
+def test_a_single_text_column_is_counted_by_its_values():
+    """As one variable there would be nothing to choose."""
+    counted = count_features(Encoding(("site",), {"site": ("a", "b", "c")}), ColumnRequest())
+    assert counted.things == "features"
+    assert counted.units.n_units == 3
+
+
+def test_a_separator_groups_columns_by_what_stands_before_it():
+    counted = ask(group_by="_")
+    assert counted.things == "groups"
+    assert list(counted.labels) == ["age", "site", "site", "lab", "lab", "lab"]
+    longer = count_features(Encoding(("a.b.c", "a.x", "b", ".y")), ColumnRequest(group_by="."))
+    assert list(longer.labels) == ["a", "a", "b", ".y"]
+
+
+def test_groups_of_a_file_take_whole_columns_and_leave_others_by_themselves():
+    counted = ask(groups={"site": "life", "age": "life"})
+    assert list(counted.labels) == ["life", "life", "life", "lab_a", "lab_b", "lab"]
+    apart = ask(groups={"site": "lab", "age": "lab"})
+    assert list(apart.labels) == ["lab", "lab", "lab", "lab_a", "lab_b", "lab (by itself)"]
+    values = ask(groups={"lab_a": "labs", "lab_b": "labs"}, each_value=True)
+    assert list(values.labels) == ["age", "site=north", "site=south", "labs", "labs", "lab"]
+
+
+def test_names_are_those_of_columns_then_of_values_then_of_groups():
+    assert ask(keep=["site"]).always_in.tolist() == [False, True, True, False, False, False]
+    assert ask(keep=["site=south"]).n_fixed == 1
+    assert ask(avoid=["site=south"]).request.avoid == [2]
+    labs = ask(group_by="_", keep=["lab"])  # the column, and with it the group that it is in
+    assert labs.always_in.tolist() == [False, False, False, True, True, True]
+    assert ask(groups={"lab_a": "labs", "lab_b": "labs"}, avoid=["labs"]).request.avoid == [3, 4]
+
+
+def test_signs_are_those_of_all_values_of_a_column():
+    counted = ask(signs=["site=+", "lab_a=-", "site=north=+"])
+    assert [counted.sign_of(j) for j in range(6)] == ["", "+", "+", "-", "", ""]
+
+
+WRONG = {
+    "an unknown name": ({"keep": ["sit"]}, r"^--keep names 'sit', which is not a feature. Did you mean"),
+    "nothing near": ({"avoid": ["qqqq"]}, r"^--avoid names 'qqqq', which is not a feature. It has "),
+    "kept and avoided": ({"keep": ["age"], "avoid": ["age"]}, "^--keep and --avoid both name 'age'. Remove"),
+    "a column and its value": ({"keep": ["site=north"], "avoid": ["site"]}, "both name 'site=north'"),
+    "all avoided": ({"avoid": [*ENCODING.columns]}, "^--avoid excludes all 6 features. Exclude fewer"),
+    "a sign without a name": ({"signs": ["age"]}, "^--sign age is not of the form feature=sign. Write it as"),
+    "a sign that is none": ({"signs": ["age=2"]}, "^--sign age=2 is not of the form feature=sign"),
+    "an unknown sign": ({"signs": ["agee=+"]}, "^--sign names 'agee', which is not a feature. Did you mean"),
+    "both signs": ({"signs": ["age=+", "age=-"]}, r"^--sign gives 'age' both \+ and -"),
+    "two kinds of groups": ({"groups": {"age": "a"}, "group_by": "_"}, "^--groups and --group-by both"),
+    "a group of nobody": ({"groups": {"agee": "a"}}, "^--groups names 'agee', which is not a feature."),
+    "one group": ({"groups": dict.fromkeys(ENCODING.columns, "a")}, "^--groups puts all features into one"),
+    "no separator": ({"group_by": "#"}, "^--group-by '#': no feature name contains it"),
+    "nothing to group by": ({"group_by": ""}, "^--group-by '': no feature name contains it"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("asked", "message"), WRONG.values(), ids=WRONG.keys())
+def test_what_cannot_be_gets_one_sentence(asked, message):
+    with pytest.raises(InputError, match=message):
+        ask(**asked)
+
+
+FILES = {
+    "wrong columns": (
+        "name,group\na,b\n",
+        "groups.csv has columns 'name', 'group'. It needs two",
+    ),
+    "three columns": ("feature,group,x\na,b,1\n", "has columns 'feature', 'group', 'x'. It needs two"),
+    "a feature twice": ("feature,group\nage,a\nage,b\n", "groups.csv has 'age' more than once. Put each"),
+    "a gap": ("feature,group\nage,a\nz,\n", "row 2 of groups.csv lacks a feature or a group. Fill it in"),
+    "no rows": ("feature,group\n", "has column names but no rows"),
+}
+
+
+@pytest.mark.parametrize(("content", "message"), FILES.values(), ids=FILES.keys())
+def test_a_file_that_is_no_list_of_groups_gets_one_sentence(content, message, tmp_path):
+    path = tmp_path / "groups.csv"
+    path.write_text(content)
+    with pytest.raises(InputError, match=message):
+        read_groups(path)
+
+
+def test_groups_may_be_numbers_and_columns_in_any_order(tmp_path):
+    path = tmp_path / "groups.tsv"
+    path.write_text("group\tfeature\n1\tage\n2\tz\n")
+    assert read_groups(path) == {"age": "1", "z": "2"}
+
+
+COMMANDS = {
+    "more kept than k": (
+        "--keep age --keep dose --k 1",
+        "k = 1 is less than the 2 features of",
+    ),
+    "more kept than a k": (
+        "--keep age --keep dose --ks 1,3",
+        "('age', 'dose'), which count in k. Use 2 or more",
+    ),
+    "more than is left": ("--avoid age --k 5", "k = 5 is not possible with 4 features"),
+    "an unknown name": ("--keep agge", "--keep names 'agge', which is not a feature. Did you mean 'age'"),
+    "the target": ("--avoid outcome", "--avoid names 'outcome', which is not a feature"),
+    "no file": ("--groups nowhere.csv", "There is no file nowhere.csv"),
+}
+
+
+@pytest.mark.parametrize("command", ["fit", "path"])
+@pytest.mark.parametrize(("options", "message"), COMMANDS.values(), ids=COMMANDS.keys())
+def test_the_commands_say_it_in_one_sentence_and_write_nothing(
+    options, message, command, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    make_table().to_csv("data.csv", index=False)
+    words = options.split()
+    if command == "path" and "--k" in words:
+        words = [*words[:-2], "--ks", f"{words[-1]},"]
+    result = CliRunner().invoke(app, [command, "data.csv", "--target", "outcome", *words])
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert result.stderr.startswith("Error: ")
+    assert result.stderr.count("\n") == 1
+    assert [path.name for path in Path().iterdir()] == ["data.csv"]
+
+
+@pytest.mark.parametrize(
+    "asked", [{"keep": ["age"]}, {"signs": ["age=+"]}, {"avoid": ["age"]}, {"group_by": "_"}], ids=str
+)
+def test_a_kernel_machine_knows_no_features(asked):
+    with pytest.raises(
+        InputError, match=r"^--[a-z-]+ applies to features, but with --kernel k counts training"
+    ):
+        ColumnRequest(**asked).check_no_kernel()
+    dataset = prepare(Table(make_table()), Roles("outcome"))
+    if "group_by" not in asked:
+        with pytest.raises(InputError, match="applies to features"):
+            analyse(dataset, Settings(kernel="rbf", columns=ColumnRequest(**asked)))
+
+
+def test_where_nobody_says_which_k_none_is_too_small_for_what_is_kept(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    make_table().to_csv("data.csv", index=False)
+    words = ["path", "data.csv", "--target", "outcome", "--keep", "z", "--keep", "noise", "--cv", "0"]
+    result = CliRunner().invoke(app, [*words, "--out", "p.csv"])
+    assert result.exit_code == 0, result.output
+    ks = [line.split(",")[0] for line in Path("p.csv").read_text().splitlines()[1:]]
+    assert ks == ["2", "3", "4", "5"]

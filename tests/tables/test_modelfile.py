@@ -1,0 +1,319 @@
+"""Models on disk: the same decisions after, and nothing run from a file that is not one."""
+
+import hashlib
+import io
+import json
+import os
+import pickle
+import re
+import zipfile
+
+import numpy as np
+import pytest
+from tables_data import make_table
+
+from kmargin.core.validation import InputError
+from kmargin.tables import model_file
+from kmargin.tables.analysis import analyse
+from kmargin.tables.dataset import Roles, prepare
+from kmargin.tables.read import Table
+from kmargin.tables.request import ColumnRequest, Settings
+
+FRAME = make_table(n_classes=3).assign(colour=["red", "green", "blue"] * 20)
+
+
+def fit(frame, encode="onehot", impute="median", **settings):
+    dataset = prepare(Table(frame), Roles("outcome", encode=encode, impute=impute))
+    return analyse(dataset, Settings(**{"k": 2, "Cs": [1.0], "ks": [2], "cv": 3} | settings)).model
+
+
+ASKED = ColumnRequest(keep=["colour"], avoid=["noise"], signs=["age=+", "colour=red=-"])
+MODELS = {
+    "linear": (make_table(), {}),
+    "several classes": (FRAME, {}),
+    "one against rest": (FRAME, {"multi_class": "ovr"}),
+    "kernel": (make_table(), {"kernel": "rbf", "k": 5}),
+    "several classes, kernel": (FRAME, {"kernel": "poly", "k": 3}),
+    "each machine by itself": (FRAME, {"shared": False}),
+    "groups, signs, kept and avoided": (FRAME, {"columns": ASKED}),
+    "values one by one": (FRAME, {"columns": ASKED._replace(each_value=True), "k": 4, "ks": [4]}),
+    "no ridge": (make_table(), {"Cs": [float("inf")]}),
+    "nothing kept": (make_table(), {"k": 0}),
+    "a kernel with nothing kept": (make_table(), {"k": 0, "kernel": "rbf"}),
+}
+
+
+@pytest.fixture(scope="module")
+def model():
+    return fit(make_table())
+
+
+@pytest.fixture
+def file(model, tmp_path):
+    return model_file.save(model, tmp_path / "model.kmargin")
+
+
+@pytest.mark.parametrize(("frame", "settings"), MODELS.values(), ids=MODELS.keys())
+def test_a_model_read_back_decides_the_same_to_the_last_bit(frame, settings, tmp_path):
+    model = fit(frame, **settings)
+    again = model_file.load(model_file.save(model, tmp_path / "m"))
+    expected, found = model.answer(Table(frame)), again.answer(Table(frame))
+    np.testing.assert_array_equal(found.decisions, expected.decisions)
+    np.testing.assert_array_equal(found.classes, expected.classes)
+    assert (again.target, again.encoding) == (model.target, model.encoding)
+    assert again.machine.get_params() == model.machine.get_params()
+
+
+@pytest.mark.parametrize(
+    "names", [["no", "yes"], ["ja", "né <&>"], [3, 7], [False, True], [-1.0, 2.0], ["1", "2"]], ids=str
+)
+def test_classes_keep_their_type(names, tmp_path):
+    frame = make_table()
+    frame["outcome"] = np.array(names)[(frame["outcome"] == "yes").astype(int)]
+    model = model_file.load(model_file.save(fit(frame), tmp_path / "m"))
+    assert model.machine.classes_.tolist() == names
+    assert type(model.answer(Table(frame)).classes[0].item()) is type(names[0])
+
+
+class Bomb:
+    """A pickle of this writes a file when it is opened."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.path),)
+
+
+def test_a_pickle_is_never_opened(tmp_path):
+    trap, file = tmp_path / "trap", tmp_path / "model.kmargin"
+    file.write_bytes(pickle.dumps(Bomb(trap)))
+    with pytest.raises(InputError, match="is not a kmargin model"):
+        model_file.load(file)
+    assert not trap.exists()
+    pickle.loads(file.read_bytes())
+    assert trap.exists(), "the trap itself works"
+
+
+@pytest.mark.parametrize("member", ["header", "coef", "sha256", "another"])
+def test_a_pickle_inside_the_archive_is_never_opened(file, tmp_path, member):
+    trap = tmp_path / "trap"
+    arrays = dict(np.load(file))
+    arrays[member] = np.array([Bomb(trap)], dtype=object)
+    np.savez(tmp_path / "bad.npz", **arrays)
+    with pytest.raises(InputError, match="is not a kmargin model"):
+        model_file.load(tmp_path / "bad.npz")
+    assert not trap.exists()
+    np.load(tmp_path / "bad.npz", allow_pickle=True)[member]
+    assert trap.exists(), "the trap itself works"
+
+
+def test_no_flipped_byte_goes_unnoticed(file, model):
+    """Bytes that hold the content: changing one is an error, never another model."""
+    content = file.read_bytes()
+    rng = np.random.default_rng(0)
+    n_refused = 0
+    for at in rng.choice(len(content), 200, replace=False):
+        file.write_bytes(content[:at] + bytes([content[at] ^ 1 << rng.integers(8)]) + content[at + 1 :])
+        try:
+            again = model_file.load(file)
+        except InputError:
+            n_refused += 1
+            continue
+        np.testing.assert_array_equal(
+            again.machine.coef_, model.machine.coef_
+        )  # dates and padding of the zip
+        np.testing.assert_array_equal(again.calibration.slopes, model.calibration.slopes)
+        np.testing.assert_array_equal(again.calibration.offsets, model.calibration.offsets)
+    assert n_refused > 140
+
+
+def test_an_edited_number_is_noticed(file):
+    arrays = dict(np.load(file))
+    arrays["coef"] = arrays["coef"] * 1.01
+    np.savez(file.with_suffix(".npz"), **arrays)
+    with pytest.raises(InputError, match="changed or damaged"):
+        model_file.load(file.with_suffix(".npz"))
+
+
+@pytest.mark.parametrize("change", ["names", "shape", "type", "header", "digest"])
+def test_the_digest_covers_names_shapes_types_and_header(file, change):
+    arrays = dict(np.load(file))
+    if change == "names":  # arrays of the same shape change places
+        arrays["mean"], arrays["spread"] = arrays["spread"], arrays["mean"]
+    elif change == "shape":
+        arrays["mean"] = arrays["mean"][None]
+    elif change == "type":
+        arrays["intercept"] = arrays["intercept"].view(np.int64)
+    elif change == "header":
+        arrays["header"] = np.frombuffer(arrays["header"].tobytes().replace(b"yes", b"yet"), np.uint8)
+    else:
+        arrays["sha256"] = arrays["sha256"][::-1].copy()
+    np.savez(file.with_suffix(".npz"), **arrays)
+    with pytest.raises(InputError, match="changed or damaged"):
+        model_file.load(file.with_suffix(".npz"))
+
+
+def test_the_digest_is_that_of_names_types_shapes_and_bytes(file):
+    """Written out here once more: another digest would make every model of today unreadable."""
+    arrays = dict(np.load(file))
+    sha = hashlib.sha256()
+    for name in sorted(set(arrays) - {"sha256"}):
+        sha.update(
+            f"{name} {arrays[name].dtype.str} {arrays[name].shape}\n".encode() + arrays[name].tobytes()
+        )
+    assert arrays["sha256"].tobytes() == sha.digest()
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.99])
+def test_a_file_cut_short_is_refused(file, share):
+    content = file.read_bytes()
+    file.write_bytes(content[: int(len(content) * share)])
+    with pytest.raises(InputError, match="is not a kmargin model"):
+        model_file.load(file)
+
+
+def forge(file, header=None, text=None, **changes):
+    """A file with another header or other arrays, and a digest that fits."""
+    arrays = {name: array for name, array in np.load(file).items() if name != "sha256"}
+    text = text or json.dumps(json.loads(arrays["header"].tobytes()) | (header or {}))
+    arrays |= changes | {"header": np.frombuffer(text.encode(), np.uint8)}
+    arrays = {name: array for name, array in arrays.items() if array is not None}
+    forged = file.with_name("forged.npz")
+    np.savez(forged, **arrays, sha256=model_file._digest(arrays))
+    return forged
+
+
+def test_a_forged_file_that_changes_nothing_is_read(file):
+    model_file.load(forge(file))
+
+
+FORGERIES = {
+    "another format": {"header": {"format": "other"}},
+    "a version that is text": {"header": {"version": "1"}},
+    "no coefficients": {"coef": None},
+    "coefficients of another shape": {"coef": np.zeros((1, 4))},
+    "coefficients without an end": {"coef": np.full((1, 5), np.inf)},
+    "whole coefficients": {"coef": np.zeros((1, 5), dtype=int)},
+    "no spread": {"spread": np.zeros(5)},
+    "an unknown kind": {"header": {"kind": "tree"}},
+    "a kernel machine without points": {"header": {"kind": "kernel"}},
+    "names that are numbers": {"header": {"columns": [1, 2, 3, 4, 5]}},
+    "names that repeat": {"header": {"columns": ["a"] * 5}},
+    "one class": {"header": {"classes": ["no"]}},
+    "classes of two types": {"header": {"classes": ["no", 1]}},
+    "classes out of order": {"header": {"classes": ["yes", "no"]}},
+    "parameters that are text": {"header": {"parameters": "k"}},
+    "no parameters": {"header": {"parameters": {}}},
+    "version 0": {"header": {"version": 0}},
+    "a version that is true": {"header": {"version": True}},
+    "coefficients of another precision": {"coef": np.zeros((1, 5), dtype=np.float32)},
+    "coefficients in another order of bytes": {"coef": np.zeros((1, 5), dtype=">f8")},
+    "a k that is no whole number": {"header": {"parameters": {"k": 2.5, "C": "1.0", "multi_class": "ovo"}}},
+    "a negative k": {"header": {"parameters": {"k": -2, "C": "1.0", "multi_class": "ovo"}}},
+    "a C that is none": {"header": {"parameters": {"k": 2, "C": "nan", "multi_class": "ovo"}}},
+    "a C below zero": {"header": {"parameters": {"k": 2, "C": "-1", "multi_class": "ovo"}}},
+    "a C without end that is a number": {"header": {"parameters": {"k": 2, "C": 1.0, "multi_class": "ovo"}}},
+    "a kind that is a list": {"header": {"kind": ["linear"]}},
+    "categories that are a number": {"header": {"categories": 1.5}},
+    "a word without end": {"header": {"kind": "x" * 10**5}},
+    "a header that is a list": {"text": "[1, 2]"},
+    "a header of brackets only": {"text": "[" * 100_000},
+}
+
+
+@pytest.mark.parametrize("changes", FORGERIES.values(), ids=FORGERIES.keys())
+def test_forgeries_are_refused(file, changes):
+    forged = forge(file, **changes)
+    with pytest.raises(InputError, match="is not a kmargin model") as caught:
+        model_file.load(forged)
+    assert not re.search("Error|dtype", str(caught.value)), "no word of ours for people"
+    assert len(str(caught.value)) < len(str(forged)) + 200
+
+
+def test_a_file_from_before_features_were_shared_is_read_as_it_was_meant(file, model):
+    """It says nothing of shared features, groups, signs: each machine had k of its own."""
+    arrays = dict(np.load(file))
+    parameters = json.loads(arrays["header"].tobytes())["parameters"]
+    old = {name: parameters[name] for name in ("k", "C", "multi_class")}
+    assert set(parameters) > set(old)
+    again = model_file.load(forge(file, {"parameters": old}))
+    np.testing.assert_array_equal(again.machine.coef_, model.machine.coef_)
+    assert again.machine.shared is False
+    assert again.machine.groups is again.machine.keep is again.machine.avoid is again.machine.signs is None
+
+
+REQUESTS = {
+    "shared that is no yes or no": ({"shared": 1}, "shared"),
+    "groups of other features": ({"groups": ["a", "b"]}, "groups of other features"),
+    "groups that are numbers": ({"groups": [0, 1, 2, 3, 4]}, "groups"),
+    "a group of all": ({"groups": ["a"] * 5}, "its header says"),
+    "a text for a list": ({"keep": "age"}, "keep"),
+    "a place that is none": ({"keep": [5]}, "keep names no feature"),
+    "a place that is true": ({"avoid": [True]}, "avoid names no feature"),
+    "signs that are none": ({"signs": [2, 0, 0, 0, 0]}, "its header says"),
+    "kept and avoided": ({"keep": [2], "avoid": [2]}, "its header says"),
+    "more kept than k": ({"keep": [0, 1, 2]}, "more is always in than k allows"),
+    "a weight of what is avoided": ({"avoid": [0]}, "what is never in has a weight"),
+    "a weight of the wrong sign": ({"signs": [-1, 0, 0, 0, 0]}, "a weight has the wrong sign"),
+    "more in use than k": ({"k": 1}, "more is in than k allows"),
+}
+
+
+@pytest.mark.parametrize(("changes", "reason"), REQUESTS.values(), ids=REQUESTS.keys())
+def test_what_was_asked_for_is_checked_and_so_is_that_the_weights_obey(file, changes, reason):
+    parameters = json.loads(np.load(file)["header"].tobytes())["parameters"]
+    with pytest.raises(InputError, match=rf"is not a kmargin model \({reason}"):
+        model_file.load(forge(file, {"parameters": parameters | changes}))
+
+
+def test_an_archive_whose_index_points_before_its_start_is_refused(file):
+    content = file.read_bytes()
+    file.write_bytes(content[len(content) // 2 :])
+    with pytest.raises(InputError, match="it is damaged or not an archive"):
+        model_file.load(file)
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root reads everything")
+def test_a_file_that_may_not_be_read_is_called_so(file):
+    file.chmod(0)
+    with pytest.raises(PermissionError):
+        model_file.load(file)
+
+
+def test_a_newer_format_asks_for_an_upgrade(file):
+    with pytest.raises(InputError, match=r"has format 2, but this kmargin \(.*\) reads up to 1"):
+        model_file.load(forge(file, {"version": 2}))
+
+
+def test_members_that_unpack_to_more_are_refused(file, tmp_path):
+    bomb = tmp_path / "bomb.npz"
+    arrays = dict(np.load(file))
+    np.savez_compressed(bomb, **arrays | {"coef": np.zeros((1, 10_000_000))})
+    with pytest.raises(InputError, match="compressed or encrypted"):
+        model_file.load(bomb)
+
+
+def test_an_array_that_claims_more_than_it_holds_is_not_allocated(file, tmp_path):
+    liar = tmp_path / "liar.npz"
+    claim = io.BytesIO()
+    header = {"descr": "<f8", "fortran_order": False, "shape": (1, 10**14)}
+    np.lib.format.write_array_header_1_0(claim, header)
+    with zipfile.ZipFile(file) as old, zipfile.ZipFile(liar, "w") as new:
+        for name in old.namelist():
+            new.writestr(name, claim.getvalue() + bytes(40) if name == "coef.npy" else old.read(name))
+    with pytest.raises(InputError, match=r"declares shape .* but holds 40 bytes"):
+        model_file.load(liar)
+
+
+def test_a_failed_write_leaves_the_old_file(file, model, monkeypatch):
+    before = file.read_bytes()
+
+    def fail(*args, **kwargs):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "write", fail)
+    with pytest.raises(OSError, match="No space"):
+        model_file.save(model, file)
+    assert file.read_bytes() == before
+    assert os.listdir(file.parent) == [file.name]

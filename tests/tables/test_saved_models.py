@@ -1,0 +1,326 @@
+"""`kmargin.load_model` and `save_model`: from a notebook to the command line and back."""
+
+import io
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import polars
+import pytest
+from scipy.sparse import csr_array
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from tables_data import make_table
+from typer.testing import CliRunner
+
+from kmargin import KernelSparseSVC, KernelSparseSVCCV, SparseSVC, SparseSVCCV, load_model, save_model
+from kmargin.cli.app import app
+from kmargin.core.validation import InputError
+from kmargin.tables import model as seen
+from kmargin.tables.model import SeenRows, digest_rows, note_rows
+from kmargin.tables.read import Table
+
+FRAME = make_table()
+FEATURES = list(FRAME.columns[:-1])
+X, y = FRAME[FEATURES], FRAME["outcome"]
+
+
+def run(*words):
+    result = CliRunner().invoke(app, [str(word) for word in words])
+    assert result.exit_code == 0, result.output
+    return result
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """What `kmargin fit` writes."""
+    folder = tmp_path_factory.mktemp("fitted")
+    FRAME.to_csv(folder / "data.csv", index=False)
+    options = "--target outcome --k 2 --C 1 --cv 3 --pairs 0 -q"
+    run("fit", folder / "data.csv", *options.split(), "--out", folder / "out")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def model(folder):
+    return load_model(folder / "out")
+
+
+FORMS = {
+    "pandas": lambda frame: frame,
+    "pandas, other columns and order": lambda frame: frame[frame.columns[::-1]].assign(more="x"),
+    "the columns needed": lambda frame: frame[["dose", "age"]],
+    "polars": lambda frame: polars.DataFrame(frame.to_dict("list")),
+    "arrow": lambda frame: polars.DataFrame(frame.to_dict("list")).to_arrow(),
+    "a mapping": lambda frame: frame.to_dict("list"),
+    "records": lambda frame: frame.to_dict("records"),
+    "texts": lambda frame: frame.astype(str),
+    "texts with spaces": lambda frame: frame.map(lambda value: f" {value!r} "),
+    "an array": lambda frame: frame.to_numpy(),
+    "an array of texts": lambda frame: frame.astype(str).to_numpy(),
+    "lists": lambda frame: frame.to_numpy().tolist(),
+    "a sparse array": lambda frame: csr_array(frame.to_numpy()),
+}
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS.keys())
+def test_a_model_predicts_on_whatever_holds_its_columns_as_the_command_line_does(folder, model, form):
+    told = run("predict", folder / "out", folder / "data.csv", "--proba", "-q").stdout
+    told = pd.read_csv(pd.io.common.StringIO(told))
+    given = form(X)
+    assert model.predict(given).tolist() == told["predicted"].tolist()
+    np.testing.assert_allclose(model.decision_function(given), told["decision"], rtol=1e-9)
+    np.testing.assert_allclose(model.predict_proba(given)[:, 1], told["probability: yes"], atol=5.1e-4)
+
+
+def test_a_model_says_what_it_is(folder, model):
+    assert repr(model) == "<TableModel: 'outcome' from 'age', 'dose'>"
+    assert model.classes_.tolist() == ["no", "yes"]
+    assert model.feature_names_in_.tolist() == FEATURES
+    assert model.needed == {"age", "dose"}
+    assert model.score(X, y) == np.mean(model.predict(X) == y)
+    assert load_model(str(folder / "out" / "model.kmargin")).needed == model.needed
+
+
+REFUSED = {
+    "a narrow array": (
+        X.to_numpy()[:, :3],
+        "X has 3 columns, but without names the model expects the 5 that it was fitted to, in this order: "
+        "'age', 'dose', 'noise', 'x y', 'z'. A data frame needs only 'age', 'dose'",
+    ),
+    "a single row": (X.to_numpy()[0], r"X of shape \(5,\) is not a table.*a single row is \[row\]"),
+    "a ragged list": ([[1, 2], [3]], "X has rows of different lengths"),
+    "a frame without a column": (X.rename(columns={"dose": "Dosis"}), "lacks 1 column .*'Dosis' for 'dose'"),
+    "names twice": (pd.concat([X, X], axis=1), "more than one column called 'age', 'dose'"),
+    "words": (X.assign(age="1,5"), "'age' holds text, such as '1,5', but the model was fitted to numbers"),
+    "gaps": (X.assign(age=["", *X["age"].astype(str)[1:]]), r"1 value is missing, in column 'age' \(1\)"),
+}
+
+
+@pytest.mark.parametrize(("given", "message"), REFUSED.values(), ids=REFUSED.keys())
+def test_what_a_model_cannot_read_gets_a_sentence(model, given, message):
+    with pytest.raises(ValueError, match=message):
+        model.predict(given)
+
+
+def rows_of(frame):
+    return frame.to_numpy()
+
+
+SAVED = {
+    "SparseSVC": SparseSVC(k=2),
+    "SparseSVC of all features": SparseSVC(k="all", C=float("inf")),
+    "SparseSVC with requests": SparseSVC(k=2, groups=[1, 1, 2, 3, 3], keep=[2], signs=[1, 0, 0, 0, 0]),
+    "SparseSVCCV": SparseSVCCV(ks=[1, 2], cv=3, standardize=True),
+    "KernelSparseSVC": KernelSparseSVC(k=4, gamma=0.01),
+    "KernelSparseSVCCV": KernelSparseSVCCV(ks=[2, 4], cv=3, kernel="poly", degree=2),
+    "KernelSparseSVC that scales": KernelSparseSVC(k=4, standardize=True),
+    "a pipeline that scales twice": make_pipeline(StandardScaler(), KernelSparseSVC(k=3, standardize=True)),
+    "a pipeline": make_pipeline(StandardScaler(), SparseSVC(k=2)),
+    "a pipeline that fills in": make_pipeline(
+        SimpleImputer(strategy="median"), StandardScaler(with_mean=False), SparseSVCCV(ks=[1, 2], cv=3)
+    ),
+}
+
+
+@pytest.mark.parametrize("estimator", SAVED.values(), ids=SAVED.keys())
+@pytest.mark.parametrize("shape", ["frame", "array"])
+def test_a_model_of_a_notebook_is_the_same_on_the_command_line(estimator, shape, tmp_path):
+    names = FEATURES if shape == "frame" else [f"x{j}" for j in range(5)]
+    given = X if shape == "frame" else X.to_numpy()
+    if "Imputer" in str(estimator):
+        given = given.copy()
+        given[given > 60] = np.nan
+    estimator.fit(given, y)
+    file = save_model(estimator, tmp_path / "m.kmargin", target="outcome")
+    table = pd.DataFrame(np.asarray(given), columns=names).assign(outcome=y)
+    table.to_csv(tmp_path / "new.csv", index=False)
+    result = run("predict", file, tmp_path / "new.csv")
+    told = pd.read_csv(pd.io.common.StringIO(result.stdout))
+    np.testing.assert_allclose(told["decision"], estimator.decision_function(given), rtol=1e-7, atol=1e-9)
+    assert told["predicted"].tolist() == estimator.predict(given).tolist()
+    assert f"{100 * estimator.score(given, y):.1f} % of 60 rows agree with column 'outcome'" in result.stderr
+    again = load_model(file)
+    if hasattr(estimator, "predict_proba"):
+        np.testing.assert_allclose(again.predict_proba(given), estimator.predict_proba(given), rtol=1e-7)
+    else:
+        with pytest.raises(InputError, match="was saved without probabilities"):
+            again.predict_proba(given)
+    assert load_model(save_model(again, tmp_path / "again.kmargin")).target == "outcome"
+
+
+@pytest.mark.parametrize("names", [[0, 1, 2], [1.0, 2.0, 3.0], ["a", "b", "c"], [True, False]], ids=str)
+def test_classes_keep_their_type(names, tmp_path):
+    labels = np.resize(np.array(names), 60)
+    model = SparseSVC(k=1).fit(X, labels)
+    again = load_model(save_model(model, tmp_path / "m.kmargin"))
+    assert again.predict(X).tolist() == model.predict(X).tolist()
+    assert again.predict(X).dtype.kind == labels.dtype.kind
+
+
+UNSAVED = {
+    "another model": (LogisticRegression(), "LogisticRegression is not a model that kmargin can save"),
+    "another step": (
+        make_pipeline(MinMaxScaler(), SparseSVC(k=2)),
+        "A pipeline with MinMaxScaler before the estimator cannot be saved",
+    ),
+    "an indicator": (
+        make_pipeline(SimpleImputer(add_indicator=True), SparseSVC(k=2)),
+        "This SimpleImputer adds or drops columns",
+    ),
+    "a kernel of one's own": (
+        KernelSparseSVC(k=2, kernel="precomputed"),
+        "a custom kernel function cannot be saved",
+    ),
+}
+
+
+@pytest.mark.parametrize(("model", "message"), UNSAVED.values(), ids=UNSAVED.keys())
+def test_what_cannot_be_saved_gets_a_sentence_and_leaves_no_file(model, message, tmp_path):
+    given = X.to_numpy() @ X.to_numpy().T if "precomputed" in str(model) else X
+    if "indicator" in str(model):
+        given = X.mask(X > 60)
+    model.fit(given, y)
+    with pytest.raises(InputError, match=message):
+        save_model(model, tmp_path / "m.kmargin")
+    assert list(tmp_path.iterdir()) == []
+
+
+FRESH = """
+import sys
+import numpy as np
+import kmargin
+rows = np.arange(12.0).reshape(4, 3)
+model = kmargin.load_model(sys.argv[1])
+print(model.predict([[1.0, 50.0, 0.0, 0.0, 5.0]])[0], sorted(model.needed))
+kmargin.save_model(model, sys.argv[2])
+print(kmargin.load_model(sys.argv[2]))
+"""
+
+
+def test_a_fresh_interpreter_needs_nothing_but_the_name(folder, tmp_path):
+    """As the README writes it."""
+    words = [sys.executable, "-W", "error", "-c", FRESH, folder / "out", tmp_path / "copy.kmargin"]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert done.stderr == ""
+    assert done.stdout.splitlines()[0].endswith("['age', 'dose']")
+    assert done.stdout.splitlines()[1] == "<TableModel: 'outcome' from 'age', 'dose'>"
+
+
+def test_without_pandas_it_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "kmargin.tables.model_file", None)
+    monkeypatch.delattr("kmargin.tables.model_file", raising=False)
+    monkeypatch.delattr("kmargin.tables", raising=False)  # is there again afterwards, with all its modules
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    monkeypatch.delitem(sys.modules, "kmargin.tables.model_file")
+    for name in [name for name in sys.modules if name.startswith("kmargin.tables")]:
+        monkeypatch.delitem(sys.modules, name)
+    with pytest.raises(
+        ValueError, match=r"need pandas, which is not installed\. Run: pip install 'kmargin\[cli\]'"
+    ):
+        load_model("nowhere")
+
+
+def test_rows_of_the_training_are_recognised(folder, model, tmp_path):
+    told = run("predict", folder / "out", folder / "data.csv").stderr
+    assert "Note: the model was fitted to all 60 of these rows: its accuracy on training rows" in told
+    FRAME.iloc[:5].to_csv(tmp_path / "five.csv", index=False)
+    told = run("predict", folder / "out", tmp_path / "five.csv").stderr
+    assert "was fitted to all 5 of these rows" in told  # and to 55 others
+    new = make_table(seed=9)
+    half = pd.concat([FRAME.iloc[:20], new.iloc[:40]])
+    half.to_csv(tmp_path / "half.csv", index=False)
+    assert "was fitted to 20 of these 60 rows" in run("predict", folder / "out", tmp_path / "half.csv").stderr
+    assert model.share_seen(half) == model.share_seen(half[["age", "dose"]]) == pytest.approx(1 / 3)
+    assert model.share_seen(new) == 0
+    new.to_csv(tmp_path / "new.csv", index=False)
+    assert "fitted to" not in run("predict", folder / "out", tmp_path / "new.csv").stderr
+    assert run("predict", folder / "out", folder / "data.csv", "-q").stderr == ""
+
+
+def test_values_far_outside_the_training_range_are_pointed_out(folder, model, tmp_path):
+    new = make_table(40, seed=9)
+    new.loc[[3, 7], "dose"] = [650.0, 480.0]  # another unit
+    new.loc[5, "noise"] = 1e6  # of no use to the model
+    new.to_csv(tmp_path / "new.csv", index=False)
+    told = run("predict", folder / "out", tmp_path / "new.csv").stderr
+    low, high = FRAME["dose"].min(), FRAME["dose"].max()
+    assert (
+        f"Column 'dose' is far outside its training range ({low:.4g} to {high:.4g}) in 2 rows, such as "
+        "650 in row 4. Check its unit"
+    ) in told
+    assert "noise" not in told
+    new = make_table(40, seed=9)
+    assert not any("range" in note for note in model.answer(Table(new)).notes)
+    # most rows beyond the range, none of them by far
+    shifted = model.answer(Table(new.assign(age=FRAME["age"].max() + 0.1)))
+    assert "'age' is far outside its training range" in shifted.notes[0]
+    older = replace(model, ranges=None)
+    assert older.answer(Table(new.assign(age=1e6))).notes == []
+
+
+def test_ids_are_carried_to_predictions_and_probabilities_have_three_digits(tmp_path):
+    named = FRAME.assign(sample_id=[f"s{i:02d}" for i in range(60)])
+    named.to_csv(tmp_path / "data.csv", index=False)
+    options = "--target outcome --k 2 --C 1 --cv 3 --pairs 0 -q --proba"
+    run("fit", tmp_path / "data.csv", *options.split(), "--out", tmp_path / "out")
+    written = pd.read_csv(tmp_path / "out" / "predictions.csv", dtype=str)
+    assert written["id"].tolist() == named["sample_id"].tolist()
+    named.iloc[::-1].to_csv(tmp_path / "new.csv", index=False)
+    told = run("predict", tmp_path / "out", tmp_path / "new.csv", "--proba")
+    predicted = pd.read_csv(io.StringIO(told.stdout), dtype=str)
+    assert predicted["id"].tolist() == named["sample_id"].tolist()[::-1]
+    assert "ignored" not in told.stderr
+    for frame in (written, predicted):
+        assert frame["probability: yes"].str.fullmatch(r"[01]\.\d{1,3}").all()
+    FRAME.to_csv(tmp_path / "nameless.csv", index=False)
+    assert "id" not in run("predict", tmp_path / "out", tmp_path / "nameless.csv").stdout.split("\n")[0]
+
+
+def test_numbers_that_many_rows_share_tell_no_rows_apart():
+    rows = np.column_stack([np.arange(100) % 3, np.arange(100)])
+    noted = note_rows(rows, np.array([0]))
+    assert len(noted.by_used) == 0
+    assert noted.share(rows, by_all=True) == 1.0
+    assert noted.share(rows[:, :1], by_all=False) == 0.0
+
+
+def test_of_many_rows_a_fair_sample_is_kept(monkeypatch):
+    monkeypatch.setattr(seen, "MOST", 200)
+    rng = np.random.default_rng(0)
+    rows, others = rng.standard_normal((3000, 3)), rng.standard_normal((3000, 3))
+    noted = note_rows(rows, np.array([0, 1]))
+    assert len(noted.by_all) == 200
+    assert noted.share(rows, by_all=True) == 1.0
+    assert noted.share(others, by_all=True) == 0.0
+    assert noted.share(np.vstack([rows, others]), by_all=True) == pytest.approx(0.5, abs=0.1)
+
+
+def test_digests_forgive_what_files_do_to_numbers_and_nothing_else():
+    rows = np.random.default_rng(0).standard_normal((50, 4))
+    digests = digest_rows(rows)
+    np.testing.assert_array_equal(digest_rows(np.nextafter(rows, 9)), digests)
+    assert (digest_rows(rows * (1 + 1e-5)) != digests).all()
+    assert (digest_rows(rows[:, ::-1]) != digests).all()
+    np.testing.assert_array_equal(
+        digest_rows(np.array([[0.0, np.nan]])), digest_rows(np.array([[-0.0, -np.nan]]))
+    )
+
+
+def test_digests_that_lie_far_apart_are_in_order_all_the_same(model, tmp_path):
+    ends = np.array([-(2**63) + 1, 2**63 - 1])
+    file = save_model(replace(model, seen=SeenRows(ends, ends[:1])), tmp_path / "m.kmargin")
+    np.testing.assert_array_equal(load_model(file).seen.by_all, ends)
+    with pytest.raises(InputError, match="seen_by_all is out of order"):
+        load_model(save_model(replace(model, seen=SeenRows(ends[::-1], ends)), file))
+
+
+def test_a_folder_that_is_not_there_gets_a_sentence(model, tmp_path):
+    with pytest.raises(
+        ValueError, match=r"two\.kmargin is in a folder that does not exist\. Create the folder"
+    ):
+        save_model(model, tmp_path / "nowhere" / "two.kmargin")

@@ -1,0 +1,87 @@
+"""Tables and model files: what only the digest notices, and how numbers read as text."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from tables_data import make_table
+from test_modelfile import file, model  # noqa: F401 - fixtures
+
+from kmargin.core.units import UnitRequest
+from kmargin.core.validation import InputError
+from kmargin.fitting.fit import Procedure
+from kmargin.fitting.spec import KernelBlueprint, LinearBlueprint
+from kmargin.tables import model_file
+from kmargin.tables.columns import Encoding, Scaling, to_texts
+from kmargin.tables.dataset import Roles, prepare
+from kmargin.tables.read import Table
+from kmargin.tables.request import ColumnRequest, Settings, count_features, make_blueprint, make_procedure
+from kmargin.tables.trial import Trial
+
+
+def test_arrays_of_one_shape_that_were_exchanged_are_noticed(file):  # noqa: F811
+    arrays = dict(np.load(file))
+    assert arrays["mean"].shape == arrays["spread"].shape
+    arrays["mean"], arrays["spread"] = np.abs(arrays["spread"]), np.abs(arrays["mean"]) + 1e-3
+    np.savez(file.with_suffix(".npz"), **arrays)
+    with pytest.raises(InputError, match="changed or damaged"):
+        model_file.load(file.with_suffix(".npz"))
+
+
+def test_the_digest_knows_which_array_is_which():
+    one, other = np.array([1.0]), np.array([2.0])
+    first, second = model_file._digest({"a": one, "b": other}), model_file._digest({"a": other, "b": one})
+    renamed = model_file._digest({"a": one, "c": other})
+    assert (first != second).any()
+    assert (first != renamed).any()
+    assert (first != model_file._digest({"a": one, "b": other.astype(np.float32)})).any()
+
+
+def test_a_compressed_copy_of_a_model_is_refused(file):  # noqa: F811
+    np.savez_compressed(file.with_suffix(".npz"), **dict(np.load(file)))
+    with pytest.raises(InputError, match="is compressed or encrypted"):
+        model_file.load(file.with_suffix(".npz"))
+
+
+def test_whole_numbers_read_the_same_however_stored():
+    expected = ["1", "20", None, "x"]
+    assert list(to_texts(pd.Series([1, 20.0, None, "x"], dtype=object))) == expected
+    assert list(to_texts(pd.Series([1.0, 20.0, np.nan]))) == expected[:3]
+    assert list(to_texts(pd.Series([0.5, -3.0]))) == ["0.5", "-3"]
+
+
+def test_a_constant_column_of_a_table_keeps_its_scale():
+    X = np.column_stack([np.full(7, 0.1), np.arange(7.0)])
+    repeats = np.array([1.0, 2.0, 1.0, 3.0, 1.0, 1.0, 1.0])
+    scaling = Scaling.learn(X, repeats, impute=False, standardize=True)
+    assert scaling.spread[0] == 1.0
+    many = np.repeat(X[:, 1], repeats.astype(int))
+    assert scaling.mean[1] == pytest.approx(many.mean())
+    assert scaling.spread[1] == pytest.approx(many.std())
+
+
+def test_the_machines_of_a_table_are_those_asked_for():
+    asked = Settings(kernel="rbf", gamma=0.7, multi_class="ovr", seed=5, jobs=3, shared=False)
+    counted = count_features(Encoding(("a", "b")), ColumnRequest(keep=["b"]))
+    expected = KernelBlueprint("ovr", kernel="rbf", gamma=0.7, random_state=5, shared=False)
+    assert make_blueprint(asked, counted) == expected
+    linear = LinearBlueprint("ovr", shared=False, request=UnitRequest(keep=[1]))
+    assert make_blueprint(replace(asked, kernel=None), counted) == linear
+    assert make_procedure(asked) == Procedure("exchange", n_jobs=3, random_state=5)
+
+
+def test_what_the_choice_has_fitted_is_not_fitted_again_and_says_the_same():
+    dataset = prepare(Table(make_table(n_classes=3)), Roles("outcome"))
+    settings = Settings(ks=[3, 2, 1], Cs=[0.1, 1.0, 10.0], cv=3)
+    Cs, ks = [0.1, 1.0], [3, 2, 1]
+    fitted, asked = Trial(dataset, settings), Trial(dataset, settings)
+    asked.score([0.1, 1.0, 10.0], ks, 0)
+    again = fitted.examine(Cs, ks, 2)
+    asked._walk = None  # nothing may be fitted any more
+    found = asked.examine(Cs, ks, 2)
+    np.testing.assert_allclose(found.of_machines, again.of_machines, rtol=1e-10)
+    for one, other in zip(found.supports, again.supports, strict=True):
+        np.testing.assert_array_equal(one, other)
+    with pytest.raises(TypeError):
+        asked.examine([1.0], ks, 2)  # on another way, it would have to be fitted

@@ -1,0 +1,603 @@
+"""Tables: every way in which a file or a column can be wrong, and folds that see only their own rows."""
+
+import csv
+import gzip
+import io
+import pickle
+import re
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import dump_svmlight_file
+from sklearn.model_selection import StratifiedKFold
+from tables_data import make_table
+
+from kmargin import SparseSVC, SparseSVCCV
+from kmargin.core.validation import InputError, listing
+from kmargin.report.frames import confusion, feature_frame, intercepts_per_unit, prediction_frame
+from kmargin.report.page import csv_text, protect
+from kmargin.report.text import headline, neighbour_text
+from kmargin.tables import read
+from kmargin.tables.analysis import analyse, trace
+from kmargin.tables.columns import Scaling
+from kmargin.tables.dataset import Roles, prepare
+from kmargin.tables.dialect import Reading
+from kmargin.tables.read import Table, read_table
+from kmargin.tables.request import ColumnRequest, Settings
+
+FRAME = make_table()
+FEATURES = list(FRAME.columns[:-1])
+
+
+def save(frame, path):
+    """Write a frame in the format of the ending."""
+    kind = path.name.split(".", 1)[1]
+    if kind in ("parquet", "pq"):
+        frame.to_parquet(path)
+    elif kind == "npz":
+        np.savez(path, X=frame[FEATURES], y=frame["outcome"].to_numpy(str), feature_names=FEATURES)
+    else:
+        frame.to_csv(path, index=False, sep="," if kind.startswith("csv") else "\t")
+    return path
+
+
+@pytest.mark.parametrize("ending", ["csv", "csv.gz", "tsv", "tsv.gz", "txt", "parquet", "pq", "npz"])
+def test_every_format_gives_the_same_data(ending, tmp_path):
+    table = read_table(save(FRAME, tmp_path / f"data.{ending}"))
+    dataset = prepare(table, Roles(table.target or "outcome"))
+    np.testing.assert_array_equal(dataset.X, FRAME[FEATURES])
+    assert dataset.y.tolist() == FRAME["outcome"].tolist()
+    assert dataset.encoding.feature_names == FEATURES
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_svmlight_features_are_called_as_the_file_calls_them(first, tmp_path):
+    X = np.array([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]])
+    dump_svmlight_file(X, [1, -1], str(tmp_path / "d.svm"), zero_based=first == 0)
+    table = read_table(tmp_path / "d.svm")
+    assert list(table.frame.columns) == [f"f{first + j}" for j in range(3)] + ["target"]
+    np.testing.assert_array_equal(table.frame.iloc[:, :3], X)
+    assert table.frame["target"].tolist() == [1, -1]
+
+
+def test_what_svmlight_does_not_mention_is_zero_at_predict(tmp_path):
+    X = FRAME[FEATURES].to_numpy()
+    dump_svmlight_file(X, FRAME["outcome"] == "yes", str(tmp_path / "d.svm"), zero_based=False)
+    model = analyse(prepare(read_table(tmp_path / "d.svm"), Roles()), Settings(k=5, Cs=[1.0], cv=2)).model
+    (tmp_path / "new.svm").write_text("0 1:2.5\n")
+    expected = model.answer(Table(pd.DataFrame([[2.5, 0, 0, 0, 0]], columns=[f"f{j}" for j in range(1, 6)])))
+    np.testing.assert_array_equal(
+        model.answer(read_table(tmp_path / "new.svm")).decisions, expected.decisions
+    )
+
+
+def test_a_matrix_too_large_to_write_out_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(read, "MOST_BYTES", 1e6)
+    (tmp_path / "d.svm").write_text("1 1:1 1000000:1\n0 2:1\n")
+    with pytest.raises(InputError, match=r"2 rows and 1,000,001 features: 0\.0 GB"):
+        read_table(tmp_path / "d.svm")
+
+
+def as_workbook(sheets):
+    file = io.BytesIO()
+    with pd.ExcelWriter(file, engine="openpyxl") as writer:
+        for title, frame in sheets.items():
+            frame.to_excel(writer, sheet_name=title, index=False)
+    return file.getvalue()
+
+
+def as_parquet(frame):
+    return frame.to_parquet()
+
+
+CONTENTS = {
+    "empty": ("a.csv", b"", "a.csv is empty"),
+    "blank lines": ("a.csv", b"\n \n", "a.csv is empty"),
+    "no rows": ("a.csv", b"a,b,y\n", "no rows"),
+    "Parquet as CSV": ("a.csv", as_parquet(FRAME), "ends in .csv, but its content is Parquet. Rename it"),
+    "CSV as Parquet": ("a.parquet", b"a,b\n1,2\n", "ends in .parquet, but its content is text"),
+    "Parquet cut short": ("a.parquet", as_parquet(FRAME)[:200], "may be truncated"),
+    "text as npz": ("a.npz", b"a,b\n1,2\n", "ends in .npz, but its content is text"),
+    "HTML as CSV": ("a.csv", b"<!DOCTYPE html>\n<html>", "its content is a web page"),
+    "a pickle as CSV": ("a.csv", pickle.dumps([1]), "its content is not text. Save the table as CSV: in a"),
+    "a workbook cut short": (
+        "a.xlsx",
+        as_workbook({"s": FRAME})[:500],
+        "its content is a damaged ZIP archive",
+    ),
+    "an empty workbook": ("a.xlsx", as_workbook({"s": pd.DataFrame()}), "a.xlsx is empty"),
+    "text as Excel": ("a.xlsx", b"a,b\n1,2\n", "ends in .xlsx, but its content is text"),
+    "an old workbook": (
+        "a.xls",
+        b"\xd0\xcf\x11\xe0",
+        "ends in .xls, which kmargin does not read.*Save the table as CSV",
+    ),
+    "a file of Stata": ("a.dta", b"stata", r"ends in .dta, .*write\.csv\(table"),
+    "one column": ("a.csv", b"a\n1\n", "only one column, 'a'"),
+    "a name twice": ("a.csv", b"a,b,a\n1,2,3\n", "more than one column called 'a'"),
+    "a long row": ("a.csv", b"a,b\n1,2\n1,2,3\n", "Expected 2 fields in line 3, saw 3"),
+    "long rows": ("a.csv", b"a,b\n1,2,3\n1,2,3\n", "more fields than there are names"),
+    "not gzip": ("a.csv.gz", b"a,b\n1,2\n", "not compressed with gzip"),
+    "gzip without saying so": ("a.csv", gzip.compress(b"a,b\n1,2\n"), "its content is compressed with gzip"),
+    "not svmlight": ("a.svm", b"hello there\n", "not in svmlight format"),
+    "gzip with another checksum": (
+        "a.csv.gz",
+        gzip.compress(b"a,b\n" + b"1,2\n" * 3000, mtime=0)[:-8] + bytes(8),
+        "is damaged or truncated",
+    ),
+    "a name made up twice": ("a.csv", b",column 1\n1,2\n", "more than one column called 'column 1'"),
+    "Parquet with damaged metadata": (
+        "a.parquet",
+        as_parquet(FRAME)
+        .replace(b'"index_columns"', b'"index_colum}s"')
+        .replace(b'"pandas_version"', b"{[[[[["),
+        "starts like Parquet but cannot be read",
+    ),
+    "unknown ending": ("a.doc", b"a,b\n1,2\n", "ends in .doc, which kmargin does not read. It reads .csv"),
+    "no ending": ("a", b"a,b\n1,2\n", "ends in nothing"),
+}
+
+
+@pytest.mark.parametrize(("name", "content", "message"), CONTENTS.values(), ids=CONTENTS.keys())
+def test_a_file_that_is_not_what_it_says_gets_a_sentence(name, content, message, tmp_path):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        read_table(tmp_path / name)
+
+
+def test_an_excel_workbook_named_csv_is_recognised(tmp_path):
+    (tmp_path / "a.csv").write_bytes(as_workbook({"s": FRAME}))
+    with pytest.raises(InputError, match=r"an Excel workbook\. Rename it to end in \.xlsx"):
+        read_table(tmp_path / "a.csv")
+
+
+def test_a_workbook_is_read_as_its_sheet_saved_as_csv_would_be(tmp_path):
+    untidy = FRAME.assign(flag=[True, False] * 30, lab=["?", *range(59)], whole=range(60))
+    untidy["text"] = untidy["age"].map(str)  # numbers that were typed as text
+    untidy[""] = None
+    untidy.to_csv(tmp_path / "a.csv", index=False)
+    (tmp_path / "a.xlsx").write_bytes(as_workbook({"data": untidy}))
+    given, expected = read_table(tmp_path / "a.xlsx"), read_table(tmp_path / "a.csv")
+    pd.testing.assert_frame_equal(given.frame, expected.frame)
+    assert given.notes == expected.notes
+    turned = FRAME.drop(columns="outcome").T.reset_index()
+    (tmp_path / "t.xlsx").write_bytes(as_workbook({"data": turned}))
+    frame = read_table(tmp_path / "t.xlsx", Reading(transpose=True)).frame
+    pd.testing.assert_frame_equal(frame, FRAME.drop(columns="outcome"))
+    with pytest.raises(InputError, match="--sep applies to text tables"):
+        read_table(tmp_path / "a.xlsx", Reading(sep=";"))
+
+
+def test_of_several_sheets_the_first_is_read_and_a_note_says_so(tmp_path):
+    sheets = {"empty": pd.DataFrame(), "data": FRAME, "codes": FRAME.iloc[:2]}
+    (tmp_path / "a.xlsx").write_bytes(as_workbook(sheets))
+    table = read_table(tmp_path / "a.xlsx")
+    assert len(table.frame) == 60
+    assert table.notes == (
+        "a.xlsx has 2 sheets ('data', 'codes'): 'data' is read. To use another sheet, save it as a "
+        "separate file.",
+    )
+
+
+ARCHIVES = {
+    "objects": ({"X": np.array([[{}]], dtype=object)}, "Python objects, which kmargin never opens"),
+    "no X": ({"A": np.zeros((2, 2))}, "no array X; it has 'A'"),
+    "a flat X": ({"X": np.zeros(2)}, r"X in a.npz has shape \(2,\)"),
+    "a short y": ({"X": np.zeros((2, 2)), "y": np.zeros(1)}, r"y in a.npz has shape \(1,\) for 2 rows"),
+    "few names": ({"X": np.zeros((2, 2)), "feature_names": ["a"]}, "1 feature_names for the 2 columns"),
+    "a name twice": ({"X": np.zeros((2, 2)), "feature_names": ["a", "a"]}, "more than one column called 'a'"),
+}
+
+
+@pytest.mark.parametrize(("arrays", "message"), ARCHIVES.values(), ids=ARCHIVES.keys())
+def test_an_archive_without_plain_X_and_y_gets_a_sentence(arrays, message, tmp_path):
+    np.savez(tmp_path / "a.npz", **arrays)
+    with pytest.raises(InputError, match=message):
+        read_table(tmp_path / "a.npz")
+
+
+@pytest.mark.parametrize("cut", [0.3, 0.7, 0.95])
+def test_a_damaged_archive_gets_a_sentence(tmp_path, cut):
+    content = save(FRAME, tmp_path / "a.npz").read_bytes()
+    (tmp_path / "a.npz").write_bytes(content[: int(cut * len(content))])
+    with pytest.raises(InputError, match="a damaged ZIP archive"):
+        read_table(tmp_path / "a.npz")
+    (tmp_path / "a.npz").write_bytes(content.replace(b"descr", b"decsr"))
+    with pytest.raises(InputError, match=r"it is damaged\. Save plain arrays X and y"):
+        read_table(tmp_path / "a.npz")
+
+
+def test_an_array_that_claims_more_than_kmargin_takes_is_not_allocated(tmp_path, monkeypatch):
+    monkeypatch.setattr(np, "load", lambda *args, **kwargs: pytest.fail("it is loaded"))
+    monkeypatch.setattr(read, "MOST_BYTES", 2000.0)
+    with pytest.raises(
+        InputError, match=r"X\.npy in a\.npz has shape \(60, 5\), but kmargin accepts at most 2e-06 GB"
+    ):
+        read_table(save(FRAME, tmp_path / "a.npz"))
+
+
+@pytest.mark.parametrize(
+    ("asked", "beside", "hint"),
+    [
+        (
+            "cancr.csv",
+            ["cancer.csv", "cancer.csv.gz", "cancer-1.png", "typo.csv"],
+            " There is cancer.csv, cancer.csv.gz.",
+        ),
+        ("heart.csv", ["heart_failure_of_2024_cleaned.tsv"], " There is heart_failure_of_2024_cleaned.tsv."),
+        ("heart.csv", ["heart.docx", "lung.csv"], ""),
+    ],
+)
+def test_a_misspelt_file_is_found_among_those_that_are_tables(asked, beside, hint, tmp_path):
+    for name in beside:
+        (tmp_path / name).touch()
+    with pytest.raises(InputError, match=f"{re.escape(f'{asked}.{hint}')}$"):
+        read_table(tmp_path / asked)
+
+
+def test_a_column_called_NA_keeps_its_name_and_one_without_a_name_has_that_of_its_place(tmp_path):
+    (tmp_path / "a.csv").write_text("NA,None,nan,, b ,y\n1,2,3,4,5,a\n4,5,6,4,5,b\n")
+    columns = list(read_table(tmp_path / "a.csv").frame.columns)
+    assert columns == ["NA", "None", "nan", "column 4", "b", "y"]
+
+
+@pytest.mark.parametrize("scale", [1e-140, 1e-80, 1e80, 1e149])
+def test_columns_of_any_size_are_scaled_alike(scale):
+    X = np.random.default_rng(0).standard_normal((30, 2))
+    weights = np.linspace(1, 2, 30)
+    plain = Scaling.learn(X, weights, impute=False, standardize=True)
+    large = Scaling.learn(X * scale, weights * 1e200, impute=False, standardize=True)
+    np.testing.assert_allclose(large(X * scale), plain(X), rtol=1e-12)
+    np.testing.assert_allclose(plain.mean, np.average(X, axis=0, weights=weights), rtol=1e-13)
+    np.testing.assert_allclose(np.average(plain(X) ** 2, axis=0, weights=weights), 1)
+
+
+def test_a_column_that_hardly_varies_is_left_in_its_place():
+    X = np.column_stack([np.full(5, 0.1), [1e-200, 2e-200, 0, 0, 0], [1e9, 1e9, 1e9, 1e9, 1e9 + 1e-4]])
+    scaling = Scaling.learn(X, np.ones(5), impute=False, standardize=True)
+    np.testing.assert_array_equal(scaling.spread, 1)
+    assert np.abs(scaling(X)).max() < 1e-3
+
+
+def test_a_number_far_out_in_a_fold_stays_a_number():
+    scaling = Scaling.learn(np.array([[0.0], [1e-149]]), np.ones(2), impute=False, standardize=True)
+    np.testing.assert_array_equal(scaling(np.array([[1e150], [-1e150]])), [[1e50], [-1e50]])
+    plain = Scaling.learn(np.array([[1.0], [2.0]]), np.ones(2), impute=False, standardize=False)
+    np.testing.assert_array_equal(plain(np.array([[1e150]])), [[1e150]])
+
+
+FIELDS = {
+    "=1+1": "'=1+1",
+    "@SUM(A1)": "'@SUM(A1)",
+    "+1+cmd|' /C calc'!A0": "'+1+cmd|' /C calc'!A0",
+    "-2+3*(1)": "'-2+3*(1)",
+    "\t=1": "'\t=1",
+    "\r=1": "'\r=1",
+    "＝1": "'＝1",
+    "-": "-",
+    "-1 vs 1": "-1 vs 1",
+    "-dose": "-dose",
+    "a=b": "a=b",
+    -2: -2,
+    -2.5: -2.5,
+}
+
+
+def test_texts_that_a_spreadsheet_would_run_get_an_apostrophe():
+    for given, expected in FIELDS.items():
+        assert protect(given) == expected
+    text = csv_text(pd.DataFrame({"=n": ["=1", "b"], "x": [-1.5, 2.0]}))
+    assert text == "'=n,x\n'=1,-1.5\nb,2.0\n"
+
+
+def test_a_field_that_breaks_its_line_is_quoted():
+    text = csv_text(pd.DataFrame({"a": ["x\ry", "b"], "n": [1, 2]}))
+    assert list(csv.reader(io.StringIO(text, newline=""))) == [["a", "n"], ["x\ry", "1"], ["b", "2"]]
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_nameless_column_that_numbers_the_rows_is_left_out(first, tmp_path):
+    FRAME.set_index(pd.RangeIndex(first, len(FRAME) + first)).to_csv(tmp_path / "a.csv")
+    table = read_table(tmp_path / "a.csv")
+    assert list(table.frame.columns) == list(FRAME.columns)
+    assert "numbers the rows" in table.notes[0]
+
+
+def with_column(name, values):
+    return FRAME.assign(**{name: values})
+
+
+mixed = ["1", "2", "?"] * 20
+COLUMNS = {
+    "no such target": (FRAME, Roles("outcom"), "no column 'outcom' to predict. Did you mean 'outcome'"),
+    "no target": (FRAME, Roles(), "Name the column to predict with --target"),
+    "a letter's case": (FRAME, Roles("OUTCOME"), "Did you mean 'outcome'"),
+    "text": (with_column("hue", "red"), Roles("outcome"), r"1 column holds text.*'hue' \(such as 'red'\)"),
+    "a stray mark": (with_column("hue", mixed), Roles("outcome"), r"such as '\?'\).*--encode onehot"),
+    "gaps": (
+        with_column("z", [None, 1.0] * 30),
+        Roles("outcome"),
+        r"30 values are missing, in column 'z' \(30\)",
+    ),
+    "all gaps": (
+        with_column("z", [None] * 60),
+        Roles("outcome", impute="median"),
+        "'z' has no values at all",
+    ),
+    "a mark for missing values": (
+        with_column("z", -1.7976931348623157e308),
+        Roles("outcome"),
+        r"'z' holds numbers beyond 1e\+150, perhaps a code for missing values",
+    ),
+    "numbers without end": (with_column("z", [10**400] * 60), Roles("outcome"), "'z' holds infinite values"),
+    "an infinite class": (with_column("t", [np.inf, 1.0] * 30), Roles("t"), "holds inf, and numbers of that"),
+    "classes that floats cannot tell apart": (
+        with_column("t", [1e300, 1.0] * 30),
+        Roles("t"),
+        r"holds 1e\+300",
+    ),
+    "infinity": (with_column("z", np.inf), Roles("outcome"), "'z' holds infinite values"),
+    "dates": (with_column("day", pd.Timestamp(0)), Roles("outcome"), "'day' holds dates.*--drop day"),
+    "lists": (with_column("l", [[1]] * 60), Roles("outcome"), "'l' holds values of type list"),
+    "one class": (with_column("outcome", "no"), Roles("outcome"), "only one class, 'no'"),
+    "a continuous target": (FRAME, Roles("age"), "60 different values in 60 rows.*classes"),
+    "fractions": (with_column("t", [0.5, 1] * 30), Roles("t"), "holds fractions, such as 0.5"),
+    "names as features": (
+        with_column("who", ["p1", *(f"p{i}" for i in range(59))]),
+        Roles("outcome", encode="onehot"),
+        "59 different texts in 60 rows, so it is a name.*--id who",
+    ),
+    "nothing left": (FRAME, Roles("outcome", drop=FEATURES), "there is no column to use as a feature"),
+    "drop of nothing": (FRAME, Roles("outcome", drop=["agee"]), "--drop: .*'agee'. Did you mean 'age'"),
+    "id of nothing": (FRAME, Roles("outcome", id="x"), "--id: the table has no column 'x'"),
+    "drop of the target": (FRAME, Roles("outcome", drop=["outcome"]), "--drop outcome is the target"),
+    "weights below zero": (
+        with_column("w", -1.0),
+        Roles("outcome", weights="w"),
+        "row 1 of column 'w' holds -1",
+    ),
+    "weights in words": (with_column("w", "a"), Roles("outcome", weights="w"), "'w' holds text"),
+    "no weight": (with_column("w", 0), Roles("outcome", weights="w"), "zero in every row"),
+    "unknown encoding": (FRAME, Roles("outcome", encode="hash"), "Use --encode onehot"),
+    "a feature made twice": (
+        with_column("a", "b").assign(**{"a=b": 1.0}),
+        Roles("outcome", encode="onehot"),
+        "'a=b' twice",
+    ),
+}
+
+
+@pytest.mark.parametrize(("frame", "roles", "message"), COLUMNS.values(), ids=COLUMNS.keys())
+def test_a_column_that_cannot_be_used_gets_a_sentence(frame, roles, message):
+    with pytest.raises(InputError, match=message):
+        prepare(Table(frame), roles)
+
+
+def test_true_and_false_decimals_and_nullable_numbers_are_numbers():
+    frame = FRAME.assign(
+        flag=[True, False] * 30,
+        gap=pd.Series([True, None] * 30, dtype=object),
+        money=[Decimal("1.5")] * 60,
+        count=pd.array([1, None] * 30, dtype="Int64"),
+        level=pd.Categorical([1, 2] * 30),
+    )
+    dataset = prepare(Table(frame), Roles("outcome", impute="median"))
+    np.testing.assert_array_equal(dataset.X[0, 5:], [1, 1, 1.5, 1, 1])
+    np.testing.assert_array_equal(dataset.X[1, 5:], [0, np.nan, 1.5, np.nan, 2])
+
+
+def test_text_becomes_a_feature_per_value_and_new_values_are_none_of_them():
+    frame = FRAME.assign(hue=["red", "blue", None] * 20)
+    dataset = prepare(Table(frame), Roles("outcome", encode="onehot", impute="median"))
+    assert dataset.encoding.feature_names[-2:] == ["hue=blue", "hue=red"]
+    np.testing.assert_array_equal(dataset.X[:3, -2:], [[0, 1], [1, 0], [0, 0]])
+    new = Table(frame.assign(hue="green"))
+    X, notes = dataset.encoding.match(new, set(dataset.encoding.columns), has_medians=True)
+    assert not X[:, -2:].any()
+    assert notes == ["Column 'hue' holds 'green', unknown to the model: taken as none."]
+
+
+def test_scores_are_those_of_the_estimator_that_scales_in_each_fold():
+    dataset = prepare(Table(FRAME), Roles("outcome"))
+    found = analyse(
+        dataset, Settings(ks=[5, 3, 2, 1], Cs=[0.1, 1.0], select="best", seed=3, repeats=1, nested=False)
+    )
+    folds = StratifiedKFold(5, shuffle=True, random_state=3)
+    model = SparseSVCCV(ks=[5, 3, 2, 1], Cs=[0.1, 1.0], cv=folds, standardize=True).fit(dataset.X, dataset.y)
+    assert (found.k, found.C) == (model.k_, model.C_)
+    assert found.curve.at(found.k)[0] == pytest.approx(model.best_score_)
+    assert found.assessment.score == found.assessment.accuracy == pytest.approx(model.best_score_)
+    machine, scaling = found.model.machine, found.model.scaling
+    np.testing.assert_allclose(machine.coef_ / scaling.spread, model.coef_, rtol=1e-9)
+    np.testing.assert_allclose(intercepts_per_unit(found.model), model.intercept_, rtol=1e-9)
+
+
+def fold_by_hand(X, y, train, test):
+    """Medians, scale and machine from the training rows alone."""
+    medians = np.nanmedian(X[train], axis=0)
+    X = np.where(np.isnan(X), medians, X)
+    mean, spread = X[train].mean(axis=0), X[train].std(axis=0)
+    X = (X - mean) / spread
+    model = SparseSVC(k=2, C=0.5).fit(X[train], y[train])
+    return model.decision_function(X[test]), model.predict(X[test]), model.support_
+
+
+def test_predictions_and_selection_frequencies_are_those_of_folds_made_by_hand():
+    frame = FRAME.copy()
+    frame.loc[::7, "age"] = np.nan
+    dataset = prepare(Table(frame), Roles("outcome", impute="median"))
+    found = analyse(dataset, Settings(k=2, ks=[2], Cs=[0.5], cv=4, seed=7))
+    used = np.zeros(5)
+    for train, test in StratifiedKFold(4, shuffle=True, random_state=7).split(dataset.X, dataset.y):
+        decisions, predicted, support = fold_by_hand(dataset.X, dataset.y, train, test)
+        np.testing.assert_allclose(found.assessment.decisions[test], decisions, rtol=1e-8)
+        np.testing.assert_array_equal(found.assessment.predicted[test], predicted)
+        used[support] += 1
+    np.testing.assert_allclose(found.frequency, used / 4)
+    frame = prediction_frame(found)
+    assert (frame["actual"] == frame["predicted"]).mean() == pytest.approx(np.trace(confusion(found)) / 60)
+
+
+def test_a_kernel_machine_scales_in_each_fold_too():
+    dataset = prepare(Table(FRAME), Roles("outcome"))
+    found = analyse(dataset, Settings(kernel="rbf", k=4, ks=[4], Cs=[1.0], cv=3))
+    moved = dataset._replace(X=dataset.X * 1000 + 7)
+    again = analyse(moved, Settings(kernel="rbf", k=4, ks=[4], Cs=[1.0], cv=3))
+    np.testing.assert_allclose(again.assessment.decisions, found.assessment.decisions, rtol=1e-6)
+
+
+def test_neighbours_are_the_next_sizes_that_were_tried():
+    dataset = prepare(Table(FRAME), Roles("outcome"))
+    found = analyse(dataset, Settings(k=3, ks=[5, 3, 2], Cs=[1.0]))
+    assert [near.k for near in found.neighbours] == [2, 5]
+    assert found.curve.ks.tolist() == [5, 3, 2]
+    for near in found.neighbours:
+        assert near.change.value == pytest.approx(found.curve.at(near.k)[0] - found.curve.at(3)[0])
+    fewer, more = (neighbour_text(found, near) for near in found.neighbours)
+    assert re.match(r"One feature fewer \(2\).* (costs|gains|changes) ", fewer)
+    assert re.match(r"2 features more \(5\).* (cost|gain|change) ", more)
+    assert analyse(dataset, Settings(k=5, ks=[5], Cs=[1.0])).neighbours == ()
+    assert [near.k for near in analyse(dataset, Settings(k=0, ks=[1], Cs=[1.0])).neighbours] == [1]
+
+
+def test_weights_of_two_are_rows_twice_and_rows_without_weight_are_left_out():
+    weights = np.array([2.0, 0.0, 1.0] * 20)
+    frame = FRAME.assign(w=weights)
+    dataset = prepare(Table(frame), Roles("outcome", weights="w", id="age"))
+    assert len(dataset.y) == 40
+    assert dataset.rows.tolist() == [i + 1 for i in range(60) if weights[i]]
+    assert dataset.ids.tolist() == FRAME["age"][weights > 0].tolist()
+    repeated = FRAME.loc[FRAME.index.repeat(weights.astype(int))]
+    settings = Settings(k=2, ks=[2], Cs=[1.0], cv=2)
+    one = analyse(dataset, settings).model
+    two = analyse(prepare(Table(repeated), Roles("outcome", drop=["age"])), settings).model
+    np.testing.assert_allclose(one.machine.coef_, two.machine.coef_, rtol=1e-8)
+
+
+def test_a_small_class_makes_fewer_folds_and_a_single_row_none():
+    frame = FRAME.assign(outcome=["rare"] * 3 + ["common"] * 57)
+    found = analyse(prepare(Table(frame), Roles("outcome")), Settings(k=1, ks=[1], Cs=[1.0]))
+    assert len(found.supports) == 3
+    assert "Class 'rare' has 3 rows: 3 folds instead of 5." in found.notes
+    frame = FRAME.assign(outcome=["rare"] + ["common"] * 59)
+    with pytest.raises(InputError, match="Class 'rare' has only one row"):
+        analyse(prepare(Table(frame), Roles("outcome")), Settings())
+
+
+BAD_SETTINGS = {
+    "seed": ({"seed": -1}, "--seed -1 is not a seed. Use 0 to 4294967295"),
+    "a large seed": ({"seed": 2**32}, "--seed 4294967296 is not a seed"),
+    "jobs": ({"jobs": 0}, "--jobs 0 is not a number of jobs"),
+    "k": ({"k": 6}, "k = 6 is not possible with 5 features. Use 0 to 5"),
+    "ks": ({"ks": [1, -1]}, "k = -1 is not possible with 5 features"),
+    "C": ({"Cs": [0.0]}, "C=0.0 is not a positive weight of the loss"),
+    "cv": ({"cv": 1}, "--cv 1 does not define folds"),
+    "scoring": ({"scoring": "acuracy"}, "--scoring acuracy is not known. Did you mean 'accuracy'"),
+    "a score for other classes": ({"scoring": "f1"}, "--scoring f1 is not applicable"),
+    "pairs": ({"pairs": -1}, "--pairs -1 is not a number of pairs"),
+    "repeats": ({"repeats": 0}, "--repeats 0 is not a number of rounds"),
+    "permutations": ({"permutations": -1}, "--permutations -1 is not a number of permutations"),
+    "tolerance": ({"tolerance": -0.1}, "tolerance=-0.1 is not a difference of scores"),
+    "select": ({"select": "2se"}, "--select 2se is not known"),
+    "kernel": ({"kernel": "precomputed"}, "--kernel precomputed is not known"),
+    "gamma": ({"kernel": "rbf", "gamma": -1.0}, "gamma=-1.0 is not valid"),
+    "multi_class": ({"multi_class": "ova"}, "multi_class='ova' is not known"),
+}
+
+
+@pytest.mark.parametrize(("settings", "message"), BAD_SETTINGS.values(), ids=BAD_SETTINGS.keys())
+def test_settings_that_make_no_sense_get_a_sentence(settings, message):
+    with pytest.raises(InputError, match=message):
+        analyse(prepare(Table(FRAME), Roles("outcome")), Settings(**settings))
+
+
+def test_the_score_that_chooses_is_the_one_told_and_the_accuracy_is_there_too():
+    settings = Settings(ks=[2, 1], Cs=[1.0], scoring="roc_auc", repeats=1, nested=False)
+    found = analyse(prepare(Table(FRAME), Roles("outcome")), settings)
+    right = found.assessment.predicted == found.dataset.y
+    assert found.assessment.accuracy == pytest.approx(right.mean())
+    assert found.assessment.score == pytest.approx(found.curve.at(found.k)[0])
+    assert found.assessment.guessing == 0.5
+
+
+def test_only_columns_with_a_weight_are_needed_to_predict():
+    dataset = prepare(Table(FRAME), Roles("outcome"))
+    model = analyse(dataset, Settings(k=2, ks=[2], Cs=[1.0])).model
+    assert model.needed == {"age", "dose"}
+    few = Table(FRAME[["dose", "age"]])
+    np.testing.assert_array_equal(
+        model.answer(few).decisions, model.answer(Table(FRAME[FEATURES[::-1]])).decisions
+    )
+    with pytest.raises(
+        InputError, match=r"lacks 1 column of the 2 it needs: 'dose'. Did you mean 'doses' for 'dose'"
+    ):
+        model.answer(Table(FRAME.rename(columns={"dose": "doses"})))
+    with pytest.raises(InputError, match=r"1 value is missing, in column 'age' \(1\)"):
+        model.answer(Table(FRAME.assign(age=[None, *FRAME["age"][1:]])))
+    with pytest.raises(
+        InputError, match="'age' holds text, such as 'old', but the model was fitted to numbers"
+    ):
+        model.answer(Table(FRAME.assign(age="old")))
+
+
+def test_a_path_says_what_enters_and_what_leaves():
+    steps = trace(prepare(Table(FRAME), Roles("outcome")), Settings(ks=[5, 2, 1], Cs=[1.0], cv=3))
+    assert [step.k for step in steps] == [1, 2, 5]
+    used = set()
+    for step in steps:
+        used = (used | set(step.enters)) - set(step.leaves)
+        assert used == set(step.features)
+        assert len(used) <= step.k
+    assert steps[-1].objective <= steps[0].objective
+
+
+def test_features_are_listed_with_the_class_they_speak_for():
+    found = analyse(prepare(Table(FRAME), Roles("outcome")), Settings(k=2, ks=[2], Cs=[1.0]))
+    frame = feature_frame(found)
+    assert set(frame["feature"][frame["chosen"]]) == {"age", "dose"}
+    assert frame["favours"].tolist() == ["yes", "yes", "", "", ""]
+    flipped = found.dataset._replace(y=np.where(found.dataset.y == "yes", "a", "b"))
+    assert feature_frame(analyse(flipped, found.settings))["favours"].tolist()[:2] == ["a", "a"]
+
+
+@pytest.mark.parametrize("scheme", ["ovo", "ovr"])
+def test_a_feature_has_one_row_however_many_machines_there_are(scheme):
+    dataset = prepare(Table(make_table(n_classes=3)), Roles("outcome"))
+    settings = Settings(k=2, ks=[2], Cs=[1.0], multi_class=scheme, columns=ColumnRequest(keep=["z"]))
+    found = analyse(dataset, settings)
+    frame, machine = feature_frame(found), found.model.machine
+    assert sorted(frame["feature"]) == sorted(FEATURES)
+    assert set(frame["feature"][frame["chosen"]]) == {FEATURES[j] for j in machine.support_}
+    assert frame["feature"][frame["always_in"]].tolist() == ["z"]
+    places = [FEATURES.index(name) for name in frame["feature"]]
+    for m, name in enumerate(found.model.machine_names):
+        np.testing.assert_array_equal(frame[f"weight: {name}"], machine.coef_[m, places])
+        per_unit = machine.coef_[m, places] / found.model.scaling.spread[places]
+        np.testing.assert_allclose(frame[f"weight_per_unit: {name}"], per_unit)
+    by_class = frame[[f"weight for {name}" for name in ("low", "mid", "top")]].to_numpy()
+    low, mid, top = (-machine.coef_[0] - machine.coef_[1], machine.coef_[0] - machine.coef_[2],
+                     machine.coef_[1] + machine.coef_[2])  # fmt: skip
+    expected = np.array([low, mid, top]) / 2 if scheme == "ovo" else machine.coef_
+    np.testing.assert_allclose(by_class, expected[:, places].T)
+    strongest = np.array(["low", "mid", "top"])[by_class.argmax(axis=1)]
+    assert frame["favours"].tolist() == np.where(frame["chosen"], strongest, "").tolist()
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_the_first_line_of_many_classes_names_the_features_that_are_needed_in_all(shared):
+    frame = make_table(n_classes=3)
+    frame["z"] += 9.0 * (frame["outcome"] == "top")  # one pair of classes does not need it
+    dataset = prepare(Table(frame), Roles("outcome"))
+    found = analyse(dataset, Settings(k=1, ks=[1], Cs=[1.0], shared=shared))
+    used = [FEATURES[j] for j in found.model.machine.support_]
+    assert (len(used) == 1) == shared
+    line = headline(found)
+    assert line.startswith(f"{len(used)} of 5 features (")
+    assert all(name in line.split(")")[0] for name in used)
+    assert ("in total, at most 1 for each pair of classes," in line) == (not shared)
+
+
+def test_long_lists_count_what_they_leave_out_as_all_numbers_are_written():
+    assert listing(range(2000), 2) == "'0', '1' and 1,998 more"
