@@ -11,7 +11,6 @@ signal processing.
 
 import inspect
 import re
-import warnings
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -44,6 +43,7 @@ print(f"{len(signals)} texts about signals, {len(statistics)} about statistics")
 #     from sklearn.datasets import fetch_20newsgroups
 #     news = fetch_20newsgroups(categories=["sci.med", "sci.space"], remove=("headers", "footers", "quotes"))
 #     texts, subject = news.data, np.array(news.target_names)[news.target]
+#
 # Words have to occur in at least five texts. The names of the modules themselves are left out.
 
 words = TfidfVectorizer(min_df=5, token_pattern=r"[a-z]{3,}", stop_words=["scipy", "signal", "stats"])
@@ -52,14 +52,12 @@ print(f"{X.shape[0]} x {X.shape[1]}, {X.nnz / np.prod(X.shape):.1%} nonzero, sto
 
 # %%
 # How many words does it take? Each fold has its own vocabulary. Some words only occur together, such as
-# "monte" and "carlo": one of them is used, and a warning says so, which is not needed for every fold.
+# "monte" and "carlo": one of them is used.
 
 ks = [1, 2, 5, 10, 20, 50, 100]
-with warnings.catch_warnings():
-    warnings.filterwarnings("ignore", r".* features repeat an earlier one")
-    pipelines = [make_pipeline(words, SparseSVC(k=k, C=10.0)) for k in ks]
-    scores = [cross_val_score(pipeline, texts, subject).mean() for pipeline in pipelines]
-    model = SparseSVC(k=10, C=10.0).fit(X, subject)
+pipelines = [make_pipeline(words, SparseSVC(k=k, C=10.0)) for k in ks]
+scores = [cross_val_score(pipeline, texts, subject).mean() for pipeline in pipelines]
+model = SparseSVC(k=10, C=10.0).fit(X, subject)
 chosen, weights = words.get_feature_names_out()[model.support_], model.coef_[0, model.support_]
 order = np.argsort(weights)
 
