@@ -390,7 +390,7 @@ def stability_command(
 
 
 def show_stability(stability: Stability) -> None:
-    """The stable features with their frequencies, some that came close, and the bounds in words."""
+    """Print the stable features with their frequencies, runners-up, and the bounds on false selections."""
     terminal = console()
     terminal.print(f"\n[bold]{shown(stability_headline(stability))}[/bold]\n")
     frame = stability_frame(stability)

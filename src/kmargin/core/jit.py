@@ -42,7 +42,7 @@ class Meter:
         self._calls += 1  # two threads may count one: it need not be exact
 
     def compiling(self) -> bool:
-        """Whether who asks is to be compiled."""
+        """Return whether outer loops run compiled by now; each call counts towards that decision."""
         if self._compiling is None:
             self._open()
         self.count()

@@ -105,7 +105,7 @@ def scale(x: Vector, out: Vector) -> None:
 
 @compiled
 def dot(x: Vector, y: Vector) -> float:
-    """x'y, eight sums at a time: one would wait for itself"""
+    """Return x'y, in eight partial sums that the processor can add up independently."""
     n8 = x.size - x.size % 8
     s0, s1, s2, s3, s4, s5, s6, s7 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for l in range(0, n8, 8):

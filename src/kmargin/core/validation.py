@@ -95,7 +95,7 @@ def _outwards(frame: FrameType | None) -> Iterator[FrameType]:
 
 @contextmanager
 def blame_input() -> Iterator[None]:
-    """Turn the ValueErrors of argument checks into errors for people."""
+    """Raise ValueErrors of argument checks as InputErrors, which the command line prints as one sentence."""
     try:
         yield
     except InputError:

@@ -236,7 +236,7 @@ class CrossValidated(Probabilities):
 def warn_of_edges(
     table: ScoreTable, row: int, column: int, n_available: int, n_always: int, listed: bool
 ) -> None:
-    """Warn where what was chosen is the last of its grid, and there is more beyond.
+    """Warn if the chosen k or C is at the edge of its grid, so that a larger grid might score better.
 
     A rule that prefers few features may choose a smaller k although the scores still rise at the largest one;
     that is worth a warning where a user has `listed` the ks.

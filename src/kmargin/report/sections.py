@@ -101,7 +101,7 @@ def features_section(analysis: Analysis) -> Iterator[str]:
 
 
 def feature_columns(analysis: Analysis) -> list[html.Cell]:
-    """The heads of what `feature_rows` tells."""
+    """Return the column headings of the table that `feature_rows` fills."""
     group = [analysis.things.removesuffix("s")] if analysis.counted.is_grouped else []
     worth = ["loss without it", "best replacements"] if analysis.worths else []
     halves = [] if analysis.halves is None else ["halves"]
@@ -159,7 +159,7 @@ def rise_text(share: float) -> str:
 
 
 def formula(analysis: Analysis) -> str:
-    """The decision value from the numbers of the table."""
+    """Return the formula of the decision value, with the intercept and the weights per unit of the table."""
     frame = feature_frame(analysis)
     terms = [f"{intercepts_per_unit(analysis.model)[0]:+.5g}"]
     terms += [f"{row.weight_per_unit:+.5g} × {row.feature}" for row in frame[frame["chosen"]].itertuples()]

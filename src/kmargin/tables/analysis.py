@@ -370,7 +370,7 @@ def refit_to_halves(
 
 
 def supports_by_k(trial: Trial, choice: Choice, model: TableModel) -> dict[int, set[str]]:
-    """What k counts and models use, for each k: those of a path, and at the chosen k the model itself."""
+    """Return the features (or groups) in use for each k: from the path, and from the final model at its k."""
     path = trial.path(choice.Cs, choice.ks)[1]
     coefs_by_k = dict(zip(path.ks.tolist(), path.coefs, strict=True)) | {choice.k: model.machine.coef_}
     return {k: set(trial.counted.labels_of(np.flatnonzero(c.any(axis=0)))) for k, c in coefs_by_k.items()}

@@ -341,7 +341,7 @@ class Scaling:
 
     @classmethod
     def learn(cls, X: Matrix, repeats: Vector, impute: bool, standardize: bool) -> "Scaling":
-        """From these rows, mean and spread counting each as often as its weight says."""
+        """Fit the preparation to these rows: medians, and weighted means and standard deviations."""
         n_features = X.shape[1]
         medians = None
         if impute:
@@ -362,7 +362,7 @@ class Scaling:
 
     @property
     def is_plain(self) -> bool:
-        """Whether numbers stay as they are."""
+        """Whether scaling leaves every feature unchanged: all means are 0 and all standard deviations 1."""
         return not self.mean.any() and bool((self.spread == 1).all())
 
 
