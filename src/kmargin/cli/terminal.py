@@ -17,7 +17,6 @@ from rich.markup import escape
 from rich.table import Table as Grid
 
 from kmargin.core.validation import InputError
-from kmargin.fitting.progress import tell_of_compiling
 from kmargin.report.frames import feature_frame, order_features, point_weights, weights_by_class
 from kmargin.report.text import (
     all_features_text,
@@ -53,8 +52,7 @@ def plainly(command: Callable[..., Any]) -> Callable[..., Any]:
         if isinstance(sys.stdout, io.TextIOWrapper):
             sys.stdout.reconfigure(errors="backslashreplace")  # a name in letters that this terminal has not
         try:
-            with nullcontext() if kwargs.get("quiet") else tell_of_compiling(say):
-                done = command(*args, **kwargs)
+            done = command(*args, **kwargs)
             sys.stdout.flush()  # a full disk is to be noticed here
             return done
         except BrokenPipeError:

@@ -9,7 +9,7 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from kmargin.core.arrays import Indices, Matrix, Vector
-from kmargin.core.jit import compiled
+from kmargin.core.jit import compiled, inlined
 
 
 @cache
@@ -66,77 +66,36 @@ def _counts_by_thread(library: Any) -> bool:
 one_blas_thread = OneThread()
 
 
-@compiled
-def axpy4(
-    f0: float, x0: Vector, f1: float, x1: Vector, f2: float, x2: Vector, f3: float, x3: Vector, y: Vector
+@inlined
+def add_scaled4(
+    f0: float, x0: Vector, f1: float, x1: Vector, f2: float, x2: Vector, f3: float, x3: Vector, out: Vector
 ) -> None:
-    """y += f0 x0 + f1 x1 + f2 x2 + f3 x3"""
-    for l in range(y.size):
-        y[l] += (f0 * x0[l] + f1 * x1[l]) + (f2 * x2[l] + f3 * x3[l])
+    """out += f0 x0 + f1 x1 + f2 x2 + f3 x3"""
+    for i in range(out.size):
+        out[i] += (f0 * x0[i] + f1 * x1[i]) + (f2 * x2[i] + f3 * x3[i])
 
 
-@compiled
-def axpy(f: float, x: Vector, y: Vector) -> None:
-    """y += f x"""
-    for l in range(y.size):
-        y[l] += f * x[l]
+@inlined
+def add_scaled(f: float, x: Vector, out: Vector) -> None:
+    """out += f x"""
+    for i in range(out.size):
+        out[i] += f * x[i]
 
 
-@compiled
-def add_products(x: Vector, y: Vector, out: Vector) -> None:
-    """out += x y, number by number"""
-    for l in range(out.size):
-        out[l] += x[l] * y[l]
+U64 = np.uint64  # an index of this type is never negative, so loops over it are vectorised
 
-
-@compiled
-def subtract_products(x: Vector, y: Vector, out: Vector) -> None:
-    """out -= x y, number by number"""
-    for l in range(out.size):
-        out[l] -= x[l] * y[l]
-
-
-@compiled
-def scale(x: Vector, out: Vector) -> None:
-    """out *= x, number by number"""
-    for l in range(out.size):
-        out[l] *= x[l]
-
-
-@compiled
-def dot(x: Vector, y: Vector) -> float:
-    """Return x'y, in eight partial sums that the processor can add up independently."""
-    n8 = x.size - x.size % 8
-    s0, s1, s2, s3, s4, s5, s6, s7 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-    for l in range(0, n8, 8):
-        s0 += x[l] * y[l]
-        s1 += x[l + 1] * y[l + 1]
-        s2 += x[l + 2] * y[l + 2]
-        s3 += x[l + 3] * y[l + 3]
-        s4 += x[l + 4] * y[l + 4]
-        s5 += x[l + 5] * y[l + 5]
-        s6 += x[l + 6] * y[l + 6]
-        s7 += x[l + 7] * y[l + 7]
-    for l in range(n8, x.size):
-        s0 += x[l] * y[l]
-    return ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7))
-
-
-U64 = np.uint64
-
-# a pivot below this share of its diagonal marks a dependent column
+# A pivot below this fraction of its diagonal entry marks a column that depends on earlier ones.
 SINGULAR = 1e-13
 
 
-@compiled
+@inlined
 def eliminate(
     W: Matrix, first: int, count: int, Y: Matrix, begin: int, end: int, lo: int, hi: int, upper: bool
 ) -> None:
-    """Y[i, l] -= sum_r W[first + r, i] * Y[first + r, l] for begin <= i < end, lo <= l < hi (from i
-    if `upper`).
+    """Y[i, l] -= sum_r W[first + r, i] * Y[first + r, l] for begin <= i < end, lo <= l < hi.
 
-    The inner step of every triangular sweep below: count <= 4 rows act on all the following ones,
-    two at a time.
+    With `upper`, l starts from i. This is the inner step of every triangular sweep below: count <= 4 rows act
+    on all the following ones, two at a time.
     """
     stop = U64(hi)
     if count < 4:
@@ -165,43 +124,39 @@ def eliminate(
         i += 2
 
 
-@compiled
-def cholesky(H: Matrix, k: int, dead: Vector) -> None:
+@inlined
+def cholesky(H: Matrix, k: int) -> None:
     """Factor H[:k, :k] = U'U in place (upper; what lies below is scratch), four pivots at a time.
 
-    A column that depends on earlier ones is marked dead: its row is 0 and its pivot a small
-    positive number.
+    The pivot of a column that depends on earlier ones becomes infinite and its row 0, so that `solve` gives it
+    the coefficient 0.
     """
+    diagonal = np.empty(k)
     for j in range(k):
-        dead[j] = H[j, j]  # the diagonal before elimination, to judge the pivot
+        diagonal[j] = H[j, j]
     stop = U64(k)
     for first in range(0, k, 4):
         last = min(first + 4, k)
         for j in range(first, last):
             eliminate(H, first, j - first, H, j, j + 1, j, k, True)
-            floor = SINGULAR * dead[j]
-            uj = U64(j)
-            if H[j, j] > floor:
-                dead[j] = 0.0
+            uj, inverse = U64(j), 0.0
+            if H[j, j] > SINGULAR * diagonal[j]:
                 H[j, j] = np.sqrt(H[j, j])
-                inv = 1.0 / H[j, j]
-                for l in range(U64(j + 1), stop):
-                    H[uj, l] *= inv
+                inverse = 1.0 / H[j, j]
             else:
-                dead[j] = 1.0
-                H[j, j] = np.sqrt(floor) if floor > 0.0 else 1.0
-                for l in range(U64(j + 1), stop):
-                    H[uj, l] = 0.0
+                H[j, j] = np.inf
+            for l in range(U64(j + 1), stop):
+                H[uj, l] *= inverse
         eliminate(H, first, last - first, H, last, k, last, k, True)
 
 
-@compiled
-def solve(U: Matrix, k: int, dead: Vector, x: Vector) -> None:
-    """x <- (U'U)^-1 x, with zero in the dead coordinates."""
+@inlined
+def solve(U: Matrix, k: int, x: Vector) -> None:
+    """x <- (U'U)^-1 x"""
     stop = U64(k)
     for j in range(k):
         uj = U64(j)
-        f = x[uj] / U[uj, uj] if dead[uj] == 0.0 else 0.0
+        f = x[uj] / U[uj, uj]
         x[uj] = f
         for l in range(U64(j + 1), stop):
             x[l] -= f * U[uj, l]
@@ -210,44 +165,43 @@ def solve(U: Matrix, k: int, dead: Vector, x: Vector) -> None:
         f = x[uj]
         for l in range(U64(j + 1), stop):
             f -= U[uj, l] * x[l]
-        x[uj] = f / U[uj, uj] if dead[uj] == 0.0 else 0.0
+        x[uj] = f / U[uj, uj]
 
 
 @compiled
-def smallest(values: Vector, n: int, c: int, out: Indices) -> int:
-    """Positions of the c smallest of values[:n], in increasing value, ties in index order (a heap
-    of size c).
+def order_smallest(values: Vector, count: int) -> Indices:
+    """Positions of the smallest values below infinity, at most `count`, in increasing order, ties by position.
+
+    NaN counts as infinite. The positions are held in a heap whose root is the largest.
     """
-    if c == 0:
-        return 0
+    heap = np.empty(max(0, min(count, values.size)), np.int64)
     size = 0
-    for i in range(n):
+    for i in range(values.size if heap.size else 0):
         v = values[i]
-        if size == c and not v < values[out[0]]:
+        if not v < np.inf:
             continue
-        if size < c:
+        if size < heap.size:
             h = size
             size += 1
             while h > 0:
                 parent = (h - 1) // 2
-                if values[out[parent]] >= v:  # on a tie the newer (larger) index sits nearer the root
-                    if values[out[parent]] > v:
-                        break
-                out[h] = out[parent]
+                if values[heap[parent]] > v:
+                    break
+                heap[h] = heap[parent]
                 h = parent
-            out[h] = i
-        else:
-            h = _sift(values, out, size, i)
+            heap[h] = i
+        elif v < values[heap[0]]:
+            _sift(values, heap, size, i)
     for last in range(size - 1, 0, -1):  # heap sort: the largest goes to the end
-        moved = out[last]
-        out[last] = out[0]
-        _sift(values, out, last, moved)
-    return size
+        moved = heap[last]
+        heap[last] = heap[0]
+        _sift(values, heap, last, moved)
+    return heap[:size].copy()
 
 
-@compiled
-def _sift(values: Vector, heap: Indices, size: int, item: int) -> int:
-    """Put item at the root of a max-heap ordered by (value, index)."""
+@inlined
+def _sift(values: Vector, heap: Indices, size: int, item: int) -> None:
+    """Replace the root of a heap ordered by (value, position) by an item."""
     h = 0
     while True:
         child = 2 * h + 1
@@ -264,4 +218,3 @@ def _sift(values: Vector, heap: Indices, size: int, item: int) -> int:
         else:
             break
     heap[h] = item
-    return h

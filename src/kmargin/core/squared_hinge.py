@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 
 from kmargin.core.arrays import Vector
-from kmargin.core.loss import inlined
+from kmargin.core.jit import inlined
 
 # Of an active row; no row has more.
 CURVATURE = 1.0

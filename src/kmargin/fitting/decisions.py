@@ -8,7 +8,7 @@ from scipy.sparse import csr_array, hstack, issparse
 from sklearn.metrics.pairwise import pairwise_kernels
 
 from kmargin.core.arrays import HOST, Indices, Matrix, Vector, space_of
-from kmargin.core.design import Affine
+from kmargin.core.scaling import Scaling
 from kmargin.data.design import make_design
 from kmargin.data.design.kernel import HEIGHT, MEGABYTE, WIDTH, pieces
 from kmargin.solvers import Solution
@@ -77,7 +77,7 @@ class Kernel:
     """A kernel with its numbers filled in; of features on one scale if there is a `scaling`."""
 
     def __init__(
-        self, name: Any, gamma: float, degree: float, coef0: float, scaling: Affine | None = None
+        self, name: Any, gamma: float, degree: float, coef0: float, scaling: Scaling | None = None
     ) -> None:
         self.name = name
         self.numbers = {"gamma": gamma, "degree": degree, "coef0": coef0}

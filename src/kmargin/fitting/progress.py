@@ -8,10 +8,7 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any, Protocol
 
-from kmargin.core.jit import on_compiling
 
-# Seconds of compilation after which a message announces that there is more to come.
-PATIENCE = 2.0
 COMPILING = (
     "Compiling functions that are used for the first time. They are saved on disk, where that is possible, "
     "so later runs do not wait for them again."
@@ -143,41 +140,17 @@ class RichBar:
         self.progress.stop()
 
 
-def tell_of_compiling(say: Callable[[str], None]) -> AbstractContextManager[None]:
-    """Announce compilation that has taken longer than PATIENCE and goes on; once in a process."""
+def announce_compilation(say: Callable[[str], None]) -> None:
+    """Announce that functions will be compiled, if their machine code is not on disk; once in a process."""
+    from kmargin.core.jit import has_cached_code  # numba takes a while to import
+    from kmargin.solvers.search.panels import try_exchanges
 
-    def tell() -> None:
-        if not _said:
-            _said.append(COMPILING)
-            say(COMPILING)
-
-    return on_compiling(PATIENCE, tell)
+    if not _said and not has_cached_code(try_exchanges):
+        _said.append(COMPILING)
+        say(COMPILING)
 
 
 _said: list[str] = []  # so far
-
-
-class CompilingBar:
-    """A bar that also announces compilation, which delays its first steps."""
-
-    def __init__(self, bar: Telling) -> None:
-        self.bar = bar
-        self.listening = tell_of_compiling(bar.say)
-
-    def advance(self, steps: int = 1) -> None:
-        self.bar.advance(steps)
-
-    def extend(self, steps: int) -> None:
-        self.bar.extend(steps)
-
-    def __enter__(self) -> "CompilingBar":
-        self.listening.__enter__()
-        self.bar.__enter__()
-        return self
-
-    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.bar.__exit__(kind, error, trace)
-        self.listening.__exit__(kind, error, trace)
 
 
 def progress_bar(label: str, total: int, verbose: int) -> Bar:
@@ -186,7 +159,10 @@ def progress_bar(label: str, total: int, verbose: int) -> Bar:
         return Silence()
     if sys.stderr.isatty():
         try:
-            return CompilingBar(RichBar(label, total))
-        except ImportError:
-            pass  # rich is optional
-    return CompilingBar(TextBar(label, total))
+            bar: Telling = RichBar(label, total)
+        except ImportError:  # rich is optional
+            bar = TextBar(label, total)
+    else:
+        bar = TextBar(label, total)
+    announce_compilation(bar.say)
+    return bar

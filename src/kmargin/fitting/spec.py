@@ -10,7 +10,8 @@ from scipy.sparse import issparse
 
 from kmargin.core import validation
 from kmargin.core.arrays import Indices, Matrix, Vector
-from kmargin.core.design import Affine, Design
+from kmargin.core.design import Design
+from kmargin.core.scaling import Scaling, unit_variance_scaling
 from kmargin.core.labels import SCHEMES, Machine, make_machines, normalize
 from kmargin.core.problem import ArrayProblem
 from kmargin.core.units import UnitRequest, Units
@@ -31,7 +32,7 @@ from kmargin.fitting.decisions import (
 )
 from kmargin.fitting.path import SparsityPath, make_path
 from kmargin.fitting.tasks import Sharing
-from kmargin.solvers import Exchange, Solution
+from kmargin.solvers import Solution
 from kmargin.solvers.solver import Solver
 
 
@@ -100,7 +101,7 @@ class Blueprint(Protocol):
 
 def find_repeats(samples: Samples, solver: Solver) -> Indices:
     """The features that a search passes over because an earlier one is the same."""
-    return samples.repeated_columns() if isinstance(solver, Exchange) else np.arange(0)
+    return samples.repeated_columns() if solver.skips_repeats else np.arange(0)
 
 
 def repeats_to_report(samples: Samples, solver: Solver) -> Indices:
@@ -294,9 +295,6 @@ class KernelDesigns:
     def unrestore(self, solution: Solution) -> Solution:
         return solution
 
-    def size_of_terms(self, solution: Solution) -> float:
-        return 0.0
-
     def stop(self) -> None:
         """Each worker has rows of its own."""
 
@@ -469,14 +467,14 @@ class KernelBlueprint:
         points = np.empty((0, 0), samples.X.dtype) if self.is_precomputed else samples.X[used]
         return KernelInputs(designs.kernel, points, samples.kept[used], self.cache_size)
 
-    def _scaling(self, samples: ArraySamples) -> Affine:
+    def _scaling(self, samples: ArraySamples) -> Scaling:
         """To mean 0 and variance 1, each row counted as often as its weight says."""
         counts = normalize(samples.repeats)[0]
-        return Affine.to_one_scale(
+        return unit_variance_scaling(
             make_design(samples.X), lambda design: design.moments(counts, counts), True
         )
 
-    def _gamma(self, samples: ArraySamples, scaling: Affine | None) -> float:
+    def _gamma(self, samples: ArraySamples, scaling: Scaling | None) -> float:
         if not isinstance(self.gamma, str):
             return float(self.gamma)
         variance = 1.0

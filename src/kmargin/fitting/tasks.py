@@ -12,74 +12,28 @@ from joblib import Parallel, delayed, effective_n_jobs
 
 from kmargin.core import squared_hinge
 from kmargin.core.linalg import one_blas_thread
-from kmargin.core.problem import ArrayProblem, Problem
+from kmargin.core.problem import ArrayProblem, BinaryProblem, Problem
 from kmargin.core.units import Units
 from kmargin.data.samples import Designs, Samples
 from kmargin.fitting.progress import Bar, progress_bar
 from kmargin.solvers import Solution, Status
-from kmargin.solvers.refit.final import NEXT_TO_NOTHING, doubt_of, is_affordable, newton_by_least_squares
-from kmargin.solvers.refit.folded import BETTER, sign
+from kmargin.solvers.search.swap_search import BETTER
 from kmargin.solvers.solver import Solver, bare_solution
 
-# A number is rounded by up to half of the last digit of float32, and on average by this share of it, squared.
-ROUNDED = (0.5 * float(np.finfo(np.float32).eps)) ** 2 / 3
 
-
-def worth_its_digits(solution: Solution, designs: Designs, problem: Problem) -> Solution:
-    """A solution for the data given, or the intercept: unless that is worse by more than rounding costs."""
-    doubt = doubt_of(designs.size_of_terms(solution), solution.objective)
-    if doubt <= NEXT_TO_NOTHING:
-        return solution
-    bare = bare_solution(problem, Status.LIMITED)
-    if solution.objective + doubt <= bare.objective:
-        return solution
-    return replace(designs.restore(bare), trace=solution.trace, regime=solution.regime)
-
-
-def in_single_precision(
-    solution: Solution, designs: Designs, problem: ArrayProblem, keep_signs: bool = False
-) -> Solution:
-    """What is left of a solution in float32, with the objective of that; or of the intercept, if better.
-
-    Where rounding tells, coefficients that allow for it may be better on the same support; not where signs
-    have to stay.
-    """
+def in_single_precision(solution: Solution, designs: Designs, problem: ArrayProblem) -> Solution:
+    """The solution in float32, with the objective of the rounded numbers; the intercept alone if that is better."""
     bare = bare_solution(problem, solution.status)
     rounded, alone = (round_solution(s, designs, problem) for s in (solution, designs.restore(bare)))
-    if not rounded.objective * BETTER <= solution.objective:
-        if solution.status is Status.SWAP_OPTIMAL:
-            rounded = replace(rounded, status=Status.LIMITED)  # others may suffer less from rounding
-        if not keep_signs:
-            sturdy = round_solution(allow_for_rounding(solution, designs, problem), designs, problem)
-            sturdy = replace(sturdy, status=rounded.status)
-            rounded = min(rounded, sturdy, key=lambda s: s.objective if np.isfinite(s.objective) else np.inf)
+    if rounded.status is Status.SWAP_OPTIMAL and rounded.objective * BETTER > solution.objective:
+        rounded = replace(rounded, status=Status.SETTLED)  # other supports may suffer less from rounding
     if rounded.objective <= alone.objective:
         return rounded
     return replace(alone, trace=solution.trace, regime=solution.regime)
 
 
-def allow_for_rounding(solution: Solution, designs: Designs, problem: ArrayProblem) -> Solution:
-    """The minimum on the same support of the objective that rounded coefficients have on average.
-
-    A coefficient that is rounded by a share of itself moves decision values by that share of its term. That
-    costs as much as a ridge in proportion to the squares of its column, and holds back terms that cancel.
-    """
-    scaled = designs.unrestore(solution)
-    signed = sign(problem).at_hand
-    if signed is None or not is_affordable(signed.n_samples, len(scaled.support)):
-        return solution
-    columns = signed.columns(scaled.support)
-    with np.errstate(over="ignore"):
-        ridge = ROUNDED * columns.squares() + problem.lam
-    if not np.all(np.isfinite(ridge)):  # nothing in proportion to such columns is left in float32
-        return solution
-    ridge[-1] = ROUNDED if problem.design.fit_intercept else 1.0
-    u, _, _ = newton_by_least_squares(columns, ridge, np.zeros(len(ridge)))
-    return designs.restore(replace(scaled, coef=u[:-1], intercept=float(u[-1])))
-
-
 def round_solution(solution: Solution, designs: Designs, problem: ArrayProblem) -> Solution:
-    """Its numbers in float32, and the objective of these. What is 0 there is no part of the support."""
+    """Its numbers in float32, and the objective of these. A coefficient that is 0 there leaves the support."""
     with np.errstate(over="ignore", invalid="ignore"):  # beyond float32: then the intercept is left
         coef = solution.coef.astype(np.float32).astype(np.float64)
         support, coef = solution.support[coef != 0], coef[coef != 0]
@@ -140,12 +94,18 @@ def make_tasks(
         yield from (Task(designs, (machine,), sharing.units) for machine in machines)
 
 
-def make_problems(task: Task, Cs: Sequence[float]) -> tuple[list[Problem], list[list[float]]]:
-    """The machines' problems under the first of the ridges; and for each C the ridges of all."""
+def make_problem(task: Task, Cs: Sequence[float], solver: Solver) -> tuple[Problem, list[list[float]]]:
+    """The task's problem, and for each C the ridges of its binary problems."""
     pairs = [task.designs.problem(machine, Cs) for machine in task.machines]
-    return [problem for problem, _ in pairs], [
-        list(row) for row in zip(*(lams for _, lams in pairs), strict=True)
-    ]
+    binary, lams = [problem for problem, _ in pairs], [list(row) for row in zip(*(lams for _, lams in pairs), strict=True)]
+    units = task.units
+    if units is None:
+        design = binary[0].design
+        units = Units.of_columns(design.n_features)
+        distinct = design.distinct_columns() if solver.skips_repeats else units.columns
+        if len(distinct) < design.n_features:
+            units = units.without_copies(np.setdiff1d(units.columns, distinct))
+    return Problem(tuple(binary), units), lams
 
 
 def solve_task(
@@ -156,40 +116,25 @@ def solve_task(
     rng: np.random.Generator,
     on_solution: Callable[[], None] | None = None,
 ) -> list[Grid]:
-    """The solutions of each machine."""
-    problems, lams = make_problems(task, Cs)
+    """The solutions of each binary problem."""
+    problem, lams = make_problem(task, Cs, solver)
     rows: list[list[tuple[Solution, ...]]] = [[] for _ in Cs]
-    at_lams: list[Problem] = []
-    for number, solutions in enumerate(_iter_solutions(task, problems, lams, ks, solver, rng)):
+    for number, solutions in enumerate(solver.solve_grid(problem, lams, ks, rng)):
         c, at = divmod(number, len(ks))
         if at == 0:
-            at_lams = [problem.with_ridge(lam) for problem, lam in zip(problems, lams[c], strict=True)]
-        rows[c].append(tuple(_restored(task, p, s) for p, s in zip(at_lams, solutions, strict=True)))
+            binary = problem.with_ridges(lams[c]).binary
+        rows[c].append(tuple(_restored(task, p, s) for p, s in zip(binary, solutions, strict=True)))
         if on_solution is not None:
             on_solution()
     rows = [never_worse(row) for row in rows] if solver.is_monotone else rows
-    return [[[solutions[m] for solutions in row] for row in rows] for m in range(len(problems))]
+    return [[[solutions[m] for solutions in row] for row in rows] for m in range(len(problem.binary))]
 
 
-def _iter_solutions(
-    task: Task,
-    problems: list[Problem],
-    lams: list[list[float]],
-    ks: Sequence[int],
-    solver: Solver,
-    rng: np.random.Generator,
-) -> Iterator[tuple[Solution, ...]]:
-    if task.units is not None:
-        return solver.iter_joint_grid(problems, lams, ks, task.units, rng)
-    return ((solution,) for solution in solver.iter_grid(problems[0], [lam for (lam,) in lams], ks, rng))
-
-
-def _restored(task: Task, problem: Problem, solution: Solution) -> Solution:
+def _restored(task: Task, problem: BinaryProblem, solution: Solution) -> Solution:
     """A solution for the data as they were given, in their precision."""
-    restored = worth_its_digits(task.designs.restore(solution), task.designs, problem)
-    if task.designs.dtype == np.float32 and problem.at_hand is not None:
-        has_signs = task.units is not None and bool(task.units.signs.any())
-        return in_single_precision(restored, task.designs, problem.at_hand, has_signs)
+    restored = task.designs.restore(solution)
+    if task.designs.dtype == np.float32 and isinstance(problem, ArrayProblem):
+        return in_single_precision(restored, task.designs, problem)
     return restored
 
 

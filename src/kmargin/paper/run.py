@@ -15,7 +15,6 @@ from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
 
-from kmargin.core.jit import meter
 from kmargin.core.linalg import one_blas_thread
 from kmargin.datasets import TABLE_1, cache_folder
 from kmargin.fitting.progress import Bar, progress_bar
@@ -166,9 +165,8 @@ def beginning(chain: Chain) -> Chain:
 @functools.cache
 def warm_up(chain: Chain, settings: Settings) -> None:
     """Run a chain and drop the results, once in a process."""
-    with meter.forced(True):
-        for _ in EXPERIMENTS[chain.experiment].walk(chain, settings, [], []):
-            pass
+    for _ in EXPERIMENTS[chain.experiment].walk(chain, settings, [], []):
+        pass
 
 
 def order(row: Row) -> Any:

@@ -9,13 +9,6 @@ import numpy as np
 from kmargin.core.arrays import Indices, Vector
 from kmargin.core.summary import Facts, Told, some
 
-# Beyond this k the dual system may pay; up to it the primal one is always cheap.
-LARGE = 128
-
-# With so few columns one panel holds them all.
-FULL_PANEL = 256
-
-
 class Regime(Enum):
     """Which linear algebra a search used; its `value` explains it in words.
 
@@ -39,40 +32,6 @@ class Regime(Enum):
     def takes_panel(self) -> bool:
         """Whether the linear systems have the size of the support, from a panel of columns."""
         return self in (Regime.PANEL, Regime.WORKING_SET)
-
-
-def depends_on_active_rows(k: int) -> bool:
-    """Whether it takes the number of active rows to choose; to count them is a product with X."""
-    return k > LARGE
-
-
-def takes_all_columns(n_features: int, panel_fits: bool) -> bool:
-    """Whether all sizes of a path share one panel, that of all columns."""
-    return n_features <= FULL_PANEL and panel_fits
-
-
-def choose_regime(
-    *,
-    k: int,
-    n_columns: int,
-    n_features: int,
-    panel_fits: bool,
-    elsewhere: bool,
-    n_active: int | None = None,
-    dual_fits: bool = False,
-) -> Regime:
-    """The way to search for, or to fit, k features.
-
-    A panel would have `n_columns` of the `n_features` columns. `n_active` rows are within the margin of a
-    model with fewer features; None if they were not counted. What fits is in proportion to the data. Rows
-    that are elsewhere are asked for sums as large as the support, whatever fits here.
-    """
-    primal = Regime.PANEL if n_columns >= n_features else Regime.WORKING_SET
-    if elsewhere:
-        return primal
-    if n_active is not None and depends_on_active_rows(k) and k > n_active:
-        return Regime.DUAL if dual_fits else Regime.PRODUCTS
-    return primal if panel_fits else Regime.PRODUCTS
 
 
 # Largest rise of the objective by the final projection that counts as small: the loss of a model without

@@ -9,9 +9,8 @@ from sklearn.base import BaseEstimator
 
 from kmargin.core import squared_hinge
 from kmargin.core.arrays import Vector
-from kmargin.core.problem import Problem
+from kmargin.core.problem import BinaryProblem, Problem
 from kmargin.core.summary import Documented
-from kmargin.core.units import Units
 from kmargin.solvers.solution import Ending, Solution, Status
 
 
@@ -19,10 +18,8 @@ class Solver(Documented, BaseEstimator):
     """Base class of solvers, which solve a problem for several ridges and several k.
 
     A custom solver derives from this class, has its options as parameters of ``__init__`` (so that
-    `get_params`, `set_params` and `clone` work), and defines `check` and `iter_grid`. Pass it to an estimator
-    as ``SparseSVC(solver=MySolver())``. `iter_joint_grid` is needed for binary classifiers that share their
-    features, and for `groups`, `keep`, `avoid` and `signs`; without it an error tells the user what to write
-    instead.
+    `get_params`, `set_params` and `clone` work), and defines `check` and `solve_grid`. Pass it to an estimator
+    as ``SparseSVC(solver=MySolver())``.
 
     Attributes
     ----------
@@ -32,6 +29,8 @@ class Solver(Documented, BaseEstimator):
         Whether the solver needs only products with X, so that a sparse X stays sparse.
     is_monotone : bool
         Whether the objective never rises with k along its paths.
+    skips_repeats : bool
+        Whether columns that repeat an earlier one are left out of the units.
 
     See Also
     --------
@@ -51,8 +50,8 @@ class Solver(Documented, BaseEstimator):
     ...     def check(self):
     ...         if self.at_most < 0:
     ...             raise ValueError(f"at_most={self.at_most} leaves nothing. Use an integer >= 0.")
-    ...     def iter_grid(self, problem, lams, ks, rng):
-    ...         return Exchange().iter_grid(problem, lams, [min(k, self.at_most) for k in ks], rng)
+    ...     def solve_grid(self, problem, lams, ks, rng):
+    ...         return Exchange().solve_grid(problem, lams, [min(k, self.at_most) for k in ks], rng)
     >>> X, y = make_synthetic(n_samples=100, n_features=8, random_state=0)
     >>> SparseSVC(k=5, solver=Frugal()).fit(X, y).support_
     array([0, 1])
@@ -63,6 +62,8 @@ class Solver(Documented, BaseEstimator):
     takes_sparse: bool = True
 
     is_monotone: bool = False
+
+    skips_repeats: bool = False
 
     def check(self) -> None:
         """Raise ValueError for an invalid option; called before anything is solved."""
@@ -78,61 +79,33 @@ class Solver(Documented, BaseEstimator):
         """
         return self
 
-    def iter_grid(
-        self, problem: Problem, lams: Sequence[float], ks: Sequence[int], rng: np.random.Generator
-    ) -> Iterator[Solution]:
-        """The solutions for the first ridge and each k, then those for the second ridge, and so on.
+    def solve_grid(
+        self,
+        problem: Problem,
+        lams: Sequence[Sequence[float]],
+        ks: Sequence[int],
+        rng: np.random.Generator,
+    ) -> Iterator[tuple[Solution, ...]]:
+        """Solve for the first ridges and each k, then for the second ridges, and so on.
 
         Parameters
         ----------
         problem : Problem
-            A binary problem: labels -1 and 1, weights, and X through the methods of its `design`.
-        lams : list of float
-            Ridges, from strong to weak.
-        ks : list of int
-            From dense to sparse.
-        rng : numpy.random.Generator
-            The only source of randomness.
-
-        Yields
-        ------
-        Solution
-            With at most k nonzero coefficients, for one ridge and one k.
-        """
-        raise NotImplementedError(self._missing("iter_grid(self, problem, lams, ks, rng)"))
-
-    def iter_joint_grid(
-        self,
-        problems: Sequence[Problem],
-        lams: Sequence[Sequence[float]],
-        ks: Sequence[int],
-        units: Units,
-        rng: np.random.Generator,
-    ) -> Iterator[tuple[Solution, ...]]:
-        """The same for binary classifiers that share what k counts.
-
-        Parameters
-        ----------
-        problems : list of Problem
-            One for each binary classifier.
+            Its `binary` problems have labels -1 and 1, weights, and X through the methods of their `design`.
+            They share its `units`: columns or groups of them, which are always in, which signs they have.
         lams : list of list of float
-            ``lams[c][m]`` is the ridge of binary classifier m at the c-th C.
+            ``lams[c][m]`` is the ridge of binary problem m at the c-th C, from strong to weak.
         ks : list of int
             From dense to sparse.
-        units : Units
-            What k counts: columns or groups of them, which are always in, which signs they have.
         rng : numpy.random.Generator
             The only source of randomness.
 
         Yields
         ------
         tuple of Solution
-            One for each binary classifier, for one C and one k.
+            One for each binary problem, for one C and one k. At most k units have nonzero coefficients.
         """
-        raise ValueError(
-            f"{type(self).__name__} selects features for one binary classifier at a time. Use shared=False, "
-            "and no groups, keep, avoid or signs; or solver='exchange', 'mm' or 'sd'."
-        )
+        raise NotImplementedError(self._missing("solve_grid(self, problem, lams, ks, rng)"))
 
     def _missing(self, method: str) -> str:
         name = type(self).__name__
@@ -173,11 +146,11 @@ def check_knobs(solver: Any, **rules: tuple[bool, str]) -> None:
             raise ValueError(f"{name}={value!r} is not valid for {type(solver).__name__}. Use {expected}.")
 
 
-# Beside a ridge this strong no coefficient can move the objective by a digit: the intercept is all there is.
-HOPELESS = 1e100
+# Under a ridge this strong no coefficient moves the objective by a digit: the intercept alone is the solution.
+STRONGEST_RIDGE = 1e100
 
 
-def univariate_start(problem: Problem) -> Vector:
+def univariate_start(problem: BinaryProblem) -> Vector:
     """Each feature's own least-squares slope, and the mean label as intercept (eq. 6 of the paper).
 
     A constant feature explains nothing and gets 0. What counts as constant is a spread within the
@@ -192,21 +165,21 @@ def univariate_start(problem: Problem) -> Vector:
     return beta
 
 
-def intercept_only(problem: Problem) -> Vector:
+def intercept_only(problem: BinaryProblem) -> Vector:
     """The minimum over S_0: no coefficients, the best constant as intercept."""
     beta = np.zeros(problem.design.n_parameters)
     beta[problem.design.n_features :] = squared_hinge.best_constant(problem.mean_label())
     return beta
 
 
-def intercept_loss(problem: Problem) -> float:
+def intercept_loss(problem: BinaryProblem) -> float:
     """The objective there."""
     if not problem.design.fit_intercept:
         return squared_hinge.AT_ZERO
     return squared_hinge.loss_of_best_constant(problem.mean_label())
 
 
-def bare_solution(problem: Problem, status: Status) -> Solution:
+def bare_solution(problem: BinaryProblem, status: Status) -> Solution:
     """The intercept alone."""
     beta = intercept_only(problem)
     return Solution.from_beta(
@@ -220,6 +193,6 @@ def bare_solution(problem: Problem, status: Status) -> Solution:
     )
 
 
-def normal_start(problem: Problem, rng: np.random.Generator) -> Vector:
+def normal_start(problem: BinaryProblem, rng: np.random.Generator) -> Vector:
     """Independent standard normal parameters, as in the paper's study of initial conditions."""
     return rng.standard_normal(problem.design.n_parameters)

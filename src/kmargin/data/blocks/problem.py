@@ -8,7 +8,7 @@ import numpy as np
 
 from kmargin.core.arrays import Indices, Vector, space_of
 from kmargin.core.design import SEED, InUnits, Moments, candidate_groups, typical_entry
-from kmargin.core.problem import Problem
+from kmargin.core.problem import BinaryProblem
 from kmargin.data.blocks import Block, Blocks, sums
 from kmargin.data.blocks.sums import View, add_up
 
@@ -80,8 +80,8 @@ class BlockDesign(InUnits):
             self._last = key, loss, gradient
         return self._last[1], self._last[2].copy()
 
-    def bend(self, direction: Vector) -> float:
-        return float(self._mean(sums.bend, self._with_intercept(direction)))
+    def curvature_along(self, direction: Vector) -> float:
+        return float(self._mean(sums.curvature_along, self._with_intercept(direction)))
 
     def slopes(self, columns: Indices, u: Vector) -> tuple[Vector, int]:
         """X'(t slope) at a support and its coefficients; and the number of active rows."""
@@ -174,14 +174,10 @@ class BlockDesign(InUnits):
 
 
 @dataclass(frozen=True)
-class BlockProblem(Problem):
+class BlockProblem(BinaryProblem):
     """A problem that asks its blocks. Labels and weights are with these."""
 
     design: BlockDesign
-
-    @property
-    def at_hand(self) -> None:
-        return None
 
     def mean_loss(self, beta: Vector) -> float:
         return self.design.loss_and_gradient(beta)[0]
@@ -189,8 +185,8 @@ class BlockProblem(Problem):
     def loss_gradient(self, beta: Vector) -> Vector:
         return self.design.loss_and_gradient(beta)[1]
 
-    def bend(self, direction: Vector) -> float:
-        return self.design.bend(direction)
+    def curvature_along(self, direction: Vector) -> float:
+        return self.design.curvature_along(direction)
 
     def mean_label(self) -> float:
         return self.design.mean_label()
@@ -204,6 +200,6 @@ def all_rows(n_classes: int) -> View:
     return View(positive=0, negative=None, class_weight=np.ones(n_classes))
 
 
-def block_problem(blocks: Blocks, view: View, lam: float, k: int, fit_intercept: bool = True) -> BlockProblem:
+def block_problem(blocks: Blocks, view: View, lam: float, fit_intercept: bool = True) -> BlockProblem:
     """The problem of one machine."""
-    return BlockProblem(BlockDesign(blocks, view, fit_intercept), lam, k)
+    return BlockProblem(BlockDesign(blocks, view, fit_intercept), lam)

@@ -190,7 +190,7 @@ def loss_and_gradient(tile: Shown, total: float, beta: Vector) -> tuple[float, V
 
 
 @by_tiles
-def bend(tile: Shown, total: float, direction: Vector) -> float:
+def curvature_along(tile: Shown, total: float, direction: Vector) -> float:
     """The weighted mean of the squared decision values of a direction."""
     space, X, _, weights = tile
     decision = X @ space.put(direction[:-1]) + float(direction[-1])

@@ -8,9 +8,10 @@ from numba import typeof, types
 from numba.extending import overload
 
 from kmargin.core.arrays import Indices, Vector
-from kmargin.core.design import VARIES, Columns, Design, Moments, ThinSVD
+from kmargin.core.design import Columns, Design, Moments, ThinSVD
+from kmargin.core.scaling import CONSTANT_RTOL
 from kmargin.data.design import dense
-from kmargin.data.design.dense import DenseDesign, column_slopes, column_times, dense_slopes, dense_times
+from kmargin.data.design.dense import DenseDesign, dense_slopes
 from kmargin.data.design.kernel import KernelDesign
 from kmargin.data.design.sparse import SparseDesign, canonical, csr_slopes, csr_times
 
@@ -33,8 +34,8 @@ __all__ = [
 
 
 def times(X: Any, v: Vector, out: Vector) -> None:
-    """out <- X v"""
-    _times(typeof(X), v, out)(X, v, out)  # where nothing is compiled; compiled code chooses by itself
+    """out <- X v, of a float64 array or the arrays of a CSR matrix."""
+    _times(typeof(X), v, out)(X, v, out)  # in Python; compiled code chooses by itself
 
 
 def add_rows(X: Any, weights: Vector, out: Vector) -> None:
@@ -46,57 +47,32 @@ def add_rows(X: Any, weights: Vector, out: Vector) -> None:
     _add_rows(typeof(X), weights, out)(X, weights, out)
 
 
-def _is_blas(X: Any) -> bool:
-    return isinstance(X, types.Array) and X.dtype == types.float64
-
-
-def _is_by_columns(X: Any) -> bool:
-    return isinstance(X, types.Array) and X.layout == "F"
-
-
 @overload(times)
 def _times(X: Any, v: Any, out: Any) -> Any:
-    def by_blas(X: Any, v: Any, out: Any) -> Any:
+    def of_array(X: Any, v: Any, out: Any) -> Any:
         np.dot(X, v, out)
 
-    def by_rows(X: Any, v: Any, out: Any) -> Any:
-        dense_times(X, v, out)
-
-    def by_columns(X: Any, v: Any, out: Any) -> Any:
-        column_times(X, v, out)
-
-    def by_entries(X: Any, v: Any, out: Any) -> Any:
+    def of_csr(X: Any, v: Any, out: Any) -> Any:
         csr_times(X, v, out)
 
-    if _is_blas(X):
-        return by_blas
-    if _is_by_columns(X):
-        return by_columns
-    return by_rows if isinstance(X, types.Array) else by_entries
+    return of_array if isinstance(X, types.Array) else of_csr
 
 
 @overload(add_rows)
 def _add_rows(X: Any, weights: Any, out: Any) -> Any:
-    slopes = column_slopes if _is_by_columns(X) else dense_slopes
-
-    def by_blas(X: Any, weights: Any, out: Any) -> Any:
+    def of_array(X: Any, weights: Any, out: Any) -> Any:
         n_read = 0  # np.count_nonzero takes ten times as long to compile
         for weight in weights:
             n_read += weight != 0.0
         if 2 * n_read > len(weights):
             np.dot(weights, X, out)
         else:
-            slopes(X, weights, out)
+            dense_slopes(X, weights, out)
 
-    def by_passes(X: Any, weights: Any, out: Any) -> Any:
-        slopes(X, weights, out)
-
-    def by_entries(X: Any, weights: Any, out: Any) -> Any:
+    def of_csr(X: Any, weights: Any, out: Any) -> Any:
         csr_slopes(X, weights, out)
 
-    if _is_blas(X):
-        return by_blas
-    return by_passes if isinstance(X, types.Array) else by_entries
+    return of_array if isinstance(X, types.Array) else of_csr
 
 
 def make_design(X: Any, fit_intercept: bool = True) -> Design:
@@ -150,4 +126,4 @@ def variance_of_entries(X: Any, repeats: Vector) -> float:
         gaps = np.subtract(X, mean, dtype=np.float64)
         squares = float(repeats @ np.einsum("ij,ij->i", gaps, gaps))
     variance = squares / total
-    return variance if not variance <= (VARIES * mean) ** 2 else 0.0
+    return variance if not variance <= (CONSTANT_RTOL * mean) ** 2 else 0.0

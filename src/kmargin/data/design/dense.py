@@ -1,8 +1,6 @@
 """Design matrices that are arrays, with their compiled passes over rows and columns."""
 
 from collections.abc import Callable
-from typing import NamedTuple
-
 import numpy as np
 import scipy.linalg
 
@@ -17,10 +15,7 @@ from kmargin.core.design import (
     typical_entry,
 )
 from kmargin.core.jit import compiled
-from kmargin.core.linalg import axpy, axpy4
-
-# Rows that a product by columns takes at a time: four sums of them stay in the fastest cache.
-BLOCK = 512
+from kmargin.core.linalg import add_scaled, add_scaled4
 
 # Rows from which columns are gathered at a time.
 GATHERED = 64
@@ -40,29 +35,9 @@ def dense_slopes(X: Matrix, v: Vector, out: Vector) -> None:
     m4 = m - m % 4
     for r in range(0, m4, 4):
         a, b, c, d = rows[r], rows[r + 1], rows[r + 2], rows[r + 3]
-        axpy4(v[a], X[a], v[b], X[b], v[c], X[c], v[d], X[d], out)
+        add_scaled4(v[a], X[a], v[b], X[b], v[c], X[c], v[d], X[d], out)
     for r in range(m4, m):
-        axpy(v[rows[r]], X[rows[r]], out)
-
-
-@compiled
-def dense_spread(X: Matrix, c: Vector, intercept: bool, out: Vector) -> None:
-    """out_j <- sum_i c_i^2 (x_ij - mean_j)^2, the mean weighted by c^2 (0 without intercept)."""
-    n, p = X.shape
-    mean = np.zeros(p)
-    out[:] = 0.0
-    for i in range(n):
-        f = c[i] * c[i]
-        for j in range(p):
-            g = f * X[i, j]
-            mean[j] += g
-            out[j] += g * X[i, j]
-    if intercept:
-        total = 0.0
-        for i in range(n):
-            total += c[i] * c[i]
-        for j in range(p):
-            out[j] = max(out[j] - mean[j] * mean[j] / total, 0.0)
+        add_scaled(v[rows[r]], X[rows[r]], out)
 
 
 @compiled
@@ -81,133 +56,6 @@ def dense_columns(X: Matrix, t: Vector, cols: Indices, slots: Indices, panel: Ma
                 place[i] = t[i] * X[i, column]
 
 
-@compiled
-def dense_times(X: Matrix, v: Vector, out: Vector) -> None:
-    """out <- X v"""
-    n, p = X.shape
-    p4 = p - p % 4
-    for i in range(n):
-        s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
-        for j in range(0, p4, 4):
-            s0 += v[j] * X[i, j]
-            s1 += v[j + 1] * X[i, j + 1]
-            s2 += v[j + 2] * X[i, j + 2]
-            s3 += v[j + 3] * X[i, j + 3]
-        for j in range(p4, p):
-            s0 += v[j] * X[i, j]
-        out[i] = (s0 + s1) + (s2 + s3)
-
-
-@compiled
-def dense_product(X: Matrix, cols: Indices, d: Vector, out: Vector) -> None:
-    """out <- X[:, cols] @ d"""
-    k4 = cols.size - cols.size % 4
-    for i in range(X.shape[0]):
-        s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
-        for a in range(0, k4, 4):
-            s0 += d[a] * X[i, cols[a]]
-            s1 += d[a + 1] * X[i, cols[a + 1]]
-            s2 += d[a + 2] * X[i, cols[a + 2]]
-            s3 += d[a + 3] * X[i, cols[a + 3]]
-        for a in range(k4, cols.size):
-            s0 += d[a] * X[i, cols[a]]
-        out[i] = (s0 + s1) + (s2 + s3)
-
-
-@compiled
-def column_slopes(X: Matrix, v: Vector, out: Vector) -> None:
-    """`dense_slopes` by columns, two at a time."""
-    n, p = X.shape
-    rows, f = np.empty(n, np.int64), np.empty(n)
-    m = 0
-    for i in range(n):
-        if v[i] != 0.0:
-            rows[m], f[m] = i, v[i]
-            m += 1
-    m4 = m - m % 4
-    for j in range(0, p, 2):
-        l = min(j + 1, p - 1)  # noqa: E741
-        x, y = X[:, j], X[:, l]
-        s, t = 0.0, 0.0
-        for r in range(0, m4, 4):
-            a, b, c, d = rows[r], rows[r + 1], rows[r + 2], rows[r + 3]
-            s += (f[r] * x[a] + f[r + 1] * x[b]) + (f[r + 2] * x[c] + f[r + 3] * x[d])
-            t += (f[r] * y[a] + f[r + 1] * y[b]) + (f[r + 2] * y[c] + f[r + 3] * y[d])
-        for r in range(m4, m):
-            s += f[r] * x[rows[r]]
-            t += f[r] * y[rows[r]]
-        out[l] = t
-        out[j] = s
-
-
-@compiled
-def column_spread(X: Matrix, c: Vector, intercept: bool, out: Vector) -> None:
-    """`dense_spread` by columns, four at a time."""
-    n, p = X.shape
-    total = 0.0
-    for i in range(n):
-        total += c[i] * c[i]
-    sums = np.empty((2, 4))
-    for first in range(0, p, 4):
-        last = min(first + 4, p) - 1
-        w, x, y, z = X[:, first], X[:, min(first + 1, last)], X[:, min(first + 2, last)], X[:, last]
-        m0, m1, m2, m3, s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-        for i in range(n):
-            f = c[i] * c[i]
-            g0, g1, g2, g3 = f * w[i], f * x[i], f * y[i], f * z[i]
-            m0, m1, m2, m3 = m0 + g0, m1 + g1, m2 + g2, m3 + g3
-            s0, s1, s2, s3 = s0 + g0 * w[i], s1 + g1 * x[i], s2 + g2 * y[i], s3 + g3 * z[i]
-        sums[0, 0], sums[0, 1], sums[0, 2], sums[0, 3] = m0, m1, m2, m3
-        sums[1, 0], sums[1, 1], sums[1, 2], sums[1, 3] = s0, s1, s2, s3
-        for j in range(first, last + 1):
-            mean, out[j] = sums[0, j - first], sums[1, j - first]
-            if intercept:
-                out[j] = max(out[j] - mean * mean / total, 0.0)
-
-
-@compiled
-def column_columns(X: Matrix, t: Vector, cols: Indices, slots: Indices, panel: Matrix) -> None:
-    """`dense_columns`, one column after another."""
-    for a in range(cols.size):
-        x, place = X[:, cols[a]], panel[slots[a]]
-        for i in range(X.shape[0]):
-            place[i] = t[i] * x[i]
-
-
-@compiled
-def column_product(X: Matrix, cols: Indices, d: Vector, out: Vector) -> None:
-    """`dense_product` by columns, a block of rows at a time."""
-    n, k4 = X.shape[0], cols.size - cols.size % 4
-    sums = np.empty((4, BLOCK))
-    for first in range(0, n, BLOCK):
-        size = min(BLOCK, n - first)
-        sums[:] = 0.0
-        for a in range(cols.size):
-            axpy(d[a], X[first : first + size, cols[a]], sums[a % 4 if a < k4 else 0, :size])
-        for i in range(size):
-            out[first + i] = (sums[0, i] + sums[1, i]) + (sums[2, i] + sums[3, i])
-
-
-@compiled
-def column_times(X: Matrix, v: Vector, out: Vector) -> None:
-    """`dense_times` by columns."""
-    column_product(X, np.arange(X.shape[1]), v, out)
-
-
-class Passes(NamedTuple):
-    """The passes for one order of X in memory."""
-
-    slopes: Callable[[Matrix, Vector, Vector], None]
-    spread: Callable[[Matrix, Vector, bool, Vector], None]
-    columns: Callable[[Matrix, Vector, Indices, Indices, Matrix], None]
-    times: Callable[[Matrix, Vector, Vector], None]
-    product: Callable[[Matrix, Indices, Vector, Vector], None]
-
-
-BY_ROWS = Passes(dense_slopes, dense_spread, dense_columns, dense_times, dense_product)
-BY_COLUMNS = Passes(column_slopes, column_spread, column_columns, column_times, column_product)
-
-
 # Passes in NumPy take so many numbers at a time.
 CHUNK = 2**20
 
@@ -222,7 +70,7 @@ class DenseDesign(InUnits):
         by_columns = X.flags.f_contiguous and not X.flags.c_contiguous
         dtype = np.float32 if X.dtype == np.float32 else np.float64
         self.X: Matrix = np.asarray(X, dtype=dtype, order="F" if by_columns else "C")
-        self.passes = BY_COLUMNS if by_columns else BY_ROWS
+        self.by_columns = by_columns
         self.fit_intercept = fit_intercept
         self.n_samples, self.n_features = X.shape
         self.n_parameters = self.n_features + int(fit_intercept)
@@ -242,8 +90,10 @@ class DenseDesign(InUnits):
         return np.append(product, v.sum()) if self.fit_intercept else product
 
     def slopes(self, v: Vector) -> Vector:
+        if self.by_columns:
+            return v @ self.X if self.X.dtype == np.float64 else self._sum_rows(lambda rows, X: v[rows] @ X)
         out = np.empty(self.n_features)
-        self.passes.slopes(self.X, v, out)
+        dense_slopes(self.X, v, out)
         return out
 
     def product(self, columns: Indices, d: Vector) -> Vector:
@@ -251,20 +101,24 @@ class DenseDesign(InUnits):
             everywhere = np.zeros(self.n_features)
             everywhere[columns] = d
             return self._times(everywhere)
-        out = np.empty(self.n_samples)
-        self.passes.product(self.X, columns, d, out)
-        return out
+        return self.X[:, columns].astype(np.float64, copy=False) @ d
 
     def fill_panel(self, columns: Indices, t: Vector, places: Indices, panel: Matrix) -> None:
-        self.passes.columns(self.X, t, columns, places, panel)
+        if self.by_columns:
+            panel[places] = t * self.X.T[columns]
+        else:
+            dense_columns(self.X, t, columns, places, panel)
 
     def block(self, rows: Indices, columns: Indices) -> Matrix:
         return self.X[np.ix_(rows, columns)].astype(np.float64, copy=False)
 
     def spread(self, c: Vector) -> Vector:
-        out = np.empty(self.n_features)
-        self.passes.spread(self.X, c, self.fit_intercept, out)
-        return out
+        weights = c * c
+        squares = self._sum_rows(lambda rows, X: weights[rows] @ (X * X))
+        if not self.fit_intercept:
+            return squares
+        total = float(weights.sum())
+        return np.maximum(squares - self.slopes(weights) ** 2 / max(total, 1e-300), 0.0)
 
     def mean(self, c: Vector) -> Vector:
         return self.slopes(c * c) / float(c @ c)
@@ -273,14 +127,18 @@ class DenseDesign(InUnits):
         total = weights.sum()
         mean = self.slopes(weights) / total
         f = weights * (v - float(weights @ v) / total)
-        variance, covariance = np.zeros((2, self.n_features))
+        covariance = self._sum_rows(lambda rows, X: f[rows] @ (X - mean))
+        variance = self._sum_rows(lambda rows, X: weights[rows] @ (X - mean) ** 2)
+        return Moments(mean, variance / total, covariance / total)
+
+    def _sum_rows(self, part: Callable[[slice, Matrix], Vector]) -> Vector:
+        """A sum over all rows of what `part` makes of some of them, as float64, at a time."""
+        total = np.zeros(self.n_features)
         step = max(1, CHUNK // max(1, self.n_features))
         for first in range(0, self.n_samples, step):
             rows = slice(first, first + step)
-            centered = self.X[rows] - mean
-            covariance += f[rows] @ centered
-            variance += weights[rows] @ (centered * centered)
-        return Moments(mean, variance / total, covariance / total)
+            total += part(rows, self.X[rows].astype(np.float64, copy=False))
+        return total
 
     def fits(self, n_numbers: int) -> bool:
         return True
@@ -311,11 +169,7 @@ class DenseDesign(InUnits):
     def unit(self) -> float:
         largest = self.largest()
         base = np.where(largest > 0, largest, 1.0)
-        squares = np.zeros(self.n_features)
-        step = max(1, CHUNK // self.n_features)
-        for first in range(0, self.n_samples, step):
-            columns = self.X[first : first + step] / base  # so that no square overflows
-            squares += np.sum(columns**2, axis=0)
+        squares = self._sum_rows(lambda rows, X: np.sum((X / base) ** 2, axis=0))  # none overflows
         return typical_entry(largest, squares, self.n_samples)
 
     def thin_svd(self, weights: Vector) -> ThinSVD:
@@ -327,9 +181,9 @@ class DenseDesign(InUnits):
     def _times(self, w: Vector) -> Vector:
         if self.X.dtype == np.float64:
             return self.X @ w
-        out = np.empty(self.n_samples)
-        self.passes.times(self.X, w, out)
-        return out
+        step = max(1, CHUNK // max(1, self.n_features))
+        parts = [self.X[first : first + step] @ w for first in range(0, self.n_samples, step)]
+        return np.concatenate(parts)
 
     def _factorize(self, weights: Vector) -> ThinSVD:
         ones = np.ones((self.n_samples, int(self.fit_intercept)))

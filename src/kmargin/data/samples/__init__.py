@@ -7,8 +7,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from kmargin.core.arrays import Flags, Indices, Matrix, Space, Vector
-from kmargin.core.design import NOTHING_KNOWN, Affine
-from kmargin.core.problem import Problem
+from kmargin.core.scaling import Scaling
+from kmargin.core.problem import BinaryProblem
 from kmargin.model_selection.calibration import Calibration
 from kmargin.solvers import Solution
 
@@ -21,7 +21,7 @@ class Designs(Protocol):
     dtype: Any  # of the data, and of what is fitted to them
     stays_here: bool  # whether only this process can ask
 
-    def problem(self, machine: Any, Cs: Sequence[float]) -> tuple[Problem, list[float]]:
+    def problem(self, machine: Any, Cs: Sequence[float]) -> tuple[BinaryProblem, list[float]]:
         """A machine's problem under the first of the ridges, and all of these."""
 
     def restore(self, solution: Solution) -> Solution:
@@ -29,9 +29,6 @@ class Designs(Protocol):
 
     def unrestore(self, solution: Solution) -> Solution:
         """The inverse of that."""
-
-    def size_of_terms(self, solution: Solution) -> float:
-        """How large the terms of its decision values are; 0 where a solver has seen the data as given."""
 
     def stop(self) -> None:
         """Answer no more questions: whoever asked has given up, and others may still be asking."""
@@ -137,7 +134,7 @@ class NumberedSamples(Samples, Protocol):
 class LinearDesigns:
     """Designs that may be standardised. Solutions are brought back from that."""
 
-    def __init__(self, dtype: Any, fit_intercept: bool, scaling: Affine | None) -> None:
+    def __init__(self, dtype: Any, fit_intercept: bool, scaling: Scaling | None) -> None:
         self.dtype = dtype
         self.fit_intercept = fit_intercept
         self.scaling = scaling
@@ -148,13 +145,6 @@ class LinearDesigns:
     def unrestore(self, solution: Solution) -> Solution:
         return solution if self.scaling is None else _moved(solution, self.scaling.enter)
 
-    def size_of_terms(self, solution: Solution) -> float:
-        if self.scaling is None:
-            return 0.0
-        centers, units, _ = self.scaling
-        norms = np.abs(centers[solution.support]) + units[solution.support]
-        return float(np.abs(solution.coef) @ norms) + abs(solution.intercept)
-
     @property
     def spreads(self) -> Vector:
         """Of each feature where they are standardised, 1 for a constant one."""
@@ -163,11 +153,11 @@ class LinearDesigns:
     @property
     def are_constant(self) -> Flags:
         """Which features are constant, where they are standardised."""
-        return NOTHING_KNOWN if self.scaling is None else self.scaling.are_constant
+        return np.empty(0, np.bool_) if self.scaling is None else self.scaling.are_constant
 
     def scaled(self, design: Any) -> Any:
         """The same design on one scale, if there is one."""
-        return design if self.scaling is None else self.scaling.apply(design)
+        return design if self.scaling is None else self.scaling.apply_to(design)
 
 
 def _moved(solution: Solution, move: Callable[[Indices, Vector, float], tuple[Vector, float]]) -> Solution:

@@ -10,7 +10,8 @@ from sklearn.utils.validation import _num_samples, column_or_1d
 
 from kmargin.core import validation
 from kmargin.core.arrays import HOST, Indices, Matrix, Space, Vector, to_host
-from kmargin.core.design import Affine, Design
+from kmargin.core.design import Design
+from kmargin.core.scaling import unit_variance_scaling
 from kmargin.core.labels import Machine, check_finite_weight, make_machines, normalize
 from kmargin.core.problem import ArrayProblem
 from kmargin.data.design import make_design, n_bytes, repeated_columns
@@ -207,7 +208,7 @@ class ArrayDesigns(LinearDesigns):
         scaling = None
         if standardize:
             counts = normalize(samples.repeats)[0]
-            scaling = Affine.to_one_scale(
+            scaling = unit_variance_scaling(
                 make_design(copied(self.X)), lambda design: design.moments(counts, counts), fit_intercept
             )
         super().__init__(samples.dtype, fit_intercept, scaling)
@@ -241,7 +242,7 @@ def array_problem(
     weights = weights if machine.rows is None else weights[machine.rows]
     weights, total_weight = normalize(weights)
     lams = [validation.ridge(C, total_weight) for C in Cs]
-    return ArrayProblem(design, machine.y, weights, lams[0], design.n_features), lams
+    return ArrayProblem(design, machine.y, weights, lams[0]), lams
 
 
 def read_samples(X: Any, y: Any, sample_weight: Any, class_weight: Any) -> ArraySamples:

@@ -14,7 +14,8 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from kmargin.core import validation
 from kmargin.core.arrays import HOST, Indices, Matrix, Space, Vector, is_foreign, space_of, to_host
-from kmargin.core.design import Affine, candidate_groups
+from kmargin.core.design import candidate_groups
+from kmargin.core.scaling import unit_variance_scaling
 from kmargin.core.labels import Pair, check_finite_weight, class_pairs
 from kmargin.data.blocks import Block, Blocks
 from kmargin.data.blocks import sums as confusion_counts
@@ -86,7 +87,7 @@ class BlockDesigns(LinearDesigns):
         self.samples = samples
         scaling = None
         if standardize:
-            scaling = Affine.to_one_scale(samples.every_row(), lambda design: design.moments(), fit_intercept)
+            scaling = unit_variance_scaling(samples.every_row(), lambda design: design.moments(), fit_intercept)
         super().__init__(samples.dtype, fit_intercept, scaling)
 
     def problem(self, machine: Pair, Cs: Sequence[float]) -> tuple[BlockProblem, list[float]]:
@@ -94,7 +95,7 @@ class BlockDesigns(LinearDesigns):
         view = View(machine.positive, machine.negative, samples.class_weight, samples.part)
         design = self.scaled(BlockDesign(samples.X, view, self.fit_intercept))
         lams = [validation.ridge(C, design.total) for C in Cs]
-        return BlockProblem(design, lams[0], design.n_features), lams
+        return BlockProblem(design, lams[0]), lams
 
     def stop(self) -> None:
         self.samples.X.stop()

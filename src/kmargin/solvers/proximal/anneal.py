@@ -7,17 +7,17 @@ from typing import Any
 import numpy as np
 
 from kmargin.core.arrays import Indices, Matrix, Vector
-from kmargin.core.problem import Problem
+from kmargin.core.problem import BinaryProblem, Problem
+from kmargin.core.scaling import make_scaling, power_of_two
 from kmargin.core.units import Units
 from kmargin.solvers.exchange import Exchange
 from kmargin.solvers.proximal import reference
 from kmargin.solvers.proximal.penalised import PenalisedProblem
 from kmargin.solvers.proximal.reference import Descend, Step
-from kmargin.solvers.refit.folded import Measured, sign, take_measures
-from kmargin.solvers.refit.support import refit, refit_with_signs
+from kmargin.solvers.refit.support import refit
 from kmargin.solvers.solution import Ending, OuterRecord, Solution, Status
 from kmargin.solvers.solver import (
-    HOPELESS,
+    STRONGEST_RIDGE,
     Solver,
     bare_solution,
     check_knobs,
@@ -139,67 +139,44 @@ class ProximalDistance(Solver):
             ),
         )
 
-    def iter_grid(
-        self, problem: Problem, lams: Sequence[float], ks: Sequence[int], rng: np.random.Generator
-    ) -> Iterator[Solution]:
-        for lam in lams:  # the SVD of MM is cached by the design and serves every ridge
-            yield from self.iter_path(replace(problem, lam=lam), ks, rng)
-
-    def iter_joint_grid(
+    def solve_grid(
         self,
-        problems: Sequence[Problem],
+        problem: Problem,
         lams: Sequence[Sequence[float]],
         ks: Sequence[int],
-        units: Units,
         rng: np.random.Generator,
     ) -> Iterator[tuple[Solution, ...]]:
-        for ridges in lams:
-            at_C = [problem.with_ridge(lam) for problem, lam in zip(problems, ridges, strict=True)]
-            yield from self._solve_path(at_C, units, ks, rng)
+        for row in lams:  # the SVD of MM is cached by the design and serves every ridge
+            yield from self.iter_path(problem.with_ridges(row), ks, rng)
 
     def iter_path(
         self,
         problem: Problem,
         ks: Sequence[int],
         rng: np.random.Generator,
-        after: Solution | None = None,
-    ) -> Iterator[Solution]:
-        """Solve one binary problem for each k in turn, starting each from the previous solution.
+        after: Sequence[Solution] | None = None,
+    ) -> Iterator[tuple[Solution, ...]]:
+        """Solve for each k in turn, starting each from the previous solution.
 
         Parameters
         ----------
         problem : Problem
-            With its ridge.
+            With its ridges. Columns of no unit are left out from the start.
         ks : list of int
             From dense to sparse.
         rng : numpy.random.Generator
             Draws the start, with ``start="normal"``.
-        after : Solution or None, default=None
-            Continue an interrupted path after this solution. The result is that of an uninterrupted path if
-            the solutions are the last iterates (``ending="projection"``).
+        after : list of Solution or None, default=None
+            Continue an interrupted path after these solutions, one for each binary problem. The result is that
+            of an uninterrupted path if they are the last iterates (``ending="projection"``).
 
         Yields
         ------
-        Solution
-            One for each k.
+        tuple of Solution
+            One for each binary problem, for each k.
         """
-        units = Units.of_columns(problem.design.n_features)
-        for (solution,) in self._solve_path([problem], units, ks, rng, after):
-            yield solution
-
-    def _solve_path(
-        self,
-        problems: Sequence[Problem],
-        units: Units,
-        ks: Sequence[int],
-        rng: np.random.Generator,
-        after: Solution | None = None,
-    ) -> Iterator[tuple[Solution, ...]]:
-        """Solve M binary problems for each k in turn; yields one solution for each problem.
-
-        Columns of no unit are left out from the start.
-        """
-        n_features, columns = problems[0].design.n_features, np.sort(units.columns)
+        units, problems = problem.units, problem.binary
+        n_features, columns = units.n_features, np.sort(units.columns)
         own, own_units = problems, units
         if len(columns) < n_features:
             own = change_designs(problems, lambda design: design.take(columns))
@@ -208,27 +185,26 @@ class ProximalDistance(Solver):
             )
         for solutions in self._anneal_path(own, own_units, ks, rng, after):
             found = tuple(replace(s, support=columns[s.support], n_features=n_features) for s in solutions)
-            yield self._polish(problems, units, found) if self.polish else found
+            yield self._polish(problem, found) if self.polish else found
 
     def _anneal_path(
         self,
-        problems: Sequence[Problem],
+        problems: Sequence[BinaryProblem],
         units: Units,
         ks: Sequence[int],
         rng: np.random.Generator,
-        after: Solution | None,
+        after: Sequence[Solution] | None,
     ) -> Iterator[tuple[Solution, ...]]:
         """The same where every column belongs to a unit, without polishing."""
         bare = tuple(bare_solution(problem, Status.CONVERGED) for problem in problems)
-        if any(problem.lam > HOPELESS for problem in problems):
+        if any(problem.lam > STRONGEST_RIDGE for problem in problems):
             yield from (bare for _ in ks)
             return
-        measured = [Measured(problem) for problem in problems]
-        scale, scaled = rescale(problems, measured)
+        scale, scaled = rescale(problems)
         penalised = PenalisedProblem.of(scaled, units, units.n_units)
         descend = self._descent(penalised)
         if after is not None:
-            beta = np.append(after.dense_coef() * scale, after.intercept)[None]
+            beta = np.array([np.append(one.dense_coef() * scale, one.intercept) for one in after])
             beta = beta[:, : scaled[0].design.n_parameters]
         elif self.start == "univariate":
             beta = np.array([univariate_start(problem) for problem in scaled])
@@ -246,7 +222,7 @@ class ProximalDistance(Solver):
                 support, signs = at_k.kept_columns(beta), units.signs if units.signs.any() else None
                 solutions = [
                     best_ending(*each, support, signs)
-                    for each in zip(problems, solutions, bare, measured, strict=True)
+                    for each in zip(problems, solutions, bare, strict=True)
                 ]
             yield tuple(solutions)
 
@@ -309,54 +285,46 @@ class ProximalDistance(Solver):
     def _compiled(self, problem: PenalisedProblem) -> Descend | None:
         raise NotImplementedError
 
-    def _polish(
-        self, problems: Sequence[Problem], units: Units, solutions: tuple[Solution, ...]
-    ) -> tuple[Solution, ...]:
+    def _polish(self, problem: Problem, solutions: tuple[Solution, ...]) -> tuple[Solution, ...]:
         """Improve solutions by exchanges: never worse, with the trace of the annealing."""
-        better: tuple[Solution, ...]
-        if len(problems) == 1 and units.are_plain:
-            better = (Exchange().improve(problems[0], solutions[0]),)
-        else:
-            better = Exchange().improve_together(problems, solutions, units)
         return tuple(
             new if new is old else replace(new, n_iter=old.n_iter + new.n_iter, trace=old.trace)
-            for new, old in zip(better, solutions, strict=True)
+            for new, old in zip(Exchange().improve(problem, solutions), solutions, strict=True)
         )
 
 
-def rescale(
-    problems: Sequence[Problem], measured: Sequence[Measured]
-) -> tuple[float | Vector, list[Problem]]:
+def rescale(problems: Sequence[BinaryProblem]) -> tuple[float | Vector, list[BinaryProblem]]:
     """Return the scale that the columns of X are divided by, and the rescaled problems.
 
     Data of order one are left as they are. Others are divided by the power of two nearest to their typical
     entry; columns whose squares would overflow, each by a power of two of its own. Units are compared by
     their norms over all binary problems, so a column has one scale in all of them: the largest one needed.
     """
-    scale = float(np.median([problem.design.unit() for problem in problems]))
-    scale = 1.0 if ORDER_ONE[0] <= scale <= ORDER_ONE[1] else float(2.0 ** np.round(np.log2(scale)))
-    if scale == 1.0 and all(m.measures is None for m in measured):
-        return 1.0, list(problems)
-    ridges = [min(problem.lam / scale / scale, 1e30) for problem in problems]
-    scaled = change_designs(problems, lambda design: design.in_units_of(scale))
-    scaled = [replace(problem, lam=lam) for problem, lam in zip(scaled, ridges, strict=True)]
-    measures = [take_measures(problem, sign(problem)) for problem in scaled]
-    ones = np.ones(scaled[0].design.n_features)
-    columns: Vector = np.max([ones if m is None else m.units for m in measures], axis=0)
-    if (columns == 1.0).all():
-        return scale, scaled
-    return scale * columns, change_designs(scaled, lambda design: design.in_units_of(columns))
+    typical = float(np.median([problem.design.unit() for problem in problems]))
+    scale = 1.0 if ORDER_ONE[0] <= typical <= ORDER_ONE[1] else float(power_of_two(typical))
+    if scale != 1.0:
+        problems = [
+            problem.with_ridge(min(problem.lam / scale / scale, 1e30))
+            for problem in change_designs(problems, lambda design: design.in_units_of(scale))
+        ]
+    scalings = [scaling for problem in problems if (scaling := make_scaling(problem)) is not None]
+    units: Vector = np.max([np.ones(problems[0].design.n_features), *(s.units for s in scalings)], axis=0)
+    if (units == 1.0).all():
+        return scale, list(problems)
+    return scale * units, change_designs(problems, lambda design: design.in_units_of(units))
 
 
-def change_designs(problems: Sequence[Problem], change: Callable[[Any], Any]) -> list[Problem]:
+def change_designs(
+    problems: Sequence[BinaryProblem], change: Callable[[Any], Any]
+) -> list[BinaryProblem]:
     """Return the problems with changed designs; problems that share a design share the changed one."""
     changed = {id(design): change(design) for design in {id(p.design): p.design for p in problems}.values()}
     return [replace(problem, design=changed[id(problem.design)]) for problem in problems]
 
 
 def projected_solution(
-    problem: Problem,
-    scaled: Problem,
+    problem: BinaryProblem,
+    scaled: BinaryProblem,
     scale: float | Vector,
     found: Vector,
     beta: Vector,
@@ -379,35 +347,24 @@ def projected_solution(
 
 
 def best_ending(
-    problem: Problem,
+    problem: BinaryProblem,
     projected: Solution,
     bare: Solution,
-    measured: Measured,
     support: Indices | None = None,
     signs: Vector | None = None,
 ) -> Solution:
     """Return the best of a projection, the minimum on its support, and the intercept alone.
 
-    The intercept alone is returned unless another is better by more than its rounding error. Where binary
-    problems share a `support`, the minimum is that on all of it. `signs`, one for each column of the problem,
-    are those that coefficients must have.
+    Where binary problems share a `support`, the minimum is that on all of it. `signs`, one for each column of
+    the problem, are those that coefficients must have.
     """
     support = projected.support if support is None else support
     coef, intercept = projected.dense_coef()[support], projected.intercept
     if not np.isfinite(projected.objective):
         coef, intercept = np.zeros(len(support)), 0.0
-    if signs is None:
-        coef, intercept, objective, _ = refit(problem, support, coef, intercept, measured)
-    else:
-        coef, intercept, objective = refit_with_signs(
-            problem, support, signs[support], coef, intercept, measured
-        )
-    # upper bounds of the true objectives
-    refitted = objective + measured.doubt(support, np.append(coef, intercept), objective)
-    unchanged = projected.objective + measured.doubt(
-        projected.support, np.append(projected.coef, projected.intercept), projected.objective
-    )
-    if refitted <= bare.objective and not refitted >= unchanged:
+    own_signs = None if signs is None else signs[support]
+    coef, intercept, objective, _ = refit(problem, support, coef, intercept, own_signs)
+    if objective <= bare.objective and not objective >= projected.objective:
         used = np.flatnonzero(coef)
         return replace(
             projected,
@@ -417,7 +374,7 @@ def best_ending(
             objective=objective,
             ending=Ending.REFIT,
         )
-    if not unchanged <= bare.objective:
+    if not projected.objective <= bare.objective:
         return replace(
             projected,
             support=bare.support,

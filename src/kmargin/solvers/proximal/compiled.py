@@ -463,8 +463,8 @@ def index_distinct(items: Sequence[Any]) -> tuple[list[Any], Indices]:
 
 
 def stack_arrays(arrays: Sequence[Matrix]) -> Matrix:
-    """Stack rows; a single C-contiguous array is not copied."""
-    return np.ascontiguousarray(arrays[0] if len(arrays) == 1 else np.concatenate(arrays))
+    """Stack rows as float64; a single C-contiguous array of these is not copied."""
+    return np.ascontiguousarray(arrays[0] if len(arrays) == 1 else np.concatenate(arrays), dtype=np.float64)
 
 
 def rows_of(X: Any, design: int, first: int, n_rows: int) -> Any:

@@ -22,7 +22,7 @@ import numpy as np
 
 from kmargin.core import sparsity, squared_hinge
 from kmargin.core.arrays import Indices, Matrix
-from kmargin.core.problem import ArrayProblem, Problem
+from kmargin.core.problem import ArrayProblem, BinaryProblem
 from kmargin.core.units import Units
 
 
@@ -30,18 +30,18 @@ from kmargin.core.units import Units
 class PenalisedProblem:
     """At most k units of features are to explain the labels of all M binary problems."""
 
-    problems: tuple[Problem, ...]
+    problems: tuple[BinaryProblem, ...]
     units: Units
     k: int
 
     @classmethod
-    def of(cls, problems: Iterable[Problem], units: Units, k: int) -> "PenalisedProblem":
+    def of(cls, problems: Iterable[BinaryProblem], units: Units, k: int) -> "PenalisedProblem":
         return cls(tuple(problems), units, units.n_units).with_k(k)
 
     @classmethod
-    def of_one(cls, problem: Problem) -> "PenalisedProblem":
+    def of_one(cls, problem: BinaryProblem, k: int) -> "PenalisedProblem":
         """The paper's problem: M = 1, and k counts columns."""
-        return cls.of([problem], Units.of_columns(problem.design.n_features), problem.k)
+        return cls.of([problem], Units.of_columns(problem.design.n_features), k)
 
     def with_k(self, k: int) -> "PenalisedProblem":
         n_fixed = int(np.count_nonzero(self.units.fixed))
@@ -59,8 +59,7 @@ class PenalisedProblem:
     @property
     def in_memory(self) -> list[ArrayProblem]:
         """The binary problems, all of whose rows are in memory."""
-        rows = [problem.at_hand for problem in self.problems]
-        return [problem for problem in rows if problem is not None]
+        return [problem for problem in self.problems if isinstance(problem, ArrayProblem)]
 
     @cached_property
     def sparsity_set(self) -> sparsity.UnitSparsity:
@@ -116,7 +115,7 @@ class PenalisedProblem:
         """Return the second derivative of the surrogate in a direction."""
         b_sq = self.penalty_weight(rho)
         rows = zip(self.problems, direction, strict=True)
-        return sum(problem.bend(row) + (b_sq + problem.lam) * float(row @ row) for problem, row in rows)
+        return sum(problem.curvature_along(row) + (b_sq + problem.lam) * float(row @ row) for problem, row in rows)
 
     def surrogate(self, beta: Matrix, anchor: Matrix, rho: float) -> float:
         """Return the quadratic g_rho(beta | anchor): above f_rho everywhere, equal to it at the anchor.

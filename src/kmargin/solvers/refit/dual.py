@@ -1,42 +1,32 @@
-"""Newton steps where k exceeds the number of active rows.
+"""Newton's method where the support is larger than the number of active rows.
 
-The systems solved are then as large as the active rows, not as the support.
+The linear systems are as large as the active rows, not as the support: with A the active rows on the columns of
+the support, w = A'r / lam, (I + A A' / lam) r + t b = c and t'r = 0. Columns are multiplied by their units
+(`core.scaling`), so that all have the same ridge.
 """
 
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
+import scipy.linalg
 
 from kmargin.core import squared_hinge
 from kmargin.core.arrays import Indices, Matrix, Vector
-from kmargin.core.design import Design
-from kmargin.core.jit import compiled
-from kmargin.core.linalg import axpy, solve
-from kmargin.solvers.refit.newton import NO_LOSS, Line, exact_step, total_loss
+from kmargin.solvers.refit.final import line_minimum
+from kmargin.solvers.refit.newton import MAX_NEWTON_STEPS, ZERO_OBJECTIVE
+from kmargin.solvers.refit.rows import ArrayRows
 
 # The least ridge that a dual system is solved with, relative to the curvature of its rows.
-PROXIMAL = 1e-10
+MIN_RIDGE = 1e-10
 
 
-class DualRows(NamedTuple):
-    """The rows that have been active at some time; their features on a support, signed; K = B B'.
-
-    The arrays have room to spare: only the first `n_rows` places count.
-    """
+class RowProducts(NamedTuple):
+    """The rows that have been active at some time, their entries on the support, and K = B B'."""
 
     rows: Indices
-    n_rows: int
-    B: Matrix  # (room, k)
-    K: Matrix  # (room, room)
-
-    @classmethod
-    def none(cls, k: int) -> "DualRows":
-        return cls(np.empty(0, np.int64), 0, np.empty((0, k)), np.empty((0, 0)))
-
-    def trimmed(self) -> "DualRows":
-        """Without the room to spare."""
-        m = self.n_rows
-        return DualRows(self.rows[:m], m, self.B[:m], np.ascontiguousarray(self.K[:m, :m]))
+    B: Matrix  # (n_rows, k)
+    K: Matrix  # (n_rows, n_rows)
 
 
 def n_dual_numbers(n_active: int, k: int) -> int:
@@ -44,211 +34,169 @@ def n_dual_numbers(n_active: int, k: int) -> int:
     return n_active * (k + 3 * n_active)
 
 
-def enlist(design: Design, t: Vector, cols: Indices, resid: Vector, store: DualRows) -> DualRows:
-    """Give every active row a place. Returns the (perhaps larger) store."""
-    rows, n_rows, B, K = store
-    is_new = squared_hinge.is_active(resid)
-    is_new[rows[:n_rows]] = False
-    fresh = np.flatnonzero(is_new)
-    if len(fresh) == 0:
-        return store
-    total = n_rows + len(fresh)
-    if total > len(rows):
-        size = min(len(resid), total + total // 4)
-        larger = np.empty(size, np.int64), np.empty((size, len(cols))), np.empty((size, size))
-        larger[0][:n_rows], larger[1][:n_rows] = rows[:n_rows], B[:n_rows]
-        larger[2][:n_rows, :n_rows] = K[:n_rows, :n_rows]
-        rows, B, K = larger
-    rows[n_rows:total] = fresh
-    B[n_rows:total] = t[fresh, None] * design.block(fresh, cols)
-    block = B[n_rows:total] @ B[:total].T
-    K[n_rows:total, :total] = block
-    K[:n_rows, n_rows:total] = block[:, :n_rows].T
-    return DualRows(rows, total, B, K)
-
-
-@compiled
-def dual_factor(
-    K: Matrix, rows: Indices, n_rows: int, resid: Vector, mu: float
-) -> tuple[Indices, Matrix, Vector]:
-    """Places of the active rows, and the Cholesky factor of I + K / mu on them."""
-    places = np.empty(n_rows, np.int64)
-    m = 0
-    for r in range(n_rows):
-        if squared_hinge.is_active(resid[rows[r]]):
-            places[m] = r
-            m += 1
-    places = places[:m]
-    A = np.empty((m, m))
-    for a in range(m):
-        for b in range(m):
-            A[a, b] = K[places[a], places[b]] / mu
-        A[a, a] += 1.0
-    return places, np.ascontiguousarray(np.linalg.cholesky(A).T), np.zeros(m)
-
-
-@compiled
-def proximal_weight(K: Matrix, n_rows: int, lam: float) -> float:
-    """What is added to a ridge next to nothing beside the columns, so that systems are definite."""
-    trace = 0.0
-    for r in range(n_rows):
-        trace += K[r, r]
-    eps = max(PROXIMAL * trace / max(n_rows, 1) - lam, 0.0)
-    return 1.0 if lam + eps == 0.0 else eps  # where the columns are zero on these rows
-
-
-@compiled
-def dual_direction(
-    rows: Indices,
-    n_rows: int,
-    B: Matrix,
-    K: Matrix,
-    t: Vector,
-    c: Vector,
-    lam: float,
-    intercept: bool,
-    w: Vector,
-    b: float,
-    resid: Vector,
-    d: Vector,
-) -> float:
-    """The way to the minimum of the quadratic: d for w, and the return value for b.
-
-    w = A'r / lam, (I + A A' / lam) r + t b = c, t'r = 0 over the active rows. Where lam is next to
-    nothing beside the columns, the step is a proximal one with a tiny weight (mu), so that the system stays
-    definite.
-    """
-    n_active = 0
-    for r in range(n_rows):
-        n_active += squared_hinge.is_active(resid[rows[r]])
-    if n_active == 0:  # no row falls short: all that is left to lower is the ridge
-        d[:] = -w
-        return 0.0
-    eps = proximal_weight(K, n_rows, lam)
-    mu = lam + eps
-    places, U, dead = dual_factor(K, rows, n_rows, resid, mu)
-    m = places.size
-    r0, r1 = np.empty(m), np.empty(m)
-    for a in range(m):
-        i = rows[places[a]]
-        r0[a] = c[i] - eps / mu * (c[i] - resid[i] - t[i] * b)
-        r1[a] = t[i]
-    solve(U, m, dead, r0)
-    new_b = b
-    if intercept:
-        solve(U, m, dead, r1)
-        top, bottom = 0.0, 0.0
-        for a in range(m):
-            top += t[rows[places[a]]] * r0[a]
-            bottom += t[rows[places[a]]] * r1[a]
-        new_b = top / bottom
-        for a in range(m):
-            r0[a] -= new_b * r1[a]
-    d[:] = 0.0
-    for a in range(m):
-        axpy(r0[a], B[places[a]], d)
-    for j in range(d.size):
-        d[j] = (d[j] + eps * w[j]) / mu - w[j]
-    return new_b - b
-
-
-@compiled
 def take_step(
-    lam: float,
-    w: Vector,
-    d: Vector,
-    resid: Vector,
-    delta: Vector,
-    value: float,
-    give_up: float,
-    tol: float,
-) -> tuple[float, float, bool]:
-    """Go along d, which lowers the residuals by delta: all the way, or to the exact minimum on it.
+    ridge: Vector, w: Vector, d: Vector, residual: Vector, delta: Vector, value: float, give_up: float, tol: float
+) -> tuple[float, float]:
+    """The length of a step along d, which lowers the residuals by delta, and the objective after it.
 
-    w and resid are brought along. Returns the step (0 if it promises too little to be taken), the
-    objective after it, and whether every row stayed on its side and the step was a full one.
+    A full step if the objective falls enough, else to the exact minimum on the line; 0 if the predicted
+    decrease is too small to be taken.
     """
-    ud, dd, uu = lam * np.dot(w, d), lam * np.dot(d, d), lam * np.dot(w, w)
-    slope, s = 0.0, 0.0
-    for i in range(resid.size):
-        slope -= delta[i] * squared_hinge.slope(resid[i])
-        s += squared_hinge.twice_value(resid[i] - delta[i])
-    promise = -0.5 * (slope + ud)
-    if promise <= tol * value or value - 2.0 * promise > give_up:
-        return 0.0, value, True
-    step = 1.0
-    if 0.5 * (s + uu + dd) + ud > value - 0.2 * promise:
-        step = exact_step(Line(resid, delta), ud, dd)
-    flips = 0
-    for j in range(w.size):
-        w[j] += step * d[j]
-    for i in range(resid.size):
-        before = squared_hinge.is_active(resid[i])
-        resid[i] -= step * delta[i]
-        flips += before != squared_hinge.is_active(resid[i])
-    return step, total_loss(resid) + 0.5 * lam * np.dot(w, w), flips == 0 and step == 1.0
+    wd, dd, ww = float(ridge @ (w * d)), float(ridge @ (d * d)), float(ridge @ (w * w))
+    slope = -float(delta @ squared_hinge.slopes(residual)) + wd
+    if -0.5 * slope <= tol * value or value + slope > give_up:
+        return 0.0, value
+
+    def objective(t: float) -> float:
+        return squared_hinge.total_value(residual - t * delta) + 0.5 * (ww + t * t * dd) + t * wd
+
+    new_value = objective(1.0)
+    if new_value <= value + 0.1 * slope:
+        return 1.0, new_value
+    t = float(line_minimum(residual, delta, wd, dd))
+    return t, objective(t)
 
 
-def newton_dual(
-    design: Design,
-    t: Vector,
-    c: Vector,
-    lam: float,
-    cols: Indices,
-    w: Vector,
-    b: float,
-    resid: Vector,
-    store: DualRows,
-    give_up: float,
-    tol: float,
-) -> tuple[float, float, DualRows, int]:
-    """`newton` with systems as large as the active rows; w and resid are brought along.
+@dataclass(frozen=True)
+class DualFit:
+    """The minimum of one binary problem on some columns, with the products of its active rows."""
 
-    Returns the objective, the intercept, the store and the number of steps.
-    """
-    d = np.empty(len(cols))
-    value = 0.5 * lam * float(w @ w) + total_loss(resid)
-    n_iter = 0
-    while n_iter < 100 and value > NO_LOSS:
-        store = enlist(design, t, cols, resid, store)
-        db = dual_direction(*store, t, c, lam, design.fit_intercept, w, b, resid, d)
-        delta = t * (design.product(cols, d) + db)
-        step, new_value, settled = take_step(lam, w, d, resid, delta, value, give_up, tol)
-        if step == 0.0:
-            break
-        b += step * db
-        n_iter += 1
-        if not new_value < value:
-            break
-        value = new_value
-        if settled:
-            break
-    return value, b, enlist(design, t, cols, resid, store), n_iter
+    data: ArrayRows
+    lam: float
+    columns: Indices
+    v: Vector  # coefficients of the columns multiplied by their units
+    b: float
+    residual: Vector
+    products: RowProducts | None = None
+    value: float = np.inf
+    n_newton: int = 0
 
+    @classmethod
+    def at(cls, data: ArrayRows, lam: float, columns: Indices, u: Vector) -> "DualFit":
+        """A start: these columns with coefficients u, the intercept last."""
+        return cls(data, lam, columns, u[:-1] / cls._units(data, columns), float(u[-1]), data.residual(columns, u))
 
-@compiled
-def leverage(A: Matrix, t: Vector, U: Matrix) -> Vector:
-    """h_j = x_j'(I + K/lam)^-1 x_j for the columns x_j of A, the intercept's column t projected out.
+    @staticmethod
+    def _units(data: ArrayRows, columns: Indices) -> Vector:
+        return data.ridge_scale[columns] ** -0.5
 
-    Rows are the active ones; U'U = I + K/lam.
-    """
-    m, s = A.shape
-    Y = np.empty((m, s + 1))
-    for a in range(m):
-        Y[a, s] = t[a]
-        for j in range(s):
-            Y[a, j] = A[a, j]
-    h, cross = np.zeros(s + 1), np.zeros(s + 1)
-    for a in range(m):
-        f = 1.0 / U[a, a]
-        last = Y[a, s] * f
-        for j in range(s + 1):
-            Y[a, j] *= f
-            h[j] += Y[a, j] * Y[a, j]
-            cross[j] += Y[a, j] * last
-        for l in range(a + 1, m):
-            axpy(-U[a, l], Y[a], Y[l])
-    if h[s] > 0.0:
-        for j in range(s):
-            h[j] -= cross[j] * cross[j] / h[s]
-    return h[:s]
+    @property
+    def u(self) -> Vector:
+        """Coefficients, then the intercept."""
+        return np.append(self.v * self._units(self.data, self.columns), self.b)
+
+    def _entries(self, rows: Indices, columns: Indices) -> Matrix:
+        block = self.data.X.block(rows, columns)
+        return self.data.t[rows, None] * block * self._units(self.data, columns)
+
+    def _decisions(self, columns: Indices, v: Vector) -> Vector:
+        return self.data.t * self.data.X.product(columns, v * self._units(self.data, columns))
+
+    def exchanged(self, lose: Indices, take: Indices) -> "DualFit":
+        """The start without the columns at the places `lose` and with the columns `take`, at coefficient 0."""
+        gone = self.columns[lose]
+        stays = np.ones(len(self.columns), np.bool_)
+        stays[lose] = False
+        products = self.products
+        if products is not None:
+            rows, B, K = products
+            came, out = self._entries(rows, take), B[:, lose]
+            products = RowProducts(rows, np.hstack([B[:, stays], came]), K + came @ came.T - out @ out.T)
+        return replace(
+            self,
+            columns=np.append(self.columns[stays], take),
+            v=np.append(self.v[stays], np.zeros(len(take))),
+            residual=self.residual + self._decisions(gone, self.v[lose]),
+            products=products,
+        )
+
+    def minimised(self, tol: float, give_up: float = np.inf) -> "DualFit":
+        """The minimum on these columns, or where a step promised too little, or too little for `give_up`."""
+        v, b, residual = self.v, self.b, self.residual
+        ridge = np.full(len(v), self.lam)
+        value = squared_hinge.total_value(residual) + 0.5 * self.lam * float(v @ v)
+        products = self._with_active(self.products, residual)
+        n_newton = 0
+        while n_newton < MAX_NEWTON_STEPS and value > ZERO_OBJECTIVE:
+            d, db = self._direction(products, v, b, residual)
+            delta = self._decisions(self.columns, d) + self.data.t * db
+            t, new_value = take_step(ridge, v, d, residual, delta, value, give_up, tol)
+            if t == 0.0:
+                break
+            before = squared_hinge.is_active(residual)
+            v, b, residual, n_newton = v + t * d, b + t * db, residual - t * delta, n_newton + 1
+            is_lower, value = new_value < value, min(new_value, value)
+            products = self._with_active(products, residual)
+            if not is_lower or (t == 1.0 and np.array_equal(before, squared_hinge.is_active(residual))):
+                break
+        return replace(
+            self, v=v, b=b, residual=residual, products=products, value=value, n_newton=self.n_newton + n_newton
+        )
+
+    def _with_active(self, products: RowProducts | None, residual: Vector) -> RowProducts:
+        """The products with all rows that are active now among them."""
+        is_new = squared_hinge.is_active(residual)
+        if products is None:
+            products = RowProducts(
+                np.empty(0, np.int64), np.empty((0, len(self.columns))), np.empty((0, 0))
+            )
+        is_new[products.rows] = False
+        fresh = np.flatnonzero(is_new)
+        if len(fresh) == 0:
+            return products
+        B = self._entries(fresh, self.columns)
+        beside = products.B @ B.T
+        return RowProducts(
+            np.append(products.rows, fresh),
+            np.vstack([products.B, B]),
+            np.block([[products.K, beside], [beside.T, B @ B.T]]),
+        )
+
+    def _factor(self, products: RowProducts, residual: Vector) -> tuple[Indices, Matrix, float]:
+        """Places of the active rows, the Cholesky factor U of I + K / mu = U'U on them, and mu.
+
+        mu is the ridge, or a little more where that is next to nothing beside the columns.
+        """
+        places = np.flatnonzero(squared_hinge.is_active(residual[products.rows]))
+        typical = MIN_RIDGE * float(np.trace(products.K)) / max(len(products.K), 1)
+        mu = max(self.lam, typical) or 1.0
+        system = products.K[np.ix_(places, places)] / mu
+        system[np.diag_indices_from(system)] += 1.0
+        return places, scipy.linalg.cholesky(system, check_finite=False), mu
+
+    def _direction(
+        self, products: RowProducts, v: Vector, b: float, residual: Vector
+    ) -> tuple[Vector, float]:
+        """The step to the minimum of the quadratic, for v and for b; a proximal one where mu exceeds lam."""
+        places, U, mu = self._factor(products, residual)
+        if len(places) == 0:  # no row is active: only the ridge is left to lower
+            return -v, 0.0
+        rows, eps = products.rows[places], mu - self.lam
+        t, c = self.data.t[rows], self.data.c[rows]
+        rhs = c - eps / mu * (c - residual[rows] - t * b)
+        r = scipy.linalg.cho_solve((U, False), rhs, check_finite=False)
+        new_b = b
+        if self.data.fit_intercept:
+            s = scipy.linalg.cho_solve((U, False), t, check_finite=False)
+            new_b = float(t @ r) / float(t @ s)
+            r = r - new_b * s
+        return (products.B[places].T @ r + eps * v) / mu - v, new_b - b
+
+    def scores(self, lose: Indices, take: Indices) -> tuple[Vector, Vector]:
+        """What the columns at the places `lose` cost to drop, and what the columns `take` would gain.
+
+        With h = x'(mu I + K)^-1 x, the intercept projected out, dropping costs mu v^2 / (2 (1 - h/mu)) and
+        adding gains (x'r)^2 / (2 (mu + h)).
+        """
+        assert self.products is not None
+        places, U, mu = self._factor(self.products, self.residual)
+        rows = self.products.rows[places]
+        A = np.hstack([self.products.B[np.ix_(places, lose)], self._entries(rows, take)])
+        Y = scipy.linalg.solve_triangular(U, A, trans="T", check_finite=False)
+        h = np.einsum("ij,ij->j", Y, Y)
+        if self.data.fit_intercept and len(rows):
+            z = scipy.linalg.solve_triangular(U, self.data.t[rows], trans="T", check_finite=False)
+            h = h - (z @ Y) ** 2 / max(float(z @ z), 1e-300)
+        drop = 0.5 * mu * self.v[lose] ** 2 / np.maximum(1.0 - h[: len(lose)] / mu, 1e-12)
+        slope = A[:, len(lose) :].T @ self.residual[rows]
+        return drop, 0.5 * slope**2 / (mu + h[len(lose) :])

@@ -1,0 +1,119 @@
+"""Columns on a safe scale: centred where their mean is far beyond their spread, scaled by powers of two.
+
+This happens once, when a problem is made. Ordinary columns are left as they are. A column that is divided by
+its unit has a ridge of its own, lam / unit^2, which the search carries along, so that the problem stays the
+same; a shift is made up for by the intercept.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kmargin.core.arrays import Flags, Indices, Vector
+from kmargin.core.design import Moments
+from kmargin.core.problem import BinaryProblem
+
+# Variances within this range are left as they are: products of two of them, and of their inverses, are finite.
+SAFE_VARIANCE = (1e-60, 1e60)
+
+# Spreads within this range are accepted.
+SMALLEST_SPREAD, LARGEST_SPREAD = 1e-100, 1e100
+
+# A column is centred where its mean exceeds its spread by this factor, beyond which squares lose digits.
+FAR_MEAN = 1e3
+
+# A column whose spread is below this fraction of its mean is constant.
+CONSTANT_RTOL = 1e-12
+
+# The spread of a standardised feature is rounded to so many binary digits, so that sums taken in another order
+# give the same scale.
+SPREAD_DIGITS = 32
+
+
+class Scaling(NamedTuple):
+    """Scaled columns are (x - center) / unit."""
+
+    centers: Vector
+    units: Vector
+    are_constant: Flags = np.empty(0, np.bool_)  # which columns have no spread, where units are spreads
+
+    def apply(self, problem: BinaryProblem) -> BinaryProblem:
+        return replace(problem, design=self.apply_to(problem.design))
+
+    def apply_to(self, design: Any) -> Any:
+        return design.standardized(self.centers, self.units)
+
+    def enter(self, columns: Indices, coef: Vector, intercept: float) -> tuple[Vector, float]:
+        """Coefficients and intercept for the columns as given, as those for the scaled columns."""
+        return coef * self.units[columns], intercept + float(coef @ self.centers[columns])
+
+    def leave(self, columns: Indices, coef: Vector, intercept: float) -> tuple[Vector, float]:
+        """The inverse of `enter`."""
+        coef = coef / self.units[columns]
+        return coef, intercept - float(coef @ self.centers[columns])
+
+
+def power_of_two(size: Any) -> Any:
+    """The nearest power of two, by which numbers are divided without loss of a digit."""
+    return 2.0 ** np.round(np.log2(size))
+
+
+def exact_moments(design: Any, moments: Callable[[Any], Moments]) -> tuple[Vector, Vector]:
+    """Mean and spread of each column, also where squares of the entries would overflow or vanish."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean, variance, _ = moments(design)
+    spread = np.sqrt(variance)
+    odd = np.flatnonzero(~((variance > SAFE_VARIANCE[0]) & (variance < SAFE_VARIANCE[1])))
+    if len(odd):  # constant, or extreme: in units of their largest entry
+        few = design.subset(odd)
+        largest = few.largest()
+        units = power_of_two(np.where(largest > 0, largest, 1.0))
+        own_mean, own_variance, _ = moments(few.in_units_of(units))
+        mean[odd], spread[odd] = own_mean * units, np.sqrt(own_variance) * units
+    return mean, spread
+
+
+def unit_variance_scaling(design: Any, moments: Callable[[Any], Moments], fit_intercept: bool) -> Scaling:
+    """Scale features to mean 0 and variance 1; constant features keep their scale, without an intercept nothing
+    is centred.
+    """
+    mean, spread = exact_moments(design, moments)
+    check_spreads(spread, mean)
+    constant = spread <= CONSTANT_RTOL * np.abs(mean)
+    digits, exponent = np.frexp(spread)
+    spread = np.ldexp(np.round(np.ldexp(digits, SPREAD_DIGITS)), exponent - SPREAD_DIGITS)
+    centers = mean if fit_intercept else np.zeros_like(mean)
+    return Scaling(centers, np.where(constant, 1.0, spread), constant)
+
+
+def make_scaling(problem: BinaryProblem) -> Scaling | None:
+    """Centres and units of the columns; None if all can stay as they are."""
+    design = problem.design
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean, variance, _ = problem.moments()
+        ordinary = (variance > SAFE_VARIANCE[0]) & (variance < SAFE_VARIANCE[1])
+        ordinary &= np.abs(mean) <= FAR_MEAN * np.sqrt(variance)
+    if ordinary.all():
+        return None
+    mean, spread = exact_moments(design, lambda scaled: replace(problem, design=scaled).moments())
+    check_spreads(spread, mean)
+    varies = spread > CONSTANT_RTOL * np.abs(mean)
+    size = np.where(varies, spread, np.abs(mean)) if design.fit_intercept else np.hypot(spread, mean)
+    extreme = (size > 0) & ~((size > SAFE_VARIANCE[0] ** 0.5) & (size < SAFE_VARIANCE[1] ** 0.5))
+    units = np.where(extreme, power_of_two(np.where(extreme, size, 1.0)), 1.0)
+    far = varies & (np.abs(mean) > FAR_MEAN * spread) if design.fit_intercept else np.zeros(len(mean), bool)
+    return Scaling(np.where(far, mean, 0.0), units) if far.any() or extreme.any() else None
+
+
+def check_spreads(spread: Vector, mean: Vector) -> None:
+    """Raise ValueError for a column whose spread is beyond the range that the package computes in."""
+    varies = spread > CONSTANT_RTOL * np.abs(mean)
+    bad = np.flatnonzero(varies & ~((spread >= SMALLEST_SPREAD) & (spread <= LARGEST_SPREAD)))
+    if len(bad) or not np.isfinite(spread).all():
+        j = int(bad[0]) if len(bad) else int(np.flatnonzero(~np.isfinite(spread))[0])
+        raise ValueError(
+            f"Column {j} of X has a spread of {spread[j]:.3g}, and spreads have to be between "
+            f"{SMALLEST_SPREAD:g} and {LARGEST_SPREAD:g}. Rescale it, for example with StandardScaler."
+        )

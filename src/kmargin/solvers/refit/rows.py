@@ -1,0 +1,140 @@
+"""A binary problem as the search sees it: labels and weights folded into the rows of X.
+
+With t_i = sqrt(s_i / n) y_i and the target c_i = sqrt(s_i / n), the residual of a row is c_i - t_i f_i. Columns
+are on a safe scale (`core.scaling`), so each has a ridge of its own: `ridge_scale` times that of the problem.
+"""
+
+from functools import cached_property
+
+import numpy as np
+
+from kmargin.core import squared_hinge
+from kmargin.core.arrays import Indices, Matrix, Vector
+from kmargin.core.problem import ArrayProblem, BinaryProblem
+from kmargin.core.scaling import Scaling, make_scaling
+from kmargin.data.blocks.problem import BlockProblem
+from kmargin.solvers.refit.final import LARGE_SUPPORT_RTOL, ArrayColumns, minimise_by_svd
+from kmargin.solvers.refit.newton import ZERO_OBJECTIVE
+from kmargin.solvers.solution import Solution
+
+
+class Rows:
+    """What the search asks of a binary problem, wherever its rows are."""
+
+    is_remote = False
+
+    def __init__(self, problem: BinaryProblem) -> None:
+        self.given = problem
+        self.scaling: Scaling | None = make_scaling(problem)
+        self.problem = problem if self.scaling is None else self.scaling.apply(problem)
+        self.n_samples, self.n_features = self.problem.design.n_samples, self.problem.design.n_features
+        self.fit_intercept = self.problem.design.fit_intercept
+
+    @cached_property
+    def ridge_scale(self) -> Vector:
+        """The ridge of each column, relative to that of the problem as it was given."""
+        return np.ones(self.n_features) if self.scaling is None else self.scaling.units**-2.0
+
+    def ridges(self, lam: float, columns: Indices) -> Vector:
+        """The ridge of some columns, then that of the intercept: 1 for the column of zeros in its place."""
+        return np.append(lam * self.ridge_scale[columns], 0.0 if self.fit_intercept else 1.0)
+
+    @cached_property
+    def variance(self) -> Vector:
+        """The weighted variance of each column; without an intercept its second moment."""
+        raise NotImplementedError
+
+    def fits(self, n_numbers: int) -> bool:
+        """Whether an array of so many numbers is in proportion to the data."""
+        return self.problem.design.fits(n_numbers)
+
+    def scaled(self, columns: Indices, coef: Vector, intercept: float) -> Vector:
+        """Coefficients for the columns as given, and the intercept, as those for the scaled columns."""
+        if self.scaling is not None:
+            coef, intercept = self.scaling.enter(columns, coef, intercept)
+        return np.append(coef, intercept)
+
+    def unscaled(self, columns: Indices, u: Vector, value: float, lam: float) -> tuple[Vector, float, float]:
+        """Coefficients and intercept for the columns as given, and the objective there."""
+        coef, intercept = u[:-1], float(u[-1]) if self.fit_intercept else 0.0
+        if self.scaling is None:
+            return coef, intercept, value
+        coef, intercept = self.scaling.leave(columns, coef, intercept)
+        beta = np.zeros(self.given.design.n_parameters)
+        beta[columns] = coef
+        beta[self.n_features :] = intercept
+        return coef, intercept, self.given.with_ridge(lam).loss(beta)
+
+    def solution(self, columns: Indices, u: Vector, value: float, lam: float, bare: Solution) -> Solution:
+        """The solution for the columns as given; `bare`, the intercept alone, where that is no worse."""
+        coef, intercept, objective = self.unscaled(columns, u, value, lam)
+        if not objective <= bare.objective:
+            return bare
+        order = np.argsort(columns)
+        order = order[coef[order] != 0]
+        return Solution(
+            columns[order], coef[order], intercept, self.n_features, objective, 0.0, bare.status, 0
+        )
+
+
+class ArrayRows(Rows):
+    """Rows in memory."""
+
+    problem: ArrayProblem
+
+    def __init__(self, problem: ArrayProblem) -> None:
+        super().__init__(problem)
+        self.X = self.problem.design
+        self.c = np.sqrt(self.problem.weights / self.n_samples)
+        self.t = self.problem.y * self.c
+
+    @cached_property
+    def variance(self) -> Vector:
+        return self.X.spread(self.c)
+
+    def residual(self, columns: Indices, u: Vector) -> Vector:
+        return self.c - self.t * (self.X.product(columns, u[:-1]) + u[-1])
+
+    def descent(self, residual: Vector) -> Vector:
+        """The negative gradient of the loss with respect to the coefficient of each column."""
+        return self.X.slopes(self.t * squared_hinge.slopes(residual))
+
+    def count_active(self, columns: Indices, u: Vector) -> int:
+        return int(np.count_nonzero(squared_hinge.is_active(self.residual(columns, u))))
+
+    def columns(self, columns: Indices) -> Matrix:
+        """Columns multiplied by t, then that of the intercept; one row for each of X."""
+        A = np.empty((self.n_samples, len(columns) + 1))
+        A[:, :-1] = self.t[:, None] * self.X.block(np.arange(self.n_samples), columns)
+        A[:, -1] = self.t if self.fit_intercept else 0.0
+        return A
+
+    def minimise_exactly(self, lam: float, columns: Indices, u: Vector, value: float) -> tuple[Vector, float]:
+        """The minimum on a support by singular values, from u; u itself where that is not lower."""
+        support = ArrayColumns(self.columns(columns), self.c)
+        return minimise_by_svd(support, self.ridges(lam, columns), u, value)
+
+    def is_minimum(self, lam: float, columns: Indices, u: Vector, value: float) -> bool:
+        """Whether the gradient at u is zero, as far as large systems are solved."""
+        ridge, residual = self.ridges(lam, columns), self.residual(columns, u)
+        slope = ridge[:-1] * u[:-1] - self.descent(residual)[columns]
+        curvature = ridge[:-1] if lam > 0 else self.variance[columns]
+        slack = 0.5 * np.sum(np.divide(slope**2, curvature, out=np.zeros(len(slope)), where=curvature > 0))
+        return bool(slack <= LARGE_SUPPORT_RTOL * value or value <= ZERO_OBJECTIVE)
+
+
+class BlockRows(Rows):
+    """Rows in blocks: each answer is a sum over the blocks."""
+
+    is_remote = True
+
+    problem: BlockProblem
+
+    @cached_property
+    def variance(self) -> Vector:
+        return self.problem.design.variance()
+
+
+def make_rows(problem: BinaryProblem) -> Rows:
+    """The rows of a binary problem, in memory or in blocks."""
+    return ArrayRows(problem) if isinstance(problem, ArrayProblem) else BlockRows(problem)

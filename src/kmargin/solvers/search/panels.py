@@ -1,0 +1,423 @@
+"""Panels: the columns of some units in all binary problems, in memory, made ready for Newton steps.
+
+A panel answers four questions of the swap search, each for all binary problems at once: refit after an
+exchange of units, score exchanges, rank the units outside by their gradient, and hold other units instead.
+"""
+
+from collections.abc import Sequence
+from itertools import combinations, pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from kmargin.core import squared_hinge
+from kmargin.core.arrays import Flags, Indices, Matrix, Tensor, Vector
+from kmargin.core.jit import compiled, inlined
+from kmargin.core.units import Units
+from kmargin.solvers.refit.newton import MAX_NEWTON_STEPS, newton, update_gram
+from kmargin.solvers.refit.final import measure_gradient
+from kmargin.solvers.refit.rows import ArrayRows, Rows
+from kmargin.solvers.search.group_scores import factor_covariances, group_gains, score_groups
+from kmargin.solvers.search.swap_scores import score_pairs, score_singles
+
+NONE: Indices = np.empty(0, np.int64)
+
+# Covariances within units are kept while they have at most so many entries for each column of X. Groups of
+# unequal size all have as many as the largest.
+MAX_COVARIANCES_PER_COLUMN = 64
+
+
+@inlined
+def locate(starts: Indices, place_of: Indices, end: int, units: Indices) -> Indices:
+    """The places of the columns of units, then that of the intercept, `end`.
+
+    The columns of unit j have the places place_of[starts[j]:starts[j + 1]].
+    """
+    size = 0
+    for a in range(units.size):
+        size += starts[units[a] + 1] - starts[units[a]]
+    idx = np.empty(size + 1, np.int64)
+    at = 0
+    for a in range(units.size):
+        for i in range(starts[units[a]], starts[units[a] + 1]):
+            idx[at] = place_of[i]
+            at += 1
+    idx[at] = end
+    return idx
+
+
+@inlined
+def exchange_units(
+    starts: Indices, support: Indices, coefs: Matrix, lose: Indices, take: Indices
+) -> tuple[Indices, Matrix]:
+    """The support without the units at the places `lose` and with the units `take` at its end, and the
+    coefficients in each binary problem, 0 for the new columns.
+    """
+    stays = np.ones(support.size, np.bool_)
+    for a in range(lose.size):
+        stays[lose[a]] = False
+    new = np.empty(support.size - lose.size + take.size, np.int64)
+    size, m = 0, 0
+    for a in range(support.size):
+        if stays[a]:
+            new[m] = support[a]
+            m += 1
+    for b in range(take.size):
+        new[m + b] = take[b]
+    for a in range(new.size):
+        size += starts[new[a] + 1] - starts[new[a]]
+    moved = np.zeros((coefs.shape[0], size + 1))
+    at, before = 0, 0
+    for a in range(support.size):
+        width = starts[support[a] + 1] - starts[support[a]]
+        if stays[a]:
+            for p in range(coefs.shape[0]):
+                for i in range(width):
+                    moved[p, at + i] = coefs[p, before + i]
+            at += width
+        before += width
+    for p in range(coefs.shape[0]):
+        moved[p, size] = coefs[p, before]
+    return new, moved
+
+
+@compiled
+def try_exchanges(
+    panel: Matrix,
+    row_starts: Indices,
+    gram: Tensor,
+    ridge: Matrix,
+    active: Flags,
+    residual: Vector,
+    flags: Flags,
+    numbers: Matrix,
+    rows: Indices,
+    unit_starts: Indices,
+    place_of: Indices,
+    place_signs: Vector | None,
+    support: Indices,
+    coefs: Matrix,
+    lose: Indices,
+    take: Indices,
+    give_up: float,
+    limit: float,
+    tol: float,
+    values: Vector,
+) -> tuple[int, Indices, Matrix, int]:
+    """Try the exchanges lose[turn] for take[turn] in turn until the objective falls below `limit`; make that one.
+
+    If `limit` is NaN the first one is made, whatever it does; if it is -inf none is, and the residuals of the
+    last trial are left in numbers[2]. A trial ends early when it cannot get below
+    `give_up`, or as soon as the binary problems refitted so far exceed the limit; one whose Newton steps run
+    out fails. Returns the turn (-1 if none succeeded, -2 if a failure is not certain), the support, the
+    coefficients and the number of Newton steps; `values`, the Gram matrices, `active` and `residual` follow.
+    `flags`, `numbers` and `rows` are work arrays.
+    """
+    n_problems, end = coefs.shape[0], panel.shape[0] - 2
+    trial_active, now = flags[0], flags[1]
+    delta, row_signs, trial_residual = numbers[0], numbers[1], numbers[2]
+    is_forced = limit != limit
+    n_steps, outcome = 0, -1
+    for turn in range(lose.shape[0]):
+        new_support, new_coefs = exchange_units(unit_starts, support, coefs, lose[turn], take[turn])
+        idx = locate(unit_starts, place_of, end, new_support)
+        total, is_done = 0.0, True
+        for p in range(n_problems):
+            first, last = row_starts[p], row_starts[p + 1]
+            for i in range(first, last):
+                trial_active[i] = active[i]
+            if place_signs is None:
+                value, n_newton = newton(
+                    panel, first, gram[p], ridge[p], idx, new_coefs[p], None, trial_active[first:last],
+                    trial_residual[first:last], delta[first:last], rows[first:last], row_signs[first:last],
+                    now[first:last], give_up - total, tol,
+                )  # fmt: skip
+            else:
+                signs = np.empty(idx.size)
+                for a in range(idx.size):
+                    signs[a] = place_signs[idx[a]]
+                value, n_newton = newton(
+                    panel, first, gram[p], ridge[p], idx, new_coefs[p], signs, trial_active[first:last],
+                    trial_residual[first:last], delta[first:last], rows[first:last], row_signs[first:last],
+                    now[first:last], give_up - total, tol,
+                )  # fmt: skip
+            n_steps += n_newton
+            values[p] = value
+            total += value
+            if not is_forced:
+                if n_newton == MAX_NEWTON_STEPS:
+                    outcome = -2
+                    is_done = False
+                if not total < limit:
+                    is_done = False
+                if not is_done and limit > -np.inf:
+                    break
+        if is_done:
+            columns = np.arange(panel.shape[0])
+            for p in range(n_problems):
+                first, last = row_starts[p], row_starts[p + 1]
+                n_changed = update_gram(
+                    panel, first, columns, active[first:last], trial_active[first:last], rows[first:last],
+                    row_signs[first:last], gram[p],
+                )  # fmt: skip
+                if n_changed > 0:
+                    for a in range(columns.size):
+                        for b in range(a + 1, columns.size):
+                            gram[p, b, a] = gram[p, a, b]
+            for i in range(active.size):
+                residual[i] = trial_residual[i]
+            return turn, new_support, new_coefs, n_steps
+    return outcome, support, coefs, n_steps
+
+
+class UnitScores(NamedTuple):
+    """Predicted changes of the objective, to second order."""
+
+    drop: Vector  # what each unit of the support costs; inf where it is fixed
+    gain: Vector  # what each unit outside gains
+    change: Matrix | None = None  # the change by each swap of one for one; None: drop minus gain
+
+
+class UnitGains:
+    """What each unit would gain beside a support in one binary problem, by its gradient and its variances.
+
+    Where units are groups, the covariances of their columns are used, as long as these are few numbers.
+    """
+
+    def __init__(self, rows: Rows, units: Units) -> None:
+        self.rows, self.units = rows, units
+        self.covariances = self._covariances(int(units.sizes.max(initial=1)))
+        self.lam = np.nan
+
+    def _covariances(self, widest: int) -> Tensor | None:
+        """Lower triangles; None where units are single columns, or this would take much memory."""
+        rows, q = self.rows, len(self.units.columns)
+        if widest == 1 or not isinstance(rows, ArrayRows) or not rows.fits(q * rows.n_samples):
+            return None
+        if self.units.n_units * widest**2 > MAX_COVARIANCES_PER_COLUMN * q:
+            return None
+        A = np.empty((q, rows.n_samples))
+        rows.X.fill_panel(self.units.columns, rows.c, np.arange(q), A)
+        if rows.fit_intercept:
+            A -= np.outer(A @ rows.c, rows.c)
+        covariances = np.zeros((self.units.n_units, widest, widest))
+        for unit in range(self.units.n_units):
+            first, last = self.units.starts[unit], self.units.starts[unit + 1]
+            covariances[unit, : last - first, : last - first] = A[first:last] @ A[first:last].T
+        return covariances
+
+    def set_ridge(self, lam: float) -> None:
+        if lam == self.lam:
+            return
+        self.lam = lam
+        curvature = self.rows.variance + lam * self.rows.ridge_scale
+        self.weights = np.divide(1.0, curvature, out=np.zeros(len(curvature)), where=curvature > 0)
+        if self.covariances is not None:
+            self.factors = self.covariances.copy()
+            ridges = lam * self.rows.ridge_scale[self.units.columns]
+            factor_covariances(self.factors, self.units.starts, ridges)
+
+    def gains(self, descent: Vector) -> Vector:
+        """The gain of each unit, doubled; `descent` is the negative gradient of each column."""
+        if self.covariances is None:
+            return self.units.total(descent**2 * self.weights)
+        out = np.empty(self.units.n_units)
+        group_gains(descent, self.units.starts, self.units.columns, self.factors, out)
+        return out
+
+
+class Panels:
+    """The panel of all binary problems in memory; see `refit.newton` for its layout."""
+
+    def __init__(
+        self, all_rows: Sequence[ArrayRows], units: Units, n_places: int, gains: Sequence[UnitGains]
+    ) -> None:
+        """`n_places` is the number of columns that the panel has room for."""
+        self._make_places(all_rows, units, n_places, gains)
+        row_starts = np.cumsum([0, *(rows.n_samples for rows in all_rows)])
+        n_rows, height = int(row_starts[-1]), n_places + 2
+        self.row_starts = row_starts
+        self.slices = [slice(first, last) for first, last in pairwise(row_starts.tolist())]
+        self.panel = np.zeros((height, n_rows))
+        for rows, part in zip(all_rows, self.slices, strict=True):
+            self.panel[-2, part] = rows.t if rows.fit_intercept else 0.0
+            self.panel[-1, part] = rows.c
+        self.active, self.residual = np.ones(n_rows, np.bool_), self.panel[-1].copy()
+        self.flags, self.numbers = np.empty((2, n_rows), np.bool_), np.empty((3, n_rows))
+        self.work_rows = np.empty(n_rows, np.int64)
+        self._update_gram(np.arange(n_places, height))
+
+    def _make_places(
+        self, all_rows: Sequence[Rows], units: Units, n_places: int, gains: Sequence[UnitGains]
+    ) -> None:
+        """Which columns the places of the panel hold, their ridges and their Gram matrices."""
+        self.all_rows, self.units, self.n_places, self.unit_gains = all_rows, units, n_places, gains
+        self.contents = np.full(n_places, -1)  # the position in units.columns at each place; -1 if it is empty
+        self.place_of = np.full(len(units.columns), -1)  # the place of each position; -1 if it has none
+        self.held = np.zeros(units.n_units, np.bool_)
+        self.is_single = units.n_units == len(units.columns)
+        self.place_signs = np.zeros(n_places + 2) if units.signs.any() else None
+        self.gram = np.zeros((len(all_rows), n_places + 2, n_places + 2))
+        self.ridge = np.zeros((len(all_rows), n_places + 2))
+        self.lams = np.full(len(all_rows), np.nan)
+
+    def set_ridges(self, lams: Vector) -> None:
+        """The ridge of each binary problem."""
+        if np.array_equal(lams, self.lams):
+            return
+        self.lams = lams
+        held = np.flatnonzero(self.contents >= 0)
+        self._set_place_ridges(held)
+        for rows, ridge, gains, lam in zip(self.all_rows, self.ridge, self.unit_gains, lams, strict=True):
+            ridge[-2] = 0.0 if rows.fit_intercept else 1.0
+            gains.set_ridge(lam)
+
+    def _set_place_ridges(self, places: Indices) -> None:
+        columns = self.units.columns[self.contents[places]]
+        for rows, ridge, lam in zip(self.all_rows, self.ridge, self.lams, strict=True):
+            ridge[places] = lam * rows.ridge_scale[columns]
+
+    def hold(self, needed: Indices) -> None:
+        """Give places to these units; where there are too few, all others lose theirs."""
+        coming = needed[~self.held[needed]]
+        if len(coming) == 0:
+            return
+        positions = self._positions(coming)[0]
+        empty = np.flatnonzero(self.contents < 0)
+        if len(empty) < len(positions):
+            leaving = self.held.copy()
+            leaving[needed] = False
+            gone = self._positions(np.flatnonzero(leaving))[0]
+            self.contents[self.place_of[gone]], self.place_of[gone], self.held[leaving] = -1, -1, False
+            empty = np.flatnonzero(self.contents < 0)
+        places = empty[: len(positions)]
+        self.contents[places], self.place_of[positions], self.held[coming] = positions, places, True
+        if self.place_signs is not None:
+            self.place_signs[places] = self.units.signs[self.units.columns[positions]]
+        self._set_place_ridges(places)
+        self._fill(places)
+
+    def _fill(self, places: Indices) -> None:
+        """Copy the columns that these places hold now, and update the Gram matrices."""
+        columns = self.units.columns[self.contents[places]]
+        for rows, part in zip(self.all_rows, self.slices, strict=True):
+            if len(self.all_rows) == 1:
+                rows.X.fill_panel(columns, rows.t, places, self.panel)
+            else:  # compiled code takes contiguous arrays
+                block = np.empty((len(places), rows.n_samples))
+                rows.X.fill_panel(columns, rows.t, np.arange(len(places)), block)
+                self.panel[places, part] = block
+        self._update_gram(places)
+
+    def _update_gram(self, places: Indices) -> None:
+        for gram, part in zip(self.gram, self.slices, strict=True):
+            products = (self.panel[places, part] * self.active[part]) @ self.panel[:, part].T
+            gram[places], gram[:, places] = products, products.T
+
+    def _positions(self, units: Indices) -> tuple[Indices, Indices]:
+        """The positions of the columns of units among units.columns, and where each unit begins among them."""
+        if self.is_single:
+            return units, np.arange(len(units) + 1)
+        sizes = self.units.sizes[units]
+        starts = np.concatenate([[0], np.cumsum(sizes)])
+        return np.arange(starts[-1]) + np.repeat(self.units.starts[units] - starts[:-1], sizes), starts
+
+    def exchange(
+        self,
+        support: Indices,
+        coefs: Matrix,
+        lose: Indices,
+        take: Indices,
+        give_up: float,
+        limit: float,
+        tol: float,
+        values: Vector,
+    ) -> tuple[int, Indices, Matrix, int]:
+        """See `try_exchanges`."""
+        return try_exchanges(
+            self.panel, self.row_starts, self.gram, self.ridge, self.active, self.residual, self.flags,
+            self.numbers, self.work_rows, self.units.starts, self.place_of, self.place_signs, support, coefs,
+            lose, take, give_up, limit, tol, values,
+        )  # fmt: skip
+
+    def score(self, support: Indices, coefs: Matrix, outside: Indices) -> UnitScores:
+        """Costs, gains and changes of exchanges with these units; what pairs need is remembered."""
+        (inside, lose_starts), (positions, take_starts) = self._positions(support), self._positions(outside)
+        idx, places = np.append(self.place_of[inside], self.n_places), self.place_of[positions]
+        signs = None if self.place_signs is None else self.place_signs[places]
+        drop, gain = np.empty(len(support)), np.empty(len(outside))
+        change = np.empty((len(support), len(outside)))
+        if self.is_single:
+            M, k, m = len(coefs), len(idx), len(places)
+            grad, schur = np.empty((M, m)), np.empty((M, m))
+            R, inverse = np.empty((M, k, m)), np.empty((M, k, k))
+            score_singles(
+                self.gram, self.ridge, idx, coefs, places, signs, drop, gain, change, np.empty((M, k)), grad,
+                schur, R, inverse,
+            )  # fmt: skip
+            self._scored = idx, places, grad, schur, R, inverse
+        else:
+            score_groups(
+                self.gram, self.ridge, idx, coefs, places, signs, np.arange(len(inside)), lose_starts,
+                np.arange(len(places)), take_starts, take_starts, drop, gain, change,
+            )  # fmt: skip
+        fixed = self.units.fixed[support]
+        if fixed.any():
+            drop[fixed], change[fixed] = np.inf, np.inf
+        return UnitScores(drop, gain, change)
+
+    def score_pairs(
+        self, support: Indices, coefs: Matrix, outside: Indices, lose: Indices, take: Indices
+    ) -> Matrix:
+        """The change by each swap of two units for two, right after `score` for the same units.
+
+        Rows are the pairs of `lose` (places in the support), columns those of `take` (places in `outside`).
+        """
+        pairs_out, pairs_in = list(combinations(lose, 2)), list(combinations(range(len(take)), 2))
+        change = np.zeros((len(pairs_out), len(pairs_in)))
+        if self.is_single:
+            idx, places, *details = self._scored
+            score_pairs(self.gram, self.ridge, idx, coefs, places, *details, lose, take, change)
+            return change
+        (inside, starts), (positions, starts_in) = self._positions(support), self._positions(outside[take])
+        idx, places = np.append(self.place_of[inside], self.n_places), self.place_of[positions]
+        signs = None if self.place_signs is None else self.place_signs[places]
+        score_groups(
+            self.gram, self.ridge, idx, coefs, places, signs, *_unions(starts, pairs_out),
+            *_unions(starts_in, pairs_in), np.array([0, len(places)]), np.empty(len(pairs_out)),
+            np.empty(len(pairs_in)), change,
+        )  # fmt: skip
+        return change
+
+    def gains(self, support: Indices, coefs: Matrix, of_trial: bool = False) -> Vector:
+        """What each unit would gain beside the support refitted last, from its gradient alone.
+
+        With `of_trial` beside the one that was tried last.
+        """
+        pulls = squared_hinge.slopes(self.numbers[2] if of_trial else self.residual)
+        total = np.zeros(self.units.n_units)
+        for rows, part, gains in zip(self.all_rows, self.slices, self.unit_gains, strict=True):
+            descent = rows.X.slopes(rows.t * pulls[part])
+            if self.place_signs is not None:
+                descent[descent * self.units.signs < 0.0] = 0.0
+            total += gains.gains(descent)
+        return total
+
+    def finish(self, support: Indices, coefs: Matrix, values: Vector) -> float:
+        """values <- the objectives, from the columns alone; return what single coefficients could still gain."""
+        idx = np.append(self.place_of[self._positions(support)[0]], self.n_places)
+        has_signs = self.place_signs is not None
+        return float(
+            measure_gradient(
+                self.panel, self.row_starts, self.ridge, idx, coefs, has_signs, self.numbers[2], values
+            )
+        )  # fmt: skip
+
+
+def _unions(starts: Indices, pairs: list[tuple[int, int]]) -> tuple[Indices, Indices]:
+    """The places of both blocks of each pair, one pair after another; where each begins."""
+    unions = [
+        np.concatenate([np.arange(starts[a], starts[a + 1]), np.arange(starts[b], starts[b + 1])])
+        for a, b in pairs
+    ]
+    return np.concatenate(unions), np.concatenate([[0], np.cumsum([len(union) for union in unions])])

@@ -1,0 +1,224 @@
+"""Panels of rows in blocks: Newton steps and Gram matrices from sums over the blocks.
+
+X never moves. Each block holds its part of the panel and ships back a number, a small matrix or a vector for
+each question; these are added in block order, so that the result does not depend on who answered first. Every
+question carries the point that it is about.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from kmargin.core.arrays import Indices, Matrix, Vector
+from kmargin.core.jit import compiled
+from kmargin.core.units import Units
+from kmargin.data.blocks import Held, sums
+from kmargin.data.blocks.sums import add_up
+from kmargin.solvers.refit.final import GRADIENT_RTOL, minimise_by_svd
+from kmargin.solvers.refit.newton import (
+    FINAL_STEP,
+    MAX_LINE_STEPS,
+    MAX_NEWTON_STEPS,
+    NEGLIGIBLE_STEP,
+    ROUNDING_RTOL,
+    ZERO_OBJECTIVE,
+    newton_direction,
+)
+from kmargin.solvers.refit.rows import BlockRows
+from kmargin.solvers.refit.signs import constrained_direction
+from kmargin.solvers.search.panels import Panels, UnitGains, exchange_units, locate
+
+
+@compiled
+def find_direction(H: Matrix, ridge: Vector, u: Vector, signs: Vector | None, d: Vector) -> tuple[float, bool]:
+    """d <- the step from u to the minimum of the quadratic; return its decrease, and whether it is the minimum."""
+    U = np.empty((u.size, u.size))
+    if signs is None:
+        return newton_direction(H, ridge, u, U, np.empty(u.size), d), True
+    return constrained_direction(H, ridge, u, signs, U, d)
+
+
+class RemoteColumns:
+    """Some columns of one binary problem, that of the intercept last, by sums over the blocks."""
+
+    def __init__(self, held: Held, idx: Indices) -> None:
+        self.held, self.idx = held, idx
+
+    def evaluate(self, u: Vector) -> tuple[float, Matrix, Any]:
+        """The loss at u, the Gram matrix over the active rows with the target last, and a tag of these rows."""
+        answers = self.held.ask(sums.evaluate, self.idx, u)
+        loss, H, z = (add_up([answer[entry] for answer in answers]) for entry in range(3))
+        extended = np.zeros((len(u) + 1, len(u) + 1))
+        extended[:-1, :-1], extended[:-1, -1] = H, z
+        return loss, extended, tuple(answer.tag for answer in answers)
+
+    def squares(self) -> Vector:
+        return add_up(self.held.ask(sums.column_squares, self.idx))
+
+    def loss(self, u: Vector) -> float:
+        return self.evaluate(u)[0]
+
+    def active_rows(self, u: Vector) -> tuple[Matrix, Vector]:
+        triangles = np.vstack(self.held.ask(sums.triangle, self.idx, u))
+        return triangles[:, :-1], triangles[:, -1]
+
+    def line_minimum(self, u: Vector, d: Vector, slope: float, curvature: float) -> float:
+        """`exact_step`, by sums over the blocks."""
+        lo, hi, t = 0.0, np.inf, 1.0
+        for _ in range(MAX_LINE_STEPS):
+            first, second = add_up(self.held.ask(sums.slope_along, self.idx, u, d, t))
+            first, second = first + slope + t * curvature, second + curvature
+            lo, hi = (lo, t) if first > 0.0 else (t, hi)
+            if not second > 0.0:
+                break
+            new = t - first / second
+            if not lo < new < hi:
+                if hi == np.inf:
+                    break
+                new = 0.5 * (lo + hi)
+            if abs(new - t) <= 1e-12 * t:
+                return float(new)
+            t = new
+        return float(t)
+
+    def gradient_slack(self, ridge: Vector, u: Vector, have_signs: bool) -> float:
+        """What single coefficients could still lower the objective by."""
+        pulls, curvatures = add_up(self.held.ask(sums.pulls_and_bends, self.idx, u))
+        slope, curvature = ridge * u - pulls, ridge + curvatures
+        counts = (curvature > 0) & ~(have_signs & (u == 0))
+        return 0.5 * float(np.sum(slope[counts] ** 2 / curvature[counts]))
+
+
+def newton_by_sums(
+    columns: RemoteColumns,
+    H: Matrix,
+    tag: Any,
+    ridge: Vector,
+    u: Vector,
+    signs: Vector | None,
+    give_up: float,
+    tol: float,
+) -> tuple[float, int]:
+    """`refit.newton.newton` in Python. H is the Gram matrix over rows with this tag; u ends at the result."""
+
+    def objective(loss: float, at: Vector) -> float:
+        return loss + 0.5 * float(ridge @ (at * at))
+
+    value, d = np.inf, np.empty(len(u))
+    if signs is not None:
+        u[signs * u < 0] = 0.0
+        loss, H, tag = columns.evaluate(u)
+        value = objective(loss, u)
+    for n_steps in range(MAX_NEWTON_STEPS):
+        decrease, is_minimum = find_direction(H, ridge, u, signs, d)
+        is_full, is_last, t = True, False, 1.0
+        is_first = value == np.inf
+        if not is_first and (
+            decrease <= NEGLIGIBLE_STEP * value or value < ZERO_OBJECTIVE or value - 2.0 * decrease > give_up
+        ):
+            return value, n_steps
+        loss, new_H, new_tag = columns.evaluate(u + d)
+        new_value = objective(loss, u + d)
+        if not is_first:
+            is_last = decrease <= FINAL_STEP * tol * value and new_value <= value * (1.0 + ROUNDING_RTOL)
+            if not is_last and not new_value <= value - 0.2 * decrease:
+                t = columns.line_minimum(u, d, float(ridge @ (u * d)), float(ridge @ (d * d)))
+                t, is_full = min(t, 1.0) if signs is not None else t, False
+                loss, new_H, new_tag = columns.evaluate(u + t * d)
+                new_value = objective(loss, u + t * d)
+                if not new_value < value:
+                    return value, n_steps
+        u += t * d
+        stays, value, H, tag = new_tag == tag, new_value, new_H, new_tag
+        if is_last or (stays and is_full and is_minimum):
+            return value, n_steps + 1
+    return value, MAX_NEWTON_STEPS
+
+
+class RemotePanels(Panels):
+    """The panel of each binary problem, held beside its blocks."""
+
+    all_rows: Sequence[BlockRows]
+
+    def __init__(
+        self, all_rows: Sequence[BlockRows], units: Units, n_places: int, gains: Sequence[UnitGains]
+    ) -> None:
+        self._make_places(all_rows, units, n_places, gains)
+        self.points: list[tuple[Indices, Vector] | None] = [None] * len(all_rows)  # None: all rows are active
+        self.tags: list[Any] = [None] * len(all_rows)
+        self.panels: list[Held] = []
+
+    def _fill(self, places: Indices) -> None:
+        self.panels.clear()  # at first: there may not be room for both
+        columns = np.where(self.contents >= 0, self.units.columns[self.contents], -1)
+        for number, rows in enumerate(self.all_rows):
+            self.panels.append(rows.problem.design.panel(columns, self.n_places))
+            self._take_gram(number)
+
+    def _take_gram(self, number: int) -> None:
+        answers = self.panels[number].ask(sums.full_gram, *(self.points[number] or (None, None)))
+        self.gram[number] = add_up([gram for gram, _ in answers])
+        self.tags[number] = tuple(tag for _, tag in answers)
+
+    def exchange(
+        self,
+        support: Indices,
+        coefs: Matrix,
+        lose: Indices,
+        take: Indices,
+        give_up: float,
+        limit: float,
+        tol: float,
+        values: Vector,
+    ) -> tuple[int, Indices, Matrix, int]:
+        if not self.panels:  # nothing is held: the intercept alone
+            self._fill(np.empty(0, np.int64))
+        n_steps, outcome = 0, -1
+        for turn in range(len(lose)):
+            new_support, new_coefs = exchange_units(self.units.starts, support, coefs, lose[turn], take[turn])
+            idx = locate(self.units.starts, self.place_of, self.n_places, new_support)
+            signs = None if self.place_signs is None else self.place_signs[idx]
+            extended, total = np.append(idx, self.n_places + 1), 0.0
+            for number, (held, u) in enumerate(zip(self.panels, new_coefs, strict=True)):
+                H = np.ascontiguousarray(self.gram[number][np.ix_(extended, extended)])
+                values[number], n_newton = newton_by_sums(
+                    RemoteColumns(held, idx), H, self.tags[number], self.ridge[number, idx], u, signs,
+                    give_up - total, tol,
+                )  # fmt: skip
+                n_steps, total = n_steps + n_newton, total + float(values[number])
+                if n_newton == MAX_NEWTON_STEPS and limit == limit:
+                    outcome, total = -2, np.inf
+                if not total < limit and limit == limit:
+                    break
+            else:
+                for number, u in enumerate(new_coefs):
+                    self.points[number] = idx, u.copy()
+                    self._take_gram(number)
+                return turn, new_support, new_coefs, n_steps
+        return outcome, support, coefs, n_steps
+
+    def gains(self, support: Indices, coefs: Matrix, of_trial: bool = False) -> Vector:
+        columns = self.units.columns[self._positions(support)[0]]
+        total = np.zeros(self.units.n_units)
+        for rows, u, gains in zip(self.all_rows, coefs, self.unit_gains, strict=True):
+            descent = rows.problem.design.slopes(columns, u)[0]
+            if self.place_signs is not None:
+                descent[descent * self.units.signs < 0.0] = 0.0
+            total += gains.gains(descent)
+        return total
+
+    def finish(self, support: Indices, coefs: Matrix, values: Vector) -> float:
+        """Refit by singular values here, where the panel is held, if a gradient is not zero."""
+        idx = np.append(self.place_of[self._positions(support)[0]], self.n_places)
+        total = 0.0
+        for number, (held, u) in enumerate(zip(self.panels, coefs, strict=True)):
+            columns, ridge = RemoteColumns(held, idx), self.ridge[number, idx]
+            values[number] = columns.loss(u) + 0.5 * float(ridge @ u**2)
+            has_signs = self.place_signs is not None
+            slack = columns.gradient_slack(ridge, u, has_signs)
+            if slack > GRADIENT_RTOL * values[number] and not has_signs:
+                u[:], values[number] = minimise_by_svd(columns, ridge, u, float(values[number]))
+            elif has_signs:
+                total += slack
+        return total
