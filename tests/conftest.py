@@ -2,6 +2,7 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import dataclass
 
 # scikit-learn dispatches to other arrays only where scipy was told so before it was imported
 os.environ["SCIPY_ARRAY_API"] = "1"
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import settings
 from selenium import webdriver
 
-from kmargin.core.problem import ArrayProblem, Problem
+from kmargin.core.problem import ArrayProblem
 from kmargin.data.design.dense import DenseDesign
 from kmargin.datasets import make_sparse_hyperplane
 from kmargin.report import html
@@ -52,15 +53,22 @@ def rng():
     return np.random.default_rng(20240607)
 
 
+@dataclass(frozen=True)
+class SizedProblem(ArrayProblem):
+    """A binary problem, and how many of its features may be used."""
+
+    k: int
+
+
 def make_problem(
     n_samples=40, n_features=12, k=4, *, lam=0.01, fit_intercept=True, weighted=True, seed=0
-) -> Problem:
+) -> SizedProblem:
     """A random problem that is not separable."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n_samples, n_features)) + 0.3
     y = np.where(X[:, 0] - X[:, -1] + rng.standard_normal(n_samples) > 0.2, 1.0, -1.0)
     weights = rng.uniform(0.2, 3.0, n_samples) if weighted else np.ones(n_samples)
-    return ArrayProblem(DenseDesign(X, fit_intercept), y, weights * n_samples / weights.sum(), lam, k)
+    return SizedProblem(DenseDesign(X, fit_intercept), y, weights * n_samples / weights.sum(), lam, k)
 
 
 # tall, wide, without an intercept, without a ridge, without weights, everything allowed, nothing allowed
