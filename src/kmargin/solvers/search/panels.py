@@ -13,8 +13,9 @@ import numpy as np
 from kmargin.core import squared_hinge
 from kmargin.core.arrays import Flags, Indices, Matrix, Tensor, Vector
 from kmargin.core.jit import compiled, inlined
+from kmargin.core.linalg import order_smallest
 from kmargin.core.units import Units
-from kmargin.solvers.refit.newton import MAX_NEWTON_STEPS, newton, update_gram
+from kmargin.solvers.refit.newton import MAX_NEWTON_STEPS, ZERO_OBJECTIVE, newton, update_gram
 from kmargin.solvers.refit.final import measure_gradient
 from kmargin.solvers.refit.rows import ArrayRows, Rows
 from kmargin.solvers.search.group_scores import factor_covariances, group_gains, score_groups
@@ -170,12 +171,117 @@ def try_exchanges(
     return outcome, support, coefs, n_steps
 
 
+@compiled
+def search_singles(
+    panel: Matrix,
+    row_starts: Indices,
+    gram: Tensor,
+    ridge: Matrix,
+    active: Flags,
+    residual: Vector,
+    flags: Flags,
+    numbers: Matrix,
+    rows: Indices,
+    unit_starts: Indices,
+    place_of: Indices,
+    place_signs: Vector | None,
+    fixed: Flags,
+    looked_at: Indices,
+    support: Indices,
+    coefs: Matrix,
+    values: Vector,
+    many: bool,
+    n_tries: int,
+    tries_all: bool,
+    max_rise: float,
+    tol: float,
+) -> tuple[Indices, Matrix, int, bool]:
+    """`SwapSearch.search` for single columns, up to swaps of two for two: many for many, then one for one.
+
+    Returns support, coefficients, Newton steps, and whether every single swap was tried in vain, if `tries_all`,
+    or nothing is left to gain; `values`, the Gram matrices, `active` and `residual` follow.
+    """
+    n_problems, k, n_steps = coefs.shape[0], support.size, 0
+    inside = np.zeros(place_of.size, np.bool_)
+    outside = np.empty(looked_at.size, np.int64)
+    trial_values = np.empty(n_problems)
+    while True:
+        for a in range(k):
+            inside[support[a]] = True
+        m, value = 0, 0.0
+        for b in range(looked_at.size):
+            if not inside[looked_at[b]]:
+                outside[m] = looked_at[b]
+                m += 1
+        for p in range(n_problems):
+            value += values[p]
+        if k == 0 or m == 0 or value < ZERO_OBJECTIVE:
+            return support, coefs, n_steps, True
+        limit = value * (1.0 - tol)
+        places, drop, gain, change = np.empty(m, np.int64), np.empty(k), np.empty(m), np.empty((k, m))
+        signs = None if place_signs is None else np.empty(m)
+        for b in range(m):
+            places[b] = place_of[outside[b]]
+            if signs is not None and place_signs is not None:
+                signs[b] = place_signs[places[b]]
+        are_independent = score_singles(
+            gram, ridge, locate(unit_starts, place_of, panel.shape[0] - 2, support), coefs, places, signs, drop,
+            gain, change, np.empty((n_problems, k + 1)), np.empty((n_problems, m)), np.empty((n_problems, m)),
+            np.empty((n_problems, k + 1, m)), np.empty((n_problems, k + 1, k + 1)),
+        )  # fmt: skip
+        for a in range(k):
+            if fixed[support[a]]:
+                drop[a] = np.inf
+                for b in range(m):
+                    change[a, b] = np.inf
+        for b in range(m):
+            gain[b] = -gain[b]
+        turn = -1
+        if many and k > 1 and m > 1:
+            lose, best = order_smallest(drop, min(k // 2, m)), order_smallest(gain, min(k // 2, m))
+            c = 0
+            while c < lose.size and c < best.size and drop[lose[c]] < -gain[best[c]]:
+                c += 1
+            while c > 1 and turn < 0:
+                out, come = np.empty((1, c), np.int64), np.empty((1, c), np.int64)
+                for a in range(c):
+                    out[0, a], come[0, a] = lose[a], outside[best[a]]
+                turn, support, coefs, n_newton = try_exchanges(
+                    panel, row_starts, gram, ridge, active, residual, flags, numbers, rows, unit_starts, place_of,
+                    place_signs, support, coefs, out, come, value, limit, tol, trial_values,
+                )  # fmt: skip
+                n_steps += n_newton
+                c //= 2
+            many = turn >= 0
+        if turn < 0:
+            order, n_order = order_smallest(change.reshape(k * m), n_tries), 0
+            while n_order < order.size and (
+                tries_all or change[order[n_order] // m, order[n_order] % m] <= max_rise * value
+            ):
+                n_order += 1
+            out, come = np.empty((n_order, 1), np.int64), np.empty((n_order, 1), np.int64)
+            for r in range(n_order):
+                out[r, 0], come[r, 0] = order[r] // m, outside[order[r] % m]
+            turn, support, coefs, n_newton = try_exchanges(
+                panel, row_starts, gram, ridge, active, residual, flags, numbers, rows, unit_starts, place_of,
+                place_signs, support, coefs, out, come, np.inf if tries_all else value, limit, tol, trial_values,
+            )  # fmt: skip
+            n_steps += n_newton
+        if turn < 0:
+            return support, coefs, n_steps, tries_all and turn == -1 and are_independent
+        for p in range(n_problems):
+            values[p] = trial_values[p]
+        for b in range(inside.size):
+            inside[b] = False
+
+
 class UnitScores(NamedTuple):
     """Predicted changes of the objective, to second order."""
 
     drop: Vector  # what each unit of the support costs; inf where it is fixed
     gain: Vector  # what each unit outside gains
     change: Matrix | None = None  # the change by each swap of one for one; None: drop minus gain
+    are_independent: bool = True  # whether no unit outside depends on the support, so that refits are exact
 
 
 class UnitGains:
@@ -351,12 +457,13 @@ class Panels:
             M, k, m = len(coefs), len(idx), len(places)
             grad, schur = np.empty((M, m)), np.empty((M, m))
             R, inverse = np.empty((M, k, m)), np.empty((M, k, k))
-            score_singles(
+            are_independent = score_singles(
                 self.gram, self.ridge, idx, coefs, places, signs, drop, gain, change, np.empty((M, k)), grad,
                 schur, R, inverse,
             )  # fmt: skip
             self._scored = idx, places, grad, schur, R, inverse
         else:
+            are_independent = True
             score_groups(
                 self.gram, self.ridge, idx, coefs, places, signs, np.arange(len(inside)), lose_starts,
                 np.arange(len(places)), take_starts, take_starts, drop, gain, change,
@@ -364,7 +471,26 @@ class Panels:
         fixed = self.units.fixed[support]
         if fixed.any():
             drop[fixed], change[fixed] = np.inf, np.inf
-        return UnitScores(drop, gain, change)
+        return UnitScores(drop, gain, change, are_independent)
+
+    def search_singles(
+        self,
+        looked_at: Indices,
+        support: Indices,
+        coefs: Matrix,
+        values: Vector,
+        many: bool,
+        n_tries: int,
+        tries_all: bool,
+        max_rise: float,
+        tol: float,
+    ) -> tuple[Indices, Matrix, int, bool]:
+        """See the compiled `search_singles`."""
+        return search_singles(
+            self.panel, self.row_starts, self.gram, self.ridge, self.active, self.residual, self.flags,
+            self.numbers, self.work_rows, self.units.starts, self.place_of, self.place_signs, self.units.fixed,
+            looked_at, support, coefs, values, many, n_tries, tries_all, max_rise, tol,
+        )  # fmt: skip
 
     def score_pairs(
         self, support: Indices, coefs: Matrix, outside: Indices, lose: Indices, take: Indices

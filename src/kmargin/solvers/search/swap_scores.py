@@ -116,12 +116,14 @@ def score_singles(
     schur: Matrix,
     R: Tensor,
     inverse: Tensor,
-) -> None:
+) -> bool:
     """Fill in the scores of single columns: what each of the support costs to drop, what each outside gains,
     what each swap changes; and of each binary problem what these are made of.
 
     `signs` are the required signs of the columns outside: one that would get the wrong sign gains nothing.
+    Returns whether no column outside depends on the support, so that refits after swaps are exact.
     """
+    are_independent = True
     k, m = idx.size - 1, outside.size
     for a in range(k):
         drop[a] = 0.0
@@ -138,12 +140,15 @@ def score_singles(
                     g[j] = 0.0
         for j in range(m):
             gain[j] += 0.5 * g[j] * g[j] / s[j]
+            if s[j] == np.inf and gram[p, outside[j], outside[j]] > 0.0:
+                are_independent = False
         for a in range(k):
             drop[a] += 0.5 * u[a] * u[a] / var[a]
             for j in range(m):
                 step = g[j] / s[j]
                 coef = u[a] + r[a, j] * step
                 change[a, j] += 0.5 * (coef * coef / (var[a] + r[a, j] * r[a, j] / s[j]) - g[j] * step)
+    return are_independent
 
 
 @compiled

@@ -246,19 +246,24 @@ class SwapSearch(ABC):
         no refit stops early, because the status SWAP_OPTIMAL needs exact objectives.
         """
         n_swaps = int(np.count_nonzero(scores.drop < np.inf)) * len(outside)
-        n_affordable = effort.flops / self.trial_flops() if effort.flops else 0.0
-        everything = (effort.max_swaps < 0 or n_affordable >= n_swaps) and self.scores_all
-        n_tries = max(1, self._fewer(effort.max_swaps), int(min(n_affordable, n_swaps)))
-        lose, take, changes = self.single_changes(outside, scores, n_swaps if everything else n_tries)
-        order = order_smallest(changes.ravel(), n_swaps if everything else n_tries)
+        n_tries, everything = self._count_tries(n_swaps, effort)
+        lose, take, changes = self.single_changes(outside, scores, n_tries)
+        order = order_smallest(changes.ravel(), n_tries)
         if not everything:
             order = order[changes.ravel()[order] <= MAX_PREDICTED_RISE * self.value]
         a, b = order // len(take), order % len(take)
         self._is_certain = True
         if self._try(lose[a, None], outside[take[b], None], np.inf if everything else self.value):
             return True
-        self.all_tried = everything and self._is_certain
+        self.all_tried = everything and self._is_certain and scores.are_independent
         return False
+
+    def _count_tries(self, n_swaps: int, effort: Effort) -> tuple[int, bool]:
+        """How many single swaps are tried, and whether these are all there are."""
+        n_affordable = effort.flops / self.trial_flops() if effort.flops else 0.0
+        if (effort.max_swaps < 0 or n_affordable >= n_swaps) and self.scores_all:
+            return n_swaps, True
+        return max(1, self._fewer(effort.max_swaps), int(min(n_affordable, n_swaps))), False
 
     def single_changes(
         self, outside: Indices, scores: UnitScores, n_tries: int

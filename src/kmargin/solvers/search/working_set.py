@@ -14,11 +14,14 @@ from kmargin.solvers.refit.newton import ZERO_OBJECTIVE
 from kmargin.solvers.refit.rows import Rows
 from kmargin.solvers.search.panels import NONE, Panels, UnitGains, UnitScores
 from kmargin.solvers.search.remote_panels import RemotePanels
-from kmargin.solvers.search.swap_search import Candidate, Effort, SwapSearch
+from kmargin.solvers.search.swap_search import MAX_PREDICTED_RISE, Candidate, Effort, SwapSearch
 from kmargin.solvers.solution import Regime
 
 # Multiplications for each binary problem, each time, to look for units that gain where others are gone.
 WIDER_FLOPS = 4e6
+
+# Panels whose Gram matrices take no more multiplications are used again however few of their places are needed.
+LIGHT_GRAM_FLOPS = 2e7
 
 
 class WorkingSet(SwapSearch):
@@ -68,8 +71,9 @@ class WorkingSet(SwapSearch):
 
     def has_room(self, size: int) -> bool:
         """Whether these panels serve to look at so many units as well: not if most of them would be empty."""
-        n_columns = self.units.widest(size)
-        return not self.is_remote and n_columns <= self.panels.n_places <= 2 * n_columns
+        n_columns, n_places = self.units.widest(size), self.panels.n_places
+        is_light = sum(rows.n_samples for rows in self.all_rows) * n_places**2 <= LIGHT_GRAM_FLOPS
+        return not self.is_remote and n_columns <= n_places and (is_light or n_places <= 2 * n_columns)
 
     def _look_at(self, units: Indices) -> None:
         self.looked_at = units[self.may_enter[units]]
@@ -99,6 +103,28 @@ class WorkingSet(SwapSearch):
         if turn >= 0:
             self.values, self._scored = values, None
         return turn >= 0
+
+    def search(self, effort: Effort, many: bool = True) -> None:
+        """The same, with the swaps of single columns in memory compiled."""
+        if self.is_remote or not self.panels.is_single:
+            super().search(effort, many)
+            return
+        for _ in range(self.max_rounds):
+            n_free = len(self.support) - int(self.units.fixed[self.support].sum())
+            n_outside = len(self.outside())
+            n_tries, everything = self._count_tries(n_free * n_outside, effort)
+            self.values, self._scored = self.values.copy(), None
+            self.support, self.coefs, n_newton, self.all_tried = self.panels.search_singles(
+                self.looked_at, self.support, self.coefs, self.values, many, n_tries, everything,
+                MAX_PREDICTED_RISE, self.tol,
+            )  # fmt: skip
+            self.n_newton += n_newton
+            if effort.max_pair_swaps == 0 or self.value < ZERO_OBJECTIVE:
+                return
+            outside = self.outside()
+            if len(outside) == 0 or not self._try_pairs(outside, self.score(outside), effort):
+                return
+            many = False
 
     def renew(self) -> None:
         """One pass over X for each binary problem: bring the units with the largest gains into the panels."""
