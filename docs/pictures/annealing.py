@@ -12,10 +12,10 @@ from kmargin.solvers.proximal.reference import MMStep, descend
 rng = np.random.default_rng(4)
 X = rng.standard_normal((80, 2)) @ np.array([[1.0, 0.35], [0.0, 0.9]])
 y = np.where(X @ [1.1, 0.7] + 0.7 * rng.standard_normal(80) > 0, 1.0, -1.0)
-problem = ArrayProblem(make_design(X, fit_intercept=False), y, np.ones(80), lam=0.02, k=1)
+problem = ArrayProblem(make_design(X, fit_intercept=False), y, np.ones(80), lam=0.02)
 
 rhos = np.concatenate([[1e-6], 0.02 * 1.35 ** np.arange(25)])
-penalised = PenalisedProblem.of_one(problem)
+penalised = PenalisedProblem.of_one(problem, 1)
 step = MMStep(penalised)
 beta, trail = np.zeros((1, 2)), []
 for rho in rhos:

@@ -13,7 +13,7 @@ n, p, lam = 150, 9, 0.02
 X = rng.standard_normal((n, p))
 X[:, 4] = 0.75 * X[:, 1] + 0.5 * X[:, 6] + 0.35 * rng.standard_normal(n)  # looks good alone
 y = np.where(X[:, 1] + 0.8 * X[:, 6] - 0.6 * X[:, 3] + 0.3 * rng.standard_normal(n) > 0, 1.0, -1.0)
-problem = ArrayProblem(make_design(X), y, np.ones(n), lam=lam, k=3)
+problem = ArrayProblem(make_design(X), y, np.ones(n), lam=lam)
 
 
 def scores(support):

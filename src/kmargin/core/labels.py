@@ -119,6 +119,20 @@ def check_some_weight(largest: float) -> None:
         )
 
 
+# Weights further apart than this have no common scale in double precision.
+MAX_WEIGHT_RATIO = 1e30
+
+
+def check_weight_range(weights: Vector) -> None:
+    """Raise ValueError if positive weights are further apart than MAX_WEIGHT_RATIO."""
+    smallest, largest = float(weights[weights > 0].min()), float(weights.max())
+    if largest > MAX_WEIGHT_RATIO * smallest:
+        raise ValueError(
+            f"The weights of the samples range from {smallest:.3g} to {largest:.3g}, and they may differ by a "
+            f"factor of {MAX_WEIGHT_RATIO:g} at most. Set the smallest weights to 0, which leaves their samples out."
+        )
+
+
 def check_finite_weight(total: float) -> None:
     if not np.isfinite(total):
         raise ValueError(

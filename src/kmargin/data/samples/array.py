@@ -12,7 +12,7 @@ from kmargin.core import validation
 from kmargin.core.arrays import HOST, Indices, Matrix, Space, Vector, to_host
 from kmargin.core.design import Design
 from kmargin.core.scaling import unit_variance_scaling
-from kmargin.core.labels import Machine, check_finite_weight, make_machines, normalize
+from kmargin.core.labels import Machine, check_finite_weight, check_weight_range, make_machines, normalize
 from kmargin.core.problem import ArrayProblem
 from kmargin.data.design import make_design, n_bytes, repeated_columns
 from kmargin.data.samples import Given, LinearDesigns, ModelAt, NumberedSamples
@@ -262,6 +262,7 @@ def read_samples(X: Any, y: Any, sample_weight: Any, class_weight: Any) -> Array
             weights = repeats * validation.class_factors(class_weight, classes, np.bincount(codes))[codes]
         check_finite_weight(float(weights.max()))
     kept = np.flatnonzero(weights)
+    check_weight_range(weights)
     validation.check_totals(classes, np.bincount(codes, weights=weights, minlength=len(classes)))
     if len(kept) < len(y):
         X, codes, repeats, weights = X[kept], codes[kept], repeats[kept], weights[kept]
