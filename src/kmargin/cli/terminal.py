@@ -7,7 +7,7 @@ import re
 import sys
 import textwrap
 from collections.abc import Callable, Iterable
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from typing import Any
 
 import typer

@@ -39,6 +39,9 @@ class Columns(Protocol):
     def distinct_columns(self) -> Indices:
         """The columns that repeat no earlier one, ascending; as they were given, not as standardised."""
 
+    def take(self, columns: Indices) -> "Columns":
+        """Some of the columns, stored by themselves."""
+
     def subset(self, columns: Indices) -> "Columns":
         """Some of the columns, left where they are if copying them takes much memory."""
 

@@ -24,11 +24,11 @@ def compiled(function: Function) -> Function:
 
 def inlined(function: Function) -> Function:
     """Mark a function that compiled callers include; called from Python it runs as written."""
-    return cast(Function, register_jitable(function))
+    return register_jitable(function)
 
 
 def has_cached_code(function: Any) -> bool:
-    """Return whether the machine code of a `compiled` function is on disk, so that its first call is quick."""
+    """Whether the machine code of a `compiled` function is on disk, so that its first call is quick."""
     stats = getattr(function, "stats", None)
     if stats is None or stats.cache_path is None:  # compilation is switched off, or nothing can be kept
         return stats is None

@@ -128,8 +128,8 @@ def check_weight_range(weights: Vector) -> None:
     smallest, largest = float(weights[weights > 0].min()), float(weights.max())
     if largest > MAX_WEIGHT_RATIO * smallest:
         raise ValueError(
-            f"The weights of the samples range from {smallest:.3g} to {largest:.3g}, and they may differ by a "
-            f"factor of {MAX_WEIGHT_RATIO:g} at most. Set the smallest weights to 0, which leaves their samples out."
+            f"The weights of the samples range from {smallest:.3g} to {largest:.3g}, and may differ by at "
+            f"most a factor of {MAX_WEIGHT_RATIO:g}. Set the smallest to 0, which leaves their samples out."
         )
 
 

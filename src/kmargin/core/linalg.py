@@ -128,8 +128,8 @@ def eliminate(
 def cholesky(H: Matrix, k: int) -> None:
     """Factor H[:k, :k] = U'U in place (upper; what lies below is scratch), four pivots at a time.
 
-    The pivot of a column that depends on earlier ones becomes infinite and its row 0, so that `solve` gives it
-    the coefficient 0.
+    The pivot of a column that depends on earlier ones becomes infinite and its row 0, so that `solve` gives
+    it the coefficient 0.
     """
     diagonal = np.empty(k)
     for j in range(k):
@@ -170,7 +170,8 @@ def solve(U: Matrix, k: int, x: Vector) -> None:
 
 @compiled
 def order_smallest(values: Vector, count: int) -> Indices:
-    """Positions of the smallest values below infinity, at most `count`, in increasing order, ties by position.
+    """Positions of the smallest values below infinity, at most `count`, in increasing order, ties by
+    position.
 
     NaN counts as infinite. The positions are held in a heap whose root is the largest.
     """

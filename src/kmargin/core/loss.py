@@ -1,26 +1,8 @@
-"""What a loss has to provide, and the mark for functions that compiled callers inline.
+"""What a loss has to provide."""
 
-This module does not import numba: the workers of a cluster evaluate losses without it.
-"""
-
-from collections.abc import Callable
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 from kmargin.core.arrays import Vector
-
-Function = TypeVar("Function", bound=Callable[..., Any])
-
-REGISTER: list[Callable[[Callable[..., Any]], Any]] = []  # numba's, once `jit` is there
-WAITING: list[Callable[..., Any]] = []
-
-
-def inlined(function: Function) -> Function:
-    """In Python it stays what it is."""
-    if REGISTER:
-        REGISTER[0](function)
-    else:
-        WAITING.append(function)
-    return function
 
 
 class Loss(Protocol):

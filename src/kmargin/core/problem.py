@@ -2,10 +2,12 @@
 
     loss(beta) = 1/(2n) sum_i s_i max(0, 1 - y_i x_i'beta)^2 + lam/2 ||w||^2
 
-is minimised over beta = (w, intercept) for each binary problem; the intercept is neither penalised nor counted.
+is minimised over beta = (w, intercept) for each binary problem; the intercept is neither penalised nor
+counted.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -110,7 +112,7 @@ class Problem:
         """One binary problem of which k counts the columns."""
         return cls((binary,), Units.of_columns(binary.design.n_features))
 
-    def with_ridges(self, lams: "list[float] | Vector") -> "Problem":
+    def with_ridges(self, lams: Sequence[float]) -> "Problem":
         """The same with these ridges, one for each binary problem."""
         binary = tuple(one.with_ridge(float(lam)) for one, lam in zip(self.binary, lams, strict=True))
         return replace(self, binary=binary)

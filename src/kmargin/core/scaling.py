@@ -15,7 +15,8 @@ from kmargin.core.arrays import Flags, Indices, Vector
 from kmargin.core.design import Moments
 from kmargin.core.problem import BinaryProblem
 
-# Variances within this range are left as they are: products of two of them, and of their inverses, are finite.
+# Variances within this range are left as they are: products of two of them, and of their inverses, are
+# finite.
 SAFE_VARIANCE = (1e-60, 1e60)
 
 # Spreads within this range are accepted.
@@ -27,8 +28,8 @@ FAR_MEAN = 1e3
 # A column whose spread is below this fraction of its mean is constant.
 CONSTANT_RTOL = 1e-12
 
-# The spread of a standardised feature is rounded to so many binary digits, so that sums taken in another order
-# give the same scale.
+# The spread of a standardised feature is rounded to so many binary digits, so that sums taken in another
+# order give the same scale.
 SPREAD_DIGITS = 32
 
 
@@ -76,8 +77,8 @@ def exact_moments(design: Any, moments: Callable[[Any], Moments]) -> tuple[Vecto
 
 
 def unit_variance_scaling(design: Any, moments: Callable[[Any], Moments], fit_intercept: bool) -> Scaling:
-    """Scale features to mean 0 and variance 1; constant features keep their scale, without an intercept nothing
-    is centred.
+    """Scale features to mean 0 and variance 1; constant features keep their scale, without an intercept
+    nothing is centred.
     """
     mean, spread = exact_moments(design, moments)
     check_spreads(spread, mean)

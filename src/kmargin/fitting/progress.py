@@ -4,10 +4,8 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any, Protocol
-
 
 COMPILING = (
     "Compiling functions that are used for the first time. They are saved on disk, where that is possible, "

@@ -11,9 +11,9 @@ from scipy.sparse import issparse
 from kmargin.core import validation
 from kmargin.core.arrays import Indices, Matrix, Vector
 from kmargin.core.design import Design
-from kmargin.core.scaling import Scaling, unit_variance_scaling
 from kmargin.core.labels import SCHEMES, Machine, make_machines, normalize
 from kmargin.core.problem import ArrayProblem
+from kmargin.core.scaling import Scaling, unit_variance_scaling
 from kmargin.core.units import UnitRequest, Units
 from kmargin.core.validation import RepeatedFeaturesWarning, called_for_a_fold, warn_caller
 from kmargin.data.design import distinct_rows, make_design, n_bytes, variance_of_entries

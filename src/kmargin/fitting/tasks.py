@@ -22,7 +22,9 @@ from kmargin.solvers.solver import Solver, bare_solution
 
 
 def in_single_precision(solution: Solution, designs: Designs, problem: ArrayProblem) -> Solution:
-    """The solution in float32, with the objective of the rounded numbers; the intercept alone if that is better."""
+    """The solution in float32, with the objective of the rounded numbers; the intercept alone if that is
+    better.
+    """
     bare = bare_solution(problem, solution.status)
     rounded, alone = (round_solution(s, designs, problem) for s in (solution, designs.restore(bare)))
     if rounded.status is Status.SWAP_OPTIMAL and rounded.objective * BETTER > solution.objective:
@@ -33,7 +35,7 @@ def in_single_precision(solution: Solution, designs: Designs, problem: ArrayProb
 
 
 def round_solution(solution: Solution, designs: Designs, problem: ArrayProblem) -> Solution:
-    """Its numbers in float32, and the objective of these. A coefficient that is 0 there leaves the support."""
+    """Its numbers in float32 and their objective. A coefficient that becomes 0 leaves the support."""
     with np.errstate(over="ignore", invalid="ignore"):  # beyond float32: then the intercept is left
         coef = solution.coef.astype(np.float32).astype(np.float64)
         support, coef = solution.support[coef != 0], coef[coef != 0]
@@ -97,7 +99,10 @@ def make_tasks(
 def make_problem(task: Task, Cs: Sequence[float], solver: Solver) -> tuple[Problem, list[list[float]]]:
     """The task's problem, and for each C the ridges of its binary problems."""
     pairs = [task.designs.problem(machine, Cs) for machine in task.machines]
-    binary, lams = [problem for problem, _ in pairs], [list(row) for row in zip(*(lams for _, lams in pairs), strict=True)]
+    binary, lams = (
+        [problem for problem, _ in pairs],
+        [list(row) for row in zip(*(lams for _, lams in pairs), strict=True)],
+    )
     units = task.units
     if units is None:
         design = binary[0].design

@@ -12,11 +12,11 @@ from kmargin import MM, SD, Exchange, Solution, Status
 from kmargin.core import squared_hinge
 from kmargin.core.arrays import Matrix, Vector
 from kmargin.core.labels import choose_classes, combine_decisions
-from kmargin.core.problem import Problem
+from kmargin.core.problem import BinaryProblem, Problem
 from kmargin.core.sparsity import count_kept, normalizer
 from kmargin.data.samples.array import read_samples
 from kmargin.fitting.spec import KernelBlueprint, LinearBlueprint
-from kmargin.fitting.tasks import make_problems, make_tasks
+from kmargin.fitting.tasks import make_problem, make_tasks
 from kmargin.paper import protocol
 from kmargin.paper.protocol import PEERS, Chain, Finished, Settings, Unit, costs, sparsities
 
@@ -38,7 +38,7 @@ class Machines:
         self.problems = []
         self.rows, self.labels = [], []
         for task in make_tasks(self.designs, self.samples, self.blueprint.multi_class):
-            (problem,), _ = make_problems(task, [C])
+            (problem,) = make_problem(task, [C], MM())[0].binary
             (machine,) = task.machines
             self.problems.append(problem)
             self.rows.append(np.arange(len(X)) if machine.rows is None else machine.rows)
@@ -59,8 +59,9 @@ class Machines:
         rngs = rngs or [np.random.default_rng(0)] * len(self.problems)
         solutions: list[Solution] = []
         for number, (problem, k) in enumerate(zip(self.problems, ks, strict=True)):
-            last = _solution(problem, after[number]) if len(after) else None
-            solutions += solver.iter_path(problem, [k], rngs[number], after=last)
+            last = [_solution(problem, after[number])] if len(after) else None
+            ((solution,),) = solver.iter_path(Problem.of(problem), [k], rngs[number], after=last)
+            solutions.append(solution)
         return solutions
 
     def exchange(self, sparsities: Sequence[float]) -> list[list[Solution]]:
@@ -70,20 +71,21 @@ class Machines:
             ks = [self.sizes(s)[number] for s in sparsities]
             distinct = sorted(set(ks), reverse=True)
             solver = Exchange().in_folds()
-            found = solver.iter_grid(problem, [problem.lam], distinct, np.random.default_rng(0))
-            by_k = dict(zip(distinct, found, strict=True))
+            rng = np.random.default_rng(0)
+            found = solver.solve_grid(Problem.of(problem), [[problem.lam]], distinct, rng)
+            by_k = {k: solution for k, (solution,) in zip(distinct, found, strict=True)}
             by_machine.append([by_k[k] for k in ks])
         return [list(row) for row in zip(*by_machine, strict=True)]
 
     def improve(self, ks: Sequence[int], rngs: Sequence[np.random.Generator]) -> list[Solution]:
         """Exchange from random supports."""
-        solutions = []
+        solutions: list[Solution] = []
         for problem, k, rng in zip(self.problems, ks, rngs, strict=True):
             p = problem.design.n_features
             support = np.sort(rng.choice(p, k, replace=False))
             beta = np.zeros(problem.design.n_parameters)
             beta[support] = rng.standard_normal(k)
-            solutions.append(Exchange().improve(problem, _solution(problem, beta)))
+            solutions += Exchange().improve(Problem.of(problem), [_solution(problem, beta)])
         return solutions
 
     def parameters(self, solutions: Sequence[Solution]) -> list[Vector]:
@@ -130,7 +132,7 @@ def _normalized_distance(solution: Solution) -> float:
     return solution.trace[-1].distance_sq / normalizer(solution.n_features, len(solution.support))
 
 
-def _solution(problem: Problem, beta: Vector) -> Solution:
+def _solution(problem: BinaryProblem, beta: Vector) -> Solution:
     """A point to start from; only its parameters matter."""
     return Solution.from_beta(
         beta,

@@ -9,6 +9,7 @@ import numpy as np
 from kmargin.core.arrays import Indices, Vector
 from kmargin.core.summary import Facts, Told, some
 
+
 class Regime(Enum):
     """Which linear algebra a search used; its `value` explains it in words.
 

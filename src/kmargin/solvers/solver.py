@@ -18,8 +18,8 @@ class Solver(Documented, BaseEstimator):
     """Base class of solvers, which solve a problem for several ridges and several k.
 
     A custom solver derives from this class, has its options as parameters of ``__init__`` (so that
-    `get_params`, `set_params` and `clone` work), and defines `check` and `solve_grid`. Pass it to an estimator
-    as ``SparseSVC(solver=MySolver())``.
+    `get_params`, `set_params` and `clone` work), and defines `check` and `solve_grid`. Pass it to an
+    estimator as ``SparseSVC(solver=MySolver())``.
 
     Attributes
     ----------
@@ -146,7 +146,8 @@ def check_knobs(solver: Any, **rules: tuple[bool, str]) -> None:
             raise ValueError(f"{name}={value!r} is not valid for {type(solver).__name__}. Use {expected}.")
 
 
-# Under a ridge this strong no coefficient moves the objective by a digit: the intercept alone is the solution.
+# Under a ridge this strong no coefficient moves the objective by a digit: the intercept alone is the
+# solution.
 STRONGEST_RIDGE = 1e100
 
 

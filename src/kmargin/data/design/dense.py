@@ -1,6 +1,7 @@
 """Design matrices that are arrays, with their compiled passes over rows and columns."""
 
 from collections.abc import Callable
+
 import numpy as np
 import scipy.linalg
 

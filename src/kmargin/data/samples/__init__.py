@@ -7,8 +7,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from kmargin.core.arrays import Flags, Indices, Matrix, Space, Vector
-from kmargin.core.scaling import Scaling
 from kmargin.core.problem import BinaryProblem
+from kmargin.core.scaling import Scaling
 from kmargin.model_selection.calibration import Calibration
 from kmargin.solvers import Solution
 

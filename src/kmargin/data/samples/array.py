@@ -11,9 +11,9 @@ from sklearn.utils.validation import _num_samples, column_or_1d
 from kmargin.core import validation
 from kmargin.core.arrays import HOST, Indices, Matrix, Space, Vector, to_host
 from kmargin.core.design import Design
-from kmargin.core.scaling import unit_variance_scaling
 from kmargin.core.labels import Machine, check_finite_weight, check_weight_range, make_machines, normalize
 from kmargin.core.problem import ArrayProblem
+from kmargin.core.scaling import unit_variance_scaling
 from kmargin.data.design import make_design, n_bytes, repeated_columns
 from kmargin.data.samples import Given, LinearDesigns, ModelAt, NumberedSamples
 from kmargin.model_selection.calibration import Calibration, UnseenRows, fit_calibration

@@ -15,8 +15,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from kmargin.core import validation
 from kmargin.core.arrays import HOST, Indices, Matrix, Space, Vector, is_foreign, space_of, to_host
 from kmargin.core.design import candidate_groups
-from kmargin.core.scaling import unit_variance_scaling
 from kmargin.core.labels import Pair, check_finite_weight, class_pairs
+from kmargin.core.scaling import unit_variance_scaling
 from kmargin.data.blocks import Block, Blocks
 from kmargin.data.blocks import sums as confusion_counts
 from kmargin.data.blocks.dask_input import decide_unseen
@@ -87,7 +87,9 @@ class BlockDesigns(LinearDesigns):
         self.samples = samples
         scaling = None
         if standardize:
-            scaling = unit_variance_scaling(samples.every_row(), lambda design: design.moments(), fit_intercept)
+            scaling = unit_variance_scaling(
+                samples.every_row(), lambda design: design.moments(), fit_intercept
+            )
         super().__init__(samples.dtype, fit_intercept, scaling)
 
     def problem(self, machine: Pair, Cs: Sequence[float]) -> tuple[BlockProblem, list[float]]:

@@ -167,8 +167,8 @@ class ProximalDistance(Solver):
         rng : numpy.random.Generator
             Draws the start, with ``start="normal"``.
         after : list of Solution or None, default=None
-            Continue an interrupted path after these solutions, one for each binary problem. The result is that
-            of an uninterrupted path if they are the last iterates (``ending="projection"``).
+            Continue an interrupted path after these solutions, one for each binary problem. The result is
+            that of an uninterrupted path if they are the last iterates (``ending="projection"``).
 
         Yields
         ------
@@ -177,7 +177,8 @@ class ProximalDistance(Solver):
         """
         units, problems = problem.units, problem.binary
         n_features, columns = units.n_features, np.sort(units.columns)
-        own, own_units = problems, units
+        own: Sequence[BinaryProblem] = problems
+        own_units = units
         if len(columns) < n_features:
             own = change_designs(problems, lambda design: design.take(columns))
             own_units = replace(
@@ -221,8 +222,7 @@ class ProximalDistance(Solver):
             if self.ending == "best":
                 support, signs = at_k.kept_columns(beta), units.signs if units.signs.any() else None
                 solutions = [
-                    best_ending(*each, support, signs)
-                    for each in zip(problems, solutions, bare, strict=True)
+                    best_ending(*each, support, signs) for each in zip(problems, solutions, bare, strict=True)
                 ]
             yield tuple(solutions)
 
@@ -314,9 +314,7 @@ def rescale(problems: Sequence[BinaryProblem]) -> tuple[float | Vector, list[Bin
     return scale * units, change_designs(problems, lambda design: design.in_units_of(units))
 
 
-def change_designs(
-    problems: Sequence[BinaryProblem], change: Callable[[Any], Any]
-) -> list[BinaryProblem]:
+def change_designs(problems: Sequence[BinaryProblem], change: Callable[[Any], Any]) -> list[BinaryProblem]:
     """Return the problems with changed designs; problems that share a design share the changed one."""
     changed = {id(design): change(design) for design in {id(p.design): p.design for p in problems}.values()}
     return [replace(problem, design=changed[id(problem.design)]) for problem in problems]

@@ -115,7 +115,9 @@ class PenalisedProblem:
         """Return the second derivative of the surrogate in a direction."""
         b_sq = self.penalty_weight(rho)
         rows = zip(self.problems, direction, strict=True)
-        return sum(problem.curvature_along(row) + (b_sq + problem.lam) * float(row @ row) for problem, row in rows)
+        return sum(
+            problem.curvature_along(row) + (b_sq + problem.lam) * float(row @ row) for problem, row in rows
+        )
 
     def surrogate(self, beta: Matrix, anchor: Matrix, rho: float) -> float:
         """Return the quadratic g_rho(beta | anchor): above f_rho everywhere, equal to it at the anchor.

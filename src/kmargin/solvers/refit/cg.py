@@ -42,7 +42,7 @@ class ProductFit:
         return np.append(self.v, self.b)
 
     def exchanged(self, lose: Indices, take: Indices) -> "ProductFit":
-        """The start without the columns at the places `lose` and with the columns `take`, at coefficient 0."""
+        """The start without the columns at the places `lose` and with the columns `take` at 0."""
         stays = np.ones(len(self.columns), np.bool_)
         stays[lose] = False
         gone = self.data.X.product(self.columns[lose], self.v[lose])
@@ -76,8 +76,8 @@ class ProductFit:
     def scores(self, lose: Indices, take: Indices) -> tuple[Vector, Vector]:
         """What the columns at the places `lose` cost to drop, and what the columns `take` would gain.
 
-        Other coefficients are left as they are. That overrates costs and underrates gains, so that an exchange
-        which seems to pay does.
+        Other coefficients are left as they are. That overrates costs and underrates gains, so that an
+        exchange which seems to pay does.
         """
         data = self.data
         active = np.sqrt(squared_hinge.curvatures(self.residual))

@@ -1,7 +1,7 @@
 """Newton's method where the support is larger than the number of active rows.
 
-The linear systems are as large as the active rows, not as the support: with A the active rows on the columns of
-the support, w = A'r / lam, (I + A A' / lam) r + t b = c and t'r = 0. Columns are multiplied by their units
+The linear systems are as large as the active rows, not as the support: with A the active rows on the columns
+of the support, w = A'r / lam, (I + A A' / lam) r + t b = c and t'r = 0. Columns are multiplied by their units
 (`core.scaling`), so that all have the same ridge.
 """
 
@@ -35,7 +35,14 @@ def n_dual_numbers(n_active: int, k: int) -> int:
 
 
 def take_step(
-    ridge: Vector, w: Vector, d: Vector, residual: Vector, delta: Vector, value: float, give_up: float, tol: float
+    ridge: Vector,
+    w: Vector,
+    d: Vector,
+    residual: Vector,
+    delta: Vector,
+    value: float,
+    give_up: float,
+    tol: float,
 ) -> tuple[float, float]:
     """The length of a step along d, which lowers the residuals by delta, and the objective after it.
 
@@ -74,7 +81,9 @@ class DualFit:
     @classmethod
     def at(cls, data: ArrayRows, lam: float, columns: Indices, u: Vector) -> "DualFit":
         """A start: these columns with coefficients u, the intercept last."""
-        return cls(data, lam, columns, u[:-1] / cls._units(data, columns), float(u[-1]), data.residual(columns, u))
+        return cls(
+            data, lam, columns, u[:-1] / cls._units(data, columns), float(u[-1]), data.residual(columns, u)
+        )
 
     @staticmethod
     def _units(data: ArrayRows, columns: Indices) -> Vector:
@@ -93,7 +102,7 @@ class DualFit:
         return self.data.t * self.data.X.product(columns, v * self._units(self.data, columns))
 
     def exchanged(self, lose: Indices, take: Indices) -> "DualFit":
-        """The start without the columns at the places `lose` and with the columns `take`, at coefficient 0."""
+        """The start without the columns at the places `lose` and with the columns `take` at 0."""
         gone = self.columns[lose]
         stays = np.ones(len(self.columns), np.bool_)
         stays[lose] = False
@@ -130,16 +139,20 @@ class DualFit:
             if not is_lower or (t == 1.0 and np.array_equal(before, squared_hinge.is_active(residual))):
                 break
         return replace(
-            self, v=v, b=b, residual=residual, products=products, value=value, n_newton=self.n_newton + n_newton
+            self,
+            v=v,
+            b=b,
+            residual=residual,
+            products=products,
+            value=value,
+            n_newton=self.n_newton + n_newton,
         )
 
     def _with_active(self, products: RowProducts | None, residual: Vector) -> RowProducts:
         """The products with all rows that are active now among them."""
         is_new = squared_hinge.is_active(residual)
         if products is None:
-            products = RowProducts(
-                np.empty(0, np.int64), np.empty((0, len(self.columns))), np.empty((0, 0))
-            )
+            products = RowProducts(np.empty(0, np.int64), np.empty((0, len(self.columns))), np.empty((0, 0)))
         is_new[products.rows] = False
         fresh = np.flatnonzero(is_new)
         if len(fresh) == 0:

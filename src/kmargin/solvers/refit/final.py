@@ -14,9 +14,9 @@ from kmargin.core.arrays import Indices, Matrix, Vector
 from kmargin.core.jit import compiled
 from kmargin.solvers.refit.newton import ZERO_OBJECTIVE, exact_step, take_residuals, total_loss
 
-# At the minimum the gradient is 0 but for rounding: relative decrease of the objective that single coefficients
-# may still promise. Where supports are too large for systems of their size, linear systems are solved less
-# exactly.
+# At the minimum the gradient is 0 but for rounding: relative decrease of the objective that single
+# coefficients may still promise. Where supports are too large for systems of their size, linear systems are
+# solved less exactly.
 GRADIENT_RTOL, LARGE_SUPPORT_RTOL = 1e-20, 1e-9
 
 # Multiplications that a decomposition by singular values may take; beyond that a support is left as it is.
@@ -45,8 +45,8 @@ def measure_gradient(
 ) -> float:
     """out <- the objective of each binary problem; return what single coefficients could lower the sum by.
 
-    Everything is computed from the columns alone; `residual` is filled in. If coefficients have required signs,
-    those that are 0 may be held there, and do not count.
+    Everything is computed from the columns alone; `residual` is filled in. If coefficients have required
+    signs, those that are 0 may be held there, and do not count.
     """
     slack = 0.0
     for p in range(coefs.shape[0]):
@@ -110,7 +110,8 @@ class ArrayColumns:
 
 
 def minimise_by_svd(columns: SupportColumns, ridge: Vector, u: Vector, value: float) -> tuple[Vector, float]:
-    """The minimum of loss plus ridge from u, whose objective is `value`, and its objective; u if none is lower.
+    """The minimum of loss plus ridge from u, whose objective is `value`, and its objective; u if none is
+    lower.
 
     Every step goes along the shortest of all ways to the minimum of the quadratic that holds on the active
     rows, to the exact minimum on that line. No Gram matrix is formed, so that dependence of columns is told
@@ -166,5 +167,3 @@ def shortest_solution(J: Matrix, rhs: Vector) -> Vector:
 def is_affordable(n_rows: int, k: int) -> bool:
     """Whether singular values of a support of size k on so many rows are worth their cost."""
     return (n_rows + k) * k * k <= MAX_SVD_FLOPS
-
-

@@ -21,16 +21,16 @@ import numpy as np
 
 from kmargin.core import squared_hinge
 from kmargin.core.arrays import Flags, Indices, Matrix, Vector
-from kmargin.core.jit import compiled, inlined
+from kmargin.core.jit import inlined
 from kmargin.core.linalg import U64, add_scaled, add_scaled4, cholesky, solve
 from kmargin.solvers.refit.signs import constrained_direction
 
 # An objective below this is zero but for rounding.
 ZERO_OBJECTIVE = 1e-20
 
-# A step whose predicted decrease is below FINAL_STEP * tol * objective is the last one, and is taken; one below
-# NEGLIGIBLE_STEP * objective is rounding, and is not. Coefficients have to be more exact than objectives: an
-# error in them shows in the objective only by its square.
+# A step whose predicted decrease is below FINAL_STEP * tol * objective is the last one, and is taken; one
+# below NEGLIGIBLE_STEP * objective is rounding, and is not. Coefficients have to be more exact than
+# objectives: an error in them shows in the objective only by its square.
 FINAL_STEP, NEGLIGIBLE_STEP = 1e-4, 1e-20
 
 # Relative rise of the objective that counts as rounding.
@@ -93,7 +93,8 @@ def update_gram(
     signs: Vector,
     H: Matrix,
 ) -> int:
-    """Bring H, the upper Gram matrix of panel[idx] over the rows `active`, to the rows `now`, and `active` too.
+    """Bring H, the upper Gram matrix of panel[idx] over the rows `active`, to the rows `now`, and `active`
+    too.
 
     Returns how many rows changed sides. `rows` and `signs` are work arrays.
     """
@@ -295,7 +296,11 @@ def newton(
             take_residuals(panel, first, idx, k, u, residual)
             value = new_value + total_loss(residual)
         else:
-            if decrease <= NEGLIGIBLE_STEP * value or value < ZERO_OBJECTIVE or value - 2.0 * decrease > give_up:
+            if (
+                decrease <= NEGLIGIBLE_STEP * value
+                or value < ZERO_OBJECTIVE
+                or value - 2.0 * decrease > give_up
+            ):
                 return value, n_steps
             combine(panel, first, idx, k, d, delta)
             uu, ud, dd, loss = 0.0, 0.0, 0.0, 0.0

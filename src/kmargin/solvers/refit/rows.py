@@ -1,7 +1,8 @@
 """A binary problem as the search sees it: labels and weights folded into the rows of X.
 
-With t_i = sqrt(s_i / n) y_i and the target c_i = sqrt(s_i / n), the residual of a row is c_i - t_i f_i. Columns
-are on a safe scale (`core.scaling`), so each has a ridge of its own: `ridge_scale` times that of the problem.
+With t_i = sqrt(s_i / n) y_i and the target c_i = sqrt(s_i / n), the residual of a row is c_i - t_i f_i.
+Columns are on a safe scale (`core.scaling`), so each has a ridge of its own: `ridge_scale` times that of the
+problem.
 """
 
 from functools import cached_property

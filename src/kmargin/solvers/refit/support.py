@@ -23,8 +23,8 @@ def refit(
 ) -> tuple[Vector, float, float, int]:
     """Minimise loss plus ridge over the coefficients of `support` and the intercept.
 
-    Starts from `coef` and `intercept` where given. Returns coefficients, intercept, objective and the number of
-    Newton steps. `signs` are the required signs of the coefficients, 0 for either.
+    Starts from `coef` and `intercept` where given. Returns coefficients, intercept, objective and the number
+    of Newton steps. `signs` are the required signs of the coefficients, 0 for either.
     """
     k, design = len(support), problem.design
     if k < design.n_features:

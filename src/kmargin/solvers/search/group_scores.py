@@ -1,4 +1,4 @@
-"""The scores of `swap_scores` where units are groups of columns: the same formulas with blocks for numbers."""
+"""The scores of `swap_scores` for groups of columns: the same formulas with blocks in place of numbers."""
 
 import numpy as np
 
@@ -228,8 +228,8 @@ def score_groups(
                     grad[j] = 0.0
         schur_blocks(gram[p], ridge[p], idx, outside, R, schur_starts, S)
         add_block_scores(
-            coefs[p], inverse, grad, S, R, inside_blocks, lose_starts, outside_blocks, take_starts, drop, gain,
-            change,
+            coefs[p], inverse, grad, S, R, inside_blocks, lose_starts, outside_blocks, take_starts, drop,
+            gain, change,
         )  # fmt: skip
 
 
@@ -246,7 +246,7 @@ def group_gains(descent: Vector, starts: Indices, columns: Indices, factors: Ten
 
 @compiled
 def factor_covariances(A: Tensor, starts: Indices, ridge: Vector) -> None:
-    """A <- the factor of each covariance plus the ridge of its columns, and a little more, so that it exists."""
+    """A <- the factor of each covariance plus the ridge of its columns, and a little more."""
     diagonal = np.empty(A.shape[1])
     for unit in range(starts.size - 1):
         first, size = starts[unit], starts[unit + 1] - starts[unit]

@@ -11,7 +11,7 @@ from kmargin.solvers.refit.cg import ProductFit
 from kmargin.solvers.refit.dual import DualFit
 from kmargin.solvers.refit.newton import ZERO_OBJECTIVE
 from kmargin.solvers.refit.rows import ArrayRows
-from kmargin.solvers.search.panels import UnitScores
+from kmargin.solvers.search.panels import NONE, UnitScores
 from kmargin.solvers.search.swap_search import BETTER, Candidate, Effort, SwapSearch
 from kmargin.solvers.solution import Regime
 
@@ -43,6 +43,7 @@ class LargeSupport(SwapSearch):
         regime: Regime,
     ) -> None:
         super().__init__(all_rows, units, lams, start, tol)
+        self.array_rows = all_rows
         self.regime, self.final_tol = regime, tol
         self.tol = max(tol, PRODUCT_TOL) if regime is Regime.PRODUCTS else tol
         kind = DualFit if regime is Regime.DUAL else ProductFit
@@ -57,10 +58,10 @@ class LargeSupport(SwapSearch):
             size = len(self.support)
             if size > k:
                 count = min(size - k, size - size // RESIZE_FACTOR)
-                lose, take = order_smallest(self._effects(), count), np.empty(0, np.int64)
+                lose, take = order_smallest(self._effects(), count), NONE
             else:
                 count = min(k - size, max(size * (RESIZE_FACTOR - 1), 1))
-                lose, take = np.empty(0, np.int64), self._most_promising(count)
+                lose, take = NONE, self._most_promising(count)
             if len(lose) + len(take) == 0:
                 break
             self._refit(lose, take, ROUGH_TOL, np.inf, np.nan)
@@ -77,7 +78,7 @@ class LargeSupport(SwapSearch):
 
     def _effects(self) -> Vector:
         """The squared effect of each unit of the support on the decisions; infinite if it is fixed."""
-        effects = np.zeros(self.units.n_features)
+        effects: Vector = np.zeros(self.units.n_features)
         columns = self.units.columns_of(self.support)
         for rows, u in zip(self.all_rows, self.coefs, strict=True):
             effects[columns] += u[:-1] ** 2 * rows.variance[columns]
@@ -88,7 +89,7 @@ class LargeSupport(SwapSearch):
     def _most_promising(self, count: int) -> Indices:
         """The units outside the support with the largest predicted gains, from their gradients."""
         gains = np.zeros(self.units.n_features)
-        for rows, lam, fit in zip(self.all_rows, self.lams, self.fits, strict=True):
+        for rows, lam, fit in zip(self.array_rows, self.lams, self.fits, strict=True):
             curvature = rows.variance + lam * rows.ridge_scale
             descent = rows.descent(fit.residual)
             gains += np.divide(descent**2, curvature, out=np.zeros(len(gains)), where=curvature > 0)
@@ -106,7 +107,10 @@ class LargeSupport(SwapSearch):
         count = N_SCORED if self.regime is Regime.DUAL else len(self.support)
         lose = order_smallest(self._effects(), count)
         places, owner_out = self._places(lose)
-        columns, owner_in = self.units.columns_of(outside), np.repeat(np.arange(len(outside)), self.units.sizes[outside])
+        columns, owner_in = (
+            self.units.columns_of(outside),
+            np.repeat(np.arange(len(outside)), self.units.sizes[outside]),
+        )
         drop, gain = np.zeros(len(lose)), np.zeros(len(outside))
         for fit in self.fits:
             costs, gains = fit.scores(places, columns)

@@ -15,8 +15,8 @@ from kmargin.core.arrays import Flags, Indices, Matrix, Tensor, Vector
 from kmargin.core.jit import compiled, inlined
 from kmargin.core.linalg import order_smallest
 from kmargin.core.units import Units
-from kmargin.solvers.refit.newton import MAX_NEWTON_STEPS, ZERO_OBJECTIVE, newton, update_gram
 from kmargin.solvers.refit.final import measure_gradient
+from kmargin.solvers.refit.newton import MAX_NEWTON_STEPS, ZERO_OBJECTIVE, newton, update_gram
 from kmargin.solvers.refit.rows import ArrayRows, Rows
 from kmargin.solvers.search.group_scores import factor_covariances, group_gains, score_groups
 from kmargin.solvers.search.swap_scores import score_pairs, score_singles
@@ -105,7 +105,8 @@ def try_exchanges(
     tol: float,
     values: Vector,
 ) -> tuple[int, Indices, Matrix, int]:
-    """Try the exchanges lose[turn] for take[turn] in turn until the objective falls below `limit`; make that one.
+    """Try the exchanges lose[turn] for take[turn] in turn until the objective falls below `limit`; make that
+    one.
 
     If `limit` is NaN the first one is made, whatever it does; if it is -inf none is, and the residuals of the
     last trial are left in numbers[2]. A trial ends early when it cannot get below
@@ -198,8 +199,8 @@ def search_singles(
 ) -> tuple[Indices, Matrix, int, bool]:
     """`SwapSearch.search` for single columns, up to swaps of two for two: many for many, then one for one.
 
-    Returns support, coefficients, Newton steps, and whether every single swap was tried in vain, if `tries_all`,
-    or nothing is left to gain; `values`, the Gram matrices, `active` and `residual` follow.
+    Returns support, coefficients, Newton steps, and whether every single swap was tried in vain, if
+    `tries_all`, or nothing is left to gain; `values`, the Gram matrices, `active` and `residual` follow.
     """
     n_problems, k, n_steps = coefs.shape[0], support.size, 0
     inside = np.zeros(place_of.size, np.bool_)
@@ -225,8 +226,8 @@ def search_singles(
             if signs is not None and place_signs is not None:
                 signs[b] = place_signs[places[b]]
         are_independent = score_singles(
-            gram, ridge, locate(unit_starts, place_of, panel.shape[0] - 2, support), coefs, places, signs, drop,
-            gain, change, np.empty((n_problems, k + 1)), np.empty((n_problems, m)), np.empty((n_problems, m)),
+            gram, ridge, locate(unit_starts, place_of, panel.shape[0] - 2, support), coefs, places, signs,
+            drop, gain, change, np.empty((n_problems, k + 1)), np.empty((n_problems, m)), np.empty((n_problems, m)),
             np.empty((n_problems, k + 1, m)), np.empty((n_problems, k + 1, k + 1)),
         )  # fmt: skip
         for a in range(k):
@@ -247,8 +248,8 @@ def search_singles(
                 for a in range(c):
                     out[0, a], come[0, a] = lose[a], outside[best[a]]
                 turn, support, coefs, n_newton = try_exchanges(
-                    panel, row_starts, gram, ridge, active, residual, flags, numbers, rows, unit_starts, place_of,
-                    place_signs, support, coefs, out, come, value, limit, tol, trial_values,
+                    panel, row_starts, gram, ridge, active, residual, flags, numbers, rows, unit_starts,
+                    place_of, place_signs, support, coefs, out, come, value, limit, tol, trial_values,
                 )  # fmt: skip
                 n_steps += n_newton
                 c //= 2
@@ -264,7 +265,8 @@ def search_singles(
                 out[r, 0], come[r, 0] = order[r] // m, outside[order[r] % m]
             turn, support, coefs, n_newton = try_exchanges(
                 panel, row_starts, gram, ridge, active, residual, flags, numbers, rows, unit_starts, place_of,
-                place_signs, support, coefs, out, come, np.inf if tries_all else value, limit, tol, trial_values,
+                place_signs, support, coefs, out, come, np.inf if tries_all else value, limit, tol,
+                trial_values,
             )  # fmt: skip
             n_steps += n_newton
         if turn < 0:
@@ -340,6 +342,7 @@ class Panels:
     ) -> None:
         """`n_places` is the number of columns that the panel has room for."""
         self._make_places(all_rows, units, n_places, gains)
+        self.array_rows = all_rows
         row_starts = np.cumsum([0, *(rows.n_samples for rows in all_rows)])
         n_rows, height = int(row_starts[-1]), n_places + 2
         self.row_starts = row_starts
@@ -358,7 +361,9 @@ class Panels:
     ) -> None:
         """Which columns the places of the panel hold, their ridges and their Gram matrices."""
         self.all_rows, self.units, self.n_places, self.unit_gains = all_rows, units, n_places, gains
-        self.contents = np.full(n_places, -1)  # the position in units.columns at each place; -1 if it is empty
+        self.contents = np.full(
+            n_places, -1
+        )  # the position in units.columns at each place; -1 if it is empty
         self.place_of = np.full(len(units.columns), -1)  # the place of each position; -1 if it has none
         self.held = np.zeros(units.n_units, np.bool_)
         self.is_single = units.n_units == len(units.columns)
@@ -406,7 +411,7 @@ class Panels:
     def _fill(self, places: Indices) -> None:
         """Copy the columns that these places hold now, and update the Gram matrices."""
         columns = self.units.columns[self.contents[places]]
-        for rows, part in zip(self.all_rows, self.slices, strict=True):
+        for rows, part in zip(self.array_rows, self.slices, strict=True):
             if len(self.all_rows) == 1:
                 rows.X.fill_panel(columns, rows.t, places, self.panel)
             else:  # compiled code takes contiguous arrays
@@ -421,7 +426,7 @@ class Panels:
             gram[places], gram[:, places] = products, products.T
 
     def _positions(self, units: Indices) -> tuple[Indices, Indices]:
-        """The positions of the columns of units among units.columns, and where each unit begins among them."""
+        """The positions of the columns of units in units.columns, and where each unit begins in these."""
         if self.is_single:
             return units, np.arange(len(units) + 1)
         sizes = self.units.sizes[units]
@@ -488,8 +493,8 @@ class Panels:
         """See the compiled `search_singles`."""
         return search_singles(
             self.panel, self.row_starts, self.gram, self.ridge, self.active, self.residual, self.flags,
-            self.numbers, self.work_rows, self.units.starts, self.place_of, self.place_signs, self.units.fixed,
-            looked_at, support, coefs, values, many, n_tries, tries_all, max_rise, tol,
+            self.numbers, self.work_rows, self.units.starts, self.place_of, self.place_signs,
+            self.units.fixed, looked_at, support, coefs, values, many, n_tries, tries_all, max_rise, tol,
         )  # fmt: skip
 
     def score_pairs(
@@ -502,8 +507,10 @@ class Panels:
         pairs_out, pairs_in = list(combinations(lose, 2)), list(combinations(range(len(take)), 2))
         change = np.zeros((len(pairs_out), len(pairs_in)))
         if self.is_single:
-            idx, places, *details = self._scored
-            score_pairs(self.gram, self.ridge, idx, coefs, places, *details, lose, take, change)
+            idx, places, grad, schur, R, inverse = self._scored
+            score_pairs(
+                self.gram, self.ridge, idx, coefs, places, grad, schur, R, inverse, lose, take, change
+            )  # fmt: skip
             return change
         (inside, starts), (positions, starts_in) = self._positions(support), self._positions(outside[take])
         idx, places = np.append(self.place_of[inside], self.n_places), self.place_of[positions]
@@ -522,7 +529,7 @@ class Panels:
         """
         pulls = squared_hinge.slopes(self.numbers[2] if of_trial else self.residual)
         total = np.zeros(self.units.n_units)
-        for rows, part, gains in zip(self.all_rows, self.slices, self.unit_gains, strict=True):
+        for rows, part, gains in zip(self.array_rows, self.slices, self.unit_gains, strict=True):
             descent = rows.X.slopes(rows.t * pulls[part])
             if self.place_signs is not None:
                 descent[descent * self.units.signs < 0.0] = 0.0
@@ -530,7 +537,7 @@ class Panels:
         return total
 
     def finish(self, support: Indices, coefs: Matrix, values: Vector) -> float:
-        """values <- the objectives, from the columns alone; return what single coefficients could still gain."""
+        """values <- the objectives, from the columns alone; return what coefficients could still gain."""
         idx = np.append(self.place_of[self._positions(support)[0]], self.n_places)
         has_signs = self.place_signs is not None
         return float(

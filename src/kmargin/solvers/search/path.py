@@ -29,8 +29,8 @@ from kmargin.solvers.search.swap_search import (
 from kmargin.solvers.search.working_set import WorkingSet
 from kmargin.solvers.solution import Regime
 
-# A problem is small if the Gram matrices of all columns take no more multiplications. Then one panel holds all
-# columns, and other starts are tried.
+# A problem is small if the Gram matrices of all columns take no more multiplications. Then one panel holds
+# all columns, and other starts are tried.
 SMALL_GRAM_FLOPS = 1e7
 
 # With so few columns all sizes of a path share one panel.
@@ -51,8 +51,8 @@ ALL_SWAPS_FLOPS = 2e10
 # Multiplications up to which all supports of one size are tried: in a single fit, and in a path.
 ENUMERATION_FLOPS, PATH_ENUMERATION_FLOPS = 6e6, 1.5e6
 
-# Multiplications for searches from other single units, how many units there are for each of these starts, and up
-# to which multiple of the best objective a start is searched further.
+# Multiplications for searches from other single units, how many units there are for each of these starts, and
+# up to which multiple of the best objective a start is searched further.
 START_FLOPS, UNITS_PER_START, START_RTOL = 1e7, 8, 4.0
 
 # Multiplications of a refit up to which sizes of a path are searched from other starts, and without some of
@@ -68,13 +68,13 @@ ASIDE, FAR_ASIDE = 0.2, 0.5
 # Binary problems together have the budget of so many of them at most.
 MAX_BUDGETS = 4
 
-# A restart replaces at least one unit and at most all of the support by as many, drawn among ADD_POOL times as
-# many with the largest gains. It is searched first under one of these multiples of the ridge; above RESTART_RTOL
-# times the best objective after that it ends.
+# A restart replaces at least one unit and at most all of the support by as many, drawn among ADD_POOL times
+# as many with the largest gains. It is searched first under one of these multiples of the ridge; above
+# RESTART_RTOL times the best objective after that it ends.
 ADD_POOL, RESTART_RIDGES, RESTART_RTOL = 4, (1.0, 3.0, 10.0, 30.0), 1.1
 
-# Single swaps that a restart tries before it ends. Its cost is estimated by a constant, so many passes over X, and
-# the Newton steps, each with a constant of its own.
+# Single swaps that a restart tries before it ends. Its cost is estimated by a constant, so many passes over
+# X, and the Newton steps, each with a constant of its own.
 RESTART_SWAPS, RESTART_OVERHEAD, RESTART_PASSES, STEP_OVERHEAD = 16, 1e6, 5, 5e3
 
 # Restarts in a row that come back to the same support end the search after this fraction of the budget.
@@ -116,6 +116,11 @@ class SupportPath:
     @cached_property
     def gains(self) -> list[UnitGains]:
         return [UnitGains(rows, self.units) for rows in self.all_rows]
+
+    @property
+    def _array_rows(self) -> list[ArrayRows]:
+        """The rows of all binary problems, where they are in memory."""
+        return [rows for rows in self.all_rows if isinstance(rows, ArrayRows)]
 
     # Results
 
@@ -170,7 +175,7 @@ class SupportPath:
         size = max(k + self._n_outside(k, effort), len(start.support))
         regime = self._regime(k, size, start)
         if not regime.takes_panel:
-            return LargeSupport(self.all_rows, self.units, lams, start, effort.tol, regime)
+            return LargeSupport(self._array_rows, self.units, lams, start, effort.tol, regime)
         if self.is_small or self._whole is not None:
             return self._whole_panel(lams, start)
         if self._part is not None and self._part.has_room(size):
@@ -212,7 +217,7 @@ class SupportPath:
         if n_columns > LARGE_SUPPORT and len(start.support):
             columns = self.units.columns_of(start.support)
             n_active = max(
-                rows.count_active(columns, u) for rows, u in zip(self.all_rows, start.coefs, strict=True)
+                rows.count_active(columns, u) for rows, u in zip(self._array_rows, start.coefs, strict=True)
             )
             if n_columns > n_active:
                 fits = self.all_rows[0].fits(self.n_problems * n_dual_numbers(n_active, n_columns))
@@ -288,8 +293,7 @@ class SupportPath:
         coefs, values = found.coefs.copy(), found.values.copy()
         columns = self.units.columns_of(found.support)
         is_panel = found.regime is not None and found.regime.takes_panel
-        for p, rows in enumerate(self.all_rows):
-            assert isinstance(rows, ArrayRows)
+        for p, rows in enumerate(self._array_rows):
             if is_affordable(rows.n_samples, len(columns)) and (
                 is_panel or not rows.is_minimum(self.lams[p], columns, coefs[p], values[p])
             ):
@@ -372,7 +376,7 @@ class SupportPath:
                 break
 
     def _sizes_aside(self, k: int) -> list[int]:
-        """Larger and smaller sizes by turns: the farthest ones, and all between where trials are inexpensive."""
+        """Larger and smaller sizes by turns: the farthest, and all between where trials are inexpensive."""
         is_cheap = self._n_swaps(k) * self._trial_flops(k) <= SWAP_FLOPS
         larger, smaller = self._aside(k, ASIDE if self._whole is None else FAR_ASIDE)
         if self._whole is None or not is_cheap:
@@ -390,7 +394,9 @@ class SupportPath:
         flops, n_swaps = self._trial_flops(k), self._n_swaps(k)
         effort = self.effort._replace(flops=SWAP_FLOPS)
         work = n_swaps * flops if effort.max_swaps < 0 else min(n_swaps * flops, SWAP_FLOPS)
-        n_starts = min(self.effort.max_starts, self.n_units // UNITS_PER_START, int(START_FLOPS / max(work, 1.0)))
+        n_starts = min(
+            self.effort.max_starts, self.n_units // UNITS_PER_START, int(START_FLOPS / max(work, 1.0))
+        )
         if n_swaps == 0 or n_starts == 0 or not self.is_small or flops * self.n_budgets > 0.25 * SWAP_FLOPS:
             return
         if len(self.sizes) > 1:
@@ -511,7 +517,9 @@ class SupportPath:
         above = [] if found.value <= ZERO_OBJECTIVE else [k for k in self.sizes if k not in below]
         larger = self._solve_dense(found) if above else found
         for k in reversed(above):
-            larger = self.found[k] = self._search(self.lams, k, warm.get(k, self._trim(larger, k)), self.effort)
+            larger = self.found[k] = self._search(
+                self.lams, k, warm.get(k, self._trim(larger, k)), self.effort
+            )
         if above and below:
             self._try(below[-1], self._trim(larger, below[-1] + MAX_OUTSIDE))
         self._sweep(below, first=1)

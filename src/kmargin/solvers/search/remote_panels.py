@@ -31,8 +31,12 @@ from kmargin.solvers.search.panels import Panels, UnitGains, exchange_units, loc
 
 
 @compiled
-def find_direction(H: Matrix, ridge: Vector, u: Vector, signs: Vector | None, d: Vector) -> tuple[float, bool]:
-    """d <- the step from u to the minimum of the quadratic; return its decrease, and whether it is the minimum."""
+def find_direction(
+    H: Matrix, ridge: Vector, u: Vector, signs: Vector | None, d: Vector
+) -> tuple[float, bool]:
+    """d <- the step from u to the minimum of the quadratic; return its decrease, and whether it is the
+    minimum.
+    """
     U = np.empty((u.size, u.size))
     if signs is None:
         return newton_direction(H, ridge, u, U, np.empty(u.size), d), True
@@ -46,7 +50,7 @@ class RemoteColumns:
         self.held, self.idx = held, idx
 
     def evaluate(self, u: Vector) -> tuple[float, Matrix, Any]:
-        """The loss at u, the Gram matrix over the active rows with the target last, and a tag of these rows."""
+        """The loss at u, the Gram matrix over the active rows, target last, and a tag of these rows."""
         answers = self.held.ask(sums.evaluate, self.idx, u)
         loss, H, z = (add_up([answer[entry] for answer in answers]) for entry in range(3))
         extended = np.zeros((len(u) + 1, len(u) + 1))

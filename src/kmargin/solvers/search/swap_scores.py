@@ -4,9 +4,9 @@ All scores keep the active rows as they are and refit the other coefficients and
 Schur complements, not from the bare diagonal. With H the Hessian of the support at its minimum u, S the Schur
 complement of the columns outside, g their gradient and R = H^-1 h, for blocks of columns: dropping the block
 A costs u_A'(H^-1_AA)^-1 u_A / 2, adding the block B gains g_B'S_BB^-1 g_B / 2, and swapping A for B changes
-the objective by c'M^-1 c / 2 minus that gain, with c = u_A + R_AB S_BB^-1 g_B and
-M = H^-1_AA + R_AB S_BB^-1 R_AB'. For several binary problems the scores are sums over the problems. Here units
-are single columns; `group_scores` has the same for groups of columns.
+the objective by c'M^-1 c / 2 minus that gain, with c = u_A + R_AB S_BB^-1 g_B and M = H^-1_AA + R_AB S_BB^-1
+R_AB'. For several binary problems the scores are sums over the problems. Here units are single columns;
+`group_scores` has the same for groups of columns.
 """
 
 import numpy as np

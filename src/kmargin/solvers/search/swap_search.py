@@ -115,7 +115,9 @@ class SwapSearch(ABC):
     max_rounds: int = MAX_ROUNDS
     max_renewals: int = MAX_RENEWALS
 
-    def __init__(self, all_rows: Sequence[Rows], units: Units, lams: Vector, start: Candidate, tol: float) -> None:
+    def __init__(
+        self, all_rows: Sequence[Rows], units: Units, lams: Vector, start: Candidate, tol: float
+    ) -> None:
         self.all_rows, self.units, self.lams, self.tol = all_rows, units, lams, tol
         self.support, self.coefs = start.support, np.array(start.coefs)
         self.values: Vector = np.full(len(all_rows), np.inf)
@@ -134,6 +136,7 @@ class SwapSearch(ABC):
 
     def renew(self) -> None:
         """Look at those units that have the largest predicted gains."""
+        return
 
     @abstractmethod
     def score(self, outside: Indices) -> UnitScores: ...
@@ -156,10 +159,12 @@ class SwapSearch(ABC):
     def trial_flops(self) -> float:
         """About how many multiplications a refit takes."""
         n_columns = self.coefs.shape[1]
-        return sum(CALL_FLOPS * (len(self.all_rows) > 1) + refit_flops(r.n_samples, n_columns) for r in self.all_rows)
+        return sum(
+            CALL_FLOPS * (len(self.all_rows) > 1) + refit_flops(r.n_samples, n_columns) for r in self.all_rows
+        )
 
     def resize(self, k: int) -> None:
-        """Drop the units that cost least, or add those that gain most, until there are k, or no more can go."""
+        """Drop the units that cost least, or add those that gain most, until there are k or none can go."""
         while len(self.support) > k:
             size = len(self.support)
             lose = order_smallest(self.score(NONE).drop, min(size - k, max(1, size // 8)))
@@ -176,8 +181,8 @@ class SwapSearch(ABC):
             self.move(NONE, outside[take])
 
     def settle(self, effort: Effort) -> None:
-        """Search among the units looked at and renew these until nothing changes: first with the least effort,
-        then with all of it.
+        """Search among the units looked at and renew these until nothing changes: first with the least
+        effort, then with all of it.
         """
         is_thorough = self.is_whole
         for _ in range(self.max_renewals):
@@ -216,9 +221,7 @@ class SwapSearch(ABC):
             scores = self.score(outside)
             many = many and self._try_many(outside, scores)
             if not (
-                many
-                or self._try_singles(outside, scores, effort)
-                or self._try_pairs(outside, scores, effort)
+                many or self._try_singles(outside, scores, effort) or self._try_pairs(outside, scores, effort)
             ):
                 return
         self.all_tried = False
@@ -241,9 +244,9 @@ class SwapSearch(ABC):
     def _try_singles(self, outside: Indices, scores: UnitScores, effort: Effort) -> bool:
         """Swap one for one in the order of the predicted changes.
 
-        At most `max_swaps` are tried, or as many as `flops` suffice for, and none whose predicted rise exceeds
-        MAX_PREDICTED_RISE. All of them are tried if `max_swaps` is negative or `flops` suffice for all; then
-        no refit stops early, because the status SWAP_OPTIMAL needs exact objectives.
+        At most `max_swaps` are tried, or as many as `flops` suffice for, and none whose predicted rise
+        exceeds MAX_PREDICTED_RISE. All of them are tried if `max_swaps` is negative or `flops` suffice for
+        all; then no refit stops early, because the status SWAP_OPTIMAL needs exact objectives.
         """
         n_swaps = int(np.count_nonzero(scores.drop < np.inf)) * len(outside)
         n_tries, everything = self._count_tries(n_swaps, effort)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +21,8 @@ from kmargin.solvers.solution import Regime
 # Multiplications for each binary problem, each time, to look for units that gain where others are gone.
 WIDER_FLOPS = 4e6
 
-# Panels whose Gram matrices take no more multiplications are used again however few of their places are needed.
+# Panels whose Gram matrices take no more multiplications are used again however few of their places are
+# needed.
 LIGHT_GRAM_FLOPS = 2e7
 
 
@@ -46,7 +48,7 @@ class WorkingSet(SwapSearch):
         self.is_whole = size >= units.n_units
         self.is_remote = any(rows.is_remote for rows in all_rows)
         self.may_enter = np.ones(units.n_units, np.bool_)
-        make = RemotePanels if self.is_remote else Panels
+        make: Any = RemotePanels if self.is_remote else Panels
         self.panels: Panels = make(all_rows, units, units.widest(max(size, capacity)), gains)
         self.panels.set_ridges(lams)
         self.panels.hold(np.arange(units.n_units) if self.is_whole else start.support)
@@ -151,7 +153,13 @@ class WorkingSet(SwapSearch):
         this finds nothing more; nor does it, but rarely, from a support far above the best that is known.
         """
         is_ranked = self.panels.unit_gains[0].covariances is not None
-        if self.is_whole or self.is_remote or effort.max_pair_swaps == 0 or is_ranked or self.value > self.promising:
+        if (
+            self.is_whole
+            or self.is_remote
+            or effort.max_pair_swaps == 0
+            or is_ranked
+            or self.value > self.promising
+        ):
             return False
         drop = self.score(self.outside()).drop
         pass_flops = sum(rows.n_samples * rows.n_features for rows in self.all_rows)
@@ -200,9 +208,7 @@ class WorkingSet(SwapSearch):
         is_exact = bool(slack <= GRADIENT_RTOL * values.sum() or values.sum() <= ZERO_OBJECTIVE)
         regime = Regime.PANEL if self.is_whole else Regime.WORKING_SET
         all_tried = self.all_tried and self.is_whole and bool(self.may_enter.all())
-        return Candidate(
-            self.support, self.coefs, float(values.sum()), all_tried, regime, values, is_exact
-        )
+        return Candidate(self.support, self.coefs, float(values.sum()), all_tried, regime, values, is_exact)
 
 
 def interleave(lists: Sequence[Indices]) -> Indices:
