@@ -227,8 +227,8 @@ def search_singles(
                 signs[b] = place_signs[places[b]]
         are_independent = score_singles(
             gram, ridge, locate(unit_starts, place_of, panel.shape[0] - 2, support), coefs, places, signs,
-            drop, gain, change, np.empty((n_problems, k + 1)), np.empty((n_problems, m)), np.empty((n_problems, m)),
-            np.empty((n_problems, k + 1, m)), np.empty((n_problems, k + 1, k + 1)),
+            drop, gain, change, np.empty((n_problems, k + 1)), np.empty((n_problems, m)),
+            np.empty((n_problems, m)), np.empty((n_problems, k + 1, m)), np.empty((n_problems, k + 1, k + 1)),
         )  # fmt: skip
         for a in range(k):
             if fixed[support[a]]:
