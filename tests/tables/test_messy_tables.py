@@ -13,9 +13,8 @@ import pytest
 from tables_data import make_table
 
 from kmargin.core.validation import InputError
-from kmargin.tables.dataset import Roles, prepare
+from kmargin.tables.dataset import Roles, join_labels, prepare
 from kmargin.tables.dialect import Reading
-from kmargin.tables.labels import join_labels
 from kmargin.tables.read import Table, read_table
 
 FRAME = pd.DataFrame({"Größe": [1.5, 2.25, -3.0, 0.125], "n": [1, 2, 3, 5], "y": ["ä", "b", "ä", "b"]})

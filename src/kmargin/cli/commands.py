@@ -29,7 +29,7 @@ from kmargin.report.text import percent
 from kmargin.tables import model_file
 from kmargin.tables.analysis import Plan, analyse, measure_stability, stability_frame, trace
 from kmargin.tables.columns import to_text, to_texts
-from kmargin.tables.labels import spelling
+from kmargin.tables.dataset import spelling
 from kmargin.tables.read import PACKED, Table
 from kmargin.tables.request import count_features
 

@@ -11,9 +11,8 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from kmargin.core.validation import InputError
-from kmargin.tables.dataset import Dataset, Roles, prepare
+from kmargin.tables.dataset import Dataset, Roles, join_labels, prepare
 from kmargin.tables.dialect import Reading
-from kmargin.tables.labels import join_labels
 from kmargin.tables.read import Table, read_table
 from kmargin.tables.request import ColumnRequest, Settings, read_groups
 

@@ -61,24 +61,20 @@ def read_table(path: str | Path, how: Reading = AS_DETECTED) -> Table:
         raise InputError(f"There is no file {path}.{_similar_files(path)}")
     name, content = unpack(path)
     form = find_format(path, name, content, is_text=how.encoding is not None)
-    if form in ("csv", "tsv"):
-        table = _read_text(path.name, content, form, how)
-    else:
-        for option in ("sep", "decimal", "encoding"):
-            if getattr(how, option) is not None:
-                raise InputError(
-                    f"--{option} applies to text tables (.csv, .tsv), but {path.name} is not one. Leave it "
-                    "out."
-                )
-        if form == "xlsx":
-            text, notes = _sheet_to_csv(path.name, content)
-            table = _read_csv(
-                path.name, *detect_dialect(text, "csv", how._replace(sep=",", decimal=".")), how
+    for option in ("sep", "decimal", "encoding"):
+        if form not in ("csv", "tsv") and getattr(how, option) is not None:
+            raise InputError(
+                f"--{option} applies to text tables (.csv, .tsv), but {path.name} is not one. Leave it out."
             )
-            table = table._replace(notes=(*notes, *table.notes))
-        else:
-            table = READERS[form](path.name, content)
-            table = _transpose(path.name, table) if how.transpose else table
+    if form in ("csv", "tsv"):
+        table = _read_text(path.name, *decode(path.name, content, how.encoding), form, how)
+    elif form == "xlsx":
+        table = _read_text(
+            path.name, *_sheet_to_csv(path.name, content), "csv", how._replace(sep=",", decimal=".")
+        )
+    else:
+        table = READERS[form](path.name, content)
+        table = _transpose(path.name, table) if how.transpose else table
     if len(table.frame) == 0:
         raise InputError(f"{path.name} has column names but no rows. Give rows of data.")
     return table
@@ -202,39 +198,34 @@ def _similar_files(path: Path) -> str:
 # Text tables
 
 
-def _read_text(file: str, content: bytes, form: str, how: Reading) -> Table:
-    text, notes = decode(file, content, how.encoding)
+def _read_text(file: str, text: str, notes: list[str], form: str, how: Reading) -> Table:
     text, dialect = detect_dialect(text, form, how)
     if dialect.decimal == "," and how.decimal is None:
         notes.append(f"{file} seems to have decimal commas. If it does not, add --decimal .")
-    table = _read_csv(file, text, dialect, how)
-    return table._replace(notes=(*notes, *table.notes))
-
-
-def _read_csv(file: str, text: str, dialect: Dialect, how: Reading) -> Table:
     names = [name or f"column {place}" for place, name in enumerate(dialect.names, 1)]
     if len(names) - dialect.has_row_names == 1:
         raise InputError(
             f"{file} has only one column, {names[-1][:60]!r}. Give a target and at least one feature, "
             "and name the separator with --sep."
         )
-    notes: list[str] = []
+    row_names: pd.Series | None = None
     if how.transpose:
         frame, row_names = _parse_transposed(file, text, dialect)
-        return Table(_marks_to_missing(frame, dialect, notes), notes=tuple(notes), row_names=row_names)
-    check_unique(file, names)
-    frame, row_names = _parse(file, text, dialect), None
-    frame.columns = names
-    frame = _drop_empty(frame, dialect.names, notes)
-    if frame.shape[1] == 0:
-        raise InputError(f"{file} has neither names nor values. Give a row of names and rows of data.")
-    first = frame.iloc[:, 0]
-    if dialect.has_row_names:
-        row_names, frame = first, frame.iloc[:, 1:]
-    elif dialect.names[0] == "" and first.dtype == "int64" and (first.diff().iloc[1:] == 1).all():
-        notes.append("The first column has no name and numbers the rows, so it is left out.")
-        frame = frame.iloc[:, 1:]
-    return Table(_marks_to_missing(frame, dialect, notes), notes=tuple(notes), row_names=row_names)
+    else:
+        check_unique(file, names)
+        frame = _parse(file, text, dialect)
+        frame.columns = names
+        frame = _drop_empty(frame, dialect.names, notes)
+        if frame.shape[1] == 0:
+            raise InputError(f"{file} has neither names nor values. Give a row of names and rows of data.")
+        first = frame.iloc[:, 0]
+        if dialect.has_row_names:
+            row_names, frame = first, frame.iloc[:, 1:]
+        elif dialect.names[0] == "" and first.dtype == "int64" and (first.diff().iloc[1:] == 1).all():
+            notes.append("The first column has no name and numbers the rows, so it is left out.")
+            frame = frame.iloc[:, 1:]
+    frame = _marks_to_missing(frame, dialect, notes)
+    return Table(frame, notes=tuple(notes), row_names=row_names)
 
 
 def _parse(file: str, text: str, dialect: Dialect, **more: Any) -> pd.DataFrame:
