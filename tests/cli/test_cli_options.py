@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 
 from kmargin import KernelSparseSVC, SparseSVC, SparseSVCCV, StabilitySelection, sparse_svm_path
 from kmargin.cli.app import app
-from kmargin.cli.commands import stem
+from kmargin.cli.commands import table_name
 from kmargin.model_selection.calibration import UnseenRows, fit_calibration
 from kmargin.model_selection.scores import rate_interval
 from kmargin.tables import model_file
@@ -97,6 +97,19 @@ def by_hand(make, repeats=None, factor=None, standardize=True, cv=3, seed=0, fra
     return machine(np.arange(len(y)))[0], np.array(decisions)
 
 
+def scaled(frame=FRAME):
+    X = frame[FEATURES].to_numpy()
+    mean, spread = scale(X, np.ones(len(X)))
+    return (X - mean) / spread, frame["outcome"].to_numpy()
+
+
+def assert_fitted(model, expected, predictions=None, decisions=None):
+    np.testing.assert_allclose(model.machine.coef_, expected.coef_, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(model.machine.intercept_, expected.intercept_, rtol=1e-6, atol=1e-9)
+    if predictions is not None:
+        np.testing.assert_allclose(predictions["decision"], decisions, rtol=1e-6, atol=1e-9)
+
+
 def make_linear(**arguments):
     return lambda: SparseSVC(**{"k": 2, "C": 1.0} | arguments)
 
@@ -123,6 +136,7 @@ LINEAR = {
     "--avoid": (("--avoid", "age"), {}, {"avoid": [0]}),
     "--sign": (("--sign", "age=-", "--sign", "x y=+"), {}, {"signs": [-1, 0, 0, 1, 0]}),
     "--groups": (("--groups", "groups.csv"), {}, {"groups": [0, 1, 0, 0, 2]}),
+    "--drop and --id": (("--drop", "dose", "--id", "z"), {"columns": ["age", "noise", "x y"]}, {}),
 }
 
 
@@ -135,12 +149,10 @@ def plain():
 def test_an_option_of_fit_does_in_folds_and_model_what_the_estimator_does(plain, options, how, arguments):
     model, predictions = fit(*options)
     expected, decisions = by_hand(make_linear(**arguments), **how)
-    np.testing.assert_allclose(model.machine.coef_, expected.coef_, rtol=1e-6, atol=1e-9)
-    np.testing.assert_allclose(model.machine.intercept_, expected.intercept_, rtol=1e-6, atol=1e-9)
-    np.testing.assert_allclose(predictions["decision"], decisions, rtol=1e-6, atol=1e-9)
-    if options:
-        changed = not np.allclose(decisions, plain[1], rtol=1e-3)
-        assert changed, "the option makes a difference"
+    assert_fitted(model, expected, predictions, decisions)
+    assert not options or not np.allclose(decisions, plain[1], rtol=1e-3), "the option makes a difference"
+    if "--id" in options:
+        np.testing.assert_allclose(predictions["id"], FRAME["z"])
 
 
 PATH_REQUESTS = {name: LINEAR[name] for name in ("--keep", "--keep twice", "--avoid", "--sign", "--groups")}
@@ -161,8 +173,7 @@ def test_columns_are_grouped_by_the_text_before_a_separator():
     FRAME.rename(columns=names).to_csv("named.csv", index=False)
     model, predictions = fit("--group-by", "_", data="named.csv")
     expected, decisions = by_hand(make_linear(groups=[0, 1, 0, 0, 2]))
-    np.testing.assert_allclose(model.machine.coef_, expected.coef_, rtol=1e-6, atol=1e-9)
-    np.testing.assert_allclose(predictions["decision"], decisions, rtol=1e-6, atol=1e-9)
+    assert_fitted(model, expected, predictions, decisions)
     features = pd.read_csv("out/features.csv").set_index("feature")["group"]
     assert features.to_dict() == {
         "body_age": "body", "body_noise": "body", "body_x_y": "body", "dose": "dose", "_z": "_z"
@@ -178,8 +189,7 @@ def test_k_is_of_the_whole_model_unless_each_machine_is_to_have_its_own(options,
     shared = not options
     if kernel is None:
         model, _ = fit("--k", 1, *options, data="three.csv")
-        expected, _ = by_hand(make_linear(k=1, shared=shared), frame=frame)
-        np.testing.assert_allclose(model.machine.coef_, expected.coef_, rtol=1e-6, atol=1e-9)
+        assert_fitted(model, by_hand(make_linear(k=1, shared=shared), frame=frame)[0])
     else:
         model, _ = fit("--k", 2, "--kernel", kernel, *options, data="three.csv")
     assert (len(model.machine.support_) <= model.machine.k) == shared, "else the option would do nothing"
@@ -220,7 +230,7 @@ def hues_by_hand(frame, **arguments):
 def test_the_values_of_a_text_column_are_one_variable_unless_each_is_to_count(coloured):
     model, told, page = fit_hues("--k", 2)
     expected = hues_by_hand(coloured, k=2, groups=[0, 1, 2, 3, 4, 5, 5, 5])
-    np.testing.assert_allclose(model.machine.coef_, expected.coef_, rtol=1e-6, atol=1e-9)
+    assert_fitted(model, expected)
     assert len(expected.support_) == 4
     assert told.startswith("2 of 6 variables (age, hue) distinguish no from yes")
     for text in (told, page):
@@ -229,7 +239,7 @@ def test_the_values_of_a_text_column_are_one_variable_unless_each_is_to_count(co
     assert "One variable more (3)" in told
     assert "<b>2</b>variables in use, 4 features</div>" in page
     single, told, page = fit_hues("--k", 2, "--each-value")
-    np.testing.assert_allclose(single.machine.coef_, hues_by_hand(coloured, k=2).coef_, rtol=1e-6, atol=1e-9)
+    assert_fitted(single, hues_by_hand(coloured, k=2))
     assert told.startswith("2 of 8 features distinguish no from yes")
     assert "variables" not in told + page
 
@@ -256,8 +266,8 @@ def test_a_path_counts_as_asked_and_its_axis_says_what(coloured):
 def test_names_of_text_columns_stand_for_all_their_values(coloured):
     groups = [0, 1, 2, 3, 4, 5, 5, 5]
     model, told, page = fit_hues("--k", 1, "--keep", "hue", "--sign", "hue=-", "--sign", "hue=red=-")
-    expected = hues_by_hand(coloured, k=1, groups=groups, keep=[5], signs=[0, 0, 0, 0, 0, -1, -1, -1])
-    np.testing.assert_allclose(model.machine.coef_, expected.coef_, rtol=1e-6, atol=1e-9)
+    signs = [0, 0, 0, 0, 0, -1, -1, -1]
+    assert_fitted(model, hues_by_hand(coloured, k=1, groups=groups, keep=[5], signs=signs))
     assert (model.machine.coef_ <= 0).all()
     assert "always in, −" in told
     assert '<span class="aside">always in, −</span>' in page
@@ -267,16 +277,6 @@ def test_names_of_text_columns_stand_for_all_their_values(coloured):
     assert '<td>never in</td><td class="name">hue</td>' in page
     model, _, _ = fit_hues("--k", 2, "--avoid", "hue=red", "--keep", "hue=blue")
     assert model.machine.coef_[0, 5:].astype(bool).tolist() == [True, True, False]
-
-
-def test_predict_needs_the_chosen_columns_and_no_others(coloured):
-    fit_hues("--k", 2)
-    coloured[["hue", "age"]].to_csv("few.csv", index=False)
-    few, all_of_them = (run("predict", "out", file, "-q").stdout for file in ("few.csv", "hues.csv"))
-    columns = ["predicted", "decision"]
-    pd.testing.assert_frame_equal(
-        pd.read_csv(io.StringIO(few))[columns], pd.read_csv(io.StringIO(all_of_them))[columns]
-    )
 
 
 def test_a_sign_is_kept_in_every_machine_and_shown():
@@ -291,25 +291,20 @@ def test_a_sign_is_kept_in_every_machine_and_shown():
     assert "may only favour the later of the two classes (low, mid, top), or only the earlier" in page
 
 
-def test_weights_count_in_the_scores_of_the_folds_in_the_accuracy_and_in_the_report():
-    _, predictions = fit("--weights", "w")
+def test_weights_count_in_the_accuracy_and_its_interval():
+    options = ("--target", "outcome", "--weights", "w", "--k", 2, "--C", 1, "--cv", 3, "--out", "out")
+    told = " ".join(run("fit", "data.csv", *options).stdout.split())
+    predictions = pd.read_csv("out/predictions.csv")
     right = (predictions["actual"] == predictions["predicted"]).to_numpy()
-    folds = predictions["fold"].to_numpy()
     accuracy = 100 * np.average(right, weights=WEIGHTS)
-    options = ("--target", "outcome", "--weights", "w", "--k", 2, "--C", 1, "--cv", 3)
-    told = run("fit", "data.csv", *options).stdout
     assert f"{accuracy:.1f} % accuracy on held-out rows" in told
     assert f"{100 * right.mean():.1f}" != f"{accuracy:.1f}", "the weights make a difference"
     low, high = rate_interval(accuracy / 100, WEIGHTS.sum() ** 2 / (WEIGHTS**2).sum())
-    assert f"{100 * low:.1f} to {100 * high:.1f}" in " ".join(told.split())
-    page = Path("out/report.html").read_text()
+    assert f"{100 * low:.1f} to {100 * high:.1f}" in told
+    page, totals = Path("out/report.html").read_text(), FRAME.groupby("outcome")["w"].sum()
     assert f"<b>{accuracy:.1f} %</b>" in page
-    totals = FRAME.groupby("outcome")["w"].sum()
     assert f"<b>{100 * totals.max() / totals.sum():.1f} %</b>by guessing the most common class" in page
     assert '<td>row weights</td><td class="name">from a column</td>' in page
-    chosen = re.search(r'<tr class="marked"><td>2</td><td>([\d.]+) %', page)[1]
-    shares = [np.average(right[folds == f], weights=WEIGHTS[folds == f]) for f in (1, 2, 3)]
-    assert chosen == f"{100 * np.mean(shares):.1f}", "the score at the chosen k is weighted, too"
 
 
 SCORES = {
@@ -326,10 +321,8 @@ def test_the_score_asked_for_is_the_one_on_the_page(scoring, weighted):
     _, predictions = fit("--scoring", scoring, *options)
     weights = WEIGHTS if weighted else np.ones(len(FRAME))
     scores = []
-    for number in (1, 2, 3):
-        at = (predictions["fold"] == number).to_numpy()
-        actual, predicted = predictions["actual"][at], predictions["predicted"][at]
-        scores.append(SCORES[scoring](actual, predicted, sample_weight=weights[at]))
+    for _, fold in predictions.groupby("fold"):
+        scores.append(SCORES[scoring](fold["actual"], fold["predicted"], sample_weight=weights[fold.index]))
     cell = re.search(r'<tr class="marked"><td>2</td><td>([\d.]+)', Path("out/report.html").read_text())[1]
     expected = f"{np.mean(scores):.3f}" if scoring == "f1_macro" else f"{100 * np.mean(scores):.1f}"
     assert cell == expected
@@ -339,22 +332,26 @@ def test_the_score_asked_for_is_the_one_on_the_page(scoring, weighted):
 @pytest.mark.parametrize("kernel", ["rbf", "poly", "linear", "sigmoid"])
 def test_a_kernel_and_its_width_are_those_asked_for(kernel, gamma):
     model, _ = fit("--kernel", kernel, "--gamma", gamma, "--k", 3)
-    X, y = FRAME[FEATURES].to_numpy(), FRAME["outcome"].to_numpy()
-    mean, spread = scale(X, np.ones(len(X)))
-    X = (X - mean) / spread
+    X, y = scaled()
     number = gamma if gamma in ("scale", "auto") else float(gamma)
-    width = {"scale": 1 / (5 * X.var()), "auto": 1 / 5}.get(gamma, number)
-    numbers = {} if kernel == "linear" else {"gamma": width}
-    numbers |= (
-        {"degree": 3, "coef0": 0.0} if kernel == "poly" else {"coef0": 0.0} if kernel == "sigmoid" else {}
-    )
+    numbers = {
+        "gamma": {"scale": 1 / (5 * X.var()), "auto": 1 / 5}.get(gamma, number),
+        "degree": 3,
+        "coef0": 0.0,
+    }
+    used = {
+        "rbf": ("gamma",),
+        "poly": ("gamma", "degree", "coef0"),
+        "sigmoid": ("gamma", "coef0"),
+        "linear": (),
+    }
+    numbers = {name: numbers[name] for name in used[kernel]}
     values = pairwise_kernels(X[model.machine.support_], X, metric=kernel, **numbers)
     decisions = model.machine.dual_coef_[0] @ values + model.machine.intercept_[0]
     found = pd.read_csv(io.StringIO(run("predict", "out", "data.csv").stdout))
     np.testing.assert_allclose(found["decision"], decisions, rtol=1e-7, atol=1e-9)
     alone = KernelSparseSVC(k=3, C=1.0, kernel=kernel, gamma=number).fit(X, y)
-    right = np.mean(found["predicted"] == y)
-    assert right >= np.mean(alone.predict(X) == y) - 0.1
+    assert np.mean(found["predicted"] == y) >= np.mean(alone.predict(X) == y) - 0.1
 
 
 @pytest.mark.parametrize("scheme", ["ovo", "ovr"])
@@ -362,8 +359,7 @@ def test_several_classes_are_told_apart_as_asked(scheme):
     frame = make_frame(3)
     frame.to_csv("three.csv", index=False)
     model, _ = fit("--multi-class", scheme, data="three.csv")
-    expected, _ = by_hand(make_linear(multi_class=scheme), frame=frame)
-    np.testing.assert_allclose(model.machine.coef_, expected.coef_, rtol=1e-6, atol=1e-9)
+    assert_fitted(model, by_hand(make_linear(multi_class=scheme), frame=frame)[0])
     columns = pd.read_csv("out/features.csv").columns
     assert ("weight: rest vs low" in columns) == (scheme == "ovr")
 
@@ -371,19 +367,16 @@ def test_several_classes_are_told_apart_as_asked(scheme):
 GRID = ("--ks", "1,2,3,5", "--C", "0.001,0.1,10", "--seed", 3, "--no-nested", "--repeats", 1)
 
 
+def search_by_hand(**more):
+    folds = StratifiedKFold(3, shuffle=True, random_state=3)
+    search = SparseSVCCV(ks=[5, 3, 2, 1], Cs=[0.001, 0.1, 10.0], cv=folds, standardize=True, **more)
+    return search.fit(FRAME[FEATURES].to_numpy(), FRAME["outcome"].to_numpy())
+
+
 @pytest.mark.parametrize("select", ["best", "1se", "tolerance"])
 def test_k_and_C_are_chosen_as_asked(select):
     model, _ = fit(*GRID, "--select", select, "--tolerance", 0.08)
-    folds = StratifiedKFold(3, shuffle=True, random_state=3)
-    search = SparseSVCCV(
-        ks=[5, 3, 2, 1],
-        Cs=[0.001, 0.1, 10.0],
-        cv=folds,
-        standardize=True,
-        selection=select,
-        tolerance=0.08,
-    )
-    search.fit(FRAME[FEATURES].to_numpy(), FRAME["outcome"].to_numpy())
+    search = search_by_hand(selection=select, tolerance=0.08)
     assert (model.machine.k, model.machine.C) == (search.k_, search.C_)
     np.testing.assert_allclose(model.machine.coef_ / model.scaling.spread, search.coef_, rtol=1e-6)
 
@@ -405,59 +398,6 @@ def test_how_many_values_of_k_are_tried_may_be_a_number():
     search = SparseSVCCV(ks=3, Cs=[1.0], cv=2).fit(FRAME[FEATURES].to_numpy(), FRAME["outcome"].to_numpy())
     assert table["k"].tolist() == sorted(set(search.cv_results_["param_k"]))
     assert len(table) == 3
-
-
-def test_a_dropped_column_is_not_a_feature_and_an_id_is_carried_along():
-    model, predictions = fit("--drop", "dose", "--id", "z")
-    columns = ["age", "noise", "x y"]
-    assert list(model.encoding.columns) == columns
-    expected, decisions = by_hand(make_linear(), columns=columns)
-    np.testing.assert_allclose(model.machine.coef_, expected.coef_, rtol=1e-6, atol=1e-9)
-    np.testing.assert_allclose(predictions["decision"], decisions, rtol=1e-6)
-    np.testing.assert_allclose(predictions["id"], FRAME["z"])
-
-
-def test_texts_are_encoded_and_gaps_filled_with_medians():
-    frame = FRAME.drop(columns="w").assign(
-        hue=["red", "blue", "red"] * 30 + [] if len(FRAME) == 90 else "red"
-    )
-    frame["hue"] = np.where(np.arange(len(frame)) % 3, "red", "blue")
-    frame.loc[::6, "age"] = np.nan
-    frame.to_csv("gaps.csv", index=False)
-    options = "--k 3 --C 1 --cv 3 -q --out out --encode onehot --each-value --impute median"
-    run("fit", "gaps.csv", "--target", "outcome", *options.split())
-    model = model_file.load("out")
-    assert model.encoding.feature_names == [*FEATURES, "hue=blue", "hue=red"]
-    assert model.scaling.medians[0] == np.nanmedian(frame["age"])
-    filled = frame.assign(age=frame["age"].fillna(frame["age"].median()), blue=frame["hue"] == "blue")
-    X = np.column_stack([filled[FEATURES], filled["blue"], ~filled["blue"]]).astype(float)
-    mean, spread = scale(X, np.ones(len(X)))
-    scaled = (X - mean) / spread
-    expected = SparseSVC(k=3, C=1.0).fit(scaled, frame["outcome"]).decision_function(scaled)
-    # hue=blue and hue=red say the same: either may be in
-    np.testing.assert_allclose(model.machine.decision_function(scaled), expected, rtol=1e-6, atol=1e-9)
-
-
-def test_quiet_is_quiet_and_jobs_change_nothing():
-    silent = run("fit", "data.csv", "--target", "outcome", "--drop", "w", "--k", 2, "--C", 1, "-q")
-    assert silent.output == ""
-    one, two = (fit("--jobs", jobs)[0].machine.coef_ for jobs in (1, 2))
-    np.testing.assert_array_equal(one, two)
-
-
-def test_predict_carries_ids_and_is_quiet_if_asked():
-    model, _ = fit()
-    talking = run("predict", "out", "data.csv", "--id", "z")
-    frame = pd.read_csv(io.StringIO(talking.stdout))
-    np.testing.assert_allclose(frame["id"], FRAME["z"])
-    mean, spread = scale(FRAME[FEATURES].to_numpy(), np.ones(len(FRAME)))
-    X = (FRAME[FEATURES].to_numpy() - mean) / spread
-    np.testing.assert_allclose(frame["decision"], model.machine.decision_function(X), rtol=1e-9)
-    share = 100 * np.mean(frame["predicted"] == FRAME["outcome"])
-    assert f"{share:.1f} % of {len(FRAME)} rows agree with column 'outcome'." in talking.stderr
-    quiet = run("predict", "out", "data.csv", "--id", "z", "-q")
-    assert quiet.stderr == ""
-    assert quiet.stdout == talking.stdout
 
 
 PATHS = {
@@ -495,12 +435,10 @@ def test_the_folds_of_a_path_follow_cv_seed_and_weights():
 
 
 def test_a_path_knows_several_classes_and_its_plot_the_format_asked_for():
-    make_frame(3).to_csv("three.csv", index=False)
-    table = walk("--ks", "2,", "--cv", 0, "--multi-class", "ovr", "--plot", "p.png", data="three.csv")
     frame = make_frame(3)
-    X, y = frame[FEATURES].to_numpy(), frame["outcome"].to_numpy()
-    mean, spread = scale(X, np.ones(len(y)))
-    path = sparse_svm_path((X - mean) / spread, y, [2], C=1.0, multi_class="ovr")
+    frame.to_csv("three.csv", index=False)
+    table = walk("--ks", "2,", "--cv", 0, "--multi-class", "ovr", "--plot", "p.png", data="three.csv")
+    path = sparse_svm_path(*scaled(frame), [2], C=1.0, multi_class="ovr")
     assert table["objective"].iloc[-1] == pytest.approx(path.objectives.mean())
     assert Path("p.png").read_bytes().startswith(b"\x89PNG")
 
@@ -534,11 +472,7 @@ def test_probabilities_of_a_fit_are_learned_from_rows_that_machines_had_not_seen
 
 def test_scores_of_probabilities_choose_as_the_estimator_chooses():
     model, _ = fit(*GRID, "--scoring", "neg_log_loss", "--select", "best")
-    folds = StratifiedKFold(3, shuffle=True, random_state=3)
-    search = SparseSVCCV(
-        ks=[5, 3, 2, 1], Cs=[0.001, 0.1, 10.0], cv=folds, standardize=True, scoring="neg_log_loss"
-    )
-    search.fit(FRAME[FEATURES].to_numpy(), FRAME["outcome"].to_numpy())
+    search = search_by_hand(scoring="neg_log_loss")
     assert (model.machine.k, model.machine.C) == (search.k_, search.C_)
     page = Path("out/report.html").read_text()
     cells = re.search(r'<tr class="marked"><td>(\d+)</td><td>(-[\d.]+)', page)
@@ -557,20 +491,15 @@ def test_halves_are_those_of_stability_selection():
 
 
 def test_help_says_where_defaults_are_not_those_of_the_estimators():
-    told = {
-        parameter.name: parameter.help
-        for parameter in get_command(app).get_command(None, "fit").params
-        if parameter.help
-    }
-    differ = {name for name, help in told.items() if "Default of the estimators: " in help}
+    parameters = get_command(app).get_command(None, "fit").params
+    help_of = {parameter.name: parameter.help for parameter in parameters if parameter.help}
+    differ = {name for name, help in help_of.items() if "Default of the estimators: " in help}
     assert differ == {"C", "select", "repeats", "standardize"}
-    assert SparseSVCCV().selection == "best" in told["select"].partition("Default of the estimators: ")[2]
-    assert tuple(SparseSVCCV().Cs) == (1.0,)
-    assert "Default of the estimators: 1." in told["C"]
-    assert SparseSVCCV().repeats == 1
-    assert not SparseSVCCV().standardize
+    defaults = SparseSVCCV()
+    assert (defaults.selection, tuple(defaults.Cs), defaults.repeats) == ("best", (1.0,), 1)
+    assert not defaults.standardize
 
 
 @pytest.mark.parametrize("name", ["a.b.csv", "a.b.csv.gz", "a.b.tsv.bz2", "a.b.parquet", "a.b.csv.zip"])
 def test_a_folder_is_called_after_its_table_however_that_is_packed(name):
-    assert stem(Path("somewhere") / name) == "a.b"
+    assert table_name(Path("somewhere") / name) == "a.b"

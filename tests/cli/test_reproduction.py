@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import kmargin.cli.reproduce
 from kmargin.cli import make_app
-from kmargin.datasets import load_iris, make_spiral
+from kmargin.datasets import DownloadError, load_iris, make_spiral
 from kmargin.paper.run import Request
 
 runner = CliRunner()
@@ -68,18 +68,15 @@ def test_wrong_words_get_one_sentence_and_exit_code_2(arguments, message):
 
 
 def test_a_data_set_that_cannot_be_fetched_stops_the_run_before_it_starts(monkeypatch, tmp_path):
+    def fail(file):
+        raise DownloadError("no network")
+
     monkeypatch.setenv("KMARGIN_DATA", str(tmp_path / "nothing"))
-    monkeypatch.setattr("kmargin.datasets.loaders.fetch", no_network)
+    monkeypatch.setattr("kmargin.datasets.loaders.fetch", fail)
     done = runner.invoke(app, ["reproduce", "table3", "--datasets", "iris,splice"])
     assert done.exit_code == 2
     assert done.stderr.splitlines()[-1] == "Error: no network"
     assert not (tmp_path / "kmargin-paper").exists()
-
-
-def no_network(file):
-    from kmargin.datasets import DownloadError
-
-    raise DownloadError("no network")
 
 
 def test_other_settings_are_kept_out_of_a_folder():
@@ -90,13 +87,10 @@ def test_other_settings_are_kept_out_of_a_folder():
 
 
 def test_a_run_that_is_interrupted_says_how_to_go_on(tmp_path):
-    command = [
-        sys.executable,
-        "-m",
-        "kmargin",
-        *["reproduce", "table2", "--quick", "--jobs", "2", "--out", "here"],
-    ]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    command = ["-m", "kmargin", "reproduce", "table2", "--quick", "--jobs", "2", "--out", "here"]
+    process = subprocess.Popen(
+        [sys.executable, *command], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
     rows = tmp_path / "here" / "rows.csv"
     while process.poll() is None and not (rows.exists() and rows.read_bytes().count(b"\n") > 3):
         time.sleep(0.01)
@@ -114,51 +108,46 @@ def test_data_list_names_all_of_table_1():
     assert "comes with kmargin" in done.stdout
 
 
-def test_data_get_writes_a_csv_that_fit_can_read():
+def test_data_get_writes_a_csv_that_fit_can_read_and_the_seed_changes_simulated_data_only():
     done = runner.invoke(app, ["data", "get", "iris"])
     assert "kmargin fit iris.csv --target class" in done.stdout
-    frame = pd.read_csv("iris.csv")
-    np.testing.assert_array_equal(frame.iloc[:, :4], load_iris().data)
-    assert runner.invoke(app, ["data", "get", "spiral", "--out", "s.csv", "--seed", "3"]).exit_code == 0
-    np.testing.assert_allclose(pd.read_csv("s.csv").iloc[:, :2], make_spiral(random_state=3)[0])
+    np.testing.assert_array_equal(pd.read_csv("iris.csv").iloc[:, :4], load_iris().data)
+    for name in ("spiral", "iris"):
+        assert (
+            runner.invoke(app, ["data", "get", name, "--out", f"{name}3.csv", "--seed", "3"]).exit_code == 0
+        )
+    np.testing.assert_allclose(pd.read_csv("spiral3.csv").iloc[:, :2], make_spiral(random_state=3)[0])
+    assert pd.read_csv("iris3.csv").equals(pd.read_csv("iris.csv"))
 
 
 REQUESTS = {
-    "nothing": ("", {}),
-    "part": ("table3", {"part": "table3"}),
-    "--datasets": ("table3 --datasets iris,splice", {"part": "table3", "datasets": ("iris", "splice")}),
-    "--solvers": ("table3 --solvers mm,l1r", {"part": "table3", "solvers": ("mm", "l1r")}),
-    "--protocol": ("table3 --protocol shuffled", {"part": "table3", "protocols": ("shuffled",)}),
-    "--quick": ("--quick", {"quick": True}),
-    "--seed": ("table3 --seed 5", {"part": "table3", "seed": 5}),
+    "": {},
+    "table3": {"part": "table3"},
+    "table3 --datasets iris,splice": {"part": "table3", "datasets": ("iris", "splice")},
+    "table3 --solvers mm,l1r": {"part": "table3", "solvers": ("mm", "l1r")},
+    "table3 --protocol shuffled": {"part": "table3", "protocols": ("shuffled",)},
+    "--quick": {"quick": True},
+    "table3 --seed 5": {"part": "table3", "seed": 5},
+    "table3 --jobs 3 --out here -q": {"part": "table3"},
 }
 
 
-@pytest.mark.parametrize(("words", "wanted"), REQUESTS.values(), ids=REQUESTS.keys())
-def test_options_of_reproduce_are_what_is_asked_for(monkeypatch, words, wanted):
-    asked = []
-    monkeypatch.setattr(
-        kmargin.cli.reproduce, "reproduce", lambda *args, **kwargs: asked.append((args, kwargs))
-    )
+@pytest.mark.parametrize(("words", "wanted"), REQUESTS.items())
+def test_options_of_reproduce_reach_the_run(monkeypatch, words, wanted):
+    calls = []
+    monkeypatch.setattr(kmargin.cli.reproduce, "reproduce", lambda *args, **more: calls.append((*args, more)))
     done = runner.invoke(app, ["reproduce", *words.split()])
     assert done.exit_code == 0, done.output
-    (request, folder), options = asked[0]
+    request, folder, options = calls[0]
     expected = Request(**{"part": "all"} | wanted)
     for name in ("parts", "datasets", "solvers", "protocols", "settings", "command"):
         assert getattr(request, name) == getattr(expected, name)
-    assert str(folder) == ("kmargin-paper-quick" if wanted.get("quick") else "kmargin-paper")
-    assert options == {"n_jobs": os.cpu_count(), "verbose": 1}
-
-
-def test_jobs_out_and_quiet_reach_the_run(monkeypatch):
-    asked = []
-    monkeypatch.setattr(
-        kmargin.cli.reproduce, "reproduce", lambda *args, **kwargs: asked.append((args, kwargs))
-    )
-    done = runner.invoke(app, ["reproduce", "table3", "--jobs", "3", "--out", "here", "-q"])
-    assert done.stdout == "Report: here/report.html\n"
-    assert str(asked[0][0][1]) == "here"
-    assert asked[0][1] == {"n_jobs": 3, "verbose": 0}
+    if "--out" in words:
+        assert (str(folder), options) == ("here", {"n_jobs": 3, "verbose": 0})
+        assert done.stdout == "Report: here/report.html\n"
+    else:
+        assert str(folder) == ("kmargin-paper-quick" if "--quick" in words else "kmargin-paper")
+        assert options == {"n_jobs": os.cpu_count(), "verbose": 1}
 
 
 def test_a_data_set_that_does_not_fit_on_the_disk_leaves_the_old_file(monkeypatch):
@@ -168,17 +157,9 @@ def test_a_data_set_that_does_not_fit_on_the_disk_leaves_the_old_file(monkeypatc
     def fail(*args):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(os, "write", fail)
+    monkeypatch.setattr(os, "fsync", fail)
     done = runner.invoke(app, ["data", "get", "spiral", "--seed", "4"])
     assert done.exit_code == 2
     assert done.stderr == "Error: spiral.csv: no space left on device.\n"
     assert os.listdir() == ["spiral.csv"]
     pd.testing.assert_frame_equal(pd.read_csv("spiral.csv"), before)
-
-
-def test_the_seed_changes_simulated_data_only():
-    for seed in ("1", "2"):
-        for name in ("spiral", "iris"):
-            runner.invoke(app, ["data", "get", name, "--seed", seed, "--out", f"{name}{seed}.csv"])
-    assert not pd.read_csv("spiral1.csv").equals(pd.read_csv("spiral2.csv"))
-    assert pd.read_csv("iris1.csv").equals(pd.read_csv("iris2.csv"))

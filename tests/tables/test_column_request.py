@@ -1,4 +1,4 @@
-"""What people say about columns: whose features that are, what k counts, and a sentence for what is wrong."""
+"""Constraints on columns: the features they refer to, what k counts, and a sentence for each mistake."""
 
 from pathlib import Path
 
@@ -22,40 +22,38 @@ def ask(**asked):
     return count_features(ENCODING, ColumnRequest(**asked))
 
 
-def test_k_counts_variables_where_texts_are_encoded_and_features_where_not():
-    counted = ask()
-    assert counted.things == "variables"
-    assert list(counted.labels) == ["age", "site", "site", "lab_a", "lab_b", "lab"]
-    assert counted.units.n_units == 5
-    assert ask(each_value=True).things == "features"
-    assert ask(each_value=True).request.is_empty
-    plain = count_features(Encoding(("a", "b")), ColumnRequest())
-    assert plain.things == "features"
-    assert plain.request.is_empty
+COUNTED = {
+    "text columns": (ENCODING, {}, "variables", ["age", "site", "site", "lab_a", "lab_b", "lab"]),
+    "each value": (ENCODING, {"each_value": True}, "features", NAMES),
+    "numbers only": (Encoding(("a", "b")), {}, "features", ["a", "b"]),
+    "a single text column": (
+        Encoding(("site",), {"site": ("a", "b")}), {}, "features", ["site=a", "site=b"]
+    ),
+    "a separator": (ENCODING, {"group_by": "_"}, "groups", ["age", "site", "site", "lab", "lab", "lab"]),
+    "the first separator": (
+        Encoding(("a.b.c", "a.x", "b", ".y")), {"group_by": "."}, "groups", ["a", "a", "b", ".y"]
+    ),
+    "a file": (
+        ENCODING, {"groups": {"site": "life", "age": "life"}}, "groups",
+        ["life", "life", "life", "lab_a", "lab_b", "lab"],
+    ),
+    "a group with the name of a column": (
+        ENCODING, {"groups": {"site": "lab", "age": "lab"}}, "groups",
+        ["lab", "lab", "lab", "lab_a", "lab_b", "lab (by itself)"],
+    ),
+    "a file, and each value": (
+        ENCODING, {"groups": {"lab_a": "labs", "lab_b": "labs"}, "each_value": True}, "groups",
+        ["age", "site=north", "site=south", "labs", "labs", "lab"],
+    ),
+}  # fmt: skip
 
 
-def test_a_single_text_column_is_counted_by_its_values():
-    """As one variable there would be nothing to choose."""
-    counted = count_features(Encoding(("site",), {"site": ("a", "b", "c")}), ColumnRequest())
-    assert counted.things == "features"
-    assert counted.units.n_units == 3
-
-
-def test_a_separator_groups_columns_by_what_stands_before_it():
-    counted = ask(group_by="_")
-    assert counted.things == "groups"
-    assert list(counted.labels) == ["age", "site", "site", "lab", "lab", "lab"]
-    longer = count_features(Encoding(("a.b.c", "a.x", "b", ".y")), ColumnRequest(group_by="."))
-    assert list(longer.labels) == ["a", "a", "b", ".y"]
-
-
-def test_groups_of_a_file_take_whole_columns_and_leave_others_by_themselves():
-    counted = ask(groups={"site": "life", "age": "life"})
-    assert list(counted.labels) == ["life", "life", "life", "lab_a", "lab_b", "lab"]
-    apart = ask(groups={"site": "lab", "age": "lab"})
-    assert list(apart.labels) == ["lab", "lab", "lab", "lab_a", "lab_b", "lab (by itself)"]
-    values = ask(groups={"lab_a": "labs", "lab_b": "labs"}, each_value=True)
-    assert list(values.labels) == ["age", "site=north", "site=south", "labs", "labs", "lab"]
+@pytest.mark.parametrize(("encoding", "asked", "things", "labels"), COUNTED.values(), ids=COUNTED.keys())
+def test_k_counts_features_variables_or_groups(encoding, asked, things, labels):
+    counted = count_features(encoding, ColumnRequest(**asked))
+    assert (counted.things, list(counted.labels)) == (things, labels)
+    assert counted.units.n_units == len(set(labels))
+    assert counted.request.is_empty == (things == "features")
 
 
 def test_names_are_those_of_columns_then_of_values_then_of_groups():
@@ -97,10 +95,7 @@ def test_what_cannot_be_gets_one_sentence(asked, message):
 
 
 FILES = {
-    "wrong columns": (
-        "name,group\na,b\n",
-        "groups.csv has columns 'name', 'group'. It needs two",
-    ),
+    "wrong columns": ("name,group\na,b\n", "groups.csv has columns 'name', 'group'. It needs two"),
     "three columns": ("feature,group,x\na,b,1\n", "has columns 'feature', 'group', 'x'. It needs two"),
     "a feature twice": ("feature,group\nage,a\nage,b\n", "groups.csv has 'age' more than once. Put each"),
     "a gap": ("feature,group\nage,a\nz,\n", "row 2 of groups.csv lacks a feature or a group. Fill it in"),
@@ -110,10 +105,9 @@ FILES = {
 
 @pytest.mark.parametrize(("content", "message"), FILES.values(), ids=FILES.keys())
 def test_a_file_that_is_no_list_of_groups_gets_one_sentence(content, message, tmp_path):
-    path = tmp_path / "groups.csv"
-    path.write_text(content)
+    (tmp_path / "groups.csv").write_text(content)
     with pytest.raises(InputError, match=message):
-        read_groups(path)
+        read_groups(tmp_path / "groups.csv")
 
 
 def test_groups_may_be_numbers_and_columns_in_any_order(tmp_path):
@@ -124,31 +118,27 @@ def test_groups_may_be_numbers_and_columns_in_any_order(tmp_path):
 
 COMMANDS = {
     "more kept than k": (
-        "--keep age --keep dose --k 1",
-        "k = 1 is less than the 2 features of",
-    ),
-    "more kept than a k": (
         "--keep age --keep dose --ks 1,3",
         "('age', 'dose'), which count in k. Use 2 or more",
     ),
-    "more than is left": ("--avoid age --k 5", "k = 5 is not possible with 4 features"),
+    "more than is left": ("--avoid age --ks 5,", "k = 5 is not possible with 4 features"),
     "an unknown name": ("--keep agge", "--keep names 'agge', which is not a feature. Did you mean 'age'"),
     "the target": ("--avoid outcome", "--avoid names 'outcome', which is not a feature"),
     "no file": ("--groups nowhere.csv", "There is no file nowhere.csv"),
 }
 
 
-@pytest.mark.parametrize("command", ["fit", "path"])
-@pytest.mark.parametrize(("options", "message"), COMMANDS.values(), ids=COMMANDS.keys())
-def test_the_commands_say_it_in_one_sentence_and_write_nothing(
-    options, message, command, tmp_path, monkeypatch
-):
+@pytest.fixture
+def _data(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     make_table().to_csv("data.csv", index=False)
-    words = options.split()
-    if command == "path" and "--k" in words:
-        words = [*words[:-2], "--ks", f"{words[-1]},"]
-    result = CliRunner().invoke(app, [command, "data.csv", "--target", "outcome", *words])
+
+
+@pytest.mark.usefixtures("_data")
+@pytest.mark.parametrize("command", ["fit", "path"])
+@pytest.mark.parametrize(("options", "message"), COMMANDS.values(), ids=COMMANDS.keys())
+def test_the_commands_say_it_in_one_sentence_and_write_nothing(options, message, command):
+    result = CliRunner().invoke(app, [command, "data.csv", "--target", "outcome", *options.split()])
     assert result.exit_code == 2
     assert message in result.stderr
     assert result.stderr.startswith("Error: ")
@@ -156,23 +146,15 @@ def test_the_commands_say_it_in_one_sentence_and_write_nothing(
     assert [path.name for path in Path().iterdir()] == ["data.csv"]
 
 
-@pytest.mark.parametrize(
-    "asked", [{"keep": ["age"]}, {"signs": ["age=+"]}, {"avoid": ["age"]}, {"group_by": "_"}], ids=str
-)
-def test_a_kernel_machine_knows_no_features(asked):
-    with pytest.raises(
-        InputError, match=r"^--[a-z-]+ applies to features, but with --kernel k counts training"
-    ):
-        ColumnRequest(**asked).check_no_kernel()
+@pytest.mark.parametrize("asked", [{"keep": ["age"]}, {"signs": ["age=+"]}, {"avoid": ["age"]}], ids=str)
+def test_a_kernel_model_has_no_constraints_on_features(asked):
     dataset = prepare(Table(make_table()), Roles("outcome"))
-    if "group_by" not in asked:
-        with pytest.raises(InputError, match="applies to features"):
-            analyse(dataset, Settings(kernel="rbf", columns=ColumnRequest(**asked)))
+    with pytest.raises(InputError, match=r"^--[a-z]+ applies to features, but with --kernel k counts"):
+        analyse(dataset, Settings(kernel="rbf", columns=ColumnRequest(**asked)))
 
 
-def test_where_nobody_says_which_k_none_is_too_small_for_what_is_kept(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    make_table().to_csv("data.csv", index=False)
+@pytest.mark.usefixtures("_data")
+def test_default_values_of_k_are_not_below_the_number_of_kept_columns():
     words = ["path", "data.csv", "--target", "outcome", "--keep", "z", "--keep", "noise", "--cv", "0"]
     result = CliRunner().invoke(app, [*words, "--out", "p.csv"])
     assert result.exit_code == 0, result.output

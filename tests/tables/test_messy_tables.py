@@ -1,4 +1,4 @@
-"""Tables as people have them: written in other countries, packed, on their side, with labels elsewhere."""
+"""Tables as people have them: of many dialects, compressed, transposed, with labels in another file."""
 
 import bz2
 import gzip
@@ -263,15 +263,11 @@ def test_other_columns_of_the_labels_are_features_only_if_they_are_asked_for(tmp
 
 BAD_LABELS = {
     "an id twice": (pd.concat([LABELS, LABELS.iloc[:1]]), {}, "has 's0' more than once in column 'sample'"),
-    "strangers": (
-        LABELS.assign(sample=range(12)),
-        {},
-        "No row of the table is called as pheno.csv calls it: 's0'",
-    ),
+    "other names": (LABELS.assign(sample=range(12)), {}, "No row of the table has a name in pheno.csv: 's0'"),
     "features": (
         pd.DataFrame({"sample": GENES.columns, "diagnosis": OUTCOME[:5]}),
         {},
-        "names 5 columns of the table, not rows: the table lies on its side. Add --transpose",
+        "names 5 columns of the table, not rows: the table has its features in rows. Add --transpose",
     ),
     "no such column": (LABELS, {"target": "diagnose"}, "no column 'diagnose'. Did you mean 'diagnosis'"),
     "no target": (LABELS.assign(age=1), {}, r"Name the column of pheno.csv to predict"),
@@ -325,7 +321,7 @@ def test_a_column_that_names_the_rows_is_left_out_and_said_and_can_be_kept(name,
     assert reason in note
     assert f"Use --feature {name} to include it" in note
     if reason != "has a different text in each row":
-        for more in ({"features": [name]}, {"spoken_of": [name]}):
+        for more in ({"features": [name]}, {"mentioned": [name]}):
             kept = prepare(table, Roles("outcome", **more))
             assert name in kept.encoding.columns
             assert kept.notes == ()

@@ -1,48 +1,27 @@
-"""The command `kmargin` as a whole: a subcommand's module is imported when the subcommand is called."""
+"""The command `kmargin`: the module of a subcommand is imported when the subcommand is called."""
 
 from functools import cache
 from importlib import import_module
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from kmargin import __version__
 
-
-class Subcommand(NamedTuple):
-    module: str
-    name: str  # of a function, or of a Typer with subcommands of its own
-    summary: str  # the first sentence of its help, so that `kmargin --help` need not import the module
-
-
+COMMANDS, PAPER = "kmargin.cli.commands", "kmargin.cli.reproduce"
+# the module of each subcommand, and the first sentence of its help, which `kmargin --help` prints without
+# importing the module; `fit` is `fit_command` there, and so on
 SUBCOMMANDS = {
-    "fit": Subcommand(
-        "kmargin.cli.commands",
-        "fit_command",
-        "Choose k and C by cross-validation; write the model, tables and a report.",
-    ),
-    "predict": Subcommand(
-        "kmargin.cli.commands",
-        "predict_command",
+    "fit": (COMMANDS, "Choose k and C by cross-validation; write the model, tables and a report."),
+    "predict": (
+        COMMANDS,
         "Predict new rows. Columns are found by name; if the target is there, the accuracy is reported.",
     ),
-    "path": Subcommand(
-        "kmargin.cli.commands",
-        "path_command",
-        "Print which features enter and leave as k grows, and the score for each k.",
-    ),
-    "stability": Subcommand(
-        "kmargin.cli.commands",
-        "stability_command",
-        "Report which features are selected consistently on random halves of the rows.",
-    ),
-    "reproduce": Subcommand(
-        "kmargin.cli.reproduce",
-        "reproduce_command",
-        "Run the paper's experiments and show our numbers beside the printed ones.",
-    ),
-    "data": Subcommand("kmargin.cli.reproduce", "data_app", "The data sets of the paper's Table 1."),
+    "path": (COMMANDS, "Print which features enter and leave as k grows, and the score for each k."),
+    "stability": (COMMANDS, "Report which features are selected consistently on random halves of the rows."),
+    "reproduce": (PAPER, "Run the paper's experiments and show our numbers beside the printed ones."),
+    "data": (PAPER, "The data sets of the paper's Table 1."),
 }
 
 
@@ -53,7 +32,7 @@ class LazyGroup(TyperGroup):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self.commands = {name: TyperCommand(name, help=sub.summary) for name, sub in SUBCOMMANDS.items()}
+        self.commands = {name: TyperCommand(name, help=help) for name, (_, help) in SUBCOMMANDS.items()}
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(SUBCOMMANDS)
@@ -72,9 +51,8 @@ class LazyGroup(TyperGroup):
 @cache
 def load_command(name: str) -> Any:
     """Import the module of a subcommand."""
-    wanted = SUBCOMMANDS[name]
     try:
-        found: Any = getattr(import_module(wanted.module), wanted.name)
+        found: Any = getattr(import_module(SUBCOMMANDS[name][0]), f"{name}_command")
     except KeyboardInterrupt:
         typer.echo("Interrupted; nothing was written.", err=True)
         raise typer.Exit(130) from None

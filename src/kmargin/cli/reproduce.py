@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from kmargin.cli.terminal import console, make_grid, plainly, say
+from kmargin.cli.terminal import plainly, say, show_grid
 from kmargin.core.validation import InputError
 from kmargin.datasets import TABLE_1, DatasetError, cache_folder, load
 from kmargin.paper.protocol import PROTOCOLS, SHIPPED, Settings
@@ -17,10 +17,7 @@ from kmargin.paper.store import StoreError
 from kmargin.paper.tables import NAMES
 from kmargin.report.page import check_file, write_frame
 
-data_app = typer.Typer(no_args_is_help=True, help="The data sets of the paper's Table 1.")
-Quick = Annotated[
-    bool, typer.Option("--quick", help="A small version that takes minutes instead of an hour.")
-]
+data_command = typer.Typer(no_args_is_help=True, help="The data sets of the paper's Table 1.")
 
 
 @plainly
@@ -29,7 +26,9 @@ def reproduce_command(
     datasets: Annotated[str, typer.Option(help="Data sets, as iris,splice.")] = "",
     solvers: Annotated[str, typer.Option(help="Solvers, as mm,sd,exchange; also l2r,l1r,svc.")] = "",
     protocol: Annotated[str, typer.Option(help=f"How rows are split: {', '.join(PROTOCOLS)}.")] = "paper",
-    quick: Quick = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A small version that takes minutes instead of an hour.")
+    ] = False,
     jobs: Annotated[int | None, typer.Option(help="Number of processes; default: one per core.")] = None,
     seed: Annotated[
         int, typer.Option(help="Seed of simulated data, random starts and shuffles.")
@@ -45,14 +44,8 @@ def reproduce_command(
     """
     folder = out or Path("kmargin-paper-quick" if quick else "kmargin-paper")
     try:
-        request = Request(
-            part,
-            datasets=split(datasets),
-            solvers=split(solvers),
-            protocols=split(protocol),
-            quick=quick,
-            seed=seed,
-        )
+        chosen = {"datasets": split(datasets), "solvers": split(solvers), "protocols": split(protocol)}
+        request = Request(part, **chosen, quick=quick, seed=seed)
     except ValueError as error:
         raise InputError(str(error)) from error
     report = folder / "report.html"
@@ -74,41 +67,38 @@ def reproduce_command(
 
 def show_results(folder: Path, settings: Settings) -> None:
     """Print what each solver selects, its test accuracy here and in the paper, and the conclusions."""
-    lines, said = main_results(folder, settings)
+    lines, conclusions = main_results(folder, settings)
     if not lines:
         return
-    grid = make_grid("data set", "solver", "s (%)>", "test (%)>", "paper's test (%)>", "path (s)>")
+    rows = []
     for line in lines:
         test = line.entries["test"]
         printed = "" if test.printed is None else f"{test.printed:.2f}{' ≠' if test.differs else ''}"
         numbers = (f"{line.parameter.value:g}", f"{test.value:.2f}", printed)
-        grid.add_row(line.dataset, NAMES[line.solver], *numbers, f"{line.entries['seconds'].value:.3g}")
-    console().print(grid)
-    for sentence in said.sentences():
+        rows.append([line.dataset, NAMES[line.solver], *numbers, f"{line.entries['seconds'].value:.3g}"])
+    show_grid(["data set", "solver", "s (%)>", "test (%)>", "paper's test (%)>", "path (s)>"], rows)
+    for sentence in conclusions.sentences():
         typer.echo(sentence.replace("`", ""))
     typer.echo("≠: differs from the paper by more than noise. s: the share of features left out.")
 
 
-@data_app.command("list")
+@data_command.command("list")
 @plainly
 def list_data() -> None:
     """List the data sets, and whether they are on this machine."""
-    grid = make_grid("name", "rows>", "features>", "classes>", "scaling", "where")
+    rows = []
     for name, entry in TABLE_1.items():
-        at_hand = [(cache_folder() / file.name).exists() for file in entry.files]
-        if not entry.files:
-            where = "simulated"
-        elif name in SHIPPED:
+        where = "to be downloaded" if entry.files else "simulated"
+        if name in SHIPPED:
             where = "comes with kmargin"
-        else:
-            where = "in the cache" if all(at_hand) else "to be downloaded"
-        numbers = (str(entry.n_samples), str(entry.n_features), str(entry.n_classes))
-        grid.add_row(name, *numbers, entry.scaling, where)
-    console().print(grid)
+        elif entry.files and all((cache_folder() / file.name).exists() for file in entry.files):
+            where = "in the cache"
+        rows.append([name, entry.n_samples, entry.n_features, entry.n_classes, entry.scaling, where])
+    show_grid(["name", "rows>", "features>", "classes>", "scaling", "where"], rows)
     say(f"Cache: {cache_folder()} (set KMARGIN_DATA to use another folder)")
 
 
-@data_app.command("get")
+@data_command.command("get")
 @plainly
 def get_data(
     name: Annotated[str, typer.Argument(help="A name from `kmargin data list`.")],

@@ -1,4 +1,4 @@
-"""What is printed in a terminal."""
+"""Print results, notes and errors."""
 
 import functools
 import io
@@ -6,7 +6,7 @@ import os
 import re
 import sys
 import textwrap
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -17,50 +17,41 @@ from rich.markup import escape
 from rich.table import Table as Grid
 
 from kmargin.core.validation import InputError
+from kmargin.report import text as words
 from kmargin.report.frames import feature_frame, order_features, point_weights, weights_by_class
-from kmargin.report.text import (
-    all_features_text,
-    choice_text,
-    class_list,
-    counting_text,
-    evidence_text,
-    fold_choices_text,
-    frequency_text,
-    groups_text,
-    halves_text,
-    headline,
-    marks,
-    neighbour_text,
-    p_value_text,
-    percent,
-    score_name,
-    score_text,
-    signs_text,
-)
-from kmargin.tables.analysis import Analysis, Step
+from kmargin.report.text import headline
+from kmargin.tables import analysis as analyses
+from kmargin.tables.analysis import Analysis, Stability, Step
 
-MOST_ROWS = 20
-# control characters, and those that break lines, turn their direction, or are halves of others
-_UNSHOWN = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+MAX_ROWS = 20
+RUNNERS_UP = 5  # features shown below the stable ones
+# control characters, line and paragraph separators, changes of text direction, surrogates
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def plainly(command: Callable[..., Any]) -> Callable[..., Any]:
-    """A command whose errors are one sentence on stderr: exit code 2, or 130 if interrupted."""
+    """Return a command that prints its errors as one sentence: exit code 2, or 130 if interrupted."""
 
     @functools.wraps(command)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         if isinstance(sys.stdout, io.TextIOWrapper):
-            sys.stdout.reconfigure(errors="backslashreplace")  # a name in letters that this terminal has not
+            sys.stdout.reconfigure(errors="backslashreplace")  # characters the terminal's encoding lacks
         try:
             done = command(*args, **kwargs)
-            sys.stdout.flush()  # a full disk is to be noticed here
+            sys.stdout.flush()  # raises an error here if the disk is full
             return done
         except BrokenPipeError:
-            raise  # whoever read the output has read enough
-        except (InputError, OSError, MemoryError) as error:
-            if isinstance(error, OSError) and error.filename is None:
-                _drop_output()
-            say(f"Error: {describe(error)}")
+            raise  # such as that of `| head`, which typer handles
+        except OSError as error:
+            if error.filename is None:  # raised by stdout: forget its buffer, which would be written at exit
+                with suppress(OSError):
+                    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            reason = error.strerror.lower() + "." if error.strerror else str(error)
+            say(f"Error: {error.filename or 'the output'}: {reason}")
+            raise typer.Exit(2) from error
+        except (InputError, MemoryError) as error:
+            is_memory = isinstance(error, MemoryError)
+            say(f"Error: {'not enough memory. Leave out rows or columns.' if is_memory else error}")
             raise typer.Exit(2) from error
         except KeyboardInterrupt as interrupt:
             say("Interrupted; nothing was written.")
@@ -69,166 +60,169 @@ def plainly(command: Callable[..., Any]) -> Callable[..., Any]:
     return wrapped
 
 
-def describe(error: BaseException) -> str:
-    if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename or 'the output'}: {error.strerror.lower()}."
-    if isinstance(error, MemoryError):
-        return "not enough memory. Leave out rows or columns."
-    return str(error)
-
-
 def say(sentence: str) -> None:
-    """To stderr, on one line; words without end are cut."""
+    """Print a sentence to stderr on one line, with very long words cut."""
     sentence = re.sub(r"\S{200,}", lambda match: match[0][:150] + "...", printable(sentence))
     sys.stderr.write(sentence + "\n")
 
 
 def printable(text: str) -> str:
-    """Text that a terminal shows and never obeys: names in tables may hold escape sequences."""
-    return _UNSHOWN.sub(lambda match: repr(match[0])[1:-1], text)
+    """Escape what a terminal would not show as text: names in tables may hold control sequences."""
+    return _CONTROL.sub(lambda match: repr(match[0])[1:-1], text)
 
 
 def shown(text: object) -> str:
-    """Text for rich: neither obeyed by the terminal nor taken for markup."""
+    """Return text for rich, with control sequences and markup escaped."""
     return escape(printable(str(text)))
 
 
 def shown_in(out: Console, sentence: str) -> str:
-    """A sentence in lines of a console's width; a number and its per cent are not parted."""
+    """Wrap a sentence at a console's width, but never between a number and its per cent sign."""
     together = printable(sentence).replace(" %", "\xa0%")
     lines = textwrap.wrap(together, out.width, break_long_words=False, break_on_hyphens=False)
     return escape("\n".join(lines).replace("\xa0", " "))
 
 
 def print_whole(text: str) -> None:
-    """To stdout, in UTF-8 where that goes to a file or a program."""
+    """Print text to stdout, in UTF-8 if that is a file or a pipe."""
     if isinstance(sys.stdout, io.TextIOWrapper) and not sys.stdout.isatty():
         sys.stdout.reconfigure(encoding="utf-8", newline="")
     sys.stdout.write(text)
-    sys.stdout.flush()  # a full disk is to be noticed before anything is said of what was written
-
-
-def _drop_output() -> None:
-    """Forget what cannot be written, or it would be tried once more when the program ends."""
-    with suppress(OSError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.stdout.flush()  # raises an error here if the disk is full, before any summary is printed
 
 
 def console() -> Console:
-    """To stdout: colours and the terminal's width there, plain text of any width in a pipe."""
+    """Return a console for stdout: with colours in a terminal, plain text of 100 columns in a pipe."""
     out = Console(highlight=False)
     return out if out.is_terminal else Console(highlight=False, width=100)
 
 
 def tell(sentence: str) -> None:
-    """To stdout: broken between words in a terminal, on one line elsewhere."""
+    """Print a sentence to stdout: wrapped between words in a terminal, on one line in a pipe."""
     out = console()
     out.print(*map(shown, sentence.split("\n")), sep="\n", soft_wrap=not out.is_terminal)
 
 
-def show_analysis(analysis: Analysis) -> None:
-    out = console()
-    out.print(f"\n[bold]{shown_in(out, headline(analysis))}[/bold]")
-    for text in (all_features_text(analysis), evidence_text(analysis), groups_text(analysis)):
-        if text:
-            out.print(shown_in(out, text))
-    out.print()
-    show_warnings(analysis.dataset.warnings)
-    if analysis.model.is_kernel:
-        out.print(_points(analysis))
-    else:
-        out.print(_features(analysis))
-    out.print()
-    told = (choice_text, fold_choices_text, p_value_text, counting_text, signs_text)
-    for text in (say_it(analysis) for say_it in told):
-        if text:
-            out.print(shown_in(out, text.replace("`", "")))
-    for neighbour in analysis.neighbours:
-        out.print(shown_in(out, neighbour_text(analysis, neighbour)))
-    show_notes(analysis.notes)
-
-
 def show_warnings(warnings: Iterable[str]) -> None:
-    """What may make the results better than they are."""
+    """Print warnings of what may make the score too high."""
     out = console()
     for warning in warnings:
         out.print(shown_in(out, f"Warning: {warning}".replace("`", "")), style="bold red")
 
 
 def show_notes(notes: Iterable[str]) -> None:
-    """What there is to say beside the results."""
-    out = console()
     for note in notes:
-        out.print(f"Note: {shown(note)}", style="yellow")
+        console().print(f"Note: {shown(note)}", style="yellow")
 
 
-def _features(analysis: Analysis) -> Grid:
-    frame = feature_frame(analysis).assign(place=order_features(analysis))
-    used = frame[frame["chosen"] | frame["always_in"]]
-    group = [analysis.things.removesuffix("s")] if analysis.counted.is_grouped else []
-    asked = [""] if any(marks(analysis, j) for j in used["place"]) else []
-    several = len(analysis.model.machine_names) > 1
-    weights = ["favours", "against"] if several else ["weight>", "per unit>", "favours"]
-    halves = ["halves>"] if analysis.halves is not None else []
-    grid = make_grid("feature", *group, *asked, *weights, "folds>", *halves)
-    by_class = weights_by_class(analysis)
-    for row in used.head(MOST_ROWS).itertuples():
-        if several:
-            weighed = [class_text(analysis, by_class.loc[row.place], sign) for sign in (1, -1)]
-        else:
-            weighed = [f"{row.weight:+.3f}", f"{row.weight_per_unit:+.4g}", row.favours]
-        said = [*([row.group] if group else []), *([marks(analysis, row.place)] if asked else [])]
-        cells = [row.feature, *said, *weighed, frequency_text(analysis, row.frequency)]
-        cells += [halves_text(analysis, row.place) for _ in halves]
-        grid.add_row(*(shown(str(cell)) for cell in cells))
-    if len(used) > MOST_ROWS:
-        grid.add_row(f"... {len(used) - MOST_ROWS} more in features.csv")
-    return grid
+def show_grid(
+    names: Sequence[str], rows: Sequence[Sequence[object]], n_all: int = 0, where: str = "", n_dim: int = 0
+) -> None:
+    """Print a table, and how many of `n_all` rows are not shown; the last `n_dim` rows are dim.
 
-
-def class_text(analysis: Analysis, weights: Any, sign: int) -> str:
-    """The class that a feature speaks for (1), or against (-1), most."""
-    at = int((sign * weights).argmax())
-    return f"{class_list(analysis)[at]} ({weights[at]:+.2f})" if sign * weights[at] > 0 else ""
-
-
-def _points(analysis: Analysis) -> Grid:
-    frame = point_weights(analysis)
-    grid = make_grid(*(f"{name}>" if name in ("row", "weight") else name for name in frame.columns))
-    for row in frame.head(MOST_ROWS).itertuples(index=False):
-        grid.add_row(*(shown(f"{v:+.3f}" if isinstance(v, float) else str(v)) for v in row))
-    if len(frame) > MOST_ROWS:
-        grid.add_row(f"... {len(frame) - MOST_ROWS} more in points.csv")
-    return grid
-
-
-def show_steps(steps: Iterable[Step], scoring: str, counted: str = "features") -> None:
-    k = "k>" if counted == "features" else f"k ({counted})>"
-    is_rate = scoring == "accuracy"
-    training, folds = (
-        ("training>", "folds>")
-        if is_rate
-        else ("training\naccuracy>", f"{textwrap.fill(score_name(scoring), 14)}>")
-    )
-    grid = make_grid(k, "features>", training, folds, "objective>", "enters (+), leaves (−)")
-    for step in steps:
-        changes = [f"+{name}" for name in step.enters] + [f"−{name}" for name in step.leaves]
-        more = f" and {len(changes) - 4} more" if len(changes) > 4 else ""
-        grid.add_row(
-            str(step.k),
-            str(len(step.features)),
-            percent(step.training_accuracy),
-            "" if step.score is None else score_text(scoring, step.score),
-            f"{step.objective:.4g}",
-            shown(", ".join(changes[:4]) + more),
-        )
+    A column whose name ends in > is right-aligned.
+    """
+    grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in names:
+        is_number = name.endswith(">")
+        grid.add_column(name.rstrip(">"), justify="right" if is_number else "left", no_wrap=is_number)
+    for place, row in enumerate(rows):
+        grid.add_row(*map(shown, row), style="dim" if place >= len(rows) - n_dim else None)
+    if n_all > len(rows):
+        grid.add_row(f"... {n_all - len(rows)} more{where}")
     console().print(grid)
 
 
-def make_grid(*columns: str) -> Grid:
-    """A table; a column whose name ends in > is of numbers."""
-    grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in columns:
-        is_number = name.endswith(">")
-        grid.add_column(name.rstrip(">"), justify="right" if is_number else "left", no_wrap=is_number)
-    return grid
+def show_analysis(analysis: Analysis) -> None:
+    out = console()
+    out.print(f"\n[bold]{shown_in(out, headline(analysis))}[/bold]")
+    for describe in (words.all_features_text, words.evidence_text, words.groups_text):
+        if text := describe(analysis):
+            out.print(shown_in(out, text))
+    out.print()
+    show_warnings(analysis.dataset.warnings)
+    if analysis.model.is_kernel:
+        _show_points(analysis)
+    else:
+        _show_features(analysis)
+    out.print()
+    details = (words.choice_text, words.fold_choices_text, words.p_value_text)
+    for describe in (*details, words.counting_text, words.signs_text):
+        if text := describe(analysis):
+            out.print(shown_in(out, text.replace("`", "")))
+    for neighbour in analysis.neighbours:
+        out.print(shown_in(out, words.neighbour_text(analysis, neighbour)))
+    show_notes(analysis.notes)
+
+
+def _show_features(analysis: Analysis) -> None:
+    frame = feature_frame(analysis).assign(place=order_features(analysis))
+    used = frame[frame["chosen"] | frame["always_in"]]
+    group = [analysis.things.removesuffix("s")] if analysis.counted.is_grouped else []
+    has_marks = any(words.marks(analysis, j) for j in used["place"])
+    has_halves = analysis.halves is not None
+    several = len(analysis.model.machine_names) > 1
+    weights = ["favours", "against"] if several else ["weight>", "per unit>", "favours"]
+    by_class, rows = weights_by_class(analysis), []
+    for row in used.head(MAX_ROWS).itertuples():
+        cells = [row.feature, *([row.group] if group else [])]
+        cells += [words.marks(analysis, row.place)] if has_marks else []
+        if several:
+            cells += [_extreme_class(analysis, by_class.loc[row.place], sign) for sign in (1, -1)]
+        else:
+            cells += [f"{row.weight:+.3f}", f"{row.weight_per_unit:+.4g}", row.favours]
+        cells.append(words.frequency_text(analysis, row.frequency))
+        rows.append(cells + ([words.halves_text(analysis, row.place)] if has_halves else []))
+    columns = ["feature", *group, *[""] * has_marks, *weights, "folds>", *["halves>"] * has_halves]
+    show_grid(columns, rows, len(used), " in features.csv")
+
+
+def _extreme_class(analysis: Analysis, weights: Any, sign: int) -> str:
+    """Return the class with the largest (sign 1) or smallest (-1) weight of a feature, and that weight."""
+    at = int((sign * weights).argmax())
+    return f"{words.class_list(analysis)[at]} ({weights[at]:+.2f})" if sign * weights[at] > 0 else ""
+
+
+def _show_points(analysis: Analysis) -> None:
+    frame = point_weights(analysis)
+    names = [f"{name}>" if name in ("row", "weight") else str(name) for name in frame.columns]
+    rows = [
+        [f"{value:+.3f}" if isinstance(value, float) else value for value in row]
+        for row in frame.head(MAX_ROWS).itertuples(index=False)
+    ]
+    show_grid(names, rows, len(frame), " in points.csv")
+
+
+def show_stability(stability: Stability) -> None:
+    """Print the stable features with their frequencies, runners-up, and the bounds on false selections."""
+    out = console()
+    out.print(f"\n[bold]{shown(analyses.stability_headline(stability))}[/bold]\n")
+    frame, counted = analyses.stability_frame(stability), stability.counted
+    n_stable = int(frame["stable"].sum())
+    group = [counted.things.removesuffix("s")] if counted.is_grouped else []
+    rows = []
+    for row in frame.head(n_stable + RUNNERS_UP if n_stable <= MAX_ROWS else MAX_ROWS).itertuples(
+        index=False
+    ):
+        state = "always in" if row.always_in else "stable" if row.stable else ""
+        rows.append([row.feature, *([row[1]] if group else []), f"{100 * row.frequency:.0f} %", state])
+    show_grid(["feature", *group, "halves>", ""], rows, n_stable, n_dim=len(rows) - n_stable)
+    if stability.stable:
+        out.print(shown(analyses.chance_text(stability)))
+    out.print(shown(analyses.plan_text(stability)))
+
+
+def show_steps(steps: Iterable[Step], scoring: str, counted: str = "features") -> None:
+    """Print the steps of a path: for each k the features that enter and leave, and the scores."""
+    score = ["training>", "folds>"]
+    if scoring != "accuracy":
+        score = ["training\naccuracy>", f"{textwrap.fill(words.score_name(scoring), 14)}>"]
+    rows = []
+    for step in steps:
+        changes = [f"+{name}" for name in step.enters] + [f"−{name}" for name in step.leaves]
+        more = f" and {len(changes) - 4} more" if len(changes) > 4 else ""
+        cells = [step.k, len(step.features), words.percent(step.training_accuracy)]
+        cells.append("" if step.score is None else words.score_text(scoring, step.score))
+        rows.append([*cells, f"{step.objective:.4g}", ", ".join(changes[:4]) + more])
+    k = "k>" if counted == "features" else f"k ({counted})>"
+    show_grid([k, "features>", *score, "objective>", "enters (+), leaves (−)"], rows)

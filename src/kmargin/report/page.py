@@ -44,7 +44,7 @@ from kmargin.report.text import (
 from kmargin.tables import model_file
 from kmargin.tables.analysis import Analysis, Neighbour, Step
 from kmargin.tables.dataset import Dataset
-from kmargin.tables.files import is_ours, replace_file, replace_folder
+from kmargin.tables.files import is_temporary, replace_file, replace_folder
 
 ABOVE_LABEL = 0.15  # share of the height of the score plot that the label of the chosen k needs
 
@@ -300,7 +300,7 @@ def check_folder(folder: Path, force: bool) -> None:
     if not os.access(folder if folder.exists() else parent, os.W_OK):
         raise InputError(f"The folder {folder} cannot be written. Choose another with --out.")
     there = sorted(path.name for path in folder.iterdir()) if folder.exists() else []
-    there = [name for name in there if not is_ours(name)]
+    there = [name for name in there if not is_temporary(name)]
     if there and model_file.NAME not in there and not force:
         raise InputError(
             f"The folder {folder} holds {listing(there, 3)}, which kmargin did not write. "

@@ -1,5 +1,6 @@
-"""Columns: what they hold, row names among them, and features encoded as numbers."""
+"""Columns of a table: what they hold, columns that name rows, and features as numbers."""
 
+import io
 import math
 import numbers
 import re
@@ -16,15 +17,15 @@ from kmargin.core.arrays import Matrix, Vector
 from kmargin.core.validation import InputError, count, listing
 from kmargin.tables.read import Table
 
-GAPS = {"", "NA", "N/A", "n/a", "nan", "NaN", "null", "NULL", "None", "<NA>", "?"}  # texts of no value
-TRUTH = {"True": 1.0, "False": 0.0, "true": 1.0, "false": 0.0, "TRUE": 1.0, "FALSE": 0.0}
-# a laboratory value below or above what was measured, such as <5 or > 100,5
+# a laboratory value outside the range of measurement, such as <5 or > 100,5
 CENSORED = re.compile(r"[<>≤≥]=?\s*\d+([.,]\d+)*")
-LARGEST = 1e150  # beyond, squares are no numbers
+LARGEST, SMALLEST_SPREAD = 1e150, 1e-150  # numbers between these can be squared
+MAX_SCALED = 1e50  # largest scaled value, in standard deviations, so that its powers are finite
+MAX_LISTED_COLUMNS = 8
 
 
 def kind_of(column: pd.Series) -> str:
-    """ "number" (true and false are numbers), "text", or what else the column holds."""
+    """Return "number" (also for booleans), "text", or words for what else the column holds."""
     if isinstance(column.dtype, pd.CategoricalDtype):
         column = column.astype(column.cat.categories.dtype)
     if pd.api.types.is_bool_dtype(column.dtype) or pd.api.types.is_numeric_dtype(column.dtype):
@@ -40,23 +41,13 @@ def kind_of(column: pd.Series) -> str:
 
 
 def to_numbers(column: pd.Series) -> Vector:
-    """A column of numbers, NaN where a value is missing."""
+    """Return a column of numbers, NaN where a value is missing, infinite where it is too long for a float."""
     if column.dtype == object or isinstance(column.dtype, pd.CategoricalDtype | pd.StringDtype):
-        return np.array([np.nan if pd.isna(value) else float_of(value) for value in column], dtype=np.float64)
+        return np.array([np.nan if pd.isna(value) else _to_float(value) for value in column], np.float64)
     return column.to_numpy(dtype=np.float64, na_value=np.nan)
 
 
-def texts_to_numbers(column: pd.Series) -> pd.Series | None:
-    """A column of texts of numbers, as readers of files would read it; None where one is no number."""
-    texts = column.map(lambda value: value.strip() if isinstance(value, str) else value)
-    texts = texts.map(lambda value: np.nan if isinstance(value, str) and value in GAPS else value)
-    truth = texts.map(TRUTH)
-    numbers = truth if (truth.notna() | texts.isna()).all() else pd.to_numeric(texts, errors="coerce")
-    return numbers.astype(float) if (numbers.notna() | texts.isna()).all() else None
-
-
-def float_of(value: Any) -> float:
-    """A number, infinite if it is too long to be one."""
+def _to_float(value: Any) -> float:
     try:
         return float(value)
     except OverflowError:
@@ -64,12 +55,18 @@ def float_of(value: Any) -> float:
 
 
 def to_texts(column: pd.Series) -> np.ndarray:
-    """A column as text, None where a value is missing. Whole numbers read the same however stored."""
-    return np.array([None if pd.isna(value) else text_of(value) for value in column], dtype=object)
+    """Return a column as text, None where a value is missing."""
+    return np.array([None if pd.isna(value) else to_text(value) for value in column], dtype=object)
 
 
-def text_of(value: Any) -> str:
+def to_text(value: Any) -> str:
+    """Return a value as text; a whole number is written the same whether it is an integer or a float."""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def quoted(name: str) -> str:
+    """Return a name as it is typed on a command line."""
+    return f"'{name}'" if " " in name else name
 
 
 def check_missing(frame: pd.DataFrame, advice: str) -> None:
@@ -90,55 +87,49 @@ def check_missing(frame: pd.DataFrame, advice: str) -> None:
 
 def check_finite(frame: pd.DataFrame) -> None:
     """Raises InputError where numbers are infinite, or too large to be squared."""
-    sizes = {name: np.abs(to_numbers(frame[name])) for name in frame.columns}
-    infinite = [name for name, size in sizes.items() if np.isinf(size).any()]
-    if infinite:
+    largest = {name: np.nanmax(np.abs(to_numbers(frame[name])), initial=0) for name in frame.columns}
+    found = [name for name, size in largest.items() if size == np.inf]
+    words = "infinite values"
+    if not found:
+        found = [name for name, size in largest.items() if size > LARGEST]
+        words = f"numbers beyond {LARGEST:g}, perhaps a code for missing values"
+    if found:
         raise InputError(
-            f"Column {listing(infinite)} holds infinite values. Replace them, or leave the column out with "
-            "--drop."
-        )
-    huge = [name for name, size in sizes.items() if (size > LARGEST).any()]
-    if huge:
-        raise InputError(
-            f"Column {listing(huge)} holds numbers beyond {LARGEST:g}, perhaps a code for missing values. "
-            "Replace them, or leave the column out with --drop."
+            f"Column {listing(found)} holds {words}. Replace them, or leave the column out with --drop."
         )
 
 
 def explain_censored(column: pd.Series, name: str) -> str | None:
-    """Advice on a column of numbers with values such as '<5' among them; None for any other column."""
+    """Return advice on a column of numbers and values such as '<5'; None for any other column."""
     texts = pd.Series([text for text in to_texts(column) if text is not None], dtype=object).str.strip()
     is_number = pd.to_numeric(texts.str.replace(",", ".", regex=False), errors="coerce").notna()
     is_censored = texts.str.fullmatch(CENSORED).astype(bool)
     if not is_censored.any() or not (is_number | is_censored).all():
         return None
     example, n_censored = texts[is_censored].iloc[0], int(is_censored.sum())
-    below = example[0] in "<≤"
     limit = example.lstrip("<>≤≥= ")
-    number = f"{limit} or half of it" if below else limit
+    side, number = ("below", f"{limit} or half of it") if example[0] in "<≤" else ("above", limit)
     return (
         f"Column {name!r} holds laboratory values such as {example!r} ({count(n_censored, 'row')}), "
-        f"{'below' if below else 'above'} what was measured, not numbers. Replace each by one number, "
-        f"the same in every row and in new tables (for {example!r} {number})."
+        f"{side} what was measured, not numbers. Replace each by one number, the same in every row and in "
+        f"new tables (for {example!r} {number})."
     )
 
 
 def first_text(column: pd.Series) -> str:
-    """The first value that is not a number, so that a stray '?' among numbers is named."""
+    """Return the first value that is not a number, such as a stray '?', else the first value."""
     texts = column.dropna().astype(str)
     strays = texts[pd.to_numeric(texts, errors="coerce").isna()]
     return str((strays if len(strays) else texts).iloc[0])[:40]
 
 
-def quoted(name: str) -> str:
-    return f"'{name}'" if " " in name else name
+# Columns that name rows
 
-
-LEAST_ROWS = 5  # below, values differ without naming anything
-LEAST_IN_ORDER = 8  # so many measurements are not in order by chance
-MOST_DOUBTS = 3  # more columns of different whole numbers are counts
+MIN_ROWS = 5  # in fewer rows, values are often all different
+MIN_SORTED_ROWS = 8  # fewer measurements may be in order by chance
+MAX_DOUBTFUL = 3  # more columns of distinct whole numbers are counts
 # patient_id, PatientID, case no., id_2, Patient; not "number of nodes", nor "body mass index"
-NAMING = re.compile(
+ID_NAME = re.compile(
     r"(?i:(^|[\W_])(id|ids|nr|no|num|number|key|uid|uuid|guid|barcode|accession|mrn|pid|nummer)[\W_]*$)"
     r"|(?i:^(id|nr|no)[\W_])|(?<=[a-z])(ID|Id|Nr|No)$|(?i:nummer$)"
     r"|(?i:^(index|idx|patient|subject|sample|participant|case|record|row|name|code|fall|proband|column 1)$)"
@@ -147,85 +138,74 @@ NUMBER_LIKE = re.compile(r"[<>≤≥~]?\s*[+-]?\d+([.,]\d+)*\s*\S{0,3}")
 
 
 def find_row_names(features: pd.DataFrame, kept: Collection[str]) -> tuple[list[str], list[str], list[str]]:
-    """The columns to leave out, others that may name rows, and what there is to say about both.
+    """Return the columns that name rows, others that may name rows, and notes on both.
 
-    Left out are columns of different texts, and of different whole numbers that count the rows, are in
-    order, or are called as ids are. Other whole numbers, such as counts, may well be different in each row.
+    Columns of distinct texts name rows, and so do columns of distinct whole numbers that count the rows, are
+    in order, or have the name of an id. Other whole numbers, such as counts, may well be all distinct.
     """
-    found: dict[str, str] = {}
-    doubtful: list[str] = []
-    if len(features) >= LEAST_ROWS:
-        for name in features.columns:
-            if name in kept:
-                continue
-            reason = _reason(features[name], str(name))
-            if reason == "":
-                doubtful.append(str(name))
-            elif reason is not None:
-                found[str(name)] = reason
+    reasons = {}
+    if len(features) >= MIN_ROWS:
+        reasons = {str(name): _why_row_names(features[name]) for name in features.columns if name not in kept}
+    found = {name: reason for name, reason in reasons.items() if reason}
+    doubtful = [name for name, reason in reasons.items() if reason == ""]
     notes = [
         f"Column {name!r} {reason}: it is left out. Use --feature {quoted(name)} to include it."
-        for name, reason in list(found.items())[:MOST_DOUBTS]
+        for name, reason in list(found.items())[:MAX_DOUBTFUL]
     ]
-    if len(found) > MOST_DOUBTS:
-        more = list(found)[MOST_DOUBTS:]
+    if len(found) > MAX_DOUBTFUL:
+        more = list(found)[MAX_DOUBTFUL:]
         notes.append(f"So {'is' if len(more) == 1 else 'are'} {listing(more)}, for the same reasons.")
-    if 0 < len(doubtful) <= MOST_DOUBTS:
+    if len(doubtful) > MAX_DOUBTFUL:
+        doubtful = []
+    if doubtful:
+        names, them = ("it names", "it") if len(doubtful) == 1 else ("they name", "them")
         notes.append(
-            f"{listing(doubtful)}: each row has a different whole number. If {_it(doubtful)} the rows, leave "
-            f"{'it' if len(doubtful) == 1 else 'them'} out with --drop."
+            f"{listing(doubtful)}: each row has a different whole number. If {names} the rows, leave {them} "
+            "out with --drop."
         )
-        return list(found), doubtful, notes
-    return list(found), [], notes
+    return list(found), doubtful, notes
 
 
-def _it(names: list[str]) -> str:
-    return "it names" if len(names) == 1 else "they name"
-
-
-def _reason(column: pd.Series, name: str) -> str | None:
-    """Why a column is no feature; nothing where that is in doubt, None where it may be one."""
+def _why_row_names(column: pd.Series) -> str | None:
+    """Return why a column names rows, "" if it may name rows, None if it does not."""
     kind = kind_of(column)
     if kind == "text":
         texts = [text for text in to_texts(column) if text is not None]
-        if len(set(texts)) < len(column):
+        n_number_like = sum(NUMBER_LIKE.fullmatch(text) is not None for text in texts)
+        if len(set(texts)) < len(column) or 2 * n_number_like > len(texts):
             return None
-        are_numbers = sum(NUMBER_LIKE.fullmatch(text) is not None for text in texts)
-        return None if 2 * are_numbers > len(texts) else "has a different text in each row"
+        return "has a different text in each row"
     if kind != "number" or pd.api.types.is_bool_dtype(column.dtype):
         return None
-    numbers = to_numbers(column)
-    if not (np.isfinite(numbers).all() and (numbers == np.round(numbers)).all()):
+    values = to_numbers(column)
+    if not (np.isfinite(values).all() and (values == np.round(values)).all()):
         return None
-    if len(np.unique(numbers)) < len(numbers):
+    if len(np.unique(values)) < len(values):
         return None
-    steps = np.diff(numbers)
-    if numbers.max() - numbers.min() == len(numbers) - 1:
+    if values.max() - values.min() == len(values) - 1:
         return "numbers the rows"
-    if len(numbers) >= LEAST_IN_ORDER and ((steps > 0).all() or (steps < 0).all()):
+    if len(values) >= MIN_SORTED_ROWS and (column.is_monotonic_increasing or column.is_monotonic_decreasing):
         return "has a different whole number in each row, in order"
-    return "has a different whole number in each row, and the name of an id" if NAMING.search(name) else ""
+    is_id = ID_NAME.search(str(column.name)) is not None
+    return "has a different whole number in each row, and the name of an id" if is_id else ""
 
 
-def explain_lying(frame: pd.DataFrame, wanted: Collection[str]) -> str:
-    """What to do about a table that lies on its side, if this one does; else nothing.
+def explain_transposed(frame: pd.DataFrame, wanted: Collection[str]) -> str:
+    """Return advice on a table that seems to have its features in rows; nothing for any other table.
 
-    It does if its first column has what is wanted, or if that holds different texts and all others numbers,
-    in more rows than there are columns.
+    It seems so if a wanted column is named in its first column, or if that holds distinct texts and all
+    others numbers, in more rows than there are columns.
     """
-    first = frame.iloc[:, 0]
+    first, others = frame.iloc[:, 0], frame.iloc[:, 1:]
     if kind_of(first) != "text":
         return ""
     texts = to_texts(first)
-    if set(wanted) & set(texts):
+    if found := sorted(set(wanted) & set(texts)):
         return (
-            f"But {listing(sorted(set(wanted) & set(texts)), 3)} is in the first column. If the features are "
-            "in rows, add --transpose."
+            f"But {listing(found, 3)} is in the first column. If the features are in rows, add --transpose."
         )
-    others = frame.iloc[:, 1:]
-    if len(set(texts)) < len(texts) or len(frame) <= frame.shape[1] or others.shape[1] < 2:
-        return ""
-    if not all(pd.api.types.is_numeric_dtype(dtype) for dtype in others.dtypes):
+    is_matrix = others.shape[1] >= 2 and all(map(pd.api.types.is_numeric_dtype, others.dtypes))
+    if not is_matrix or len(set(texts)) < len(texts) or len(frame) <= frame.shape[1]:
         return ""
     return (
         f"With {count(len(frame), 'name')} in its first column and numbers in the others the table seems to "
@@ -233,14 +213,12 @@ def explain_lying(frame: pd.DataFrame, wanted: Collection[str]) -> str:
     )
 
 
-SMALLEST = 1e-150  # spreads below are none; `columns.LARGEST` is the other end
-MOST_NAMED = 8  # of the columns that a table lacks
-FARTHEST = 1e50  # in spreads: a number farther out counts as this far, so that powers of it are numbers
+# Features as numbers
 
 
 @dataclass(frozen=True)
 class Encoding:
-    """Which columns are features, and which values of a text column are features of their own."""
+    """The columns that are features, and the values of text columns, each of which is a feature."""
 
     columns: tuple[str, ...]
     categories: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -250,12 +228,12 @@ class Encoding:
         return [name for column in self.columns for name in self.names_of(column)]
 
     def names_of(self, column: str) -> list[str]:
-        """The features that a column becomes."""
+        """Return the names of a column's features."""
         values = self.categories.get(column)
         return [column] if values is None else [f"{column}={value}" for value in values]
 
     def matrix(self, frame: pd.DataFrame) -> Matrix:
-        """The features, NaN where a number is missing; a missing text, or a new one, is all zeros."""
+        """Return the features, NaN where a number is missing; a missing or unknown text is all zeros."""
         blocks = []
         for column in self.columns:
             if column in self.categories:
@@ -266,82 +244,79 @@ class Encoding:
         return np.column_stack(blocks) if blocks else np.empty((len(frame), 0))
 
     def match(self, table: Table, needed: set[str], has_medians: bool) -> tuple[Matrix, list[str]]:
-        """The features of a new table, found by name, and what there is to say about it.
+        """Return the features of a new table, with columns found by name, and notes.
 
-        Features of columns that are not needed are zero, whatever the table holds. Raises InputError
-        where needed columns or values are missing, or are no numbers.
+        Features of columns that are not needed are zero. Raises InputError where needed columns or values
+        are missing, or are not numbers.
         """
-        frame = table.frame
         columns = [column for column in self.columns if column in needed]
-        absent = [column for column in columns if column not in frame.columns]
-        if absent and table.absent_is_zero:
-            zeros = pd.DataFrame(0.0, columns=absent, index=frame.index)
-            frame = pd.concat([frame, zeros], axis=1)
-        elif absent:
-            raise InputError(_explain_absent(frame, absent, len(columns), set(self.columns)))
-        frame = frame[columns].copy()
+        absent = [column for column in columns if column not in table.frame.columns]
+        if absent and not table.absent_is_zero:
+            raise InputError(_explain_absent(table.frame, absent, len(columns), set(self.columns)))
+        frame = table.frame.reindex(columns=columns, fill_value=0.0)
         numeric = [column for column in columns if column not in self.categories]
         for name in numeric:
-            if (kind := kind_of(frame[name])) == "number":
-                continue
-            numbers = texts_to_numbers(frame[name]) if kind == "text" else None
-            if numbers is None:
-                example = f", such as {first_text(frame[name])!r}" if kind == "text" else ""
-                if kind == "text" and (advice := explain_censored(frame[name], name)) is not None:
-                    raise InputError(advice)
-                raise InputError(
-                    f"Column {name!r} holds {kind}{example}, but the model was fitted to numbers. Give "
-                    "numbers."
-                )
-            frame[name] = numbers
+            if kind_of(frame[name]) != "number":
+                frame[name] = _parse_numbers(frame[name])
         if not has_medians:
             check_missing(frame, "Fill them in, or fit again with --impute median.")
         check_finite(frame[numeric])
-        others = [column for column in self.columns if column not in needed]
-        nothing = pd.DataFrame(0.0, columns=others, index=frame.index)
-        return self.matrix(pd.concat([frame, nothing], axis=1)), self._notes(frame)
+        unknown = {
+            name: sorted({*to_texts(frame[name])} - {None, *self.categories[name]})
+            for name in columns
+            if name in self.categories
+        }
+        notes = [
+            f"Column {name!r} holds {listing(new)}, unknown to the model: taken as none."
+            for name, new in unknown.items()
+            if new
+        ]
+        return self.matrix(frame.reindex(columns=list(self.columns), fill_value=0.0)), notes
 
-    def _notes(self, frame: pd.DataFrame) -> list[str]:
-        notes = []
-        for column in [column for column in frame.columns if column in self.categories]:
-            known = self.categories[column]
-            new = sorted({text for text in to_texts(frame[column]) if text is not None} - set(known))
-            if new:
-                notes.append(f"Column {column!r} holds {listing(new)}, unknown to the model: taken as none.")
-        return notes
+
+def _parse_numbers(column: pd.Series) -> Vector:
+    """Parse texts as numbers, as in a file. Raises InputError for a column that holds anything else."""
+    kind, example = kind_of(column), ""
+    if kind == "text":
+        text = column.to_csv(header=False, index=False)
+        parsed = pd.read_csv(io.StringIO(text), header=None, na_values="?", skip_blank_lines=False)[0]
+        if kind_of(parsed) == "number":
+            return to_numbers(parsed)
+        if (advice := explain_censored(column, str(column.name))) is not None:
+            raise InputError(advice)
+        example = f", such as {first_text(column)!r}"
+    raise InputError(
+        f"Column {column.name!r} holds {kind}{example}, but the model was fitted to numbers. Give numbers."
+    )
 
 
 def _explain_absent(frame: pd.DataFrame, absent: list[str], n_needed: int, known: set[str]) -> str:
-    """Which columns a table lacks, and what it may call them."""
-    free = [name for name in frame.columns if name not in known]
-    folded = {str(name).casefold(): str(name) for name in free}
-    near = {}
-    for name in absent[:MOST_NAMED]:
-        close = get_close_matches(name.casefold(), folded, n=1)
-        if close:
-            near[name] = folded[close[0]]
+    """Return a sentence with the columns that a table lacks, and the names it may have for them."""
+    others = {str(name).casefold(): str(name) for name in frame.columns if name not in known}
+    close = {name: get_close_matches(name.casefold(), others, n=1) for name in absent[:MAX_LISTED_COLUMNS]}
+    meant = ", ".join(f"{others[names[0]]!r} for {name!r}" for name, names in close.items() if names)
+    hint = f"Did you mean {meant}?" if meant else explain_transposed(frame, absent)
     which = "" if n_needed == len(absent) == 1 else f" of the {n_needed:,} it needs"
-    hint = explain_lying(frame, absent)
-    if near:
-        meant = ", ".join(f"{there!r} for {name!r}" for name, there in near.items())
-        hint = f"Did you mean {meant}?"
     return (
-        f"The table lacks {count(len(absent), 'column')}{which}: {listing(absent, MOST_NAMED)}. "
-        f"{hint or 'It has none that is called alike: is it the right table?'}"
+        f"The table lacks {count(len(absent), 'column')}{which}: {listing(absent, MAX_LISTED_COLUMNS)}. "
+        f"{hint or 'It has none with a similar name: is it the right table?'}"
     )
 
 
 @dataclass(frozen=True)
 class Scaling:
-    """Missing numbers filled in, then mean and spread taken out; all learned from some rows."""
+    """Imputation and standardisation, learned from some rows."""
 
-    medians: Vector | None
+    medians: Vector | None  # None if missing values are not imputed
     mean: Vector
-    spread: Vector
+    spread: Vector  # the standard deviations
 
     @classmethod
     def learn(cls, X: Matrix, repeats: Vector, impute: bool, standardize: bool) -> "Scaling":
-        """Fit the preparation to these rows: medians, and weighted means and standard deviations."""
+        """Return the medians, and the weighted means and standard deviations, of these rows.
+
+        The standard deviation of a column that does not vary is 1.
+        """
         n_features = X.shape[1]
         medians = None
         if impute:
@@ -351,28 +326,20 @@ class Scaling:
             X = np.where(np.isnan(X), medians, X)
         if not standardize:
             return cls(medians, np.zeros(n_features), np.ones(n_features))
-        return cls(medians, *measure(X, repeats))
+        weights = repeats / repeats.max()
+        mean = np.average(X, axis=0, weights=weights)
+        spread = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=weights))
+        varies = (spread > 1e-12 * np.abs(mean)) & (spread > SMALLEST_SPREAD)
+        return cls(medians, mean, np.where(varies, spread, 1.0))
 
     def __call__(self, X: Matrix) -> Matrix:
         if self.medians is not None:
             X = np.where(np.isnan(X), self.medians, X)
         if self.is_plain:
             return X
-        return np.clip((X - self.mean) / self.spread, -FARTHEST, FARTHEST)
+        return np.clip((X - self.mean) / self.spread, -MAX_SCALED, MAX_SCALED)
 
     @property
     def is_plain(self) -> bool:
         """Whether scaling leaves every feature unchanged: all means are 0 and all standard deviations 1."""
         return not self.mean.any() and bool((self.spread == 1).all())
-
-
-def measure(X: Matrix, repeats: Vector) -> tuple[Vector, Vector]:
-    """Mean and spread of each column; the spread of one that does not vary is 1.
-
-    Numbers up to `columns.LARGEST` can be squared, and added if their weights are of the order of one.
-    """
-    weights = repeats / repeats.max()
-    mean = np.average(X, axis=0, weights=weights)
-    spread = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=weights))
-    varies = (spread > 1e-12 * np.abs(mean)) & (spread > SMALLEST)
-    return mean, np.where(varies, spread, 1.0)

@@ -15,17 +15,17 @@ from sklearn.tree import DecisionTreeClassifier
 
 from kmargin.core.arrays import Indices, Matrix
 from kmargin.core.validation import count, listing
-from kmargin.tables.columns import NAMING, Encoding, kind_of, quoted, to_numbers
+from kmargin.tables.columns import ID_NAME, Encoding, kind_of, quoted, to_numbers
 from kmargin.tables.model import digest_rows
 
-# columns that say whom a row was taken from
+# names of columns that identify the person or animal of a row
 PERSON = re.compile(
     r"(?i)^(patient|subject|participant|proband|person|donor|animal|mouse|individual|family|household)s?"
     r"[\W_]*(id|nr|no|num|number|key|code|name|nummer)?[\W_]*$|^(pid|mrn)$"
 )
 MIN_PERSONS = 5
-MIN_NAMES, MAX_ROWS_PER_NAME = 10, 20  # of other columns whose repeated values group the rows
-# columns that say where, when or with what a row was measured
+MIN_NAMES, MAX_ROWS_PER_NAME = 10, 20  # of other columns with repeated values
+# names of columns that say where, when or with what a row was measured
 BATCH = re.compile(
     r"(?i)^(batch|centre|center|site|plate|run|hospital|clinic|scanner|device|lab|laboratory|cohort|study|"
     r"chip|lane|operator|zentrum|klinik|charge)(e?s|en)?[\W_]*(id|nr|no|num|number|key|code|name)?[\W_]*$"
@@ -34,18 +34,18 @@ MAX_BATCHES = 50
 MIN_ASSOCIATION = 0.3  # Cramér's V between batch and label
 MAX_P_VALUE = 1e-3
 MIN_LONE_ACCURACY = 0.97  # balanced accuracy of a single feature
-MAX_LONE_FEATURES = 3  # where more single features reach it, the classes are far apart in many ways
+MAX_LONE_FEATURES = 3  # if more features reach it, the classes are simply far apart
 N_SCREENED, MAX_SCREENED_ROWS = 10, 5_000
 
 
 def has_shared_values(column: pd.Series, name: str, needs_name: bool = True) -> bool:
-    """Whether a column seems to say which rows belong together, such as those of a patient.
+    """Whether a column seems to identify rows that belong together, such as those of a patient.
 
-    Its values repeat, and it is called as patients or ids are; a column of many texts may be called
-    anything, unless `needs_name`.
+    Its values repeat, and it has the name of a patient or an id; a column of many texts may have any name,
+    unless `needs_name`.
     """
     is_person = PERSON.search(name) is not None
-    if not (is_person or NAMING.search(name) or (not needs_name and kind_of(column) == "text")):
+    if not (is_person or ID_NAME.search(name) or (not needs_name and kind_of(column) == "text")):
         return False
     n_rows, n_distinct = int(column.notna().sum()), column.nunique()
     if n_distinct == n_rows or not _is_code(column):
@@ -65,7 +65,7 @@ def _is_code(column: pd.Series) -> bool:
 
 
 def warn_of_shared_values(frame: pd.DataFrame, id: str | None, groups: Indices | None) -> list[str]:
-    """A warning for each column of patients, or of ids that repeat, whose rows folds may separate."""
+    """Return a warning for each column of patients, or of repeated ids, whose rows folds may separate."""
     groups = np.arange(len(frame)) if groups is None else groups
     found = []
     for name in map(str, frame.columns):
@@ -84,7 +84,7 @@ def warn_of_shared_values(frame: pd.DataFrame, id: str | None, groups: Indices |
 
 
 def warn_of_batches(frame: pd.DataFrame, y: np.ndarray, target: str, grouped_by: str | None) -> list[str]:
-    """A warning for each column that seems to mark a batch or centre and is associated with the label."""
+    """Return a warning for each column that seems to mark a batch or centre and is associated with y."""
     found = []
     for name in map(str, frame.columns):
         column = frame[name]
@@ -110,14 +110,13 @@ def warn_of_batches(frame: pd.DataFrame, y: np.ndarray, target: str, grouped_by:
 
 
 def find_repeated_rows(features: pd.DataFrame, X: Matrix) -> Indices | None:
-    """The rows grouped by their features; None where no rows are equal, or some would be so by chance.
+    """Return rows grouped by equal features; None if no rows are equal, or some may be so by chance.
 
-    By chance, if columns were independent, two rows would agree in each with the probability that two of
-    its values do. Codes alone (up to `MIN_NAMES` values in each column) agree too often to tell.
+    The number of equal pairs expected by chance is computed as if columns were independent. Columns of
+    codes alone (up to `MIN_NAMES` distinct values in each) agree too often to tell.
     """
     groups = np.unique(digest_rows(X), return_inverse=True)[1]
-    n_rows = len(groups)
-    if groups.max(initial=-1) + 1 == n_rows or n_rows == 0:
+    if groups.max(initial=-1) + 1 == len(groups):
         return None
     distinct = features[~pd.Series(groups, index=features.index).duplicated()]
     n_expected, has_measurements = len(distinct) * (len(distinct) - 1) / 2, False
@@ -131,27 +130,23 @@ def find_repeated_rows(features: pd.DataFrame, X: Matrix) -> Indices | None:
 
 
 def warn_of_repeated_rows(groups: Indices | None, y: np.ndarray) -> list[str]:
-    """What there is to say of rows that are equal in every feature."""
+    """Return a warning if rows are equal in every feature."""
     if groups is None:
         return []
     n_rows, n_distinct = len(groups), int(groups.max()) + 1
     labels = pd.Series(y).groupby(groups).nunique()
-    n_differing = int((labels > 1).sum())
-    more = (
-        f" {count(n_differing, 'such set')} of rows {'has' if n_differing == 1 else 'have'} different labels."
-        if n_differing
-        else ""
-    )
-    extra = n_rows - n_distinct
+    n_differing, n_extra = int((labels > 1).sum()), n_rows - n_distinct
+    have, repeat = "has" if n_differing == 1 else "have", "repeats" if n_extra == 1 else "repeat"
+    more = f" {count(n_differing, 'such set')} of rows {have} different labels." if n_differing else ""
     return [
-        f"{count(extra, 'row')} {'repeats' if extra == 1 else 'repeat'} another in every feature. Duplicate "
+        f"{count(n_extra, 'row')} {repeat} another in every feature. Duplicate "
         "rows are kept together in folds and halves, because the score would be too high otherwise; "
         f"intervals count them once.{more} If they were copied by mistake, remove them."
     ]
 
 
 def join_groups(one: Indices | None, other: Indices | None) -> Indices | None:
-    """Groups such that rows that are together in either are together."""
+    """Return groups such that rows that are together in one of two groupings are together."""
     if one is None or other is None:
         return other if one is None else one
     n_one = int(one.max()) + 1
@@ -162,11 +157,11 @@ def join_groups(one: Indices | None, other: Indices | None) -> Indices | None:
 
 
 def warn_of_lone_features(X: Matrix, y: np.ndarray, encoding: Encoding) -> list[str]:
-    """A warning where one to three single features predict nearly all labels.
+    """Return a warning if one to three single features each predict nearly all labels.
 
-    Candidates are those with the highest F statistics of their ranks, in at most 5,000 rows spread evenly
-    over the table. Each is asked for as many intervals as there are classes; what few rows would reach by
-    chance, with so many features, does not count.
+    Candidates are the features with the highest F statistics of their ranks, in at most 5,000 rows spread
+    evenly over the table. Each is split into as many intervals as there are classes; accuracies that may be
+    reached by chance, with so many features, do not count.
     """
     rows = np.unique(np.linspace(0, len(y) - 1, MAX_SCREENED_ROWS).astype(int))
     X, labels = X[rows], y[rows]
@@ -183,10 +178,10 @@ def warn_of_lone_features(X: Matrix, y: np.ndarray, encoding: Encoding) -> list[
     for feature in np.argsort(-strength, kind="stable")[:N_SCREENED]:
         column = ranks[:, [feature]]
         tree = DecisionTreeClassifier(max_leaf_nodes=len(classes), class_weight="balanced", random_state=0)
-        said = tree.fit(column, labels).predict(column)
-        accuracy, n_right = balanced_accuracy_score(labels, said), int((said == labels).sum())
-        by_chance = binom.sf(n_right - 1, len(rows), counts.max() / len(rows)) * X.shape[1] * len(rows)
-        if accuracy >= MIN_LONE_ACCURACY and by_chance < MAX_P_VALUE:
+        predicted = tree.fit(column, labels).predict(column)
+        accuracy, n_right = balanced_accuracy_score(labels, predicted), int((predicted == labels).sum())
+        p_value = binom.sf(n_right - 1, len(rows), counts.max() / len(rows)) * X.shape[1] * len(rows)
+        if accuracy >= MIN_LONE_ACCURACY and p_value < MAX_P_VALUE:
             found[encoding.feature_names[feature]] = accuracy
     if not 0 < len(found) <= MAX_LONE_FEATURES:
         return []

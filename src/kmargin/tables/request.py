@@ -1,6 +1,5 @@
-"""What is asked of an analysis: settings, and which columns count, stay in, or stay out."""
+"""Settings of an analysis: what k counts, which columns are fixed in or excluded, how models are chosen."""
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,31 +19,24 @@ from kmargin.model_selection.scores import SELECTIONS
 from kmargin.tables.columns import Encoding, to_texts
 from kmargin.tables.read import read_table
 
-GROUP_COLUMNS = ["feature", "group"]  # of the file with groups
+GROUP_COLUMNS = ["feature", "group"]  # of a file of groups
 SIGN_VALUES = {"+": 1, "-": -1}
 
 
 class ColumnRequest(NamedTuple):
-    """What was asked for. Names are those of columns, of single values (hue=red), or of groups."""
+    """Constraints on features. Names are those of columns, of single values (hue=red), or of groups."""
 
     keep: Sequence[str] = ()
     avoid: Sequence[str] = ()
     signs: Sequence[str] = ()  # such as age=+
-    groups: Mapping[str, str] | None = None  # of columns, those of no group left out
+    groups: Mapping[str, str] | None = None  # the group of each column that is in one
     group_by: str | None = None  # a separator: columns are grouped by the text before it
-    each_value: bool = False  # whether the values of a text column are counted one by one
+    each_value: bool = False  # whether k counts the values of text columns, not these columns
 
     def check_no_kernel(self) -> None:
-        """Raises InputError where something is said of features, and k counts training points."""
-        said = {
-            "--keep": self.keep,
-            "--avoid": self.avoid,
-            "--sign": self.signs,
-            "--groups": self.groups,
-            "--group-by": self.group_by,
-            "--each-value": self.each_value,
-        }
-        for option, value in said.items():
+        """Raises InputError if there is any constraint, for models in which k counts training points."""
+        options = ("--keep", "--avoid", "--sign", "--groups", "--group-by", "--each-value")
+        for option, value in zip(options, self, strict=True):
             if value:
                 raise InputError(
                     f"{option} applies to features, but with --kernel k counts training points. Leave out "
@@ -52,17 +44,17 @@ class ColumnRequest(NamedTuple):
                 )
 
 
-NOTHING_SAID = ColumnRequest()
+NO_REQUEST = ColumnRequest()
 
 
 @dataclass(frozen=True)
 class CountedFeatures:
-    """The features that machines see, and what k counts of them."""
+    """The features of a data set, and the units that k counts."""
 
     names: tuple[str, ...]
-    labels: tuple[str, ...]  # of each feature: the unit that it belongs to
-    things: str  # features, variables or groups
-    request: UnitRequest  # by places
+    labels: tuple[str, ...]  # for each feature, the name of its unit
+    things: str  # what the units are called: features, variables or groups
+    request: UnitRequest  # with features by number
 
     @cached_property
     def units(self) -> Units:
@@ -70,7 +62,7 @@ class CountedFeatures:
 
     @cached_property
     def always_in(self) -> Flags:
-        """Of each feature."""
+        """Whether each feature is always in the model."""
         fixed = np.zeros(len(self.names), np.bool_)
         fixed[self.units.columns_of(np.flatnonzero(self.units.fixed))] = True
         return fixed
@@ -81,35 +73,46 @@ class CountedFeatures:
 
     @property
     def n_fixed(self) -> int:
-        """How many of what k counts are always in."""
+        """The number of units that are always in the model."""
         return int(self.units.fixed.sum())
 
     def sign_of(self, feature: int) -> str:
         return {1: "+", -1: "-"}.get(int(self.units.signs[feature]), "")
 
     def labels_of(self, features: Iterable[int]) -> list[str]:
-        """The units of these features, each once, in their order."""
+        """Return the names of the units of these features, each once, in order."""
         return list(dict.fromkeys(self.labels[j] for j in features))
 
 
 def count_features(encoding: Encoding, asked: ColumnRequest) -> CountedFeatures:
-    """What k counts of the features of a table. Raises InputError for names that it does not have."""
-    names, things, labels = encoding.feature_names, "features", encoding.feature_names
+    """Return what k counts of the features of a table. Raises InputError for names that it does not have."""
+    names = labels = encoding.feature_names
+    things = "features"
     if asked.groups is not None or asked.group_by is not None:
-        things, labels = "groups", _grouped(encoding, asked)
-    elif encoding.categories and not asked.each_value:
-        labels = [column for column in encoding.columns for _ in encoding.names_of(column)]
-        # a single variable leaves nothing to choose but its values
-        things, labels = ("variables", labels) if len(set(labels)) > 1 else ("features", names)
-    find = Finder(encoding, labels)
-    keep, avoid = find.all(asked.keep, "--keep"), find.all(asked.avoid, "--avoid")
-    both = sorted({*keep} & {*avoid})
-    if both:
-        shown = listing([names[j] for j in both])
-        raise InputError(f"--keep and --avoid both name {shown}. Remove it from one of them.")
+        things, labels = "groups", _group_labels(encoding, asked)
+    elif encoding.categories and not asked.each_value and len(encoding.columns) > 1:
+        things, labels = "variables", [c for c in encoding.columns for _ in encoding.names_of(c)]
+    places = _places_by_name(encoding, labels)
+    keep = {place for name in asked.keep for place in _find(places, name, "--keep")}
+    avoid = {place for name in asked.avoid for place in _find(places, name, "--avoid")}
+    if keep & avoid:
+        both = listing([names[j] for j in sorted(keep & avoid)])
+        raise InputError(f"--keep and --avoid both name {both}. Remove it from one of them.")
     if len(avoid) == len(names):
         raise InputError(f"--avoid excludes all {len(names)} features. Exclude fewer.")
-    signs = _read_signs(asked.signs, find, len(names))
+    signs = [0] * len(names)
+    for text in asked.signs:
+        name, equals, sign = text.rpartition("=")
+        if not equals or sign not in SIGN_VALUES:
+            raise InputError(
+                f"--sign {text} is not of the form feature=sign. Write it as --sign age=+ or --sign age=-."
+            )
+        for place in _find(places, name, "--sign"):
+            if signs[place] not in (0, SIGN_VALUES[sign]):
+                raise InputError(
+                    f"--sign gives {name!r} both + and -. Use one of them, or leave it out to allow either."
+                )
+            signs[place] = SIGN_VALUES[sign]
     request = UnitRequest(
         groups=None if things == "features" else list(labels),
         keep=sorted(keep) or None,
@@ -121,66 +124,39 @@ def count_features(encoding: Encoding, asked: ColumnRequest) -> CountedFeatures:
     return CountedFeatures(tuple(names), tuple(labels), things, request)
 
 
-class Finder:
-    """Features by the names that people know them by."""
-
-    def __init__(self, encoding: Encoding, labels: Sequence[str]) -> None:
-        names = encoding.feature_names
-        self.places: dict[str, list[int]] = {}
-        for place, label in enumerate(labels):
-            self.places.setdefault(label, []).append(place)
-        self.places |= {name: [place] for place, name in enumerate(names)}
-        place_of = {name: place for place, name in enumerate(names)}
-        self.places |= {
-            column: [place_of[name] for name in encoding.names_of(column)] for column in encoding.columns
-        }
-
-    def one(self, name: str, option: str) -> list[int]:
-        """The features that a name stands for: a column before a value, a value before a group."""
-        if name not in self.places:
-            raise InputError(f"{option} names {name!r}, which is not a feature. {nearest(name, self.places)}")
-        return self.places[name]
-
-    def all(self, names: Sequence[str], option: str) -> list[int]:
-        return list(dict.fromkeys(place for name in names for place in self.one(name, option)))
+def _places_by_name(encoding: Encoding, labels: Sequence[str]) -> dict[str, list[int]]:
+    """Return the features of each name, which is that of a column, else of a value, else of a group."""
+    places: dict[str, list[int]] = {}
+    for place, label in enumerate(labels):
+        places.setdefault(label, []).append(place)
+    place_of = {name: place for place, name in enumerate(encoding.feature_names)}
+    places |= {name: [place] for name, place in place_of.items()}
+    return places | {c: [place_of[name] for name in encoding.names_of(c)] for c in encoding.columns}
 
 
-def _read_signs(asked: Sequence[str], find: Finder, n_features: int) -> list[int]:
-    """Of each feature: 1 or -1 for the sign that its weights must have, 0 for either."""
-    signs = [0] * n_features
-    for text in asked:
-        name, equals, sign = text.rpartition("=")
-        if not equals or sign not in SIGN_VALUES:
-            raise InputError(
-                f"--sign {text} is not of the form feature=sign. Write it as --sign age=+ or --sign age=-."
-            )
-        for place in find.one(name, "--sign"):
-            if signs[place] not in (0, SIGN_VALUES[sign]):
-                raise InputError(
-                    f"--sign gives {name!r} both + and -. Use one of them, or leave it out to allow either."
-                )
-            signs[place] = SIGN_VALUES[sign]
-    return signs
+def _find(places: Mapping[str, list[int]], name: str, option: str) -> list[int]:
+    if name not in places:
+        raise InputError(f"{option} names {name!r}, which is not a feature. {nearest(name, places)}")
+    return places[name]
 
 
-def _grouped(encoding: Encoding, asked: ColumnRequest) -> list[str]:
-    """The group of each feature, by file or by name."""
+def _group_labels(encoding: Encoding, asked: ColumnRequest) -> list[str]:
+    """Return the group of each feature; columns in no group are groups of their own."""
     if asked.groups is not None and asked.group_by is not None:
         raise InputError("--groups and --group-by both define groups. Use one of them.")
     columns = encoding.columns
-    by_column = _by_prefix(columns, asked.group_by) if asked.groups is None else dict(asked.groups)
-    unknown = [name for name in by_column if name not in columns]
+    group_of = _prefixes(columns, asked.group_by or "") if asked.groups is None else dict(asked.groups)
+    unknown = [name for name in group_of if name not in columns]
     if unknown:
         raise InputError(
             f"--groups names {listing(unknown)}, which is not a feature. {nearest(unknown[0], columns)}"
         )
-    taken = set(by_column.values())
     labels = []
     for column in columns:
         for feature in encoding.names_of(column):
             alone = feature if asked.each_value else column
-            alone = f"{alone} (by itself)" if alone in taken else alone
-            labels.append(by_column.get(column, alone))
+            alone = f"{alone} (by itself)" if alone in group_of.values() else alone
+            labels.append(group_of.get(column, alone))
     if len(set(labels)) == 1:
         option = "--group-by" if asked.groups is None else "--groups"
         raise InputError(
@@ -189,8 +165,8 @@ def _grouped(encoding: Encoding, asked: ColumnRequest) -> list[str]:
     return labels
 
 
-def _by_prefix(columns: Sequence[str], separator: str | None) -> dict[str, str]:
-    """The text before the first separator, of columns that have it; one called just that belongs to it."""
+def _prefixes(columns: Sequence[str], separator: str) -> dict[str, str]:
+    """Return the text before the first separator; a column whose whole name is such a text belongs to it."""
     prefixes = {column: column.partition(separator)[0] for column in columns} if separator else {}
     groups = {column: prefix for column, prefix in prefixes.items() if prefix not in ("", column)}
     if not groups:
@@ -202,31 +178,32 @@ def _by_prefix(columns: Sequence[str], separator: str | None) -> dict[str, str]:
 
 
 def read_groups(path: Path) -> dict[str, str]:
-    """The group of each feature that a file names. Raises InputError where it is not such a file."""
+    """Return the group of each feature in a file of groups. Raises InputError where it is not such a file."""
     frame = read_table(path).frame
     if sorted(frame.columns) != GROUP_COLUMNS:
         raise InputError(
             f"--groups: {path.name} has columns {listing(list(frame.columns))}. "
             "It needs two columns, called feature and group."
         )
+    missing = frame.isna().any(axis=1).to_numpy()
+    if missing.any():
+        raise InputError(
+            f"--groups: row {missing.argmax() + 1} of {path.name} lacks a feature or a group. Fill it in, or "
+            "remove the row: a feature that is not in the file is a group of its own."
+        )
+    repeated = frame["feature"][frame["feature"].duplicated()].unique()
+    if len(repeated):
+        raise InputError(
+            f"--groups: {path.name} has {listing(list(repeated))} more than once. Put each feature into one "
+            "group."
+        )
     features, groups = (to_texts(frame[name]) for name in GROUP_COLUMNS)
-    gaps = np.flatnonzero([None in pair for pair in zip(features, groups, strict=True)])
-    if len(gaps):
-        raise InputError(
-            f"--groups: row {gaps[0] + 1} of {path.name} lacks a feature or a group. Fill it in, or remove "
-            "the row: a feature that is not in the file is a group of its own."
-        )
-    twice = [name for name, times in Counter(features).items() if times > 1]
-    if twice:
-        raise InputError(
-            f"--groups: {path.name} has {listing(twice)} more than once. Put each feature into one group."
-        )
     return dict(zip(features, groups, strict=True))
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How machines are fitted and chosen."""
+    """How models are fitted and chosen."""
 
     k: int | None = None  # None: chosen by cross-validation
     ks: Any = None  # the values of k to try, see `SparseSVCCV`
@@ -234,10 +211,10 @@ class Settings:
     kernel: str | None = None
     gamma: float | str = "scale"
     cv: int = 5
-    repeats: int | None = None  # at most so many rounds of folds; None: see `Trial.max_rounds`
+    repeats: int | None = None  # the maximum number of rounds of folds; None: see `Trial.max_rounds`
     nested: bool = True
     permutations: int = 0
-    pairs: int = 25  # of halves of the rows, on which features may come back
+    pairs: int = 25  # pairs of random halves of the rows, for selection frequencies
     proba: bool = False  # whether predictions come with probabilities
     seed: int = 0
     jobs: int | None = None
@@ -248,29 +225,27 @@ class Settings:
     balanced: bool = False
     multi_class: str = "ovo"
     shared: bool = True
-    columns: ColumnRequest = NOTHING_SAID
+    columns: ColumnRequest = NO_REQUEST
     verbose: int = 0
 
     def check(self) -> None:
-        """Raises InputError for what makes no sense, whatever the table."""
+        """Raises InputError for values that are invalid for every table."""
         if self.select not in SELECTIONS:
             raise InputError(f"--select {self.select} is not known. Use best, 1se or tolerance.")
-        if self.repeats is not None and self.repeats < 1:
-            raise InputError(f"--repeats {self.repeats} is not a number of rounds. Use 1 or more.")
-        if self.pairs < 0:
-            raise InputError(f"--pairs {self.pairs} is not a number of pairs. Use 0 for none, or 25.")
-        if self.permutations < 0:
-            raise InputError(
-                f"--permutations {self.permutations} is not a number of permutations. Use 0 for none, or 100."
-            )
-        if not 0 <= self.seed < 2**32:
-            raise InputError(f"--seed {self.seed} is not a seed. Use 0 to {2**32 - 1}.")
-        if self.jobs == 0:
-            raise InputError("--jobs 0 is not a number of jobs. Use 1 or more, or -1 for all cores.")
+        valid = {  # for each option: whether its value is valid, what it is, and what to use instead
+            "repeats": (self.repeats is None or self.repeats >= 1, "number of rounds. Use 1 or more"),
+            "pairs": (self.pairs >= 0, "number of pairs. Use 0 for none, or 25"),
+            "permutations": (self.permutations >= 0, "number of permutations. Use 0 for none, or 100"),
+            "seed": (0 <= self.seed < 2**32, f"seed. Use 0 to {2**32 - 1}"),
+            "jobs": (self.jobs != 0, "number of jobs. Use 1 or more, or -1 for all cores"),
+        }
+        for option, (is_valid, words) in valid.items():
+            if not is_valid:
+                raise InputError(f"--{option} {getattr(self, option)} is not a {words}.")
 
 
 def make_blueprint(settings: Settings, counted: CountedFeatures) -> LinearBlueprint | KernelBlueprint:
-    """What machines are fitted. The trial itself scales, so these do not."""
+    """Return the specification of the models to fit. Folds scale their rows, so the models do not."""
     if settings.kernel is None:
         return LinearBlueprint(settings.multi_class, shared=settings.shared, request=counted.request)
     settings.columns.check_no_kernel()
