@@ -15,6 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from kmargin import Exchange, KernelSparseSVC, KernelSparseSVCCV, SparseSVC, SparseSVCCV, sparse_svm_path
+from kmargin.data.samples.array import ArrayFolds
 from kmargin.datasets import make_sparse_hyperplane, make_spiral, make_synthetic
 from kmargin.model_selection.scores import ScoreTable
 from kmargin.solvers import SOLVERS
@@ -248,7 +249,7 @@ def test_an_interrupted_fit_leaves_the_last_one_as_it_was(monkeypatch):
     def interrupt(*arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(SparseSVCCV, "_choose", interrupt)
+    monkeypatch.setattr(ArrayFolds, "score", interrupt)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X[:50], y[:50])
     after = {name: value for name, value in vars(model).items() if name.endswith("_")}

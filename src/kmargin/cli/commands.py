@@ -38,21 +38,11 @@ from kmargin.cli.terminal import (
     tell,
 )
 from kmargin.core.validation import InputError, count, listing, nearest
-from kmargin.report.frames import new_prediction_frame, step_frame
+from kmargin.report.frames import new_prediction_frame, stability_frame, step_frame
 from kmargin.report.page import check_file, check_folder, csv_text, plot_steps, write_frame, write_results
-from kmargin.report.text import percent
+from kmargin.report.text import chance_text, percent, plan_text, stability_headline
 from kmargin.tables import model_file
-from kmargin.tables.analysis import (
-    Plan,
-    Stability,
-    analyse,
-    chance_text,
-    measure_stability,
-    plan_text,
-    stability_frame,
-    stability_headline,
-    trace,
-)
+from kmargin.tables.analysis import Plan, Stability, analyse, measure_stability, trace
 from kmargin.tables.columns import text_of, to_texts
 from kmargin.tables.dataset import spelling
 from kmargin.tables.dialect import packing_of

@@ -4,7 +4,7 @@ import inspect
 import numbers
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
@@ -259,12 +259,6 @@ def _shown(cv: Any) -> str:
     return "a list of splits" if np.iterable(cv) else repr(cv)
 
 
-def count_tested(folds: Sequence[Fold]) -> tuple[float, float]:
-    """How many rows are scored, each counted once; and the test rows per training row of a fold."""
-    ratios = [len(fold.test) / len(fold.train) for fold in folds]
-    return float(len(np.unique(np.concatenate([fold.test for fold in folds])))), float(np.mean(ratios))
-
-
 def check_fold(number: int, classes: np.ndarray, has_class: Flags, n_test: int) -> None:
     """Raise ValueError where a fold has no class to fit to, or nothing to score."""
     if not has_class.all():
@@ -347,11 +341,6 @@ def takes_weights(scorer: Any) -> bool:
     return "sample_weight" in inspect.signature(function).parameters
 
 
-def asks_for_probabilities(scorer: Any) -> bool:
-    """Whether a scorer looks at probabilities, and at nothing else."""
-    return bool(getattr(scorer, "_response_method", "predict") == "predict_proba")
-
-
 @dataclass(frozen=True)
 class ScoreTable:
     """The score of every fold, C and k: the one source of what is chosen, told, tabulated and drawn."""
@@ -375,6 +364,10 @@ class ScoreTable:
         """The mean score, and its standard error."""
         place = self.Cs.index(C), self.ks.index(k)
         return float(self.mean[place]), float(self.error[place])
+
+    def at_k(self, column: int) -> "ScoreTable":
+        """The scores of all C at one of the ks."""
+        return replace(self, scores=self.scores[:, :, [column]], ks=[self.ks[column]])
 
     def choose(self, selection: str, tolerance: float = 0.0) -> tuple[int, int]:
         """The positions of the chosen C and k.
