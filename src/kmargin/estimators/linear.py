@@ -13,7 +13,7 @@ from kmargin.core.labels import machine_names
 from kmargin.core.units import UnitRequest
 from kmargin.data.samples import Samples
 from kmargin.data.samples.read import read
-from kmargin.estimators.base import FeatureSelector, WithoutProbabilities
+from kmargin.estimators.base import FeatureSelector, SingleModel
 from kmargin.fitting.decisions import LinearDecisions
 from kmargin.fitting.drop_costs import Worth, find_stand_ins
 from kmargin.fitting.fit import GridFit, MachinesAlone, Procedure
@@ -207,7 +207,7 @@ class LinearMachines(FeatureSelector):
         return LinearDecisions(self.coef_, self.intercept_)
 
 
-class SparseSVC(WithoutProbabilities, LinearMachines):
+class SparseSVC(SingleModel, LinearMachines):
     """A linear support vector machine that uses at most k features.
 
     For labels y in {-1, 1} it minimises over w and b ::
@@ -342,25 +342,3 @@ class SparseSVC(WithoutProbabilities, LinearMachines):
         self.class_weight = class_weight
         self.n_jobs = n_jobs
         self.random_state = random_state
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "SparseSVC":
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Column names of data frames are kept. Dask collections are processed block by block. Arrays of
-            torch, CuPy and similar libraries stay on their device under scikit-learn's `array_api_dispatch`;
-            the fitted attributes are then arrays of the same library.
-        y : array-like of shape (n_samples,)
-            The classes, two or more.
-        sample_weight : array-like of shape (n_samples,) or None, default=None
-            A sample of weight 2 counts as two samples, a sample of weight 0 is ignored.
-
-        Returns
-        -------
-        SparseSVC
-            Itself.
-        """
-        self._fit(X, y, sample_weight)
-        return self

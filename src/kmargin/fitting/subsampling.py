@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import delayed
+from sklearn import get_config
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
@@ -176,7 +177,10 @@ def select_on_half(model: Any, rows: Rows, half: Indices, standardize: bool, see
 
 
 def fit_arguments(model: Any, argument: str, values: Any) -> dict[str, Any]:
-    """What `fit` is to take beside X and y, under its names; each step of a pipeline that takes it has it."""
+    """Keyword arguments for `fit`: in a pipeline, every step that takes the argument gets it.
+
+    With scikit-learn's metadata routing the pipeline itself passes it on, to the steps that request it.
+    """
     if values is None:
         return {}
     steps = model.steps if isinstance(model, Pipeline) else [("", model)]
@@ -186,6 +190,8 @@ def fit_arguments(model: Any, argument: str, values: Any) -> dict[str, Any]:
             f"{type(steps[-1][1]).__name__} does not accept {argument}. Leave {argument} out, or use an "
             "estimator whose fit accepts it, such as SparseSVC."
         )
+    if get_config()["enable_metadata_routing"]:
+        return {argument: values}
     return {f"{name}__{argument}" if name else argument: values for name in takers}
 
 
