@@ -178,10 +178,6 @@ def test_beside_a_fixed_k_one_more_and_one_fewer_are_fitted():
         assert {asked for _, asked in trial.asked} == {ks}
 
 
-def test_as_many_rounds_as_asked_for_are_made_whatever_they_say():
-    assert choose(scripted([3] * 6), n_rounds=5).n_rounds == 5
-
-
 def test_a_fixed_k_leaves_C_to_choose_and_both_fixed_leave_nothing():
     found = choose(scripted([3] * 6, k=2))
     assert found.k == 2
@@ -423,14 +419,6 @@ def test_groups_stay_on_one_side_and_are_permuted_as_one():
         for group in np.unique(of_rows):
             assert np.count_nonzero(of_rows == group) == 4
             assert len(np.unique(labels[of_rows == group])) == 1
-
-
-def test_predicted_classes_keep_their_names():
-    X, y = hyperplane()
-    names = np.where(y > 0, "b", "a longer name")
-    found = honest_score(SparseSVC(k=2), X, names)
-    assert set(found.predicted) == {"b", "a longer name"}
-    assert found.score == pytest.approx((found.predicted == names).mean())
 
 
 def test_p_values_of_labels_that_say_nothing_are_uniform():

@@ -398,13 +398,8 @@ def analyse(dataset: Dataset, settings: Settings) -> Analysis:
         fitted = search.fit_all(choice.C, choice.k, n_best=2)
     with blame_input():
         (calibration,) = choice.first.calibrate(choice.row, choice.column)
-    parameters = {
-        "k": choice.k,
-        "C": choice.C,
-        "multi_class": settings.multi_class,
-        "shared": settings.shared,
-        **search.counted.request._asdict(),
-    }
+    scheme = {"multi_class": settings.multi_class, "shared": settings.shared}
+    parameters = {"k": choice.k, "C": choice.C} | scheme | search.counted.request._asdict()
     model = TableModel(
         dataset.target,
         dataset.encoding,
@@ -419,7 +414,10 @@ def analyse(dataset: Dataset, settings: Settings) -> Analysis:
         warnings.simplefilter("ignore")  # the final model has warned already
         assessment = assess(search, choice)
         neighbours = find_neighbours(search, choice, model)
-        stability = None if search.is_large else refit_to_halves(dataset, settings, choice, search.counted)
+        stability, counted = None, search.counted
+        leaves_a_choice = settings.kernel is None and counted.n_fixed < choice.k < counted.units.n_units
+        if settings.pairs and leaves_a_choice and not search.is_large:
+            stability = measure_stability(dataset, settings, Plan(choice.k, choice.C, settings.pairs))
     decisions = choice.first.decisions(choice.row, choice.column)
     return Analysis(
         dataset=dataset,
@@ -434,17 +432,6 @@ def analyse(dataset: Dataset, settings: Settings) -> Analysis:
         neighbours=neighbours,
         notes=(*dataset.notes, *search.notes, *(str(warning.message) for warning in caught)),
     )
-
-
-def refit_to_halves(
-    dataset: Dataset, settings: Settings, choice: Choice, counted: CountedFeatures
-) -> Stability | None:
-    """Count how often each feature is chosen, with the chosen k and C, on random halves of the rows."""
-    leaves_a_choice = counted.n_fixed < choice.k < counted.units.n_units
-    if settings.kernel is not None or not settings.pairs or not leaves_a_choice:
-        return None
-    plan = Plan(choice.k, choice.C, settings.pairs)
-    return measure_stability(dataset, settings, plan)
 
 
 def find_neighbours(search: TableSearch, choice: Choice, model: TableModel) -> tuple[Neighbour, ...]:
