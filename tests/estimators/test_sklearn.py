@@ -14,8 +14,7 @@ from sklearn import config_context
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_breast_cancer, load_iris
-from sklearn.feature_selection import SelectFromModel
-from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score, cross_validate
+from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -88,19 +87,6 @@ def test_grid_search_reaches_k_C_and_the_solvers_knobs(cancer):
     assert search.best_estimator_.solver.rho_growth in (1.2, 2.0)
     solvers = GridSearchCV(SparseSVC(k=3), {"solver": ["mm", SD()]}, cv=3).fit(X, y)
     assert solvers.best_score_ > 0.9
-
-
-def test_a_pipeline_scales_first(cancer):
-    X, y = load_breast_cancer(return_X_y=True)
-    scores = cross_val_score(make_pipeline(StandardScaler(), SparseSVC(k=5)), X, y, cv=5)
-    assert scores.mean() > 0.93
-
-
-def test_select_from_model_takes_the_kept_features(cancer):
-    X, y = cancer
-    selector = SelectFromModel(SparseSVC(k=5), threshold=1e-10).fit(X, y)
-    np.testing.assert_array_equal(selector.get_support(), selector.estimator_.get_support())
-    assert selector.transform(X).shape == (len(y), 5)
 
 
 def test_probabilities_by_calibration(cancer):

@@ -146,17 +146,21 @@ def scripted(best, **settings):
     return Scripted(DATASET, Settings(**settings), best)
 
 
-def test_rounds_end_when_three_in_a_row_lead_to_the_same_choice():
-    steady = choose(scripted([3, 3, 3, 1, 1, 1]))
-    assert (steady.k, steady.n_rounds, steady.has_settled) == (3, 3, True)
-    moved = choose(scripted([3, 2, 2, 2, 1, 1]))
-    assert (moved.k, moved.n_rounds, moved.has_settled) == (2, 4, True)  # 3 and 2 tie after two rounds: 2
-
-
-def test_rounds_end_when_the_budget_is_spent_and_that_is_said():
-    found = choose(scripted([5, 3, 2, 1], repeats=4))
-    assert (found.n_rounds, found.has_settled) == (4, False)
-    assert found.table.scores.shape[0] == 12
+@pytest.mark.parametrize(
+    ("best", "n_rounds", "expected"),
+    [
+        ([3, 3, 3, 1, 1, 1], None, (3, 3, True)),
+        ([3, 2, 2, 2, 1, 1], None, (2, 4, True)),  # 3 and 2 tie after two rounds: 2
+        ([5, 3, 2, 1, 5, 3], None, (3, 6, False)),  # the budget is spent; 5 and 3 tie
+        ([3] * 6, 5, (3, 5, True)),  # as many as asked for
+    ],
+)
+def test_rounds_end_when_three_in_a_row_lead_to_the_same_choice_or_the_budget_is_spent(
+    best, n_rounds, expected
+):
+    found = choose(scripted(best), n_rounds)
+    assert (found.k, found.n_rounds, found.has_settled) == expected
+    assert found.table.scores.shape[0] == 3 * found.n_rounds
 
 
 def test_rounds_that_are_asked_for_are_made_with_many_classes_too():
@@ -189,19 +193,14 @@ def test_a_fixed_k_leaves_C_to_choose_and_both_fixed_leave_nothing():
 # the grid grows where nobody asked for it
 
 
-def test_a_grid_that_nobody_asked_for_grows_at_its_edge():
-    trial = scripted([lambda Cs, ks: (Cs[0], 3)] * 6, Cs=None)
-    found = choose(trial)
-    assert pytest.approx(1e-5) == found.C
-    assert [min(Cs) for Cs, _ in trial.asked[:4]] == pytest.approx([1e-2, 1e-3, 1e-4, 1e-5])
-    up = choose(scripted([lambda Cs, ks: (Cs[-1], 3)] * 6, Cs=None))
-    assert pytest.approx(1e4) == up.C
-
-
-def test_a_grid_that_was_asked_for_stays():
-    trial = scripted([lambda Cs, ks: (Cs[0], 3)] * 6)
-    assert choose(trial).C == 0.1
-    assert {Cs for Cs, _ in trial.asked} == {(0.1, 1.0, 10.0)}
+@pytest.mark.parametrize(
+    ("edge", "Cs", "largest_or_smallest"),
+    [(0, None, [1e-2, 1e-3, 1e-4, 1e-5]), (-1, None, [10, 100, 1e3, 1e4]), (0, [0.1, 1.0, 10.0], [0.1])],
+)
+def test_a_grid_grows_at_its_edge_if_nobody_asked_for_it(edge, Cs, largest_or_smallest):
+    trial = scripted([lambda Cs, ks: (Cs[edge], 3)] * 6, Cs=Cs, repeats=1)
+    assert pytest.approx(largest_or_smallest[-1]) == choose(trial).C
+    assert [Cs[edge] for Cs, _ in trial.asked] == pytest.approx(largest_or_smallest)
 
 
 def test_more_features_are_tried_where_the_largest_number_was_best():

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import expit, logit, ndtri, stdtrit
@@ -184,25 +184,6 @@ def effective_number(weights: Vector | None, n: int, groups: np.ndarray | None =
     return float(relative.sum() ** 2 / (relative @ relative))
 
 
-class Labelled(Protocol):
-    """What is known in memory of the rows of some samples, beside X."""
-
-    @property
-    def classes(self) -> np.ndarray: ...
-
-    @property
-    def codes(self) -> Indices:
-        """Of the classes, 0 to n_classes - 1."""
-
-    @property
-    def repeats(self) -> Vector:
-        """Sample weights: a row of weight 2 counts as the row twice."""
-
-    @property
-    def kept(self) -> Indices:
-        """Which of the rows given are left."""
-
-
 SELECTIONS = ("best", "1se", "tolerance")
 
 
@@ -213,8 +194,8 @@ class Fold(NamedTuple):
     test: Indices
 
 
-def make_folds(splitter: Any, samples: Labelled, n_given: int, X: Any, y: Any, groups: Any) -> list[Fold]:
-    """Split the rows as they were given; leave out those without weight.
+def make_folds(splitter: Any, samples: Any, n_given: int, X: Any, y: Any, groups: Any) -> list[Fold]:
+    """Split the rows as they were given; leave out those without weight, which are not among `samples`.
 
     Raises ValueError where a fold has lost a class or has nothing to score.
     """

@@ -174,7 +174,7 @@ def _highest(choice: Choice, scores: np.ndarray) -> float:
 
 
 class Plan(NamedTuple):
-    """How halves are drawn and what is called stable."""
+    """The model fitted to each half, the number of halves, and when a feature counts as stable."""
 
     k: int | None = None  # None: 10, or half of what there is to choose from
     C: float | None = None  # None: as strong as suits so many rows and features
@@ -185,7 +185,7 @@ class Plan(NamedTuple):
 
 @dataclass(frozen=True)
 class Stability:
-    """How often each feature was selected, and what that is worth."""
+    """The stability selection of a table, with its k and C."""
 
     dataset: Dataset
     counted: CountedFeatures
@@ -199,18 +199,18 @@ class Stability:
 
     @property
     def frequencies(self) -> Vector:
-        """Of each feature."""
+        """The selection frequency of each feature."""
         return np.asarray(self.selection.frequencies_)
 
     @property
     def stable(self) -> list[str]:
-        """What k counts, as far as it is stable and was not always in."""
+        """The labels of the stable features (or groups), without those that are always in."""
         free = ~self.counted.always_in[self.selection.support_]
         return self.counted.labels_of(self.selection.support_[free])
 
 
 def measure_stability(dataset: Dataset, settings: Settings, plan: Plan | None = None) -> Stability:
-    """Fit machines to random halves of the rows. Of the settings, k, ks, Cs and folds have no part in it."""
+    """Fit models to random halves of the rows. The settings k, ks, Cs and those of folds are not used."""
     plan = Plan() if plan is None else plan
     settings.check()
     check_plan(plan)
@@ -260,7 +260,7 @@ def check_plan(plan: Plan) -> None:
 
 
 def resolve_k(k: int | None, counted: CountedFeatures) -> int:
-    """How much is selected on each half, in the units that k counts."""
+    """The number of features (or groups) selected on each half."""
     n_units, n_fixed, things = counted.units.n_units, counted.n_fixed, counted.things
     if n_units - n_fixed < 2:
         raise InputError(
@@ -287,7 +287,7 @@ class Neighbour(NamedTuple):
 
 
 class Highest(NamedTuple):
-    """The best of all that was tried."""
+    """The k and C with the highest score of all that were tried."""
 
     k: int
     C: float
@@ -296,7 +296,7 @@ class Highest(NamedTuple):
 
 @dataclass(frozen=True)
 class Curve:
-    """Scores along k, over all folds of all rounds, at one C."""
+    """Mean scores over all folds of all rounds, for each k at one C."""
 
     ks: Indices  # descending
     mean: Vector
@@ -313,7 +313,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Analysis:
-    """A model, how it was chosen, and how well its like predicted rows they had not seen."""
+    """The final model, how it was chosen, and how well such models predict held-out rows."""
 
     dataset: Dataset
     settings: Settings
@@ -321,7 +321,7 @@ class Analysis:
     model: TableModel
     choice: Choice
     assessment: Assessment
-    supports: tuple[Indices, ...]  # of the machines of the first round's folds with the chosen k and C
+    supports: tuple[Indices, ...]  # features used in each fold of the first round, with the chosen k and C
     stability: Stability | None  # on random halves of the rows, with the chosen k and C; None if not asked
     worths: dict[str, Worth]  # of what k counts, by label; nothing where that is not known
     neighbours: tuple[Neighbour, ...]  # one smaller, one larger, where there are such
@@ -346,7 +346,7 @@ class Analysis:
 
     @property
     def highest(self) -> Highest | None:
-        """None where there was nothing to choose."""
+        """The best k and C by mean score; None where there was nothing to choose."""
         if not self.choice.had_alternatives:
             return None
         table = self.choice.table if self.was_chosen else self.choice.table.at_k(self.choice.column)
@@ -355,7 +355,7 @@ class Analysis:
 
     @property
     def frequency(self) -> Vector | None:
-        """Of each feature: the share of the folds that chose it; None with a kernel."""
+        """The share of folds in which each feature is used; None with a kernel."""
         if self.model.is_kernel:
             return None
         n_features = self.dataset.X.shape[1]
@@ -368,17 +368,17 @@ class Analysis:
 
     @property
     def things(self) -> str:
-        """What k counts."""
+        """The name of what k counts."""
         return "training points" if self.model.is_kernel else self.counted.things
 
     @property
     def is_shared(self) -> bool:
-        """Whether k bounds the whole model, not each of several machines."""
+        """Whether k bounds the whole model, not each of several binary classifiers."""
         return self.settings.shared or len(self.model.machine_names) == 1
 
 
 def analyse(dataset: Dataset, settings: Settings) -> Analysis:
-    """Choose k and C, fit to all rows, and see how well such choices do on rows that had no part in them.
+    """Choose k and C, fit to all rows, and estimate how well such models predict held-out rows.
 
     All that is said of the choice comes from its one table of scores.
     """
@@ -473,7 +473,7 @@ class Step(NamedTuple):
 
 
 def trace(dataset: Dataset, settings: Settings, cross_validate: bool = True) -> list[Step]:
-    """Machines from sparse to dense at one C: what enters and what leaves as k grows."""
+    """Models from sparse to dense at one C: which features enter and leave as k grows."""
     search = TableSearch(dataset, settings)
     Cs, ks = resolve_grid(search)
     curve = Curve.of(search.cross_validate(Cs[-1:], ks).table, 0) if cross_validate else None

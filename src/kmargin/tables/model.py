@@ -66,7 +66,7 @@ Machine = SparseSVC | KernelSparseSVC
 
 
 def make_machine(parameters: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Machine:
-    """A fitted machine from its numbers: what `machine_numbers` takes apart."""
+    """A fitted machine from its parameters and arrays, the inverse of `machine_numbers`."""
     common = {name: parameters[name] for name in ("k", "C", "multi_class", "shared")}
     classes, intercept = arrays["classes"], arrays["intercept"]
     if "kernel" not in parameters:
@@ -145,7 +145,7 @@ class TableModel:
     id: str | None = None  # the column that named the training rows
 
     def __repr__(self) -> str:
-        """What it predicts, from what."""
+        """The target and the columns that it is predicted from."""
         used = [name for name in self.encoding.columns if name in self.needed]
         points = f", {len(self.machine.support_)} points kept" if self.is_kernel else ""
         return f"<TableModel: {self.target!r} from {listing(used)}{points}>"

@@ -26,7 +26,6 @@ from kmargin.data.samples import Given, LinearDesigns, ModelAt, NumberedSamples
 from kmargin.model_selection.calibration import Calibration, UnseenRows, fit_calibration
 from kmargin.model_selection.scores import (
     Fold,
-    Labelled,
     effective_number,
     make_folds,
     make_splitters,
@@ -58,7 +57,7 @@ class ArrayFolds:
 
     Parameters
     ----------
-    known : Labelled
+    known : ArraySamples
         The classes and weights of the rows, in memory.
     scorer : callable or None
         As scikit-learn's; None for the accuracy.
@@ -74,7 +73,7 @@ class ArrayFolds:
         self,
         blueprint: Any,
         samples: NumberedSamples,
-        known: Labelled,
+        known: Any,
         folds: list[Fold],
         scorer: Any,
         *,
@@ -151,7 +150,7 @@ class ArrayFolds:
 
 
 def split_rows(
-    model: Any, blueprint: Any, samples: NumberedSamples, known: Labelled, given: Given, weighted: bool
+    model: Any, blueprint: Any, samples: NumberedSamples, known: Any, given: Given, weighted: bool
 ) -> ArrayFolds:
     """The folds that a cross-validated estimator asks for by `cv`, `repeats` and `random_state`."""
     X, y, groups = given
