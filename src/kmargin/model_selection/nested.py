@@ -249,6 +249,7 @@ class HonestScore:
 
     @property
     def n_permutations(self) -> int:
+        """The number of permutations of the labels, 0 without a permutation test."""
         return 0 if self.permuted is None else len(self.permuted)
 
     @property
