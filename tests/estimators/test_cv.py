@@ -7,16 +7,15 @@ import time
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.datasets import load_iris
 from sklearn.metrics import accuracy_score, make_scorer, roc_auc_score
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
-from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from kmargin import Exchange, KernelSparseSVC, KernelSparseSVCCV, SparseSVC, SparseSVCCV, sparse_svm_path
+from kmargin.data.samples.array import ArrayFolds
 from kmargin.datasets import make_sparse_hyperplane, make_spiral, make_synthetic
-from kmargin.model_selection.scores import ScoreTable
 from kmargin.solvers import SOLVERS
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -76,36 +75,6 @@ def test_results_have_the_form_of_a_grid_search():
 MANY = 10**9  # rows, so that a share of them has no error of its own
 
 
-def test_equal_scores_choose_the_smaller_k_then_the_smaller_C():
-    scores = np.full((3, 2, 4), 0.8)
-    scores[:, :, 1:3] = 0.9
-    assert ScoreTable(scores, [0.1, 1.0], [8, 4, 2, 1], MANY).choose("best") == (0, 2)
-
-
-def test_one_standard_error_is_the_best_ones():
-    rng = np.random.default_rng(0)
-    scores = np.zeros((5, 1, 3))
-    scores[:, 0, 0] = 0.9 + 0.01 * rng.standard_normal(5)
-    error = scores[:, 0, 0].std(ddof=1) / np.sqrt(5)
-    scores[:, 0, 1] = scores[:, 0, 0].mean() - 0.99 * error
-    scores[:, 0, 2] = scores[:, 0, 0].mean() - 1.01 * error
-    assert ScoreTable(scores, [1.0], [9, 5, 2], MANY).choose("best") == (0, 0)
-    assert ScoreTable(scores, [1.0], [9, 5, 2], MANY).choose("1se") == (0, 1)
-
-
-def test_one_standard_error_never_keeps_more_features():
-    for seed in range(3):
-        X, y = make_sparse_hyperplane(150, 20, 5, random_state=seed)
-        best = SparseSVCCV(ks=[20, 10, 5, 2]).fit(X, y)
-        frugal = SparseSVCCV(ks=[20, 10, 5, 2], selection="1se").fit(X, y)
-        assert frugal.k_ <= best.k_
-
-
-def test_ranks_are_one_for_the_best():
-    scores = np.array([[[0.1, 0.3]], [[0.2, 0.5]]])
-    assert list(ScoreTable(scores, [1.0], [2, 1], MANY).tabulate()["rank_test_score"]) == [2, 1]
-
-
 @each_solver
 def test_standardizing_is_a_scaler_in_front_of_each_fold(solver):
     rng = np.random.default_rng(0)
@@ -125,35 +94,6 @@ def test_standardizing_is_a_scaler_in_front_of_each_fold(solver):
     at = list(inner.ks).index(model.k_)
     np.testing.assert_allclose(model.coef_[0], inner.coefs[at, 0] / scaler.scale_, rtol=1e-6, atol=1e-12)
     np.testing.assert_array_equal(model.predict(X), inner.predict(scaler.transform(X), model.k_))
-
-
-def test_a_pipeline_scales_before_the_folds_are_made():
-    X, y = load_breast_cancer(return_X_y=True)
-    pipeline = make_pipeline(StandardScaler(), SparseSVCCV(ks=[10, 5, 2], Cs=[0.1, 1.0]))
-    pipeline.fit(X, y, sparsesvccv__sample_weight=np.ones(len(y)))
-    assert pipeline.score(X, y) > 0.93
-    assert pipeline[-1].k_ in (10, 5, 2)
-
-
-def test_standardizing_without_an_intercept_does_not_centre():
-    X, y = make_sparse_hyperplane(100, 5, 2, random_state=0)
-    model = SparseSVCCV(ks=[5], standardize=True, fit_intercept=False).fit(X + 3, y)
-    assert model.intercept_[0] == 0
-
-
-def test_nothing_of_the_validation_rows_reaches_the_fit():
-    X, y = make_sparse_hyperplane(60, 5, 2, random_state=0)
-    train, test = np.arange(40), np.arange(40, 60)
-    cv = [(train, test)]
-    poisoned = X.copy()
-    poisoned[test] = 1e6
-    model = SparseSVCCV(ks=[5, 2], cv=cv, standardize=True).fit(X, y)
-    other = SparseSVCCV(ks=[5, 2], cv=cv, standardize=True).fit(poisoned, y)
-    path = sparse_svm_path(StandardScaler().fit(X[train]).transform(X[train]), y[train], [5, 2])
-    scaled = StandardScaler().fit(X[train]).transform(poisoned[test])
-    expected = [np.mean(path.predict(scaled, k) == y[test]) for k in (5, 2)]
-    np.testing.assert_allclose(other.cv_results_["split0_test_score"], expected)
-    assert model.best_score_ > other.best_score_
 
 
 def test_any_scorer_will_do():
@@ -248,7 +188,7 @@ def test_an_interrupted_fit_leaves_the_last_one_as_it_was(monkeypatch):
     def interrupt(*arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(SparseSVCCV, "_choose", interrupt)
+    monkeypatch.setattr(ArrayFolds, "score", interrupt)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X[:50], y[:50])
     after = {name: value for name, value in vars(model).items() if name.endswith("_")}
@@ -301,13 +241,6 @@ def test_the_default_never_tries_more_features_than_samples():
     model = SparseSVCCV().fit(X, y)
     assert model.path_.ks[0] == 40
     assert model.path_.ks[-1] == 1
-
-
-def test_one_k_and_one_C_is_a_plain_fit():
-    X, y = make_sparse_hyperplane(60, 5, 2, random_state=0)
-    np.testing.assert_array_equal(
-        SparseSVCCV(ks=[2], Cs=[0.5]).fit(X, y).coef_, SparseSVC(k=2, C=0.5).fit(X, y).coef_
-    )
 
 
 INTERRUPTED = """

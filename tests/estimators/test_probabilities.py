@@ -114,7 +114,7 @@ def test_neither_training_rows_nor_decision_values_are_held(rng, monkeypatch, ma
     monkeypatch.setattr(Probabilities, "_calibrate", lambda model, tested, *at: held.append(tested))
     X = rng.standard_normal((600, 40))
     make(Cs=[0.1, 1.0, 10.0]).fit(X, X[:, 0] > 0)
-    sizes = [len(pickle.dumps(machines)) for machines in held[0].machines]
+    sizes = [len(pickle.dumps(machines)) for machines in held[0].fits]
     assert max(sizes) < 0.2 * X.nbytes
     assert max(sizes) < 600 * 8 * 6  # a decision value for each row, C and k
 

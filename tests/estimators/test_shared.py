@@ -16,7 +16,6 @@ from kmargin import (
     SD,
     Exchange,
     KernelSparseSVC,
-    KernelSparseSVCCV,
     SparseSVC,
     SparseSVCCV,
     Status,
@@ -55,14 +54,6 @@ class TestShared:
         np.testing.assert_array_equal(model.support_, used_by(model.coef_))
         assert np.isfinite(model.coef_).all()
 
-    def test_each_machine_has_k_of_its_own_if_not_shared(self, data):
-        X, y = data
-        model = SparseSVC(2, shared=False).fit(X, y)
-        for row, (a, b) in zip(model.coef_, combinations(range(4), 2), strict=True):
-            rows = (y == a) | (y == b)
-            np.testing.assert_array_equal(row, SparseSVC(2).fit(X[rows], y[rows]).coef_[0])
-        assert len(model.support_) > 2
-
     def test_two_classes_have_one_machine_and_nothing_to_share(self, data):
         X, y = data
         both = [SparseSVC(4, shared=shared).fit(X, y > 1).coef_ for shared in (True, False)]
@@ -100,11 +91,6 @@ class TestShared:
         np.testing.assert_array_equal(given.support_, model.support_)
         np.testing.assert_array_equal(given.predict(K), model.predict(X))
 
-    def test_kernel_cross_validation_shares_points_too(self):
-        X, y = load_iris(return_X_y=True)
-        model = KernelSparseSVCCV([6, 3], Cs=[1.0, 10.0], cv=3).fit(X, y)
-        assert len(model.support_) <= model.k_
-
     def test_all_features_give_the_models_of_linear_svc(self, data):
         X, y = data
         X = np.column_stack([X, X[:, 0]])  # a column twice shares its ridge
@@ -134,19 +120,11 @@ class TestShared:
         np.testing.assert_array_equal(weighted.support_, repeated.support_)
         np.testing.assert_allclose(weighted.coef_, repeated.coef_, rtol=1e-6, atol=1e-9)
 
-    def test_the_number_of_jobs_does_not_matter(self, data):
-        one, two = (SparseSVCCV([6, 3], cv=3, n_jobs=n).fit(*data) for n in (1, 2))
-        np.testing.assert_array_equal(one.coef_, two.coef_)
-
     def test_single_precision_stays_and_k_holds(self, data):
         X, y = data
         model = SparseSVC(3).fit(X.astype(np.float32), y)
         assert model.coef_.dtype == np.float32
         assert len(model.support_) <= 3
-
-    def test_what_is_neither_true_nor_false_is_refused(self, data):
-        with pytest.raises(ValueError, match=r"shared='yes' is not a boolean"):
-            SparseSVC(3, shared="yes").fit(*data)
 
 
 GROUPS = [0, 0, 1, 2, 2, 2, 3, 3, 4, 5, 5, 5]
@@ -333,26 +311,3 @@ def test_signs_stay_where_columns_are_far_from_zero():
     signs = np.array([1, -1, 1, -1])
     model = SparseSVC(4, C=1e6, signs=signs).fit(X, y)
     assert (model.coef_ * signs >= 0).all()
-
-
-@pytest.mark.parametrize(
-    "weights", [[1e-90, 1e-95, 1e225, 1e230], [1e-290, 1e-250, 1.0, 1e230], [1e-290, 1e-250, 1.0, 2.0]]
-)
-def test_machines_beside_which_others_weigh_nothing(weights):
-    """The ridge of a machine is 1 / (2 C sum of its weights): next to none for some, for others beyond 1e200,
-    where no coefficient is worth its price. What one machine is given, others are not denied.
-    """
-    rng = np.random.default_rng(0)
-    y = np.arange(24) % 4
-    X = rng.standard_normal((24, 4)) + np.eye(4)[y]
-    for order in (np.array(weights), np.array(weights[::-1])):
-        model = SparseSVC(k=2).fit(X, y, sample_weight=order[y])
-        for (a, b), coef, objective in zip(
-            combinations(range(4), 2), model.coef_, model.objective_, strict=True
-        ):
-            assert 0 <= objective <= 0.5
-            lightest, heaviest = np.sort(order[[a, b]])
-            if heaviest < 1e-200:
-                assert not coef.any()
-            elif heaviest >= 1.0 and lightest > 1e-20 * heaviest:
-                assert coef.any()

@@ -9,16 +9,27 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from scipy.sparse import coo_array, csc_array, csr_array, csr_matrix
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_breast_cancer, load_iris
-from sklearn.feature_selection import SelectFromModel
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.validation import has_fit_parameter
 
-from kmargin import MM, SD, KernelSparseSVC, KernelSparseSVCCV, SparseSVC, SparseSVCCV
+from kmargin import (
+    MM,
+    SD,
+    KernelSparseSVC,
+    KernelSparseSVCCV,
+    SparseSVC,
+    SparseSVCCV,
+    StabilitySelection,
+    honest_score,
+)
 
 
 # `check_array_api_input` and its kin skip themselves for libraries and devices that are not there
@@ -78,19 +89,6 @@ def test_grid_search_reaches_k_C_and_the_solvers_knobs(cancer):
     assert solvers.best_score_ > 0.9
 
 
-def test_a_pipeline_scales_first(cancer):
-    X, y = load_breast_cancer(return_X_y=True)
-    scores = cross_val_score(make_pipeline(StandardScaler(), SparseSVC(k=5)), X, y, cv=5)
-    assert scores.mean() > 0.93
-
-
-def test_select_from_model_takes_the_kept_features(cancer):
-    X, y = cancer
-    selector = SelectFromModel(SparseSVC(k=5), threshold=1e-10).fit(X, y)
-    np.testing.assert_array_equal(selector.get_support(), selector.estimator_.get_support())
-    assert selector.transform(X).shape == (len(y), 5)
-
-
 def test_probabilities_by_calibration(cancer):
     X, y = cancer
     model = CalibratedClassifierCV(SparseSVC(k=5), cv=3).fit(X, y)
@@ -118,3 +116,71 @@ def test_string_and_boolean_labels_come_back_as_they_were(estimator):
     X, y = X[:100], y[:100]
     assert set(clone(estimator).fit(X, np.where(y, "yes", "no")).predict(X)) == {"yes", "no"}
     assert clone(estimator).fit(X, y == 1).predict(X).dtype == bool
+
+
+ROWS = np.random.default_rng(0).standard_normal((90, 5))
+CLASSES = (ROWS[:, 1] - ROWS[:, 3] + 0.5 * np.random.default_rng(1).standard_normal(90) > 0).astype(int)
+METADATA = {"sample_weight": np.linspace(0.1, 3, 90), "groups": np.arange(90) // 3}
+EVERY = [SparseSVC(2), SparseSVCCV([2, 1], cv=2), KernelSparseSVC(3), KernelSparseSVCCV([3, 1], cv=2)]
+
+
+def requesting(estimator, scaler):
+    """A pipeline that requests all metadata that its steps take, and these metadata."""
+    taken = {name: values for name, values in METADATA.items() if has_fit_parameter(estimator, name)}
+    step = (
+        clone(estimator).set_fit_request(**dict.fromkeys(taken, True)).set_score_request(sample_weight=True)
+    )
+    return make_pipeline(scaler.set_fit_request(sample_weight=True), step), taken
+
+
+@pytest.mark.parametrize("estimator", EVERY, ids=lambda estimator: type(estimator).__name__)
+def test_weights_and_groups_of_samples_are_routed_through_pipelines_and_searches(estimator):
+    with config_context(enable_metadata_routing=True):
+        pipeline, taken = requesting(estimator, StandardScaler())
+        name = pipeline.steps[-1][0]
+        search = GridSearchCV(pipeline, {f"{name}__fit_intercept": [True, False]}, cv=3)
+        search.fit(ROWS, CLASSES, **taken)
+        scores = cross_validate(pipeline, ROWS, CLASSES, params=taken, cv=3, return_estimator=True)
+        whole = clone(pipeline).fit(ROWS, CLASSES, **taken)
+
+    def fitted_by_hand(rows, **parameters):
+        mine = {name: values[rows] for name, values in taken.items()}
+        X = StandardScaler().fit(ROWS[rows], sample_weight=METADATA["sample_weight"][rows]).transform(ROWS)
+        return clone(estimator).set_params(**parameters).fit(X[rows], CLASSES[rows], **mine), X
+
+    every = np.arange(90)
+    best = {"fit_intercept": search.best_params_[f"{name}__fit_intercept"]}
+    for model, (alone, X) in (
+        (whole, fitted_by_hand(every)),
+        (search.best_estimator_, fitted_by_hand(every, **best)),
+    ):
+        np.testing.assert_allclose(model.decision_function(ROWS), alone.decision_function(X), rtol=1e-9)
+    for at, (train, test) in enumerate(StratifiedKFold(3).split(ROWS, CLASSES)):
+        alone, X = fitted_by_hand(train)
+        expected = alone.score(X[test], CLASSES[test], METADATA["sample_weight"][test])
+        assert scores["test_score"][at] == pytest.approx(expected)
+
+
+def test_routing_changes_neither_honest_scores_nor_stability_selection():
+    plain = make_pipeline(StandardScaler(), SparseSVCCV([2, 1], cv=2))
+    selection = StabilitySelection(SparseSVC(2), n_pairs=3, random_state=0)
+    expected = honest_score(plain, ROWS, CLASSES, cv=3, **METADATA)
+    frequencies = selection.fit(ROWS, CLASSES, **METADATA).frequencies_
+    with config_context(enable_metadata_routing=True):
+        routed, _ = requesting(plain[-1], StandardScaler())
+        found = honest_score(routed, ROWS, CLASSES, cv=3, **METADATA)
+        step = clone(selection).set_fit_request(sample_weight=True, groups=True)
+        chosen = make_pipeline(step, SparseSVC(1).set_fit_request(sample_weight=True)).fit(
+            ROWS, CLASSES, **METADATA
+        )
+    np.testing.assert_array_equal(found.scores, expected.scores)
+    np.testing.assert_array_equal(chosen[0].frequencies_, frequencies)
+
+
+@pytest.mark.parametrize("kind", [csr_array, csc_array, coo_array, csr_matrix])
+@pytest.mark.parametrize("estimator", EVERY, ids=lambda estimator: type(estimator).__name__)
+def test_sparse_arrays_and_matrices_give_the_model_of_the_dense_array(estimator, kind):
+    X = np.where(np.abs(ROWS) > 0.7, ROWS, 0.0)
+    dense, sparse = (clone(estimator).set_params(standardize=True).fit(A, CLASSES) for A in (X, kind(X)))
+    np.testing.assert_array_equal(sparse.support_, dense.support_)
+    np.testing.assert_allclose(sparse.decision_function(kind(X)), dense.decision_function(X), rtol=1e-7)

@@ -38,12 +38,6 @@ def test_progress_counts_every_solution(jobs, capsys):
     assert "2/2" in capsys.readouterr().err
 
 
-def test_silence_is_the_default(hyperplane, capsys):
-    sparse_svm_path(*hyperplane, [30, 5])
-    captured = capsys.readouterr()
-    assert captured.out == captured.err == ""
-
-
 def test_a_frame_has_a_row_for_each_k_and_machine():
     X, y = load_iris(return_X_y=True)
     frame = sparse_svm_path(X, y, [4, 2]).to_frame()
@@ -99,10 +93,3 @@ def test_default_ks_run_from_all_features_to_one():
 def test_bad_ks_are_refused(hyperplane, ks, message):
     with pytest.raises(ValueError, match=message):
         sparse_svm_path(*hyperplane, ks)
-
-
-def test_ks_beyond_the_features_are_cut_with_one_warning(hyperplane):
-    with pytest.warns(UserWarning, match="k=99 is greater than the number of features, 30") as caught:
-        path = sparse_svm_path(*hyperplane, [99, 50, 5])
-    assert len(caught) == 1
-    assert list(path.ks) == [30, 5]

@@ -9,14 +9,14 @@ from tables_data import make_table
 from kmargin import StabilitySelection
 from kmargin.core.validation import InputError
 from kmargin.fitting.subsampling import Halves
+from kmargin.model_selection.nested import ScoredRows, permutation_test
 from kmargin.model_selection.scores import effective_number, rate_interval
 from kmargin.report.page import together_text
-from kmargin.tables.analysis import analyse
-from kmargin.tables.assessment import OUTER, permuted_scores
+from kmargin.tables.analysis import OUTER, analyse
 from kmargin.tables.dataset import Roles, prepare
 from kmargin.tables.read import Table
 from kmargin.tables.request import Settings
-from kmargin.tables.trial import Trial
+from kmargin.tables.search import TableSearch
 
 PATIENTS = np.repeat(np.arange(20), 3)
 FRAME = make_table(60).assign(patient=[f"p{i:02d}" for i in PATIENTS])
@@ -44,21 +44,21 @@ def test_the_column_of_groups_is_no_feature_and_said(dataset):
 
 @pytest.mark.parametrize("round", [0, 1, OUTER])
 def test_no_group_is_on_both_sides_of_a_fold(dataset, round):
-    trial = Trial(dataset, QUICK)
+    trial = TableSearch(dataset, QUICK)
     folds = trial.folds(round)
     assert sorted(np.concatenate([fold.test for fold in folds])) == list(range(60))
     for fold in folds:
         assert are_apart(PATIENTS, fold.train, fold.test)
-        inner = trial.restricted_to(fold.train)
+        inner = trial.on_rows(fold.train)
         for within in inner.folds(0):
             assert are_apart(PATIENTS[fold.train], within.train, within.test)
-    alone = Trial(dataset._replace(groups=None), QUICK)
+    alone = TableSearch(dataset._replace(groups=None), QUICK)
     assert not all(are_apart(PATIENTS, fold.train, fold.test) for fold in alone.folds(round))
 
 
 def test_folds_are_those_of_scikit_learn(dataset):
     expected = StratifiedGroupKFold(4, shuffle=True, random_state=0).split(dataset.X, dataset.y, PATIENTS)
-    for fold, (train, test) in zip(Trial(dataset, QUICK).folds(0), expected, strict=True):
+    for fold, (train, test) in zip(TableSearch(dataset, QUICK).folds(0), expected, strict=True):
         np.testing.assert_array_equal(fold.train, train)
         np.testing.assert_array_equal(fold.test, test)
 
@@ -66,8 +66,7 @@ def test_folds_are_those_of_scikit_learn(dataset):
 def test_intervals_count_groups(dataset):
     found = analyse(dataset, QUICK)
     assert found.assessment.is_nested
-    assert found.assessment.n_rows == 20
-    assert found.assessment.interval == rate_interval(found.assessment.accuracy, 20)
+    assert found.assessment.interval == rate_interval(found.assessment.score, 20)
     assert found.choice.table.n_rows == 20
     assert found.assessment.guessing == pytest.approx(0.5)  # though folds of groups have more of one class
     weights = np.arange(1.0, 61.0)
@@ -75,12 +74,13 @@ def test_intervals_count_groups(dataset):
     assert effective_number(weights, 60, PATIENTS) == pytest.approx(totals.sum() ** 2 / (totals**2).sum())
 
 
-def test_labels_are_permuted_with_their_groups(dataset, monkeypatch):
+def test_labels_are_permuted_with_their_groups(dataset):
+    rows = ScoredRows(dataset.X, dataset.y, None, dataset.groups, None)
     seen = []
-    monkeypatch.setattr(Trial, "relabelled", lambda self, y: seen.append(y) or self)
-    found = analyse(dataset, QUICK)
-    permuted_scores(Trial(dataset, Settings(ks=[1, 2], Cs=[1.0], cv=4, permutations=3)), found.choice)
-    assert len(seen) == 3
+    p_value, _ = permutation_test(
+        1.0, lambda labels: seen.extend(labels) or [0.5, 1.0, 2.0], rows, 3, np.random.default_rng(0)
+    )
+    assert (len(seen), p_value) == (3, 3 / 4)
     for y in seen:
         assert sorted(y) == sorted(dataset.y)
         assert all(len(set(y[patient == PATIENTS])) == 1 for patient in range(20))
@@ -134,12 +134,12 @@ def test_a_column_that_groups_nothing_gets_a_sentence(frame, name, message):
 
 def test_a_class_of_few_groups_makes_fewer_folds_and_of_one_none():
     few = FRAME.assign(outcome=np.where(PATIENTS < 3, "rare", "common"))
-    trial = Trial(prepare(Table(few), ROLES), QUICK)
+    trial = TableSearch(prepare(Table(few), ROLES), QUICK)
     assert trial.n_folds == 3
     assert trial.notes == ["Class 'rare' has 3 groups: 3 folds instead of 4."]
     one = FRAME.assign(outcome=np.where(PATIENTS < 1, "rare", "common"))
     with pytest.raises(InputError, match="Class 'rare' has only one group"):
-        Trial(prepare(Table(one), ROLES), QUICK)
+        TableSearch(prepare(Table(one), ROLES), QUICK)
 
 
 def test_groups_of_single_rows_are_pointed_out():

@@ -18,13 +18,12 @@ OPEN = {
         "what to tell people; arguments checked as the estimators check theirs, in the same words"
     ),
     "model_selection.scores": (
-        "how far a score can be trusted; folds, scores and the choice of k and C, "
-        "with a preparation of the application's own"
+        "how far a score can be trusted; folds, and the choice of k and C from a table of scores"
     ),
     "model_selection.nested": (
-        "what guessing would reach, and p-values, as `honest_score` has "
-        "them; labels permuted with their groups"
+        "the nested score and the permutation test of `honest_score`, of models that applications fit"
     ),
+    "model_selection.search": "cross-validation of a grid of C and k, with a preparation for each fold",
     "fitting.progress": "bars",
     "core.linalg": "one thread for each of several processes",
     "datasets": "the data of the paper, documented for users",

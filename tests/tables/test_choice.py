@@ -3,6 +3,7 @@
 import re
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -19,7 +20,7 @@ from kmargin import Exchange, SparseSVC, SparseSVCCV, __version__, honest_score
 from kmargin.cli.app import app
 from kmargin.core.validation import RepeatedFeaturesWarning
 from kmargin.datasets import make_sparse_hyperplane
-from kmargin.model_selection.nested import guess
+from kmargin.model_selection.nested import ScoredRows
 from kmargin.model_selection.scores import (
     Fold,
     RankedRows,
@@ -40,12 +41,11 @@ from kmargin.report.text import (
     methods_text,
     neighbour_text,
 )
-from kmargin.tables.analysis import analyse
-from kmargin.tables.assessment import OUTER, assess_nested, choose
+from kmargin.tables.analysis import OUTER, analyse, assess
 from kmargin.tables.dataset import Roles, prepare
 from kmargin.tables.read import Table
 from kmargin.tables.request import Settings
-from kmargin.tables.trial import Trial
+from kmargin.tables.search import TableSearch, choose
 
 KS, CS = [5, 3, 2, 1], [0.1, 1.0]
 GRID = ["--cv", "3", "--ks", "1,2,3,5", "--C", "0.1,1", "--pairs", "2"]
@@ -117,27 +117,28 @@ def test_the_model_of_the_cross_validated_estimator_is_that_of_the_single_fit(se
 
 
 def test_a_round_is_a_shuffled_cross_validation_of_the_estimator():
-    trial = Trial(DATASET, Settings(ks=KS, Cs=CS, cv=3, seed=2))
+    trial = TableSearch(DATASET, Settings(ks=KS, Cs=CS, cv=3, seed=2))
     for number in range(2):
         cv = StratifiedKFold(3, shuffle=True, random_state=2 + number)
         model = SparseSVCCV(KS, Cs=CS, cv=cv, standardize=True).fit(DATASET.X, DATASET.y)
         splits = [model.cv_results_[f"split{i}_test_score"].reshape(2, 4) for i in range(3)]
-        np.testing.assert_allclose(trial.score(CS, KS, number), splits)
+        np.testing.assert_allclose(trial.cross_validate(CS, KS, number).scores, splits)
 
 
-class Scripted(Trial):
+class Scripted(TableSearch):
     """Rounds whose best k is told beforehand."""
 
     def __init__(self, dataset, settings, best):
         super().__init__(dataset, settings)
         self.best, self.asked = best, []
 
-    def score(self, Cs, ks, round, bar=None):
+    def cross_validate(self, Cs, ks, round=0):
         self.asked.append((tuple(Cs), tuple(ks)))
         scores = np.zeros((self.n_folds, len(Cs), len(ks)))
         C, k = self.best[round](Cs, ks) if callable(self.best[round]) else (Cs[1], self.best[round])
         scores[:, Cs.index(C), ks.index(k)] = 1.0
-        return scores
+        table = ScoreTable(scores, Cs, ks, len(self.dataset.y), 1 / 2)
+        return SimpleNamespace(scores=scores, Cs=Cs, ks=ks, table=table)
 
 
 def scripted(best, **settings):
@@ -145,17 +146,21 @@ def scripted(best, **settings):
     return Scripted(DATASET, Settings(**settings), best)
 
 
-def test_rounds_end_when_three_in_a_row_lead_to_the_same_choice():
-    steady = choose(scripted([3, 3, 3, 1, 1, 1]))
-    assert (steady.k, steady.n_rounds, steady.has_settled) == (3, 3, True)
-    moved = choose(scripted([3, 2, 2, 2, 1, 1]))
-    assert (moved.k, moved.n_rounds, moved.has_settled) == (2, 4, True)  # 3 and 2 tie after two rounds: 2
-
-
-def test_rounds_end_when_the_budget_is_spent_and_that_is_said():
-    found = choose(scripted([5, 3, 2, 1], repeats=4))
-    assert (found.n_rounds, found.has_settled) == (4, False)
-    assert found.table.scores.shape[0] == 12
+@pytest.mark.parametrize(
+    ("best", "n_rounds", "expected"),
+    [
+        ([3, 3, 3, 1, 1, 1], None, (3, 3, True)),
+        ([3, 2, 2, 2, 1, 1], None, (2, 4, True)),  # 3 and 2 tie after two rounds: 2
+        ([5, 3, 2, 1, 5, 3], None, (3, 6, False)),  # the budget is spent; 5 and 3 tie
+        ([3] * 6, 5, (3, 5, True)),  # as many as asked for
+    ],
+)
+def test_rounds_end_when_three_in_a_row_lead_to_the_same_choice_or_the_budget_is_spent(
+    best, n_rounds, expected
+):
+    found = choose(scripted(best), n_rounds)
+    assert (found.k, found.n_rounds, found.has_settled) == expected
+    assert found.table.scores.shape[0] == 3 * found.n_rounds
 
 
 def test_rounds_that_are_asked_for_are_made_with_many_classes_too():
@@ -177,34 +182,25 @@ def test_beside_a_fixed_k_one_more_and_one_fewer_are_fitted():
         assert {asked for _, asked in trial.asked} == {ks}
 
 
-def test_as_many_rounds_as_asked_for_are_made_whatever_they_say():
-    assert choose(scripted([3] * 6), n_rounds=5).n_rounds == 5
-
-
 def test_a_fixed_k_leaves_C_to_choose_and_both_fixed_leave_nothing():
     found = choose(scripted([3] * 6, k=2))
     assert found.k == 2
     assert found.had_alternatives
-    fixed = choose(Trial(DATASET, Settings(k=2, ks=KS, Cs=[1.0])))
+    fixed = choose(TableSearch(DATASET, Settings(k=2, ks=KS, Cs=[1.0])))
     assert (fixed.n_rounds, fixed.had_alternatives, fixed.has_settled) == (1, False, True)
 
 
 # the grid grows where nobody asked for it
 
 
-def test_a_grid_that_nobody_asked_for_grows_at_its_edge():
-    trial = scripted([lambda Cs, ks: (Cs[0], 3)] * 6, Cs=None)
-    found = choose(trial)
-    assert pytest.approx(1e-5) == found.C
-    assert [min(Cs) for Cs, _ in trial.asked[:4]] == pytest.approx([1e-2, 1e-3, 1e-4, 1e-5])
-    up = choose(scripted([lambda Cs, ks: (Cs[-1], 3)] * 6, Cs=None))
-    assert pytest.approx(1e4) == up.C
-
-
-def test_a_grid_that_was_asked_for_stays():
-    trial = scripted([lambda Cs, ks: (Cs[0], 3)] * 6)
-    assert choose(trial).C == 0.1
-    assert {Cs for Cs, _ in trial.asked} == {(0.1, 1.0, 10.0)}
+@pytest.mark.parametrize(
+    ("edge", "Cs", "largest_or_smallest"),
+    [(0, None, [1e-2, 1e-3, 1e-4, 1e-5]), (-1, None, [10, 100, 1e3, 1e4]), (0, [0.1, 1.0, 10.0], [0.1])],
+)
+def test_a_grid_grows_at_its_edge_if_nobody_asked_for_it(edge, Cs, largest_or_smallest):
+    trial = scripted([lambda Cs, ks: (Cs[edge], 3)] * 6, Cs=Cs, repeats=1)
+    assert pytest.approx(largest_or_smallest[-1]) == choose(trial).C
+    assert [Cs[edge] for Cs, _ in trial.asked] == pytest.approx(largest_or_smallest)
 
 
 def test_more_features_are_tried_where_the_largest_number_was_best():
@@ -242,7 +238,7 @@ def test_in_outer_folds_everything_is_chosen_anew_by_the_other_rows(rule):
     found = analyse(DATASET, Settings(ks=KS, Cs=CS, cv=3, seed=1, select=rule))
     decisions, chosen = nested_by_hand(DATASET.X, DATASET.y, 1, found.choice.n_rounds, 3, rule)
     assert found.assessment.is_nested
-    assert found.assessment.chosen == chosen
+    assert tuple((of["k"], of["C"]) for of in found.assessment.chosen) == chosen
     np.testing.assert_allclose(found.assessment.decisions, decisions, rtol=1e-6)
     right = (decisions > 0) == (DATASET.y == "yes")
     assert found.assessment.score == pytest.approx(right.mean())
@@ -424,14 +420,6 @@ def test_groups_stay_on_one_side_and_are_permuted_as_one():
             assert len(np.unique(labels[of_rows == group])) == 1
 
 
-def test_predicted_classes_keep_their_names():
-    X, y = hyperplane()
-    names = np.where(y > 0, "b", "a longer name")
-    found = honest_score(SparseSVC(k=2), X, names)
-    assert set(found.predicted) == {"b", "a longer name"}
-    assert found.score == pytest.approx((found.predicted == names).mean())
-
-
 def test_p_values_of_labels_that_say_nothing_are_uniform():
     rng = np.random.default_rng(0)
     model = SparseSVC(k=1, C=0.01)
@@ -524,8 +512,9 @@ def test_what_was_chosen_is_said_in_grammar(k, words):
 def test_a_guess_names_the_class_of_most_weight():
     y = np.array([0, 0, 0, 1] * 5)
     fold = Fold(np.arange(12), np.arange(12, 20))
-    assert guess(get_scorer("accuracy"), y, None, fold) == 0.75
-    assert guess(get_scorer("accuracy"), y, np.where(y, 6.0, 1.0), fold) == pytest.approx(12 / 18)
+    rows = ScoredRows(None, y, None, None, get_scorer("accuracy"))
+    assert rows.guess(fold) == 0.75
+    assert rows._replace(weights=np.where(y, 6.0, 1.0)).guess(fold) == pytest.approx(12 / 18)
 
 
 # compared with guessing, and with all features
@@ -564,7 +553,7 @@ def test_where_labels_were_permuted_the_permutation_test_decides():
     assert found.assessment.is_better_than_guessing == (found.assessment.p_value <= 0.05)
     doubtful = replace(found, assessment=replace(found.assessment, p_value=0.3))
     assert headline(doubtful).startswith("Not clearly better than guessing by the permutation test (p = 0.3)")
-    few = replace(found.assessment, p_value=0.5, n_permutations=1)
+    few = replace(found.assessment, p_value=0.5, permuted=np.zeros(1))
     assert few.judged_by == "roc_auc", "one permutation cannot show a p-value of .05"
 
 
@@ -599,18 +588,17 @@ def test_equal_classes_are_compared_by_the_score_itself():
 
 
 def test_what_all_features_reach_is_scored_on_the_same_outer_folds():
-    trial = Trial(DATASET, Settings(ks=[5, 2, 1], Cs=CS, cv=3, repeats=1))
-    choice = choose(trial)
-    found = assess_nested(trial, choice)
+    trial = TableSearch(DATASET, Settings(ks=[5, 2, 1], Cs=CS, cv=3, repeats=1))
+    found = assess(trial, choose(trial))
     expected = []
     for train, test in found.folds:
         inner = [StratifiedKFold(3, shuffle=True, random_state=0)]
         whole = SparseSVCCV([5], Cs=CS, cv=inner[0], standardize=True).fit(DATASET.X[train], DATASET.y[train])
         expected.append(whole.score(DATASET.X[test], DATASET.y[test]))
-    np.testing.assert_allclose(found.all_features, expected)
+    np.testing.assert_allclose(found.all_features.scores, expected)
     cost = found.cost_of_sparsity
-    assert cost.value == pytest.approx(found.mean_over_folds(np.array(expected)) - found.score)
-    assert cost.error == pytest.approx(difference_error(found.all_features - found.scores, 1 / 2, 90))
+    assert cost.value == pytest.approx(np.mean(expected) - found.score)
+    assert cost.error == pytest.approx(difference_error(np.array(expected) - found.scores, 1 / 2, 90))
 
 
 def test_costs_are_told_with_their_errors_and_methods_are_complete():

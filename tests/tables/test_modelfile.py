@@ -128,18 +128,12 @@ def test_no_flipped_byte_goes_unnoticed(file, model):
     assert n_refused > 140
 
 
-def test_an_edited_number_is_noticed(file):
+@pytest.mark.parametrize("change", ["numbers", "names", "shape", "type", "header", "digest"])
+def test_the_digest_covers_numbers_names_shapes_types_and_header(file, change):
     arrays = dict(np.load(file))
-    arrays["coef"] = arrays["coef"] * 1.01
-    np.savez(file.with_suffix(".npz"), **arrays)
-    with pytest.raises(InputError, match="changed or damaged"):
-        model_file.load(file.with_suffix(".npz"))
-
-
-@pytest.mark.parametrize("change", ["names", "shape", "type", "header", "digest"])
-def test_the_digest_covers_names_shapes_types_and_header(file, change):
-    arrays = dict(np.load(file))
-    if change == "names":  # arrays of the same shape change places
+    if change == "numbers":
+        arrays["coef"] = arrays["coef"] * 1.01
+    elif change == "names":  # arrays of the same shape change places
         arrays["mean"], arrays["spread"] = arrays["spread"], arrays["mean"]
     elif change == "shape":
         arrays["mean"] = arrays["mean"][None]

@@ -15,7 +15,7 @@ from kmargin.tables.dataset import Roles, prepare
 from kmargin.tables.pitfalls import join_groups
 from kmargin.tables.read import Table
 from kmargin.tables.request import Settings
-from kmargin.tables.trial import Trial
+from kmargin.tables.search import TableSearch
 
 FRAME = make_table(120)
 IS_YES = (FRAME["outcome"] == "yes").to_numpy()
@@ -109,7 +109,7 @@ def test_rows_that_repeat_each_other_but_for_an_id_stay_together_in_folds(ids):
     assert dataset.warnings[-1].startswith("50 rows repeat another in every feature.")
     assert together_text(dataset) == "rows with the same features"
     assert dataset.n_independent < 120.5
-    for fold in Trial(dataset, Settings(cv=5)).folds(0):
+    for fold in TableSearch(dataset, Settings(cv=5)).folds(0):
         ours = np.arange(170) % 120
         assert not set(ours[fold.train]) & set(ours[fold.test])
 

@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from tables_data import make_table
 from test_modelfile import file, model  # noqa: F401 - fixtures
 
 from kmargin.core.units import UnitRequest
@@ -13,20 +12,8 @@ from kmargin.core.validation import InputError
 from kmargin.fitting.fit import Procedure
 from kmargin.fitting.spec import KernelBlueprint, LinearBlueprint
 from kmargin.tables import model_file
-from kmargin.tables.columns import Encoding, to_texts
-from kmargin.tables.dataset import Roles, prepare
-from kmargin.tables.read import Table
+from kmargin.tables.columns import Encoding, Scaling, to_texts
 from kmargin.tables.request import ColumnRequest, Settings, count_features, make_blueprint, make_procedure
-from kmargin.tables.trial import Trial
-
-
-def test_arrays_of_one_shape_that_were_exchanged_are_noticed(file):  # noqa: F811
-    arrays = dict(np.load(file))
-    assert arrays["mean"].shape == arrays["spread"].shape
-    arrays["mean"], arrays["spread"] = np.abs(arrays["spread"]), np.abs(arrays["mean"]) + 1e-3
-    np.savez(file.with_suffix(".npz"), **arrays)
-    with pytest.raises(InputError, match="changed or damaged"):
-        model_file.load(file.with_suffix(".npz"))
 
 
 def test_a_compressed_copy_of_a_model_is_refused(file):  # noqa: F811
@@ -50,19 +37,3 @@ def test_the_machines_of_a_table_are_those_asked_for():
     linear = LinearBlueprint("ovr", shared=False, request=UnitRequest(keep=[1]))
     assert make_blueprint(replace(asked, kernel=None), counted) == linear
     assert make_procedure(asked) == Procedure("exchange", n_jobs=3, random_state=5)
-
-
-def test_what_the_choice_has_fitted_is_not_fitted_again_and_says_the_same():
-    dataset = prepare(Table(make_table(n_classes=3)), Roles("outcome"))
-    settings = Settings(ks=[3, 2, 1], Cs=[0.1, 1.0, 10.0], cv=3)
-    Cs, ks = [0.1, 1.0], [3, 2, 1]
-    fitted, asked = Trial(dataset, settings), Trial(dataset, settings)
-    asked.score([0.1, 1.0, 10.0], ks, 0)
-    again = fitted.examine(Cs, ks, 2)
-    asked._walk = None  # nothing may be fitted any more
-    found = asked.examine(Cs, ks, 2)
-    np.testing.assert_allclose(found.of_machines, again.of_machines, rtol=1e-10)
-    for one, other in zip(found.supports, again.supports, strict=True):
-        np.testing.assert_array_equal(one, other)
-    with pytest.raises(TypeError):
-        asked.examine([1.0], ks, 2)  # on another way, it would have to be fitted

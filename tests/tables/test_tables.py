@@ -363,6 +363,21 @@ def test_text_becomes_a_feature_per_value_and_new_values_are_none_of_them():
     assert notes == ["Column 'hue' holds 'green', unknown to the model: taken as none."]
 
 
+def test_scores_are_those_of_the_estimator_that_scales_in_each_fold():
+    dataset = prepare(Table(FRAME), Roles("outcome"))
+    found = analyse(
+        dataset, Settings(ks=[5, 3, 2, 1], Cs=[0.1, 1.0], select="best", seed=3, repeats=1, nested=False)
+    )
+    folds = StratifiedKFold(5, shuffle=True, random_state=3)
+    model = SparseSVCCV(ks=[5, 3, 2, 1], Cs=[0.1, 1.0], cv=folds, standardize=True).fit(dataset.X, dataset.y)
+    assert (found.k, found.C) == (model.k_, model.C_)
+    assert found.curve.at(found.k)[0] == pytest.approx(model.best_score_)
+    assert found.assessment.score == pytest.approx(model.best_score_)
+    machine, scaling = found.model.machine, found.model.scaling
+    np.testing.assert_allclose(machine.coef_ / scaling.spread, model.coef_, rtol=1e-9)
+    np.testing.assert_allclose(intercepts_per_unit(found.model), model.intercept_, rtol=1e-9)
+
+
 def fold_by_hand(X, y, train, test):
     """Medians, scale and machine from the training rows alone."""
     medians = np.nanmedian(X[train], axis=0)
@@ -457,7 +472,14 @@ def test_settings_that_make_no_sense_get_a_sentence(settings, message):
         analyse(prepare(Table(FRAME), Roles("outcome")), Settings(**settings))
 
 
-def test_only_columns_with_a_weight_are_needed_to_predict_and_must_hold_numbers():
+def test_the_score_that_chooses_is_the_one_told():
+    settings = Settings(ks=[2, 1], Cs=[1.0], scoring="roc_auc", repeats=1, nested=False)
+    found = analyse(prepare(Table(FRAME), Roles("outcome")), settings)
+    assert found.assessment.score == pytest.approx(found.curve.at(found.k)[0])
+    assert found.assessment.guessing == 0.5
+
+
+def test_only_columns_with_a_weight_are_needed_to_predict():
     dataset = prepare(Table(FRAME), Roles("outcome"))
     model = analyse(dataset, Settings(k=2, ks=[2], Cs=[1.0])).model
     assert model.needed == {"age", "dose"}

@@ -21,27 +21,6 @@ from kmargin.fitting.spec import Blueprint, Decisions
 from kmargin.solvers import resolve_solver
 
 
-class WithoutProbabilities:
-    """A classifier that has no rows left to learn probabilities from."""
-
-    @property
-    def predict_proba(self) -> Any:
-        """Raise AttributeError with advice; probabilities need held-out rows."""
-        raise AttributeError(self._where("predict_proba"))
-
-    @property
-    def predict_log_proba(self) -> Any:
-        """Raise AttributeError with advice; probabilities need held-out rows."""
-        raise AttributeError(self._where("predict_log_proba"))
-
-    def _where(self, method: str) -> str:
-        name = type(self).__name__
-        return (
-            f"{name} has no {method}: probabilities have to be calibrated on held-out rows. "
-            f"Use {name}CV, or scikit-learn's CalibratedClassifierCV({name}(...))."
-        )
-
-
 class MarginClassifier(Documented, ClassifierMixin, BaseEstimator):
     """Decides by the decision values of several machines.
 
@@ -167,21 +146,6 @@ class MarginClassifier(Documented, ClassifierMixin, BaseEstimator):
         validation.check_n_jobs(self.n_jobs)
         validation.random_source(self.random_state)
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
-        """Fit machines for one k and one C."""
-        samples, blueprint, k = self._prepare(X, y, sample_weight)
-        procedure = Procedure(self.solver, self.n_jobs, self.random_state)
-        self._adopt(fit_grid(blueprint, samples, [self.C], [k], procedure), 0, 0)
-
-    def _prepare(self, X: Any, y: Any, sample_weight: Any) -> tuple[Samples, Any, int]:
-        """All that machines for one k and one C are fitted with, checked: samples, blueprint, k."""
-        validation.check_k(self.k)
-        validation.check_C(self.C)
-        self._check_parameters()
-        samples = self._read(X, y, sample_weight)
-        blueprint = self._blueprint()
-        return samples, blueprint, blueprint.resolve_k(self.k, samples)
-
     def _adopt(self, fit: GridFit | MachinesAlone, row: int, column: int) -> None:
         """Set the fitted attributes, of the kind that X was."""
         put, solutions = fit.samples.space.put, fit.solutions(row, column)
@@ -227,6 +191,61 @@ class MarginClassifier(Documented, ClassifierMixin, BaseEstimator):
 
 def _as_it_is(decisions: Matrix) -> Matrix:
     return decisions
+
+
+class SingleModel(MarginClassifier):
+    """A classifier for a given k and C; without probabilities, which need rows that it has not seen."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "SingleModel":
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Column names of data frames are kept. Linear models process dask collections block by block, and
+            arrays of torch, CuPy and similar libraries on their device, under scikit-learn's
+            `array_api_dispatch`; the fitted attributes are then arrays of the same library. With
+            ``kernel="precomputed"`` the kernel matrix of shape (n_samples, n_samples).
+        y : array-like of shape (n_samples,)
+            The classes, two or more.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            A sample of weight 2 counts as two samples, a sample of weight 0 is ignored.
+
+        Returns
+        -------
+        estimator
+            Itself.
+        """
+        samples, blueprint, k = self._prepare_fit(X, y, sample_weight)
+        procedure = Procedure(self.solver, self.n_jobs, self.random_state)
+        self._adopt(fit_grid(blueprint, samples, [self.C], [k], procedure), 0, 0)
+        return self
+
+    def _prepare_fit(self, X: Any, y: Any, sample_weight: Any) -> tuple[Samples, Any, int]:
+        """Check the parameters and data of a fit; return samples, blueprint and k."""
+        validation.check_k(self.k)
+        validation.check_C(self.C)
+        self._check_parameters()
+        samples = self._read(X, y, sample_weight)
+        blueprint = self._blueprint()
+        return samples, blueprint, blueprint.resolve_k(self.k, samples)
+
+    @property
+    def predict_proba(self) -> Any:
+        """Raise AttributeError with advice; probabilities need held-out rows."""
+        raise self._without("predict_proba")
+
+    @property
+    def predict_log_proba(self) -> Any:
+        """Raise AttributeError with advice; probabilities need held-out rows."""
+        raise self._without("predict_log_proba")
+
+    def _without(self, method: str) -> AttributeError:
+        name = type(self).__name__
+        return AttributeError(
+            f"{name} has no {method}: probabilities have to be calibrated on held-out rows. "
+            f"Use {name}CV, or scikit-learn's CalibratedClassifierCV({name}(...))."
+        )
 
 
 class FeatureSelector(SelectorMixin, MarginClassifier):

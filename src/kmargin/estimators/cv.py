@@ -1,31 +1,23 @@
 """`SparseSVCCV` and `KernelSparseSVCCV`: k and C by cross-validation, with probabilities."""
 
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import numpy as np
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 
 from kmargin.core import validation
 from kmargin.core.arrays import Matrix
 from kmargin.core.validation import GridEdgeWarning, warn_caller
-from kmargin.data.samples import Folds
 from kmargin.data.samples.read import read_for_folds
 from kmargin.estimators.base import MarginClassifier
 from kmargin.estimators.kernel import KernelMachines
 from kmargin.estimators.linear import LinearMachines
-from kmargin.fitting.fit import GridFit, MachinesAlone, Procedure, fit_parts, refit
-from kmargin.fitting.spec import Blueprint
+from kmargin.fitting.fit import GridFit, MachinesAlone, Procedure, refit
 from kmargin.model_selection.calibration import Calibration, NotTested
 from kmargin.model_selection.scores import SELECTIONS, ScoreTable
+from kmargin.model_selection.search import CrossValidation, NotYetCalibrated
 from kmargin.solvers import DEFAULT
-
-
-class NotYetCalibrated(NotFittedError):
-    """A fold's machines were asked for probabilities while the other folds were still to come."""
 
 
 class Probabilities(MarginClassifier):
@@ -79,68 +71,16 @@ class Probabilities(MarginClassifier):
         learned = partial(getattr(self.calibration_, what), n_classes=n_classes, multi_class=self.multi_class)
         return inputs.tell(self._decisions(), learned, n_classes)
 
-    def _calibrate(self, tested: "FoldMachines", row: int, column: int) -> None:
-        """Learn for the chosen C and k; a class that no fold tests leaves probabilities out, and says why."""
+    def _calibrate(self, searched: CrossValidation, row: int, column: int) -> None:
+        """Learn probabilities for the chosen C and k, or note why that is impossible."""
         try:
-            (self.calibration_,) = tested.calibrate(row, column, [None])
+            (self.calibration_,) = searched.calibrate(row, column)
         except NotTested as error:
             self.calibration_, self._why_uncalibrated = None, str(error)
 
 
-class FoldMachines:
-    """The machines of all folds for every C and k, which can be asked about their test rows.
-
-    The rows that a fold was fitted to are not held, nor is what its machines say of others: that is
-    computed for one C and k when it is needed.
-    """
-
-    def __init__(self, folds: Folds, Cs: list[float], ks: list[int]) -> None:
-        self.folds, self.ks = folds, ks
-        self.shape = len(Cs), len(ks)
-        self.machines: list[MachinesAlone] = []
-
-    def keep(self, fits: Iterator[GridFit]) -> Iterator[GridFit]:
-        """Hand on each fold's fit, and keep its machines."""
-        for fit in fits:
-            self.machines.append(fit.without_samples(self.ks))
-            yield fit
-
-    def calibrate(self, row: int, column: int, left_out: Sequence[int | None]) -> list[Calibration]:
-        """See `Folds.calibrate`."""
-        return self.folds.calibrate([of.decisions(row, column) for of in self.machines], left_out)
-
-    def score(self, fits: Iterator[GridFit], model_at: Callable[..., Any]) -> list[Matrix]:
-        """The scores of all folds, each by probabilities that were learned from the test rows of the others.
-
-        `fits` are those of the folds that are still to come.
-        """
-        for _ in fits:
-            pass
-        n_folds = len(self.machines)
-        if n_folds < 2:
-            raise ValueError(
-                "Scoring by probabilities needs at least two folds: each is scored with probabilities "
-                "learned from the others. Use a cv with at least two folds, or a scoring without "
-                "probabilities."
-            )
-        each = list(range(n_folds))
-        others = {(row, column): self.calibrate(row, column, each) for row, column in np.ndindex(self.shape)}
-
-        def calibrated(number: int, row: int, column: int) -> Any:
-            model = model_at(self.machines[number], row, column)
-            model.calibration_ = others[row, column][number]
-            return model
-
-        return [self.folds.score(number, partial(calibrated, number), *self.shape) for number in each]
-
-
 class CrossValidated(Probabilities):
-    """Chooses k and C by cross-validation, then refits on all samples.
-
-    Each fold and each machine walks its own path: over C from strong ridge to weak, over k from
-    dense to sparse. Whatever is estimated (scale, kernel width, support) is estimated from the
-    fold's training rows alone.
-    """
+    """Chooses k and C by cross-validation, then refits on all samples."""
 
     ks: Any
     Cs: Any
@@ -184,13 +124,14 @@ class CrossValidated(Probabilities):
         blueprint = self._blueprint()
         ks = blueprint.resolve_ks(self.ks, samples, blueprint.largest_default(samples))
         folds = samples.folds(self, blueprint, given, weighted=sample_weight is not None)
-        tested = FoldMachines(folds, Cs, ks)
-        scores = self._score_folds(blueprint, tested, len(samples.classes), Cs, ks)
-        table = ScoreTable(scores, Cs, ks, folds.n_tested, folds.test_ratio)
+        procedure = Procedure(self.solver, self.n_jobs, self.random_state, self.verbose)
+        model_at = partial(self._model_at, clone(self))
+        searched = CrossValidation(folds, blueprint, len(samples.classes), Cs, ks, procedure, model_at)
+        table = searched.table
         row, column = table.choose(self.selection, self.tolerance)
-        fit = refit(blueprint, samples, Cs[: row + 1], ks, column, self._procedure())
+        fit = refit(blueprint, samples, Cs[: row + 1], ks, column, procedure)
         self._adopt(fit, -1, column)
-        self._calibrate(tested, row, column)
+        self._calibrate(searched, row, column)
         self.path_ = replace(fit.path(ks), n_features_in=self.n_features_in_)
         self.k_ = ks[column]
         self.C_ = Cs[row]
@@ -204,25 +145,6 @@ class CrossValidated(Probabilities):
     def _fold_seed(self) -> int:
         """That of `honest_score` with the same `random_state`; without one the same each time."""
         return validation.resolve_seed(0 if self.random_state is None else self.random_state)
-
-    def _procedure(self) -> Procedure:
-        return Procedure(self.solver, self.n_jobs, self.random_state, self.verbose)
-
-    def _score_folds(
-        self, blueprint: Blueprint, tested: FoldMachines, n_classes: int, Cs: list[float], ks: list[int]
-    ) -> np.ndarray:
-        """The validation score of every fold, C and k."""
-        folds = tested.folds
-        procedure = self._procedure()._replace(n_jobs=folds.n_jobs)
-        fits = tested.keep(fit_parts(blueprint, folds.parts(), len(folds), n_classes, Cs, ks, procedure))
-        try:
-            scores = [
-                folds.score(at, partial(self._model_at, clone(self), fit), len(Cs), len(ks))
-                for at, fit in enumerate(fits)
-            ]
-        except NotYetCalibrated:  # the scorer looks at probabilities
-            scores = tested.score(fits, partial(self._model_at, clone(self)))
-        return np.array(scores)
 
     def _model_at(
         self, model: "CrossValidated", fit: GridFit | MachinesAlone, row: int, column: int
@@ -288,20 +210,9 @@ class SparseSVCCV(CrossValidated, LinearMachines):
     standardize : bool, default=False
         Scale the features to mean 0 and variance 1, in each fold using its training rows alone. The
         coefficients are in the original units.
-    solver : "exchange", "mm", "sd", or a solver object, default="exchange"
-        As in :class:`~kmargin.SparseSVC`.
-    multi_class : "ovo" or "ovr", default="ovo"
-        With more than two classes: one binary classifier for each pair of classes, or for each class against
-        the rest.
-    shared : bool, default=True
-        With more than two classes: whether the binary classifiers share the same features.
-    groups, keep, avoid, signs : list, dict or None, default=None
-        As in :class:`~kmargin.SparseSVC`. These are groups of features; groups of samples, which stay in one
-        fold, are passed to `fit`.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept; without one, features are not centred.
-    class_weight : dict, "balanced" or None, default=None
-        Class weights; they multiply the sample weights.
+    solver, multi_class, shared, groups, keep, avoid, signs, fit_intercept, class_weight : see SparseSVC
+        As in :class:`~kmargin.SparseSVC`. Here `groups` are groups of features; groups of samples, which stay
+        in one fold, are passed to `fit`.
     n_jobs : int or None, default=None
         Number of folds and binary classifiers fitted in parallel. The values of C are fitted in order within
         each: the supports found with a strong ridge are the start for a weaker one, which is faster and finds
@@ -407,45 +318,16 @@ class KernelSparseSVCCV(CrossValidated, KernelMachines):
     ----------
     ks : list of int, int or None, default=None
         The values of k to try; None means 20 values, log-spaced from 100 (or all points) down to one.
-    Cs : list of float, default=(1.0,)
-        The values of C to try.
-    cv : int, splitter, list of splits, or None, default=None
+    Cs, cv, scoring, repeats, selection, tolerance : see SparseSVCCV
         As in :class:`~kmargin.SparseSVCCV`.
-    scoring : str, callable or None, default=None
-        Any scikit-learn scorer; None means accuracy.
-    repeats : int, default=1
-        How often the cross-validation is repeated with reshuffled rows.
-    selection : "best", "1se" or "tolerance", default="best"
-        As in :class:`~kmargin.SparseSVCCV`.
-    tolerance : float, default=0.01
-        With ``selection="tolerance"``, the loss of score that is accepted for fewer points.
-    kernel : "rbf", "poly", "linear", "sigmoid", "precomputed" or callable, default="rbf"
-        As in :class:`~kmargin.KernelSparseSVC`.
-    gamma : "scale", "auto" or float, default="scale"
-        "scale" is computed from the training rows of each fold.
-    degree : float, default=3
-        Of the kernel "poly".
-    coef0 : float, default=0.0
-        Of the kernels "poly" and "sigmoid".
+    kernel, gamma, degree, coef0 : see KernelSparseSVC
+        As in :class:`~kmargin.KernelSparseSVC`; ``gamma="scale"`` is computed from the training rows of each
+        fold.
     standardize : bool, default=False
         Scale the features to mean 0 and variance 1, in each fold using its training rows alone, before the
         kernel is computed.
-    solver : "exchange", "mm", "sd", or a solver object, default="exchange"
-        As in :class:`~kmargin.SparseSVC`.
-    multi_class : "ovo" or "ovr", default="ovo"
-        With more than two classes: one binary classifier for each pair of classes, or for each class against
-        the rest.
-    shared : bool, default=True
-        With more than two classes: whether the binary classifiers share the same points.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept.
-    cache_size : float, default=200
-        Megabytes for kernel values, for each binary classifier being fitted.
-    n_candidates : int, "all" or None, default=None
-        The number of training points from which a binary classifier chooses, as in
-        :class:`~kmargin.KernelSparseSVC`.
-    class_weight : dict, "balanced" or None, default=None
-        Class weights; they multiply the sample weights.
+    solver, multi_class, shared, fit_intercept, cache_size, n_candidates, class_weight : see KernelSparseSVC
+        As in :class:`~kmargin.KernelSparseSVC`.
     n_jobs : int or None, default=None
         Number of folds and binary classifiers fitted in parallel.
     random_state : int, RandomState or None, default=None

@@ -7,7 +7,7 @@ from sklearn.utils import Tags
 
 from kmargin.data.samples.array import ArraySamples
 from kmargin.data.samples.read import read_into_memory
-from kmargin.estimators.base import MarginClassifier, WithoutProbabilities
+from kmargin.estimators.base import MarginClassifier, SingleModel
 from kmargin.fitting.decisions import KernelDecisions, KernelInputs
 from kmargin.fitting.spec import KernelBlueprint
 from kmargin.solvers import DEFAULT
@@ -85,7 +85,7 @@ class KernelMachines(MarginClassifier):
         return tags
 
 
-class KernelSparseSVC(WithoutProbabilities, KernelMachines):
+class KernelSparseSVC(SingleModel, KernelMachines):
     """A kernel support vector machine that keeps at most k training points.
 
     For labels y in {-1, 1} it minimises over alpha and b ::
@@ -114,11 +114,8 @@ class KernelSparseSVC(WithoutProbabilities, KernelMachines):
     standardize : bool, default=False
         Scale the features to (weighted) mean 0 and variance 1 before the kernel is computed.
         ``gamma="scale"`` is then 1 over the number of features that vary. A sparse X stays sparse.
-    solver : "exchange", "mm", "sd", or a solver object, default="exchange"
+    solver, multi_class : see SparseSVC
         As in :class:`~kmargin.SparseSVC`.
-    multi_class : "ovo" or "ovr", default="ovo"
-        With more than two classes: one binary classifier for each pair of classes, or for each class against
-        the rest.
     shared : bool, default=True
         With more than two classes: whether the binary classifiers share one set of k points, from all
         classes, so that the whole model keeps at most k; otherwise each has k of its own, among the points of
@@ -133,10 +130,8 @@ class KernelSparseSVC(WithoutProbabilities, KernelMachines):
         The number of training points from which a binary classifier chooses the k it keeps; if not all, a
         random sample. None means all of them as long as their kernel matrix fits `cache_size`, beyond that as
         many as fit, but at least 2000 and 4 k. All samples count in the objective in any case.
-    class_weight : dict, "balanced" or None, default=None
-        Class weights, as in scikit-learn: they multiply the sample weights.
-    n_jobs : int or None, default=None
-        Number of binary classifiers fitted in parallel. None means 1 unless joblib is configured otherwise.
+    class_weight, n_jobs : see SparseSVC
+        As in :class:`~kmargin.SparseSVC`.
     random_state : int, RandomState or None, default=None
         Draws the candidate points if they are a sample, and the starts of ``MM(start="normal")`` and
         ``SD(start="normal")``.
@@ -206,23 +201,3 @@ class KernelSparseSVC(WithoutProbabilities, KernelMachines):
         self.class_weight = class_weight
         self.n_jobs = n_jobs
         self.random_state = random_state
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "KernelSparseSVC":
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Or the kernel matrix of shape (n_samples, n_samples), with ``kernel="precomputed"``.
-        y : array-like of shape (n_samples,)
-            The classes, two or more.
-        sample_weight : array-like of shape (n_samples,) or None, default=None
-            A sample of weight 2 counts as two samples, a sample of weight 0 is ignored.
-
-        Returns
-        -------
-        KernelSparseSVC
-            Itself.
-        """
-        self._fit(X, y, sample_weight)
-        return self

@@ -8,12 +8,12 @@ import numpy as np
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from kmargin.core.arrays import Indices, Matrix, Vector, to_host
+from kmargin.core.arrays import Matrix, Vector, to_host
 from kmargin.core.labels import machine_names
 from kmargin.core.units import UnitRequest
 from kmargin.data.samples import Samples
 from kmargin.data.samples.read import read
-from kmargin.estimators.base import FeatureSelector, WithoutProbabilities
+from kmargin.estimators.base import FeatureSelector, SingleModel
 from kmargin.fitting.decisions import LinearDecisions
 from kmargin.fitting.drop_costs import Worth, find_stand_ins
 from kmargin.fitting.fit import GridFit, MachinesAlone, Procedure
@@ -30,57 +30,40 @@ def make_summary(
     coef: Matrix,
     machines: Sequence[str],
     request: UnitRequest,
-    names: Sequence[str] | None,
+    feature_names: Sequence[str] | None,
     spreads: Vector | None = None,
     worths: Sequence[Worth] | None = None,
 ) -> "pd.DataFrame":
-    """One row per feature that was chosen, the largest first: by weight where spreads are known, else by
+    """A row for each chosen feature, the largest first: by weight if standard deviations are given, else by
     coefficient.
     """
     import pandas as pd
 
     n_features = coef.shape[1]
-    units = request.resolve(n_features, names)
-    unit_of, labels = units.unit_of_each_column, request.label_units(units, names)
+    names = [f"x{j}" for j in range(n_features)] if feature_names is None else list(map(str, feature_names))
+    units = request.resolve(n_features, feature_names)
+    unit_of, labels = units.unit_of_each_column, request.label_units(units, feature_names)
     chosen = np.flatnonzero(units.chosen((coef != 0).any(axis=0)))
     weights = coef if spreads is None else coef * spreads
     shown = chosen[np.argsort(-np.abs(weights[:, chosen]).max(axis=0), kind="stable")]
-    called = [_name(j, names) for j in shown]
     columns: dict[str, Any] = {
-        "feature": called,
-        "group": called if request.groups is None else [labels[unit_of[j]] for j in shown],
+        "feature": [names[j] for j in shown],
+        "group": [names[j] if request.groups is None else labels[unit_of[j]] for j in shown],
         "always_in": units.fixed[unit_of[shown]],
         "sign": [SIGNS[int(units.signs[j])] for j in shown],
     }
-    columns |= _by_machine("coef", coef[:, shown], machines)
-    if spreads is not None:
-        columns |= _by_machine("weight", weights[:, shown], machines)
+    for what, values in (("coef", coef), ("weight", None if spreads is None else weights)):
+        if values is not None:
+            titles = [what] if len(machines) == 1 else [f"{what}: {machine}" for machine in machines]
+            columns |= dict(zip(titles, np.asarray(values[:, shown]), strict=True))
     if worths is not None:
-        columns |= _costs(worths, shown, request, names)
+        of_column = {int(j): worth for worth in worths for j in worth.columns}
+        found = [of_column[int(j)] for j in shown]
+        best = [worth.stand_ins[0] if worth.stand_ins else None for worth in found]
+        columns["cost_without"] = [worth.cost for worth in found]
+        columns["stand_in"] = ["" if at is None else " + ".join(names[j] for j in at.columns) for at in best]
+        columns["stand_in_cost"] = [np.nan if at is None else at.cost for at in best]
     return pd.DataFrame(columns)
-
-
-def _by_machine(what: str, values: Matrix, machines: Sequence[str]) -> dict[str, Vector]:
-    called = [what] if len(machines) == 1 else [f"{what}: {name}" for name in machines]
-    return dict(zip(called, np.asarray(values), strict=True))
-
-
-def _costs(
-    worths: Sequence[Worth], shown: Indices, request: UnitRequest, names: Sequence[str] | None
-) -> dict[str, list[float] | list[str]]:
-    of_column = {int(j): worth for worth in worths for j in worth.columns}
-    found = [of_column[int(j)] for j in shown]
-    firsts = [worth.stand_ins[0] if worth.stand_ins else None for worth in found]
-    join = " + ".join
-    return {
-        "cost_without": [worth.cost for worth in found],
-        "stand_in": ["" if at is None else join(_name(j, names) for j in at.columns) for at in firsts],
-        "stand_in_cost": [np.nan if at is None else at.cost for at in firsts],
-    }
-
-
-def _name(place: int, names: Sequence[str] | None) -> str:
-    return f"x{place}" if names is None else str(names[int(place)])
 
 
 class LinearMachines(FeatureSelector):
@@ -207,7 +190,7 @@ class LinearMachines(FeatureSelector):
         return LinearDecisions(self.coef_, self.intercept_)
 
 
-class SparseSVC(WithoutProbabilities, LinearMachines):
+class SparseSVC(SingleModel, LinearMachines):
     """A linear support vector machine that uses at most k features.
 
     For labels y in {-1, 1} it minimises over w and b ::
@@ -342,25 +325,3 @@ class SparseSVC(WithoutProbabilities, LinearMachines):
         self.class_weight = class_weight
         self.n_jobs = n_jobs
         self.random_state = random_state
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "SparseSVC":
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Column names of data frames are kept. Dask collections are processed block by block. Arrays of
-            torch, CuPy and similar libraries stay on their device under scikit-learn's `array_api_dispatch`;
-            the fitted attributes are then arrays of the same library.
-        y : array-like of shape (n_samples,)
-            The classes, two or more.
-        sample_weight : array-like of shape (n_samples,) or None, default=None
-            A sample of weight 2 counts as two samples, a sample of weight 0 is ignored.
-
-        Returns
-        -------
-        SparseSVC
-            Itself.
-        """
-        self._fit(X, y, sample_weight)
-        return self

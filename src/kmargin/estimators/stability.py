@@ -10,7 +10,7 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kmargin.core import validation
-from kmargin.core.arrays import Flags, Indices, Vector
+from kmargin.core.arrays import Flags
 from kmargin.core.summary import Documented
 from kmargin.core.units import UnitRequest, Units
 from kmargin.core.validation import warn_caller
@@ -36,91 +36,6 @@ from kmargin.fitting.subsampling import (
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-class StableFeatures(SelectorMixin):
-    """A selector of the features that were selected on enough of the halves; who counts sets these."""
-
-    n_features_in_: int
-    n_pairs_: int
-    n_candidates_: int
-    q_: float
-    threshold_: float
-    frequencies_: Vector
-    group_frequencies_: Vector
-    groups_: Any
-    always_in_: Flags
-    _unit_of: Indices
-
-    def bounds_at(self, threshold: float) -> SelectionBounds:
-        """Return the bounds at another threshold.
-
-        Parameters
-        ----------
-        threshold : float
-            Above 0.5, at most 1.
-
-        Returns
-        -------
-        SelectionBounds
-            For the parameters of this selection.
-        """
-        check_is_fitted(self, "q_")
-        return stability_bounds(self.n_candidates_, self.q_, threshold, self.n_pairs_)
-
-    def threshold_for(self, max_false: float, bound: str = "unimodal") -> float | None:
-        """Return the lowest threshold at which a bound is at most `max_false`.
-
-        Parameters
-        ----------
-        max_false : float
-            Acceptable expected number of features selected by chance.
-        bound : "worst_case", "unimodal" or "r_concave", default="unimodal"
-            Which bound.
-
-        Returns
-        -------
-        float or None
-            None if the bound is larger even at a threshold of 1.
-        """
-        check_is_fitted(self, "q_")
-        check_max_false(max_false)
-        check_bound(bound)
-        return lowest_threshold(self.n_candidates_, self.q_, max_false, self.n_pairs_, bound)
-
-    def summary(self) -> "pd.DataFrame":
-        """Return all features as a pandas data frame, the most frequent first.
-
-        Returns
-        -------
-        pandas.DataFrame
-            `feature`, `frequency`, `always_in`, `stable`; with groups also `group` (the feature's own name if
-            it is in none) and `group_frequency`.
-        """
-        import pandas as pd
-
-        check_is_fitted(self)
-        names = getattr(self, "feature_names_in_", np.arange(self.n_features_in_).astype(str))
-        never, unit = self._unit_of < 0, np.maximum(self._unit_of, 0)
-        frame = pd.DataFrame(
-            {
-                "feature": names,
-                "group": np.where(never, names, self.groups_[unit]),
-                "frequency": self.frequencies_,
-                "group_frequency": np.where(never, 0.0, self.group_frequencies_[unit]),
-                "always_in": ~never & self.always_in_[unit],
-                "stable": self._get_support_mask(),
-            }
-        )
-        order = ["group_frequency", "frequency"]
-        frame = frame.sort_values(order, ascending=False, kind="stable").reset_index(drop=True)
-        return frame if self._is_grouped else frame.drop(columns=["group", "group_frequency"])
-
-    def _get_support_mask(self) -> Flags:
-        check_is_fitted(self, "threshold_")
-        needed = needed_halves(self.threshold_, self.n_pairs_)
-        stable = np.rint(self.group_frequencies_ * 2 * self.n_pairs_) >= needed
-        return np.append(stable, False)[self._unit_of]  # those of no unit are at -1
 
 
 K = 10
@@ -189,32 +104,7 @@ def refuse_all(what: str, k: object) -> None:
         )
 
 
-def make_model(
-    estimator: Any,
-    k: Any,
-    ridge: Any,
-    request: UnitRequest,
-    shape: tuple[int, int],
-    names: tuple[str, ...] | None,
-) -> Any:
-    """What is fitted to halves of arrays of this shape, which have no names."""
-    if estimator is None:
-        return SparseSVC(K if k is None else k, C=stability_C(*shape) if ridge is None else ridge)
-    model = clone(estimator)
-    if not request.is_empty:
-        last_step(model).set_params(**request.by_place(shape[1], names)._asdict())
-    return model
-
-
-def request_of(estimator: Any) -> UnitRequest:
-    """What is said about features."""
-    last = None if estimator is None else last_step(estimator)
-    if isinstance(last, LinearMachines):
-        return UnitRequest(last.groups, last.keep, last.avoid, last.signs)
-    return UnitRequest()
-
-
-class StabilitySelection(Documented, StableFeatures, BaseEstimator):
+class StabilitySelection(Documented, SelectorMixin, BaseEstimator):
     """Select features that are chosen consistently on random halves of the rows.
 
     Complementary pairs stability selection (Shah and Samworth, 2013): `n_pairs` times the rows are split at
@@ -353,10 +243,18 @@ class StabilitySelection(Documented, StableFeatures, BaseEstimator):
         rows = self._read(X, y, sample_weight, groups)
         names = getattr(self, "feature_names_in_", None)
         names = None if names is None else tuple(names)
-        request = request_of(self.estimator)
+        last, request = last_step(self.estimator), UnitRequest()
+        if isinstance(last, LinearMachines):
+            request = UnitRequest(last.groups, last.keep, last.avoid, last.signs)
         units = request.resolve(self.n_features_in_, names)
-        shape = len(rows.y), self.n_features_in_
-        self.estimator_ = make_model(self.estimator, self.k, self.C, request, shape, names)
+        if self.estimator is None:
+            C = stability_C(len(rows.y), self.n_features_in_) if self.C is None else self.C
+            self.estimator_ = SparseSVC(K if self.k is None else self.k, C=C)
+        else:
+            self.estimator_ = clone(self.estimator)
+            if not request.is_empty:  # the halves are arrays, whose columns have no names
+                by_place = request.by_place(self.n_features_in_, names)
+                last_step(self.estimator_).set_params(**by_place._asdict())
         self._count(self.estimator_, rows, units)
         self.groups_ = np.array(request.label_units(units, names), dtype=object)
         self.always_in_ = units.fixed
@@ -365,8 +263,82 @@ class StabilitySelection(Documented, StableFeatures, BaseEstimator):
         self.threshold_ = self._resolve_threshold()
         self.bounds_ = self.bounds_at(self.threshold_)
         self.support_ = np.flatnonzero(self._get_support_mask())
-        self._warn_of_all()
+        if self.q_ >= self.n_candidates_ > 0:
+            warn_caller(
+                f"All {self.n_candidates_} features were selected on every half, so no selection took place. "
+                "Use a smaller k."
+            )
         return self
+
+    def bounds_at(self, threshold: float) -> SelectionBounds:
+        """Return the bounds at another threshold.
+
+        Parameters
+        ----------
+        threshold : float
+            Above 0.5, at most 1.
+
+        Returns
+        -------
+        SelectionBounds
+            For the parameters of this selection.
+        """
+        check_is_fitted(self, "q_")
+        return stability_bounds(self.n_candidates_, self.q_, threshold, self.n_pairs_)
+
+    def threshold_for(self, max_false: float, bound: str = "unimodal") -> float | None:
+        """Return the lowest threshold at which a bound is at most `max_false`.
+
+        Parameters
+        ----------
+        max_false : float
+            Acceptable expected number of features selected by chance.
+        bound : "worst_case", "unimodal" or "r_concave", default="unimodal"
+            Which bound.
+
+        Returns
+        -------
+        float or None
+            None if the bound is larger even at a threshold of 1.
+        """
+        check_is_fitted(self, "q_")
+        check_max_false(max_false)
+        check_bound(bound)
+        return lowest_threshold(self.n_candidates_, self.q_, max_false, self.n_pairs_, bound)
+
+    def summary(self) -> "pd.DataFrame":
+        """Return all features as a pandas data frame, the most frequent first.
+
+        Returns
+        -------
+        pandas.DataFrame
+            `feature`, `frequency`, `always_in`, `stable`; with groups also `group` (the feature's own name if
+            it is in none) and `group_frequency`.
+        """
+        import pandas as pd
+
+        check_is_fitted(self)
+        names = getattr(self, "feature_names_in_", np.arange(self.n_features_in_).astype(str))
+        never, unit = self._unit_of < 0, np.maximum(self._unit_of, 0)
+        frame = pd.DataFrame(
+            {
+                "feature": names,
+                "group": np.where(never, names, self.groups_[unit]),
+                "frequency": self.frequencies_,
+                "group_frequency": np.where(never, 0.0, self.group_frequencies_[unit]),
+                "always_in": ~never & self.always_in_[unit],
+                "stable": self._get_support_mask(),
+            }
+        )
+        order = ["group_frequency", "frequency"]
+        frame = frame.sort_values(order, ascending=False, kind="stable").reset_index(drop=True)
+        return frame if self._is_grouped else frame.drop(columns=["group", "group_frequency"])
+
+    def _get_support_mask(self) -> Flags:
+        check_is_fitted(self, "threshold_")
+        needed = needed_halves(self.threshold_, self.n_pairs_)
+        stable = np.rint(self.group_frequencies_ * 2 * self.n_pairs_) >= needed
+        return np.append(stable, False)[self._unit_of]  # those of no unit are at -1
 
     def _count(self, model: Any, rows: Rows, units: Units) -> None:
         """Fit to all halves; set how often what was selected."""
@@ -376,7 +348,7 @@ class StabilitySelection(Documented, StableFeatures, BaseEstimator):
         by_column, by_unit = np.zeros(units.n_features, int), np.zeros(units.n_units, int)
         with warnings_told_once(len(halves)):
             if type(model) is SparseSVC:
-                samples, blueprint, k = model._prepare(rows.X, rows.y, rows.weights)
+                samples, blueprint, k = model._prepare_fit(rows.X, rows.y, rows.weights)
                 blueprint = replace(blueprint, standardize=self.standardize or blueprint.standardize)
                 procedure = Procedure(model.solver, self.n_jobs, seed, self.verbose)
                 each = select_by_machines(blueprint, samples, halves, model.C, k, procedure)
@@ -423,13 +395,6 @@ class StabilitySelection(Documented, StableFeatures, BaseEstimator):
                 f"{at_most:.3g} for features selected on every half, which are taken. Use a smaller k."
             )
         return 1.0 if lowest is None else lowest
-
-    def _warn_of_all(self) -> None:
-        if self.q_ >= self.n_candidates_ > 0:
-            warn_caller(
-                f"All {self.n_candidates_} features were selected on every half, so no selection took place. "
-                "Use a smaller k."
-            )
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -205,7 +205,8 @@ def _squared_lengths(X: Any) -> Vector:
 
 
 def multiply_columns(X: Any, factors: Vector) -> Any:
-    """A CSR matrix with each column times a number."""
+    """A sparse matrix with each column times a number, in CSR format."""
+    X = X.tocsr()
     return csr_array((X.data * factors[X.indices], X.indices, X.indptr), shape=X.shape)
 
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import delayed
+from sklearn import get_config
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
@@ -26,7 +27,7 @@ from kmargin.fitting.spec import Blueprint
 from kmargin.fitting.tasks import make_pool
 
 LABEL = "stability selection"
-MOST_DRAWS = 100  # of halves, until both have every class
+MOST_DRAWS = 100  # attempts to draw halves that both have every class
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class Rows:
 
 
 def read_rows(X: Any, y: Any, sample_weight: Any, groups: Any = None) -> Rows:
-    """Rows that count. Raises ValueError unless each half can have a row of each class."""
+    """The rows of positive weight. Raises ValueError unless each half can have a row of each class."""
     check_classification_targets(y)
     groups = None if groups is None else check_groups(groups, len(y))
     weights = None
@@ -97,7 +98,7 @@ def draw_halves(codes: Indices, rng: np.random.Generator) -> tuple[Indices, Indi
 
 
 def draw_group_halves(codes: Indices, groups: Indices, rng: np.random.Generator) -> tuple[Indices, Indices]:
-    """The same of whole groups, each counted with the class that most of its rows have; ascending.
+    """Two halves of whole groups, stratified by the most frequent class of each group; rows ascending.
 
     Drawn again where a half has lost a class. Raises ValueError where that goes on.
     """
@@ -115,7 +116,7 @@ def draw_group_halves(codes: Indices, groups: Indices, rng: np.random.Generator)
 
 @dataclass(frozen=True)
 class Halves:
-    """The first half of each pair and the second, drawn as they are asked for, and a seed for each.
+    """Iterates over the halves of all pairs, drawn when they are needed, with a seed for each.
 
     Both depend on the place of the pair, not on who fits it.
     """
@@ -143,7 +144,7 @@ class Halves:
 def select_by_machines(
     blueprint: Blueprint, samples: Any, halves: Halves, C: float, k: int, procedure: Procedure
 ) -> Iterator[Flags]:
-    """Which features linear machines use on each half; the samples are read once for all of them."""
+    """Yield which features linear models use on each half; the samples are read once for all halves."""
     parts = (blueprint.part(samples, half) for half, _ in halves)
     n_classes = len(samples.classes)
     for fit in fit_parts(blueprint, parts, len(halves), n_classes, [C], [k], procedure, LABEL):
@@ -153,7 +154,7 @@ def select_by_machines(
 def select_by_estimator(
     model: Any, rows: Rows, halves: Halves, standardize: bool, n_jobs: int | None, verbose: int
 ) -> Iterator[Flags]:
-    """Which features copies of any estimator select on each half."""
+    """Yield which features clones of any estimator select on each half."""
     jobs = (delayed(select_on_half)(model, rows, half, standardize, seed) for half, seed in halves)
     with progress_bar(LABEL, len(halves), verbose) as bar:
         for selected in make_pool(n_jobs)(jobs):
@@ -162,7 +163,7 @@ def select_by_estimator(
 
 
 def select_on_half(model: Any, rows: Rows, half: Indices, standardize: bool, seed: int) -> Flags:
-    """The features that a copy of the model selects on these rows."""
+    """Which features a clone of the model selects on these rows."""
     model = clone(model)
     names = [name for name in model.get_params() if name.split("__")[-1] == "random_state"]
     model.set_params(**dict.fromkeys(names, seed))
@@ -176,7 +177,10 @@ def select_on_half(model: Any, rows: Rows, half: Indices, standardize: bool, see
 
 
 def fit_arguments(model: Any, argument: str, values: Any) -> dict[str, Any]:
-    """What `fit` is to take beside X and y, under its names; each step of a pipeline that takes it has it."""
+    """Keyword arguments for `fit`: in a pipeline, every step that takes the argument gets it.
+
+    With scikit-learn's metadata routing the pipeline itself passes it on, to the steps that request it.
+    """
     if values is None:
         return {}
     steps = model.steps if isinstance(model, Pipeline) else [("", model)]
@@ -186,6 +190,8 @@ def fit_arguments(model: Any, argument: str, values: Any) -> dict[str, Any]:
             f"{type(steps[-1][1]).__name__} does not accept {argument}. Leave {argument} out, or use an "
             "estimator whose fit accepts it, such as SparseSVC."
         )
+    if get_config()["enable_metadata_routing"]:
+        return {argument: values}
     return {f"{name}__{argument}" if name else argument: values for name in takers}
 
 
@@ -226,7 +232,7 @@ def selected_by(model: Any, n_features: int) -> Flags:
 
 @contextmanager
 def warnings_told_once(n_halves: int) -> Iterator[None]:
-    """Of the warnings of many fits the first of each kind, with how many there were."""
+    """Repeat the first warning of each kind of many fits, with the number of such warnings."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
@@ -240,9 +246,9 @@ def warnings_told_once(n_halves: int) -> Iterator[None]:
 
 R_OF_PAIRS, R_OF_HALVES = -1 / 2, -1 / 4
 STEEPEST = 60.0  # logarithm of a power, beyond which all of a distribution is at one end
-MOST_STEPS = 100  # as many halvings reach rounding
-NEWTON_IS_THERE = 1e-8  # a step of Newton's method after which what is left is rounding: it is squared
-AT_ROUNDING = 1e-15  # an interval that is not worth halving, as a share of the first
+MOST_STEPS = 100  # enough bisections to reach rounding error
+NEWTON_IS_THERE = 1e-8  # step length after which the remaining error is rounding, by quadratic convergence
+AT_ROUNDING = 1e-15  # relative length of an interval that is not bisected further
 ROUNDING = 1e-9  # thresholds such as 0.9 are multiples of 1 / (2 B) up to this
 
 
@@ -313,12 +319,12 @@ def stability_bounds(n_features: int, q: float, threshold: float, n_pairs: int =
 
 
 def needed_halves(threshold: float, n_pairs: int) -> int:
-    """On how many of the halves a stable feature is selected, at least."""
+    """The least number of halves on which a stable feature is selected."""
     return max(n_pairs + 1, int(np.ceil(2 * n_pairs * threshold - ROUNDING)))
 
 
 def lowest_threshold(n_features: int, q: float, max_false: float, n_pairs: int, bound: str) -> float | None:
-    """The lowest at which a bound (a field of `SelectionBounds`) is at most `max_false`; None if none is."""
+    """The lowest threshold at which a bound is at most `max_false`, or None."""
     for n_halves in range(n_pairs + 1, 2 * n_pairs + 1):  # the bounds fall as it rises
         threshold = n_halves / (2 * n_pairs)
         if getattr(stability_bounds(n_features, q, threshold, n_pairs), bound) <= max_false:

@@ -27,9 +27,10 @@ def in_single_precision(solution: Solution, designs: Designs, problem: ArrayProb
     """
     bare = bare_solution(problem, solution.status)
     rounded, alone = (round_solution(s, designs, problem) for s in (solution, designs.restore(bare)))
-    if rounded.status is Status.SWAP_OPTIMAL and rounded.objective * BETTER > solution.objective:
-        rounded = replace(rounded, status=Status.SETTLED)  # other supports may suffer less from rounding
     if rounded.objective <= alone.objective:
+        is_exact = rounded.objective * BETTER <= solution.objective
+        if not is_exact and solution.status is Status.SWAP_OPTIMAL:
+            return replace(rounded, status=Status.LIMITED)  # another support may suffer less from rounding
         return rounded
     return replace(alone, trace=solution.trace, regime=solution.regime)
 
@@ -49,17 +50,17 @@ def round_solution(solution: Solution, designs: Designs, problem: ArrayProblem) 
 
 
 def never_worse(descending: list[tuple[Solution, ...]]) -> list[tuple[Solution, ...]]:
-    """What was found for less serves for more, where rounding has made that better, all machines together."""
+    """Solutions by descending k; that of a smaller k takes the place of one that rounding made worse."""
+
+    def total(solutions: tuple[Solution, ...]) -> float:
+        return sum(solution.objective for solution in solutions)
+
     best = descending[-1]
     for place in range(len(descending) - 2, -1, -1):
-        if _total(best) < _total(descending[place]) * BETTER:
+        if total(best) < total(descending[place]) * BETTER:
             descending[place] = best
         best = descending[place]
     return descending
-
-
-def _total(solutions: tuple[Solution, ...]) -> float:
-    return sum(solution.objective for solution in solutions)
 
 
 Grid = list[list[Solution]]  # [C][k]

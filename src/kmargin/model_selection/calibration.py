@@ -9,29 +9,29 @@ import numpy as np
 from kmargin.core.arrays import Indices, Matrix, Tensor, Vector
 from kmargin.core.labels import class_pairs
 
-TILE = 2**21  # numbers that an array may have, beside the rows
+TILE = 2**21  # numbers that a temporary array may hold
 
 
 class UnseenRows(NamedTuple):
-    """What machines say of rows that they have not seen."""
+    """Decision values of rows that the binary classifiers were not fitted to."""
 
-    decisions: Matrix  # a column per machine
+    decisions: Matrix  # a column for each binary classifier
     codes: Indices  # of the classes
     weights: Vector  # a row of weight 2 counts as the row twice
 
 
 class Pieces(NamedTuple):
-    """The same, made ready: the rows that each machine is about, one machine after another."""
+    """The rows that each binary classifier distinguishes, one classifier after another."""
 
     rows: UnseenRows
-    machine: Indices
+    machine: Indices  # the number of the binary classifier
     values: Vector  # decision values
     codes: Indices
     weights: Vector
 
 
 def make_ready(rows: UnseenRows, n_classes: int, multi_class: str) -> Pieces:
-    """The pieces of some rows."""
+    """Select the rows of each binary classifier: for a pair of classes, the rows of these two."""
     about = []
     for negative, positive in class_pairs(n_classes, multi_class):
         if negative is None or n_classes == 2:
@@ -44,21 +44,21 @@ def make_ready(rows: UnseenRows, n_classes: int, multi_class: str) -> Pieces:
 
 
 class Setting(NamedTuple):
-    """What is known before the first step."""
+    """What all Newton steps need: scheme, weights of the classes, and scale of the decision values."""
 
     n_classes: int
     multi_class: str
     totals: Vector  # the weight of each class
-    mean: Vector  # of each machine's decision values
-    scale: Vector  # what they are multiplied by, to have a spread of one; 0 if they have none
+    mean: Vector  # of the decision values of each binary classifier
+    scale: Vector  # one over their standard deviation; 0 if that is 0
 
     @property
     def is_joint(self) -> bool:
-        """Whether the machines are of one class against the rest."""
+        """Whether each binary classifier separates one of several classes from the rest."""
         return self.n_classes > 2 and self.multi_class == "ovr"
 
     def targets(self) -> tuple[Vector, Vector]:
-        """What a row of each class is given as the probability of its class, and of the other of a pair."""
+        """Target probabilities of Platt: of the own class of a row, and of the other class of a pair."""
         pseudo = 2 / (self.n_classes * (self.n_classes - 1))
         whole = self.totals + 2 * pseudo
         return (self.totals + pseudo) / whole, pseudo / whole
@@ -70,19 +70,19 @@ def class_totals(pieces: Pieces, n_classes: int) -> Vector:
 
 
 def first_moments(pieces: Pieces, n_machines: int) -> Matrix:
-    """For each machine the weight of the rows that it is about, and their weighted sum of decision values."""
+    """For each binary classifier the weight of its rows, and the weighted sum of their decision values."""
     weights = pieces.weights
     return np.array([_totals(pieces.machine, n_machines, of) for of in (weights, weights * pieces.values)])
 
 
 def second_moments(pieces: Pieces, n_machines: int, mean: Vector) -> Vector:
-    """For each machine the weighted sum of squared deviations."""
+    """For each binary classifier the weighted sum of squared deviations."""
     deviation = pieces.values - mean[pieces.machine]
     return _totals(pieces.machine, n_machines, pieces.weights * deviation**2)
 
 
 def sigmoid_sums(pieces: Pieces, setting: Setting, theta: Matrix) -> Matrix:
-    """Of each machine: the negative log-likelihood at (slope, offset), its gradient and its Hessian."""
+    """For each binary classifier the negative log-likelihood at (slope, offset), gradient and Hessian."""
     _, machine, values, codes, weights = pieces
     own, other = setting.targets()
     positive = np.array([pair.positive for pair in class_pairs(setting.n_classes, setting.multi_class)])
@@ -115,8 +115,9 @@ def softmax_sums(pieces: Pieces, setting: Setting, theta: Vector) -> Vector:
 
 
 def mixed_softmax_sums(pieces: Pieces, setting: Setting, theta: Vector) -> Vector:
-    """The same where every machine has a say in every class: `theta` is, row after row, what each machine's
-    decision values are multiplied by for each class, then the offsets.
+    """The same with a matrix of slopes: every binary classifier contributes to every class.
+
+    `theta` holds the slopes, a row for each binary classifier and a column for each class, then the offsets.
     """
     rows, n = pieces.rows, setting.n_classes
     theta, size = theta.reshape(n + 1, n), n * (n + 1)
@@ -141,7 +142,7 @@ def mixed_softmax_sums(pieces: Pieces, setting: Setting, theta: Vector) -> Vecto
 
 
 def _totals(which: Indices, n: int, terms: Vector) -> Vector:
-    """Terms added up by what they are of."""
+    """Sums of the terms of each of n kinds."""
     return np.bincount(which, weights=terms, minlength=n).astype(np.float64)
 
 
@@ -159,20 +160,20 @@ def _log_sum(logits: Matrix) -> Vector:
 
 
 MAX_STEPS = 100
-CLOSE = 1e-12  # a Newton step that promises so little per row is the last one: the next promises its square
-RIDGE = 1e-14  # per row, for the steps alone: curvatures may underflow far from the minimum
-PAYS = 1.92  # what an offset has to add to the log-likelihood: half of chi-squared's 95 % point
-FLAT = 1e-12  # a spread of so many margins, or times the mean, is none
-LARGEST = 1e100  # of weights: sums of larger ones overflow, and pseudo-rows beside them are nothing anyway
-OWN, OTHERS = 0.1, 10.0  # ridges of what machines say of classes, their values having a spread of 1: in rows
-MOST_MIXED = 40  # classes; with more, machines have a say in their own class alone
-MAX_SYSTEM_ENTRIES = 2**20  # coupled are as many rows at a time as have systems of so many numbers
+CLOSE = 1e-12  # predicted decrease per row below which a Newton step is the last
+RIDGE = 1e-14  # per row, added to Hessians that may underflow far from the minimum
+PAYS = 1.92  # least gain of log-likelihood for an offset: half of the 95 % point of chi-squared
+FLAT = 1e-12  # a standard deviation below this, or this times the mean, counts as 0
+LARGEST = 1e100  # weights are scaled down to this: sums of larger ones may overflow
+OWN, OTHERS = 0.1, 10.0  # ridge on the slope of the own class, and on those of other classes; in rows
+MOST_MIXED = 40  # with more classes, binary classifiers contribute to their own class alone
+MAX_SYSTEM_ENTRIES = 2**20  # numbers in the linear systems that are solved at a time
 
-Ask = Callable[..., Any]  # a function of the pieces of some rows, added up over all rows, wherever they are
+Ask = Callable[..., Any]  # sums a function of `Pieces` over all rows, in memory or in blocks
 
 
 class NotTested(ValueError):
-    """A class without a tested row has no probability."""
+    """A class has no row in any test fold, so its probability cannot be learned."""
 
 
 @dataclass(frozen=True)
@@ -211,7 +212,7 @@ class Calibration:
 
 
 def fit_calibration(rows: UnseenRows, classes: np.ndarray, multi_class: str) -> Calibration:
-    """The calibration of rows in memory."""
+    """Fit a calibration to rows in memory."""
     weights = rows.weights / max(1.0, float(rows.weights.max()) / LARGEST)
     rows = UnseenRows(np.asarray(rows.decisions, np.float64), rows.codes, weights)
     pieces = make_ready(rows, len(classes), multi_class)
@@ -219,7 +220,7 @@ def fit_calibration(rows: UnseenRows, classes: np.ndarray, multi_class: str) -> 
 
 
 def fit_by_sums(ask: Ask, classes: np.ndarray, multi_class: str) -> Calibration:
-    """The same for rows anywhere: it takes nothing but a few sums over their pieces for each Newton step."""
+    """Fit a calibration to rows in memory or in blocks, by a few sums over rows in each Newton step."""
     n_classes = len(classes)
     totals = ask(class_totals, n_classes)
     if not totals.all():
@@ -236,22 +237,27 @@ def fit_by_sums(ask: Ask, classes: np.ndarray, multi_class: str) -> Calibration:
     setting = Setting(n_classes, multi_class, totals, mean, scale)
     if not setting.is_joint:
         return Calibration(*_fit_sigmoids(ask, setting))
-    alone = _fit_softmax(ask, setting)
-    slopes, offsets = _fit_mixed(ask, setting, alone) if n_classes <= MOST_MIXED else alone
+    n, no_ridge = n_classes, np.zeros(n_classes)
+    theta = _fit_softmax(ask, setting, softmax_sums, np.append(np.full(n, OWN), no_ridge), np.zeros(2 * n))
+    slopes, offsets = np.diag(theta[:n]), theta[n:]
+    if n <= MOST_MIXED:
+        ridge = np.append(np.where(np.eye(n), OWN, OTHERS), no_ridge)
+        theta = _fit_softmax(ask, setting, mixed_softmax_sums, ridge, np.append(slopes, offsets))
+        slopes, offsets = theta[: n * n].reshape(n, n), theta[n * n :]
     slopes = scale[:, None] * slopes
     return Calibration(slopes, offsets - mean @ slopes)
 
 
 def _fit_sigmoids(ask: Ask, setting: Setting) -> tuple[Vector, Vector]:
-    """Slopes and offsets, each machine by itself; no offset unless the rows ask for one."""
+    """Slopes and offsets of each binary classifier; an offset only where it raises the likelihood."""
     nothing = np.zeros_like(setting.mean)
     shifted = _with_offsets(ask, setting)
     bare = _without_offsets(ask, setting._replace(mean=nothing)), nothing
     as_given = setting._replace(mean=nothing, scale=nothing + 1)
     losses = [ask(sigmoid_sums, as_given, np.column_stack(theta))[:, 0] for theta in (shifted, bare)]
-    ask_for_one = losses[1] - losses[0] > PAYS
-    ask_for_one |= bare[0] == 0  # the base rate, then, and not 1/2
-    return np.where(ask_for_one, shifted[0], bare[0]), np.where(ask_for_one, shifted[1], 0.0)
+    has_offset = losses[1] - losses[0] > PAYS
+    has_offset |= bare[0] == 0  # the probability is then the base rate, not 1/2
+    return np.where(has_offset, shifted[0], bare[0]), np.where(has_offset, shifted[1], 0.0)
 
 
 def _with_offsets(ask: Ask, setting: Setting) -> tuple[Vector, Vector]:
@@ -263,14 +269,13 @@ def _with_offsets(ask: Ask, setting: Setting) -> tuple[Vector, Vector]:
 
     pairs = np.array(class_pairs(setting.n_classes, setting.multi_class))
     slopes, offsets = minimise(sums, np.zeros((len(pairs), 2)), float(setting.totals.sum())).T
-    # Decision values that say the opposite of the truth say nothing: of all sigmoids that do not fall, the
-    # constant one is the best, the likelihood being concave.
+    # If the best sigmoid falls, the constant one is the best that does not: the likelihood is concave.
     own, other = setting.targets()
     negative, positive = setting.totals[pairs].T
-    told_first = negative * own[pairs[:, 0]] + positive * other[pairs[:, 1]]
-    told_second = negative * other[pairs[:, 0]] + positive * own[pairs[:, 1]]
+    mass_first = negative * own[pairs[:, 0]] + positive * other[pairs[:, 1]]
+    mass_second = negative * other[pairs[:, 0]] + positive * own[pairs[:, 1]]
     falls, slopes = slopes < 0, slopes * setting.scale
-    offsets = np.where(falls, np.log(told_second) - np.log(told_first), offsets - slopes * setting.mean)
+    offsets = np.where(falls, np.log(mass_second) - np.log(mass_first), offsets - slopes * setting.mean)
     return np.where(falls, 0.0, slopes), offsets
 
 
@@ -284,38 +289,23 @@ def _without_offsets(ask: Ask, setting: Setting) -> Vector:
     return np.maximum(slopes, 0) * setting.scale
 
 
-def _fit_softmax(ask: Ask, setting: Setting) -> tuple[Matrix, Vector]:
-    """Slopes and offsets of machines of one class against the rest, all at once, each with a say in its own
-    class: the slopes are a diagonal matrix. They are for decision values with a mean of 0 and a spread of 1.
+def _fit_softmax(
+    ask: Ask, setting: Setting, sums_of: Callable[..., Vector], ridge: Vector, start: Vector
+) -> Vector:
+    """Slopes and offsets of all classes at once, for decision values of mean 0 and variance 1.
+
+    `sums_of` is `softmax_sums` or `mixed_softmax_sums`; `ridge` penalises the squares of its parameters.
     """
     n, total = setting.n_classes, float(setting.totals.sum())
-    ridge = np.append(np.full(n, OWN), np.zeros(n))
 
     def sums(theta: Matrix) -> tuple[Vector, Matrix, Tensor]:
-        packed = ask(softmax_sums, setting, theta[0])
-        gradient, hessian = np.split(packed[1:].reshape(2 * n, 2 * n + 1).copy(), [1], axis=1)
-        hessian[range(2 * n), range(2 * n)] += ridge
-        hessian[n:, n:] += total / n  # a constant in all offsets changes nothing, and stays 0
-        return packed[:1] + 0.5 * (ridge @ theta[0] ** 2), gradient.T + ridge * theta, hessian[None]
-
-    slopes, offsets = minimise(sums, np.zeros((1, 2 * n)), total).reshape(2, n)
-    return np.diag(slopes), offsets
-
-
-def _fit_mixed(ask: Ask, setting: Setting, start: tuple[Matrix, Vector]) -> tuple[Matrix, Vector]:
-    """The same with a say in every class."""
-    n, total = setting.n_classes, float(setting.totals.sum())
-    ridge = np.append(np.where(np.eye(n), OWN, OTHERS).ravel(), np.zeros(n))
-
-    def sums(theta: Matrix) -> tuple[Vector, Matrix, Tensor]:
-        packed = ask(mixed_softmax_sums, setting, theta[0])
-        gradient, hessian = np.split(packed[1:].reshape(n * (n + 1), -1).copy(), [1], axis=1)
+        packed = ask(sums_of, setting, theta[0])
+        gradient, hessian = np.split(packed[1:].reshape(len(ridge), -1).copy(), [1], axis=1)
         hessian[range(len(ridge)), range(len(ridge))] += ridge
-        hessian[-n:, -n:] += total / n
+        hessian[-n:, -n:] += total / n  # a constant in all offsets changes nothing, and stays 0
         return packed[:1] + 0.5 * (ridge @ theta[0] ** 2), gradient.T + ridge * theta, hessian[None]
 
-    theta = minimise(sums, np.append(start[0].ravel(), start[1])[None], total)[0]
-    return theta[: n * n].reshape(n, n), theta[n * n :]
+    return minimise(sums, start[None], total)[0]
 
 
 def minimise(sums: Callable[[Matrix], tuple[Vector, Matrix, Tensor]], theta: Matrix, n_rows: float) -> Matrix:
@@ -327,14 +317,14 @@ def minimise(sums: Callable[[Matrix], tuple[Vector, Matrix, Tensor]], theta: Mat
     for _ in range(MAX_STEPS):
         ridge = RIDGE * n_rows * np.eye(theta.shape[1])
         steps = -np.linalg.solve(hessians + ridge, gradients[:, :, None])[:, :, 0]
-        promised = -np.einsum("ij,ij->i", gradients, steps)
-        if (promised <= CLOSE * n_rows).all():
+        predicted = -np.einsum("ij,ij->i", gradients, steps)
+        if (predicted <= CLOSE * n_rows).all():
             return theta + steps
         lengths = np.ones(len(theta))
         while True:
             trial = theta + lengths[:, None] * steps
             new = sums(trial)
-            too_far = new[0] > values - 1e-4 * lengths * promised + 1e-14 * np.abs(values)
+            too_far = new[0] > values - 1e-4 * lengths * predicted + 1e-14 * np.abs(values)
             if not too_far.any():
                 break
             lengths[too_far] /= 2

@@ -2,7 +2,7 @@
 
 import numbers
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from kmargin.core import validation
-from kmargin.core.arrays import Indices, Vector
+from kmargin.core.arrays import Indices, Matrix, Vector
 from kmargin.core.summary import Facts, as_html
 from kmargin.core.validation import GridEdgeWarning, RepeatedFeaturesWarning, count
 from kmargin.data.samples.read import refuse_blocks
@@ -30,7 +30,6 @@ from kmargin.model_selection.scores import (
     Interval,
     RankedRows,
     area_under_roc,
-    count_tested,
     effective_number,
     make_splitters,
     mean_interval,
@@ -39,15 +38,91 @@ from kmargin.model_selection.scores import (
     score_with,
 )
 
+ALPHA = 0.05  # p-values up to this are called better than guessing
+UNEQUAL = 1.1  # classes are unequal where the largest has this times its equal share of the rows, or more
+MEASURE_NAMES = {
+    "roc_auc": "the area under the ROC curve",
+    "balanced_accuracy": "the balanced accuracy",
+    "permutations": "the permutation test",
+}
 
-def make_outer_folds(X: Any, y: np.ndarray, groups: Any, cv: Any, repeats: int, seed: int) -> list[Fold]:
-    """Raises ValueError where a class, or the groups, are too few for the folds."""
+
+class ScoredRows(NamedTuple):
+    """Labelled rows, and how models are scored on them."""
+
+    X: Any
+    y: np.ndarray
+    weights: Vector | None
+    groups: np.ndarray | None
+    scorer: Callable[..., float]
+    scoring: Any = None  # the name of the scorer; None for the accuracy
+
+    @property
+    def is_accuracy(self) -> bool:
+        return self.scoring is None or self.scoring == "accuracy"
+
+    @property
+    def row_weights(self) -> Vector:
+        return np.ones(len(self.y)) if self.weights is None else self.weights
+
+    def shares(self, folds: Sequence[Fold]) -> Vector:
+        """How much each fold counts: for the accuracy by the weight of its test rows, else all the same."""
+        totals = np.ones(len(folds))
+        if self.is_accuracy:
+            totals = np.array([self.row_weights[fold.test].sum() for fold in folds])
+        return totals / totals.sum()
+
+    def score(self, model: Any, X: Any, rows: Indices) -> float:
+        """The score of a fitted model on rows whose features, as the model takes them, are X."""
+        weights = None if self.weights is None else self.weights[rows]
+        return score_with(self.scorer, model, X, self.y[rows], weights)
+
+    def guess(self, fold: Fold) -> float:
+        """The score on test rows of a model that only knows the class frequencies of all rows.
+
+        Frequencies among the training rows alone would be unfair: a class that is frequent there is rare
+        among the test rows, so that a guess of two equal classes would be right less than half of the time.
+        """
+        X = np.zeros((len(self.y), 1))
+        dummy = DummyClassifier(strategy="prior").fit(X, self.y, self.weights)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UndefinedMetricWarning)
+            return self.score(dummy, X[fold.test], fold.test)
+
+
+class OuterResult(NamedTuple):
+    """How a model fitted to the training rows of an outer fold predicts its test rows."""
+
+    score: float
+    predicted: np.ndarray
+    decisions: Matrix | None  # of `decision_function`, or probabilities; None if the model has neither
+    chosen: dict[str, Any]  # k and C, if the model chose them
+    support: Indices
+
+
+def evaluate(rows: ScoredRows, fold: Fold, model: Any, X: Any = None) -> OuterResult:
+    """Score a fitted model on the test rows of a fold, whose features are X if they were prepared for it."""
+    X = _safe_indexing(rows.X, fold.test) if X is None else X
+    last = last_step(model)
+    decide = getattr(model, "decision_function", None) or getattr(model, "predict_proba", None)
+    return OuterResult(
+        rows.score(model, X, fold.test),
+        model.predict(X),
+        None if decide is None else np.asarray(decide(X), dtype=float),
+        {name: vars(last)[f"{name}_"] for name in ("k", "C") if f"{name}_" in vars(last)},
+        getattr(last, "support_", np.empty(0, np.intp)),
+    )
+
+
+def split_outer(rows: ScoredRows, cv: Any, repeats: int, seed: int) -> list[Fold]:
+    """The outer folds. Raises ValueError where a class, or the groups, are too few for them."""
+    y, groups = rows.y, rows.groups
     if isinstance(cv, int | np.integer) and not isinstance(cv, bool):
         validation.check_count("cv", cv, "outer folds", least=2)
         _check_enough(y, groups, int(cv))
     folds = []
     for splitter in make_splitters(cv, repeats, seed, y, groups):
-        folds += [Fold(train, test) for train, test in splitter.split(X, y, groups)]
+        folds += [Fold(train, test) for train, test in splitter.split(rows.X, y, groups)]
     classes = np.unique(y)
     for number, fold in enumerate(folds):
         missing = classes[~np.isin(classes, y[fold.train])].tolist()
@@ -78,7 +153,7 @@ def _check_enough(y: np.ndarray, groups: Any, n_folds: int) -> None:
 def permute_labels(
     y: np.ndarray, groups: Any, rng: np.random.RandomState | np.random.Generator
 ) -> np.ndarray:
-    """Where groups have one label each, groups are permuted, else rows within them."""
+    """Permute the labels of rows: between groups if each has a single label, else within groups."""
     if groups is None:
         return rng.permutation(y)
     _, first, codes = np.unique(np.asarray(groups), return_index=True, return_inverse=True)
@@ -90,92 +165,20 @@ def permute_labels(
     return permuted
 
 
-class Nested(NamedTuple):
-    """A model with all that it is fitted to and scored by, checked."""
+def permutation_test(
+    own: float,
+    scores_of: Callable[[list[np.ndarray]], Iterable[float]],
+    rows: ScoredRows,
+    n_permutations: int,
+    rng: np.random.RandomState | np.random.Generator,
+) -> tuple[float, Vector]:
+    """The p-value of a score, and the scores under permuted labels, which `scores_of` computes.
 
-    model: Any
-    X: Any
-    y: np.ndarray
-    weights: Vector | None
-    groups: Any
-    scorer: Callable[..., float]
-    scoring: Any
-
-
-class OuterResult(NamedTuple):
-    """One outer fold."""
-
-    score: float
-    predicted: np.ndarray
-    decisions: Vector | None  # of two classes, by which the test rows are ranked; None if the model has none
-    chosen: dict[str, float]
-    support: Indices
-
-
-def read_nested(model: Any, X: Any, y: Any, weights: Any, groups: Any, scoring: Any) -> Nested:
-    validation.check_model(model, "honest_score")
-    refuse_blocks(X, y, "honest_score")
-    if groups is not None and np.shape(groups) != np.shape(y)[:1]:
-        raise ValueError(
-            f"groups={validation.shortly(groups)} has shape {np.shape(groups)}, but there are {len(y)} rows. "
-            "Give the group of each row, or None."
-        )
-    X, y, groups = indexable(X, column_or_1d(np.asarray(y)), groups)
-    check_classification_targets(y)
-    validation.check_classes(np.unique(y))
-    if weights is not None:
-        weights = validation.check_sample_weight(weights, len(y))
-    fit_arguments(model, "sample_weight", weights)
-    scoring = getattr(last_step(model), "scoring", None) if scoring is None else scoring
-    scorer = check_scoring(model, scoring="accuracy" if scoring is None else scoring)
-    groups = None if groups is None else np.asarray(groups)
-    return Nested(model, X, y, weights, groups, scorer, scoring)
-
-
-def run_outer_folds(jobs: Sequence[Any], n_jobs: int | None, verbose: int) -> Iterator[OuterResult]:
-    with progress_bar("honest score", len(jobs), verbose) as bar:
-        for result in make_pool(n_jobs)(delayed(_outer)(*job) for job in jobs):
-            bar.advance()
-            yield result
-
-
-def _outer(data: Nested, fold: Fold) -> OuterResult:
-    """One outer fold: everything from its training rows alone."""
-    model, y = clone(data.model), data.y
-    said = fit_arguments(model, "sample_weight", part(data.weights, fold.train))
-    if data.groups is not None and takes(last_step(model), "groups"):
-        said |= fit_arguments(model, "groups", data.groups[fold.train])
-    model.fit(_safe_indexing(data.X, fold.train), y[fold.train], **said)
-    X, weights = _safe_indexing(data.X, fold.test), part(data.weights, fold.test)
-    score = score_with(data.scorer, model, X, y[fold.test], weights)
-    last = last_step(model)
-    chosen = {name: vars(last)[f"{name}_"] for name in ("k", "C") if f"{name}_" in vars(last)}
-    support = getattr(last, "support_", np.empty(0, np.intp))
-    return OuterResult(score, model.predict(X), _rank_rows(model, X), chosen, support)
-
-
-def _rank_rows(model: Any, X: Any) -> Vector | None:
-    """Decision values for the second of two classes, or its probabilities."""
-    if len(getattr(model, "classes_", ())) != 2:
-        return None
-    method = getattr(model, "decision_function", None) or getattr(model, "predict_proba", None)
-    if method is None:
-        return None
-    decisions = np.asarray(method(X), dtype=float)
-    return decisions if decisions.ndim == 1 else decisions[:, 1]
-
-
-def part(weights: Vector | None, rows: Indices) -> Vector | None:
-    return None if weights is None else weights[rows]
-
-
-ALPHA = 0.05  # p-values up to this are called better than guessing
-UNEQUAL = 1.1  # classes are unequal where the largest has this times its equal share of the rows, or more
-MEASURE_NAMES = {
-    "roc_auc": "the area under the ROC curve",
-    "balanced_accuracy": "the balanced accuracy",
-    "permutations": "the permutation test",
-}
+    The p-value is the share of labellings, the original one included, with a score at least as high.
+    """
+    labels = [permute_labels(rows.y, rows.groups, rng) for _ in range(n_permutations)]
+    permuted = np.array(list(scores_of(labels)))
+    return float((1 + np.count_nonzero(permuted >= own - 1e-12)) / (1 + n_permutations)), permuted
 
 
 class Evidence(NamedTuple):
@@ -236,7 +239,7 @@ class HonestScore:
     interval: Interval
     guessing: float
     scores: Vector
-    chosen: list[dict[str, float]]
+    chosen: list[dict[str, Any]]
     supports: list[Indices]
     predicted: np.ndarray
     tested: np.ndarray
@@ -245,19 +248,25 @@ class HonestScore:
     permuted: Vector | None = None
 
     @property
+    def n_permutations(self) -> int:
+        """The number of permutations of the labels, 0 without a permutation test."""
+        return 0 if self.permuted is None else len(self.permuted)
+
+    @property
     def is_better_than_guessing(self) -> bool:
         """Whether the p-value is at most 0.05, or without a permutation test, `evidence` above guessing.
 
         Fewer than 19 permutations cannot give a p-value of 0.05, and are ignored.
         """
-        n_permutations = 0 if self.permuted is None else len(self.permuted)
-        return is_better(self.evidence, self.p_value, n_permutations)
+        if self.p_value is not None and self.judged_by == "permutations":
+            return self.p_value <= ALPHA
+        return self.evidence.is_better
 
     @property
     def judged_by(self) -> str:
         """The measure used by `is_better_than_guessing`: "permutations", or that of `evidence`."""
-        n_permutations = 0 if self.permuted is None else len(self.permuted)
-        return judged_by(self.evidence, n_permutations)
+        can_decide = self.n_permutations > 0 and 1 / (1 + self.n_permutations) <= ALPHA
+        return "permutations" if can_decide else self.evidence.measure
 
     def __repr__(self) -> str:
         return f"<HonestScore {self}>"
@@ -363,154 +372,108 @@ def honest_score(
     validation.check_scoring(scoring)
     validation.check_n_jobs(n_jobs)
     validation.check_verbose(verbose)
-    data = read_nested(model, X, y, sample_weight, groups, scoring)
+    rows = read_rows(model, X, y, sample_weight, groups, scoring)
     rng = validation.random_source(random_state)
     seed = validation.resolve_seed(rng)
-    # Each labelling has folds of its own: those that are stratified for others put it at a disadvantage.
-    labelled = [data] + [
-        data._replace(y=permute_labels(data.y, data.groups, rng)) for _ in range(permutations)
-    ]
-    folds = [make_outer_folds(each.X, each.y, each.groups, cv, repeats, seed) for each in labelled]
-    guessing = _guesses(data, folds[0])
-    jobs = [(each, fold) for each, of in zip(labelled, folds, strict=True) for fold in of]
-    with warnings.catch_warnings():
-        for of_each_fold in (GridEdgeWarning, RepeatedFeaturesWarning):
-            warnings.simplefilter("ignore", of_each_fold)
-        results = list(run_outer_folds(jobs, n_jobs, verbose))
-    n_folds = len(folds[0])
-    found = _summarise(data, folds[0], results[:n_folds], guessing, confidence)
+    folds = split_outer(rows, cv, repeats, seed)
+    results = list(_fit_folds(model, [(rows, fold) for fold in folds], n_jobs, verbose))
+    found = summarise(rows, folds, results, confidence)
     if not permutations:
         return found
-    of_each = np.array([result.score for result in results]).reshape(1 + permutations, n_folds)
-    means = np.array([row @ _shares(data, of) for row, of in zip(of_each, folds, strict=True)])
-    return replace(found, p_value=rank_among(means[0], means[1:]), permuted=means[1:])
+
+    def scores_of(labels: list[np.ndarray]) -> Iterator[float]:
+        # Each labelling has its own folds: those stratified for other labels would put it at a disadvantage.
+        labelled = [rows._replace(y=permuted) for permuted in labels]
+        folds = [split_outer(each, cv, repeats, seed) for each in labelled]
+        jobs = [(each, fold) for each, own in zip(labelled, folds, strict=True) for fold in own]
+        results = _fit_folds(model, jobs, n_jobs, verbose, "permutations")
+        for each, own in zip(labelled, folds, strict=True):
+            yield float(np.array([next(results).score for _ in own]) @ each.shares(own))
+
+    p_value, permuted = permutation_test(found.score, scores_of, rows, permutations, rng)
+    return replace(found, p_value=p_value, permuted=permuted)
 
 
-def rank_among(score: float, permuted: Vector) -> float:
-    """The p-value of a score: its own place among those under permuted labels, of which it is one."""
-    return float((1 + np.count_nonzero(permuted >= score - 1e-12)) / (1 + len(permuted)))
+def read_rows(model: Any, X: Any, y: Any, weights: Any, groups: Any, scoring: Any) -> ScoredRows:
+    """The rows, and the scorer of the model, checked."""
+    validation.check_model(model, "honest_score")
+    refuse_blocks(X, y, "honest_score")
+    if groups is not None and np.shape(groups) != np.shape(y)[:1]:
+        raise ValueError(
+            f"groups={validation.shortly(groups)} has shape {np.shape(groups)}, but there are {len(y)} rows. "
+            "Give the group of each row, or None."
+        )
+    X, y, groups = indexable(X, column_or_1d(np.asarray(y)), groups)
+    check_classification_targets(y)
+    validation.check_classes(np.unique(y))
+    if weights is not None:
+        weights = validation.check_sample_weight(weights, len(y))
+    fit_arguments(model, "sample_weight", weights)
+    scoring = getattr(last_step(model), "scoring", None) if scoring is None else scoring
+    scorer = check_scoring(model, scoring="accuracy" if scoring is None else scoring)
+    return ScoredRows(X, y, weights, None if groups is None else np.asarray(groups), scorer, scoring)
 
 
-def judged_by(evidence: Evidence, n_permutations: int) -> str:
-    """The measure that decides whether a model is better than guessing."""
-    can_tell = n_permutations > 0 and 1 / (1 + n_permutations) <= ALPHA
-    return "permutations" if can_tell else evidence.measure
+def _fit_folds(
+    model: Any, jobs: Sequence[Any], n_jobs: int | None, verbose: int, label: str = "honest score"
+) -> Iterator[OuterResult]:
+    with progress_bar(label, len(jobs), verbose) as bar, warnings.catch_warnings():
+        for of_each_fold in (GridEdgeWarning, RepeatedFeaturesWarning):
+            warnings.simplefilter("ignore", of_each_fold)
+        for result in make_pool(n_jobs)(delayed(_fit_fold)(model, *job) for job in jobs):
+            bar.advance()
+            yield result
 
 
-def is_better(evidence: Evidence, p_value: float | None, n_permutations: int) -> bool:
-    """Whether a model is clearly better than guessing, by the measure that decides."""
-    if p_value is not None and judged_by(evidence, n_permutations) == "permutations":
-        return p_value <= ALPHA
-    return evidence.is_better
+def _fit_fold(model: Any, rows: ScoredRows, fold: Fold) -> OuterResult:
+    """One outer fold: everything from its training rows alone."""
+    model, train = clone(model), fold.train
+    arguments: dict[str, Any] = {}
+    if rows.weights is not None:
+        arguments |= fit_arguments(model, "sample_weight", rows.weights[train])
+    if rows.groups is not None and takes(last_step(model), "groups"):
+        arguments |= fit_arguments(model, "groups", rows.groups[train])
+    model.fit(_safe_indexing(rows.X, train), rows.y[train], **arguments)
+    return evaluate(rows, fold, model)
 
 
-def weigh_evidence(
-    own: Evidence,
-    y: np.ndarray,
-    predicted: np.ndarray,
-    ranked: Sequence[RankedRows] | None,
-    weights: Vector | None,
-    groups: np.ndarray | None,
-    confidence: float = 0.95,
-) -> Evidence:
-    """The measure to compare a model with guessing by: its own, unless that is the accuracy and classes are
-    of unequal size.
-
-    Then it is the area under the ROC curve of two classes, or the balanced accuracy of more, or of models
-    that rank no rows (`ranked` is None).
-    """
-    weights = np.ones(len(y)) if weights is None else weights
-    classes, codes = np.unique(y, return_inverse=True)
-    totals = np.bincount(codes, weights=weights)
-    if own.measure != "accuracy" or totals.max() * len(classes) < UNEQUAL * totals.sum():
-        return own
-    if len(classes) == 2 and ranked is not None:
-        area = area_under_roc(ranked, codes == 1, weights, groups, confidence)
-        return Evidence("roc_auc", area, 0.5)
-    rows = [np.flatnonzero(codes == code) for code in range(len(classes))]
-    rates = np.array([np.average(predicted[own] == y[own], weights=weights[own]) for own in rows])
-    ns = [effective_number(weights[r], len(r), None if groups is None else groups[r]) for r in rows]
-    return Evidence("balanced_accuracy", mean_of_rates(rates, np.array(ns), confidence), 1 / len(classes))
-
-
-def interval_of(
-    scores: Vector, mean: float, n_rows: float, test_ratio: float, is_rate: bool, confidence: float = 0.95
-) -> Interval:
-    """Where a mean over folds lies: of a rate of rows by Wilson, of another score by Student."""
-    if is_rate:
-        return rate_interval(mean, n_rows, confidence)
-    return mean_interval(scores, test_ratio, n_rows, confidence)
-
-
-def guess(scorer: Callable[..., float], y: np.ndarray, weights: Vector | None, fold: Fold) -> float:
-    """The score of what knows the labels' frequencies, of all rows, and nothing else.
-
-    A class that is common among the training rows is less so among the test rows: by these alone a guess of
-    two classes of one size would be right less often than every other time.
-    """
-    rows = np.zeros((len(y), 1))
-    dummy = DummyClassifier(strategy="prior").fit(rows, y, weights)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UndefinedMetricWarning)
-        return score_with(scorer, dummy, rows[fold.test], y[fold.test], part(weights, fold.test))
-
-
-def _is_accuracy(data: Nested) -> bool:
-    return data.scoring is None or data.scoring == "accuracy"
-
-
-def _guesses(data: Nested, folds: Sequence[Fold]) -> Vector:
-    """What guessing has in each fold; not a number where the scorer asks for more than a guess can answer."""
-    try:
-        return np.array([guess(data.scorer, data.y, data.weights, fold) for fold in folds])
-    except (AttributeError, TypeError, ValueError):
-        return np.full(len(folds), np.nan)
-
-
-def _weights(data: Nested) -> Vector:
-    return np.ones(len(data.y)) if data.weights is None else data.weights
-
-
-def _shares(data: Nested, folds: Sequence[Fold]) -> Vector:
-    """How much each fold counts: for the accuracy by the weight of its test rows, else all the same."""
-    if not _is_accuracy(data):
-        return np.full(len(folds), 1 / len(folds))
-    weights = _weights(data)
-    totals = np.array([weights[fold.test].sum() for fold in folds])
-    return totals / totals.sum()
-
-
-def _summarise(
-    data: Nested,
-    folds: Sequence[Fold],
-    results: Sequence[OuterResult],
-    guessing: Vector,
-    confidence: float,
+def summarise(
+    rows: ScoredRows, folds: Sequence[Fold], results: Sequence[OuterResult], confidence: float = 0.95
 ) -> HonestScore:
-    scores, shares = np.array([result.score for result in results]), _shares(data, folds)
-    score, (n_tested, test_ratio) = float(scores @ shares), count_tested(folds)
-    n_rows = effective_number(data.weights, int(n_tested), data.groups)
-    classes, counts = np.unique(data.y, return_counts=True)
-    predicted = np.full(len(data.y), classes[counts.argmax()], dtype=data.y.dtype)
-    tested = np.zeros(len(data.y), dtype=bool)
+    """The score of all outer folds together, its interval, and how it compares with guessing."""
+    scores, shares = np.array([result.score for result in results]), rows.shares(folds)
+    score = float(scores @ shares)
+    classes, counts = np.unique(rows.y, return_counts=True)
+    predicted = np.full(len(rows.y), classes[counts.argmax()], dtype=rows.y.dtype)
+    tested = np.zeros(len(rows.y), dtype=bool)
     for fold, result in zip(reversed(folds), reversed(results), strict=True):  # the first repeat comes last
         predicted[fold.test], tested[fold.test] = result.predicted, True
-    pairs = [(fold.test, result.decisions) for fold, result in zip(folds, results, strict=True)]
-    ranked = [RankedRows(rows, decisions) for rows, decisions in pairs if decisions is not None] or None
-    interval = interval_of(scores, score, n_rows, test_ratio, _is_accuracy(data), confidence)
-    if data.scoring == "roc_auc" and ranked is not None:
-        weights, groups = _weights(data), data.groups
-        interval = area_under_roc(ranked, data.y == classes[1], weights, groups, confidence).interval
-    guessed = float(shares @ guessing)
-    name = "accuracy" if _is_accuracy(data) else data.scoring if isinstance(data.scoring, str) else "score"
-    own = Evidence(name, Estimate(score, interval), guessed)
-    evidence = own
+    ranked = [
+        RankedRows(fold.test, result.decisions if result.decisions.ndim == 1 else result.decisions[:, 1])
+        for fold, result in zip(folds, results, strict=True)
+        if len(classes) == 2 and result.decisions is not None
+    ] or None
+    n_rows = effective_number(rows.weights, int(tested.sum()), rows.groups)
+    if rows.scoring == "roc_auc" and ranked is not None:
+        area = area_under_roc(ranked, rows.y == classes[1], rows.row_weights, rows.groups, confidence)
+        interval = area.interval
+    elif rows.is_accuracy:
+        interval = rate_interval(score, n_rows, confidence)
+    else:
+        test_ratio = float(np.mean([len(fold.test) / len(fold.train) for fold in folds]))
+        interval = mean_interval(scores, test_ratio, n_rows, confidence)
+    try:
+        guessing = float(shares @ [rows.guess(fold) for fold in folds])
+    except (AttributeError, TypeError, ValueError):  # the scorer needs more than a guess can give
+        guessing = np.nan
+    name = "accuracy" if rows.is_accuracy else rows.scoring if isinstance(rows.scoring, str) else "score"
+    evidence = Evidence(name, Estimate(score, interval), guessing)
     if tested.all():
-        evidence = weigh_evidence(own, data.y, predicted, ranked, data.weights, data.groups, confidence)
+        evidence = weigh_evidence(evidence, rows, predicted, ranked, confidence)
     return HonestScore(
         score=score,
         interval=interval,
-        guessing=guessed,
+        guessing=guessing,
         scores=scores,
         chosen=[result.chosen for result in results],
         supports=[result.support for result in results],
@@ -518,3 +481,30 @@ def _summarise(
         tested=tested,
         evidence=evidence,
     )
+
+
+def weigh_evidence(
+    own: Evidence,
+    rows: ScoredRows,
+    predicted: np.ndarray,
+    ranked: Sequence[RankedRows] | None,
+    confidence: float,
+) -> Evidence:
+    """The measure by which to compare a model with guessing: its own score, unless that is the accuracy and
+    the classes are of unequal size.
+
+    Then it is the area under the ROC curve for two classes, and the balanced accuracy for more classes or
+    models without decision values (`ranked` is None).
+    """
+    weights, groups = rows.row_weights, rows.groups
+    classes, codes = np.unique(rows.y, return_inverse=True)
+    totals = np.bincount(codes, weights=weights)
+    if own.measure != "accuracy" or totals.max() * len(classes) < UNEQUAL * totals.sum():
+        return own
+    if len(classes) == 2 and ranked is not None:
+        return Evidence("roc_auc", area_under_roc(ranked, codes == 1, weights, groups, confidence), 0.5)
+    by_class = [np.flatnonzero(codes == code) for code in range(len(classes))]
+    is_right = predicted == rows.y
+    rates = np.array([np.average(is_right[own], weights=weights[own]) for own in by_class])
+    ns = [effective_number(weights[r], len(r), None if groups is None else groups[r]) for r in by_class]
+    return Evidence("balanced_accuracy", mean_of_rates(rates, np.array(ns), confidence), 1 / len(classes))

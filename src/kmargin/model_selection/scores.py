@@ -4,9 +4,9 @@ import inspect
 import numbers
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import expit, logit, ndtri, stdtrit
@@ -17,7 +17,7 @@ from kmargin.core.arrays import Flags, Indices, Matrix, Vector
 
 
 class Interval(NamedTuple):
-    """Where a score lies, by all that is known."""
+    """A confidence interval of a score."""
 
     low: float
     high: float
@@ -41,7 +41,7 @@ class RankedRows(NamedTuple):
 
 
 def wilson(rate: float, n: float, z: float) -> Interval:
-    """Wilson's interval for a rate among n: within [0, 1], and no point even where the rate is 0 or 1."""
+    """Wilson's interval for a rate among n rows: within [0, 1], of positive width even at 0 and 1."""
     rate = min(max(rate, 0.0), 1.0)
     centre = (rate + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * np.sqrt(rate * (1 - rate) / n + z * z / (4 * n * n))
@@ -49,7 +49,7 @@ def wilson(rate: float, n: float, z: float) -> Interval:
 
 
 def rate_interval(rate: float, n: float, confidence: float = 0.95) -> Interval:
-    """The interval of a rate among n rows."""
+    """Wilson's interval of a rate among n rows, for a confidence level."""
     return wilson(rate, n, float(ndtri((1 + confidence) / 2)))
 
 
@@ -108,7 +108,7 @@ def area_under_roc(
     codes = used if groups is None else np.unique(groups[used], return_inverse=True)[1]
     n_units = len(np.unique(codes))
     error = float(np.linalg.norm(np.bincount(codes, weights=influence)) * np.sqrt(n_units / (n_units - 1)))
-    if error < 1e-12 or not 0 < value < 1:  # no row is out of place, which tells no variance
+    if error < 1e-12 or not 0 < value < 1:  # a perfect ranking leaves no variance
         smaller = min((own, ~own), key=np.count_nonzero)
         n = effective_number(w[smaller], int(smaller.sum()), None if groups is None else codes[smaller])
         return Estimate(value, rate_interval(value, n, confidence))
@@ -117,7 +117,7 @@ def area_under_roc(
 
 
 def _placements(values: Vector, others: Vector, weights: Vector) -> Vector:
-    """Of each value: the share of the others, by weight, that lie below it; ties count half."""
+    """The weighted share of `others` below each value; ties count half."""
     order = np.argsort(others, kind="stable")
     totals = np.concatenate([[0.0], np.cumsum(weights[order])])
     below, up_to = (totals[np.searchsorted(others[order], values, side=side)] for side in ("left", "right"))
@@ -170,7 +170,7 @@ def mean_interval(scores: Vector, test_ratio: float, n_rows: float, confidence: 
 
 
 def effective_number(weights: Vector | None, n: int, groups: np.ndarray | None = None) -> float:
-    """As many rows of one weight tell a mean as well as these, by Kish; rows of one group are taken for one.
+    """Kish's effective sample size of weighted rows; rows of one group count as one row.
 
     Weights here say how much rows count, not how many there were: that would make intervals too narrow.
     """
@@ -184,37 +184,18 @@ def effective_number(weights: Vector | None, n: int, groups: np.ndarray | None =
     return float(relative.sum() ** 2 / (relative @ relative))
 
 
-class Labelled(Protocol):
-    """What is known in memory of the rows of some samples, beside X."""
-
-    @property
-    def classes(self) -> np.ndarray: ...
-
-    @property
-    def codes(self) -> Indices:
-        """Of the classes, 0 to n_classes - 1."""
-
-    @property
-    def repeats(self) -> Vector:
-        """Sample weights: a row of weight 2 counts as the row twice."""
-
-    @property
-    def kept(self) -> Indices:
-        """Which of the rows given are left."""
-
-
 SELECTIONS = ("best", "1se", "tolerance")
 
 
 class Fold(NamedTuple):
-    """Rows to fit to and rows to score, as indices into the samples that have weight."""
+    """Training rows and test rows, as indices into the rows with positive weight."""
 
     train: Indices
     test: Indices
 
 
-def make_folds(splitter: Any, samples: Labelled, n_given: int, X: Any, y: Any, groups: Any) -> list[Fold]:
-    """Split the rows as they were given; leave out those without weight.
+def make_folds(splitter: Any, samples: Any, n_given: int, X: Any, y: Any, groups: Any) -> list[Fold]:
+    """Split the rows as they were given; leave out those without weight, which are not among `samples`.
 
     Raises ValueError where a fold has lost a class or has nothing to score.
     """
@@ -255,14 +236,8 @@ def make_splitters(cv: Any, repeats: int, seed: int, y: Any, groups: Any = None)
 
 
 def _shown(cv: Any) -> str:
-    """For a sentence: rows of folds that were written out are not."""
+    """The repr of cv for a message; a list of splits would be too long."""
     return "a list of splits" if np.iterable(cv) else repr(cv)
-
-
-def count_tested(folds: Sequence[Fold]) -> tuple[float, float]:
-    """How many rows are scored, each counted once; and the test rows per training row of a fold."""
-    ratios = [len(fold.test) / len(fold.train) for fold in folds]
-    return float(len(np.unique(np.concatenate([fold.test for fold in folds])))), float(np.mean(ratios))
 
 
 def check_fold(number: int, classes: np.ndarray, has_class: Flags, n_test: int) -> None:
@@ -347,19 +322,14 @@ def takes_weights(scorer: Any) -> bool:
     return "sample_weight" in inspect.signature(function).parameters
 
 
-def asks_for_probabilities(scorer: Any) -> bool:
-    """Whether a scorer looks at probabilities, and at nothing else."""
-    return bool(getattr(scorer, "_response_method", "predict") == "predict_proba")
-
-
 @dataclass(frozen=True)
 class ScoreTable:
-    """The score of every fold, C and k: the one source of what is chosen, told, tabulated and drawn."""
+    """The score of every fold, C and k; choices, summaries, tables and plots are made of it alone."""
 
     scores: np.ndarray  # (n_folds, n_Cs, n_ks), folds of all repeats
     Cs: Sequence[float]
     ks: Sequence[int]
-    n_rows: float  # that were scored, each counted once
+    n_rows: float  # effective number of test rows, each counted once
     test_ratio: float = 0.0  # test rows per training row
 
     @cached_property
@@ -368,13 +338,17 @@ class ScoreTable:
 
     @cached_property
     def error(self) -> Matrix:
-        """Standard errors of the means; see `intervals.mean_errors`."""
+        """Standard errors of the means; see `mean_errors`."""
         return mean_errors(self.scores, self.test_ratio, self.n_rows)
 
     def at(self, C: float, k: int) -> tuple[float, float]:
         """The mean score, and its standard error."""
         place = self.Cs.index(C), self.ks.index(k)
         return float(self.mean[place]), float(self.error[place])
+
+    def at_k(self, column: int) -> "ScoreTable":
+        """The scores of all C at one of the ks."""
+        return replace(self, scores=self.scores[:, :, [column]], ks=[self.ks[column]])
 
     def choose(self, selection: str, tolerance: float = 0.0) -> tuple[int, int]:
         """The positions of the chosen C and k.

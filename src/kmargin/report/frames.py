@@ -16,7 +16,7 @@ from kmargin.model_selection.scores import (
     effective_number,
     rate_interval,
 )
-from kmargin.tables.analysis import Analysis, Step
+from kmargin.tables.analysis import Analysis, Stability, Step
 from kmargin.tables.model import TableModel
 
 
@@ -346,3 +346,20 @@ def log_loss_of(analysis: Analysis) -> float:
         np.arange(len(assessed.fold)), np.searchsorted(assessed.classes, analysis.dataset.y)
     ]
     return float(-np.average(np.log(own), weights=assessed.weights))
+
+
+def stability_frame(stability: Stability) -> pd.DataFrame:
+    """A row for each feature, the most frequent first."""
+    selection, counted = stability.selection, stability.counted
+    unit_of = selection.summary().set_index("feature")
+    at = unit_of.index.astype(int)
+    thing = counted.things.removesuffix("s")
+    columns = {
+        "feature": np.array(counted.names, dtype=object)[at],
+        thing: np.array(counted.labels, dtype=object)[at],
+        "frequency": unit_of["frequency"].to_numpy(),
+    }
+    if counted.is_grouped:
+        columns[f"frequency of its {thing}"] = unit_of["group_frequency"].to_numpy()
+    of_both = {name: unit_of[name].to_numpy() for name in ("always_in", "stable")}
+    return pd.DataFrame(columns | of_both)

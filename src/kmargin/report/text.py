@@ -11,7 +11,7 @@ from kmargin.core.validation import count, listing
 from kmargin.model_selection.nested import MEASURE_NAMES
 from kmargin.model_selection.scores import Interval
 from kmargin.report.frames import order_features, results_by_group
-from kmargin.tables.analysis import Analysis, Neighbour
+from kmargin.tables.analysis import Analysis, Neighbour, Stability
 
 PERCENT = ("accuracy", "balanced_accuracy")
 SCORE_NAMES = {
@@ -100,7 +100,7 @@ def fold_choices_text(analysis: Analysis) -> str:
     assessed = analysis.assessment
     if not assessed.is_nested or analysis.highest is None or not analysis.was_chosen:
         return ""
-    ks = sorted(k for k, _ in assessed.chosen)
+    ks = sorted(chosen["k"] for chosen in assessed.chosen)
     n_folds = count(len(ks), "outer fold")
     if ks[0] == ks[-1]:
         return f"All {n_folds} also chose k = {ks[0]}."
@@ -348,7 +348,7 @@ def neighbour_text(analysis: Analysis, neighbour: Neighbour) -> str:
 
 def most_common(analysis: Analysis) -> str:
     """What a guess of the accuracy is; other scores have guesses of their own."""
-    if not analysis.assessment.is_rate:
+    if analysis.settings.scoring != "accuracy":
         return ""
     return " the most common class"
 
@@ -518,3 +518,42 @@ def software_text(analysis: Analysis, source: str) -> str:
         f"The analysis was made with kmargin {__version__} (Python {platform.python_version()}, NumPy "
         f"{np.__version__}, scikit-learn {sklearn.__version__}), random seed {analysis.settings.seed}."
     )
+
+
+def stability_headline(stability: Stability) -> str:
+    """How many features are stable."""
+    selection, things = stability.selection, stability.counted.things
+    share = f"{100 * selection.threshold_:.4g} % of {stability.n_halves} random halves of the rows"
+    found = stability.stable
+    if not found:
+        hint = (
+            "A larger --max-false accepts more features by chance and lowers this proportion."
+            if selection.threshold == "auto"
+            else "Without --threshold it is the lowest proportion at which at most one is expected by chance."
+        )
+        return f"None of {selection.n_candidates_:,} {things} was selected on at least {share}. {hint}"
+    were = "was" if len(found) == 1 else "were"
+    return f"{len(found):,} of {selection.n_candidates_:,} {things} {were} selected on at least {share}."
+
+
+def chance_text(stability: Stability) -> str:
+    """The bounds on the number of features that are stable by chance."""
+    selection = stability.selection
+    blind = f"{selection.q_:.3g} of {selection.n_candidates_:,} {stability.counted.things}"
+    worst, unimodal, r_concave = (f"{bound:.2g}" for bound in selection.bounds_)
+    return (
+        f"At most {unimodal} of these are expected to have been selected by chance, if the number of halves "
+        f"that select a feature has a unimodal distribution ({worst} for any distribution, {r_concave} if it "
+        "is r-concave). By chance means: selected on a half no more often than by a random choice of "
+        f"{blind}. A feature that is correlated with a relevant one is selected more often than that, and "
+        "may be stable without being relevant itself."
+    )
+
+
+def plan_text(stability: Stability) -> str:
+    """The number of halves, and the model fitted to each."""
+    kept = stability.counted.labels_of(np.flatnonzero(stability.counted.always_in))
+    said = f" Always in the model, as requested by --keep: {listing(kept)}." if kept else ""
+    pairs = count(stability.selection.n_pairs, "pair")
+    machine = f"a model with k = {stability.k}, C = {stability.C:.3g} on each half"
+    return f"{pairs} of complementary halves, {machine}.{said}"

@@ -1,32 +1,180 @@
-"""The analysis of a table: choice, score, final model, drop costs, stability."""
+"""The analysis of a table: choice, honest score, final model, drop costs, stability."""
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
-from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.pipeline import Pipeline
-from sklearn.utils import Tags
 
 from kmargin import SparseSVC, StabilitySelection, stability_C
 from kmargin.core.arrays import Indices, Matrix, Vector
-from kmargin.core.validation import InputError, blame_input, count, listing
+from kmargin.core.validation import InputError, blame_input
 from kmargin.fitting.drop_costs import Worth
-from kmargin.model_selection.scores import ScoreTable, difference_error
-from kmargin.tables.assessment import Assessment, Choice, Difference, assess, choose, counts_of, resolve_grid
-from kmargin.tables.columns import Scaling
+from kmargin.fitting.progress import progress_bar
+from kmargin.model_selection.nested import HonestScore, OuterResult, evaluate, permutation_test, summarise
+from kmargin.model_selection.scores import Fold, ScoreTable, difference_error
 from kmargin.tables.dataset import Dataset
-from kmargin.tables.model import TableModel, note_rows
+from kmargin.tables.model import TableModel, assemble_machine, note_rows
 from kmargin.tables.request import CountedFeatures, Settings, count_features
-from kmargin.tables.trial import Trial
+from kmargin.tables.search import Choice, Preparation, TableSearch, choose, fit_choice, resolve_grid
 
 DEFAULT_K = 10
+LEAST_FOR_NESTED = 3  # rows (or groups) of a class: one to score, two for the folds within
+OUTER = 2**16  # the round whose folds are the outer ones, far from those that choose
+
+
+class Difference(NamedTuple):
+    """The difference of two scores on the same folds, with its standard error."""
+
+    value: float
+    error: float
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class Assessment(HonestScore):
+    """The honest score, with the decision values and probabilities of all rows.
+
+    Unless `is_nested`, k and C were chosen with the rows that are scored, and the score is too optimistic if
+    there was something to choose.
+    """
+
+    dataset: Dataset
+    is_nested: bool
+    folds: list[Fold]
+    decisions: Matrix  # of each row, by the model that was fitted without it
+    probabilities: Matrix  # of each row and class, likewise
+    classes: np.ndarray
+    all_features: HonestScore | None = None  # of models that use all features, on the same folds
+
+    @cached_property
+    def fold(self) -> Indices:
+        """The number of the fold in which each row is tested."""
+        numbers = np.empty(len(self.dataset.y), dtype=np.intp)
+        for number, fold in enumerate(self.folds):
+            numbers[fold.test] = number
+        return numbers
+
+    @cached_property
+    def weights(self) -> Vector:
+        return np.ones(len(self.dataset.y)) if self.dataset.weights is None else self.dataset.weights
+
+    @property
+    def cost_of_sparsity(self) -> Difference | None:
+        """By how much models that use all features score higher; None if there are none to compare with."""
+        if self.all_features is None:
+            return None
+        differences, test_ratio = self.all_features.scores - self.scores, 1 / (len(self.folds) - 1)
+        error = difference_error(differences, test_ratio, len(self.dataset.y))
+        return Difference(self.all_features.score - self.score, error)
+
+
+class Evaluated(NamedTuple):
+    """The models of some folds, evaluated on the test rows."""
+
+    folds: list[Fold]
+    results: list[OuterResult]
+    probabilities: list[Matrix]
+
+
+def assess(search: TableSearch, choice: Choice) -> Assessment:
+    """Score the search as the settings say: nested or not, with a permutation test or without."""
+    settings, dataset, rows = search.settings, search.dataset, search.rows
+    is_nested = settings.nested and choice.had_alternatives
+    if is_nested and search.class_counts.min() < LEAST_FOR_NESTED:
+        rare = search.samples.classes[search.class_counts.argmin()].item()
+        unit = "rows" if dataset.groups is None else "groups"
+        search.notes.append(
+            f"Class {rare!r} has 2 {unit}, too few to choose k and C without one of them: the score told is "
+            "of the rows they were chosen on, and too good."
+        )
+        is_nested = False
+    evaluated = evaluate_outer(search, choice.n_rounds) if is_nested else evaluate_chosen(search, choice)
+    folds, results, probabilities = evaluated
+    found = summarise(rows, folds, results)
+    all_features = None
+    if settings.kernel is None and choice.k < search.n_available:
+        n = search.n_available
+        whole = TableSearch(dataset, replace(settings, k=n, ks=[n], Cs=list(choice.table.Cs), verbose=0))
+        scored = evaluate_outer(whole, 1) if is_nested else evaluate_chosen(whole, choose(whole, 1))
+        all_features = summarise(rows, scored.folds, scored.results)
+    if settings.permutations:
+        p_value, permuted = permutation_test(
+            _highest(choice, choice.first.scores),
+            lambda labels: score_permuted(search, choice, labels),
+            rows,
+            settings.permutations,
+            np.random.default_rng(settings.seed),
+        )
+        found = replace(found, p_value=p_value, permuted=permuted)
+    return Assessment(
+        **{field.name: getattr(found, field.name) for field in fields(found)},
+        dataset=dataset,
+        is_nested=is_nested,
+        folds=folds,
+        decisions=_by_row(folds, [np.asarray(result.decisions) for result in results]),
+        probabilities=_by_row(folds, probabilities),
+        classes=search.samples.classes,
+        all_features=all_features,
+    )
+
+
+def _by_row(folds: list[Fold], by_fold: list[Matrix]) -> Matrix:
+    """Values of the test rows of each fold, in the order of the rows."""
+    return np.concatenate(by_fold)[np.argsort(np.concatenate([fold.test for fold in folds]))]
+
+
+def evaluate_outer(search: TableSearch, n_rounds: int) -> Evaluated:
+    """Repeat the whole search in each of several outer folds, on its training rows alone."""
+    found = Evaluated(search.folds(OUTER), [], [])
+    with progress_bar("honest score", len(found.folds), search.settings.verbose) as bar:
+        for fold in found.folds:
+            inner = search.on_rows(fold.train)
+            model = fit_choice(inner, choose(inner, n_rounds))
+            found.results.append(evaluate(search.rows, fold, model))
+            found.probabilities.append(model.predict_proba(search.dataset.X[fold.test]))
+            bar.advance()
+    return found
+
+
+def evaluate_chosen(search: TableSearch, choice: Choice) -> Evaluated:
+    """Evaluate the models of the first round, on the folds by which k and C were chosen."""
+    searched, row, column = choice.first, choice.row, choice.column
+    folds: Any = searched.folds
+    found = Evaluated(folds.folds, [], [])
+    with blame_input():
+        calibrations = searched.calibrate(row, column, range(len(found.folds)))
+    for number, fold in enumerate(found.folds):
+        model, X = search.model_at(searched.fits[number], row, column), folds.inputs(number)
+        model.calibration_ = calibrations[number]
+        found.results.append(evaluate(search.rows, fold, model, X))
+        found.probabilities.append(model.predict_proba(X))
+    return found
+
+
+def score_permuted(search: TableSearch, choice: Choice, labels: list[np.ndarray]) -> list[float]:
+    """The highest score of the whole grid, in one round of folds, for each of several labellings.
+
+    The original labels are treated alike, so it does not matter that the highest of many is too optimistic.
+    """
+    settings, scores = replace(search.settings, verbose=0), []
+    with progress_bar("permutations", len(labels), search.settings.verbose) as bar:
+        for y in labels:
+            permuted = TableSearch(search.dataset._replace(y=y), settings)
+            scores.append(_highest(choice, permuted.cross_validate(choice.first.Cs, choice.first.ks).scores))
+            bar.advance()
+    return scores
+
+
+def _highest(choice: Choice, scores: np.ndarray) -> float:
+    """The highest mean score of the models that there were to choose from."""
+    columns = slice(None) if choice.chose_k else [choice.column]
+    return float(scores[:, :, columns].mean(axis=0).max())
 
 
 class Plan(NamedTuple):
-    """How halves are drawn and what is called stable."""
+    """The model fitted to each half, the number of halves, and when a feature counts as stable."""
 
     k: int | None = None  # None: 10, or half of what there is to choose from
     C: float | None = None  # None: as strong as suits so many rows and features
@@ -37,7 +185,7 @@ class Plan(NamedTuple):
 
 @dataclass(frozen=True)
 class Stability:
-    """How often each feature was selected, and what that is worth."""
+    """The stability selection of a table, with its k and C."""
 
     dataset: Dataset
     counted: CountedFeatures
@@ -51,40 +199,21 @@ class Stability:
 
     @property
     def frequencies(self) -> Vector:
-        """Of each feature."""
+        """The selection frequency of each feature."""
         return np.asarray(self.selection.frequencies_)
 
     @property
     def stable(self) -> list[str]:
-        """What k counts, as far as it is stable and was not always in."""
+        """The labels of the stable features (or groups), without those that are always in."""
         free = ~self.counted.always_in[self.selection.support_]
         return self.counted.labels_of(self.selection.support_[free])
 
 
-class Preparation(TransformerMixin, BaseEstimator):
-    """Missing numbers filled in and features scaled, all of it learned from the rows of a half."""
-
-    def __init__(self, standardize: bool) -> None:
-        self.standardize = standardize
-
-    def fit(self, X: Matrix, y: Any = None, sample_weight: Any = None) -> "Preparation":
-        repeats = np.ones(len(X)) if sample_weight is None else sample_weight
-        self.scaling_ = Scaling.learn(X, repeats, True, self.standardize)
-        return self
-
-    def transform(self, X: Matrix) -> Matrix:
-        return self.scaling_(X)
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags
-
-
 def measure_stability(dataset: Dataset, settings: Settings, plan: Plan | None = None) -> Stability:
-    """Fit machines to random halves of the rows. Of the settings, k, ks, Cs and folds have no part in it."""
+    """Fit models to random halves of the rows. The settings k, ks, Cs and those of folds are not used."""
     plan = Plan() if plan is None else plan
-    check_plan(plan, settings)
+    settings.check()
+    check_plan(plan)
     counted = count_features(dataset.encoding, settings.columns)
     k = resolve_k(plan.k, counted)
     C = stability_C(len(dataset.y), counted.units.n_units) if plan.C is None else plan.C
@@ -98,7 +227,7 @@ def measure_stability(dataset: Dataset, settings: Settings, plan: Plan | None = 
     )
     has_gaps = bool(np.isnan(dataset.X).any())
     selection = StabilitySelection(
-        Pipeline([("prepare", Preparation(settings.standardize)), ("machine", machine)])
+        Pipeline([("prepare", Preparation(True, settings.standardize)), ("machine", machine)])
         if has_gaps
         else machine,
         n_pairs=plan.n_pairs,
@@ -114,8 +243,8 @@ def measure_stability(dataset: Dataset, settings: Settings, plan: Plan | None = 
     return Stability(dataset, counted, selection, k, C)
 
 
-def check_plan(plan: Plan, settings: Settings) -> None:
-    """Raises InputError for options that make no sense."""
+def check_plan(plan: Plan) -> None:
+    """Raise InputError for options that make no sense."""
     if plan.n_pairs < 1:
         raise InputError(f"--pairs {plan.n_pairs} is not a number of pairs. Use 1 or more.")
     if plan.threshold is not None and not 0.5 < plan.threshold <= 1:
@@ -128,14 +257,10 @@ def check_plan(plan: Plan, settings: Settings) -> None:
             f"--max-false {plan.max_false:g} is not an expected number of features. Use a number > 0, such "
             "as 1."
         )
-    if not 0 <= settings.seed < 2**32:
-        raise InputError(f"--seed {settings.seed} is not a seed. Use 0 to {2**32 - 1}.")
-    if settings.jobs == 0:
-        raise InputError("--jobs 0 is not a number of jobs. Use 1 or more, or -1 for all cores.")
 
 
 def resolve_k(k: int | None, counted: CountedFeatures) -> int:
-    """How much is selected on each half, in the units that k counts."""
+    """The number of features (or groups) selected on each half."""
     n_units, n_fixed, things = counted.units.n_units, counted.n_fixed, counted.things
     if n_units - n_fixed < 2:
         raise InputError(
@@ -151,61 +276,6 @@ def resolve_k(k: int | None, counted: CountedFeatures) -> int:
     )
 
 
-def stability_frame(stability: Stability) -> pd.DataFrame:
-    """A row for each feature, the most frequent first."""
-    selection, counted = stability.selection, stability.counted
-    unit_of = selection.summary().set_index("feature")
-    at = unit_of.index.astype(int)
-    thing = counted.things.removesuffix("s")
-    columns = {
-        "feature": np.array(counted.names, dtype=object)[at],
-        thing: np.array(counted.labels, dtype=object)[at],
-        "frequency": unit_of["frequency"].to_numpy(),
-    }
-    if counted.is_grouped:
-        columns[f"frequency of its {thing}"] = unit_of["group_frequency"].to_numpy()
-    of_both = {name: unit_of[name].to_numpy() for name in ("always_in", "stable")}
-    return pd.DataFrame(columns | of_both)
-
-
-def stability_headline(stability: Stability) -> str:
-    selection, things = stability.selection, stability.counted.things
-    share = f"{100 * selection.threshold_:.4g} % of {stability.n_halves} random halves of the rows"
-    found = stability.stable
-    if not found:
-        hint = (
-            "A larger --max-false accepts more features by chance and lowers this proportion."
-            if selection.threshold == "auto"
-            else "Without --threshold it is the lowest proportion at which at most one is expected by chance."
-        )
-        return f"None of {selection.n_candidates_:,} {things} was selected on at least {share}. {hint}"
-    were = "was" if len(found) == 1 else "were"
-    return f"{len(found):,} of {selection.n_candidates_:,} {things} {were} selected on at least {share}."
-
-
-def chance_text(stability: Stability) -> str:
-    """The bounds in words."""
-    selection = stability.selection
-    blind = f"{selection.q_:.3g} of {selection.n_candidates_:,} {stability.counted.things}"
-    worst, unimodal, r_concave = (f"{bound:.2g}" for bound in selection.bounds_)
-    return (
-        f"At most {unimodal} of these are expected to have been selected by chance, if the number of halves "
-        f"that select a feature has a unimodal distribution ({worst} for any distribution, {r_concave} if it "
-        "is r-concave). By chance means: selected on a half no more often than by a random choice of "
-        f"{blind}. A feature that is correlated with a relevant one is selected more often than that, and "
-        "may be stable without being relevant itself."
-    )
-
-
-def plan_text(stability: Stability) -> str:
-    """What was fitted."""
-    kept = stability.counted.labels_of(np.flatnonzero(stability.counted.always_in))
-    said = f" Always in the model, as requested by --keep: {listing(kept)}." if kept else ""
-    pairs = count(stability.selection.n_pairs, "pair")
-    machine = f"a model with k = {stability.k}, C = {stability.C:.3g} on each half"
-    return f"{pairs} of complementary halves, {machine}.{said}"
-
-
 class Neighbour(NamedTuple):
     """The next smaller or larger k of those that were tried."""
 
@@ -217,7 +287,7 @@ class Neighbour(NamedTuple):
 
 
 class Highest(NamedTuple):
-    """The best of all that was tried."""
+    """The k and C with the highest score of all that were tried."""
 
     k: int
     C: float
@@ -226,7 +296,7 @@ class Highest(NamedTuple):
 
 @dataclass(frozen=True)
 class Curve:
-    """Scores along k, over all folds of all rounds, at one C."""
+    """Mean scores over all folds of all rounds, for each k at one C."""
 
     ks: Indices  # descending
     mean: Vector
@@ -243,7 +313,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Analysis:
-    """A model, how it was chosen, and how well its like predicted rows they had not seen."""
+    """The final model, how it was chosen, and how well such models predict held-out rows."""
 
     dataset: Dataset
     settings: Settings
@@ -251,7 +321,7 @@ class Analysis:
     model: TableModel
     choice: Choice
     assessment: Assessment
-    supports: tuple[Indices, ...]  # of the machines of the first round's folds with the chosen k and C
+    supports: tuple[Indices, ...]  # features used in each fold of the first round, with the chosen k and C
     stability: Stability | None  # on random halves of the rows, with the chosen k and C; None if not asked
     worths: dict[str, Worth]  # of what k counts, by label; nothing where that is not known
     neighbours: tuple[Neighbour, ...]  # one smaller, one larger, where there are such
@@ -276,20 +346,16 @@ class Analysis:
 
     @property
     def highest(self) -> Highest | None:
-        """None where there was nothing to choose."""
+        """The best k and C by mean score; None where there was nothing to choose."""
         if not self.choice.had_alternatives:
             return None
-        table = self.choice.table
-        columns = range(len(table.ks)) if self.was_chosen else [self.choice.column]
-        table = ScoreTable(
-            table.scores[:, :, columns], table.Cs, [table.ks[c] for c in columns], table.n_rows
-        )
+        table = self.choice.table if self.was_chosen else self.choice.table.at_k(self.choice.column)
         row, column = table.choose("best")
         return Highest(table.ks[column], table.Cs[row], float(table.mean[row, column]))
 
     @property
     def frequency(self) -> Vector | None:
-        """Of each feature: the share of the folds that chose it; None with a kernel."""
+        """The share of folds in which each feature is used; None with a kernel."""
         if self.model.is_kernel:
             return None
         n_features = self.dataset.X.shape[1]
@@ -302,96 +368,93 @@ class Analysis:
 
     @property
     def things(self) -> str:
-        """What k counts."""
+        """The name of what k counts."""
         return "training points" if self.model.is_kernel else self.counted.things
 
     @property
     def is_shared(self) -> bool:
-        """Whether k bounds the whole model, not each of several machines."""
+        """Whether k bounds the whole model, not each of several binary classifiers."""
         return self.settings.shared or len(self.model.machine_names) == 1
 
 
 def analyse(dataset: Dataset, settings: Settings) -> Analysis:
-    """Choose k and C, fit to all rows, and see how well such choices do on rows that had no part in them.
+    """Choose k and C, fit to all rows, and estimate how well such models predict held-out rows.
 
     All that is said of the choice comes from its one table of scores.
     """
-    trial = Trial(dataset, settings)
-    trial.note_repeats()
-    if trial.is_large and settings.kernel is None:
-        trial.notes.append(f"With {len(dataset.y):,} rows, replacements and random halves are not computed.")
-    choice = choose(trial)
+    search = TableSearch(dataset, settings)
+    search.note_repeats()
+    if search.is_large and settings.kernel is None:
+        search.notes.append(f"With {len(dataset.y):,} rows, replacements and random halves are not computed.")
+    choice = choose(search)
     is_listed = isinstance(settings.ks, list) and settings.k is None
-    if is_listed and choice.table.rises_to_the_largest_k and choice.ks[0] < trial.n_available:
-        trial.notes.append(
-            f"The largest k of --ks, {choice.ks[0]} of {trial.n_available:,} {trial.things}, scores best. "
+    if is_listed and choice.table.rises_to_the_largest_k and choice.ks[0] < search.n_available:
+        search.notes.append(
+            f"The largest k of --ks, {choice.ks[0]} of {search.n_available:,} {search.things}, scores best. "
             "Add larger ones: they may do better."
         )
-    examined = trial.examine(choice.Cs, choice.ks, choice.k)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        model, worths = trial.refit(choice.C, choice.k, n_stand_ins=2)
-    model = replace(
-        model,
-        calibration=trial.calibrate(examined.of_machines, np.arange(len(dataset.y))),
-        seen=note_rows(dataset.X, model.used_features),
+        fitted = search.fit_all(choice.C, choice.k, n_best=2)
+    with blame_input():
+        (calibration,) = choice.first.calibrate(choice.row, choice.column)
+    scheme = {"multi_class": settings.multi_class, "shared": settings.shared}
+    parameters = {"k": choice.k, "C": choice.C} | scheme | search.counted.request._asdict()
+    model = TableModel(
+        dataset.target,
+        dataset.encoding,
+        fitted.preparation.scaling_,
+        assemble_machine(parameters, search.samples.classes, fitted.decisions),
+        calibration,
         ranges=dataset.ranges,
         id=dataset.id,
     )
+    model = replace(model, seen=note_rows(dataset.X, model.used_features))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what there is to say was said of the model itself
-        supports = {} if model.is_kernel else supports_by_k(trial, choice, model)
-        assessment = assess(trial, choice, examined)
-        stability = None if trial.is_large else refit_to_halves(dataset, settings, choice, trial.counted)
+        warnings.simplefilter("ignore")  # the final model has warned already
+        assessment = assess(search, choice)
+        neighbours = find_neighbours(search, choice, model)
+        stability, counted = None, search.counted
+        leaves_a_choice = settings.kernel is None and counted.n_fixed < choice.k < counted.units.n_units
+        if settings.pairs and leaves_a_choice and not search.is_large:
+            stability = measure_stability(dataset, settings, Plan(choice.k, choice.C, settings.pairs))
+    decisions = choice.first.decisions(choice.row, choice.column)
     return Analysis(
         dataset=dataset,
         settings=settings,
-        counted=trial.counted,
+        counted=search.counted,
         model=model,
         choice=choice,
         assessment=assessment,
-        supports=examined.supports,
+        supports=tuple(np.flatnonzero(of_fold.coef.any(axis=0)) for of_fold in decisions),
         stability=stability,
-        worths=worths,
-        neighbours=find_neighbours(choice, supports, len(dataset.y)),
-        notes=(*dataset.notes, *trial.notes, *(str(warning.message) for warning in caught)),
+        worths=fitted.worths,
+        neighbours=neighbours,
+        notes=(*dataset.notes, *search.notes, *(str(warning.message) for warning in caught)),
     )
 
 
-def refit_to_halves(
-    dataset: Dataset, settings: Settings, choice: Choice, counted: CountedFeatures
-) -> Stability | None:
-    """Count how often each feature is chosen, with the chosen k and C, on random halves of the rows."""
-    leaves_a_choice = counted.n_fixed < choice.k < counted.units.n_units
-    if settings.kernel is not None or not settings.pairs or not leaves_a_choice:
-        return None
-    plan = Plan(choice.k, choice.C, settings.pairs)
-    return measure_stability(dataset, settings, plan)
+def find_neighbours(search: TableSearch, choice: Choice, model: TableModel) -> tuple[Neighbour, ...]:
+    """What the next smaller and the next larger k do to the score, and which features come and go.
 
-
-def supports_by_k(trial: Trial, choice: Choice, model: TableModel) -> dict[int, set[str]]:
-    """Return the features (or groups) in use for each k: from the path, and from the final model at its k."""
-    path = trial.path(choice.Cs, choice.ks)[1]
-    coefs_by_k = dict(zip(path.ks.tolist(), path.coefs, strict=True)) | {choice.k: model.machine.coef_}
-    return {k: set(trial.counted.labels_of(np.flatnonzero(c.any(axis=0)))) for k, c in coefs_by_k.items()}
-
-
-def find_neighbours(choice: Choice, supports: dict[int, set[str]], n_rows: int) -> tuple[Neighbour, ...]:
-    """What the next smaller and the next larger k do to the score, and which features come and go."""
-    table, at = choice.table, choice.column
-    scores = table.scores[:, choice.row]
-    here = supports.get(choice.k, set())
-    found = []
+    Features are those of the path over k, and at the chosen k those of the final model.
+    """
+    used: dict[int, set[str]] = {}
+    if not model.is_kernel:
+        path = search.path(choice.Cs, choice.ks)[1]
+        coefs = dict(zip(path.ks.tolist(), path.coefs, strict=True)) | {choice.k: model.machine.coef_}
+        used = {k: set(search.counted.labels_of(np.flatnonzero(c.any(axis=0)))) for k, c in coefs.items()}
+    table, at, here = choice.table, choice.column, used.get(choice.k, set())
+    scores, found = table.scores[:, choice.row], []
     for position in (at + 1, at - 1):  # k descends
-        if not 0 <= position < len(choice.ks):
-            continue
-        k = choice.ks[position]
-        there = supports.get(k, set())
-        differences = scores[:, position] - scores[:, at]
-        error = difference_error(differences, table.test_ratio, n_rows)
-        change = Difference(float(differences.mean()), error)
-        score = float(scores[:, position].mean())
-        found.append(Neighbour(k, score, change, sorted(there - here), sorted(here - there)))
+        if 0 <= position < len(choice.ks):
+            k = choice.ks[position]
+            differences = scores[:, position] - scores[:, at]
+            error = difference_error(differences, table.test_ratio, len(search.dataset.y))
+            change = Difference(float(differences.mean()), error)
+            there = used.get(k, set())
+            score = float(scores[:, position].mean())
+            found.append(Neighbour(k, score, change, sorted(there - here), sorted(here - there)))
     return tuple(found)
 
 
@@ -410,21 +473,18 @@ class Step(NamedTuple):
 
 
 def trace(dataset: Dataset, settings: Settings, cross_validate: bool = True) -> list[Step]:
-    """Machines from sparse to dense at one C: what enters and what leaves as k grows."""
-    trial = Trial(dataset, settings)
-    Cs, ks = resolve_grid(trial)
-    curve = None
-    if cross_validate:
-        scores = trial.score(Cs[-1:], ks, 0)
-        curve = Curve.of(ScoreTable(scores, Cs[-1:], ks, *counts_of(trial)), 0)
-    scaling, path = trial.path(Cs[-1:], ks)
+    """Models from sparse to dense at one C: which features enter and leave as k grows."""
+    search = TableSearch(dataset, settings)
+    Cs, ks = resolve_grid(search)
+    curve = Curve.of(search.cross_validate(Cs[-1:], ks).table, 0) if cross_validate else None
+    scaling, path = search.path(Cs[-1:], ks)
     names = dataset.encoding.feature_names
     X = scaling(dataset.X)
     steps: list[Step] = []
     before: set[str] = set()
     for at in reversed(range(len(ks))):
         columns = np.flatnonzero(path.coefs[at].any(axis=0))
-        used = trial.counted.labels_of(columns)
+        used = search.counted.labels_of(columns)
         right = path.predict(X, ks[at]) == dataset.y
         score, error = (None, None) if curve is None else curve.at(ks[at])
         steps.append(

@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from kmargin import KernelSparseSVC, KernelSparseSVCCV, SparseSVC, SparseSVCCV
-from kmargin.core.arrays import Flags, Indices, Matrix, Vector
+from kmargin.core.arrays import Indices, Matrix, Vector
 from kmargin.core.labels import machine_names
 from kmargin.core.units import UnitRequest
 from kmargin.core.validation import InputError, count, listing
@@ -22,48 +22,42 @@ from kmargin.model_selection.calibration import Calibration
 from kmargin.tables.columns import Encoding, Scaling
 from kmargin.tables.read import Table, to_table
 
-MOST = 10_000  # digests of each kind
-LEAST_DISTINCT = 0.95  # share of rows that differ in the used features, if these are to tell rows apart
+MOST = 10_000  # digests of each kind that are kept
+LEAST_DISTINCT = 0.95  # share of rows that must differ in the used features for these to identify rows
+FAR_OUTSIDE = 0.5  # distance from the training range, as a share of its width, that is reported
+LEAST_ROWS = 5  # a table with fewer rows is not said to be mostly outside the training range
+ESTIMATORS = (SparseSVC, SparseSVCCV, KernelSparseSVC, KernelSparseSVCCV)
 
 
 @dataclass(frozen=True)
 class SeenRows:
-    """Digests of rows, ascending."""
+    """Digests of the training rows, ascending: the smallest `MOST` of them."""
 
     by_all: np.ndarray  # int64; of all features
-    by_used: np.ndarray  # of the used ones; empty where these do not tell rows apart
-
-    def find(self, X: Matrix, by_all: bool) -> tuple[Flags, Flags]:
-        """Which rows are known to be seen, and of which it can be told."""
-        kept = self.by_all if by_all else self.by_used
-        digests = digest_rows(X)
-        if len(kept) == 0:
-            return np.zeros(len(X), np.bool_), np.zeros(len(X), np.bool_)
-        can_be_told = np.ones(len(X), np.bool_) if len(kept) < MOST else digests <= kept[-1]
-        return np.isin(digests, kept), can_be_told
+    by_used: np.ndarray  # of the used features; empty where these do not identify rows
 
     def share(self, X: Matrix, by_all: bool) -> float:
-        """Of the rows of a new table: how many were seen, by those of which it can be told."""
-        is_seen, can_be_told = self.find(X, by_all)
-        return float(is_seen[can_be_told].mean()) if can_be_told.any() else 0.0
+        """The share of training rows in a table, among the rows whose digests would have been kept."""
+        kept, digests = self.by_all if by_all else self.by_used, digest_rows(X)
+        if len(kept) == 0:
+            return 0.0
+        is_known = np.isin(digests, kept)
+        in_range = is_known if len(kept) < MOST else is_known[digests <= kept[-1]]
+        return float(in_range.mean()) if len(in_range) else 0.0
 
 
 def note_rows(X: Matrix, used: np.ndarray) -> SeenRows:
-    """What to keep of the rows of a table, of which some features are used."""
-    by_used = digest_rows(X[:, used])
-    is_telling = len(used) > 0 and len(np.unique(by_used)) >= LEAST_DISTINCT * len(X)
-    return SeenRows(_smallest(digest_rows(X)), _smallest(by_used) if is_telling else np.empty(0, np.int64))
-
-
-def _smallest(digests: np.ndarray) -> np.ndarray:
-    return np.unique(digests)[:MOST]
+    """Digests of the rows of a table, by all features and by those at `used`."""
+    by_all, by_used = (np.unique(digest_rows(features)) for features in (X, X[:, used]))
+    is_telling = len(used) > 0 and len(by_used) >= LEAST_DISTINCT * len(X)
+    return SeenRows(by_all[:MOST], by_used[:MOST] if is_telling else np.empty(0, np.int64))
 
 
 def digest_rows(X: Matrix) -> np.ndarray:
     """A number for each row; the same for numbers that agree in single precision, as files may write them."""
     with np.errstate(over="ignore"):
         rounded = np.ascontiguousarray(X, dtype=np.float32) + np.float32(0)  # no minus zero
-    rounded[np.isnan(rounded)] = np.nan  # of one kind
+    rounded[np.isnan(rounded)] = np.nan  # all NaN alike
     raw = [blake2b(row.tobytes(), digest_size=8).digest() for row in rounded]
     return np.frombuffer(b"".join(raw), dtype="<i8").astype(np.int64)
 
@@ -72,7 +66,7 @@ Machine = SparseSVC | KernelSparseSVC
 
 
 def make_machine(parameters: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Machine:
-    """A fitted machine from its numbers: what `machine_numbers` takes apart."""
+    """A fitted machine from its parameters and arrays, the inverse of `machine_numbers`."""
     common = {name: parameters[name] for name in ("k", "C", "multi_class", "shared")}
     classes, intercept = arrays["classes"], arrays["intercept"]
     if "kernel" not in parameters:
@@ -91,7 +85,7 @@ def make_machine(parameters: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
 
 
 def assemble_machine(parameters: Mapping[str, Any], classes: np.ndarray, decisions: Decisions) -> Machine:
-    """A fitted machine from what it decides by."""
+    """A fitted machine from its decision function."""
     arrays = {"classes": classes, "intercept": decisions.intercept}
     if not isinstance(decisions, KernelDecisions):
         return make_machine(parameters, arrays | {"coef": decisions.coef})
@@ -102,49 +96,38 @@ def assemble_machine(parameters: Mapping[str, Any], classes: np.ndarray, decisio
 
 
 def machine_numbers(machine: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """The parameters and arrays that a fitted machine decides by.
-
-    A cross-validated estimator counts as the machine that it chose.
-    """
+    """The parameters and arrays of a fitted machine; of a cross-validated one, with the chosen k and C."""
     parameters = {
-        "C": float(machine.C_ if hasattr(machine, "C_") else machine.C),
+        "C": float(getattr(machine, "C_", None) or machine.C),
         "multi_class": machine.multi_class,
         "shared": bool(machine.shared),
     }
     arrays = {"classes": np.asarray(machine.classes_), "intercept": np.asarray(machine.intercept_)}
     if hasattr(machine, "dual_coef_"):
+        points = machine.support_vectors_  # sparse if X was
         parameters |= {"kernel": machine.kernel, **machine.kernel_.numbers}
         arrays |= {
-            name: _to_array(getattr(machine, f"{name}_"))
-            for name in ("dual_coef", "support", "support_vectors")
+            "dual_coef": np.asarray(machine.dual_coef_),
+            "support": np.asarray(machine.support_),
+            "support_vectors": np.asarray(points.toarray() if hasattr(points, "toarray") else points),
         }
-        most = len(arrays["support"])
+        n_units = len(machine.support_)
     else:
-        said = UnitRequest(machine.groups, machine.keep, machine.avoid, machine.signs)
-        names = getattr(machine, "feature_names_in_", None)
-        request = said.by_place(machine.n_features_in_, names)
-        most = request.resolve(machine.n_features_in_).n_units
+        request = UnitRequest(machine.groups, machine.keep, machine.avoid, machine.signs)
+        request = request.by_place(machine.n_features_in_, getattr(machine, "feature_names_in_", None))
         parameters |= request._asdict()
         arrays["coef"] = np.asarray(machine.coef_)
+        n_units = request.resolve(machine.n_features_in_).n_units
     k = machine.k_ if hasattr(machine, "k_") else machine.k
-    return parameters | {"k": most if isinstance(k, str) else int(k)}, arrays
-
-
-def _to_array(values: Any) -> np.ndarray:
-    """Points of sparse samples are sparse."""
-    return np.asarray(values.toarray() if hasattr(values, "toarray") else values)
-
-
-FAR_OUTSIDE = 0.5  # beyond the training range by this share of its width
-LEAST_ROWS = 5  # of a table, most of which are outside the training range
+    return parameters | {"k": n_units if isinstance(k, str) else int(k)}, arrays
 
 
 class Prediction(NamedTuple):
-    """Classes and decision values of the rows of a table, and what there is to say about it."""
+    """Classes, decision values and probabilities of the rows of a table, and notes on the table."""
 
     classes: np.ndarray
     decisions: Matrix
-    probabilities: Matrix | None  # of each class; None from models that know none
+    probabilities: Matrix | None  # of each class; None if the model was saved without
     notes: list[str]
 
 
@@ -162,7 +145,7 @@ class TableModel:
     id: str | None = None  # the column that named the training rows
 
     def __repr__(self) -> str:
-        """What it predicts, from what."""
+        """The target and the columns that it is predicted from."""
         used = [name for name in self.encoding.columns if name in self.needed]
         points = f", {len(self.machine.support_)} points kept" if self.is_kernel else ""
         return f"<TableModel: {self.target!r} from {listing(used)}{points}>"
@@ -226,7 +209,7 @@ class TableModel:
         return float(np.mean(self.predict(X) == np.asarray(y)))
 
     def share_seen(self, X: Any) -> float:
-        """The share of rows that the model was fitted to, as far as it can tell; see `tables.seen`."""
+        """The share of rows that are training rows, as far as `SeenRows` can tell."""
         table = self._read(X)
         if self.seen is None:
             return 0.0
@@ -234,7 +217,7 @@ class TableModel:
         wanted = set(self.encoding.columns) if has_all else self.needed
         try:
             X, _ = self.encoding.match(table, wanted, has_medians=True)
-        except InputError:  # a column that is not used holds what it did not hold then
+        except InputError:  # an unused column now holds something else
             return 0.0
         return self.seen.share(X if has_all else X[:, self.used_features], has_all)
 
@@ -244,19 +227,23 @@ class TableModel:
 
     @property
     def used_features(self) -> Indices:
-        """The places of the features that come of the needed columns."""
-        needed, places = self.needed, []
+        """The positions of the features that are made of the needed columns."""
+        needed, is_used = self.needed, []
         for column in self.encoding.columns:
-            places += [column in needed] * len(self.encoding.names_of(column))
-        return np.flatnonzero(places)
+            is_used += [column in needed] * len(self.encoding.names_of(column))
+        return np.flatnonzero(is_used)
 
     def answer(self, table: Table) -> Prediction:
-        """All that the model says of a table. Raises InputError where that has not what it needs."""
+        """Predictions for a table, with notes. Raises InputError where it lacks what the model needs."""
         X, notes = self.encoding.match(table, self.needed, self.scaling.medians is not None)
         notes += self._note_extremes(X)
-        scaled = self.scaling(X)
-        decisions = self.machine.decision_function(scaled)
-        return Prediction(self.machine.predict(scaled), decisions, self.probabilities(scaled), notes)
+        scaled, probabilities = self.scaling(X), None
+        if self.calibration is not None:
+            scheme = len(self.machine.classes_), self.machine.multi_class
+            probabilities = self.calibration.probabilities(self.machine.machine_decisions(scaled), *scheme)
+        return Prediction(
+            self.machine.predict(scaled), self.machine.decision_function(scaled), probabilities, notes
+        )
 
     def _note_extremes(self, X: Matrix) -> list[str]:
         """A note on each column that goes far beyond its training range, or is outside it in most rows."""
@@ -281,22 +268,12 @@ class TableModel:
                 )
         return notes
 
-    def probabilities(self, X: Matrix) -> Matrix | None:
-        """Those of each class, for features as they were scaled."""
-        if self.calibration is None:
-            return None
-        scheme = len(self.machine.classes_), self.machine.multi_class
-        return self.calibration.probabilities(self.machine.machine_decisions(X), *scheme)
-
-
-ESTIMATORS = (SparseSVC, SparseSVCCV, KernelSparseSVC, KernelSparseSVCCV)
-
 
 def to_table_model(model: Any, target: str) -> TableModel:
-    """A model that finds its columns by name.
+    """An estimator, or a pipeline that ends in one, as a model that finds its columns by name.
 
-    Columns are called as those of the frame that the estimator was fitted to; where it had an array, x0, x1
-    and so on. Raises InputError for what cannot be written as arrays.
+    Columns have the names of the frame that it was fitted to; for an array they are x0, x1 and so on. Raises
+    InputError for what cannot be written as arrays.
     """
     if isinstance(model, TableModel):
         return model
@@ -322,29 +299,20 @@ def to_table_model(model: Any, target: str) -> TableModel:
         centers, units = of_kernel[:2]
         arrays["support_vectors"] = (arrays["support_vectors"] - centers) / units
         scaling = Scaling(scaling.medians, scaling.mean + scaling.spread * centers, scaling.spread * units)
-    kind = arrays["classes"].dtype.kind
-    if kind not in "Uifb":
-        arrays["classes"] = _plain_classes(arrays["classes"])
-    given = getattr(steps[0], "feature_names_in_", None)
-    n_features = int(machine.n_features_in_)
-    columns = [f"x{j}" for j in range(n_features)] if given is None else [str(name) for name in given]
-    calibration = getattr(machine, "calibration_", None)
-    return TableModel(
-        target, Encoding(tuple(columns)), scaling, make_machine(parameters, arrays), calibration
-    )
-
-
-def _plain_classes(classes: np.ndarray) -> np.ndarray:
-    """Texts and numbers in an array of objects, or of few bits, as arrays of their own kind."""
+    classes = arrays["classes"]
     if all(isinstance(value, str) for value in classes):
-        return classes.astype(str)
-    if classes.dtype.kind == "u":
-        return classes.astype(np.int64)
-    raise InputError(f"Classes such as {classes[0]!r} cannot be saved. Use strings, numbers or booleans.")
+        arrays["classes"] = classes.astype(str)
+    elif classes.dtype.kind == "u":
+        arrays["classes"] = classes.astype(np.int64)
+    elif classes.dtype.kind not in "ifb":
+        raise InputError(f"Classes such as {classes[0]!r} cannot be saved. Use strings, numbers or booleans.")
+    columns = getattr(steps[0], "feature_names_in_", [f"x{j}" for j in range(machine.n_features_in_)])
+    encoding, calibration = Encoding(tuple(map(str, columns))), getattr(machine, "calibration_", None)
+    return TableModel(target, encoding, scaling, make_machine(parameters, arrays), calibration)
 
 
 def _scaling(steps: list[Any], n_features: int) -> Scaling:
-    """What goes before the machine: gaps filled, then mean and spread taken out; nothing else."""
+    """The steps before the machine as one scaling: gaps filled in, then mean and spread taken out."""
     kinds = [type(step) for step in steps]
     if kinds not in ([], [StandardScaler], [SimpleImputer], [SimpleImputer, StandardScaler]):
         raise InputError(
@@ -356,18 +324,15 @@ def _scaling(steps: list[Any], n_features: int) -> Scaling:
     mean, spread = np.zeros(n_features), np.ones(n_features)
     for step in steps:
         if isinstance(step, SimpleImputer):
-            fills = np.asarray(step.statistics_, dtype=object)
-            if step.add_indicator or len(fills) != n_features or not all(map(_is_number, fills)):
+            values = step.statistics_.tolist()
+            are_numbers = all(isinstance(value, int | float) and np.isfinite(value) for value in values)
+            if step.add_indicator or len(values) != n_features or not are_numbers:
                 raise InputError(
                     "This SimpleImputer adds or drops columns, or does not fill in numbers. Use one with "
                     "strategy='median', without add_indicator."
                 )
-            fills = fills.astype(float)
+            fills = np.array(values, dtype=float)
         else:
             mean = mean if step.mean_ is None or not step.with_mean else np.asarray(step.mean_, dtype=float)
             spread = spread if step.scale_ is None else np.asarray(step.scale_, dtype=float)
     return Scaling(fills, mean, spread)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.number) and bool(np.isfinite(value))

@@ -58,14 +58,17 @@ class Folds(Protocol):
     def parts(self) -> Iterator[Any]:
         """The samples that each fold is fitted to."""
 
-    def score(self, number: int, model_at: ModelAt, n_Cs: int, n_ks: int) -> Matrix:
-        """The validation score of a fold for every C and k."""
+    def score(self, number: int, fit: Any, shape: tuple[int, int], model_at: ModelAt) -> Matrix:
+        """The scores of one fold's models on its test rows, for every C and k.
 
-    def calibrate(self, machines: Sequence[Any], left_out: Sequence[int | None]) -> list[Calibration]:
-        """How each fold's machines' decisions about its test rows become probabilities.
+        `fit` holds its decision functions; `model_at` makes a model of them where the scorer needs one.
+        """
 
-        Learned once for each entry of `left_out`: from the test rows of all folds; or from those that are
-        not tested in the fold of this number.
+    def calibrate(self, decisions: Sequence[Any], left_out: Sequence[int | None]) -> list[Calibration]:
+        """Maps from decision values to probabilities, learned from the test rows of each fold.
+
+        One for each entry of `left_out`: None for all test rows, a number for those that are not tested in
+        the fold of this number. `decisions` are the decision functions of each fold.
         """
 
 

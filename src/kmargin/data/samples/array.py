@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.metrics import check_scoring
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _num_samples, column_or_1d
@@ -11,15 +12,22 @@ from sklearn.utils.validation import _num_samples, column_or_1d
 from kmargin.core import validation
 from kmargin.core.arrays import HOST, Indices, Matrix, Space, Vector, to_host
 from kmargin.core.design import Design
-from kmargin.core.labels import Machine, check_finite_weight, check_weight_range, make_machines, normalize
+from kmargin.core.labels import (
+    Machine,
+    check_finite_weight,
+    check_weight_range,
+    choose_classes,
+    combine_decisions,
+    make_machines,
+    normalize,
+)
 from kmargin.core.problem import ArrayProblem
 from kmargin.core.scaling import unit_variance_scaling
 from kmargin.data.design import make_design, n_bytes, repeated_columns
 from kmargin.data.samples import Given, LinearDesigns, ModelAt, NumberedSamples
 from kmargin.model_selection.calibration import Calibration, UnseenRows, fit_calibration
 from kmargin.model_selection.scores import (
-    Labelled,
-    count_tested,
+    Fold,
     effective_number,
     make_folds,
     make_splitters,
@@ -46,68 +54,89 @@ def copied(X: Any) -> Any:
     return X.X[X.rows] if isinstance(X, UncopiedRows) else X
 
 
-class FoldsAtHand:
-    """Folds of arrays in memory or on a device. `known` is what is known of their rows in memory."""
+class ArrayFolds:
+    """Folds of arrays in memory or on a device.
+
+    Parameters
+    ----------
+    known : ArraySamples
+        The classes and weights of the rows, in memory.
+    scorer : callable or None
+        As scikit-learn's; None for the accuracy.
+    weighted : bool
+        Whether scores count rows by their weights.
+    groups : ndarray or None
+        The group of each row as given; standard errors count groups instead of rows.
+    prepare : transformer or None
+        A clone of it is fitted to the training rows of each fold, and transforms these and the test rows.
+    """
 
     def __init__(
         self,
-        model: Any,
         blueprint: Any,
         samples: NumberedSamples,
-        known: Labelled,
-        given: Given,
+        known: Any,
+        folds: list[Fold],
+        scorer: Any,
+        *,
         weighted: bool,
+        groups: np.ndarray | None = None,
+        prepare: Any = None,
+        n_jobs: int | None = None,
     ) -> None:
-        X, y, groups = given
-        y, groups = to_host(y), to_host(groups)
-        splitters = make_splitters(model.cv, model.repeats, model._fold_seed(), y, groups)
-        self.folds = [f for each in splitters for f in make_folds(each, known, _num_samples(X), X, y, groups)]
-        if not self.folds:
-            raise ValueError(
-                f"cv={model.cv!r} does not define folds. Use an integer >= 2, a splitter, or a list of "
-                "splits."
-            )
-        self.n_tested, self.test_ratio = count_tested(self.folds)
-        if weighted:
-            tested = np.unique(np.concatenate([fold.test for fold in self.folds]))
-            self.n_tested = effective_number(known.repeats[tested], len(tested))
-        self.blueprint, self.samples, self.known = blueprint, samples, known
-        self.weighted = weighted
-        self.n_jobs = model.n_jobs
-        # To check X anew for each of a hundred models takes longer than to ask them, so that is done once
-        # where it is known what the scorer would do.
-        self.scores_are_shares_right = model.scoring is None or model.scoring == "accuracy"
-        self.scorer = check_scoring(model, scoring=model.scoring or "accuracy")
+        self.blueprint, self.samples, self.known, self.folds = blueprint, samples, known, folds
+        self.scorer, self.weighted, self.prepare, self.n_jobs = scorer, weighted, prepare, n_jobs
+        self.multi_class: str = blueprint.multi_class
+        self._prepared: dict[int, Any] = {}  # by the number of a fold
+        tested = np.unique(np.concatenate([fold.test for fold in folds]))
+        self.n_tested = effective_number(
+            known.repeats[tested] if weighted else None,
+            len(tested),
+            None if groups is None else groups[known.kept[tested]],
+        )
+        self.test_ratio = float(np.mean([len(fold.test) / len(fold.train) for fold in folds]))
 
     def __len__(self) -> int:
         return len(self.folds)
 
     def parts(self) -> Iterator[Any]:
-        return (self.blueprint.part(self.samples, fold.train) for fold in self.folds)
+        for number, fold in enumerate(self.folds):
+            part = self.blueprint.part(self.samples, fold.train)
+            if self.prepare is not None:
+                X = copied(part.X)
+                self._prepared[number] = clone(self.prepare).fit(X, sample_weight=part.repeats)
+                part = part._replace(X=self._prepared[number].transform(X))
+            yield part
 
-    def score(self, number: int, model_at: ModelAt, n_Cs: int, n_ks: int) -> Matrix:
-        fold, known = self.folds[number], self.known
+    def inputs(self, number: int) -> Any:
+        """The test rows of a fold, as its models take them."""
+        fold = self.folds[number]
         X = self.blueprint.inputs(self.samples, fold.test, fold.train)
-        y = known.classes[known.codes[fold.test]]
-        weights = normalize(known.repeats[fold.test])[0] if self.weighted else None
-        scores = np.empty((n_Cs, n_ks))
-        if self.scores_are_shares_right:
-            inputs = None
-            for row, column in np.ndindex(n_Cs, n_ks):
-                model = model_at(row, column)
-                inputs = model._inputs(X, "predict") if inputs is None else inputs
-                scores[row, column] = np.average(to_host(model._choose(inputs)) == y, weights=weights)
-            return scores
-        for row, column in np.ndindex(n_Cs, n_ks):
-            model = self.samples.answering_here(model_at(row, column))
-            scores[row, column] = score_with(self.scorer, model, X, y, weights)
+        return X if self.prepare is None else self._prepared[number].transform(X)
+
+    def score(self, number: int, fit: Any, shape: tuple[int, int], model_at: ModelAt) -> Matrix:
+        rows, known, X = self.folds[number].test, self.known, self.inputs(number)
+        y, labels = known.classes[known.codes[rows]], fit.samples.labels
+        weights = normalize(known.repeats[rows])[0] if self.weighted else None
+        scores = np.empty(shape)
+        for row, column in np.ndindex(shape):
+            if self.scorer is None:  # as the scorer would, without a validation of X for each model
+                told = combine_decisions(fit.decisions(row, column)(X), len(known.classes), self.multi_class)
+                is_right = to_host(choose_classes(told, labels)) == y
+                scores[row, column] = np.average(is_right, weights=weights)
+            else:
+                model = self.samples.answering_here(model_at(row, column))
+                scores[row, column] = score_with(self.scorer, model, X, y, weights)
         return scores
 
-    def calibrate(self, machines: Sequence[Any], left_out: Sequence[int | None]) -> list[Calibration]:
+    def test_decisions(self, decisions: Sequence[Any]) -> list[Matrix]:
+        """The decision values of each fold's test rows, a column for each binary classifier."""
+        return [to_host(decide(self.inputs(number))) for number, decide in enumerate(decisions)]
+
+    def calibrate(self, decisions: Sequence[Any], left_out: Sequence[int | None]) -> list[Calibration]:
         """A row that is tested several times counts as often, each time with its share of its weight."""
         folds, known = self.folds, self.known
-        inputs = (self.blueprint.inputs(self.samples, fold.test, fold.train) for fold in folds)
-        decisions = np.concatenate([to_host(of(X)) for of, X in zip(machines, inputs, strict=True)])
+        values = np.concatenate(self.test_decisions(decisions))
         tested = np.concatenate([fold.test for fold in folds])
         calibrations = []
         for number in left_out:
@@ -117,9 +146,28 @@ class FoldsAtHand:
             at = np.flatnonzero(may_teach[tested])
             rows = tested[at]
             weights = known.repeats[rows] / np.bincount(rows, minlength=1)[rows]
-            seen = UnseenRows(decisions[at], known.codes[rows], weights)
-            calibrations.append(fit_calibration(seen, known.classes, self.blueprint.multi_class))
+            unseen = UnseenRows(values[at], known.codes[rows], weights)
+            calibrations.append(fit_calibration(unseen, known.classes, self.multi_class))
         return calibrations
+
+
+def split_rows(
+    model: Any, blueprint: Any, samples: NumberedSamples, known: Any, given: Given, weighted: bool
+) -> ArrayFolds:
+    """The folds that a cross-validated estimator asks for by `cv`, `repeats` and `random_state`."""
+    X, y, groups = given
+    y, groups = to_host(y), None if groups is None else np.asarray(to_host(groups))
+    splitters = make_splitters(model.cv, model.repeats, model._fold_seed(), y, groups)
+    folds = [f for each in splitters for f in make_folds(each, known, _num_samples(X), X, y, groups)]
+    if not folds:
+        raise ValueError(
+            f"cv={model.cv!r} does not define folds. Use an integer >= 2, a splitter, or a list of splits."
+        )
+    is_accuracy = model.scoring is None or model.scoring == "accuracy"
+    scorer = None if is_accuracy else check_scoring(model, scoring=model.scoring)
+    return ArrayFolds(
+        blueprint, samples, known, folds, scorer, weighted=weighted, groups=groups, n_jobs=model.n_jobs
+    )
 
 
 # Kinds of dtype that can only be labels: bool, integers, text.
@@ -188,8 +236,8 @@ class ArraySamples(NamedTuple):
     def answering_here(self, model: Any) -> Any:
         return model
 
-    def folds(self, model: Any, blueprint: Any, given: Given, weighted: bool) -> FoldsAtHand:
-        return FoldsAtHand(model, blueprint, self, self, given, weighted)
+    def folds(self, model: Any, blueprint: Any, given: Given, weighted: bool) -> ArrayFolds:
+        return split_rows(model, blueprint, self, self, given, weighted)
 
 
 class ArrayDesigns(LinearDesigns):

@@ -23,7 +23,7 @@ from kmargin.data.blocks.dask_input import decide_unseen
 from kmargin.data.blocks.problem import BlockDesign, BlockProblem, LocalBlocks, all_rows
 from kmargin.data.blocks.sums import Part, View
 from kmargin.data.samples import Given, LinearDesigns, ModelAt
-from kmargin.data.samples.array import ArraySamples, FoldsAtHand
+from kmargin.data.samples.array import ArrayFolds, ArraySamples, split_rows
 from kmargin.model_selection.calibration import Calibration, fit_by_sums
 from kmargin.model_selection.scores import BlockKFold, check_fold, score_with, takes_weights
 from kmargin.solvers.solver import Solver
@@ -171,31 +171,28 @@ class FoldsInBlocks:
     def parts(self) -> Iterator[BlockSamples]:
         return (replace(self.samples, part=part._replace(inside=False)) for part in self.tests)
 
-    def score(self, number: int, model_at: ModelAt, n_Cs: int, n_ks: int) -> Matrix:
-        coefs, intercepts = [], []
-        for row, column in np.ndindex(n_Cs, n_ks):
-            model = model_at(row, column)
-            coefs.append(model.coef_.copy())
-            intercepts.append(model.intercept_.copy())
-        used = np.flatnonzero(np.any(coefs, axis=(0, 1)))
-        machines = used, np.array(coefs)[:, :, used], np.array(intercepts)
+    def score(self, number: int, fit: Any, shape: tuple[int, int], model_at: ModelAt) -> Matrix:
+        decisions = [fit.decisions(row, column) for row, column in np.ndindex(shape)]
+        coefs, intercepts = np.array([d.coef for d in decisions]), np.array([d.intercept for d in decisions])
+        used = np.flatnonzero(coefs.any(axis=(0, 1)))
+        machines = used, coefs[:, :, used], intercepts
         scheme = len(self.samples.classes), self.model.multi_class
         part = self.tests[number]
         by_block = self.samples.X.ask(confusion_counts.confusions, part, *machines, *scheme, self.weighted)
         counts = np.sum(by_block, axis=0)
-        return np.array([self._score(confusion) for confusion in counts]).reshape(n_Cs, n_ks)
+        return np.array([self._score(confusion) for confusion in counts]).reshape(shape)
 
-    def calibrate(self, machines: Sequence[Any], left_out: Sequence[int | None]) -> list[Calibration]:
+    def calibrate(self, decisions: Sequence[Any], left_out: Sequence[int | None]) -> list[Calibration]:
         """Decision values stay with their blocks; what travels are the sums of each Newton step. Of several
         repeats the first is asked.
         """
-        used = np.unique(np.concatenate([of.used for of in machines]))
+        used = np.unique(np.concatenate([of.used for of in decisions]))
         calibrations = []
         for number in left_out:
             folds = [fold for fold in range(self.n_folds_once) if fold != number]
             parts = [self.tests[fold] for fold in folds]
-            coefs = np.array([machines[fold].coef[:, used] for fold in folds])
-            intercepts = np.array([machines[fold].intercept for fold in folds])
+            coefs = np.array([decisions[fold].coef[:, used] for fold in folds])
+            intercepts = np.array([decisions[fold].intercept for fold in folds])
             scheme = len(self.samples.classes), self.model.multi_class
             held = self.samples.X.hold(decide_unseen, parts, used, coefs, intercepts, *scheme)
 
@@ -280,8 +277,8 @@ class DeviceSamples(BlockSamples):
     def answering_here(self, model: Any) -> "AnswersAtHand":
         return AnswersAtHand(model)
 
-    def folds(self, model: Any, blueprint: Any, given: Given, weighted: bool) -> FoldsAtHand:
-        return FoldsAtHand(model, blueprint, self, self.at_hand(), given, weighted)
+    def folds(self, model: Any, blueprint: Any, given: Given, weighted: bool) -> ArrayFolds:
+        return split_rows(model, blueprint, self, self.at_hand(), given, weighted)
 
 
 def device_space(X: Any) -> Space | None:

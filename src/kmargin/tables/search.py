@@ -1,0 +1,352 @@
+"""The search for k and C on the rows of a table: rounds of folds, a grid that grows, and the final fit."""
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.pipeline import Pipeline
+from sklearn.utils import Tags
+
+from kmargin import Exchange, SparsityPath
+from kmargin.core import validation
+from kmargin.core.arrays import Indices, Matrix
+from kmargin.core.labels import class_pairs
+from kmargin.core.validation import InputError, blame_input, count, listing
+from kmargin.data.samples.array import ArrayFolds, read_samples
+from kmargin.fitting.drop_costs import Worth, improve_by_exchanges
+from kmargin.fitting.fit import GridFit, MachinesAlone, fit_grid
+from kmargin.fitting.spec import Decisions, LinearBlueprint, repeats_to_report
+from kmargin.model_selection.nested import ScoredRows
+from kmargin.model_selection.scores import Fold, ScoreTable, make_folds, make_splitters, score_with
+from kmargin.model_selection.search import CrossValidation, FoldModel, NotYetCalibrated
+from kmargin.tables.columns import Scaling
+from kmargin.tables.dataset import Dataset
+from kmargin.tables.request import Settings, count_features, find_scorer, make_blueprint, make_procedure
+
+DEFAULT_CS = (0.01, 0.1, 1.0, 10.0)
+SMALLEST_C, LARGEST_C = 1e-5, 1e4  # bounds on the growth of the default grid
+MAX_GROWTHS = 3
+N_EQUAL_ROUNDS = 3  # rounds in a row that lead to the same choice end the search
+MAX_ROUNDS = 5
+MANY_ROWS = 20_000  # from here on folds differ little, and extras would take long
+MANY_CLASSIFIERS = 10
+MAX_REPLACED_UNITS = 40  # replacements are looked for in models of at most so many units
+
+
+class Preparation(TransformerMixin, BaseEstimator):
+    """Missing numbers filled in and features scaled, all of it learned from the training rows."""
+
+    def __init__(self, impute: bool, standardize: bool) -> None:
+        self.impute = impute
+        self.standardize = standardize
+
+    def fit(self, X: Matrix, y: Any = None, sample_weight: Any = None) -> "Preparation":
+        weights = np.ones(len(X)) if sample_weight is None else sample_weight
+        self.scaling_ = Scaling.learn(X, weights, self.impute, self.standardize)
+        return self
+
+    def transform(self, X: Matrix) -> Matrix:
+        return self.scaling_(X)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+class FinalFit(NamedTuple):
+    """A model fitted to all rows, and what each unit contributes, by label, where that is known."""
+
+    preparation: Preparation
+    decisions: Decisions
+    worths: dict[str, Worth]
+
+
+class TableSearch:
+    """A data set with all that is needed to fit and score models for any C and k on folds of its rows."""
+
+    def __init__(self, dataset: Dataset, settings: Settings) -> None:
+        settings.check()
+        self.dataset = dataset
+        self.settings = settings
+        self.counted = count_features(dataset.encoding, settings.columns)
+        self.blueprint = make_blueprint(settings, self.counted)
+        self.procedure = make_procedure(settings)
+        self.preparation = Preparation(dataset.impute, settings.standardize)
+        scorer = find_scorer(settings.scoring)
+
+        def score(model: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
+            try:
+                return score_with(scorer, model, X, y, sample_weight)
+            except NotYetCalibrated:
+                raise
+            except (ValueError, AttributeError) as error:
+                raise InputError(
+                    f"--scoring {settings.scoring} is not applicable to this model "
+                    f"({str(error).splitlines()[0]}). Try accuracy, balanced_accuracy or f1_macro."
+                ) from error
+
+        self.rows = ScoredRows(dataset.X, dataset.y, dataset.weights, dataset.groups, score, settings.scoring)
+        with blame_input():
+            self.blueprint.check()
+            class_weight = "balanced" if settings.balanced else None
+            self.samples = read_samples(dataset.X, dataset.y, dataset.weights, class_weight)
+            validation.check_tolerance(settings.tolerance)
+            self.n_available = self.blueprint.n_available(self.samples)
+        self.class_counts = self._count_classes()
+        self.notes: list[str] = []
+        self.n_folds = self._count_folds()
+
+    def _count_classes(self) -> Indices:
+        """The number of rows of each class, or of groups that have rows of it."""
+        codes, groups = self.samples.codes, self.dataset.groups
+        if groups is None:
+            return np.bincount(codes)
+        return np.array([len(np.unique(groups[codes == code])) for code in range(codes.max() + 1)])
+
+    def _count_folds(self) -> int:
+        """As many folds as asked for, but at most as many as the smallest class has rows or groups."""
+        asked, counts = self.settings.cv, self.class_counts
+        if asked < 2:
+            raise InputError(f"--cv {asked} does not define folds. Use 2 or more.")
+        unit = (
+            "group" if self.dataset.grouped_by else "row" if self.dataset.groups is None else "different row"
+        )
+        smallest = self.samples.classes[counts.argmin()].item()
+        n_folds = min(asked, int(counts.min()))
+        if n_folds == 1:
+            raise InputError(
+                f"Class {smallest!r} has only one {unit}, but cross-validation needs at least two. Give more "
+                f"{unit}s of that class, or remove it."
+            )
+        if n_folds < asked:
+            self.notes.append(
+                f"Class {smallest!r} has {count(n_folds, unit)}: {n_folds} folds instead of {asked}."
+            )
+        return n_folds
+
+    def folds(self, round: int) -> list[Fold]:
+        """Stratified folds that keep groups together, shuffled in another way each round.
+
+        They are those of the estimators with ``cv=n_folds`` and several repeats.
+        """
+        y, groups, seed = self.dataset.y, self.dataset.groups, (self.settings.seed + round) % 2**32
+        splitter = make_splitters(self.n_folds, 2, seed, y, groups)[0]
+        try:
+            return make_folds(splitter, self.samples, len(y), self.dataset.X, y, groups)
+        except ValueError as error:
+            raise InputError(
+                f"Rows that stay together leave a fold without a class ({str(error).split('. ')[0]}). "
+                f"Use fewer folds than {self.n_folds} with --cv, or another --seed."
+            ) from error
+
+    def cross_validate(self, Cs: list[float], ks: list[int], round: int = 0) -> CrossValidation:
+        """The models of every fold of a round, C and k, with their scores."""
+        folds = ArrayFolds(
+            self.blueprint,
+            self.samples,
+            self.samples,
+            self.folds(round),
+            None if self.rows.is_accuracy else self.rows.scorer,
+            weighted=self.dataset.weights is not None,
+            groups=self.dataset.groups,
+            prepare=self.preparation,
+            n_jobs=self.settings.jobs,
+        )
+        label = f"choosing k and C, round {round + 1}"
+        with blame_input():
+            return CrossValidation(
+                folds, self.blueprint, len(self.samples.classes), Cs, ks, self.procedure, self.model_at, label
+            )
+
+    def model_at(self, fit: GridFit | MachinesAlone, row: int, column: int) -> FoldModel:
+        """The model of a fold for one C and k."""
+        return FoldModel(fit.decisions(row, column), self.samples.classes, self.settings.multi_class)
+
+    def on_rows(self, rows: Indices) -> "TableSearch":
+        """The same search on some of the rows."""
+        return TableSearch(self.dataset.restricted_to(rows), replace(self.settings, verbose=0))
+
+    @property
+    def things(self) -> str:
+        """The name of what k counts."""
+        return self.counted.things if self.settings.kernel is None else self.blueprint.things
+
+    @property
+    def is_large(self) -> bool:
+        return len(self.dataset.y) >= MANY_ROWS
+
+    @property
+    def max_rounds(self) -> int:
+        """The largest number of rounds: as asked for, else one where rows or classes are many."""
+        if self.settings.repeats is not None:
+            return self.settings.repeats
+        n_classifiers = len(class_pairs(len(self.samples.classes), self.settings.multi_class))
+        return 1 if self.is_large or n_classifiers >= MANY_CLASSIFIERS else MAX_ROUNDS
+
+    def fit_all(self, C: float, k: int, n_best: int = 1) -> FinalFit:
+        """Fit to all rows: the same model whether its C and k were chosen or given.
+
+        Single exchanges that lower the objective are made while there are any, in linear models of at most
+        `MAX_REPLACED_UNITS` units that all binary classifiers share. The `n_best` best replacements of each
+        unit are reported; with ``n_best=0`` none are looked for, and no exchange is made.
+        """
+        preparation, samples = self._prepare()
+        decisions = fit_grid(self.blueprint, samples, [C], [k], self.procedure, label="refit").decisions(0, 0)
+        used, worths = np.flatnonzero(decisions.coef.any(axis=0)), {}
+        is_one_set = self.blueprint.shared or len(decisions.coef) == 1
+        is_small = not self.is_large and len(self.counted.labels_of(used)) <= MAX_REPLACED_UNITS
+        if n_best and isinstance(self.blueprint, LinearBlueprint) and is_one_set and is_small:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # the first fit has warned already
+                better, found = improve_by_exchanges(self.blueprint, samples, C, used, self.procedure, n_best)
+            decisions = decisions if better is None else better.decisions(0, 0)
+            worths = {self.counted.labels[int(worth.columns[0])]: worth for worth in found}
+        return FinalFit(preparation, decisions, worths)
+
+    def path(self, Cs: list[float], ks: list[int]) -> tuple[Scaling, SparsityPath]:
+        """The models for all ks at the last of the Cs, fitted to all rows, and how features are scaled."""
+        preparation, samples = self._prepare()
+        fit = fit_grid(self.blueprint, samples, Cs, ks, self.procedure, label="refit")
+        return preparation.scaling_, fit.path(ks)
+
+    def _prepare(self) -> tuple[Preparation, Any]:
+        """All rows, prepared by what is learned from all of them."""
+        preparation = Preparation(self.dataset.impute, self.settings.standardize)
+        preparation.fit(self.samples.X, sample_weight=self.samples.repeats)
+        return preparation, self.samples._replace(X=preparation.transform(self.samples.X))
+
+    def note_repeats(self) -> None:
+        """Add a note that names the features which repeat another one, and so are never chosen."""
+        is_plain = self.settings.kernel is None and self.counted.request.is_empty
+        if not is_plain or np.isnan(self.samples.X).any():
+            return
+        repeats = repeats_to_report(self.samples, Exchange())
+        if len(repeats):
+            names = listing([self.dataset.encoding.feature_names[j] for j in repeats])
+            self.notes.append(f"Features that repeat an earlier one are passed over: {names}.")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The chosen C and k, and the one table of scores that they were chosen by."""
+
+    row: int
+    column: int
+    table: ScoreTable
+    first: CrossValidation  # the models of the first round
+    n_rounds: int
+    has_settled: bool
+    had_alternatives: bool
+    chose_k: bool  # whether k was not given
+
+    @property
+    def k(self) -> int:
+        return self.table.ks[self.column]
+
+    @property
+    def C(self) -> float:
+        return self.table.Cs[self.row]
+
+    @property
+    def Cs(self) -> list[float]:
+        """The values of C that lead to the chosen one along the path."""
+        return list(self.table.Cs[: self.row + 1])
+
+    @property
+    def ks(self) -> list[int]:
+        return list(self.table.ks)
+
+    @property
+    def score(self) -> float:
+        return float(self.table.mean[self.row, self.column])
+
+
+def choose(search: TableSearch, n_rounds: int | None = None) -> Choice:
+    """Score all C and k in rounds of folds: `n_rounds`, or until the choice has settled."""
+    settings = search.settings
+    Cs, ks = resolve_grid(search)
+    is_open = len(Cs) * (len(ks) if settings.k is None else 1) > 1
+    most = n_rounds or (search.max_rounds if is_open else 1)
+    if not is_open and (settings.repeats or 1) > 1:
+        search.notes.append(
+            f"--repeats {settings.repeats} has no effect: k and C are given, so nothing is left to "
+            "choose, and one round of folds is enough."
+        )
+    for _ in range(MAX_GROWTHS + 1):
+        first = search.cross_validate(Cs, ks)
+        table = first.table
+        at = choose_from(table, settings)
+        # A grid that grows is scored anew: along a path each model depends on its neighbours.
+        wider = grow_grid(search, Cs, ks, at)
+        if wider == (Cs, ks):
+            break
+        Cs, ks = wider
+    n_done, n_equal = 1, 1
+    while n_done < most and (n_rounds is not None or n_equal < N_EQUAL_ROUNDS):
+        scores = search.cross_validate(first.Cs, first.ks, n_done).scores
+        table = replace(table, scores=np.concatenate([table.scores, scores]))
+        before, at = at, choose_from(table, settings)
+        n_done, n_equal = n_done + 1, n_equal + 1 if at == before else 1
+    has_settled = not is_open or search.max_rounds == 1 or n_equal >= N_EQUAL_ROUNDS
+    return Choice(*at, table, first, n_done, has_settled, is_open, chose_k=settings.k is None)
+
+
+def choose_from(table: ScoreTable, settings: Settings) -> tuple[int, int]:
+    """The positions of the chosen C and k; if k is given, only C is chosen."""
+    if settings.k is None:
+        return table.choose(settings.select, settings.tolerance)
+    column = table.ks.index(settings.k)
+    return table.at_k(column).choose(settings.select, settings.tolerance)[0], column
+
+
+def grow_grid(
+    search: TableSearch, Cs: list[float], ks: list[int], at: tuple[int, int]
+) -> tuple[list[float], list[int]]:
+    """The grid with values beyond the edge at which the choice lies, unless the user gave the grid."""
+    settings = search.settings
+    if settings.Cs is None:
+        if at[0] == 0 and Cs[0] / 10 >= 0.99 * SMALLEST_C:
+            Cs = [Cs[0] / 10, *Cs]
+        elif at[0] == len(Cs) - 1 and Cs[-1] * 10 <= 1.01 * LARGEST_C:
+            Cs = [*Cs, Cs[-1] * 10]
+    if settings.ks is None and settings.k is None and at[1] == 0 and ks[0] < search.n_available:
+        ks = [min(2 * ks[0], search.n_available), *ks]
+    return Cs, ks
+
+
+def resolve_grid(search: TableSearch) -> tuple[list[float], list[int]]:
+    """The values of C, ascending, and of k, descending; beside a given k, one more and one fewer."""
+    settings, things, n_available = search.settings, search.things, search.n_available
+    n_fixed = search.counted.n_fixed if settings.kernel is None else 0
+    asked = [] if settings.k is None else [settings.k]
+    for k in (*asked, *(settings.ks if isinstance(settings.ks, list) else [])):
+        if not 0 <= k <= n_available:
+            raise InputError(f"k = {k} is not possible with {n_available} {things}. Use 0 to {n_available}.")
+        if k < n_fixed:
+            kept = listing(search.counted.labels_of(np.flatnonzero(search.counted.always_in)))
+            raise InputError(
+                f"k = {k} is less than the {n_fixed} {things} of --keep ({kept}), which count in k. Use "
+                f"{n_fixed} or more, or keep fewer."
+            )
+    with blame_input():
+        largest = search.blueprint.largest_default(search.samples)
+        ks = validation.resolve_ks(settings.ks, n_available, largest, things)
+        if settings.k is not None and settings.ks is None:
+            ks = [k for k in (settings.k - 1, settings.k + 1) if 1 <= k <= n_available]
+        ks = [k for k in ks if k >= n_fixed] or [n_fixed]
+        Cs = DEFAULT_CS if settings.Cs is None else settings.Cs
+        return validation.resolve_Cs(list(Cs)), sorted({*ks, *asked}, reverse=True)
+
+
+def fit_choice(search: TableSearch, choice: Choice) -> Pipeline:
+    """The preparation and the model with the chosen C and k, fitted to all rows, with probabilities."""
+    n_best = 1 if choice.k < search.n_available else 0
+    fitted = search.fit_all(choice.C, choice.k, n_best)
+    model = FoldModel(fitted.decisions, search.samples.classes, search.settings.multi_class)
+    with blame_input():
+        (model.calibration_,) = choice.first.calibrate(choice.row, choice.column)
+    model.k_, model.C_ = choice.k, choice.C
+    return Pipeline([("prepare", fitted.preparation), ("model", model)])
