@@ -37,11 +37,15 @@ def axis_label(counted: str) -> str:
     return f"k, the number of {counted}" if counted else "k"
 
 
+def shorten(text: str, longest: int = 36) -> str:
+    """A text that is cut in its middle where it is too long, since names often differ at their ends."""
+    return text if len(text) <= longest else f"{text[: longest // 2]}…{text[-longest // 2 + 1 :]}"
+
+
 def plain(text: str, longest: int = 40) -> str:
-    """Dollar signs are money, not formulas; of long names the beginning and the end."""
-    if len(text) > longest:
-        text = f"{text[: longest - 12]}...{text[-9:]}"
-    return text.replace("$", r"\$")
+    """A shortened text that matplotlib draws as it is: a dollar sign starts no formula."""
+    printable = "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
+    return shorten(printable, longest).replace("$", r"\$")
 
 
 TICKS = (0, 1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 300, 500, *(10**e for e in range(3, 9)))
