@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kmargin import CoefficientDisplay, CVScoreDisplay, SparsityPathDisplay
-from kmargin.displays.common import CLOSEST, choose_ticks, spread_apart
+from kmargin.displays.against_k import MIN_TICK_GAP, choose_ticks
 
 matplotlib.use("Agg")
 
@@ -118,4 +118,4 @@ def test_ticks_are_at_both_ends_and_never_collide(ks):
     assert ticks[0] == ks.min()
     assert ticks[-1] == ks.max()
     places = np.log1p(np.array(ticks, dtype=float))
-    assert len(ticks) <= 2 or (np.diff(places) >= CLOSEST * (places[-1] - places[0]) - 1e-12).all()
+    assert len(ticks) <= 2 or (np.diff(places) >= MIN_TICK_GAP * (places[-1] - places[0]) - 1e-12).all()

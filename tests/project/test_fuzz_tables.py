@@ -69,7 +69,7 @@ PLAIN = tables.Case(
     ("patched", "replacement", "flaw"),
     [
         ("kmargin.report.page.protect", lambda value: value, "a formula in a CSV"),
-        ("kmargin.report.html.escape", lambda text: text + "<script>", "an element <script>"),
+        ("kmargin.report.page.headline", lambda found: Markup("<script>"), "an element <script>"),
         ("kmargin.report.page.feature_frame", lambda found: 1 / 0, "ZeroDivisionError"),
         ("kmargin.cli.terminal.headline", lambda found: "\x1b[31m", None),  # neutralised on its way out
         ("kmargin.cli.terminal.printable", lambda text: text + "\x1b", "control character"),

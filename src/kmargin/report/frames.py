@@ -82,7 +82,7 @@ def order_features(analysis: Analysis) -> Indices:
 
 
 def weights_by_class(analysis: Analysis) -> pd.DataFrame:
-    """A row for each feature in use or always in, in the order of `feature_frame`; a column for each class."""
+    """A row for each feature in use or always in, ordered as in `feature_frame`; a column for each class."""
     machine, order = analysis.model.machine, order_features(analysis)
     shown = order[(machine.coef_[:, order] != 0).any(axis=0) | analysis.counted.always_in[order]]
     weights = class_weights(machine.coef_[:, shown], len(machine.classes_), machine.multi_class)
@@ -120,7 +120,7 @@ def point_weights(analysis: Analysis) -> pd.DataFrame:
 
 
 def wrong_frame(analysis: Analysis) -> pd.DataFrame:
-    """The misclassified rows of `prediction_frame`; those whose class was given the lowest probability first."""
+    """The misclassified rows of `prediction_frame`, in the order of the probability of their class."""
     assessed, y = analysis.assessment, analysis.dataset.y
     wrong = np.flatnonzero(assessed.predicted != y)
     own = assessed.probabilities[wrong, np.searchsorted(assessed.classes, y[wrong])]

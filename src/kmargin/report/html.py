@@ -76,6 +76,13 @@ def labelled(image: str, label: str) -> Markup:
     return Markup(image.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1))
 
 
+def new_figure(width: float, height: float) -> Any:
+    """A matplotlib figure that no window shows, in inches."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
 def svg(figure: Any, name: str, follows_theme: bool = True) -> str:
     """A matplotlib figure as SVG: text stays text, and the same figure gives the same bytes.
 

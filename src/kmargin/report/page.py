@@ -47,6 +47,7 @@ MAX_TERMS = 12  # of the formula
 MAX_REPLACEMENTS = 3
 MAX_BOXES = 9  # features whose distributions are drawn
 MAX_BOX_CLASSES = 12
+BOX_QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 N_WORST = 10  # rows in the table of errors
 LABEL_SHARE = 0.15  # of the height of the score plot, which the label of the chosen k needs
 
@@ -111,12 +112,6 @@ def score_strip(analysis: Analysis) -> dict[str, Any] | None:
     }
 
 
-def new_figure(width: float, height: float) -> Any:
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=(width, height), layout="constrained")
-
-
 def curve_image(analysis: Analysis) -> str:
     """The score against k, with a line for guessing where that is near."""
     import matplotlib as mpl
@@ -124,7 +119,7 @@ def curve_image(analysis: Analysis) -> str:
 
     scores, scoring = analysis.curve, analysis.settings.scoring
     with mpl.rc_context(html.FONT):
-        figure = new_figure(5.2, 3.1)
+        figure = html.new_figure(5.2, 3.1)
         display = CVScoreDisplay(scores.ks, scores.mean, scores.error, analysis.k, score_name(scoring))
         axes = display.plot(figure.subplots()).ax_
         low, high = axes.get_ylim()
@@ -256,12 +251,12 @@ def feature_boxes(analysis: Analysis) -> list[dict[str, Any]]:
     for feature in used[:MAX_BOXES]:
         values = analysis.dataset.X[:, feature]
         of_class = [values[(y == name) & ~np.isnan(values)] for name in analysis.assessment.classes]
-        quantiles = [np.quantile(own, (0.05, 0.25, 0.5, 0.75, 0.95)) if len(own) else None for own in of_class]
+        quantiles = [np.quantile(own, BOX_QUANTILES) if len(own) else None for own in of_class]
         known = np.concatenate([q for q in quantiles if q is not None])
         low, high = float(known.min()), float(known.max())
-        lines: list[dict[str, Any]] = []
+        lines = []
         for name, colour, q in zip(names, colours, quantiles, strict=True):
-            line = {"name": name, "colour": colour, "at": None}
+            line: dict[str, Any] = {"name": name, "colour": colour, "at": None}
             if q is not None:
                 at = 100 * (q - low) / (high - low) if high > low else np.full(5, 50.0)
                 line |= {"at": at, "low": q[1], "median": q[2], "high": q[3]}
@@ -295,7 +290,7 @@ def roc_image(analysis: Analysis) -> str:
 
     negative, positive = (plain(name, 20) for name in text.class_list(analysis))
     with mpl.rc_context(html.FONT):
-        figure = new_figure(3.6, 3.4)
+        figure = html.new_figure(3.6, 3.4)
         axes = proportion_axes(figure)
         axes.plot(*roc_points(analysis), color=CURVE, lw=1.6)
         axes.set(xlabel=f"{negative} predicted as {positive}", ylabel=f"{positive} predicted correctly")
@@ -312,7 +307,7 @@ def reliability_image(analysis: Analysis) -> str:
     errors = np.maximum(np.abs(ends - observed), 0.0)
     about = f"of {plain(names[1], 20)}" if len(names) == 2 else "of the most likely class"
     with mpl.rc_context(html.FONT):
-        figure = new_figure(3.6, 3.4)
+        figure = html.new_figure(3.6, 3.4)
         axes = proportion_axes(figure)
         axes.errorbar(
             [b.predicted for b in bins], observed, yerr=errors, fmt="o", ms=4, lw=1.2, color=CURVE, capsize=2
@@ -460,7 +455,7 @@ def plot_steps(steps: list[Step], path: Path, counted: str = "features", scoring
     """Draw the cross-validated score against k; without folds, the accuracy on the training rows."""
     mean = np.array([step.training_accuracy if step.score is None else step.score for step in steps])
     error = np.array([step.error or 0.0 for step in steps])
-    figure = new_figure(6.4, 4.0)
+    figure = html.new_figure(6.4, 4.0)
     ks = [step.k for step in steps]
     scoring = "accuracy" if steps[0].score is None else scoring
     name = scoring if scoring in PERCENT else score_name(scoring)

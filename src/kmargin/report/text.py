@@ -157,7 +157,7 @@ def class_list(analysis: Analysis) -> list[str]:
 
 
 def subject(analysis: Analysis) -> str:
-    """The subject of the headline: how many features are used, and of several classes or groups also which."""
+    """The subject of the headline: how many features are used, and for several classes or groups which."""
     model, things, names = analysis.model, analysis.things, used_units(analysis)
     n_used = len(model.machine.support_) if model.is_kernel else len(names)
     n_all = len(analysis.dataset.y) if model.is_kernel else len(set(analysis.counted.labels))
@@ -461,7 +461,8 @@ def choice_methods(analysis: Analysis) -> str:
     if rule == "best":
         taken = f"the values with the highest mean {name} were taken"
     else:
-        within = f"{settings.tolerance:g}" if rule == "tolerance" else "one standard error (Nadeau and Bengio)"
+        one_error = "one standard error (Nadeau and Bengio)"
+        within = f"{settings.tolerance:g}" if rule == "tolerance" else one_error
         taken = f"the smallest k was taken whose mean {name} was within {within} of the highest"
     return (
         f"{given}{' and '.join(grids)} {was} chosen by {len(analysis.supports)}-fold stratified "
