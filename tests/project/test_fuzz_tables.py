@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from markupsafe import Markup
 
 ROOT = Path(__file__).parent.parent.parent
 sys.path.insert(0, str(ROOT))
