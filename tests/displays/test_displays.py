@@ -1,11 +1,13 @@
 """Plots show the numbers they were given, and cost nothing until they are drawn."""
 
 from itertools import combinations, pairwise
+from types import SimpleNamespace
 
 import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
@@ -62,14 +64,6 @@ def test_the_score_display_shows_mean_and_chosen_k(data):
     np.testing.assert_allclose(display.error, np.std(scores, axis=0, ddof=1) * np.sqrt(1 / 3 + 1 / 2))
 
 
-def test_the_path_display_draws_each_feature_that_is_ever_used(data):
-    path = sparse_svm_path(*data, ks=[3, 2, 1])
-    display = SparsityPathDisplay.from_path(path, machine=1, feature_names=list("abcdef"))
-    used = path.coefs[:, 1].any(axis=0).sum()
-    assert len([line for line in display.ax_.lines if len(line.get_xdata()) == 3]) == used
-    assert display.ax_.get_title() == "0 vs 2"
-
-
 def test_the_coefficient_display_has_a_bar_per_machine_and_feature(data):
     model = SparseSVC(k=2).fit(*data)
     display = CoefficientDisplay.from_estimator(model)
@@ -81,16 +75,11 @@ def test_the_coefficient_display_has_a_bar_per_machine_and_feature(data):
     display.figure_.canvas.draw()  # a dollar sign is no formula
 
 
-def test_displays_draw_into_given_axes(data):
-    from matplotlib.figure import Figure
-
-    ax = Figure().subplots()
-    assert CoefficientDisplay.from_estimator(SparseSVC(k=2).fit(*data), ax=ax).ax_ is ax
-
-
-def test_names_that_do_not_fit_are_refused(data):
+def test_displays_draw_into_given_axes_and_refuse_names_that_do_not_fit(data):
+    ax, model = Figure().subplots(), SparseSVC(k=2).fit(*data)
+    assert CoefficientDisplay.from_estimator(model, ax=ax).ax_ is ax
     with pytest.raises(ValueError, match="2 names for 6 features"):
-        CoefficientDisplay.from_estimator(SparseSVC(k=2).fit(*data), feature_names=["a", "b"])
+        CoefficientDisplay.from_estimator(model, feature_names=["a", "b"])
 
 
 def test_many_machines_are_drawn_as_shades_of_their_classes():
@@ -135,25 +124,22 @@ def chosen(data, frame):
 
 
 def texts(ax):
-    """What is written beside the lines."""
-    return {text.get_text() for text in ax.texts}
+    """The names of the lines, from top to bottom."""
+    return [text.get_text() for text in ax.get_legend().get_texts()]
 
 
 def test_lines_and_bars_are_called_what_the_columns_are(data, frame, chosen):
+    coefs = dict(zip(NAMES, sparse_svm_path(frame, data[1] > 0, [6, 2]).coefs[0, 0], strict=True))
     path = SparsityPathDisplay.from_path(sparse_svm_path(frame, data[1] > 0, [6, 2]))
-    assert texts(path.ax_) == set(NAMES)
+    assert texts(path.ax_) == sorted(NAMES, key=lambda name: -coefs[name])
     assert set(CoefficientDisplay.from_estimator(chosen).feature_names) <= set(NAMES)
-    assert texts(SparsityPathDisplay.from_estimator(chosen).ax_) == set(NAMES)
-
-
-def test_every_line_is_named_or_one_of_the_others(data, frame):
-    display = SparsityPathDisplay.from_path(sparse_svm_path(frame, data[1] > 0, [6, 2]), n_labels=3)
-    assert len(texts(display.ax_)) == 4
-    assert "3 others" in texts(display.ax_)
+    assert set(texts(SparsityPathDisplay.from_estimator(chosen).ax_)) == set(NAMES)
+    some = SparsityPathDisplay.from_path(sparse_svm_path(frame, data[1] > 0, [6, 2]), n_labels=3)
+    assert len(texts(some.ax_)) == 4
+    assert "3 others" in texts(some.ax_)
 
 
 def test_lines_are_told_apart_without_their_colour(chosen):
-    """By mark and dashes; and features that share one are named where their line ends."""
     display = SparsityPathDisplay.from_estimator(chosen)
     looks = {
         (line.get_marker(), line._dash_pattern[1] and tuple(line._dash_pattern[1]))
@@ -175,15 +161,13 @@ def test_no_part_of_the_axis_is_empty(data, ks):
         assert ends[1] == pytest.approx(0.96, abs=0.02)
 
 
-def test_in_axes_of_others_names_stay_within_the_place_of_the_axes(data, frame):
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(8, 3))
+@pytest.mark.parametrize("layout", [None, "constrained"])
+def test_in_axes_of_others_names_stay_within_the_place_of_the_axes(data, frame, layout):
+    figure = Figure(figsize=(8, 3), layout=layout)
     left, right = figure.subplots(1, 2)
     SparsityPathDisplay.from_path(sparse_svm_path(frame, data[1] > 0, [6, 2]), ax=left)
-    figure.canvas.draw()
-    edge = max(text.get_window_extent().x1 for text in left.texts)
-    assert edge <= right.get_window_extent().x0
+    figure.draw_without_rendering()
+    assert left.get_legend().get_window_extent().x1 <= right.get_window_extent().x0
 
 
 def test_models_inside_pipelines_and_searches_are_found(data, frame, chosen):
@@ -199,71 +183,68 @@ def test_models_inside_pipelines_and_searches_are_found(data, frame, chosen):
     assert CoefficientDisplay.from_estimator(search).feature_names == display.feature_names
     inner = make_pipeline(StandardScaler(), SparseSVCCV(ks=[3, 1], cv=2)).fit(frame, y)
     assert CVScoreDisplay.from_estimator(inner).chosen == inner[-1].k_
-    assert texts(SparsityPathDisplay.from_estimator(inner).ax_) <= set(NAMES)
+    assert set(texts(SparsityPathDisplay.from_estimator(inner).ax_)) <= set(NAMES)
 
 
 def test_a_path_of_points_names_their_rows(data):
     model = KernelSparseSVCCV([3, 1], cv=2).fit(*data)
     names = texts(SparsityPathDisplay.from_estimator(model).ax_)
-    assert names == {f"row {row}" for row in model.path_.inputs.columns}
+    assert set(names) == {f"row {row}" for row in model.path_.inputs.columns}
 
 
-@pytest.mark.parametrize(
-    ("make", "estimator", "error", "message"),
-    [
-        (
-            CoefficientDisplay,
-            SparseSVC(),
-            NotFittedError,
-            "SparseSVC is not fitted, and CoefficientDisplay needs",
-        ),
-        (CVScoreDisplay, SparseSVCCV(), NotFittedError, "Call fit"),
-        (
-            CVScoreDisplay,
-            make_pipeline(StandardScaler(), SparseSVCCV()),
-            NotFittedError,
-            "SparseSVCCV is not",
-        ),
-        (ConvergenceDisplay, SparseSVC(), NotFittedError, "not fitted"),
-        (CoefficientDisplay, SparseSVC, TypeError, "was given the class SparseSVC"),
-        (
-            CoefficientDisplay,
-            make_pipeline(StandardScaler(), LogisticRegression()),
-            TypeError,
-            "this pipeline has none",
-        ),
-        (CoefficientDisplay, 3, TypeError, "needs a SparseSVC or SparseSVCCV, which .* it was given int"),
-    ],
-)
-def test_what_cannot_be_drawn_is_told_in_a_sentence(make, estimator, error, message):
+UNFITTED = {
+    "not fitted": (CoefficientDisplay, SparseSVC(), NotFittedError, "SparseSVC is not fitted, and Coeff"),
+    "not fitted CV": (CVScoreDisplay, SparseSVCCV(), NotFittedError, "Call fit"),
+    "pipeline": (CVScoreDisplay, make_pipeline(StandardScaler(), SparseSVCCV()), NotFittedError, "CV is not"),
+    "no trace": (ConvergenceDisplay, SparseSVC(), NotFittedError, "not fitted"),
+    "class": (CoefficientDisplay, SparseSVC, TypeError, "was given the class SparseSVC"),
+    "others": (CoefficientDisplay, make_pipeline(LogisticRegression()), TypeError, "this pipeline has none"),
+    "int": (CoefficientDisplay, 3, TypeError, "needs a SparseSVC or SparseSVCCV, which .* it was given int"),
+}
+
+
+@pytest.mark.parametrize("case", UNFITTED)
+def test_what_cannot_be_drawn_is_refused_in_a_sentence(case):
+    display, estimator, error, message = UNFITTED[case]
     with pytest.raises(error, match=message):
-        make.from_estimator(estimator)
+        display.from_estimator(estimator)
 
 
-def test_fitted_models_of_another_kind_are_told_what_is_drawn(data):
-    with pytest.raises(TypeError, match=r"needs a SparseSVC or SparseSVCCV, .* it was given KernelSparseSVC"):
-        CoefficientDisplay.from_estimator(KernelSparseSVC(2).fit(*data))
-    single = SparseSVC(2).fit(*data)
-    with pytest.raises(TypeError, match="needs a SparseSVCCV or KernelSparseSVCCV, which has scores"):
-        CVScoreDisplay.from_estimator(single)
-    with pytest.raises(ValueError, match="This solution has no trace: it was found by swapping features"):
-        ConvergenceDisplay.from_estimator(single)
-    with pytest.raises(ValueError, match="The model uses no feature"):
-        CoefficientDisplay.from_estimator(SparseSVC(0).fit(*data))
-
-
-def test_bad_arguments_of_displays_are_told_in_a_sentence(data, chosen):
-    path = sparse_svm_path(*data, ks=[2])
-    with pytest.raises(ValueError, match="machine=3 is not one of the 3 binary classifiers of this path"):
-        SparsityPathDisplay.from_path(path, machine=3)
-    with pytest.raises(ValueError, match="machine='1 vs 3' is not one of"):
-        SparsityPathDisplay.from_path(path, machine="1 vs 3")
-    with pytest.raises(ValueError, match="feature_names='abc' is not a list of names"):
-        SparsityPathDisplay.from_path(path, feature_names="abc")
-    with pytest.raises(TypeError, match="ax=3 is not a matplotlib Axes"):
-        CVScoreDisplay.from_estimator(chosen, ax=3)
-    with pytest.raises(TypeError, match="from_solution was given int"):
-        ConvergenceDisplay.from_solution(3)
+def test_models_and_arguments_of_the_wrong_kind_are_refused_in_a_sentence(data, chosen):
+    path, single = sparse_svm_path(*data, ks=[2]), SparseSVC(2).fit(*data)
+    kernel, empty = KernelSparseSVC(2).fit(*data), SparseSVC(0).fit(*data)
+    of_coefficients = CoefficientDisplay.from_estimator
+    for draw, arguments, options, error, message in (
+        (
+            of_coefficients,
+            kernel,
+            {},
+            TypeError,
+            r"needs a SparseSVC or SparseSVCCV, .* given KernelSparseSVC",
+        ),
+        (of_coefficients, empty, {}, ValueError, "The model uses no feature"),
+        (CVScoreDisplay.from_estimator, single, {}, TypeError, "needs a SparseSVCCV or Kernel.* has scores"),
+        (ConvergenceDisplay.from_estimator, single, {}, ValueError, "has no trace: it was found by swapping"),
+        (ConvergenceDisplay.from_solution, 3, {}, TypeError, "from_solution was given int"),
+        (CVScoreDisplay.from_estimator, chosen, {"ax": 3}, TypeError, "ax=3 is not a matplotlib Axes"),
+        (
+            SparsityPathDisplay.from_path,
+            path,
+            {"machine": 3},
+            ValueError,
+            "machine=3 is not one of the 3 bin",
+        ),
+        (
+            SparsityPathDisplay.from_path,
+            path,
+            {"machine": "1 vs 3"},
+            ValueError,
+            "machine='1 vs 3' is not one",
+        ),
+        (SparsityPathDisplay.from_path, path, {"feature_names": "abc"}, ValueError, "'abc' is not a list of"),
+    ):
+        with pytest.raises(error, match=message):
+            draw(arguments, **options)
 
 
 def test_the_way_of_an_annealing_is_its_trace(data):
@@ -307,8 +288,6 @@ def test_machines_that_were_annealed_apart_have_a_line_each(data):
     ids=str,
 )
 def test_ticks_of_k_name_both_ends_and_never_touch(ks):
-    from matplotlib.figure import Figure
-
     figure = Figure(figsize=(5.2, 3.1), layout="constrained")
     scores = np.linspace(0.5, 0.9, len(ks))
     display = CVScoreDisplay(np.array(ks), scores, 0 * scores).plot(figure.subplots())
@@ -318,3 +297,72 @@ def test_ticks_of_k_name_both_ends_and_never_touch(ks):
     assert all(left[1] < right[0] for left, right in pairwise(boxes))
     named = {int(t.get_text().replace(",", "")) for t in labels}
     assert {min(ks), max(ks)} <= named
+
+
+# three sizes, two machines, four features; the last feature is never used
+COEFS = np.array([
+    [[0.5, -3.0, 0.2, 0.0], [9.0, 0.0, -1.0, 0.0]],
+    [[0.6, -2.0, 0.0, 0.0], [8.0, 0.0, 0.0, 0.0]],
+    [[0.9, 0.0, 0.0, 0.0], [7.0, 0.0, 0.0, 0.0]],
+])  # fmt: skip
+
+
+def drawn(display):
+    """The lines that have a point for every k, by their names."""
+    return {line.get_label(): line.get_ydata() for line in display.ax_.lines if len(line.get_ydata()) == 3}
+
+
+@pytest.mark.parametrize("machine", [0, 1, None])
+def test_the_path_of_a_machine_or_the_size_over_all_of_them_is_drawn(machine):
+    path = SimpleNamespace(
+        ks=[3, 2, 1], coefs=COEFS, classes=np.arange(3), multi_class="ovo", counted="groups"
+    )
+    display = SparsityPathDisplay.from_path(path, machine=machine, feature_names=list("abcd"))
+    lines = drawn(display)
+    assert display.ax_.get_xlabel() == "k, the number of groups"
+    assert display.ax_.get_title() == (
+        "3 binary classifiers for 3 classes" if machine is None else f"0 vs {machine + 1}"
+    )
+    coefs = np.linalg.norm(COEFS, axis=1) if machine is None else COEFS[:, machine]
+    expected = {name: coefs[:, j] for j, name in enumerate("abcd") if coefs[:, j].any()}
+    assert lines.keys() == expected.keys()
+    for name, values in expected.items():
+        np.testing.assert_array_equal(lines[name], values)
+
+
+def test_the_features_that_stay_longest_are_named_and_of_these_the_largest():
+    display = SparsityPathDisplay([3, 2, 1], COEFS[:, 0], ["$a", "b", "c", "d"])
+    assert [label for label in drawn(display.plot(n_labels=1)) if label[0] != "_"] == [r"\$a"]
+    assert {label for label in drawn(display.plot(n_labels=2)) if label[0] != "_"} == {r"\$a", "b"}
+    tied = SparsityPathDisplay([2, 1], np.array([[1.0, -2.0], [1.0, -2.0]]), ["small", "large"]).plot(
+        n_labels=1
+    )
+    assert [line.get_label() for line in tied.ax_.lines if line.get_label()[0] != "_"] == ["large"]
+
+
+def test_bars_are_of_the_largest_coefficients_whatever_their_sign():
+    model = SimpleNamespace(
+        coef_=np.array([[1.0, -5.0, 0.0, 2.0, -3.0]]),
+        support_=np.array([0, 1, 3, 4]),
+        classes_=np.array([0, 1]),
+        multi_class="ovo",
+    )
+    display = CoefficientDisplay.from_estimator(model, feature_names=["a", "$b", "c", "d", "e"], n_features=3)
+    assert [bar.get_width() for bar in display.ax_.patches] == [-5.0, -3.0, 2.0]
+    assert [label.get_text() for label in display.ax_.get_yticklabels()] == [r"\$b", "e", "d"]
+    assert display.ax_.get_xlabel() == "coefficient per unit of the feature\n(0 vs 1)"
+
+
+def test_scores_are_those_of_the_chosen_C_in_the_order_of_k():
+    results = {
+        "param_C": np.array([1.0, 1.0, 10.0, 10.0]), "param_k": np.array([5, 2, 5, 2]),
+        "mean_test_score": np.array([0.1, 0.2, 0.7, 0.6]), "se_test_score": np.array([0.0, 0.0, 0.3, 0.6]),
+    }  # fmt: skip
+    path = SimpleNamespace(counted="groups of each binary classifier")
+    model = SimpleNamespace(cv_results_=results, C_=10.0, k_=5, n_splits_=4, scoring=None, path_=path)
+    display = CVScoreDisplay.from_estimator(model)
+    np.testing.assert_array_equal(display.ks, [2, 5])
+    np.testing.assert_array_equal(display.mean, [0.6, 0.7])
+    np.testing.assert_array_equal(display.error, [0.6, 0.3])
+    assert display.ax_.get_ylabel() == "accuracy (cross-validated)\nand one standard error"
+    assert display.ax_.get_xlabel() == "k, the number of groups of each binary classifier"

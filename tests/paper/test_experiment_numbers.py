@@ -1,4 +1,4 @@
-"""The numbers of the experiments, each computed again in a line or two."""
+"""The numbers of the experiments, each computed again, and the conclusions that are drawn from them."""
 
 import numpy as np
 import pandas as pd
@@ -9,18 +9,12 @@ from small_runs import TINY
 
 from kmargin import SparseSVC
 from kmargin.datasets import load_iris
-from kmargin.paper import crossval, protocol, recovery, run, sensitivity, tables
-from kmargin.paper.crossval import Machines
-from kmargin.paper.protocol import Chain, Finished, Settings, Unit
-from kmargin.paper.sections import verdict
-from kmargin.paper.store import Store
+from kmargin.paper import crossval, protocol, recovery, tables
+from kmargin.paper.crossval import Classifiers
+from kmargin.paper.protocol import DATASETS, QUICK, Chain, Settings, Unit
+from kmargin.paper.report import Verdict
+from kmargin.paper.store import KEYS
 from kmargin.solvers import SD
-
-
-def test_a_range_becomes_zero_to_one():
-    X = np.array([[2.0, -1.0], [4.0, 3.0], [3.0, 1.0]])
-    scaled = protocol.scale(X, X, "minmax")
-    np.testing.assert_allclose(scaled, [[0, 0], [1, 1], [0.5, 0.5]])
 
 
 def test_draws_of_the_simulation_differ_and_are_scored_on_rows_that_were_not_fitted():
@@ -35,22 +29,11 @@ def test_draws_of_the_simulation_differ_and_are_scored_on_rows_that_were_not_fit
     assert found.values["sparsity"] == pytest.approx(1 - len(model.support_) / 60)
 
 
-def test_every_random_start_is_its_own():
-    chain = Chain("sensitivity", "paper", "iris", "sd", (Unit(0, 0.5), Unit(1, 0.5)))
-    one, other = sensitivity.walk(chain, TINY, [], [])
-    assert one.values["iterations"] != other.values["iterations"]
-
-
-@pytest.fixture(scope="module")
-def annealed():
+def test_classifiers_are_described_by_means_and_sums():
     X, y = load_iris(return_X_y=True)
-    machines = Machines("iris", (X - X.mean(axis=0)) / X.std(axis=0), y, np.inf, TINY)
-    solutions = machines.anneal(SD(), [2, 1, 1])
-    return solutions, machines.describe(solutions)
-
-
-def test_machines_are_described_by_means_and_sums(annealed):
-    solutions, described = annealed
+    classifiers = Classifiers("iris", (X - X.mean(axis=0)) / X.std(axis=0), y, np.inf, TINY)
+    solutions = classifiers.anneal(SD(), [2, 1, 1])
+    described = classifiers.describe(solutions)
     assert described["sparsity"] == pytest.approx(1 - np.mean([len(s.support) for s in solutions]) / 4)
     distances = [s.trace[-1].distance_sq / (4 - len(s.support) + 1) for s in solutions]
     assert described["distance_sq"] == pytest.approx(np.mean(distances))
@@ -90,52 +73,119 @@ def test_noise_is_two_standard_errors_of_a_difference_and_half_a_point():
     assert tables._accuracy_noise(group, "test", "iris") == pytest.approx(0.5 + 2 * np.sqrt(2) * error)
 
 
-def compared(dataset, solver, test, seconds, printed=None):
-    entries = {"test": tables.Entry(test, 0.5, printed), "validation": tables.Entry(test)}
-    return tables.Line(dataset, solver, tables.Entry(25.0), entries | {"seconds": tables.Entry(seconds)})
+def fake_rows(validation, **columns):
+    """Two folds of one solver on iris, the same in both but for a little noise."""
+    records = [
+        dict(zip(KEYS, ("crossval", "paper", "iris", "mm", fold, s), strict=True))
+        | {"validation": v + 0.5 * fold, "seconds": 1.0, "iterations": 10, "objective": 0.1, "loss": 0.1}
+        | {name: values[place] for name, values in columns.items()}
+        for place, (s, v) in enumerate(validation.items())
+        for fold in (0, 1)
+    ]
+    return pd.DataFrame(records)
+
+
+def test_ties_go_to_the_sparser_machine():
+    rows = fake_rows({0.0: 90, 0.25: 95, 0.5: 95, 0.75: 80})
+    assert tables.selected(rows) == 0.5
+    rows["solver"] = "l1r"
+    assert tables.selected(rows) == 0.25  # the smaller C
+
+
+def test_table_3_sums_along_the_path_and_averages_over_folds():
+    (line,) = tables.table3(fake_rows({0.0: 90, 0.25: 96, 0.5: 80}, test=[70, 81, 60]), "paper")
+    assert line.parameter.value == 25
+    assert line.entries["iterations"].value == 30
+    assert line.entries["test"].value == 81
+    assert line.entries["validation"].value == 96.25
+    assert line.entries["test"].printed == tables.TABLE_3["iris", "mm"].test
+    assert line.entries["test"].differs  # by 0.66 points, where folds agree
+    assert not line.entries["validation"].differs
+    assert not line.parameter.differs
+
+
+def test_all_solvers_are_compared_by_one_objective():
+    """The loss of the final coefficients, without the ridge that the exchange alone has."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 5))
+    y = np.where(X[:, 0] + 0.5 * rng.standard_normal(60) > 0, 1, -1)
+    for C in (np.inf, 0.1):
+        machines = Classifiers("synthetic", X, y, C, TINY)
+        (solution,) = machines.exchange([0.6])[0]
+        margins = y * (X @ solution.dense_coef() + solution.intercept)
+        values = machines.describe([solution])
+        assert values["loss"] == pytest.approx(np.mean(np.maximum(0, 1 - margins) ** 2) / 2)
+    assert values["objective"] > values["loss"] + 1e-4
+    rows = fake_rows({0.0: 90, 0.25: 96}, test=[70, 81], loss=[0.2, 0.3])
+    (line,) = tables.table3(rows, "paper")
+    assert line.entries["loss"].value == 0.3
+    assert "objective" in line.entries
+    (line,) = tables.table3(rows.assign(solver="exchange"), "paper")
+    assert line.entries["loss"].value == 0.3
+    assert "objective" not in line.entries
+
+
+def line(solver, test=80.0, seconds=2.0, printed=None, validation=None, dataset="iris"):
+    entries = {
+        "test": tables.Entry(test, 0.5, printed),
+        "validation": tables.Entry(test if validation is None else validation),
+        "seconds": tables.Entry(seconds),
+    }
+    return tables.Line(dataset, solver, tables.Entry(25.0), entries)
+
+
+def test_differences_are_gathered_under_their_reasons(monkeypatch):
+    known = tables.Reason(frozenset({"iris"}), frozenset({"mm", "sd"}), frozenset(), "The split.")
+    monkeypatch.setattr(tables, "REASONS", (known,))
+    lines = [line("mm", 84, 2, 81), line("sd", 81, 2, 81.3), line("l1r", 90, 2, 80), line("exchange", 85)]
+    found = tables.reasons({"table4": lines, "table3": [line("sd", 79, 2, 81.3)]})
+    assert found == [
+        (["Table 4, iris, MM: test 84 against 81", "Table 3, iris, SD: test 79 against 81.3"], "The split."),
+        (["Table 4, iris, L1R: test 90 against 80"], tables.UNKNOWN),
+    ]
 
 
 def test_the_verdict_counts_what_is_met_and_divides_their_time_by_ours():
-    page = " ".join(
-        verdict(
-            [
-                compared("iris", "mm", 80, 8, 80.2),
-                compared("iris", "sd", 79, 4, 85),
-                compared("iris", "exchange", 82, 2),
-                compared("spiral", "mm", 90, 12, 90.1),
-                compared("spiral", "exchange", 80, 3),
-            ],
-            Settings(),
-        )
+    lines = [
+        line("mm", 80, 8, 80.2),
+        line("sd", 79, 4, 85),
+        line("exchange", 82, 2),
+        line("mm", 90, 12, 90.1, dataset="spiral"),
+        line("exchange", 80, 3, dataset="spiral"),
+    ]
+    verdict = Verdict(Settings(), lines)
+    text = " ".join(verdict.sentences())
+    assert text.startswith(
+        "Of the paper's 3 printed test accuracies of MM and SD on these data, 2 agree with"
     )
-    assert "Of the paper&#x27;s 3 printed test accuracies of MM and SD on these data, 2 agree with" in page
-    assert "4 ×" in page
-    assert "computes the whole path 4 times as fast" in page
-    assert "at least as well on 1 of 2" in page
+    assert "computes the whole path 4 times as fast" in text
+    assert "at least as well on 1 of 2" in text
+    assert verdict.duels[0].gain == 2.0  # over mm, the better of the two
+    slow = Verdict(Settings(), [line("mm", 95, 1), line("exchange", 96, 4)])
+    assert "computes the whole path 4 times more slowly" in slow.sentences()[-1]
 
 
-def finished(chain, number, seconds=1.0):
-    return Finished(chain.units[number], {"test": 0.5}, seconds, [np.arange(3.0) + number])
+def test_a_tie_between_mm_and_sd_goes_to_the_faster():
+    for of_mm, rival, speed in ((95.0, "sd", 2.0), (95.1, "mm", 4.0)):
+        lines = [line("mm", 80, 8.0, validation=of_mm), line("sd", 80, 4.0, validation=95.0 - 1e-12)]
+        verdict = Verdict(Settings(), [*lines, line("exchange", 80, 2.0, validation=96.0)])
+        assert (verdict.duels[0].rival.solver, verdict.speed) == (rival, speed)
 
 
-def test_states_are_kept_while_a_chain_lasts_and_forgotten_at_its_end(tmp_path):
-    chain = Chain("crossval", "paper", "iris", "mm", (Unit(0, 0.0), Unit(0, 0.5)), is_warm=True)
-    with Store(tmp_path, Settings().to_dict(), "command") as store:
-        store.append(chain, [finished(chain, 0)])
-        np.testing.assert_array_equal(store.state(chain, store.done(chain))[0], [0, 1, 2])
-        store.append(chain, [finished(chain, 1)])
-        assert not list((tmp_path / "state").iterdir())
+def test_only_a_whole_run_says_whether_the_paper_holds_up():
+    def conclusions(datasets, settings):
+        """Of runs where each accuracy is met by MM and missed by SD."""
+        met = [line("mm", printed=80.2, dataset=name) for name in datasets]
+        missed = [line("sd", printed=85, dataset=name) for name in datasets]
+        return " ".join(Verdict(settings, met + missed).sentences())
 
-
-def test_rows_end_in_order_and_seconds_without_a_row_are_dropped(tmp_path):
-    first, second = (Chain("crossval", "paper", "iris", solver, (Unit(0, 0.0),)) for solver in ("mm", "sd"))
-    with Store(tmp_path, Settings().to_dict(), "command") as store:
-        for chain in (second, first):
-            store.append(chain, [finished(chain, 0)])
-        store.finish(run.order)
-    rows = pd.read_csv(tmp_path / "rows.csv")
-    assert list(rows["solver"]) == ["mm", "sd"]
-    text = (tmp_path / "rows.csv").read_text().splitlines(keepends=True)
-    (tmp_path / "rows.csv").write_text("".join(text[:-1]))  # killed before the last row was written
-    with Store(tmp_path, Settings().to_dict(), "command"):
-        assert list(pd.read_csv(tmp_path / "seconds.csv")["solver"]) == ["mm"]
+    all_but_one = [name for name in DATASETS if name != "TCGA-PANCAN-HiSeq"]
+    whole = conclusions(all_but_one, Settings())
+    assert whole.startswith("Do the paper's results hold up? In part: of its 14 printed")
+    assert "TCGA-PANCAN-HiSeq, the eighth data set of the paper, is absent: its archive (72 MB" in whole
+    assert "absent" not in conclusions(DATASETS, Settings(seed=5))
+    few, quick = conclusions(["iris"], Settings()), conclusions(all_but_one, QUICK)
+    assert few.startswith("Of the paper's 2 printed test accuracies")
+    assert "Not run: TCGA-PANCAN-HiSeq, breast-cancer-wisconsin, letter-recognition" in few
+    assert quick.startswith("A quick run: 7 of the paper's 8 data sets, 3 of 10 folds")
+    assert "results hold up?" not in few + quick

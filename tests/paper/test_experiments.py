@@ -17,9 +17,8 @@ from small_runs import TINY
 from kmargin import MM, SD, SparseSVC, sparse_svm_path
 from kmargin.core.sparsity import count_kept
 from kmargin.paper import crossval, protocol, recovery, run, sensitivity, tables
-from kmargin.paper.crossval import Machines
+from kmargin.paper.crossval import Classifiers
 from kmargin.paper.protocol import (
-    DATASETS,
     QUICK,
     SOLVERS,
     Chain,
@@ -31,8 +30,7 @@ from kmargin.paper.protocol import (
     sparsities,
 )
 from kmargin.paper.run import Request, reproduce
-from kmargin.paper.sections import judge, verdict
-from kmargin.paper.store import KEYS, Store, StoreError
+from kmargin.paper.store import Store, StoreError
 
 KILLED = """
 import sys, time
@@ -67,9 +65,8 @@ def test_the_grids_are_those_of_the_paper():
     assert list(costs("splice")[:2]) == [1, 0.775]
     assert list(costs("letter-recognition")[-2:]) == [0.001, 0.0001]
     assert list(costs("breast-cancer-wisconsin")[-1:]) == [0.01]
-
-
-def test_every_printed_choice_lies_on_its_grid():
+    for p in (250, 500, 1000):
+        assert 50 in [count_kept(s, p) for s in recovery_sparsities(p)], "the true sparsity is on the grid"
     for (dataset, _), row in tables.TABLE_3.items():
         assert round(row.s / 100, 6) in sparsities(dataset)
     for (dataset, solver), row in tables.TABLE_4.items():
@@ -98,12 +95,13 @@ def test_the_shuffled_protocol_is_stratified_and_scales_by_the_fitted_rows():
     assert not set(fold.test) & (set(fold.train) | set(fold.validation))
 
 
-@pytest.mark.parametrize("scaling", ["zscore", "minmax", "none"])
-def test_a_constant_feature_survives_scaling(scaling):
+def test_a_range_becomes_zero_to_one_and_a_constant_feature_survives_scaling():
     X = np.column_stack([np.arange(5.0), np.full(5, 7.0)])
-    scaled = protocol.scale(X, X, scaling)
-    assert np.isfinite(scaled).all()
-    assert np.ptp(scaled[:, 1]) == 0
+    for scaling in ("zscore", "minmax", "none"):
+        scaled = protocol.scale(X, X, scaling)
+        assert np.isfinite(scaled).all()
+        assert np.ptp(scaled[:, 1]) == 0
+    np.testing.assert_allclose(protocol.scale(X, X, "minmax")[:, 0], [0, 0.25, 0.5, 0.75, 1])
 
 
 @given(st.integers(0, 2**12 - 1), st.integers(1, 2**12 - 2))
@@ -112,11 +110,6 @@ def test_the_papers_rates_are_shares_of_wrong_discoveries_and_omissions(selected
     fdr, false_omission = recovery.discovery_rates(selected, causal)
     assert fdr == pytest.approx((selected & ~causal).sum() / max(selected.sum(), 1))
     assert false_omission == pytest.approx((~selected & causal).sum() / max((~selected).sum(), 1))
-
-
-def test_the_true_sparsity_is_on_every_grid_of_the_simulation():
-    for p in (250, 500, 1000):
-        assert 50 in [count_kept(s, p) for s in recovery_sparsities(p)]
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
@@ -145,7 +138,7 @@ def test_a_random_start_is_the_same_whenever_it_is_taken():
 
 def test_exchange_from_a_random_support_keeps_its_size():
     data = protocol.read("iris", "paper", 0)
-    machines = Machines("iris", protocol.whole(data).X[data.train], data.y[data.train], 1.0, TINY)
+    machines = Classifiers("iris", protocol.whole(data).X[data.train], data.y[data.train], 1.0, TINY)
     rngs = [np.random.default_rng(number) for number in range(3)]
     assert [len(s.support) for s in machines.improve([2, 2, 1], rngs)] == [2, 2, 1]
 
@@ -154,7 +147,7 @@ def test_support_vectors_and_loss_are_counted_on_the_training_rows():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((60, 5))
     y = np.where(X[:, 0] + 0.5 * rng.standard_normal(60) > 0, 1, -1)
-    machines = Machines("synthetic", X, y, np.inf, TINY)
+    machines = Classifiers("synthetic", X, y, np.inf, TINY)
     solutions = machines.anneal(MM(), [2])
     values = machines.describe(solutions)
     model = SparseSVC(2, C=np.inf, solver="mm").fit(X, y)
@@ -185,8 +178,8 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_bytes(tmp_path):
     assert 3 < sizes[0] < sizes[1] < rows_of(tmp_path / "whole").count(b"\n")  # it was killed in the middle
     assert rows_of(tmp_path / "killed") == rows_of(tmp_path / "whole")
     assert set(done) <= set(rows_of(tmp_path / "killed").splitlines())
-    for name in ("manifest.json",):
-        assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    manifests = [(tmp_path / name / "manifest.json").read_bytes() for name in ("killed", "whole")]
+    assert manifests[0] == manifests[1]
     assert not (tmp_path / "killed" / "state").exists()
 
 
@@ -244,20 +237,20 @@ def test_the_number_of_jobs_does_not_change_the_rows(tmp_path):
 CHAIN = Chain("crossval", "paper", "iris", "mm", (Unit(0, 0.0), Unit(0, 0.25)))
 
 
-def finished(at):
-    return Finished(CHAIN.units[at], {"test": 0.5}, 1.25)
+def done(chain, number):
+    return Finished(chain.units[number], {"test": 0.5}, 1.0, [np.arange(3.0) + number])
 
 
 def test_a_line_that_was_cut_off_is_dropped(tmp_path):
     with Store(tmp_path, {}, "") as store:
-        store.append(CHAIN, [finished(0)])
-        store.append(CHAIN, [finished(1)])
+        store.append(CHAIN, [done(CHAIN, 0)])
+        store.append(CHAIN, [done(CHAIN, 1)])
     whole = rows_of(tmp_path)
     (tmp_path / "rows.csv").write_bytes(whole[:-3])
     with Store(tmp_path, {}, "") as store:
         assert store.done(CHAIN) == [CHAIN.units[0]]
         assert len(store.seconds.by_key) == 1  # the second unit's time belongs to no row
-        store.append(CHAIN, [finished(1)])
+        store.append(CHAIN, [done(CHAIN, 1)])
     assert rows_of(tmp_path) == whole
 
 
@@ -281,49 +274,6 @@ def test_two_runs_do_not_share_a_folder(tmp_path):
     Store(tmp_path, {}, "").__exit__(None, None, None)
 
 
-def test_the_manifest_says_how_the_rows_were_made(tmp_path):
-    with Store(tmp_path, QUICK.to_dict(), "kmargin reproduce all --quick"):
-        manifest = json.loads((tmp_path / "manifest.json").read_text())
-    assert manifest["settings"]["seed"] == QUICK.seed
-    assert manifest["commands"] == ["kmargin reproduce all --quick"]
-    assert manifest["environments"][0]["numpy"] == np.__version__
-    assert manifest["settings"] == QUICK.to_dict()
-
-
-# what is made of it
-
-
-def fake_rows(validation, **columns):
-    """Two folds of one solver on iris, the same in both but for a little noise."""
-    records = [
-        dict(zip(KEYS, ("crossval", "paper", "iris", "mm", fold, s), strict=True))
-        | {"validation": v + 0.5 * fold, "seconds": 1.0, "iterations": 10, "objective": 0.1, "loss": 0.1}
-        | {name: values[place] for name, values in columns.items()}
-        for place, (s, v) in enumerate(validation.items())
-        for fold in (0, 1)
-    ]
-    return pd.DataFrame(records)
-
-
-def test_ties_go_to_the_sparser_machine():
-    rows = fake_rows({0.0: 90, 0.25: 95, 0.5: 95, 0.75: 80})
-    assert tables.selected(rows) == 0.5
-    rows["solver"] = "l1r"
-    assert tables.selected(rows) == 0.25  # the smaller C
-
-
-def test_table_3_sums_along_the_path_and_averages_over_folds():
-    (line,) = tables.table3(fake_rows({0.0: 90, 0.25: 96, 0.5: 80}, test=[70, 81, 60]), "paper")
-    assert line.parameter.value == 25
-    assert line.entries["iterations"].value == 30
-    assert line.entries["test"].value == 81
-    assert line.entries["validation"].value == 96.25
-    assert line.entries["test"].printed == tables.TABLE_3["iris", "mm"].test
-    assert line.entries["test"].differs  # by 0.66 points, where folds agree
-    assert not line.entries["validation"].differs
-    assert not line.parameter.differs
-
-
 def test_parts_datasets_and_solvers_are_checked():
     for arguments, message in (
         (("table9",), "There is no part 'table9'. Use descent, figure1, figure2"),
@@ -344,75 +294,39 @@ def test_the_command_in_the_manifest_asks_for_the_same_again():
     assert Request("all", quick=True).datasets == ("iris", "spiral", "synthetic")
 
 
-def line(solver, value, printed, noise=0.5):
-    entry = tables.Entry(value, noise, printed)
-    return tables.Line("iris", solver, tables.Entry(25.0), {"test": entry})
+def test_the_manifest_says_how_the_rows_were_made(tmp_path):
+    with Store(tmp_path, QUICK.to_dict(), "kmargin reproduce all --quick"):
+        manifest = json.loads((tmp_path / "manifest.json").read_text())
+    assert manifest["settings"]["seed"] == QUICK.seed
+    assert manifest["commands"] == ["kmargin reproduce all --quick"]
+    assert manifest["environments"][0]["numpy"] == np.__version__
+    assert manifest["settings"] == QUICK.to_dict()
 
 
-def test_differences_are_gathered_under_their_reasons(monkeypatch):
-    known = tables.Reason(frozenset({"iris"}), frozenset({"mm", "sd"}), frozenset(), "The split.")
-    monkeypatch.setattr(tables, "REASONS", (known,))
-    lines = [line("mm", 84, 81), line("sd", 81, 81.3), line("l1r", 90, 80), line("exchange", 85, None)]
-    found = tables.reasons({"table4": lines, "table3": [line("sd", 79, 81.3)]})
-    assert found == [
-        (["Table 4, iris, MM: test 84 against 81", "Table 3, iris, SD: test 79 against 81.3"], "The split."),
-        (["Table 4, iris, L1R: test 90 against 80"], tables.UNKNOWN),
-    ]
+def test_states_are_kept_while_a_chain_lasts_and_forgotten_at_its_end(tmp_path):
+    chain = Chain("crossval", "paper", "iris", "mm", (Unit(0, 0.0), Unit(0, 0.5)), is_warm=True)
+    with Store(tmp_path, Settings().to_dict(), "command") as store:
+        store.append(chain, [done(chain, 0)])
+        np.testing.assert_array_equal(store.state(chain, store.done(chain))[0], [0, 1, 2])
+        store.append(chain, [done(chain, 1)])
+        assert not list((tmp_path / "state").iterdir())
 
 
-def test_the_verdict_counts_what_is_met_and_what_is_won():
-    def full(solver, test, seconds, printed=None):
-        entries = {"test": tables.Entry(test, 0.5, printed), "validation": tables.Entry(test)}
-        return tables.Line("iris", solver, tables.Entry(25.0), entries | {"seconds": tables.Entry(seconds)})
-
-    page = " ".join(
-        verdict([full("mm", 80, 8, 80.2), full("sd", 79, 4, 85), full("exchange", 82, 2)], Settings())
-    )
-    assert "results hold up?" not in page, "one data set cannot tell"
-    assert "1 of 2" in page
-    assert "+2.00" in page  # over mm, the better of the two
-    assert "4 ×" in page
-
-
-def summary(dataset, solver, validation, seconds):
-    entries = {"test": tables.Entry(80.0, 0.5), "validation": tables.Entry(validation)}
-    return tables.Line(dataset, solver, tables.Entry(25.0), entries | {"seconds": tables.Entry(seconds)})
+def test_rows_end_in_order_and_seconds_without_a_row_are_dropped(tmp_path):
+    first, second = (Chain("crossval", "paper", "iris", solver, (Unit(0, 0.0),)) for solver in ("mm", "sd"))
+    with Store(tmp_path, Settings().to_dict(), "command") as store:
+        for chain in (second, first):
+            store.append(chain, [done(chain, 0)])
+        store.finish(run.order)
+    rows = pd.read_csv(tmp_path / "rows.csv")
+    assert list(rows["solver"]) == ["mm", "sd"]
+    text = (tmp_path / "rows.csv").read_text().splitlines(keepends=True)
+    (tmp_path / "rows.csv").write_text("".join(text[:-1]))  # killed before the last row was written
+    with Store(tmp_path, Settings().to_dict(), "command"):
+        assert list(pd.read_csv(tmp_path / "seconds.csv")["solver"]) == ["mm"]
 
 
-def test_a_tie_between_mm_and_sd_goes_to_the_faster():
-    lines = [summary("iris", "mm", 95.0, 8.0), summary("iris", "sd", 95.0 - 1e-12, 4.0)]
-    ((_, rival),) = judge([*lines, summary("iris", "exchange", 96.0, 2.0)], Settings()).duels
-    assert rival.solver == "sd"
-    assert judge([*lines, summary("iris", "exchange", 96.0, 2.0)], Settings()).speed == 2.0
-    lines[0] = summary("iris", "mm", 95.1, 8.0)
-    ((_, rival),) = judge([*lines, summary("iris", "exchange", 96.0, 2.0)], Settings()).duels
-    assert rival.solver == "mm"
-
-
-def test_a_slower_exchange_is_called_slower():
-    lines = [summary("iris", "mm", 95.0, 1.0), summary("iris", "exchange", 96.0, 4.0)]
-    assert "computes the whole path 4 times more slowly" in judge(lines, Settings()).duel()
-
-
-def test_all_solvers_are_compared_by_one_objective():
-    """The loss of the final coefficients, without the ridge that the exchange alone has."""
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((60, 5))
-    y = np.where(X[:, 0] + 0.5 * rng.standard_normal(60) > 0, 1, -1)
-    for C in (np.inf, 0.1):
-        machines = Machines("synthetic", X, y, C, TINY)
-        (solution,) = machines.exchange([0.6])[0]
-        margins = y * (X @ solution.dense_coef() + solution.intercept)
-        values = machines.describe([solution])
-        assert values["loss"] == pytest.approx(np.mean(np.maximum(0, 1 - margins) ** 2) / 2)
-    assert values["objective"] > values["loss"] + 1e-4
-    rows = fake_rows({0.0: 90, 0.25: 96}, test=[70, 81], loss=[0.2, 0.3])
-    (line,) = tables.table3(rows, "paper")
-    assert line.entries["loss"].value == 0.3
-    assert "objective" in line.entries
-    (line,) = tables.table3(rows.assign(solver="exchange"), "paper")
-    assert line.entries["loss"].value == 0.3
-    assert "objective" not in line.entries
+# what is timed
 
 
 def test_the_exchange_records_an_even_share_of_its_path():
@@ -421,7 +335,7 @@ def test_the_exchange_records_an_even_share_of_its_path():
     assert len({one.values["iterations"] for one in found}) == 1
     assert len({one.seconds for one in found}) == 1
     rows = protocol.fold(protocol.read("iris", "paper", TINY.seed), 10, TINY.seed, 0)
-    machines = Machines("iris", rows.X[rows.train], rows.y[rows.train], TINY.exchange_C, TINY)
+    machines = Classifiers("iris", rows.X[rows.train], rows.y[rows.train], TINY.exchange_C, TINY)
     path = machines.exchange([unit.parameter for unit in chain.units])
     assert sum(one.values["iterations"] for one in found) == sum(s.n_iter for s in path[-1])
 
@@ -472,33 +386,3 @@ def test_on_a_fresh_machine_compilation_is_in_no_time(tmp_path):
     subprocess.run(command, env=env, check=True, capture_output=True)
     seconds = pd.read_csv(tmp_path / "run" / "seconds.csv").seconds
     assert seconds.max() < 0.5  # compiling takes seconds, a fit milliseconds
-
-
-def lines_of(datasets):
-    """Each met by MM, missed by SD."""
-
-    def entries(test, printed):
-        values = {"test": tables.Entry(test, 0.5, printed), "validation": tables.Entry(test)}
-        return values | {"seconds": tables.Entry(2.0)}
-
-    met, missed = entries(80, 80.2), entries(80, 85)
-    return [
-        tables.Line(name, solver, tables.Entry(25.0), numbers)
-        for name in datasets
-        for solver, numbers in (("mm", met), ("sd", missed))
-    ]
-
-
-def test_only_a_whole_run_says_whether_the_paper_holds_up():
-    all_but_one = [name for name in DATASETS if name != "TCGA-PANCAN-HiSeq"]
-    whole = " ".join(judge(lines_of(all_but_one), Settings()).sentences())
-    assert whole.startswith("Do the paper's results hold up? In part: of its 14 printed")
-    assert "TCGA-PANCAN-HiSeq, the eighth data set of the paper, is absent: its archive (72 MB" in whole
-    assert "absent" not in " ".join(judge(lines_of(DATASETS), Settings(seed=5)).sentences())
-    few = " ".join(judge(lines_of(["iris"]), Settings()).sentences())
-    assert few.startswith("Of the paper's 2 printed test accuracies")
-    assert "Not run: TCGA-PANCAN-HiSeq, breast-cancer-wisconsin, letter-recognition" in few
-    quick = " ".join(judge(lines_of(all_but_one), QUICK).sentences())
-    assert quick.startswith("A quick run: 7 of the paper's 8 data sets, 3 of 10 folds")
-    for text in (few, quick):
-        assert "results hold up?" not in text

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from markupsafe import Markup
 
 ROOT = Path(__file__).parent.parent.parent
 sys.path.insert(0, str(ROOT))
@@ -69,7 +70,7 @@ PLAIN = tables.Case(
     ("patched", "replacement", "flaw"),
     [
         ("kmargin.report.page.protect", lambda value: value, "a formula in a CSV"),
-        ("kmargin.report.html.escape", lambda text: text + "<script>", "an element <script>"),
+        ("kmargin.report.page.headline", lambda found: Markup("<script>"), "an element <script>"),
         ("kmargin.report.page.feature_frame", lambda found: 1 / 0, "ZeroDivisionError"),
         ("kmargin.cli.terminal.headline", lambda found: "\x1b[31m", None),  # neutralised on its way out
         ("kmargin.cli.terminal.printable", lambda text: text + "\x1b", "control character"),

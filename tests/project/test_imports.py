@@ -11,7 +11,7 @@ from kmargin.cli.app import SUBCOMMANDS, app
 
 ALL_NAMES = "import kmargin; [getattr(kmargin, name) for name in kmargin.__all__]"
 HELP = "import sys; sys.argv = ['kmargin', '--help']; from kmargin.cli import main; main()"
-OPTIONAL = {"dask", "distributed", "matplotlib", "pandas", "polars", "pyarrow", "rich", "typer"}
+OPTIONAL = {"dask", "distributed", "jinja2", "matplotlib", "pandas", "polars", "pyarrow", "rich", "typer"}
 
 
 def modules_after(code):

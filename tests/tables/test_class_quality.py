@@ -16,7 +16,7 @@ from kmargin.report.frames import (
     roc_points,
     share_of,
 )
-from kmargin.report.sections import distributions
+from kmargin.report.page import feature_boxes
 from kmargin.tables.analysis import analyse
 from kmargin.tables.dataset import Roles, prepare
 from kmargin.tables.read import Table
@@ -86,25 +86,24 @@ def test_probabilities_are_held_against_what_came_true(n_classes):
     told, true = P[:, 1], y == np.unique(y)[1]
     if n_classes == 3:
         told, true = P.max(axis=1), y == np.unique(y)[P.argmax(axis=1)]
-    assert sum(b.n_rows * b.told for b in bins) == pytest.approx(told.sum())
-    assert sum(b.n_rows * b.true.value for b in bins) == pytest.approx(true.sum())
-    expected = sum(b.n_rows * abs(b.told - b.true.value) for b in bins) / 90
+    assert sum(b.n_rows * b.predicted for b in bins) == pytest.approx(told.sum())
+    assert sum(b.n_rows * b.observed.value for b in bins) == pytest.approx(true.sum())
+    expected = sum(b.n_rows * abs(b.predicted - b.observed.value) for b in bins) / 90
     assert calibration_error(found) == pytest.approx(expected)
 
 
 def test_boxes_show_quarters_and_nine_tenths_of_each_class():
     found = analysis_of(2)
-    (page,) = [part for part in distributions(found) if "boxes" in part]
+    names = found.dataset.encoding.feature_names
+    boxes = {box["name"]: box for box in feature_boxes(found)}
+    assert boxes.keys() == {names[j] for j in found.model.machine.support_}
     for feature in found.model.machine.support_:
-        values = found.dataset.X[:, feature]
-        ends = [
-            np.quantile(values[found.dataset.y == name], (0.05, 0.95))
+        values, box = found.dataset.X[:, feature], boxes[names[feature]]
+        quantiles = [
+            np.quantile(values[found.dataset.y == name], (0.05, 0.25, 0.5, 0.75, 0.95))
             for name in found.model.machine.classes_
         ]
-        low, high = np.min(ends), np.max(ends)
-        for name in found.model.machine.classes_:
-            q = np.quantile(values[found.dataset.y == name], (0.05, 0.25, 0.5, 0.75, 0.95))
-            at = 100 * (q - low) / (high - low)
-            assert f"left:{at[0]:.1f}%;width:{at[4] - at[0]:.1f}%" in page
-            assert f"left:{at[1]:.1f}%;width:{at[3] - at[1]:.1f}%" in page
-            assert f'class="median" style="left:{at[2]:.1f}%"' in page
+        assert (box["low"], box["high"]) == (np.min(quantiles), np.max(quantiles))
+        for line, q in zip(box["lines"], quantiles, strict=True):
+            np.testing.assert_allclose(line["at"], 100 * (q - box["low"]) / (box["high"] - box["low"]))
+            assert (line["low"], line["median"], line["high"]) == tuple(q[1:4])

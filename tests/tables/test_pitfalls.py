@@ -204,5 +204,5 @@ def test_warnings_are_on_the_terminal_and_above_the_answer_on_the_page():
         assert "Warning: 'therapy' alone predicts the label" in result.stdout
         assert "`" not in result.stdout
     page = Path("data-kmargin/report.html").read_text()
-    assert "Warning: &#x27;therapy&#x27; alone predicts" in page
+    assert "Warning: &#39;therapy&#39; alone predicts" in page
     assert page.index("Warning: ") < page.index('class="lead"')

@@ -25,7 +25,7 @@ from kmargin.cli.terminal import plainly, print_whole, say, show_notes, show_war
 from kmargin.core.validation import InputError, count, listing, nearest
 from kmargin.report.frames import new_prediction_frame, stability_frame, step_frame
 from kmargin.report.page import check_file, check_folder, csv_text, plot_steps, write_frame, write_results
-from kmargin.report.text import chance_text, percent, plan_text, stability_headline
+from kmargin.report.text import percent
 from kmargin.tables import model_file
 from kmargin.tables.analysis import Plan, analyse, measure_stability, trace
 from kmargin.tables.columns import to_text, to_texts

@@ -67,17 +67,17 @@ def reproduce_command(
 
 def show_results(folder: Path, settings: Settings) -> None:
     """Print what each solver selects, its test accuracy here and in the paper, and the conclusions."""
-    lines, conclusions = main_results(folder, settings)
-    if not lines:
+    verdict = main_results(folder, settings)
+    if not verdict.lines:
         return
     rows = []
-    for line in lines:
+    for line in verdict.lines:
         test = line.entries["test"]
         printed = "" if test.printed is None else f"{test.printed:.2f}{' ≠' if test.differs else ''}"
         numbers = (f"{line.parameter.value:g}", f"{test.value:.2f}", printed)
         rows.append([line.dataset, NAMES[line.solver], *numbers, f"{line.entries['seconds'].value:.3g}"])
     show_grid(["data set", "solver", "s (%)>", "test (%)>", "paper's test (%)>", "path (s)>"], rows)
-    for sentence in conclusions.sentences():
+    for sentence in verdict.sentences():
         typer.echo(sentence.replace("`", ""))
     typer.echo("≠: differs from the paper by more than noise. s: the share of features left out.")
 

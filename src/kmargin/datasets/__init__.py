@@ -1,4 +1,4 @@
-"""Data to try a sparse machine on: those of the paper's Table 1, and simulated ones of any size."""
+"""Example data: the data sets of the paper's Table 1, and simulated data of any size."""
 
 from kmargin.datasets.download import (
     TABLE_1,

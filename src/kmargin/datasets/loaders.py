@@ -114,8 +114,8 @@ def read_tcga(paths: Sequence[Path], n_features: int) -> Table:
 def _read_expression(lines: Iterable[str], n_genes: int) -> tuple[list[str], np.ndarray, list[str]]:
     """Names of the samples, their expression, and names of the genes kept.
 
-    The more samples have been seen, the fewer genes are zero in all of them, and the earlier the columns
-    end that hold the first `n_genes` others. Columns beyond that end need no reading any more.
+    Columns beyond the first `n_genes` that are nonzero in some sample read so far need not be read any more:
+    the further samples can only move this end forward.
     """
     rows = csv.reader(lines)
     header = next(rows, [""])
@@ -129,16 +129,11 @@ def _read_expression(lines: Iterable[str], n_genes: int) -> tuple[list[str], np.
         samples.append(row[0])
         values.append(np.array(row[1 : len(nonzero) + 1], dtype=float))
         nonzero |= values[-1] != 0
-        nonzero = nonzero[: _end_of_first(nonzero, n_genes)]
+        if nonzero.sum() >= n_genes:
+            nonzero = nonzero[: np.flatnonzero(nonzero)[n_genes - 1] + 1]
     kept = np.flatnonzero(nonzero)
     X = np.array([row[kept] for row in values]).reshape(len(samples), len(kept))
     return samples, X, [header[1 + gene] for gene in kept]
-
-
-def _end_of_first(flags: np.ndarray, count: int) -> int:
-    """One past the `count`-th true flag, or the length if there are fewer."""
-    true = np.flatnonzero(flags)
-    return int(true[count - 1]) + 1 if len(true) >= count else len(flags)
 
 
 def _read_cells(path: Path, n_columns: int) -> np.ndarray:
@@ -158,7 +153,7 @@ def _read_cells(path: Path, n_columns: int) -> np.ndarray:
 
 
 def _numbers(cells: np.ndarray) -> np.ndarray:
-    return np.array(cells.tolist(), dtype=float)  # from a list, for the sake of numpy's error message
+    return np.array(cells.tolist(), dtype=float)  # a list gives a clearer error message
 
 
 def _rename(codes: np.ndarray, names: Mapping[str, str]) -> np.ndarray:
@@ -219,7 +214,7 @@ LIKE_LOAD = """
 
 
 def _like_load(loader: Loader) -> Loader:
-    """Parameters and Bunch are those of `load`, and documented so."""
+    """Add the parameters and the result of `load` to the docstring of a loader."""
     loader.__doc__ = (loader.__doc__ or "").rstrip() + LIKE_LOAD
     return loader
 
@@ -319,7 +314,7 @@ def load_tcga_pancan_hiseq(*, return_X_y: bool = False, as_frame: bool = False) 
 
 
 def describe(entry: Dataset) -> str:
-    """A row of Table 1 in words."""
+    """A row of Table 1 as a text."""
     scaling, kernel = SCALINGS[entry.scaling], {"linear": "linear", "rbf": "Gaussian"}[entry.kernel]
     paragraphs = [
         f"{entry.n_samples} samples, {entry.n_features} features, {entry.n_classes} classes. {entry.summary}",

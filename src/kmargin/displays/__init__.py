@@ -3,9 +3,8 @@
 matplotlib is imported when something is drawn.
 """
 
+from kmargin.displays.against_k import CVScoreDisplay, SparsityPathDisplay
 from kmargin.displays.coefficients import CoefficientDisplay
 from kmargin.displays.convergence import ConvergenceDisplay
-from kmargin.displays.paths import SparsityPathDisplay
-from kmargin.displays.scores import CVScoreDisplay
 
 __all__ = ["CVScoreDisplay", "CoefficientDisplay", "ConvergenceDisplay", "SparsityPathDisplay"]

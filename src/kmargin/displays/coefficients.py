@@ -10,8 +10,8 @@ from kmargin.core.labels import class_weights, machine_names
 from kmargin.displays import palette
 from kmargin.displays.common import Display, find_model, name_features, plain
 
-MOST_BARS = 6  # for a feature; beyond, shades tell more
-HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "++++")  # bars told apart without colours
+MAX_BARS = 6  # for a feature; more are drawn as a heat map
+HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "++++")  # distinguish bars without colours
 
 
 class CoefficientDisplay(Display):
@@ -106,32 +106,32 @@ class CoefficientDisplay(Display):
             raise ValueError("The model uses no features, so there is nothing to draw. Fit it with k > 0.")
         machines = machine_names(estimator.classes_, estimator.multi_class)
         coef = coef[:, used]
-        if len(machines) > MOST_BARS:
+        if len(machines) > MAX_BARS:
             machines = [str(name) for name in to_host(estimator.classes_)]
             coef = class_weights(coef, len(machines), estimator.multi_class)
         return cls([names[j] for j in used], coef, machines, quantity).plot(ax)
 
-    def plot(self, ax: Any = None) -> "CoefficientDisplay":
-        """Draw the coefficients.
+    @property
+    def _size(self) -> tuple[float, float]:  # type: ignore[override]
+        n_columns, n_features = self.coefs.shape
+        if n_columns > MAX_BARS:
+            return min(2.6 + 0.42 * n_columns, 14.0), 1.1 + 0.26 * n_features
+        return 6.4, 1.1 + 0.26 * n_features * max(1.0, 0.5 * n_columns)
 
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes or None, default=None
-            Axes to draw on; None creates a new figure.
-
-        Returns
-        -------
-        CoefficientDisplay
-            Itself.
-        """
+    def _draw(self, ax: Any) -> None:
         n_machines, n_features = self.coefs.shape
-        if n_machines > MOST_BARS:
-            return self._plot_shades(ax)
-        ax = self._axes(ax, (6.4, 1.1 + 0.26 * n_features * max(1.0, 0.5 * n_machines)))
+        if n_machines > MAX_BARS:
+            self._draw_heat_map(ax)
+            return
         height = 0.8 / n_machines
         places = np.arange(n_features)
         for m, coef in enumerate(self.coefs):
-            look = self._single(coef) if n_machines == 1 else self._of_machine(m)
+            look: dict[str, Any] = {}
+            if n_machines == 1:
+                look = {"color": [palette.POSITIVE if value > 0 else palette.NEGATIVE for value in coef]}
+            else:
+                look = {"color": palette.SERIES[m].color, "hatch": HATCHES[m], "edgecolor": "white", "lw": 0}
+                look["label"] = plain(self.machines[m])
             ax.barh(places + (m - (n_machines - 1) / 2) * height, coef, height, **look)
         ax.axvline(0, color=palette.SOFT, lw=0.8)
         ax.set_yticks(places, [plain(name) for name in self.feature_names])
@@ -142,26 +142,12 @@ class CoefficientDisplay(Display):
         ax.set_xlabel(self.quantity + alone)
         if n_machines > 1:
             ax.legend(fontsize="small", frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
-        return self
 
-    def _single(self, coef: Any) -> dict[str, Any]:
-        return {"color": [palette.POSITIVE if value > 0 else palette.NEGATIVE for value in coef]}
-
-    def _of_machine(self, m: int) -> dict[str, Any]:
-        return {
-            "color": palette.SERIES[m].color,
-            "label": plain(self.machines[m]),
-            "hatch": HATCHES[m],
-            "edgecolor": "white",
-            "lw": 0,
-        }
-
-    def _plot_shades(self, ax: Any) -> "CoefficientDisplay":
-        """A row per feature, a column per machine or class; signs are written, not only coloured."""
+    def _draw_heat_map(self, ax: Any) -> None:
+        """Draw a heat map, a row for each feature; signs are also written."""
         from matplotlib.colors import LinearSegmentedColormap
 
         n_columns, n_features = self.coefs.shape
-        ax = self._axes(ax, (min(2.6 + 0.42 * n_columns, 14.0), 1.1 + 0.26 * n_features))
         largest = float(np.abs(self.coefs).max(initial=0.0)) or 1.0
         ends = [palette.NEGATIVE, "white", palette.POSITIVE]
         colours = LinearSegmentedColormap.from_list("coefficients", ends)
@@ -177,4 +163,3 @@ class CoefficientDisplay(Display):
         ax.tick_params(length=0)
         ax.spines[:].set_visible(False)
         ax.figure.colorbar(image, ax=ax, label=self.quantity, shrink=0.8)
-        return self

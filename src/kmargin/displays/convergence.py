@@ -96,7 +96,16 @@ class ConvergenceDisplay(Display):
         ConvergenceDisplay
             Drawn.
         """
-        check_trace(solution)
+        if getattr(solution, "trace", None) is None:
+            raise TypeError(
+                f"from_solution was given {type(solution).__name__}, not a solution. Give a solution, such "
+                "as model.solutions_[0]."
+            )
+        if not solution.trace:
+            raise ValueError(
+                "This solution has no trace: it was found by swapping features, or has k = 0. Fit with "
+                "solver='mm' or solver='sd'."
+            )
         title = f"{solution.status.name.lower()} after {len(solution.trace)} values of rho"
         return cls([solution.trace], [name], solver, title).plot(axes)
 
@@ -120,14 +129,13 @@ class ConvergenceDisplay(Display):
         model = find_model(estimator, "solutions_", cls.__name__, needs).model
         solver = model.solver if isinstance(model.solver, str) else type(model.solver).__name__
         solutions = [s for s in model.solutions_ if s.trace] or list(model.solutions_[:1])
-        if len(solutions) == 1 or len({s.trace for s in solutions}) == 1:  # one run for all machines
+        if len(solutions) == 1 or len({s.trace for s in solutions}) == 1:  # one run for all classifiers
             return cls.from_solution(solutions[0], solver=solver.lower(), axes=axes)
         names = machine_names(model.classes_, model.multi_class)
         shown = [(s, n) for s, n in zip(model.solutions_, names, strict=True) if s.trace]
         shown = shown[: len(palette.SERIES)]
-        title = (
-            f"{len(shown)} machines" if len(shown) == len(names) else f"{len(shown)} of {len(names)} machines"
-        )
+        of_all = "" if len(shown) == len(names) else f" of {len(names)}"
+        title = f"{len(shown)}{of_all} binary classifiers"
         return cls([s.trace for s, _ in shown], [n for _, n in shown], solver.lower(), title).plot(axes)
 
     def plot(self, axes: Any = None) -> "ConvergenceDisplay":
@@ -144,40 +152,39 @@ class ConvergenceDisplay(Display):
             Itself.
         """
         axes = self._panels(axes)
-        single = len(self.traces) == 1
+        is_single = len(self.traces) == 1
         by_step = all(record.steps for trace in self.traces for record in trace)
         panels = STEP_PANELS if by_step else OUTER_PANELS
         for number, (trace, name) in enumerate(zip(self.traces, self.names, strict=True)):
-            look = palette.solver_line(self.solver) if single else palette.SERIES[number]
-            if by_step:
-                self._draw_steps(axes, trace, name, look.color)
-                continue
+            look = palette.solver_line(self.solver) if is_single else palette.SERIES[number]
+            records, x = [*trace], np.arange(1, len(trace) + 1)
+            style = {"lw": 1.4, "ms": 3.5, **look.drawn}
+            if by_step:  # the first step for a new rho is drawn where the last one for the old rho ended
+                records = [step for record in trace for step in record.steps]
+                n_inner = [record.n_inner for record in trace]
+                starts = np.cumsum(n_inner) - n_inner
+                x = np.concatenate(
+                    [start + np.arange(n + 1) for start, n in zip(starts, n_inner, strict=True)]
+                )
+                style = {"lw": 1.2, "color": look.color}
+                resets = np.flatnonzero([step.restarted for step in records])
+                axes[0].plot(x[resets], [records[i].objective for i in resets], "o", ms=3, color=look.color)
+                for ax in axes if is_single else ():
+                    for start in starts[1:]:
+                        ax.axvline(start, color=palette.FAINT, lw=0.6, zorder=0)
             for ax, (field, _, _) in zip(axes, panels, strict=True):
-                values = np.array([getattr(record, field) for record in trace], dtype=float)
-                ax.plot(np.arange(1, len(trace) + 1), values, lw=1.4, ms=3.5, label=name, **look.drawn)
+                values = np.array([getattr(record, field) for record in records], dtype=float)
+                ax.plot(x, values, label=name, **style)
         for ax, (_, label, scale) in zip(axes, panels, strict=True):
-            positive = all(
+            is_positive = all(
                 (line.get_ydata() > 0).all() for line in ax.lines if line.get_label() in self.names
             )
-            ax.set(yscale=scale if positive else "linear", ylabel=label)
+            ax.set(yscale=scale if is_positive else "linear", ylabel=label)
         axes[-1].set_xlabel("inner iteration" if by_step else "outer iteration, a value of $\\rho$ each")
         axes[0].set_title(self.title)
-        if not single:
+        if not is_single:
             axes[0].legend(fontsize="small", frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
         return self
-
-    def _draw_steps(self, axes: Any, trace: Sequence[Any], name: str, color: str) -> None:
-        """Draw every inner iteration; the start at a new rho is above the end at the last one."""
-        ends = np.cumsum([record.n_inner for record in trace])
-        x = np.concatenate([np.arange(record.n_inner + 1) for record in trace])
-        x += np.repeat(ends - [record.n_inner for record in trace], [r.n_inner + 1 for r in trace])
-        steps = [step for record in trace for step in record.steps]
-        for ax, (field, _, _) in zip(axes, STEP_PANELS, strict=True):
-            for end in ends[:-1] if len(self.traces) == 1 else ():
-                ax.axvline(end, color=palette.FAINT, lw=0.6, zorder=0)
-            ax.plot(x, [getattr(step, field) for step in steps], lw=1.2, color=color, label=name)
-        resets = np.flatnonzero([step.restarted for step in steps])
-        axes[0].plot(x[resets], [steps[i].objective for i in resets], "o", ms=3, color=color)
 
     def _panels(self, axes: Any) -> Any:
         if axes is None:
@@ -192,20 +199,6 @@ class ConvergenceDisplay(Display):
                 "for a new figure."
             )
         for ax in reversed(panels):
-            self._axes(ax, (6.4, 6.0))
+            self._axes(ax)
         self.axes_ = np.array(panels, dtype=object)
         return panels
-
-
-def check_trace(solution: Any) -> None:
-    """Raise ValueError where there is no way to draw."""
-    if getattr(solution, "trace", None) is None:
-        raise TypeError(
-            f"from_solution was given {type(solution).__name__}, not a solution. Give a solution, such as "
-            "model.solutions_[0]."
-        )
-    if not solution.trace:
-        raise ValueError(
-            "This solution has no trace: it was found by swapping features, or has k = 0. Fit "
-            "with solver='mm' or solver='sd'."
-        )

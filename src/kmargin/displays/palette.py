@@ -16,12 +16,12 @@ MEANINGS = {
     "shade": Shades("#f3f5f8", "#1e252d"),
     "line": Shades("#d5dce4", "#38424e"),
     "ink": Shades("#1f2933", "#e6eaef"),
-    "soft": Shades("#5a6673", "#a3aebb"),  # beside the matter: guessing, other features, asides
-    "faint": Shades("#b8c2cc", "#4d5966"),  # drawn to be there, not to be read
-    # what a machine is worth
-    "curve": Shades("#0b6e99", "#5db7e4"),  # what kmargin reaches, and what it tells right
-    "bad": Shades("#b3361e", "#ff8a70"),  # told wrong, lost, not to be trusted
-    # directions and classes: a positive weight speaks for the second of two classes
+    "soft": Shades("#5a6673", "#a3aebb"),  # of less importance: guessing, other features, remarks
+    "faint": Shades("#b8c2cc", "#4d5966"),  # background, not to be read
+    # quality
+    "curve": Shades("#0b6e99", "#5db7e4"),  # the results of kmargin, correct predictions
+    "bad": Shades("#b3361e", "#ff8a70"),  # wrong predictions, losses, warnings
+    # signs and classes: a positive weight favours the second of two classes
     "negative": Shades("#138573", "#4fd0bb"),
     "positive": Shades("#7a3ea8", "#c79bf0"),
     "third": Shades("#8f6f00", "#e6c95a"),
@@ -46,15 +46,11 @@ CLASSES = (NEGATIVE, POSITIVE, MEANINGS["third"].light)
 CLASS_MARKS = ("o", "^", "s")
 BAND = 0.18  # opacity of the band around a curve
 SOLID, DASHED, DOTTED, DASH_DOT = "-", (0, (4, 2)), (0, (1, 1.5)), (0, (5, 1.5, 1, 1.5))
-REFERENCE: dict[str, Any] = {
-    "color": SOFT,
-    "linewidth": 0.9,
-    "linestyle": (0, (4, 3)),
-}  # a line to compare with
+REFERENCE: dict[str, Any] = {"color": SOFT, "linewidth": 0.9, "linestyle": (0, (4, 3))}  # such as guessing
 
 
 class Line(NamedTuple):
-    """How something is drawn wherever it is drawn; told from its neighbours without its colour, too."""
+    """How a solver or a feature is drawn in all plots; also distinguished without its colour."""
 
     color: str
     marker: str
@@ -62,7 +58,7 @@ class Line(NamedTuple):
 
     @property
     def drawn(self) -> dict[str, Any]:
-        """As arguments of matplotlib's `plot`."""
+        """The arguments of matplotlib's `plot`."""
         return self._asdict()
 
 
@@ -89,7 +85,7 @@ SOLVERS = {
     "rfe": _line("simple", "s", DOTTED),
     "f_test": _line("simple", "D", DOTTED),
 }
-SAME_AS = {  # another name for it, or the same selection in another model
+SAME_AS = {  # another name, or the same selection in another model
     "l1r": "liblinear_l1",
     "l1_union": "liblinear_l1",
     "l1_grid": "liblinear_l1",
@@ -101,24 +97,21 @@ SAME_AS = {  # another name for it, or the same selection in another model
     "skglm_multitask": "skglm_l1",
     "skglm_group": "skglm_l1",
 }
-# things without a meaning of their own, such as the features of a path: named where they are drawn
-SERIES = tuple(
-    _line(meaning, marker, linestyle)
-    for meaning, marker, linestyle in (
-        ("curve", "o", SOLID),
-        ("sd", "s", DASHED),
-        ("positive", "^", SOLID),
-        ("liblinear_l1", "D", DASH_DOT),
-        ("mm", "v", DASHED),
-        ("svc", "p", SOLID),
-        ("abess", "<", DOTTED),
-        ("negative", "X", DASH_DOT),
-    )
+# lines that the plot itself names, such as the features of a path
+SERIES = (
+    _line("curve", "o"),
+    _line("sd", "s", DASHED),
+    _line("positive", "^"),
+    _line("liblinear_l1", "D", DASH_DOT),
+    _line("mm", "v", DASHED),
+    _line("svc", "p"),
+    _line("abess", "<", DOTTED),
+    _line("negative", "X", DASH_DOT),
 )
 
 
 def solver_line(name: str) -> Line:
-    """How a solver is drawn; unknown ones in ink."""
+    """How a solver is drawn; unknown ones in the colour of text."""
     known = SOLVERS.get(SAME_AS.get(name, name))
     if known is None and "," in name:
         return solver_line(name.split(",")[0])  # "mm, one k" is mm

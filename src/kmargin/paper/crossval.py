@@ -23,8 +23,8 @@ from kmargin.paper.protocol import PEERS, Chain, Finished, Settings, Unit, costs
 PENALISED = {"mm": MM(ending="projection"), "sd": SD(ending="projection")}  # as the paper ends
 
 
-class Machines:
-    """One problem per pair of classes, and the classifier that their solutions make together."""
+class Classifiers:
+    """A binary problem for each pair of classes, and the multi-class decisions of their solutions."""
 
     def __init__(self, dataset: str, X: Matrix, y: np.ndarray, C: float, settings: Settings) -> None:
         is_kernel = dataset == "spiral"
@@ -45,7 +45,7 @@ class Machines:
             self.labels.append(machine.y)
 
     def sizes(self, sparsity: float) -> list[int]:
-        """k of each machine."""
+        """k of each binary problem."""
         return [count_kept(sparsity, problem.design.n_features) for problem in self.problems]
 
     def anneal(
@@ -55,7 +55,7 @@ class Machines:
         after: Sequence[Vector] = (),
         rngs: Sequence[np.random.Generator] | None = None,
     ) -> list[Solution]:
-        """Solve for one k of each machine, from its last parameters if there are any."""
+        """Solve each binary problem for its k, starting from its previous parameters if there are any."""
         rngs = rngs or [np.random.default_rng(0)] * len(self.problems)
         solutions: list[Solution] = []
         for number, (problem, k) in enumerate(zip(self.problems, ks, strict=True)):
@@ -65,8 +65,8 @@ class Machines:
         return solutions
 
     def exchange(self, sparsities: Sequence[float]) -> list[list[Solution]]:
-        """Solve for all sparsities at once; [sparsity][machine]."""
-        by_machine = []
+        """Solve for all sparsities at once; the solutions are indexed [sparsity][binary problem]."""
+        by_problem = []
         for number, problem in enumerate(self.problems):
             ks = [self.sizes(s)[number] for s in sparsities]
             distinct = sorted(set(ks), reverse=True)
@@ -74,11 +74,11 @@ class Machines:
             rng = np.random.default_rng(0)
             found = solver.solve_grid(Problem.of(problem), [[problem.lam]], distinct, rng)
             by_k = {k: solution for k, (solution,) in zip(distinct, found, strict=True)}
-            by_machine.append([by_k[k] for k in ks])
-        return [list(row) for row in zip(*by_machine, strict=True)]
+            by_problem.append([by_k[k] for k in ks])
+        return [list(row) for row in zip(*by_problem, strict=True)]
 
     def improve(self, ks: Sequence[int], rngs: Sequence[np.random.Generator]) -> list[Solution]:
-        """Exchange from random supports."""
+        """Run the exchange from random supports."""
         solutions: list[Solution] = []
         for problem, k, rng in zip(self.problems, ks, rngs, strict=True):
             p = problem.design.n_features
@@ -89,11 +89,11 @@ class Machines:
         return solutions
 
     def parameters(self, solutions: Sequence[Solution]) -> list[Vector]:
-        """What `anneal` goes on from."""
+        """The parameters from which `anneal` continues."""
         return [np.append(s.dense_coef(), s.intercept) for s in solutions]
 
     def describe(self, solutions: Sequence[Solution]) -> dict[str, float]:
-        """What the solver did, and the machines it made: sums or means over the machines."""
+        """What the solver did, and the classifiers it found: sums or means over the binary problems."""
         self.decide = self.blueprint.decisions(self.designs, self.samples, solutions)
         decisions = self.decide(self.samples.X)
         ends = [s.trace[-1] if s.trace else None for s in solutions]
@@ -119,7 +119,7 @@ class Machines:
         }
 
     def accuracy(self, X: Matrix, y: np.ndarray) -> float:
-        """Of the machines last described."""
+        """The accuracy of the classifiers that were described last."""
         classes = self.samples.classes
         decisions = combine_decisions(self.decide(X), len(classes), self.blueprint.multi_class)
         return float(np.mean(choose_classes(decisions, classes) == y))
@@ -133,7 +133,7 @@ def _normalized_distance(solution: Solution) -> float:
 
 
 def _solution(problem: BinaryProblem, beta: Vector) -> Solution:
-    """A point to start from; only its parameters matter."""
+    """Parameters as a solution, to start from."""
     return Solution.from_beta(
         beta,
         problem.design.n_features,
@@ -164,7 +164,7 @@ def chains(
 def walk(
     chain: Chain, settings: Settings, done: Sequence[Unit], state: Sequence[Vector]
 ) -> Iterator[Finished]:
-    """The units of a chain that are not done yet."""
+    """Run the units of a chain that are not done yet."""
     data = protocol.read(chain.dataset, chain.protocol, settings.seed)
     rows = protocol.fold(data, settings.n_folds, settings.seed, chain.units[0].replicate)
     if chain.solver in PEERS:
@@ -172,30 +172,30 @@ def walk(
         return
     C = settings.exchange_C if chain.solver == "exchange" else np.inf
     started = time.thread_time()
-    machines = Machines(chain.dataset, rows.X[rows.train], rows.y[rows.train], C, settings)
+    classifiers = Classifiers(chain.dataset, rows.X[rows.train], rows.y[rows.train], C, settings)
     if chain.solver == "exchange":
-        # Sweeps go down and up the path, so time and Newton steps belong to the path as a whole; each
+        # Sweeps go down and up the path, so time and Newton steps belong to the path as a whole: each
         # sparsity is recorded with an even share. Each solution counts the steps of the whole path.
-        path = machines.exchange([unit.parameter for unit in chain.units])
+        path = classifiers.exchange([unit.parameter for unit in chain.units])
         seconds = (time.thread_time() - started) / len(chain.units)
         n_newton = sum(max(s.n_iter for s in along) for along in zip(*path, strict=True))
         for unit, found in zip(chain.units, path, strict=True):
             if unit not in done:
-                values = _values(machines, found, rows) | {"iterations": n_newton / len(chain.units)}
+                values = _values(classifiers, found, rows) | {"iterations": n_newton / len(chain.units)}
                 yield Finished(unit, values, seconds)
         return
     for unit in chain.units[len(done) :]:
-        found = machines.anneal(PENALISED[chain.solver], machines.sizes(unit.parameter), state)
-        state = machines.parameters(found)
+        found = classifiers.anneal(PENALISED[chain.solver], classifiers.sizes(unit.parameter), state)
+        state = classifiers.parameters(found)
         seconds = time.thread_time() - started
-        yield Finished(unit, _values(machines, found, rows), seconds, state)
+        yield Finished(unit, _values(classifiers, found, rows), seconds, state)
         started = time.thread_time()
 
 
-def _values(machines: Machines, solutions: Sequence[Any], rows: protocol.Fold) -> dict[str, Any]:
-    values: dict[str, Any] = dict(machines.describe(solutions))
+def _values(classifiers: Classifiers, solutions: Sequence[Any], rows: protocol.Fold) -> dict[str, Any]:
+    values: dict[str, Any] = dict(classifiers.describe(solutions))
     parts = {"train": rows.train, "validation": rows.validation, "test": rows.test}
-    return values | {part: machines.accuracy(rows.X[at], rows.y[at]) for part, at in parts.items()}
+    return values | {part: classifiers.accuracy(rows.X[at], rows.y[at]) for part, at in parts.items()}
 
 
 def _compare(
@@ -217,9 +217,8 @@ def _compare(
 def peer(chain: Chain, C: float, settings: Settings) -> Any:
     """A competitor of Table 4.
 
-    The paper's figures for LIBLINEAR are those of its own multi-class scheme, one versus rest, and of
-    machines without an intercept. Its protocol keeps to that; the shuffled one gives LIBLINEAR what
-    our machines have, an intercept and one versus one.
+    The paper's numbers for LIBLINEAR are those of one versus rest without an intercept. The paper's protocol
+    does the same; the shuffled one gives LIBLINEAR what our models have, an intercept and one versus one.
     """
     if chain.solver == "svc":
         return SVC(C=C, kernel="rbf", gamma=settings.gamma)
@@ -236,8 +235,8 @@ def peer(chain: Chain, C: float, settings: Settings) -> Any:
 
 
 def observed_sparsity(model: Any, n_samples: int) -> float:
-    """The share of coefficients that are zero, on average over the machines."""
+    """The proportion of coefficients that are zero, on average over the binary classifiers."""
     if isinstance(model, SVC):
         return 1 - len(model.support_) / n_samples
-    machines = getattr(model, "estimators_", [model])
-    return float(np.mean([np.mean(machine.coef_ == 0) for machine in machines]))
+    classifiers = getattr(model, "estimators_", [model])
+    return float(np.mean([np.mean(machine.coef_ == 0) for machine in classifiers]))

@@ -1,4 +1,4 @@
-"""The paper's figures, drawn from rows (1, 2, 3) or from data (S1, S2), and a picture of how MM converges."""
+"""The paper's figures from the rows of a run (1 to 3) or from data (S1, S2), and a run of MM step by step."""
 
 import warnings
 from collections.abc import Sequence
@@ -12,6 +12,7 @@ from kmargin.displays.palette import BAND, CLASS_MARKS, CLASSES, INK, solver_lin
 from kmargin.paper import protocol, recovery, sensitivity
 from kmargin.paper.protocol import DATASETS, SOLVERS, TRUE_SIZE, Settings
 from kmargin.paper.tables import NAMES, of_crossval
+from kmargin.report.html import new_figure
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,58 +23,8 @@ SHORT = {
     "TCGA-PANCAN-HiSeq": "TCGA",
 }
 
-TITLES = {
-    "descent": "How MM converges: every inner iteration on synthetic, k = 2",
-    "figure1": "Figure 1: random starts, at half the features",
-    "figure2": "Figure 2: accuracy and recovery of 50 causal features",
-    "figure3": "Figure 3: {dataset} along the path",
-    "figureS1": "Figure S1: synthetic, three pairs of features",
-    "figureS2": "Figure S2: spiral, and the points that a kernel classifier keeps",
-}
-CAPTIONS = {
-    "descent": (
-        "MM on the training rows of synthetic with k = 2, the true number of features. Each thin vertical "
-        "line is an outer iteration of Algorithm 3, where the penalty rho grows by 20 %. Within one rho "
-        "the squared gradient falls until it is below 1e-6 and the penalised objective goes down. When "
-        "rho grows, the objective jumps up because its penalty does, and the distance to the set of "
-        "vectors with at most k nonzero entries falls. The title says why the run ended: stalled means "
-        "that the distance hardly changed from one rho to the next."
-    ),
-    "figure1": (
-        "Random starts, keeping half of the features. MM and SD start from standard normal parameters, "
-        "the exchange from a random support. Each box holds the middle half of the starts: the longer a "
-        "box, the more the start matters. The paper reports that starts matter little for the objective "
-        "and more for test accuracy, and that neither MM nor SD is better everywhere. The gradient and "
-        "the distance of the exchange are zero and are not drawn. The training loss is measured alike for "
-        "all solvers: the mean squared hinge loss of the final classifiers, without a ridge."
-    ),
-    "figure2": (
-        "Simulated data with 50 causal features. Left: results against the sparsity; the black line marks "
-        "the true one. Right: results at the true sparsity against the number of samples or features. "
-        "Bands are standard errors over draws. Given enough samples, accuracy peaks and false discoveries "
-        "vanish at the true sparsity, and the exchange needs fewer samples for that. FDR is the false "
-        "discovery rate, FOR the false omission rate. (The paper draws MM in blue; on our pages blue is "
-        "the exchange.)"
-    ),
-    "figure3": (
-        "Left: convergence along the path. Right: accuracy. Lines are means over folds, bands their "
-        "standard errors. Where the distance stops falling, the projection onto k features costs "
-        "accuracy. The training loss is measured alike for all solvers: the mean squared hinge loss of "
-        "the final classifiers, without a ridge. The exchange has no distance. Its iterations are Newton "
-        "steps and belong to the path as a whole; an even share of them is drawn at each sparsity."
-    ),
-    "figureS1": (
-        "The data set synthetic. The first two features together separate the classes (left); one of them "
-        "alone (middle) or two others (right) do not."
-    ),
-    "figureS2": (
-        "The data set spiral: three classes of 600, 300 and 100 points. Circles mark the training points "
-        "that a kernel classifier keeps when it may keep three for each pair of classes."
-    ),
-}
 
-
-def figure_descent(settings: Settings) -> Any:
+def figure_descent(rows: "pd.DataFrame", settings: Settings) -> Any:
     """Objective, gradient and distance along the inner iterations of one run of MM."""
     data = protocol.read("synthetic", "paper", settings.seed)
     X = protocol.whole(data).X[data.train]
@@ -81,7 +32,7 @@ def figure_descent(settings: Settings) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the title says how the run ended
         model.fit(X, data.y[data.train])
-    figure = _figure("descent", 9, 7.5)
+    figure = new_figure(9, 7.5)
     display = ConvergenceDisplay.from_estimator(model, axes=figure.subplots(3, 1, sharex=True))
     display.axes_[0].set_yscale("log")  # the first steps lower the objective by orders of magnitude
     for ax in display.axes_:
@@ -89,7 +40,7 @@ def figure_descent(settings: Settings) -> Any:
     return figure
 
 
-def figure1(rows: "pd.DataFrame") -> Any:
+def figure1(rows: "pd.DataFrame", settings: Settings) -> Any:
     """Six measures over random starts, a box for each data set and solver."""
     mine = rows[rows.experiment == sensitivity.NAME]
     datasets = [name for name in DATASETS if name in set(mine.dataset)]
@@ -101,7 +52,7 @@ def figure1(rows: "pd.DataFrame") -> Any:
         "support_vectors": "support vectors",
         "test": "test accuracy (%)",
     }
-    figure = _figure("figure1", 10, 9.8)
+    figure = new_figure(10, 9.8)
     axes = figure.subplots(3, 2).ravel()
     for ax, (measure, label) in zip(axes, measures.items(), strict=True):
         for shift, solver in enumerate(SOLVERS):
@@ -147,7 +98,7 @@ def figure2(rows: "pd.DataFrame", settings: Settings) -> Any:
     """Accuracy, FDR and FOR: against sparsity at a few shapes, and against size at the true sparsity."""
     mine = rows[rows.experiment == recovery.NAME].copy()
     shapes = [s for s in settings.shapes if recovery.shape_name(*s) in set(mine.dataset)]
-    figure = _figure("figure2", 11, 7.8)
+    figure = new_figure(11, 7.8)
     axes = figure.subplots(3, len(shapes) + 2, squeeze=False, sharey="row")
     measures = (("test", 1.0), ("fdr", 100.0), ("for", 100.0))
     labels = {"test": "test accuracy (%)", "fdr": "FDR (%)", "for": "FOR (%)"}
@@ -208,7 +159,7 @@ def figure3(rows: "pd.DataFrame", dataset: str, protocol_name: str) -> Any:
     """Convergence (left) and evaluation (right) along the path."""
     mine = of_crossval(rows, protocol_name)
     mine = mine[(mine.dataset == dataset) & mine.solver.isin(SOLVERS)]
-    figure = _figure("figure3", 9, 7.8, dataset)
+    figure = new_figure(9, 7.8)
     axes = figure.subplots(3, 2, sharex=True)
     left = {
         "iterations": "iterations",
@@ -242,11 +193,11 @@ def with_places(rows: "pd.DataFrame") -> "pd.DataFrame":
     return rows
 
 
-def figure_s1(settings: Settings) -> Any:
+def figure_s1(rows: "pd.DataFrame", settings: Settings) -> Any:
     """`synthetic` in three pairs of features."""
     data = protocol.read("synthetic", "paper", settings.seed)
     X = protocol.whole(data).X
-    figure = _figure("figureS1", 10, 3.7)
+    figure = new_figure(10, 3.7)
     axes = figure.subplots(1, 3)
     titles = ("two informative features", "one informative, one not", "two uninformative features")
     for ax, (i, j), title in zip(axes, ((0, 1), (0, 2), (2, 3)), titles, strict=True):
@@ -270,12 +221,12 @@ def figure_s1(settings: Settings) -> Any:
     return figure
 
 
-def figure_s2(settings: Settings) -> Any:
+def figure_s2(rows: "pd.DataFrame", settings: Settings) -> Any:
     """`spiral`, and the points that a machine with three per pair of classes keeps."""
     data = protocol.read("spiral", "paper", settings.seed)
     X = protocol.whole(data).X
     model = KernelSparseSVC(3, C=100.0, gamma=1.0, shared=False).fit(X[data.train], data.y[data.train])
-    figure = _figure("figureS2", 6, 4.9)
+    figure = new_figure(6, 4.9)
     ax = figure.subplots()
     for label, color, marker in zip(np.unique(data.y), CLASSES, CLASS_MARKS, strict=True):
         at = data.y == label
@@ -298,12 +249,13 @@ def figure_s2(settings: Settings) -> Any:
     return figure
 
 
-def _figure(name: str, width: float, height: float, dataset: str = "") -> Any:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height), layout="constrained")
-    figure.suptitle(TITLES[name].format(dataset=dataset), fontsize=12, fontweight="bold")
-    return figure
+DRAWN = {  # by the part of the page; each is called with the rows and the settings of a run
+    "descent": figure_descent,
+    "figure1": figure1,
+    "figure2": figure2,
+    "figureS1": figure_s1,
+    "figureS2": figure_s2,
+}
 
 
 def _finish(ax: Any) -> None:

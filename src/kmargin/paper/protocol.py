@@ -30,18 +30,18 @@ SHIPPED = ("iris", "spiral", "synthetic")  # need no network
 
 TRUE_SIZE = 50  # causal features of the simulation behind Figure 2
 GAMMA = 0.5  # of the Gaussian kernel exp(-gamma d^2) on z-scored spirals: a length scale of one
-# Our own column states its ridge; the paper's problem has none. One value for all data sets: between 1,
-# 10 and 100 the mean validation accuracy over the data sets differs by 0.3 points.
+# The exchange is run with a ridge; the paper's problem has none. One value for all data sets: with 1, 10 and
+# 100 the mean validation accuracy over the data sets differs by 0.3 points.
 EXCHANGE_C = 10.0
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Numbers that change what a unit of work returns. The defaults are the paper's."""
+    """The settings on which results depend. The defaults are the paper's."""
 
     seed: int = 1903
     n_folds: int = 10
-    n_folds_run: int = 10  # the first few alone save time; fewer, larger folds would lose classes
+    n_folds_run: int = 10  # a quick run uses the first few; fewer, larger folds would lose classes
     n_starts: int = 100
     n_draws: int = 10
     shapes: tuple[tuple[int, int], ...] = ((500, 1000), (1000, 500), (2000, 500))
@@ -51,7 +51,7 @@ class Settings:
     gamma: float = GAMMA
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON would give it back."""
+        """The settings as JSON stores them, with lists instead of tuples."""
         return {
             name: [list(v) if isinstance(v, tuple) else v for v in value]
             if isinstance(value, tuple)
@@ -103,21 +103,21 @@ def recovery_sparsities(n_features: int) -> tuple[float, ...]:
 
 
 class Unit(NamedTuple):
-    """The smallest piece of work that is recorded: one fit, or one machine per pair of classes."""
+    """The smallest piece of work that is saved: one fit, of all pairs of classes."""
 
     replicate: int  # fold, start or draw
     parameter: float  # sparsity s, or C
 
 
 class Chain(NamedTuple):
-    """Units that are done one after the other, each maybe starting from the last."""
+    """Units that are run one after the other, and may start from the solution of the previous one."""
 
     experiment: str
     protocol: str
     dataset: str
     solver: str
     units: tuple[Unit, ...]
-    is_warm: bool = False  # whether each unit needs the state that the last one left
+    is_warm: bool = False  # whether each unit starts from the state of the previous one
 
     @property
     def name(self) -> str:
@@ -127,21 +127,21 @@ class Chain(NamedTuple):
 
 
 class Task(NamedTuple):
-    """A chain, and how far it has come."""
+    """A chain, the units of it that are done, and the state from which it continues."""
 
     chain: Chain
     settings: Settings
     done: Sequence[Unit]
-    state: Sequence[Vector]  # what the first unit that is not done starts from
+    state: Sequence[Vector]
 
 
 class Finished(NamedTuple):
-    """A unit's outcome."""
+    """The results of a unit."""
 
     unit: Unit
-    values: dict[str, Any]  # the columns that its experiment knows
+    values: dict[str, Any]  # by column of `rows.csv`
     seconds: float  # of processor time
-    state: Sequence[Vector] = ()  # what the next unit of the chain starts from
+    state: Sequence[Vector] = ()  # from which the next unit of the chain starts
 
 
 class Data(NamedTuple):
@@ -167,7 +167,7 @@ class Fold(NamedTuple):
 
 @lru_cache(maxsize=2)
 def read(dataset: str, protocol: str, seed: int) -> Data:
-    """Load or simulate, and split."""
+    """Load or simulate a data set, and split it into training and test rows."""
     X, y = load(dataset, random_state=seed, return_X_y=True)
     entry = TABLE_1[dataset]
     n = len(y)
@@ -180,7 +180,7 @@ def read(dataset: str, protocol: str, seed: int) -> Data:
 
 
 def scale(X: Matrix, by: Matrix, scaling: str) -> Matrix:
-    """X by the mean and spread, or by the range, of the rows `by`; a constant feature becomes 0."""
+    """Scale X by the mean and standard deviation, or the range, of the rows `by`; constants become 0."""
     if scaling == "none":
         return X
     if scaling == "zscore":
@@ -191,12 +191,12 @@ def scale(X: Matrix, by: Matrix, scaling: str) -> Matrix:
 
 
 def whole(data: Data) -> Fold:
-    """All of the training set, nothing to validate on."""
+    """The whole training set, without validation rows."""
     return _fold(data, data.train, data.train[:0])
 
 
 def folds(data: Data, n_folds: int, seed: int) -> list[tuple[Indices, Indices]]:
-    """The rows to fit to and to validate on, fold by fold."""
+    """The training and validation rows of each fold."""
     if data.protocol == "paper":
         splits = KFold(n_folds).split(data.train)
     else:

@@ -1,7 +1,7 @@
 """Prediction and model selection on simulated data: Figure 2.
 
-A unit is one fit to one draw of `make_sparse_hyperplane` at one sparsity, without a warm start. Left
-panels vary the sparsity at a few shapes; right panels vary the shape at the true sparsity.
+A unit is one fit to one draw of `make_sparse_hyperplane` at one sparsity, without a warm start. The left
+panels vary the sparsity for a few shapes, the right ones the shape at the true sparsity.
 """
 
 import time
@@ -19,7 +19,7 @@ from kmargin.paper.protocol import SOLVERS, TRUE_SIZE, Chain, Finished, Settings
 
 NAME = "recovery"
 N_TEST = 1000
-BASE = 500  # the size that stays where the other varies
+BASE = 500  # the number of samples or features that is fixed while the other varies
 
 
 def shape_name(n_samples: int, n_features: int) -> str:
@@ -48,7 +48,7 @@ def chains(settings: Settings, protocols: Sequence[str], solvers: Sequence[str])
 def walk(
     chain: Chain, settings: Settings, done: Sequence[Unit], state: Sequence[Vector]
 ) -> Iterator[Finished]:
-    """The units of a chain that are not done yet."""
+    """Run the units of a chain that are not done yet."""
     n, p = shape_of(chain.dataset)
     X, y, coef = draw_data(n, p, chain.units[0].replicate, settings.seed)
     for unit in chain.units:
@@ -86,7 +86,7 @@ def draw_data(n: int, p: int, draw: int, seed: int) -> tuple[Matrix, Vector, Vec
 def discovery_rates(selected: np.ndarray, causal: np.ndarray) -> tuple[float, float]:
     """The false discovery rate and the false omission rate, by the paper's formulas.
 
-    A machine that selects nothing discovers nothing false; one that selects everything omits nothing.
+    Without selected features the false discovery rate is 0; without omitted ones, the false omission rate.
     """
     q = causal.mean()
     sensitivity = selected[causal].mean()

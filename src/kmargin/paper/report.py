@@ -1,22 +1,31 @@
-"""The report: one page that lays our numbers beside the paper's."""
+"""The page that shows our numbers beside the paper's, and the conclusions from them."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
+from kmargin.datasets import TABLE_1
 from kmargin.paper import figures, tables
-from kmargin.paper.figures import CAPTIONS
-from kmargin.paper.protocol import DATASETS, PEERS, PROTOCOLS, SOLVERS, Settings
-from kmargin.paper.sections import Verdict, data_section, heading, judge, map_section, verdict
-from kmargin.paper.tables import NAMES, Entry, Line, reasons
+from kmargin.paper.paper_map import PAPER_MAP, heading
+from kmargin.paper.protocol import DATASETS, PROTOCOLS, Settings
+from kmargin.paper.tables import NAMES, Line
 from kmargin.report import html
 from kmargin.tables.files import replace_file
 
 if TYPE_CHECKING:
     import pandas as pd
 
-TITLES = {
+OPTIONAL = "TCGA-PANCAN-HiSeq"  # run only where its file is in the cache
+WHY_ABSENT = (
+    "its archive (72 MB, at UCI) was not available, and is downloaded only with "
+    "`--datasets TCGA-PANCAN-HiSeq`"
+)
+COLUMN_TITLES = {
     "iterations": "iterations",
     "seconds": "time (s)",
     "objective": "penalised objective",
@@ -28,76 +37,204 @@ TITLES = {
     "support_vectors": "SV",
     "sparsity": "sparsity (%)",
 }
-SMALL = (
-    "Our numbers come first, the paper's are grey beside them. A number marked ≠ differs from the paper's by "
-    "more than noise."
-)
-LOSS = (
-    "The training loss compares all solvers by one objective: the mean squared hinge loss of the final "
-    "classifiers on their training rows, without a ridge. The penalised objective is the one that the paper "
-    "prints, before the final projection; the exchange has none."
-)
+
+
+class Duel(NamedTuple):
+    """The results of the exchange on a data set, and of the better of MM and SD."""
+
+    ours: Line
+    rival: Line
+
+    @property
+    def gain(self) -> float:
+        """The difference of the test accuracies, in percentage points."""
+        return self.ours.entries["test"].value - self.rival.entries["test"].value
+
+    @property
+    def noise(self) -> float:
+        return max(line.entries["test"].noise for line in self)
+
+    @property
+    def speed(self) -> float:
+        return self.rival.entries["seconds"].value / self.ours.entries["seconds"].value
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The conclusions of a run, as sentences for the page and for the terminal."""
+
+    settings: Settings
+    lines: Sequence[Line]  # of Table 3
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether there are fewer folds, starts or draws than in the paper."""
+        return asdict(self.settings) | {"seed": 0} != asdict(Settings()) | {"seed": 0}
+
+    @cached_property
+    def absent(self) -> list[str]:
+        """The data sets that were not run."""
+        return [name for name in DATASETS if name not in {line.dataset for line in self.lines}]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether enough was run to say whether the paper's results hold up."""
+        return not self.is_quick and set(self.absent) <= {OPTIONAL}
+
+    @cached_property
+    def printed(self) -> list[Line]:
+        """The lines whose test accuracy is printed in the paper."""
+        return [line for line in self.lines if line.entries["test"].printed is not None]
+
+    @property
+    def n_met(self) -> int:
+        return sum(not line.entries["test"].differs for line in self.printed)
+
+    @cached_property
+    def duels(self) -> list[Duel]:
+        """For each data set, the exchange and the better of MM and SD by validation accuracy.
+
+        A tie goes to the faster of the two, so that the choice of the rival does not increase our speed.
+        """
+        found = []
+        for dataset in DATASETS:
+            mine = {line.solver: line for line in self.lines if line.dataset == dataset}
+            rivals = [mine[name] for name in ("mm", "sd") if name in mine]
+            if "exchange" in mine and rivals:
+                found.append(Duel(mine["exchange"], min(rivals, key=_rank)))
+        return found
+
+    @property
+    def n_won(self) -> int:
+        """The number of data sets on which the exchange tests at least as well."""
+        return sum(duel.gain >= -0.05 for duel in self.duels)
+
+    @property
+    def speed(self) -> float:
+        return float(np.median([duel.speed for duel in self.duels]))
+
+    def sentences(self) -> list[str]:
+        """All that can be concluded, the most important first."""
+        parts = (self._quick_run(), self._agreement(), self._absent(), self._comparison())
+        return [text for text in parts if text]
+
+    def _quick_run(self) -> str:
+        ran, paper = self.settings, Settings()
+        if not self.is_quick:
+            return ""
+        return (
+            f"A quick run: {len(DATASETS) - len(self.absent)} of the paper's {len(DATASETS)} data sets, "
+            f"{ran.n_folds_run} of {paper.n_folds} folds, {ran.n_starts} of {paper.n_starts} starts, "
+            f"{ran.n_draws} of {paper.n_draws} draws. It shows that everything runs and what the results "
+            "look like; it is too small to tell whether the paper's results hold up."
+        )
+
+    def _agreement(self) -> str:
+        n_printed = len(self.printed)
+        if not n_printed:
+            return ""
+        if self.is_quick:
+            *others, last = (name for name in DATASETS if name not in self.absent)
+            present = f"{', '.join(others)} and {last}" if others else last
+            return (
+                f"Of the {n_printed} test accuracies that the paper prints for MM and SD on {present}, "
+                f"{self.n_met} agree with ours within the noise of so few folds; the folds left out may "
+                "explain the others. A full answer needs all data sets and all folds, about an hour: "
+                "`kmargin reproduce all`. The report of such a run is in the repository, "
+                "`results/paper/report.html`."
+            )
+        n_selected = sum(not line.parameter.differs for line in self.printed)
+        counts = (
+            f"{n_printed} printed test accuracies of MM and SD on these data, {self.n_met} agree with ours "
+            f"within noise, and {n_selected} of the sparsities it selects are ours or tie with ours."
+        )
+        if not self.is_whole:
+            return f"Of the paper's {counts}"
+        share = self.n_met / n_printed
+        answer = "Yes" if share == 1 else "Mostly" if share >= 0.7 else "In part" if share >= 0.4 else "No"
+        return f"Do the paper's results hold up? {answer}: of its {counts}"
+
+    def _absent(self) -> str:
+        if self.is_quick or not self.absent:
+            return ""
+        if self.is_whole:
+            return f"{OPTIONAL}, the eighth data set of the paper, is absent: {WHY_ABSENT}."
+        return f"Not run: {', '.join(self.absent)}."
+
+    def _comparison(self) -> str:
+        if not self.duels:
+            return ""
+        sparser = sum(duel.ours.parameter.value >= duel.rival.parameter.value for duel in self.duels)
+        speed = f"{self.speed:.2g} times as fast"
+        if self.speed < 1:
+            speed = f"{1 / self.speed:.2g} times more slowly"
+        return (
+            "How does the exchange compare? Its rival on each data set is whichever of MM and SD has the "
+            "higher validation accuracy, or the faster of the two if they tie. Against it, the exchange "
+            f"predicts the test set at least as well on {self.n_won} of {len(self.duels)} data sets, selects "
+            f"a classifier at least as sparse on {sparser}, and computes the whole path {speed} (median)."
+        )
+
+
+def _rank(line: Line) -> tuple[float, float]:
+    """Accuracies are rounded: means of equal accuracies may differ in their last digits."""
+    return -round(line.entries["validation"].value, 6), line.entries["seconds"].value
+
+
+def main_results(folder: Path, settings: Settings) -> Verdict:
+    """The conclusions from the rows in a folder."""
+    rows = tables.read_rows(folder)
+    protocols = [name for name in PROTOCOLS if name in set(rows.protocol)]
+    return Verdict(settings, tables.table3(rows, protocols[0]) if protocols else [])
 
 
 def write_report(folder: Path, parts: Sequence[str], settings: Settings) -> Path:
-    """Tables as CSV files and `report.html`, from the rows in the folder."""
+    """Write tables as CSV files and `report.html`, from the rows in the folder; return the page's path."""
     rows = figures.with_places(tables.read_rows(folder))
     protocols = [name for name in PROTOCOLS if name in set(rows.protocol)]
-    first = protocols[0] if protocols else "paper"
-    by_part: dict[str, list[Line]] = {}
-    if "table2" in parts:
-        by_part["table2"] = [line for s in SOLVERS for line in tables.table2(rows, first, s)]
-    if "table3" in parts:
-        by_part["table3"] = tables.table3(rows, first)
-    if "table4" in parts:
-        by_part["table4"] = tables.table4(rows, first)
-    for name, lines in by_part.items():
-        if lines:
-            text = tables.to_frame(lines).to_csv(index=False, lineterminator="\n")
-            replace_file(folder / f"{name}.csv", text.encode())
+    first, *others = protocols or ["paper"]
+    makers = {name: maker for name, maker in tables.TABLES.items() if name in parts}
+    lines = {name: maker(rows, first) for name, maker in makers.items()}
+    written = [name for name in lines if lines[name]]
+    for name in written:
+        table = tables.to_frame(lines[name]).to_csv(index=False, lineterminator="\n")
+        replace_file(folder / f"{name}.csv", table.encode())
     manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-    body = list(_body(rows, parts, by_part, protocols, settings, manifest))
-    return html.write(folder / "report.html", "The paper's experiments, run again", body)
-
-
-def main_results(folder: Path, settings: Settings) -> tuple[list[Line], Verdict]:
-    """The lines of Table 3, and what they say."""
-    rows = tables.read_rows(folder)
-    protocols = [name for name in PROTOCOLS if name in set(rows.protocol)]
-    lines = tables.table3(rows, protocols[0]) if protocols else []
-    return lines, judge(lines, settings)
-
-
-def _body(
-    rows: "pd.DataFrame",
-    parts: Sequence[str],
-    by_part: dict[str, list[Line]],
-    protocols: Sequence[str],
-    settings: Settings,
-    manifest: dict[str, Any],
-) -> Iterator[str]:
-    yield "<h1>Sparse support vector machines: the paper’s experiments, run again</h1>"
-    yield html.paragraph(
-        "Landeros and Lange, Algorithms for Sparse Support Vector Machines. MM and SD are the paper's "
-        "algorithms as this package implements them; exchange is the package's own solver.",
-        "soft",
-    )
-    yield from verdict(by_part.get("table3") or [], settings)
     shown = [part for part in parts if _has_rows(part, rows)]
-    links = [("table1", "Table 1"), *((part, heading(part)) for part in shown)]
-    links += [
-        ("differences", "Differences"),
-        ("paper", "From the paper to the code"),
-        ("settings", "Settings"),
-    ]
-    yield html.section_nav(links)
-    yield from data_section(set(rows.dataset))
-    for part in shown:
-        yield f'<h2 id="{part}">{heading(part)}</h2>'
-        yield from _part(part, rows, by_part, protocols, settings)
-    yield from _differences(by_part)
-    yield from map_section({"table1", *shown})
-    yield from _settings(manifest, protocols, [name for name, lines in by_part.items() if lines])
+    run = set(rows.dataset)
+    page = html.render(
+        "paper.html.j2",
+        title="The paper's experiments, run again",
+        lines={name: lines.get(name, []) for name in tables.TABLES},
+        other_protocols={
+            name: [(other, found) for other in others if (found := maker(rows, other))]
+            for name, maker in makers.items()
+        },
+        verdict=Verdict(settings, lines.get("table3", [])),
+        parts=shown,
+        protocols=protocols,
+        datasets=[(TABLE_1[name], "" if name in run else why_absent(name)) for name in DATASETS],
+        images={part: draw(part, rows, settings) for part in shown if part not in (*makers, "figure3")},
+        paths=draw_paths(rows, first) if "figure3" in shown else [],
+        reasons=tables.reasons(lines),
+        map=PAPER_MAP,
+        manifest=manifest,
+        settings=settings_rows(manifest),
+        files=["rows.csv", "seconds.csv", *(f"{name}.csv" for name in written), "manifest.json"],
+        heading=heading,
+        solver_names=NAMES,
+        column_titles=COLUMN_TITLES,
+        columns_of=columns_of,
+        is_printed=is_printed,
+        is_highest=is_highest,
+        short=short,
+    )
+    replace_file(folder / "report.html", page.encode())
+    return folder / "report.html"
+
+
+def why_absent(dataset: str) -> str:
+    return WHY_ABSENT if dataset == OPTIONAL else "not in this run"
 
 
 def _has_rows(part: str, rows: "pd.DataFrame") -> bool:
@@ -108,196 +245,51 @@ def _has_rows(part: str, rows: "pd.DataFrame") -> bool:
     return len(mine) > 0 and (part != "table2" or "synthetic" in set(mine.dataset))
 
 
-def _part(
-    part: str,
-    rows: "pd.DataFrame",
-    by_part: dict[str, list[Line]],
-    protocols: Sequence[str],
-    settings: Settings,
-) -> Iterator[str]:
-    if part == "table2":
-        yield from _table2(by_part["table2"])
-    elif part == "table3":
-        yield from _table3(rows, by_part["table3"], protocols)
-    elif part == "table4":
-        yield from _table4(rows, by_part["table4"], protocols)
-    elif part == "descent":
-        yield _plot(part, figures.figure_descent(settings), wide=True)
-    elif part == "figure1":
-        yield _plot(part, figures.figure1(rows), wide=True)
-    elif part == "figure2":
-        yield _plot(part, figures.figure2(rows, settings), wide=True)
-    elif part == "figure3":
-        yield from _figure3(rows, protocols[0])
-    elif part == "figureS1":
-        yield _plot(part, figures.figure_s1(settings), wide=True, has_pictures=True)
-    elif part == "figureS2":
-        yield _plot(part, figures.figure_s2(settings), has_pictures=True)
+def draw(part: str, rows: "pd.DataFrame", settings: Settings) -> dict[str, str]:
+    """A figure as SVG, and its size on the page."""
+    has_pixels = part in ("figureS1", "figureS2")
+    image = html.svg(figures.DRAWN[part](rows, settings), part, follows_theme=not has_pixels)
+    return {"svg": image, "size": "narrow" if part == "figureS2" else "wide"}
 
 
-def _plot(part: str, figure: Any, wide: bool = False, has_pictures: bool = False) -> str:
-    image = html.svg(figure, part, follows_theme=not has_pictures)
-    return html.figure(image, CAPTIONS[part], f"plot-{part}", wide=wide, narrow=not wide)
+def draw_paths(rows: "pd.DataFrame", protocol: str) -> list[dict[str, str]]:
+    """Figure 3 for each data set; the one of the paper first, or that which is most like it."""
+    present = set(tables.of_crossval(rows, protocol).dataset)
+    favourite = next((d for d in (OPTIONAL, "optdigits", "synthetic") if d in present), "")
+    order = sorted((d for d in DATASETS if d in present), key=lambda d: d != favourite)
+    return [{"dataset": name, "svg": html.svg(figures.figure3(rows, name, protocol), name)} for name in order]
 
 
-def _table2(lines: Sequence[Line]) -> Iterator[str]:
-    yield html.paragraph(
-        "Cross-validation on synthetic, where two of 500 features matter. The shaded row is the true "
-        "sparsity: accuracy rises as features are removed, peaks there, and falls when one of the two is "
-        f"removed. {SMALL}"
-    )
-    yield html.paragraph(LOSS)
-    for solver in SOLVERS:
-        mine = [line for line in lines if line.solver == solver]
-        if mine:
-            yield f"<h3>{NAMES[solver]}</h3>"
-            if solver == "exchange":
-                yield html.paragraph(
-                    "The exchange goes down and up the whole path, so its iterations (Newton steps) and its "
-                    "time cannot be attributed to one sparsity. Each row shows an even share of the path's."
-                )
-            yield _table(f"table2-{solver}", mine, names=False)
+def columns_of(lines: Sequence[Line]) -> list[str]:
+    """The columns that any of the lines has."""
+    return list(dict.fromkeys(name for line in lines for name in line.entries))
 
 
-def _table3(rows: "pd.DataFrame", lines: Sequence[Line], protocols: Sequence[str]) -> Iterator[str]:
-    yield html.paragraph(
-        "The sparsity that cross-validation selects, and the results there. Iterations and time are sums "
-        "along the whole path, averaged over folds. The paper's times are from another machine with eight "
-        f"cores; ours are processor time on one core. {SMALL}"
-    )
-    yield html.paragraph(LOSS)
-    yield _table("table3", lines)
-    for protocol in protocols[1:]:
-        other = tables.table3(rows, protocol)
-        if other:
-            yield f"<h3>The same with {protocol} rows</h3>"
-            yield html.paragraph(
-                "The paper takes the first rows of each file for training and the last for testing. Iris is "
-                "sorted by species, so its test set is one species alone. Here split and folds are random "
-                "and stratified, and scaling uses the fitted rows only."
-            )
-            yield _table(f"table3-{protocol}", other)
+def is_printed(lines: Sequence[Line], column: str) -> bool:
+    """Whether the paper prints a number for any of the lines."""
+    found = (line.parameter if column == "parameter" else line.entries.get(column) for line in lines)
+    return any(entry is not None and entry.printed is not None for entry in found)
 
 
-def _table4(rows: "pd.DataFrame", lines: Sequence[Line], protocols: Sequence[str]) -> Iterator[str]:
-    best = ("train", "validation", "test", "sparsity")
-    yield html.paragraph(
-        "Test accuracy after cross-validation of the sparsity (ours) or of C (LIBLINEAR's L2R and L1R, "
-        f"LIBSVM's SVC). The best value of a data set in each column is bold. {SMALL}"
-    )
-    yield html.paragraph(
-        "The paper's numbers for LIBLINEAR agree with one class against the rest and no intercept, so under "
-        "the paper's protocol we run it like that. MM and SD do not have this handicap."
-    )
-    yield _table("table4", lines, best)
-    for protocol in protocols[1:]:
-        other = tables.table4(rows, protocol)
-        if other:
-            yield f"<h3>The same with {protocol} rows, and LIBLINEAR on equal terms</h3>"
-            yield html.paragraph(
-                "Here LIBLINEAR has what our solvers have: an intercept, and one classifier for each pair of "
-                "classes."
-            )
-            yield _table(f"table4-{protocol}", other, best)
+def is_highest(lines: Sequence[Line], line: Line, column: str) -> bool:
+    """Whether a line has the highest number of its data set, as far as the digits shown tell."""
+    highest = max(other.entries[column].value for other in lines if other.dataset == line.dataset)
+    return short(line.entries[column].value) == short(highest)
 
 
-def _table(id: str, lines: Sequence[Line], best: Sequence[str] = (), names: bool = True) -> str:
-    if not lines:
-        return html.paragraph("No rows for this table yet.")
-    columns = list(dict.fromkeys(name for line in lines for name in line.entries))
-    leaders = {(d, c): _best(lines, d, c) for d in {line.dataset for line in lines} for c in best}
-    cells_by_column = {
-        name: [line.entries[name] for line in lines if name in line.entries] for name in columns
-    }
-    cells_by_column["parameter"] = [line.parameter for line in lines]
-    has_print = {
-        name: any(entry.printed is not None for entry in entries) for name, entries in cells_by_column.items()
-    }
-    rows, last = [], ""
-    for line in lines:
-        cells: list[Any] = [line.dataset if line.dataset != last else "", NAMES[line.solver]] if names else []
-        cells.append(_cell("parameter", line.parameter, False, has_print["parameter"]))
-        for name in columns:
-            entry = line.entries.get(name)
-            is_best = entry is not None and _short(entry.value) == leaders.get((line.dataset, name))
-            cells.append(_cell(name, entry, is_best, has_print[name]) if entry else "")
-        kind = "marked" if line.is_marked else "first" if names and line.dataset != last else ""
-        rows.append(html.Row(cells, kind))
-        last = line.dataset
-    head = ["data set", "solver"] if names else []
-    head += ["s (%) or C" if any(line.solver in PEERS for line in lines) else "s (%)"]
-    head += [TITLES[name] for name in columns]
-    return html.table(head, rows, id=id, kind="wide full")
-
-
-def _best(lines: Sequence[Line], dataset: str, column: str) -> str:
-    values = [line.entries[column].value for line in lines if line.dataset == dataset]
-    return _short(max(values))
-
-
-def _short(value: float) -> str:
-    """Four digits where they fit, three of small numbers, an exponent where it must be."""
+def short(value: float) -> str:
+    """A number with four digits, or three if it is below 1; very large and small ones with an exponent."""
     if value == 0 or 1e-3 <= abs(value) < 1e4:
         return f"{value:.3g}" if abs(value) < 1 else f"{value:.4g}"
     mantissa, exponent = f"{value:.2e}".split("e")
     return f"{mantissa}e{int(exponent)}"
 
 
-def _cell(name: str, entry: Entry, is_best: bool, has_print: bool) -> html.Cell:
-    """Ours, and in grey the paper's; a blank in its place keeps the columns straight."""
-    text = _short(entry.value)
-    aside = _short(entry.printed) if entry.printed is not None else "\u00a0" if has_print else ""
-    if entry.differs and name != "seconds":
-        hint = f"ours {entry.value:.6g}, the paper's {entry.printed:.6g}; noise {entry.noise:.2g}"
-        return html.Cell(text + " ≠", "bad", hint, aside)
-    return html.Cell(text, "strong" if is_best else "", aside=aside)
-
-
-def _figure3(rows: "pd.DataFrame", protocol: str) -> Iterator[str]:
-    present = [d for d in DATASETS if d in set(tables.of_crossval(rows, protocol).dataset)]
-    order = sorted(present, key=lambda d: d != "TCGA-PANCAN-HiSeq")
-    favourite = next((d for d in ("TCGA-PANCAN-HiSeq", "optdigits", "synthetic") if d in order), order[0])
-    if favourite != "TCGA-PANCAN-HiSeq":
-        yield html.paragraph(
-            "The paper shows TCGA-PANCAN-HiSeq, whose file was not available here. These are the same panels "
-            "for the data sets that were run."
-        )
-    for dataset in sorted(order, key=lambda d: d != favourite):
-        image = html.svg(figures.figure3(rows, dataset, protocol), dataset)
-        plot = html.figure(image, f"{dataset}. {CAPTIONS['figure3']}", f"plot-figure3-{dataset}", wide=True)
-        yield html.details(dataset, plot, open=dataset == favourite)
-
-
-def _differences(by_part: dict[str, list[Line]]) -> Iterator[str]:
-    yield '<h2 id="differences">Where our numbers differ, and why</h2>'
-    found = reasons(by_part)
-    if not found:
-        yield html.paragraph("No number of this run differs from the paper's by more than noise.")
-    for where, why in found:
-        yield html.paragraph(why) + html.bullets(where)
-
-
-def _settings(manifest: dict[str, Any], protocols: Sequence[str], written: Sequence[str]) -> Iterator[str]:
-    yield '<h2 id="settings">Settings, data files, and how to run it again</h2>'
-    yield "".join(html.paragraph(f"`{command}`") for command in manifest["commands"])
-    files = ["rows.csv", "seconds.csv", *(f"{name}.csv" for name in written), "manifest.json"]
-    links = ", ".join(f'<a href="{name}">{name}</a>' for name in files)
-    yield f"<p>The files have one row for each fold, start or draw: {links}.</p>"
-    if manifest["format"] >= 2:
-        yield html.paragraph(
-            "Times are processor time. Before anything was timed, each process ran every solver once on "
-            "every data set, so that no time includes compilation."
-        )
-    yield html.paragraph(
-        "MM and SD: no ridge; rho starts at 1 and is multiplied by 1.2 at most 100 times; tolerances of 1e-6 "
-        "on squared quantities; at most 10,000 inner iterations for each rho, with Nesterov acceleration "
-        f"after the first 10. Exchange: a ridge with C = {manifest['settings']['exchange_C']:g}. Protocols: "
-        f"{', '.join(protocols)}."
-    )
-    rows = [[name, json.dumps(value)] for name, value in manifest["settings"].items()]
-    for number, one in enumerate(manifest["environments"], 1):
-        label = "machine" if len(manifest["environments"]) == 1 else f"machine {number}"
-        rows.append([label, ", ".join(f"{name} {value}" for name, value in one.items())])
-    rows.append(["kmargin", manifest["kmargin"]])
-    cells = [[name, html.Cell(value, "name")] for name, value in rows]
-    yield html.table(["setting", html.Cell("value", "name")], cells)
+def settings_rows(manifest: dict[str, Any]) -> list[tuple[str, str]]:
+    """The settings, machines and version of a run by name."""
+    machines = manifest["environments"]
+    rows = [(name, json.dumps(value)) for name, value in manifest["settings"].items()]
+    for number, machine in enumerate(machines, 1):
+        label = "machine" if len(machines) == 1 else f"machine {number}"
+        rows.append((label, ", ".join(f"{name} {value}" for name, value in machine.items())))
+    return [*rows, ("kmargin", manifest["kmargin"])]

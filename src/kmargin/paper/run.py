@@ -39,8 +39,7 @@ from kmargin.paper.store import Row, Store
 class Worker:
     """Calls a generator function in a process of its own; iterating over a call gives what it yields.
 
-    The process ends with the program that started it, also if that is killed: its next word to a
-    program that is gone fails.
+    If the program that started it is killed, the process ends when it next writes to the closed pipe.
     """
 
     def __init__(self, function: Callable[[Any], Iterator[Any]]) -> None:
@@ -66,7 +65,7 @@ class Worker:
     def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.pipe.close()
         self.process.terminate()
-        self.process.join()  # not closed: when the program ends, multiprocessing asks for it once more
+        self.process.join()  # not closed: multiprocessing uses it once more when the program ends
 
     def _receive(self) -> tuple[str, Any]:
         try:
@@ -80,7 +79,7 @@ class Worker:
 
 
 def _serve(pipe: Connection, function: Callable[[Any], Iterator[Any]]) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is the parent's affair
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles interrupts
     try:
         while True:
             argument = pipe.recv()
@@ -93,7 +92,7 @@ def _serve(pipe: Connection, function: Callable[[Any], Iterator[Any]]) -> None:
             except Exception as failure:
                 pipe.send(("failure", failure))
     except (EOFError, BrokenPipeError):
-        return  # nobody is listening any more
+        return  # the parent has ended
 
 
 EXPERIMENTS = {module.NAME: module for module in (sensitivity, recovery, crossval)}
@@ -107,7 +106,7 @@ def plan(
     datasets: Sequence[str],
     solvers: Sequence[str],
 ) -> list[Chain]:
-    """All chains of work, each experiment's in turn."""
+    """All chains of work, one experiment after the other."""
     chains: list[Chain] = []
     if sensitivity.NAME in experiments:
         chains += sensitivity.chains(settings, protocols, datasets, solvers)
@@ -119,7 +118,7 @@ def plan(
 
 
 def run(chains: Sequence[Chain], store: Store, settings: Settings, n_jobs: int, verbose: int = 1) -> int:
-    """Do what is not on disk yet, in this process or in `n_jobs` others. Returns the number of units done."""
+    """Run the units that are not on disk yet, in this process or in `n_jobs` others; return their number."""
     waiting = deque(chain for chain in chains if len(store.done(chain)) < len(chain.units))
     n_units = sum(len(chain.units) - len(store.done(chain)) for chain in waiting)
     n_jobs = min(n_jobs, len(waiting))
@@ -139,7 +138,7 @@ def run(chains: Sequence[Chain], store: Store, settings: Settings, n_jobs: int, 
 
 
 def do(task: Task) -> Iterator[Finished]:
-    """The units of a chain that are not done, on one core."""
+    """Run the units of a chain that are not done, on one core."""
     with quiet_and_on_one_core():
         warm_up(beginning(task.chain), task.settings)
         yield from EXPERIMENTS[task.chain.experiment].walk(*task)
@@ -153,9 +152,9 @@ def quiet_and_on_one_core() -> Iterator[None]:
 
 
 def beginning(chain: Chain) -> Chain:
-    """Enough of a chain to call every function that it needs; the same for all its folds, starts or draws.
+    """The first units of a chain, which call every function that the chain needs; the same for all folds.
 
-    A path of the exchange is needed whole. MM and SD begin with all features, which is another case.
+    The exchange needs its whole path. MM and SD need two units, since they begin with all features.
     """
     is_whole = chain.experiment == crossval.NAME and chain.solver == "exchange"
     units = [Unit(0, unit.parameter) for unit in chain.units]
@@ -164,13 +163,13 @@ def beginning(chain: Chain) -> Chain:
 
 @functools.cache
 def warm_up(chain: Chain, settings: Settings) -> None:
-    """Run a chain and drop the results, once in a process."""
+    """Run a chain once in a process and discard the results, so that everything is compiled."""
     for _ in EXPERIMENTS[chain.experiment].walk(chain, settings, [], []):
         pass
 
 
 def order(row: Row) -> Any:
-    """Where a row belongs in the table: by experiment, protocol, data set, solver, replicate, parameter."""
+    """The sort key of a row: experiment, protocol, data set, solver, replicate, parameter."""
     *names, replicate, parameter = row[:6]
     places: list[Any] = []
     for name, known in zip(names, _ORDERS, strict=True):
@@ -188,15 +187,15 @@ def _work(
     bar: Bar,
     do: Callable[[Task], Iterator[Finished]],
 ) -> None:
-    """Take chains until none is left; each unit goes to disk when it is finished.
+    """Run chains until none is left; each unit is saved when it is finished.
 
-    The first unit of a chain takes up where the last one on disk ended. A warm chain whose state has
-    been lost is walked again from its start; what is on disk stays.
+    A chain continues after its last unit on disk. A warm chain whose state was lost is run again from its
+    start; rows that are on disk are not written again.
     """
     while waiting:
         try:
             chain = waiting.popleft()
-        except IndexError:  # somebody else took the last one
+        except IndexError:  # another thread took the last one
             return
         done = store.done(chain)
         state = store.state(chain, done)
@@ -210,10 +209,9 @@ def _work(
 def _work_side_by_side(
     waiting: deque[Chain], store: Store, settings: Settings, bar: Bar, n_jobs: int
 ) -> None:
-    """A thread for each process: it hands out chains and takes back units.
+    """Run chains in `n_jobs` processes; a thread for each of them sends chains and receives units.
 
-    Threads and processes are daemons. All that is finished is on disk, so a run that is interrupted
-    need not wait for them.
+    Threads and processes are daemons: finished units are on disk, so an interrupted run need not wait.
     """
     failures: list[BaseException] = []
 
@@ -234,7 +232,7 @@ def _work_side_by_side(
         raise failures[0]
 
 
-# the experiment that each part of the page needs; the supplement's figures only show data
+# the experiment that each part of the page needs; the supplement's figures show data alone
 PARTS: dict[str, str | None] = {
     "descent": None,
     "figure1": sensitivity.NAME,
@@ -249,7 +247,7 @@ PARTS: dict[str, str | None] = {
 
 
 class Request:
-    """What to reproduce, with every default filled in."""
+    """The parts, data sets, solvers and settings to reproduce, with all defaults resolved."""
 
     def __init__(
         self,
@@ -290,7 +288,7 @@ class Request:
 
 
 def reproduce(request: Request, out: Path, *, n_jobs: int = 1, verbose: int = 1) -> Path:
-    """Run what is not in the folder `out` yet; write its tables and its report, whose path is returned."""
+    """Run what is not in the folder `out` yet, write tables and report, and return the report's path."""
     experiments = {PARTS[part] for part in request.parts} - {None}
     chains = plan(
         [str(name) for name in experiments],
@@ -299,7 +297,7 @@ def reproduce(request: Request, out: Path, *, n_jobs: int = 1, verbose: int = 1)
         request.datasets,
         request.solvers,
     )
-    for dataset in {chain.dataset for chain in chains} & {*TABLE_1}:  # found missing before hours of work
+    for dataset in {chain.dataset for chain in chains} & {*TABLE_1}:  # a missing file stops a run at once
         protocol.read(dataset, request.protocols[0], request.settings.seed)
     with Store(out, request.settings.to_dict(), request.command) as store:
         run(chains, store, request.settings, n_jobs, verbose)

@@ -1,7 +1,7 @@
 """Sensitivity to initial conditions: Figure 1.
 
-A unit is one fit to the training set at half the features, from parameters (mm, sd) or from a
-support (exchange) drawn at random.
+A unit is one fit to the training set with half of the features, from random parameters (mm, sd) or from a
+random support (exchange).
 """
 
 import time
@@ -12,12 +12,12 @@ import numpy as np
 from kmargin import MM, SD
 from kmargin.core.arrays import Vector
 from kmargin.paper import protocol
-from kmargin.paper.crossval import Machines
+from kmargin.paper.crossval import Classifiers
 from kmargin.paper.protocol import SOLVERS, Chain, Finished, Settings, Unit
 
 NAME = "sensitivity"
-SPARSITY = 0.5  # at least: where the number of features is odd, a little more
-BLOCK = 25  # starts that share one set-up
+SPARSITY = 0.5  # a little more where the number of features is odd
+BLOCK = 25  # starts for which the problems are built once
 RANDOM = {
     "mm": MM(start="normal", ending="projection"),
     "sd": SD(start="normal", ending="projection"),
@@ -40,25 +40,25 @@ def chains(
 def walk(
     chain: Chain, settings: Settings, done: Sequence[Unit], state: Sequence[Vector]
 ) -> Iterator[Finished]:
-    """The units of a chain that are not done yet."""
+    """Run the units of a chain that are not done yet."""
     data = protocol.read(chain.dataset, chain.protocol, settings.seed)
     rows = protocol.whole(data)
     C = settings.exchange_C if chain.solver == "exchange" else np.inf
-    machines = Machines(chain.dataset, rows.X[rows.train], rows.y[rows.train], C, settings)
-    ks = [problem.design.n_features // 2 for problem in machines.problems]
+    classifiers = Classifiers(chain.dataset, rows.X[rows.train], rows.y[rows.train], C, settings)
+    ks = [problem.design.n_features // 2 for problem in classifiers.problems]
     for unit in chain.units:
         if unit in done:
             continue
         rngs = [
             np.random.default_rng([settings.seed, unit.replicate, number])
-            for number in range(len(machines.problems))
+            for number in range(len(classifiers.problems))
         ]
         started = time.thread_time()
         if chain.solver == "exchange":
-            solutions = machines.improve(ks, rngs)
+            solutions = classifiers.improve(ks, rngs)
         else:
-            solutions = machines.anneal(RANDOM[chain.solver], ks, rngs=rngs)
+            solutions = classifiers.anneal(RANDOM[chain.solver], ks, rngs=rngs)
         seconds = time.thread_time() - started
-        values = machines.describe(solutions)
-        values["test"] = machines.accuracy(rows.X[rows.test], rows.y[rows.test])
+        values = classifiers.describe(solutions)
+        values["test"] = classifiers.accuracy(rows.X[rows.test], rows.y[rows.test])
         yield Finished(unit, values, seconds)

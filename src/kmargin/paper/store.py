@@ -1,8 +1,8 @@
-"""Results on disk: one table that only ever grows, and a record of how it was made.
+"""Results on disk: a table to which rows are appended, and a record of how it was made.
 
-A folder holds `rows.csv` (a row per finished unit; the same settings give the same bytes, however
-often the run was stopped), `seconds.csv` (processor time of the same units, which no two runs share),
-`manifest.json`, and while a run lasts `state/` with what its chains go on from.
+A folder holds `rows.csv` (a row for each finished unit; the same settings give the same bytes, however often
+the run was stopped), `seconds.csv` (processor time of the same units), `manifest.json`, and during a run
+`state/` with the parameters from which its chains continue.
 """
 
 import csv
@@ -21,6 +21,7 @@ import numpy as np
 
 from kmargin.core.arrays import Vector
 from kmargin.paper.protocol import Chain, Finished, Unit
+from kmargin.tables.files import replace_file
 
 KEYS = ("experiment", "protocol", "dataset", "solver", "replicate", "parameter")
 VALUES = (
@@ -64,11 +65,11 @@ class Store:
         self._guard.close()
 
     def done(self, chain: Chain) -> list[Unit]:
-        """The units of a chain that are on disk, in their order."""
+        """The units of a chain that are on disk, in the order of the chain."""
         return [unit for unit in chain.units if _key(chain, unit) in self.rows.by_key]
 
     def state(self, chain: Chain, done: Sequence[Unit]) -> list[Vector]:
-        """What the unit after the last one done starts from."""
+        """The parameters from which the unit after the last one done starts."""
         path = self._state_path(chain, done[-1]) if done else None
         if path is None or not path.exists():
             return []
@@ -76,7 +77,7 @@ class Store:
             return [arrays[str(number)] for number in range(len(arrays.files))]
 
     def append(self, chain: Chain, finished: Sequence[Finished]) -> None:
-        """Put units on disk. The row comes last: what has a row is done, and has all else."""
+        """Save units. The row is written last: a unit that has a row has everything else, too."""
         for one in finished:
             if len(one.state):
                 self._write_state(chain, one)
@@ -88,10 +89,10 @@ class Store:
                 self.seconds.append([(*key, _text(one.seconds))])
             self.rows.append(lines)
         for one in finished:
-            self._forget_states(chain, one.unit)
+            self._delete_states(chain, one.unit)
 
     def finish(self, order: Callable[[Row], Any]) -> None:
-        """Put all rows in order. States of chains that other commands left half-way stay."""
+        """Sort all rows. States of chains that other commands left unfinished stay."""
         self.rows.sort(order)
         self.seconds.sort(order)
         states = self.folder / "state"
@@ -110,8 +111,8 @@ class Store:
             np.savez(file, **vectors)
         os.replace(part, path)
 
-    def _forget_states(self, chain: Chain, unit: Unit) -> None:
-        """Those of all units before, also what a killed run left; after the last unit its own."""
+    def _delete_states(self, chain: Chain, unit: Unit) -> None:
+        """Delete the states of all units before this one; after the last unit, all states of the chain."""
         position = chain.units.index(unit)
         for old in chain.units if unit == chain.units[-1] else chain.units[:position]:
             self._state_path(chain, old).unlink(missing_ok=True)
@@ -133,11 +134,11 @@ class Store:
         for name, entry in (("commands", command), ("environments", environment())):
             if entry not in manifest[name]:
                 manifest[name].append(entry)
-        _replace(path, json.dumps(manifest, indent=2) + "\n")
+        replace_file(path, (json.dumps(manifest, indent=2) + "\n").encode())
 
 
 class Table:
-    """A CSV file that rows are appended to. A last line that was cut off is dropped."""
+    """A CSV file to which rows are appended. An incomplete last line is dropped."""
 
     def __init__(self, path: Path, columns: Sequence[str]) -> None:
         self.path = path
@@ -148,13 +149,13 @@ class Table:
         if not whole.startswith(header):
             raise StoreError(f"{path} is not a table of results. Give another folder with --out.")
         if whole != content:
-            _replace(path, whole.decode())
+            replace_file(path, whole)
         lines = list(csv.reader(io.StringIO(whole.decode())))[1:]
         self.by_key: dict[Key, Row] = {tuple(line[: len(KEYS)]): tuple(line) for line in lines}
         self._file = path.open("ab", buffering=0)
 
     def append(self, rows: Sequence[Row]) -> None:
-        """All rows in one write."""
+        """Append rows in one write."""
         self._file.write(b"".join(_line(row) for row in rows))
         os.fsync(self._file.fileno())
         self.by_key |= {row[: len(KEYS)]: row for row in rows}
@@ -173,13 +174,13 @@ class Table:
 
     def _rewrite(self, rows: Sequence[Row]) -> None:
         self._file.close()
-        _replace(self.path, b"".join(map(_line, (self.columns, *rows))).decode())
+        replace_file(self.path, b"".join(map(_line, (self.columns, *rows))))
         self.by_key = {row[: len(KEYS)]: row for row in rows}
         self._file = self.path.open("ab", buffering=0)
 
 
 class Guard:
-    """Keeps other runs out of a folder until this one ends, however it ends."""
+    """A lock on a folder that is released when this process ends, however it ends."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / ".lock"
@@ -187,7 +188,7 @@ class Guard:
         try:
             import fcntl
         except ImportError:
-            return  # no such locks on this system: two runs at once are then the user's affair
+            return  # no such locks on this system
         try:
             fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -202,7 +203,7 @@ class Guard:
 
 
 def environment() -> dict[str, Any]:
-    """The machine and the versions that numbers may depend on."""
+    """The machine and the versions on which numbers may depend."""
     versions = {name: importlib.metadata.version(name) for name in RECORDED}
     return {
         "python": platform.python_version(),
@@ -228,13 +229,6 @@ def _line(row: Sequence[str]) -> bytes:
     buffer = io.StringIO()
     csv.writer(buffer, lineterminator="\n").writerow(row)
     return buffer.getvalue().encode()
-
-
-def _replace(path: Path, text: str) -> None:
-    """Write a file so that nobody ever sees half of it."""
-    part = path.with_name(path.name + ".part")
-    part.write_text(text, encoding="utf-8", newline="")
-    os.replace(part, path)
 
 
 def _difference(name: str, had: Any, has: Any) -> str:

@@ -130,10 +130,10 @@ NAMES = {"mm": "MM", "sd": "SD", "exchange": "exchange", "l2r": "L2R", "l1r": "L
 
 @dataclass(frozen=True)
 class Entry:
-    """A number of ours, its noise, and the printed one if there is one."""
+    """A number of ours, its noise, and the number that the paper prints, if any."""
 
     value: float
-    noise: float = 0.0  # differences up to this are to be expected
+    noise: float = 0.0  # differences up to this are expected
     printed: float | None = None
 
     @property
@@ -152,7 +152,7 @@ class Line:
     is_marked: bool = False
 
     def differing(self) -> dict[str, Entry]:
-        """What differs from the print by more than noise."""
+        """The entries that differ from the printed ones by more than noise."""
         everything = {"parameter": self.parameter, **self.entries}
         return {name: entry for name, entry in everything.items() if entry.differs}
 
@@ -171,21 +171,20 @@ def of_crossval(rows: "pd.DataFrame", protocol: str) -> "pd.DataFrame":
     return rows[(rows.experiment == crossval.NAME) & (rows.protocol == protocol)]
 
 
-def table2(rows: "pd.DataFrame", protocol: str, solver: str) -> list[Line]:
-    """`synthetic` along the path; the row of the true sparsity is marked."""
-    mine = of_crossval(rows, protocol)
-    mine = mine[(mine.dataset == "synthetic") & (mine.solver == solver)]
-    is_printed = protocol == "paper" and solver == "mm"
-    printed = {row.s: row._asdict() for row in TABLE_2} if is_printed else {}
-    annealed = ("distance_sq", "objective") if solver != "exchange" else ()
-    columns = (
-        "iterations", "seconds", *annealed, "loss", "train", "validation", "test", "support_vectors",
-    )  # fmt: skip
-    lines = []
-    for s, group in mine.groupby("parameter"):
-        theirs = printed.get(round(100 * s, 4), {})
-        entries = {name: _entry(group, name, theirs.get(name), "synthetic") for name in columns}
-        lines.append(Line("synthetic", solver, Entry(100 * s), entries, is_marked=round(s, 4) == 0.997))
+def table2(rows: "pd.DataFrame", protocol: str) -> list[Line]:
+    """The path on `synthetic` of each solver of ours; the row of the true sparsity is marked."""
+    mine, lines = of_crossval(rows, protocol), []
+    printed = {row.s: row._asdict() for row in TABLE_2} if protocol == "paper" else {}
+    for solver in SOLVERS:
+        penalised = ("distance_sq", "objective") if solver != "exchange" else ()
+        columns = (
+            "iterations", "seconds", *penalised, "loss", "train", "validation", "test", "support_vectors",
+        )  # fmt: skip
+        path = mine[(mine.dataset == "synthetic") & (mine.solver == solver)]
+        for s, group in path.groupby("parameter"):
+            theirs = printed.get(round(100 * s, 4), {}) if solver == "mm" else {}
+            entries = {name: _entry(group, name, theirs.get(name), "synthetic") for name in columns}
+            lines.append(Line("synthetic", solver, Entry(100 * s), entries, is_marked=round(s, 4) == 0.997))
     return lines
 
 
@@ -200,14 +199,13 @@ def table3(rows: "pd.DataFrame", protocol: str) -> list[Line]:
         for name in ("objective", "loss", "validation", "test"):
             if name != "objective" or solver != "exchange":
                 entries[name] = _entry(chosen, name, getattr(theirs, name, None), dataset)
-        noise = 100.0 * _tie_width(group)
-        parameter = Entry(100 * at, noise, theirs.s if theirs else None)
+        parameter = Entry(100 * at, 100 * _tie_width(group), theirs.s if theirs else None)
         lines.append(Line(dataset, solver, parameter, entries))
     return lines
 
 
 def table4(rows: "pd.DataFrame", protocol: str) -> list[Line]:
-    """Ours against LIBLINEAR and LIBSVM."""
+    """Our solvers beside LIBLINEAR and LIBSVM."""
     lines = []
     for dataset, solver, group in _groups(of_crossval(rows, protocol), (*SOLVERS, *PEERS)):
         theirs: Any = TABLE_4.get((dataset, solver)) if protocol == "paper" else None
@@ -218,21 +216,23 @@ def table4(rows: "pd.DataFrame", protocol: str) -> list[Line]:
             entries[name] = _entry(chosen, name, getattr(theirs, name, None), dataset)
         entries["sparsity"] = _sparsity(group, chosen, theirs)
         unit = 1 if solver in PEERS else 100
-        noise = unit * _tie_width(group)
-        parameter = Entry(unit * at, noise, theirs.parameter if theirs else None)
+        parameter = Entry(unit * at, unit * _tie_width(group), theirs.parameter if theirs else None)
         lines.append(Line(dataset, solver, parameter, entries))
     return lines
 
 
+TABLES = {"table2": table2, "table3": table3, "table4": table4}
+
+
 def selected(group: "pd.DataFrame") -> float:
-    """The parameter with the highest mean validation accuracy; among equals the sparsest machine."""
+    """The parameter with the highest mean validation accuracy; among equals the sparsest model."""
     means = group.groupby("parameter")["validation"].mean()
     ties = means.index[means >= means.max() - 1e-9]
     return float(ties.min() if group.solver.iloc[0] in PEERS else ties.max())
 
 
 def to_frame(lines: list[Line]) -> "pd.DataFrame":
-    """A table as it goes to disk: ours, and the paper's beside it where it prints one."""
+    """A table for a CSV file: our numbers, and beside them those that the paper prints."""
     import pandas as pd
 
     records = []
@@ -254,7 +254,7 @@ def _groups(rows: "pd.DataFrame", solvers: tuple[str, ...]) -> Any:
 
 
 def _entry(group: "pd.DataFrame", name: str, printed: float | None, dataset: str) -> Entry:
-    """A mean over folds."""
+    """The mean of a column over folds."""
     value = float(group[name].mean())
     if name in ("train", "validation", "test"):
         return Entry(value, _accuracy_noise(group, name, dataset), printed)
@@ -266,7 +266,7 @@ def _entry(group: "pd.DataFrame", name: str, printed: float | None, dataset: str
 
 
 def _total(group: "pd.DataFrame", name: str, theirs: Any) -> Entry:
-    """A sum along the path, the mean over folds."""
+    """The sum of a column along the path, averaged over folds."""
     value = float(group.groupby("replicate")[name].sum().mean())
     noise = np.inf if name == "seconds" else 0.5 * max(value, getattr(theirs, name, 0.0))
     return Entry(value, noise, getattr(theirs, name, None))
@@ -283,14 +283,14 @@ def _accuracy_noise(group: "pd.DataFrame", name: str, dataset: str) -> float:
 
 
 def _sparsity(group: "pd.DataFrame", chosen: "pd.DataFrame", theirs: Any) -> Entry:
-    """The observed sparsity; its noise is what the parameters that tie with the chosen one make of it."""
+    """The observed sparsity; its noise is its range over the parameters that tie with the chosen one."""
     means = group[group.parameter.isin(_ties(group))].groupby("parameter")["sparsity"].mean()
     noise = 2.0 + float(means.max() - means.min())
     return Entry(float(chosen["sparsity"].mean()), noise, theirs.sparsity if theirs else None)
 
 
 def _tie_width(group: "pd.DataFrame") -> float:
-    """How far apart the parameters lie that tie with the best."""
+    """The distance between the smallest and the largest parameter that tie with the best."""
     ties = _ties(group)
     return float(max(ties) - min(ties)) + 1e-9
 
@@ -303,11 +303,11 @@ def _ties(group: "pd.DataFrame") -> list[float]:
 
 
 LABELS = {"table2": "Table 2", "table3": "Table 3", "table4": "Table 4"}
-UNKNOWN = "No reason is known. The rows are there for anyone who wants to look."
+UNKNOWN = "No reason is known. The rows are in rows.csv."
 
 
 class Reason(NamedTuple):
-    """A cause, and the numbers it may account for; an empty set stands for any."""
+    """A cause of differences, and the numbers it may explain; an empty set stands for any."""
 
     datasets: frozenset[str]
     solvers: frozenset[str]
@@ -324,7 +324,7 @@ def _reason(datasets: str, solvers: str, columns: str, text: str) -> Reason:
     return Reason(names[0], names[1], names[2], text)
 
 
-# the first that covers a number is the one that is told
+# the first reason that covers a number is given
 REASONS: tuple[Reason, ...] = (
     _reason(
         "letter-recognition TCGA-PANCAN-HiSeq",
@@ -334,7 +334,7 @@ REASONS: tuple[Reason, ...] = (
         "authors' code divides by the range of each row instead. With rows scaled like that, L2R at the "
         "printed C gets 68.1, 67.6 and 66.2 % on the training, validation and test rows of letter-"
         "recognition, which are the printed numbers, and MM with all features 83.6, 81.9 and 80.6 %. "
-        "Scaled by features, all machines predict a point or more better.",
+        "Scaled by features, all classifiers predict a point or more better.",
     ),
     _reason(
         "optdigits",
@@ -349,16 +349,16 @@ REASONS: tuple[Reason, ...] = (
         "spiral",
         "mm sd",
         "iterations objective",
-        "The normaliser and early stopping. Below eight points per machine (sparsities from 99 %) the "
+        "The normaliser and early stopping. Below eight points per classifier (sparsities from 99 %) the "
         "kernel matrix is nearly singular and our runs use up the 10,000 inner iterations at many "
-        "values of rho. Nothing is selected there. The draw of the spirals is another one, too.",
+        "values of rho. None of these sparsities is selected. Also, the spirals are another random draw.",
     ),
     _reason(
         "spiral",
         "svc",
         "sparsity",
-        "We count the training points that are no support vector of any pair of classes. How the paper "
-        "counts is not said.",
+        "We count the training points that are no support vector of any pair of classes. The paper does "
+        "not say how it counts.",
     ),
     _reason(
         "",
@@ -371,8 +371,8 @@ REASONS: tuple[Reason, ...] = (
         "",
         "",
         "parameter",
-        "A flat top. The validation accuracies around the selected value differ by a few rows, and the "
-        "highest of them is taken, by the paper and by us.",
+        "Nearly equal scores. The validation accuracies around the selected value differ by a few rows, and "
+        "the paper and we both take the highest of them.",
     ),
     _reason(
         "synthetic",
@@ -386,13 +386,13 @@ REASONS: tuple[Reason, ...] = (
         "synthetic spiral",
         "",
         "",
-        "Another draw. The data are simulated; the paper's random numbers are not ours.",
+        "Another random draw. The data are simulated, and the paper's random numbers are not ours.",
     ),
 )
 
 
 def reasons(by_part: Mapping[str, Sequence[Line]]) -> list[tuple[list[str], str]]:
-    """What differs beyond noise, gathered under the reason known for it."""
+    """The numbers that differ by more than noise, by the reason known for them."""
     by_reason: dict[str, list[str]] = {}
     for part, lines in by_part.items():
         for line in lines:

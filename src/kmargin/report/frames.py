@@ -8,7 +8,6 @@ from sklearn.metrics import roc_curve
 
 from kmargin.core.arrays import Flags, Indices, Matrix, Vector
 from kmargin.core.labels import class_weights
-from kmargin.fitting.drop_costs import StandIn
 from kmargin.model_selection.scores import (
     Estimate,
     RankedRows,
@@ -21,14 +20,13 @@ from kmargin.tables.model import TableModel
 
 
 def feature_frame(analysis: Analysis) -> pd.DataFrame:
-    """A row per feature, those in use first, the heaviest on top, features of a group one after the other.
+    """A row for each feature, in the order of `order_features`, those in use first.
 
-    `favours` is the class that more of the feature speaks for, the strongest of several. `frequency` is the
-    share of the folds whose machines use the feature, `halves` that of random halves of the rows.
-    `cost_without` is the share by which the objective rises without the feature (or its group),
-    `stand_in_cost` with `stand_in` in its place, all else fitted anew. `weight` is for features scaled to
-    spread 1, `weight_per_unit` for the table as it was given. With more than two classes there are columns
-    for each class (`weight for`, see `multiclass.class_weights`) and for each machine.
+    `favours` is the class that higher values favour most. `frequency` is the proportion of the folds that
+    chose the feature, `halves` that of random halves of the rows. `cost_without` is the relative rise of the
+    objective if the feature (or its group) is left out, `stand_in_cost` if `stand_in` replaces it, each after
+    refitting. `weight` is for features scaled to standard deviation 1, `weight_per_unit` for the units of the
+    table. With more than two classes there are columns for each class and for each binary classifier.
     """
     model, counted = analysis.model, analysis.counted
     order, frequency = order_features(analysis), _frequency(analysis)
@@ -46,7 +44,7 @@ def feature_frame(analysis: Analysis) -> pd.DataFrame:
         **({} if analysis.halves is None else {"halves": analysis.halves[order]}),
         "favours": np.where(chosen, classes[by_class.argmax(axis=0)], ""),
     }
-    columns |= worth_columns(analysis, order, chosen)
+    columns |= drop_cost_columns(analysis, order, chosen)
     per_unit = coef / model.scaling.spread[order]
     if len(classes) == 2:
         return pd.DataFrame(columns | {"weight": coef[0], "weight_per_unit": per_unit[0]})
@@ -56,22 +54,18 @@ def feature_frame(analysis: Analysis) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-def worth_columns(analysis: Analysis, order: Indices, chosen: Flags) -> dict[str, Any]:
-    """What the objective rises by without a feature (or its group), and with the best stand-in for it."""
-    worths = [
-        analysis.worths.get(analysis.counted.labels[j]) if is_in else None
-        for j, is_in in zip(order, chosen, strict=True)
+def drop_cost_columns(analysis: Analysis, order: Indices, chosen: Flags) -> dict[str, Any]:
+    """The rise of the objective without each feature (or its group), and with its best replacement."""
+    labels = analysis.counted.labels
+    known = [
+        analysis.worths.get(labels[j]) if is_in else None for j, is_in in zip(order, chosen, strict=True)
     ]
-    firsts = [worth.stand_ins[0] if worth and worth.stand_ins else None for worth in worths]
+    best = [worth.stand_ins[0] if worth and worth.stand_ins else None for worth in known]
     return {
-        "cost_without": [np.nan if worth is None else worth.cost for worth in worths],
-        "stand_in": ["" if first is None else stand_in_name(analysis, first) for first in firsts],
-        "stand_in_cost": [np.nan if first is None else first.cost for first in firsts],
+        "cost_without": [np.nan if worth is None else worth.cost for worth in known],
+        "stand_in": ["" if other is None else str(labels[int(other.columns[0])]) for other in best],
+        "stand_in_cost": [np.nan if other is None else other.cost for other in best],
     }
-
-
-def stand_in_name(analysis: Analysis, stand_in: StandIn) -> str:
-    return str(analysis.counted.labels[int(stand_in.columns[0])])
 
 
 def _frequency(analysis: Analysis) -> Vector:
@@ -79,7 +73,7 @@ def _frequency(analysis: Analysis) -> Vector:
 
 
 def order_features(analysis: Analysis) -> Indices:
-    """By the weight of the heaviest of their group, then of their own."""
+    """The order of the features on the page: by the largest weight within their group, then by their own."""
     heaviest = np.abs(analysis.model.machine.coef_).max(axis=0)
     frequency, labels = _frequency(analysis), pd.Series(analysis.counted.labels)
     group = pd.factorize(labels)[0]
@@ -88,7 +82,7 @@ def order_features(analysis: Analysis) -> Indices:
 
 
 def weights_by_class(analysis: Analysis) -> pd.DataFrame:
-    """A row per feature in use, or always in, in the order of `feature_frame`; a column per class."""
+    """A row for each feature in use or always in, ordered as in `feature_frame`; a column for each class."""
     machine, order = analysis.model.machine, order_features(analysis)
     shown = order[(machine.coef_[:, order] != 0).any(axis=0) | analysis.counted.always_in[order]]
     weights = class_weights(machine.coef_[:, shown], len(machine.classes_), machine.multi_class)
@@ -102,7 +96,7 @@ def intercepts_per_unit(model: TableModel) -> np.ndarray:
 
 
 def point_frame(analysis: Analysis) -> pd.DataFrame:
-    """A row per training point that a kernel machine keeps: where it lies in the file, its weights."""
+    """A row for each training point that a kernel model keeps: its row of the file, and its weights."""
     dataset, machine = analysis.dataset, analysis.model.machine
     kept = machine.support_
     frame = pd.DataFrame({"row": dataset.rows[kept]})
@@ -116,7 +110,7 @@ def point_frame(analysis: Analysis) -> pd.DataFrame:
 
 
 def point_weights(analysis: Analysis) -> pd.DataFrame:
-    """A row per point and machine that keeps it."""
+    """A row for each training point and binary classifier that keeps it."""
     frame, names = point_frame(analysis), analysis.model.machine_names
     own = [name for name in ("row", "id", "class") if name in frame.columns[:3]]
     long = pd.concat(
@@ -126,7 +120,7 @@ def point_weights(analysis: Analysis) -> pd.DataFrame:
 
 
 def wrong_frame(analysis: Analysis) -> pd.DataFrame:
-    """The rows of `prediction_frame` that went wrong, the least probable class first."""
+    """The misclassified rows of `prediction_frame`, in the order of the probability of their class."""
     assessed, y = analysis.assessment, analysis.dataset.y
     wrong = np.flatnonzero(assessed.predicted != y)
     own = assessed.probabilities[wrong, np.searchsorted(assessed.classes, y[wrong])]
@@ -135,7 +129,7 @@ def wrong_frame(analysis: Analysis) -> pd.DataFrame:
 
 
 def prediction_frame(analysis: Analysis) -> pd.DataFrame:
-    """A row per row of the table: what machines that had not seen it said."""
+    """For each row of the table, the predictions of models that were fitted without it."""
     dataset, assessed = analysis.dataset, analysis.assessment
     return _predictions(
         {
@@ -160,7 +154,7 @@ def new_prediction_frame(
     actual: Any = None,
     probabilities: Matrix | None = None,
 ) -> pd.DataFrame:
-    """A row per row of a new table."""
+    """The predictions for each row of a new table."""
     columns = {"row": np.arange(1, len(classes) + 1), "id": ids, "actual": actual, "predicted": classes}
     return _predictions(columns, decisions, model, probabilities)
 
@@ -181,7 +175,7 @@ def _predictions(
 
 
 def confusion(analysis: Analysis) -> np.ndarray:
-    """Rows by their class (down) and by what they were taken for (across)."""
+    """The number of rows of each class (down) by predicted class (across)."""
     classes = analysis.model.machine.classes_
     actual = np.searchsorted(classes, analysis.dataset.y)
     predicted = np.searchsorted(classes, analysis.assessment.predicted)
@@ -191,7 +185,7 @@ def confusion(analysis: Analysis) -> np.ndarray:
 
 
 def step_frame(steps: list[Step], scoring: str = "accuracy") -> pd.DataFrame:
-    """A row per k of a path."""
+    """A row for each k of a path."""
     frame = pd.DataFrame([step._asdict() for step in steps])
     for name in ("features", "enters", "leaves"):
         frame[name] = frame[name].map("; ".join)
@@ -206,9 +200,9 @@ def step_frame(steps: list[Step], scoring: str = "accuracy") -> pd.DataFrame:
 
 
 def share_of(holds: Flags, weights: Vector, groups: Indices | None = None) -> Estimate | None:
-    """The share of rows, by weight, for which something holds; None if there are no rows.
+    """The weighted proportion of rows for which something holds; None if there are no rows.
 
-    Its interval counts groups where rows belong to such.
+    Where rows form groups, the interval counts groups instead of rows.
     """
     if not len(holds):
         return None
@@ -217,28 +211,28 @@ def share_of(holds: Flags, weights: Vector, groups: Indices | None = None) -> Es
 
 
 def share_among(analysis: Analysis, holds: Flags, rows: Flags) -> Estimate | None:
-    """The share of some rows of the table for which something holds."""
+    """The weighted proportion of the given rows of the table for which something holds."""
     groups = analysis.dataset.groups
     weights = analysis.assessment.weights
     return share_of(holds[rows], weights[rows], None if groups is None else groups[rows])
 
 
 def recall(analysis: Analysis, code: int) -> Estimate | None:
-    """Of the rows of a class: how many were told as such."""
+    """The proportion of the rows of a class that are predicted as such."""
     assessed = analysis.assessment
     of_class = analysis.dataset.y == assessed.classes[code]
     return share_among(analysis, assessed.predicted == assessed.classes[code], of_class)
 
 
 def precision(analysis: Analysis, code: int) -> Estimate | None:
-    """Of the rows told as a class: how many are of it."""
+    """The proportion of the rows predicted as a class that belong to it; None if there are none."""
     assessed = analysis.assessment
-    told = assessed.predicted == assessed.classes[code]
-    return share_among(analysis, analysis.dataset.y == assessed.classes[code], told)
+    as_class = assessed.predicted == assessed.classes[code]
+    return share_among(analysis, analysis.dataset.y == assessed.classes[code], as_class)
 
 
 def area_under_curve(analysis: Analysis, code: int) -> Estimate:
-    """How often a row of a class is ranked above one of another, on average over the folds."""
+    """The area under the ROC curve of a class against the others, the mean over the folds."""
     assessed, dataset = analysis.assessment, analysis.dataset
     decisions = assessed.decisions
     if decisions.ndim == 2:
@@ -250,10 +244,10 @@ def area_under_curve(analysis: Analysis, code: int) -> Estimate:
 
 
 def roc_points(analysis: Analysis) -> tuple[Vector, Vector]:
-    """Two classes: the mean of the ROC curves of the folds, whose area is `area_under_curve`.
+    """False and true positive rates of the mean ROC curve of the folds, for two classes.
 
-    At each share of the first class that is taken for the second, the mean share of the second class that is
-    recognised; twice where a curve rises there, before and after.
+    A false positive rate at which a curve rises appears twice, with the true positive rates before and after.
+    The area under the curve is `area_under_curve`.
     """
     assessed = analysis.assessment
     is_second, curves = analysis.dataset.y == assessed.classes[1], []
@@ -268,7 +262,7 @@ def roc_points(analysis: Analysis) -> tuple[Vector, Vector]:
 
 
 def _limits(false: Vector, true: Vector, at: Vector) -> tuple[Vector, Vector]:
-    """The heights of a ROC curve just before and just after each place."""
+    """The true positive rates of a ROC curve just before and just after false positive rates."""
     first, last = np.searchsorted(false, at, side="left"), np.searchsorted(false, at, side="right") - 1
     is_vertex = first <= last
     width = np.where(is_vertex, 1.0, false[first] - false[last])
@@ -277,7 +271,7 @@ def _limits(false: Vector, true: Vector, at: Vector) -> tuple[Vector, Vector]:
 
 
 class GroupResult(NamedTuple):
-    """The rows of one group: how many there are, and which share of them was predicted correctly."""
+    """The rows of one group: their number, and the proportion that was predicted correctly."""
 
     name: str
     n_rows: int
@@ -303,44 +297,43 @@ def results_by_group(analysis: Analysis) -> list[GroupResult]:
 
 
 class Reliability(NamedTuple):
-    """Rows with about the same probability, and how often it came true."""
+    """Rows with similar probabilities: the mean probability, and the frequency that was observed."""
 
-    told: float  # the mean probability
-    true: Estimate
+    predicted: float
+    observed: Estimate
     n_rows: int
 
 
 def reliability(analysis: Analysis, n_bins: int = 10) -> list[Reliability]:
-    """Two classes: by the probability of the second. More: by the probability of the class that has the most.
+    """Predicted probabilities and observed frequencies in bins of about the same number of rows.
 
-    Bins have about the same number of rows, so that each says as much.
+    For two classes of the second class, for more of the class with the highest probability.
     """
     assessed, y = analysis.assessment, analysis.dataset.y
     P = assessed.probabilities
     if P.shape[1] == 2:
-        told, came_true = P[:, 1], y == assessed.classes[1]
+        predicted, came_true = P[:, 1], y == assessed.classes[1]
     else:
-        told, came_true = P.max(axis=1), y == assessed.classes[P.argmax(axis=1)]
-    order = np.argsort(told, kind="stable")
+        predicted, came_true = P.max(axis=1), y == assessed.classes[P.argmax(axis=1)]
+    order = np.argsort(predicted, kind="stable")
     bins = []
     for rows in np.array_split(order, min(n_bins, max(1, len(order) // 5))):
-        is_in = np.isin(np.arange(len(y)), rows)
-        true = share_among(analysis, came_true, is_in)
-        if true is not None:
-            mean = float(np.average(told[rows], weights=assessed.weights[rows]))
-            bins.append(Reliability(mean, true, len(rows)))
+        observed = share_among(analysis, came_true, np.isin(np.arange(len(y)), rows))
+        if observed is not None:
+            mean = float(np.average(predicted[rows], weights=assessed.weights[rows]))
+            bins.append(Reliability(mean, observed, len(rows)))
     return bins
 
 
 def calibration_error(analysis: Analysis) -> float:
-    """By how much probabilities are off, on average over the rows."""
+    """The mean absolute difference between predicted probabilities and observed frequencies."""
     bins = reliability(analysis)
-    sizes = np.array([b.n_rows for b in bins])
-    return float(np.average([abs(b.told - b.true.value) for b in bins], weights=sizes))
+    errors = [abs(b.predicted - b.observed.value) for b in bins]
+    return float(np.average(errors, weights=[b.n_rows for b in bins]))
 
 
 def log_loss_of(analysis: Analysis) -> float:
-    """Of the probabilities told of rows not seen."""
+    """The log loss of the probabilities of held-out rows."""
     assessed = analysis.assessment
     own = assessed.probabilities[
         np.arange(len(assessed.fold)), np.searchsorted(assessed.classes, analysis.dataset.y)

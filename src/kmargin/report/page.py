@@ -5,7 +5,7 @@ import io
 import os
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,234 +15,357 @@ import pandas as pd
 from kmargin import __version__
 from kmargin.core.validation import InputError, count, listing
 from kmargin.displays import CVScoreDisplay
-from kmargin.displays.palette import REFERENCE
-from kmargin.report import html
-from kmargin.report.frames import feature_frame, point_frame, prediction_frame
-from kmargin.report.sections import distributions, points_section, quality_section, weights_section
-from kmargin.report.text import (
-    PERCENT,
-    all_features_text,
-    axis_text,
-    change_text,
-    choice_text,
-    class_counts,
-    error_text,
-    evidence_text,
-    fold_choices_text,
-    headline,
-    honesty_text,
-    interval_text,
-    methods_text,
-    most_common,
-    neighbour_text,
-    p_value_text,
-    rows_text,
-    score_name,
-    score_text,
-    used_units,
+from kmargin.displays.common import plain, shorten
+from kmargin.displays.palette import CURVE, REFERENCE
+from kmargin.report import html, text
+from kmargin.report.frames import (
+    area_under_curve,
+    calibration_error,
+    confusion,
+    feature_frame,
+    intercepts_per_unit,
+    log_loss_of,
+    order_features,
+    point_frame,
+    precision,
+    prediction_frame,
+    recall,
+    reliability,
+    results_by_group,
+    roc_points,
+    weights_by_class,
+    wrong_frame,
 )
+from kmargin.report.text import PERCENT, change_text, error_text, headline, score_name, score_text
 from kmargin.tables import model_file
 from kmargin.tables.analysis import Analysis, Neighbour, Step
 from kmargin.tables.dataset import Dataset
 from kmargin.tables.files import is_temporary, replace_file, replace_folder
 
-ABOVE_LABEL = 0.15  # share of the height of the score plot that the label of the chosen k needs
+MAX_ROWS = 60  # of a table on the page; the CSV files have all
+MAX_TERMS = 12  # of the formula
+MAX_REPLACEMENTS = 3
+MAX_BOXES = 9  # features whose distributions are drawn
+MAX_BOX_CLASSES = 12
+BOX_QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+N_WORST = 10  # rows in the table of errors
+LABEL_SHARE = 0.15  # of the height of the score plot, which the label of the chosen k needs
 
 
-def answer_section(analysis: Analysis) -> Iterator[str]:
-    """The sentence, and why this k, beside the curve and what one feature more or fewer would do.
+def render(analysis: Analysis, source: str, folder: str) -> str:
+    """The page. `source` is the name of the table, `folder` that of the results."""
+    is_kernel = analysis.model.is_kernel
+    scoring, assessed = analysis.settings.scoring, analysis.assessment
+    wrong = wrong_frame(analysis)
+    has_two_classes = len(assessed.classes) == 2
+    values: dict[str, Any] = {
+        "analysis": analysis,
+        "text": text,
+        "title": f"{analysis.dataset.target} from {source}",
+        "source": source,
+        "folder": shlex.quote(folder),
+        "classes": text.class_list(analysis),
+        "max_rows": MAX_ROWS,
+        "headline": headline(analysis),
+        "score_shown": score_text(scoring, assessed.score),
+        "interval_shown": text.interval_text(scoring, assessed.interval),
+        "guessing_shown": score_text(scoring, assessed.guessing),
+        "strip": score_strip(analysis),
+        "n_features": len(analysis.model.machine.support_),
+        "curve_image": curve_image(analysis),
+        "neighbour_rows": neighbour_rows(analysis),
+        "boxes": [] if is_kernel else feature_boxes(analysis),
+        "n_wrong": len(wrong),
+        "worst": worst_rows(wrong),
+        "confusion": confusion(analysis),
+        "class_rows": [
+            {
+                "name": name,
+                "recall": recall(analysis, code),
+                "precision": precision(analysis, code),
+                "area": area_under_curve(analysis, code),
+            }
+            for code, name in enumerate(text.class_list(analysis))
+        ],
+        "group_results": results_by_group(analysis),
+        "roc_image": roc_image(analysis) if has_two_classes else "",
+        "roc_area": area_under_curve(analysis, 1),
+        "reliability_image": reliability_image(analysis),
+        "calibration_error": calibration_error(analysis),
+        "log_loss": log_loss_of(analysis),
+        "settings": settings_rows(analysis, source),
+    }
+    values |= point_values(analysis) if is_kernel else feature_values(analysis)
+    return html.render("report.html.j2", **values)
 
-    Warnings come before the sentence: they say why its score may be too high.
-    """
-    for warning in analysis.dataset.warnings:
-        yield html.paragraph(f"Warning: {warning}".replace(" %", "\u00a0%"), "note warning")
-    yield html.columns("".join(answer(analysis)), "".join(curve(analysis)), kind="answer")
-    yield from (html.paragraph(f"Note: {note}", "note") for note in analysis.notes)
 
-
-def answer(analysis: Analysis) -> Iterator[str]:
-    yield html.paragraph(headline(analysis).replace(" %", "\u00a0%"), "lead")
-    yield score_strip(analysis)
-    yield summary(analysis)
-    for text in (all_features_text(analysis), evidence_text(analysis)):
-        if text:
-            yield html.paragraph(text)
-    if analysis.assessment.p_value is not None:
-        yield html.paragraph(p_value_text(analysis))
-    yield html.paragraph(" ".join(filter(None, (choice_text(analysis), fold_choices_text(analysis)))))
-    yield html.paragraph(" ".join(neighbour_text(analysis, near) for near in analysis.neighbours))
-
-
-def score_strip(analysis: Analysis) -> str:
-    """The score with its interval, and guessing, on the scale from nothing to all; of such scores alone."""
+def score_strip(analysis: Analysis) -> dict[str, Any] | None:
+    """Where the score, its interval and guessing lie between 0 and 1, in per cent; None for other scores."""
     assessed, scoring = analysis.assessment, analysis.settings.scoring
-    low, high = (min(max(end, 0.0), 1.0) for end in assessed.interval)
     if scoring.startswith("neg_") or not 0 <= assessed.score <= 1:
-        return ""
-    text = (
-        f"{score_name(scoring)} {score_text(scoring, assessed.score)}, 95 % interval "
-        f"{interval_text(scoring, assessed.interval)}; guessing {score_text(scoring, assessed.guessing)}"
-    )
-    ends = ("0 %", "100 %") if scoring in PERCENT else ("0", "1")
-    return (
-        f'<div class="strip" role="img" aria-label="{html.escape(text)}"><div class="scale">'
-        f'<span class="interval" style="left:{100 * low:.1f}%;width:{100 * (high - low):.1f}%"></span>'
-        f'<span class="guess" style="left:{100 * assessed.guessing:.1f}%"></span>'
-        f'<span class="at" style="left:{100 * assessed.score:.1f}%"></span></div>'
-        f'<div class="ends"><span>{ends[0]}</span><span>{ends[1]}</span></div></div>'
-    )
+        return None
+    low, high = (min(max(end, 0.0), 1.0) for end in assessed.interval)
+    places = {"low": low, "width": high - low, "guessing": assessed.guessing, "score": assessed.score}
+    return {
+        **{name: f"{100 * place:.1f}" for name, place in places.items()},
+        "ends": ("0 %", "100 %") if scoring in PERCENT else ("0", "1"),
+    }
 
 
-def summary(analysis: Analysis) -> str:
-    """Numbers to see at once; the first two are the marks of the strip."""
-    assessed, scoring = analysis.assessment, analysis.settings.scoring
-    n_features = len(analysis.model.machine.support_)
-    use = (n_features, "training points kept" if analysis.model.is_kernel else features_text(n_features))
-    if not analysis.model.is_kernel and analysis.counted.is_grouped:
-        made_of = f"{analysis.things} in use, {count(n_features, 'feature')}"
-        use = (len(used_units(analysis)), made_of)
-    return html.cards(
-        (
-            score_text(scoring, assessed.score),
-            f"{score_name(scoring)} on held-out rows, {interval_text(scoring, assessed.interval)}",
-            "reached",
-        ),
-        (score_text(scoring, assessed.guessing), f"by guessing{most_common(analysis)}", "guessed"),
-        use,
-        (f"{len(analysis.dataset.y):,}", f"rows, {class_counts(analysis)}"),
-    )
-
-
-def features_text(number: int) -> str:
-    return "feature in use" if number == 1 else "features in use"
-
-
-def curve(analysis: Analysis) -> Iterator[str]:
+def curve_image(analysis: Analysis) -> str:
+    """The score against k, with a line for guessing where that is near."""
     import matplotlib as mpl
-    from matplotlib.figure import Figure
     from matplotlib.ticker import PercentFormatter
 
     scores, scoring = analysis.curve, analysis.settings.scoring
-    yield f'<h2 id="curve">How many {analysis.things} are needed</h2>'
     with mpl.rc_context(html.FONT):
-        figure = Figure(figsize=(5.2, 3.1), layout="constrained")
-        name = score_name(scoring)
-        shown = CVScoreDisplay(scores.ks, scores.mean, scores.error, analysis.k, name).plot(figure.subplots())
-        low, high = shown.ax_.get_ylim()
+        figure = html.new_figure(5.2, 3.1)
+        display = CVScoreDisplay(scores.ks, scores.mean, scores.error, analysis.k, score_name(scoring))
+        axes = display.plot(figure.subplots()).ax_
+        low, high = axes.get_ylim()
         if low - (high - low) / 3 < analysis.assessment.guessing:
-            draw_guessing(shown.ax_, analysis.assessment.guessing)
-            shown.ax_.legend(frameon=False, loc="best")
-        shown.ax_.set_xlabel(axis_text(analysis.things, analysis.is_shared))
+            draw_guessing(axes, analysis.assessment.guessing)
+            axes.legend(frameon=False, loc="best")
+        axes.set_xlabel(text.axis_text(analysis.things, analysis.is_shared))
         if scoring in PERCENT:
-            shown.ax_.yaxis.set_major_formatter(PercentFormatter(1.0, symbol=" %"))
-        image = html.svg(figure, "scores")
-    n_folds = len(analysis.choice.table.scores)
-    chose = "" if analysis.highest is None else " These scores chose k and C, so they are optimistic."
-    caption = (
-        f"At C = {analysis.C:g}, mean of {n_folds} folds; the band is one standard error, the ring is the "
-        f"chosen k.{chose}"
-    )
-    yield html.figure(image, caption, id="scores")
-    yield neighbour_table(analysis)
+            axes.yaxis.set_major_formatter(PercentFormatter(1.0, symbol=" %"))
+        return html.svg(figure, "scores")
 
 
 def draw_guessing(axes: Any, score: float) -> None:
     """A line at the score of guessing, above the label of the chosen k at the bottom."""
     axes.axhline(score, label="guessing", **REFERENCE)
     low, high = axes.get_ylim()
-    axes.set_ylim(min(low, (score - ABOVE_LABEL * high) / (1 - ABOVE_LABEL)), high)
+    axes.set_ylim(min(low, (score - LABEL_SHARE * high) / (1 - LABEL_SHARE)), high)
 
 
-def neighbour_table(analysis: Analysis) -> str:
-    """What the next smaller and the next larger k would do."""
+def neighbour_rows(analysis: Analysis) -> list[dict[str, Any]]:
+    """The chosen k, and the next smaller and larger ones."""
     scoring = analysis.settings.scoring
-    has_names = not analysis.model.is_kernel
-    own = [analysis.k, score_text(scoring, analysis.curve.at(analysis.k)[0]), "chosen"]
-    rows = {analysis.k: html.Row([*own, *([""] if has_names else [])], "marked")}
+    own = {"k": analysis.k, "score": score_text(scoring, analysis.curve.at(analysis.k)[0]), "swaps": ""}
+    rows: list[dict[str, Any]] = [own]
     for near in analysis.neighbours:
-        change = change_text(scoring, near.change.value)
-        kind = {"+": "good", "−": "bad"}.get(change[0], "")
-        shown = f"{change} ± {error_text(scoring, near.change.error)}"
-        cells = [near.k, score_text(scoring, near.score), html.Cell(shown, kind)]
-        rows[near.k] = html.Row([*cells, *([html.Cell(swap_text(near), "name")] if has_names else [])])
-    head = ["k", score_name(scoring), "change ± standard error"]
-    names = [html.Cell("enters (+), leaves (−)", "name")] if has_names else []
-    return html.table([*head, *names], [rows[k] for k in sorted(rows)], id="neighbours", kind="full")
+        change = near.change
+        kind = "good" if change.value > change.error else "bad" if change.value < -change.error else ""
+        rows.append(
+            {
+                "k": near.k,
+                "score": score_text(scoring, near.score),
+                "change": change_text(scoring, change.value),
+                "error": error_text(scoring, change.error),
+                "kind": kind,
+                "swaps": swap_text(near),
+            }
+        )
+    return sorted(rows, key=lambda row: row["k"])
 
 
 def swap_text(near: Neighbour, most: int = 4) -> str:
-    """What comes in and what goes out: the first few, and how many more."""
+    """The features that enter and leave: the first few, and how many more."""
     parts = []
     for sign, names in (("+", near.enters), ("−", near.leaves)):
         more = f" and {len(names) - most} more" if len(names) > most else ""
         if names:
-            parts.append(f"{sign}\u00a0{', '.join(map(html.shortened, names[:most]))}{more}")
+            parts.append(f"{sign}\u00a0{', '.join(map(shorten, names[:most]))}{more}")
     return "; ".join(parts)
 
 
-def render(analysis: Analysis, source: str, folder: str) -> str:
-    """The page. `source` is the name of the table, `folder` that of the results."""
-    title = f"{analysis.dataset.target} from {source}"
-    return html.page(title, sections(analysis, source, folder))
+def feature_values(analysis: Analysis) -> dict[str, Any]:
+    """What the section on features shows."""
+    frame = feature_frame(analysis)
+    is_shown = frame["chosen"] | frame["always_in"]
+    others = frame[~is_shown & (frame["frequency"] > 0)]
+    others = others.sort_values("frequency", ascending=False, kind="stable")
+    weights = weights_by_class(analysis)
+    shown = weights.index  # features in use or always in, in the order of the frame
+    largest = max(float(weights.abs().to_numpy().max(initial=0.0)), 1e-300)
+    costs = drop_costs(analysis, shown)
+    cost_of, rows = {row["name"]: row for row in costs}, []
+    for row, place in zip(frame[is_shown].head(MAX_ROWS).to_dict("records"), shown, strict=False):
+        of_classes = weights.loc[place].to_numpy()
+        rows.append(
+            {
+                "name": row["feature"],
+                "marks": text.marks(analysis, place),
+                "group": row["group"],
+                "weights": of_classes,
+                "shares": of_classes / largest,
+                "weight": row.get("weight", 0.0),
+                "per_unit": row.get("weight_per_unit", 0.0),
+                "side": "positive" if row.get("weight", 0.0) > 0 else "negative",
+                "favours": row["favours"],
+                "drop_cost": cost_of.pop(row["group"], None),  # once for each group
+                "folds": text.frequency_text(analysis, row["frequency"]),
+                "halves": text.halves_text(analysis, place),
+            }
+        )
+    has_formula = len(weights.columns) == 2 and 0 < len(shown) <= MAX_TERMS
+    return {
+        "feature_rows": rows,
+        "n_shown_features": len(shown),
+        "both_signs": any(row["weight"] < 0 for row in rows),
+        "drop_costs": costs,
+        "almost_chosen": list(zip(others["feature"], others["frequency"], strict=True)),
+        "formula": formula(analysis, frame) if has_formula else [],
+    }
 
 
-def sections(analysis: Analysis, source: str, folder: str) -> Iterator[str]:
-    yield f"<h1>{html.escape(analysis.dataset.target)}, from {html.escape(source)}</h1>"
-    looks = ("points", "rows in the model") if analysis.model.is_kernel else ("features", "features")
-    links = (("curve", f"how many {analysis.things}"), looks, ("confusion", "errors"))
-    yield html.section_nav((*links, ("made", "how it was made"), ("methods", "methods")))
-    yield from answer_section(analysis)
-    yield from points_section(analysis) if analysis.model.is_kernel else weights_section(analysis)
-    yield from distributions(analysis)
-    yield from quality_section(analysis)
-    yield from settings_section(analysis, source, folder)
-    yield '<h2 id="methods">Methods, to copy into a paper</h2>'
-    yield html.paragraph(methods_text(analysis, source))
+def drop_costs(analysis: Analysis, features: Sequence[int]) -> list[dict[str, Any]]:
+    """How the objective changes without each feature (or group), and with its best replacements."""
+    known = [
+        (label, analysis.worths[label])
+        for label in analysis.counted.labels_of(features)
+        if label in analysis.worths
+    ]
+    largest = max((worth.cost for _, worth in known), default=0.0) or 1.0
+    labels, rows = analysis.counted.labels, []
+    for label, worth in known:
+        replacements = ", ".join(
+            f"{shorten(str(labels[int(other.columns[0])]))} ({text.relative_change_text(other.cost)})"
+            for other in worth.stand_ins[:MAX_REPLACEMENTS]
+            if other.cost < worth.cost
+        )
+        shown = text.relative_change_text(worth.cost)
+        share = worth.cost / largest
+        rows.append({"name": label, "shown": shown, "share": share, "replacements": replacements or "none"})
+    return rows
 
 
-def settings_section(analysis: Analysis, source: str, folder: str) -> Iterator[str]:
-    settings, dataset, table = analysis.settings, analysis.dataset, analysis.choice.table
+def formula(analysis: Analysis, frame: pd.DataFrame) -> list[str]:
+    """The terms of the decision value of two classes: the intercept, and weights per unit of the table."""
+    terms = [text.signed(intercepts_per_unit(analysis.model)[0], "+.5g")]
+    used = frame[frame["chosen"]]
+    for name, weight in zip(used["feature"], used["weight_per_unit"], strict=True):
+        terms.append(f"{text.signed(weight, '+.5g')} × {name}")
+    return terms
+
+
+def feature_boxes(analysis: Analysis) -> list[dict[str, Any]]:
+    """Box plots of the most important features by class: places in per cent of the range that is drawn."""
+    names, y = text.class_list(analysis), analysis.dataset.y
+    used = [int(j) for j in order_features(analysis) if analysis.model.machine.coef_[:, j].any()]
+    if len(names) > MAX_BOX_CLASSES:
+        return []
+    colours = ("negative", "positive") if len(names) == 2 else ("soft",) * len(names)
+    boxes = []
+    for feature in used[:MAX_BOXES]:
+        values = analysis.dataset.X[:, feature]
+        of_class = [values[(y == name) & ~np.isnan(values)] for name in analysis.assessment.classes]
+        quantiles = [np.quantile(own, BOX_QUANTILES) if len(own) else None for own in of_class]
+        known = np.concatenate([q for q in quantiles if q is not None])
+        low, high = float(known.min()), float(known.max())
+        lines = []
+        for name, colour, q in zip(names, colours, quantiles, strict=True):
+            line: dict[str, Any] = {"name": name, "colour": colour, "at": None}
+            if q is not None:
+                at = 100 * (q - low) / (high - low) if high > low else np.full(5, 50.0)
+                line |= {"at": at, "low": q[1], "median": q[2], "high": q[3]}
+            lines.append(line)
+        boxes.append({"name": analysis.counted.names[feature], "lines": lines, "low": low, "high": high})
+    return boxes
+
+
+def point_values(analysis: Analysis) -> dict[str, Any]:
+    """What the section on the training points of a kernel model shows."""
+    frame = point_frame(analysis)
+    columns = [name for name in ("row", "id", "class") if name in frame.columns[:3]]
+    weights = frame[[f"weight: {name}" for name in analysis.model.machine_names]].to_numpy()
+    largest = max(float(np.abs(weights).max(initial=0.0)), 1e-300)
+    rows = [
+        {"values": own, "weights": of_point, "shares": of_point / largest}
+        for own, of_point in zip(frame[columns].itertuples(index=False), weights, strict=True)
+    ]
+    return {"points": rows, "point_columns": columns}
+
+
+def worst_rows(wrong: pd.DataFrame) -> pd.DataFrame:
+    """The misclassified rows whose class was given the lowest probability."""
+    columns = ("row", "id", "actual", "predicted", "probability of its class")
+    return wrong[[name for name in columns if name in wrong.columns]].head(N_WORST)
+
+
+def roc_image(analysis: Analysis) -> str:
+    """The mean ROC curve of the folds, for two classes."""
+    import matplotlib as mpl
+
+    negative, positive = (plain(name, 20) for name in text.class_list(analysis))
+    with mpl.rc_context(html.FONT):
+        figure = html.new_figure(3.6, 3.4)
+        axes = proportion_axes(figure)
+        axes.plot(*roc_points(analysis), color=CURVE, lw=1.6)
+        axes.set(xlabel=f"{negative} predicted as {positive}", ylabel=f"{positive} predicted correctly")
+        return html.svg(figure, "roc")
+
+
+def reliability_image(analysis: Analysis) -> str:
+    """Observed frequencies against predicted probabilities."""
+    import matplotlib as mpl
+
+    bins, names = reliability(analysis), text.class_list(analysis)
+    observed = np.array([b.observed.value for b in bins])
+    ends = np.array([b.observed.interval for b in bins]).T
+    errors = np.maximum(np.abs(ends - observed), 0.0)
+    about = f"of {plain(names[1], 20)}" if len(names) == 2 else "of the most likely class"
+    with mpl.rc_context(html.FONT):
+        figure = html.new_figure(3.6, 3.4)
+        axes = proportion_axes(figure)
+        axes.errorbar(
+            [b.predicted for b in bins], observed, yerr=errors, fmt="o", ms=4, lw=1.2, color=CURVE, capsize=2
+        )
+        axes.set(xlabel=f"probability {about}", ylabel="observed frequency")
+        return html.svg(figure, "reliability")
+
+
+def proportion_axes(figure: Any) -> Any:
+    """Axes from 0 to 100 % in both directions, with the diagonal."""
+    from matplotlib.ticker import PercentFormatter
+
+    axes = figure.subplots()
+    axes.plot([0, 1], [0, 1], **REFERENCE)
+    axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_ticks([0, 0.25, 0.5, 0.75, 1])
+        axis.set_major_formatter(PercentFormatter(1.0, symbol=" %"))
+    axes.spines[["top", "right"]].set_visible(False)
+    return axes
+
+
+def settings_rows(analysis: Analysis, source: str) -> list[tuple[str, str]]:
+    """The settings of the analysis by name; what was not asked of features is left out."""
+    settings, dataset, counted = analysis.settings, analysis.dataset, analysis.counted
     n_encoded = len(dataset.encoding.categories)
     at_most = "" if settings.repeats is None else f" (at most {settings.repeats})"
-    rows = [
-        ["table", f"{source}, {rows_text(analysis)}, {len(dataset.encoding.feature_names)} features"],
-        ["target", dataset.target],
-        ["model", f"kernel {settings.kernel}" if settings.kernel else "linear"],
-        ["k counts", analysis.things + ("" if analysis.is_shared else ", for each binary classifier")],
-        *asked_rows(analysis),
-        ["k and C", f"{analysis.k} and {analysis.C:g}; C from {', '.join(f'{C:g}' for C in table.Cs)}"],
-        ["folds", f"{len(analysis.supports)}, shuffled (seed {settings.seed}) and stratified by class"],
-        ["rows kept together", together_text(dataset)],
-        ["rounds of folds", str(analysis.choice.n_rounds) + at_most],
-        ["score", settings.scoring],
-        ["scaling", "standard deviation 1" if settings.standardize else "none"],
-        ["missing values", "replaced by medians" if dataset.impute else "none"],
-        ["text columns", f"{n_encoded}, one feature per value" if n_encoded else "none"],
-        ["row weights", "from a column" if dataset.weights is not None else "none"],
-        ["class weights", "balanced" if settings.balanced else "none"],
-        ["kmargin", __version__],
+    n_features = len(dataset.encoding.feature_names)
+    features = range(len(counted.names))
+    signs = {j: counted.sign_of(j).replace("-", "−") for j in features}
+    asked = [
+        ("always in", ", ".join(counted.labels_of(j for j in features if counted.always_in[j]))),
+        ("never in", ", ".join(settings.columns.avoid)),
+        ("signs", ", ".join(f"{counted.names[j]} {sign}" for j, sign in signs.items() if sign)),
     ]
-    yield '<h2 id="made">How it was made</h2>'
-    made = "Scaling, imputation and fitting were repeated in each fold, from its training rows alone."
-    use = (
-        f"<p>To use the model on new rows: <code>kmargin predict {html.escape(shlex.quote(folder))} "
-        "new.csv</code></p>"
-    )
-    found = "The columns of new.csv are found by name, in any order; other columns are ignored."
-    yield html.columns(
-        html.paragraph(f"{made} {honesty_text(analysis)}"), use + html.paragraph(found, "soft")
-    )
-    cells = [[name, html.Cell(value, "name")] for name, value in rows]
-    half = -(-len(cells) // 2)
-    heads = ["setting", html.Cell("value", "name")]
-    yield html.columns(
-        html.table(heads, cells[:half], id="settings", kind="full"),
-        html.table(heads, cells[half:], id="more-settings", kind="full"),
-    )
+    Cs = ", ".join(f"{C:g}" for C in analysis.choice.table.Cs)
+    return [
+        ("table", f"{source}, {text.rows_text(analysis)}, {n_features} features"),
+        ("target", dataset.target),
+        ("model", f"kernel {settings.kernel}" if settings.kernel else "linear"),
+        ("k counts", analysis.things + ("" if analysis.is_shared else ", for each binary classifier")),
+        *(row for row in asked if row[1]),
+        ("k and C", f"{analysis.k} and {analysis.C:g}; C from {Cs}"),
+        ("folds", f"{len(analysis.supports)}, shuffled (seed {settings.seed}) and stratified by class"),
+        ("rows kept together", together_text(dataset)),
+        ("rounds of folds", f"{analysis.choice.n_rounds}{at_most}"),
+        ("score", settings.scoring),
+        ("scaling", "standard deviation 1" if settings.standardize else "none"),
+        ("missing values", "replaced by medians" if dataset.impute else "none"),
+        ("text columns", f"{n_encoded}, one feature per value" if n_encoded else "none"),
+        ("row weights", "from a column" if dataset.weights is not None else "none"),
+        ("class weights", "balanced" if settings.balanced else "none"),
+        ("kmargin", __version__),
+    ]
 
 
 def together_text(dataset: Dataset) -> str:
-    """Which rows are never on both sides of a fold."""
+    """Which rows are never split between training and test rows."""
     if dataset.groups is None:
         return "none"
     if dataset.grouped_by is None:
@@ -250,24 +373,11 @@ def together_text(dataset: Dataset) -> str:
     return f"by column {dataset.grouped_by}: {count(len(np.unique(dataset.groups)), 'group')}"
 
 
-def asked_rows(analysis: Analysis) -> list[list[str]]:
-    """What was asked for of features, as far as something was."""
-    counted, said = analysis.counted, analysis.settings.columns
-    features = range(len(counted.names))
-    signs = {j: counted.sign_of(j).replace("-", "−") for j in features}
-    rows = [
-        ["always in", ", ".join(counted.labels_of(j for j in features if counted.always_in[j]))],
-        ["never in", ", ".join(said.avoid)],
-        ["signs", ", ".join(f"{counted.names[j]} {sign}" for j, sign in signs.items() if sign)],
-    ]
-    return [row for row in rows if row[1]]
-
-
 _FORMULA = re.compile(r"[=@\t\r\n＝＠]|[+\-＋－](?![\w .,+-]*\Z)")
 
 
 def csv_text(frame: pd.DataFrame) -> str:
-    """A frame as CSV, texts protected."""
+    """A frame as CSV in which no text is a formula."""
     safe = {
         at: frame.iloc[:, at].map(protect)
         for at, dtype in enumerate(frame.dtypes)
@@ -277,13 +387,13 @@ def csv_text(frame: pd.DataFrame) -> str:
     guarded = pd.concat(columns, axis=1) if columns else frame
     guarded.columns = [protect(name) for name in frame.columns]
     text = str(guarded.to_csv(index=False, lineterminator="\n"))
-    if "\r" in text:  # breaks the line for those who read it, unless in quotes
+    if "\r" in text:  # unquoted, it would end the line
         text = str(guarded.to_csv(index=False, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC))
     return text
 
 
 def protect(value: Any) -> Any:
-    """A text that no spreadsheet runs; anything else as it is."""
+    """A text that no spreadsheet runs as a formula; other values unchanged."""
     return f"'{value}" if isinstance(value, str) and _FORMULA.match(value) else value
 
 
@@ -291,7 +401,7 @@ FILES = (model_file.NAME, "features.csv", "points.csv", "predictions.csv", "repo
 
 
 def check_folder(folder: Path, force: bool) -> None:
-    """Raises InputError where results must not go. Best asked before the work is done."""
+    """Raise InputError where results must not be written; to be called before the work."""
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file. Name a folder with --out.")
     parent = folder.resolve().parent
@@ -309,7 +419,7 @@ def check_folder(folder: Path, force: bool) -> None:
 
 
 def check_file(path: Path, endings: tuple[str, ...]) -> None:
-    """Raises InputError where a file cannot be written, or has the wrong ending."""
+    """Raise InputError where a file cannot be written, or has the wrong ending."""
     if path.suffix not in endings:
         raise InputError(f"{path} does not end in {' or '.join(endings)}. Use that file extension.")
     if path.is_dir() or not path.resolve().parent.is_dir():
@@ -330,7 +440,7 @@ def write_results(analysis: Analysis, folder: Path, source: str) -> list[Path]:
         model_file.NAME: model_file.to_bytes(analysis.model),
         kind: csv_text(frame(analysis)).encode(),
         "predictions.csv": csv_text(prediction_frame(analysis)).encode(),
-        "report.html": page.encode(errors="backslashreplace"),  # a file's name need not be text
+        "report.html": page.encode(errors="backslashreplace"),  # file names may be no valid text
     }
     replace_folder(folder, contents, FILES)
     return [folder / name for name in contents]
@@ -342,12 +452,10 @@ def write_frame(frame: pd.DataFrame, path: Path) -> None:
 
 
 def plot_steps(steps: list[Step], path: Path, counted: str = "features", scoring: str = "accuracy") -> None:
-    """The score against k over the folds; if they were not asked, the accuracy on the training rows."""
-    from matplotlib.figure import Figure
-
+    """Draw the cross-validated score against k; without folds, the accuracy on the training rows."""
     mean = np.array([step.training_accuracy if step.score is None else step.score for step in steps])
     error = np.array([step.error or 0.0 for step in steps])
-    figure = Figure(figsize=(6.4, 4.0), layout="constrained")
+    figure = html.new_figure(6.4, 4.0)
     ks = [step.k for step in steps]
     scoring = "accuracy" if steps[0].score is None else scoring
     name = scoring if scoring in PERCENT else score_name(scoring)

@@ -1,4 +1,4 @@
-"""Results in sentences, and a paragraph of methods for a paper."""
+"""Results in sentences, numbers as text, and a paragraph of methods for a paper."""
 
 import platform
 from collections.abc import Sequence
@@ -20,10 +20,29 @@ SCORE_NAMES = {
     "neg_log_loss": "negative log loss",
     "neg_brier_score": "negative Brier score",
 }
+MAX_NAMES = 12  # features or groups named in a sentence
+MAX_LISTED = 8  # values of a grid in the methods; of longer grids the ends are given
 
 
 def percent(share: float) -> str:
     return f"{100 * share:.1f} %"
+
+
+def signed(value: float, form: str) -> str:
+    """A formatted number with a minus sign as wide as a plus sign."""
+    return format(value, form).replace("-", "−", 1)
+
+
+def number(value: float) -> str:
+    """A number with four digits; large ones are whole, without an exponent."""
+    return signed(value, ",.0f" if 1e4 <= abs(value) < 1e9 else ".4g")
+
+
+def relative_change_text(share: float) -> str:
+    """A relative change: in per cent up to a doubling, then as a factor."""
+    if share >= 1:
+        return f"×\u00a0{1 + share:.1f}"
+    return signed(round(100 * share, 1) + 0.0, "+.1f") + "\u00a0%"
 
 
 def score_text(scoring: str, score: float) -> str:
@@ -35,7 +54,7 @@ def score_name(scoring: str) -> str:
 
 
 def interval_text(scoring: str, interval: Interval) -> str:
-    """From here to there; what lies beyond is not known better."""
+    """The ends of an interval, cut to the values that the score can take."""
     if scoring in PERCENT:
         return f"{100 * max(interval.low, 0):.1f} to {100 * min(interval.high, 1):.1f} %"
     most = 0.0 if scoring.startswith("neg_") else np.inf
@@ -43,11 +62,10 @@ def interval_text(scoring: str, interval: Interval) -> str:
 
 
 def change_text(scoring: str, change: float) -> str:
-    """A difference of scores: in percentage points where the score is a share."""
-    points = 100 * change if scoring in PERCENT else change
+    """A difference of scores: in percentage points where the score is a proportion."""
     digits = 1 if scoring in PERCENT else 3
-    points = round(points, digits) + 0.0  # no minus zero
-    return f"{points:+.{digits}f}".replace("-", "−") if points else "±0"
+    points = round(100 * change if scoring in PERCENT else change, digits) + 0.0  # no minus zero
+    return signed(points, f"+.{digits}f") if points else "±0"
 
 
 def amount_text(scoring: str, change: float) -> str:
@@ -57,46 +75,38 @@ def amount_text(scoring: str, change: float) -> str:
 
 
 def error_text(scoring: str, error: float) -> str:
-    """The standard error of a difference of scores, in its unit."""
+    """The standard error of a difference of scores, in the unit of the difference."""
     return f"{100 * error:.1f}" if scoring in PERCENT else f"{error:.3f}"
 
 
 def choice_text(analysis: Analysis) -> str:
-    """Why this k."""
-    settings, highest = analysis.settings, analysis.highest
+    """Why this k was chosen, and whether more rounds of folds might choose another."""
+    settings, highest, choice = analysis.settings, analysis.highest, analysis.choice
     if not analysis.was_chosen:
         return f"k = {analysis.k}, as requested; C = {analysis.C:g}."
-    text = f"k = {analysis.k}, C = {analysis.C:g}: "
-    if settings.select == "best" or highest is None or highest.k == analysis.k:
-        text += "the highest score of all values tried"
-    else:
-        within = "one standard error"
-        if settings.select == "tolerance":
-            within = f"{settings.tolerance:g}"
+    reason = "the highest score of all values tried"
+    if settings.select != "best" and highest is not None and highest.k != analysis.k:
+        within = f"{settings.tolerance:g}" if settings.select == "tolerance" else "one standard error"
         score = score_text(settings.scoring, highest.score)
-        text += (
+        reason = (
             f"the smallest k within {within} of the highest score ({score} at k = {highest.k}, "
             f"C = {highest.C:g}; `--select best` takes that)"
         )
-    return f"{text}, {rounds_text(analysis)}"
-
-
-def rounds_text(analysis: Analysis) -> str:
-    """How often the rows were dealt into folds, and whether that was enough."""
-    choice, n_folds = analysis.choice, len(analysis.supports)
+    text = f"k = {analysis.k}, C = {analysis.C:g}: {reason}, over "
+    n_folds = len(analysis.supports)
     if choice.n_rounds == 1:
-        return f"over {n_folds} folds."
-    folds = f"over {choice.n_rounds} rounds of {n_folds} folds. "
+        return f"{text}{n_folds} folds."
+    text += f"{choice.n_rounds} rounds of {n_folds} folds. "
     if choice.has_settled:
-        return folds + "The last rounds did not change the choice."
-    return folds + (
+        return text + "The last rounds did not change the choice."
+    return text + (
         "More rounds might choose another k, because several score nearly as well; `--repeats` allows more "
         "rounds."
     )
 
 
 def fold_choices_text(analysis: Analysis) -> str:
-    """What the outer folds chose: how far k can be trusted."""
+    """Which k the outer folds chose, which shows how certain the choice is; empty without a choice."""
     assessed = analysis.assessment
     if not assessed.is_nested or analysis.highest is None or not analysis.was_chosen:
         return ""
@@ -104,20 +114,13 @@ def fold_choices_text(analysis: Analysis) -> str:
     n_folds = count(len(ks), "outer fold")
     if ks[0] == ks[-1]:
         return f"All {n_folds} also chose k = {ks[0]}."
-    return (
-        f"When the choice was repeated without a fifth of the rows, k was {listed(ks)}."
-        if len(ks) == 5
-        else (f"When the choice was repeated in each of {n_folds}, k was {listed(ks)}.")
-    )
-
-
-def listed(numbers: list[int]) -> str:
-    *others, last = (f"{number:,}" for number in numbers)
-    return f"{', '.join(others)} and {last}"
+    *others, last = (f"{k:,}" for k in ks)
+    where = "without a fifth of the rows" if len(ks) == 5 else f"in each of {n_folds}"
+    return f"When the choice was repeated {where}, k was {', '.join(others)} and {last}."
 
 
 def honesty_text(analysis: Analysis) -> str:
-    """Where the score told comes from."""
+    """Whether k and C were chosen on the rows that are scored."""
     scoring, highest = analysis.settings.scoring, analysis.highest
     if highest is None:
         return "k and C were set in advance, so each fold is an independent test."
@@ -136,7 +139,7 @@ def honesty_text(analysis: Analysis) -> str:
 
 
 def p_value_text(analysis: Analysis) -> str:
-    """What a permutation test found; nothing without one."""
+    """The result of the permutation test; empty without one."""
     assessed = analysis.assessment
     if assessed.p_value is None:
         return ""
@@ -149,16 +152,12 @@ def p_value_text(analysis: Analysis) -> str:
     )
 
 
-MOST_NAMES = 12  # in a sentence
-MOST_GROUPS = 40  # of rows, in a table
-
-
 def class_list(analysis: Analysis) -> list[str]:
     return [str(name) for name in analysis.model.machine.classes_]
 
 
 def subject(analysis: Analysis) -> str:
-    """What does the telling apart: how many, and where several classes or groups need them, which."""
+    """The subject of the headline: how many features are used, and for several classes or groups which."""
     model, things, names = analysis.model, analysis.things, used_units(analysis)
     n_used = len(model.machine.support_) if model.is_kernel else len(names)
     n_all = len(analysis.dataset.y) if model.is_kernel else len(set(analysis.counted.labels))
@@ -167,8 +166,8 @@ def subject(analysis: Analysis) -> str:
     several = len(model.machine_names) > 1
     text = f"{n_used:,} of {n_all:,} {things}"
     if not model.is_kernel and (several or analysis.counted.is_grouped):
-        more = f" and {n_used - MOST_NAMES} more" if n_used > MOST_NAMES else ""
-        text += f" ({', '.join(names[:MOST_NAMES])}{more})"
+        more = f" and {n_used - MAX_NAMES} more" if n_used > MAX_NAMES else ""
+        text += f" ({', '.join(names[:MAX_NAMES])}{more})"
     if analysis.is_shared:
         return text
     each = "class" if model.machine.multi_class == "ovr" else "pair of classes"
@@ -176,7 +175,7 @@ def subject(analysis: Analysis) -> str:
 
 
 def used_units(analysis: Analysis) -> list[str]:
-    """What k counts and the model uses, by name, the heaviest first."""
+    """The names of the features (or groups) in use, those with the largest weights first."""
     if analysis.model.is_kernel:
         return []
     order, is_used = order_features(analysis), (analysis.model.machine.coef_ != 0).any(axis=0)
@@ -184,12 +183,12 @@ def used_units(analysis: Analysis) -> list[str]:
 
 
 def axis_text(things: str, is_shared: bool = True) -> str:
-    """What k counts, for an axis."""
+    """The label of an axis of k."""
     return f"k, the number of {things}{'' if is_shared else ' of each binary classifier'}"
 
 
 def counting_text(analysis: Analysis) -> str:
-    """What k counts, where that is not features; nothing else."""
+    """What k counts, where that is not features; empty otherwise."""
     if analysis.things == "variables":
         return (
             "k counts variables: all features made from the values of one column enter or leave together. "
@@ -201,7 +200,7 @@ def counting_text(analysis: Analysis) -> str:
 
 
 def signs_text(analysis: Analysis) -> str:
-    """What a required sign means, where a feature of the model has one."""
+    """What the required signs mean; empty where no feature of the model has one."""
     counted, used = analysis.counted, analysis.model.machine.support_
     is_shown = np.union1d(used, np.flatnonzero(counted.always_in)) if not analysis.model.is_kernel else ()
     if not any(counted.sign_of(j) for j in is_shown):
@@ -221,45 +220,45 @@ def signs_text(analysis: Analysis) -> str:
 
 
 def marks(analysis: Analysis, feature: int) -> str:
-    """What was asked for of a feature, in a word or two."""
+    """What the user asked of a feature: "always in", and the required sign."""
     always = ["always in"] if analysis.counted.always_in[feature] else []
     sign = analysis.counted.sign_of(feature).replace("-", "−")
     return ", ".join([*always, *([sign] if sign else [])])
 
 
 def headline(analysis: Analysis) -> str:
-    """The answer with its uncertainty, in a sentence."""
+    """The result and its uncertainty in a sentence."""
     assessed, scoring = analysis.assessment, analysis.settings.scoring
     score = f"{score_text(scoring, assessed.score)} {score_name(scoring)} on held-out rows"
     interval = f"95 % interval {interval_text(scoring, assessed.interval)}"
     guessing = f"guessing{most_common(analysis)} reaches {score_text(scoring, assessed.guessing)}"
     chosen = "k and C were" if analysis.was_chosen else "C was"
-    how = "" if is_honest(analysis) else f"; {chosen} chosen on the same rows, so this is optimistic"
+    how = "" if is_unbiased(analysis) else f"; {chosen} chosen on the same rows, so this is optimistic"
     if assessed.is_better_than_guessing:
         return f"{subject(analysis)} {task(analysis)} with {score} ({interval}; {guessing}{how})."
+    by = ""
+    if assessed.judged_by == "permutations":
+        by = f" by the permutation test (p = {assessed.p_value:.3g})"
+    elif assessed.evidence.measure != scoring:
+        by = f" by {evidence_numbers(analysis)}"
     were = "was" if n_used(analysis) == 1 else "were"
     return (
-        f"Not clearly better than guessing{doubt_text(analysis)}: {score} ({interval}; {guessing}{how}). "
+        f"Not clearly better than guessing{by}: {score} ({interval}; {guessing}{how}). "
         f"{subject(analysis)} {were} chosen."
     )
 
 
-def doubt_text(analysis: Analysis) -> str:
-    """By which measure a model is not better than guessing, where that is not its score."""
-    assessed = analysis.assessment
-    if assessed.judged_by == "permutations":
-        return f" by the permutation test (p = {assessed.p_value:.3g})"
-    measure, (value, interval), guessing = assessed.evidence
-    if measure == analysis.settings.scoring:
-        return ""
+def evidence_numbers(analysis: Analysis) -> str:
+    """The measure by which the model is compared with guessing, with its value and that of guessing."""
+    measure, (value, interval), guessing = analysis.assessment.evidence
     return (
-        f" by {MEASURE_NAMES[measure]} ({score_text(measure, value)}, 95 % interval "
+        f"{MEASURE_NAMES[measure]} ({score_text(measure, value)}, 95 % interval "
         f"{interval_text(measure, interval)}; guessing reaches {score_text(measure, guessing)})"
     )
 
 
 def evidence_text(analysis: Analysis) -> str:
-    """By which measure a model is better than guessing, where its score does not show it; nothing else."""
+    """Why the model is better than guessing, where the score itself does not show it; empty otherwise."""
     assessed = analysis.assessment
     measure, (value, interval), guessing = assessed.evidence
     if assessed.guessing < assessed.interval.low or not assessed.evidence.is_better:
@@ -272,7 +271,7 @@ def evidence_text(analysis: Analysis) -> str:
 
 
 def all_features_text(analysis: Analysis) -> str:
-    """What all features reach, and so what it costs to use fewer; nothing where that is not known."""
+    """The score with all features, and what using fewer costs; empty where that was not computed."""
     assessed, scoring = analysis.assessment, analysis.settings.scoring
     cost = assessed.cost_of_sparsity
     if cost is None:
@@ -290,11 +289,11 @@ def all_features_text(analysis: Analysis) -> str:
 
 
 def groups_text(analysis: Analysis) -> str:
-    """The accuracy in each group of rows, or of many groups how it varies; nothing without groups."""
+    """The accuracy in each group of rows, or its quartiles over many groups; empty without groups."""
     results, by = results_by_group(analysis), analysis.dataset.grouped_by
     if not results:
         return ""
-    if len(results) <= MOST_NAMES:
+    if len(results) <= MAX_NAMES:
         each = ", ".join(f"{r.name} {percent(r.correct.value)} of {count(r.n_rows, 'row')}" for r in results)
         return f"Accuracy by {by}: {each}."
     low, middle, high = np.quantile([r.correct.value for r in results], [0.25, 0.5, 0.75])
@@ -304,13 +303,13 @@ def groups_text(analysis: Analysis) -> str:
     )
 
 
-def is_honest(analysis: Analysis) -> bool:
-    """Whether nothing was chosen on the rows that the score is of."""
+def is_unbiased(analysis: Analysis) -> bool:
+    """Whether neither k nor C was chosen on the rows that are scored."""
     return analysis.assessment.is_nested or analysis.highest is None
 
 
 def task(analysis: Analysis) -> str:
-    """What the features do."""
+    """What the features do: distinguish the classes."""
     names = class_list(analysis)
     tell = "distinguishes" if n_used(analysis) == 1 else "distinguish"
     if len(names) == 2:
@@ -321,12 +320,12 @@ def task(analysis: Analysis) -> str:
 
 
 def n_used(analysis: Analysis) -> int:
-    """How many of what k counts the model uses."""
+    """How many features, groups or training points the model uses."""
     return len(analysis.model.machine.support_ if analysis.model.is_kernel else used_units(analysis))
 
 
 def neighbour_text(analysis: Analysis, neighbour: Neighbour) -> str:
-    """What one more or one fewer would cost."""
+    """What the next smaller or larger k would gain or cost."""
     thing = "training point" if analysis.model.is_kernel else analysis.things.removesuffix("s")
     more = neighbour.k > analysis.k
     each = "" if analysis.is_shared else " for each binary classifier"
@@ -347,14 +346,12 @@ def neighbour_text(analysis: Analysis, neighbour: Neighbour) -> str:
 
 
 def most_common(analysis: Analysis) -> str:
-    """What a guess of the accuracy is; other scores have guesses of their own."""
-    if analysis.settings.scoring != "accuracy":
-        return ""
-    return " the most common class"
+    """How the accuracy is guessed; empty for other scores, which are guessed in other ways."""
+    return " the most common class" if analysis.assessment.is_rate else ""
 
 
 def class_counts(analysis: Analysis) -> str:
-    """How many rows of each class."""
+    """The number of rows of each class."""
     names, counts = np.unique(analysis.dataset.y, return_counts=True)
     if len(names) > 4:
         return f"{len(names)} classes of {counts.min():,} to {counts.max():,}"
@@ -371,12 +368,12 @@ def rows_text(analysis: Analysis) -> str:
 
 
 def halves_text(analysis: Analysis, feature: int) -> str:
-    """How often a feature came back on random halves of the rows."""
+    """The proportion of random halves of the rows on which a feature is chosen."""
     return "" if analysis.halves is None else f"{100 * analysis.halves[feature]:.0f} %"
 
 
 def halves_sentence(analysis: Analysis) -> str:
-    """What the share of halves is, and from which share on at most one feature is expected by chance."""
+    """What the column `halves` shows, and from which proportion on chance selects at most one feature."""
     if analysis.stability is None:
         return ""
     selection, things = analysis.stability.selection, analysis.counted.things
@@ -393,54 +390,55 @@ def halves_sentence(analysis: Analysis) -> str:
     )
 
 
-MOST_LISTED = 8  # values of a grid; of more the ends are named
-
-
 def methods_text(analysis: Analysis, source: str) -> str:
-    """Data, preparation, model, choice of k and C, assessment, software."""
-    parts = (data_text, preparation_text, model_text, choice_methods, assessment_text, software_text)
-    return " ".join(text for part in parts if (text := part(analysis, source)))
+    """A paragraph of methods: data, preparation, model, choice of k and C, assessment, software."""
+    software = (
+        f"The analysis was made with kmargin {__version__} (Python {platform.python_version()}, NumPy "
+        f"{np.__version__}, scikit-learn {sklearn.__version__}), random seed {analysis.settings.seed}."
+    )
+    parts = (data_text(analysis, source), model_text(analysis), choice_methods(analysis))
+    return " ".join((*parts, assessment_text(analysis), software))
 
 
 def data_text(analysis: Analysis, source: str) -> str:
     dataset, settings = analysis.dataset, analysis.settings
     n_features = count(len(dataset.encoding.feature_names), "feature")
-    text = (
+    sentences = [
         f"The data ({source}) comprise {rows_text(analysis)} ({class_counts(analysis)}; classes by column "
         f"{dataset.target}) and {n_features}."
-    )
+    ]
     if dataset.groups is not None:
         same = "features" if dataset.grouped_by is None else f"value in column {dataset.grouped_by}"
         n_groups = count(len(np.unique(dataset.groups)), "group")
-        text += f" Rows with the same {same} ({n_groups}) were never split between training and test rows."
+        sentences.append(
+            f"Rows with the same {same} ({n_groups}) were never split between training and test rows."
+        )
     if dataset.weights is not None:
-        text += " Rows were weighted in fitting and in scoring."
-    return text + (" Classes were weighted inversely to their frequency." if settings.balanced else "")
-
-
-def preparation_text(analysis: Analysis, source: str) -> str:
-    dataset, steps = analysis.dataset, []
+        sentences.append("Rows were weighted in fitting and in scoring.")
+    if settings.balanced:
+        sentences.append("Classes were weighted inversely to their frequency.")
     if dataset.encoding.categories:
-        steps.append("Text columns were encoded as one indicator feature per value.")
+        sentences.append("Text columns were encoded as one indicator feature per value.")
     if dataset.impute:
-        steps.append("Missing values were replaced by the median of the training rows.")
-    if analysis.settings.standardize:
-        steps.append("Features were standardised to mean 0 and standard deviation 1 on the training rows.")
-    return " ".join(steps)
+        sentences.append("Missing values were replaced by the median of the training rows.")
+    if settings.standardize:
+        sentences.append(
+            "Features were standardised to mean 0 and standard deviation 1 on the training rows."
+        )
+    return " ".join(sentences)
 
 
-def model_text(analysis: Analysis, source: str) -> str:
-    settings, n_classes = analysis.settings, len(analysis.model.machine.classes_)
-    if settings.kernel is None:
-        kind, bound = "linear support vector machine", f"at most k {analysis.things}"
-    else:
-        kind, bound = f"support vector machine with the kernel {settings.kernel}", "at most k training points"
+def model_text(analysis: Analysis) -> str:
+    settings = analysis.settings
+    kind = "linear support vector machine"
+    if settings.kernel is not None:
+        kind = f"support vector machine with the kernel {settings.kernel}"
     text = (
         f"The model is a {kind} with squared hinge loss and L2 penalty (strength 1/C), constrained to use "
-        f"{bound} (Landeros and Lange, Algorithms for Sparse Support Vector Machines) and fitted by a search "
-        "that exchanges them as long as the objective falls."
+        f"at most k {analysis.things} (Landeros and Lange, Algorithms for Sparse Support Vector Machines) "
+        "and fitted by a search that exchanges them as long as the objective falls."
     )
-    if n_classes == 2:
+    if len(analysis.model.machine.classes_) == 2:
         return text
     which = "per pair of classes" if settings.multi_class == "ovo" else "per class, against all others,"
     if not settings.shared:
@@ -448,41 +446,37 @@ def model_text(analysis: Analysis, source: str) -> str:
     return f"{text} One classifier {which} was fitted; all use the same {analysis.things}."
 
 
-def choice_methods(analysis: Analysis, source: str) -> str:
-    choice, settings = analysis.choice, analysis.settings
+def choice_methods(analysis: Analysis) -> str:
+    choice, settings, table = analysis.choice, analysis.settings, analysis.choice.table
     final = "The final model was fitted to all rows."
     if not choice.had_alternatives:
         return f"k = {analysis.k} and C = {analysis.C:g} were set in advance. {final}"
-    table = choice.table
-    ks = f"k ({grid_text(sorted(table.ks))})"
-    Cs = f"C ({grid_text(table.Cs)})" if len(table.Cs) > 1 else ""
-    what = " and ".join(filter(None, (ks, Cs))) if analysis.was_chosen else Cs
-    was = "were" if " and " in what else "was"
+    grids = [f"k ({grid_text(sorted(table.ks))})"] if analysis.was_chosen else []
+    if len(table.Cs) > 1:
+        grids.append(f"C ({grid_text(table.Cs)})")
+    was = "were" if len(grids) > 1 else "was"
     given = "" if analysis.was_chosen else f"k = {analysis.k} was set in advance; "
     times = f", repeated {choice.n_rounds} times" if choice.n_rounds > 1 else ""
-    by = f"{len(analysis.supports)}-fold stratified cross-validation{times}"
-    name = score_name(settings.scoring)
-    rules = {
-        "best": f"the values with the highest mean {name} were taken",
-        "1se": f"the smallest k was taken whose mean {name} was within one standard error (Nadeau and "
-        "Bengio) of the highest",
-        "tolerance": f"the smallest k was taken whose mean {name} was within {settings.tolerance:g} of the "
-        "highest",
-    }
-    rule = rules[settings.select if analysis.was_chosen else "best"]
+    name, rule = score_name(settings.scoring), settings.select if analysis.was_chosen else "best"
+    if rule == "best":
+        taken = f"the values with the highest mean {name} were taken"
+    else:
+        one_error = "one standard error (Nadeau and Bengio)"
+        within = f"{settings.tolerance:g}" if rule == "tolerance" else one_error
+        taken = f"the smallest k was taken whose mean {name} was within {within} of the highest"
     return (
-        f"{given}{what} {was} chosen by {by}: {rule}, which gave k = {analysis.k} and C = {analysis.C:g}. "
-        f"{final}"
+        f"{given}{' and '.join(grids)} {was} chosen by {len(analysis.supports)}-fold stratified "
+        f"cross-validation{times}: {taken}, which gave k = {analysis.k} and C = {analysis.C:g}. {final}"
     )
 
 
 def grid_text(values: Sequence[float]) -> str:
-    if len(values) <= MOST_LISTED:
+    if len(values) <= MAX_LISTED:
         return ", ".join(f"{value:g}" for value in values)
     return f"{len(values)} values from {values[0]:g} to {values[-1]:g}"
 
 
-def assessment_text(analysis: Analysis, source: str) -> str:
+def assessment_text(analysis: Analysis) -> str:
     assessed, scoring = analysis.assessment, analysis.settings.scoring
     name, n_folds = score_name(scoring), len(assessed.folds)
     kind = {"accuracy": "Wilson", "roc_auc": "DeLong"}.get(scoring, "Student")
@@ -494,30 +488,25 @@ def assessment_text(analysis: Analysis, source: str) -> str:
         )
     else:
         how = f"The {name} was estimated by {n_folds}-fold stratified cross-validation."
-        if not is_honest(analysis):
+        if not is_unbiased(analysis):
             how += " These are the folds of the choice, so that the estimate is optimistic."
-    text = (
+    sentences = [
         f"{how} It was {score_text(scoring, assessed.score)} (95 % {kind} interval "
         f"{interval_text(scoring, assessed.interval)}), against {score_text(scoring, assessed.guessing)} by "
         "guessing."
-    )
+    ]
     if assessed.p_value is not None:
-        text += (
-            f" The search was repeated with {assessed.n_permutations:,} permutations of the labels "
+        sentences.append(
+            f"The search was repeated with {assessed.n_permutations:,} permutations of the labels "
             f"(p = {assessed.p_value:.3g})."
         )
-    halves = ""
+    sentences += [evidence_text(analysis), all_features_text(analysis)]
     if analysis.stability is not None:
         n_halves = analysis.stability.n_halves
-        halves = f"The selection was repeated on {n_halves} random halves of the rows, with the same k and C."
-    return " ".join(filter(None, (text, evidence_text(analysis), all_features_text(analysis), halves)))
-
-
-def software_text(analysis: Analysis, source: str) -> str:
-    return (
-        f"The analysis was made with kmargin {__version__} (Python {platform.python_version()}, NumPy "
-        f"{np.__version__}, scikit-learn {sklearn.__version__}), random seed {analysis.settings.seed}."
-    )
+        sentences.append(
+            f"The selection was repeated on {n_halves} random halves of the rows, with the same k and C."
+        )
+    return " ".join(filter(None, sentences))
 
 
 def stability_headline(stability: Stability) -> str:

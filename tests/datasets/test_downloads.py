@@ -1,0 +1,241 @@
+"""Files of data sets are found, downloaded and checked; or an error says what to do."""
+
+import hashlib
+import os
+import socket
+import subprocess
+import sys
+import threading
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from kmargin.datasets import (
+    CacheFolderError,
+    ChecksumError,
+    DamagedFileError,
+    DownloadError,
+    RemoteFile,
+    cache_folder,
+    download,
+    fetch,
+)
+
+CONTENT = b"1,2,3\n" * 20_000
+# pooch leaves the connection of a download that breaks off to the garbage collector
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
+
+class Server(ThreadingHTTPServer):
+    """Answers every address with CONTENT and records the requests; a test may make it fail."""
+
+    daemon_threads = True
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), Answer)
+        self.requests = []
+        self.status, self.n_sent = 200, len(CONTENT)
+        self.n_failures = 10**9  # answers with a bad status or a broken body, before good ones
+
+    def file(self, name="table.data", content=CONTENT):
+        sha256 = hashlib.sha256(content).hexdigest()
+        return RemoteFile(name, f"http://127.0.0.1:{self.server_port}/{name}", sha256)
+
+
+class Answer(BaseHTTPRequestHandler):
+    def do_GET(self):
+        server = self.server
+        server.requests.append(self.path)
+        fails = len(server.requests) <= server.n_failures
+        self.send_response(server.status if fails else 200)
+        self.send_header("Content-Length", str(len(CONTENT)))
+        self.end_headers()
+        self.wfile.write(CONTENT[: server.n_sent] if fails else CONTENT)
+
+    def log_message(self, *args):
+        """Tests print nothing."""
+
+
+@pytest.fixture
+def server(monkeypatch):
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setattr(download, "WAITS", (0.0, 0.0))
+    with Server() as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("KMARGIN_DATA", str(folder))
+    return folder
+
+
+def test_a_file_is_downloaded_once_without_a_word_and_then_found_in_the_cache(server, cache, capfd):
+    path = fetch(server.file())
+    assert path == cache / "table.data"
+    assert path.read_bytes() == CONTENT
+    assert fetch(server.file()) == path
+    assert server.requests == ["/table.data"]
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("platform", "variable", "inside"),
+    [
+        ("linux", "KMARGIN_DATA", ""),
+        ("linux", "XDG_CACHE_HOME", "kmargin"),
+        ("win32", "LOCALAPPDATA", "kmargin"),
+        ("darwin", "HOME", "Library/Caches/kmargin"),
+    ],
+)
+def test_the_cache_folder_is_that_of_KMARGIN_DATA_or_of_the_platform(
+    platform, variable, inside, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("KMARGIN_DATA", "")
+    monkeypatch.setattr(sys, "platform", platform)
+    monkeypatch.setenv(variable, str(tmp_path))
+    assert cache_folder() == tmp_path / inside
+    monkeypatch.setenv("KMARGIN_DATA", "~/tables")
+    assert cache_folder() == Path.home() / "tables"
+
+
+def test_a_file_in_the_cache_needs_no_writing_no_network_and_no_pooch(server, cache, monkeypatch):
+    cache.mkdir()
+    (cache / "table.data").write_bytes(CONTENT)
+    monkeypatch.setitem(sys.modules, "pooch", None)
+
+    def open_to_read(path, flags, *args, open=os.open, **kwargs):
+        assert not flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
+        return open(path, flags, *args, **kwargs)
+
+    monkeypatch.setattr(os, "open", open_to_read)
+    before = cache.stat().st_mtime_ns
+    assert fetch(server.file()) == cache / "table.data"
+    assert (cache.stat().st_mtime_ns, os.listdir(cache), server.requests) == (before, ["table.data"], [])
+
+
+def test_without_pooch_a_download_says_what_to_install(server, cache, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pooch", None)
+    with pytest.raises(ImportError, match=r"table\.data needs pooch: pip install 'kmargin\[experiments\]'"):
+        fetch(server.file())
+
+
+@pytest.mark.parametrize(
+    ("faults", "url", "problem", "n_requests"),
+    [
+        ({"status": 404}, None, "answered 404 Not Found", 1),
+        ({"n_sent": 70_000}, None, "broke off before the whole file had come", 3),
+        ({}, "nowhere", "could not be downloaded (Invalid URL", 0),
+        ({}, "http://127.0.0.1:{closed}/table.data", "could not be reached (ConnectionError)", 0),
+    ],
+)
+def test_a_failed_download_names_the_problem_and_the_place_for_the_file_and_leaves_nothing(
+    server, cache, faults, url, problem, n_requests
+):
+    vars(server).update(faults)
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))  # and does not listen
+        url = server.file().url if url is None else url.format(closed=closed.getsockname()[1])
+        with pytest.raises(DownloadError) as caught:
+            fetch(replace(server.file(), url=url))
+    message = str(caught.value)
+    assert message.startswith(f"{url} {problem}")
+    assert f"download it by hand and put it at {cache / 'table.data'}, or set KMARGIN_DATA" in message
+    assert (len(server.requests), os.listdir(cache)) == (n_requests, [])
+
+
+@pytest.mark.parametrize("faults", [{"status": 503}, {"n_sent": 70_000}], ids=["busy", "breaks off"])
+def test_a_temporary_failure_is_tried_again(server, cache, faults):
+    vars(server).update(faults, n_failures=2)
+    assert fetch(server.file()).read_bytes() == CONTENT
+    assert len(server.requests) == 3
+    assert os.listdir(cache) == ["table.data"]
+
+
+def test_a_server_that_does_not_answer_is_not_waited_for_without_end(cache, monkeypatch):
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setattr(download, "WAITS", ())
+    monkeypatch.setattr(download, "TIMEOUT", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/table.data"
+        with pytest.raises(DownloadError, match=f"^{url} did not answer in time"):
+            fetch(RemoteFile("table.data", url, "0" * 64))
+
+
+def test_a_download_with_a_wrong_checksum_is_not_kept(server, cache):
+    file = server.file(content=b"something else")
+    with pytest.raises(ChecksumError) as caught:
+        fetch(file)
+    message, received = str(caught.value), hashlib.sha256(CONTENT).hexdigest()
+    assert message.startswith(
+        f"{file.url} returned {len(CONTENT)} bytes with SHA-256 {received}, not {file.sha256}"
+    )
+    assert f"put it at {cache / 'table.data'}" in message
+    assert (len(server.requests), os.listdir(cache)) == (1, [])
+
+
+def test_an_incomplete_file_in_the_cache_is_an_error_with_its_size_and_checksum(server, cache):
+    cache.mkdir()
+    half = CONTENT[: len(CONTENT) // 2]
+    (cache / "table.data").write_bytes(half)
+    with pytest.raises(DamagedFileError) as caught:
+        fetch(server.file())
+    sizes = f"has {len(half)} bytes with SHA-256 {hashlib.sha256(half).hexdigest()}"
+    original = f"{server.file().url} has {server.file().sha256}"
+    assert str(caught.value).startswith(f"{cache / 'table.data'} {sizes}, but {original}")
+    assert "Delete it, and it will be downloaded again." in str(caught.value)
+    assert server.requests == []
+    (cache / "table.data").unlink()
+    assert fetch(server.file()).read_bytes() == CONTENT
+
+
+def test_a_cache_folder_that_cannot_be_made_or_written_or_read_is_an_error(server, tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("not a folder")
+    for folder in (tmp_path / "file", tmp_path / "file" / "deeper"):
+        monkeypatch.setenv("KMARGIN_DATA", str(folder))
+        with pytest.raises(CacheFolderError, match=r"cannot be written to \((Not a|File).*\), so http://.*"):
+            fetch(server.file())
+    monkeypatch.setenv("KMARGIN_DATA", str(tmp_path))
+    (tmp_path / "other.data").mkdir()
+    with pytest.raises(CacheFolderError, match=r"other\.data cannot be read \(.+\)\. Make it readable"):
+        fetch(server.file("other.data"))
+
+    def refuse(*args, **kwargs):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("tempfile.NamedTemporaryFile", refuse)  # root may write despite chmod
+    with pytest.raises(CacheFolderError) as caught:
+        fetch(server.file())
+    message = (
+        f"{tmp_path} cannot be written to (Permission denied), so {server.file().url} was not downloaded"
+    )
+    assert str(caught.value).startswith(message)
+    assert "set KMARGIN_DATA to another one" in str(caught.value)
+    assert server.requests == []
+
+
+IMPORT = """
+import os, sys
+
+def refuse(event, arguments):
+    assert not event.startswith("socket."), event
+    assert event != "open" or os.environ["KMARGIN_DATA"] not in str(arguments[0]), arguments
+
+import kmargin
+sys.addaudithook(refuse)
+import kmargin.datasets
+assert not {"pooch", "requests"} & sys.modules.keys()
+"""
+
+
+def test_importing_touches_neither_network_nor_pooch_nor_the_cache(tmp_path):
+    environment = os.environ | {"KMARGIN_DATA": str(tmp_path / "cache")}
+    subprocess.run([sys.executable, "-c", IMPORT], check=True, env=environment)
+    assert os.listdir(tmp_path) == []
