@@ -31,7 +31,7 @@ class Optimum(NamedTuple):
     n_nodes: int
 
 
-def fold(X: np.ndarray, y: np.ndarray, fit_intercept: bool) -> np.ndarray:
+def fold(X, y, fit_intercept):
     """A row per feature, times the labels (-1 and 1), the intercept last if there is one."""
     rows = X.T * y
     return np.ascontiguousarray(np.vstack([rows, y[None]]) if fit_intercept else rows, dtype=float)
@@ -217,7 +217,7 @@ def relax(rows, n_features, n_in, budget, lam, z, known, max_rounds):
     return bound
 
 
-def branch_and_bound(Z: np.ndarray, p: int, k: int, lam: float, start: Optimum, seconds: float) -> Optimum:
+def branch_and_bound(Z, p, k, lam, start, seconds):
     """Best-first search for a support that beats `start`, until that is ruled out or time is up."""
     best, support = start.objective, start.support
     count = itertools.count()
@@ -241,16 +241,7 @@ def branch_and_bound(Z: np.ndarray, p: int, k: int, lam: float, start: Optimum, 
     return Optimum(best, support, True, n_nodes)
 
 
-def examine(
-    Z: np.ndarray,
-    p: int,
-    k: int,
-    lam: float,
-    members: tuple[int, ...],
-    others: np.ndarray,
-    z: np.ndarray,
-    known: float,
-) -> tuple[float, np.ndarray, float]:
+def examine(Z, p, k, lam, members, others, z, known):
     """Bound of a node, and the support that its largest shares give, with its minimum."""
     budget = k - len(members)
     inside = np.array(members, dtype=np.int64)
@@ -265,7 +256,7 @@ def examine(
     return bound, np.sort(used), fit_support(Z, p, used, lam)
 
 
-def fit_support(Z: np.ndarray, p: int, support: np.ndarray, lam: float) -> float:
+def fit_support(Z, p, support, lam):
     """The exact minimum on a support."""
     rows = np.ascontiguousarray(Z[np.concatenate([support, np.arange(p, len(Z))])])
     ridge = np.full(len(rows), lam)
@@ -273,7 +264,7 @@ def fit_support(Z: np.ndarray, p: int, support: np.ndarray, lam: float) -> float
     return minimise(rows, ridge, np.zeros(len(rows)), np.zeros(rows.shape[1]))
 
 
-def exchange_all(Z: np.ndarray, p: int, k: int, lam: float, support: np.ndarray) -> Optimum:
+def exchange_all(Z, p, k, lam, support):
     """Single exchanges, the best of all each time, until none helps."""
     value, n_fits = fit_support(Z, p, support, lam), 0
     while True:
