@@ -1,8 +1,8 @@
 """Draw mutants: copies of a source file with one small fault.
 
 Never mutated: strings, f-strings and docstrings; annotations and decorators; the arguments of `raise`, of
-assertions and of warnings; blocks under `TYPE_CHECKING`; the functions in `COSMETIC_FUNCTIONS`; the calls in
-`COSMETIC_CALLS` and the keyword arguments in `COSMETIC_KEYWORDS`, which only change how a plot looks.
+assertions and of warnings; blocks under `TYPE_CHECKING`; representations; methods called on axes and figures,
+which only change how a plot looks; the keyword arguments in `HARMLESS_KEYWORDS`.
 """
 
 import ast
@@ -12,15 +12,18 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any, NamedTuple
 
-COSMETIC_FUNCTIONS = {"__repr__", "__str__", "_repr_html_"}
-COSMETIC_CALLS = {
-    *("annotate", "grid", "legend", "margins", "savefig", "set_position", "set_title", "set_xlabel"),
-    *("set_xlim", "set_xticks", "set_ylabel", "set_ylim", "set_yticks", "suptitle", "text", "tick_params"),
-}
-COSMETIC_KEYWORDS = {
-    *("alpha", "color", "dpi", "edgecolor", "facecolor", "figsize", "fontsize", "ha", "height", "label"),
-    *("labelsize", "linestyle", "linewidth", "lw", "marker", "markersize", "pad", "rotation", "size", "va"),
-    *("width", "zorder", "copy", "stacklevel", "strict"),
+REPRESENTATIONS = {"__repr__", "__str__", "_repr_html_"}
+DRAWN_ON = {"ax", "axes", "axis", "figure", "plt"}
+HARMLESS_KEYWORDS = {
+    "alpha",
+    "color",
+    "copy",
+    "fontsize",
+    "label",
+    "marker",
+    "stacklevel",
+    "strict",
+    "zorder",
 }
 SKIPPED_FIELDS = {"annotation", "returns", "decorator_list", "msg", "exc", "cause", "pattern"}
 OTHER_OPERATORS: dict[type, list[type]] = {
@@ -95,20 +98,18 @@ def find_candidates(
 
 def is_skipped(node: ast.AST) -> bool:
     match node:
-        case (
-            ast.JoinedStr()
-            | ast.BinOp(left=ast.Constant(value=str()))
-            | ast.If(test=ast.Name(id="TYPE_CHECKING"))
-        ):
+        case ast.JoinedStr() | ast.BinOp(left=ast.Constant(value=str())):
+            return True
+        case ast.If(test=ast.Name(id="TYPE_CHECKING")):
             return True
         case ast.FunctionDef(name=name):
-            return name in COSMETIC_FUNCTIONS
+            return name in REPRESENTATIONS
         case ast.keyword(arg=name):
-            return name in COSMETIC_KEYWORDS
-        case ast.Call(func=ast.Attribute(attr=name)):
-            return name == "warn" or name in COSMETIC_CALLS
-        case ast.Expr(value=ast.Call(func=ast.Attribute(attr=name))):
-            return name in COSMETIC_CALLS
+            return name in HARMLESS_KEYWORDS
+        case ast.Expr(value=ast.Call() as call):
+            return is_skipped(call)
+        case ast.Call(func=ast.Attribute(attr=attr, value=ast.Name(id=owner))):
+            return attr == "warn" or owner in DRAWN_ON
     return False
 
 
@@ -131,15 +132,12 @@ def find_edits(node: ast.AST, in_function: bool) -> Iterator[Edit]:
             yield from ((node, str(other)) for other in (value + 1, value - 1) if other >= 0)
         case ast.Constant(value=float(value)):
             yield from ((node, str(other)) for other in ((2 * value, value / 2) if value else (1.0,)))
-        case ast.IfExp(test=test, body=body, orelse=orelse):
-            yield change(node, body=orelse, orelse=body)
-            yield test, f"(not ({ast.unparse(test)}))"
-        case ast.If(test=test) | ast.While(test=test):
+        case ast.IfExp(test=test) | ast.If(test=test) | ast.While(test=test):
             yield test, f"(not ({ast.unparse(test)}))"
         case ast.comprehension(ifs=ifs):
             yield from ((test, f"(not ({ast.unparse(test)}))") for test in ifs)
-        case ast.Slice():
-            yield from shift_bounds(node.lower, node.upper)
+        case ast.Slice(lower=lower, upper=upper):
+            yield from shift_bounds(lower, upper)
         case ast.AugAssign(op=op):
             yield node, "pass"
             yield from (change(node, op=other()) for other in OTHER_OPERATORS.get(type(op), []))
@@ -149,24 +147,17 @@ def find_edits(node: ast.AST, in_function: bool) -> Iterator[Edit]:
             yield node, "return None"
         case ast.Break() | ast.Continue():
             yield node, "continue" if isinstance(node, ast.Break) else "break"
-        case ast.Call():
-            yield from find_call_edits(node)
-
-
-def find_call_edits(call: ast.Call) -> Iterator[Edit]:
-    name = getattr(call.func, "attr", getattr(call.func, "id", ""))
-    match call.args:
-        case [stop] if name == "range":
-            yield from shift_bounds(None, stop)
-        case [first, second, *rest] if name == "range":
-            yield from shift_bounds(first, second)
-        case [first, second, *rest] if name not in SYMMETRIC:
-            yield change(call, args=[second, first, *rest])
-    for option in call.keywords:
-        if option.arg and not is_skipped(option):
-            yield change(call, keywords=[other for other in call.keywords if other is not option])
-    if name in OTHER_FUNCTIONS:
-        yield call.func, ast.unparse(call.func).removesuffix(name) + OTHER_FUNCTIONS[name]
+        case ast.Call(func=func, args=args, keywords=keywords):
+            name = getattr(func, "attr", getattr(func, "id", ""))
+            if name == "range":
+                yield from shift_bounds(*([None, *args] if len(args) == 1 else args[:2]))
+            elif len(args) > 1 and name not in SYMMETRIC:
+                yield change(node, args=[args[1], args[0], *args[2:]])
+            for option in keywords:
+                if option.arg and not is_skipped(option):
+                    yield change(node, keywords=[other for other in keywords if other is not option])
+            if name in OTHER_FUNCTIONS:
+                yield func, ast.unparse(func).removesuffix(name) + OTHER_FUNCTIONS[name]
 
 
 def shift_bounds(lower: ast.expr | None, upper: ast.expr | None) -> Iterator[Edit]:
