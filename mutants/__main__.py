@@ -3,69 +3,121 @@
 import argparse
 import hashlib
 import json
-import multiprocessing
 import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
 import tempfile
 from collections import Counter
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from queue import Queue
 
 from mutants.sample import draw_mutants
-from mutants.trial import record_file, set_up, try_mutant
 
 # Tests run uncompiled: coverage does not see compiled code, and numba's cache does not notice a change in
 # a function that another file calls. SciPy reads its variable when it is imported.
 THREADS = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 ENVIRONMENT = THREADS | {"NUMBA_DISABLE_JIT": "1", "SCIPY_ARRAY_API": "1", "MPLBACKEND": "agg"}
+OPTIONS = ("-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--tb=no", "-rfE", "-m", "not heavy")
+IGNORED = shutil.ignore_patterns(".*", "__pycache__", "results", "_build", "dist", "*.nb[ic]")
 MAX_MUTANT_SECONDS = 120.0  # of tests per mutant, by their recorded times; slower ones are left out
+MAX_FILE_SECONDS = 3600.0  # for one test file, while the lines it executes are recorded
 
 
-def record_tests(root, files, pool):
-    """(name, seconds, lines by source file) of each passing test, and the lines that are executed on import.
+class Trees:
+    """Copies of the source and the tests, one for each process that runs at a time."""
 
-    Records are kept in .mutants while the source, the test file and what test files share are the same.
-    """
-    shared = {*root.glob("src/**/*.py"), *root.glob("tests/**/*.py")} - {*root.glob("tests/**/test_*.py")}
-    digest = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(shared))).digest()
-    keys = [hashlib.sha256(digest + file.read_bytes()).hexdigest()[:16] for file in files]
-    caches = [root / ".mutants" / f"{file.stem}-{key}.json" for file, key in zip(files, keys, strict=True)]
-    missing = [(file, cache) for file, cache in zip(files, caches, strict=True) if not cache.exists()]
-    for job in [pool.submit(record_file, f.relative_to(root).as_posix(), cache) for f, cache in missing]:
-        job.result()
-    tests, imported = [], {}
-    for record in (json.loads(cache.read_text()) for cache in caches):
-        lines = {name: {p: int(mask, 16) for p, mask in m.items()} for name, m in record["lines"].items()}
-        imported = merge(imported, lines.get("", {}))
-        for name, seconds in record["seconds"].items():
-            tests.append((name, seconds, merge(lines[name], lines["fixtures"])))
-    return tests, imported
+    def __init__(self, root, folder, jobs):
+        self.root, self.free = root, Queue()
+        for number in range(jobs):
+            self.free.put(Path(shutil.copytree(root, Path(folder, str(number)), ignore=IGNORED)))
+
+    def pytest(self, tests, seconds, mutant=None, record=None):
+        """The exit code of pytest, -1 if it takes too long, and the first test that failed, if any did."""
+        tree = self.free.get()
+        paths = [str(tree / "src"), str(tree / "tests"), str(Path(__file__).parents[1])]
+        environment = os.environ | ENVIRONMENT | {"PYTHONPATH": os.pathsep.join(paths)}
+        environment |= {"PYTHONDONTWRITEBYTECODE": "1", "MUTANTS_RECORD": str(record)}
+        plugin = ["-x"] if record is None else ["-p", "mutants.recorder"]
+        try:
+            if mutant is not None:
+                (tree / mutant.path).write_text(mutant.source, encoding="utf-8")
+            command = [sys.executable, "-m", "pytest", *OPTIONS, *plugin, *tests]
+            pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
+            with subprocess.Popen(command, cwd=tree, env=environment, start_new_session=True, **pipes) as run:
+                try:
+                    output, _ = run.communicate(timeout=seconds)
+                except BaseException as error:  # also Ctrl-C: end what it has started, too
+                    os.killpg(run.pid, signal.SIGKILL)
+                    if isinstance(error, subprocess.TimeoutExpired):
+                        return -1, None
+                    raise
+            failed = re.search(r"(?m)^(?:FAILED|ERROR) (.*?)(?: - .*)?$", output)
+            return run.returncode, failed and failed[1]
+        finally:
+            if mutant is not None:
+                shutil.copy(self.root / mutant.path, tree / mutant.path)
+            self.free.put(tree)
+
+    def record(self, file):
+        """Which tests of a file pass, their seconds, and the lines they execute.
+
+        Kept in .mutants while the source, the test file and what test files share are the same.
+        """
+        shared = {*self.root.glob("src/**/*.py"), *self.root.glob("tests/**/*.py")}
+        shared -= {*self.root.glob("tests/**/test_*.py")} - {file}
+        key = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(shared))).hexdigest()[:16]
+        cache = self.root / ".mutants" / f"{file.stem}-{key}.json"
+        if not cache.exists():
+            cache.parent.mkdir(exist_ok=True)
+            self.pytest([file.relative_to(self.root).as_posix()], MAX_FILE_SECONDS, record=cache)
+        found = json.loads(cache.read_text()) if cache.exists() else {"seconds": {}, "lines": {}}
+        print(f"{file.relative_to(self.root)}: {len(found['seconds'])} tests used", flush=True)
+        return found
+
+    def judge(self, mutant, tests, seconds):
+        """killed, timeout or survived; and the test that failed, or the number of those that did not."""
+        while tests:
+            code, failed = self.pytest(tests, seconds, mutant)
+            if code == 0:
+                return "survived", f"{len(tests)} tests pass"
+            if code == -1:
+                return "timeout", f"{seconds:.0f} s"
+            failed = failed if failed in tests else tests[0]  # the first, if the mutant cannot be imported
+            if self.pytest([failed], seconds)[0] == 0:  # not all that pass after others pass by themselves
+                return "killed", failed
+            tests = [test for test in tests if test != failed]
+        return "survived", "no test executes it"
 
 
-def merge(a, b):
-    return {path: a.get(path, 0) | b.get(path, 0) for path in a | b}
-
-
-def choose_tests(mutant, tests, imported):
+def choose_tests(mutant, records):
     """The tests that execute the statement, fastest first, and their time limit.
 
-    What runs only on import is left to the tests that execute any line of the source file, or else to all.
+    What runs only on import is left to the tests that execute any line of the source file.
     """
-    chosen = [test for test in tests if test[2].get(mutant.path, 0) & mutant.lines]
-    if not chosen and imported.get(mutant.path, 0) & mutant.lines:
-        chosen = [test for test in tests if mutant.path in test[2]] or tests
-    names, total = [], 0.0
-    for name, seconds, _ in sorted(chosen, key=lambda test: test[1]):
+    timed = []
+    for record in records:
+        masks = {name: int(m.get(mutant.path, "0"), 16) for name, m in record["lines"].items()}
+        imported = masks.get("", 0) & mutant.lines
+        for test, seconds in record["seconds"].items():
+            if (masks[test] | masks["fixtures"]) & mutant.lines or (imported and masks[test]):
+                timed.append((seconds, test))
+    tests, total = [], 0.0
+    for seconds, test in sorted(timed):
         total += seconds
         if total > MAX_MUTANT_SECONDS:
             break
-        names.append(name)
-    return names, 30 + 5 * total
+        tests.append(test)
+    return tests, 10 * (30 + 5 * total)
 
 
 def write_table(outcomes, sample):
     count = Counter(status for _, status, _ in outcomes)
     lines = [
-        f"# Mutants\n\n{sample} Score: **{1 - count['survived'] / len(outcomes):.1%}**. {count['killed']} "
+        f"# Mutants\n\n{sample}. Score: **{1 - count['survived'] / len(outcomes):.1%}**. {count['killed']} "
         f"killed by a failing test, {count['timeout']} by the time limit; {count['survived']} survived.\n",
         "| survivor | original | mutated | |\n|---|---|---|---|",
     ]
@@ -80,15 +132,13 @@ def main():
     parser = argparse.ArgumentParser(prog="python -m mutants", description=__doc__)
     parser.add_argument("--n", type=int, default=300, help="number of mutants (300)")
     parser.add_argument("--seed", type=int, default=7, help="seed of the sample (7)")
-    parser.add_argument(
-        "--only", nargs="+", default=[""], help="source files with one of these in their path"
-    )
+    parser.add_argument("--only", nargs="+", default=[""], help="source files with these in their path")
     parser.add_argument("--tests", nargs="+", default=[""], help="test files with these in their path")
     parser.add_argument("--jobs", type=int, default=2, help="number of processes (2)")
     parser.add_argument("--root", type=Path, default=Path(__file__).parents[1], help="has src and tests")
     parser.add_argument("--out", type=Path, help="results/mutants.md, unless --only or --tests is given")
     options = parser.parse_args()
-    root, is_whole = options.root.resolve(), options.only == options.tests == [""]
+    root = options.root.resolve()
     sources, files = (
         [path for path in sorted(root.glob(pattern)) if any(part in path.as_posix() for part in parts)]
         for pattern, parts in (("src/**/*.py", options.only), ("tests/**/test_*.py", options.tests))
@@ -97,27 +147,24 @@ def main():
     mutants = draw_mutants(texts, options.n, options.seed)
     if not mutants:
         parser.error(f"--only {' '.join(options.only)} leaves nothing to mutate. Use parts of paths in src.")
-    os.environ |= ENVIRONMENT
-    outcomes, spawn = [], multiprocessing.get_context("spawn")
+    outcomes = []
     with (
         tempfile.TemporaryDirectory(prefix="mutants-") as folder,
-        ProcessPoolExecutor(options.jobs, spawn, set_up, (root, Path(folder))) as pool,
+        ThreadPoolExecutor(options.jobs) as pool,
     ):
-        recorded = record_tests(root, files, pool)
-        found = pool.map(
-            try_mutant, mutants, *zip(*(choose_tests(m, *recorded) for m in mutants), strict=True)
-        )
-        for mutant, (status, detail) in zip(mutants, found, strict=True):
+        trees = Trees(root, folder, options.jobs)
+        records = list(pool.map(trees.record, files))
+        for mutant, (status, detail) in zip(
+            mutants, pool.map(lambda m: trees.judge(m, *choose_tests(m, records)), mutants), strict=True
+        ):
             outcomes.append((mutant, status, detail))
             print(f"{len(outcomes):4} {status:8} {mutant.path}:{mutant.line}  {detail}", flush=True)
     sample = f"{len(mutants)} mutants, drawn with seed {options.seed}"
-    sample += f" from files with {' or '.join(options.only)} in their path" * (options.only != [""])
-    sample += f", against test files with {' or '.join(options.tests)} in their path" * (
-        options.tests != [""]
-    )
-    table = write_table(outcomes, sample + ".")
+    for parts, what in ((options.only, " from files with"), (options.tests, ", against tests with")):
+        sample += f"{what} {' or '.join(parts)} in their path" * (parts != [""])
+    table = write_table(outcomes, sample)
     print(table)
-    if options.out or is_whole:
+    if options.out or options.only == options.tests == [""]:
         (options.out or root / "results" / "mutants.md").write_text(table, encoding="utf-8")
 
 
