@@ -13,84 +13,70 @@ import tempfile
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from queue import Queue
 
 from mutants.sample import draw_mutants
 
 # Tests run uncompiled: coverage does not see compiled code, and numba's cache does not notice a change in
 # a function that another file calls. SciPy reads its variable when it is imported.
-THREADS = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-ENVIRONMENT = THREADS | {"NUMBA_DISABLE_JIT": "1", "SCIPY_ARRAY_API": "1", "MPLBACKEND": "agg"}
+ENVIRONMENT = {"NUMBA_DISABLE_JIT": "1", "SCIPY_ARRAY_API": "1", "MPLBACKEND": "agg", "OMP_NUM_THREADS": "1"}
 OPTIONS = ("-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--tb=no", "-rfE", "-m", "not heavy")
 IGNORED = shutil.ignore_patterns(".*", "__pycache__", "results", "_build", "dist", "*.nb[ic]")
 MAX_MUTANT_SECONDS = 120.0  # of tests per mutant, by their recorded times; slower ones are left out
 MAX_FILE_SECONDS = 3600.0  # for one test file, while the lines it executes are recorded
 
 
-class Trees:
-    """Copies of the source and the tests, one for each process that runs at a time."""
-
-    def __init__(self, root, folder, jobs):
-        self.root, self.free = root, Queue()
-        for number in range(jobs):
-            self.free.put(Path(shutil.copytree(root, Path(folder, str(number)), ignore=IGNORED)))
-
-    def pytest(self, tests, seconds, mutant=None, record=None):
-        """The exit code of pytest, -1 if it takes too long, and the first test that failed, if any did."""
-        tree = self.free.get()
+def run_pytest(root, tests, seconds, mutant=None, record=None):
+    """Exit code of pytest in a copy of the tree (-1: it takes too long), and the first test that failed."""
+    with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
+        tree = Path(shutil.copytree(root, Path(folder, "tree"), ignore=IGNORED))
+        if mutant is not None:
+            (tree / mutant.path).write_text(mutant.source, encoding="utf-8")
         paths = [str(tree / "src"), str(tree / "tests"), str(Path(__file__).parents[1])]
         environment = os.environ | ENVIRONMENT | {"PYTHONPATH": os.pathsep.join(paths)}
-        environment |= {"PYTHONDONTWRITEBYTECODE": "1", "MUTANTS_RECORD": str(record)}
+        environment["MUTANTS_RECORD"] = str(record)
         plugin = ["-x"] if record is None else ["-p", "mutants.recorder"]
-        try:
-            if mutant is not None:
-                (tree / mutant.path).write_text(mutant.source, encoding="utf-8")
-            command = [sys.executable, "-m", "pytest", *OPTIONS, *plugin, *tests]
-            pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
-            with subprocess.Popen(command, cwd=tree, env=environment, start_new_session=True, **pipes) as run:
-                try:
-                    output, _ = run.communicate(timeout=seconds)
-                except BaseException as error:  # also Ctrl-C: end what it has started, too
-                    os.killpg(run.pid, signal.SIGKILL)
-                    if isinstance(error, subprocess.TimeoutExpired):
-                        return -1, None
-                    raise
-            failed = re.search(r"(?m)^(?:FAILED|ERROR) (.*?)(?: - .*)?$", output)
-            return run.returncode, failed and failed[1]
-        finally:
-            if mutant is not None:
-                shutil.copy(self.root / mutant.path, tree / mutant.path)
-            self.free.put(tree)
+        command = [sys.executable, "-m", "pytest", *OPTIONS, *plugin, *tests]
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
+        with subprocess.Popen(command, cwd=tree, env=environment, start_new_session=True, **pipes) as run:
+            try:
+                output, _ = run.communicate(timeout=seconds)
+            except BaseException as error:  # also Ctrl-C: end what it has started, too
+                os.killpg(run.pid, signal.SIGKILL)
+                if isinstance(error, subprocess.TimeoutExpired):
+                    return -1, None
+                raise
+    failed = re.search(r"(?m)^(?:FAILED|ERROR) (.*?)(?: - .*)?$", output)
+    return run.returncode, failed and failed[1]
 
-    def record(self, file):
-        """Which tests of a file pass, their seconds, and the lines they execute.
 
-        Kept in .mutants while the source, the test file and what test files share are the same.
-        """
-        shared = {*self.root.glob("src/**/*.py"), *self.root.glob("tests/**/*.py")}
-        shared -= {*self.root.glob("tests/**/test_*.py")} - {file}
-        key = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(shared))).hexdigest()[:16]
-        cache = self.root / ".mutants" / f"{file.stem}-{key}.json"
-        if not cache.exists():
-            cache.parent.mkdir(exist_ok=True)
-            self.pytest([file.relative_to(self.root).as_posix()], MAX_FILE_SECONDS, record=cache)
-        found = json.loads(cache.read_text()) if cache.exists() else {"seconds": {}, "lines": {}}
-        print(f"{file.relative_to(self.root)}: {len(found['seconds'])} tests used", flush=True)
-        return found
+def record(root, file):
+    """Which tests of a file pass, their seconds, and the lines they execute.
 
-    def judge(self, mutant, tests, seconds):
-        """killed, timeout or survived; and the test that failed, or the number of those that did not."""
-        while tests:
-            code, failed = self.pytest(tests, seconds, mutant)
-            if code == 0:
-                return "survived", f"{len(tests)} tests pass"
-            if code == -1:
-                return "timeout", f"{seconds:.0f} s"
-            failed = failed if failed in tests else tests[0]  # the first, if the mutant cannot be imported
-            if self.pytest([failed], seconds)[0] == 0:  # not all that pass after others pass by themselves
-                return "killed", failed
-            tests = [test for test in tests if test != failed]
-        return "survived", "no test executes it"
+    Kept in .mutants while the source, the test file and what test files share are the same.
+    """
+    shared = {*root.glob("src/**/*.py"), *root.glob("tests/**/*.py")}
+    shared -= {*root.glob("tests/**/test_*.py")} - {file}
+    key = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(shared))).hexdigest()[:16]
+    cache = root / ".mutants" / f"{file.stem}-{key}.json"
+    if not cache.exists():
+        cache.parent.mkdir(exist_ok=True)
+        run_pytest(root, [file.relative_to(root).as_posix()], MAX_FILE_SECONDS, record=cache)
+    return json.loads(cache.read_text()) if cache.exists() else {"seconds": {}, "lines": {}}
+
+
+def judge(root, mutant, tests, seconds):
+    """killed, timeout or survived; and the test that failed, or the number of those that did not."""
+    while tests:
+        code, failed = run_pytest(root, tests, seconds, mutant)
+        if code == 0:
+            return "survived", f"{len(tests)} tests pass"
+        if code == -1:
+            return "timeout", f"{seconds:.0f} s"
+        failed = failed if failed in tests else tests[0]  # the first, if the mutant cannot be imported
+        if run_pytest(root, [failed], seconds)[0] == 0:  # not all that pass after others pass by themselves
+            return "killed", failed
+        tests = [test for test in tests if test != failed]
+    return "survived", "no test executes it"
 
 
 def choose_tests(mutant, records):
@@ -148,15 +134,10 @@ def main():
     if not mutants:
         parser.error(f"--only {' '.join(options.only)} leaves nothing to mutate. Use parts of paths in src.")
     outcomes = []
-    with (
-        tempfile.TemporaryDirectory(prefix="mutants-") as folder,
-        ThreadPoolExecutor(options.jobs) as pool,
-    ):
-        trees = Trees(root, folder, options.jobs)
-        records = list(pool.map(trees.record, files))
-        for mutant, (status, detail) in zip(
-            mutants, pool.map(lambda m: trees.judge(m, *choose_tests(m, records)), mutants), strict=True
-        ):
+    with ThreadPoolExecutor(options.jobs) as pool:
+        records = list(pool.map(lambda file: record(root, file), files))
+        found = pool.map(lambda mutant: judge(root, mutant, *choose_tests(mutant, records)), mutants)
+        for mutant, (status, detail) in zip(mutants, found, strict=True):
             outcomes.append((mutant, status, detail))
             print(f"{len(outcomes):4} {status:8} {mutant.path}:{mutant.line}  {detail}", flush=True)
     sample = f"{len(mutants)} mutants, drawn with seed {options.seed}"

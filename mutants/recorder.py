@@ -1,7 +1,7 @@
-"""A pytest plugin: record the processor time of each passing test and the lines it executes, as bit masks by file.
+"""A pytest plugin that records seconds and executed lines (bit masks by file) of each passing test.
 
-Fixtures may be shared, so their lines are recorded under "fixtures", and those run on import under "". Tests that
-take too long, uncompiled and with coverage, are ended and not used.
+Fixtures may be shared, so their lines are recorded under "fixtures", and those run on import under "". Tests
+that take too long, uncompiled and with coverage, are ended and not used.
 """
 
 import json

@@ -8,23 +8,12 @@ which only change how a plot looks; the keyword arguments in `HARMLESS_KEYWORDS`
 import ast
 import copy
 import random
-from collections.abc import Iterator
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 REPRESENTATIONS = {"__repr__", "__str__", "_repr_html_"}
 DRAWN_ON = {"ax", "axes", "axis", "figure", "plt"}
-HARMLESS_KEYWORDS = {
-    "alpha",
-    "color",
-    "copy",
-    "fontsize",
-    "label",
-    "marker",
-    "stacklevel",
-    "strict",
-    "zorder",
-}
+HARMLESS_KEYWORDS = {"alpha", "color", "copy", "fontsize", "label", "marker", "stacklevel", "strict"}
 SKIPPED_FIELDS = {"annotation", "returns", "decorator_list", "msg", "exc", "cause", "pattern"}
 OTHER_OPERATORS: dict[type, list[type]] = {
     ast.Lt: [ast.LtE, ast.GtE], ast.LtE: [ast.Lt, ast.Gt], ast.Gt: [ast.GtE, ast.LtE],
@@ -37,7 +26,6 @@ PAIRS = [("min", "max"), ("any", "all"), ("argmin", "argmax"), ("minimum", "maxi
          ("zeros", "ones"), ("zeros_like", "ones_like"), ("append", "extend")]  # fmt: skip
 OTHER_FUNCTIONS = dict(PAIRS) | {b: a for a, b in PAIRS}
 SYMMETRIC = {"min", "max", "minimum", "maximum", "dot", "hypot", "array_equal", "shares_memory"}
-Edit = tuple[ast.expr | ast.stmt, str]  # a node, and the text that replaces it
 
 
 class Mutant(NamedTuple):
@@ -51,7 +39,7 @@ class Mutant(NamedTuple):
     lines: int  # bit mask of the lines of the statement; -1, any line of the file, outside functions
 
 
-def draw_mutants(sources: dict[str, str], n: int, seed: int) -> list[Mutant]:
+def draw_mutants(sources, n, seed):
     """Draw `n` nodes at random without replacement, and one mutant of each; all nodes if there are fewer."""
     candidates = [c for path in sorted(sources) for c in find_candidates(path, ast.parse(sources[path]))]
     rng = random.Random(seed)
@@ -60,14 +48,14 @@ def draw_mutants(sources: dict[str, str], n: int, seed: int) -> list[Mutant]:
     return list(islice((m for m in drawn if is_another_program(m.source, sources[m.path])), n))
 
 
-def is_another_program(source: str, original: str) -> bool:
+def is_another_program(source, original):
     try:
         return ast.dump(ast.parse(source)) != ast.dump(ast.parse(original))
     except SyntaxError:
         return False
 
 
-def make_mutant(path: str, source: str, mask: int, node: ast.expr | ast.stmt, replacement: str) -> Mutant:
+def make_mutant(path, source, mask, node, replacement):
     """Replace the text of one node and leave the rest of the file as it is."""
     lines = source.encode().splitlines(keepends=True)  # columns of the syntax tree count bytes
     first, end = node.lineno - 1, node.end_lineno or node.lineno
@@ -77,9 +65,7 @@ def make_mutant(path: str, source: str, mask: int, node: ast.expr | ast.stmt, re
     return Mutant(path, node.lineno, before, after, mutated, mask)
 
 
-def find_candidates(
-    path: str, node: ast.AST, statement: ast.stmt | None = None, in_function: bool = False
-) -> Iterator[tuple[str, int, list[Edit]]]:
+def find_candidates(path, node, statement=None, in_function=False):
     """For each node that can be mutated: the path, the lines of its statement, and the ways to mutate it."""
     if is_skipped(node):
         return
@@ -96,7 +82,7 @@ def find_candidates(
                 yield from find_candidates(path, child, statement, inside)
 
 
-def is_skipped(node: ast.AST) -> bool:
+def is_skipped(node):
     match node:
         case ast.JoinedStr() | ast.BinOp(left=ast.Constant(value=str())):
             return True
@@ -113,8 +99,8 @@ def is_skipped(node: ast.AST) -> bool:
     return False
 
 
-def find_edits(node: ast.AST, in_function: bool) -> Iterator[Edit]:
-    """The ways to mutate one node, its children apart."""
+def find_edits(node, in_function):
+    """The ways to mutate one node, its children apart: a node, and the text that replaces it."""
     match node:
         case ast.Compare(ops=ops):
             for i, op in enumerate(ops):
@@ -160,14 +146,14 @@ def find_edits(node: ast.AST, in_function: bool) -> Iterator[Edit]:
                 yield func, ast.unparse(func).removesuffix(name) + OTHER_FUNCTIONS[name]
 
 
-def shift_bounds(lower: ast.expr | None, upper: ast.expr | None) -> Iterator[Edit]:
+def shift_bounds(lower, upper):
     """Start one later, or end one earlier."""
     for bound, shift in ((lower, "+ 1"), (upper, "- 1")):
         if bound is not None and not isinstance(bound, ast.Starred):
             yield bound, f"({ast.unparse(bound)}) {shift}"
 
 
-def change(node: Any, **fields: object) -> Edit:
+def change(node, **fields):
     twin = copy.copy(node)
     vars(twin).update(fields)
     text = ast.unparse(twin)
