@@ -12,7 +12,7 @@ from benchmarks.records import RESULTS, Recorder
 from benchmarks.report import write_plot, write_report
 
 
-def parse(arguments: list[str] | None = None) -> argparse.Namespace:
+def parse(arguments=None):
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="kmargin against its peers")
     parser.add_argument("--case", action="append", choices=list(CASES), help="only this one; may be repeated")
     sizes = parser.add_mutually_exclusive_group()
@@ -23,7 +23,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def run(name: str, scale: str) -> None:
+def run(name, scale):
     """One case. Its old results stay until the new ones are complete."""
     print(f"{name} ({scale})", flush=True)
     started = time.perf_counter()
@@ -34,7 +34,7 @@ def run(name: str, scale: str) -> None:
     print(f"    {time.perf_counter() - started:.0f} s in all", flush=True)
 
 
-def main() -> int:
+def main():
     options = parse()
     names = options.case or list(CASES)
     if options.report:

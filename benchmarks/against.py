@@ -15,92 +15,61 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.datasets import Dataset, hyperplane, load
-from benchmarks.datasets.small import LAMS, breast_cancer, simulated
-from benchmarks.grids import C_of, ks_all, ks_of_sparsities
+from benchmarks.datasets import hyperplane, load
+from benchmarks.datasets.tables import LAMS, breast_cancer, simulated
+from benchmarks.objectives import C_of
 
 HERE = Path(__file__).resolve().parents[1]
-PATIENCE = 30.0  # seconds for the rounds of one case
-Work = Callable[[], list[float]]  # some fits; returns their objectives
+MAX_SECONDS = 30.0  # for the rounds of one case
 
 
-def each_by_itself() -> dict[str, bool]:
-    """Machines with features of their own, in checkouts that know others, too."""
-    from kmargin import SparseSVC
-
-    return {"shared": False} if "shared" in SparseSVC().get_params() else {}
-
-
-def path_over(data: Dataset, ks: list[int], C: float) -> Work:
+def fit_path(data, ks, C):
+    """Return a function that fits a path and returns its objectives."""
     from kmargin import sparse_svm_path
 
-    given = each_by_itself()
-    return lambda: list(np.ravel(sparse_svm_path(data.X, data.y, ks, C=C, **given).objectives))
+    return lambda: list(np.ravel(sparse_svm_path(data.X, data.y, ks, C=C, shared=False).objectives))
 
 
-def single_fits(data: list[Dataset], k: int, lams: tuple[float, ...], copies: int = 1) -> Work:
+def fit_singly(tables, k, lams, copies=1):
+    """Return a function that fits each table at each ridge, some times over, and returns the objectives."""
     from kmargin import SparseSVC
 
-    def fit_all() -> list[float]:
-        fits = [
-            SparseSVC(k, C=C_of(lam, len(d.y))).fit(d.X, d.y)
-            for d in data
-            for lam in lams
-            for _ in range(copies)
-        ]
-        return [float(np.ravel(fit.objective_)[0]) for fit in fits]
+    def fit(table, lam):
+        return float(np.ravel(SparseSVC(k, C=C_of(lam, len(table.y))).fit(table.X, table.y).objective_)[0])
 
-    return fit_all
+    return lambda: [fit(table, lam) for table in tables for lam in lams for _ in range(copies)]
 
 
-def letters() -> Work:
+def letters():
     data = load("letters").of_classes(13)
-    return path_over(data, ks_all(data.X.shape[1]), C=10.0)
+    return fit_path(data, data.every_k, C=10.0)
 
 
-def tcga() -> Work:
+def tcga():
     data = load("tcga")
-    return path_over(data, ks_of_sparsities(data.X.shape[1]), C=1.0)
+    return fit_path(data, data.paper_ks, C=1.0)
 
 
-def simulation(n: int, p: int) -> Work:
-    return single_fits([hyperplane(n, p, 50, seed, 1, 1) for seed in range(3)], 50, (1e-2, 1e-3))
+def simulation(n, p, k=50, lams=(1e-2, 1e-3), copies=1):
+    return fit_singly([hyperplane(n, p, k, seed, 1, 1) for seed in range(3)], k, lams, copies)
 
 
-def micro(n: int, p: int, copies: int) -> Work:
-    """Where what surrounds a fit takes as long as the fit."""
-    return single_fits([hyperplane(n, p, 10, seed, 1, 1) for seed in range(3)], 10, (1e-2,), copies)
-
-
-def small() -> Work:
-    from kmargin import SparseSVC
-
+def small():
     tables = [simulated(family, 80, 14, (4,), 0) for family in ("gaussian", "AR(.9)", "counts")]
-    tables.append(breast_cancer())
-
-    def fit_all() -> list[float]:
-        return [
-            float(np.ravel(SparseSVC(4, C=C_of(lam, len(t.y))).fit(t.X, t.y).objective_)[0])
-            for t in tables * 3
-            for lam in LAMS
-        ]
-
-    return fit_all
+    return fit_singly([*tables, breast_cancer()], 4, LAMS, copies=3)
 
 
-CASES: dict[str, dict[str, Callable[[], Work]]] = {
+CASES = {  # the parts of each case: functions that make the function to be timed
     "letters": {"letters": letters},
-    "simulation": {
-        f"simulation {n} x {p}": lambda n=n, p=p: simulation(n, p) for n, p in ((500, 1000), (1000, 500))
-    },
+    "simulation": {f"simulation {n} x {p}": partial(simulation, n, p) for n, p in ((500, 1000), (1000, 500))},
     "tcga": {"tcga": tcga},
-    "micro": {
-        f"one fit, {n} x {p}": lambda n=n, p=p, copies=copies: micro(n, p, copies)
+    "micro": {  # where what surrounds a fit takes as long as the fit
+        f"one fit, {n} x {p}": partial(simulation, n, p, 10, (1e-2,), copies)
         for n, p, copies in ((200, 50, 20), (1000, 500, 10), (100, 5000, 5))
     },
     "small": {"one fit, small tables": small},
@@ -110,14 +79,14 @@ CASES: dict[str, dict[str, Callable[[], Work]]] = {
 class Worker:
     """A process with one of the checkouts."""
 
-    def __init__(self, checkout: Path, case: str) -> None:
+    def __init__(self, checkout, case):
         environment = {**os.environ, "PYTHONPATH": str(checkout / "src")}
         command = [sys.executable, "-m", "benchmarks.against", "--serve", case, str(checkout)]
         self.process = subprocess.Popen(
             command, cwd=HERE, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
 
-    def round(self) -> tuple[dict[str, float], dict[str, list[float]]]:
+    def round(self):
         """Seconds and objectives of each part of the case."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
@@ -128,13 +97,13 @@ class Worker:
         answer = json.loads(line)
         return answer["seconds"], answer["objectives"]
 
-    def close(self) -> None:
+    def close(self):
         assert self.process.stdin is not None
         self.process.stdin.close()
         self.process.wait()
 
 
-def serve(case: str, checkout: str) -> None:
+def serve(case, checkout):
     """One round for each line that comes in."""
     import kmargin
 
@@ -151,14 +120,14 @@ def serve(case: str, checkout: str) -> None:
         print(json.dumps({"seconds": seconds, "objectives": objectives}), file=out, flush=True)
 
 
-def compare(case: str, other: Path, rounds: int) -> None:
+def compare(case, other, rounds):
     """A line per part of the case."""
     workers = {"here": Worker(HERE, case), "there": Worker(other, case)}
-    times: dict[str, dict[str, list[float]]] = {}
-    values: dict[str, dict[str, list[float]]] = {}
+    times = {}
+    values = {}
     spent = 0.0
     for number in range(rounds + 1):
-        if spent > PATIENCE and number > 2:
+        if spent > MAX_SECONDS and number > 2:
             break
         for place, worker in workers.items():
             seconds, objectives = worker.round()
@@ -177,7 +146,7 @@ def compare(case: str, other: Path, rounds: int) -> None:
         print(f"{part:<24} {there:8.3f} s -> {here:8.3f} s   time {here / there:.3f}   {fits}", flush=True)
 
 
-def main() -> None:
+def main():
     if sys.argv[1:2] == ["--serve"]:
         serve(*sys.argv[2:])
         return

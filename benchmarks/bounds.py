@@ -31,94 +31,45 @@ class Optimum(NamedTuple):
     n_nodes: int
 
 
-def fold(X: np.ndarray, y: np.ndarray, fit_intercept: bool) -> np.ndarray:
+def fold(X, y, fit_intercept):
     """A row per feature, times the labels (-1 and 1), the intercept last if there is one."""
     rows = X.T * y
     return np.ascontiguousarray(np.vstack([rows, y[None]]) if fit_intercept else rows, dtype=float)
 
 
 @njit(cache=True)
-def solve(A, b):
-    """The solution of a small positive definite system; both arguments are used up."""
-    m = len(b)
-    for j in range(m):
-        for i in range(j):
-            A[j, j] -= A[j, i] ** 2
-        A[j, j] = np.sqrt(max(A[j, j], 1e-300))
-        for r in range(j + 1, m):
-            for i in range(j):
-                A[r, j] -= A[r, i] * A[j, i]
-            A[r, j] /= A[j, j]
-    for j in range(m):
-        for i in range(j):
-            b[j] -= A[j, i] * b[i]
-        b[j] /= A[j, j]
-    for j in range(m - 1, -1, -1):
-        for i in range(j + 1, m):
-            b[j] -= A[i, j] * b[i]
-        b[j] /= A[j, j]
-    return b
-
-
-@njit(cache=True)
-def value_at(margins, step, size, beta, direction, ridge):
-    """The objective at beta + size * direction, whose margins are margins + size * step."""
-    total, penalty = 0.0, 0.0
-    for i in range(len(margins)):
-        violation = 1.0 - margins[i] - size * step[i]
-        if violation > 0.0:
-            total += violation**2
-    for j in range(len(beta)):
-        penalty += ridge[j] * (beta[j] + size * direction[j]) ** 2
-    return 0.5 * total / len(margins) + 0.5 * penalty
-
-
-@njit(cache=True)
-def piece(rows, ridge, margins):
-    """Matrix and right-hand side of the quadratic piece around these margins."""
-    m, n = rows.shape
-    A, b = np.zeros((m, m)), np.zeros(m)
-    active = np.flatnonzero(margins < 1.0)
-    for r in range(m):
-        for i in active:
-            b[r] += rows[r, i]
-        for c in range(r + 1):
-            total = 0.0
-            for i in active:
-                total += rows[r, i] * rows[c, i]
-            A[r, c] = A[c, r] = total / n
-        A[r, r] += max(ridge[r], 1e-13)  # an intercept has no ridge, and no curvature if no row is active
-    return A, b / n
+def value_at(margins, beta, ridge):
+    """The objective of coefficients with these margins."""
+    violation = np.maximum(0.0, 1.0 - margins)
+    return 0.5 * (violation @ violation) / len(margins) + 0.5 * (ridge @ beta**2)
 
 
 @njit(cache=True)
 def minimise(rows, ridge, beta, margins):
     """The minimum by Newton's method; `beta` and its margins become the minimiser's."""
-    still = np.zeros(len(margins))
-    value = value_at(margins, still, 0.0, beta, beta, ridge)
+    n = len(margins)
+    value = value_at(margins, beta, ridge)
     for _ in range(200):
-        A, b = piece(rows, ridge, margins)
-        gradient = A @ beta - b
-        direction = solve(A, b) - beta
-        slope = gradient @ direction
+        was_active = margins < 1.0
+        active = rows[:, np.flatnonzero(was_active)]
+        A, b = active @ active.T / n, active.sum(axis=1) / n
+        for r in range(len(beta)):  # an intercept has no ridge, and no curvature if no row is active
+            A[r, r] += max(ridge[r], 1e-13)
+        direction = np.linalg.solve(A, b) - beta
+        slope = (A @ beta - b) @ direction
         if slope >= -1e-16 * value:
             break
-        step = rows.T @ direction
-        size = 1.0
-        new = value_at(margins, step, size, beta, direction, ridge)
+        step, size = rows.T @ direction, 1.0
+        new = value_at(margins + step, beta + direction, ridge)
         while new > value + 1e-4 * size * slope and size > 1e-12:
             size /= 2
-            new = value_at(margins, step, size, beta, direction, ridge)
+            new = value_at(margins + size * step, beta + size * direction, ridge)
         if new >= value:
             break
-        same = size == 1.0
-        for i in range(len(margins)):
-            moved = margins[i] + size * step[i]
-            same = same and (moved < 1.0) == (margins[i] < 1.0)
-            margins[i] = moved
+        margins += size * step
         beta += size * direction
         value = new
-        if same:
+        if size == 1.0 and np.array_equal(margins < 1.0, was_active):
             break
     return value
 
@@ -217,7 +168,7 @@ def relax(rows, n_features, n_in, budget, lam, z, known, max_rounds):
     return bound
 
 
-def branch_and_bound(Z: np.ndarray, p: int, k: int, lam: float, start: Optimum, seconds: float) -> Optimum:
+def branch_and_bound(Z, p, k, lam, start, seconds):
     """Best-first search for a support that beats `start`, until that is ruled out or time is up."""
     best, support = start.objective, start.support
     count = itertools.count()
@@ -241,16 +192,7 @@ def branch_and_bound(Z: np.ndarray, p: int, k: int, lam: float, start: Optimum, 
     return Optimum(best, support, True, n_nodes)
 
 
-def examine(
-    Z: np.ndarray,
-    p: int,
-    k: int,
-    lam: float,
-    members: tuple[int, ...],
-    others: np.ndarray,
-    z: np.ndarray,
-    known: float,
-) -> tuple[float, np.ndarray, float]:
+def examine(Z, p, k, lam, members, others, z, known):
     """Bound of a node, and the support that its largest shares give, with its minimum."""
     budget = k - len(members)
     inside = np.array(members, dtype=np.int64)
@@ -265,7 +207,7 @@ def examine(
     return bound, np.sort(used), fit_support(Z, p, used, lam)
 
 
-def fit_support(Z: np.ndarray, p: int, support: np.ndarray, lam: float) -> float:
+def fit_support(Z, p, support, lam):
     """The exact minimum on a support."""
     rows = np.ascontiguousarray(Z[np.concatenate([support, np.arange(p, len(Z))])])
     ridge = np.full(len(rows), lam)
@@ -273,7 +215,7 @@ def fit_support(Z: np.ndarray, p: int, support: np.ndarray, lam: float) -> float
     return minimise(rows, ridge, np.zeros(len(rows)), np.zeros(rows.shape[1]))
 
 
-def exchange_all(Z: np.ndarray, p: int, k: int, lam: float, support: np.ndarray) -> Optimum:
+def exchange_all(Z, p, k, lam, support):
     """Single exchanges, the best of all each time, until none helps."""
     value, n_fits = fit_support(Z, p, support, lam), 0
     while True:

@@ -1,27 +1,30 @@
-"""Peak memory of one fit, in a process that does nothing else: prints it as a multiple of X, and without X.
+"""Peak memory of one fit, in a process that does nothing else; prints JSON.
 
-    python -m benchmarks.memory exchange 100000 200 20 1.0
+    python -m benchmarks.memory dense exchange 100000 200 20 1.0   # competitor, rows, columns, k, C
+    python -m benchmarks.memory sparse news20 20 2000,500,100,20   # data, number of classes, sizes of a path
+    python -m benchmarks.memory kernel 50000 50 100                # rows, columns, k
 
-Imports, compilation and a small fit come first and are subtracted; in the multiple X itself counts.
+Imports, compilation and a small fit come first and are subtracted. The multiples count X itself.
 """
 
 import json
 import resource
 import subprocess
 import sys
+import time
+import warnings
 from pathlib import Path
 
-import numpy as np
-
-from benchmarks.datasets import dense
-from benchmarks.datasets.files import ROOT
-from benchmarks.grids import lam_of
+from benchmarks.datasets import ROOT, clusters, dense, load_sparse
+from benchmarks.objectives import lam_of
 from benchmarks.solvers import COMPETITORS
+from kmargin import KernelSparseSVC, sparse_svm_path
 
 STATUS = Path("/proc/self/status")
+KERNEL_C, KERNEL_GAMMA = 100.0, 0.02
 
 
-def resident(field: str) -> int:
+def resident(field):
     """Bytes: VmRSS now, VmHWM at most. Without /proc both are the maximum so far."""
     if STATUS.exists():
         line = next(line for line in STATUS.read_text().splitlines() if line.startswith(field))
@@ -30,39 +33,68 @@ def resident(field: str) -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
-def forget_peak() -> None:
+def forget_peak():
     """Let the maximum start from the present, where Linux allows it."""
     if STATUS.exists():
         Path("/proc/self/clear_refs").write_text("5")
 
 
-def fit(name: str, X: np.ndarray, y: np.ndarray, k: int, C: float) -> None:
+def measure_dense(name, n, p, k, C):
+    """Bytes including X, as a multiple of X and beyond it."""
+    n, p, k, C = int(n), int(p), int(k), float(C)
     competitor = COMPETITORS[name]()
-    if competitor.can("fixed"):
-        competitor.fixed(X, y, k, lam_of(C, len(y)))
-    else:
-        competitor.path(X, y, [C])
 
+    def fit(data):
+        if competitor.can("fixed"):
+            competitor.fixed(data.X, data.y, k, lam_of(C, len(data.y)))
+        else:
+            competitor.path(data.X, data.y, [C])
 
-def main(name: str, n: int, p: int, k: int, C: float) -> None:
-    small = dense(1000, p, k)
-    fit(name, small.X, small.y, k, C)
+    fit(dense(1000, p, k))
     forget_peak()
     before = resident("VmRSS")
     data = dense(n, p, k)
-    fit(name, data.X, data.y, k, C)
-    peak = resident("VmHWM") - before
-    above = peak - data.X.nbytes
-    print(json.dumps({"multiple": peak / data.X.nbytes, "bytes": peak, "bytes above X": above}))
+    fit(data)
+    peak, size = resident("VmHWM") - before, data.X.nbytes
+    return {"multiple": peak / size, "bytes": peak, "bytes above X": peak - size}
 
 
-def measure(name: str, n: int, p: int, k: int, C: float) -> dict[str, float]:
-    """The same from elsewhere: what a process of its own prints."""
-    command = [sys.executable, "-m", "benchmarks.memory", name, *map(str, (n, p, k, C))]
+def measure_sparse(name, n_classes, ks):
+    """Bytes beyond X, and the total as a multiple of the CSR matrix."""
+    warnings.simplefilter("ignore", UserWarning)
+    data = load_sparse(name).of_classes(int(n_classes))
+    ks = [int(k) for k in ks.split(",")]
+    sparse_svm_path(*data.sample(200), ks, multi_class="ovr", shared=False)
+    before = resident("VmRSS")
+    forget_peak()
+    path = sparse_svm_path(data.X, data.y, ks, multi_class="ovr", shared=False)
+    taken = resident("VmHWM") - before
+    assert len(path.ks) == len(ks)
+    size = data.X.data.nbytes + data.X.indices.nbytes + data.X.indptr.nbytes
+    return {"multiple": 1 + taken / size, "bytes": taken}
+
+
+def measure_kernel(n, p, k):
+    """Bytes beyond X, seconds and accuracy."""
+    data = clusters(int(n), 4000, int(p))
+    for cache_size in (200, 0.1):  # the kernel matrix stored, and computed in tiles
+        KernelSparseSVC(5, gamma=KERNEL_GAMMA, cache_size=cache_size).fit(data.X[:500], data.y[:500])
+    forget_peak()
+    before, started = resident("VmRSS"), time.perf_counter()
+    model = KernelSparseSVC(int(k), C=KERNEL_C, gamma=KERNEL_GAMMA, random_state=0).fit(data.X, data.y)
+    seconds, peak = time.perf_counter() - started, resident("VmHWM") - before
+    return {"bytes": peak, "seconds": seconds, "accuracy": model.score(data.X_test, data.y_test)}
+
+
+KINDS = {"dense": measure_dense, "sparse": measure_sparse, "kernel": measure_kernel}
+
+
+def measure(kind, *arguments):
+    """The same in a process of its own."""
+    command = [sys.executable, "-m", "benchmarks.memory", kind, *map(str, arguments)]
     output = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    return json.loads(output)
+    return json.loads(output.splitlines()[-1])
 
 
 if __name__ == "__main__":
-    name, n, p, k, C = sys.argv[1:]
-    main(name, int(n), int(p), int(k), float(C))
+    print(json.dumps(KINDS[sys.argv[1]](*sys.argv[2:])))

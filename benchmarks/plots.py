@@ -1,11 +1,8 @@
 """Pictures of results, each from the long table of its case."""
 
-from pathlib import Path
-
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
-from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter, PercentFormatter, StrMethodFormatter
 
@@ -15,19 +12,19 @@ from kmargin.displays.palette import FAINT, REFERENCE, SAME_AS, SOFT, SOLVERS, s
 mpl.rcParams |= {"svg.hashsalt": "kmargin", "svg.fonttype": "none", "axes.grid": True, "grid.alpha": 0.3}
 
 
-def round_numbers(axis: Axis) -> None:
+def round_numbers(axis):
     """1, 2, 5, 10 ... on a logarithmic axis, as numbers that do not touch."""
     axis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=7))
     axis.set_major_formatter(StrMethodFormatter("{x:g}"))
     axis.set_minor_formatter(NullFormatter())
 
 
-def save(figure: Figure, stem: Path) -> None:
+def save(figure, stem):
     figure.savefig(stem.with_suffix(".png"), dpi=130)
     figure.savefig(stem.with_suffix(".svg"), metadata={"Date": None})
 
 
-def accuracy_against_features(frame: pd.DataFrame, title: str) -> Figure:
+def accuracy_against_features(frame, title):
     """One line per competitor; the legend has its time for the whole path."""
     figure = Figure(figsize=(6, 4), layout="constrained")
     axes = figure.subplots()
@@ -44,18 +41,14 @@ def accuracy_against_features(frame: pd.DataFrame, title: str) -> Figure:
     return figure
 
 
-def accuracy_against_budget(rows: pd.DataFrame, means: pd.DataFrame) -> Figure:
-    return against_budget(rows, means, "accuracy")
-
-
-def place_of(name: str) -> int:
+def place_of(name):
     """Ours first; the same order in every legend."""
     known = list(SOLVERS)
     name = SAME_AS.get(name, name)
     return known.index(name) if name in known else len(known)
 
 
-def against_budget(rows: pd.DataFrame, means: pd.DataFrame, metric: str) -> Figure:
+def against_budget(rows, means, metric):
     """A panel for the mean over the data sets, and one for each; a line per competitor."""
     tables = {"mean over the data sets": means} | {
         str(name): own.pivot_table(index="level", columns="competitor", values="value")
@@ -81,7 +74,7 @@ def against_budget(rows: pd.DataFrame, means: pd.DataFrame, metric: str) -> Figu
     return figure
 
 
-def objective_along_path(frame: pd.DataFrame) -> Figure:
+def objective_along_path(frame):
     """A panel per ridge: the objective after an exact refit, against k."""
     groups = list(select(frame, metric="objective").groupby("dataset", sort=False))
     figure = Figure(figsize=(5 * len(groups), 4), layout="constrained")
@@ -95,15 +88,7 @@ def objective_along_path(frame: pd.DataFrame) -> Figure:
     return figure
 
 
-def time_against_objective(frame: pd.DataFrame) -> Figure:
-    return tradeoff(frame, "objective", "objective after an exact refit")
-
-
-def time_against_f1(frame: pd.DataFrame) -> Figure:
-    return tradeoff(frame, "f1", "F1 of the chosen features")
-
-
-def tradeoff(frame: pd.DataFrame, metric: str, label: str) -> Figure:
+def tradeoff(frame, metric, label):
     """A panel per data set: seconds against a score, means over the seeds."""
     groups = list(select(frame, metric=["seconds", metric]).groupby("dataset", sort=False))
     figure = Figure(figsize=(4 * len(groups), 4), layout="constrained")
@@ -121,7 +106,7 @@ def tradeoff(frame: pd.DataFrame, metric: str, label: str) -> Figure:
     return figure
 
 
-def bars(table: pd.DataFrame, label: str, columns: str) -> Figure:
+def bars(table, label, columns):
     """A group of bars per solver, in its colour; the paler, the further right the column."""
     figure = Figure(figsize=(7, 4), layout="constrained")
     axes = figure.subplots()
@@ -139,11 +124,7 @@ def bars(table: pd.DataFrame, label: str, columns: str) -> Figure:
     return figure
 
 
-def growth(
-    panels: dict[tuple[str, str], pd.Series],
-    exponents: dict[tuple[str, str], tuple[float, float]],
-    fixed: dict[str, str],
-) -> Figure:
+def growth(panels, exponents, fixed):
     """A row per metric, a column per parameter that grows; the slope of the line is the exponent."""
     metrics, parameters = (list(dict.fromkeys(key[at] for key in panels)) for at in (0, 1))
     figure = Figure(figsize=(4 * len(parameters), 3.4 * len(metrics)), layout="constrained")

@@ -5,9 +5,9 @@
     python -m benchmarks.policies --solver-options '{"effort": "fast"}'   # another policy
     PYTHONPATH=../other/src python -m benchmarks.policies                # another checkout of the package
 
-The lowest objectives known are kept in `results/policies_best.csv`, beside those of the default search at
-the commit that the store was begun with (`--reference` writes these). A run that finds a lower one lowers it
-there. `long_search.py` looks for lower ones. The case `policies` measures the same for the record.
+The lowest objectives known are kept in `results/policies_best.csv`, beside objectives and times of the
+default search at commit fb738a6 and those of a long iterated local search. A run that finds a lower one
+lowers it there. The case `policies` measures the same for the record.
 """
 
 import argparse
@@ -15,10 +15,7 @@ import csv
 import json
 import os
 import time
-import warnings
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -26,23 +23,19 @@ from threadpoolctl import threadpool_limits
 
 import kmargin
 from benchmarks import N_THREADS
-from benchmarks.datasets.policies import FAMILIES, policy_tables
-from benchmarks.datasets.small import Table
-from benchmarks.grids import C_of
-from benchmarks.optima import Key, fingerprint
-from benchmarks.optimality import objective_of
+from benchmarks.datasets.tables import POLICY_FAMILIES, Table, policy_tables
+from benchmarks.objectives import C_of
+from benchmarks.optima import fingerprint
+from benchmarks.optimum_quick import objective_of, path_objectives
 from benchmarks.records import RESULTS
 from benchmarks.solvers.fit import unfinished_allowed
 
 STORE = RESULTS / "policies_best.csv"
 WAYS = ("single", "groups", "path", "path, groups")  # "groups" are groups=range(n_features), one feature each
-SECONDS = tuple(f"{way}: seconds" for way in WAYS)
-FOUND = (*WAYS, "long search", "best")
-COLUMNS = ("data", "table", "k", "lam", *FOUND, *SECONDS, "restarts")
 PATH_LAM = 1e-2
 LOWER = 1e-9  # relative: a lower objective than the best known by less is rounding
 APART = 1e-6  # relative: from here on two ways count as different
-REPEATS, PATIENCE = 3, 0.3  # of a fit, until it has taken so many seconds
+REPEATS, MAX_SECONDS = 3, 0.3  # of a fit, until it has taken so many seconds
 
 
 class Problem(NamedTuple):
@@ -54,15 +47,11 @@ class Problem(NamedTuple):
     ks: tuple[int, ...]
     is_path: bool
 
-    @property
-    def keys(self) -> list[Key]:
-        return [(self.data, k, self.lam) for k in self.ks]
-
 
 class Outcome(NamedTuple):
     """One size of one problem, fitted in one way."""
 
-    key: Key
+    key: tuple[str, int, float]  # fingerprint, k, lam
     table: str
     family: str
     way: str
@@ -70,7 +59,7 @@ class Outcome(NamedTuple):
     seconds: float  # processor time of the fit; of a path the whole
 
 
-def problems(every: int = 1, only: str = "") -> Iterator[Problem]:
+def problems(every=1, only=""):
     """One in so many of those whose table has this text in its name."""
     number = 0
     for table in policy_tables(only):
@@ -83,124 +72,75 @@ def problems(every: int = 1, only: str = "") -> Iterator[Problem]:
             number += 1
 
 
-def outcomes(
-    chosen: Iterable[Problem], options: dict[str, Any], ways: Iterable[str] = WAYS
-) -> Iterator[Outcome]:
+def outcomes(chosen, options, ways=WAYS):
     """Each problem in each of the ways that there are for it."""
     for problem in chosen:
-        keys = problem.keys
+        table = problem.table
         for way in ways:
             if way.startswith("path") == problem.is_path:
-                fit = path_fit if problem.is_path else single_fit
-                seconds, values = timed(partial(fit, problem, options, "groups" in way))
-                for key, value in zip(keys, values, strict=True):
-                    yield Outcome(key, problem.table.name, problem.table.family, way, value, seconds)
+                seconds, found = fit_timed(problem, options, "groups" in way)
+                for k in problem.ks:
+                    key = problem.data, k, problem.lam
+                    yield Outcome(key, table.name, table.family, way, found[k], seconds)
 
 
-def settings(problem: Problem, options: dict[str, Any], groups: bool) -> dict[str, Any]:
-    given: dict[str, Any] = {"C": C_of(problem.lam, len(problem.table.y)), "random_state": 0}
+def fit_timed(problem, options, groups):
+    """The least processor time of some repeats, and the objective of each size."""
+    table, seconds = problem.table, []
+    settings = {"C": C_of(problem.lam, len(table.y)), "random_state": 0}
     if options:
-        given["solver"] = kmargin.Exchange(**options)
+        settings["solver"] = kmargin.Exchange(**options)
     if groups:
-        given["groups"] = list(range(problem.table.X.shape[1]))
-    return given
-
-
-def single_fit(problem: Problem, options: dict[str, Any], groups: bool) -> list[float]:
-    table, (k,) = problem.table, problem.ks
-    model = kmargin.SparseSVC(k, **settings(problem, options, groups)).fit(table.X, table.y)
-    assert np.count_nonzero(model.coef_) <= k
-    return [objective_of(table, model.coef_, model.intercept_, problem.lam)]
-
-
-def path_fit(problem: Problem, options: dict[str, Any], groups: bool) -> list[float]:
-    table = problem.table
-    path = kmargin.sparse_svm_path(table.X, table.y, list(problem.ks), **settings(problem, options, groups))
-    found = {
-        int(k): objective_of(table, coef, intercept, problem.lam)
-        for k, coef, intercept in zip(path.ks, path.coefs, path.intercepts, strict=True)
-    }
-    return [found[k] for k in problem.ks]
-
-
-def timed(fit: Callable[[], list[float]]) -> tuple[float, list[float]]:
-    """The least processor time of some repeats."""
-    spent: list[float] = []
-    values: list[float] = []
-    with unfinished_allowed(), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*repeat.* an earlier one")  # some genes are there twice
-        while len(spent) < REPEATS and sum(spent) < PATIENCE:
+        settings["groups"] = list(range(table.X.shape[1]))
+    with unfinished_allowed():
+        while len(seconds) < REPEATS and sum(seconds) < MAX_SECONDS:
             started = time.process_time()
-            values = fit()
-            spent.append(time.process_time() - started)
-    return min(spent), values
+            if problem.is_path:
+                fitted = kmargin.sparse_svm_path(table.X, table.y, list(problem.ks), **settings)
+            else:
+                fitted = kmargin.SparseSVC(problem.ks[0], **settings).fit(table.X, table.y)
+            seconds.append(time.process_time() - started)
+    if problem.is_path:
+        return min(seconds), path_objectives(table, fitted, problem.lam)
+    assert np.count_nonzero(fitted.coef_) <= problem.ks[0]
+    return min(seconds), {problem.ks[0]: objective_of(table, fitted.coef_, fitted.intercept_, problem.lam)}
 
 
 class Store:
-    """What is known of each problem, in a file that several processes may change by turns."""
+    """What is known of each problem, by fingerprint, k and lam."""
 
-    def __init__(self) -> None:
-        self.rows = read_store()
-        self.changes: dict[Key, dict[str, str]] = {}  # since the last time it was written
+    def __init__(self):
+        with STORE.open(newline="") as file:
+            reader = csv.DictReader(file)
+            self.columns = reader.fieldnames
+            self.rows = {(row["data"], int(row["k"]), float(row["lam"])): row for row in reader}
 
-    def get(self, key: Key, column: str) -> float:
-        """Not a number if it is not known."""
+    def get(self, key, column):
+        """A number, or not a number if it is not known."""
         return float(self.rows.get(key, {}).get(column) or "nan")
 
-    def put(self, key: Key, table: str, **found: float) -> None:
-        first = {"data": key[0], "table": table, "k": str(key[1]), "lam": f"{key[2]:g}"}
-        new = {column: f"{value:.12g}" for column, value in found.items()}
-        for rows in (self.rows, self.changes):
-            rows.setdefault(key, dict(first)).update(new)
-
-    def lower(self, key: Key, table: str, objective: float) -> bool:
-        """Note an objective if it is lower than the best known; whether it is."""
-        is_lower = not objective >= self.get(key, "best") * (1 - LOWER)
+    def lower(self, outcome):
+        """Store an objective if it is lower than the best known; return whether it is."""
+        is_lower = not outcome.objective >= self.get(outcome.key, "best") * (1 - LOWER)
         if is_lower:
-            self.put(key, table, best=objective)
+            data, k, lam = outcome.key
+            new = {"data": data, "table": outcome.table, "k": str(k), "lam": f"{lam:g}"}
+            self.rows.setdefault(outcome.key, new)["best"] = f"{outcome.objective:.12g}"
         return is_lower
 
-    def write(self) -> None:
-        """Add the changes to what the file has now, and replace it in one go."""
-        self.rows = read_store()
-        for key, row in self.changes.items():
-            known = self.rows.setdefault(key, {})
-            lowest = min(float(one.get("best") or "inf") for one in (known, row))
-            known.update(row | {"best": f"{lowest:.12g}"})
-        self.changes = {}
+    def write(self):
         part = STORE.with_suffix(f".{os.getpid()}.part")
         with part.open("w", newline="") as file:
-            writer = csv.DictWriter(file, COLUMNS, restval="", lineterminator="\n")
+            writer = csv.DictWriter(file, self.columns, restval="", lineterminator="\n")
             writer.writeheader()
             writer.writerows(self.rows.values())
         os.replace(part, STORE)
 
 
-def read_store() -> dict[Key, dict[str, str]]:
-    if not STORE.is_file():
-        return {}
-    with STORE.open(newline="") as file:
-        return {(row["data"], int(row["k"]), float(row["lam"])): row for row in csv.DictReader(file)}
-
-
-def run(
-    store: Store,
-    chosen: Iterable[Problem],
-    options: dict[str, Any],
-    ways: Iterable[str],
-    reference: bool = False,
-) -> pd.DataFrame:
-    """A row per outcome, with its excess over the best known and its time over the reference's."""
-    rows, n_lower = [], 0
-    for outcome in outcomes(chosen, options, ways):
-        if reference:
-            found = {outcome.way: outcome.objective, f"{outcome.way}: seconds": outcome.seconds}
-            store.put(outcome.key, outcome.table, **found)
-        n_lower += store.lower(outcome.key, outcome.table, outcome.objective)
-        rows.append(outcome)
-        if reference and len(rows) % 20 == 0:
-            store.write()
-    if n_lower or reference:
+def run(chosen, options, ways=WAYS):
+    """A row per outcome, with its excess over the best known and its time over that of commit fb738a6."""
+    store, rows = Store(), list(outcomes(chosen, options, ways))
+    if n_lower := sum([store.lower(outcome) for outcome in rows]):
         store.write()
         print(f"{n_lower} objectives are lower than the lowest known before; they are in {STORE.name} now.")
     frame = pd.DataFrame(rows)
@@ -209,18 +149,14 @@ def run(
     return frame
 
 
-def summary(frame: pd.DataFrame) -> pd.DataFrame:
+def summary(frame):
     """A row per way and kind of table: shares in %, excesses in %, times."""
-    is_generated = frame["family"].isin(list(FAMILIES))
-    shape = frame["table"].str.extract(r"(\d+x\d+)", expand=False)
-    shape = shape.where(is_generated, "genes " + shape)
+    is_generated = frame["family"].isin(list(POLICY_FAMILIES))
     parts = [
         ("generated", frame[is_generated]),
         *frame[is_generated].groupby("family", sort=False),
-        *frame[is_generated].groupby(shape, sort=False),
         ("real", frame[~is_generated]),
         *frame[~is_generated].groupby("family", sort=False),
-        *frame[frame["family"] == "genes"].groupby(shape, sort=False),
     ]
     rows = {
         (way, str(name)): row_of(group)
@@ -231,7 +167,7 @@ def summary(frame: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows).T
 
 
-def row_of(rows: pd.DataFrame) -> dict[str, float]:
+def row_of(rows):
     excess = rows["excess"].clip(lower=0)
     return {
         "fits": len(rows),
@@ -245,41 +181,32 @@ def row_of(rows: pd.DataFrame) -> dict[str, float]:
     }
 
 
-def n_different(frame: pd.DataFrame, way: str, other: str) -> tuple[int, int, int]:
-    """Of how many fits two ways differ, in how many the first has the higher objective, and of all."""
-    wide = frame.pivot_table(index="key", columns="way", values="objective")
-    ratio = (wide[way] / wide[other]).dropna()
-    return int((abs(ratio - 1) > APART).sum()), int((ratio > 1 + APART).sum()), len(ratio)
-
-
-def main() -> None:
+def main():
     parser = argparse.ArgumentParser(prog="python -m benchmarks.policies")
     parser.add_argument("--quick", action="store_true", help="every fourth problem")
     parser.add_argument("--only", default="", help="tables with this text in their name")
     parser.add_argument("--solver-options", type=json.loads, default={}, help="of Exchange, as JSON")
     parser.add_argument("--ways", default=";".join(WAYS), help="some of these, separated by semicolons")
-    parser.add_argument("--reference", action="store_true", help="keep objectives and times as the reference")
     parser.add_argument("--worst", type=int, default=15, help="how many of the largest excesses are listed")
     options = parser.parse_args()
     started = time.perf_counter()
-    store = Store()
     with threadpool_limits(N_THREADS):
-        for _ in outcomes(problems(only="breast"), options.solver_options):  # compiled from here on
-            pass
+        list(outcomes(problems(only="breast"), options.solver_options))  # compiled from here on
         chosen = problems(4 if options.quick else 1, options.only)
-        frame = run(store, chosen, options.solver_options, options.ways.split(";"), options.reference)
+        frame = run(chosen, options.solver_options, options.ways.split(";"))
     print(f"kmargin from {os.path.dirname(kmargin.__file__)}, options {options.solver_options}")
     with pd.option_context("display.width", 200, "display.max_columns", 20, "display.max_rows", 200):
         print(summary(frame).round(3).to_string())
-        worst = frame.nlargest(options.worst, "excess").assign(
-            k=lambda rows: [key[1] for key in rows["key"]], lam=lambda rows: [key[2] for key in rows["key"]]
-        )
+        worst = frame.nlargest(options.worst, "excess")
+        worst["k"], worst["lam"] = [key[1] for key in worst["key"]], [key[2] for key in worst["key"]]
         worst["excess"] *= 100
         print(worst[["table", "k", "lam", "way", "excess", "seconds"]].round(4).to_string(index=False))
+    wide = frame.pivot_table(index="key", columns="way", values="objective")
     for way, other in (("single", "groups"), ("path", "path, groups"), ("path", "single")):
-        if {way, other} <= set(frame["way"]):
-            differ, higher, fits = n_different(frame, way, other)
-            print(f"{way} and {other} differ on {differ} of {fits} fits; {way} is higher on {higher}")
+        if {way, other} <= set(wide):
+            ratio = (wide[way] / wide[other]).dropna()
+            differ, higher = (abs(ratio - 1) > APART).sum(), (ratio > 1 + APART).sum()
+            print(f"{way} and {other} differ on {differ} of {len(ratio)} fits; {way} is higher on {higher}")
     print(f"{time.perf_counter() - started:.0f} s")
 
 

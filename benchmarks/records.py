@@ -9,8 +9,6 @@ import os
 import platform
 from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -27,7 +25,7 @@ CONTEXT = ("case", "scale", "threads", "kmargin", "python", "numpy", "scikit_lea
 class Recorder:
     """Takes the measurements of one case; to be used as a context."""
 
-    def __init__(self, case: str, scale: str) -> None:
+    def __init__(self, case, scale):
         RESULTS.mkdir(exist_ok=True)
         self.target = RESULTS / f"{case}.csv"
         self.part = RESULTS / f"{case}.csv.part"
@@ -42,33 +40,31 @@ class Recorder:
             "when": datetime.now(UTC).isoformat(timespec="seconds"),
         }
 
-    def __enter__(self) -> "Recorder":
+    def __enter__(self):
         self.file = self.part.open("w", newline="")
         self.writer = csv.DictWriter(self.file, MEASURED + CONTEXT, restval="", lineterminator="\n")
         self.writer.writeheader()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind, error, trace):
         self.file.close()
         if kind is None:
             os.replace(self.part, self.target)
 
-    def add(self, competitor: str, metric: str, value: float, **where: Any) -> None:
+    def add(self, competitor, metric, value, **where):
         """`where`: dataset, seed, version, and the parameter (k, C) with its level."""
         row = {"competitor": competitor, "metric": metric, "value": f"{value:.10g}", **where}
         self.writer.writerow(row | self.context)
         self.file.flush()
 
 
-def read(case: str) -> pd.DataFrame | None:
+def read(case):
     """The last finished results of a case."""
     path = RESULTS / f"{case}.csv"
     return pd.read_csv(path) if path.is_file() else None
 
 
-def select(frame: pd.DataFrame, **where: Any) -> pd.DataFrame:
+def select(frame, **where):
     """The rows whose columns have these values, or one of these if a list is given."""
     for column, wanted in where.items():
         values = wanted if isinstance(wanted, list) else [wanted]

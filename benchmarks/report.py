@@ -1,16 +1,13 @@
 """The table of targets: generated from the results on disk, whichever run they come from."""
 
 import os
-from collections.abc import Iterator
 
 import pandas as pd
 
 from benchmarks import plots
 from benchmarks.cases import CASES
-from benchmarks.cases.case import Reached
 from benchmarks.records import RESULTS, read, select
-from benchmarks.solvers import HEADLINE
-from benchmarks.targets import TARGETS, Target
+from benchmarks.targets import TARGETS
 
 HEADER = """# Results
 
@@ -24,46 +21,32 @@ uses them all. The measurements themselves are in the CSV files, a row each.
 """
 
 
-def write_report() -> None:
-    """`results/README.md`, replaced in one go."""
+def write_report():
+    """Write `results/README.md`, replaced in one go."""
     frames = {name: frame for name in CASES if (frame := read(name)) is not None}
-    reached = {name: judge(name, frame) for name, frame in frames.items()}
-    lines = [row_of(target, reached) for target in TARGETS if target.case in frames]
+    reached = {name: CASES[name].reached(frame) for name, frame in frames.items()}
+    lines = [row_of(target, reached[target.case]) for target in TARGETS if target.case in frames]
     text = HEADER + "\n".join(lines) + "\n\n" + "\n".join(notes(frames)) + "\n"
     part = RESULTS / "README.md.part"
     part.write_text(text)
     os.replace(part, RESULTS / "README.md")
 
 
-def judge(name: str, frame: pd.DataFrame) -> Reached:
-    """What a case reached; nothing if the results on disk are not those of the headline solver."""
-    measured = set(frame["competitor"]) & {HEADLINE, "kmargin"}
-    return CASES[name].reached(frame) if measured else {}
-
-
-def row_of(target: Target, reached: dict[str, Reached]) -> str:
-    parts = reached[target.case].get(target.claim, {})
-    cells = (target.case, target.text, target.describe(), describe(parts), verdict(target, parts))
-    return "| " + " | ".join(cells) + " |"
-
-
-def verdict(target: Target, parts: dict[str, float]) -> str:
+def row_of(target, reached):
+    """A row of the table: each number with the part it belongs to in brackets, and the verdict."""
+    parts = {part: value for part, value in reached.get(target.claim, {}).items() if value == value}
+    shown = "; ".join(f"{value:.4g}" + (f" ({part})" if part else "") for part, value in parts.items())
     if not parts:
-        return "not measured"
-    if target.bound is None:
-        return ""
-    return "holds" if all(map(target.holds, parts.values())) else "**does not hold**"
+        verdict = "not measured"
+    elif not target.target:
+        verdict = ""
+    else:
+        verdict = "holds" if all(map(target.holds, parts.values())) else "**does not hold**"
+    return f"| {target.case} | {target.text} | {target.target or 'no target'} | {shown} | {verdict} |"
 
 
-def describe(parts: dict[str, float]) -> str:
-    """Each number, with the part it belongs to in brackets."""
-    return "; ".join(f"{value:.4g}" + (f" ({part})" if part else "") for part, value in parts.items())
-
-
-def notes(frames: dict[str, pd.DataFrame]) -> Iterator[str]:
-    """What a reader has to know about the runs behind the table."""
-    if HEADLINE != "exchange":
-        yield f"The installed kmargin has no exchange solver: `{HEADLINE}` stands in for it everywhere.\n"
+def notes(frames):
+    """What a reader has to know about the runs behind the table; then tables and pictures."""
     yield "| case | scale | data | run | not installed |"
     yield "|---|---|---|---|---|"
     for name, frame in frames.items():
@@ -74,28 +57,19 @@ def notes(frames: dict[str, pd.DataFrame]) -> Iterator[str]:
         yield f"| {name} | {first['scale']} | {shown} | {first['when'][:10]} | {', '.join(absent)} |"
     versions = pd.concat(frames.values()).dropna(subset="version").groupby("competitor")["version"].last()
     yield "\nVersions: " + ", ".join(f"{name} {version}" for name, version in versions.items()) + "."
-    yield from tables(frames)
-    pictures = [name for name in frames if (RESULTS / f"{name}.svg").is_file()]
-    yield from (f"\n![{name}]({name}.svg)" for name in pictures)
-
-
-def tables(frames: dict[str, pd.DataFrame]) -> Iterator[str]:
-    """Of the cases that have some to show, under their names."""
     for name, frame in frames.items():
-        own = getattr(CASES[name], "tables", None)
-        for number, table in enumerate(own(frame) if own else []):
-            if number == 0:
-                yield f"\n## {name}"
-            yield ""
+        for number, table in enumerate(CASES[name].tables(frame)):
+            yield f"\n## {name}\n" if number == 0 else ""
             yield f"| {table.index.name} | " + " | ".join(map(str, table.columns)) + " |"
             yield "|---" * (len(table.columns) + 1) + "|"
             for label, row in table.iterrows():
                 cells = ("" if value != value else f"{value:g}" for value in row)
                 yield f"| {label} | " + " | ".join(cells) + " |"
+    yield from (f"\n![{name}]({name}.svg)" for name in frames if (RESULTS / f"{name}.svg").is_file())
 
 
-def write_plot(case: str) -> None:
-    """The picture of a case as PNG and SVG, if it has one."""
+def write_plot(case):
+    """Save the picture of a case as PNG and SVG, if it has one."""
     figure = CASES[case].plot(read(case))
     if figure is not None:
         plots.save(figure, RESULTS / case)

@@ -2,14 +2,11 @@
 
 import gc
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-
-from benchmarks.records import Recorder
-from benchmarks.solvers import Competitor
 
 Entrant = Callable[[np.ndarray, np.ndarray], Any]
 Clock = Callable[[], float]
@@ -23,9 +20,7 @@ class Run:
     seconds: list[float] = field(default_factory=list)
 
 
-def entrants_of(
-    competitors: Mapping[str, Competitor], task: str, record: Recorder, *arguments: Any
-) -> dict[str, Entrant]:
+def entrants_of(competitors, task, record, *arguments):
     """Those competitors that are installed, each as a function of the data. The others are noted."""
     entrants = {}
     for name, competitor in competitors.items():
@@ -39,16 +34,7 @@ def entrants_of(
     return entrants
 
 
-def race(
-    entrants: Mapping[str, Entrant],
-    X: np.ndarray,
-    y: np.ndarray,
-    *,
-    small: tuple[np.ndarray, np.ndarray] | None,
-    repeats: int = 3,
-    patience: float = 3.0,
-    clock: Clock = time.perf_counter,
-) -> dict[str, Run]:
+def race(entrants, X, y, *, small, repeats=3, patience=3.0, clock=time.perf_counter):
     """Fit by turns: every round all entrants once, in the same order.
 
     First each fits `small`, off the clock, so that nothing is compiled or imported later; None says
@@ -67,15 +53,7 @@ def race(
     return runs
 
 
-def attempt(
-    name: str,
-    entrants: Mapping[str, Entrant],
-    runs: dict[str, Run],
-    X: np.ndarray,
-    y: np.ndarray,
-    timed: bool = True,
-    clock: Clock = time.perf_counter,
-) -> None:
+def attempt(name, entrants, runs, X, y, timed=True, clock=time.perf_counter):
     """One turn of one entrant."""
     gc.collect()
     started = clock()
@@ -90,9 +68,7 @@ def attempt(
         runs[name].result = result
 
 
-def record_seconds(
-    record: Recorder, competitors: Mapping[str, Competitor], runs: Mapping[str, Run], **where: Any
-) -> None:
+def record_seconds(record, competitors, runs, **where):
     """A row for each turn."""
     for name, run in runs.items():
         for seconds in run.seconds:

@@ -6,11 +6,8 @@ calls them; what they call is not seen.
 """
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
-from types import FrameType
-from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -22,38 +19,27 @@ from kmargin import SparseSVC
 PACKAGE = str(Path(kmargin.__file__).parent)
 
 
-class Walk:
-    """The functions of kmargin, in the order of their first uses."""
+def functions_entered(fit):
+    """Module, name and line of the functions of kmargin that a call enters, in the order of first uses."""
+    found = {}
 
-    def __init__(self) -> None:
-        self.functions: dict[tuple[str, str, int], None] = {}
-
-    @contextmanager
-    def watch(self) -> Iterator[None]:
-        sys.setprofile(self._note)
-        try:
-            yield
-        finally:
-            sys.setprofile(None)
-
-    def _note(self, frame: FrameType, event: str, argument: Any) -> None:
+    def note(frame, event, argument):
         code = frame.f_code
         if event == "call" and code.co_filename.startswith(PACKAGE):
             module = code.co_filename.removeprefix(PACKAGE).strip("/").removesuffix(".py").replace("/", ".")
-            self.functions.setdefault((module, code.co_name, code.co_firstlineno))
+            found.setdefault((module, code.co_name, code.co_firstlineno))
 
-    @property
-    def modules(self) -> list[str]:
-        """One for each function."""
-        return [module for module, *_ in self.functions]
+    fit()  # what is done once, such as imports and compilation, is not counted
+    sys.setprofile(note)
+    try:
+        fit()
+    finally:
+        sys.setprofile(None)
+    return list(found)
 
-    @property
-    def n_changes(self) -> int:
-        return sum(a != b for a, b in zip(self.modules, self.modules[1:], strict=False))
 
-
-def kinds(X: np.ndarray, y: np.ndarray) -> Iterator[tuple[str, Any, Any]]:
-    """The same data, kind by kind; those whose libraries are there."""
+def kinds(X, y):
+    """The same data, kind by kind; those whose libraries are installed."""
     yield "dense", X, y
     yield "CSR", scipy.sparse.csr_matrix(X), y
     try:
@@ -70,22 +56,16 @@ def kinds(X: np.ndarray, y: np.ndarray) -> Iterator[tuple[str, Any, Any]]:
         print("torch is not installed", file=sys.stderr)
 
 
-def walk(fit: Callable[[], Any]) -> Walk:
-    fit()  # what is done once, such as imports and compilation, is not counted
-    seen = Walk()
-    with seen.watch():
-        fit()
-    return seen
-
-
-def main() -> None:
+def main():
     X = np.random.default_rng(0).standard_normal((200, 30))
     y = (X[:, 0] + X[:, 1] > 0).astype(int)
     print("| kind | modules | functions | changes of module |\n|---|---|---|---|")
     for name, data, labels in kinds(X, y):
         with sklearn.config_context(array_api_dispatch=name == "torch"):
-            seen = walk(lambda data=data, labels=labels: SparseSVC(k=5).fit(data, labels))
-        print(f"| {name} | {len(set(seen.modules))} | {len(seen.functions)} | {seen.n_changes} |")
+            entered = functions_entered(lambda data=data, labels=labels: SparseSVC(k=5).fit(data, labels))
+        modules = [module for module, *_ in entered]
+        n_changes = sum(a != b for a, b in pairwise(modules))
+        print(f"| {name} | {len(set(modules))} | {len(entered)} | {n_changes} |")
 
 
 if __name__ == "__main__":

@@ -3,12 +3,53 @@
 import csv
 import io
 from contextlib import suppress
-from typing import Any
 
 import numpy as np
 
-from fuzz.hostile import DATES, FORMULAS, GAPS, INFINITIES, MARKUP, ODD_NAMES, ODD_NUMBERS
-from fuzz.pick import Draw
+# words that have broken programs: markup, formulas, control characters, and numbers that are none
+MARKUP = (
+    "<script>alert(1)</script>", '"><img src=x onerror=alert(1)>',
+    "</td></table><iframe src='http://example.org'>", "' onmouseover='alert(1)", "<!-- ", "]]>",
+    "&lt;b&gt;", "`code` <b>", "<svg/onload=alert(1)>", "</title><script>1</script>",
+    "</style><base href=//example.org>",
+)  # fmt: skip
+
+FORMULAS = (
+    "=1+1", "=cmd|' /C calc'!A0", "+1+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\t=1+1", "\r=1",
+    "\uff1d1+1", '=HYPERLINK("http://example.org","x")', "-", "+", "=", "@", "-a", "+b",
+)  # fmt: skip
+
+ODD_NAMES = (
+    "", " ", "  padded  ", "a\tb", "a\nb", "a\r\nb", "\xfcn\xefc\xf6d\xe9", "\u540d\u524d", "\U0001f642",
+    "x" * 3000, "Unnamed: 0", "nan", "NaN", "None", "0", "1", "1.0", "-1", "True", "row", "id", "class",
+    "fold", "actual", "predicted", "decision", "feature", "machine", "weight", "weight: a", "chosen",
+    "target", "y", "X", "index", "column 1", "[red]rich[/red]", "[/]", "[link=x]", "a=b",
+    "\x1b[31mred\x1b[0m", "\x1b]0;title\x07", "\x07bell", "\x00", "a,b", 'quo"te', "semi;colon", "$x_1$",
+    "$\\frac{$", "\\", "%s", "{0}", "{x}", "../../etc/passwd", "\u202eright to left", "\ufeffbom",
+    "\u200b", "a=1", "--drop", "k>", ">", "\x85", "\u2028line", "e\u0301", "\ufdfd",
+)  # fmt: skip
+
+GAPS = (
+    "", "NaN", "nan", "NA", "N/A", "null", "NULL", "None", "n/a", "-nan", "<NA>", "#N/A", "-", "?", ".",
+    "missing", " ",
+)  # fmt: skip
+
+INFINITIES = (
+    "inf", "-inf", "Infinity", "1e999", "-1e400", "INF", "+inf",
+)  # fmt: skip
+
+ODD_NUMBERS = (
+    "1e308", "-1e308", "1.7976931348623157e308", "5e-324", "1e-320", "1e150", "-1e150",
+    "9223372036854775807", "9223372036854775808", "18446744073709551616", "-9223372036854775809",
+    "123456789012345678901234567890", "1" * 400, "0x10", "1_000", "1,5", "1.234,5", "12%", "$5", "1e",
+    "1e5.5", "--1", "+1", "00012", "1.", ".5", "\u0663", "\uff11", "1e-400", "-0.0", "TRUE", "true",
+    "False", "yes", "1+2j", "16777217", "9007199254740993",
+)  # fmt: skip
+
+DATES = (
+    "2024-01-31", "31.01.2024", "1/2/03", "2024-01-31T12:00:00Z", "0000-00-00", "12:30",
+    "1970-01-01 00:00:00",
+)  # fmt: skip
 
 ENCODINGS = ("utf-8-sig", "utf-16", "utf-16-le", "utf-32", "latin-1", "cp1252", "utf-7", "shift_jis")
 LINE_ENDS = ("\n", "\r\n", "\r")
@@ -39,12 +80,12 @@ CLASSES: dict[tuple[str, ...], float] = {
 }
 
 
-def name(draw: Draw, plain: str, oddity: float) -> str:
+def name(draw, plain, oddity):
     """Of a column: the plain one, or one that has broken programs."""
     return plain if draw.chance(0.9 - oddity) else draw.one((*HOSTILE, *GAPS, "x0", "x1"))
 
 
-def column(draw: Draw, n_rows: int, oddity: float) -> list[str]:
+def column(draw, n_rows, oddity):
     kind = draw.weighted(NUMBERS | WORDS)
     if kind in WORDS:
         words = {
@@ -58,7 +99,7 @@ def column(draw: Draw, n_rows: int, oddity: float) -> list[str]:
         cells = draw.some(words[kind], n_rows)
     else:
         normal = draw.rng.standard_normal(n_rows)
-        scale = 10.0 ** draw.rng.uniform(-152, 150) if kind == "scaled" else 1e300 if kind == "huge" else 1.0
+        scale = 10.0 ** draw.rng.uniform(-90, 90) if kind == "scaled" else 1e300 if kind == "huge" else 1.0
         whole = {"int": np.round(3 * normal), "binary": (normal > 0) * 1.0, "constant": np.full(n_rows, 0.1)}
         digits = ".0f" if kind in ("int", "binary") else ".10g"
         cells = [format(value, digits) for value in whole.get(kind, normal * scale)]
@@ -66,7 +107,7 @@ def column(draw: Draw, n_rows: int, oddity: float) -> list[str]:
     return [draw.one(strays) if draw.chance(rate) else cell for cell in cells]
 
 
-def target(draw: Draw, n_rows: int, first: list[str]) -> list[str]:
+def target(draw, n_rows, first):
     """Classes, mostly such that the first column tells them."""
     pool = draw.weighted(CLASSES)
     n_classes = min(draw.weighted({1: 2, 2: 68, 3: 20, 4: 10}), len(pool))
@@ -81,7 +122,7 @@ def target(draw: Draw, n_rows: int, first: list[str]) -> list[str]:
     return [draw.one(GAPS) if draw.chance(rate) else names[code] for code in codes]
 
 
-def serialise(records: list[list[str]], separator: str, draw: Draw) -> bytes:
+def serialise(records, separator, draw):
     """Mostly as a careful program would write it; now and then with one of the usual mistakes."""
     if draw.chance(0.03):
         separator = draw.one([",", ";", "\t", "|", " "])
@@ -108,7 +149,7 @@ def serialise(records: list[list[str]], separator: str, draw: Draw) -> bytes:
     return text.encode(encoding, errors="replace")
 
 
-def damage(content: bytes, draw: Draw) -> bytes:
+def damage(content, draw):
     """Cut, flipped, repeated, zeroed, or something else altogether."""
     way, at = draw.below(7), draw.below(len(content) + 1)
     if way == 0:
@@ -128,10 +169,10 @@ def damage(content: bytes, draw: Draw) -> bytes:
     return draw.one([*starts, b"\x80\x05."])
 
 
-def npz(draw: Draw) -> tuple[str, bytes, str | None]:
+def npz(draw):
     n_rows, rng = draw.below(30), draw.rng
-    X: Any = rng.standard_normal((n_rows, draw.below(5)))
-    y: Any = rng.integers(0, 3, n_rows)
+    X = rng.standard_normal((n_rows, draw.below(5)))
+    y = rng.integers(0, 3, n_rows)
     n_names = X.shape[1]
     X = draw.one([X, X, X, X.astype(object), X.ravel(), X.astype(complex), X.astype("U"), X * np.inf])
     y = draw.one([y, y, y.astype("U"), y.astype(object), y[:, None], y.astype("S"), y.astype("M8[s]"), y / 3])
@@ -143,12 +184,12 @@ def npz(draw: Draw) -> tuple[str, bytes, str | None]:
     return "data.npz", out.getvalue(), "y" if draw.chance(0.8) else None
 
 
-def parquet(draw: Draw) -> tuple[str, bytes, str | None]:
+def parquet(draw):
     import pandas as pd
 
     n_rows, rng = draw.below(30), draw.rng
     plain = [rng.standard_normal(n_rows), rng.integers(0, 3, n_rows), rng.random(n_rows) < 0.5]
-    odd: list[Any] = [
+    odd = [
         pd.array([None if draw.chance(0.2) else 1 for _ in range(n_rows)], dtype="Int64"),
         pd.Categorical(draw.some(["u", "=v", "<w>"], n_rows)),
         pd.to_datetime(rng.integers(0, 9**9, n_rows)),
@@ -172,7 +213,7 @@ def parquet(draw: Draw) -> tuple[str, bytes, str | None]:
     return "data.parquet", out.getvalue(), "outcome"
 
 
-def svmlight(draw: Draw) -> tuple[str, bytes, str | None]:
+def svmlight(draw):
     odd = ["nan:1", "1:nan", "1:inf", "-1:2", "1:", ":", "qid:3", "1:1 1:2", "3:1 2:1", "99999999:1"]
     odd += ["1:1e999", "# note", "a:b", "4294967297:1"]
     lines = []

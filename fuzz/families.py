@@ -190,6 +190,8 @@ def kernels(rng):
     if params["kernel"] == "poly":
         params["degree"] = int(rng.integers(1, 6))
         params["coef0"] = float(rng.choice([0.0, 1.0]))
+    largest = 1e8 if params["kernel"] == "poly" else 1e30  # so that kernel values stay below 1e100
+    parts["data"] = np.clip(parts["data"], -largest, largest).astype(parts["data"].dtype)
     if params["kernel"] == "precomputed":
         Z = draw.units(parts["data"].astype(float))
         parts["data"] = Z @ Z.T if rng.random() < 0.7 else rng.standard_normal((n, n))

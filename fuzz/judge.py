@@ -13,8 +13,8 @@ from fuzz.models import Undecided, is_foreign, machines_of
 from fuzz.oracles import ORACLES
 from fuzz.twins import TWINS
 
-# Complaints about data that are the data's fault: what a generator may well produce.
-COMPLAINTS = re.compile(
+# Errors that are the data's fault: what a generator may well produce.
+EXPECTED_ERRORS = re.compile(
     "only one class|zero for every sample|weights of all samples of class|Fold \\d+ has no|n_splits="
     "|members in each class|not finite, for X with entries up to"
     '|solver="mm" works with the singular vectors|1 class|minimum of 2 is required|single class'
@@ -30,7 +30,7 @@ class Verdict:
     failures: list = field(default_factory=list)  # "oracle: sentence"
     skips: list = field(default_factory=list)
     seconds: float = 0.0
-    complained: bool = False
+    refused: bool = False  # with a sentence
 
 
 def judge(case):
@@ -81,11 +81,11 @@ def _is_deliberate(error):
 
 def _judge_error(case, error, verdict):
     last = traceback.extract_tb(error.__traceback__)[-1]
-    verdict.complained = _is_deliberate(error)
+    verdict.refused = _is_deliberate(error)
     where = f"{type(error).__name__} in {_place(last.filename)}:{last.lineno}"
-    if not verdict.complained:
+    if not verdict.refused:
         verdict.failures.append(f"exception: {where}: {error}")
-    elif not case.must_fail and not COMPLAINTS.search(str(error)):
+    elif not case.must_fail and not EXPECTED_ERRORS.search(str(error)):
         verdict.failures.append(f"complaint: {where}: {error}")
 
 
@@ -118,7 +118,7 @@ def _ask(verdict, name, oracle, *of):
     except Exception as error:
         if clock.rang_in(error):
             raise clock.TooSlow from error
-        if _is_deliberate(error) and COMPLAINTS.search(str(error)):
+        if _is_deliberate(error) and EXPECTED_ERRORS.search(str(error)):
             return
         last = traceback.extract_tb(error.__traceback__)[-1]
         place = f"{_place(last.filename)}:{last.lineno}"

@@ -70,14 +70,14 @@ def zero(rng, n, p):
     """Nothing at all, or nearly."""
     X = np.zeros((n, p))
     if rng.random() < 0.3:
-        X[int(rng.integers(0, n)), int(rng.integers(0, p))] = rng.choice([1.0, 1e-300, -1e150])
+        X[int(rng.integers(0, n)), int(rng.integers(0, p))] = rng.choice([1.0, 1e-90, -1e90])
     return X
 
 
 def scales(rng, n, p):
     """Columns in units that have nothing to do with each other."""
     X = MATRICES[rng.choice(["gaussian", "binary", "counts", "low_rank"])](rng, n, p)
-    widest = rng.choice([6.0, 30.0, 150.0])
+    widest = rng.choice([6.0, 30.0, 90.0])
     powers = rng.uniform(-widest, widest, p)
     if rng.random() < 0.2:
         powers[:] = powers[0]

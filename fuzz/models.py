@@ -1,11 +1,129 @@
-"""From what `fit` returned to machines that can be judged."""
+"""What was fitted, taken apart into binary classifiers that can be judged one by one."""
+
+from dataclasses import dataclass, field
+from itertools import combinations
 
 import numpy as np
 
 from fuzz.forms import FOREIGN
-from fuzz.machines import Fitted, kernel_matrix, make_tasks, split, spreads, weigh
-from fuzz.reference import EPS
+from fuzz.reference import EPS, LONG, Task
 from kmargin import Exchange
+
+# Numbers spread over less than this share of their mean may be equal but for rounding: in extended precision
+# they certainly are below the one, and certainly are not above the other.
+CERTAINLY_EQUAL, CERTAINLY_VARIES = 1e-17, 1e-9
+
+
+@dataclass
+class Fitted:
+    """One machine of a model."""
+
+    task: Task
+    w: np.ndarray  # as long as there are things to choose from
+    b: float
+    objective: float  # as reported
+    status: str
+    k: int
+    exact: bool  # by the exchange, which promises more than the others
+    eps: float = EPS  # of the numbers that the model was made of
+    precision: float = EPS  # of the coefficients that it keeps
+    place: str = ""  # which machine that is, in words
+    choices: np.ndarray | None = None  # what it may choose from, if not from everything
+
+
+@dataclass
+class Weighing:
+    """Classes, and what each row counts."""
+
+    codes: np.ndarray
+    classes: np.ndarray
+    repeats: np.ndarray
+    weights: np.ndarray
+    kept: np.ndarray = field(init=False)
+
+    def __post_init__(self):
+        self.kept = np.flatnonzero(self.weights)
+
+
+def weigh(y, sample_weight, class_weight):
+    """Sample weight times class weight, as scikit-learn has it."""
+    classes, codes = np.unique(y, return_inverse=True)
+    repeats = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, float)
+    repeats = np.broadcast_to(repeats, (len(y),))
+    factor = np.ones(len(classes))
+    if isinstance(class_weight, str):
+        factor = len(y) / (len(classes) * np.bincount(codes))
+    elif class_weight is not None:
+        factor = np.array([class_weight.get(name, 1.0) for name in classes.tolist()])
+    return Weighing(codes, classes, repeats, repeats * factor[codes])
+
+
+def split(weighing, multi_class):
+    """The rows and labels of each machine."""
+    codes, n_classes = weighing.codes, len(weighing.classes)
+    if n_classes == 2 or multi_class == "ovo":
+        for negative, positive in combinations(range(n_classes), 2):
+            rows = weighing.kept[np.isin(codes[weighing.kept], (negative, positive))]
+            yield rows, np.where(codes[rows] == positive, 1.0, -1.0)
+    else:
+        for positive in range(n_classes):
+            yield weighing.kept, np.where(codes[weighing.kept] == positive, 1.0, -1.0)
+
+
+def make_tasks(X, weighing, multi_class, C, has_intercept, spread=None, noise=None):
+    """One task for each machine, in the order of the model."""
+    for rows, y in split(weighing, multi_class):
+        weight = weighing.weights[rows].astype(LONG)
+        total = weight.sum()
+        lam = LONG(0) if np.isinf(C) else 1 / (2 * LONG(C) * total)
+        ridge = np.full(X.shape[1], lam) * (1 if spread is None else spread**2)
+        yield Task(X[rows], y, weight / total, ridge, has_intercept, None if noise is None else noise[rows])
+
+
+def spreads(X, repeats):
+    """Standard deviations, of weighted rows, in extended precision; 1 for constant columns.
+
+    None where it is a matter of rounding whether a column is constant.
+    """
+    X, share = X.astype(LONG), repeats.astype(LONG) / repeats.astype(LONG).sum()
+    mean = share @ X
+    spread = np.sqrt(share @ (X - mean) ** 2)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(spread > 0, spread / np.abs(mean), 0)
+    if ((ratio > CERTAINLY_EQUAL) & (ratio < CERTAINLY_VARIES)).any():
+        return None
+    return np.where(ratio <= 1e-12, 1, spread)
+
+
+def kernel_matrix(X, weighing, name, gamma, degree, coef0):
+    """Kernel values of all rows with all rows, from their definition, and in which units they are rounded.
+
+    Distances are commonly computed from products, and lose what these have in common. None where it is a
+    matter of rounding whether the entries of X vary, and so what gamma is.
+    """
+    X = X.astype(float)
+    if gamma == "auto":
+        gamma = 1 / X.shape[1]
+    elif gamma == "scale":
+        kept = X[weighing.kept].astype(LONG)
+        share = weighing.repeats[weighing.kept].astype(LONG)
+        share = share / share.sum() / X.shape[1]
+        mean = (share @ kept).sum()
+        variance = (share @ (kept - mean) ** 2).sum()
+        if (CERTAINLY_EQUAL * mean) ** 2 < variance < (CERTAINLY_VARIES * mean) ** 2:
+            return None
+        gamma = float(1 / (X.shape[1] * variance)) if variance > (CERTAINLY_VARIES * mean) ** 2 else 1.0
+    products, sizes = X @ X.T, np.abs(X) @ np.abs(X.T)
+    if name == "rbf":
+        K = np.exp(-gamma * ((X[:, None, :] - X[None, :, :]) ** 2).sum(axis=2))
+        squares = (X**2).sum(axis=1)
+        return K, K * gamma * (squares[:, None] + squares)
+    if name == "linear":
+        return products, sizes
+    inner, sizes = gamma * products + coef0, gamma * sizes + abs(coef0)
+    if name == "poly":
+        return inner**degree, degree * sizes**degree
+    return np.tanh(inner), sizes
 
 
 class Undecided(Exception):
@@ -83,8 +201,7 @@ def precision(case):
 def _kernel_machines(case, model):
     params = case.params
     weighing = weigh(case.y, case.sample_weight, params.get("class_weight"))
-    narrow = case.data.dtype == np.float32 and case.form != "list"
-    eps = float(np.finfo(np.float32).eps) if narrow else EPS
+    eps = precision(case)
     K, noise = case.data.astype(float), None
     if params["kernel"] != "precomputed":
         numbers = params.get("gamma", "scale"), params.get("degree", 3), params.get("coef0", 0.0)
@@ -117,7 +234,7 @@ def _kernel_machines(case, model):
                 count(k, K.shape[1]),
                 is_exact(params),
                 eps=eps,
-                precision=precision(case),
+                precision=eps,
                 choices=rows[number],
                 place=f"machine {number}, k={k}",
             )

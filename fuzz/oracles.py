@@ -1,6 +1,7 @@
 """What must hold of every fitted model. Each oracle returns None, or a sentence that says what is wrong."""
 
 import pickle
+from itertools import product
 
 import numpy as np
 import sklearn
@@ -84,16 +85,6 @@ def beats_the_intercept(case, model, machines):
     return None
 
 
-def is_better(machine, best, value, margin=1):
-    """Whether a refit is so much better that rounding cannot be the reason."""
-    doubt = machine.task.doubt(best.w, best.b, max(machine.eps, machine.precision))
-    if value <= best.value + margin * (TOLERANCE * best.value + NOTHING) + 4 * doubt:
-        return False
-    if best.size >= LARGE:
-        raise Undecided("only very large coefficients would be better")
-    return True
-
-
 def is_optimal_on_its_support(case, model, machines):
     """No refit to the same columns is better."""
     for machine in machines:
@@ -104,69 +95,52 @@ def is_optimal_on_its_support(case, model, machines):
             continue
         value = machine.task.objective(machine.w, machine.b)
         best = refit(machine.task, support, machine.w, machine.b)
-        if is_better(machine, best, value):
+        doubt = machine.task.doubt(best.w, best.b, max(machine.eps, machine.precision))
+        if value > best.value * (1 + TOLERANCE) + NOTHING + 4 * doubt:
+            if best.size >= LARGE:
+                raise Undecided("only very large coefficients would be better")
             return f"objective {float(value):.9g}, on the same support {best.value:.9g} ({machine.place})"
     return None
 
 
 def tells_the_truth_about_swaps(case, model, machines):
-    """Where no swap is said to help, none does."""
+    """Where no swap is said to lower the objective, or the sum of shared classifiers, none does."""
     if not says_nothing(case):
         return None
-    for machine in [together[0] for together in companies(case, machines) if len(together) == 1]:
-        support = np.flatnonzero(machine.w)
-        choices = np.arange(len(machine.w)) if machine.choices is None else machine.choices
-        others = np.setdiff1d(choices, support)
-        if machine.status != "SWAP_OPTIMAL" or len(support) * len(others) > 30 or len(machine.task.y) > 40:
-            continue
-        if len(support) < machine.k:
-            continue
-        value = machine.task.objective(machine.w, machine.b)
-        for leaving in support:
-            for entering in others:
-                columns = np.append(np.setdiff1d(support, [leaving]), entering)
-                start = np.where(np.arange(len(machine.w)) == leaving, 0.0, machine.w)
-                best = refit(machine.task, columns, start, machine.b)
-                if is_better(machine, best, value, margin=10):
-                    return (
-                        f"{leaving} for {entering} lowers the objective from {float(value):.9g} "
-                        f"to {best.value:.9g} ({machine.place})"
-                    )
-    return None
-
-
-def tells_the_truth_about_shared_swaps(case, model, machines):
-    """The same for machines that share their features: no swap lowers the sum of their objectives."""
-    if not says_nothing(case) or case.call.startswith("Kernel"):
-        return None
-    for together in [together for together in companies(case, machines) if len(together) > 1]:
-        first = together[0]
+    for together in companies(case, machines):
+        first, n_shared = together[0], len(together)
         support = np.flatnonzero(np.any([machine.w != 0 for machine in together], axis=0))
-        others = np.setdiff1d(np.arange(len(first.w)), support)
+        choices = np.arange(len(first.w)) if first.choices is None else first.choices
+        others = np.setdiff1d(choices, support)
         if any(machine.status != "SWAP_OPTIMAL" for machine in together) or len(support) < first.k:
             continue
-        if len(support) * len(others) > 12 or len(first.task.y) > 40:
+        if len(support) * len(others) > (30 if n_shared == 1 else 12) or len(first.task.y) > 40:
+            continue
+        if n_shared > 1 and case.call.startswith("Kernel"):
             continue
         value = sum(machine.task.objective(machine.w, machine.b) for machine in together)
-        for leaving in support:
-            for entering in others:
-                columns = np.append(np.setdiff1d(support, [leaving]), entering)
-                if all_are_better(together, columns, leaving, value):
-                    return f"{leaving} for {entering} lowers the sum of objectives ({first.place})"
+        for leaving, entering in product(support, others):
+            columns = np.append(np.setdiff1d(support, [leaving]), entering)
+            if is_lower_after_swap(together, columns, leaving, value):
+                return f"{leaving} for {entering} lowers the objective ({first.place})"
     return None
 
 
-def all_are_better(together, columns, leaving, value):
-    """Whether refits of all machines have a lower sum, by more than rounding can be the reason of."""
+def is_lower_after_swap(together, columns, leaving, value):
+    """Whether refits of all classifiers have a lower sum, by more than rounding can explain."""
     total = doubt = LONG(0)
+    size = 0.0
     for machine in together:
         start = np.where(np.arange(len(machine.w)) == leaving, 0.0, machine.w)
         best = refit(machine.task, columns, start, machine.b)
-        if best.size >= LARGE:
-            raise Undecided("only very large coefficients would be better")
+        size = max(size, best.size)
         total += best.value
         doubt += 4 * machine.task.doubt(best.w, best.b, max(machine.eps, machine.precision))
-    return bool(total + 10 * (TOLERANCE * total + NOTHING) + doubt < value)
+    if value <= total + 10 * (TOLERANCE * total + NOTHING) + doubt:
+        return False
+    if size >= LARGE:
+        raise Undecided("only very large coefficients would be better")
+    return True
 
 
 def never_gets_worse_with_k(case, model, machines):
@@ -238,7 +212,6 @@ ORACLES = {
     "intercept": (beats_the_intercept, 1.0),
     "support": (is_optimal_on_its_support, 0.7),
     "swaps": (tells_the_truth_about_swaps, 0.5),
-    "shared swaps": (tells_the_truth_about_shared_swaps, 0.3),
     "monotone": (never_gets_worse_with_k, 1.0),
     "predict": (predicts_as_it_decides, 0.3),
     "decide": (decides_by_its_coefficients, 0.2),

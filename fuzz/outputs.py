@@ -6,20 +6,34 @@ import math
 import os
 import re
 import tempfile
+from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 
-from fuzz.command import Flaw, call, drawing, inside
-from fuzz.pages import check_page
+from fuzz.files import Flaw, call, drawing, inside
 
 INTERNAL = re.compile(
     r"Traceback|\b[A-Z]\w*(Error|Exception|Warning)\b|object at 0x|\bnumpy\.|\bsklearn\b|\bdtype\b|<class"
 )
 CONTROLS = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
 
+# what a report is made of: no element or attribute comes from the data
+TAGS = {
+    *("html", "head", "meta", "link", "title", "style", "body", "h1", "h2", "h3", "p", "div", "b", "i"),
+    *("table", "caption", "thead", "tbody", "tr", "th", "td", "figure", "figcaption", "code", "br"),
+    *("details", "summary", "ul", "li", "svg", "g", "path", "defs", "clippath", "rect", "use", "text"),
+    *("span", "nav", "a"),
+}
+ATTRIBUTES = {
+    *("lang", "charset", "name", "content", "http-equiv", "rel", "href", "id", "class", "style", "title"),
+    *("open", "xlink:href", "xmlns", "xmlns:xlink", "width", "height", "viewbox", "version", "d", "type"),
+    *("transform", "clip-path", "x", "y", "cx", "cy", "r", "points", "fill", "stroke", "opacity"),
+    *("data-label", "role", "aria-label"),
+}
+VOID = {"meta", "link", "br"}
 
-def check(case: Any) -> str | None:
-    """Run a case of `tables` in a folder of its own. A sentence if something is wrong."""
+
+def check(case):
+    """Run a case of `tables` in a folder of its own. Return a sentence if something is wrong."""
     with tempfile.TemporaryDirectory() as folder, inside(folder), drawing(case.draws):
         Path(case.file).write_bytes(case.content)
         outs = ["--out", "out" if case.command == "fit" else "out.csv"]
@@ -34,7 +48,7 @@ def check(case: Any) -> str | None:
         return check_words(stdout, stderr) or check_folder(Path("out")) or check_again(case)
 
 
-def check_refusal(code: int, stdout: str, stderr: str, left: list[str]) -> str | None:
+def check_refusal(code, stdout, stderr, left):
     """Exit code 2, one sentence, and only the files that were there before."""
     if code != 2:
         return f"the exit code is {code}: {stderr[-200:]!r}"
@@ -58,7 +72,7 @@ def check_refusal(code: int, stdout: str, stderr: str, left: list[str]) -> str |
     return None
 
 
-def check_words(stdout: str, stderr: str) -> str | None:
+def check_words(stdout, stderr):
     """Nothing on stderr but which files were written, and nothing on stdout that a terminal would obey."""
     if re.sub(r"(?m)^Written to [^\n]*\.\n", "", stderr):
         return f"stderr on success: {stderr[:300]!r}"
@@ -69,7 +83,7 @@ def check_words(stdout: str, stderr: str) -> str | None:
     return None
 
 
-def check_folder(folder: Path) -> str | None:
+def check_folder(folder):
     """All files of a fit, whole, finite, in agreement."""
     from kmargin.tables import model_file
 
@@ -94,7 +108,7 @@ def check_folder(folder: Path) -> str | None:
     for row in rows:
         if text_of(row["predicted"]) not in classes or text_of(row["actual"]) not in classes:
             return f"a class that is none: {row}"
-        decisions = [float(value) for name, value in row.items() if name and name.startswith("decision")]
+        decisions = decisions_of(row)
         if not all(map(math.isfinite, decisions)):
             return f"a decision that is no number: {row}"
         if len(decisions) == 1:
@@ -104,7 +118,11 @@ def check_folder(folder: Path) -> str | None:
     return None
 
 
-def count_used(machine: Any) -> int:
+def decisions_of(row):
+    return [float(value) for name, value in row.items() if name and name.startswith("decision")]
+
+
+def count_used(machine):
     """What k counts and bounds: features or groups, of all machines together or of the largest."""
     coef = machine.coef_.tolist()
     labels = machine.groups or range(len(coef[0]))
@@ -112,7 +130,7 @@ def count_used(machine: Any) -> int:
     return len(set().union(*used)) if machine.shared else max(map(len, used))
 
 
-def check_again(case: Any) -> str | None:
+def check_again(case):
     """The model takes the table that it was fitted to."""
     try:
         code, stdout, stderr = call(["predict", "--quiet", "--", "out", case.file])
@@ -121,17 +139,13 @@ def check_again(case: Any) -> str | None:
     if code:
         return f"predict on the same table: {stderr}"
     rows = list(csv.DictReader(io.StringIO(stdout, newline="")))
-    bad = [
-        row
-        for row in rows
-        if not all(math.isfinite(float(v)) for n, v in row.items() if n and n.startswith("decision"))
-    ]
+    bad = [row for row in rows if not all(map(math.isfinite, decisions_of(row)))]
     if bad or not rows:
         return f"predict on the same table: {bad[:1] or 'no rows'}"
     return check_fields(stdout)
 
 
-def check_csv(path: Path, *numbers: str) -> str | None:
+def check_csv(path, *numbers):
     """As many fields in every line, finite numbers, and no formulas."""
     text = path.read_bytes().decode("utf-8")
     lines = list(csv.reader(io.StringIO(text, newline="")))
@@ -147,7 +161,7 @@ def check_csv(path: Path, *numbers: str) -> str | None:
     return check_fields(text)
 
 
-def check_fields(text: str) -> str | None:
+def check_fields(text):
     for line in csv.reader(io.StringIO(text, newline="")):
         for cell in line:
             if protected(cell) != cell:
@@ -155,13 +169,13 @@ def check_fields(text: str) -> str | None:
     return None
 
 
-def protected(cell: str) -> str:
+def protected(cell):
     """What a careful program writes in place of a text that a spreadsheet would run."""
     is_sum = cell[:1] in set("+-＋－") and any(not (c.isalnum() or c in "_ .,+-") for c in cell[1:])
     return f"'{cell}" if is_sum or cell[:1] in set("=@\t\r\n＝＠") else cell
 
 
-def text_of(value: Any) -> str:
+def text_of(value):
     """Numbers by their value, so that 1 and 1.0 are the same class."""
     if isinstance(value, bool):
         return str(value)
@@ -169,3 +183,46 @@ def text_of(value: Any) -> str:
         return repr(float(value))
     except (ValueError, OverflowError):
         return str(value)
+
+
+class Page(HTMLParser):
+    """Collects what is wrong with a page."""
+
+    def __init__(self):
+        super().__init__(convert_charrefs=True)
+        self.flaws: list[str] = []
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag, attrs):
+        if tag not in TAGS:
+            self.flaws.append(f"an element <{tag}>")
+        for name, value in attrs:
+            if name not in ATTRIBUTES or name.startswith("on"):
+                self.flaws.append(f"an attribute {name}={value!r}")
+            if name.endswith("href") and not (value or "").startswith(("#", "data:")):
+                self.flaws.append(f"a link to {value!r}")
+            if name == "style" and re.search(r"url\((?!#)|expression|import", value or ""):
+                self.flaws.append(f"a style {value!r}")
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag):
+        if not self.open or self.open.pop() != tag:
+            self.flaws.append(f"</{tag}> closes nothing")
+
+    def handle_comment(self, data):
+        self.flaws.append(f"a comment {data[:40]!r}")
+
+
+def check_page(content):
+    """Only elements and attributes that a report has, all closed, nothing asked of the outside."""
+    page = Page()
+    page.feed(content.decode("utf-8"))
+    page.close()
+    flaws = page.flaws + [f"<{tag}> is left open" for tag in page.open]
+    return f"the page has {flaws[0]}" if flaws else None

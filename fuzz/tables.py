@@ -8,24 +8,13 @@ import bz2
 import gzip
 import lzma
 from dataclasses import dataclass, field
-from typing import Any
 
-from fuzz import contents, outputs
-from fuzz.pick import Draw
+from fuzz import contents
+from fuzz.files import Draw
+from fuzz.outputs import check
 
-NAME = "tables"
-
-ENDINGS = {
-    "csv": 82,
-    "tsv": 6,
-    "txt": 3,
-    "csv.gz": 4,
-    "csv.bz2": 1,
-    "csv.xz": 1,
-    "csv.zip": 1,
-    "doc": 1,
-    "CSV": 1,
-}
+ENDINGS = {"csv": 82, "tsv": 6, "txt": 3, "csv.gz": 4}
+ENDINGS |= dict.fromkeys(("csv.bz2", "csv.xz", "csv.zip", "doc", "CSV"), 1)
 PACKERS = {"gz": lambda content: gzip.compress(content, mtime=0), "bz2": bz2.compress, "xz": lzma.compress}
 STEMS = {"data": 70, "<b>data": 5, "=cmd": 5, "da ta": 5, "data.v2": 5, "-q": 5, "[red]": 5}
 ROWS = {0: 1, 1: 1, 2: 2, 3: 2, 5: 4, 12: 35, 24: 35, 40: 20}
@@ -70,6 +59,9 @@ SENSELESS = {
 }
 
 
+__all__ = ["Case", "check", "make_case"]
+
+
 @dataclass
 class Case:
     """A file, and the command that is given it."""
@@ -81,14 +73,14 @@ class Case:
     options: list[str] = field(default_factory=list)
     draws: bool = False  # whether figures are really drawn, which takes most of the time
 
-    def __str__(self) -> str:
+    def __str__(self):
         """Lines that reproduce it."""
         words = [self.command, *self.options, "--", self.file]
         write = f"open({self.file!r}, 'wb').write({self.content!r})"
         return f"{write}\nfrom kmargin.cli import make_app\nmake_app()({words!r})"
 
 
-def make_case(number: int) -> Case:
+def make_case(number):
     """The case with this number: always the same."""
     draw = Draw(number, 7)
     command = "path" if draw.chance(0.12) else "fit"
@@ -103,18 +95,7 @@ def make_case(number: int) -> Case:
     )
 
 
-def check(case: Case) -> str | None:
-    """A sentence that says what is wrong with the answer, or None."""
-    return outputs.check(case)
-
-
-def run(first: int, count: int) -> list[tuple[Case, str]]:
-    """The cases that fail, each with what is wrong."""
-    found = ((case, check(case)) for case in map(make_case, range(first, first + count)))
-    return [(case, flaw) for case, flaw in found if flaw is not None]
-
-
-def _text_case(number: int, command: str, draw: Draw) -> Case:
+def _text_case(number, command, draw):
     n_rows, n_columns = draw.weighted(ROWS), 1 + draw.below(6)
     oddity = draw.weighted({0.0: 72, 0.02: 20, 0.3: 8})
     names = [contents.name(draw, f"x{j}", oddity) for j in range(n_columns)]
@@ -135,7 +116,7 @@ def _text_case(number: int, command: str, draw: Draw) -> Case:
     return Case(number, command, f"{draw.weighted(STEMS)}.{ending}", content, options, draw.chance(0.05))
 
 
-def _options(command: str, names: list[str], target: str | None, draw: Draw) -> list[str]:
+def _options(command, names, target, draw):
     """Sensible options most of the time, senseless ones now and then."""
     options = [] if target is None else ["--target", target if draw.chance(0.97) else "nothing"]
     if draw.chance(0.9):
@@ -143,7 +124,7 @@ def _options(command: str, names: list[str], target: str | None, draw: Draw) -> 
         options += ["--C", draw.weighted({"1": 60, "0.1": 15, "100": 15, "inf": 5, "1e-6": 5})]
     options += ["--cv", draw.weighted({"2": 7, "3": 2, "5": 1})]
     options += ["--pairs", "2"] if command == "fit" else []  # of halves, each fitted like the others
-    sometimes: dict[str, Any] = {
+    sometimes = {
         "--weights": names[-1:],
         "--drop": names[:1],
         "--no-standardize": None,

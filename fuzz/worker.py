@@ -14,32 +14,31 @@ import scipy.sparse
 
 from fuzz import clock
 
-# Seconds of processor time after which a worker is taken for lost: compiled code does not hear signals.
-SILENCE = 25.0
-STANDSTILL = 150.0  # seconds on the clock, for a worker that waits for something and computes nothing
+# Seconds of processor time after which a worker counts as hanging: compiled code does not hear signals.
+MAX_SILENCE = 25.0
+MAX_IDLE = 150.0  # seconds on the clock, for a worker that computes nothing
 MEGABYTE = 2**20
-MOST_MEMORY = 4096 * MEGABYTE  # for a worker; whatever asks for more gets a MemoryError
+MAX_MEMORY = 4096 * MEGABYTE  # of a worker; whatever asks for more gets a MemoryError
 
 
 def judge_in_time(number):
-    """The verdict on a case; a failure of its own if it takes longer than it may, and does so again.
+    """The verdict on a case; a failure if it takes longer than it may, and does so again.
 
     Again, because the first time something may have been compiled on the way.
     """
-    verdict = _judge_once(number)
-    return _judge_once(number) if verdict.seconds > clock.LIMIT else verdict
-
-
-def _judge_once(number):
     from fuzz.families import family_of, make_case
     from fuzz.judge import Verdict, judge
 
-    try:
-        with clock.running():
-            return judge(make_case(number))
-    except clock.TooSlow:
-        what = f"slow: not done after {clock.LIMIT:.0f} s"
-        return Verdict(number, family_of(number), [what], seconds=2 * clock.LIMIT)
+    for _ in range(2):
+        try:
+            with clock.running():
+                verdict = judge(make_case(number))
+        except clock.TooSlow:
+            what = f"slow: not done after {clock.LIMIT:.0f} s"
+            verdict = Verdict(number, family_of(number), [what], seconds=2 * clock.LIMIT)
+        if verdict.seconds <= clock.LIMIT:
+            break
+    return verdict
 
 
 def warm_up():
@@ -86,7 +85,7 @@ def processor_time(pid):
 def work(connection, current, started, spent):
     """Judge the numbers that come, and send back each verdict."""
     faulthandler.enable()
-    resource.setrlimit(resource.RLIMIT_DATA, (MOST_MEMORY, MOST_MEMORY))
+    resource.setrlimit(resource.RLIMIT_DATA, (MAX_MEMORY, MAX_MEMORY))
     warm_up()
 
     def begin():
@@ -133,8 +132,8 @@ class Worker:
             return None
         waited, computed = time.monotonic() - self.started.value, processor_time(self.process.pid)
         if computed is None:
-            return number if waited > SILENCE else None
-        return number if computed - self.spent.value > SILENCE or waited > STANDSTILL else None
+            return number if waited > MAX_SILENCE else None
+        return number if computed - self.spent.value > MAX_SILENCE or waited > MAX_IDLE else None
 
     def end(self):
         """At once if it is at work, else by itself."""

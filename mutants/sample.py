@@ -1,27 +1,19 @@
 """Draw mutants: copies of a source file with one small fault.
 
 Never mutated: strings, f-strings and docstrings; annotations and decorators; the arguments of `raise`, of
-assertions and of warnings; blocks under `TYPE_CHECKING`; the functions in `COSMETIC_FUNCTIONS`; the calls in
-`COSMETIC_CALLS` and the keyword arguments in `COSMETIC_KEYWORDS`, which only change how a plot looks.
+assertions and of warnings; blocks under `TYPE_CHECKING`; representations; methods called on axes and figures,
+which only change how a plot looks; the keyword arguments in `HARMLESS_KEYWORDS`.
 """
 
 import ast
 import copy
 import random
-from collections.abc import Iterator
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-COSMETIC_FUNCTIONS = {"__repr__", "__str__", "_repr_html_"}
-COSMETIC_CALLS = {
-    *("annotate", "grid", "legend", "margins", "savefig", "set_position", "set_title", "set_xlabel"),
-    *("set_xlim", "set_xticks", "set_ylabel", "set_ylim", "set_yticks", "suptitle", "text", "tick_params"),
-}
-COSMETIC_KEYWORDS = {
-    *("alpha", "color", "dpi", "edgecolor", "facecolor", "figsize", "fontsize", "ha", "height", "label"),
-    *("labelsize", "linestyle", "linewidth", "lw", "marker", "markersize", "pad", "rotation", "size", "va"),
-    *("width", "zorder", "copy", "stacklevel", "strict"),
-}
+REPRESENTATIONS = {"__repr__", "__str__", "_repr_html_"}
+DRAWN_ON = {"ax", "axes", "axis", "figure", "plt"}
+HARMLESS_KEYWORDS = {"alpha", "color", "copy", "fontsize", "label", "marker", "stacklevel", "strict"}
 SKIPPED_FIELDS = {"annotation", "returns", "decorator_list", "msg", "exc", "cause", "pattern"}
 OTHER_OPERATORS: dict[type, list[type]] = {
     ast.Lt: [ast.LtE, ast.GtE], ast.LtE: [ast.Lt, ast.Gt], ast.Gt: [ast.GtE, ast.LtE],
@@ -34,7 +26,6 @@ PAIRS = [("min", "max"), ("any", "all"), ("argmin", "argmax"), ("minimum", "maxi
          ("zeros", "ones"), ("zeros_like", "ones_like"), ("append", "extend")]  # fmt: skip
 OTHER_FUNCTIONS = dict(PAIRS) | {b: a for a, b in PAIRS}
 SYMMETRIC = {"min", "max", "minimum", "maximum", "dot", "hypot", "array_equal", "shares_memory"}
-Edit = tuple[ast.expr | ast.stmt, str]  # a node, and the text that replaces it
 
 
 class Mutant(NamedTuple):
@@ -48,7 +39,7 @@ class Mutant(NamedTuple):
     lines: int  # bit mask of the lines of the statement; -1, any line of the file, outside functions
 
 
-def draw_mutants(sources: dict[str, str], n: int, seed: int) -> list[Mutant]:
+def draw_mutants(sources, n, seed):
     """Draw `n` nodes at random without replacement, and one mutant of each; all nodes if there are fewer."""
     candidates = [c for path in sorted(sources) for c in find_candidates(path, ast.parse(sources[path]))]
     rng = random.Random(seed)
@@ -57,14 +48,14 @@ def draw_mutants(sources: dict[str, str], n: int, seed: int) -> list[Mutant]:
     return list(islice((m for m in drawn if is_another_program(m.source, sources[m.path])), n))
 
 
-def is_another_program(source: str, original: str) -> bool:
+def is_another_program(source, original):
     try:
         return ast.dump(ast.parse(source)) != ast.dump(ast.parse(original))
     except SyntaxError:
         return False
 
 
-def make_mutant(path: str, source: str, mask: int, node: ast.expr | ast.stmt, replacement: str) -> Mutant:
+def make_mutant(path, source, mask, node, replacement):
     """Replace the text of one node and leave the rest of the file as it is."""
     lines = source.encode().splitlines(keepends=True)  # columns of the syntax tree count bytes
     first, end = node.lineno - 1, node.end_lineno or node.lineno
@@ -74,9 +65,7 @@ def make_mutant(path: str, source: str, mask: int, node: ast.expr | ast.stmt, re
     return Mutant(path, node.lineno, before, after, mutated, mask)
 
 
-def find_candidates(
-    path: str, node: ast.AST, statement: ast.stmt | None = None, in_function: bool = False
-) -> Iterator[tuple[str, int, list[Edit]]]:
+def find_candidates(path, node, statement=None, in_function=False):
     """For each node that can be mutated: the path, the lines of its statement, and the ways to mutate it."""
     if is_skipped(node):
         return
@@ -93,27 +82,25 @@ def find_candidates(
                 yield from find_candidates(path, child, statement, inside)
 
 
-def is_skipped(node: ast.AST) -> bool:
+def is_skipped(node):
     match node:
-        case (
-            ast.JoinedStr()
-            | ast.BinOp(left=ast.Constant(value=str()))
-            | ast.If(test=ast.Name(id="TYPE_CHECKING"))
-        ):
+        case ast.JoinedStr() | ast.BinOp(left=ast.Constant(value=str())):
+            return True
+        case ast.If(test=ast.Name(id="TYPE_CHECKING")):
             return True
         case ast.FunctionDef(name=name):
-            return name in COSMETIC_FUNCTIONS
+            return name in REPRESENTATIONS
         case ast.keyword(arg=name):
-            return name in COSMETIC_KEYWORDS
-        case ast.Call(func=ast.Attribute(attr=name)):
-            return name == "warn" or name in COSMETIC_CALLS
-        case ast.Expr(value=ast.Call(func=ast.Attribute(attr=name))):
-            return name in COSMETIC_CALLS
+            return name in HARMLESS_KEYWORDS
+        case ast.Expr(value=ast.Call() as call):
+            return is_skipped(call)
+        case ast.Call(func=ast.Attribute(attr=attr, value=ast.Name(id=owner))):
+            return attr == "warn" or owner in DRAWN_ON
     return False
 
 
-def find_edits(node: ast.AST, in_function: bool) -> Iterator[Edit]:
-    """The ways to mutate one node, its children apart."""
+def find_edits(node, in_function):
+    """The ways to mutate one node, its children apart: a node, and the text that replaces it."""
     match node:
         case ast.Compare(ops=ops):
             for i, op in enumerate(ops):
@@ -131,15 +118,12 @@ def find_edits(node: ast.AST, in_function: bool) -> Iterator[Edit]:
             yield from ((node, str(other)) for other in (value + 1, value - 1) if other >= 0)
         case ast.Constant(value=float(value)):
             yield from ((node, str(other)) for other in ((2 * value, value / 2) if value else (1.0,)))
-        case ast.IfExp(test=test, body=body, orelse=orelse):
-            yield change(node, body=orelse, orelse=body)
-            yield test, f"(not ({ast.unparse(test)}))"
-        case ast.If(test=test) | ast.While(test=test):
+        case ast.IfExp(test=test) | ast.If(test=test) | ast.While(test=test):
             yield test, f"(not ({ast.unparse(test)}))"
         case ast.comprehension(ifs=ifs):
             yield from ((test, f"(not ({ast.unparse(test)}))") for test in ifs)
-        case ast.Slice():
-            yield from shift_bounds(node.lower, node.upper)
+        case ast.Slice(lower=lower, upper=upper):
+            yield from shift_bounds(lower, upper)
         case ast.AugAssign(op=op):
             yield node, "pass"
             yield from (change(node, op=other()) for other in OTHER_OPERATORS.get(type(op), []))
@@ -149,34 +133,27 @@ def find_edits(node: ast.AST, in_function: bool) -> Iterator[Edit]:
             yield node, "return None"
         case ast.Break() | ast.Continue():
             yield node, "continue" if isinstance(node, ast.Break) else "break"
-        case ast.Call():
-            yield from find_call_edits(node)
+        case ast.Call(func=func, args=args, keywords=keywords):
+            name = getattr(func, "attr", getattr(func, "id", ""))
+            if name == "range":
+                yield from shift_bounds(*([None, *args] if len(args) == 1 else args[:2]))
+            elif len(args) > 1 and name not in SYMMETRIC:
+                yield change(node, args=[args[1], args[0], *args[2:]])
+            for option in keywords:
+                if option.arg and not is_skipped(option):
+                    yield change(node, keywords=[other for other in keywords if other is not option])
+            if name in OTHER_FUNCTIONS:
+                yield func, ast.unparse(func).removesuffix(name) + OTHER_FUNCTIONS[name]
 
 
-def find_call_edits(call: ast.Call) -> Iterator[Edit]:
-    name = getattr(call.func, "attr", getattr(call.func, "id", ""))
-    match call.args:
-        case [stop] if name == "range":
-            yield from shift_bounds(None, stop)
-        case [first, second, *rest] if name == "range":
-            yield from shift_bounds(first, second)
-        case [first, second, *rest] if name not in SYMMETRIC:
-            yield change(call, args=[second, first, *rest])
-    for option in call.keywords:
-        if option.arg and not is_skipped(option):
-            yield change(call, keywords=[other for other in call.keywords if other is not option])
-    if name in OTHER_FUNCTIONS:
-        yield call.func, ast.unparse(call.func).removesuffix(name) + OTHER_FUNCTIONS[name]
-
-
-def shift_bounds(lower: ast.expr | None, upper: ast.expr | None) -> Iterator[Edit]:
+def shift_bounds(lower, upper):
     """Start one later, or end one earlier."""
     for bound, shift in ((lower, "+ 1"), (upper, "- 1")):
         if bound is not None and not isinstance(bound, ast.Starred):
             yield bound, f"({ast.unparse(bound)}) {shift}"
 
 
-def change(node: Any, **fields: object) -> Edit:
+def change(node, **fields):
     twin = copy.copy(node)
     vars(twin).update(fields)
     text = ast.unparse(twin)

@@ -1,6 +1,5 @@
 """What is compared with what. Each case opens with the claim it watches."""
 
-from benchmarks.cases.case import Case
 from benchmarks.cases.cold import Cold
 from benchmarks.cases.cores import Cores
 from benchmarks.cases.crossval import CrossValidation
@@ -9,7 +8,7 @@ from benchmarks.cases.distributed import Distributed
 from benchmarks.cases.groups import Groups
 from benchmarks.cases.growth import Growth
 from benchmarks.cases.honest import Honest
-from benchmarks.cases.kernel_blocks import KernelBlocks
+from benchmarks.cases.kernels import KernelBlocks, Spiral
 from benchmarks.cases.loops import Loops
 from benchmarks.cases.optimum import GlobalOptimum
 from benchmarks.cases.paths import letters, optdigits, splice, tcga
@@ -18,11 +17,10 @@ from benchmarks.cases.probabilities import Probabilities
 from benchmarks.cases.shared import SharedFeatures
 from benchmarks.cases.simulation import Simulation
 from benchmarks.cases.sparse import a9a, news20
-from benchmarks.cases.spiral import Spiral
 from benchmarks.cases.stability import Stability
 from benchmarks.cases.synthetic import SyntheticPath
 
-CASES: dict[str, Case] = {
+CASES = {
     case.name: case
     for case in (
         letters,

@@ -1,50 +1,74 @@
-"""What every case has to offer."""
+"""What every case has to offer, and the ratios that several cases report."""
 
-from typing import Protocol
+import numpy as np
 
-import pandas as pd
-from matplotlib.figure import Figure
-
-from benchmarks.records import Recorder, select
+from benchmarks.records import select
 from benchmarks.solvers import HEADLINE
 
-Reached = dict[str, dict[str, float]]  # claim -> part of it (a shape, a k, ...) -> number
 
-
-class Case(Protocol):
-    """Measuring and judging are apart: `reached` and `plot` work on any results, old or new."""
+class Case:
+    """Measuring and judging are apart: `reached`, `tables` and `plot` work on any results, old or new."""
 
     name: str
 
-    def run(self, record: Recorder, scale: str) -> None:
+    def run(self, record, scale):
         """Measure. The scale is "quick", "default" or "full"."""
+        raise NotImplementedError
 
-    def reached(self, frame: pd.DataFrame) -> Reached:
-        """The numbers that `targets.py` has bounds for. What was not measured is left out."""
+    def reached(self, frame):
+        """The numbers that `targets.csv` has bounds for: claim -> part of it (a shape, a k, ...) -> number.
 
-    def plot(self, frame: pd.DataFrame) -> Figure | None:
-        """A picture of the results, if there is one."""
+        What was not measured is left out, or not a number.
+        """
+        raise NotImplementedError
+
+    def tables(self, frame):
+        """Tables to be shown below the claims."""
+        return []
+
+    def plot(self, frame):
+        """A picture of the results, or None."""
 
 
-def best_seconds(frame: pd.DataFrame, competitor: str) -> float:
+def best_seconds(frame, competitor):
     """The best time; not a number if there is none."""
     return float(select(frame, metric="seconds", competitor=competitor)["value"].min())
 
 
-def times_faster(frame: pd.DataFrame, ours: str, other: str) -> float:
+def times_faster(frame, ours, other):
     return best_seconds(frame, other) / best_seconds(frame, ours)
 
 
-def by_dataset(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """The rows of each data set that the headline solver was measured on."""
+def by_dataset(frame, competitor=HEADLINE):
+    """The rows of each data set that the competitor was measured on."""
     groups = frame.dropna(subset="dataset").groupby("dataset", sort=False)
-    return {str(name): rows for name, rows in groups if HEADLINE in set(rows["competitor"])}
+    return {str(name): rows for name, rows in groups if competitor in set(rows["competitor"])}
 
 
-def drop_missing(reached: Reached) -> Reached:
-    """Without the parts that are not a number, and the claims that have no part left."""
-    kept = {
-        claim: {part: value for part, value in parts.items() if value == value}
-        for claim, parts in reached.items()
-    }
-    return {claim: parts for claim, parts in kept.items() if parts}
+def by_seed(frame, metric):
+    """A row per data set and seed, a column per competitor; of several times the best."""
+    return select(frame, metric=metric).pivot_table(
+        index=["dataset", "seed"], columns="competitor", values="value", aggfunc="min", sort=False
+    )
+
+
+def speed(frame, ours, peer):
+    """The peer's time over ours: best time of each seed, then the median of the seeds."""
+    medians = by_seed(frame, "seconds").median()
+    return float(medians.get(peer, np.nan) / medians[ours])
+
+
+def largest_excess(frame, ours, peers, tolerance=1e-6):
+    """By how much our objective exceeds the lowest of the peers', relative to it, in the worst seed.
+
+    Two exact refits of one support differ by less than the tolerance.
+    """
+    table = by_seed(frame, "objective")
+    worst = float((table[ours] / table[peers].min(axis=1) - 1).max())
+    return 0.0 if abs(worst) < tolerance else worst
+
+
+def lead(frame, metric, ours, peers):
+    """Our mean over the seeds minus that of the best peer."""
+    means = by_seed(frame, metric).mean()
+    return float(means[ours] - means.reindex(peers).max())

@@ -11,10 +11,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-import pandas as pd
-
-from benchmarks.cases.case import Reached, drop_missing
-from benchmarks.records import Recorder, select
+from benchmarks.cases.case import Case
+from benchmarks.records import select
 from benchmarks.solvers import HEADLINE, choose
 
 FITS = {
@@ -38,10 +36,10 @@ print(time.process_time() - started)
 """
 
 
-class Cold:
+class Cold(Case):
     name = "cold"
 
-    def run(self, record: Recorder, scale: str) -> None:
+    def run(self, record, scale):
         version = choose()[HEADLINE].version()
         for what in list(FITS)[:1] if scale == "quick" else FITS:
             with tempfile.TemporaryDirectory() as cache:
@@ -50,25 +48,20 @@ class Cold:
                     record.add(HEADLINE, metric, seconds, parameter="fit", level=what, version=version)
                     print(f"    {what:<8} {metric:<14} {seconds:6.2f}", flush=True)
 
-    def reached(self, frame: pd.DataFrame) -> Reached:
-        return drop_missing(
-            {
-                f"processor time, {when}": {
-                    str(level): float(value)
-                    for level, value in select(frame, metric=f"seconds, {when}")
-                    .groupby("level")["value"]
-                    .min()
-                    .items()
-                }
-                for when in ("cold", "warm")
+    def reached(self, frame):
+        return {
+            f"processor time, {when}": {
+                str(level): float(value)
+                for level, value in select(frame, metric=f"seconds, {when}")
+                .groupby("level")["value"]
+                .min()
+                .items()
             }
-        )
-
-    def plot(self, frame: pd.DataFrame) -> None:
-        return None
+            for when in ("cold", "warm")
+        }
 
 
-def processor_time(what: str, cache: Path) -> float:
+def processor_time(what, cache):
     """Of one fit in a process of its own."""
     environment = os.environ | {"NUMBA_CACHE_DIR": str(cache)}
     program = [sys.executable, "-W", "ignore", "-c", PROGRAM.format(fit=FITS[what])]

@@ -8,23 +8,20 @@ LIBLINEAR is timed with its default `intercept_scaling`; the better of that and 
 import time
 
 import numpy as np
-import pandas as pd
-from matplotlib.figure import Figure
 from sklearn.model_selection import StratifiedKFold
 
 from benchmarks import plots
-from benchmarks.cases.case import Reached, by_dataset, drop_missing
-from benchmarks.cases.simulation import lead, speed
+from benchmarks.cases.case import Case, by_dataset, lead, speed
+from benchmarks.cases.simulation import peers_of
 from benchmarks.datasets import hyperplane
 from benchmarks.objectives import accuracy, f1
-from benchmarks.records import Recorder
 from benchmarks.runner import entrants_of, race, record_seconds
-from benchmarks.solvers import choose
+from benchmarks.solvers import HEADLINE, choose
 
 N_CAUSAL = 50
 KS = (5, 10, 20, 30, 40, 45, 50, 55, 60, 75, 100, 150)
 LAMS = (1e-2, 1e-3, 3e-4)
-RIVALS = ("abess", "liblinear_l1", "l0learn")
+RIVALS = ("abess", "liblinear_l1")
 SCALES = {  # (rows, columns), folds, seeds
     "quick": (((500, 200),), 5, 1),
     "default": (((1000, 500), (500, 1000)), 10, 1),
@@ -32,18 +29,16 @@ SCALES = {  # (rows, columns), folds, seeds
 }
 
 
-class CrossValidation:
+class CrossValidation(Case):
     name = "crossval"
 
-    def run(self, record: Recorder, scale: str) -> None:
+    def run(self, record, scale):
         shapes, n_folds, n_seeds = SCALES[scale]
         for shape in shapes:
             for seed in range(n_seeds):
                 self.run_one(record, shape, n_folds, seed, warmed=(shape, seed) != (shapes[0], 0))
 
-    def run_one(
-        self, record: Recorder, shape: tuple[int, int], n_folds: int, seed: int, warmed: bool
-    ) -> None:
+    def run_one(self, record, shape, n_folds, seed, warmed):
         data = hyperplane(*shape, N_CAUSAL, seed)
         competitors = choose(*RIVALS)
         entrants = {
@@ -64,22 +59,23 @@ class CrossValidation:
             record.add(name, "accuracy", accuracy(best, data.X_test, data.y_test), **where)
             record.add(name, "features", len(best.support), **where)
 
-    def reached(self, frame: pd.DataFrame) -> Reached:
+    def reached(self, frame):
         by_shape = by_dataset(frame)
-        return drop_missing(
-            {
-                "times faster than abess": {s: speed(f, "abess") for s, f in by_shape.items()},
-                "times faster than L1": {s: speed(f, "liblinear_l1") for s, f in by_shape.items()},
-                "F1 above the best peer": {s: lead(f, "f1") for s, f in by_shape.items()},
-                "accuracy above the best peer": {s: lead(f, "accuracy") for s, f in by_shape.items()},
-            }
-        )
+        peers = {shape: peers_of(rows) for shape, rows in by_shape.items()}
+        return {
+            "times faster than abess": {s: speed(f, HEADLINE, "abess") for s, f in by_shape.items()},
+            "times faster than L1": {s: speed(f, HEADLINE, "liblinear_l1") for s, f in by_shape.items()},
+            "F1 above the best peer": {s: lead(f, "f1", HEADLINE, peers[s]) for s, f in by_shape.items()},
+            "accuracy above the best peer": {
+                s: lead(f, "accuracy", HEADLINE, peers_of(f)) for s, f in by_shape.items()
+            },
+        }
 
-    def plot(self, frame: pd.DataFrame) -> Figure:
-        return plots.time_against_f1(frame)
+    def plot(self, frame):
+        return plots.tradeoff(frame, "f1", "F1 of the chosen features")
 
 
-def folds_of(X: np.ndarray, y: np.ndarray, n_folds: int) -> np.ndarray:
+def folds_of(X, y, n_folds):
     """The number of the fold in which each row is left out."""
     folds = np.empty(len(y), dtype=int)
     for number, (_, left_out) in enumerate(StratifiedKFold(n_folds).split(X, y)):

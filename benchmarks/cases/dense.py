@@ -2,14 +2,11 @@
 memory than 1.3 times X.
 """
 
-import pandas as pd
-
 from benchmarks import memory
-from benchmarks.cases.case import Reached, drop_missing, times_faster
+from benchmarks.cases.case import Case, times_faster
 from benchmarks.datasets import dense
-from benchmarks.grids import lam_of
-from benchmarks.objectives import accuracy, share_found
-from benchmarks.records import Recorder, select
+from benchmarks.objectives import accuracy, lam_of, share_found
+from benchmarks.records import select
 from benchmarks.runner import race, record_seconds
 from benchmarks.solvers import HEADLINE, choose
 
@@ -18,10 +15,10 @@ C = 1.0
 SHAPES = {"quick": (20_000, 200), "default": (100_000, 200), "full": (100_000, 200)}
 
 
-class Dense:
+class Dense(Case):
     name = "dense_100k"
 
-    def run(self, record: Recorder, scale: str) -> None:
+    def run(self, record, scale):
         shape = SHAPES[scale]
         data = dense(*shape, K)
         competitors = choose("liblinear_l2")
@@ -37,17 +34,12 @@ class Dense:
             record.add(name, "train accuracy", accuracy(run.result, data.X, data.y), **where)
         del data, runs
         for name in competitors:
-            multiple = memory.measure(name, *shape, K, C)["multiple"]
+            multiple = memory.measure("dense", name, *shape, K, C)["multiple"]
             record.add(name, "memory over X", multiple, **where)
 
-    def reached(self, frame: pd.DataFrame) -> Reached:
+    def reached(self, frame):
         multiples = select(frame, metric="memory over X", competitor=HEADLINE)["value"]
-        return drop_missing(
-            {
-                "times faster than LinearSVC": {"": times_faster(frame, HEADLINE, "liblinear_l2")},
-                "memory over X": {"": float(multiples.max())},
-            }
-        )
-
-    def plot(self, frame: pd.DataFrame) -> None:
-        return None
+        return {
+            "times faster than LinearSVC": {"": times_faster(frame, HEADLINE, "liblinear_l2")},
+            "memory over X": {"": float(multiples.max())},
+        }

@@ -10,15 +10,13 @@ import pickle
 import tempfile
 from collections import defaultdict
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pandas as pd
 
-from benchmarks.cases.case import Reached, drop_missing
+from benchmarks.cases.case import Case
 from benchmarks.datasets import dense
 from benchmarks.memory import forget_peak, resident
-from benchmarks.records import Recorder, select
+from benchmarks.records import select
 from benchmarks.solvers import HEADLINE
 from kmargin import SparseSVC
 
@@ -41,18 +39,18 @@ SHAPES = {
 SHAPES["full"] = [*SHAPES["default"], (1_600_000, 50, 10)]
 
 
-def most_features(p: int, k: int) -> int:
+def most_features(p, k):
     """A search for k features goes a fifth beyond k, and comes back."""
     return min(p, k + 1 + k // 5)
 
 
-def panel_width(p: int, k: int) -> int:
+def panel_width(p, k):
     """Columns that a search is looking at."""
     k = most_features(p, k)
     return min(p, k + min(max(k, 16), 64))
 
 
-def predicted_bytes(question: str, p: int, k: int) -> float:
+def predicted_bytes(question, p, k):
     """Of the answer of one block: numbers of 8 bytes, and what pickle adds to them."""
     q, k = panel_width(p, k), most_features(p, k)
     n_numbers, wrapping = {
@@ -63,7 +61,7 @@ def predicted_bytes(question: str, p: int, k: int) -> float:
     return 8.0 * n_numbers + wrapping
 
 
-def predicted_memory(n: int, p: int, k: int) -> float:
+def predicted_memory(n, p, k):
     """Of each worker, above what its interpreter takes, if X is kept: its rows of X, their labels and
     weights, a panel and the one that comes in its place, and two blocks in hand.
     """
@@ -71,20 +69,20 @@ def predicted_memory(n: int, p: int, k: int) -> float:
     return 8.0 * (rows * (p + 2 + 2 * (panel_width(p, k) + 3)) + 2 * BLOCK * p)
 
 
-class Distributed:
+class Distributed(Case):
     name = "distributed"
 
-    def run(self, record: Recorder, scale: str) -> None:
+    def run(self, record, scale):
         import dask
 
         with dask.config.set({"distributed.worker.memory.terminate": False}):
             for shape in SHAPES[scale]:
                 self._measure(record, *shape)
 
-    def _measure(self, record: Recorder, n: int, p: int, k: int) -> None:
+    def _measure(self, record, n, p, k):
         from distributed import Client, LocalCluster
 
-        where: dict[str, Any] = {"dataset": f"{n}x{p}, k = {k}"}
+        where = {"dataset": f"{n}x{p}, k = {k}"}
         data = dense(n, p, k)
         expected = SparseSVC(k).fit(data.X, data.y)
         with tempfile.TemporaryDirectory() as folder:
@@ -114,8 +112,8 @@ class Distributed:
         record.add(HEADLINE, "difference", float(np.abs(model.coef_ - expected.coef_).max()), **where)
         print(f"    {where['dataset']:<22} {dict(answers)} {grown / 1e6:7.0f} MB", flush=True)
 
-    def reached(self, frame: pd.DataFrame) -> Reached:
-        reached: Reached = defaultdict(dict)
+    def reached(self, frame):
+        reached = defaultdict(dict)
         for name, rows in frame.groupby("dataset", sort=False):
             n, p, k = (int(number) for number in str(name).replace(", k = ", "x").split("x"))
             answers = select(rows, metric="bytes of an answer").set_index("level")["value"]
@@ -133,13 +131,10 @@ class Distributed:
             reached["bytes sent over answers"][str(name)] = sent / float((asked * answers).sum() * n_blocks)
             reached["bytes sent over X"][str(name)] = sent / size
             reached["difference"][str(name)] = float(select(rows, metric="difference")["value"].max())
-        return drop_missing(reached)
-
-    def plot(self, frame: pd.DataFrame) -> None:
-        return None
+        return reached
 
 
-def _on_disk(folder: Path, X: np.ndarray, y: np.ndarray) -> tuple[Any, Any]:
+def _on_disk(folder, X, y):
     """Dask arrays that read their blocks from files."""
     import dask.array as da
     from dask import delayed
@@ -155,14 +150,14 @@ def _on_disk(folder: Path, X: np.ndarray, y: np.ndarray) -> tuple[Any, Any]:
     return arrays[0], arrays[1]
 
 
-def _watch_answers() -> dict[str, tuple[int, float]]:
+def _watch_answers():
     """From now on: how often each question was asked, and the largest answer of a block in bytes."""
     from kmargin.data.blocks.cluster import HeldThere
 
-    seen: dict[str, tuple[int, float]] = {}
+    seen = {}
     ask = getattr(HeldThere.ask, "unwatched", HeldThere.ask)
 
-    def watched(held: HeldThere, function: Any, *args: Any) -> list[Any]:
+    def watched(held, function, *args):
         answers = ask(held, function, *args)
         n_asked, n_bytes = seen.get(function.__name__, (0, 0.0))
         largest = max(len(pickle.dumps(answer, protocol=5)) for answer in answers)
@@ -174,13 +169,13 @@ def _watch_answers() -> dict[str, tuple[int, float]]:
     return seen
 
 
-def _count_sent() -> None:
+def _count_sent():
     """Let this process count the bytes that it sends, whoever they are for."""
     from distributed.comm.tcp import TCP
 
     write = TCP.write
 
-    async def counting(comm: TCP, *args: Any, **kwargs: Any) -> int:
+    async def counting(comm, *args, **kwargs):
         n_bytes = await write(comm, *args, **kwargs)
         TCP.n_sent += n_bytes  # type: ignore[attr-defined]
         return n_bytes
@@ -189,7 +184,7 @@ def _count_sent() -> None:
     TCP.write = counting  # type: ignore[method-assign]
 
 
-def _bytes_sent() -> int:
+def _bytes_sent():
     from distributed.comm.tcp import TCP
 
     return int(TCP.n_sent)  # type: ignore[attr-defined]

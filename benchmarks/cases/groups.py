@@ -8,7 +8,7 @@ For the share found all choices, refitted at their C, compete on 2000 rows set a
 time.
 
 Small tables: 12 columns; groups, k, C and the scheme (pairs of classes, or one versus the rest) drawn at
-random. The objective is the sum over the machines; all choices of k groups are refitted.
+random. The objective is the sum over the binary problems; all choices of k groups are refitted.
 """
 
 import time
@@ -16,23 +16,19 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-import pandas as pd
-from matplotlib.figure import Figure
 
 from benchmarks import plots
-from benchmarks.cases.case import Reached, drop_missing
-from benchmarks.datasets import Dataset, grouped
-from benchmarks.datasets.simulated import draw_classes
-from benchmarks.grids import lam_of
-from benchmarks.objectives import refit, share_found
-from benchmarks.records import Recorder, select
+from benchmarks.cases.case import Case, by_dataset, by_seed, largest_excess, lead, speed
+from benchmarks.datasets import draw_classes, grouped
+from benchmarks.objectives import joint_objective, lam_of, refit, share_found
+from benchmarks.records import select
 from benchmarks.runner import entrants_of, race, record_seconds
-from benchmarks.solvers import GROUPED, Competitor, Fit, choose_of
+from benchmarks.solvers import GROUPED, choose_of
 from benchmarks.solvers.ours import Shared, SharedPerClass
 
 K, SIZE = 10, 5
 C, CS = 0.1, (0.01, 0.1, 1.0)
-NOISE = 1e-6  # relative: what two exact refits of one choice may differ by
+TOLERANCE = 1e-6  # relative: two exact refits of one choice differ by less
 OURS = Shared.name
 OPTIMUM = "objective over optimum"
 SCALES = {  # rows, seeds, small tables
@@ -42,10 +38,10 @@ SCALES = {  # rows, seeds, small tables
 }
 
 
-class Groups:
+class Groups(Case):
     name = "groups"
 
-    def run(self, record: Recorder, scale: str) -> None:
+    def run(self, record, scale):
         sizes, n_seeds, n_tables = SCALES[scale]
         competitors = choose_of(GROUPED)
         for n in sizes:
@@ -55,9 +51,7 @@ class Groups:
         for seed in range(n_tables):
             self.run_small(record, small_table(seed), seed)
 
-    def run_one(
-        self, record: Recorder, competitors: dict[str, Competitor], data: Dataset, seed: int, warmed: bool
-    ) -> None:
+    def run_one(self, record, competitors, data, seed, warmed):
         where = {"dataset": data.name, "seed": seed}
         groups = np.arange(data.X.shape[1]) // SIZE
         entrants = entrants_of(competitors, "grouped", record, groups, K, C)
@@ -83,7 +77,7 @@ class Groups:
             at_one = share_found(choices[C], data.causal)
             record.add(name, "share found at one C", at_one, version=version, **where)
 
-    def run_small(self, record: Recorder, table: "Table", seed: int) -> None:
+    def run_small(self, record, table, seed):
         kind = SharedPerClass if table.per_class else Shared
         fit = kind().grouped(table.X, table.y, table.groups, table.k, table.C)
         choices = combinations(np.unique(table.groups), table.k)
@@ -92,31 +86,29 @@ class Groups:
         where = {"dataset": "one per class" if table.per_class else "pairs of classes", "seed": seed}
         record.add(OURS, OPTIMUM, ratio, parameter="groups", level=table.k, **where)
 
-    def reached(self, frame: pd.DataFrame) -> Reached:
-        simulated = {
-            str(name): rows
-            for name, rows in frame[frame["metric"] != OPTIMUM]
-            .dropna(subset="dataset")
-            .groupby("dataset", sort=False)
-        }
+    def reached(self, frame):
+        simulated = by_dataset(frame[frame["metric"] != OPTIMUM], OURS)
+        peers = {s: sorted(set(f["competitor"]) - {OURS, "true groups"}) for s, f in simulated.items()}
         optima = select(frame, metric=OPTIMUM)
-        return drop_missing(
-            {
-                "share found above abess": {s: lead(f, "abess") for s, f in simulated.items()},
-                "objective above the best peer's": {s: excess(f) for s, f in simulated.items()},
-                "times faster than abess": {s: speed(f, "abess") for s, f in simulated.items()},
-                "small tables at the optimum": {
-                    str(name): float((rows["value"] <= 1 + NOISE).mean())
-                    for name, rows in optima.groupby("dataset")
-                },
-                "small tables, above the optimum": {
-                    str(name): float(max(0.0, rows["value"].max() - 1))
-                    for name, rows in optima.groupby("dataset")
-                },
-            }
-        )
+        return {
+            "share found above abess": {
+                s: lead(f, "share found", OURS, ["abess"]) for s, f in simulated.items()
+            },
+            "objective above the best peer's": {
+                s: largest_excess(f, OURS, peers[s]) for s, f in simulated.items()
+            },
+            "times faster than abess": {s: speed(f, OURS, "abess") for s, f in simulated.items()},
+            "small tables at the optimum": {
+                str(name): float((rows["value"] <= 1 + TOLERANCE).mean())
+                for name, rows in optima.groupby("dataset")
+            },
+            "small tables, above the optimum": {
+                str(name): float(max(0.0, rows["value"].max() - 1))
+                for name, rows in optima.groupby("dataset")
+            },
+        }
 
-    def tables(self, frame: pd.DataFrame) -> list[pd.DataFrame]:
+    def tables(self, frame):
         """Shares found, objectives and seconds: means over the seeds."""
         found, objectives, seconds = (
             by_seed(frame, metric).groupby("dataset", sort=False).mean()
@@ -128,15 +120,17 @@ class Groups:
             seconds.round(4).rename_axis("seconds of a fit"),
         ]
 
-    def plot(self, frame: pd.DataFrame) -> Figure:
-        return plots.time_against_objective(frame[frame["metric"] != OPTIMUM])
+    def plot(self, frame):
+        return plots.tradeoff(
+            frame[frame["metric"] != OPTIMUM], "objective", "objective after an exact refit"
+        )
 
 
-def chosen_groups(fit: Fit, groups: np.ndarray) -> np.ndarray:
+def chosen_groups(fit, groups):
     return np.unique(groups[fit.support])
 
 
-def score(data: Dataset, chosen: np.ndarray, at: float) -> tuple[float, float]:
+def score(data, chosen, at):
     """Of an exact refit on all columns of some groups: its objective, its accuracy on rows set aside."""
     columns = np.flatnonzero(np.isin(np.arange(data.X.shape[1]) // SIZE, chosen))
     solved = refit(data.X, data.y, columns, lam_of(at, len(data.y)))
@@ -155,23 +149,13 @@ class Table:
     C: float
     per_class: bool
 
-    def objective(self, chosen: np.ndarray) -> float:
-        """The sum over the machines of their minima on the columns of these groups."""
+    def objective(self, chosen):
+        """The sum over the binary problems of their minima on the columns of these groups."""
         columns = np.flatnonzero(np.isin(self.groups, chosen))
-        return sum(
-            refit(self.X[rows], y, columns, lam_of(self.C, len(y))).objective for rows, y in self.machines()
-        )
-
-    def machines(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        """The rows and the labels of each."""
-        classes, everywhere = np.unique(self.y), np.arange(len(self.y))
-        if self.per_class:
-            return [(everywhere, np.where(self.y == c, 1, -1)) for c in classes]
-        pairs = [(np.flatnonzero(np.isin(self.y, pair)), pair[1]) for pair in combinations(classes, 2)]
-        return [(rows, np.where(self.y[rows] == second, 1, -1)) for rows, second in pairs]
+        return joint_objective(self.X, self.y, columns, self.C, self.per_class)
 
 
-def small_table(seed: int, p: int = 12, n_groups: int = 6, n_classes: int = 4) -> Table:
+def small_table(seed, p=12, n_groups=6, n_classes=4):
     """Of 40 to 160 rows, columns correlated by a common part, some groups without meaning."""
     rng = np.random.default_rng([seed, p])
     n = int(rng.integers(40, 161))
@@ -182,29 +166,3 @@ def small_table(seed: int, p: int = 12, n_groups: int = 6, n_classes: int = 4) -
     y[:n_classes] = np.arange(n_classes)
     k, C = int(rng.integers(1, 6)), float(rng.choice([0.01, 0.1, 1.0, 10.0]))
     return Table(X, y, groups, k, C, per_class=bool(rng.integers(2)))
-
-
-def by_seed(frame: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """A row per data set and seed, a column per competitor; of several times the best."""
-    return select(frame, metric=metric).pivot_table(
-        index=["dataset", "seed"], columns="competitor", values="value", aggfunc="min", sort=False
-    )
-
-
-def lead(frame: pd.DataFrame, peer: str) -> float:
-    means = by_seed(frame, "share found").mean()
-    return float(means[OURS] - means.get(peer, np.nan))
-
-
-def excess(frame: pd.DataFrame) -> float:
-    """By how much our objective exceeds the lowest of the peers', relative to it, in the worst seed."""
-    table = by_seed(frame, "objective")
-    peers = table.drop(columns=[OURS, "true groups"])
-    worst = float((table[OURS] / peers.min(axis=1) - 1).max())
-    return 0.0 if abs(worst) < NOISE else worst
-
-
-def speed(frame: pd.DataFrame, peer: str) -> float:
-    """The peer's time over ours: best time of each seed, then the median of the seeds."""
-    medians = by_seed(frame, "seconds").median()
-    return float(medians.get(peer, np.nan) / medians[OURS])

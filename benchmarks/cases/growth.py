@@ -8,17 +8,14 @@ and work arrays outgrow the caches, a row takes up to a third longer, and that w
 """
 
 import time
-from typing import Any
 
 import numpy as np
-import pandas as pd
-from matplotlib.figure import Figure
 
 from benchmarks import memory, plots
-from benchmarks.cases.case import Reached, drop_missing
+from benchmarks.cases.case import Case
 from benchmarks.datasets import dense
-from benchmarks.grids import lam_of
-from benchmarks.records import Recorder, select
+from benchmarks.objectives import lam_of
+from benchmarks.records import select
 from benchmarks.solvers import HEADLINE, choose
 
 C = 1.0
@@ -33,35 +30,35 @@ N_SIZES = {"quick": 3, "default": 4, "full": 5}
 N_SEEDS = {"quick": 1, "default": 3, "full": 3}
 
 
-class Growth:
+class Growth(Case):
     name = "growth"
 
-    def run(self, record: Recorder, scale: str) -> None:
+    def run(self, record, scale):
         ours = choose()[HEADLINE]
         small = dense(500, 50, 5)
         ours.fixed(small.X, small.y, 5, lam_of(C, 500))
         for parameter, first in FIRST.items():
             for level in (first * 2**step for step in range(N_SIZES[scale])):
                 size = BASE[parameter] | {parameter: level}
-                where: dict[str, Any] = {"parameter": parameter, "level": level, "version": ours.version()}
+                where = {"parameter": parameter, "level": level, "version": ours.version()}
                 where["dataset"] = f"{size['n']}x{size['p']}, k = {size['k']}"
                 for seed in range(N_SEEDS[scale]):
                     record.add(HEADLINE, SECONDS, fit_seconds(ours, **size, seed=seed), seed=seed, **where)
-                taken = memory.measure(HEADLINE, size["n"], size["p"], size["k"], C)[BYTES]
+                taken = memory.measure("dense", HEADLINE, size["n"], size["p"], size["k"], C)[BYTES]
                 record.add(HEADLINE, BYTES, taken, **where)
                 print(f"    {where['dataset']}: {taken / 1e6:.0f} MB above X", flush=True)
 
-    def reached(self, frame: pd.DataFrame) -> Reached:
-        reached: Reached = {}
+    def reached(self, frame):
+        reached = {}
         for metric, what in ((SECONDS, "time"), (BYTES, "memory")):
             for parameter in FIRST:
                 sizes = medians(frame, metric, parameter)
                 if len(sizes) > 2:
                     claim = f"exponent of {what} in {'k' if parameter == 'k' else 'rows and columns'}"
                     reached.setdefault(claim, {})[parameter] = exponent(sizes)[0]
-        return drop_missing(reached)
+        return reached
 
-    def plot(self, frame: pd.DataFrame) -> Figure:
+    def plot(self, frame):
         panels = {
             (metric, parameter): medians(frame, metric, parameter)
             for metric in (SECONDS, BYTES)
@@ -71,7 +68,7 @@ class Growth:
         return plots.growth(panels, {key: exponent(sizes) for key, sizes in panels.items()}, fixed)
 
 
-def fit_seconds(ours: Any, n: int, p: int, k: int, seed: int) -> float:
+def fit_seconds(ours, n, p, k, seed):
     """Processor time of a fit."""
     data = dense(n, p, k, seed)
     started = time.process_time()
@@ -79,13 +76,13 @@ def fit_seconds(ours: Any, n: int, p: int, k: int, seed: int) -> float:
     return time.process_time() - started
 
 
-def medians(frame: pd.DataFrame, metric: str, parameter: str) -> pd.Series:
+def medians(frame, metric, parameter):
     """The median over the seeds for each size."""
     rows = select(frame, metric=metric, parameter=parameter, competitor=HEADLINE)
     return rows.groupby("level")["value"].median()
 
 
-def exponent(sizes: pd.Series) -> tuple[float, float]:
+def exponent(sizes):
     """The slope of log(value) against log(size), and its standard error."""
     x, y = np.log(sizes.index.to_numpy(float)), np.log(sizes.to_numpy())
     x -= x.mean()

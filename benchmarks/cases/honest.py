@@ -8,20 +8,17 @@ thread, in turns. Labels that say nothing are those of 60 rows with 1,000 such f
 
 import time
 import warnings
-from typing import Any
 
 import numpy as np
-import pandas as pd
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 from sklearn.svm import LinearSVC
 
-from benchmarks.cases.case import Reached, drop_missing
-from benchmarks.records import Recorder, select
+from benchmarks.cases.case import Case
+from benchmarks.records import select
 from benchmarks.runner import race
 from benchmarks.solvers import HEADLINE, choose
-from kmargin import SparseSVCCV, honest_score
-from kmargin.core.validation import GridEdgeWarning
+from kmargin import GridEdgeWarning, SparseSVCCV, honest_score
 
 KS = (1, 2, 3, 4, 6, 9, 14, 20, 30, 45, 68, 102)
 CS = (0.001, 0.01, 0.1, 1.0, 10.0)
@@ -33,13 +30,13 @@ SCALES = {  # rows, columns, turns, permutations
 }
 
 
-class Honest:
+class Honest(Case):
     name = "honest"
 
-    def run(self, record: Recorder, scale: str) -> None:
+    def run(self, record, scale):
         n, p, turns, n_permutations = SCALES[scale]
         X, y = genes(n, p, seed=0)
-        where: dict[str, Any] = {"dataset": f"genes {n}x{p}", "version": choose()[HEADLINE].version()}
+        where = {"dataset": f"genes {n}x{p}", "version": choose()[HEADLINE].version()}
         entrants = {HEADLINE: nested, "l1_grid": l1_grid}
         small = X[:40, :200].copy(), y[:40]
         with warnings.catch_warnings():
@@ -52,7 +49,7 @@ class Honest:
                 record.add(name, "accuracy", run.result, **where)
             self.permute(record, n_permutations)
 
-    def permute(self, record: Recorder, n_permutations: int) -> None:
+    def permute(self, record, n_permutations):
         """What is told of labels that say nothing."""
         X, y = genes(60, 1_000, seed=1)
         rng = np.random.default_rng(0)
@@ -66,7 +63,7 @@ class Honest:
             chosen_by = model.fit(X, shuffled).best_score_
             record.add(HEADLINE, "chosen by above guessing", chosen_by - found.guessing, **where)
 
-    def reached(self, frame: pd.DataFrame) -> Reached:
+    def reached(self, frame):
         seconds = select(frame, metric="seconds").groupby("competitor")["value"].min()
         permuted = frame[frame["dataset"].str.startswith("permuted")].groupby("metric")["value"].mean()
         dataset = frame["dataset"].iloc[0]
@@ -75,13 +72,10 @@ class Honest:
         }
         for metric in ("nested above guessing", "chosen by above guessing", "called better than guessing"):
             found[metric] = {"permuted 60x1000": permuted.get(metric, np.nan)}
-        return drop_missing(found)
-
-    def plot(self, frame: pd.DataFrame) -> None:
-        return None
+        return found
 
 
-def genes(n: int, p: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def genes(n, p, seed):
     rng = np.random.default_rng(seed)
     factors = rng.standard_normal((n, 30))
     X = factors @ rng.standard_normal((30, p)) / 2 + rng.standard_normal((n, p))
@@ -89,15 +83,15 @@ def genes(n: int, p: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return (X - X.mean(axis=0)) / X.std(axis=0), y
 
 
-def make_model() -> SparseSVCCV:
+def make_model():
     return SparseSVCCV(ks=list(KS), Cs=CS, cv=5)
 
 
-def nested(X: np.ndarray, y: np.ndarray) -> float:
+def nested(X, y):
     model = SparseSVCCV(ks=[k for k in KS if k <= len(y)], Cs=CS, cv=5)
     return honest_score(model, X, y, cv=5).score
 
 
-def l1_grid(X: np.ndarray, y: np.ndarray) -> float:
+def l1_grid(X, y):
     machine = LinearSVC(penalty="l1", dual=False)
     return float(GridSearchCV(machine, {"C": L1_CS}, cv=5).fit(X, y).best_score_)

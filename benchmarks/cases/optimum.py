@@ -7,87 +7,48 @@ Letters: lam = 1e-4. A support counts as the best if its exact refit is within 1
 search found. The fits for one k come from a path over all k, as for any user of the path; fits of a single
 k are listed beside them.
 
-Small tables (`datasets/small.py`): lam = 0.1 to 1e-4, the objective that of the coefficients as they are
+Small tables (`datasets/tables.py`): lam = 0.1 to 1e-4, the objective that of the coefficients as they are
 returned, against optima of which all but a few are proven (`optima.py`). `optimum_quick.py` prints the
 same in half a minute.
 """
 
-import pandas as pd
-from matplotlib.figure import Figure
-
 from benchmarks import plots
-from benchmarks.cases.case import Reached
+from benchmarks.cases.case import Case
 from benchmarks.datasets import load
-from benchmarks.datasets.small import small_tables
-from benchmarks.grids import C_of, ks_all
-from benchmarks.objectives import refit
-from benchmarks.optima import SEEDS
-from benchmarks.optima import find_optima as find_small_optima
-from benchmarks.optimality import APART, WAYS, outcomes
-from benchmarks.oracle import KS, LAM, Pair, find_optima, pairs_of
-from benchmarks.records import Recorder, select
-from benchmarks.solvers import HEADLINE, Competitor, choose
+from benchmarks.datasets.tables import LETTER_KS, LETTER_LAM, letter_pairs, small_tables
+from benchmarks.objectives import C_of, refit
+from benchmarks.optima import SEEDS, find_optima, fingerprint
+from benchmarks.optimum_quick import APART, TOLERANCE, WAYS, outcomes
+from benchmarks.records import select
+from benchmarks.solvers import HEADLINE, choose
 from benchmarks.solvers.ours import Ours
 
-TOLERANCE = 1e-6
 SMALL = "over the optimum"  # metric of the small tables, followed by the family
 EVERY = {"quick": 15, "default": 1, "full": 1}  # which pairs: one in so many
-N_SEEDS = {"quick": 2, "default": SEEDS, "full": SEEDS}  # of each simulated family of small tables
 SLOW_EVERY = {"quick": 30, "default": 10, "full": 1}  # the same for all but the headline solver
+N_SEEDS = {"quick": 2, "default": SEEDS, "full": SEEDS}  # of each simulated family of small tables
 
 
-class GlobalOptimum:
+class GlobalOptimum(Case):
     name = "global_optimum"
 
-    def run(self, record: Recorder, scale: str) -> None:
-        self.run_letters(record, scale)
-        self.run_small(record, N_SEEDS[scale])
-
-    def run_small(self, record: Recorder, n_seeds: int) -> None:
-        tables = list(small_tables(n_seeds))
-        for outcome in outcomes(tables, find_small_optima(tables)):
+    def run(self, record, scale):
+        pairs = list(letter_pairs(load("letters")))
+        optima = find_optima(pairs[:: EVERY[scale]])
+        for name, competitor in choose("mm", "sd", "abess", "skscope").items():
+            if not competitor.is_installed():
+                record.add(name, "not installed", 1)
+                continue
+            for pair in pairs[:: (EVERY if name == HEADLINE else SLOW_EVERY)[scale]]:
+                run_pair(record, competitor, pair, optima)
+        tables = list(small_tables(N_SEEDS[scale]))
+        for outcome in outcomes(tables, find_optima(tables)):
             where = {"dataset": outcome.table, "parameter": f"k, lam = {outcome.lam:g}", "level": outcome.k}
             competitor = f"{HEADLINE}, {outcome.way}"
             record.add(competitor, f"{SMALL}: {outcome.family}", 1 + outcome.excess, **where)
             record.add(competitor, "seconds", outcome.seconds, **where)
 
-    def run_letters(self, record: Recorder, scale: str) -> None:
-        data = load("letters")
-        all_pairs = pairs_of(data)
-        pairs = all_pairs[:: EVERY[scale]]
-        print(f"    exhaustive search, {len(pairs)} pairs (kept for the next run)", flush=True)
-        optima = find_optima(pairs)
-        for name, competitor in choose("mm", "sd", "abess", "skscope").items():
-            if not competitor.is_installed():
-                record.add(name, "not installed", 1)
-                continue
-            few = all_pairs[:: SLOW_EVERY[scale]]
-            used = pairs if name == HEADLINE else [pair for pair in few if (pair.name, KS[0]) in optima]
-            for pair in used:
-                self.run_pair(record, competitor, pair, optima, data.name)
-
-    def run_pair(
-        self,
-        record: Recorder,
-        competitor: Competitor,
-        pair: Pair,
-        optima: dict[tuple[str, int], float],
-        dataset: str,
-    ) -> None:
-        def add(label: str, k: int, support: object) -> None:
-            found = refit(pair.X, pair.y, support, LAM).objective
-            where = {"dataset": f"{dataset} {pair.name}", "parameter": "k", "level": k}
-            record.add(label, "objective over optimum", found / optima[pair.name, k], **where)
-
-        for k in KS:
-            add(f"{competitor.name}, one k", k, competitor.fixed(pair.X, pair.y, k, LAM).support)
-        if isinstance(competitor, Ours):
-            competitor.C = C_of(LAM, len(pair.y))
-            for fit in competitor.path(pair.X, pair.y, ks_all(pair.X.shape[1])):
-                if fit.level in KS:
-                    add(competitor.name, int(fit.level), fit.support)
-
-    def reached(self, frame: pd.DataFrame) -> Reached:
+    def reached(self, frame):
         shares = optimal_shares(frame)
         return small_reached(frame) | {
             "share at the optimum": {f"k = {k:g}": s for k, s in shares.loc[HEADLINE].items()},
@@ -96,21 +57,39 @@ class GlobalOptimum:
             },
         }
 
-    def plot(self, frame: pd.DataFrame) -> Figure:
+    def plot(self, frame):
         return plots.bars(optimal_shares(frame), "share of the pairs at the global optimum", "k of 16")
 
 
-def optimal_shares(frame: pd.DataFrame) -> pd.DataFrame:
+def run_pair(record, competitor, pair, optima):
+    """Single fits of one competitor; of ours a path, too."""
+    data = fingerprint(pair)
+
+    def add(label, k, support):
+        found = refit(pair.X, pair.y, support, LETTER_LAM).objective
+        best = optima[data, k, LETTER_LAM].objective
+        record.add(label, "objective over optimum", found / best, dataset=pair.name, parameter="k", level=k)
+
+    for k in LETTER_KS:
+        add(f"{competitor.name}, one k", k, competitor.fixed(pair.X, pair.y, k, LETTER_LAM).support)
+    if isinstance(competitor, Ours):
+        competitor.C = C_of(LETTER_LAM, len(pair.y))
+        for fit in competitor.path(pair.X, pair.y, range(pair.X.shape[1], 0, -1)):
+            if fit.level in LETTER_KS:
+                add(competitor.name, int(fit.level), fit.support)
+
+
+def optimal_shares(frame):
     """A row per competitor, a column per k."""
     rows = select(frame, metric="objective over optimum")
     hits = rows.assign(value=rows["value"] <= 1 + TOLERANCE)
     return hits.pivot_table(index="competitor", columns="level", values="value", aggfunc="mean")
 
 
-def small_reached(frame: pd.DataFrame) -> Reached:
+def small_reached(frame):
     """By family: shares at the optimum, worst excesses, and how far paths and fits of one k are apart."""
     rows = frame[frame["metric"].str.startswith(SMALL)]
-    reached: Reached = {}
+    reached = {}
     for metric, group in rows.groupby("metric", sort=False):
         family = str(metric).removeprefix(f"{SMALL}: ")
         wide = group.pivot_table(

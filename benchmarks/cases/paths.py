@@ -11,38 +11,36 @@ counts.
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import pandas as pd
-from matplotlib.figure import Figure
 
 from benchmarks import plots
-from benchmarks.cases.case import Reached, drop_missing, times_faster
+from benchmarks.cases.case import Case, times_faster
 from benchmarks.datasets import Dataset, load
-from benchmarks.grids import CS, CS_LETTERS, ks_all, ks_of_sparsities
 from benchmarks.objectives import accuracy, mean_features
-from benchmarks.records import Recorder, select
+from benchmarks.records import select
 from benchmarks.runner import entrants_of, race, record_seconds
 from benchmarks.solvers import HEADLINE, choose
 from benchmarks.solvers.ours import Ours
 
+CS = np.concatenate([np.linspace(*ends, 5) for ends in [(1, 0.1), (0.09, 0.01), (0.009, 0.001)]])
+
 
 @dataclass(frozen=True)
-class PathCase:
+class PathCase(Case):
     """One data set, one grid of k for those who take k, one grid of C for those who take C."""
 
     name: str
-    ks_of: Callable[[int], list[int]]
+    ks: str  # property of the data set that has the sizes of our path
     Cs: np.ndarray
     C: float  # of our path
     subset: dict[str, Callable[[Dataset], Dataset]]  # for a scale: what of the data is used
     rivals: tuple[str, ...] = ("liblinear_l1", "liblinear_l2")
 
-    def run(self, record: Recorder, scale: str) -> None:
+    def run(self, record, scale):
         data = self.subset.get(scale, lambda whole: whole)(load(self.name))
         competitors = choose(*self.rivals)
-        levels = {"k": self.ks_of(data.X.shape[1]), "C": list(self.Cs)}
+        levels = {"k": getattr(data, self.ks), "C": list(self.Cs)}
         entrants = {}
         for name, competitor in competitors.items():
             if isinstance(competitor, Ours):
@@ -56,7 +54,7 @@ class PathCase:
             others = [other.path(data.X, data.y, grid) for other in competitors[name].other_settings()]
             for settings in zip(run.result, *others, strict=True):
                 fit = max(settings, key=lambda fit: accuracy(fit, data.X_test, data.y_test))
-                where: dict[str, Any] = {
+                where = {
                     "dataset": data.name,
                     "version": competitors[name].version(),
                     "parameter": competitors[name].levels,
@@ -66,28 +64,26 @@ class PathCase:
                 record.add(name, "train accuracy", accuracy(fit, data.X, data.y), **where)
                 record.add(name, "accuracy", accuracy(fit, data.X_test, data.y_test), **where)
 
-    def reached(self, frame: pd.DataFrame) -> Reached:
+    def reached(self, frame):
         margins = accuracy_margins(frame, HEADLINE, "liblinear_l1")
-        return drop_missing(
-            {
-                "times faster than L1": {"": times_faster(frame, HEADLINE, "liblinear_l1")},
-                "times faster than L2": {"": times_faster(frame, HEADLINE, "liblinear_l2")},
-                "accuracy above L1": worst_part(margins),
-            }
-        )
+        return {
+            "times faster than L1": {"": times_faster(frame, HEADLINE, "liblinear_l1")},
+            "times faster than L2": {"": times_faster(frame, HEADLINE, "liblinear_l2")},
+            "accuracy above L1": worst_part(margins),
+        }
 
-    def plot(self, frame: pd.DataFrame) -> Figure:
+    def plot(self, frame):
         return plots.accuracy_against_features(frame, self.name)
 
 
-def models(frame: pd.DataFrame, competitor: str) -> pd.DataFrame:
+def models(frame, competitor):
     """A row per fit, with its features and its accuracy: densest first, of equals the best first."""
     rows = select(frame, competitor=competitor, metric=["features", "accuracy"])
     table = rows.pivot_table(index="level", columns="metric", values="value")
     return table.sort_values(["features", "accuracy"], ascending=False) if len(table) else table
 
 
-def accuracy_margins(frame: pd.DataFrame, ours: str, rival: str) -> dict[float, float]:
+def accuracy_margins(frame, ours, rival):
     """For each k: our accuracy minus that of the rival's densest model with no more features."""
     margins = {}
     rivals = models(frame, rival)
@@ -100,7 +96,7 @@ def accuracy_margins(frame: pd.DataFrame, ours: str, rival: str) -> dict[float, 
     return margins
 
 
-def worst_part(margins: dict[float, float]) -> dict[str, float]:
+def worst_part(margins):
     if not margins:
         return {}
     k = min(margins, key=margins.get)
@@ -109,18 +105,16 @@ def worst_part(margins: dict[float, float]) -> dict[str, float]:
 
 letters = PathCase(
     "letters",
-    ks_all,
-    CS_LETTERS,
+    "every_k",
+    np.append(CS, 1e-4),
     C=10.0,
     subset={"quick": lambda data: data.of_classes(6), "default": lambda data: data.of_classes(13)},
 )
-optdigits = PathCase(
-    "optdigits", ks_of_sparsities, CS, C=0.3, subset={"quick": lambda data: data.of_classes(4)}
-)
-splice = PathCase("splice", ks_of_sparsities, CS, C=0.01, subset={})
+optdigits = PathCase("optdigits", "paper_ks", CS, C=0.3, subset={"quick": lambda data: data.of_classes(4)})
+splice = PathCase("splice", "paper_ks", CS, C=0.01, subset={})
 tcga = PathCase(
     "tcga",
-    ks_of_sparsities,
+    "paper_ks",
     CS,
     C=1.0,
     subset={"quick": lambda data: data.of_features(1000)},

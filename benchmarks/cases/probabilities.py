@@ -1,13 +1,13 @@
-"""Claim: with 5, 10 or 20 features in all the probabilities of `SparseSVCCV` have, in the mean over six data
-sets, a log loss and a Brier score that are at most those of any peer with no more features; and on 10,000
-simulated rows their calibration error is at most 0.03.
+"""Claim: with 5, 10 or 20 features in total the probabilities of `SparseSVCCV` have, in the mean over six
+data sets, a log loss and a Brier score that are at most those of any other method with no more features; and
+on 10,000 simulated rows their calibration error is at most 0.03.
 
-Real data: 4 stratified folds for each seed (two seeds for breast cancer and srbct, else one, and of its
-folds the first two; at full scale all of three seeds). Features are standardised by the training rows, of
-which there are at most 1,000, and of tcga's features the first 500. Everybody's C (of four) is chosen for
-each budget by the log loss of five folds within the training rows; peers choose their features anew in each.
-Their features are those of highest F, of an L1 penalty, or abess's. Models of all features are told apart and
-not judged.
+Real data: 4 stratified folds for each seed (two seeds for breast cancer and srbct, else one, and of its folds
+the first two; at full scale all of three seeds). Features are standardised by the training rows, of which
+there are at most 1,000, and of tcga's features the first 500. Every method's C (of four) is chosen for each
+budget by the log loss of five folds within the training rows; other methods choose their features anew in
+each: those of highest F, of an L1 penalty, or abess's. Models of all features are listed separately and not
+judged.
 
 Simulated: 1,000 rows to fit, 20 features of which 4 count, and 10,000 to score; classes drawn with the
 probabilities of a logistic model, two that are equally frequent, two of which one has a tenth of the rows,
@@ -15,24 +15,22 @@ and four.
 """
 
 import warnings
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import StratifiedKFold
 
 from benchmarks import plots
-from benchmarks.cases.case import Reached, drop_missing
+from benchmarks.cases.case import Case
 from benchmarks.cases.shared import smaller, standardised
 from benchmarks.datasets import Dataset, load_rows, with_known_probabilities
 from benchmarks.objectives import brier, calibration_error, log_loss
-from benchmarks.records import Recorder, select
+from benchmarks.records import select
 from benchmarks.runner import entrants_of
-from benchmarks.solvers import PROBABLE, Competitor, choose_of
+from benchmarks.solvers import PROBABLE, choose_of
 
 BUDGETS = (5, 10, 20)
 CS = (0.01, 0.1, 1.0, 10.0)
@@ -63,10 +61,10 @@ SCALES = {
 }
 
 
-class Probabilities:
+class Probabilities(Case):
     name = "probabilities"
 
-    def run(self, record: Recorder, scale: str) -> None:
+    def run(self, record, scale):
         sizes = SCALES[scale]
         kinds = choose_of(PROBABLE)
         competitors = {name: kinds[name] for name in entrants_of(kinds, "probable", record)}
@@ -82,9 +80,7 @@ class Probabilities:
                 data = with_known_probabilities(name, seed, n_classes, share)
                 self.run_simulated(record, competitors, data, seed)
 
-    def run_fold(
-        self, record: Recorder, competitors: dict[str, Competitor], data: Dataset, split: int
-    ) -> None:
+    def run_fold(self, record, competitors, data, split):
         p = data.X.shape[1]
         budgets = [budget for budget in BUDGETS if budget < p]
         for name, competitor in competitors.items():
@@ -92,16 +88,7 @@ class Probabilities:
             if name in TAKE_ALL:
                 self.score(record, f"{name}, all", competitor, data, split, ALL, [p])
 
-    def score(
-        self,
-        record: Recorder,
-        name: str,
-        competitor: Competitor,
-        data: Dataset,
-        split: int,
-        parameter: str,
-        budgets: list[int],
-    ) -> None:
+    def score(self, record, name, competitor, data, split, parameter, budgets):
         fits = competitor.probable(data.X, data.y, data.X_test, budgets, CS, split)
         for budget, fit in zip(budgets, fits, strict=True):
             where = {"dataset": data.name, "seed": split, "version": competitor.version()}
@@ -111,17 +98,15 @@ class Probabilities:
             record.add(name, "features", fit.n_features, **where)
             record.add(name, "C", fit.C, **where)
 
-    def run_simulated(
-        self, record: Recorder, competitors: dict[str, Competitor], data: Dataset, seed: int
-    ) -> None:
+    def run_simulated(self, record, competitors, data, seed):
         for name, competitor in competitors.items():
             (fit,) = competitor.probable(data.X, data.y, data.X_test, [len(data.causal)], CS, seed)
             where = {"dataset": data.name, "seed": seed, "version": competitor.version()}
             for metric, measure in {"calibration error": calibration_error, **METRICS}.items():
                 record.add(name, metric, measure(fit.probabilities, data.y_test), **where)
 
-    def reached(self, frame: pd.DataFrame) -> Reached:
-        reached: Reached = {}
+    def reached(self, frame):
+        reached = {}
         for metric in METRICS:
             means = mean_scores(frame, metric)
             for ours in OURS:
@@ -134,9 +119,9 @@ class Probabilities:
         worst = errors.groupby(["competitor", "dataset"], sort=False)["value"].max()
         for ours in OURS:
             reached[f"calibration error, {ours}"] = worst.get(ours, pd.Series(dtype=float)).to_dict()
-        return drop_missing(reached)
+        return reached
 
-    def tables(self, frame: pd.DataFrame) -> list[pd.DataFrame]:
+    def tables(self, frame):
         """Log loss and Brier score, means and each data set; with all features; calibration errors."""
         shown = []
         for metric in METRICS:
@@ -160,13 +145,13 @@ class Probabilities:
             errors.round(4).rename_axis("calibration error, mean of the draws"),
         ]
 
-    def plot(self, frame: pd.DataFrame) -> Figure:
+    def plot(self, frame):
         return plots.against_budget(
             select(frame, metric="log loss", parameter=BUDGET), mean_scores(frame, "log loss"), "log loss"
         )
 
 
-def folds_of(name: str, seed: int) -> Iterator[Dataset]:
+def folds_of(name, seed):
     """Training and test rows, standardised, with codes for classes."""
     if name == "breast cancer":
         X, y = load_breast_cancer(return_X_y=True)
@@ -179,7 +164,7 @@ def folds_of(name: str, seed: int) -> Iterator[Dataset]:
         yield replace(data, name=name)
 
 
-def mean_scores(frame: pd.DataFrame, metric: str) -> pd.DataFrame:
+def mean_scores(frame, metric):
     """A row per budget, a column per competitor: the mean over the data sets of the means over the folds."""
     rows = select(frame, metric=metric, parameter=BUDGET)
     of_data = rows.pivot_table(index=["level", "dataset"], columns="competitor", values="value")

@@ -13,25 +13,22 @@ import time
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
-from matplotlib.figure import Figure
 
 from benchmarks import plots
-from benchmarks.cases.case import Reached, by_dataset, drop_missing
-from benchmarks.datasets import Dataset, hyperplane
+from benchmarks.cases.case import Case, by_dataset, by_seed, largest_excess, lead, speed
+from benchmarks.datasets import hyperplane
 from benchmarks.objectives import accuracy, refit, share_found
-from benchmarks.records import Recorder, select
+from benchmarks.records import select
 from benchmarks.runner import entrants_of, race, record_seconds
-from benchmarks.solvers import HEADLINE, OURS, Competitor, Fit, choose
+from benchmarks.solvers import HEADLINE, OURS, choose
 
 K = 50
 LAM = 0.01
 LAMS = (1e-1, 1e-2, 1e-3, 3e-4)
 REFITS = (*LAMS, 1e-4, 1e-5)  # ridges of the refits that compete; labels are without noise
-RIVALS = ("abess", "l0learn", "skscope", "skglm_l1", "skglm_mcp", "liblinear_l1")
+RIVALS = ("abess", "skscope", "skglm_l1", "skglm_mcp", "liblinear_l1")
 TRUTH = "true support"
 EASY = "2000x500"  # where nothing may be missed
-NOISE = 1e-6  # relative: what two exact refits of one support may differ by
 SCALES = {  # (rows, columns), seeds, and the paper's own solvers for how many of the seeds
     "quick": (((500, 200), (1000, 100)), 2, 0),
     "default": (((500, 1000), (1000, 500), (2000, 500)), 2, 0),
@@ -39,10 +36,10 @@ SCALES = {  # (rows, columns), seeds, and the paper's own solvers for how many o
 }
 
 
-class Simulation:
+class Simulation(Case):
     name = "simulation"
 
-    def run(self, record: Recorder, scale: str) -> None:
+    def run(self, record, scale):
         shapes, n_seeds, n_slow = SCALES[scale]
         warmed = False
         for shape in shapes:
@@ -51,9 +48,7 @@ class Simulation:
                 self.run_one(record, competitors, hyperplane(*shape, K, seed), seed, warmed)
                 warmed = True
 
-    def run_one(
-        self, record: Recorder, competitors: dict[str, Competitor], data: Dataset, seed: int, warmed: bool
-    ) -> None:
+    def run_one(self, record, competitors, data, seed, warmed):
         where = {"dataset": data.name, "seed": seed}
         small = None if warmed else (data.X[:120, :100].copy(), data.y[:120])
         entrants = entrants_of(competitors, "fixed", record, K, LAM)
@@ -72,26 +67,33 @@ class Simulation:
             record.add(name, "share found", share_found(winner.support, data.causal), **where)
             record.add(name, "accuracy", accuracy(winner, data.X_test, data.y_test), **where)
 
-    def reached(self, frame: pd.DataFrame) -> Reached:
+    def reached(self, frame):
         by_shape = by_dataset(frame)
-        return drop_missing(
-            {
-                "objective above the best peer's": {s: excess(f, peers_of(f)) for s, f in by_shape.items()},
-                "objective above the truth's": {s: excess(f, [TRUTH]) for s, f in by_shape.items()},
-                "share found above the best peer": {s: lead(f, "share found") for s, f in by_shape.items()},
-                "accuracy above the best peer": {s: lead(f, "accuracy") for s, f in by_shape.items()},
-                "times faster than abess": {s: speed(f, "abess") for s, f in by_shape.items()},
-                "fewest causal features found": {
-                    s: fewest_found(f) for s, f in by_shape.items() if s == EASY
-                },
-            }
-        )
+        peers = {shape: peers_of(rows) for shape, rows in by_shape.items()}
+        return {
+            "objective above the best peer's": {
+                s: largest_excess(f, HEADLINE, peers[s]) for s, f in by_shape.items()
+            },
+            "objective above the truth's": {
+                s: largest_excess(f, HEADLINE, [TRUTH]) for s, f in by_shape.items()
+            },
+            "share found above the best peer": {
+                s: lead(f, "share found", HEADLINE, peers[s]) for s, f in by_shape.items()
+            },
+            "accuracy above the best peer": {
+                s: lead(f, "accuracy", HEADLINE, peers[s]) for s, f in by_shape.items()
+            },
+            "times faster than abess": {s: speed(f, HEADLINE, "abess") for s, f in by_shape.items()},
+            "fewest causal features found": {
+                s: K * by_seed(f, "share found")[HEADLINE].min() for s, f in by_shape.items() if s == EASY
+            },
+        }
 
-    def plot(self, frame: pd.DataFrame) -> Figure:
-        return plots.time_against_objective(frame)
+    def plot(self, frame):
+        return plots.tradeoff(frame, "objective", "objective after an exact refit")
 
 
-def tune(fits: list[Fit], data: Dataset) -> Fit:
+def tune(fits, data):
     """The fit that does best on the rows set aside; the first of equals."""
     candidates = list(fits)
     supports = {tuple(fit.support): fit for fit in fits}
@@ -102,35 +104,5 @@ def tune(fits: list[Fit], data: Dataset) -> Fit:
     return max(candidates, key=lambda fit: accuracy(fit, data.X_valid, data.y_valid))
 
 
-def seeds_of(frame: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """A row per seed, a column per competitor."""
-    return select(frame, metric=metric).pivot_table(index="seed", columns="competitor", values="value")
-
-
-def peers_of(frame: pd.DataFrame) -> list[str]:
-    return [name for name in seeds_of(frame, "accuracy").columns if name not in OURS]
-
-
-def excess(frame: pd.DataFrame, others: list[str]) -> float:
-    """By how much our objective exceeds the lowest of theirs, relative to it, in the worst seed."""
-    table = seeds_of(frame, "objective")
-    worst = float((table[HEADLINE] / table[others].min(axis=1) - 1).max())
-    return 0.0 if abs(worst) < NOISE else worst
-
-
-def lead(frame: pd.DataFrame, metric: str) -> float:
-    """Our mean over the seeds minus that of the best peer."""
-    means = seeds_of(frame, metric).mean()
-    return float(means[HEADLINE] - means[peers_of(frame)].max())
-
-
-def fewest_found(frame: pd.DataFrame) -> float:
-    """The causal features we found in the worst seed."""
-    return K * float(seeds_of(frame, "share found")[HEADLINE].min())
-
-
-def speed(frame: pd.DataFrame, rival: str) -> float:
-    """The rival's time over ours: best time of each seed, then the median of the seeds."""
-    rows = select(frame, metric="seconds", competitor=[HEADLINE, rival])
-    medians = rows.groupby(["competitor", "seed"])["value"].min().groupby("competitor").median()
-    return float(medians.get(rival, np.nan) / medians[HEADLINE])
+def peers_of(frame):
+    return sorted(set(select(frame, metric="accuracy")["competitor"]) - OURS)

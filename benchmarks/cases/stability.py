@@ -17,16 +17,14 @@ from itertools import product
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 from sklearn.base import BaseEstimator
 from sklearn.svm import LinearSVC
 
-from benchmarks.cases.case import Reached, drop_missing
-from benchmarks.datasets import Dataset, scattered
-from benchmarks.records import Recorder, select
+from benchmarks.cases.case import Case
+from benchmarks.datasets import scattered
+from benchmarks.records import select
 from benchmarks.runner import race
 from kmargin import SelectionBounds, StabilitySelection
-from kmargin.core.jit import meter
 
 K, TIMED_K, ALLOWED = 10, 20, 1.0
 HIGH = "threshold 0.9"
@@ -40,18 +38,17 @@ SCALES = {  # rows, draws
 STRENGTHS, CORRELATIONS = (1.0, 2.0), (0.0, 0.5)
 
 
-class Stability:
+class Stability(Case):
     name = "stability"
 
-    def run(self, record: Recorder, scale: str) -> None:
+    def run(self, record, scale):
         sizes, n_draws = SCALES[scale]
-        with meter.forced(True):
-            self.run_time(record)
-            for strength, correlation, n in product(STRENGTHS, CORRELATIONS, sizes):
-                for seed in range(n_draws):
-                    self.run_draw(record, scattered(n, seed, correlation, strength), seed)
+        self.run_time(record)
+        for strength, correlation, n in product(STRENGTHS, CORRELATIONS, sizes):
+            for seed in range(n_draws):
+                self.run_draw(record, scattered(n, seed, correlation, strength), seed)
 
-    def run_time(self, record: Recorder) -> None:
+    def run_time(self, record):
         data = scattered(200, 0, p=10_000)
         entrants = {
             OURS: lambda X, y: StabilitySelection(k=TIMED_K, random_state=0).fit(X, y),
@@ -63,7 +60,7 @@ class Stability:
             for seconds in run.seconds:
                 record.add(name, "seconds", seconds, dataset=data.name)
 
-    def run_draw(self, record: Recorder, data: Dataset, seed: int) -> None:
+    def run_draw(self, record, data, seed):
         selections = {
             OURS: StabilitySelection(k=K, random_state=seed),
             L1: StabilitySelection(L1OfSize(K), random_state=seed),
@@ -80,22 +77,20 @@ class Stability:
                     record.add(name, metric, value, parameter=level, level=threshold, **where)
         print(f"    {data.name}, draw {seed}", flush=True)
 
-    def reached(self, frame: pd.DataFrame) -> Reached:
+    def reached(self, frame):
         true, false = (means(frame, metric) for metric in ("true found", "false found"))
         seconds = select(frame, metric="seconds").groupby("competitor")["value"].min()
         true = true.drop(index=HIGH, level="parameter")
         false = false.drop(index=HIGH, level="parameter")
         worst = false[OURS].groupby("dataset", sort=False).max()
         lead = (true[OURS] - true[L1]).xs("r_concave", level="parameter")
-        return drop_missing(
-            {
-                "false found": {str(d): float(value) for d, value in worst.items()},
-                "true found above L1": {str(d): round(float(value), 9) for d, value in lead.items()},
-                "time over 20 L1 fits": {"": seconds[OURS] / (N_FITS * seconds[L1_FIT])},
-            }
-        )
+        return {
+            "false found": {str(d): float(value) for d, value in worst.items()},
+            "true found above L1": {str(d): round(float(value), 9) for d, value in lead.items()},
+            "time over 20 L1 fits": {"": seconds[OURS] / (N_FITS * seconds[L1_FIT])},
+        }
 
-    def tables(self, frame: pd.DataFrame) -> list[pd.DataFrame]:
+    def tables(self, frame):
         """Means over the draws, at the lowest of the thresholds and at 0.9."""
         tables = []
         for metric in ("true found", "false found"):
@@ -104,11 +99,8 @@ class Stability:
             tables.append(table.round(2))
         return tables
 
-    def plot(self, frame: pd.DataFrame) -> Figure | None:
-        return None
 
-
-def means(frame: pd.DataFrame, metric: str) -> pd.DataFrame:
+def means(frame, metric):
     """A row for each data set and bound, a column for each competitor."""
     return select(frame, metric=metric).pivot_table(
         index=["dataset", "parameter"], columns="competitor", values="value", sort=False
@@ -120,10 +112,10 @@ class L1OfSize(BaseEstimator):
 
     last_C = 0.05
 
-    def __init__(self, k: int) -> None:
+    def __init__(self, k):
         self.k = k
 
-    def fit(self, X: np.ndarray, y: np.ndarray) -> "L1OfSize":
+    def fit(self, X, y):
         C, low, high = L1OfSize.last_C, None, None
         self.coef_ = np.zeros((1, X.shape[1]))
         for _ in range(10):

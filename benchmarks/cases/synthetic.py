@@ -8,15 +8,11 @@ objective 0, so differences below 1e-6 count as none.
 
 import math
 
-import pandas as pd
-from matplotlib.figure import Figure
-
 from benchmarks import plots
-from benchmarks.cases.case import Reached, by_dataset, drop_missing, times_faster
-from benchmarks.datasets import Dataset, synthetic
-from benchmarks.grids import ks_of_sparsities, lam_of
-from benchmarks.objectives import accuracy, refit
-from benchmarks.records import Recorder, select
+from benchmarks.cases.case import Case, by_dataset, times_faster
+from benchmarks.datasets import synthetic
+from benchmarks.objectives import accuracy, lam_of, refit
+from benchmarks.records import select
 from benchmarks.runner import entrants_of, race, record_seconds
 from benchmarks.solvers import HEADLINE, choose
 
@@ -25,20 +21,20 @@ PAPER = "C = inf"  # the problem of Table 2 has no ridge
 N_SEEDS = {"quick": 1, "default": 1, "full": 5}
 
 
-class SyntheticPath:
+class SyntheticPath(Case):
     name = "synthetic_path"
 
-    def run(self, record: Recorder, scale: str) -> None:
+    def run(self, record, scale):
         for seed in range(N_SEEDS[scale]):
             data = synthetic(seed=seed)
             for C in (1.0, math.inf):
                 self.run_ridge(record, data, seed, C)
 
-    def run_ridge(self, record: Recorder, data: Dataset, seed: int, C: float) -> None:
+    def run_ridge(self, record, data, seed, C):
         competitors = choose("mm", "sd")
         for competitor in competitors.values():
             competitor.C = C
-        ks = ks_of_sparsities(data.X.shape[1])
+        ks = data.paper_ks
         runs = race(
             entrants_of(competitors, "path", record, ks),
             data.X,
@@ -54,24 +50,22 @@ class SyntheticPath:
                 record.add(name, "objective", refit(data.X, data.y, fit.support, lam).objective, **at)
                 record.add(name, "accuracy", accuracy(fit, data.X_test, data.y_test), **at)
 
-    def reached(self, frame: pd.DataFrame) -> Reached:
+    def reached(self, frame):
         by_ridge = {name.split(", ")[1]: rows for name, rows in by_dataset(frame).items()}
         speeds = {c: times_faster(f, HEADLINE, "mm") for c, f in by_ridge.items()}
-        excesses = {c: largest_excess(f, "mm") for c, f in by_ridge.items()}
-        return drop_missing(
-            {
-                "times faster than mm": {c: s for c, s in speeds.items() if c == PAPER},
-                "times faster than mm, with a ridge": {c: s for c, s in speeds.items() if c != PAPER},
-                "objective above mm's": {c: e for c, e in excesses.items() if c == PAPER},
-                "objective above mm's, with a ridge": {c: e for c, e in excesses.items() if c != PAPER},
-            }
-        )
+        excesses = {c: excess_along_path(f, "mm") for c, f in by_ridge.items()}
+        return {
+            "times faster than mm": {c: s for c, s in speeds.items() if c == PAPER},
+            "times faster than mm, with a ridge": {c: s for c, s in speeds.items() if c != PAPER},
+            "objective above mm's": {c: e for c, e in excesses.items() if c == PAPER},
+            "objective above mm's, with a ridge": {c: e for c, e in excesses.items() if c != PAPER},
+        }
 
-    def plot(self, frame: pd.DataFrame) -> Figure:
+    def plot(self, frame):
         return plots.objective_along_path(frame)
 
 
-def largest_excess(frame: pd.DataFrame, rival: str) -> float:
+def excess_along_path(frame, rival):
     """By how much our objective exceeds the rival's, relative to it, at the worst k."""
     table = select(frame, metric="objective").pivot_table(
         index=["seed", "level"], columns="competitor", values="value"

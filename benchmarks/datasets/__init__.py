@@ -1,11 +1,12 @@
 """What is loaded or simulated. Nothing here fits or scores."""
 
 from benchmarks.datasets.dataset import Dataset
-from benchmarks.datasets.files import load, load_rows
+from benchmarks.datasets.files import ROOT, load, load_rows, load_sparse
 from benchmarks.datasets.simulated import (
     arms,
     clusters,
     dense,
+    draw_classes,
     grouped,
     hyperplane,
     scattered,
@@ -17,14 +18,17 @@ from benchmarks.datasets.simulated import (
 )
 
 __all__ = [
+    "ROOT",
     "Dataset",
     "arms",
     "clusters",
     "dense",
+    "draw_classes",
     "grouped",
     "hyperplane",
     "load",
     "load_rows",
+    "load_sparse",
     "scattered",
     "several_classes",
     "shells",

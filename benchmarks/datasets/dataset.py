@@ -1,5 +1,6 @@
 """A training set, a test set, and what is known about them."""
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,7 +19,20 @@ class Dataset:
     y_valid: np.ndarray | None = None
     causal: np.ndarray | None = None  # indices of the features that decide the label
 
-    def of_classes(self, n_classes: int | None) -> "Dataset":
+    @property
+    def every_k(self):
+        """All numbers of features from all of them to one, as in the paper's experiment with letters."""
+        return list(range(self.X.shape[1], 0, -1))
+
+    @property
+    def paper_ks(self):
+        """The paper's 15 sparsities as numbers of features; equal ones merge, and 0 is left out."""
+        ends = ((0, 0.9), (0.91, 0.99), (0.991, 0.999))
+        sparsities = np.concatenate([np.linspace(*pair, 5) for pair in ends])
+        ks = {math.floor((1 - s) * self.X.shape[1] + 0.5 + 1e-9) for s in sparsities}
+        return sorted(ks - {0}, reverse=True)
+
+    def of_classes(self, n_classes):
         """The same data with only this many of its classes, spread evenly over them."""
         classes = np.unique(self.y)
         if n_classes is None or n_classes >= len(classes):
@@ -35,7 +49,7 @@ class Dataset:
             y_test=self.y_test[test],
         )
 
-    def of_features(self, n_features: int | None) -> "Dataset":
+    def of_features(self, n_features):
         """The same data with only its first features."""
         if n_features is None or n_features >= self.X.shape[1]:
             return self
@@ -43,15 +57,8 @@ class Dataset:
         X, X_test = (np.ascontiguousarray(A[:, :n_features]) for A in (self.X, self.X_test))
         return replace(self, name=name, X=X, X_test=X_test)
 
-    def sample(self, n_per_class: int = 30, n_classes: int = 3) -> tuple[np.ndarray, np.ndarray]:
+    def sample(self, n_per_class=30, n_classes=3):
         """A few rows of a few classes: enough to compile every loop, too few to take time."""
         rows = [np.flatnonzero(self.y == c)[:n_per_class] for c in np.unique(self.y)[:n_classes]]
         rows = np.sort(np.concatenate(rows))
         return self.X[rows], self.y[rows]
-
-
-def scale_to_unit(X: np.ndarray, X_test: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Features to [0, 1] by the range of the training rows; constant ones to 0."""
-    low, span = X.min(axis=0), np.ptp(X, axis=0)
-    span = np.where(span > 0, span, 1.0)
-    return (X - low) / span, (X_test - low) / span

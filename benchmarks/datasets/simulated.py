@@ -8,7 +8,7 @@ from benchmarks.datasets.dataset import Dataset
 from kmargin.datasets import make_sparse_hyperplane, make_spiral, make_synthetic
 
 
-def hyperplane(n: int, p: int, n_causal: int, seed: int, n_valid: int = 2000, n_test: int = 2000) -> Dataset:
+def hyperplane(n, p, n_causal, seed, n_valid=2000, n_test=2000):
     """The paper's simulation, with rows of the same truth to choose by and others to score on."""
     X, y, coef = make_sparse_hyperplane(
         n + n_valid + n_test, p, n_causal, random_state=seed, return_coef=True
@@ -17,7 +17,7 @@ def hyperplane(n: int, p: int, n_causal: int, seed: int, n_valid: int = 2000, n_
     return Dataset(f"{n}x{p}", X, y, X_test, y_test, X_valid, y_valid, np.flatnonzero(coef))
 
 
-def synthetic(n: int = 1000, p: int = 500, seed: int = 0) -> Dataset:
+def synthetic(n=1000, p=500, seed=0):
     """The paper's `synthetic`: z-scored, the first 80 % of the rows to fit."""
     X, y, coef = make_synthetic(n, p, random_state=seed, return_coef=True)
     X = (X - X.mean(axis=0)) / X.std(axis=0)
@@ -26,7 +26,7 @@ def synthetic(n: int = 1000, p: int = 500, seed: int = 0) -> Dataset:
     return Dataset(name, X[:n_train], y[:n_train], X[n_train:], y[n_train:], causal=np.flatnonzero(coef))
 
 
-def dense(n: int, p: int, n_causal: int, seed: int = 0, flipped: float = 0.05) -> Dataset:
+def dense(n, p, n_causal, seed=0, flipped=0.05):
     """Many rows, few columns, a share of the labels wrong. Takes no memory to speak of beyond X."""
     rng = np.random.default_rng(seed)
     X = np.empty((n, p))
@@ -38,19 +38,19 @@ def dense(n: int, p: int, n_causal: int, seed: int = 0, flipped: float = 0.05) -
     return Dataset(f"{n}x{p}", X, y, X[:1000], y[:1000], causal=np.flatnonzero(coef))
 
 
-def spiral(seed: int = 0) -> Dataset:
+def spiral(seed=0):
     """The paper's three noisy spirals."""
     X, y = make_spiral(random_state=seed)
     X, X_test, y, y_test = train_test_split(X, y, test_size=0.2, stratify=y, random_state=seed)
     return Dataset("spiral", X, y, X_test, y_test)
 
 
-def flip(y: np.ndarray, share: float, rng: np.random.Generator) -> np.ndarray:
+def flip(y, share, rng):
     """Labels of 0 and 1, this share of them wrong."""
     return np.where(rng.random(len(y)) < share, 1 - y, y)
 
 
-def shells(n: int, n_test: int, p: int = 5, seed: int = 0) -> Dataset:
+def shells(n, n_test, p=5, seed=0):
     """A class between two spheres, one label in twenty wrong."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n + n_test, p))
@@ -59,7 +59,7 @@ def shells(n: int, n_test: int, p: int = 5, seed: int = 0) -> Dataset:
     return Dataset("shells", X[:n], y[:n], X[n:], y[n:])
 
 
-def arms(n: int, n_test: int, p: int = 5, seed: int = 0) -> Dataset:
+def arms(n, n_test, p=5, seed=0):
     """Two spirals of one and a half turns, other features without meaning, one label in ten wrong."""
     rng = np.random.default_rng(seed)
     y = rng.integers(0, 2, n + n_test)
@@ -73,7 +73,7 @@ def arms(n: int, n_test: int, p: int = 5, seed: int = 0) -> Dataset:
     return Dataset("arms", X[:n], y[:n], X[n:], y[n:])
 
 
-def clusters(n: int, n_test: int, p: int = 20, seed: int = 0) -> Dataset:
+def clusters(n, n_test, p=20, seed=0):
     """Six clusters a class in 8 of p dimensions, one label in ten wrong."""
     X, y = make_classification(
         n + n_test,
@@ -89,7 +89,7 @@ def clusters(n: int, n_test: int, p: int = 20, seed: int = 0) -> Dataset:
     return Dataset("clusters", X[:n], y[:n], X[n:], y[n:])
 
 
-def correlated(n: int, p: int, correlation: float, rng: np.random.Generator) -> np.ndarray:
+def correlated(n, p, correlation, rng):
     """Standard normal columns, neighbours correlated so much, others by its powers."""
     X = rng.standard_normal((n, p))
     for j in range(1, p):
@@ -97,20 +97,12 @@ def correlated(n: int, p: int, correlation: float, rng: np.random.Generator) -> 
     return X
 
 
-def draw_classes(logits: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def draw_classes(logits, rng):
     """A class for each row, drawn with the probabilities of a multinomial logistic model."""
     return np.argmax(logits + rng.gumbel(size=logits.shape), axis=1)
 
 
-def several_classes(
-    n: int,
-    seed: int,
-    strength: float = 1.0,
-    p: int = 1000,
-    n_causal: int = 20,
-    n_classes: int = 10,
-    n_valid: int = 2000,
-) -> Dataset:
+def several_classes(n, seed, strength=1.0, p=1000, n_causal=20, n_classes=10, n_valid=2000):
     """Classes that all depend on the same few features, with rows of the same truth to choose by.
 
     Coefficients are normal with this standard deviation.
@@ -125,9 +117,7 @@ def several_classes(
     return Dataset(name, X, y, X_valid, y_valid, X_valid, y_valid, causal)
 
 
-def with_known_probabilities(
-    name: str, seed: int, n_classes: int, share: float | None, n: int = 1000, n_test: int = 10_000
-) -> Dataset:
+def with_known_probabilities(name, seed, n_classes, share, n=1000, n_test=10_000):
     """Classes drawn with the probabilities of a logistic model of 4 of 20 features, correlated.
 
     `share` is what the second of two classes has of the rows, about.
@@ -146,9 +136,7 @@ def with_known_probabilities(
     return Dataset(name, X, y, X_test, y_test, causal=causal)
 
 
-def grouped(
-    n: int, seed: int, n_groups: int = 100, size: int = 5, n_causal: int = 10, n_valid: int = 2000
-) -> Dataset:
+def grouped(n, seed, n_groups=100, size=5, n_causal=10, n_valid=2000):
     """Two classes, features in groups that are correlated within; `causal` are groups.
 
     Feature j is of group j // size. A causal group has random coefficients in all its features.
@@ -165,15 +153,7 @@ def grouped(
     return Dataset(name, X, y, X_valid, y_valid, X_valid, y_valid, causal)
 
 
-def scattered(
-    n: int,
-    seed: int,
-    correlation: float = 0.0,
-    strength: float = 1.0,
-    p: int = 1000,
-    n_causal: int = 10,
-    block: int = 10,
-) -> Dataset:
+def scattered(n, seed, correlation=0.0, strength=1.0, p=1000, n_causal=10, block=10):
     """Two classes by a logistic model with coefficients of this size and any sign at random places.
 
     Features are standard normal, correlated within blocks of neighbours.

@@ -1,9 +1,7 @@
 """How each competitor fits. None of them scores."""
 
-from benchmarks.solvers.abess import Abess, AbessMultinomial
 from benchmarks.solvers.fit import Competitor, Fit
-from benchmarks.solvers.l0learn import L0Learn
-from benchmarks.solvers.liblinear import LiblinearL1, LiblinearL2
+from benchmarks.solvers.liblinear import RFE, FTest, LiblinearL1, LiblinearL2, UnionL1
 from benchmarks.solvers.ours import HEADLINE, MM, SD, Exchange, OwnFeatures, Shared, SharedPerClass
 from benchmarks.solvers.probable import (
     CalibratedSVC,
@@ -13,9 +11,8 @@ from benchmarks.solvers.probable import (
     LogisticFTest,
     LogisticL1,
 )
-from benchmarks.solvers.selectors import RFE, FTest, UnionL1
 from benchmarks.solvers.skglm import SkglmGroupLasso, SkglmL1, SkglmMCP, SkglmMultitask
-from benchmarks.solvers.skscope import Skscope
+from benchmarks.solvers.splicing import Abess, AbessMultinomial, Skscope
 
 __all__ = [
     "COMPETITORS",
@@ -30,11 +27,11 @@ __all__ = [
     "choose_of",
 ]
 
-COMPETITORS: dict[str, type[Competitor]] = {
+COMPETITORS = {
     competitor.name: competitor
-    for competitor in (MM, SD, Exchange, LiblinearL1, LiblinearL2, Abess, L0Learn, Skscope, SkglmL1, SkglmMCP)
+    for competitor in (MM, SD, Exchange, LiblinearL1, LiblinearL2, Abess, Skscope, SkglmL1, SkglmMCP)
 }
-SHARED: tuple[type[Competitor], ...] = (  # models of several classes with a number of features in all
+SHARED = (  # models of several classes with a given number of features in total
     Shared,
     SharedPerClass,
     OwnFeatures,
@@ -44,8 +41,8 @@ SHARED: tuple[type[Competitor], ...] = (  # models of several classes with a num
     AbessMultinomial,
     SkglmMultitask,
 )
-GROUPED: tuple[type[Competitor], ...] = (Shared, Abess, SkglmGroupLasso)
-PROBABLE: tuple[type[Competitor], ...] = (
+GROUPED = (Shared, Abess, SkglmGroupLasso)
+PROBABLE = (
     Kmargin,
     KmarginPerClass,
     CalibratedSVC,
@@ -56,10 +53,10 @@ PROBABLE: tuple[type[Competitor], ...] = (
 OURS = {"exchange", "mm", "sd"}
 
 
-def choose(*names: str) -> dict[str, Competitor]:
+def choose(*names):
     """The competitors of these names, the headline one first."""
     return {name: COMPETITORS[name]() for name in dict.fromkeys((HEADLINE, *names))}
 
 
-def choose_of(kinds: tuple[type[Competitor], ...]) -> dict[str, Competitor]:
+def choose_of(kinds):
     return {kind.name: kind() for kind in kinds}

@@ -1,20 +1,19 @@
-"""What a competitor is, and what it hands back."""
+"""What a competitor is, and what it returns."""
 
 import importlib.metadata
 import importlib.util
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import combinations
-from typing import ClassVar
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from kmargin import RepeatedFeaturesWarning
+
 BISECTIONS = 8
 MAX_WEAKENING = 2**20  # a penalty that is a millionth of the strongest is none
-Machine = tuple[np.ndarray, float]  # coefficients and intercept of two classes
 
 
 @dataclass(frozen=True)
@@ -25,13 +24,13 @@ class Fit:
     """
 
     classes: np.ndarray
-    coef: np.ndarray  # (n_machines, n_features)
-    intercept: np.ndarray  # (n_machines,)
+    coef: np.ndarray  # (n_classifiers, n_features)
+    intercept: np.ndarray  # (n_classifiers,)
     level: float  # the k or the C it was fitted with
     per_class: bool = False
 
     @property
-    def support(self) -> np.ndarray:
+    def support(self):
         return np.flatnonzero(self.coef.any(axis=0))
 
 
@@ -44,85 +43,70 @@ class ProbableFit:
     C: float  # the chosen one
 
 
-FitsByC = dict[float, list[Fit]]  # for each C one for each budget
-
-
 class Competitor:
-    """One way to fit. A competitor overrides those of the tasks that it can do.
+    """One way to fit. A competitor overrides those of the tasks that it can do. It never scores."""
 
-    `path`      one fit for each level: numbers of features, or values of C (`levels` says which)
-    `fixed`     one fit of two classes with at most k features
-    `crossval`  one fit of two classes, its size chosen by cross-validation on given folds
-    `shared`    fits of several classes, for each C and each budget one with at most so many features in all
-    `grouped`   one fit of two classes with at most k groups of features
-    `probable`  for each budget the probabilities of new rows, by a model with at most so many features in all
-    """
+    name: str
+    module: str  # what has to be importable
+    distribution: str  # whose version is recorded
+    levels = "C"  # "k" or "C"
+    takes_ridge = True  # whether `fixed` depends on lam
 
-    name: ClassVar[str]
-    module: ClassVar[str]  # what has to be importable
-    distribution: ClassVar[str]  # whose version is recorded
-    levels: ClassVar[str] = "C"  # "k" or "C"
-    takes_ridge: ClassVar[bool] = True  # whether `fixed` depends on lam
-
-    def other_settings(self) -> Sequence["Competitor"]:
+    def other_settings(self):
         """Settings that are fitted off the clock; where one of them scores better, its score counts."""
         return ()
 
     @classmethod
-    def is_installed(cls) -> bool:
+    def is_installed(cls):
         return importlib.util.find_spec(cls.module) is not None
 
     @classmethod
-    def version(cls) -> str:
+    def version(cls):
         return importlib.metadata.version(cls.distribution) if cls.is_installed() else ""
 
     @classmethod
-    def can(cls, task: str) -> bool:
+    def can(cls, task):
         return getattr(cls, task) is not getattr(Competitor, task)
 
-    def path(self, X: np.ndarray, y: np.ndarray, levels: Sequence[float]) -> list[Fit]:
+    def path(self, X, y, levels):
+        """A `Fit` for each level: numbers of features, or values of C (`levels` of the class says which)."""
         raise NotImplementedError
 
-    def fixed(self, X: np.ndarray, y: np.ndarray, k: int, lam: float) -> Fit:
+    def fixed(self, X, y, k, lam):
+        """A `Fit` of two classes, -1 and 1, with at most k features."""
         raise NotImplementedError
 
-    def crossval(
-        self, X: np.ndarray, y: np.ndarray, ks: Sequence[int], lams: Sequence[float], folds: np.ndarray
-    ) -> Fit:
+    def crossval(self, X, y, ks, lams, folds):
+        """A `Fit` of two classes, its size chosen by cross-validation; `folds` numbers the rows' folds."""
         raise NotImplementedError
 
-    def shared(self, X: np.ndarray, y: np.ndarray, budgets: Sequence[int], Cs: Sequence[float]) -> FitsByC:
+    def shared(self, X, y, budgets, Cs):
+        """For each C a list of `Fit`s of several classes, one with at most so many features in total for each
+        budget."""
         raise NotImplementedError
 
-    def grouped(self, X: np.ndarray, y: np.ndarray, groups: np.ndarray, k: int, C: float) -> Fit:
+    def grouped(self, X, y, groups, k, C):
+        """A `Fit` of two classes with at most k groups of features."""
         raise NotImplementedError
 
-    def probable(
-        self,
-        X: np.ndarray,
-        y: np.ndarray,  # codes
-        X_new: np.ndarray,
-        budgets: Sequence[int],
-        Cs: Sequence[float],
-        seed: int,
-    ) -> list[ProbableFit]:
+    def probable(self, X, y, X_new, budgets, Cs, seed):
+        """For each budget a `ProbableFit` for `X_new`, of a model with at most so many features in total.
+
+        y holds class codes; C is chosen by cross-validation within these rows.
+        """
         raise NotImplementedError
 
 
 @contextmanager
-def unfinished_allowed() -> Iterator[None]:
-    """Whoever stops at a limit of iterations is scored by what it has then."""
+def unfinished_allowed():
+    """Within, a fit that stops at a limit of iterations is scored as it is; columns may repeat each other."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+        for category in (ConvergenceWarning, RepeatedFeaturesWarning):
+            warnings.simplefilter("ignore", category)
         yield
 
 
-def one_versus_one(
-    X: np.ndarray,
-    y: np.ndarray,
-    levels: Sequence[float],
-    fit_pair: Callable[[np.ndarray, np.ndarray], Iterable[Machine]],
-) -> list[Fit]:
+def one_versus_one(X, y, levels, fit_pair):
     """One Fit per level from a function that fits two classes, labelled -1 and 1, at every level."""
     classes = np.unique(y)
     machines = []
@@ -135,13 +119,11 @@ def one_versus_one(
     ]
 
 
-def two_class_fit(y: np.ndarray, coef: np.ndarray, intercept: float, level: float) -> Fit:
+def two_class_fit(y, coef, intercept, level):
     return Fit(np.unique(y), np.reshape(coef, (1, -1)), np.reshape(intercept, 1).astype(float), level)
 
 
-def supports_within(
-    budgets: Sequence[int], support_at: Callable[[float], np.ndarray], start: float
-) -> list[np.ndarray]:
+def supports_within(budgets, support_at, start):
     """For each budget the largest support within it that a penalised method gives.
 
     `support_at` takes how weak the penalty is; at `start` it is so strong that no feature is left. It is
@@ -164,7 +146,7 @@ def supports_within(
     return supports
 
 
-def shrink_to(k: int, fit_at: Callable[[float], Machine], weakest: float = 10.0) -> Machine:
+def shrink_to(k, fit_at, weakest=10.0):
     """k features out of a penalised method, which cannot be asked for them.
 
     Doubles C from 1e-3 until there are k features (or C passes `weakest`), bisects for k of them

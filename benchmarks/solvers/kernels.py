@@ -2,7 +2,6 @@
 
 import time
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from sklearn.svm import SVC
@@ -23,12 +22,12 @@ class KernelFit:
     predict_seconds: float
 
     @classmethod
-    def of(cls, model: Any, X: np.ndarray, y: np.ndarray, X_new: np.ndarray) -> "KernelFit":
+    def of(cls, model, X, y, X_new):
         """Short predictions are timed three times, long ones once."""
         started = time.process_time()
         model.fit(X, y)
         fit_seconds = time.process_time() - started
-        seconds: list[float] = []
+        seconds = []
         while len(seconds) < 3 and sum(seconds) < 1:
             started = time.process_time()
             predictions = model.predict(X_new)
@@ -41,7 +40,7 @@ class LibsvmRBF(Competitor):
     module = "sklearn"
     distribution = "scikit-learn"
 
-    def kernel(self, X: np.ndarray, y: np.ndarray, X_new: np.ndarray, C: float, gamma: float) -> KernelFit:
+    def kernel(self, X, y, X_new, C, gamma):
         return KernelFit.of(SVC(C=C, gamma=gamma), X, y, X_new)
 
 
@@ -49,11 +48,11 @@ class OursRBF(Competitor):
     module = "kmargin"
     distribution = "kmargin"
 
-    def __init__(self, solver: str, k: int) -> None:
+    def __init__(self, solver, k):
         self.name = solver
         self.k = k
 
-    def kernel(self, X: np.ndarray, y: np.ndarray, X_new: np.ndarray, C: float, gamma: float) -> KernelFit:
+    def kernel(self, X, y, X_new, C, gamma):
         model = KernelSparseSVC(self.k, C=C, gamma=gamma, solver=self.name, shared=False, random_state=0)
         with unfinished_allowed():
             return KernelFit.of(model, X, y, X_new)

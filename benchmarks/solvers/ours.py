@@ -1,19 +1,14 @@
 """This package's solvers."""
 
-from collections.abc import Sequence
-
 import numpy as np
 from sklearn.model_selection import PredefinedSplit
 
 import kmargin
-from benchmarks.grids import C_of
-from benchmarks.solvers.fit import Competitor, Fit, FitsByC, two_class_fit, unfinished_allowed
+from benchmarks.objectives import C_of
+from benchmarks.solvers.fit import Competitor, Fit, two_class_fit, unfinished_allowed
 
-# The one place that knows what the installed kmargin can do: until it has the exchange solver, mm
-# stands in for it under its own name; without SparseSVCCV there is no cross-validation to time.
-HEADLINE = "exchange" if hasattr(kmargin, "Exchange") else "mm"
+HEADLINE = "exchange"
 AT_A_TIME = 5  # sizes of a path that is ended when it has too many features
-HAS_CROSSVAL = hasattr(kmargin, "SparseSVCCV")
 
 
 class Ours(Competitor):
@@ -24,7 +19,7 @@ class Ours(Competitor):
     levels = "k"
     C: float = 1.0  # of a path; a user's default
 
-    def path(self, X: np.ndarray, y: np.ndarray, levels: Sequence[float]) -> list[Fit]:
+    def path(self, X, y, levels):
         with unfinished_allowed():
             path = kmargin.sparse_svm_path(X, y, levels, C=self.C, solver=self.name, shared=False)
         return [
@@ -32,7 +27,7 @@ class Ours(Competitor):
             for k, coef, intercept in zip(path.ks, path.coefs, path.intercepts, strict=True)
         ]
 
-    def fixed(self, X: np.ndarray, y: np.ndarray, k: int, lam: float) -> Fit:
+    def fixed(self, X, y, k, lam):
         with unfinished_allowed():
             model = kmargin.SparseSVC(k, C=C_of(lam, len(y)), solver=self.name).fit(X, y)
         return two_class_fit(y, model.coef_, model.intercept_, k)
@@ -43,13 +38,7 @@ class Exchange(Ours):
 
     name = HEADLINE
 
-    @classmethod
-    def can(cls, task: str) -> bool:
-        return HAS_CROSSVAL if task == "crossval" else super().can(task)
-
-    def crossval(
-        self, X: np.ndarray, y: np.ndarray, ks: Sequence[int], lams: Sequence[float], folds: np.ndarray
-    ) -> Fit:
+    def crossval(self, X, y, ks, lams, folds):
         Cs = sorted(C_of(lam, len(y)) for lam in lams)
         search = kmargin.SparseSVCCV(
             ks=list(ks), Cs=tuple(Cs), cv=PredefinedSplit(folds), solver=self.name, n_jobs=1
@@ -70,7 +59,7 @@ class SD(Ours):
 
 
 class Shared(Competitor):
-    """One set of features, or of groups, for all machines: one machine per pair of classes."""
+    """One set of features, or of groups, shared by a classifier per pair of classes."""
 
     name = "kmargin"
     module = "kmargin"
@@ -78,12 +67,10 @@ class Shared(Competitor):
     levels = "k"
     multi_class = "ovo"
 
-    def shared(self, X: np.ndarray, y: np.ndarray, budgets: Sequence[int], Cs: Sequence[float]) -> FitsByC:
+    def shared(self, X, y, budgets, Cs):
         return {C: self.at_budgets(self.many_sizes(X, y, budgets, C), budgets) for C in Cs}
 
-    def many_sizes(
-        self, X: np.ndarray, y: np.ndarray, ks: Sequence[int], C: float, shared: bool = True
-    ) -> list[Fit]:
+    def many_sizes(self, X, y, ks, C, shared=True):
         with unfinished_allowed():
             path = kmargin.sparse_svm_path(X, y, list(ks), C=C, multi_class=self.multi_class, shared=shared)
         per_class = self.multi_class == "ovr"
@@ -92,14 +79,14 @@ class Shared(Competitor):
             for k, coef, intercept in zip(path.ks, path.coefs, path.intercepts, strict=True)
         ]
 
-    def at_budgets(self, fits: list[Fit], budgets: Sequence[int]) -> list[Fit]:
-        """The fit of the largest size that has no more features in all than a budget allows."""
+    def at_budgets(self, fits, budgets):
+        """For each budget the fit of the largest size with no more features in total."""
         return [
             max((fit for fit in fits if len(fit.support) <= budget), key=lambda fit: fit.level)
             for budget in budgets
         ]
 
-    def grouped(self, X: np.ndarray, y: np.ndarray, groups: np.ndarray, k: int, C: float) -> Fit:
+    def grouped(self, X, y, groups, k, C):
         with unfinished_allowed():
             model = kmargin.SparseSVC(k, C=C, groups=groups, multi_class=self.multi_class).fit(X, y)
         per_class = self.multi_class == "ovr"
@@ -107,24 +94,24 @@ class Shared(Competitor):
 
 
 class SharedPerClass(Shared):
-    """The same, one machine per class."""
+    """The same with a classifier per class."""
 
     name = "kmargin_ovr"
     multi_class = "ovr"
 
 
 class OwnFeatures(Shared):
-    """Features of its own for each pair of classes: as many as the budget has room for."""
+    """Separate features for each pair of classes: as many as the budget allows."""
 
     name = "kmargin_own"
 
-    def shared(self, X: np.ndarray, y: np.ndarray, budgets: Sequence[int], Cs: Sequence[float]) -> FitsByC:
+    def shared(self, X, y, budgets, Cs):
         ks = range(max(budgets) + 1)
         return {C: self.at_budgets(self.growing(X, y, ks, C, max(budgets)), budgets) for C in Cs}
 
-    def growing(self, X: np.ndarray, y: np.ndarray, ks: Sequence[int], C: float, most: int) -> list[Fit]:
-        """Sizes upwards, a few at a time, until there are too many features in all."""
-        fits: list[Fit] = []
+    def growing(self, X, y, ks, C, most):
+        """Fits of increasing size, a few at a time, until there are too many features in total."""
+        fits = []
         for start in range(0, len(ks), AT_A_TIME):
             fits += self.many_sizes(X, y, ks[start : start + AT_A_TIME], C, shared=False)
             if max(len(fit.support) for fit in fits) > most:

@@ -3,8 +3,6 @@
 Whatever depends on y, the choice of features above all, is done anew without the rows that are left out.
 """
 
-from collections.abc import Sequence
-
 import numpy as np
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.feature_selection import SelectKBest, f_classif
@@ -16,37 +14,29 @@ from sklearn.svm import l1_min_c
 
 import kmargin
 from benchmarks import N_THREADS
-from benchmarks.objectives.probabilities import log_loss
-from benchmarks.solvers.abess import OWN
+from benchmarks.objectives import log_loss
 from benchmarks.solvers.fit import Competitor, ProbableFit, supports_within, unfinished_allowed
-from benchmarks.solvers.selectors import INTERCEPT_SCALING, FTest, linear_svc
+from benchmarks.solvers.liblinear import HARDLY_PENALISED, FTest, linear_svc
+from benchmarks.solvers.splicing import OWN
 
 N_FOLDS = 5
 
 
-def folds_of(y: np.ndarray, seed: int) -> StratifiedKFold:
+def folds_of(y, seed):
     """As many as the smallest class has rows, if these are few."""
     n_folds = min(N_FOLDS, np.unique(y, return_counts=True)[1].min())
     return StratifiedKFold(n_folds, shuffle=True, random_state=seed)
 
 
 class Kmargin(Competitor):
-    """`SparseSVCCV` for each budget, a machine per pair of classes."""
+    """`SparseSVCCV` for each budget, a classifier per pair of classes."""
 
     name = "kmargin"
     module = "kmargin"
     distribution = "kmargin"
     multi_class = "ovo"
 
-    def probable(
-        self,
-        X: np.ndarray,
-        y: np.ndarray,
-        X_new: np.ndarray,
-        budgets: Sequence[int],
-        Cs: Sequence[float],
-        seed: int,
-    ) -> list[ProbableFit]:
+    def probable(self, X, y, X_new, budgets, Cs, seed):
         fits = []
         for budget in budgets:
             model = kmargin.SparseSVCCV(
@@ -59,7 +49,7 @@ class Kmargin(Competitor):
 
 
 class KmarginPerClass(Kmargin):
-    """The same, a machine per class."""
+    """The same with a classifier per class."""
 
     name = "kmargin_ovr"
     multi_class = "ovr"
@@ -71,36 +61,28 @@ class Probable(Competitor):
     module = "sklearn"
     distribution = "scikit-learn"
 
-    def select(self, X: np.ndarray, y: np.ndarray, budgets: Sequence[int]) -> list[np.ndarray]:
+    def select(self, X, y, budgets):
         raise NotImplementedError
 
-    def tell(self, X: np.ndarray, y: np.ndarray, X_new: np.ndarray, C: float) -> np.ndarray:
+    def probabilities(self, X, y, X_new, C):
         """The probabilities of a model of all the features given."""
         if X.shape[1] == 0:
             return np.tile(np.bincount(y) / len(y), (len(X_new), 1))
         with unfinished_allowed():
             return LogisticRegression(C=C, max_iter=1000).fit(X, y).predict_proba(X_new)
 
-    def probable(
-        self,
-        X: np.ndarray,
-        y: np.ndarray,
-        X_new: np.ndarray,
-        budgets: Sequence[int],
-        Cs: Sequence[float],
-        seed: int,
-    ) -> list[ProbableFit]:
+    def probable(self, X, y, X_new, budgets, Cs, seed):
         losses = np.zeros((len(budgets), len(Cs)))
         for train, test in folds_of(y, seed).split(X, y):
             supports = self.select(X[train], y[train], budgets)
             for at, of_C in np.ndindex(losses.shape):
                 part, new = (np.ascontiguousarray(X[rows][:, supports[at]]) for rows in (train, test))
-                P = self.tell(part, y[train], new, Cs[of_C])
+                P = self.probabilities(part, y[train], new, Cs[of_C])
                 losses[at, of_C] += len(test) * log_loss(P, y[test])
         fits = []
         for support, best in zip(self.select(X, y, budgets), losses.argmin(axis=1), strict=True):
             parts = np.ascontiguousarray(X[:, support]), y, np.ascontiguousarray(X_new[:, support])
-            fits.append(ProbableFit(self.tell(*parts, Cs[best]), len(support), Cs[best]))
+            fits.append(ProbableFit(self.probabilities(*parts, Cs[best]), len(support), Cs[best]))
         return fits
 
 
@@ -109,29 +91,29 @@ class LogisticFTest(Probable):
 
     name = "logistic_f_test"
 
-    def select(self, X: np.ndarray, y: np.ndarray, budgets: Sequence[int]) -> list[np.ndarray]:
+    def select(self, X, y, budgets):
         return FTest().select(X, y, budgets)
 
 
 class LogisticL1(Probable):
-    """The features of an L1 penalty, one machine per class, as weak as the budget allows."""
+    """The features of an L1 penalty, one classifier per class, as weak as the budget allows."""
 
     name = "logistic_l1"
 
-    def select(self, X: np.ndarray, y: np.ndarray, budgets: Sequence[int]) -> list[np.ndarray]:
-        def support_at(C: float) -> np.ndarray:
+    def select(self, X, y, budgets):
+        def support_at(C):
             one = LogisticRegression(
                 l1_ratio=1.0,
                 solver="liblinear",
                 C=C,
-                intercept_scaling=INTERCEPT_SCALING,
+                intercept_scaling=HARDLY_PENALISED,
                 random_state=0,
             )
             with unfinished_allowed():
                 models = OneVsRestClassifier(one).fit(X, y).estimators_
             return np.flatnonzero(np.any([model.coef_[0] != 0 for model in models], axis=0))
 
-        start = l1_min_c(X, y, loss="log", intercept_scaling=INTERCEPT_SCALING)
+        start = l1_min_c(X, y, loss="log", intercept_scaling=HARDLY_PENALISED)
         return supports_within(budgets, support_at, start)
 
 
@@ -146,54 +128,38 @@ class LogisticAbess(Probable):
     module = "abess"
     distribution = "abess"
 
-    def select(self, X: np.ndarray, y: np.ndarray, budgets: Sequence[int]) -> list[np.ndarray]:
+    def select(self, X, y, budgets):
         coefs = (self.model(X, y, k).coef_.reshape(X.shape[1], -1) for k in budgets)
         return [np.flatnonzero(coef.any(axis=1)) for coef in coefs]
 
-    def tell(self, X: np.ndarray, y: np.ndarray, X_new: np.ndarray, C: float) -> np.ndarray:
+    def probabilities(self, X, y, X_new, C):
         if C != OWN or X.shape[1] == 0:
-            return super().tell(X, y, X_new, C)
+            return super().probabilities(X, y, X_new, C)
         P = self.model(X, y, X.shape[1]).predict_proba(X_new)
-        return P if np.isfinite(P).all() else super().tell(X, y, X_new, np.inf)
+        return P if np.isfinite(P).all() else super().probabilities(X, y, X_new, np.inf)
 
-    def model(self, X: np.ndarray, y: np.ndarray, k: int):
+    def model(self, X, y, k):
         from abess.linear import LogisticRegression, MultinomialRegression
 
         kind = LogisticRegression if y.max() == 1 else MultinomialRegression
         return kind(support_size=int(k), thread=N_THREADS).fit(X, y)
 
-    def probable(
-        self,
-        X: np.ndarray,
-        y: np.ndarray,
-        X_new: np.ndarray,
-        budgets: Sequence[int],
-        Cs: Sequence[float],
-        seed: int,
-    ) -> list[ProbableFit]:
+    def probable(self, X, y, X_new, budgets, Cs, seed):
         return super().probable(X, y, X_new, budgets, [*Cs, OWN], seed)
 
 
 class CalibratedSVC(Competitor):
     """CalibratedClassifierCV of a LinearSVC on the features of highest F, or on all.
 
-    With `ensemble=False`, as an ensemble's machines would have features of their own.
+    With `ensemble=False`: the members of an ensemble would each have other features.
     """
 
     name = "calibrated_svc"
     module = "sklearn"
     distribution = "scikit-learn"
 
-    def probable(
-        self,
-        X: np.ndarray,
-        y: np.ndarray,
-        X_new: np.ndarray,
-        budgets: Sequence[int],
-        Cs: Sequence[float],
-        seed: int,
-    ) -> list[ProbableFit]:
-        def tell(train: np.ndarray, codes: np.ndarray, new: np.ndarray, k: int, C: float) -> np.ndarray:
+    def probable(self, X, y, X_new, budgets, Cs, seed):
+        def probabilities(train, codes, new, k, C):
             machine = make_pipeline(SelectKBest(f_classif, k=k), linear_svc(C))
             with unfinished_allowed(), np.errstate(divide="ignore", invalid="ignore"):
                 model = CalibratedClassifierCV(machine, cv=folds_of(codes, seed), ensemble=False)
@@ -204,8 +170,8 @@ class CalibratedSVC(Competitor):
             losses = np.zeros(len(Cs))
             for train, test in folds_of(y, seed + 1).split(X, y):
                 for at, C in enumerate(Cs):
-                    P = tell(X[train], y[train], X[test], budget, C)
+                    P = probabilities(X[train], y[train], X[test], budget, C)
                     losses[at] += len(test) * log_loss(P, y[test])
             C = Cs[int(losses.argmin())]
-            fits.append(ProbableFit(tell(X, y, X_new, budget, C), budget, C))
+            fits.append(ProbableFit(probabilities(X, y, X_new, budget, C), budget, C))
         return fits

@@ -1,20 +1,16 @@
 """skglm: L1 and MCP penalties on a logistic loss, by working sets and compiled loops."""
 
-from collections.abc import Iterator, Sequence
-
 import numpy as np
 
 from benchmarks.solvers.fit import (
     Competitor,
-    Fit,
-    Machine,
     one_versus_one,
     shrink_to,
     supports_within,
     two_class_fit,
     unfinished_allowed,
 )
-from benchmarks.solvers.selectors import Selector
+from benchmarks.solvers.liblinear import Selector
 
 
 class SkglmL1(Competitor):
@@ -25,24 +21,24 @@ class SkglmL1(Competitor):
     distribution = "skglm"
     takes_ridge = False
 
-    def model(self, alpha: float) -> object:
+    def model(self, alpha):
         from skglm import SparseLogisticRegression
 
         return SparseLogisticRegression(alpha=alpha)
 
-    def fit_two(self, X: np.ndarray, y: np.ndarray, C: float) -> Machine:
+    def fit_two(self, X, y, C):
         with unfinished_allowed():
             model = self.model(1 / (C * len(y))).fit(X, y)
         return np.ravel(model.coef_), float(np.ravel(model.intercept_)[0])
 
-    def path(self, X: np.ndarray, y: np.ndarray, levels: Sequence[float]) -> list[Fit]:
-        def fit_pair(X: np.ndarray, y: np.ndarray) -> Iterator[Machine]:
+    def path(self, X, y, levels):
+        def fit_pair(X, y):
             X = np.asfortranarray(X)  # coordinate descent reads columns
             return (self.fit_two(X, y, C) for C in levels)
 
         return one_versus_one(X, y, levels, fit_pair)
 
-    def fixed(self, X: np.ndarray, y: np.ndarray, k: int, lam: float) -> Fit:
+    def fixed(self, X, y, k, lam):
         X = np.asfortranarray(X)
         return two_class_fit(y, *shrink_to(k, lambda C: self.fit_two(X, y, C)), k)
 
@@ -52,7 +48,7 @@ class SkglmMCP(SkglmL1):
 
     name = "skglm_mcp"
 
-    def model(self, alpha: float) -> object:
+    def model(self, alpha):
         from skglm import GeneralizedLinearEstimator
         from skglm.datafits import Logistic
         from skglm.penalties import MCPenalty
@@ -73,7 +69,7 @@ class SkglmMultitask(Selector):
     module = "skglm"
     distribution = "skglm"
 
-    def select(self, X: np.ndarray, y: np.ndarray, budgets: Sequence[int]) -> list[np.ndarray]:
+    def select(self, X, y, budgets):
         from skglm import MultiTaskLasso
 
         indicators = (y[:, None] == np.unique(y)).astype(float)
@@ -81,7 +77,7 @@ class SkglmMultitask(Selector):
         X = np.asfortranarray(X)
         strongest = np.linalg.norm(X.T @ indicators, axis=1).max() / len(y)
 
-        def support_at(weakness: float) -> np.ndarray:
+        def support_at(weakness):
             with unfinished_allowed():
                 model = MultiTaskLasso(alpha=strongest / weakness, fit_intercept=False)
                 return np.flatnonzero(model.fit(X, indicators).coef_.any(axis=0))
@@ -98,14 +94,14 @@ class SkglmGroupLasso(Competitor):
     levels = "k"
     takes_ridge = False
 
-    def grouped(self, X: np.ndarray, y: np.ndarray, groups: np.ndarray, k: int, C: float) -> Fit:
+    def grouped(self, X, y, groups, k, C):
         X = np.asfortranarray(X)
         members = [np.flatnonzero(groups == g) for g in np.unique(groups)]
         scores = X.T @ (y - y.mean()) / (2 * len(y))
         strongest = max(np.linalg.norm(scores[group]) for group in members)
         fits = {}
 
-        def support_at(weakness: float) -> np.ndarray:
+        def support_at(weakness):
             fits[weakness] = self.fit_groups(X, y, members, strongest / weakness)
             return np.unique(groups[np.flatnonzero(fits[weakness][0])])
 
@@ -115,7 +111,7 @@ class SkglmGroupLasso(Competitor):
         )
         return two_class_fit(y, coef, intercept, k)
 
-    def fit_groups(self, X: np.ndarray, y: np.ndarray, members: list[np.ndarray], alpha: float) -> Machine:
+    def fit_groups(self, X, y, members, alpha):
         from skglm import GeneralizedLinearEstimator
         from skglm.datafits import LogisticGroup
         from skglm.penalties import WeightedGroupL2

@@ -3,7 +3,7 @@
 import warnings
 
 import numpy as np
-from fuzz.machines import make_tasks, weigh
+from fuzz.models import make_tasks, weigh
 from fuzz.reference import refit
 from scipy.sparse import issparse
 from sklearn.exceptions import ConvergenceWarning

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+from benchmarks.solvers import COMPETITORS
 from stub_solvers import Witness
 
 from kmargin import SparseSVC
@@ -24,6 +25,7 @@ def test_every_example_runs_and_its_claims_hold():
             exec(compile(block, str(PAGE), "exec"), names)
     finally:
         SOLVERS.pop("screening", None)
+        COMPETITORS.pop("largest_f", None)
 
 
 def test_a_solver_without_a_joint_search_says_what_to_write(rng):

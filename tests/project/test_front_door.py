@@ -1,14 +1,9 @@
 """Applications use the package as anybody could: by public names, and by modules that are open to them."""
 
 import ast
-from pathlib import Path
 
 import pytest
-
-import kmargin
-
-PACKAGE = Path(kmargin.__file__).parent
-FOLDERS = ("displays", "tables", "report", "cli", "paper")
+from package_source import MODULES, imported_modules, is_in, tree_of
 
 # What is open to applications beside the names of `kmargin` itself, and why.
 OPEN = {
@@ -54,13 +49,7 @@ OF_NAMED_TUPLES = {"_replace", "_asdict", "_fields"}
 BY_NAME = {"getattr", "setattr", "hasattr", "delattr"}
 
 
-def module_name(path):
-    parts = path.relative_to(PACKAGE).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-PATHS = sorted(path for folder in FOLDERS for path in (PACKAGE / folder).glob("*.py"))
-APPLICATIONS = {module_name(path) for path in PATHS}
+APPLICATIONS = [name for name in MODULES if is_in(name, ("displays", "tables", "report", "cli", "paper"))]
 
 
 def is_private(name):
@@ -85,43 +74,18 @@ def private_uses(tree):
                     yield f"{ast.unparse(node)} in line {node.lineno}"
 
 
-def is_module(name):
-    place = PACKAGE.parent / name.replace(".", "/")
-    return place.with_suffix(".py").exists() or (place / "__init__.py").exists()
+@pytest.mark.parametrize("name", APPLICATIONS)
+def test_applications_use_no_private_names_of_others(name):
+    assert list(private_uses(tree_of(name))) == []
 
 
-def imported_modules(tree):
-    """Modules of kmargin; a public name of the package itself counts as the package."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            modules = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module == "kmargin":
-            public = {*kmargin.__all__, "__version__"}
-            modules = ["kmargin" if a.name in public else f"kmargin.{a.name}" for a in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            modules = [f"{node.module}.{a.name}" for a in node.names]
-            modules = [m if is_module(m) else node.module or "" for m in modules]
-        else:
-            continue
-        for module in modules:
-            if module.split(".")[0] == "kmargin":
-                yield module.removeprefix("kmargin").removeprefix(".")
-
-
-@pytest.mark.parametrize("path", PATHS, ids=module_name)
-def test_applications_use_no_private_names_of_others(path):
-    assert list(private_uses(ast.parse(path.read_text(encoding="utf-8")))) == []
-
-
-@pytest.mark.parametrize("path", PATHS, ids=module_name)
-def test_applications_import_only_what_is_open_to_them(path):
-    imported = set(imported_modules(ast.parse(path.read_text(encoding="utf-8"))))
-    assert imported <= {"", *OPEN, *APPLICATIONS}
+@pytest.mark.parametrize("name", APPLICATIONS)
+def test_applications_import_only_what_is_open_to_them(name):
+    assert set(imported_modules(ast.walk(tree_of(name)))) <= {"", *OPEN, *APPLICATIONS}
 
 
 def test_nothing_is_open_that_no_application_uses():
-    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in PATHS]
-    assert set(OPEN) <= {module for tree in trees for module in imported_modules(tree)}
+    assert set(OPEN) <= {used for name in APPLICATIONS for used in imported_modules(ast.walk(tree_of(name)))}
 
 
 @pytest.mark.parametrize(
@@ -150,4 +114,4 @@ def test_what_is_ones_own_or_everybodys_is_no_private_use(source):
 
 def test_a_way_around_the_front_door_is_noticed():
     source = "from kmargin import MM\nimport kmargin.solvers.search.path\nfrom kmargin.core.jit import F"
-    assert set(imported_modules(ast.parse(source))) == {"", "solvers.search.path", "core.jit"}
+    assert set(imported_modules(ast.parse(source).body)) == {"", "solvers.search.path", "core.jit"}

@@ -1,20 +1,15 @@
 """A few hundred of the generated tables and model files; `python -m fuzz` runs as many as one likes."""
 
 import io
-import sys
 import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
+from fuzz import modelfiles, outputs, tables
+from fuzz.files import Flaw, call, failing, inside
+from fuzz.outputs import check_page
 from markupsafe import Markup
-
-ROOT = Path(__file__).parent.parent.parent
-sys.path.insert(0, str(ROOT))
-
-from fuzz import modelfiles, outputs, tables  # noqa: E402
-from fuzz.command import Flaw, call, inside  # noqa: E402
-from fuzz.pages import check_page  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +24,7 @@ def answers():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(outputs, "call", noted)
-        return tables.run(0, 150), codes
+        return failing(tables, 0, 150), codes
 
 
 @pytest.mark.parametrize("first", range(0, 150, 25))
@@ -39,7 +34,7 @@ def test_tables_are_analysed_or_refused_in_one_sentence(answers, first):
 
 @pytest.mark.parametrize("first", range(0, 200, 50))
 def test_model_files_are_what_was_saved_or_refused(first):
-    assert [(str(case), flaw) for case, flaw in modelfiles.run(first, 50)] == []
+    assert [(str(case), flaw) for case, flaw in failing(modelfiles, first, 50)] == []
 
 
 def test_cases_are_the_same_every_time_and_of_every_kind():

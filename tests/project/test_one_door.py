@@ -1,13 +1,9 @@
 """Kinds of data are told apart where they come in, and by those that are such a kind; by nobody else."""
 
 import ast
-from pathlib import Path
 
 import pytest
-
-import kmargin
-
-PACKAGE = Path(kmargin.__file__).parent
+from package_source import MODULES, is_in, tree_of
 
 # These work on tables and models of their own; `test_front_door` says what else they may use.
 APPLICATIONS = ("datasets", "paper", "tables", "report", "cli")
@@ -41,21 +37,9 @@ FROM_OUTSIDE = {
 }  # fmt: skip
 
 
-def module_name(path):
-    parts = path.relative_to(PACKAGE).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-MODULES = {module_name(path): path for path in sorted(PACKAGE.rglob("*.py"))}
-
-
-def is_in(name, folders):
-    return any(name == folder or name.startswith(f"{folder}.") for folder in folders)
-
-
 def find_kinds():
     """The names of all classes that are a kind of data, or of what is made of one."""
-    trees = [ast.parse(path.read_text()) for name, path in MODULES.items() if is_in(name, HOMES)]
+    trees = [tree_of(name) for name in MODULES if is_in(name, HOMES)]
     own = {node.name for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
     return {name for name in own if not name.startswith("_")} | FROM_OUTSIDE
 
@@ -85,13 +69,13 @@ def branches(tree):
     "name", [name for name in MODULES if name not in ALLOWED and not is_in(name, APPLICATIONS)]
 )
 def test_nobody_else_asks_which_kind_of_data_it_has(name):
-    found = list(branches(ast.parse(MODULES[name].read_text())))
+    found = list(branches(tree_of(name)))
     assert not found, f"ask the object itself, or say in ALLOWED why {name} tells kinds apart: {found}"
 
 
 @pytest.mark.parametrize("name", ALLOWED)
 def test_the_list_of_those_who_do_is_no_longer_than_it_has_to_be(name):
-    assert list(branches(ast.parse(MODULES[name].read_text())))
+    assert list(branches(tree_of(name)))
 
 
 @pytest.mark.parametrize(

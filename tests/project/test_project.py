@@ -1,4 +1,4 @@
-"""The house is in order: layers, addresses, docstrings, compiled code on disk."""
+"""The rules of the project: layers, sizes, dependencies, addresses, recipes, compiled code on disk."""
 
 import ast
 import re
@@ -8,17 +8,14 @@ import sys
 import tomllib
 from graphlib import TopologicalSorter
 from importlib.metadata import PackageNotFoundError, packages_distributions, requires
-from pathlib import Path
 
 import pytest
+from package_source import MODULES, PACKAGE, ROOT, imported_modules, tree_of
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import kmargin
 from kmargin.core.summary import DOCUMENTATION
-
-PACKAGE = Path(kmargin.__file__).parent
-ROOT = Path(__file__).parent.parent.parent
 
 # Folders, or parts of them; each may import from those before it, and from itself. "" is `kmargin` itself.
 LAYERS = [
@@ -28,42 +25,19 @@ LAYERS = [
     "model_selection.scores",
     "data.blocks",
     "solvers",
-    "data.samples",
-    "data",
-    "fitting",
-    "model_selection",
-    "estimators",
-    "displays",
-    "datasets",
-    "",
-    "tables",
-    "report",
-    "paper",
-    "cli",
-    "__main__",
 ]
+LAYERS += ["data.samples", "data", "fitting", "model_selection", "estimators", "displays", "datasets", ""]
+LAYERS += ["tables", "report", "paper", "cli", "__main__"]
 MAX_ENTRIES, MAX_MODULES = 15, 126
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 
-def module_name(path):
-    parts = path.relative_to(PACKAGE).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-MODULES = {module_name(path): path for path in sorted(PACKAGE.rglob("*.py"))}
-
-
-def imported_modules(name, at_the_top=False):
+def imports_of(name, at_the_top=False):
     """Modules of the package that a module imports, anywhere or when it is imported itself."""
-    tree = ast.parse(MODULES[name].read_text(encoding="utf-8"))
+    body = tree_of(name).body
     if name == "":  # names are imported when they are asked for, from any layer
-        tree.body = [node for node in tree.body if not isinstance(node, ast.If)]
-    for node in tree.body if at_the_top else ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "kmargin":
-            assert node.level == 0, "relative imports hide the layer"
-            for alias in node.names:
-                inside = f"{node.module}.{alias.name}".removeprefix("kmargin").removeprefix(".")
-                yield inside if inside in MODULES else node.module.removeprefix("kmargin").removeprefix(".")
+        body = [node for node in body if not isinstance(node, ast.If)]
+    return imported_modules(body if at_the_top else [sub for node in body for sub in ast.walk(node)])
 
 
 def layer(name):
@@ -75,12 +49,12 @@ def layer(name):
 
 @pytest.mark.parametrize("name", MODULES)
 def test_layers_import_only_from_those_before_them(name):
-    for other in imported_modules(name):
+    for other in imports_of(name):
         assert layer(other) <= layer(name), f"{name} imports {other}"
 
 
 def test_modules_of_a_layer_do_not_import_each_other_in_circles():
-    needs = {name: set(imported_modules(name, at_the_top=True)) - {name} for name in MODULES}
+    needs = {name: set(imports_of(name, at_the_top=True)) - {name} for name in MODULES}
     TopologicalSorter(needs).prepare()  # raises CycleError, which names the circle
 
 
@@ -93,14 +67,11 @@ def test_the_package_has_few_folders_and_few_modules():
 def test_the_page_for_contributors_lists_every_module():
     page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     listed = set(re.findall(r"^\| `([\w/.]+)` \|", page, re.MULTILINE))
-    assert listed == {path.relative_to(PACKAGE).as_posix() for path in MODULES.values()} - EMPTY
-
-
-EMPTY = {
-    path.relative_to(PACKAGE).as_posix()
-    for path in MODULES.values()
-    if path.name == "__init__.py" and len(path.read_text(encoding="utf-8").splitlines()) < 3
-}
+    modules = {path.relative_to(PACKAGE).as_posix(): path for path in MODULES.values()}
+    is_empty = {
+        name: len(path.read_text(encoding="utf-8").splitlines()) < 3 for name, path in modules.items()
+    }
+    assert listed == {name for name in modules if not (name.endswith("__init__.py") and is_empty[name])}
 
 
 def test_the_core_needs_four_packages():
@@ -110,9 +81,8 @@ def test_the_core_needs_four_packages():
 
 def installed_by_make_test():
     """The import names of everything that the `test` extra brings, its requirements' requirements too."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    extras = project["optional-dependencies"]
-    waiting = [Requirement(text) for text in (*project["dependencies"], *extras["test"])]
+    extras = PROJECT["optional-dependencies"]
+    waiting = [Requirement(text) for text in (*PROJECT["dependencies"], *extras["test"])]
     done = set()
     while waiting:
         requirement = waiting.pop()
@@ -181,11 +151,27 @@ def test_ci_runs_make_test_before_it_installs_anything_else():
 
 
 def test_the_readme_is_short():
-    assert len((ROOT / "README.md").read_text().splitlines()) < 250
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 200
+
+
+def test_the_conda_recipe_agrees_with_the_wheel():
+    """Version, Python, dependencies with their bounds, entry point and licence, read as the text they are."""
+    recipe = (ROOT / "conda" / "recipe.yaml").read_text()
+    assert f'version: "{kmargin.__version__}"' in recipe
+    run = recipe[recipe.index("  run:") : recipe.index("tests:")]
+    names = {"numba", "numpy", "python", "scikit-learn", "scipy"}
+    wanted = {f"python {PROJECT['requires-python']}"}
+    wanted |= {re.sub(r"(?=[<>=~!])", " ", text, count=1) for text in PROJECT["dependencies"]}
+    assert set(re.findall(r"    - (.+)", run)) == wanted
+    assert {line.split()[0] for line in wanted} == names
+    ((command, target),) = PROJECT["scripts"].items()
+    assert f"{command} = {target}" in recipe
+    assert f"license: {PROJECT['license']}" in recipe
+    assert PROJECT["description"] in recipe
 
 
 def test_the_addresses_of_the_project_are_the_same_everywhere():
-    given = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]
+    given = PROJECT["urls"]
     assert given["Documentation"] == DOCUMENTATION
     for name in ("README.md", "SECURITY.md", "docs/conf.py", "docs/_ext/repository.py"):
         written = re.findall(r"https://[^\s<>()\"']*kmargin[^\s<>()\"']*", (ROOT / name).read_text())

@@ -18,9 +18,14 @@ from rich.table import Table as Grid
 
 from kmargin.core.validation import InputError
 from kmargin.report import text as words
-from kmargin.report.frames import feature_frame, order_features, point_weights, weights_by_class
+from kmargin.report.frames import (
+    feature_frame,
+    order_features,
+    point_weights,
+    stability_frame,
+    weights_by_class,
+)
 from kmargin.report.text import headline
-from kmargin.tables import analysis as analyses
 from kmargin.tables.analysis import Analysis, Stability, Step
 
 MAX_ROWS = 20
@@ -196,8 +201,8 @@ def _show_points(analysis: Analysis) -> None:
 def show_stability(stability: Stability) -> None:
     """Print the stable features with their frequencies, runners-up, and the bounds on false selections."""
     out = console()
-    out.print(f"\n[bold]{shown(analyses.stability_headline(stability))}[/bold]\n")
-    frame, counted = analyses.stability_frame(stability), stability.counted
+    out.print(f"\n[bold]{shown(words.stability_headline(stability))}[/bold]\n")
+    frame, counted = stability_frame(stability), stability.counted
     n_stable = int(frame["stable"].sum())
     group = [counted.things.removesuffix("s")] if counted.is_grouped else []
     rows = []
@@ -208,8 +213,8 @@ def show_stability(stability: Stability) -> None:
         rows.append([row.feature, *([row[1]] if group else []), f"{100 * row.frequency:.0f} %", state])
     show_grid(["feature", *group, "halves>", ""], rows, n_stable, n_dim=len(rows) - n_stable)
     if stability.stable:
-        out.print(shown(analyses.chance_text(stability)))
-    out.print(shown(analyses.plan_text(stability)))
+        out.print(shown(words.chance_text(stability)))
+    out.print(shown(words.plan_text(stability)))
 
 
 def show_steps(steps: Iterable[Step], scoring: str, counted: str = "features") -> None:

@@ -347,7 +347,7 @@ def neighbour_text(analysis: Analysis, neighbour: Neighbour) -> str:
 
 def most_common(analysis: Analysis) -> str:
     """How the accuracy is guessed; empty for other scores, which are guessed in other ways."""
-    return " the most common class" if analysis.assessment.is_rate else ""
+    return " the most common class" if analysis.settings.scoring == "accuracy" else ""
 
 
 def class_counts(analysis: Analysis) -> str:
