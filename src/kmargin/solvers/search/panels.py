@@ -237,38 +237,33 @@ def search_singles(
                     change[a, b] = np.inf
         for b in range(m):
             gain[b] = -gain[b]
-        turn = -1
-        if many and k > 1 and m > 1:
-            lose, best = order_smallest(drop, min(k // 2, m)), order_smallest(gain, min(k // 2, m))
-            c = 0
-            while c < lose.size and c < best.size and drop[lose[c]] < -gain[best[c]]:
-                c += 1
-            while c > 1 and turn < 0:
-                out, come = np.empty((1, c), np.int64), np.empty((1, c), np.int64)
-                for a in range(c):
-                    out[0, a], come[0, a] = lose[a], outside[best[a]]
-                turn, support, coefs, n_newton = try_exchanges(
-                    panel, row_starts, gram, ridge, active, residual, flags, numbers, rows, unit_starts,
-                    place_of, place_signs, support, coefs, out, come, value, limit, tol, trial_values,
-                )  # fmt: skip
-                n_steps += n_newton
-                c //= 2
-            many = turn >= 0
-        if turn < 0:
-            order, n_order = order_smallest(change.reshape(k * m), n_tries), 0
-            while n_order < order.size and (
-                tries_all or change[order[n_order] // m, order[n_order] % m] <= max_rise * value
-            ):
-                n_order += 1
-            out, come = np.empty((n_order, 1), np.int64), np.empty((n_order, 1), np.int64)
-            for r in range(n_order):
-                out[r, 0], come[r, 0] = order[r] // m, outside[order[r] % m]
+        lose, best = order_smallest(drop, k // 2 if many else 0), order_smallest(gain, k // 2 if many else 0)
+        c, turn = 0, -1
+        while c < lose.size and c < best.size and drop[lose[c]] < -gain[best[c]]:
+            c += 1
+        is_last = False
+        while turn < 0 and not is_last:
+            is_last = c < 2  # many for many was tried, with c halved each time; now one for one
+            n_turns, width = 1, c
+            if is_last:
+                lose, width, n_turns = order_smallest(change.reshape(k * m), n_tries), 1, 0
+                while n_turns < lose.size and (
+                    tries_all or change[lose[n_turns] // m, lose[n_turns] % m] <= max_rise * value
+                ):
+                    n_turns += 1
+            out, come = np.empty((n_turns, width), np.int64), np.empty((n_turns, width), np.int64)
+            for r in range(n_turns):
+                for a in range(width):
+                    out[r, a] = lose[r] // m if is_last else lose[a]
+                    come[r, a] = outside[lose[r] % m] if is_last else outside[best[a]]
+            give_up = np.inf if is_last and tries_all else value
             turn, support, coefs, n_newton = try_exchanges(
                 panel, row_starts, gram, ridge, active, residual, flags, numbers, rows, unit_starts, place_of,
-                place_signs, support, coefs, out, come, np.inf if tries_all else value, limit, tol,
-                trial_values,
+                place_signs, support, coefs, out, come, give_up, limit, tol, trial_values,
             )  # fmt: skip
             n_steps += n_newton
+            c //= 2
+        many = not is_last
         if turn < 0:
             return support, coefs, n_steps, tries_all and turn == -1 and are_independent
         for p in range(n_problems):
