@@ -4,6 +4,7 @@ A panel answers four questions of the swap search, each for all binary problems 
 exchange of units, score exchanges, rank the units outside by their gradient, and hold other units instead.
 """
 
+import math
 from collections.abc import Sequence
 from itertools import combinations, pairwise
 from typing import NamedTuple
@@ -499,8 +500,7 @@ class Panels:
 
         Rows are the pairs of `lose` (places in the support), columns those of `take` (places in `outside`).
         """
-        pairs_out, pairs_in = list(combinations(lose, 2)), list(combinations(range(len(take)), 2))
-        change = np.zeros((len(pairs_out), len(pairs_in)))
+        change = np.zeros((math.comb(len(lose), 2), math.comb(len(take), 2)))
         if self.is_single:
             idx, places, grad, schur, R, inverse = self._scored
             score_pairs(
@@ -510,10 +510,10 @@ class Panels:
         (inside, starts), (positions, starts_in) = self._positions(support), self._positions(outside[take])
         idx, places = np.append(self.place_of[inside], self.n_places), self.place_of[positions]
         signs = None if self.place_signs is None else self.place_signs[places]
+        unions = _unions(starts, lose), _unions(starts_in, np.arange(len(take)))
         score_groups(
-            self.gram, self.ridge, idx, coefs, places, signs, *_unions(starts, pairs_out),
-            *_unions(starts_in, pairs_in), np.array([0, len(places)]), np.empty(len(pairs_out)),
-            np.empty(len(pairs_in)), change,
+            self.gram, self.ridge, idx, coefs, places, signs, *unions[0], *unions[1],
+            np.array([0, len(places)]), np.empty(len(change)), np.empty(change.shape[1]), change,
         )  # fmt: skip
         return change
 
@@ -542,10 +542,10 @@ class Panels:
         )  # fmt: skip
 
 
-def _unions(starts: Indices, pairs: list[tuple[int, int]]) -> tuple[Indices, Indices]:
-    """The places of both blocks of each pair, one pair after another; where each begins."""
+def _unions(starts: Indices, blocks: Indices) -> tuple[Indices, Indices]:
+    """The places of both blocks of each pair of blocks, one pair after another; where each begins."""
     unions = [
         np.concatenate([np.arange(starts[a], starts[a + 1]), np.arange(starts[b], starts[b + 1])])
-        for a, b in pairs
+        for a, b in combinations(blocks.tolist(), 2)
     ]
     return np.concatenate(unions), np.concatenate([[0], np.cumsum([len(union) for union in unions])])

@@ -6,6 +6,7 @@ active rows, or conjugate gradients. Each of these is a subclass that refits and
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from functools import cache
 from itertools import combinations
 from typing import NamedTuple
 
@@ -101,6 +102,12 @@ class Candidate(NamedTuple):
         return np.array_equal(np.sort(self.support), np.sort(other.support))
 
 
+@cache
+def list_pairs(n: int) -> Indices:
+    """All pairs a < b < n, in lexicographic order."""
+    return np.array(list(combinations(range(n), 2)))
+
+
 def refit_flops(n_samples: int, n_columns: int) -> float:
     """About how many multiplications a step or two towards the minimum over so many coefficients take."""
     return 2.0 * (n_columns * n_samples + n_columns**3)
@@ -128,7 +135,7 @@ class SwapSearch(ABC):
 
     @property
     def value(self) -> float:
-        return float(self.values.sum())
+        return sum(self.values.tolist())
 
     @abstractmethod
     def outside(self) -> Indices:
@@ -290,10 +297,9 @@ class SwapSearch(ABC):
         changes = self.score_pairs(outside, lose, take).ravel()
         order = order_smallest(changes, n_tries)
         order = order[changes[order] <= MAX_PREDICTED_RISE * self.value]
-        pairs_in = np.array(list(combinations(take, 2)))
-        pairs_out = np.array(list(combinations(lose, 2)))
+        pairs_out, pairs_in = list_pairs(len(lose)), list_pairs(len(take))
         a, b = order // len(pairs_in), order % len(pairs_in)
-        return self._try(pairs_out[a], outside[pairs_in[b]], self.value)
+        return self._try(lose[pairs_out[a]], outside[take[pairs_in[b]]], self.value)
 
     def _fewer(self, tries: int) -> int:
         """Fewer trials for large supports, where each is expensive."""
