@@ -12,11 +12,11 @@ import threading
 import pytest
 from rich.console import Console
 from tables_data import make_table
-from test_compiling import fresh
 from typer.testing import CliRunner
 
 from kmargin.cli.app import app
 from kmargin.cli.terminal import show_analysis, shown_in
+from kmargin.core import jit
 from kmargin.fitting import progress
 from kmargin.fitting.progress import COMPILING, progress_bar
 from kmargin.tables.analysis import analyse
@@ -157,10 +157,9 @@ def test_commands_keep_to_the_width_of_a_terminal_and_to_plain_text_in_a_pipe(co
 
 @pytest.mark.parametrize("width", [80, 140])
 def test_a_bar_in_a_terminal_says_what_takes_so_long(width, monkeypatch):
-    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    monkeypatch.setattr(jit, "has_cached_code", lambda function: False)
     monkeypatch.setattr(progress, "_said", [])
     with PseudoTerminal(width) as terminal, progress_bar("fits", 1, verbose=1) as bar:
-        fresh()(1.0)
         bar.advance()
     assert COMPILING in " ".join(line.strip() for line in terminal.lines)
     assert any(re.match(r"fits +━+ +1/1", line) for line in terminal.lines), terminal.text

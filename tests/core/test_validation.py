@@ -28,9 +28,8 @@ def no_work_is_done(monkeypatch, request):
     def refuse(*args, **kwargs):
         raise AssertionError("the solver was started on bad input")
 
-    monkeypatch.setattr(MM, "iter_grid", refuse)
-    monkeypatch.setattr(SD, "iter_grid", refuse)
-    monkeypatch.setattr(Exchange, "iter_grid", refuse)
+    for solver in (MM, SD, Exchange):
+        monkeypatch.setattr(solver, "solve_grid", refuse)
 
 
 @each_estimator

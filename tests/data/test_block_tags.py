@@ -4,15 +4,13 @@ import numpy as np
 import pytest
 
 from kmargin.core.arrays import HOST
-from kmargin.core.jit import Remote, asked_of_rows
 from kmargin.core.problem import ArrayProblem
 from kmargin.data.blocks import Block, sums
 from kmargin.data.blocks.dask_rows import Labels, to_codes
-from kmargin.data.blocks.problem import BlockDesign, LocalBlocks
+from kmargin.data.blocks.problem import BlockDesign, LocalBlocks, block_problem
 from kmargin.data.blocks.sums import Part, View, examine, show_columns, weigh
 from kmargin.data.design.dense import DenseDesign
-from kmargin.solvers.refit import newton
-from kmargin.solvers.refit.folded import Candidate, RemoteRows, SignedBlocks, SignedDesign
+from kmargin.solvers.refit.rows import make_rows
 
 BALANCED = View(positive=1, negative=0, class_weight=np.ones(2))
 
@@ -37,43 +35,36 @@ def cut(X, codes, repeats, ends=(12, 12, 19, 30)):
 
 
 def both(data, fit_intercept=True):
-    """The same rows in blocks and at hand, as a search sees them; here those of weight zero are gone."""
+    """The same rows in blocks and in memory, as a search sees them; here those of weight zero are gone."""
     X, codes, repeats = data
     kept = repeats > 0
     weights = repeats[kept] * kept.sum() / repeats.sum()
     problem = ArrayProblem(
-        DenseDesign(X[kept], fit_intercept), np.where(codes[kept], 1.0, -1.0), weights, 0.1, 3
+        DenseDesign(X[kept], fit_intercept), np.where(codes[kept], 1.0, -1.0), weights, 0.1
     )
-    return SignedBlocks(BlockDesign(cut(*data), BALANCED, fit_intercept)), SignedDesign(problem)
-
-
-def pair_of_rows(data, columns=(4, 1, 3), size=5):
-    elsewhere, here = both(data)
-    columns = np.array(columns)
-    return elsewhere.make_rows(columns, size), here.make_rows(columns, size)
+    return make_rows(block_problem(cut(*data), BALANCED, 0.1, fit_intercept)), make_rows(problem)
 
 
 IDX = np.array([0, 2, 5])  # two columns and the intercept of a panel of five
 
 
 def test_places_without_a_column_are_empty(data):
-    elsewhere, here = both(data)
-    members = np.array([4, -1, 3, -1, -1])
-    things = elsewhere.X.panel(members, 5).things
-    values = np.hstack([panel.values for panel in things])
-    rows = here.make_rows(np.array([4, 0, 3]), 5)
-    np.testing.assert_allclose(values[[0, 2, 5, 6]], rows.panel[[0, 2, 5, 6]], atol=1e-12)
+    remote, here = both(data)
+    parts = remote.problem.design.panel(np.array([4, -1, 3, -1, -1]), 5).things
+    values = np.hstack([panel.values for panel in parts])
+    expected = np.vstack([here.columns(np.array([4, 3])).T, here.c])
+    np.testing.assert_allclose(values[[0, 2, 5, 6]], expected, atol=1e-12)
     assert not values[[1, 3, 4]].any()
 
 
 def test_tags_are_equal_for_the_same_active_rows_and_differ_for_others(data):
-    elsewhere, _ = pair_of_rows(data)
+    remote = both(data)[0].problem.design.panel(np.array([4, 1, 3, -1, -1]), 5)
     rng = np.random.default_rng(0)
     known = {}
     for _ in range(60):
         u = rng.standard_normal(3) * 0.7
         active, tags = [], []
-        for panel in elsewhere.panel.things:
+        for panel in remote.things:
             resid = panel.values[-1] - u @ panel.values[IDX]
             active.append(resid > 0)
             tags.append(sums.evaluate(panel, IDX, u).tag)
@@ -97,84 +88,12 @@ def test_as_many_active_rows_are_not_the_same_active_rows():
     assert sums._tag(HOST, panel, at_the_margin) == (panel.tags[0],)
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_rows_elsewhere_answer_every_question_as_rows_at_hand_do(data, seed):
-    """The same questions in the order in which Newton steps ask them."""
-    elsewhere, here = pair_of_rows(data)
-    rng = np.random.default_rng(seed)
-    start, u, d = (rng.standard_normal(3) * scale for scale in (0.3, 0.6, 0.8))
-    grams = np.empty((2, 7, 7))
-    for rows, gram in zip((elsewhere, here), grams, strict=True):
-        newton.place(rows, IDX, start)
-        newton.take_gram(rows, gram)
-    np.testing.assert_allclose(*grams, atol=1e-12)
-    systems = [(gram[np.ix_(IDX, IDX)].copy(), gram[IDX, 6].copy()) for gram in grams]
-    answers = []
-    others = newton.companion(elsewhere), newton.companion(here)
-    for rows, (H, z) in zip(others, systems, strict=True):
-        point = u.copy()
-        loss = newton.move_to(rows, IDX, point)
-        point[:] = np.nan  # what is asked later must not look at it
-        changed = newton.renew_system(rows, IDX, H, z)
-        ahead = newton.look_along(rows, IDX, d)
-        slope, curve = newton.slope_along(rows, 0.4, 1.0, 2.0)
-        newton.advance(rows, 0.4)
-        again = newton.renew_system(rows, IDX, H, z)
-        steady = newton.renew_system(rows, IDX, H, z)
-        answers.append([loss, changed, ahead, slope, curve, newton.loss_here(rows), again, steady])
-    np.testing.assert_allclose(*answers, rtol=1e-10)
-    assert not answers[0][-1]
-    upper = np.triu_indices(3)
-    np.testing.assert_allclose(systems[0][0][upper], systems[1][0][upper], atol=1e-12)
-    np.testing.assert_allclose(systems[0][1], systems[1][1], atol=1e-12)
-    for rows, other, gram in zip((elsewhere, here), others, grams, strict=True):
-        newton.follow(rows, other, gram)
-    np.testing.assert_allclose(*grams, atol=1e-12)
-    for rows, gram in zip((elsewhere, here), grams, strict=True):
-        newton.resume(rows, IDX, 2 * u, gram)
-    np.testing.assert_allclose(*grams, atol=1e-12)
-
-
-def test_whether_rows_changed_sides_is_told_by_their_tags(data):
-    elsewhere, here = pair_of_rows(data)
-    small, large = np.array([1e-9, 1e-9, 1e-9]), np.array([3.0, -3.0, 1.0])
-    for rows in (elsewhere, here):
-        H, z = np.empty((3, 3)), np.empty(3)
-        newton.place(rows, IDX, np.zeros(3))
-        newton.take_gram(rows, np.empty((7, 7)))
-        newton.move_to(rows, IDX, small)
-        assert not newton.renew_system(rows, IDX, H, z)
-        newton.move_to(rows, IDX, large)
-        assert newton.renew_system(rows, IDX, H, z)
-        newton.move_to(rows, IDX, large * (1 + 1e-12))
-        assert not newton.renew_system(rows, IDX, H, z)
-        newton.move_to(rows, IDX, small)
-        assert newton.renew_system(rows, IDX, H, z)
-
-
-def test_a_gram_matrix_is_asked_for_again_only_where_rows_changed(data, monkeypatch):
-    elsewhere, _ = pair_of_rows(data)
-    asked = []
-    original = RemoteRows.take_gram
-    monkeypatch.setattr(RemoteRows, "take_gram", lambda self, gram: asked.append(1) or original(self, gram))
-    gram, u = np.empty((7, 7)), np.array([0.4, -0.3, 0.1])
-    newton.place(elsewhere, IDX, u)
-    newton.take_gram(elsewhere, gram)
-    other = newton.companion(elsewhere)
-    newton.follow(elsewhere, other, gram)
-    assert len(asked) == 1
-    newton.place(other, IDX, -u)
-    newton.follow(elsewhere, other, gram)
-    assert len(asked) == 2
-
-
 def test_slopes_and_active_rows_of_a_support(data):
-    elsewhere, here = both(data)
-    found = Candidate(np.array([5, 0]), np.array([0.5, -0.4, 0.2]), 0.0)
-    resid = here.residual(found)
-    slopes, n_active = elsewhere.X.slopes(found.support, found.u)
-    np.testing.assert_allclose(slopes, here.gradient(resid), atol=1e-12)
-    assert n_active == np.count_nonzero(resid > 0) == elsewhere.count_active(found)
+    remote, here = both(data)
+    columns, u = np.array([5, 0]), np.array([0.5, -0.4, 0.2])
+    slopes, n_active = remote.problem.design.slopes(columns, u)
+    np.testing.assert_allclose(slopes, here.descent(here.residual(columns, u)), atol=1e-12)
+    assert n_active == here.count_active(columns, u)
 
 
 def test_a_gradient_given_away_may_be_changed(data):
@@ -245,25 +164,6 @@ def test_more_classes_than_a_byte_holds_keep_their_codes():
     classes = np.arange(0, 600, 2)
     labels = to_codes(Labels(np.array([0, 598, 300]), None), classes)
     np.testing.assert_array_equal(labels.y, [0, 299, 150])
-
-
-class Beyond(Remote):
-    """Rows that are elsewhere, and answer for themselves."""
-
-    def where(self):
-        return "elsewhere"
-
-
-@asked_of_rows
-def where(rows):
-    return 0
-
-
-def test_rows_elsewhere_answer_for_themselves_and_for_whoever_holds_them():
-    assert where(Beyond()) == "elsewhere"
-    assert where(np.zeros(2)) == 0
-    fit = type("Fit", (), {"rows": Beyond(), "where": lambda self: "by the fit's rows"})()
-    assert where(fit) == "by the fit's rows"
 
 
 def test_a_look_at_a_block_counts_its_classes_by_rows_and_by_weight():

@@ -131,7 +131,7 @@ other_rows = (200, 50, 100, 70, 180)
     ],
 )
 def test_bad_input_is_refused(given, message, monkeypatch):
-    monkeypatch.setattr(Exchange, "iter_grid", None)
+    monkeypatch.setattr(Exchange, "solve_grid", None)
     with pytest.raises((ValueError, TypeError)) as error:
         SparseSVC(k=3).fit(*given)
     assert message in str(error.value)

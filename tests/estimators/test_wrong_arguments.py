@@ -44,8 +44,7 @@ def no_work_is_done(monkeypatch):
         raise Started
 
     for solver in (MM, SD, Exchange):
-        for method in ("iter_grid", "iter_joint_grid"):
-            monkeypatch.setattr(solver, method, refuse)
+        monkeypatch.setattr(solver, "solve_grid", refuse)
 
 
 def assert_refused(name, value, call):
@@ -180,11 +179,9 @@ def test_a_solver_of_ones_own_is_told_what_it_lacks():
     with pytest.raises(NotImplementedError, match=r"Lazy has no check. Define check\(self\)"):
         SparseSVC(solver=Lazy()).fit(X, Y)
     with pytest.raises(
-        NotImplementedError, match=r"Checked has no iter_grid. Define iter_grid\(self, problem"
+        NotImplementedError, match=r"Checked has no solve_grid. Define solve_grid\(self, problem"
     ):
         SparseSVC(1, solver=Checked()).fit(X, Y)
-    with pytest.raises(ValueError, match="Checked selects features for one binary classifier at a time"):
-        SparseSVC(1, solver=Checked(), keep=[0]).fit(X, Y)
 
 
 @pytest.mark.parametrize("solver", [MM, 3, None, [MM()], LogisticRegression()])

@@ -1,7 +1,7 @@
 """The objectives that fits reach, problem by problem and regime by regime.
 
-    python tests/objectives.py          # each regime against what is stored
-    python tests/objectives.py --write  # stores what is reached now
+    python tests/helpers/objectives.py          # each regime against what is stored
+    python tests/helpers/objectives.py --write  # stores what is reached now
 
 Run the second after a change that makes the search better, and look at what the first says before. An
 objective is that of the coefficients as they are returned, added up here and not by the package.
@@ -20,12 +20,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from kmargin import Exchange, KernelSparseSVC, Regime, SparseSVC, sparse_svm_path
-from kmargin.core.problem import ArrayProblem, Problem
+from kmargin.core.problem import ArrayProblem, BinaryProblem, Problem
 from kmargin.data.blocks import Block
 from kmargin.data.blocks.problem import LocalBlocks, block_problem
 from kmargin.data.blocks.sums import View
 from kmargin.data.design.dense import DenseDesign
 from kmargin.data.design.sparse import SparseDesign
+from kmargin.solvers.exchange import EFFORTS
 
 STORE = Path(__file__).parent.parent / "stored" / "objectives.json"
 LAMS = (1e-1, 1e-2, 1e-3, 1e-4)
@@ -94,23 +95,24 @@ def paths(shapes, ks, kinds=KINDS, lams=LAMS, change=lambda X: X) -> Objectives:
                     yield f"{kind} {n} x {p}, k {k}, lam {lam:g}", objective(X, y, coef, intercept, lam)
 
 
-def whole(X, y) -> Problem:
-    return ArrayProblem(DenseDesign(X, True), y.astype(float), np.ones(len(y)), LAMS[0], 1)
+def whole(X, y) -> BinaryProblem:
+    return ArrayProblem(DenseDesign(X, True), y.astype(float), np.ones(len(y)), LAMS[0])
 
 
-def in_blocks(X, y) -> Problem:
+def in_blocks(X, y) -> BinaryProblem:
     """The same problem with its rows in two blocks."""
     codes, ends = (y > 0).astype(int), (0, 2 * len(y) // 3, len(y))
     parts = [Block(i, X[a:b], codes[a:b], np.ones(b - a)) for i, (a, b) in enumerate(pairwise(ends))]
     view = View(positive=1, negative=0, class_weight=np.ones(2))
-    return block_problem(LocalBlocks(parts), view, LAMS[0], 1, True)
+    return block_problem(LocalBlocks(parts), view, LAMS[0])
 
 
 def grid(n, p, ks, kind, seed=0, make=whole, lams=LAMS, **options) -> Objectives:
     """Several ridges, each from the supports of the one before."""
     X, y = make_data(kind, n, p, seed)
-    found = Exchange(**options).iter_grid(make(X, y), lams, ks, np.random.default_rng(0))
-    for (lam, k), solution in zip(product(lams, ks), found, strict=True):
+    problem, ridges = Problem.of(make(X, y)), [[lam] for lam in lams]
+    found = Exchange(**options).solve_grid(problem, ridges, ks, np.random.default_rng(0))
+    for (lam, k), (solution,) in zip(product(lams, ks), found, strict=True):
         coef = np.zeros(p)
         coef[solution.support] = solution.coef
         name = f"{kind}, k {k}, lam {lam:g}" + (f", seed {seed}" if seed else "")
@@ -206,14 +208,14 @@ WAYS = {
 @contextmanager
 def taken_ways() -> Iterator[set[Regime]]:
     """Where searches go meanwhile."""
-    taken, iter_grid = set(), Exchange.iter_grid
+    taken, solve_grid = set(), Exchange.solve_grid
 
     def noted(*args):
-        for solution in iter_grid(*args):
-            taken.add(solution.regime)
-            yield solution
+        for solutions in solve_grid(*args):
+            taken.update(solution.regime for solution in solutions)
+            yield solutions
 
-    with mock.patch.object(Exchange, "iter_grid", noted):
+    with mock.patch.object(Exchange, "solve_grid", noted):
         yield taken
 
 
@@ -244,6 +246,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--write", action="store_true", help="store what is reached now")
     options = parser.parse_args()
+    EFFORTS["normal"] = EFFORTS["normal"]._replace(restart_flops=0.0)  # as in the tests
     reached = {regime: reach(regime)[0] for regime in REGIMES}
     stored = read_store() if STORE.is_file() else {}
     for regime, values in reached.items():

@@ -42,8 +42,14 @@ def make_problems(n_problems=3, n_features=8, *, lam=0.01, fit_intercept=True, n
 SIGNS = [1, -1, 0, 1, 0, -1, 1, 0]
 COLUMNS = make_units([1] * 8)
 
+
+def of_one(problem) -> PenalisedProblem:
+    """The problem of a `SizedProblem`."""
+    return PenalisedProblem.of_one(problem, problem.k)
+
+
 # M = 1: tall, wide, without an intercept, a ridge or weights, k = p (k = 0 is never annealed)
-SINGLE = {name: PenalisedProblem.of_one(problem) for name, problem in PROBLEMS.items() if problem.k > 0}
+SINGLE = {name: of_one(problem) for name, problem in PROBLEMS.items() if problem.k > 0}
 
 # M = 3, but for the last
 SHARED = {

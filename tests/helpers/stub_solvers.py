@@ -18,14 +18,15 @@ class Witness(Solver):
     def check(self):
         pass
 
-    def iter_grid(self, problem, lams, ks, rng):
+    def solve_grid(self, problem, lams, ks, rng):
         for _ in range(len(lams) * len(ks)):
-            yield Solution(
+            solution = Solution(
                 support=np.empty(0, int), coef=np.empty(0), intercept=0.0,
-                n_features=problem.design.n_features, objective=0.0, projection_cost=0.0,
+                n_features=problem.units.n_features, objective=0.0, projection_cost=0.0,
                 status=Status.CONVERGED, n_iter=0,
                 trace=((os.getpid(), count_blas_threads()),),
             )  # fmt: skip
+            yield (solution,) * len(problem.binary)
 
 
 def count_blas_threads():
@@ -54,10 +55,10 @@ class Keeper(Witness):
     def __init__(self, only_file=False):
         self.only_file = only_file
 
-    def iter_grid(self, problem, lams, ks, rng):
-        X = problem.design.X
-        for solution in super().iter_grid(problem, lams, ks, rng):
-            yield replace(solution, trace=(mapped_file(X) if self.only_file else X,))
+    def solve_grid(self, problem, lams, ks, rng):
+        kept = [mapped_file(one.design.X) if self.only_file else one.design.X for one in problem.binary]
+        for solutions in super().solve_grid(problem, lams, ks, rng):
+            yield tuple(replace(one, trace=(X,)) for one, X in zip(solutions, kept, strict=True))
 
 
 def mapped_file(X):

@@ -17,8 +17,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from kmargin import MM, SD, Exchange, KernelSparseSVC, SparseSVC, SparseSVCCV, sparse_svm_path
-from kmargin.core.design import Affine, Moments
+from kmargin.core.design import Moments
 from kmargin.core.labels import make_machines
+from kmargin.core.scaling import unit_variance_scaling
 from kmargin.core.validation import RepeatedFeaturesWarning, ridge
 from kmargin.data.design.dense import DenseDesign
 from kmargin.data.samples.array import read_samples
@@ -103,13 +104,13 @@ class Diary(Solver):
     def in_folds(self):
         return Diary(in_fold=True)
 
-    def iter_grid(self, problem, lams, ks, rng):
-        Diary.asked.append((self.in_fold, list(lams), list(ks), rng.random()))
-        p = problem.design.n_features
-        for lam in lams:
+    def solve_grid(self, problem, lams, ks, rng):
+        Diary.asked.append((self.in_fold, [lam for (lam,) in lams], list(ks), rng.random()))
+        p = problem.units.n_features
+        for (lam,) in lams:
             for k in ks:
                 coef = np.append(lam, np.ones(k - 1))
-                yield Solution(np.arange(k), coef, 0.0, p, 0.0, 0.0, Status.CONVERGED, 0)
+                yield (Solution(np.arange(k), coef, 0.0, p, 0.0, 0.0, Status.CONVERGED, 0),)
 
 
 def told_scores(X, y, table, n_folds=4):
@@ -240,11 +241,21 @@ def test_a_spread_within_the_rounding_of_its_mean_is_no_spread():
     moments = Moments(np.array([0.1, 5.0, 0.0, 1e-9]), np.array([1e-34, 4.0, 0.0, 1e-18]), np.zeros(4))
     zeros = Moments(*np.zeros((3, 1)))  # the third column, which is looked at once more by itself
     design, told = DenseDesign(np.zeros((2, 4))), {4: moments, 1: zeros}
-    scaling = Affine.to_one_scale(design, lambda design: told[design.n_features], True)
+    scaling = unit_variance_scaling(design, lambda design: told[design.n_features], True)
     np.testing.assert_allclose(scaling.units, [1.0, 2.0, 1.0, 1e-9])
     np.testing.assert_array_equal(scaling.centers, [0.1, 5.0, 0.0, 1e-9])
-    bare = Affine.to_one_scale(design, lambda design: told[design.n_features], False)
+    bare = unit_variance_scaling(design, lambda design: told[design.n_features], False)
     np.testing.assert_array_equal(bare.centers, np.zeros(4))
+
+
+def test_columns_of_any_accepted_spread_are_scaled_alike(rng):
+    Z, unit = rng.standard_normal((30, 4)) + 2.0, np.array([1.0, 1e-90, 1e90, 1e-40])
+    ones = np.ones(30)
+    scaling = unit_variance_scaling(DenseDesign(Z * unit), lambda design: design.moments(ones, ones), True)
+    np.testing.assert_allclose(scaling.centers / unit, Z.mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(scaling.units / unit, Z.std(axis=0), rtol=2.0**-31)
+    digits, _ = np.frexp(scaling.units)
+    assert (digits * 2.0**32 == np.round(digits * 2.0**32)).all()  # so many that sums in any order agree
 
 
 def test_without_an_intercept_features_are_scaled_but_not_centred():

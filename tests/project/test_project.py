@@ -181,15 +181,13 @@ def test_the_addresses_of_the_project_are_the_same_everywhere():
 FIT = """
 import numpy as np
 from kmargin import SparseSVC
-from kmargin.core.jit import meter
-from kmargin.solvers.search import swap_search as search
+from kmargin.solvers.search import panels
 from kmargin.solvers.proximal import compiled
 X = np.random.default_rng(0).standard_normal((200, 30))
-with meter.forced(True):
-    for solver in ("mm", "sd", "exchange"):
-        SparseSVC(k=9, solver=solver).fit(X, X[:, 0] > 0)
-for loop in (compiled.descend_mm, compiled.descend_sd, search.search):
-    stats = loop.for_python.stats
+for solver in ("mm", "sd", "exchange"):
+    SparseSVC(k=9, solver=solver).fit(X, X[:, 0] > 0)
+for loop in (compiled.descend_mm, compiled.descend_sd, panels.try_exchanges):
+    stats = loop.stats
     print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
 """
 
@@ -218,7 +216,7 @@ def test_what_is_not_in_the_cache_is_compiled_and_put_there(tmp_path, monkeypatc
     def hits_and_misses():
         double = compiled(runpy.run_path(str(source))["double"])  # with nothing in memory
         assert double(2.0) == 4.0
-        return tuple(sum(c.values()) for c in double.for_python.stats[1:])
+        return tuple(sum(c.values()) for c in double.stats[1:])
 
     assert not (tmp_path / "cache").exists()
     assert [hits_and_misses() for _ in range(2)] == [(0, 1), (1, 0)]

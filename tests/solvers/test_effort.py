@@ -1,18 +1,16 @@
 """How hard the search tries: everything where that is cheap, what its knobs say where it is not."""
 
 from itertools import combinations
-from math import comb
 
 import numpy as np
 import pytest
 from fuzz.reference import LONG, Task, refit
-from judged import each_machine
 from sklearn.datasets import load_breast_cancer
 
 from kmargin import Exchange, SparseSVC, SparseSVCCV, Status, sparse_svm_path
 from kmargin.solvers.exchange import EFFORTS
-from kmargin.solvers.search import path as grid
-from kmargin.solvers.search import working_set
+from kmargin.solvers.search import path
+from kmargin.solvers.search.swap_search import SwapSearch
 
 # Of the standardised breast-cancer table, proven: by every support, or for k = 6 and more by bounds.
 CANCER = {
@@ -58,18 +56,21 @@ def best_of_all(X, y, k, lam):
 
 @pytest.fixture
 def searches(monkeypatch):
-    """What each search through a panel was told, and how many tries it made in how many rounds."""
+    """The size of the support, the effort and the number of trials of each round of a search."""
     made = []
-    search = working_set.search
+    rounds, trials = SwapSearch._try_singles, SwapSearch._try
 
-    def recorded(fit, value, max_swaps, max_doubles, room, tol, counts):
-        before = counts.copy()
-        value = search(fit, value, max_swaps, max_doubles, room, tol, counts)
-        rounds, tries = (counts - before)[:2]
-        made.append((len(fit.idx) - 1, max_swaps, max_doubles, int(rounds), int(tries)))
-        return value
+    def recorded_round(self, outside, scores, effort):
+        made.append([len(self.support), effort, 0])
+        return rounds(self, outside, scores, effort)
 
-    monkeypatch.setattr(working_set, "search", recorded)
+    def recorded_trial(self, lose, take, give_up):
+        if made:
+            made[-1][2] += len(lose)
+        return trials(self, lose, take, give_up)
+
+    monkeypatch.setattr(SwapSearch, "_try_singles", recorded_round)
+    monkeypatch.setattr(SwapSearch, "_try", recorded_trial)
     return made
 
 
@@ -80,9 +81,9 @@ def test_the_default_single_fit_finds_the_optimum_of_breast_cancer(cancer, k, la
 
 
 def test_the_path_finds_the_optimum_of_breast_cancer_where_exchanges_alone_do_not(cancer):
-    path = sparse_svm_path(*cancer, range(30, 0, -1), C=C_of(1e-4, len(cancer[1])))
-    at = list(path.ks).index(6)
-    assert path.objectives[at] == pytest.approx(0.0376524844553, rel=1e-9)
+    found = sparse_svm_path(*cancer, range(30, 0, -1), C=C_of(1e-4, len(cancer[1])))
+    at = list(found.ks).index(6)
+    assert found.objectives[at] == pytest.approx(0.0376524844553, rel=1e-9)
 
 
 # where features that are much alike mislead a search from one start
@@ -98,34 +99,9 @@ def test_the_default_single_fit_of_columns_that_are_much_alike_is_the_best_of_al
 def test_a_path_of_columns_that_are_much_alike_is_as_good_as_single_fits(seed):
     X, y = make_neighbours(seed)
     C = C_of(1e-4, len(y))
-    path = sparse_svm_path(X, y, [4, 3, 2, 1], C=C)
+    along = sparse_svm_path(X, y, [4, 3, 2, 1], C=C)
     single = [SparseSVC(k, C=C).fit(X, y).objective_ for k in (4, 3, 2, 1)]
-    np.testing.assert_allclose(path.objectives, single, rtol=1e-7)
-
-
-@pytest.mark.parametrize(("p", "k"), [(7, 3), (9, 2), (6, 6), (8, 1), (5, 4)])
-@pytest.mark.parametrize("fit_intercept", [True, False])
-def test_where_all_supports_are_tried_the_best_is_found(p, k, fit_intercept):
-    X, y = make_neighbours(p, n=25, p=p)
-    model = SparseSVC(k, C=100.0, fit_intercept=fit_intercept).fit(X, y)
-    ((task, *_),) = each_machine(model, X, y)
-    values = [refit(task, np.array(c), np.zeros(p), 0.0).value for c in combinations(range(p), k)]
-    assert len(values) == comb(p, k)
-    assert model.objective_[0] == pytest.approx(float(min(values)), rel=1e-8)
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_a_small_problem_says_that_no_swap_helps_and_none_does(seed):
-    X, y = make_neighbours(seed, n=40, p=30)
-    model = SparseSVC(5, C=C_of(1e-2, len(y))).fit(X, y)
-    ((task, w, b, solution),) = each_machine(model, X, y)
-    assert solution.status is Status.SWAP_OPTIMAL
-    support = np.flatnonzero(w)
-    for leaving in support:
-        start = np.where(np.arange(30) == leaving, 0.0, w)
-        for entering in np.setdiff1d(np.arange(30), support):
-            swapped = np.append(np.setdiff1d(support, leaving), entering)
-            assert refit(task, swapped, start, b).value >= solution.objective * (1 - 1e-8)
+    np.testing.assert_allclose(along.objectives, single, rtol=1e-7)
 
 
 def test_without_other_starts_and_in_folds_less_is_done():
@@ -144,13 +120,13 @@ def test_without_other_starts_and_in_folds_less_is_done():
 def test_folds_are_searched_without_other_starts(monkeypatch):
     """Only the fit on all rows begins anew from single features."""
     starts = []
-    begin = grid.SupportGrid._start_elsewhere
+    begin = path.SupportPath._start_elsewhere
 
-    def recorded(self, lam, k):
-        starts.append((self.design.n_samples, self.effort.max_starts))
-        begin(self, lam, k)
+    def recorded(self, k):
+        starts.append((self.n_rows, self.effort.max_starts))
+        begin(self, k)
 
-    monkeypatch.setattr(grid.SupportGrid, "_start_elsewhere", recorded)
+    monkeypatch.setattr(path.SupportPath, "_start_elsewhere", recorded)
     X, y = make_neighbours(1, n=60, p=24)
     SparseSVCCV(ks=[5], Cs=[1.0], cv=3).fit(X, y)
     assert {n for n, max_starts in starts if max_starts} == {60}
@@ -159,64 +135,26 @@ def test_folds_are_searched_without_other_starts(monkeypatch):
 @pytest.mark.parametrize("max_swaps", [1, 3, 8])
 def test_a_large_problem_is_tried_no_more_than_the_effort_says(searches, max_swaps, monkeypatch):
     n, p, k = 300, 200, 5
-    assert n * p * p > grid.SMALL_GRAM
+    assert n * p * p > path.SMALL_GRAM_FLOPS
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n, p))
     y = (X[:, :8].sum(axis=1) + 2 * rng.standard_normal(n) > 0).astype(int)
-    few = EFFORTS["fast"]._replace(max_swaps=max_swaps, max_double_swaps=2)
+    few = EFFORTS["fast"]._replace(max_swaps=max_swaps, max_pair_swaps=2)
     monkeypatch.setitem(EFFORTS, "fast", few)
     model = SparseSVC(k, solver=Exchange(effort="fast")).fit(X, y)
     assert model.solutions_[0].status is Status.SETTLED
     assert searches
-    for size, swaps, doubles, rounds, tries in searches:
-        blocks = np.log2(max(size, 2))  # halved at each failure
-        assert swaps <= max_swaps
-        assert tries <= rounds * (max(swaps, 1) + doubles + blocks)
+    for size, effort, n_trials in searches:
+        n_many = np.log2(max(size, 2))  # exchanges of many units are halved at each failure
+        assert effort.max_swaps <= max_swaps
+        assert n_trials <= max(effort.max_swaps, 1) + effort.max_pair_swaps + n_many
 
 
 def test_a_small_problem_is_tried_more_than_the_effort_says(searches, monkeypatch):
-    monkeypatch.setitem(EFFORTS, "normal", EFFORTS["normal"]._replace(max_swaps=1, max_double_swaps=0))
+    monkeypatch.setitem(EFFORTS, "normal", EFFORTS["normal"]._replace(max_swaps=1, max_pair_swaps=0))
     X, y = make_neighbours(0, n=60, p=30)
     SparseSVC(6).fit(X, y)
-    assert max(tries / rounds for *_, rounds, tries in searches) > 10
-
-
-@pytest.mark.parametrize("k", [150, 200, 290])
-def test_no_claim_is_made_of_swaps_that_were_not_tried(k):
-    """More features than rows: the search by rows tries few swaps, whatever it was told."""
-    rng = np.random.default_rng(0)
-    X, y = rng.standard_normal((40, 300)), np.arange(40) % 2
-    model = SparseSVC(k, C=1.0, solver=Exchange(effort="thorough")).fit(X, y)
-    ((task, w, b, solution),) = each_machine(model, X, y)
-    if solution.status is Status.SETTLED:
-        return
-    support, others = np.flatnonzero(w), np.flatnonzero(w == 0)
-    for leaving in support[np.argsort(np.abs(w[support]))[:5]]:
-        start = np.where(np.arange(300) == leaving, 0.0, w)
-        for entering in others[:20]:
-            swapped = np.append(np.setdiff1d(support, leaving), entering)
-            assert refit(task, swapped, start, b).value >= solution.objective * (1 - 1e-8)
-
-
-def test_no_claim_is_made_of_columns_that_rounding_cannot_tell_apart():
-    """The difference of two nearly equal ones tells the classes apart, and no Gram matrix shows it."""
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((40, 6))
-    hidden = rng.standard_normal(40)
-    X[:, 1] = X[:, 0] + 1e-9 * hidden
-    y = np.where(hidden + 0.3 * rng.standard_normal(40) > 0, 1, -1)
-    model = SparseSVC(3, C=np.inf).fit(X, y)
-    best = SparseSVC("all", C=np.inf).fit(np.column_stack([X[:, 0], hidden]), y).objective_[0]
-    assert model.objective_[0] < best * 1.01 or model.solutions_[0].status is not Status.SWAP_OPTIMAL
-
-
-def test_all_swaps_are_tried_where_that_was_asked_for_on_a_large_problem(searches):
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((300, 200))
-    y = (X[:, :3].sum(axis=1) + rng.standard_normal(300) > 0).astype(int)
-    model = SparseSVC(2, C=1.0, solver=Exchange(effort="thorough")).fit(X, y)
-    assert model.solutions_[0].status is Status.SWAP_OPTIMAL
-    assert max(tries for size, *_, tries in searches if size == 2) >= 2 * 198
+    assert max(n_trials for *_, n_trials in searches) > 10
 
 
 def few_rows(seed=0, n=40, p=600):

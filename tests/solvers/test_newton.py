@@ -1,16 +1,13 @@
 """The exact minimum on a given support."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
-from scipy.optimize import minimize
+from search_problems import lowest_by_lbfgs
 from sklearn.svm import LinearSVC
 
 from conftest import PROBLEMS, make_problem
 from kmargin.core.problem import ArrayProblem
 from kmargin.data.design.dense import DenseDesign
-from kmargin.solvers.refit.final import ColumnsAtHand, newton_by_least_squares
 from kmargin.solvers.refit.support import refit as refit_parts
 from kmargin.solvers.solution import Solution, Status
 
@@ -40,18 +37,6 @@ def gradient_on_support(solution, problem, support):
     gradient = problem.gradient(as_beta(solution, problem))
     places = [*support, *range(problem.design.n_features, problem.design.n_parameters)]
     return gradient[places]
-
-
-def lowest_by_lbfgs(problem, support):
-    places = [*support, *range(problem.design.n_features, problem.design.n_parameters)]
-
-    def function(u):
-        beta = np.zeros(problem.design.n_parameters)
-        beta[places] = u
-        return problem.loss(beta), problem.gradient(beta)[places]
-
-    options = {"maxiter": 10**5, "maxfun": 10**5, "ftol": 1e-16, "gtol": 1e-12}
-    return minimize(function, np.zeros(len(places)), jac=True, method="L-BFGS-B", options=options).fun
 
 
 SUPPORTS = {"none": [], "one": [2], "some": [0, 3, 5], "all but one": list(range(1, 8))}
@@ -86,39 +71,16 @@ def test_on_all_features_it_is_LinearSVC(C):
     np.testing.assert_allclose(solution.coef, peer.coef_[0], atol=1e-4)
 
 
-@pytest.mark.parametrize("n_samples", [30, 31])
-def test_more_features_than_samples(n_samples):
-    problem = make_problem(n_samples, 200, 200, lam=1e-3)
-    support = np.arange(0, 200, 1)
-    solution = refit(problem, support)
-    np.testing.assert_allclose(gradient_on_support(solution, problem, support), 0, atol=1e-8)
-
-
 @pytest.mark.parametrize("n_features", [3, 100])
 def test_separable_data_without_a_ridge_end_at_zero_loss(n_features):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((40, n_features))
     y = np.sign(X[:, 0])
     X[:, 0] += 0.2 * y
-    problem = ArrayProblem(DenseDesign(X), y, np.ones(40), 0.0, n_features)
+    problem = ArrayProblem(DenseDesign(X), y, np.ones(40), 0.0)
     solution = refit(problem, np.arange(n_features))
     assert np.isfinite(solution.coef).all()
     assert solution.objective < 1e-10
-
-
-@pytest.mark.parametrize("lam", [0.0, 0.01])
-def test_collinear_columns_are_no_trouble(lam):
-    problem = make_problem(50, 6, 6, lam=lam)
-    X = np.column_stack([problem.design.X, problem.design.X[:, 0], problem.design.X[:, 1] * 2, np.ones(50)])
-    collinear = replace(problem, design=DenseDesign(X))
-    solution = refit(collinear, np.arange(9))
-    assert np.isfinite(solution.coef).all()
-    plain = refit(problem, np.arange(6))
-    if lam == 0:
-        np.testing.assert_allclose(solution.objective, plain.objective, rtol=1e-8)
-    else:
-        assert solution.objective <= plain.objective + 1e-12
-        np.testing.assert_allclose(gradient_on_support(solution, collinear, range(9)), 0, atol=1e-8)
 
 
 def test_a_warm_start_changes_the_way_not_the_end(rng):
@@ -131,48 +93,6 @@ def test_a_warm_start_changes_the_way_not_the_end(rng):
         np.testing.assert_allclose(warm.coef, cold.coef, atol=1e-6)
 
 
-def test_starting_at_the_minimum_takes_one_step():
-    problem = make_problem(60, 12, 12)
-    support = np.array([0, 2, 3, 11])
-    cold = refit(problem, support)
-    assert refit(problem, support, cold.coef, cold.intercept).n_iter <= 1
-
-
-def test_weights_are_repetitions():
-    problem = make_problem(40, 6, 6, weighted=False)
-    repeats = np.arange(40) % 3 + 1
-    X, y = np.repeat(problem.design.X, repeats, axis=0), np.repeat(problem.y, repeats)
-    repeated = replace(problem, design=DenseDesign(X), y=y, weights=np.ones(len(y)))
-    weighted = replace(problem, weights=repeats * 40 / repeats.sum())
-    a, b = refit(repeated, np.arange(6)), refit(weighted, np.arange(6))
-    np.testing.assert_allclose(a.coef, b.coef, atol=1e-8)
-    np.testing.assert_allclose(a.objective, b.objective, rtol=1e-10)
-
-
-@pytest.mark.parametrize("scale", [1e-8, 1e8])
-def test_the_unit_of_measurement_does_not_matter_without_a_ridge(scale):
-    problem = make_problem(60, 6, 6, lam=0.0)
-    scaled = replace(problem, design=DenseDesign(problem.design.X * scale))
-    a, b = refit(problem, np.arange(6)), refit(scaled, np.arange(6))
-    np.testing.assert_allclose(a.objective, b.objective, rtol=1e-8)
-    np.testing.assert_allclose(a.coef, b.coef * scale, rtol=1e-4)
-
-
-@pytest.mark.parametrize("name", PROBLEMS)
-def test_the_readable_twin_ends_at_the_same_minimum(name):
-    problem = PROBLEMS[name]
-    support = np.array([0, 2, 5, 6])
-    c = np.sqrt(problem.weights / problem.design.n_samples)
-    ones = np.ones((problem.design.n_samples, int(problem.design.fit_intercept)))
-    A = np.hstack([problem.design.X[:, support], ones]) * (problem.y * c)[:, None]
-    ridge = np.append(np.full(4, problem.lam), np.zeros(ones.shape[1]))
-    u, value, _ = newton_by_least_squares(ColumnsAtHand(A, c), ridge, np.zeros(A.shape[1]))
-    assert value == pytest.approx(np.sum(np.maximum(c - A @ u, 0) ** 2) / 2 + ridge @ u**2 / 2)
-    solution = refit(problem, support)
-    np.testing.assert_allclose(solution.objective, value, rtol=1e-9)
-    np.testing.assert_allclose(solution.coef, u[:4], atol=1e-6)
-
-
 def test_random_problems_never_cycle():
     for seed in range(60):
         rng = np.random.default_rng(seed)
@@ -181,7 +101,7 @@ def test_random_problems_never_cycle():
         y = np.where(rng.random(n) < 0.5, 1.0, -1.0)
         y[0], y[-1] = 1.0, -1.0
         lam = float(rng.choice([0.0, 1e-6, 1e-2, 1.0]))
-        problem = ArrayProblem(DenseDesign(X, bool(rng.integers(2))), y, np.ones(n), lam, p)
+        problem = ArrayProblem(DenseDesign(X, bool(rng.integers(2))), y, np.ones(n), lam)
         solution = refit(problem, np.arange(p))
         gradient = gradient_on_support(solution, problem, range(p))
         scale = np.append(np.abs(X).mean(axis=0), 1.0)[: len(gradient)]

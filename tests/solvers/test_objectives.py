@@ -8,7 +8,7 @@ from kmargin.solvers.exchange import EFFORTS
 ON_AVERAGE = 1e-3  # how much worse the search may get in a regime
 IN_ONE = 0.02  # and in one problem, where it may be the luck of a tie
 OUT_OF_DATE = 0.01  # from here on what is stored is too easy to reach
-REMAKE = "python tests/objectives.py --write"
+REMAKE = "python tests/helpers/objectives.py --write"
 
 
 def check_against_store(regime):
@@ -44,7 +44,7 @@ def test_blocks_and_arrays_reach_the_same_and_no_less_than_ever(regime):
 @pytest.mark.parametrize("regime", ["blocks", "blocks, path", "blocks, working set"])
 def test_less_effort_in_blocks_is_noticed(regime, monkeypatch):
     """Shown of arrays, which reach the same and take less time."""
-    least = EFFORTS["fast"]._replace(max_swaps=1, max_double_swaps=0)
+    least = EFFORTS["fast"]._replace(max_swaps=1, max_pair_swaps=0)
     monkeypatch.setitem(EFFORTS, "normal", least)
     each = ratios(reach(regime, make=whole)[0], read_store()[regime])
     assert geometric_mean(each.values()) > 1 + ON_AVERAGE
@@ -53,12 +53,3 @@ def test_less_effort_in_blocks_is_noticed(regime, monkeypatch):
 def test_every_regime_is_stored():
     assert set(read_store()) == set(REGIMES)
     assert sum(map(len, read_store().values())) >= 300
-
-
-def test_a_worse_search_is_noticed():
-    """A tenth of a per cent on average, and two per cent in one problem, are above the limits."""
-    stored = read_store()["panel"]
-    each = ratios({name: 1.0011 * value for name, value in stored.items()}, stored)
-    assert geometric_mean(each.values()) > 1 + ON_AVERAGE
-    first = next(iter(stored))
-    assert max(ratios(stored | {first: 1.021 * stored[first]}, stored).values()) > 1 + IN_ONE

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from penalised_problems import PENALISED, make_problems, make_units, random_point
+from penalised_problems import PENALISED, make_problems, make_units, of_one, random_point
 
 from conftest import make_problem
 from kmargin.solvers.proximal.penalised import PenalisedProblem
@@ -27,7 +27,7 @@ def test_the_objective_is_the_sum_over_the_binary_problems_and_the_distance(rng)
 
 
 def test_the_penalty_has_the_papers_prefactor():
-    penalised = PenalisedProblem.of_one(make_problem(n_features=12, k=4, lam=0.0))
+    penalised = of_one(make_problem(n_features=12, k=4, lam=0.0))
     beta = np.zeros((1, 13))
     beta[0, :6] = [5, 4, 3, 2, 1, 1]  # two of them beyond the four largest
     assert penalised.penalty_weight(RHO) == RHO / 9
@@ -35,7 +35,7 @@ def test_the_penalty_has_the_papers_prefactor():
 
 
 def test_the_penalty_vanishes_when_every_feature_may_stay(rng):
-    penalised = PenalisedProblem.of_one(make_problem(n_features=12, k=12))
+    penalised = of_one(make_problem(n_features=12, k=12))
     beta = random_point(penalised, rng)
     assert penalised.objective(beta, RHO) == penalised.loss(beta)
     assert [penalised.with_k(k).penalty_weight(3.0) for k in (11, 12, 20)] == [1.5, 0, 0]
@@ -85,6 +85,6 @@ def test_thin_svd_reproduces_the_weighted_design(problem):
 
 
 def test_thin_svd_is_taken_once_for_all_k():
-    problem = make_problem()
-    first = problem.with_k(3).design.thin_svd(problem.weights)
-    assert problem.with_k(1).design.thin_svd(problem.weights.copy()) is first
+    penalised = of_one(problem := make_problem())
+    first = penalised.with_k(3).problems[0].design.thin_svd(problem.weights)
+    assert penalised.with_k(1).problems[0].design.thin_svd(problem.weights.copy()) is first

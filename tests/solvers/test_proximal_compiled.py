@@ -6,14 +6,12 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from penalised_problems import COLUMNS, PENALISED, make_problems, make_units, start_of
+from penalised_problems import COLUMNS, PENALISED, make_problems, make_units, of_one, start_of
+from search_problems import in_blocks
 
 from conftest import make_problem
 from kmargin import MM, SD
 from kmargin.core.jit import compiled
-from kmargin.data.blocks import Block
-from kmargin.data.blocks.problem import LocalBlocks, block_problem
-from kmargin.data.blocks.sums import View
 from kmargin.data.design import add_rows
 from kmargin.data.design.dense import DenseDesign
 from kmargin.data.design.sparse import SparseDesign
@@ -70,7 +68,7 @@ def test_what_the_loop_reports_is_true_of_the_point_it_returns(solver, penalised
 
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_every_fixed_rho_solve_takes_at_least_one_step(solver):
-    penalised = PenalisedProblem.of_one(make_problem(20, 5, 2))
+    penalised = of_one(make_problem(20, 5, 2))
     for make in ("_descent", "_readable_descent"):
         descend = getattr(SOLVERS[solver](), make)(penalised)
         beta = descend(penalised, np.zeros((1, 6)), 1.0, 1e-12).beta
@@ -93,7 +91,7 @@ def test_without_momentum_no_step_raises_the_objective(solver, name):
 @pytest.mark.parametrize(
     "penalised",
     [
-        PenalisedProblem.of_one(make_problem(60, 8, 3, lam=0.0)),
+        of_one(make_problem(60, 8, 3, lam=0.0)),
         PenalisedProblem.of(make_problems(lam=0.0), COLUMNS, 3),
     ],
     ids=["one", "three"],
@@ -154,16 +152,8 @@ def test_designs_that_are_shared_are_stacked_once_and_not_copied():
     assert np.shares_memory(stack_arrays([svds[0].U]), svds[0].U)
 
 
-def in_blocks(problem, ends):
-    codes = (problem.y > 0).astype(int)
-    X, parts = problem.design.X, enumerate(pairwise(ends))
-    blocks = LocalBlocks([Block(i, X[a:b], codes[a:b], np.ones(b - a)) for i, (a, b) in parts])
-    view = View(positive=1, negative=0, class_weight=np.ones(2))
-    return block_problem(blocks, view, problem.lam, problem.k)
-
-
 def test_rows_in_blocks_take_the_same_steps_of_sd():
-    problem = make_problem(40, 8, weighted=False)
+    problem = make_problem(40, 8)
     labels = np.where(problem.design.X[:, 3] > 0.3, 1.0, -1.0)
     here = [problem, replace(problem, y=labels)]
     there = [in_blocks(each, (0, 11, 40)) for each in here]
@@ -172,7 +162,7 @@ def test_rows_in_blocks_take_the_same_steps_of_sd():
 
 
 def test_what_needs_rows_in_memory_says_so():
-    penalised = PenalisedProblem.of_one(in_blocks(make_problem(40, 8, weighted=False), (0, 40)))
+    penalised = PenalisedProblem.of_one(in_blocks(make_problem(40, 8), (0, 40)), 4)
     with pytest.raises(ValueError, match=r'needs X as a NumPy array: use solver="exchange" or solver="sd"'):
         MM()._descent(penalised)
     with pytest.raises(ValueError, match=r"trace='steps' .* needs all rows in memory.* Use trace='outer'"):

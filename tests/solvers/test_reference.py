@@ -4,12 +4,11 @@ import inspect
 
 import numpy as np
 import pytest
-from penalised_problems import PENALISED, random_point
+from penalised_problems import PENALISED, of_one, random_point
 
 from conftest import make_problem
 from kmargin.solvers import Status
 from kmargin.solvers.proximal import reference
-from kmargin.solvers.proximal.penalised import PenalisedProblem
 from kmargin.solvers.proximal.reference import Descent, MMStep, Momentum, sd_step
 
 RHO = 7.0
@@ -93,7 +92,7 @@ def test_momentum_follows_the_papers_rule():
     ],
 )
 def test_an_annealing_ends_by_the_papers_rules(distances, options, status, n_records):
-    penalised = PenalisedProblem.of_one(make_problem(20, 6, 2))
+    penalised = of_one(make_problem(20, 6, 2))
     rest, rhos = iter(distances), [1.2**i for i in range(len(distances))]
 
     def descend(problem, beta, rho, gtol):

@@ -12,7 +12,7 @@ from kmargin.core.validation import InputError
 from kmargin.fitting.fit import Procedure
 from kmargin.fitting.spec import KernelBlueprint, LinearBlueprint
 from kmargin.tables import model_file
-from kmargin.tables.columns import Encoding, Scaling, to_texts
+from kmargin.tables.columns import Encoding, to_texts
 from kmargin.tables.request import ColumnRequest, Settings, count_features, make_blueprint, make_procedure
 
 

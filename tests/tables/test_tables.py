@@ -14,9 +14,9 @@ from sklearn.datasets import dump_svmlight_file
 from sklearn.model_selection import StratifiedKFold
 from tables_data import make_table
 
-from kmargin import SparseSVC
+from kmargin import SparseSVC, SparseSVCCV
 from kmargin.core.validation import InputError
-from kmargin.report.frames import confusion, feature_frame, prediction_frame
+from kmargin.report.frames import confusion, feature_frame, intercepts_per_unit, prediction_frame
 from kmargin.report.page import csv_text, protect
 from kmargin.report.text import neighbour_text
 from kmargin.tables import read

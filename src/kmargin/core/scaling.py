@@ -103,7 +103,8 @@ def make_scaling(problem: BinaryProblem) -> Scaling | None:
     varies = spread > CONSTANT_RTOL * np.abs(mean)
     size = np.where(varies, spread, np.abs(mean)) if design.fit_intercept else np.hypot(spread, mean)
     extreme = (size > 0) & ~((size > SAFE_VARIANCE[0] ** 0.5) & (size < SAFE_VARIANCE[1] ** 0.5))
-    units = np.where(extreme, power_of_two(np.where(extreme, size, 1.0)), 1.0)
+    # a constant column may be smaller than any accepted spread, and the inverse square of its unit overflow
+    units = np.where(extreme, power_of_two(np.where(extreme, np.maximum(size, SMALLEST_SPREAD), 1.0)), 1.0)
     far = varies & (np.abs(mean) > FAR_MEAN * spread) if design.fit_intercept else np.zeros(len(mean), bool)
     return Scaling(np.where(far, mean, 0.0), units) if far.any() or extreme.any() else None
 

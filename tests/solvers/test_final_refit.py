@@ -1,0 +1,91 @@
+"""The final refit: the gradient, computed from the columns alone, and the descent by singular values."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from penalised_problems import make_problems
+from search_problems import fold, in_blocks, lowest_by_lbfgs, make_case, make_search
+
+from conftest import PROBLEMS, make_problem
+from kmargin.core.problem import ArrayProblem
+from kmargin.data.design.dense import DenseDesign
+from kmargin.solvers.refit.final import ArrayColumns, minimise_by_svd, shortest_solution
+from kmargin.solvers.refit.rows import make_rows
+from kmargin.solvers.refit.support import refit
+
+
+def test_the_gradient_test_is_the_objective_and_what_single_coefficients_could_gain(rng):
+    problem = make_case([2, 1, 3, 1, 2, 3])
+    search = make_search(problem, [4, 0, 2])
+    coefs, values = search.coefs + 0.1 * rng.standard_normal(search.coefs.shape), np.empty(3)
+    columns = problem.units.columns_of(search.support)
+    gained = search.panels.finish(search.support, coefs, values)
+    expected = 0.0
+    for one, u, value in zip(problem.binary, coefs, values, strict=True):
+        A, c, ridge = fold(one, columns)
+        short = np.maximum(c - A @ u, 0)
+        assert value == pytest.approx(0.5 * short @ short + 0.5 * ridge @ u**2, rel=1e-12)
+        curvature = (A[short > 0] ** 2).sum(axis=0) + ridge
+        expected += np.sum((ridge * u - A.T @ short) ** 2 / curvature) / 2
+    assert gained == pytest.approx(expected, rel=1e-9)
+    assert search.result().is_exact
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_the_descent_by_singular_values_ends_at_the_minimum(name, rng):
+    problem, columns = PROBLEMS[name], np.array([0, 2, 5, 6])
+    A, c, ridge = fold(problem, columns)
+    for u in (np.zeros(A.shape[1]), 10 * rng.standard_normal(A.shape[1])):
+        end, value = minimise_by_svd(ArrayColumns(A, c), ridge, u, np.inf)
+        assert value == pytest.approx(0.5 * np.sum(np.maximum(c - A @ end, 0) ** 2) + 0.5 * ridge @ end**2)
+        assert value == pytest.approx(lowest_by_lbfgs(problem, columns), rel=1e-8, abs=1e-15)
+
+
+def test_a_descent_that_is_not_lower_leaves_its_start(rng):
+    A, c, ridge = fold(make_problem(), np.arange(4))
+    u = rng.standard_normal(A.shape[1])
+    assert minimise_by_svd(ArrayColumns(A, c), ridge, u, 0.0) == (u, 0.0)
+
+
+@pytest.mark.parametrize("apart", [1e-3, 1e-7, 1e-10])
+def test_what_nearly_equal_columns_differ_by_is_used(apart, rng):
+    """Their Gram matrix does not show a difference below 1e-8; the columns do."""
+    X, hidden = rng.standard_normal((40, 6)), rng.standard_normal(40)
+    X[:, 1] = X[:, 0] + apart * hidden
+    y = np.where(hidden + 0.3 * rng.standard_normal(40) > 0, 1.0, -1.0)
+    problem = ArrayProblem(DenseDesign(X), y, np.ones(40), 0.0)
+    apart_problem = replace(problem, design=DenseDesign(np.column_stack([X[:, 0], hidden])))
+    rows = make_rows(problem)
+    u, value = rows.minimise_exactly(0.0, np.array([0, 1]), np.zeros(3), np.inf)
+    assert value == pytest.approx(lowest_by_lbfgs(apart_problem, np.arange(2)), rel=1e-4)
+    assert rows.is_minimum(0.0, np.array([0, 1]), u, value)
+
+
+def test_of_equal_columns_the_shortest_coefficients_are_taken(rng):
+    X = rng.standard_normal((30, 3))
+    X[:, 2] = X[:, 0]
+    y = np.where(X[:, 0] + rng.standard_normal(30) > 0, 1.0, -1.0)
+    rows = make_rows(ArrayProblem(DenseDesign(X), y, np.ones(30), 0.0))
+    u, _ = rows.minimise_exactly(0.0, np.arange(3), np.zeros(4), np.inf)
+    assert u[0] == pytest.approx(u[2], rel=1e-9)
+
+
+def test_the_shortest_solution_is_that_of_the_pseudoinverse(rng):
+    J, rhs = rng.standard_normal((6, 9)), rng.standard_normal(6)
+    np.testing.assert_allclose(shortest_solution(J, rhs), np.linalg.pinv(J) @ rhs, rtol=1e-9)
+    assert not shortest_solution(1e-13 * J, rhs).any()  # singular values count beside 1
+
+
+@pytest.mark.parametrize("form", [lambda problem: problem, in_blocks], ids=["in memory", "in blocks"])
+@pytest.mark.parametrize("lam", [0.0, 1e-12, 0.01])
+def test_collinear_columns_are_refitted_to_the_minimum(lam, form):
+    for problem in make_problems(2, n_features=6, lam=lam):
+        X = problem.design.X
+        X = np.column_stack([X, X[:, 0], X[:, 1] - X[:, 2], np.ones(len(X))])
+        collinear = replace(problem, design=DenseDesign(X))
+        coef, _, objective, _ = refit(form(collinear), np.arange(9))
+        assert np.isfinite(coef).all()
+        assert objective == pytest.approx(lowest_by_lbfgs(collinear, np.arange(9)), rel=1e-6)
+        if lam == 0.0:
+            assert objective == pytest.approx(refit(problem, np.arange(6))[2], rel=1e-8)

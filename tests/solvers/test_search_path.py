@@ -1,0 +1,293 @@
+"""Working sets, and paths over sizes and ridges: what is looked at, how it is solved, what is claimed."""
+
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from search_problems import CASES, GROUPS, in_blocks, lowest_of_all, make_case, make_search
+
+from conftest import make_problem
+from kmargin import MM, Exchange, Regime, SparseSVC, Status
+from kmargin.core.problem import Problem
+from kmargin.core.units import Units
+from kmargin.data.design.dense import DenseDesign
+from kmargin.data.design.sparse import SparseDesign
+from kmargin.solvers.exchange import EFFORTS
+from kmargin.solvers.search import path
+from kmargin.solvers.search.swap_search import Candidate
+from kmargin.solvers.search.working_set import interleave
+
+LESS = 1 - 1e-8
+
+
+def solve(problem: Problem, ks, lams=None, **options):
+    lams = [[one.lam for one in problem.binary]] if lams is None else lams
+    return list(Exchange(**options).solve_grid(problem, lams, ks, np.random.default_rng(0)))
+
+
+def total(solutions):
+    return sum(solution.objective for solution in solutions)
+
+
+def used_units(problem, solutions):
+    used = np.zeros(problem.units.n_features)
+    used[np.concatenate([solution.support for solution in solutions])] = 1.0
+    return set(np.flatnonzero((problem.units.total(used) > 0) | problem.units.fixed).tolist())
+
+
+# Working sets
+
+
+@pytest.mark.parametrize("remote", [False, True], ids=["in memory", "in blocks"])
+@pytest.mark.parametrize("name", ["one problem", "three problems", "groups of one problem"])
+def test_a_working_set_is_renewed_by_the_units_with_the_largest_gains(name, remote):
+    problem = make_case(**CASES[name])
+    search = make_search(problem, [0, 3], size=4, remote=remote)
+    for _ in range(2):
+        gains = search.panels.gains(search.support, search.coefs)
+        gains[search.support] = -np.inf
+        search.renew()
+        n_outside = len(search.looked_at) - 2
+        best = np.argsort(-gains, kind="stable")[:n_outside]
+        assert n_outside >= 1
+        np.testing.assert_array_equal(search.looked_at, [*search.support, *best])
+        assert search.panels.held[search.looked_at].all()
+        search.move(np.array([0]), search.outside()[:1])
+
+
+def test_units_that_lose_their_places_and_return_have_the_same_gram_matrix():
+    problem = make_case(GROUPS)
+    narrow, whole = make_search(problem, [1, 3], size=3), make_search(problem, [1, 3])
+    for unit in (0, 2, 5, 4, 2):
+        narrow.panels.hold(np.array([1, 3, unit]))
+        places, expected = (
+            panels.place_of[panels._positions(np.array([1, 3, unit]))[0]]
+            for panels in (narrow.panels, whole.panels)
+        )
+        for gram, other in zip(narrow.panels.gram, whole.panels.gram, strict=True):
+            np.testing.assert_allclose(
+                gram[np.ix_(places, places)], other[np.ix_(expected, expected)], rtol=1e-9
+            )
+
+
+def test_a_search_through_a_working_set_finds_the_columns_that_made_the_labels(rng):
+    X = rng.standard_normal((300, 300))
+    y = np.sign(X[:, ::50].sum(axis=1))
+    problem = Problem.of(replace(make_problem(300, 300, weighted=False), design=DenseDesign(X), y=y))
+    search = make_search(problem, [1], size=22)
+    search.resize(6)
+    search.settle(EFFORTS["fast"])
+    assert set(search.support.tolist()) == set(range(0, 300, 50))
+
+
+def test_a_unit_is_found_that_gains_only_where_another_is_gone(rng):
+    """Beside a blurred copy of it, the cause of the labels gains less than many columns of noise."""
+    cause = rng.standard_normal(60)
+    X = np.column_stack([cause + 0.15 * rng.standard_normal(60), cause, rng.standard_normal((60, 200))])
+    one = replace(make_problem(60, 202, lam=0.02, weighted=False), design=DenseDesign(X))
+    binary = tuple(replace(one, y=np.where(cause > edge, 1.0, -1.0)) for edge in (-0.5, 0.5))
+    problem = Problem(binary, Units.of_columns(202))
+    for max_pair_swaps, expected in ((0, 0), (8, 1)):
+        search = make_search(problem, [0], size=9)
+        search.settle(EFFORTS["normal"]._replace(max_pair_swaps=max_pair_swaps))
+        assert search.support.tolist() == [expected]
+
+
+def test_units_of_several_lists_take_turns():
+    lists = [np.array([4, 2, 9]), np.array([2, 7]), np.array([4, 1, 3, 8])]
+    assert interleave(lists).tolist() == [4, 2, 7, 1, 9, 3, 8]
+
+
+def test_a_support_that_was_searched_in_vain_is_not_searched_again():
+    problem = make_case(n_problems=1)
+    search = make_search(problem, [4, 0, 2])
+    search.failed = set()
+    search.settle(EFFORTS["fast"])
+    assert search.failed == {frozenset(search.support.tolist())}
+    search.search = None  # would fail
+    search.settle(EFFORTS["fast"])
+
+
+def test_panels_used_before_for_another_support_and_ridge_find_the_same():
+    problem = make_case(GROUPS)
+    fresh, used = make_search(problem, [4, 0]), make_search(problem, [1, 2, 5])
+    lams = np.array([one.lam for one in problem.binary])
+    used.restart(10 * lams, Candidate.start(np.array([3]), problem.units, 3))
+    used.restart(lams, Candidate.start(np.array([4, 0]), problem.units, 3))
+    np.testing.assert_allclose(used.values, fresh.values, rtol=1e-10)
+    for search in (fresh, used):
+        search.settle(EFFORTS["normal"])
+    np.testing.assert_array_equal(used.support, fresh.support)
+
+
+# What is found
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_best_of_all_supports_is_found_where_all_are_tried(name):
+    problem = make_case(**CASES[name])
+    (solutions,) = solve(problem, [2])
+    best = min(lowest_of_all(problem, pair) for pair in combinations(range(problem.units.n_units), 2))
+    assert total(solutions) == pytest.approx(best, rel=1e-7)
+    assert total(solutions) == pytest.approx(lowest_of_all(problem, used_units(problem, solutions)), rel=1e-7)
+    assert {solution.status for solution in solutions} == {Status.SWAP_OPTIMAL}
+
+
+SIGNS = np.array([1, -1, 0, 1, -1, 1, 0, -1, 1, 1, -1, 0])
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"sizes": GROUPS},
+        {"fixed": [3]},
+        {"signs": SIGNS},
+        {"sizes": GROUPS, "signs": SIGNS, "fixed": [1]},
+    ],
+    ids=["columns", "groups", "fixed", "signs", "everything"],
+)
+@pytest.mark.parametrize("remote", [False, True], ids=["in memory", "in blocks"])
+def test_where_a_swap_is_said_to_help_no_more_none_does(options, remote, monkeypatch):
+    for constant in ("ENUMERATION_FLOPS", "SWAP_FLOPS"):
+        monkeypatch.setattr(path, constant, 0.0)
+    problem = make_case(**options)
+    binary = tuple(in_blocks(one) for one in problem.binary) if remote else problem.binary
+    (solutions,) = solve(replace(problem, binary=binary), [3], effort="thorough")
+    assert {solution.status for solution in solutions} == {Status.SWAP_OPTIMAL}
+    units = used_units(problem, solutions)
+    assert set(np.flatnonzero(problem.units.fixed)) <= units
+    for gone in units - set(np.flatnonzero(problem.units.fixed)):
+        for come in set(range(problem.units.n_units)) - units:
+            assert lowest_of_all(problem, units - {gone} | {come}) >= LESS * total(solutions)
+
+
+@pytest.mark.parametrize("name", ["three problems", "groups of three problems"])
+def test_objectives_of_a_path_never_rise_with_k_nor_as_the_ridge_falls(name):
+    problem = make_case(**CASES[name])
+    ks = list(range(problem.units.n_units, 0, -1))
+    lams = [[scale * one.lam for one in problem.binary] for scale in (10.0, 1.0, 0.1)]
+    grid = np.reshape([total(solutions) for solutions in solve(problem, ks, lams)], (3, len(ks)))
+    assert (np.diff(grid, axis=1) >= -1e-12).all()
+    assert (np.diff(grid, axis=0) <= 1e-12).all()
+
+
+def test_each_ridge_of_a_grid_starts_from_the_supports_of_the_last(monkeypatch):
+    starts = []
+    search = path.SupportPath._search
+
+    def recorded(self, lams, k, start, effort):
+        starts.append((float(lams[0]), k, tuple(sorted(start.support.tolist()))))
+        return search(self, lams, k, start, effort)
+
+    monkeypatch.setattr(path.SupportPath, "_search", recorded)
+    (one,) = make_case(n_problems=1, n_samples=300).binary
+    strong, _ = solve(Problem.of(one), [6], [[0.1], [0.01]], effort="fast")
+    assert (0.01, 6, tuple(strong[0].support.tolist())) in starts
+
+
+def test_groups_of_single_columns_are_the_columns():
+    X, y = np.random.default_rng(0).standard_normal((50, 15)), np.arange(50) % 3
+    X[:, :3] += np.eye(3)[y]
+    models = [SparseSVC(4, C=1.0, groups=groups).fit(X, y) for groups in (None, list(range(15)))]
+    np.testing.assert_array_equal(models[0].coef_, models[1].coef_)
+
+
+def test_copies_of_a_problem_choose_what_it_chooses_alone():
+    (one,) = make_case(n_problems=1).binary
+    ((alone,),) = solve(Problem.of(one), [3])
+    (copies,) = solve(Problem((one,) * 3, Units.of_columns(12)), [3])
+    for copy in copies:
+        np.testing.assert_array_equal(copy.support, alone.support)
+        np.testing.assert_allclose(copy.coef, alone.coef, rtol=1e-7)
+
+
+def test_improving_never_raises_the_sum_of_the_objectives(rng):
+    problem = make_case(GROUPS, fixed=[0])
+    lams = [one.lam for one in problem.binary]
+    (starts,) = Exchange(effort="fast").solve_grid(problem, [[100 * lam for lam in lams]], [2], rng)
+    coefs = [replace(s, objective=one.loss(np.append(s.dense_coef(), s.intercept)))
+             for s, one in zip(starts, problem.binary, strict=True)]  # fmt: skip
+    better = Exchange().improve(problem, coefs)
+    assert total(better) < total(coefs)
+    assert len(used_units(problem, better)) <= 2
+    assert 0 in used_units(problem, better)
+
+
+def test_all_columns_with_their_copies_share_the_ridge():
+    (one,) = make_case(n_problems=1).binary
+    doubled = replace(one, design=DenseDesign(np.hstack([one.design.X, one.design.X])))
+    problem = Problem((doubled,), Units.of_columns(24).without_copies(np.arange(12, 24)))
+    ((every,), (twelve,)) = solve(problem, [24, 12])
+    np.testing.assert_allclose(every.dense_coef()[:12], every.dense_coef()[12:], rtol=1e-6)
+    assert every.objective < twelve.objective
+    assert twelve.support.max() < 12
+    ((some,),) = solve(problem, [3])
+    assert some.status is Status.SETTLED  # a second copy would share the ridge of the first
+
+
+# Which linear algebra
+
+
+def regime_of(binary, k, signs=None, ks=None):
+    units = replace(Units.of_columns(binary.design.n_features), signs=np.zeros(binary.design.n_features))
+    units = units if signs is None else replace(units, signs=signs)
+    found = solve(Problem((binary,), units), ks or [k], effort="fast")
+    return found[(ks or [k]).index(k)][0].regime
+
+
+def test_a_small_problem_is_searched_in_one_panel():
+    assert regime_of(make_problem(60, 30), 3) is Regime.PANEL
+
+
+def test_few_features_of_many_are_searched_through_a_working_set():
+    assert regime_of(make_problem(300, 300), 3) is Regime.WORKING_SET
+    assert regime_of(make_problem(300, 300), 3, ks=[10, 3]) is Regime.WORKING_SET
+
+
+def test_sizes_of_a_path_through_few_columns_share_one_panel():
+    assert regime_of(make_problem(300, 200), 3, ks=[10, 3]) is Regime.PANEL
+
+
+def test_more_features_than_active_rows_are_fitted_by_systems_of_the_rows():
+    binary = make_problem(40, 400)
+    assert regime_of(binary, 200) is Regime.DUAL
+    assert regime_of(binary, 200, ks=[200, 5]) is Regime.DUAL
+    assert regime_of(binary, 5, ks=[200, 5]).takes_panel
+    assert regime_of(binary, 128).takes_panel  # systems of this size are solved directly
+    assert regime_of(binary, 200, signs=np.ones(400)).takes_panel
+    assert regime_of(in_blocks(binary, (0, 20, 40)), 200).takes_panel
+
+
+def test_where_no_panel_is_in_proportion_to_the_data_products_are_used(monkeypatch):
+    monkeypatch.setattr(SparseDesign, "fits", lambda self, n_numbers: False)
+    binary = make_problem(60, 50)
+    binary = replace(binary, design=SparseDesign(sp.csr_array(binary.design.X)))
+    assert regime_of(binary, 5) is Regime.PRODUCTS
+    ((solution,),) = solve(Problem.of(binary), [5])
+    assert solution.status is Status.LIMITED
+
+
+def test_the_intercept_alone_takes_no_search_and_annealing_has_no_regime():
+    binary = make_problem(40, 12)
+    assert regime_of(binary, 0) is Regime.INTERCEPT
+    ((solution,),) = MM().solve_grid(Problem.of(binary), [[0.01]], [3], np.random.default_rng(0))
+    assert solution.regime is None
+
+
+@pytest.mark.parametrize("shape", [(60, 30), (300, 200), (40, 400)])
+def test_every_linear_algebra_ends_at_the_minimum_of_its_support(shape):
+    problem = Problem.of(make_problem(*shape))
+    for k, (solution,) in zip(ks := [shape[1], 150, 20, 4], solve(problem, ks, effort="fast"), strict=True):
+        assert len(solution.support) <= k
+        assert solution.objective <= lowest_of_all(problem, solution.support.tolist()) * (1 + 1e-6) + 1e-12
+
+
+def test_a_strong_ridge_leaves_the_intercepts():
+    problem = make_case()
+    (solutions,) = solve(problem, [3], [[1e101] * 3])
+    for solution, one in zip(solutions, problem.binary, strict=True):
+        assert len(solution.support) == 0
+        assert solution.intercept == pytest.approx(one.mean_label())

@@ -1,0 +1,158 @@
+"""Trial exchanges: one that fails changes nothing, one that succeeds is at the minimum."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from search_problems import CASES, fold, lowest_of_all, make_case, make_search
+
+from kmargin.core.problem import Problem
+from kmargin.solvers.refit import newton
+from kmargin.solvers.search import panels
+
+SIGNS = np.array([1, -1, 0, 1, -1, 1, 0, -1, 1, 1, -1, 0])
+WITH_SIGNS = {
+    "one problem with signs": {"n_problems": 1, "signs": SIGNS},
+    "three problems with signs": {"signs": SIGNS},
+    "groups with signs": {"sizes": [2, 1, 3, 1, 2, 3], "signs": SIGNS},
+    "signs without intercept": {"fit_intercept": False, "signs": SIGNS},
+    "signs without ridge": {"lam": 0.0, "signs": SIGNS},
+}
+
+
+@pytest.fixture(params=(CASES | WITH_SIGNS).items(), ids=lambda item: item[0])
+def problem(request):
+    return make_case(**request.param[1])
+
+
+def state(search):
+    held = search.panels
+    arrays = search.support, search.coefs, search.values, held.gram, held.active, held.residual
+    return [np.array(array) for array in arrays]
+
+
+def random_exchange(search, rng, n_lose, n_take):
+    """Places of units that leave, and units that come, as one turn."""
+    lose = rng.choice(len(search.support), n_lose, replace=False)
+    take = rng.choice(search.outside(), n_take, replace=False)
+    return lose[None], take[None]
+
+
+def check_state(search, problem):
+    """Values, residuals, active rows and Gram matrices are those of the support, by numpy and L-BFGS."""
+    held, columns = search.panels, problem.units.columns_of(search.support)
+    assert search.value == pytest.approx(lowest_of_all(problem, search.support.tolist()), rel=1e-8)
+    for one, u, part, gram in zip(problem.binary, search.coefs, held.slices, held.gram, strict=True):
+        A, c, _ = fold(one, columns)
+        residual = c - A @ u[: A.shape[1]]
+        np.testing.assert_allclose(held.residual[part], residual, atol=1e-12)
+        np.testing.assert_array_equal(held.active[part], held.residual[part] > 0)
+        rows = held.panel[:, part] * held.active[part]
+        np.testing.assert_allclose(gram, rows @ rows.T, atol=1e-10)
+        assert (u[:-1] * problem.units.signs[columns] >= 0).all()
+
+
+def test_a_trial_that_fails_changes_nothing(problem, rng):
+    search = make_search(problem, [4, 0, 2])
+    before = state(search)
+    for n_lose, n_take in [(1, 1), (2, 2), (1, 2), (3, 1)]:
+        for limit in (0.0, -np.inf):
+            assert not search.exchange(*random_exchange(search, rng, n_lose, n_take), np.inf, limit)
+    for one, other in zip(before, state(search), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_trial_that_succeeds_is_at_the_minimum_and_its_gram_matrix_is_that_of_its_active_rows(problem, rng):
+    search = make_search(problem, [4, 0, 2])
+    check_state(search, problem)
+    for n_lose, n_take in [(1, 1), (2, 2), (0, 2), (3, 1), (2, 1)]:
+        search.move(*(turns[0] for turns in random_exchange(search, rng, n_lose, n_take)))
+        check_state(search, problem)
+
+
+def test_of_several_trials_the_first_below_the_limit_is_made(rng):
+    problem = make_case()
+    search = make_search(problem, [4, 0, 2])
+    outside = search.outside()
+    values = np.array([lowest_of_all(problem, {4, 0, 2} - {4} | {unit}) for unit in outside.tolist()])
+    limit = float(np.sort(values)[2] * (1 + 1e-6))
+    lose = np.zeros((len(outside), 1), np.int64)
+    assert search.exchange(lose, outside[:, None], np.inf, limit)
+    first = outside[np.flatnonzero(values < limit)[0]]
+    assert set(search.support.tolist()) == {0, 2, first}
+
+
+def test_a_trial_that_cannot_reach_give_up_ends_early_and_fails():
+    (one,) = make_case(n_problems=1, n_samples=200).binary
+    problem = Problem.of(replace(one, y=np.sign(one.design.X[:, 0] - one.design.X[:, 11])))
+    search, patient = (make_search(problem, [5, 6, 7]) for _ in range(2))
+    lose, take = np.array([[0, 1]]), np.array([[0, 11]])
+    search.n_newton = patient.n_newton = 0
+    assert not search.exchange(lose, take, 0.0, 0.0)
+    assert not patient.exchange(lose, take, np.inf, 0.0)
+    assert search.n_newton < patient.n_newton
+
+
+def test_a_refit_that_runs_out_of_newton_steps_is_no_success_and_no_certain_failure(monkeypatch):
+    problem = make_case(n_problems=1)
+    search = make_search(problem, [4, 0, 2])
+    arguments = [np.array([[0]]), np.array([[5]]), np.inf, np.inf, 1e-12, np.empty(1)]
+    for module in (newton, panels):
+        monkeypatch.setattr(module, "MAX_NEWTON_STEPS", 1)
+    monkeypatch.setattr(panels, "try_exchanges", panels.try_exchanges.py_func)
+    turn, support, *_ = search.panels.exchange(search.support, search.coefs, *arguments)
+    assert turn == -2
+    np.testing.assert_array_equal(support, search.support)
+
+
+@pytest.mark.parametrize("first", [0, 5])
+@pytest.mark.parametrize("share", [0.02, 0.3, 0.9])
+def test_a_gram_matrix_follows_the_rows_that_change_sides(rng, first, share):
+    panel, idx = rng.standard_normal((9, 40 + first)), np.array([3, 0, 7, 8, 2])
+    active = rng.random(40) < 0.5
+    now = active ^ (rng.random(40) < share)
+    part = panel[idx, first:]
+    H = np.triu(part[:, active] @ part[:, active].T)
+    n_changed = newton.update_gram(panel, first, idx, active, now, np.empty(40, np.int64), np.empty(40), H)
+    np.testing.assert_array_equal(active, now)
+    assert n_changed >= (share > 0.02)
+    np.testing.assert_allclose(np.triu(H), np.triu(part[:, now] @ part[:, now].T), atol=1e-12)
+
+
+def test_the_exact_step_is_where_the_slope_along_the_line_vanishes(rng):
+    for _ in range(50):
+        residual, delta = rng.standard_normal(15), rng.standard_normal(15)
+        curvature = float(rng.choice([0.0, 0.5]))
+        slope = float(np.maximum(residual, 0) @ delta) - abs(rng.standard_normal())  # downhill at first
+        t = newton.exact_step(residual, delta, slope, curvature)
+        at = slope + t * curvature - np.maximum(residual - t * delta, 0) @ delta
+        if t < 1e6:
+            assert abs(at) <= 1e-9 * (1 + abs(slope))
+
+
+# Rows in blocks
+
+
+@pytest.mark.parametrize("name", [*CASES, *WITH_SIGNS])
+def test_panels_of_rows_in_blocks_are_those_in_memory(name, rng):
+    problem = make_case(**(CASES | WITH_SIGNS)[name])
+    here, there = (make_search(problem, [4, 0, 2], remote=remote) for remote in (False, True))
+    assert type(there.panels) is not type(here.panels)
+    for n_lose, n_take in [(0, 0), (1, 1), (2, 1), (1, 3)]:
+        lose, take = random_exchange(here, rng, n_lose, n_take)
+        for limit in (0.0, np.nan):
+            assert here.exchange(lose, take, np.inf, limit) == there.exchange(lose, take, np.inf, limit)
+        np.testing.assert_array_equal(there.support, here.support)
+        np.testing.assert_allclose(there.coefs, here.coefs, rtol=1e-7, atol=1e-9)
+        np.testing.assert_allclose(there.values, here.values, rtol=1e-10)
+        outside = here.outside()
+        one, other = here.score(outside), there.score(outside)
+        np.testing.assert_allclose(other.drop, one.drop, rtol=1e-6, atol=1e-12)
+        np.testing.assert_allclose(other.change, one.change, rtol=1e-6, atol=1e-12)
+        if "groups" not in name:  # groups in blocks are ranked without the covariances of their columns
+            gains = [s.panels.gains(s.support, s.coefs)[outside] for s in (here, there)]
+            np.testing.assert_allclose(*gains, rtol=1e-4)
+    for search in (here, there):
+        values = np.empty(len(search.values))
+        assert search.panels.finish(search.support, search.coefs, values) <= 1e-18 * values.sum()
+        np.testing.assert_allclose(values, here.values, rtol=1e-9)
