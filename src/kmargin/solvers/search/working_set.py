@@ -25,7 +25,6 @@ class WorkingSet(SwapSearch):
     """Panels with the columns of a support and of the most promising other units, or of all units."""
 
     scores_all = True
-    growth = 1.0  # exchanges of many for many follow
 
     def __init__(
         self,
