@@ -3,6 +3,8 @@
 python tests/helpers/compile_first.py
 """
 
+import warnings
+
 import numpy as np
 import scipy.sparse as sp
 
@@ -19,6 +21,7 @@ FORMS = {
 
 
 def main() -> None:
+    warnings.simplefilter("ignore")
     rng = np.random.default_rng(0)
     X = rng.standard_normal((60, 20)) * (rng.random((60, 20)) < 0.7)
     two, three = X[:, 0] + rng.standard_normal(60) > 0, np.digitize(X[:, 0], [-0.3, 0.3])

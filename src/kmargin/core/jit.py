@@ -17,9 +17,9 @@ def compiled(function: Function) -> Function:
     a read-only container. There the function is compiled anew in each process.
     """
     try:
-        return cast(Function, njit(cache=True, nogil=True, no_cfunc_wrapper=True)(function))
+        return cast(Function, njit(cache=True, nogil=True)(function))
     except RuntimeError:
-        return cast(Function, njit(nogil=True, no_cfunc_wrapper=True)(function))
+        return cast(Function, njit(nogil=True)(function))
 
 
 def inlined(function: Function) -> Function:

@@ -89,8 +89,11 @@ def unit_variance_scaling(design: Any, moments: Callable[[Any], Moments], fit_in
     return Scaling(centers, np.where(constant, 1.0, spread), constant)
 
 
-def make_scaling(problem: BinaryProblem) -> Scaling | None:
-    """Centres and units of the columns; None if all can stay as they are."""
+def make_scaling(problem: BinaryProblem, check: bool = True) -> Scaling | None:
+    """Centres and units of the columns; None if all can stay as they are.
+
+    Raises ValueError for spreads beyond the accepted range, if these are to be checked.
+    """
     design = problem.design
     with np.errstate(over="ignore", invalid="ignore"):
         mean, variance, _ = problem.moments()
@@ -99,7 +102,8 @@ def make_scaling(problem: BinaryProblem) -> Scaling | None:
     if ordinary.all():
         return None
     mean, spread = exact_moments(design, lambda scaled: replace(problem, design=scaled).moments())
-    check_spreads(spread, mean)
+    if check:
+        check_spreads(spread, mean)
     varies = spread > CONSTANT_RTOL * np.abs(mean)
     size = np.where(varies, spread, np.abs(mean)) if design.fit_intercept else np.hypot(spread, mean)
     extreme = (size > 0) & ~((size > SAFE_VARIANCE[0] ** 0.5) & (size < SAFE_VARIANCE[1] ** 0.5))

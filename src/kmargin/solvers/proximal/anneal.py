@@ -300,6 +300,8 @@ def rescale(problems: Sequence[BinaryProblem]) -> tuple[float | Vector, list[Bin
     entry; columns whose squares would overflow, each by a power of two of its own. Units are compared by
     their norms over all binary problems, so a column has one scale in all of them: the largest one needed.
     """
+    for problem in problems:
+        make_scaling(problem)  # refuses what is beyond the accepted range
     typical = float(np.median([problem.design.unit() for problem in problems]))
     scale = 1.0 if ORDER_ONE[0] <= typical <= ORDER_ONE[1] else float(power_of_two(typical))
     if scale != 1.0:
@@ -307,7 +309,9 @@ def rescale(problems: Sequence[BinaryProblem]) -> tuple[float | Vector, list[Bin
             problem.with_ridge(min(problem.lam / scale / scale, 1e30))
             for problem in change_designs(problems, lambda design: design.in_units_of(scale))
         ]
-    scalings = [scaling for problem in problems if (scaling := make_scaling(problem)) is not None]
+    scalings = [
+        scaling for problem in problems if (scaling := make_scaling(problem, check=False)) is not None
+    ]
     units: Vector = np.max([np.ones(problems[0].design.n_features), *(s.units for s in scalings)], axis=0)
     if (units == 1.0).all():
         return scale, list(problems)

@@ -404,6 +404,15 @@ class Panels:
         self._set_place_ridges(places)
         self._fill(places)
 
+    def begin_at(self, support: Indices, coefs: Matrix) -> None:
+        """Let those rows be active that are so at these coefficients, before the panel holds anything."""
+        if not coefs.any():
+            return
+        columns = self.units.columns_of(support)
+        for rows, part, u in zip(self.array_rows, self.slices, coefs, strict=True):
+            self.active[part] = squared_hinge.is_active(rows.residual(columns, u))
+        self._update_gram(np.arange(self.n_places, self.n_places + 2))
+
     def _fill(self, places: Indices) -> None:
         """Copy the columns that these places hold now, and update the Gram matrices."""
         columns = self.units.columns[self.contents[places]]

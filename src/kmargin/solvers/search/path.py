@@ -39,7 +39,8 @@ WHOLE_PANEL_COLUMNS = 256
 # Beyond this number of columns systems as large as the active rows may be smaller.
 LARGE_SUPPORT = 128
 
-# Working sets look at MAX_OUTSIDE units at once where their Gram matrices take no more multiplications.
+# The working sets of a single fit hold MAX_OUTSIDE other units where their Gram matrices take no more
+# multiplications.
 WIDE_GRAM_FLOPS = 2e7
 
 # Multiplications that a small problem spends on more swaps: in a single fit, and for each size of a path.
@@ -176,7 +177,8 @@ class SupportPath:
         regime = self._regime(k, size, start)
         if not regime.takes_panel:
             return LargeSupport(self._array_rows, self.units, lams, start, effort.tol, regime)
-        if self.is_small or self._whole is not None:
+        takes_whole = self.is_small and (self.is_narrow or len(self.sizes) == 1)
+        if takes_whole or self._whole is not None:
             return self._whole_panel(lams, start)
         if self._part is not None and self._part.has_room(size):
             self._part.restart(lams, start, size)
@@ -203,9 +205,10 @@ class SupportPath:
     def _n_outside(self, k: int, effort: Effort) -> int:
         """How many units a working set holds beside the support."""
         n_outside = effort.n_outside(k, self.n_units)
-        widest = self.units.widest(k + MAX_OUTSIDE)
-        if effort.max_pair_swaps and self.n_rows * widest**2 <= WIDE_GRAM_FLOPS:
-            n_outside = max(n_outside, MAX_OUTSIDE)
+        if len(self.sizes) == 1 and effort.max_pair_swaps:
+            widest = self.units.widest(k + MAX_OUTSIDE)
+            if self.n_rows * widest**2 <= WIDE_GRAM_FLOPS:
+                n_outside = max(n_outside, MAX_OUTSIDE)
         return min(n_outside, self.n_units)
 
     def _regime(self, k: int, size: int, start: Candidate) -> Regime:

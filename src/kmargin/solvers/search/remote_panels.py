@@ -153,6 +153,9 @@ class RemotePanels(Panels):
         self.tags: list[Any] = [None] * len(all_rows)
         self.panels: list[Held] = []
 
+    def begin_at(self, support: Indices, coefs: Matrix) -> None:
+        """All rows are active at first: to ask for others would be one more pass over the blocks."""
+
     def _fill(self, places: Indices) -> None:
         self.panels.clear()  # at first: there may not be room for both
         columns = np.where(self.contents >= 0, self.units.columns[self.contents], -1)

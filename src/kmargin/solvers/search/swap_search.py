@@ -118,7 +118,6 @@ class SwapSearch(ABC):
 
     is_whole: bool = True  # whether all units are looked at, so that there is nothing to renew
     scores_all: bool = False  # whether all that are looked at are scored
-    growth: float = 0.5  # fraction of its size that a support grows by between refits, on the way to a size
     max_rounds: int = MAX_ROUNDS
     max_renewals: int = MAX_RENEWALS
 
@@ -171,7 +170,10 @@ class SwapSearch(ABC):
         )
 
     def resize(self, k: int) -> None:
-        """Drop the units that cost least, or add those that gain most, until there are k or none can go."""
+        """Drop the units that cost least, or add those that gain most, until there are k, or no more can go.
+
+        Between refits a support loses an eighth of its units at most, or gains half as many again.
+        """
         while len(self.support) > k:
             size = len(self.support)
             lose = order_smallest(self.score(NONE).drop, min(size - k, max(1, size // 8)))
@@ -182,7 +184,7 @@ class SwapSearch(ABC):
             self.renew()
         while len(self.support) < k:
             size, outside = len(self.support), self.outside()
-            take = order_smallest(-self.score(outside).gain, min(k - size, max(1, int(self.growth * size))))
+            take = order_smallest(-self.score(outside).gain, min(k - size, max(1, size // 2)))
             if len(take) == 0:
                 return
             self.move(NONE, outside[take])

@@ -30,7 +30,6 @@ class WorkingSet(SwapSearch):
     """Panels with the columns of a support and of the most promising other units, or of all units."""
 
     scores_all = True
-    growth = 1.0  # exchanges of many for many follow
 
     def __init__(
         self,
@@ -51,6 +50,7 @@ class WorkingSet(SwapSearch):
         make: Any = RemotePanels if self.is_remote else Panels
         self.panels: Panels = make(all_rows, units, units.widest(max(size, capacity)), gains)
         self.panels.set_ridges(lams)
+        self.panels.begin_at(start.support, start.coefs)
         self.panels.hold(np.arange(units.n_units) if self.is_whole else start.support)
         self.restart(lams, start, size)
 
@@ -200,7 +200,7 @@ class WorkingSet(SwapSearch):
                 lose = np.array([a for a, unit in enumerate(now) if unit not in chosen])
                 self._try(lose[None], take[None], np.inf)
                 is_certain = is_certain and self._is_certain
-        self.all_tried = is_certain
+        self.all_tried = is_certain and self.score(self.outside()).are_independent
 
     def result(self) -> Candidate:
         values = np.empty(len(self.values))
