@@ -21,7 +21,7 @@ def changed(problem, factors=1.0, offsets=0.0):
 
 def test_ordinary_columns_are_left_as_they_are():
     problem = make_problem()
-    for factors in (1.0, 1e-25, 1e25):
+    for factors in (1.0, 1e-5, 1e5):
         assert make_scaling(changed(problem, factors)) is None
     rows = make_rows(problem)
     assert rows.problem is problem

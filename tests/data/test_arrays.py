@@ -363,7 +363,7 @@ def test_tiles_add_up_to_the_block(kind, monkeypatch, wide_view):
         (sums.count,),
         (sums.moments, 2.0),
         (sums.loss_and_gradient, 2.0, beta),
-        (sums.bend, 2.0, beta),
+        (sums.curvature_along, 2.0, beta),
         (sums.slopes, 2.0, np.array([3, 1]), beta[:3]),
         (sums.largest,),
         (sums.squares, np.arange(1.0, 13.0)),

@@ -8,7 +8,6 @@ from package_source import MODULES, imported_modules, is_in, tree_of
 # What is open to applications beside the names of `kmargin` itself, and why.
 OPEN = {
     "core.arrays": "names for arrays; plots want arrays in main memory",
-    "core.jit": "functions are compiled before experiments are timed",
     "core.validation": (
         "what to tell people; arguments checked as the estimators check theirs, in the same words"
     ),

@@ -17,11 +17,9 @@ WITHOUT_LABELS += ("datasets.", "tables.", "displays", "report.")
 
 # Where something looks like the loss and is none, and why.
 EXCEPTIONS = {
-    ("solvers.refit.dual", "proximal_weight"): (
-        "a weight that makes up for a ridge, where that is too small"
-    ),
-    ("solvers.search.large_supports", "balance"): "labels, not residuals: the rows of either class",
-    ("solvers.refit.signs", "bend_step"): "by how much a quadratic falls, rounding left out",
+    ("solvers.refit.dual", "scores"): "a predicted gain, not a value",
+    ("solvers.refit.signs", "constrained_direction"): "the decrease of a quadratic, rounding left out",
+    ("solvers.search.path", "_trim"): "a number of units",
     ("data.blocks.sums", "make_panel"): "columns, not residuals: places without one ask for the first",
     ("model_selection.scores", "wilson"): "ends of an interval, which lie within 0 and 1",
     ("model_selection.scores", "mean_interval"): "the same",

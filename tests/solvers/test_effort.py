@@ -11,6 +11,7 @@ from kmargin import Exchange, SparseSVC, SparseSVCCV, Status, sparse_svm_path
 from kmargin.solvers.exchange import EFFORTS
 from kmargin.solvers.search import path
 from kmargin.solvers.search.swap_search import SwapSearch
+from kmargin.solvers.search.working_set import WorkingSet
 
 # Of the standardised breast-cancer table, proven: by every support, or for k = 6 and more by bounds.
 CANCER = {
@@ -71,6 +72,7 @@ def searches(monkeypatch):
 
     monkeypatch.setattr(SwapSearch, "_try_singles", recorded_round)
     monkeypatch.setattr(SwapSearch, "_try", recorded_trial)
+    monkeypatch.setattr(WorkingSet, "search", SwapSearch.search)  # the loop in Python
     return made
 
 

@@ -33,7 +33,7 @@ def test_the_search_is_as_good_as_it_was(regime):
 
 @pytest.mark.parametrize("regime", [regime for regime in REGIMES if regime.startswith("blocks")])
 def test_blocks_and_arrays_reach_the_same_and_no_less_than_ever(regime):
-    """Rows in blocks have the models of rows in memory; working sets in memory are searched a little wider."""
+    """Rows in blocks have the models of rows in memory, whose working sets are searched a little wider."""
     reached = check_against_store(regime)
     in_memory, taken = reach(regime, make=whole)
     assert taken == WAYS[regime]

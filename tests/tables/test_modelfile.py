@@ -306,7 +306,7 @@ def test_a_failed_write_leaves_the_old_file(file, model, monkeypatch):
     def fail(*args, **kwargs):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(os, "write", fail)
+    monkeypatch.setattr(os, "fsync", fail)
     with pytest.raises(OSError, match="No space"):
         model_file.save(model, file)
     assert file.read_bytes() == before

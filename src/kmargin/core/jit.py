@@ -7,7 +7,12 @@ from typing import Any, TypeVar, cast
 from numba import njit
 from numba.extending import register_jitable
 
+from kmargin.core import squared_hinge
+
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+for _function in squared_hinge.INLINED:
+    register_jitable(_function)
 
 
 def compiled(function: Function) -> Function:

@@ -175,7 +175,7 @@ def order_smallest(values: Vector, count: int) -> Indices:
 
     NaN counts as infinite. The positions are held in a heap whose root is the largest.
     """
-    heap = np.empty(max(0, min(count, values.size)), np.int64)
+    heap = np.empty(min(count, values.size), np.int64)
     size = 0
     for i in range(values.size if heap.size else 0):
         v = values[i]

@@ -8,12 +8,14 @@ from kmargin.core.arrays import Vector
 class Loss(Protocol):
     """What is asked of a loss; `squared_hinge` says what each of these is, and is the one to copy.
 
-    Functions of numbers are `jit.inlined`; those of `xp` take arrays of any library.
+    Functions of single numbers are listed in INLINED, so that compiled loops include them; those of `xp` take
+    arrays of any library. A loss does not import numba: the workers of a cluster do without it.
     """
 
     # the largest curvature of a row of weight 1; the mean loss where every decision value is 0
     CURVATURE: float
     AT_ZERO: float
+    INLINED: tuple[Any, ...]
 
     # panel form: of the residual of a row
     def is_active(self, residual: Any) -> Any: ...

@@ -17,7 +17,7 @@ from kmargin.core.problem import BinaryProblem
 
 # Variances within this range are left as they are: products of two of them, and of their inverses, are
 # finite.
-SAFE_VARIANCE = (1e-60, 1e60)
+SAFE_VARIANCE = (1e-12, 1e12)
 
 # Spreads within this range are accepted.
 SMALLEST_SPREAD, LARGEST_SPREAD = 1e-100, 1e100

@@ -29,7 +29,6 @@ from typing import Any
 import numpy as np
 
 from kmargin.core.arrays import Vector
-from kmargin.core.jit import inlined
 
 # Of an active row; no row has more.
 CURVATURE = 1.0
@@ -41,13 +40,11 @@ AT_ZERO = 0.5
 # Panel form.
 
 
-@inlined
 def is_active(residual: Any) -> Any:
     """Whether a row counts: elsewhere its value, slope and curvature are 0. Of a number or of an array."""
     return residual > 0.0
 
 
-@inlined
 def slope(residual: float) -> float:
     return max(residual, 0.0)
 
@@ -58,7 +55,6 @@ def slopes(residual: Any, xp: Any = None) -> Any:
     return xp.where(is_active(residual), residual, xp.zeros_like(residual))
 
 
-@inlined
 def twice_value(residual: float) -> float:
     """Loops add these up, and halve the sum."""
     short = max(residual, 0.0)
@@ -76,7 +72,6 @@ def total_value(residual: Any, weights: Any = None, xp: Any = None) -> float:
     return 0.5 * float((short if weights is None else weights * short) @ short)
 
 
-@inlined
 def curvature(residual: float) -> float:
     return CURVATURE if residual > 0.0 else 0.0
 
@@ -85,7 +80,6 @@ def curvatures(residual: Vector) -> Vector:
     return np.where(is_active(residual), CURVATURE, 0.0)
 
 
-@inlined
 def conjugate(a: float) -> float:
     return 0.5 * a * a if a >= 0.0 else np.inf
 
@@ -102,13 +96,11 @@ def total_conjugate(a: Vector) -> float:
 # Decision form.
 
 
-@inlined
 def residual_of(decision: Any, y: Any) -> Any:
     """Of a number or of an array."""
     return 1.0 - y * decision
 
 
-@inlined
 def twice_weighted_value(decision: float, y: float, weight: float) -> float:
     short = max(1.0 - y * decision, 0.0)
     return weight * short * short
@@ -119,7 +111,6 @@ def mean_loss(decision: Vector, y: Vector, weights: Vector) -> float:
     return float(weights @ values(residual_of(decision, y))) / len(y)
 
 
-@inlined
 def derivative(decision: float, y: float, weight: float) -> float:
     return -weight * y * max(1.0 - y * decision, 0.0)
 
@@ -164,3 +155,16 @@ def loss_of_best_constant(mean_label: float) -> float:
     """The weighted mean of (1 - y m)^2 / 2 is (1 - m^2) / 2."""
     mean_label = best_constant(mean_label)
     return 0.5 * (1.0 - mean_label) * (1.0 + mean_label)
+
+
+# Functions of single numbers, which compiled loops include.
+INLINED = (
+    is_active,
+    slope,
+    twice_value,
+    curvature,
+    conjugate,
+    residual_of,
+    twice_weighted_value,
+    derivative,
+)

@@ -30,7 +30,7 @@ def in_single_precision(solution: Solution, designs: Designs, problem: ArrayProb
     if rounded.objective <= alone.objective:
         is_exact = rounded.objective * BETTER <= solution.objective
         if not is_exact and solution.status is Status.SWAP_OPTIMAL:
-            return replace(rounded, status=Status.LIMITED)  # another support may suffer less from rounding
+            return replace(rounded, status=Status.SETTLED)  # another support may suffer less from rounding
         return rounded
     return replace(alone, trace=solution.trace, regime=solution.regime)
 

@@ -205,7 +205,7 @@ class SupportPath:
     def _n_outside(self, k: int, effort: Effort) -> int:
         """How many units a working set holds beside the support."""
         n_outside = effort.n_outside(k, self.n_units)
-        if len(self.sizes) == 1 and effort.max_pair_swaps:
+        if len(self.sizes) == 1 and effort.max_pair_swaps and not self.is_remote:
             widest = self.units.widest(k + MAX_OUTSIDE)
             if self.n_rows * widest**2 <= WIDE_GRAM_FLOPS:
                 n_outside = max(n_outside, MAX_OUTSIDE)
@@ -357,6 +357,8 @@ class SupportPath:
             return False
         whole = self._whole_panel(self.lams, start)
         whole.resize(k)
+        if len(whole.support) != k:  # nothing more could be dropped or added
+            return False
         whole.try_every_support()
         found = whole.result()
         self.n_newton += whole.n_newton

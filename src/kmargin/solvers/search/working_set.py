@@ -197,7 +197,7 @@ class WorkingSet(SwapSearch):
             chosen, now = fixed.union(choice), self.support.tolist()
             take = np.array(sorted(chosen.difference(now)), np.int64)
             if len(take):
-                lose = np.array([a for a, unit in enumerate(now) if unit not in chosen])
+                lose = np.array([a for a, unit in enumerate(now) if unit not in chosen], np.int64)
                 self._try(lose[None], take[None], np.inf)
                 is_certain = is_certain and self._is_certain
         self.all_tried = is_certain and self.score(self.outside()).are_independent
