@@ -197,8 +197,12 @@ class TableSearch:
         decisions = fit_grid(self.blueprint, samples, [C], [k], self.procedure, label="refit").decisions(0, 0)
         used, worths = np.flatnonzero(decisions.coef.any(axis=0)), {}
         is_one_set = self.blueprint.shared or len(decisions.coef) == 1
-        is_linear = isinstance(self.blueprint, LinearBlueprint) and is_one_set and not self.is_large
-        if n_best and is_linear and len(self.counted.labels_of(used)) <= MAX_REPLACED_UNITS:
+        is_wanted = n_best > 0 and is_one_set and not self.is_large
+        if (
+            is_wanted
+            and isinstance(self.blueprint, LinearBlueprint)
+            and len(self.counted.labels_of(used)) <= MAX_REPLACED_UNITS
+        ):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # the first fit has warned already
                 better, found = improve_by_exchanges(self.blueprint, samples, C, used, self.procedure, n_best)
