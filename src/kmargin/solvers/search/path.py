@@ -39,10 +39,6 @@ WHOLE_PANEL_COLUMNS = 256
 # Beyond this number of columns systems as large as the active rows may be smaller.
 LARGE_SUPPORT = 128
 
-# The working sets of a single fit hold MAX_OUTSIDE other units where their Gram matrices take no more
-# multiplications.
-WIDE_GRAM_FLOPS = 2e7
-
 # Multiplications that a small problem spends on more swaps: in a single fit, and for each size of a path.
 SWAP_FLOPS, PATH_SWAP_FLOPS = 2e6, 5e4
 
@@ -173,6 +169,8 @@ class SupportPath:
         return found
 
     def _make_search(self, lams: Vector, k: int, start: Candidate, effort: Effort) -> SwapSearch:
+        if self._whole is not None and self.units.widest(k) <= LARGE_SUPPORT:
+            return self._whole_panel(lams, start)
         size = max(k + self._n_outside(k, effort), len(start.support))
         regime = self._regime(k, size, start)
         if not regime.takes_panel:
@@ -204,12 +202,7 @@ class SupportPath:
 
     def _n_outside(self, k: int, effort: Effort) -> int:
         """How many units a working set holds beside the support."""
-        n_outside = effort.n_outside(k, self.n_units)
-        if len(self.sizes) == 1 and effort.max_pair_swaps and not self.is_remote:
-            widest = self.units.widest(k + MAX_OUTSIDE)
-            if self.n_rows * widest**2 <= WIDE_GRAM_FLOPS:
-                n_outside = max(n_outside, MAX_OUTSIDE)
-        return min(n_outside, self.n_units)
+        return min(effort.n_outside(k, self.n_units), self.n_units)
 
     def _regime(self, k: int, size: int, start: Candidate) -> Regime:
         """The linear algebra for one size, with working sets of `size` units."""

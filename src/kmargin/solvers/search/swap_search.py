@@ -125,7 +125,7 @@ class SwapSearch(ABC):
         self, all_rows: Sequence[Rows], units: Units, lams: Vector, start: Candidate, tol: float
     ) -> None:
         self.all_rows, self.units, self.lams, self.tol = all_rows, units, lams, tol
-        self.support, self.coefs = start.support, np.array(start.coefs)
+        self.support, self.coefs = start.support, start.coefs
         self.values: Vector = np.full(len(all_rows), np.inf)
         self.n_newton = 0
         self.all_tried = False

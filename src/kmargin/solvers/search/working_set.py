@@ -56,13 +56,8 @@ class WorkingSet(SwapSearch):
 
     def restart(self, lams: Vector, start: Candidate, size: int = 0) -> None:
         """Go to another support and other ridges in the same panels, to look at so many units."""
-        is_here = (
-            np.array_equal(lams, self.panels.lams)
-            and np.array_equal(self.support, start.support)
-            and np.array_equal(self.coefs, start.coefs)
-            and self.value < np.inf
-        )
-        self.lams, self.support, self.coefs = lams, start.support, np.array(start.coefs)
+        is_here = lams is self.lams and start.coefs is self.coefs and self.value < np.inf
+        self.lams, self.support, self.coefs = lams, start.support, start.coefs
         self.n_columns = self.units.widest(size)
         self.n_newton, self.all_tried = 0, False
         self.panels.set_ridges(lams)
@@ -205,10 +200,11 @@ class WorkingSet(SwapSearch):
     def result(self) -> Candidate:
         values = np.empty(len(self.values))
         slack = self.panels.finish(self.support, self.coefs, values)
-        is_exact = bool(slack <= GRADIENT_RTOL * values.sum() or values.sum() <= ZERO_OBJECTIVE)
+        value = sum(values.tolist())
+        is_exact = slack <= GRADIENT_RTOL * value or value <= ZERO_OBJECTIVE
         regime = Regime.PANEL if self.is_whole else Regime.WORKING_SET
         all_tried = self.all_tried and self.is_whole and bool(self.may_enter.all())
-        return Candidate(self.support, self.coefs, float(values.sum()), all_tried, regime, values, is_exact)
+        return Candidate(self.support, self.coefs, value, all_tried, regime, values, is_exact)
 
 
 def interleave(lists: Sequence[Indices]) -> Indices:
