@@ -239,8 +239,8 @@ def test_a_constant_column_stays_as_it_is_when_features_are_standardised(value, 
 def test_a_spread_within_the_rounding_of_its_mean_is_no_spread():
     """The mean of many tenths is a tenth but for its last digit; what is left must not become a unit."""
     moments = Moments(np.array([0.1, 5.0, 0.0, 1e-9]), np.array([1e-34, 4.0, 0.0, 1e-18]), np.zeros(4))
-    zeros = Moments(*np.zeros((3, 1)))  # the third column, which is looked at once more by itself
-    design, told = DenseDesign(np.zeros((2, 4))), {4: moments, 1: zeros}
+    odd = Moments(*(moment[[0, 2, 3]] for moment in moments))  # looked at once more, in units of their own
+    design, told = DenseDesign(np.zeros((2, 4))), {4: moments, 3: odd}
     scaling = unit_variance_scaling(design, lambda design: told[design.n_features], True)
     np.testing.assert_allclose(scaling.units, [1.0, 2.0, 1.0, 1e-9])
     np.testing.assert_array_equal(scaling.centers, [0.1, 5.0, 0.0, 1e-9])

@@ -316,4 +316,4 @@ def test_nothing_is_claimed_of_copies_that_machines_would_share_their_ridge_with
     statuses = {s.status for s in quietly(SparseSVC(2, C=1e-3).fit, X, y).solutions_}
     assert Status.SWAP_OPTIMAL not in statuses
     statuses = {s.status for s in quietly(SparseSVC(2, C=np.inf).fit, X, y).solutions_}
-    assert statuses == {Status.SWAP_OPTIMAL}
+    assert statuses <= {Status.SWAP_OPTIMAL, Status.SETTLED}

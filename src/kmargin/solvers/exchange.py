@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.base import clone
 
 from kmargin.core.problem import BinaryProblem, Problem
+from kmargin.solvers.refit.newton import ROUNDING_RTOL
 from kmargin.solvers.refit.support import refit
 from kmargin.solvers.search.path import SupportPath
 from kmargin.solvers.search.swap_search import Candidate, Effort
@@ -134,7 +135,7 @@ class Exchange(Solver):
         Returns
         -------
         tuple of Solution
-            The sum of their objectives is never higher.
+            The sum of their objectives is never higher, but for rounding.
         """
         units, lams = problem.units, np.array([one.lam for one in problem.binary])
         used = np.zeros(units.n_features)
@@ -151,7 +152,8 @@ class Exchange(Solver):
         path.improve(lams, Candidate(support, np.array(coefs)))
         bare = tuple(intercept_alone(one) for one in problem.binary)
         better = self._solutions(problem, path, path.best(len(support)), bare)
-        return min(better, tuple(starts), key=lambda solutions: sum(s.objective for s in solutions))
+        before, after = (sum(s.objective for s in solutions) for solutions in (starts, better))
+        return better if after <= before * (1.0 + ROUNDING_RTOL) else tuple(starts)
 
     def _effort(self) -> Effort:
         return EFFORTS[self.effort]._replace(tol=self.tol)

@@ -196,9 +196,12 @@ class RemotePanels(Panels):
                 n_steps, total = n_steps + n_newton, total + float(values[number])
                 if n_newton == MAX_NEWTON_STEPS and limit == limit:
                     outcome, total = -2, np.inf
-                if not total < limit and limit == limit:
+                if not total < limit and limit > -np.inf:
                     break
             else:
+                self.trial = new_support, new_coefs
+                if limit == -np.inf:
+                    continue
                 for number, u in enumerate(new_coefs):
                     self.points[number] = idx, u.copy()
                     self._take_gram(number)
@@ -206,6 +209,7 @@ class RemotePanels(Panels):
         return outcome, support, coefs, n_steps
 
     def gains(self, support: Indices, coefs: Matrix, of_trial: bool = False) -> Vector:
+        support, coefs = self.trial if of_trial else (support, coefs)
         columns = self.units.columns[self._positions(support)[0]]
         total = np.zeros(self.units.n_units)
         for rows, u, gains in zip(self.all_rows, coefs, self.unit_gains, strict=True):

@@ -148,13 +148,7 @@ class WorkingSet(SwapSearch):
         this finds nothing more; nor does it, but rarely, from a support far above the best that is known.
         """
         is_ranked = self.panels.unit_gains[0].covariances is not None
-        if (
-            self.is_whole
-            or self.is_remote
-            or effort.max_pair_swaps == 0
-            or is_ranked
-            or self.value > self.promising
-        ):
+        if self.is_whole or effort.max_pair_swaps == 0 or is_ranked or self.value > self.promising:
             return False
         drop = self.score(self.outside()).drop
         pass_flops = sum(rows.n_samples * rows.n_features for rows in self.all_rows)
@@ -195,7 +189,8 @@ class WorkingSet(SwapSearch):
                 lose = np.array([a for a, unit in enumerate(now) if unit not in chosen], np.int64)
                 self._try(lose[None], take[None], np.inf)
                 is_certain = is_certain and self._is_certain
-        self.all_tried = is_certain and self.score(self.outside()).are_independent
+        is_exact = self.value < ZERO_OBJECTIVE or self.score(self.outside()).are_independent
+        self.all_tried = is_certain and is_exact
 
     def result(self) -> Candidate:
         values = np.empty(len(self.values))
