@@ -199,7 +199,7 @@ DEFAULT_KS = "20"
 
 @dataclass(frozen=True)
 class PathOptions:
-    """The path of `kmargin path`, and where it is written."""
+    """Options of `kmargin path`: the values of k, and the files for its table and plot."""
 
     ks: str = option("The number of values of k, or the values, such as 1,2,5.", default=DEFAULT_KS)
     C: str = option("Inverse strength of the ridge.", "--C", "-C", default="1")

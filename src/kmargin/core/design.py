@@ -146,7 +146,7 @@ def fingerprint_vector(n_samples: int) -> Vector:
 
 
 def _sorted(fingerprint: Vector) -> tuple[Indices, Flags]:
-    """The order of the fingerprints, and which of them are close to the one before.
+    """Return the order that sorts the fingerprints, and whether each is close to the one before it.
 
     Equal columns have equal products with any vector, up to rounding. So one pass over X and a sort
     find the few candidates that are worth comparing entry by entry.

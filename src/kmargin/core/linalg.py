@@ -1,4 +1,4 @@
-"""Compiled sums of vectors and small dense linear algebra, and BLAS kept to one thread."""
+"""Compiled linear algebra for small dense systems, and a context that limits BLAS to one thread."""
 
 from functools import cache
 from threading import Lock, local

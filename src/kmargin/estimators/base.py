@@ -349,7 +349,7 @@ class FeatureSelector(SelectorMixin, MarginClassifier):
         return _safe_indexing(X, self._columns(), axis=1)
 
     def _request(self) -> UnitRequest:
-        """What is said about features."""
+        """Options that describe the features: groups, required and excluded ones, signs."""
         return UnitRequest(self.groups, self.keep, self.avoid, self.signs)
 
     def __sklearn_tags__(self) -> Tags:

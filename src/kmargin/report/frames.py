@@ -211,7 +211,7 @@ def share_of(holds: Flags, weights: Vector, groups: Indices | None = None) -> Es
 
 
 def share_among(analysis: Analysis, holds: Flags, rows: Flags) -> Estimate | None:
-    """The weighted proportion of the given rows of the table for which something holds."""
+    """Return the weighted proportion of True among `holds`, for the given rows of the table."""
     groups = analysis.dataset.groups
     weights = analysis.assessment.weights
     return share_of(holds[rows], weights[rows], None if groups is None else groups[rows])
@@ -262,7 +262,7 @@ def roc_points(analysis: Analysis) -> tuple[Vector, Vector]:
 
 
 def _limits(false: Vector, true: Vector, at: Vector) -> tuple[Vector, Vector]:
-    """The true positive rates of a ROC curve just before and just after false positive rates."""
+    """Return the true positive rates of a ROC curve below and above its step at each false positive rate."""
     first, last = np.searchsorted(false, at, side="left"), np.searchsorted(false, at, side="right") - 1
     is_vertex = first <= last
     width = np.where(is_vertex, 1.0, false[first] - false[last])

@@ -212,7 +212,7 @@ def intercept_alone(problem: BinaryProblem) -> Solution:
 
 
 def claim(found: Candidate) -> Status:
-    """What was tried, in the regime that the support was found in."""
+    """Return the status of a support: whether all swaps, the most promising ones or only some were tried."""
     if found.all_tried:
         return Status.SWAP_OPTIMAL
     # in other regimes than panels exchanges of many units are tried a few times, and not one by one

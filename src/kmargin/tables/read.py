@@ -24,7 +24,7 @@ from kmargin.core.validation import InputError, count, listing
 from kmargin.tables.dialect import SEPARATORS, UTF_16_MARKS, Dialect, Reading, decode, detect_dialect
 
 MAX_BYTES = 2e9  # of a dense matrix
-# values that are read as missing in columns of numbers, beside those that pandas reads so
+# texts that count as missing values in numeric columns, in addition to those of pandas
 MISSING_MARKS = {
     *("?", "-", "--", ".", "*", "na", "n.a.", "N.A.", "k.A.", "k. A.", "missing", "Missing", "unknown"),
     *("#DIV/0!", "#VALUE!", "#REF!", "#NUM!", "#NAME?"),

@@ -211,13 +211,13 @@ class TableSearch:
         return FinalFit(preparation, decisions, worths)
 
     def path(self, Cs: list[float], ks: list[int]) -> tuple[Scaling, SparsityPath]:
-        """The models for all ks at the last of the Cs, fitted to all rows, and how features are scaled."""
+        """Return the scaling of the features and the path over all ks at the last C, fitted to all rows."""
         preparation, samples = self._prepare()
         fit = fit_grid(self.blueprint, samples, Cs, ks, self.procedure, label="refit")
         return preparation.scaling_, fit.path(ks)
 
     def _prepare(self) -> tuple[Preparation, Any]:
-        """All rows, prepared by what is learned from all of them."""
+        """Return the preparation fitted to all rows, and all samples transformed by it."""
         preparation = Preparation(self.dataset.impute, self.settings.standardize)
         preparation.fit(self.samples.X, sample_weight=self.samples.repeats)
         return preparation, self.samples._replace(X=preparation.transform(self.samples.X))

@@ -14,9 +14,9 @@ from kmargin.core.arrays import Indices, Matrix, Vector
 from kmargin.core.jit import compiled
 from kmargin.solvers.refit.newton import ZERO_OBJECTIVE, exact_step, take_residuals, total_loss
 
-# At the minimum the gradient is 0 but for rounding: relative decrease of the objective that single
-# coefficients may still promise. Where supports are too large for systems of their size, linear systems are
-# solved less exactly.
+# A support counts as refitted if no change of a single coefficient is predicted to lower the objective by
+# more than this fraction of it. The second value is for supports that are fitted through the dual or by
+# conjugate gradients, which are less exact.
 GRADIENT_RTOL, LARGE_SUPPORT_RTOL = 1e-20, 1e-9
 
 # Multiplications that a decomposition by singular values may take; beyond that a support is left as it is.
