@@ -9,8 +9,6 @@ from search_problems import CASES, fold, lowest_of_all, make_case, make_search
 from kmargin.core.problem import Problem
 from kmargin.solvers.refit import newton
 from kmargin.solvers.search import panels
-from kmargin.solvers.search.swap_search import Effort, SwapSearch
-from kmargin.solvers.search.working_set import WorkingSet
 
 SIGNS = np.array([1, -1, 0, 1, -1, 1, 0, -1, 1, 1, -1, 0])
 WITH_SIGNS = {
@@ -158,18 +156,3 @@ def test_panels_of_rows_in_blocks_are_those_in_memory(name, rng):
         values = np.empty(len(search.values))
         assert search.panels.finish(search.support, search.coefs, values) <= 1e-18 * values.sum()
         np.testing.assert_allclose(values, here.values, rtol=1e-9)
-
-
-@pytest.mark.parametrize(
-    "options", [{"n_problems": 1}, {}, {"n_problems": 1, "signs": SIGNS}, {"fixed": (0,)}]
-)
-@pytest.mark.parametrize("max_swaps", [1, 8, -1])
-def test_the_compiled_search_ends_where_the_loop_in_python_does(options, max_swaps):
-    problem = make_case(**options)
-    effort = Effort(max_swaps, 4, max_sweeps=1, tol=1e-9)
-    ends = []
-    for search_of in (WorkingSet.search, SwapSearch.search):
-        search = make_search(problem, [0, 7, 8, 9], tol=1e-9)
-        search_of(search, effort)
-        ends.append((sorted(search.support.tolist()), round(search.value, 12), search.all_tried))
-    assert ends[0] == ends[1]

@@ -14,10 +14,9 @@ import numpy as np
 from kmargin.core import squared_hinge
 from kmargin.core.arrays import Flags, Indices, Matrix, Tensor, Vector
 from kmargin.core.jit import compiled, inlined
-from kmargin.core.linalg import order_smallest
 from kmargin.core.units import Units
 from kmargin.solvers.refit.final import measure_gradient
-from kmargin.solvers.refit.newton import MAX_NEWTON_STEPS, ZERO_OBJECTIVE, newton, update_gram
+from kmargin.solvers.refit.newton import MAX_NEWTON_STEPS, newton, update_gram
 from kmargin.solvers.refit.rows import ArrayRows, Rows
 from kmargin.solvers.search.group_scores import factor_covariances, group_gains, score_groups
 from kmargin.solvers.search.swap_scores import score_pairs, score_singles
@@ -171,106 +170,6 @@ def try_exchanges(
                 residual[i] = trial_residual[i]
             return turn, new_support, new_coefs, n_steps
     return outcome, support, coefs, n_steps
-
-
-@compiled
-def search_singles(
-    panel: Matrix,
-    row_starts: Indices,
-    gram: Tensor,
-    ridge: Matrix,
-    active: Flags,
-    residual: Vector,
-    flags: Flags,
-    numbers: Matrix,
-    rows: Indices,
-    unit_starts: Indices,
-    place_of: Indices,
-    place_signs: Vector | None,
-    fixed: Flags,
-    looked_at: Indices,
-    support: Indices,
-    coefs: Matrix,
-    values: Vector,
-    many: bool,
-    n_tries: int,
-    tries_all: bool,
-    max_rise: float,
-    tol: float,
-) -> tuple[Indices, Matrix, int, bool]:
-    """`SwapSearch.search` for single columns, up to swaps of two for two: many for many, then one for one.
-
-    Returns support, coefficients, Newton steps, and whether every single swap was tried in vain, if
-    `tries_all`, or nothing is left to gain; `values`, the Gram matrices, `active` and `residual` follow.
-    """
-    n_problems, k, n_steps = coefs.shape[0], support.size, 0
-    inside = np.zeros(place_of.size, np.bool_)
-    outside = np.empty(looked_at.size, np.int64)
-    trial_values = np.empty(n_problems)
-    while True:
-        for a in range(k):
-            inside[support[a]] = True
-        m, value = 0, 0.0
-        for b in range(looked_at.size):
-            if not inside[looked_at[b]]:
-                outside[m] = looked_at[b]
-                m += 1
-        for p in range(n_problems):
-            value += values[p]
-        if k == 0 or m == 0 or value < ZERO_OBJECTIVE:
-            return support, coefs, n_steps, True
-        limit = value * (1.0 - tol)
-        places, drop, gain, change = np.empty(m, np.int64), np.empty(k), np.empty(m), np.empty((k, m))
-        signs = None if place_signs is None else np.empty(m)
-        for b in range(m):
-            places[b] = place_of[outside[b]]
-            if signs is not None and place_signs is not None:
-                signs[b] = place_signs[places[b]]
-        are_independent = score_singles(
-            gram, ridge, locate(unit_starts, place_of, panel.shape[0] - 2, support), coefs, places, signs,
-            drop, gain, change, np.empty((n_problems, k + 1)), np.empty((n_problems, m)),
-            np.empty((n_problems, m)), np.empty((n_problems, k + 1, m)), np.empty((n_problems, k + 1, k + 1)),
-        )  # fmt: skip
-        for a in range(k):
-            if fixed[support[a]]:
-                drop[a] = np.inf
-                for b in range(m):
-                    change[a, b] = np.inf
-        for b in range(m):
-            gain[b] = -gain[b]
-        lose, best = order_smallest(drop, k // 2 if many else 0), order_smallest(gain, k // 2 if many else 0)
-        c, turn = 0, -1
-        while c < lose.size and c < best.size and drop[lose[c]] < -gain[best[c]]:
-            c += 1
-        is_last = False
-        while turn < 0 and not is_last:
-            is_last = c < 2  # many for many was tried, with c halved each time; now one for one
-            n_turns, width = 1, c
-            if is_last:
-                lose, width, n_turns = order_smallest(change.reshape(k * m), n_tries), 1, 0
-                while n_turns < lose.size and (
-                    tries_all or change[lose[n_turns] // m, lose[n_turns] % m] <= max_rise * value
-                ):
-                    n_turns += 1
-            out, come = np.empty((n_turns, width), np.int64), np.empty((n_turns, width), np.int64)
-            for r in range(n_turns):
-                for a in range(width):
-                    out[r, a] = lose[r] // m if is_last else lose[a]
-                    come[r, a] = outside[lose[r] % m] if is_last else outside[best[a]]
-            give_up = np.inf if is_last and tries_all else value
-            turn, support, coefs, n_newton = try_exchanges(
-                panel, row_starts, gram, ridge, active, residual, flags, numbers, rows, unit_starts, place_of,
-                place_signs, support, coefs, out, come, give_up, limit, tol, trial_values,
-            )  # fmt: skip
-            n_steps += n_newton
-            c //= 2
-        many = not is_last
-        if turn < 0:
-            return support, coefs, n_steps, tries_all and turn == -1 and are_independent
-        for p in range(n_problems):
-            values[p] = trial_values[p]
-        for b in range(inside.size):
-            inside[b] = False
 
 
 class UnitScores(NamedTuple):
@@ -482,25 +381,6 @@ class Panels:
         if fixed.any():
             drop[fixed], change[fixed] = np.inf, np.inf
         return UnitScores(drop, gain, change, are_independent)
-
-    def search_singles(
-        self,
-        looked_at: Indices,
-        support: Indices,
-        coefs: Matrix,
-        values: Vector,
-        many: bool,
-        n_tries: int,
-        tries_all: bool,
-        max_rise: float,
-        tol: float,
-    ) -> tuple[Indices, Matrix, int, bool]:
-        """See the compiled `search_singles`."""
-        return search_singles(
-            self.panel, self.row_starts, self.gram, self.ridge, self.active, self.residual, self.flags,
-            self.numbers, self.work_rows, self.units.starts, self.place_of, self.place_signs,
-            self.units.fixed, looked_at, support, coefs, values, many, n_tries, tries_all, max_rise, tol,
-        )  # fmt: skip
 
     def score_pairs(
         self, support: Indices, coefs: Matrix, outside: Indices, lose: Indices, take: Indices

@@ -15,7 +15,7 @@ from kmargin.solvers.refit.newton import ZERO_OBJECTIVE
 from kmargin.solvers.refit.rows import Rows
 from kmargin.solvers.search.panels import NONE, Panels, UnitGains, UnitScores
 from kmargin.solvers.search.remote_panels import RemotePanels
-from kmargin.solvers.search.swap_search import MAX_PREDICTED_RISE, Candidate, Effort, SwapSearch
+from kmargin.solvers.search.swap_search import Candidate, Effort, SwapSearch
 from kmargin.solvers.solution import Regime
 
 # Multiplications for each binary problem, each time, to look for units that gain where others are gone.
@@ -100,28 +100,6 @@ class WorkingSet(SwapSearch):
         if turn >= 0:
             self.values, self._scored = values, None
         return turn >= 0
-
-    def search(self, effort: Effort, many: bool = True) -> None:
-        """The same, with the swaps of single columns in memory compiled."""
-        if self.is_remote or not self.panels.is_single:
-            super().search(effort, many)
-            return
-        for _ in range(self.max_rounds):
-            n_free = len(self.support) - int(self.units.fixed[self.support].sum())
-            n_outside = len(self.outside())
-            n_tries, everything = self._count_tries(n_free * n_outside, effort)
-            self.values, self._scored = self.values.copy(), None
-            self.support, self.coefs, n_newton, self.all_tried = self.panels.search_singles(
-                self.looked_at, self.support, self.coefs, self.values, many, n_tries, everything,
-                MAX_PREDICTED_RISE, self.tol,
-            )  # fmt: skip
-            self.n_newton += n_newton
-            if effort.max_pair_swaps == 0 or self.value < ZERO_OBJECTIVE:
-                return
-            outside = self.outside()
-            if len(outside) == 0 or not self._try_pairs(outside, self.score(outside), effort):
-                return
-            many = False
 
     def renew(self) -> None:
         """One pass over X for each binary problem: bring the units with the largest gains into the panels."""
