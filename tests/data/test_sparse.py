@@ -20,7 +20,7 @@ from kmargin.data.design.dense import DenseDesign
 from kmargin.data.design.sparse import SparseDesign
 from kmargin.solvers import Status
 from kmargin.solvers.proximal.penalised import PenalisedProblem
-from kmargin.solvers.refit.cg import ProductFit
+from kmargin.solvers.refit.large import ProductFit
 from kmargin.solvers.refit.rows import make_rows
 from kmargin.solvers.refit.support import refit
 from kmargin.solvers.search.path import SupportPath

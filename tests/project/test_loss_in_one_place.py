@@ -17,7 +17,7 @@ WITHOUT_LABELS += ("datasets.", "tables.", "displays", "report.")
 
 # Where something looks like the loss and is none, and why.
 EXCEPTIONS = {
-    ("solvers.refit.dual", "scores"): "a predicted gain, not a value",
+    ("solvers.refit.large", "scores"): "a predicted gain, not a value",
     ("solvers.refit.signs", "constrained_direction"): "the decrease of a quadratic, rounding left out",
     ("solvers.search.path", "_trim"): "a number of units",
     ("data.blocks.sums", "make_panel"): "columns, not residuals: places without one ask for the first",

@@ -1,5 +1,7 @@
 """Supports too large for systems of their size: fits by active rows, and by products with X alone."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from penalised_problems import make_problems, make_units
@@ -7,8 +9,7 @@ from search_problems import fold, lowest_by_lbfgs, make_case, quadratic_minimum
 
 from conftest import make_problem
 from kmargin.core.problem import Problem
-from kmargin.solvers.refit.cg import ProductFit, conjugate_direction
-from kmargin.solvers.refit.dual import DualFit
+from kmargin.solvers.refit.large import DualFit, ProductFit, conjugate_direction
 from kmargin.solvers.refit.rows import make_rows
 from kmargin.solvers.search.large_supports import LargeSupport
 from kmargin.solvers.search.swap_search import Candidate
@@ -107,9 +108,8 @@ def test_where_no_row_is_active_only_the_ridge_is_lowered():
     d, b = conjugate_direction(problem.design, problem.y, np.full(4, 0.1), w, np.full(12, -1.0))
     np.testing.assert_array_equal(d, -w)
     assert b == 0.0
-    fit = start_of("active rows", problem, np.arange(4))
-    products = fit._with_active(None, np.ones(12))
-    d, b = fit._direction(products, w, 0.3, np.full(12, -1.0))
+    fit = replace(start_of("active rows", problem, np.arange(4)), v=w, b=0.3, residual=np.full(12, -1.0))
+    d, b = fit._prepared()._direction(np.full(4, 0.1))
     np.testing.assert_array_equal(d, -w)
     assert b == 0.0
 

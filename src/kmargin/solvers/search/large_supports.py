@@ -7,8 +7,7 @@ import numpy as np
 from kmargin.core.arrays import Flags, Indices, Vector
 from kmargin.core.linalg import order_smallest
 from kmargin.core.units import Units
-from kmargin.solvers.refit.cg import ProductFit
-from kmargin.solvers.refit.dual import DualFit
+from kmargin.solvers.refit.large import DualFit, LargeFit, ProductFit
 from kmargin.solvers.refit.newton import ZERO_OBJECTIVE
 from kmargin.solvers.refit.rows import ArrayRows
 from kmargin.solvers.search.panels import NONE, UnitScores
@@ -46,9 +45,9 @@ class LargeSupport(SwapSearch):
         self.array_rows = all_rows
         self.regime, self.final_tol = regime, tol
         self.tol = max(tol, PRODUCT_TOL) if regime is Regime.PRODUCTS else tol
-        kind = DualFit if regime is Regime.DUAL else ProductFit
+        kind: type[LargeFit] = DualFit if regime is Regime.DUAL else ProductFit
         columns = units.columns_of(start.support)
-        self.fits: list[DualFit | ProductFit] = [
+        self.fits: list[LargeFit] = [
             kind.at(rows, lam, columns, u) for rows, lam, u in zip(all_rows, lams, start.coefs, strict=True)
         ]
 
@@ -71,7 +70,7 @@ class LargeSupport(SwapSearch):
         """The minimum on this support."""
         self._set([fit.minimised(self.tol) for fit in self.fits], self.support)
 
-    def _set(self, fits: list[DualFit | ProductFit], support: Indices) -> None:
+    def _set(self, fits: list[LargeFit], support: Indices) -> None:
         self.fits, self.support = fits, support
         self.coefs = np.array([fit.u for fit in fits])
         self.values = np.array([fit.value for fit in fits])
@@ -138,7 +137,7 @@ class LargeSupport(SwapSearch):
         places, columns = self._places(lose)[0], self.units.columns_of(take)
         stays: Flags = np.ones(len(self.support), np.bool_)
         stays[lose] = False
-        fits: list[DualFit | ProductFit] = []
+        fits: list[LargeFit] = []
         total = 0.0
         for fit in self.fits:
             fits.append(fit.exchanged(places, columns).minimised(tol, give_up - total))

@@ -10,8 +10,8 @@ import numpy as np
 from kmargin.core.arrays import Indices, Vector
 from kmargin.core.linalg import order_smallest
 from kmargin.core.problem import Problem
-from kmargin.solvers.refit.dual import n_dual_numbers
 from kmargin.solvers.refit.final import is_affordable
+from kmargin.solvers.refit.large import n_dual_numbers
 from kmargin.solvers.refit.newton import ZERO_OBJECTIVE
 from kmargin.solvers.refit.rows import ArrayRows, make_rows
 from kmargin.solvers.search.large_supports import LargeSupport

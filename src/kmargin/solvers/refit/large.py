@@ -1,0 +1,334 @@
+"""Newton's method for supports too large for a Gram matrix of their columns.
+
+Where the support is larger than the number of active rows, the linear systems are as large as the active rows
+(`DualFit`): with A the active rows on the columns of the support, w = A'r / lam, (I + A A' / lam) r + t b = c
+and t'r = 0. Where no Gram matrix fits in memory, each system is solved by conjugate gradients, which need
+products with X alone (`ProductFit`).
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Self
+
+import numpy as np
+import scipy.linalg
+
+from kmargin.core import squared_hinge
+from kmargin.core.arrays import Indices, Matrix, Vector
+from kmargin.core.design import Design
+from kmargin.solvers.refit.final import line_minimum
+from kmargin.solvers.refit.newton import MAX_NEWTON_STEPS, ZERO_OBJECTIVE
+from kmargin.solvers.refit.rows import ArrayRows
+
+# The least ridge that a dual system is solved with, relative to the curvature of its rows.
+MIN_RIDGE = 1e-10
+
+# Conjugate gradients end when the residual of a system has fallen to this fraction, or after so many
+# products.
+FORCING, MAX_PRODUCTS = 0.1, 250
+
+
+def take_step(
+    ridge: Vector,
+    w: Vector,
+    d: Vector,
+    residual: Vector,
+    delta: Vector,
+    value: float,
+    give_up: float,
+    tol: float,
+) -> tuple[float, float]:
+    """The length of a step along d, which lowers the residuals by delta, and the objective after it.
+
+    A full step if the objective falls enough, else to the exact minimum on the line; 0 if the predicted
+    decrease is too small to be taken.
+    """
+    wd, dd, ww = float(ridge @ (w * d)), float(ridge @ (d * d)), float(ridge @ (w * w))
+    slope = -float(delta @ squared_hinge.slopes(residual)) + wd
+    if -0.5 * slope <= tol * value or value + slope > give_up:
+        return 0.0, value
+
+    def objective(t: float) -> float:
+        return squared_hinge.total_value(residual - t * delta) + 0.5 * (ww + t * t * dd) + t * wd
+
+    new_value = objective(1.0)
+    if new_value <= value + 0.1 * slope:
+        return 1.0, new_value
+    t = float(line_minimum(residual, delta, wd, dd))
+    return t, objective(t)
+
+
+@dataclass(frozen=True)
+class LargeFit(ABC):
+    """The coefficients of one binary problem on some columns, on the way to their minimum."""
+
+    data: ArrayRows
+    lam: float
+    columns: Indices
+    v: Vector  # coefficients of the columns multiplied by `units`
+    b: float
+    residual: Vector
+    value: float = np.inf
+    n_newton: int = 0
+
+    @classmethod
+    def at(cls, data: ArrayRows, lam: float, columns: Indices, u: Vector) -> Self:
+        """A start: these columns with coefficients u, the intercept last."""
+        v = u[:-1] / cls.units(data, columns)
+        return cls(data, lam, columns, v, float(u[-1]), data.residual(columns, u))
+
+    @staticmethod
+    def units(data: ArrayRows, columns: Indices) -> Vector:
+        """The factors that columns are multiplied by."""
+        return np.ones(len(columns))
+
+    @property
+    def u(self) -> Vector:
+        """Coefficients, then the intercept."""
+        return np.append(self.v * self.units(self.data, self.columns), self.b)
+
+    def _decisions(self, columns: Indices, v: Vector) -> Vector:
+        """The part of the decision values that comes from these columns, times t."""
+        return self.data.t * self.data.X.product(columns, v * self.units(self.data, columns))
+
+    def exchanged(self, lose: Indices, take: Indices) -> Self:
+        """The start without the columns at the places `lose` and with the columns `take` at 0."""
+        stays = np.ones(len(self.columns), np.bool_)
+        stays[lose] = False
+        return replace(
+            self,
+            columns=np.append(self.columns[stays], take),
+            v=np.append(self.v[stays], np.zeros(len(take))),
+            residual=self.residual + self._decisions(self.columns[lose], self.v[lose]),
+        )
+
+    def minimised(self, tol: float, give_up: float = np.inf) -> Self:
+        """The minimum on these columns.
+
+        Steps end early where their predicted decrease is below `tol`, or not enough to get below `give_up`.
+        """
+        squared = self.units(self.data, self.columns) ** 2
+        ridge = self.lam * self.data.ridge_scale[self.columns] * squared
+        value = squared_hinge.total_value(self.residual) + 0.5 * float(ridge @ self.v**2)
+        fit = replace(self, value=value)._prepared()
+        for _ in range(MAX_NEWTON_STEPS):
+            if not fit.value > ZERO_OBJECTIVE:
+                break
+            d, db = fit._direction(ridge)
+            delta = fit._decisions(fit.columns, d) + fit.data.t * db
+            t, value = take_step(ridge, fit.v, d, fit.residual, delta, fit.value, give_up, tol)
+            if t == 0.0:
+                break
+            before = fit
+            fit = replace(
+                before,
+                v=before.v + t * d,
+                b=before.b + t * db,
+                residual=before.residual - t * delta,
+                value=min(value, before.value),
+                n_newton=before.n_newton + 1,
+            )._prepared()
+            if not value < before.value or (t == 1.0 and fit._is_minimum_after(before)):
+                break
+        return fit
+
+    def _prepared(self) -> Self:
+        """Ready for the next Newton step."""
+        return self
+
+    def _is_minimum_after(self, before: Self) -> bool:
+        """Whether a full step from `before` ended at the minimum."""
+        return False
+
+    @abstractmethod
+    def _direction(self, ridge: Vector) -> tuple[Vector, float]:
+        """The step to the minimum of the quadratic that holds on the active rows: for v, and for b."""
+
+    @abstractmethod
+    def scores(self, lose: Indices, take: Indices) -> tuple[Vector, Vector]:
+        """What the columns at the places `lose` cost to drop, and what the columns `take` would gain."""
+
+
+class RowProducts(NamedTuple):
+    """The rows that have been active at some time, their entries on the support, and K = B B'."""
+
+    rows: Indices
+    B: Matrix  # (n_rows, k)
+    K: Matrix  # (n_rows, n_rows)
+
+
+def n_dual_numbers(n_active: int, k: int) -> int:
+    """How many numbers a dual solve holds: B, K, and a factor of I + K / lam."""
+    return n_active * (k + 3 * n_active)
+
+
+@dataclass(frozen=True)
+class DualFit(LargeFit):
+    """With systems as large as the active rows. The units of columns give all of them the same ridge."""
+
+    products: RowProducts | None = None
+
+    @staticmethod
+    def units(data: ArrayRows, columns: Indices) -> Vector:
+        return data.ridge_scale[columns] ** -0.5
+
+    def _entries(self, rows: Indices, columns: Indices) -> Matrix:
+        block = self.data.X.block(rows, columns)
+        return self.data.t[rows, None] * block * self.units(self.data, columns)
+
+    def exchanged(self, lose: Indices, take: Indices) -> "DualFit":
+        products = self.products
+        if products is not None:
+            rows, B, K = products
+            came, gone = self._entries(rows, take), B[:, lose]
+            B = np.hstack([np.delete(B, lose, axis=1), came])
+            products = RowProducts(rows, B, K + came @ came.T - gone @ gone.T)
+        return replace(super().exchanged(lose, take), products=products)
+
+    def _prepared(self) -> "DualFit":
+        """With all rows that are active now among the products."""
+        is_new = squared_hinge.is_active(self.residual)
+        products = self.products
+        if products is None:
+            products = RowProducts(np.empty(0, np.int64), np.empty((0, len(self.columns))), np.empty((0, 0)))
+        is_new[products.rows] = False
+        fresh = np.flatnonzero(is_new)
+        if len(fresh):
+            B = self._entries(fresh, self.columns)
+            beside = products.B @ B.T
+            products = RowProducts(
+                np.append(products.rows, fresh),
+                np.vstack([products.B, B]),
+                np.block([[products.K, beside], [beside.T, B @ B.T]]),
+            )
+        return replace(self, products=products)
+
+    def _is_minimum_after(self, before: LargeFit) -> bool:
+        """The quadratic that the step minimised holds as long as the active rows are the same."""
+        return np.array_equal(
+            squared_hinge.is_active(before.residual), squared_hinge.is_active(self.residual)
+        )
+
+    def _factor(self) -> tuple[RowProducts, Indices, Matrix, float]:
+        """The products, places of the active rows, the factor U of I + K / mu = U'U on them, and mu.
+
+        mu is the ridge, or a little more where that is next to nothing beside the columns.
+        """
+        products = self.products
+        assert products is not None
+        places = np.flatnonzero(squared_hinge.is_active(self.residual[products.rows]))
+        typical = MIN_RIDGE * float(np.trace(products.K)) / max(len(products.K), 1)
+        mu = max(self.lam, typical) or 1.0
+        system = products.K[np.ix_(places, places)] / mu
+        system[np.diag_indices_from(system)] += 1.0
+        return products, places, scipy.linalg.cholesky(system, check_finite=False), mu
+
+    def _direction(self, ridge: Vector) -> tuple[Vector, float]:
+        """A proximal step where mu exceeds the ridge."""
+        products, places, U, mu = self._factor()
+        if len(places) == 0:  # no row is active: only the ridge is left to lower
+            return -self.v, 0.0
+        rows, eps = products.rows[places], mu - self.lam
+        t, c = self.data.t[rows], self.data.c[rows]
+        rhs = c - eps / mu * (c - self.residual[rows] - t * self.b)
+        r = scipy.linalg.cho_solve((U, False), rhs, check_finite=False)
+        b = self.b
+        if self.data.fit_intercept:
+            s = scipy.linalg.cho_solve((U, False), t, check_finite=False)
+            b = float(t @ r) / float(t @ s)
+            r = r - b * s
+        return (products.B[places].T @ r + eps * self.v) / mu - self.v, b - self.b
+
+    def scores(self, lose: Indices, take: Indices) -> tuple[Vector, Vector]:
+        """With h = x'(mu I + K)^-1 x, the intercept projected out, dropping costs mu v^2 / (2 (1 - h/mu)) and
+        adding gains (x'r)^2 / (2 (mu + h)).
+        """
+        products, places, U, mu = self._factor()
+        rows = products.rows[places]
+        A = np.hstack([products.B[np.ix_(places, lose)], self._entries(rows, take)])
+        Y = scipy.linalg.solve_triangular(U, A, trans="T", check_finite=False)
+        h = np.einsum("ij,ij->j", Y, Y)
+        if self.data.fit_intercept and len(rows):
+            z = scipy.linalg.solve_triangular(U, self.data.t[rows], trans="T", check_finite=False)
+            h = h - (z @ Y) ** 2 / max(float(z @ z), 1e-300)
+        drop = 0.5 * mu * self.v[lose] ** 2 / np.maximum(1.0 - h[: len(lose)] / mu, 1e-12)
+        slope = A[:, len(lose) :].T @ self.residual[rows]
+        return drop, 0.5 * slope**2 / (mu + h[len(lose) :])
+
+
+@dataclass(frozen=True)
+class ProductFit(LargeFit):
+    """With systems solved by conjugate gradients."""
+
+    selected: Design | None = None  # the columns of the support
+
+    def exchanged(self, lose: Indices, take: Indices) -> "ProductFit":
+        return replace(super().exchanged(lose, take), selected=None)
+
+    def _prepared(self) -> "ProductFit":
+        """With the columns of the support selected."""
+        if self.selected is not None:
+            return self
+        is_all = np.array_equal(self.columns, np.arange(self.data.n_features))
+        return replace(self, selected=self.data.X if is_all else self.data.X.take(self.columns))
+
+    def _decisions(self, columns: Indices, v: Vector) -> Vector:
+        if columns is self.columns and self.selected is not None:
+            return self.data.t * self.selected.product(np.arange(len(v)), v)
+        return super()._decisions(columns, v)
+
+    def _direction(self, ridge: Vector) -> tuple[Vector, float]:
+        assert self.selected is not None
+        return conjugate_direction(self.selected, self.data.t, ridge, self.v, self.residual)
+
+    def scores(self, lose: Indices, take: Indices) -> tuple[Vector, Vector]:
+        """Other coefficients are left as they are. That overrates costs and underrates gains, so that an
+        exchange which seems to pay does.
+        """
+        data = self.data
+        active = np.sqrt(squared_hinge.curvatures(self.residual))
+        curvature = data.X.spread(data.c * active) + self.lam * data.ridge_scale
+        gain = np.zeros(data.n_features)
+        np.divide(data.descent(self.residual) ** 2, 2.0 * curvature, out=gain, where=curvature > 0)
+        return 0.5 * self.v[lose] ** 2 * curvature[self.columns[lose]], gain[take]
+
+
+def conjugate_direction(
+    A: Design, t: Vector, ridge: Vector, w: Vector, residual: Vector
+) -> tuple[Vector, float]:
+    """Most of the step to the minimum of the quadratic that holds on the active rows: for w, and for b.
+
+    The intercept is eliminated exactly: decision values and residuals are taken relative to their weighted
+    means. The curvatures of the columns are the preconditioner.
+    """
+    rows = np.flatnonzero(squared_hinge.is_active(residual))
+    if len(rows) == 0:  # no row is active: only the ridge is left to lower
+        return -w, 0.0
+    P, t, r = A.take_rows(rows), t[rows], squared_hinge.slopes(residual[rows])
+    everything, squares = np.arange(A.n_features), t * t
+    total = float(squares.sum())
+
+    def centered(v: Vector) -> Vector:
+        return v - float(squares @ v) / total if A.fit_intercept else v
+
+    curvature = P.spread(np.abs(t)) + ridge
+    scale = np.divide(1.0, curvature, out=np.zeros_like(curvature), where=curvature > 0)
+    unsolved = P.slopes(squares * centered(r / t)) - ridge * w
+    d = np.zeros_like(w)
+    direction = scale * unsolved
+    rho = first = float(unsolved @ direction)
+    for _ in range(MAX_PRODUCTS):
+        if not rho > FORCING**2 * first or rho == 0.0:
+            break
+        image = P.slopes(squares * centered(P.product(everything, direction))) + ridge * direction
+        curvature_along = float(direction @ image)
+        if not curvature_along > 0.0:
+            break
+        d += rho / curvature_along * direction
+        unsolved -= rho / curvature_along * image
+        scaled = scale * unsolved
+        rho, last = float(unsolved @ scaled), rho
+        direction = scaled + rho / last * direction
+    if not A.fit_intercept:
+        return d, 0.0
+    return d, float(squares @ (r / t - P.product(everything, d))) / total
