@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 import kmargin
-from kmargin.paper.paper_map import PAPER_MAP, heading
+from kmargin.paper.report import PAPER_MAP, heading
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "idea" / "paper_map.md"
 REPORT = "../../results/paper/report.html"

@@ -1,5 +1,6 @@
 """The page that shows our numbers beside the paper's, and the conclusions from them."""
 
+import csv
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -11,7 +12,6 @@ import numpy as np
 
 from kmargin.datasets import TABLE_1
 from kmargin.paper import figures, tables
-from kmargin.paper.paper_map import PAPER_MAP, heading
 from kmargin.paper.protocol import DATASETS, PROTOCOLS, Settings
 from kmargin.paper.tables import NAMES, Line
 from kmargin.report import html
@@ -37,6 +37,34 @@ COLUMN_TITLES = {
     "support_vectors": "SV",
     "sparsity": "sparsity (%)",
 }
+
+
+class Item(NamedTuple):
+    """An equation, algorithm, table, figure or section of the paper."""
+
+    name: str  # as the paper numbers it; the section, where it has no number
+    what: str
+    functions: tuple[str, ...]  # below `kmargin`
+    section: str  # of the report, where it is used or shown
+    note: str = ""  # where the code departs from what the paper prints
+
+
+def read_map() -> tuple[Item, ...]:
+    """The rows of `paper_map.csv`, in the order of the paper."""
+    with Path(__file__).with_name("paper_map.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    return tuple(Item(**row | {"functions": tuple(row["functions"].split())}) for row in rows)
+
+
+PAPER_MAP = read_map()
+
+
+def heading(part: str) -> str:
+    """The name of a part of the page, such as "Table 2", as the paper has it."""
+    if part == "descent":
+        return "How MM converges"
+    kind, number = (part[:6], part[6:]) if part.startswith("figure") else (part[:5], part[5:])
+    return f"{kind.title()} {number}"
 
 
 class Duel(NamedTuple):
