@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from sklearn.metrics import roc_curve
+from sklearn.metrics import confusion_matrix, log_loss, roc_curve
 
 from kmargin.core.arrays import Flags, Indices, Matrix, Vector
 from kmargin.core.labels import class_weights
@@ -176,12 +176,8 @@ def _predictions(
 
 def confusion(analysis: Analysis) -> np.ndarray:
     """The number of rows of each class (down) by predicted class (across)."""
-    classes = analysis.model.machine.classes_
-    actual = np.searchsorted(classes, analysis.dataset.y)
-    predicted = np.searchsorted(classes, analysis.assessment.predicted)
-    counts = np.zeros((len(classes), len(classes)), dtype=int)
-    np.add.at(counts, (actual, predicted), 1)
-    return counts
+    assessed = analysis.assessment
+    return confusion_matrix(analysis.dataset.y, assessed.predicted, labels=assessed.classes)
 
 
 def step_frame(steps: list[Step], scoring: str = "accuracy") -> pd.DataFrame:
@@ -334,11 +330,8 @@ def calibration_error(analysis: Analysis) -> float:
 
 def log_loss_of(analysis: Analysis) -> float:
     """The log loss of the probabilities of held-out rows."""
-    assessed = analysis.assessment
-    own = assessed.probabilities[
-        np.arange(len(assessed.fold)), np.searchsorted(assessed.classes, analysis.dataset.y)
-    ]
-    return float(-np.average(np.log(own), weights=assessed.weights))
+    assessed, y = analysis.assessment, analysis.dataset.y
+    return float(log_loss(y, assessed.probabilities, sample_weight=assessed.weights, labels=assessed.classes))
 
 
 def stability_frame(stability: Stability) -> pd.DataFrame:

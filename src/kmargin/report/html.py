@@ -9,6 +9,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from kmargin.core.validation import count
 from kmargin.displays.palette import INK, MEANINGS, SOFT
 from kmargin.report.text import number, percent, signed
 
@@ -38,7 +39,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     found.globals["palette"] = MEANINGS
-    filters = (number, percent, signed, singular, with_code, unbroken, name_class, labelled)
+    filters = (count, number, percent, signed, singular, with_code, unbroken, name_class, labelled)
     found.filters.update({function.__name__: function for function in filters})
     return found
 

@@ -3,6 +3,7 @@
 import csv
 import io
 import os
+import platform
 import re
 import shlex
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import sklearn
 
 from kmargin import __version__
 from kmargin.core.validation import InputError, count, listing
@@ -94,6 +96,8 @@ def render(analysis: Analysis, source: str, folder: str) -> str:
         "calibration_error": calibration_error(analysis),
         "log_loss": log_loss_of(analysis),
         "settings": settings_rows(analysis, source),
+        "versions": f"kmargin {__version__} (Python {platform.python_version()}, NumPy {np.__version__}, "
+        f"scikit-learn {sklearn.__version__})",
     }
     values |= point_values(analysis) if is_kernel else feature_values(analysis)
     return html.render("report.html.j2", **values)
