@@ -142,8 +142,8 @@ def test_a_random_start_is_the_same_whenever_it_is_taken():
 
 
 def test_exchange_from_a_random_support_keeps_its_size():
-    data = protocol.read("iris", "paper", 0)
-    classifiers = Classifiers("iris", protocol.whole(data).X[data.train], data.y[data.train], 1.0, TINY)
+    rows = first_fold()
+    classifiers = Classifiers("iris", rows.X[rows.train], rows.y[rows.train], 1.0, TINY)
     rngs = [np.random.default_rng(number) for number in range(3)]
     assert [len(s.support) for s in classifiers.improve([2, 2, 1], rngs)] == [2, 2, 1]
 
@@ -242,17 +242,17 @@ def test_rows_end_in_order_and_a_job_that_was_cut_off_is_run_again(tmp_path):
     assert rows_of(tmp_path) == whole
 
 
-def test_other_settings_never_mix_into_a_run(tmp_path):
-    Store(tmp_path, Settings().to_dict(), "")
+def test_rows_of_others_are_left_alone(tmp_path):
+    Store(tmp_path / "a", Settings().to_dict(), "")
     with pytest.raises(StoreError, match=r"n_draws=10, and this run has n_draws=2\. Give another folder"):
-        Store(tmp_path, QUICK.to_dict(), "")
-
-
-def test_rows_without_a_manifest_are_left_alone(tmp_path):
+        Store(tmp_path / "a", QUICK.to_dict(), "")
     (tmp_path / "rows.csv").write_text("something else\n")
     with pytest.raises(StoreError, match="has rows but no manifest"):
         Store(tmp_path, {}, "")
-    assert (tmp_path / "rows.csv").read_text() == "something else\n"
+    (tmp_path / "a" / "rows.csv").write_text("something else\n")
+    with pytest.raises(StoreError, match="is not a table of results"):
+        Store(tmp_path / "a", Settings().to_dict(), "")
+    assert (tmp_path / "rows.csv").read_text() == (tmp_path / "a" / "rows.csv").read_text()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such locks on Windows")
@@ -263,23 +263,23 @@ def test_two_runs_do_not_share_a_folder(tmp_path):
         pass
 
 
-def test_parts_datasets_and_solvers_are_checked():
-    for arguments, message in (
-        (("table9",), "There is no part 'table9'. Use descent, figure1, figure2"),
-        (("table3", ["irsi"]), "There is no dataset 'irsi'. Use TCGA-PANCAN-HiSeq"),
-        (("table3", ["iris"], ["lasso"]), "There is no solver 'lasso'. Use mm, sd, exchange, l2r"),
-    ):
-        part, datasets, solvers, *_ = (*arguments, (), ())
-        with pytest.raises(ValueError, match=message.replace(".", r"\.")):
-            Request(part, datasets=datasets, solvers=solvers)
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"part": "table9"}, r"There is no part 'table9'\. Use descent, figure1, figure2"),
+        ({"datasets": ["irsi"]}, r"There is no dataset 'irsi'\. Use TCGA-PANCAN-HiSeq"),
+        ({"solvers": ["lasso"]}, r"There is no solver 'lasso'\. Use mm, sd, exchange, l2r"),
+    ],
+)
+def test_parts_datasets_and_solvers_are_checked(options, message):
+    with pytest.raises(ValueError, match=message):
+        Request(**options)
 
 
 def test_the_command_in_the_manifest_asks_for_the_same_again():
     request = Request("table3", datasets=["iris"], solvers=["mm", "sd"], protocols=["shuffled"], quick=True)
-    assert (
-        request.command
-        == "kmargin reproduce table3 --datasets iris --solvers mm,sd --protocol shuffled --quick"
-    )
+    words = "kmargin reproduce table3 --datasets iris --solvers mm,sd --protocol shuffled --quick"
+    assert request.command == words
     assert Request("all", quick=True).datasets == ("iris", "spiral", "synthetic")
 
 

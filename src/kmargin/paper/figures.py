@@ -261,7 +261,7 @@ DRAWN = {  # by the part of the page; each is called with the rows and the setti
 def _finish(ax: Any) -> None:
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(alpha=0.25, linewidth=0.6)
-    ax.tick_params(labelsize=8)
+    ax.tick_params(which="both", labelsize=8)
 
 
 def _legend(figure: Any, solvers: Sequence[str]) -> None:

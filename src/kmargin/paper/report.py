@@ -104,6 +104,10 @@ class Verdict:
         """The data sets that were not run."""
         return [name for name in DATASETS if name not in {line.dataset for line in self.lines}]
 
+    def why_absent(self, dataset: str) -> str:
+        """Why a data set was not run."""
+        return WHY_ABSENT if dataset == OPTIONAL and not self.is_quick else "not in this run"
+
     @property
     def is_whole(self) -> bool:
         """Whether enough was run to say whether the paper's results hold up."""
@@ -229,7 +233,7 @@ def write_report(folder: Path, parts: Sequence[str], settings: Settings) -> Path
         replace_file(folder / f"{name}.csv", table.encode())
     manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
     shown = [part for part in parts if _has_rows(part, rows)]
-    run = set(rows.dataset)
+    run, verdict = set(rows.dataset), Verdict(settings, lines.get("table3", []))
     page = html.render(
         "paper.html.j2",
         title="The paper's experiments, run again",
@@ -238,10 +242,10 @@ def write_report(folder: Path, parts: Sequence[str], settings: Settings) -> Path
             name: [(other, found) for other in others if (found := maker(rows, other))]
             for name, maker in makers.items()
         },
-        verdict=Verdict(settings, lines.get("table3", [])),
+        verdict=verdict,
         parts=shown,
         protocols=protocols,
-        datasets=[(TABLE_1[name], "" if name in run else why_absent(name)) for name in DATASETS],
+        datasets=[(TABLE_1[name], "" if name in run else verdict.why_absent(name)) for name in DATASETS],
         images={part: draw(part, rows, settings) for part in shown if part not in (*makers, "figure3")},
         paths=draw_paths(rows, first) if "figure3" in shown else [],
         reasons=tables.reasons(lines),
@@ -259,10 +263,6 @@ def write_report(folder: Path, parts: Sequence[str], settings: Settings) -> Path
     )
     replace_file(folder / "report.html", page.encode())
     return folder / "report.html"
-
-
-def why_absent(dataset: str) -> str:
-    return WHY_ABSENT if dataset == OPTIONAL else "not in this run"
 
 
 def _has_rows(part: str, rows: "pd.DataFrame") -> bool:
