@@ -214,7 +214,9 @@ def reasons(by_part: Mapping[str, Sequence[Line]]) -> list[tuple[list[str], str]
         for line in lines:
             by_text: dict[str, list[str]] = {}
             for column, entry in line.differing().items():
-                name = ("C" if line.solver in PEERS else "s") if column == "parameter" else column
+                name = "C" if line.solver in PEERS else "s"
+                if column != "parameter":
+                    name = column.removesuffix("_sq").replace("_", " ")
                 number = f"{name} {entry.value:.4g} against {entry.printed:.4g}"
                 by_text.setdefault(find_reason(line, column), []).append(number)
             for text, numbers in by_text.items():
