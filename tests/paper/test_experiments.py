@@ -1,8 +1,6 @@
 """The paper's experiments: what is run, that nothing is lost or done twice, and what is made of it."""
 
 import json
-import os
-import signal
 import subprocess
 import sys
 import time
@@ -35,7 +33,7 @@ def slowly(*args):
 
 Store.append = slowly
 request = Request("table3", datasets=["iris"], solvers=("mm", "exchange"), quick=True)
-reproduce(request, Path(sys.argv[1]), n_jobs=int(sys.argv[2]), verbose=0)
+reproduce(request, Path(sys.argv[1]), n_jobs=2, verbose=0)
 """
 
 
@@ -129,7 +127,10 @@ def test_a_fold_gives_what_the_public_path_gives(solver):
             at = getattr(rows, part)
             assert one[part] == np.mean(path.predict(rows.X[at], k) == rows.y[at])
         assert one["kept"] == np.mean([len(s.support) for s in solutions])
-        if solver != "exchange":
+        if solver == "exchange":
+            assert one["objective"] == pytest.approx(np.mean([s.objective for s in solutions]), rel=1e-6)
+            assert one["objective"] > one["loss"] + 1e-4  # it has a ridge
+        else:
             assert one["iterations"] == sum(s.n_iter for s in solutions)
 
 
@@ -152,22 +153,18 @@ def test_exchange_from_a_random_support_keeps_its_size():
 
 
 def test_a_killed_run_goes_on_and_ends_with_the_same_bytes(tmp_path):
-    """Killed twice, with and without processes of its own; then it goes on in this one."""
+    """Killed while two processes work for it; then it goes on in this one."""
     request = Request("table3", datasets=["iris"], solvers=("mm", "exchange"), quick=True)
     reproduce(request, tmp_path / "whole", n_jobs=1, verbose=0)
-    sizes = []
-    for wanted, n_jobs in ((4, 2), (12, 1)):
-        command = [sys.executable, "-c", KILLED, tmp_path / "killed", str(n_jobs)]
-        process = subprocess.Popen(command, env=os.environ | {"OMP_NUM_THREADS": "1"})
-        rows = tmp_path / "killed" / "rows.csv"
-        while process.poll() is None and not (rows.exists() and rows.read_bytes().count(b"\n") > wanted):
-            time.sleep(0.01)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        sizes.append(rows.read_bytes().count(b"\n"))
+    process = subprocess.Popen([sys.executable, "-c", KILLED, tmp_path / "killed"])
+    rows = tmp_path / "killed" / "rows.csv"
+    while process.poll() is None and not (rows.exists() and rows.read_bytes().count(b"\n") > 4):
+        time.sleep(0.01)
+    process.kill()
+    process.wait()
     done = rows_of(tmp_path / "killed").splitlines()
     reproduce(request, tmp_path / "killed", n_jobs=1, verbose=0)
-    assert 4 < sizes[0] < sizes[1] < rows_of(tmp_path / "whole").count(b"\n")  # it was killed in the middle
+    assert 4 < len(done) < rows_of(tmp_path / "whole").count(b"\n")  # it was killed in the middle
     assert rows_of(tmp_path / "killed") == rows_of(tmp_path / "whole")
     assert set(done) <= set(rows_of(tmp_path / "killed").splitlines())
     manifests = [(tmp_path / name / "manifest.json").read_bytes() for name in ("killed", "whole")]
@@ -310,29 +307,3 @@ def test_nothing_is_compiled_or_run_first_while_the_clock_runs(tmp_path, watched
     calls = [(job.solver, job.fits[0].replicate, len(job.fits)) for job in watched[0]]
     assert calls[:3] == [("mm", 0, 2), ("mm", 0, 4), ("mm", 1, 4)]
     assert calls[3:] == [("exchange", 0, 4), ("exchange", 0, 4), ("exchange", 1, 4)]
-
-
-COLD = """
-import sys
-from pathlib import Path
-from kmargin.paper import run as runner
-from kmargin.paper.run import Request
-from kmargin.paper.store import Store
-sys.path.insert(0, sys.argv[2])
-from small_runs import TINY
-
-request = Request("table3", datasets=["iris"], solvers=["sd"])
-request.settings = TINY
-runner.run(runner.plan(request), Store(Path(sys.argv[1]), {}, ""), TINY, 1, verbose=0)
-"""
-
-
-@pytest.mark.heavy
-def test_on_a_fresh_machine_compilation_is_in_no_time(tmp_path):
-    """With nothing compiled before, no fit of iris takes longer than it should."""
-    env = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "OMP_NUM_THREADS": "1"}
-    helpers = os.path.join(os.path.dirname(os.path.dirname(__file__)), "helpers")
-    command = [sys.executable, "-c", COLD, tmp_path / "run", helpers]
-    subprocess.run(command, env=env, check=True, capture_output=True)
-    seconds = pd.read_csv(tmp_path / "run" / "seconds.csv").seconds
-    assert seconds.max() < 0.5  # compiling takes seconds, a fit milliseconds
