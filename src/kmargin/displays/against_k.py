@@ -17,7 +17,7 @@ DIGIT_WIDTH = 0.018  # as a share of the axis
 
 
 def log_axis(ax: Any, ks: Any) -> None:
-    """Make the axis of k logarithmic, with room for k = 0; it ends where the values end."""
+    """Make the axis of k logarithmic (linear from 0 to 1), with the smallest and largest k near its ends."""
     from matplotlib.ticker import FixedLocator, NullLocator, StrMethodFormatter
 
     ks = np.asarray(ks)
@@ -32,7 +32,7 @@ def log_axis(ax: Any, ks: Any) -> None:
 
 
 def choose_ticks(ks: np.ndarray, place: Any) -> list[int]:
-    """Both ends, and between them round numbers, or the values if these are few; none too close."""
+    """Choose ticks whose labels do not overlap: the ends, and round numbers (or up to six values) between."""
     low, high = int(ks.min()), int(ks.max())
     every = sorted({int(k) for k in ks})
     wanted = every if len(every) <= 6 else sorted({low, high, *(k for k in TICKS if low <= k <= high)})

@@ -196,7 +196,7 @@ def step_frame(steps: list[Step], scoring: str = "accuracy") -> pd.DataFrame:
 
 
 def share_of(holds: Flags, weights: Vector, groups: Indices | None = None) -> Estimate | None:
-    """The weighted proportion of rows for which something holds; None if there are no rows.
+    """The weighted proportion of True in `holds`, with its 95 % interval; None if there are no rows.
 
     Where rows form groups, the interval counts groups instead of rows.
     """
@@ -276,7 +276,7 @@ class GroupResult(NamedTuple):
 
 
 def results_by_group(analysis: Analysis) -> list[GroupResult]:
-    """The accuracy within each group of rows that stay together, each by models fitted without the group."""
+    """The accuracy within each group of rows, predicted by models that were fitted without the group."""
     dataset, assessed = analysis.dataset, analysis.assessment
     if dataset.group_labels is None:
         return []
@@ -303,7 +303,7 @@ class Reliability(NamedTuple):
 def reliability(analysis: Analysis, n_bins: int = 10) -> list[Reliability]:
     """Predicted probabilities and observed frequencies in bins of about the same number of rows.
 
-    For two classes of the second class, for more of the class with the highest probability.
+    With two classes, the probabilities are those of the second; with more, those of the most likely class.
     """
     assessed, y = analysis.assessment, analysis.dataset.y
     P = assessed.probabilities

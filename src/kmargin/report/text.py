@@ -117,7 +117,7 @@ def fold_choices_text(analysis: Analysis) -> str:
 
 
 def honesty_text(analysis: Analysis) -> str:
-    """Whether k and C were chosen on the rows that are scored."""
+    """Say whether k and C were chosen on the rows that are scored."""
     scoring, highest = analysis.settings.scoring, analysis.highest
     if highest is None:
         return "k and C were set in advance, so each fold is an independent test."
@@ -306,7 +306,7 @@ def is_unbiased(analysis: Analysis) -> bool:
 
 
 def task(analysis: Analysis) -> str:
-    """What the features do: distinguish the classes."""
+    """The predicate of the headline: which classes the features distinguish."""
     names = class_list(analysis)
     tell = "distinguishes" if n_used(analysis) == 1 else "distinguish"
     if len(names) == 2:
@@ -343,7 +343,7 @@ def neighbour_text(analysis: Analysis, neighbour: Neighbour) -> str:
 
 
 def most_common(analysis: Analysis) -> str:
-    """How the accuracy is guessed; empty for other scores, which are guessed in other ways."""
+    """How one guesses when the score is accuracy; empty for other scores."""
     return " the most common class" if analysis.settings.scoring == "accuracy" else ""
 
 
