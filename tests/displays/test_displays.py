@@ -1,5 +1,6 @@
 """Plots show the numbers they were given, and cost nothing until they are drawn."""
 
+from functools import partial
 from itertools import combinations, pairwise
 from types import SimpleNamespace
 
@@ -51,23 +52,11 @@ def test_a_fit_imports_no_plotting(imported):
     assert not {"matplotlib", "typer"} & imported
 
 
-def test_the_score_display_shows_mean_and_chosen_k(data):
-    model = SparseSVCCV(ks=[6, 3, 2, 1], Cs=[0.1, 1.0], cv=3).fit(*data)
-    display = CVScoreDisplay.from_estimator(model)
-    line = display.ax_.lines[0]
-    at = model.cv_results_["param_C"] == model.C_
-    np.testing.assert_array_equal(line.get_xdata(), [1, 2, 3, 6])
-    np.testing.assert_array_equal(line.get_ydata(), model.cv_results_["mean_test_score"][at][::-1])
-    assert display.chosen == model.k_
-    assert display.figure_ is display.ax_.figure
-    scores = [model.cv_results_[f"split{i}_test_score"][at][::-1] for i in range(3)]
-    np.testing.assert_allclose(display.error, np.std(scores, axis=0, ddof=1) * np.sqrt(1 / 3 + 1 / 2))
-
-
-def test_the_coefficient_display_has_a_bar_per_machine_and_feature(data):
-    model = SparseSVC(k=2).fit(*data)
-    display = CoefficientDisplay.from_estimator(model)
-    assert len(display.ax_.patches) == 3 * len(model.support_)
+def test_the_coefficient_display_has_a_bar_per_classifier_and_feature(data):
+    ax, model = Figure().subplots(), SparseSVC(k=2).fit(*data)
+    display = CoefficientDisplay.from_estimator(model, ax=ax)
+    assert (display.ax_, display.figure_) == (ax, ax.figure)
+    assert len(ax.patches) == 3 * len(model.support_)
     two = SparseSVC(k=2).fit(data[0], data[1] > 0)
     display = CoefficientDisplay.from_estimator(two, feature_names=[f"${j}" for j in range(6)])
     widths = [bar.get_width() for bar in display.ax_.patches]
@@ -75,14 +64,7 @@ def test_the_coefficient_display_has_a_bar_per_machine_and_feature(data):
     display.figure_.canvas.draw()  # a dollar sign is no formula
 
 
-def test_displays_draw_into_given_axes_and_refuse_names_that_do_not_fit(data):
-    ax, model = Figure().subplots(), SparseSVC(k=2).fit(*data)
-    assert CoefficientDisplay.from_estimator(model, ax=ax).ax_ is ax
-    with pytest.raises(ValueError, match="2 names for 6 features"):
-        CoefficientDisplay.from_estimator(model, feature_names=["a", "b"])
-
-
-def test_many_machines_are_drawn_as_shades_of_their_classes():
+def test_many_classifiers_are_drawn_as_shades_of_their_classes():
     """A hundred bars for a feature say nothing."""
     rng = np.random.default_rng(1)
     y = np.repeat(np.arange(8), 10)
@@ -98,6 +80,14 @@ def test_many_machines_are_drawn_as_shades_of_their_classes():
     np.testing.assert_allclose(display.coefs[7], (np.array(signs) * model.coef_[:, names]).sum(axis=0) / 7)
     assert [label.get_text() for label in display.ax_.get_xticklabels()] == display.machines
     display.figure_.canvas.draw()
+
+
+def test_the_path_of_a_standardised_model_is_drawn_in_weights(data):
+    X, y = data
+    model = SparseSVCCV(ks=[3, 1], cv=2, standardize=True).fit(X * 10.0 ** np.arange(6), y > 0)
+    display = SparsityPathDisplay.from_estimator(model)
+    np.testing.assert_allclose(display.coefs, model.path_.coefs[:, 0] * model.scale_)
+    assert display.ax_.get_ylabel() == "weight, per standard deviation"
 
 
 def test_axes_say_what_k_counts(data):
@@ -192,59 +182,39 @@ def test_a_path_of_points_names_their_rows(data):
     assert set(names) == {f"row {row}" for row in model.path_.inputs.columns}
 
 
-UNFITTED = {
-    "not fitted": (CoefficientDisplay, SparseSVC(), NotFittedError, "SparseSVC is not fitted, and Coeff"),
-    "not fitted CV": (CVScoreDisplay, SparseSVCCV(), NotFittedError, "Call fit"),
-    "pipeline": (CVScoreDisplay, make_pipeline(StandardScaler(), SparseSVCCV()), NotFittedError, "CV is not"),
-    "no trace": (ConvergenceDisplay, SparseSVC(), NotFittedError, "not fitted"),
-    "class": (CoefficientDisplay, SparseSVC, TypeError, "was given the class SparseSVC"),
-    "others": (CoefficientDisplay, make_pipeline(LogisticRegression()), TypeError, "this pipeline has none"),
-    "int": (CoefficientDisplay, 3, TypeError, "needs a SparseSVC or SparseSVCCV, which .* it was given int"),
-}
+REFUSED = [  # a display's way to draw, what it is given, and the answer
+    (CoefficientDisplay.from_estimator, SparseSVC(), NotFittedError, "SparseSVC is not fitted, and Coeffic"),
+    (CVScoreDisplay.from_estimator, SparseSVCCV(), NotFittedError, "Call fit"),
+    (CVScoreDisplay.from_estimator, make_pipeline(SparseSVCCV()), NotFittedError, "CV is not"),
+    (ConvergenceDisplay.from_estimator, SparseSVC(), NotFittedError, "not fitted"),
+    (CoefficientDisplay.from_estimator, SparseSVC, TypeError, "was given the class SparseSVC"),
+    (CoefficientDisplay.from_estimator, make_pipeline(LogisticRegression()), TypeError, "pipeline has none"),
+    (CoefficientDisplay.from_estimator, 3, TypeError, "needs a SparseSVC or SparseSVCCV, .* given int"),
+    (CoefficientDisplay.from_estimator, "kernel", TypeError, "needs a SparseSVC .* given KernelSparseSVC"),
+    (CoefficientDisplay.from_estimator, "empty", ValueError, "The model uses no feature"),
+    (CVScoreDisplay.from_estimator, "single", TypeError, "needs a SparseSVCCV or Kernel.* has scores"),
+    (ConvergenceDisplay.from_estimator, "single", ValueError, "has no trace: it was found by swapping"),
+    (ConvergenceDisplay.from_solution, 3, TypeError, "from_solution was given int"),
+    (partial(CoefficientDisplay.from_estimator, ax=3), "single", TypeError, "ax=3 is not a matplotlib Axes"),
+    (partial(SparsityPathDisplay.from_path, machine=3), "path", ValueError, "machine=3 is not one of the 3"),
+    (partial(SparsityPathDisplay.from_path, machine="1 vs 3"), "path", ValueError, "'1 vs 3' is not one"),
+    (partial(SparsityPathDisplay.from_path, feature_names="abc"), "path", ValueError, "'abc' is not a list"),
+    (partial(CoefficientDisplay.from_estimator, feature_names="ab"), "single", ValueError, "'ab' is not a"),
+    (partial(CoefficientDisplay.from_estimator, feature_names=["a"]), "single", ValueError, "1 names for 6"),
+]
 
 
-@pytest.mark.parametrize("case", UNFITTED)
-def test_what_cannot_be_drawn_is_refused_in_a_sentence(case):
-    display, estimator, error, message = UNFITTED[case]
+@pytest.fixture(scope="module")
+def models(data):
+    kinds = {"single": SparseSVC(2), "kernel": KernelSparseSVC(2), "empty": SparseSVC(0)}
+    fitted = {name: model.fit(*data) for name, model in kinds.items()}
+    return fitted | {"path": sparse_svm_path(*data, ks=[2])}
+
+
+@pytest.mark.parametrize(("draw", "given", "error", "message"), REFUSED)
+def test_what_cannot_be_drawn_is_refused_in_a_sentence(models, draw, given, error, message):
     with pytest.raises(error, match=message):
-        display.from_estimator(estimator)
-
-
-def test_models_and_arguments_of_the_wrong_kind_are_refused_in_a_sentence(data, chosen):
-    path, single = sparse_svm_path(*data, ks=[2]), SparseSVC(2).fit(*data)
-    kernel, empty = KernelSparseSVC(2).fit(*data), SparseSVC(0).fit(*data)
-    of_coefficients = CoefficientDisplay.from_estimator
-    for draw, arguments, options, error, message in (
-        (
-            of_coefficients,
-            kernel,
-            {},
-            TypeError,
-            r"needs a SparseSVC or SparseSVCCV, .* given KernelSparseSVC",
-        ),
-        (of_coefficients, empty, {}, ValueError, "The model uses no feature"),
-        (CVScoreDisplay.from_estimator, single, {}, TypeError, "needs a SparseSVCCV or Kernel.* has scores"),
-        (ConvergenceDisplay.from_estimator, single, {}, ValueError, "has no trace: it was found by swapping"),
-        (ConvergenceDisplay.from_solution, 3, {}, TypeError, "from_solution was given int"),
-        (CVScoreDisplay.from_estimator, chosen, {"ax": 3}, TypeError, "ax=3 is not a matplotlib Axes"),
-        (
-            SparsityPathDisplay.from_path,
-            path,
-            {"machine": 3},
-            ValueError,
-            "machine=3 is not one of the 3 bin",
-        ),
-        (
-            SparsityPathDisplay.from_path,
-            path,
-            {"machine": "1 vs 3"},
-            ValueError,
-            "machine='1 vs 3' is not one",
-        ),
-        (SparsityPathDisplay.from_path, path, {"feature_names": "abc"}, ValueError, "'abc' is not a list of"),
-    ):
-        with pytest.raises(error, match=message):
-            draw(arguments, **options)
+        draw(models[given] if isinstance(given, str) else given)
 
 
 def test_the_way_of_an_annealing_is_its_trace(data):
@@ -275,7 +245,7 @@ def test_recorded_steps_are_drawn_one_by_one(data):
     assert ConvergenceDisplay.from_estimator(apart).axes_[0].get_legend() is not None
 
 
-def test_machines_that_were_annealed_apart_have_a_line_each(data):
+def test_classifiers_that_were_annealed_apart_have_a_line_each(data):
     apart = ConvergenceDisplay.from_estimator(SparseSVC(2, solver=SD(), shared=False).fit(*data))
     assert [line.get_label() for line in apart.axes_[0].lines] == ["0 vs 1", "0 vs 2", "1 vs 2"]
     together = ConvergenceDisplay.from_estimator(SparseSVC(2, solver=SD()).fit(*data))
@@ -313,7 +283,7 @@ def drawn(display):
 
 
 @pytest.mark.parametrize("machine", [0, 1, None])
-def test_the_path_of_a_machine_or_the_size_over_all_of_them_is_drawn(machine):
+def test_the_path_of_a_classifier_or_the_size_over_all_of_them_is_drawn(machine):
     path = SimpleNamespace(
         ks=[3, 2, 1], coefs=COEFS, classes=np.arange(3), multi_class="ovo", counted="groups"
     )

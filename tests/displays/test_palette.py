@@ -20,7 +20,6 @@ SIGHT = {
         [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]]
     ),
 }
-TEXT = ("ink", "soft", "curve", "bad", "positive", "negative")
 SEEN_TOGETHER = [
     ("curve", "mm", "sd"),
     ("curve", "liblinear_l1", "liblinear_l2", "svc"),
@@ -55,11 +54,8 @@ def test_one_colour_has_one_meaning(theme):
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_texts_and_lines_stand_out_from_the_page(theme):
-    for ground in ("paper", "shade"):
-        paper = getattr(MEANINGS[ground], theme)
-        for name in TEXT:
-            assert contrast(getattr(MEANINGS[name], theme), paper) >= 4.1 + 0.4 * (ground == "paper"), name
+def test_lines_stand_out_from_the_page(theme):
+    """What is written is tested on a page, in a browser."""
     paper = getattr(MEANINGS["paper"], theme)
     lines = [name for name in MEANINGS if name not in ("paper", "shade", "line", "faint")]
     assert min(contrast(getattr(MEANINGS[name], theme), paper) for name in lines) >= 3

@@ -38,7 +38,7 @@ def reproduce_command(
 ) -> None:
     """Run the paper's experiments and show our numbers beside the printed ones.
 
-    Every finished fit is saved at once: to continue a run that was stopped, give the same command again.
+    Results are saved path by path: to continue a run that was stopped, give the same command again.
 
     Example: kmargin reproduce table3 --datasets iris,splice --solvers mm,sd --jobs 2
     """

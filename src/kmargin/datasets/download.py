@@ -1,10 +1,8 @@
 """The data sets of the paper's Table 1: addresses, checksums, and downloads that are checked."""
 
 import hashlib
-import logging
 import os
 import sys
-import time
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -115,7 +113,7 @@ TABLE_1 = read_table_1()
 
 SHIPPED = Path(__file__).parent / "files"
 TIMEOUT = (10.0, 60.0)  # seconds to connect, and between two pieces of the file
-WAITS = (1.0, 3.0)  # seconds before the second and the third attempt
+N_RETRIES = 2  # after a failed attempt
 
 
 def cache_folder() -> Path:
@@ -187,7 +185,7 @@ def _reason(error: OSError) -> str:
 
 
 def _download(file: RemoteFile, path: Path) -> None:
-    """Download a file, with further attempts where the problem may be temporary."""
+    """Download a file with pooch, which tries again where that fails, and keeps only what was expected."""
     try:
         import pooch
     except ImportError as error:
@@ -196,66 +194,39 @@ def _download(file: RemoteFile, path: Path) -> None:
         ) from error
     from requests import RequestException  # a dependency of pooch
 
-    for wait in (*WAITS, None):
-        try:
-            _retrieve(pooch, file, path)
-            return
-        except RequestException as error:
-            problem, is_temporary = _diagnose(error)
-            if wait is None or not is_temporary:
-                raise DownloadError(
-                    f"{file.url} {problem}. Try again later, download it by hand and put it at {path}, or set"
-                    " KMARGIN_DATA to a folder that has it."
-                ) from error
-            time.sleep(wait)
-        except OSError as error:
-            raise CacheFolderError(
-                f"{path.parent} cannot be written to ({_reason(error)}), so {file.url} was not"
-                " downloaded. Make the folder writable, or set KMARGIN_DATA to another one."
-            ) from error
-
-
-def _retrieve(pooch: Any, file: RemoteFile, path: Path) -> None:
-    """Download once; pooch writes under a temporary name and renames if the checksum is right."""
     headers = {"Accept-Encoding": "identity"}  # the bytes as they are stored, not compressed again
     http = pooch.HTTPDownloader(timeout=TIMEOUT, chunk_size=2**16, headers=headers)
-    received, logger = "", pooch.get_logger()
-    level = logger.level
-
-    def download(url: str, output: str, caller: Any) -> None:
-        nonlocal received
-        http(url, output, caller)
-        received = f"{Path(output).stat().st_size} bytes with SHA-256 {_sha256(Path(output))}"
-
-    logger.setLevel(logging.WARNING)
+    registry, urls = {file.name: f"sha256:{file.sha256}"}, {file.name: file.url}
+    store = pooch.create(path.parent, "", registry=registry, urls=urls, retry_if_failed=N_RETRIES)
+    by_hand = f"put it at {path}, or set KMARGIN_DATA to a folder that has it"
     try:
-        pooch.retrieve(
-            file.url, f"sha256:{file.sha256}", fname=file.name, path=path.parent, downloader=download
-        )
-    except ValueError as error:
-        if not received:  # requests refuses the address
-            raise
-        raise ChecksumError(
-            f"{file.url} returned {received}, not {file.sha256}, and was not kept: the file has been changed"
-            f" at its source or in transit. Try again; if that does not help, find the original file,"
-            f" put it at {path}, or set KMARGIN_DATA to a folder that has it."
+        store.fetch(file.name, downloader=http)
+    except RequestException as error:
+        raise DownloadError(
+            f"{file.url} {_problem(error)}. Try again later, download it by hand and {by_hand}."
         ) from error
-    finally:
-        logger.setLevel(level)
+    except ValueError as error:
+        raise ChecksumError(
+            f"{file.url} is not the recorded file, and was not kept: it has been changed at its source or in"
+            f" transit ({error}). If trying again does not help, find the original file, {by_hand}."
+        ) from error
+    except OSError as error:
+        raise CacheFolderError(
+            f"{path.parent} cannot be written to ({_reason(error)}), so {file.url} was not"
+            " downloaded. Make the folder writable, or set KMARGIN_DATA to another one."
+        ) from error
 
 
-def _diagnose(error: Any) -> tuple[str, bool]:
-    """The problem in words, and whether it may be temporary."""
-    from requests import ConnectionError, HTTPError, Timeout
+def _problem(error: Any) -> str:
+    """What went wrong with a request, in words."""
+    from requests import ConnectionError, Timeout
     from requests.exceptions import ChunkedEncodingError
 
-    if isinstance(error, HTTPError) and error.response is not None:
-        status = error.response.status_code
-        return f"answered {status} {error.response.reason}", status == 429 or status >= 500
-    if isinstance(error, ChunkedEncodingError):
-        return "broke off before the whole file had come", True
-    if isinstance(error, Timeout):
-        return "did not answer in time", True
-    if isinstance(error, ConnectionError):
-        return f"could not be reached ({type(error).__name__})", True
-    return f"could not be downloaded ({error})", False
+    if error.response is not None:
+        return f"answered {error.response.status_code} {error.response.reason}"
+    words = {
+        ChunkedEncodingError: "broke off before the whole file had come",
+        Timeout: "did not answer in time",
+        ConnectionError: "could not be reached",
+    }
+    return next((words[kind] for kind in words if isinstance(error, kind)), f"is no address ({error})")

@@ -1,11 +1,10 @@
 """Data sets by name, parsed from their files."""
 
-import csv
 import io
 import tarfile
 import textwrap
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -47,139 +46,90 @@ class Table(NamedTuple):
     feature_names: list[str]
 
 
-def read_iris(paths: Sequence[Path], n_features: int) -> Table:
-    """Four numbers and the species."""
-    with _reading(paths[0]):
-        cells = _read_cells(paths[0], n_features + 1)
-        return Table(_numbers(cells[:, :-1]), _rename(cells[:, -1], IRIS_CLASSES), IRIS_FEATURES)
+class Layout(NamedTuple):
+    """How a comma-separated file holds a data set; rows with a question mark are left out."""
+
+    feature_names: list[str] | None = None  # None: the first line has them
+    classes: Mapping[str, str] | None = None  # names of the labels; None: labels are integers
+    label: int = -1  # column of the label
+    n_before: int = 0  # columns before the features: the label, or the number of a patient
 
 
-def read_letters(paths: Sequence[Path], n_features: int) -> Table:
-    """The letter and sixteen integers."""
-    with _reading(paths[0]):
-        cells = _read_cells(paths[0], n_features + 1)
-        return Table(_numbers(cells[:, 1:]), _rename(cells[:, 0], LETTERS), LETTER_FEATURES)
+LAYOUTS = {
+    "iris": Layout(IRIS_FEATURES, IRIS_CLASSES),
+    "letter-recognition": Layout(LETTER_FEATURES, LETTERS, label=0, n_before=1),
+    "splice": Layout(classes=SPLICE_CLASSES),
+    "optdigits": Layout(PIXEL_FEATURES),
+    "breast-cancer-wisconsin": Layout(CELL_FEATURES, TUMOUR_CLASSES, n_before=1),
+}
 
 
-def read_splice(paths: Sequence[Path], n_features: int) -> Table:
-    """A header, then zeros and ones and the number of the class."""
-    with _reading(paths[0]):
-        header, *cells = _read_cells(paths[0], n_features + 1)
-        rows = np.array(cells)
-        return Table(_numbers(rows[:, :-1]), _rename(rows[:, -1], SPLICE_CLASSES), header[:-1].tolist())
-
-
-def read_optdigits(paths: Sequence[Path], n_features: int) -> Table:
-    """64 levels of grey and the digit; the training file, then the test file."""
+def read_table(paths: Sequence[Path], layout: Layout) -> Table:
+    """The rows of one file after the other."""
     parts = []
     for path in paths:
         with _reading(path):
-            parts.append(_numbers(_read_cells(path, n_features + 1)))
-    rows = np.vstack(parts)
-    return Table(rows[:, :-1].copy(), rows[:, -1].astype(int), PIXEL_FEATURES)
+            parts.append(_read_file(path, layout))
+    X, y, names = zip(*parts, strict=True)
+    return Table(np.vstack(X), np.concatenate(y), names[0])
 
 
-def read_breast_cancer(paths: Sequence[Path], n_features: int) -> Table:
-    """A number for the patient, nine grades, and the class; rows with a question mark are left out."""
-    with _reading(paths[0]):
-        cells = _read_cells(paths[0], n_features + 2)
-        cells = cells[(cells != "?").all(axis=1)]
-        return Table(_numbers(cells[:, 1:-1]), _rename(cells[:, -1], TUMOUR_CLASSES), CELL_FEATURES)
+def _read_file(path: Path, layout: Layout) -> Table:
+    lines = [line for line in path.read_text(encoding="utf-8").splitlines() if line]
+    if not lines:
+        raise ValueError("the file is empty")
+    cells = np.loadtxt(lines, dtype=str, delimiter=",", quotechar='"', comments=None, ndmin=2)
+    names, first = layout.feature_names, layout.n_before
+    if names is None:
+        names, cells = cells[0, first:-1].tolist(), cells[1:]
+    width = first + len(names) + (layout.label == -1)
+    if cells.shape[1] != width:
+        raise ValueError(f"it has {cells.shape[1]} columns where {width} are expected")
+    cells = cells[(cells != "?").all(axis=1)]
+    labels = cells[:, layout.label].tolist()
+    X = np.array(cells[:, first : first + len(names)].tolist(), dtype=float)  # lists give clearer errors
+    if layout.classes is None:
+        return Table(X, np.array(labels, dtype=int), names)
+    if unknown := set(labels) - layout.classes.keys():
+        raise ValueError(f"the classes {sorted(unknown)} are not among {list(layout.classes)}")
+    return Table(X, np.array([layout.classes[label] for label in labels]), names)
 
 
-def read_tcga(paths: Sequence[Path], n_features: int) -> Table:
+def read_tcga(path: Path, n_features: int) -> Table:
     """data.csv and labels.csv in an archive, matched by the name of the sample in their first columns.
 
     Of the genes that are not zero in every sample the first `n_features` are kept, or all if there are
-    fewer. The archive is read once, from front to back, and is not unpacked on disk.
+    fewer. The archive is read from front to back, and is not unpacked on disk.
     """
-    samples, X, genes, labels = None, np.empty((0, 0)), [""], None
-    with _reading(paths[0]), tarfile.open(paths[0], "r:gz") as archive:
+    texts = {}
+    with _reading(path), tarfile.open(path, "r:gz") as archive:
         for member in archive:
-            if (stream := archive.extractfile(member)) is None:
-                continue  # a folder
-            with io.TextIOWrapper(stream, encoding="utf-8", newline="") as lines:
-                match Path(member.name).name:
-                    case "data.csv":
-                        samples, X, genes = _read_expression(lines, n_features)
-                    case "labels.csv":
-                        labels = {row[0]: row[1] for row in csv.reader(lines) if row}
-        if samples is None or labels is None:
+            if (stream := archive.extractfile(member)) is not None:  # not a folder
+                lines = io.TextIOWrapper(stream, encoding="utf-8")
+                texts[Path(member.name).name] = [line.rstrip("\n") for line in lines]
+        if not {"data.csv", "labels.csv"} <= texts.keys():
             raise ValueError("data.csv or labels.csv is not in the archive")
-        if missing := [sample for sample in samples if sample not in labels]:
+        labels = dict(line.split(",")[:2] for line in texts["labels.csv"])
+        samples, _, values = zip(*(line.partition(",") for line in texts["data.csv"]), strict=True)
+        if missing := [sample for sample in samples[1:] if sample not in labels]:
             raise ValueError(f"labels.csv has no line for {len(missing)} samples, the first {missing[0]!r}")
-    return Table(X, np.array([labels[sample] for sample in samples]), genes)
-
-
-def _read_expression(lines: Iterable[str], n_genes: int) -> tuple[list[str], np.ndarray, list[str]]:
-    """Names of the samples, their expression, and names of the genes kept.
-
-    Columns beyond the first `n_genes` that are nonzero in some sample read so far need not be read any more:
-    the further samples can only move this end forward.
-    """
-    rows = csv.reader(lines)
-    header = next(rows, [""])
-    nonzero = np.zeros(len(header) - 1, dtype=bool)
-    samples, values = [], []
-    for row in filter(None, rows):
-        if len(row) != len(header):
-            raise ValueError(
-                f"data.csv, line {rows.line_num}: {len(row)} columns, the header has {len(header)}"
-            )
-        samples.append(row[0])
-        values.append(np.array(row[1 : len(nonzero) + 1], dtype=float))
-        nonzero |= values[-1] != 0
-        if nonzero.sum() >= n_genes:
-            nonzero = nonzero[: np.flatnonzero(nonzero)[n_genes - 1] + 1]
-    kept = np.flatnonzero(nonzero)
-    X = np.array([row[kept] for row in values]).reshape(len(samples), len(kept))
-    return samples, X, [header[1 + gene] for gene in kept]
-
-
-def _read_cells(path: Path, n_columns: int) -> np.ndarray:
-    """The cells of a comma-separated file as strings; empty lines are skipped."""
-    with path.open(newline="", encoding="utf-8") as handle:
-        rows = csv.reader(handle)
-        cells = []
-        for row in filter(None, rows):
-            if len(row) != n_columns:
-                raise ValueError(
-                    f"line {rows.line_num} has {len(row)} columns where {n_columns} are expected"
-                )
-            cells.append(row)
-    if not cells:
-        raise ValueError("the file is empty")
-    return np.array(cells)
-
-
-def _numbers(cells: np.ndarray) -> np.ndarray:
-    return np.array(cells.tolist(), dtype=float)  # a list gives a clearer error message
-
-
-def _rename(codes: np.ndarray, names: Mapping[str, str]) -> np.ndarray:
-    if unknown := set(codes.tolist()) - names.keys():
-        raise ValueError(f"the classes {sorted(unknown)} are not among {list(names)}")
-    return np.array([names[code] for code in codes.tolist()])
+        X = np.loadtxt(values[1:], delimiter=",", ndmin=2)
+        kept = np.flatnonzero(X.any(axis=0))[:n_features]
+        genes = np.array(values[0].split(","))
+    y = np.array([labels[sample] for sample in samples[1:]])
+    return Table(X.take(kept, axis=1), y, genes[kept].tolist())
 
 
 @contextmanager
 def _reading(path: Path) -> Iterator[None]:
     try:
         yield
-    except (ValueError, csv.Error, tarfile.TarError, zlib.error, EOFError, OSError) as error:
+    except (ValueError, tarfile.TarError, zlib.error, EOFError, OSError) as error:
         raise DatasetError(
             f"{path} cannot be read: {error}. Delete it, and the loader will download the original."
         ) from error
 
 
-READERS: Mapping[str, Callable[[Sequence[Path], int], Table]] = {
-    "iris": read_iris,
-    "letter-recognition": read_letters,
-    "splice": read_splice,
-    "optdigits": read_optdigits,
-    "breast-cancer-wisconsin": read_breast_cancer,
-    "TCGA-PANCAN-HiSeq": read_tcga,
-}
 SIMULATORS: Mapping[str, Callable[..., tuple[np.ndarray, ...]]] = {
     "synthetic": make_synthetic,
     "spiral": make_spiral,
@@ -256,7 +206,10 @@ def load(name: str, *, random_state: Any = None, return_X_y: bool = False, as_fr
         raise ValueError(f"name={name!r} is not a data set of the paper. Use one of {', '.join(TABLE_1)}.")
     entry = TABLE_1[name]
     paths = [fetch(file) for file in entry.files]
-    table = READERS[name](paths, entry.n_features) if paths else _simulate(entry, random_state)
+    if name in LAYOUTS:
+        table = read_table(paths, LAYOUTS[name])
+    else:
+        table = read_tcga(paths[0], entry.n_features) if paths else _simulate(entry, random_state)
     if table.X.shape != (entry.n_samples, entry.n_features):
         raise DatasetError(
             f"{name} was read with shape {table.X.shape}, but Table 1 has"

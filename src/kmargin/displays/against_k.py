@@ -17,7 +17,7 @@ DIGIT_WIDTH = 0.018  # as a share of the axis
 
 
 def log_axis(ax: Any, ks: Any) -> None:
-    """Make the axis of k logarithmic, with room for k = 0; it ends where the values end."""
+    """Make the axis of k logarithmic (linear from 0 to 1), with the smallest and largest k near its ends."""
     from matplotlib.ticker import FixedLocator, NullLocator, StrMethodFormatter
 
     ks = np.asarray(ks)
@@ -32,7 +32,7 @@ def log_axis(ax: Any, ks: Any) -> None:
 
 
 def choose_ticks(ks: np.ndarray, place: Any) -> list[int]:
-    """Both ends, and between them round numbers, or the values if these are few; none too close."""
+    """Choose ticks whose labels do not overlap: the ends, and round numbers (or up to six values) between."""
     low, high = int(ks.min()), int(ks.max())
     every = sorted({int(k) for k in ks})
     wanted = every if len(every) <= 6 else sorted({low, high, *(k for k in TICKS if low <= k <= high)})
@@ -228,6 +228,7 @@ class SparsityPathDisplay(Display):
         machine: int | str | None = None,
         feature_names: Any = None,
         n_labels: int = 8,
+        scale: Any = None,
         ax: Any = None,
     ) -> "SparsityPathDisplay":
         """Draw a path: one binary classifier, or the features of all of them.
@@ -243,6 +244,8 @@ class SparsityPathDisplay(Display):
             A name for each feature; None uses the column names of the training data.
         n_labels : int, default=8
             Number of features with a name and a line of their own.
+        scale : array of shape (n_features,) or None, default=None
+            Standard deviations of the features: coefficients are multiplied by them, and called weights.
         ax : matplotlib.axes.Axes or None, default=None
             Axes to draw on; None creates a new figure.
 
@@ -251,7 +254,7 @@ class SparsityPathDisplay(Display):
         SparsityPathDisplay
             Drawn.
         """
-        coefs = to_host(path.coefs)
+        coefs = to_host(path.coefs) * (1.0 if scale is None else to_host(scale))
         known = getattr(path, "feature_names", None)
         inputs = getattr(path, "inputs", None)
         if inputs is not None:
@@ -260,23 +263,24 @@ class SparsityPathDisplay(Display):
         machines = machine_names(path.classes, path.multi_class)
         if machine is None and len(machines) > 1:
             title = f"{len(machines)} binary classifiers for {path.classes.shape[0]} classes"
-            size = np.linalg.norm(coefs, axis=1)
-            display = cls(path.ks, size, names, title, path.counted, "size of the coefficients")
+            quantity = "size of the coefficients" if scale is None else "size of the weights"
+            display = cls(path.ks, np.linalg.norm(coefs, axis=1), names, title, path.counted, quantity)
         else:
             at = _find_machine(0 if machine is None else machine, machines)
-            display = cls(path.ks, coefs[:, at], names, machines[at], path.counted)
+            quantity = "coefficient" if scale is None else "weight, per standard deviation"
+            display = cls(path.ks, coefs[:, at], names, machines[at], path.counted, quantity)
         return display.plot(ax, n_labels)
 
     @classmethod
     def from_estimator(cls, estimator: Any, **options: Any) -> "SparsityPathDisplay":
-        """Draw the `path_` of a fitted SparseSVCCV or KernelSparseSVCCV.
+        """Draw the `path_` of a fitted SparseSVCCV or KernelSparseSVCCV; its weights, if it standardizes.
 
         Parameters
         ----------
         estimator : estimator
             A fitted estimator, or a pipeline or search that contains one.
         **options : dict
-            As in `from_path`: `machine`, `feature_names`, `n_labels`, `ax`.
+            As in `from_path`: `machine`, `feature_names`, `n_labels`, `scale`, `ax`.
 
         Returns
         -------
@@ -286,8 +290,9 @@ class SparsityPathDisplay(Display):
         found = find_model(
             estimator, "path_", cls.__name__, "SparseSVCCV and KernelSparseSVCCV, which have a path"
         )
-        if found.names is not None and found.model.path_.inputs is None:
-            options = {"feature_names": found.names} | options
+        if found.model.path_.inputs is None:  # not a kernel model
+            scale = getattr(found.model, "scale_", None)
+            options = {"feature_names": found.names, "scale": scale} | options
         return cls.from_path(found.model.path_, **options)
 
     def plot(self, ax: Any = None, n_labels: int = 8) -> "SparsityPathDisplay":

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 
 class Display:
-    """A plot of numbers into matplotlib axes. A subclass draws in `_draw`, on axes of `_size` inches."""
+    """A plot of numbers in matplotlib axes. Subclasses draw in `_draw`; `_size` is that of new figures."""
 
     ax_: Any
     figure_: Any
@@ -48,12 +48,12 @@ class Display:
 
 
 def shorten(text: str, longest: int = 36) -> str:
-    """A text that is cut in its middle where it is too long, since names often differ at their ends."""
+    """The text, without its middle if it is too long; names often differ at their ends."""
     return text if len(text) <= longest else f"{text[: longest // 2]}…{text[-longest // 2 + 1 :]}"
 
 
 def plain(text: str, longest: int = 40) -> str:
-    """A shortened text that matplotlib draws as it is: a dollar sign starts no formula."""
+    """The text shortened for matplotlib, with dollar signs escaped, since they would start a formula."""
     printable = "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
     return shorten(printable, longest).replace("$", r"\$")
 
@@ -108,7 +108,7 @@ def _check_is_fitted(model: Any, display: str) -> None:
 
 
 def name_features(given: Any, known: Any, n_features: int) -> list[str]:
-    """The names that were given, those that the model knows, or x0, x1, ..."""
+    """Return the given names of features, else those known from the training data, else x0, x1, ..."""
     if given is None and known is None:
         return [f"x{j}" for j in range(n_features)]
     names = known if given is None else given

@@ -50,7 +50,7 @@ REFERENCE: dict[str, Any] = {"color": SOFT, "linewidth": 0.9, "linestyle": (0, (
 
 
 class Line(NamedTuple):
-    """How a solver or a feature is drawn in all plots; also distinguished without its colour."""
+    """Colour, marker and line style of a solver or a feature, which differ without the colour, too."""
 
     color: str
     marker: str
@@ -111,7 +111,7 @@ SERIES = (
 
 
 def solver_line(name: str) -> Line:
-    """How a solver is drawn; unknown ones in the colour of text."""
+    """Return how a solver is drawn in all plots; an unknown one has the colour of text."""
     known = SOLVERS.get(SAME_AS.get(name, name))
     if known is None and "," in name:
         return solver_line(name.split(",")[0])  # "mm, one k" is mm

@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from kmargin import MM, ConvergenceDisplay, KernelSparseSVC, SparseSVC
 from kmargin.displays.palette import BAND, CLASS_MARKS, CLASSES, INK, solver_line
-from kmargin.paper import protocol, recovery, sensitivity
+from kmargin.paper import experiments, protocol
 from kmargin.paper.protocol import DATASETS, SOLVERS, TRUE_SIZE, Settings
 from kmargin.paper.tables import NAMES, of_crossval
 from kmargin.report.html import new_figure
@@ -42,7 +42,7 @@ def figure_descent(rows: "pd.DataFrame", settings: Settings) -> Any:
 
 def figure1(rows: "pd.DataFrame", settings: Settings) -> Any:
     """Six measures over random starts, a box for each data set and solver."""
-    mine = rows[rows.experiment == sensitivity.NAME]
+    mine = rows[rows.experiment == "sensitivity"]
     datasets = [name for name in DATASETS if name in set(mine.dataset)]
     measures = {
         "iterations": "iterations",
@@ -96,8 +96,8 @@ def _boxes(ax: Any, values: Sequence[np.ndarray], positions: np.ndarray, color: 
 
 def figure2(rows: "pd.DataFrame", settings: Settings) -> Any:
     """Accuracy, FDR and FOR: against sparsity at a few shapes, and against size at the true sparsity."""
-    mine = rows[rows.experiment == recovery.NAME].copy()
-    shapes = [s for s in settings.shapes if recovery.shape_name(*s) in set(mine.dataset)]
+    mine = rows[rows.experiment == "recovery"].copy()
+    shapes = [s for s in settings.shapes if experiments.shape_name(*s) in set(mine.dataset)]
     figure = new_figure(11, 7.8)
     axes = figure.subplots(3, len(shapes) + 2, squeeze=False, sharey="row")
     measures = (("test", 1.0), ("fdr", 100.0), ("for", 100.0))
@@ -105,7 +105,7 @@ def figure2(rows: "pd.DataFrame", settings: Settings) -> Any:
     for line, (measure, unit) in zip(axes, measures, strict=True):
         mine[measure] = unit * mine[measure]
         for ax, (n, p) in zip(line, shapes, strict=False):
-            at_shape = mine[mine.dataset == recovery.shape_name(n, p)]
+            at_shape = mine[mine.dataset == experiments.shape_name(n, p)]
             _lines(ax, at_shape, "parameter", measure, 100.0)
             ax.axvline(100 * (1 - TRUE_SIZE / p), color=INK, linewidth=1)
             if measure == "test":
@@ -123,9 +123,9 @@ def figure2(rows: "pd.DataFrame", settings: Settings) -> Any:
 
 def _scaling(ax: Any, rows: "pd.DataFrame", measure: str, sizes: Sequence[int], varied: str) -> None:
     """At the true sparsity, one of n and p being 500."""
-    base = recovery.BASE
+    base = experiments.BASE
     sizes_by_name = {
-        recovery.shape_name(*((size, base) if varied == "n" else (base, size))): size for size in sizes
+        experiments.shape_name(*((size, base) if varied == "n" else (base, size))): size for size in sizes
     }
     mine = rows[rows.dataset.isin(list(sizes_by_name))].copy()
     mine["size"] = mine.dataset.map(sizes_by_name)
@@ -261,7 +261,7 @@ DRAWN = {  # by the part of the page; each is called with the rows and the setti
 def _finish(ax: Any) -> None:
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(alpha=0.25, linewidth=0.6)
-    ax.tick_params(labelsize=8)
+    ax.tick_params(which="both", labelsize=8)
 
 
 def _legend(figure: Any, solvers: Sequence[str]) -> None:

@@ -1,6 +1,6 @@
-"""Settings of the experiments, units of work, and the paper's splits and scalings."""
+"""Settings of the experiments, their jobs, and the paper's splits and scalings."""
 
-from collections.abc import Sequence
+import json
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.model_selection import KFold, StratifiedKFold, train_test_split
 
-from kmargin.core.arrays import Indices, Matrix, Vector
+from kmargin.core.arrays import Indices, Matrix
 from kmargin.datasets import TABLE_1, load
 
 SOLVERS = ("mm", "sd", "exchange")  # ours
@@ -52,12 +52,7 @@ class Settings:
 
     def to_dict(self) -> dict[str, Any]:
         """The settings as JSON stores them, with lists instead of tuples."""
-        return {
-            name: [list(v) if isinstance(v, tuple) else v for v in value]
-            if isinstance(value, tuple)
-            else value
-            for name, value in asdict(self).items()
-        }
+        return dict(json.loads(json.dumps(asdict(self))))
 
 
 QUICK = Settings(
@@ -102,46 +97,21 @@ def recovery_sparsities(n_features: int) -> tuple[float, ...]:
     return tuple(sorted(grid | {1 - TRUE_SIZE / n_features}))
 
 
-class Unit(NamedTuple):
-    """The smallest piece of work that is saved: one fit, of all pairs of classes."""
+class Fit(NamedTuple):
+    """One fit of an experiment, of all pairs of classes; a row of `rows.csv`."""
 
     replicate: int  # fold, start or draw
     parameter: float  # sparsity s, or C
 
 
-class Chain(NamedTuple):
-    """Units that are run one after the other, and may start from the solution of the previous one."""
+class Job(NamedTuple):
+    """Fits that are run one after the other by one process, and saved together."""
 
     experiment: str
     protocol: str
     dataset: str
     solver: str
-    units: tuple[Unit, ...]
-    is_warm: bool = False  # whether each unit starts from the state of the previous one
-
-    @property
-    def name(self) -> str:
-        first = self.units[0]
-        parts = (self.experiment, self.protocol, self.dataset, self.solver, first.replicate)
-        return "-".join(map(str, parts))
-
-
-class Task(NamedTuple):
-    """A chain, the units of it that are done, and the state from which it continues."""
-
-    chain: Chain
-    settings: Settings
-    done: Sequence[Unit]
-    state: Sequence[Vector]
-
-
-class Finished(NamedTuple):
-    """The results of a unit."""
-
-    unit: Unit
-    values: dict[str, Any]  # by column of `rows.csv`
-    seconds: float  # of processor time
-    state: Sequence[Vector] = ()  # from which the next unit of the chain starts
+    fits: tuple[Fit, ...]
 
 
 class Data(NamedTuple):
@@ -192,7 +162,7 @@ def scale(X: Matrix, by: Matrix, scaling: str) -> Matrix:
 
 def whole(data: Data) -> Fold:
     """The whole training set, without validation rows."""
-    return _fold(data, data.train, data.train[:0])
+    return _scaled(data, data.train, data.train[:0])
 
 
 def folds(data: Data, n_folds: int, seed: int) -> list[tuple[Indices, Indices]]:
@@ -205,10 +175,12 @@ def folds(data: Data, n_folds: int, seed: int) -> list[tuple[Indices, Indices]]:
     return [(data.train[fit], data.train[validate]) for fit, validate in splits]
 
 
-def fold(data: Data, n_folds: int, seed: int, number: int) -> Fold:
-    return _fold(data, *folds(data, n_folds, seed)[number])
+def fold(data: Data, settings: Settings, number: int) -> Fold:
+    """One fold of the training set."""
+    return _scaled(data, *folds(data, settings.n_folds, settings.seed)[number])
 
 
-def _fold(data: Data, train: Indices, validation: Indices) -> Fold:
+def _scaled(data: Data, train: Indices, validation: Indices) -> Fold:
+    """Scale by all rows, as the paper does, or by the training rows of the fold."""
     by = data.X if data.protocol == "paper" else data.X[train]
     return Fold(scale(data.X, by, data.scaling), data.y, train, validation, data.test)

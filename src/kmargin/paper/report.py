@@ -1,5 +1,6 @@
 """The page that shows our numbers beside the paper's, and the conclusions from them."""
 
+import csv
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -11,7 +12,6 @@ import numpy as np
 
 from kmargin.datasets import TABLE_1
 from kmargin.paper import figures, tables
-from kmargin.paper.paper_map import PAPER_MAP, heading
 from kmargin.paper.protocol import DATASETS, PROTOCOLS, Settings
 from kmargin.paper.tables import NAMES, Line
 from kmargin.report import html
@@ -37,6 +37,34 @@ COLUMN_TITLES = {
     "support_vectors": "SV",
     "sparsity": "sparsity (%)",
 }
+
+
+class Item(NamedTuple):
+    """An equation, algorithm, table, figure or section of the paper."""
+
+    name: str  # as the paper numbers it; the section, where it has no number
+    what: str
+    functions: tuple[str, ...]  # below `kmargin`
+    section: str  # of the report, where it is used or shown
+    note: str = ""  # where the code departs from what the paper prints
+
+
+def read_map() -> tuple[Item, ...]:
+    """The rows of `paper_map.csv`, in the order of the paper."""
+    with Path(__file__).with_name("paper_map.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    return tuple(Item(**row | {"functions": tuple(row["functions"].split())}) for row in rows)
+
+
+PAPER_MAP = read_map()
+
+
+def heading(part: str) -> str:
+    """The name of a part of the page, such as "Table 2", as the paper has it."""
+    if part == "descent":
+        return "How MM converges"
+    kind, number = (part[:6], part[6:]) if part.startswith("figure") else (part[:5], part[5:])
+    return f"{kind.title()} {number}"
 
 
 class Duel(NamedTuple):
@@ -75,6 +103,10 @@ class Verdict:
     def absent(self) -> list[str]:
         """The data sets that were not run."""
         return [name for name in DATASETS if name not in {line.dataset for line in self.lines}]
+
+    def why_absent(self, dataset: str) -> str:
+        """Why a data set was not run."""
+        return WHY_ABSENT if dataset == OPTIONAL and not self.is_quick else "not in this run"
 
     @property
     def is_whole(self) -> bool:
@@ -201,7 +233,7 @@ def write_report(folder: Path, parts: Sequence[str], settings: Settings) -> Path
         replace_file(folder / f"{name}.csv", table.encode())
     manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
     shown = [part for part in parts if _has_rows(part, rows)]
-    run = set(rows.dataset)
+    run, verdict = set(rows.dataset), Verdict(settings, lines.get("table3", []))
     page = html.render(
         "paper.html.j2",
         title="The paper's experiments, run again",
@@ -210,10 +242,10 @@ def write_report(folder: Path, parts: Sequence[str], settings: Settings) -> Path
             name: [(other, found) for other in others if (found := maker(rows, other))]
             for name, maker in makers.items()
         },
-        verdict=Verdict(settings, lines.get("table3", [])),
+        verdict=verdict,
         parts=shown,
         protocols=protocols,
-        datasets=[(TABLE_1[name], "" if name in run else why_absent(name)) for name in DATASETS],
+        datasets=[(TABLE_1[name], "" if name in run else verdict.why_absent(name)) for name in DATASETS],
         images={part: draw(part, rows, settings) for part in shown if part not in (*makers, "figure3")},
         paths=draw_paths(rows, first) if "figure3" in shown else [],
         reasons=tables.reasons(lines),
@@ -231,10 +263,6 @@ def write_report(folder: Path, parts: Sequence[str], settings: Settings) -> Path
     )
     replace_file(folder / "report.html", page.encode())
     return folder / "report.html"
-
-
-def why_absent(dataset: str) -> str:
-    return WHY_ABSENT if dataset == OPTIONAL else "not in this run"
 
 
 def _has_rows(part: str, rows: "pd.DataFrame") -> bool:

@@ -1,246 +1,95 @@
-"""The experiments run in worker processes; a run that was interrupted continues."""
+"""The experiments run in several processes; a run that was interrupted continues."""
 
 import functools
-import multiprocessing
-import signal
-import threading
 import warnings
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from multiprocessing.connection import Connection
+from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
+from joblib import Parallel, delayed
+from joblib.externals.loky.process_executor import TerminatedWorkerError
 from sklearn.exceptions import ConvergenceWarning
 
 from kmargin.core.linalg import one_blas_thread
 from kmargin.datasets import TABLE_1, cache_folder
-from kmargin.fitting.progress import Bar, progress_bar
-from kmargin.paper import crossval, protocol, recovery, sensitivity
-from kmargin.paper.protocol import (
-    DATASETS,
-    PEERS,
-    PROTOCOLS,
-    QUICK,
-    SHIPPED,
-    SOLVERS,
-    Chain,
-    Finished,
-    Settings,
-    Task,
-    Unit,
-)
+from kmargin.fitting.progress import progress_bar
+from kmargin.paper import protocol
+from kmargin.paper.experiments import EXPERIMENTS, Row, shape_of
+from kmargin.paper.protocol import DATASETS, PEERS, PROTOCOLS, QUICK, SHIPPED, SOLVERS, Fit, Job, Settings
 from kmargin.paper.report import write_report
-from kmargin.paper.store import Row, Store
+from kmargin.paper.store import Key, Store, locked
 
-
-class Worker:
-    """Calls a generator function in a process of its own; iterating over a call gives what it yields.
-
-    If the program that started it is killed, the process ends when it next writes to the closed pipe.
-    """
-
-    def __init__(self, function: Callable[[Any], Iterator[Any]]) -> None:
-        context = multiprocessing.get_context("spawn")  # a fork would copy the locks of other threads
-        self.pipe, other_end = context.Pipe()
-        self.process = context.Process(target=_serve, args=(other_end, function), daemon=True)
-        self.process.start()
-        other_end.close()
-
-    def __call__(self, argument: Any) -> Iterator[Any]:
-        self.pipe.send(argument)
-        while True:
-            kind, value = self._receive()
-            if kind == "end":
-                return
-            if kind == "failure":
-                raise value
-            yield value
-
-    def __enter__(self) -> "Worker":
-        return self
-
-    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.pipe.close()
-        self.process.terminate()
-        self.process.join()  # not closed: multiprocessing uses it once more when the program ends
-
-    def _receive(self) -> tuple[str, Any]:
-        try:
-            return self.pipe.recv()
-        except EOFError:
-            self.process.join()
-            raise RuntimeError(
-                f"A worker process ended unexpectedly (exit code {self.process.exitcode}), perhaps because "
-                "memory ran out. Finished results are on disk; run again with fewer jobs."
-            ) from None
-
-
-def _serve(pipe: Connection, function: Callable[[Any], Iterator[Any]]) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles interrupts
-    try:
-        while True:
-            argument = pipe.recv()
-            try:
-                for value in function(argument):
-                    pipe.send(("value", value))
-                pipe.send(("end", None))
-            except (EOFError, BrokenPipeError):
-                raise
-            except Exception as failure:
-                pipe.send(("failure", failure))
-    except (EOFError, BrokenPipeError):
-        return  # the parent has ended
-
-
-EXPERIMENTS = {module.NAME: module for module in (sensitivity, recovery, crossval)}
 _ORDERS = (tuple(EXPERIMENTS), PROTOCOLS, DATASETS, (*SOLVERS, *PEERS))
 
 
-def plan(
-    experiments: Sequence[str],
-    settings: Settings,
-    protocols: Sequence[str],
-    datasets: Sequence[str],
-    solvers: Sequence[str],
-) -> list[Chain]:
-    """All chains of work, one experiment after the other."""
-    chains: list[Chain] = []
-    if sensitivity.NAME in experiments:
-        chains += sensitivity.chains(settings, protocols, datasets, solvers)
-    if recovery.NAME in experiments:
-        chains += recovery.chains(settings, protocols, solvers)
-    if crossval.NAME in experiments:
-        chains += crossval.chains(settings, protocols, datasets, solvers)
-    return chains
+def run(jobs: Sequence[Job], store: Store, settings: Settings, n_jobs: int, verbose: int = 1) -> int:
+    """Run the jobs that are not on disk yet, in `n_jobs` processes; return the number of fits.
 
-
-def run(chains: Sequence[Chain], store: Store, settings: Settings, n_jobs: int, verbose: int = 1) -> int:
-    """Run the units that are not on disk yet, in this process or in `n_jobs` others; return their number."""
-    waiting = deque(chain for chain in chains if len(store.done(chain)) < len(chain.units))
-    n_units = sum(len(chain.units) - len(store.done(chain)) for chain in waiting)
-    n_jobs = min(n_jobs, len(waiting))
-    kinds = {beginning(chain) for chain in waiting}
-    with progress_bar("warm-up, not timed", len(kinds), verbose and n_units > 0) as bar:
-        for kind in sorted(kinds):
-            with quiet_and_on_one_core():
-                warm_up(kind, settings)
-            bar.advance()
-    with progress_bar("experiments", n_units, verbose and n_units > 0) as bar:
-        if n_jobs <= 1:
-            _work(waiting, store, settings, bar, do)
-        else:
-            _work_side_by_side(waiting, store, settings, bar, n_jobs)
+    A finished job is saved at once. With one process, it is this one.
+    """
+    waiting = [job for job in jobs if not store.has(job)]
+    n_fits = sum(len(job.fits) for job in waiting)
+    pool = Parallel(max(1, min(n_jobs, len(waiting))), return_as="generator_unordered", batch_size=1)
+    with progress_bar("experiments", n_fits, verbose and n_fits > 0) as bar:
+        try:
+            for job, rows in pool(delayed(run_job)(job, settings) for job in waiting):
+                store.append(job, rows)
+                bar.advance(len(rows))
+        except TerminatedWorkerError as error:
+            raise RuntimeError(
+                "A worker process ended unexpectedly, perhaps because memory ran out. Finished results are "
+                "on disk; run again with fewer jobs."
+            ) from error
     store.finish(order)
-    return n_units
+    return n_fits
 
 
-def do(task: Task) -> Iterator[Finished]:
-    """Run the units of a chain that are not done, on one core."""
-    with quiet_and_on_one_core():
-        warm_up(beginning(task.chain), task.settings)
-        yield from EXPERIMENTS[task.chain.experiment].walk(*task)
-
-
-@contextmanager
-def quiet_and_on_one_core() -> Iterator[None]:
+def run_job(job: Job, settings: Settings) -> tuple[Job, list[Row]]:
+    """Run the fits of a job on one core."""
     with warnings.catch_warnings(), one_blas_thread:
         warnings.simplefilter("ignore", ConvergenceWarning)  # how each run ended is in its row
-        yield
+        warm_up(beginning(job), settings)
+        return job, list(EXPERIMENTS[job.experiment].run(job, settings))
 
 
-def beginning(chain: Chain) -> Chain:
-    """The first units of a chain, which call every function that the chain needs; the same for all folds.
+def beginning(job: Job) -> Job:
+    """The first fits of a job, which call every function that the job needs; the same for all folds.
 
-    The exchange needs its whole path. MM and SD need two units, since they begin with all features.
+    The exchange needs its whole path. MM and SD need two fits, since they begin with all features.
     """
-    is_whole = chain.experiment == crossval.NAME and chain.solver == "exchange"
-    units = [Unit(0, unit.parameter) for unit in chain.units]
-    return chain._replace(units=tuple(dict.fromkeys(units if is_whole else units[:2])))
+    is_path = job.experiment == "crossval" and job.solver == "exchange"
+    fits = [Fit(0, fit.parameter) for fit in job.fits]
+    return job._replace(fits=tuple(dict.fromkeys(fits if is_path else fits[:2])))
 
 
 @functools.cache
-def warm_up(chain: Chain, settings: Settings) -> None:
-    """Run a chain once in a process and discard the results, so that everything is compiled."""
-    for _ in EXPERIMENTS[chain.experiment].walk(chain, settings, [], []):
+def warm_up(job: Job, settings: Settings) -> None:
+    """Run a job once in a process and discard the results, so that no time includes compilation."""
+    for _ in EXPERIMENTS[job.experiment].run(job, settings):
         pass
 
 
-def order(row: Row) -> Any:
+def order(key: Key) -> Any:
     """The sort key of a row: experiment, protocol, data set, solver, replicate, parameter."""
-    *names, replicate, parameter = row[:6]
+    *names, replicate, parameter = key
     places: list[Any] = []
     for name, known in zip(names, _ORDERS, strict=True):
         if name in known:
             places.append((known.index(name), ()))
         else:  # a simulated shape
-            places.append((len(known), recovery.shape_of(name)))
+            places.append((len(known), shape_of(name)))
     return *places, int(replicate), float(parameter)
-
-
-def _work(
-    waiting: deque[Chain],
-    store: Store,
-    settings: Settings,
-    bar: Bar,
-    do: Callable[[Task], Iterator[Finished]],
-) -> None:
-    """Run chains until none is left; each unit is saved when it is finished.
-
-    A chain continues after its last unit on disk. A warm chain whose state was lost is run again from its
-    start; rows that are on disk are not written again.
-    """
-    while waiting:
-        try:
-            chain = waiting.popleft()
-        except IndexError:  # another thread took the last one
-            return
-        done = store.done(chain)
-        state = store.state(chain, done)
-        known = [] if chain.is_warm and not state else done
-        for finished in do(Task(chain, settings, known, state)):
-            if finished.unit not in done:
-                store.append(chain, [finished])
-                bar.advance()
-
-
-def _work_side_by_side(
-    waiting: deque[Chain], store: Store, settings: Settings, bar: Bar, n_jobs: int
-) -> None:
-    """Run chains in `n_jobs` processes; a thread for each of them sends chains and receives units.
-
-    Threads and processes are daemons: finished units are on disk, so an interrupted run need not wait.
-    """
-    failures: list[BaseException] = []
-
-    def work() -> None:
-        try:
-            with Worker(do) as worker:
-                _work(waiting, store, settings, bar, worker)
-        except BaseException as failure:
-            failures.append(failure)
-            waiting.clear()
-
-    threads = [threading.Thread(target=work, daemon=True) for _ in range(n_jobs)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if failures:
-        raise failures[0]
 
 
 # the experiment that each part of the page needs; the supplement's figures show data alone
 PARTS: dict[str, str | None] = {
     "descent": None,
-    "figure1": sensitivity.NAME,
-    "figure2": recovery.NAME,
-    "table2": crossval.NAME,
-    "table3": crossval.NAME,
-    "figure3": crossval.NAME,
-    "table4": crossval.NAME,
+    "figure1": "sensitivity",
+    "figure2": "recovery",
+    "table2": "crossval",
+    "table3": "crossval",
+    "figure3": "crossval",
+    "table4": "crossval",
     "figureS1": None,
     "figureS2": None,
 }
@@ -287,21 +136,22 @@ class Request:
         return tuple(name for name in DATASETS if name != "TCGA-PANCAN-HiSeq" or _is_cached(name))
 
 
+def plan(request: Request) -> list[Job]:
+    """All jobs, one experiment after the other."""
+    needed = {PARTS[part] for part in request.parts}
+    chosen = (request.settings, request.protocols, request.datasets, request.solvers)
+    return [job for name in EXPERIMENTS if name in needed for job in EXPERIMENTS[name].jobs(*chosen)]
+
+
 def reproduce(request: Request, out: Path, *, n_jobs: int = 1, verbose: int = 1) -> Path:
     """Run what is not in the folder `out` yet, write tables and report, and return the report's path."""
-    experiments = {PARTS[part] for part in request.parts} - {None}
-    chains = plan(
-        [str(name) for name in experiments],
-        request.settings,
-        request.protocols,
-        request.datasets,
-        request.solvers,
-    )
-    for dataset in {chain.dataset for chain in chains} & {*TABLE_1}:  # a missing file stops a run at once
-        protocol.read(dataset, request.protocols[0], request.settings.seed)
-    with Store(out, request.settings.to_dict(), request.command) as store:
-        run(chains, store, request.settings, n_jobs, verbose)
-    return write_report(out, request.parts, request.settings)
+    settings = request.settings
+    jobs = plan(request)
+    for dataset in {job.dataset for job in jobs} & {*TABLE_1}:  # a missing file stops a run at once
+        protocol.read(dataset, request.protocols[0], settings.seed)
+    with locked(out):
+        run(jobs, Store(out, settings.to_dict(), request.command), settings, n_jobs, verbose)
+        return write_report(out, request.parts, settings)
 
 
 def _check(what: str, given: Sequence[str], known: Sequence[str]) -> None:

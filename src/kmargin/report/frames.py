@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from sklearn.metrics import roc_curve
+from sklearn.metrics import confusion_matrix, log_loss, roc_curve
 
 from kmargin.core.arrays import Flags, Indices, Matrix, Vector
 from kmargin.core.labels import class_weights
@@ -176,12 +176,8 @@ def _predictions(
 
 def confusion(analysis: Analysis) -> np.ndarray:
     """The number of rows of each class (down) by predicted class (across)."""
-    classes = analysis.model.machine.classes_
-    actual = np.searchsorted(classes, analysis.dataset.y)
-    predicted = np.searchsorted(classes, analysis.assessment.predicted)
-    counts = np.zeros((len(classes), len(classes)), dtype=int)
-    np.add.at(counts, (actual, predicted), 1)
-    return counts
+    assessed = analysis.assessment
+    return confusion_matrix(analysis.dataset.y, assessed.predicted, labels=assessed.classes)
 
 
 def step_frame(steps: list[Step], scoring: str = "accuracy") -> pd.DataFrame:
@@ -200,7 +196,7 @@ def step_frame(steps: list[Step], scoring: str = "accuracy") -> pd.DataFrame:
 
 
 def share_of(holds: Flags, weights: Vector, groups: Indices | None = None) -> Estimate | None:
-    """The weighted proportion of rows for which something holds; None if there are no rows.
+    """The weighted proportion of True in `holds`, with its 95 % interval; None if there are no rows.
 
     Where rows form groups, the interval counts groups instead of rows.
     """
@@ -280,7 +276,7 @@ class GroupResult(NamedTuple):
 
 
 def results_by_group(analysis: Analysis) -> list[GroupResult]:
-    """The accuracy within each group of rows that stay together, each by models fitted without the group."""
+    """The accuracy within each group of rows, predicted by models that were fitted without the group."""
     dataset, assessed = analysis.dataset, analysis.assessment
     if dataset.group_labels is None:
         return []
@@ -307,7 +303,7 @@ class Reliability(NamedTuple):
 def reliability(analysis: Analysis, n_bins: int = 10) -> list[Reliability]:
     """Predicted probabilities and observed frequencies in bins of about the same number of rows.
 
-    For two classes of the second class, for more of the class with the highest probability.
+    With two classes, the probabilities are those of the second; with more, those of the most likely class.
     """
     assessed, y = analysis.assessment, analysis.dataset.y
     P = assessed.probabilities
@@ -334,11 +330,8 @@ def calibration_error(analysis: Analysis) -> float:
 
 def log_loss_of(analysis: Analysis) -> float:
     """The log loss of the probabilities of held-out rows."""
-    assessed = analysis.assessment
-    own = assessed.probabilities[
-        np.arange(len(assessed.fold)), np.searchsorted(assessed.classes, analysis.dataset.y)
-    ]
-    return float(-np.average(np.log(own), weights=assessed.weights))
+    assessed, y = analysis.assessment, analysis.dataset.y
+    return float(log_loss(y, assessed.probabilities, sample_weight=assessed.weights, labels=assessed.classes))
 
 
 def stability_frame(stability: Stability) -> pd.DataFrame:

@@ -9,6 +9,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from kmargin.core.validation import count
 from kmargin.displays.palette import INK, MEANINGS, SOFT
 from kmargin.report.text import number, percent, signed
 
@@ -38,13 +39,13 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     found.globals["palette"] = MEANINGS
-    filters = (number, percent, signed, singular, with_code, unbroken, name_class, labelled)
+    filters = (count, number, percent, signed, singular, with_code, unbroken, name_class, labelled)
     found.filters.update({function.__name__: function for function in filters})
     return found
 
 
 def render(template: str, **values: Any) -> str:
-    """A page as text."""
+    """Render a template; return the page as a string."""
     return environment().get_template(template).render(values)
 
 
@@ -54,18 +55,18 @@ def singular(label: str) -> str:
 
 
 def with_code(text: str) -> Markup:
-    """Escaped text in which what stands `between backticks` is code."""
+    """Escape a text, and mark what is between backticks as code."""
     pieces = str(escape(text)).split("`")
     return Markup("".join(f"<code>{p}</code>" if i % 2 else p for i, p in enumerate(pieces)))
 
 
 def unbroken(text: str) -> str:
-    """Text in which no line ends between a number and its per cent sign."""
+    """Put a no-break space before each per cent sign."""
     return text.replace(" %", "\u00a0%")
 
 
 def name_class(text: Any) -> str:
-    """The class of a cell that holds a name, which may have no place to break."""
+    """Return the CSS class of a table cell with a name; very long words may be broken anywhere."""
     longest = max(map(len, str(text).split()), default=0)
     return "name anywhere" if longest > LONG_WORD else "name"
 
@@ -77,7 +78,7 @@ def labelled(image: str, label: str) -> Markup:
 
 
 def new_figure(width: float, height: float) -> Any:
-    """A matplotlib figure that no window shows, in inches."""
+    """A matplotlib figure without a window; its size is in inches."""
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained")

@@ -3,6 +3,7 @@
 import csv
 import io
 import os
+import platform
 import re
 import shlex
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import sklearn
 
 from kmargin import __version__
 from kmargin.core.validation import InputError, count, listing
@@ -53,7 +55,7 @@ LABEL_SHARE = 0.15  # of the height of the score plot, which the label of the ch
 
 
 def render(analysis: Analysis, source: str, folder: str) -> str:
-    """The page. `source` is the name of the table, `folder` that of the results."""
+    """Render the report. `source` is the name of the table, `folder` that of the results."""
     is_kernel = analysis.model.is_kernel
     scoring, assessed = analysis.settings.scoring, analysis.assessment
     wrong = wrong_frame(analysis)
@@ -94,6 +96,8 @@ def render(analysis: Analysis, source: str, folder: str) -> str:
         "calibration_error": calibration_error(analysis),
         "log_loss": log_loss_of(analysis),
         "settings": settings_rows(analysis, source),
+        "versions": f"kmargin {__version__} (Python {platform.python_version()}, NumPy {np.__version__}, "
+        f"scikit-learn {sklearn.__version__})",
     }
     values |= point_values(analysis) if is_kernel else feature_values(analysis)
     return html.render("report.html.j2", **values)
@@ -161,7 +165,7 @@ def neighbour_rows(analysis: Analysis) -> list[dict[str, Any]]:
 
 
 def swap_text(near: Neighbour, most: int = 4) -> str:
-    """The features that enter and leave: the first few, and how many more."""
+    """Name the features that enter and leave: the first few, and how many more there are."""
     parts = []
     for sign, names in (("+", near.enters), ("−", near.leaves)):
         more = f" and {len(names) - most} more" if len(names) > most else ""
@@ -331,7 +335,7 @@ def proportion_axes(figure: Any) -> Any:
 
 
 def settings_rows(analysis: Analysis, source: str) -> list[tuple[str, str]]:
-    """The settings of the analysis by name; what was not asked of features is left out."""
+    """Names and values of the settings; options about single features are listed only if they were used."""
     settings, dataset, counted = analysis.settings, analysis.dataset, analysis.counted
     n_encoded = len(dataset.encoding.categories)
     at_most = "" if settings.repeats is None else f" (at most {settings.repeats})"
@@ -377,7 +381,7 @@ _FORMULA = re.compile(r"[=@\t\r\n＝＠]|[+\-＋－](?![\w .,+-]*\Z)")
 
 
 def csv_text(frame: pd.DataFrame) -> str:
-    """A frame as CSV in which no text is a formula."""
+    """A frame as CSV; text that a spreadsheet would run as a formula gets an apostrophe in front."""
     safe = {
         at: frame.iloc[:, at].map(protect)
         for at, dtype in enumerate(frame.dtypes)
@@ -393,7 +397,7 @@ def csv_text(frame: pd.DataFrame) -> str:
 
 
 def protect(value: Any) -> Any:
-    """A text that no spreadsheet runs as a formula; other values unchanged."""
+    """Put an apostrophe before text that a spreadsheet would run as a formula; return other values as is."""
     return f"'{value}" if isinstance(value, str) and _FORMULA.match(value) else value
 
 
@@ -401,7 +405,7 @@ FILES = (model_file.NAME, "features.csv", "points.csv", "predictions.csv", "repo
 
 
 def check_folder(folder: Path, force: bool) -> None:
-    """Raise InputError where results must not be written; to be called before the work."""
+    """Raise InputError where results must not be written. Called before the analysis, which takes long."""
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file. Name a folder with --out.")
     parent = folder.resolve().parent

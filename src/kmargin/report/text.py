@@ -1,12 +1,9 @@
-"""Results in sentences, numbers as text, and a paragraph of methods for a paper."""
+"""Results in sentences, and numbers as text."""
 
-import platform
 from collections.abc import Sequence
 
 import numpy as np
-import sklearn
 
-from kmargin import __version__
 from kmargin.core.validation import count, listing
 from kmargin.model_selection.nested import MEASURE_NAMES
 from kmargin.model_selection.scores import Interval
@@ -120,7 +117,7 @@ def fold_choices_text(analysis: Analysis) -> str:
 
 
 def honesty_text(analysis: Analysis) -> str:
-    """Whether k and C were chosen on the rows that are scored."""
+    """Say whether k and C were chosen on the rows that are scored."""
     scoring, highest = analysis.settings.scoring, analysis.highest
     if highest is None:
         return "k and C were set in advance, so each fold is an independent test."
@@ -309,7 +306,7 @@ def is_unbiased(analysis: Analysis) -> bool:
 
 
 def task(analysis: Analysis) -> str:
-    """What the features do: distinguish the classes."""
+    """The predicate of the headline: which classes the features distinguish."""
     names = class_list(analysis)
     tell = "distinguishes" if n_used(analysis) == 1 else "distinguish"
     if len(names) == 2:
@@ -346,7 +343,7 @@ def neighbour_text(analysis: Analysis, neighbour: Neighbour) -> str:
 
 
 def most_common(analysis: Analysis) -> str:
-    """How the accuracy is guessed; empty for other scores, which are guessed in other ways."""
+    """How one guesses when the score is accuracy; empty for other scores."""
     return " the most common class" if analysis.settings.scoring == "accuracy" else ""
 
 
@@ -390,123 +387,11 @@ def halves_sentence(analysis: Analysis) -> str:
     )
 
 
-def methods_text(analysis: Analysis, source: str) -> str:
-    """A paragraph of methods: data, preparation, model, choice of k and C, assessment, software."""
-    software = (
-        f"The analysis was made with kmargin {__version__} (Python {platform.python_version()}, NumPy "
-        f"{np.__version__}, scikit-learn {sklearn.__version__}), random seed {analysis.settings.seed}."
-    )
-    parts = (data_text(analysis, source), model_text(analysis), choice_methods(analysis))
-    return " ".join((*parts, assessment_text(analysis), software))
-
-
-def data_text(analysis: Analysis, source: str) -> str:
-    dataset, settings = analysis.dataset, analysis.settings
-    n_features = count(len(dataset.encoding.feature_names), "feature")
-    sentences = [
-        f"The data ({source}) comprise {rows_text(analysis)} ({class_counts(analysis)}; classes by column "
-        f"{dataset.target}) and {n_features}."
-    ]
-    if dataset.groups is not None:
-        same = "features" if dataset.grouped_by is None else f"value in column {dataset.grouped_by}"
-        n_groups = count(len(np.unique(dataset.groups)), "group")
-        sentences.append(
-            f"Rows with the same {same} ({n_groups}) were never split between training and test rows."
-        )
-    if dataset.weights is not None:
-        sentences.append("Rows were weighted in fitting and in scoring.")
-    if settings.balanced:
-        sentences.append("Classes were weighted inversely to their frequency.")
-    if dataset.encoding.categories:
-        sentences.append("Text columns were encoded as one indicator feature per value.")
-    if dataset.impute:
-        sentences.append("Missing values were replaced by the median of the training rows.")
-    if settings.standardize:
-        sentences.append(
-            "Features were standardised to mean 0 and standard deviation 1 on the training rows."
-        )
-    return " ".join(sentences)
-
-
-def model_text(analysis: Analysis) -> str:
-    settings = analysis.settings
-    kind = "linear support vector machine"
-    if settings.kernel is not None:
-        kind = f"support vector machine with the kernel {settings.kernel}"
-    text = (
-        f"The model is a {kind} with squared hinge loss and L2 penalty (strength 1/C), constrained to use "
-        f"at most k {analysis.things} (Landeros and Lange, Algorithms for Sparse Support Vector Machines) "
-        "and fitted by a search that exchanges them as long as the objective falls."
-    )
-    if len(analysis.model.machine.classes_) == 2:
-        return text
-    which = "per pair of classes" if settings.multi_class == "ovo" else "per class, against all others,"
-    if not settings.shared:
-        return f"{text} One classifier {which} was fitted, with k of its own."
-    return f"{text} One classifier {which} was fitted; all use the same {analysis.things}."
-
-
-def choice_methods(analysis: Analysis) -> str:
-    choice, settings, table = analysis.choice, analysis.settings, analysis.choice.table
-    final = "The final model was fitted to all rows."
-    if not choice.had_alternatives:
-        return f"k = {analysis.k} and C = {analysis.C:g} were set in advance. {final}"
-    grids = [f"k ({grid_text(sorted(table.ks))})"] if analysis.was_chosen else []
-    if len(table.Cs) > 1:
-        grids.append(f"C ({grid_text(table.Cs)})")
-    was = "were" if len(grids) > 1 else "was"
-    given = "" if analysis.was_chosen else f"k = {analysis.k} was set in advance; "
-    times = f", repeated {choice.n_rounds} times" if choice.n_rounds > 1 else ""
-    name, rule = score_name(settings.scoring), settings.select if analysis.was_chosen else "best"
-    if rule == "best":
-        taken = f"the values with the highest mean {name} were taken"
-    else:
-        one_error = "one standard error (Nadeau and Bengio)"
-        within = f"{settings.tolerance:g}" if rule == "tolerance" else one_error
-        taken = f"the smallest k was taken whose mean {name} was within {within} of the highest"
-    return (
-        f"{given}{' and '.join(grids)} {was} chosen by {len(analysis.supports)}-fold stratified "
-        f"cross-validation{times}: {taken}, which gave k = {analysis.k} and C = {analysis.C:g}. {final}"
-    )
-
-
 def grid_text(values: Sequence[float]) -> str:
+    """The values of a grid, or how many there are and their ends."""
     if len(values) <= MAX_LISTED:
         return ", ".join(f"{value:g}" for value in values)
     return f"{len(values)} values from {values[0]:g} to {values[-1]:g}"
-
-
-def assessment_text(analysis: Analysis) -> str:
-    assessed, scoring = analysis.assessment, analysis.settings.scoring
-    name, n_folds = score_name(scoring), len(assessed.folds)
-    kind = {"accuracy": "Wilson", "roc_auc": "DeLong"}.get(scoring, "Student")
-    if assessed.is_nested:
-        how = (
-            f"The {name} was estimated by nested cross-validation: in each of {n_folds} outer folds the "
-            "preparation and the choice were repeated on the training rows alone, and the model was scored "
-            "on the test rows."
-        )
-    else:
-        how = f"The {name} was estimated by {n_folds}-fold stratified cross-validation."
-        if not is_unbiased(analysis):
-            how += " These are the folds of the choice, so that the estimate is optimistic."
-    sentences = [
-        f"{how} It was {score_text(scoring, assessed.score)} (95 % {kind} interval "
-        f"{interval_text(scoring, assessed.interval)}), against {score_text(scoring, assessed.guessing)} by "
-        "guessing."
-    ]
-    if assessed.p_value is not None:
-        sentences.append(
-            f"The search was repeated with {assessed.n_permutations:,} permutations of the labels "
-            f"(p = {assessed.p_value:.3g})."
-        )
-    sentences += [evidence_text(analysis), all_features_text(analysis)]
-    if analysis.stability is not None:
-        n_halves = analysis.stability.n_halves
-        sentences.append(
-            f"The selection was repeated on {n_halves} random halves of the rows, with the same k and C."
-        )
-    return " ".join(filter(None, sentences))
 
 
 def stability_headline(stability: Stability) -> str:

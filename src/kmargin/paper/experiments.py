@@ -1,0 +1,338 @@
+"""The experiments: random starts (Figure 1), simulated data (Figure 2), and cross-validation (all else).
+
+Each of them is a list of jobs, and a function that runs a job and yields a row of results for each fit.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.multiclass import OneVsOneClassifier
+from sklearn.svm import SVC, LinearSVC
+
+from kmargin import MM, SD, Exchange, Solution, Solver, SparseSVC, Status
+from kmargin.core import squared_hinge
+from kmargin.core.arrays import Matrix, Vector
+from kmargin.core.labels import choose_classes, combine_decisions
+from kmargin.core.problem import Problem
+from kmargin.core.sparsity import count_kept, normalizer
+from kmargin.data.samples.array import read_samples
+from kmargin.datasets import make_sparse_hyperplane
+from kmargin.fitting.spec import KernelBlueprint, LinearBlueprint
+from kmargin.fitting.tasks import make_problem, make_tasks
+from kmargin.paper import protocol
+from kmargin.paper.protocol import (
+    PEERS,
+    SOLVERS,
+    TRUE_SIZE,
+    Fit,
+    Fold,
+    Job,
+    Settings,
+    costs,
+    recovery_sparsities,
+    sparsities,
+)
+
+PENALISED = {"mm": MM(ending="projection"), "sd": SD(ending="projection")}  # as the paper ends
+RANDOM = {name: type(solver)(start="normal", ending="projection") for name, solver in PENALISED.items()}
+HALF = 0.5  # the sparsity of Figure 1; a little more where the number of features is odd
+STARTS_PER_JOB = 25  # random starts for which the problems are built once
+N_TEST = 1000  # test rows of the simulated data
+BASE = 500  # the number of samples or features that is fixed while the other varies
+
+Row = dict[str, Any]  # replicate, parameter, the columns of `rows.csv` that the experiment has, and seconds
+
+
+class Experiment(NamedTuple):
+    """How the jobs of an experiment are listed, and how one of them is run."""
+
+    jobs: Callable[[Settings, Sequence[str], Sequence[str], Sequence[str]], Iterator[Job]]
+    run: Callable[[Job, Settings], Iterator[Row]]
+
+
+class Classifiers:
+    """A binary problem for each pair of classes, and the multi-class decisions of their solutions."""
+
+    def __init__(self, dataset: str, X: Matrix, y: np.ndarray, C: float, settings: Settings) -> None:
+        self.blueprint: Any = LinearBlueprint(shared=False)
+        if dataset == "spiral":
+            self.blueprint = KernelBlueprint(gamma=settings.gamma, shared=False)
+        self.samples = read_samples(X, y, None, None)
+        self.designs = self.blueprint.designs(self.samples)
+        self.problems = []
+        self.rows, self.labels = [], []
+        for task in make_tasks(self.designs, self.samples, self.blueprint.multi_class):
+            (problem,) = make_problem(task, [C], MM())[0].binary
+            (machine,) = task.machines
+            self.problems.append(problem)
+            self.rows.append(np.arange(len(X)) if machine.rows is None else machine.rows)
+            self.labels.append(machine.y)
+        self.n_features = [problem.design.n_features for problem in self.problems]
+
+    def solve(
+        self, solver: Solver, sizes: Sequence[Sequence[int]], rngs: Sequence[np.random.Generator] = ()
+    ) -> Iterator[list[Solution]]:
+        """Solve each binary problem for each of its sizes; yield the solutions of all problems together.
+
+        MM and SD start each size from the solution of the one before it, when the next result is asked for.
+        The exchange searches all sizes before the first result.
+        """
+        rngs = rngs or [np.random.default_rng(0) for _ in self.problems]
+        paths = [
+            solver.solve_grid(Problem.of(problem), [[problem.lam]], ks, rng)
+            for problem, ks, rng in zip(self.problems, sizes, rngs, strict=True)
+        ]
+        for solutions in zip(*paths, strict=True):
+            yield [one for (one,) in solutions]
+
+    def improve(self, ks: Sequence[int], rngs: Sequence[np.random.Generator]) -> list[Solution]:
+        """Run the exchange from random supports."""
+        solutions: list[Solution] = []
+        for problem, p, k, rng in zip(self.problems, self.n_features, ks, rngs, strict=True):
+            support, beta = np.sort(rng.choice(p, k, replace=False)), np.zeros(problem.design.n_parameters)
+            beta[support] = rng.standard_normal(k)
+            start = Solution.from_beta(
+                beta, p, objective=np.inf, projection_cost=0.0, status=Status.EXHAUSTED, n_iter=0
+            )
+            solutions += Exchange().improve(Problem.of(problem), [start])
+        return solutions
+
+    def describe(self, solutions: Sequence[Solution]) -> dict[str, float]:
+        """What the solver did, and the classifiers it found: sums or means over the binary problems."""
+        self.decide = self.blueprint.decisions(self.designs, self.samples, solutions)
+        decisions = self.decide(self.samples.X)
+        losses = []
+        is_support_vector = np.zeros(len(decisions), dtype=bool)
+        for y, rows, decision in zip(self.labels, self.rows, decisions.T, strict=True):
+            residual = squared_hinge.residual_of(decision[rows], y)
+            losses.append(float(np.mean(squared_hinge.values(residual))))
+            is_support_vector[rows[squared_hinge.is_active(residual)]] = True
+        ends = [s.trace[-1] if s.trace else None for s in solutions]  # the exchange has no trace
+        both = list(zip(ends, solutions, strict=True))
+        means: dict[str, Sequence[float]] = {
+            "stalled": [s.status is Status.STALLED for s in solutions],
+            "objective": [end.objective if end else s.objective for end, s in both],
+            "gradient_sq": [end.gradient_sq if end else 0.0 for end in ends],
+            # the d of the paper's stopping rules, before the final projection
+            "distance_sq": [
+                end.distance_sq / normalizer(s.n_features, len(s.support)) if end else 0.0 for end, s in both
+            ],
+            "loss": losses,
+            "kept": [len(s.support) for s in solutions],
+            "sparsity": [1 - len(s.support) / s.n_features for s in solutions],
+        }
+        return {
+            "iterations": sum(s.n_iter for s in solutions),
+            "support_vectors": int(is_support_vector.sum()),
+            **{name: float(np.mean(values)) for name, values in means.items()},
+        }
+
+    def accuracy(self, X: Matrix, y: np.ndarray) -> float:
+        """The accuracy of the classifiers that were described last."""
+        classes = self.samples.classes
+        decisions = combine_decisions(self.decide(X), len(classes), self.blueprint.multi_class)
+        return float(np.mean(choose_classes(decisions, classes) == y))
+
+
+def accuracies(score: Callable[[Matrix, np.ndarray], float], rows: Fold) -> dict[str, float]:
+    """The accuracy on the training, validation and test rows of a fold."""
+    parts = {"train": rows.train, "validation": rows.validation, "test": rows.test}
+    return {part: score(rows.X[at], rows.y[at]) for part, at in parts.items()}
+
+
+def make_classifiers(job: Job, rows: Fold, settings: Settings) -> Classifiers:
+    """The binary problems of a job; only the exchange has a ridge."""
+    C = settings.exchange_C if job.solver == "exchange" else np.inf
+    return Classifiers(job.dataset, rows.X[rows.train], rows.y[rows.train], C, settings)
+
+
+def sensitivity_jobs(
+    settings: Settings, protocols: Sequence[str], datasets: Sequence[str], solvers: Sequence[str]
+) -> Iterator[Job]:
+    """Fits to the training set with half of the features, from random parameters or supports: Figure 1."""
+    for dataset in datasets:
+        for solver in [name for name in solvers if name in SOLVERS]:
+            for first in range(0, settings.n_starts, STARTS_PER_JOB):
+                starts = range(first, min(first + STARTS_PER_JOB, settings.n_starts))
+                fits = tuple(Fit(number, HALF) for number in starts)
+                yield Job("sensitivity", protocols[0], dataset, solver, fits)
+
+
+def run_sensitivity(job: Job, settings: Settings) -> Iterator[Row]:
+    """Start MM and SD from random parameters, the exchange from random supports."""
+    rows = protocol.whole(protocol.read(job.dataset, job.protocol, settings.seed))
+    classifiers = make_classifiers(job, rows, settings)
+    ks = [p // 2 for p in classifiers.n_features]
+    for fit in job.fits:
+        seeds = [[settings.seed, fit.replicate, number] for number in range(len(ks))]
+        rngs = [np.random.default_rng(seed) for seed in seeds]
+        started = time.thread_time()
+        if job.solver == "exchange":
+            solutions = classifiers.improve(ks, rngs)
+        else:
+            (solutions,) = classifiers.solve(RANDOM[job.solver], [[k] for k in ks], rngs)
+        seconds = time.thread_time() - started
+        values = classifiers.describe(solutions)
+        test = classifiers.accuracy(rows.X[rows.test], rows.y[rows.test])
+        yield fit._asdict() | values | {"test": test, "seconds": seconds}
+
+
+def shape_name(n_samples: int, n_features: int) -> str:
+    return f"{n_samples}x{n_features}"
+
+
+def shape_of(name: str) -> tuple[int, int]:
+    n_samples, n_features = name.split("x")
+    return int(n_samples), int(n_features)
+
+
+def recovery_jobs(
+    settings: Settings, protocols: Sequence[str], datasets: Sequence[str], solvers: Sequence[str]
+) -> Iterator[Job]:
+    """Fits to draws of `make_sparse_hyperplane`, whatever the data sets: Figure 2.
+
+    The left panels vary the sparsity for a few shapes, the right ones the shape at the true sparsity.
+    """
+    shapes = list(settings.shapes)
+    shapes += [(n, BASE) for n in settings.sample_sizes] + [(BASE, p) for p in settings.feature_sizes]
+    for shape in dict.fromkeys(shapes):
+        true_sparsity = 1 - TRUE_SIZE / shape[1]
+        grid = recovery_sparsities(shape[1]) if shape in settings.shapes else (true_sparsity,)
+        for solver in [name for name in solvers if name in SOLVERS]:
+            for draw in range(settings.n_draws):
+                fits = tuple(Fit(draw, s) for s in grid)
+                yield Job("recovery", protocols[0], shape_name(*shape), solver, fits)
+
+
+def run_recovery(job: Job, settings: Settings) -> Iterator[Row]:
+    """Fit each sparsity by itself, without a warm start."""
+    n, p = shape_of(job.dataset)
+    X, y, coef = draw_data(n, p, job.fits[0].replicate, settings.seed)
+    for fit in job.fits:
+        k = count_kept(fit.parameter, p)
+        model = SparseSVC(k, C=np.inf, solver=PENALISED.get(job.solver, "exchange"))
+        if job.solver == "exchange":
+            model.set_params(C=settings.exchange_C)
+        started = time.thread_time()
+        model.fit(X[:n], y[:n])
+        seconds = time.thread_time() - started
+        fdr, false_omission = discovery_rates(model.get_support(), coef != 0)
+        yield fit._asdict() | {
+            "iterations": int(model.n_iter_.sum()),
+            "kept": float(len(model.support_)),
+            "sparsity": 1 - len(model.support_) / p,
+            "fdr": fdr,
+            "for": false_omission,
+            "train": model.score(X[:n], y[:n]),
+            "test": model.score(X[n:], y[n:]),
+            "seconds": seconds,
+        }
+
+
+@lru_cache(maxsize=4)
+def draw_data(n: int, p: int, draw: int, seed: int) -> tuple[Matrix, Vector, Vector]:
+    """A training set of n rows followed by a test set, and the true coefficients."""
+    random_state = int(np.random.default_rng([seed, n, p, draw]).integers(2**31))
+    X, y, coef = make_sparse_hyperplane(n + N_TEST, p, TRUE_SIZE, random_state=random_state, return_coef=True)
+    return X, y, coef
+
+
+def discovery_rates(selected: np.ndarray, causal: np.ndarray) -> tuple[float, float]:
+    """The false discovery rate and the false omission rate, which the paper writes by sensitivity and such.
+
+    Without selected features the false discovery rate is 0; without omitted ones, the false omission rate.
+    """
+    fdr = (selected & ~causal).sum() / max(selected.sum(), 1)
+    false_omission = (~selected & causal).sum() / max((~selected).sum(), 1)
+    return float(fdr), float(false_omission)
+
+
+def crossval_jobs(
+    settings: Settings, protocols: Sequence[str], datasets: Sequence[str], solvers: Sequence[str]
+) -> Iterator[Job]:
+    """Paths from dense to sparse, or over C for the peers, in each fold: Tables 2 to 4, Figure 3."""
+    for name in protocols:
+        for dataset in datasets:
+            for solver in solvers:
+                if solver in PEERS and (solver == "svc") != (dataset == "spiral"):
+                    continue
+                grid = costs(dataset) if solver in PEERS else sparsities(dataset)
+                for number in range(settings.n_folds_run):
+                    fits = tuple(Fit(number, value) for value in grid)
+                    yield Job("crossval", name, dataset, solver, fits)
+
+
+def run_crossval(job: Job, settings: Settings) -> Iterator[Row]:
+    """Compute a path on the training rows of a fold, and its accuracies."""
+    data = protocol.read(job.dataset, job.protocol, settings.seed)
+    rows = protocol.fold(data, settings, job.fits[0].replicate)
+    if job.solver in PEERS:
+        yield from run_peer(job, rows, settings)
+        return
+    started = time.thread_time()
+    classifiers = make_classifiers(job, rows, settings)
+    sizes = [[count_kept(fit.parameter, p) for fit in job.fits] for p in classifiers.n_features]
+    if job.solver == "exchange":
+        # Sweeps go down and up the path, so time and Newton steps belong to the path as a whole: each
+        # sparsity is recorded with an even share. Each solution counts the steps of the whole path.
+        path = list(classifiers.solve(Exchange().in_folds(), sizes))
+        seconds = (time.thread_time() - started) / len(path)
+        n_newton = sum(max(s.n_iter for s in along) for along in zip(*path, strict=True)) / len(path)
+        for fit, solutions in zip(job.fits, path, strict=True):
+            values = classifiers.describe(solutions) | accuracies(classifiers.accuracy, rows)
+            yield fit._asdict() | values | {"iterations": n_newton, "seconds": seconds}
+        return
+    for fit, solutions in zip(job.fits, classifiers.solve(PENALISED[job.solver], sizes), strict=True):
+        seconds = time.thread_time() - started
+        values = classifiers.describe(solutions) | accuracies(classifiers.accuracy, rows)
+        yield fit._asdict() | values | {"seconds": seconds}
+        started = time.thread_time()
+
+
+def run_peer(job: Job, rows: Fold, settings: Settings) -> Iterator[Row]:
+    """Fit LIBLINEAR or LIBSVM for each C."""
+    for fit in job.fits:
+        model = make_peer(job, fit.parameter, settings)
+        started = time.thread_time()
+        model.fit(rows.X[rows.train], rows.y[rows.train])
+        seconds = time.thread_time() - started
+        sparsity = observed_sparsity(model, len(rows.train))
+        yield fit._asdict() | accuracies(model.score, rows) | {"sparsity": sparsity, "seconds": seconds}
+
+
+def make_peer(job: Job, C: float, settings: Settings) -> Any:
+    """A competitor of Table 4.
+
+    The paper's numbers for LIBLINEAR are those of one versus rest without an intercept. The paper's protocol
+    does the same; the shuffled one gives LIBLINEAR what our models have, an intercept and one versus one.
+    """
+    if job.solver == "svc":
+        return SVC(C=C, kernel="rbf", gamma=settings.gamma)
+    is_paper = job.protocol == "paper"
+    model = LinearSVC(
+        C=C,
+        penalty={"l1r": "l1", "l2r": "l2"}[job.solver],
+        dual=False,
+        fit_intercept=not is_paper,
+        max_iter=5000,
+        random_state=settings.seed,
+    )
+    return model if is_paper else OneVsOneClassifier(model)
+
+
+def observed_sparsity(model: Any, n_samples: int) -> float:
+    """The proportion of coefficients that are zero, on average over the binary classifiers."""
+    if isinstance(model, SVC):
+        return 1 - len(model.support_) / n_samples
+    classifiers = getattr(model, "estimators_", [model])
+    return float(np.mean([np.mean(classifier.coef_ == 0) for classifier in classifiers]))
+
+
+EXPERIMENTS = {
+    "sensitivity": Experiment(sensitivity_jobs, run_sensitivity),
+    "recovery": Experiment(recovery_jobs, run_recovery),
+    "crossval": Experiment(crossval_jobs, run_crossval),
+}
