@@ -366,7 +366,6 @@ def test_tiles_add_up_to_the_block(kind, monkeypatch, wide_view):
         (sums.curvature_along, 2.0, beta),
         (sums.slopes, 2.0, np.array([3, 1]), beta[:3]),
         (sums.largest,),
-        (sums.squares, np.arange(1.0, 13.0)),
         (sums.fingerprints, 0),
     ]
     whole = [question(block, seen, *args) for question, *args in questions]

@@ -13,7 +13,6 @@ from sklearn.base import clone
 from sklearn.svm import LinearSVC
 
 from kmargin import MM, SD, Exchange, KernelSparseSVC, Regime, SparseSVC, SparseSVCCV, sparse_svm_path
-from kmargin.core.design import ColumnSubset
 from kmargin.core.problem import ArrayProblem, Problem
 from kmargin.data.design import make_design
 from kmargin.data.design.dense import DenseDesign
@@ -325,55 +324,6 @@ def test_without_room_for_panels_every_size_is_still_found(monkeypatch):
     assert (without.objectives <= with_room.objectives * 1.05).all()
     thorough = SparseSVC(k=3, solver=Exchange(effort="thorough")).fit(sp.csr_array(X), y)
     assert thorough.solutions_[0].status is Status.LIMITED
-
-
-def standardized_pair(rng):
-    X = rng.standard_normal((30, 9)) * (rng.random((30, 9)) < 0.5)
-    mean, spread = X.mean(axis=0), X.std(axis=0)
-    return DenseDesign(X).standardized(mean, spread), SparseDesign(sp.csr_array(X)).standardized(mean, spread)
-
-
-def subset_pair(rng):
-    X = rng.standard_normal((30, 12)) * (rng.random((30, 12)) < 0.5)
-    columns = np.array([0, 2, 3, 5, 6, 8, 9, 10, 11])
-    return DenseDesign(X[:, columns]), ColumnSubset(SparseDesign(sp.csr_array(X)), columns)
-
-
-@pytest.mark.parametrize("make_pair", [standardized_pair, subset_pair])
-def test_every_question_has_the_same_answer(make_pair, rng):
-    dense, sparse = make_pair(rng)
-    beta, v, c = rng.standard_normal(10), rng.standard_normal(30), rng.uniform(0.1, 1, 30)
-    columns, rows = np.array([7, 2]), np.array([4, 9, 0])
-    panels = np.ones((2, 4, 30))
-    for design, panel in zip((dense, sparse), panels, strict=True):
-        design.fill_panel(columns, v, np.array([3, 0]), panel)
-    np.testing.assert_allclose(panels[1], panels[0], atol=1e-14)
-    for ask in (
-        lambda design: design.decision(beta),
-        lambda design: design.adjoint(v),
-        lambda design: design.slopes(v),
-        lambda design: design.product(columns, beta[:2]),
-        lambda design: design.block(rows, columns),
-        lambda design: design.spread(c),
-        lambda design: np.array(design.moments(c, v)),
-        lambda design: design.unit(),
-        lambda design: design.in_units_of(3.0).decision(beta),
-        lambda design: design.take(columns).adjoint(v),
-        lambda design: design.take_rows(rows).decision(beta),
-        lambda design: design.subset(columns).slopes(v),
-        lambda design: design.distinct_columns(),
-    ):
-        np.testing.assert_allclose(ask(sparse), ask(dense), atol=1e-12)
-
-
-@pytest.mark.parametrize("fit_intercept", [True, False])
-def test_columns_far_from_zero_have_the_spread_of_their_distances(fit_intercept, rng):
-    X, c = 1e8 + rng.standard_normal((30, 4)) * (rng.random((30, 4)) < 0.9), rng.uniform(0.1, 1, 30)
-    X[:3, 2] = 0.0  # not all of them are stored
-    mean, units = X.mean(axis=0), np.array([1.0, 2.0, 1e8, 1.0])
-    dense = DenseDesign(X, fit_intercept).standardized(mean, units)
-    sparse = SparseDesign(sp.csr_array(X), fit_intercept).standardized(mean, units)
-    np.testing.assert_allclose(sparse.spread(c), dense.spread(c), rtol=1e-6)
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])

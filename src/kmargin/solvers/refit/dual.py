@@ -185,7 +185,7 @@ class DualFit:
         if len(places) == 0:  # no row is active: only the ridge is left to lower
             return -v, 0.0
         rows, eps = products.rows[places], mu - self.lam
-        t, c = self.data.t[rows], self.data.c[rows]
+        t, c = self.data.t[rows], self.data.target[rows]
         rhs = c - eps / mu * (c - residual[rows] - t * b)
         r = scipy.linalg.cho_solve((U, False), rhs, check_finite=False)
         new_b = b
