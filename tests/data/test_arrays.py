@@ -19,7 +19,6 @@ from sklearn.metrics import make_scorer, roc_auc_score
 from sklearn.model_selection import GroupKFold
 
 from kmargin import (
-    MM,
     SD,
     Exchange,
     KernelSparseSVC,
@@ -383,11 +382,6 @@ def test_tiles_add_up_to_the_block(kind, monkeypatch, wide_view):
 
 
 # --- what is wrong is said
-
-
-def test_mm_says_that_it_needs_numpy(elsewhere):
-    with pytest.raises(ValueError, match=r'needs X as a NumPy array: use solver="exchange" or solver="sd"'):
-        SparseSVC(k=3, solver=MM()).fit(*elsewhere(*noisy()))
 
 
 def test_a_machine_decides_only_where_it_was_fitted(elsewhere):

@@ -18,12 +18,10 @@ from kmargin.data.design import make_design
 from kmargin.data.design.dense import DenseDesign
 from kmargin.data.design.sparse import SparseDesign
 from kmargin.solvers import Status
-from kmargin.solvers.proximal.penalised import PenalisedProblem
 from kmargin.solvers.refit.cg import ProductFit
 from kmargin.solvers.refit.rows import make_rows
 from kmargin.solvers.refit.support import refit
 from kmargin.solvers.search.path import SupportPath
-from kmargin.solvers.solver import univariate_start
 
 
 def make_text(n_samples=150, n_features=40, n_classes=2, density=0.2, seed=0):
@@ -62,10 +60,10 @@ ESTIMATORS = {
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("estimator", ESTIMATORS.values(), ids=ESTIMATORS)
-def test_dense_and_sparse_give_the_same_machine(estimator, n_classes):
-    X, y = make_text(n_classes=n_classes)
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_dense_and_sparse_give_the_same_machine(name):
+    estimator = ESTIMATORS[name]
+    X, y = make_text(n_classes=2 if name in ("cv", "polished", "no ridge", "none") else 3)
     dense, sparse = fit_both(estimator, X, y)
     assert_same(dense, sparse)
     np.testing.assert_array_equal(dense.predict(X), sparse.predict(sp.csc_array(X)))
@@ -264,7 +262,7 @@ def test_what_would_not_fit_as_an_array_is_never_one(estimator):
 
 
 def test_all_features_of_a_wide_matrix_are_LinearSVC():
-    X, y = make_text(400, 30_000, density=0.003)
+    X, y = make_text(300, 10_000, density=0.005)
     X = sp.csr_array(X)
     model = SparseSVC(k="all").fit(X, y)
     peer = LinearSVC(dual=False, tol=1e-10, intercept_scaling=1e3, max_iter=10**5).fit(X, y)
@@ -276,8 +274,7 @@ def problem_of(X, y, lam=1e-3, fit_intercept=True, kind=SparseDesign):
     return ArrayProblem(kind(X, fit_intercept), np.where(y > 0, 1.0, -1.0), np.ones(len(y)), lam)
 
 
-@pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize("lam", [1e-1, 1e-3, 1e-5])
+@pytest.mark.parametrize(("lam", "fit_intercept"), [(1e-1, True), (1e-3, False), (1e-5, True)])
 @pytest.mark.parametrize("shape", [(200, 20), (40, 120)])
 def test_conjugate_gradients_find_the_minimum_that_the_gram_matrix_finds(shape, lam, fit_intercept):
     X, y = make_text(*shape)
@@ -326,32 +323,15 @@ def test_without_room_for_panels_every_size_is_still_found(monkeypatch):
     assert thorough.solutions_[0].status is Status.LIMITED
 
 
-@pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize("shifted", [True, False])
-def test_sds_compiled_and_readable_loops_agree_on_sparse_data(fit_intercept, shifted):
-    X, y = make_text(60, 12)
-    problem = problem_of(X, y, 0.01, fit_intercept)
-    if shifted:
-        design = problem.design.standardized(X.mean(axis=0), X.std(axis=0))
-        problem = ArrayProblem(design, problem.y, problem.weights, 0.01)
-    penalised = PenalisedProblem.of_one(problem, 4)
-    for n_steps in range(1, 31):
-        solver, start = SD(max_inner=n_steps), univariate_start(problem)[None]
-        fast, slow = (
-            descent(penalised)(penalised, start, 3.0, 0.0)
-            for descent in (solver._descent, solver._readable_descent)
-        )
-        np.testing.assert_allclose(fast.beta, slow.beta, rtol=1e-7, atol=1e-9)
-        np.testing.assert_allclose(fast.objective, slow.objective, rtol=1e-8)
-
-
 def mapped(path, X):
     np.save(path, X)
     return np.load(path, mmap_mode="r")
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("solver", ["exchange", SD(max_outer=2, max_inner=5)])
+@pytest.mark.parametrize(
+    ("solver", "dtype"),
+    [("exchange", np.float64), ("exchange", np.float32), (SD(max_outer=2, max_inner=5), np.float32)],
+)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_mapped_array_is_not_copied(tmp_path, dtype, solver):
     rng = np.random.default_rng(0)

@@ -46,7 +46,7 @@ def assert_same(fast, slow):
 
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_compiled_and_readable_loops_agree_step_by_step(solver, penalised):
-    for n_steps in range(1, 21):  # the first ten are without momentum
+    for n_steps in range(1, 15):  # the first ten are without momentum
         assert_same(run(solver, penalised, n_steps), run_readable(solver, penalised, n_steps))
 
 

@@ -1,4 +1,4 @@
-"""The solver around the paper's algorithms: options, starting points, paths over k, and how a run ends."""
+"""MM and SD as solvers: options, starting points, paths over k, and how a run ends."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
@@ -13,8 +13,9 @@ from kmargin.core.units import Units
 from kmargin.core.validation import is_flag, is_integer, is_number
 from kmargin.solvers.exchange import Exchange
 from kmargin.solvers.proximal import reference
+from kmargin.solvers.proximal.compiled import mm_descent, sd_descent
 from kmargin.solvers.proximal.penalised import PenalisedProblem
-from kmargin.solvers.proximal.reference import Descend, Step
+from kmargin.solvers.proximal.reference import Descend, MMStep, Step, sd_step
 from kmargin.solvers.refit.support import refit
 from kmargin.solvers.solution import Ending, OuterRecord, Solution, Status
 from kmargin.solvers.solver import (
@@ -297,6 +298,72 @@ class ProximalDistance(Solver):
             new if new is old else replace(new, n_iter=old.n_iter + new.n_iter, trace=old.trace)
             for new, old in zip(Exchange().improve(problem, solutions), solutions, strict=True)
         )
+
+
+class MM(ProximalDistance):
+    __doc__ = f"""Algorithm 1 of the paper: each step minimises the surrogate.
+
+    One SVD of X serves all rho and all k. Rho is annealed from `rho_start` upwards; between increases the
+    penalised objective f_rho is minimised (Algorithm 3).
+{KNOBS}
+    See Also
+    --------
+    SD : The same by steepest descent, without an SVD.
+    Exchange : The default solver, which solves the same problem by swapping features.
+    ConvergenceDisplay : Plots the convergence.
+
+    Examples
+    --------
+    >>> from kmargin import MM, SparseSVC
+    >>> from kmargin.datasets import make_synthetic
+    >>> X, y = make_synthetic(n_samples=100, n_features=8, random_state=0)
+    >>> model = SparseSVC(k=2, C=float("inf"), solver=MM(rtol=0.0)).fit(X, y)
+    >>> model.support_
+    array([0, 1])
+    >>> model.solutions_[0].status.name
+    'CONVERGED'
+    """
+
+    takes_sparse = False  # it needs the singular vectors of X
+
+    def _step(self, problem: PenalisedProblem) -> MMStep:
+        if len(problem.in_memory) < len(problem.problems):
+            raise ValueError(
+                'solver="mm" works with the singular vectors of X and needs X as a NumPy array: use '
+                'solver="exchange" or solver="sd" for X on a device, or convert X.'
+            )
+        return MMStep(problem)
+
+    def _compiled(self, problem: PenalisedProblem) -> Descend:
+        return mm_descent(problem, self.max_inner, self.delay)
+
+
+class SD(ProximalDistance):
+    __doc__ = f"""Algorithm 2 of the paper: steepest descent with an exact line search on the surrogate.
+
+    Rho is annealed from `rho_start` upwards; between increases the penalised objective f_rho is minimised
+    (Algorithm 3).
+{KNOBS}
+    See Also
+    --------
+    MM : The same by exact minimisation of the surrogate.
+    Exchange : The default solver, which solves the same problem by swapping features.
+    ConvergenceDisplay : Plots the convergence.
+
+    Examples
+    --------
+    >>> from kmargin import SD, SparseSVC
+    >>> from kmargin.datasets import make_synthetic
+    >>> X, y = make_synthetic(n_samples=100, n_features=8, random_state=0)
+    >>> SparseSVC(k=2, solver=SD(rtol=0.0)).fit(X, y).support_
+    array([0, 1])
+    """
+
+    def _step(self, problem: PenalisedProblem) -> Step:
+        return sd_step
+
+    def _compiled(self, problem: PenalisedProblem) -> Descend | None:
+        return sd_descent(problem, self.max_inner, self.delay)
 
 
 def rescale(problems: Sequence[BinaryProblem]) -> tuple[float | Vector, list[BinaryProblem]]:
