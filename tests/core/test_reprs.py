@@ -1,9 +1,7 @@
 """What results say of themselves fits on a screen, and estimators link to their pages."""
 
 import re
-import tomllib
 from html.parser import HTMLParser
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -109,8 +107,3 @@ def test_the_diagram_of_every_estimator_links_to_its_page(name):
 
 def test_who_derives_from_an_estimator_gets_no_link_to_a_page_that_is_not_there():
     assert type("Own", (SparseSVC,), {"__module__": "elsewhere"})()._get_doc_link() == ""
-
-
-def test_the_address_is_that_of_the_project():
-    project = Path(__file__).parent.parent.parent / "pyproject.toml"
-    assert tomllib.loads(project.read_text())["project"]["urls"]["Documentation"] == DOCUMENTATION

@@ -19,7 +19,6 @@ from sklearn.metrics import make_scorer, roc_auc_score
 from sklearn.model_selection import GroupKFold
 
 from kmargin import (
-    MM,
     SD,
     Exchange,
     KernelSparseSVC,
@@ -366,7 +365,6 @@ def test_tiles_add_up_to_the_block(kind, monkeypatch, wide_view):
         (sums.curvature_along, 2.0, beta),
         (sums.slopes, 2.0, np.array([3, 1]), beta[:3]),
         (sums.largest,),
-        (sums.squares, np.arange(1.0, 13.0)),
         (sums.fingerprints, 0),
     ]
     whole = [question(block, seen, *args) for question, *args in questions]
@@ -384,11 +382,6 @@ def test_tiles_add_up_to_the_block(kind, monkeypatch, wide_view):
 
 
 # --- what is wrong is said
-
-
-def test_mm_says_that_it_needs_numpy(elsewhere):
-    with pytest.raises(ValueError, match=r'needs X as a NumPy array: use solver="exchange" or solver="sd"'):
-        SparseSVC(k=3, solver=MM()).fit(*elsewhere(*noisy()))
 
 
 def test_a_machine_decides_only_where_it_was_fitted(elsewhere):

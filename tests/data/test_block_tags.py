@@ -119,7 +119,7 @@ def test_columns_that_differ_in_hidden_rows_alone_are_equal(data):
 
 
 def test_a_subset_of_a_subset_is_counted_within_it(data):
-    design = BlockDesign(cut(*data), BALANCED).subset(np.array([5, 3, 1])).subset(np.array([2, 0]))
+    design = BlockDesign(cut(*data), BALANCED).take(np.array([5, 3, 1])).take(np.array([2, 0]))
     X, _, repeats = data
     np.testing.assert_allclose(design.moments().mean, np.average(X[:, [1, 5]], axis=0, weights=repeats))
 

@@ -43,56 +43,21 @@ def both(kernel="rbf", fit_intercept=True, dtype=np.float64, cache_size=TINY, sp
     return KernelDesign(function.quickly, X, points, signs, fit_intercept, cache_size=cache_size), held
 
 
-def answers(design, rng):
-    """What a design says to every question of the protocol."""
-    n, p = design.n_samples, design.n_features
-    v, few, weights = rng.standard_normal(n), rng.standard_normal(n), rng.uniform(0.2, 3.0, n)
-    few[rng.random(n) < 0.6] = 0.0
-    columns, rows = rng.permutation(p)[:11], rng.permutation(n)[:23]
-    panel = np.zeros((13, n))
-    design.fill_panel(columns, v, np.arange(11)[::-1] + 1, panel)
-    mean, spread = rng.standard_normal(p), rng.uniform(0.5, 2.0, p)
-    return {
-        "decision": design.decision(rng.standard_normal(design.n_parameters)),
-        "adjoint": design.adjoint(v),
-        "slopes": design.slopes(v),
-        "slopes of few rows": design.slopes(few),
-        "slopes of no row": design.slopes(np.zeros(n)),
-        "product": design.product(columns, v[:11]),
-        "product of no column": design.product(columns[:0], v[:0]),
-        "fill_panel": panel,
-        "block": design.block(rows, columns),
-        "spread": design.spread(weights),
-        "moments": np.array(design.moments(weights, v)),
-        "distinct_columns": design.distinct_columns(),
-        "subset": design.subset(columns).slopes(v),
-        "take": design.take(columns).slopes(v),
-        "take_rows": design.take_rows(rows).slopes(v[:23]),
-        "standardized": design.standardized(mean, spread).slopes(v),
-        "standardized, some": design.standardized(mean, spread).take(columns).slopes(v),
-        "unit": design.unit(),
-        "in_units_of": design.standardized(mean, spread).in_units_of(8.0).slopes(v),
-    }  # fmt: skip
-
-
-@pytest.mark.parametrize("cache_size", [1e-6, TINY, 10.0], ids=["nothing kept", "some kept", "all kept"])
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_a_kernel_design_answers_as_the_held_matrix_does(kernel, fit_intercept, cache_size):
-    design, held = both(kernel, fit_intercept, cache_size=cache_size)
-    said, expected = (answers(d, np.random.default_rng(1)) for d in (design, held))
-    for question, answer in expected.items():
-        np.testing.assert_allclose(said[question], answer, rtol=1e-9, atol=1e-11, err_msg=question)
+def test_products_in_tiles_are_those_with_the_whole_matrix(kernel, fit_intercept, rng):
+    design, held = both(kernel, fit_intercept)
+    beta, v = rng.standard_normal(design.n_parameters), rng.standard_normal(90)
+    np.testing.assert_allclose(design.decision(beta), held.decision(beta), rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(design.adjoint(v), held.adjoint(v), rtol=1e-9, atol=1e-11)
 
 
 @pytest.mark.parametrize("sparse", [True, False])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_so_it_does_for_float32_and_for_sparse_points(dtype, sparse):
+def test_points_may_be_sparse_and_of_float32(dtype, sparse, rng):
     design, held = both(dtype=dtype, sparse=sparse)
-    said, expected = (answers(d, np.random.default_rng(1)) for d in (design, held))
-    tolerance = 1e-9 if dtype == np.float64 else 2e-5  # of the kernel values
-    for question, answer in expected.items():
-        np.testing.assert_allclose(said[question], answer, rtol=tolerance, atol=tolerance, err_msg=question)
+    v, tolerance = rng.standard_normal(90), 1e-9 if dtype == np.float64 else 2e-5
+    np.testing.assert_allclose(design.slopes(v), held.slopes(v), rtol=tolerance, atol=tolerance)
 
 
 def test_repeated_columns_are_found_and_the_first_is_left():
@@ -101,21 +66,6 @@ def test_repeated_columns_are_found_and_the_first_is_left():
     points = np.vstack([X[:10], -X[:5], X[:3]])  # of even degree: the kernel does not see a sign
     design = KernelDesign(Kernel("poly", 1.0, 2, 0.0), X, points, np.ones(18), cache_size=TINY)
     np.testing.assert_array_equal(design.distinct_columns(), np.arange(10))
-
-
-def test_a_constant_column_has_no_variance():
-    X = np.full((70, 1), 0.1)
-    design = KernelDesign(Kernel("linear", 1.0, 1, 0.0), X, X[:3], np.ones(3), cache_size=TINY)
-    mean, variance, covariance = design.moments(np.arange(70.0) + 1, np.arange(70.0))
-    np.testing.assert_allclose(mean, 0.01)
-    np.testing.assert_allclose(variance, 0.0, atol=1e-30)
-    np.testing.assert_allclose(covariance, 0.0, atol=1e-14)
-
-
-def test_large_and_small_numbers_have_a_typical_size():
-    X = np.array([[1e160], [1e150], [0.0]])
-    design = KernelDesign(Kernel("linear", 1.0, 1, 0.0), X, np.array([[1e100], [0.0]]), np.ones(2))
-    assert design.unit() == pytest.approx(DenseDesign(X * np.array([[1e100, 0.0]])).unit())
 
 
 @pytest.fixture(scope="module")
@@ -202,17 +152,17 @@ def test_the_kernel_is_never_asked_for_more_than_a_tile(moons):
 
 def test_memory_stays_within_the_budget(monkeypatch):
     monkeypatch.undo()  # tiles of their usual size
-    X, y = make_circles(6000, factor=0.5, noise=0.2, random_state=0)
-    design = KernelDesign(Kernel("rbf", 1.0, 3, 0.0), X, X, np.where(y, 1.0, -1.0), cache_size=20)
+    X, y = make_circles(3000, factor=0.5, noise=0.2, random_state=0)
+    design = KernelDesign(Kernel("rbf", 1.0, 3, 0.0), X, X, np.where(y, 1.0, -1.0), cache_size=10)
     tracemalloc.start()
     try:
-        design.moments(np.ones(6000), np.ones(6000))
-        design.slopes(np.ones(6000))
-        assert design.tiles.n_kept * 6000 * 8 <= 20 * 2**20 < (design.tiles.n_kept + 1) * 6000 * 8
+        design.moments(np.ones(3000), np.ones(3000))
+        design.slopes(np.ones(3000))
+        assert design.tiles.n_kept * 3000 * 8 <= 10 * 2**20 < (design.tiles.n_kept + 1) * 3000 * 8
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert peak < (20 + 5 * 4) * 2**20  # what is kept and a few tiles of 4 MB; the matrix takes 275
+    assert peak < (10 + 5 * 4) * 2**20  # what is kept and a few tiles of 4 MB; the matrix takes 69
 
 
 def test_kept_columns_are_not_computed_again():

@@ -13,18 +13,15 @@ from sklearn.base import clone
 from sklearn.svm import LinearSVC
 
 from kmargin import MM, SD, Exchange, KernelSparseSVC, Regime, SparseSVC, SparseSVCCV, sparse_svm_path
-from kmargin.core.design import ColumnSubset
 from kmargin.core.problem import ArrayProblem, Problem
 from kmargin.data.design import make_design
 from kmargin.data.design.dense import DenseDesign
 from kmargin.data.design.sparse import SparseDesign
 from kmargin.solvers import Status
-from kmargin.solvers.proximal.penalised import PenalisedProblem
 from kmargin.solvers.refit.large import ProductFit
 from kmargin.solvers.refit.rows import make_rows
 from kmargin.solvers.refit.support import refit
 from kmargin.solvers.search.path import SupportPath
-from kmargin.solvers.solver import univariate_start
 
 
 def make_text(n_samples=150, n_features=40, n_classes=2, density=0.2, seed=0):
@@ -63,10 +60,10 @@ ESTIMATORS = {
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("estimator", ESTIMATORS.values(), ids=ESTIMATORS)
-def test_dense_and_sparse_give_the_same_machine(estimator, n_classes):
-    X, y = make_text(n_classes=n_classes)
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_dense_and_sparse_give_the_same_machine(name):
+    estimator = ESTIMATORS[name]
+    X, y = make_text(n_classes=2 if name in ("cv", "polished", "no ridge", "none") else 3)
     dense, sparse = fit_both(estimator, X, y)
     assert_same(dense, sparse)
     np.testing.assert_array_equal(dense.predict(X), sparse.predict(sp.csc_array(X)))
@@ -265,7 +262,7 @@ def test_what_would_not_fit_as_an_array_is_never_one(estimator):
 
 
 def test_all_features_of_a_wide_matrix_are_LinearSVC():
-    X, y = make_text(400, 30_000, density=0.003)
+    X, y = make_text(300, 10_000, density=0.005)
     X = sp.csr_array(X)
     model = SparseSVC(k="all").fit(X, y)
     peer = LinearSVC(dual=False, tol=1e-10, intercept_scaling=1e3, max_iter=10**5).fit(X, y)
@@ -277,8 +274,7 @@ def problem_of(X, y, lam=1e-3, fit_intercept=True, kind=SparseDesign):
     return ArrayProblem(kind(X, fit_intercept), np.where(y > 0, 1.0, -1.0), np.ones(len(y)), lam)
 
 
-@pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize("lam", [1e-1, 1e-3, 1e-5])
+@pytest.mark.parametrize(("lam", "fit_intercept"), [(1e-1, True), (1e-3, False), (1e-5, True)])
 @pytest.mark.parametrize("shape", [(200, 20), (40, 120)])
 def test_conjugate_gradients_find_the_minimum_that_the_gram_matrix_finds(shape, lam, fit_intercept):
     X, y = make_text(*shape)
@@ -327,81 +323,15 @@ def test_without_room_for_panels_every_size_is_still_found(monkeypatch):
     assert thorough.solutions_[0].status is Status.LIMITED
 
 
-def standardized_pair(rng):
-    X = rng.standard_normal((30, 9)) * (rng.random((30, 9)) < 0.5)
-    mean, spread = X.mean(axis=0), X.std(axis=0)
-    return DenseDesign(X).standardized(mean, spread), SparseDesign(sp.csr_array(X)).standardized(mean, spread)
-
-
-def subset_pair(rng):
-    X = rng.standard_normal((30, 12)) * (rng.random((30, 12)) < 0.5)
-    columns = np.array([0, 2, 3, 5, 6, 8, 9, 10, 11])
-    return DenseDesign(X[:, columns]), ColumnSubset(SparseDesign(sp.csr_array(X)), columns)
-
-
-@pytest.mark.parametrize("make_pair", [standardized_pair, subset_pair])
-def test_every_question_has_the_same_answer(make_pair, rng):
-    dense, sparse = make_pair(rng)
-    beta, v, c = rng.standard_normal(10), rng.standard_normal(30), rng.uniform(0.1, 1, 30)
-    columns, rows = np.array([7, 2]), np.array([4, 9, 0])
-    panels = np.ones((2, 4, 30))
-    for design, panel in zip((dense, sparse), panels, strict=True):
-        design.fill_panel(columns, v, np.array([3, 0]), panel)
-    np.testing.assert_allclose(panels[1], panels[0], atol=1e-14)
-    for ask in (
-        lambda design: design.decision(beta),
-        lambda design: design.adjoint(v),
-        lambda design: design.slopes(v),
-        lambda design: design.product(columns, beta[:2]),
-        lambda design: design.block(rows, columns),
-        lambda design: design.spread(c),
-        lambda design: np.array(design.moments(c, v)),
-        lambda design: design.unit(),
-        lambda design: design.in_units_of(3.0).decision(beta),
-        lambda design: design.take(columns).adjoint(v),
-        lambda design: design.take_rows(rows).decision(beta),
-        lambda design: design.subset(columns).slopes(v),
-        lambda design: design.distinct_columns(),
-    ):
-        np.testing.assert_allclose(ask(sparse), ask(dense), atol=1e-12)
-
-
-@pytest.mark.parametrize("fit_intercept", [True, False])
-def test_columns_far_from_zero_have_the_spread_of_their_distances(fit_intercept, rng):
-    X, c = 1e8 + rng.standard_normal((30, 4)) * (rng.random((30, 4)) < 0.9), rng.uniform(0.1, 1, 30)
-    X[:3, 2] = 0.0  # not all of them are stored
-    mean, units = X.mean(axis=0), np.array([1.0, 2.0, 1e8, 1.0])
-    dense = DenseDesign(X, fit_intercept).standardized(mean, units)
-    sparse = SparseDesign(sp.csr_array(X), fit_intercept).standardized(mean, units)
-    np.testing.assert_allclose(sparse.spread(c), dense.spread(c), rtol=1e-6)
-
-
-@pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize("shifted", [True, False])
-def test_sds_compiled_and_readable_loops_agree_on_sparse_data(fit_intercept, shifted):
-    X, y = make_text(60, 12)
-    problem = problem_of(X, y, 0.01, fit_intercept)
-    if shifted:
-        design = problem.design.standardized(X.mean(axis=0), X.std(axis=0))
-        problem = ArrayProblem(design, problem.y, problem.weights, 0.01)
-    penalised = PenalisedProblem.of_one(problem, 4)
-    for n_steps in range(1, 31):
-        solver, start = SD(max_inner=n_steps), univariate_start(problem)[None]
-        fast, slow = (
-            descent(penalised)(penalised, start, 3.0, 0.0)
-            for descent in (solver._descent, solver._readable_descent)
-        )
-        np.testing.assert_allclose(fast.beta, slow.beta, rtol=1e-7, atol=1e-9)
-        np.testing.assert_allclose(fast.objective, slow.objective, rtol=1e-8)
-
-
 def mapped(path, X):
     np.save(path, X)
     return np.load(path, mmap_mode="r")
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("solver", ["exchange", SD(max_outer=2, max_inner=5)])
+@pytest.mark.parametrize(
+    ("solver", "dtype"),
+    [("exchange", np.float64), ("exchange", np.float32), (SD(max_outer=2, max_inner=5), np.float32)],
+)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_mapped_array_is_not_copied(tmp_path, dtype, solver):
     rng = np.random.default_rng(0)

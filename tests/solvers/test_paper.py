@@ -10,8 +10,7 @@ from kmargin.datasets import make_sparse_hyperplane, make_spiral, make_synthetic
 SPARSITIES = np.concatenate([np.linspace(*ends, 5) for ends in [(0, 0.9), (0.91, 0.99), (0.991, 0.999)]])
 
 
-@pytest.mark.parametrize("solver", ["mm", "sd"])
-@pytest.mark.parametrize("seed", [0, 2])
+@pytest.mark.parametrize(("solver", "seed"), [("mm", 0), ("sd", 2)])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_synthetic_two_features_are_found_and_one_is_not_enough(solver, seed):
     X, y, coef = make_synthetic(1000, 500, random_state=seed, return_coef=True)

@@ -75,16 +75,3 @@ def test_fewer_than_are_always_in_is_an_error_that_says_so():
     message = r"k=1 is less than the 2 units that are always in the model.*Use k >= 2"
     with pytest.raises(ValueError, match=message):
         penalised.with_k(1)
-
-
-def test_thin_svd_reproduces_the_weighted_design(problem):
-    U, s, V = problem.design.thin_svd(problem.weights)
-    X = np.column_stack([problem.design.decision(e) for e in np.eye(problem.design.n_parameters)])
-    np.testing.assert_allclose(U * s @ V.T, np.sqrt(problem.weights)[:, None] * X, atol=1e-12)
-    assert len(s) <= min(X.shape)
-
-
-def test_thin_svd_is_taken_once_for_all_k():
-    penalised = of_one(problem := make_problem())
-    first = penalised.with_k(3).problems[0].design.thin_svd(problem.weights)
-    assert penalised.with_k(1).problems[0].design.thin_svd(problem.weights.copy()) is first

@@ -13,18 +13,18 @@ Flags: TypeAlias = NDArray[np.bool_]
 
 
 class Space(NamedTuple):
-    """A library of arrays, and the device that these are on; None for NumPy's."""
+    """An array library and a device; the device is None for NumPy arrays."""
 
     xp: Any
     device: Any = None
-    wide: Any = np.float64  # the floats that sums are taken in: float64, unless the device has none
+    wide: Any = np.float64  # the dtype of sums: float64, or float32 if the device has no float64
 
     @property
     def on_cpu(self) -> bool:
         return self.device is None or "cpu" in str(self.device).lower()
 
     def put(self, array: Any) -> Any:
-        """A NumPy array, brought here; float64 as `wide`."""
+        """Move a NumPy array to this device; float64 becomes `wide`."""
         if self.device is None:
             return array
         if array.dtype == np.float64 and self.wide != self.xp.float64:
@@ -39,7 +39,7 @@ class Space(NamedTuple):
         return self.xp.zeros(shape, dtype=self.wide, device=self.device)
 
     def move(self, array: Any) -> Any:
-        """An array of any library, or a list, brought here."""
+        """Move an array of any library, or a list, to this device."""
         if self.device is not None and is_foreign(array) and space_of(array).xp is self.xp:
             from array_api_compat import to_device
 
@@ -47,11 +47,11 @@ class Space(NamedTuple):
         return self.put(np.asarray(to_host(array)))
 
     def floats(self, array: Any) -> Any:
-        """An array that is here already, as `wide`."""
+        """Cast an array on this device to `wide`."""
         return array if array.dtype == self.wide else self.xp.astype(array, self.wide)
 
     def bring(self, array: Any) -> Any:
-        """An array of this space as one of NumPy's; `wide` as float64."""
+        """Convert an array on this device to a NumPy array; `wide` becomes float64."""
         brought = self._bring(array)
         return brought.astype(np.float64) if array.dtype == self.wide != self.xp.float64 else brought
 
@@ -67,11 +67,12 @@ class Space(NamedTuple):
         return np.asarray(array)
 
     def __str__(self) -> str:
-        return "NumPy" if self.device is None else f"{_plain_name(self.xp)} on {self.device}"
+        name = str(getattr(self.xp, "__name__", "")).removeprefix("array_api_compat.")
+        return "NumPy" if self.device is None else f"{name} on {self.device}"
 
 
 class _Numpy:
-    """NumPy by the names of the standard, which its older versions do not all have."""
+    """NumPy under the names of the array API standard, which its older versions do not all have."""
 
     float64, float32, int64 = np.float64, np.float32, np.int64
     linalg, stack, take, where, sum, max = np.linalg, np.stack, np.take, np.where, np.sum, np.max
@@ -89,29 +90,27 @@ class _Numpy:
 
 HOST = Space(_Numpy)
 
-_SPACES: dict[tuple[type, str], Space] = {}  # a device is asked once for its floats
+_SPACES: dict[tuple[type, str], Space] = {}  # by array type and device
 
 
 def space_of(array: Any) -> Space:
-    """Where an array is; sparse matrices and frames are with NumPy's."""
+    """The library and device of an array; sparse matrices and data frames count as NumPy arrays."""
     if isinstance(array, np.ndarray) or not hasattr(type(array), "device"):
         return HOST
     key = type(array), str(array.device)
     if key not in _SPACES:
-        _SPACES[key] = _find_space(array) if is_foreign(array) else HOST
+        _SPACES[key] = HOST
+        if is_foreign(array):
+            from array_api_compat import array_namespace, device
+
+            xp, where = array_namespace(array), device(array)
+            floats = xp.__array_namespace_info__().dtypes(kind="real floating", device=where)
+            _SPACES[key] = Space(xp, where, floats.get("float64", xp.float32))
     return _SPACES[key]
 
 
-def _find_space(array: Any) -> Space:
-    from array_api_compat import array_namespace, device
-
-    xp, where = array_namespace(array), device(array)
-    floats = xp.__array_namespace_info__().dtypes(kind="real floating", device=where)
-    return Space(xp, where, floats.get("float64", xp.float32))
-
-
 def is_foreign(array: Any) -> bool:
-    """Whether this is an array of another library than NumPy that follows the standard."""
+    """Whether this is an array of a library other than NumPy that follows the array API standard."""
     if isinstance(array, np.ndarray) or not hasattr(type(array), "device"):
         return False
     try:
@@ -125,17 +124,13 @@ def is_foreign(array: Any) -> bool:
 
 
 def to_host(array: Any) -> Any:
-    """An array of any library as one of NumPy's; what is none stays as it is."""
+    """Convert an array of any library to a NumPy array; other objects are returned unchanged."""
     return space_of(array).bring(array) if is_foreign(array) else array
 
 
 def spread(space: Space, X: Any, columns: np.ndarray, n_features: int) -> Any:
-    """X with its columns at these places among zeros."""
-    xp, places = space.xp, np.full(n_features, X.shape[1])  # one further there are zeros
+    """An array of `n_features` columns: those of X at `columns`, zeros elsewhere."""
+    xp, places = space.xp, np.full(n_features, X.shape[1])  # the place of a column of zeros
     places[columns] = np.arange(len(columns))
     zeros = xp.astype(space.zeros((X.shape[0], 1)), X.dtype)
     return xp.take(xp.concat([X, zeros], axis=1), space.put(places), axis=1)
-
-
-def _plain_name(xp: Any) -> str:
-    return str(xp.__name__).removeprefix("array_api_compat.")

@@ -1,12 +1,14 @@
-"""What solvers ask of a design matrix; rescaled, repeated and selected columns of any of them."""
+"""What solvers ask of a design matrix, and how repeated columns are found."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Iterator
+from functools import cached_property
+from hashlib import blake2b
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from kmargin.core.arrays import Flags, Indices, Matrix, Vector
+from kmargin.core.arrays import Indices, Matrix, Vector
 
 
 class ThinSVD(NamedTuple):
@@ -18,15 +20,15 @@ class ThinSVD(NamedTuple):
 
 
 class Moments(NamedTuple):
-    """Of each column, every row counted by its weight."""
+    """Weighted moments of each column."""
 
     mean: Vector
     variance: Vector  # around that mean
-    covariance: Vector  # with the vector given
+    covariance: Vector  # with a given vector
 
 
 class Columns(Protocol):
-    """What is asked of the columns of X alone, whether its rows are at hand or elsewhere."""
+    """What is asked of the columns of X, whether its rows are in memory or in blocks."""
 
     n_samples: int
     n_features: int
@@ -34,219 +36,136 @@ class Columns(Protocol):
     fit_intercept: bool
 
     def fits(self, n_numbers: int) -> bool:
-        """Whether an array of so many numbers is in proportion to the data."""
+        """Whether an array of `n_numbers` numbers is no larger than the data justify."""
 
     def distinct_columns(self) -> Indices:
-        """The columns that repeat no earlier one, ascending; as they were given, not as standardised."""
+        """The columns that repeat no earlier one, ascending; compared before they are standardised."""
 
     def take(self, columns: Indices) -> "Columns":
-        """Some of the columns, stored by themselves."""
-
-    def subset(self, columns: Indices) -> "Columns":
-        """Some of the columns, left where they are if copying them takes much memory."""
+        """The design of some of the columns."""
 
     def standardized(self, mean: Vector, spread: Vector) -> "Columns":
-        """The columns minus `mean`, over `spread`."""
+        """The design of (X - mean) / spread."""
 
     def largest(self) -> Vector:
         """The largest magnitude in each column."""
 
-    def unit(self) -> float:
-        """The size of a typical entry: the median over columns of their root mean square."""
 
-    def in_units_of(self, unit: float | Vector) -> "Columns":
-        """The same data with every entry divided by `unit`, or by the unit of its column."""
-
-
-class Design(Columns, Protocol):
-    """A linear map from parameters to decision values.
+class Design(ABC):
+    """A matrix in memory as a linear map from parameters to decision values.
 
     The parameters are one coefficient per column and, last, the intercept if there is one. Its column
-    of ones is never stored. Solvers know X by these questions alone, so each kind of data answers them
-    in its own way, and no solver is written twice. Columns are given as arrays of indices.
+    of ones is never stored. Solvers use X through these methods alone, so no solver is written twice for
+    different kinds of data. Columns and rows are given as arrays of indices.
     """
 
-    @property
-    def stored(self) -> Any:
-        """X as compiled loops take it: an array, or the arrays of a CSR matrix; None if it is not held."""
+    stored: Any = None  # X as compiled loops take it: an array or a `CSR`; None if it is not in memory
 
-    def decision(self, beta: Vector) -> Vector:
-        """X w + b."""
+    def __init__(self, shape: tuple[int, int], fit_intercept: bool) -> None:
+        self.n_samples, self.n_features = shape
+        self.fit_intercept = fit_intercept
+        self.n_parameters = self.n_features + int(fit_intercept)
 
-    def adjoint(self, v: Vector) -> Vector:
-        """X'v, followed by sum(v) for the intercept."""
+    @abstractmethod
+    def times(self, w: Vector) -> Vector:
+        """X w."""
 
+    @abstractmethod
     def slopes(self, v: Vector) -> Vector:
-        """X'v. Rows where v is 0 are not looked at."""
+        """X'v. Rows where v is 0 are not read."""
 
+    @abstractmethod
     def product(self, columns: Indices, d: Vector) -> Vector:
         """X[:, columns] d."""
 
+    @abstractmethod
     def fill_panel(self, columns: Indices, t: Vector, places: Indices, panel: Matrix) -> None:
         """panel[places[a]] <- t * X[:, columns[a]] for every a."""
 
-    def block(self, rows: Indices, columns: Indices) -> Matrix:
-        """X[rows][:, columns] as an array."""
-
-    def spread(self, c: Vector) -> Vector:
-        """sum_i c_i^2 (x_ij - mean_j)^2 with the mean weighted by c^2; without intercept mean 0."""
-
-    def mean(self, c: Vector) -> Vector:
-        """That mean of each column, intercept or not."""
-
+    @abstractmethod
     def moments(self, weights: Vector, v: Vector) -> Moments:
-        """Mean, variance, and covariance with v."""
+        """Weighted mean and variance of each column, and its covariance with v."""
 
-    def subset(self, columns: Indices) -> "Design": ...
-
+    @abstractmethod
     def take(self, columns: Indices) -> "Design":
-        """Some of the columns, stored by themselves."""
+        """The design of a copy of some of the columns."""
 
+    @abstractmethod
     def take_rows(self, rows: Indices) -> "Design":
-        """Some of the rows, stored by themselves."""
+        """The design of a copy of some of the rows."""
 
-    def standardized(self, mean: Vector, spread: Vector) -> "Design": ...
+    @abstractmethod
+    def standardized(self, mean: Vector, spread: Vector) -> "Design":
+        """The design of (X - mean) / spread."""
 
-    def in_units_of(self, unit: float | Vector) -> "Design": ...
+    @abstractmethod
+    def largest(self) -> Vector:
+        """The largest magnitude in each column."""
 
+    @abstractmethod
     def thin_svd(self, weights: Vector) -> ThinSVD:
         """The factorisation that MM needs."""
 
-
-class InUnits(ABC):
-    """Units alone, for a design that can be standardised."""
-
-    n_features: int
-
     @abstractmethod
-    def standardized(self, mean: Vector, spread: Vector) -> Any:
-        """The columns minus `mean`, over `spread`."""
+    def column_bytes(self, columns: Indices) -> Iterator[bytes]:
+        """The entries of each of some columns; equal for equal columns only."""
 
-    def in_units_of(self, unit: float | Vector) -> Any:
-        """The same data with every entry divided by `unit`, or by the unit of its column."""
-        return self.standardized(np.zeros(self.n_features), np.full(self.n_features, unit, dtype=np.float64))
-
-
-def typical_entry(largest: Vector, squares: Vector, n_samples: int) -> float:
-    """The median over columns of their root mean square; columns of zeros do not count.
-
-    `squares` are the sums of squares of each column over its `largest` magnitude, so that none overflows.
-    """
-    nonzero = largest > 0
-    if not nonzero.any():
-        return 1.0
-    return float(np.median((largest * np.sqrt(squares / n_samples))[nonzero]))
-
-
-SEED = 0  # of the vector whose products tell columns apart
-
-
-def fingerprint_vector(n_samples: int) -> Vector:
-    return np.random.default_rng(SEED).standard_normal(n_samples)
-
-
-def _sorted(fingerprint: Vector) -> tuple[Indices, Flags]:
-    """Return the order that sorts the fingerprints, and whether each is close to the one before it.
-
-    Equal columns have equal products with any vector, up to rounding. So one pass over X and a sort
-    find the few candidates that are worth comparing entry by entry.
-    """
-    order = np.argsort(fingerprint, kind="stable")
-    return order, np.diff(fingerprint[order]) <= 1e-9 * np.abs(fingerprint[order[1:]])
-
-
-def candidate_groups(fingerprint: Vector) -> list[Indices]:
-    """Groups of columns that may be equal, each ascending."""
-    order, close = _sorted(fingerprint)
-    runs = np.flatnonzero(np.diff(np.concatenate([[0], close, [0]]))).reshape(-1, 2)
-    return [np.sort(order[first : last + 1]) for first, last in runs]
-
-
-def candidate_columns(fingerprint: Vector) -> Indices:
-    """All columns that may be equal to another, ascending."""
-    order, close = _sorted(fingerprint)
-    return np.sort(order[np.append(False, close) | np.append(close, False)])
-
-
-def repeats_among(groups: list[Indices], equal: Callable[[int, int], bool], n_features: int) -> Flags:
-    """Which columns repeat an earlier one of their group."""
-    repeats = np.zeros(n_features, dtype=bool)
-    for group in groups:
-        originals: list[int] = []
-        for j in group:
-            if any(equal(i, j) for i in originals):
-                repeats[j] = True
-            else:
-                originals.append(j)
-    return repeats
-
-
-class ColumnSubset(InUnits):
-    """Answers for some columns by asking the whole: nothing is copied."""
-
-    def __init__(self, whole: Design, columns: Indices) -> None:
-        self.whole = whole
-        self.columns = columns
-        self.fit_intercept = whole.fit_intercept
-        self.n_samples, self.n_features = whole.n_samples, len(columns)
-        self.n_parameters = self.n_features + int(whole.fit_intercept)
-
-    @property
-    def stored(self) -> Any:
-        return self.whole.take(self.columns).stored
+    def fits(self, n_numbers: int) -> bool:
+        """Whether an array of `n_numbers` numbers is no larger than the data justify."""
+        return True
 
     def decision(self, beta: Vector) -> Vector:
-        product = self.product(np.arange(self.n_features), beta[: self.n_features])
+        """X w + b."""
+        product = self.times(beta[: self.n_features])
         return product + beta[-1] if self.fit_intercept else product
 
     def adjoint(self, v: Vector) -> Vector:
+        """X'v, followed by sum(v) for the intercept."""
         product = self.slopes(v)
         return np.append(product, v.sum()) if self.fit_intercept else product
 
-    def slopes(self, v: Vector) -> Vector:
-        return self.whole.slopes(v)[self.columns]
-
-    def product(self, columns: Indices, d: Vector) -> Vector:
-        return self.whole.product(self.columns[columns], d)
-
-    def fill_panel(self, columns: Indices, t: Vector, places: Indices, panel: Matrix) -> None:
-        self.whole.fill_panel(self.columns[columns], t, places, panel)
-
     def block(self, rows: Indices, columns: Indices) -> Matrix:
-        return self.whole.block(rows, self.columns[columns])
+        """X[rows][:, columns] as an array."""
+        out = np.empty((len(columns), len(rows)))
+        self.take_rows(rows).fill_panel(columns, np.ones(len(rows)), np.arange(len(columns)), out)
+        return out.T
 
     def spread(self, c: Vector) -> Vector:
-        return self.whole.spread(c)[self.columns]
-
-    def mean(self, c: Vector) -> Vector:
-        return self.whole.mean(c)[self.columns]
-
-    def moments(self, weights: Vector, v: Vector) -> Moments:
-        return Moments(*(moment[self.columns] for moment in self.whole.moments(weights, v)))
-
-    def fits(self, n_numbers: int) -> bool:
-        return self.whole.fits(n_numbers)
+        """sum_i c_i^2 (x_ij - mean_j)^2 with the mean weighted by c^2; without an intercept mean 0."""
+        if not c.any():
+            return np.zeros(self.n_features)
+        mean, variance, _ = self.moments(c * c, c)
+        return float(c @ c) * (variance if self.fit_intercept else variance + mean * mean)
 
     def distinct_columns(self) -> Indices:
-        return self.whole.take(self.columns).distinct_columns()
+        """The columns that repeat no earlier one, ascending; compared before they are standardised."""
+        return self._distinct
 
-    def subset(self, columns: Indices) -> Design:
-        return ColumnSubset(self.whole, self.columns[columns])
+    @cached_property
+    def _distinct(self) -> Indices:
+        vector = np.random.default_rng(SEED).standard_normal(self.n_samples)
+        with np.errstate(over="ignore", invalid="ignore"):
+            groups = candidate_groups(self.slopes(vector))
+        is_distinct = np.ones(self.n_features, np.bool_)
+        candidates = np.sort(np.concatenate([np.empty(0, np.int64), *groups]))
+        seen: set[bytes] = set()
+        for j, entries in zip(candidates, self.column_bytes(candidates), strict=True):
+            digest = blake2b(entries).digest()
+            is_distinct[j] = digest not in seen
+            seen.add(digest)
+        return np.flatnonzero(is_distinct)
 
-    def take(self, columns: Indices) -> Design:
-        return self.whole.take(self.columns[columns])
 
-    def take_rows(self, rows: Indices) -> Design:
-        return self.whole.take_rows(rows).take(self.columns)
+SEED = 0  # of the random vector whose products with the columns are compared
 
-    def standardized(self, mean: Vector, spread: Vector) -> Design:
-        return self.whole.take(self.columns).standardized(mean, spread)
 
-    def largest(self) -> Vector:
-        return self.whole.take(self.columns).largest()
+def candidate_groups(fingerprint: Vector) -> list[Indices]:
+    """Groups of columns that may be equal, each ascending, from the products of all columns with a vector.
 
-    def unit(self) -> float:
-        return self.whole.take(self.columns).unit()
-
-    def thin_svd(self, weights: Vector) -> ThinSVD:
-        return self.whole.take(self.columns).thin_svd(weights)
+    Equal columns have equal products, up to rounding. So one pass over X and a sort find the few candidates
+    that have to be compared entry by entry.
+    """
+    order = np.argsort(fingerprint, kind="stable")
+    is_close = np.diff(fingerprint[order]) <= 1e-9 * np.abs(fingerprint[order[1:]])
+    runs = np.flatnonzero(np.diff(np.concatenate([[0], is_close, [0]]))).reshape(-1, 2)
+    return [np.sort(order[first : last + 1]) for first, last in runs]

@@ -12,14 +12,14 @@ SCHEMES = ("ovo", "ovr")
 
 
 class Pair(NamedTuple):
-    """Which classes a machine tells apart."""
+    """The classes that a binary classifier distinguishes."""
 
     negative: int | None  # class code, or None for "all others"
     positive: int
 
 
 class Machine(NamedTuple):
-    """A two-class task: which classes it tells apart, on which rows, with which labels."""
+    """A binary problem: which classes it distinguishes, on which rows, with which labels."""
 
     negative: int | None  # class code, or None for "all others"
     positive: int
@@ -28,14 +28,14 @@ class Machine(NamedTuple):
 
 
 def class_pairs(n_classes: int, multi_class: str) -> list[Pair]:
-    """The class codes of each machine. Two classes need one machine."""
+    """The class codes of each binary problem. Two classes need one."""
     if n_classes == 2 or multi_class == "ovo":
         return [Pair(*codes) for codes in combinations(range(n_classes), 2)]
     return [Pair(None, positive) for positive in range(n_classes)]
 
 
 def make_machines(codes: Indices, n_classes: int, multi_class: str) -> Iterator[Machine]:
-    """The machines one by one."""
+    """Yield the binary problems of a scheme."""
     for negative, positive in class_pairs(n_classes, multi_class):
         is_positive = codes == positive
         rows = None
@@ -46,11 +46,11 @@ def make_machines(codes: Indices, n_classes: int, multi_class: str) -> Iterator[
 
 
 def combine_decisions(decisions: Matrix, n_classes: int, multi_class: str) -> Matrix:
-    """Machines' decision values to what `decision_function` returns.
+    """What `decision_function` returns, from the decision values of the binary classifiers.
 
-    For two classes that is the one machine's column; for one versus rest the columns themselves.
-    For one versus one each class gets its votes, plus its summed decision values squeezed into
-    (-1/2, 1/2): these break ties among votes and never outweigh one.
+    For two classes that is the one column; for one versus rest the columns themselves. For one versus one
+    each class gets its votes, plus its summed decision values mapped to (-1/2, 1/2), which break ties
+    among votes and never outweigh one.
     """
     if n_classes == 2:
         return decisions[:, 0]
@@ -70,7 +70,7 @@ def combine_decisions(decisions: Matrix, n_classes: int, multi_class: str) -> Ma
 
 
 def choose_classes(scores: Any, classes: Any) -> Any:
-    """The class of each sample, from `combine_decisions`, where these are; words are NumPy's."""
+    """The class of each sample, from what `combine_decisions` returns; text labels are NumPy arrays."""
     space = space_of(scores)
     xp = space.xp
     codes = xp.astype(scores > 0, xp.int64) if scores.ndim == 1 else xp.argmax(scores, axis=1)
@@ -80,7 +80,7 @@ def choose_classes(scores: Any, classes: Any) -> Any:
 
 
 def class_weights(coef: Matrix, n_classes: int, multi_class: str) -> Matrix:
-    """A row per class: its mean weight over the machines in which it takes part, positive speaking for it."""
+    """For each class its mean coefficients over its binary classifiers; positive ones speak for the class."""
     weights, n_machines = np.zeros((n_classes, coef.shape[1])), np.zeros((n_classes, 1))
     for row, (negative, positive) in zip(coef, class_pairs(n_classes, multi_class), strict=True):
         weights[positive] += row
@@ -92,7 +92,7 @@ def class_weights(coef: Matrix, n_classes: int, multi_class: str) -> Matrix:
 
 
 def machine_names(classes: Any, multi_class: str) -> list[str]:
-    """What each machine tells apart, in words."""
+    """A name for each binary classifier, such as "a vs b"."""
     classes = to_host(classes)
     return [
         f"{'rest' if negative is None else classes[negative]} vs {classes[positive]}"
@@ -101,9 +101,9 @@ def machine_names(classes: Any, multi_class: str) -> list[str]:
 
 
 def normalize(weights: Vector) -> tuple[Vector, float]:
-    """Weights that sum to their number, and what they summed to before (perhaps to infinity).
+    """Scale weights so that they sum to their number; also return their sum before (perhaps infinity).
 
-    They are brought to order one before they are added: sums of very large ones would overflow.
+    They are divided by the largest before they are added, because sums of very large ones would overflow.
     """
     largest = float(weights.max())
     relative = weights / largest
@@ -141,7 +141,7 @@ def check_finite_weight(total: float) -> None:
 
 
 def find_bad_weight(weights: Any, space: Space = HOST) -> tuple[int, float] | None:
-    """The place and value of a sample weight that must not be."""
+    """The index and value of an invalid sample weight; None if all are valid."""
     xp = space.xp
     if not xp.all(xp.isfinite(weights)):
         worst = int(xp.argmin(xp.astype(xp.isfinite(weights), weights.dtype)))

@@ -14,17 +14,17 @@ from kmargin.core.jit import compiled, inlined
 
 @cache
 def blas_libraries() -> list[Any]:
-    """The libraries that are loaded; finding them takes longer than a small fit."""
+    """The BLAS libraries that are loaded; cached, because finding them takes longer than a small fit."""
     return ThreadpoolController().select(user_api="blas").lib_controllers
 
 
 class OneThread:
-    """While somebody is inside, BLAS keeps to one thread.
+    """A context in which BLAS uses one thread.
 
-    MKL, and whatever counts by OpenMP, has a number of threads for each thread that calls it: each
-    gets its own back. The others have one for the process. There the first who enters notes it and
-    the last who leaves restores it; if everybody restored what he found, a thread that ends would
-    give BLAS its threads back while another still runs.
+    MKL, and libraries that use OpenMP, have a number of threads for each calling thread, which is restored
+    when that thread leaves the context. Other libraries have one number for the process: the first thread
+    that enters records it and the last one that leaves restores it, so that a thread that ends does not
+    change it for another one that is still inside.
     """
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ class OneThread:
                 elif self._n_inside == 0:
                     library.set_num_threads(common)
                 if hasattr(library, "clear_controlling_thread"):
-                    # since threadpoolctl 3.8 only who set a number may set it again, unless he resigns
+                    # since threadpoolctl 3.8 other threads may change the number only after this
                     library.clear_controlling_thread()
 
 

@@ -8,41 +8,61 @@ counted.
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from kmargin.core import squared_hinge
 from kmargin.core.arrays import Vector
 from kmargin.core.design import Columns, Design, Moments
-from kmargin.core.loss import Loss
 from kmargin.core.units import Units
 
-# By name. The tests of `tests/core/test_losses.py` hold of each of these.
-LOSSES: dict[str, Loss] = {"squared_hinge": squared_hinge}
+
+class Hinge(NamedTuple):
+    """One term of a loss: weight/2 max(0, margin - sign y f)^2, for a label y and a decision value f."""
+
+    sign: float = 1.0
+    margin: float = 1.0
+    weight: float = 1.0
+
+
+# A loss is a sum of squared hinges. The tests of `tests/core/test_losses.py` hold for each of these.
+LOSSES: dict[str, tuple[Hinge, ...]] = {"squared_hinge": (Hinge(),)}
 
 
 @dataclass(frozen=True)
 class BinaryProblem(ABC):
-    """Labels -1 and 1 to be explained by the design's features: what a solver asks, wherever the rows are."""
+    """Labels -1 and 1 and a design matrix: what a solver asks, wherever the rows are."""
 
     design: Columns
     lam: float
 
     @abstractmethod
     def mean_loss(self, beta: Vector) -> float:
-        """The mean squared hinge."""
+        """The mean loss."""
 
     @abstractmethod
     def loss_gradient(self, beta: Vector) -> Vector:
-        """The gradient of the mean squared hinge."""
+        """The gradient of the mean loss."""
 
     @abstractmethod
     def curvature_along(self, direction: Vector) -> float:
         """The curvature of the quadratic majoriser of the mean loss in a direction."""
 
     @abstractmethod
-    def mean_label(self) -> float: ...
+    def mean_label(self) -> float:
+        """The weighted mean of the labels, each times its margin."""
+
+    def best_constant(self) -> float:
+        """The intercept that minimises the loss without features."""
+        return squared_hinge.best_constant(self.mean_label())
+
+    def loss_without_features(self) -> float:
+        """The minimum of the loss without features."""
+        if not self.design.fit_intercept:
+            return squared_hinge.AT_ZERO
+        return squared_hinge.loss_of_best_constant(self.mean_label())
 
     @abstractmethod
     def moments(self) -> Moments:
@@ -56,7 +76,7 @@ class BinaryProblem(ABC):
         return beta[: self.design.n_features]
 
     def loss(self, beta: Vector) -> float:
-        """The objective: mean squared hinge plus ridge."""
+        """The objective: mean loss plus ridge."""
         w = self.coefficients(beta)
         with np.errstate(over="ignore", invalid="ignore"):
             ridge = self.lam / 2 * float(w @ w) if self.lam > 0 else 0.0
@@ -80,24 +100,67 @@ class LabelledRows:
 
 @dataclass(frozen=True)
 class ArrayProblem(BinaryProblem, LabelledRows):
-    """A binary problem whose rows are in memory."""
+    """A binary problem whose rows are in memory.
+
+    `margins` are 1 for the squared hinge. Another loss has one copy of the rows for each of its terms
+    (`with_loss`), with the sign of the term in the labels.
+    """
 
     design: Design
+    margins: Vector | None = field(default=None, kw_only=True)  # None for ones
+
+    def with_loss(self, loss: str) -> "ArrayProblem":
+        """The same problem with a loss of `LOSSES` instead of the squared hinge."""
+        terms, n_samples = LOSSES[loss], self.design.n_samples
+        every = np.tile(np.arange(n_samples), len(terms))
+        sign, margin, weight = (np.repeat(column, n_samples) for column in zip(*terms, strict=True))
+        return replace(
+            self,
+            design=self.design.take_rows(every),
+            y=sign * self.y[every],
+            weights=len(terms) * weight * self.weights[every],  # the mean is taken over all copies
+            margins=margin,
+        )
+
+    @property
+    def targets(self) -> Vector:
+        """The margin of each row."""
+        return np.ones(self.design.n_samples) if self.margins is None else self.margins
 
     def mean_loss(self, beta: Vector) -> float:
-        return squared_hinge.mean_loss(self.design.decision(beta), self.y, self.weights)
+        return self._mean_loss_at(self.design.decision(beta))
+
+    def _mean_loss_at(self, decision: Vector) -> float:
+        return squared_hinge.mean_loss(decision, self.y, self.weights, self.targets)
 
     def loss_gradient(self, beta: Vector) -> Vector:
-        return self.design.adjoint(squared_hinge.gradient(self.design.decision(beta), self.y, self.weights))
+        decision = self.design.decision(beta)
+        return self.design.adjoint(squared_hinge.gradient(decision, self.y, self.weights, self.targets))
 
     def curvature_along(self, direction: Vector) -> float:
         return float(self.weights @ self.design.decision(direction) ** 2) / self.design.n_samples
 
     def mean_label(self) -> float:
-        return float(self.weights @ self.y) / self.design.n_samples
+        return float(self.weights @ (self.targets * self.y)) / float(self.weights.sum())
+
+    def best_constant(self) -> float:
+        if self.margins is None:
+            return super().best_constant()
+        # the derivative is increasing, and linear between these points
+        ends = np.unique(self.margins * self.y)
+        derivatives = [
+            squared_hinge.derivatives(end, self.y, self.weights, margin=self.margins).sum() for end in ends
+        ]
+        return float(np.interp(0.0, derivatives, ends))
+
+    def loss_without_features(self) -> float:
+        if self.margins is None:
+            return super().loss_without_features()
+        constant = self.best_constant() if self.design.fit_intercept else 0.0
+        return self._mean_loss_at(np.full(self.design.n_samples, constant))
 
     def moments(self) -> Moments:
-        return self.design.moments(self.weights, self.y)
+        return self.design.moments(self.weights, self.targets * self.y)
 
 
 @dataclass(frozen=True)

@@ -68,12 +68,23 @@ def exact_moments(design: Any, moments: Callable[[Any], Moments]) -> tuple[Vecto
     spread = np.sqrt(variance)
     odd = np.flatnonzero(~((variance > SAFE_VARIANCE[0]) & (variance < SAFE_VARIANCE[1])))
     if len(odd):  # constant, or extreme: in units of their largest entry
-        few = design.subset(odd)
+        few = design.take(odd)
         largest = few.largest()
         units = power_of_two(np.where(largest > 0, largest, 1.0))
-        own_mean, own_variance, _ = moments(few.in_units_of(units))
+        own_mean, own_variance, _ = moments(few.standardized(np.zeros(len(odd)), units))
         mean[odd], spread[odd] = own_mean * units, np.sqrt(own_variance) * units
     return mean, spread
+
+
+def typical_entry(problem: BinaryProblem) -> float:
+    """The median over the columns of their root mean square; columns of zeros do not count.
+
+    Raises ValueError for spreads beyond the accepted range.
+    """
+    mean, spread = exact_moments(problem.design, lambda scaled: replace(problem, design=scaled).moments())
+    check_spreads(spread, mean)
+    size = np.hypot(mean, spread)
+    return float(np.median(size[size > 0])) if size.any() else 1.0
 
 
 def unit_variance_scaling(design: Any, moments: Callable[[Any], Moments], fit_intercept: bool) -> Scaling:

@@ -9,7 +9,7 @@ from kmargin.core.jit import compiled
 from kmargin.core.units import Units
 
 
-def project(beta: Vector, k: int, n_features: int | None = None, out: Vector | None = None) -> Vector:
+def project(beta: Vector, k: int, n_features: int | None = None) -> Vector:
     """Return the point of S_k nearest to `beta`.
 
     The k entries largest in magnitude are kept, the others become 0. Entries tied at the
@@ -17,21 +17,15 @@ def project(beta: Vector, k: int, n_features: int | None = None, out: Vector | N
     is that of a selection, linear in the number of features.
     """
     n_features = len(beta) if n_features is None else n_features
-    out = np.empty_like(beta) if out is None else out
-    out[:] = beta
     n_dropped = n_features - k
     if n_dropped <= 0:
-        return out
+        return beta.copy()
     magnitude = np.abs(beta[:n_features])
-    if k == 0:
-        keep = np.zeros(n_features, dtype=bool)
-    else:
-        threshold = np.partition(magnitude, n_dropped)[n_dropped]
-        keep = magnitude > threshold
-        tied = np.flatnonzero(magnitude == threshold)
-        keep[tied[: k - np.count_nonzero(keep)]] = True
-    out[:n_features][~keep] = 0.0
-    return out
+    threshold = np.partition(magnitude, n_dropped)[n_dropped] if k > 0 else np.inf
+    keep = magnitude > threshold
+    tied = np.flatnonzero(magnitude == threshold)
+    keep[tied[: k - np.count_nonzero(keep)]] = True
+    return np.where(np.append(keep, np.ones(len(beta) - n_features, np.bool_)), beta, 0.0)
 
 
 def project_by_sorting(beta: Vector, k: int, n_features: int | None = None) -> Vector:
@@ -89,17 +83,6 @@ class UnitSparsity:
             return np.append(of_columns, 0.0)
         norms_sq: Vector = np.bincount(self.unit_of, of_columns, self.units.n_units + 1).astype(np.float64)
         return norms_sq
-
-
-def project_units_by_sorting(W: Matrix, k: int, units: Units) -> Matrix:
-    """The naive twin of :meth:`UnitSparsity.project`: a stable sort of units, largest norm first."""
-    right = np.where(W * units.signs < 0, 0.0, W)
-    blocks: list[Indices] = [units.columns_of(np.array([unit])) for unit in range(units.n_units)]
-    norms_sq = [np.inf if units.fixed[j] else np.sum(right[:, block] ** 2) for j, block in enumerate(blocks)]
-    projected = np.zeros_like(W)
-    for unit in np.argsort(-np.array(norms_sq), kind="stable")[:k]:
-        projected[:, blocks[unit]] = right[:, blocks[unit]]
-    return projected
 
 
 @compiled

@@ -1,27 +1,28 @@
-"""The squared hinge: a row pays half the square of what it falls short of its margin by.
+"""The squared hinge: half the square of the amount by which a row falls short of its margin.
 
-No other module spells it out. The loss has two forms. In *panel form* it is a function of one number, the
-residual r = c - a'u of a row into which label and weight have been folded (`solvers.panel`):
+No other module spells it out. In *panel form* it is a function of one number, the residual r = c - a'u of a
+row into which label and weight have been folded (`solvers.refit.newton`):
 
     value                l(r)   = max(0, r)^2 / 2
     slope                l'(r)  = max(0, r)
     curvature            l''(r) = 1 where r > 0, 0 elsewhere; a row is *active* where r > 0
     conjugate            l*(a)  = sup_r (a r - l(r)) = a^2 / 2 for a >= 0, infinite below
 
-In *decision form* a row has a decision value f, a label y in {-1, 1} and a weight s; its residual is 1 - y f:
+In *decision form* a row has a decision value f, a label y in {-1, 1}, a weight s and a margin m, which is 1
+unless the problem has another loss (`core.problem.LOSSES`); its residual is m - y f:
 
-    value                s l(1 - y f)
-    derivative           -s y l'(1 - y f)
-    second derivative    s l''(1 - y f)
-    shifted response     z = f + y l'(1 - y f): y where the row is active, f where it is content
+    value                s l(m - y f)
+    derivative           -s y l'(m - y f)
+    second derivative    s l''(m - y f)
+    shifted response     z = f + y l'(m - y f): m y where the row is active, f elsewhere
 
 No row's curvature exceeds CURVATURE = 1, so s/2 (z - f)^2 lies above the value, and touches it where z was
-taken: the paper's surrogate. The two forms agree because l is homogeneous of degree two: with weights that
-sum to n, c = sqrt(s / n) and a = c y x, the panel's l(c - a'u) is s/n l(1 - y f), a row's share of the mean.
+taken: the paper's surrogate. The two forms agree because l is homogeneous of degree two: with c = m sqrt(s/n)
+and a = sqrt(s/n) y x, the panel's l(c - a'u) is s/n l(m - y f), a row's share of the mean.
 
-Functions of numbers are `inlined`: they become part of compiled callers, and vanish in them. Each has a twin
-for arrays beside it, in the plural; what is the same expression for both is written once. `xp` is a library
-that follows the array API standard, for rows that are not NumPy's.
+Functions of numbers are included in compiled callers. Each has a version for arrays beside it, in the plural;
+expressions that serve both are written once. `xp` is a library that follows the array API standard, for rows
+that are not NumPy arrays.
 """
 
 from typing import Any
@@ -30,7 +31,7 @@ import numpy as np
 
 from kmargin.core.arrays import Vector
 
-# Of an active row; no row has more.
+# The curvature of an active row.
 CURVATURE = 1.0
 
 # The mean loss where every decision value is 0.
@@ -41,7 +42,7 @@ AT_ZERO = 0.5
 
 
 def is_active(residual: Any) -> Any:
-    """Whether a row counts: elsewhere its value, slope and curvature are 0. Of a number or of an array."""
+    """Whether value, slope and curvature of a row are not 0. Of a number or of an array."""
     return residual > 0.0
 
 
@@ -56,7 +57,7 @@ def slopes(residual: Any, xp: Any = None) -> Any:
 
 
 def twice_value(residual: float) -> float:
-    """Loops add these up, and halve the sum."""
+    """Twice the value; loops add these up, and halve the sum."""
     short = max(residual, 0.0)
     return short * short
 
@@ -88,56 +89,41 @@ def conjugates(a: Vector) -> Vector:
     return np.where(a >= 0.0, 0.5 * a * a, np.inf)
 
 
-def total_conjugate(a: Vector) -> float:
-    """The sum of the conjugates."""
-    return 0.5 * float(a @ a) if (a >= 0.0).all() else np.inf
-
-
 # Decision form.
 
 
-def residual_of(decision: Any, y: Any) -> Any:
+def residual_of(decision: Any, y: Any, margin: Any = 1.0) -> Any:
     """Of a number or of an array."""
-    return 1.0 - y * decision
+    return margin - y * decision
 
 
-def twice_weighted_value(decision: float, y: float, weight: float) -> float:
-    short = max(1.0 - y * decision, 0.0)
-    return weight * short * short
+def mean_loss(decision: Vector, y: Vector, weights: Vector, margin: Any = 1.0) -> float:
+    """1/n sum_i s_i l(margin_i - y_i f_i)."""
+    return float(weights @ values(residual_of(decision, y, margin))) / len(y)
 
 
-def mean_loss(decision: Vector, y: Vector, weights: Vector) -> float:
-    """1/n sum_i s_i l(1 - y_i f_i)."""
-    return float(weights @ values(residual_of(decision, y))) / len(y)
+def derivatives(decision: Any, y: Any, weights: Any, xp: Any = None, margin: Any = 1.0) -> Any:
+    return -weights * y * slopes(residual_of(decision, y, margin), xp)
 
 
-def derivative(decision: float, y: float, weight: float) -> float:
-    return -weight * y * max(1.0 - y * decision, 0.0)
-
-
-def derivatives(decision: Any, y: Any, weights: Any, xp: Any = None) -> Any:
-    return -weights * y * slopes(residual_of(decision, y), xp)
-
-
-def gradient(decision: Vector, y: Vector, weights: Vector) -> Vector:
+def gradient(decision: Vector, y: Vector, weights: Vector, margin: Any = 1.0) -> Vector:
     """The derivative of :func:`mean_loss` with respect to each decision value."""
-    return derivatives(decision, y, weights) / len(y)
+    return derivatives(decision, y, weights, margin=margin) / len(y)
 
 
 def shifted_response(decision: Any, y: Any, margin: Any = 1.0, xp: Any = np) -> Any:
     """The response z of the quadratic majoriser 1/(2n) sum_i s_i (z_i - f_i)^2.
 
-    A sample beyond its margin is content where it is (z = f); any other is pulled to its margin
-    (z = y). The majoriser touches the loss at the decision values given.
-
-    Decision values that were multiplied by a number for each row have that number as their `margin`.
+    A sample beyond its margin stays where it is (z = f); any other is pulled to its margin (z = margin y).
+    The majoriser touches the loss at the given decision values.
     """
     return xp.where(y * decision >= margin, decision, margin * y)
 
 
-def mean_majorizer(decision: Vector, anchor: Vector, y: Vector, weights: Vector) -> float:
+def mean_majorizer(decision: Vector, anchor: Vector, y: Vector, weights: Vector, margin: Any = 1.0) -> float:
     """That majoriser, which touches the mean loss at the anchor's decision values."""
-    return CURVATURE / len(y) / 2 * float(weights @ (shifted_response(anchor, y) - decision) ** 2)
+    gap = shifted_response(anchor, y, margin) - decision
+    return CURVATURE / len(y) / 2 * float(weights @ gap**2)
 
 
 # Where all rows have the same decision value.
@@ -158,13 +144,4 @@ def loss_of_best_constant(mean_label: float) -> float:
 
 
 # Functions of single numbers, which compiled loops include.
-INLINED = (
-    is_active,
-    slope,
-    twice_value,
-    curvature,
-    conjugate,
-    residual_of,
-    twice_weighted_value,
-    derivative,
-)
+INLINED = (is_active, slope, twice_value, curvature, conjugate, residual_of)

@@ -15,16 +15,16 @@ CELL = "text-align:left;padding:.15em .9em .15em 0"
 
 
 class Facts(NamedTuple):
-    """What there is to say of a result."""
+    """A summary of a result: a title, named facts, and a table."""
 
     title: str
-    facts: Sequence[tuple[str, str]] = ()  # what, and how much
+    facts: Sequence[tuple[str, str]] = ()  # names and values
     header: Sequence[str] = ()
     rows: Sequence[Sequence[str]] = ()
 
 
 class Told:
-    """A result that fits on a screen: a line in `repr`, all facts in `str`, a table in a notebook."""
+    """Base class of results: a line in `repr`, all facts in `str`, a table in a notebook."""
 
     def _facts(self) -> Facts:
         raise NotImplementedError
@@ -97,7 +97,7 @@ PAGE = DOCUMENTATION + "api/kmargin.{name}.html"  # of a public name
 
 
 class Documented:
-    """What scikit-learn's diagram of an estimator asks for, to link to its documentation."""
+    """Gives scikit-learn's diagram of an estimator the link to its documentation."""
 
     _doc_link_module = "kmargin"
     _doc_link_template = PAGE

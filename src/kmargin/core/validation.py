@@ -126,36 +126,83 @@ def count(number: int, thing: str) -> str:
     return f"{number:,} {thing}{plural}"
 
 
-MOST_SEEDS = 2**32 - 1
-
-
-def is_integer(value: object) -> bool:
-    return isinstance(value, numbers.Integral) and not isinstance(value, bool | np.bool_)
-
-
 def shortly(value: Any) -> str:
     """How a value is shown in a message."""
     text = value.__name__ if isinstance(value, type) else " ".join(repr(value).split())
     return text if len(text) <= 60 else text[:57] + "..."
 
 
+def suggest(value: object, choices: Sequence[str] | dict[str, Any]) -> str:
+    close = get_close_matches(str(value), list(choices), n=1)
+    hint = f" Did you mean {close[0]!r}?" if close else ""
+    return f"{hint} Use one of {', '.join(map(repr, choices))}."
+
+
+def is_flag(value: object) -> bool:
+    """True or False."""
+    return isinstance(value, bool | np.bool_)
+
+
+def is_integer(value: Any, at_least: float = -np.inf) -> bool:
+    return isinstance(value, numbers.Integral) and not is_flag(value) and int(value) >= at_least
+
+
+def is_number(value: Any, above: float = -np.inf, at_least: float = -np.inf) -> bool:
+    """A finite number within these bounds."""
+    if is_flag(value) or not isinstance(value, numbers.Real):
+        return False
+    return above < float(value) < np.inf and float(value) >= at_least
+
+
+def require(fine: bool, name: str, value: object, meaning: str, advice: str) -> None:
+    """Raise ValueError unless a parameter is fine: what its value is not, and what to use instead."""
+    if not fine:
+        raise ValueError(f"{name}={shortly(value)} is not {meaning}. {advice}")
+
+
+def check_flag(name: str, value: object) -> None:
+    require(is_flag(value), name, value, "a boolean", "Use True or False.")
+
+
+def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
+    require(isinstance(value, str) and value in choices, name, value, "known", suggest(value, choices)[1:])
+
+
+def check_count(name: str, value: object, what: str, least: int = 1) -> None:
+    """An integer no smaller than `least`."""
+    require(is_integer(value, least), name, value, f"a number of {what}", f"Use an integer >= {least}.")
+
+
+def check_number(name: str, value: object, least: float) -> None:
+    """A finite number no smaller than `least`."""
+    bound = "" if least == -np.inf else f" >= {least:g}"
+    require(is_number(value, at_least=least), name, value, "valid", f"Use a finite number{bound}.")
+
+
+def check_tolerance(tolerance: object) -> None:
+    """A loss of score: a finite number >= 0."""
+    fine = is_number(tolerance, at_least=0)
+    advice = "Use a number >= 0, such as 0.01."
+    require(fine, "tolerance", tolerance, "a difference of scores", advice)
+
+
+def check_cache_size(cache_size: object) -> None:
+    """Megabytes: a finite number > 0."""
+    meaning, advice = "a number of megabytes for kernel values", "Use a number > 0, such as 200."
+    require(is_number(cache_size, above=0), "cache_size", cache_size, meaning, advice)
+
+
 def check_n_jobs(n_jobs: object) -> None:
     """An integer other than 0, or None."""
-    if n_jobs is not None and (not is_integer(n_jobs) or n_jobs == 0):
-        raise ValueError(
-            f"n_jobs={shortly(n_jobs)} is not a number of jobs. Use an integer >= 1, -1 for all cores, or "
-            "None."
-        )
+    fine = n_jobs is None or (is_integer(n_jobs) and n_jobs != 0)
+    advice = "Use an integer >= 1, -1 for all cores, or None."
+    require(fine, "n_jobs", n_jobs, "a number of jobs", advice)
 
 
 def check_verbose(verbose: object) -> None:
     """True, False, or an integer >= 0."""
-    is_flag = isinstance(verbose, bool | np.bool_)
-    if not is_flag and (not is_integer(verbose) or verbose < 0):  # type: ignore[operator]
-        raise ValueError(
-            f"verbose={shortly(verbose)} is not a verbosity level. Use 0 for silence, or 1 for a progress "
-            "bar."
-        )
+    fine = is_flag(verbose) or is_integer(verbose, at_least=0)
+    require(fine, "verbose", verbose, "a verbosity level", "Use 0 for silence, or 1 for a progress bar.")
 
 
 def random_source(random_state: Any) -> np.random.RandomState:
@@ -165,52 +212,51 @@ def random_source(random_state: Any) -> np.random.RandomState:
     except (TypeError, ValueError):
         raise ValueError(
             f"random_state={shortly(random_state)} is not a source of randomness. Use an integer from 0 to "
-            f"{MOST_SEEDS}, a RandomState, or None."
+            f"{2**32 - 1}, a RandomState, or None."
         ) from None
+
+
+def resolve_seed(random_state: object) -> int:
+    return int(random_source(random_state).randint(np.iinfo(np.int32).max))
 
 
 def check_class_weight(class_weight: object) -> None:
     """None, "balanced", or weights by class."""
     is_name = isinstance(class_weight, str) and class_weight == "balanced"
-    if class_weight is not None and not is_name and not isinstance(class_weight, Mapping):
-        raise ValueError(
-            f"class_weight={shortly(class_weight)} is not a set of class weights. Use 'balanced', a dict "
-            "such as {'sick': 2.0}, or None."
-        )
+    fine = class_weight is None or is_name or isinstance(class_weight, Mapping)
+    advice = "Use 'balanced', a dict such as {'sick': 2.0}, or None."
+    require(fine, "class_weight", class_weight, "a set of class weights", advice)
 
 
 def check_scoring(scoring: Any) -> None:
     """None, the name of a scorer, or a function."""
     if scoring is None or (callable(scoring) and not isinstance(scoring, type)):
         return
-    names = get_scorer_names()
-    if isinstance(scoring, str) and scoring in names:
-        return
-    close = get_close_matches(scoring, names, n=1) if isinstance(scoring, str) else []
-    hint = f"Did you mean {close[0]!r}? " if close else ""
-    raise ValueError(
-        f"scoring={shortly(scoring)} is not a scikit-learn scorer. {hint}Use a name such as 'accuracy', "
+    names, is_text = get_scorer_names(), isinstance(scoring, str)
+    close = get_close_matches(scoring, names, n=1) if is_text else []
+    advice = (
+        f"{f'Did you mean {close[0]!r}? ' if close else ''}Use a name such as 'accuracy', "
         "'balanced_accuracy' or 'roc_auc', a function of (model, X, y), or None."
     )
+    require(is_text and scoring in names, "scoring", scoring, "a scikit-learn scorer", advice)
 
 
 def check_cv(cv: Any) -> None:
     """None, a number of folds, something that splits, or a list of splits."""
-    if cv is None or (is_integer(cv) and cv >= 2):
+    if cv is None or is_integer(cv, at_least=2):
         return
     splits = getattr(cv, "split", None) is not None and not isinstance(cv, str | type)
     is_list = np.iterable(cv) and not isinstance(cv, str | Mapping) and getattr(cv, "dtype", None) is None
-    if not splits and (not is_list or (isinstance(cv, list | tuple) and not all(map(is_pair, cv)))):
+    are_pairs = not isinstance(cv, list | tuple) or all(
+        isinstance(split, list | tuple) and len(split) == 2 for split in cv
+    )
+    if not splits and not (is_list and are_pairs):
         raise ValueError(
             f"cv={shortly(cv)} does not define folds. Use a number of folds >= 2, a splitter such as "
             "StratifiedKFold(5), or a list of (training rows, test rows) pairs."
         )
     if isinstance(cv, list | tuple) and not cv:
         raise ValueError(f"cv={cv!r} is empty. Use a number of folds >= 2, or a list of at least one pair.")
-
-
-def is_pair(split: object) -> bool:
-    return isinstance(split, list | tuple) and len(split) == 2
 
 
 def check_model(model: Any, who: str) -> None:
@@ -224,13 +270,12 @@ def check_model(model: Any, who: str) -> None:
         )
 
 
-def check_k(k: object, things: str = "coefficients", name: str = "k") -> None:
+def check_k(k: Any, things: str = "coefficients", name: str = "k") -> None:
     """k is an integer >= 0, or "all"."""
     if isinstance(k, str) and k == "all":
         return
     advice = f'Use an integer {name} >= 0, or {name}="all" to keep every one.'
-    if isinstance(k, bool | np.bool_) or not isinstance(k, numbers.Integral):
-        raise ValueError(f"{name}={k!r} is not a number of nonzero {things}. {advice}")
+    require(is_integer(k), name, k, f"a number of nonzero {things}", advice)
     if k < 0:
         raise ValueError(f"{name}={k} asks for {k} nonzero {things}. {advice}")
 
@@ -247,110 +292,60 @@ def resolve_k(k: int | str, n_available: int, things: str = "features") -> int:
 def resolve_ks(ks: Any, n_features: int, n_default: int | None = None, things: str = "features") -> list[int]:
     """The values of k of a path, descending and distinct.
 
-    None is 20 values, log-spaced from `n_default` (all, if that is not given) down to one.
+    An integer is so many values, log-spaced from `n_features` down to one; None is 20 of them, from
+    `n_default` down to one.
     """
-    if ks is None:
-        n_default = n_features if n_default is None else min(n_default, n_features)
-        ks = [int(k) for k in np.round(np.geomspace(n_default, 1, 20))]
-    if isinstance(ks, int | np.integer) and not isinstance(ks, bool):
-        if ks < 1:
+    if ks is None or is_integer(ks):
+        largest = n_features if ks is not None or n_default is None else min(n_default, n_features)
+        n_values = 20 if ks is None else int(ks)
+        if n_values < 1:
             raise ValueError(f"ks={ks} asks for a path of {ks} values of k. Use an integer >= 1 or a list.")
-        # so many values, log-spaced, leave out no k
-        enough = int(n_features * np.log(n_features + 1)) + 2
-        ks = range(1, n_features + 1) if ks >= enough else np.round(np.geomspace(n_features, 1, int(ks)))
-        ks = [int(k) for k in ks]
-    if isinstance(ks, str) or not np.iterable(ks):
-        raise ValueError(
-            f"ks={ks!r} is not a list of values of k. Use a list such as [10, 5, 2], or a number of them."
-        )
-    ks = list(ks)
-    if not ks:
-        raise ValueError("ks=[] leaves nothing to fit. Use a list such as [10, 5, 2], or None for a default.")
+        every_k = int(n_features * np.log(n_features + 1)) + 2  # so many values leave out no k
+        ks = [int(k) for k in np.round(np.geomspace(largest, 1, min(n_values, every_k)))]
+    ks = _listed("ks", ks, "[10, 5, 2]", "k", ", or a number of them", ", or None for a default")
     for k in ks:
         check_k(k)
-    numbers_above = [int(k) for k in ks if k != "all" and int(k) > n_features]
-    if numbers_above:
-        resolve_k(max(numbers_above), n_features, things)
+    too_large = [int(k) for k in ks if k != "all" and int(k) > n_features]
+    if too_large:
+        resolve_k(max(too_large), n_features, things)  # which warns
     return sorted({n_features if k == "all" else min(int(k), n_features) for k in ks}, reverse=True)
-
-
-def check_flag(name: str, value: object) -> None:
-    """True or False."""
-    if not isinstance(value, bool | np.bool_):
-        raise ValueError(f"{name}={value!r} is not a boolean. Use True or False.")
-
-
-def check_C(C: object) -> None:
-    """C is a number > 0; inf means no ridge."""
-    if isinstance(C, bool | np.bool_) or not isinstance(C, numbers.Real) or np.isnan(float(C)):
-        raise ValueError(f"C={C!r} is not a number. Use a number C > 0, or C=inf for no ridge.")
-    if float(C) <= 0:
-        raise ValueError(
-            f"C={C} is not a positive weight of the loss. Use a number C > 0, or C=inf for no ridge."
-        )
 
 
 def resolve_Cs(Cs: Any) -> list[float]:
     """The values of C of a grid, ascending and distinct."""
-    if isinstance(Cs, numbers.Real):
-        Cs = [Cs]
-    if isinstance(Cs, str) or not np.iterable(Cs):
-        raise ValueError(f"Cs={Cs!r} is not a list of values of C. Use a list such as [0.1, 1.0, 10.0].")
-    Cs = list(Cs)
-    if not Cs:
-        raise ValueError("Cs=[] leaves nothing to fit. Use a list such as [0.1, 1.0, 10.0].")
+    Cs = _listed("Cs", [Cs] if isinstance(Cs, numbers.Real) else Cs, "[0.1, 1.0, 10.0]", "C")
     for C in Cs:
         check_C(C)
     return sorted({float(C) for C in Cs})
 
 
-def check_number(name: str, value: object, least: float) -> None:
-    """A finite number, no smaller than `least`."""
-    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    if not is_number or not least <= float(value) < np.inf or float(value) == -np.inf:  # type: ignore[arg-type]
-        bound = "" if least == -np.inf else f" >= {least:g}"
-        raise ValueError(f"{name}={value!r} is not valid. Use a finite number{bound}.")
+def _listed(name: str, values: Any, example: str, of: str, other: str = "", default: str = "") -> list[Any]:
+    """The values of a grid as a list of at least one."""
+    is_list = np.iterable(values) and not isinstance(values, str)
+    require(is_list, name, values, f"a list of values of {of}", f"Use a list such as {example}{other}.")
+    if not list(values):
+        raise ValueError(f"{name}=[] leaves nothing to fit. Use a list such as {example}{default}.")
+    return list(values)
 
 
-def check_tolerance(tolerance: object) -> None:
-    """A loss of score: a finite number >= 0."""
-    is_number = isinstance(tolerance, numbers.Real) and not isinstance(tolerance, bool)
-    if not is_number or not 0 <= tolerance < np.inf:  # type: ignore[operator]
-        raise ValueError(
-            f"tolerance={tolerance!r} is not a difference of scores. Use a number >= 0, such as 0.01."
-        )
+def check_C(C: Any) -> None:
+    """C is a number > 0; inf means no ridge."""
+    is_real = isinstance(C, numbers.Real) and not is_flag(C) and not np.isnan(float(C))
+    advice = "Use a number C > 0, or C=inf for no ridge."
+    require(is_real, "C", C, "a number", advice)
+    require(float(C) > 0, "C", C, "a positive weight of the loss", advice)
 
 
-def check_count(name: str, value: object, what: str, least: int = 1) -> None:
-    """An integer no smaller than `least`."""
-    is_count = isinstance(value, numbers.Integral) and not isinstance(value, bool | np.bool_)
-    if not is_count or value < least:  # type: ignore[operator]
-        raise ValueError(f"{name}={value!r} is not a number of {what}. Use an integer >= {least}.")
-
-
-def check_cache_size(cache_size: object) -> None:
-    """Megabytes: a finite number > 0."""
-    is_number = isinstance(cache_size, numbers.Real) and not isinstance(cache_size, bool)
-    if not is_number or not 0 < cache_size < np.inf:  # type: ignore[operator]
-        raise ValueError(
-            f"cache_size={cache_size!r} is not a number of megabytes for kernel values. "
-            "Use a number > 0, such as 200."
-        )
-
-
-def resolve_n_candidates(n_candidates: object, n_samples: int) -> int | None:
+def resolve_n_candidates(n_candidates: Any, n_samples: int) -> int | None:
     """An integer >= 1, "all", or None for a number that suits the budget."""
-    if n_candidates is None:
-        return None
-    if isinstance(n_candidates, str) and n_candidates == "all":
-        return n_samples
-    is_count = isinstance(n_candidates, numbers.Integral) and not isinstance(n_candidates, bool)
-    if not is_count or n_candidates < 1:  # type: ignore[operator]
+    if n_candidates is None or (isinstance(n_candidates, str) and n_candidates == "all"):
+        return None if n_candidates is None else n_samples
+    if not is_integer(n_candidates, at_least=1):
         raise ValueError(
             f"n_candidates={n_candidates!r} leaves no training points to choose from. "
             'Use an integer >= 1, "all", or None for as many as suit cache_size.'
         )
-    return int(n_candidates)  # type: ignore[call-overload]
+    return int(n_candidates)
 
 
 def ridge(C: float, total_weight: float) -> float:
@@ -359,21 +354,6 @@ def ridge(C: float, total_weight: float) -> float:
     if strength == np.inf:  # more than numbers can hold is not always without end
         return 0.5 / float(C) / total_weight
     return 1.0 / strength if strength > 0 else np.inf
-
-
-def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
-    if not (isinstance(value, str) and value in choices):
-        raise ValueError(f"{name}={value!r} is not known.{suggest(value, choices)}")
-
-
-def suggest(value: object, choices: Sequence[str] | dict[str, Any]) -> str:
-    close = get_close_matches(str(value), list(choices), n=1)
-    hint = f" Did you mean {close[0]!r}?" if close else ""
-    return f"{hint} Use one of {', '.join(map(repr, choices))}."
-
-
-def resolve_seed(random_state: object) -> int:
-    return int(random_source(random_state).randint(np.iinfo(np.int32).max))
 
 
 def check_classes(classes: np.ndarray) -> None:

@@ -4,8 +4,7 @@ from sklearn.base import clone
 
 from kmargin.core.validation import shortly, suggest
 from kmargin.solvers.exchange import Exchange
-from kmargin.solvers.mm import MM
-from kmargin.solvers.sd import SD
+from kmargin.solvers.proximal.anneal import MM, SD
 from kmargin.solvers.solution import Ending, OuterRecord, Regime, Solution, Status, StepRecord
 from kmargin.solvers.solver import Solver
 

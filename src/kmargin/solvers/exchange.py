@@ -7,12 +7,13 @@ import numpy as np
 from sklearn.base import clone
 
 from kmargin.core.problem import BinaryProblem, Problem
+from kmargin.core.validation import is_number
 from kmargin.solvers.refit.newton import ROUNDING_RTOL
 from kmargin.solvers.refit.support import refit
 from kmargin.solvers.search.path import SupportPath
 from kmargin.solvers.search.swap_search import Candidate, Effort
 from kmargin.solvers.solution import Regime, Solution, Status
-from kmargin.solvers.solver import STRONGEST_RIDGE, Solver, bare_solution, check_knobs, is_number
+from kmargin.solvers.solver import STRONGEST_RIDGE, Solver, bare_solution, check_knobs
 
 EFFORTS = {
     "fast": Effort(8, 8, max_sweeps=1, tol=1e-9),

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -204,18 +204,7 @@ class Solution(Told):
     regime: Regime | None = None
 
     @classmethod
-    def from_beta(
-        cls,
-        beta: Vector,
-        n_features: int,
-        *,
-        objective: float,
-        projection_cost: float,
-        status: Status,
-        n_iter: int,
-        trace: tuple[OuterRecord, ...] = (),
-        ending: Ending = Ending.SEARCH,
-    ) -> "Solution":
+    def from_beta(cls, beta: Vector, n_features: int, **attributes: Any) -> "Solution":
         """Create a solution from a parameter vector.
 
         Parameters
@@ -224,16 +213,8 @@ class Solution(Told):
             Coefficients, followed by the intercept if there is one.
         n_features : int
             How many coefficients there are.
-        objective, projection_cost : float
-            See the attributes.
-        status : Status
-            See the attributes.
-        n_iter : int
-            See the attributes.
-        trace : tuple of OuterRecord, default=()
-            See the attributes.
-        ending : Ending, default=Ending.SEARCH
-            See the attributes.
+        **attributes : object
+            The other attributes; those with a default may be left out.
 
         Returns
         -------
@@ -242,18 +223,7 @@ class Solution(Told):
         """
         support = np.flatnonzero(beta[:n_features])
         intercept = float(beta[n_features]) if len(beta) > n_features else 0.0
-        return cls(
-            support,
-            beta[support],
-            intercept,
-            n_features,
-            objective,
-            projection_cost,
-            status,
-            n_iter,
-            trace,
-            ending,
-        )
+        return cls(support, beta[support], intercept, n_features, **attributes)
 
     def _facts(self) -> Facts:
         facts = [

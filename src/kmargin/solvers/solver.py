@@ -1,13 +1,11 @@
 """What every solver can do, how its options are checked, and where solvers start."""
 
-import numbers
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from kmargin.core import squared_hinge
 from kmargin.core.arrays import Vector
 from kmargin.core.problem import BinaryProblem, Problem
 from kmargin.core.summary import Documented
@@ -114,30 +112,6 @@ class Solver(Documented, BaseEstimator):
         )
 
 
-def is_number(value: Any, above: float = -np.inf, at_least: float = -np.inf) -> bool:
-    """A finite number within these bounds."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        return False
-    return above < float(value) < np.inf and float(value) >= at_least
-
-
-def is_count(value: Any, low: int) -> bool:
-    """An integer that is no smaller than `low`."""
-    return isinstance(value, numbers.Integral) and not isinstance(value, bool) and int(value) >= low
-
-
-def is_flag(value: Any) -> bool:
-    """True or False."""
-    return isinstance(value, bool | np.bool_)
-
-
-def is_schedule(values: Any) -> bool:
-    """A sequence of positive finite numbers, one at least."""
-    if not isinstance(values, Collection) or getattr(values, "ndim", 1) != 1:
-        return False
-    return len(values) > 0 and all(is_number(value, above=0) for value in values)
-
-
 def check_knobs(solver: Any, **rules: tuple[bool, str]) -> None:
     """Raise ValueError for the first knob that is not fine; each comes with what is expected of it."""
     for name, (fine, expected) in rules.items():
@@ -169,15 +143,8 @@ def univariate_start(problem: BinaryProblem) -> Vector:
 def intercept_only(problem: BinaryProblem) -> Vector:
     """The minimum over S_0: no coefficients, the best constant as intercept."""
     beta = np.zeros(problem.design.n_parameters)
-    beta[problem.design.n_features :] = squared_hinge.best_constant(problem.mean_label())
+    beta[problem.design.n_features :] = problem.best_constant()
     return beta
-
-
-def intercept_loss(problem: BinaryProblem) -> float:
-    """The objective there."""
-    if not problem.design.fit_intercept:
-        return squared_hinge.AT_ZERO
-    return squared_hinge.loss_of_best_constant(problem.mean_label())
 
 
 def bare_solution(problem: BinaryProblem, status: Status) -> Solution:
@@ -186,7 +153,7 @@ def bare_solution(problem: BinaryProblem, status: Status) -> Solution:
     return Solution.from_beta(
         beta,
         problem.design.n_features,
-        objective=intercept_loss(problem),
+        objective=problem.loss_without_features(),
         projection_cost=0.0,
         status=status,
         n_iter=0,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from kmargin.core.arrays import Indices, Vector, space_of
-from kmargin.core.design import SEED, InUnits, Moments, candidate_groups, typical_entry
+from kmargin.core.design import SEED, Moments, candidate_groups
 from kmargin.core.problem import BinaryProblem
 from kmargin.data.blocks import Block, Blocks, sums
 from kmargin.data.blocks.sums import View, add_up
@@ -49,7 +49,7 @@ class LocalBlocks:
         pass
 
 
-class BlockDesign(InUnits):
+class BlockDesign:
     """The columns of all blocks, as one machine sees them.
 
     It answers what solvers ask by sums over the blocks, added in their order.
@@ -135,7 +135,8 @@ class BlockDesign(InUnits):
         equal = np.all(self.blocks.ask(sums.equal_to, given, later, firsts), axis=0)
         return np.setdiff1d(np.arange(self.n_features), later[equal])
 
-    def subset(self, columns: Indices) -> "BlockDesign":
+    def take(self, columns: Indices) -> "BlockDesign":
+        """The design of some of the columns, which stay where they are."""
         view = self.view
         return self._seen_as(
             view._replace(
@@ -144,10 +145,6 @@ class BlockDesign(InUnits):
                 scale=None if view.scale is None else view.scale[columns],
             )
         )
-
-    def take(self, columns: Indices) -> "BlockDesign":
-        """The same: what designs at hand copy stays where it is."""
-        return self.subset(columns)
 
     def standardized(self, mean: Vector, spread: Vector) -> "BlockDesign":
         view = self.view
@@ -159,12 +156,6 @@ class BlockDesign(InUnits):
     def largest(self) -> Vector:
         """The largest magnitude in each column."""
         return np.max(self.blocks.ask(sums.largest, self.view), axis=0)
-
-    def unit(self) -> float:
-        """The size of a typical entry: the median over columns of their root mean square."""
-        largest = self.largest()
-        squares = self._sum(sums.squares, np.where(largest > 0, largest, 1.0))
-        return typical_entry(largest, squares, self.n_samples)
 
     def _seen_as(self, view: View) -> "BlockDesign":
         return BlockDesign(self.blocks, view, self.fit_intercept)

@@ -226,15 +226,6 @@ def _largest(tile: Shown) -> Vector:
     return space.bring(space.xp.max(magnitudes, axis=0))
 
 
-@by_tiles
-def squares(tile: Shown, scale: Vector) -> Vector:
-    """Sums of squares of each column in units of `scale`, so that none overflows."""
-    space, X, _, weights = tile
-    X = X / space.put(scale)
-    squared = space.xp.where((weights > 0)[:, None], X * X, space.xp.zeros_like(X))
-    return space.bring(space.xp.sum(squared, axis=0))
-
-
 def fingerprints(block: Block, view: View, seed: int) -> Vector:
     """Products of each column with random numbers: equal columns have equal ones."""
     space, _, _, weights = shown = weigh(block, view)

@@ -4,75 +4,12 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from numba import typeof, types
-from numba.extending import overload
 
 from kmargin.core.arrays import Indices, Vector
-from kmargin.core.design import Columns, Design, Moments, ThinSVD
+from kmargin.core.design import Design
 from kmargin.core.scaling import CONSTANT_RTOL
-from kmargin.data.design import dense
-from kmargin.data.design.dense import DenseDesign, dense_slopes
-from kmargin.data.design.kernel import KernelDesign
-from kmargin.data.design.sparse import SparseDesign, canonical, csr_slopes, csr_times
-
-__all__ = [
-    "Columns",
-    "DenseDesign",
-    "Design",
-    "KernelDesign",
-    "Moments",
-    "SparseDesign",
-    "ThinSVD",
-    "canonical",
-    "distinct_columns",
-    "distinct_rows",
-    "make_design",
-    "n_bytes",
-    "repeated_columns",
-    "variance_of_entries",
-]
-
-
-def times(X: Any, v: Vector, out: Vector) -> None:
-    """out <- X v, of a float64 array or the arrays of a CSR matrix."""
-    _times(typeof(X), v, out)(X, v, out)  # in Python; compiled code chooses by itself
-
-
-def add_rows(X: Any, weights: Vector, out: Vector) -> None:
-    """out <- X'weights.
-
-    Samples beyond their margin have weight 0, and mostly they are the many; then only the other rows
-    are read. Where they are not, BLAS does the whole product of an array.
-    """
-    _add_rows(typeof(X), weights, out)(X, weights, out)
-
-
-@overload(times)
-def _times(X: Any, v: Any, out: Any) -> Any:
-    def of_array(X: Any, v: Any, out: Any) -> Any:
-        np.dot(X, v, out)
-
-    def of_csr(X: Any, v: Any, out: Any) -> Any:
-        csr_times(X, v, out)
-
-    return of_array if isinstance(X, types.Array) else of_csr
-
-
-@overload(add_rows)
-def _add_rows(X: Any, weights: Any, out: Any) -> Any:
-    def of_array(X: Any, weights: Any, out: Any) -> Any:
-        n_read = 0  # np.count_nonzero takes ten times as long to compile
-        for weight in weights:
-            n_read += weight != 0.0
-        if 2 * n_read > len(weights):
-            np.dot(weights, X, out)
-        else:
-            dense_slopes(X, weights, out)
-
-    def of_csr(X: Any, weights: Any, out: Any) -> Any:
-        csr_slopes(X, weights, out)
-
-    return of_array if isinstance(X, types.Array) else of_csr
+from kmargin.data.design.dense import DenseDesign
+from kmargin.data.design.sparse import SparseDesign
 
 
 def make_design(X: Any, fit_intercept: bool = True) -> Design:
@@ -97,11 +34,11 @@ def distinct_rows(X: Any) -> Indices:
 
 def distinct_columns(X: Any) -> Indices:
     """The columns of X that repeat no earlier one, ascending."""
-    return SparseDesign(X).distinct_columns() if scipy.sparse.issparse(X) else dense.distinct_columns(X)
+    return make_design(X).distinct_columns()
 
 
 def repeated_columns(X: Any) -> Indices:
-    """All others; but that some columns of a sparse matrix are empty goes without saying."""
+    """All other columns, but for those of a sparse matrix that are empty, which is no surprise."""
     is_repeat = np.ones(X.shape[1], np.bool_)
     is_repeat[distinct_columns(X)] = False
     repeats = np.flatnonzero(is_repeat)
@@ -111,9 +48,9 @@ def repeated_columns(X: Any) -> Indices:
 
 
 def variance_of_entries(X: Any, repeats: Vector) -> float:
-    """The variance of the entries of X, each row counted as often as its weight says.
+    """The variance of the entries of X, each row counted by its weight.
 
-    Sums are of squares around the mean, in double precision; what is left of equal entries is nothing.
+    Squares are taken around the mean, in float64; entries that are equal but for rounding have variance 0.
     """
     total, n_columns = float(repeats.sum()) * X.shape[1], X.shape[1]
     if scipy.sparse.issparse(X):

@@ -1,20 +1,12 @@
 """Design matrices that are arrays, with their compiled passes over rows and columns."""
 
-from collections.abc import Callable
+from collections.abc import Iterator
 
 import numpy as np
 import scipy.linalg
 
 from kmargin.core.arrays import Indices, Matrix, Vector
-from kmargin.core.design import (
-    InUnits,
-    Moments,
-    ThinSVD,
-    candidate_groups,
-    fingerprint_vector,
-    repeats_among,
-    typical_entry,
-)
+from kmargin.core.design import Design, Moments, ThinSVD
 from kmargin.core.jit import compiled
 from kmargin.core.linalg import add_scaled, add_scaled4
 
@@ -58,7 +50,7 @@ def dense_columns(X: Matrix, t: Vector, cols: Indices, slots: Indices, panel: Ma
 
 
 # Passes in NumPy take so many numbers at a time.
-CHUNK = 2**20
+CHUNK = 2**19
 
 
 @compiled
@@ -77,47 +69,49 @@ def dense_product(X: Matrix, cols: Indices, d: Vector, out: Vector) -> None:
         out[i] = (s0 + s1) + (s2 + s3)
 
 
-class DenseDesign(InUnits):
+class DenseDesign(Design):
     """An array of float64 or float32, in C or Fortran order, with or without an intercept.
 
-    It is used where it lies, mapped from a file or not. Any other array is copied.
+    It is used where it lies, mapped from a file or not. Any other array is copied. Products are taken in
+    float64, of a float32 array a few rows at a time.
     """
 
+    stored: Matrix
+
     def __init__(self, X: Matrix, fit_intercept: bool = True) -> None:
-        by_columns = X.flags.f_contiguous and not X.flags.c_contiguous
+        super().__init__(X.shape, fit_intercept)
+        self.by_columns = X.flags.f_contiguous and not X.flags.c_contiguous
         dtype = np.float32 if X.dtype == np.float32 else np.float64
-        self.X: Matrix = np.asarray(X, dtype=dtype, order="F" if by_columns else "C")
-        self.by_columns = by_columns
-        self.fit_intercept = fit_intercept
-        self.n_samples, self.n_features = X.shape
-        self.n_parameters = self.n_features + int(fit_intercept)
+        self.X: Matrix = np.asarray(X, dtype=dtype, order="F" if self.by_columns else "C")
+        self.stored = self.X
         self._svd: tuple[Vector, ThinSVD] | None = None
-        self._distinct: Indices | None = None
 
-    @property
-    def stored(self) -> Matrix:
-        return self.X
+    def _chunks(self) -> Iterator[tuple[slice, Matrix]]:
+        """Some rows at a time, as float64."""
+        step = max(1, CHUNK // max(1, self.n_features))
+        for first in range(0, self.n_samples, step):
+            rows = slice(first, first + step)
+            yield rows, self.X[rows].astype(np.float64, copy=False)
 
-    def decision(self, beta: Vector) -> Vector:
-        product = self._times(beta[: self.n_features])
-        return product + beta[-1] if self.fit_intercept else product
-
-    def adjoint(self, v: Vector) -> Vector:
-        product = v @ self.X if self.X.dtype == np.float64 else self.slopes(v)
-        return np.append(product, v.sum()) if self.fit_intercept else product
+    def times(self, w: Vector) -> Vector:
+        if self.X.dtype == np.float64:
+            return self.X @ w
+        return np.concatenate([X @ w for _, X in self._chunks()])
 
     def slopes(self, v: Vector) -> Vector:
         if self.by_columns:
-            return v @ self.X if self.X.dtype == np.float64 else self._sum_rows(lambda rows, X: v[rows] @ X)
+            if self.X.dtype == np.float64:
+                return v @ self.X
+            return np.sum([v[rows] @ X for rows, X in self._chunks()], axis=0)
         out = np.empty(self.n_features)
         dense_slopes(self.X, v, out)
         return out
 
     def product(self, columns: Indices, d: Vector) -> Vector:
         if 4 * len(columns) > self.n_features:
-            everywhere = np.zeros(self.n_features)
-            everywhere[columns] = d
-            return self._times(everywhere)
+            w = np.zeros(self.n_features)
+            w[columns] = d
+            return self.times(w)
         if self.by_columns:
             return self.X[:, columns].astype(np.float64, copy=False) @ d
         out = np.empty(self.n_samples)
@@ -133,42 +127,16 @@ class DenseDesign(InUnits):
     def block(self, rows: Indices, columns: Indices) -> Matrix:
         return self.X[np.ix_(rows, columns)].astype(np.float64, copy=False)
 
-    def spread(self, c: Vector) -> Vector:
-        weights = c * c
-        squares = self._sum_rows(lambda rows, X: weights[rows] @ (X * X))
-        if not self.fit_intercept:
-            return squares
-        total = float(weights.sum())
-        return np.maximum(squares - self.slopes(weights) ** 2 / max(total, 1e-300), 0.0)
-
-    def mean(self, c: Vector) -> Vector:
-        return self.slopes(c * c) / float(c @ c)
-
     def moments(self, weights: Vector, v: Vector) -> Moments:
         total = weights.sum()
         mean = self.slopes(weights) / total
         f = weights * (v - float(weights @ v) / total)
-        covariance = self._sum_rows(lambda rows, X: f[rows] @ (X - mean))
-        variance = self._sum_rows(lambda rows, X: weights[rows] @ (X - mean) ** 2)
+        variance, covariance = np.zeros((2, self.n_features))
+        for rows, X in self._chunks():
+            gap = X - mean
+            covariance += f[rows] @ gap
+            variance += weights[rows] @ np.square(gap, out=gap)
         return Moments(mean, variance / total, covariance / total)
-
-    def _sum_rows(self, part: Callable[[slice, Matrix], Vector]) -> Vector:
-        """A sum over all rows of what `part` makes of some of them, as float64, at a time."""
-        total = np.zeros(self.n_features)
-        step = max(1, CHUNK // max(1, self.n_features))
-        for first in range(0, self.n_samples, step):
-            rows = slice(first, first + step)
-            total += part(rows, self.X[rows].astype(np.float64, copy=False))
-        return total
-
-    def fits(self, n_numbers: int) -> bool:
-        return True
-
-    def distinct_columns(self) -> Indices:
-        return distinct_columns(self.X) if self._distinct is None else self._distinct
-
-    def subset(self, columns: Indices) -> "DenseDesign":
-        return self.take(columns)
 
     def take(self, columns: Indices) -> "DenseDesign":
         return DenseDesign(self.X[:, columns], self.fit_intercept)
@@ -181,53 +149,22 @@ class DenseDesign(InUnits):
         scaled = self.X / spread
         scaled -= mean / spread
         standardized = DenseDesign(scaled, self.fit_intercept)
-        standardized._distinct = self.distinct_columns()
+        standardized.__dict__["_distinct"] = self._distinct
         return standardized
 
     def largest(self) -> Vector:
         return np.maximum(self.X.max(axis=0), -self.X.min(axis=0)).astype(np.float64)
 
-    def unit(self) -> float:
-        largest = self.largest()
-        base = np.where(largest > 0, largest, 1.0)
-        squares = self._sum_rows(lambda rows, X: np.sum((X / base) ** 2, axis=0))  # none overflows
-        return typical_entry(largest, squares, self.n_samples)
-
     def thin_svd(self, weights: Vector) -> ThinSVD:
-        """Taken once, then remembered for these weights."""
+        """Computed once, then cached for these weights."""
         if self._svd is None or not np.array_equal(self._svd[0], weights):
-            self._svd = weights, self._factorize(weights)
+            ones = np.ones((self.n_samples, int(self.fit_intercept)))
+            rows = np.hstack([self.X, ones]) * np.sqrt(weights)[:, None]
+            U, s, Vt = scipy.linalg.svd(rows, full_matrices=False, overwrite_a=True, check_finite=False)
+            rank = np.count_nonzero(s > s[0] * max(rows.shape) * np.finfo(np.float64).eps)
+            svd = ThinSVD(np.ascontiguousarray(U[:, :rank]), s[:rank], np.ascontiguousarray(Vt[:rank].T))
+            self._svd = weights, svd
         return self._svd[1]
 
-    def _times(self, w: Vector) -> Vector:
-        if self.X.dtype == np.float64:
-            return self.X @ w
-        step = max(1, CHUNK // max(1, self.n_features))
-        parts = [self.X[first : first + step] @ w for first in range(0, self.n_samples, step)]
-        return np.concatenate(parts)
-
-    def _factorize(self, weights: Vector) -> ThinSVD:
-        ones = np.ones((self.n_samples, int(self.fit_intercept)))
-        rows = np.hstack([self.X, ones]) * np.sqrt(weights)[:, None]
-        U, s, Vt = scipy.linalg.svd(rows, full_matrices=False, overwrite_a=True, check_finite=False)
-        noise = s[0] * max(rows.shape) * np.finfo(np.float64).eps
-        rank = np.count_nonzero(s > noise)
-        return ThinSVD(
-            np.ascontiguousarray(U[:, :rank]),
-            s[:rank],
-            np.ascontiguousarray(Vt[:rank].T),
-        )
-
-
-def distinct_columns(X: Matrix) -> Indices:
-    """The columns of X that repeat no earlier one, ascending."""
-    vector = fingerprint_vector(len(X))
-    fingerprint = np.zeros(X.shape[1])
-    step = max(1, CHUNK // max(1, X.shape[1])) if X.dtype != np.float64 else max(1, len(X))
-    for first in range(0, len(X), step):
-        rows = slice(first, first + step)
-        with np.errstate(over="ignore", invalid="ignore"):
-            fingerprint += vector[rows] @ X[rows]
-    groups = candidate_groups(fingerprint)
-    repeats = repeats_among(groups, lambda i, j: np.array_equal(X[:, i], X[:, j]), X.shape[1])
-    return np.flatnonzero(~repeats)
+    def column_bytes(self, columns: Indices) -> Iterator[bytes]:
+        return ((self.X[:, j] + 0.0).tobytes() for j in columns)  # -0.0 becomes 0.0

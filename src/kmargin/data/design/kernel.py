@@ -6,17 +6,7 @@ from typing import Any
 import numpy as np
 
 from kmargin.core.arrays import Indices, Matrix, Vector
-from kmargin.core.design import (
-    ColumnSubset,
-    Design,
-    InUnits,
-    Moments,
-    ThinSVD,
-    candidate_groups,
-    fingerprint_vector,
-    repeats_among,
-    typical_entry,
-)
+from kmargin.core.design import Design, Moments, ThinSVD
 
 # A tile has at most so many rows and columns: 4 MiB, large enough for BLAS, small beside any budget.
 HEIGHT, WIDTH = 1024, 512
@@ -116,7 +106,7 @@ def pieces(count: int, size: int) -> Iterator[slice]:
         yield slice(first, min(first + size, count))
 
 
-class KernelDesign(InUnits):
+class KernelDesign(Design):
     """Column j is ``signs[j] * kernel(x_i, points[j])``, i = 1, ..., n.
 
     Every question is answered in one pass over tiles of kernel values. The first columns are kept
@@ -135,24 +125,13 @@ class KernelDesign(InUnits):
         shift: Vector | None = None,
     ) -> None:
         self.tiles = KernelTiles(kernel, X, points, signs, shift, cache_size)
-        self.fit_intercept = fit_intercept
-        self.n_samples, self.n_features = self.tiles.shape
-        self.n_parameters = self.n_features + int(fit_intercept)
-        self._last: tuple[Vector, Moments] | None = None
+        super().__init__(self.tiles.shape, fit_intercept)
 
-    @property
-    def stored(self) -> None:
-        return None
-
-    def decision(self, beta: Vector) -> Vector:
+    def times(self, w: Vector) -> Vector:
         out = np.zeros(self.n_samples)
         for rows, columns, tile in self.tiles.everywhere():
-            out[rows] += tile @ beta[columns]
-        return out + beta[-1] if self.fit_intercept else out
-
-    def adjoint(self, v: Vector) -> Vector:
-        product = self.slopes(v)
-        return np.append(product, v.sum()) if self.fit_intercept else product
+            out[rows] += tile @ w[columns]
+        return out
 
     def slopes(self, v: Vector) -> Vector:
         out = np.zeros(self.n_features)
@@ -179,21 +158,6 @@ class KernelDesign(InUnits):
             out[places, block] = tile
         return out
 
-    def mean(self, c: Vector) -> Vector:
-        return self._moments_by(c).mean
-
-    def _moments_by(self, c: Vector) -> Moments:
-        """Taken once, then remembered for this c: a pass computes the kernel anew."""
-        if self._last is None or not np.array_equal(self._last[0], c):
-            self._last = c, self.moments(c * c, c)
-        return self._last[1]
-
-    def spread(self, c: Vector) -> Vector:
-        mean, variance, _ = self._moments_by(c)
-        if not self.fit_intercept:
-            variance = variance + mean**2
-        return variance * float(c @ c)
-
     def moments(self, weights: Vector, v: Vector) -> Moments:
         """In one pass: sums are taken around the mean of the first rows, which keeps them accurate."""
         total = float(weights.sum())
@@ -209,23 +173,6 @@ class KernelDesign(InUnits):
         mean /= total
         variance = np.maximum(square / total - mean**2, 0.0)
         return Moments(origin + mean, variance, covariance / total)
-
-    def fits(self, n_numbers: int) -> bool:
-        """Yes: what a search gathers are kernel values it needs again and again, beside the budget."""
-        return True
-
-    def distinct_columns(self) -> Indices:
-        groups = candidate_groups(self.slopes(fingerprint_vector(self.n_samples)))
-
-        def equal(i: int, j: int) -> bool:
-            pair = np.array([i, j])
-            return all(np.array_equal(tile[:, 0], tile[:, 1]) for *_, tile in self.tiles.some(None, pair))
-
-        return np.flatnonzero(~repeats_among(groups, equal, self.n_features))
-
-    def subset(self, columns: Indices) -> Design:
-        """These columns share what is kept of the whole."""
-        return ColumnSubset(self, columns)
 
     def take(self, columns: Indices) -> "KernelDesign":
         t = self.tiles
@@ -246,16 +193,6 @@ class KernelDesign(InUnits):
             largest[columns] = np.maximum(largest[columns], np.abs(tile).max(axis=0))
         return largest
 
-    def unit(self) -> float:
-        largest, squares = np.zeros(self.n_features), np.zeros(self.n_features)
-        for _, columns, tile in self.tiles.everywhere():
-            before = largest[columns]
-            now = np.maximum(before, np.abs(tile).max(axis=0))
-            base = np.where(now > 0, now, 1.0)  # so that no square overflows
-            squares[columns] = squares[columns] * (before / base) ** 2 + ((tile / base) ** 2).sum(axis=0)
-            largest[columns] = now
-        return typical_entry(largest, squares, self.n_samples)
-
     def thin_svd(self, weights: Vector) -> ThinSVD:
         takes = 8 * self.n_samples * self.n_features / MEGABYTE
         raise ValueError(
@@ -263,6 +200,11 @@ class KernelDesign(InUnits):
             f"{self.n_features} points, {takes:.0f} MB for the matrix alone, and cache_size is "
             f'{self.tiles.budget:g} MB: use solver="exchange", or raise cache_size, or lower n_candidates.'
         )
+
+    def column_bytes(self, columns: Indices) -> Iterator[bytes]:
+        rows = np.arange(self.n_samples)
+        for piece in pieces(len(columns), WIDTH):
+            yield from (column.tobytes() for column in self.block(rows, columns[piece]).T)
 
     def _with(self, **changes: Any) -> "KernelDesign":
         t = self.tiles

@@ -1,4 +1,4 @@
-"""Labelled data of every kind: what the estimators ask of them."""
+"""Labelled data of every kind: the methods that the estimators use."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -16,34 +16,51 @@ ModelAt = Callable[[int, int], Any]  # the model for the positions of C and k
 
 
 class Designs(Protocol):
-    """What each machine is made of."""
+    """Makes the binary problems of one data set."""
 
-    dtype: Any  # of the data, and of what is fitted to them
-    stays_here: bool  # whether only this process can ask
+    dtype: Any  # of the data, and of the fitted coefficients
+    stays_here: bool  # whether the problems can be solved in this process only
 
     def problem(self, machine: Any, Cs: Sequence[float]) -> tuple[BinaryProblem, list[float]]:
-        """A machine's problem under the first of the ridges, and all of these."""
+        """A binary problem with the first of its ridges, and all of these."""
 
     def restore(self, solution: Solution) -> Solution:
-        """A solution for a design, as one for the data given."""
+        """Convert a solution for standardised columns to one for the columns as given."""
 
     def unrestore(self, solution: Solution) -> Solution:
-        """The inverse of that."""
+        """The inverse of `restore`."""
 
     def stop(self) -> None:
-        """Answer no more questions: whoever asked has given up, and others may still be asking."""
+        """Stop computing, because the fit has been given up."""
 
 
-class FeatureDesigns(Designs, Protocol):
-    """The same, with a column for each feature."""
+class LinearDesigns(Designs):
+    """Designs with a column for each feature, standardised if there is a scaling."""
+
+    def __init__(self, dtype: Any, fit_intercept: bool, scaling: Scaling | None) -> None:
+        self.dtype = dtype
+        self.fit_intercept = fit_intercept
+        self.scaling = scaling
+
+    def restore(self, solution: Solution) -> Solution:
+        return solution if self.scaling is None else _moved(solution, self.scaling.leave)
+
+    def unrestore(self, solution: Solution) -> Solution:
+        return solution if self.scaling is None else _moved(solution, self.scaling.enter)
 
     @property
     def spreads(self) -> Vector:
-        """Of each feature where they are on one scale, 1 for a constant one."""
+        """The spread of each feature where they are standardised, 1 for a constant one."""
+        return np.ones(0) if self.scaling is None else self.scaling.units
 
     @property
     def are_constant(self) -> Flags:
-        """Which features are constant, where they are on one scale."""
+        """Which features are constant, where they are standardised."""
+        return np.empty(0, np.bool_) if self.scaling is None else self.scaling.are_constant
+
+    def scaled(self, design: Any) -> Any:
+        """A design with its columns standardised, if there is a scaling."""
+        return design if self.scaling is None else self.scaling.apply_to(design)
 
 
 class Folds(Protocol):
@@ -73,7 +90,7 @@ class Folds(Protocol):
 
 
 class Given(NamedTuple):
-    """What a splitter gets to see: the data as they were given."""
+    """The data as they were given, for a splitter."""
 
     X: Any
     y: Any
@@ -81,23 +98,23 @@ class Given(NamedTuple):
 
 
 class Samples(Protocol):
-    """Labelled data ready to be solved for."""
+    """Labelled data that have been checked."""
 
     @property
     def classes(self) -> np.ndarray:
-        """In an array of NumPy's."""
+        """The classes as a NumPy array."""
 
     @property
     def labels(self) -> Any:
-        """The classes as `classes_` is to have them."""
+        """The classes as the attribute `classes_` holds them."""
 
     @property
     def space(self) -> Space:
-        """Where fitted attributes belong."""
+        """The array library and device of fitted attributes."""
 
     @property
     def dtype(self) -> Any:
-        """NumPy's name for that of X."""
+        """The dtype of X, as NumPy names it."""
 
     @property
     def n_samples(self) -> int: ...
@@ -106,61 +123,32 @@ class Samples(Protocol):
     def n_features(self) -> int: ...
 
     def machines(self, multi_class: str) -> Iterator[Any]:
-        """The machines of a scheme, as `Designs` take them."""
+        """The binary problems of a scheme, as `Designs.problem` takes them."""
 
-    def designs(self, fit_intercept: bool, standardize: bool = False) -> FeatureDesigns:
-        """What linear machines are made of, on features of one scale if asked for."""
+    def designs(self, fit_intercept: bool, standardize: bool = False) -> LinearDesigns:
+        """The designs of linear classifiers, with standardised features if asked for."""
 
     def repeated_columns(self) -> Indices:
-        """The features that say what an earlier one says."""
+        """The features that repeat an earlier one."""
 
     def shared(self, n_jobs: int | None, n_tasks: int) -> tuple["Samples", int | None]:
-        """The samples as each of several tasks gets them, and how many tasks to run at once."""
+        """The samples for each of several tasks, and how many tasks to run at once."""
 
     def folds(self, model: Any, blueprint: Any, given: Given, weighted: bool) -> Folds:
-        """The folds of `model.cv`, of machines that a blueprint knows how to make."""
+        """The folds of `model.cv`; `blueprint` is the model specification."""
 
 
 class NumberedSamples(Samples, Protocol):
-    """Samples whose rows have numbers, by which folds are made."""
+    """Samples whose rows can be selected by index."""
 
     def to_fit(self, rows: Indices) -> "NumberedSamples":
-        """Some of the samples, to be fitted to."""
+        """Some of the samples, for a fit."""
 
     def to_decide(self, rows: Indices) -> Any:
-        """Some rows of X, to decide about."""
+        """Some rows of X, for a prediction."""
 
     def answering_here(self, model: Any) -> Any:
-        """A model that was fitted to such samples, with answers in main memory, where any scorer is."""
-
-
-class LinearDesigns:
-    """Designs that may be standardised. Solutions are brought back from that."""
-
-    def __init__(self, dtype: Any, fit_intercept: bool, scaling: Scaling | None) -> None:
-        self.dtype = dtype
-        self.fit_intercept = fit_intercept
-        self.scaling = scaling
-
-    def restore(self, solution: Solution) -> Solution:
-        return solution if self.scaling is None else _moved(solution, self.scaling.leave)
-
-    def unrestore(self, solution: Solution) -> Solution:
-        return solution if self.scaling is None else _moved(solution, self.scaling.enter)
-
-    @property
-    def spreads(self) -> Vector:
-        """Of each feature where they are standardised, 1 for a constant one."""
-        return np.ones(0) if self.scaling is None else self.scaling.units
-
-    @property
-    def are_constant(self) -> Flags:
-        """Which features are constant, where they are standardised."""
-        return np.empty(0, np.bool_) if self.scaling is None else self.scaling.are_constant
-
-    def scaled(self, design: Any) -> Any:
-        """The same design on one scale, if there is one."""
-        return design if self.scaling is None else self.scaling.apply_to(design)
+        """A model that was fitted to such samples, with predictions in main memory, for any scorer."""
 
 
 def _moved(solution: Solution, move: Callable[[Indices, Vector, float], tuple[Vector, float]]) -> Solution:

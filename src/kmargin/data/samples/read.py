@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy.sparse import issparse
@@ -18,35 +18,16 @@ from kmargin.data.samples.array import ArraySamples, read_samples
 from kmargin.data.samples.blocks import detach, device_space, follow, read_device
 from kmargin.solvers.solver import Solver
 
-
-class Machines(Protocol):
-    """Decision values, as a function of X."""
-
-    def __call__(self, X: Any) -> Matrix:
-        """A column per machine."""
+# From X to decision values, a column for each binary classifier;
+# and from these, in main memory, to probabilities.
+Machines: TypeAlias = Callable[[Any], Matrix]
+ToProbabilities: TypeAlias = Callable[[Matrix], Matrix]
 
 
-ToProbabilities = Callable[[Matrix], Matrix]  # of the machines' decision values, in main memory
-
-
-class Inputs(Protocol):
-    """X to decide about. What is decided is of its kind."""
-
-    @property
-    def n_features(self) -> int: ...
-
-    def decide(self, machines: Machines, n_classes: int, multi_class: str) -> Any:
-        """What `decision_function` returns."""
-
-    def choose(self, scores: Any, classes: Any) -> Any:
-        """What `predict` returns, from that."""
-
-    def tell(self, machines: Machines, to_probabilities: ToProbabilities, n_classes: int) -> Any:
-        """What `predict_proba` returns."""
-
-
-class InputsAtHand:
-    """An array or a sparse matrix."""
+class InputsInMemory:
+    """An array or a sparse matrix to predict: `decide`, `choose` and `tell` give what `decision_function`,
+    `predict` and `predict_proba` return, as arrays of its kind.
+    """
 
     def __init__(self, X: Any) -> None:
         self.X = X
@@ -68,7 +49,7 @@ class InputsAtHand:
 
 
 class LazyInputs:
-    """A dask collection: decided about when somebody asks."""
+    """A dask collection to predict; what is returned is computed when it is needed."""
 
     def __init__(self, X: Any, dtype: np.dtype) -> None:
         self.X, self.dtype = X, dtype
@@ -85,6 +66,9 @@ class LazyInputs:
 
     def tell(self, machines: Machines, to_probabilities: ToProbabilities, n_classes: int) -> Any:
         return dask_input.tell(self.X, self.dtype, machines, to_probabilities, n_classes)
+
+
+Inputs: TypeAlias = InputsInMemory | LazyInputs
 
 
 class Checks(NamedTuple):
@@ -196,7 +180,7 @@ def read_inputs(checks: Checks, X: Any, method: str, reference: Any) -> Inputs:
     with texts_refused(X):
         X = checks.array(detach(X), dtype=[np.float64, np.float32] if space is None else _floats(space))
     _check_same_space(space_of(X), reference, method)
-    return InputsAtHand(X)
+    return InputsInMemory(X)
 
 
 def _check_same_space(given: Space, reference: Any, method: str) -> None:

@@ -1,6 +1,6 @@
-"""The solver around the paper's algorithms: options, starting points, paths over k, and how a run ends."""
+"""MM and SD as solvers: options, starting points, paths over k, and how a run ends."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -8,12 +8,14 @@ import numpy as np
 
 from kmargin.core.arrays import Indices, Matrix, Vector
 from kmargin.core.problem import BinaryProblem, Problem
-from kmargin.core.scaling import make_scaling, power_of_two
+from kmargin.core.scaling import make_scaling, power_of_two, typical_entry
 from kmargin.core.units import Units
+from kmargin.core.validation import is_flag, is_integer, is_number
 from kmargin.solvers.exchange import Exchange
 from kmargin.solvers.proximal import reference
+from kmargin.solvers.proximal.compiled import mm_descent, sd_descent
 from kmargin.solvers.proximal.penalised import PenalisedProblem
-from kmargin.solvers.proximal.reference import Descend, Step
+from kmargin.solvers.proximal.reference import Descend, MMStep, Step, sd_step
 from kmargin.solvers.refit.support import refit
 from kmargin.solvers.solution import Ending, OuterRecord, Solution, Status
 from kmargin.solvers.solver import (
@@ -22,10 +24,6 @@ from kmargin.solvers.solver import (
     bare_solution,
     check_knobs,
     intercept_only,
-    is_count,
-    is_flag,
-    is_number,
-    is_schedule,
     normal_start,
     univariate_start,
 )
@@ -74,6 +72,26 @@ KNOBS = """
 """
 
 
+# The options that are one of two words.
+CHOICES = {
+    "trace": ("outer", "steps"),
+    "start": ("univariate", "normal"),
+    "ending": ("best", "projection"),
+}
+
+
+def is_one_of(value: object, choices: tuple[str, ...]) -> tuple[bool, str]:
+    """Return whether a value is one of the choices, and what to use."""
+    return isinstance(value, str) and value in choices, " or ".join(map(repr, choices))
+
+
+def is_schedule(values: Any) -> bool:
+    """Whether these are positive finite numbers in a sequence, one at least."""
+    if not isinstance(values, Collection) or getattr(values, "ndim", 1) != 1:
+        return False
+    return len(values) > 0 and all(is_number(value, above=0) for value in values)
+
+
 class ProximalDistance(Solver):
     """Anneal rho from `rho_start` upwards; between increases, minimise f_rho. See `KNOBS`."""
 
@@ -113,30 +131,19 @@ class ProximalDistance(Solver):
         check_knobs(
             self,
             rho_start=(is_number(self.rho_start, above=0), "an initial penalty > 0, such as 1.0"),
-            rho_growth=(
-                is_number(self.rho_growth, above=1),
-                "a growth factor > 1 for the penalty, such as 1.2",
-            ),
-            max_outer=(is_count(self.max_outer, 1), "a number of penalties, an integer >= 1"),
-            max_inner=(is_count(self.max_inner, 1), "a number of steps, an integer >= 1"),
+            rho_growth=(is_number(self.rho_growth, above=1), "a growth factor > 1, such as 1.2"),
+            max_outer=(is_integer(self.max_outer, 1), "a number of penalties, an integer >= 1"),
+            max_inner=(is_integer(self.max_inner, 1), "a number of steps, an integer >= 1"),
             gtol=(is_number(self.gtol, at_least=0), tolerance),
             dtol=(is_number(self.dtol, at_least=0), tolerance),
             rtol=(is_number(self.rtol, at_least=0), tolerance),
-            delay=(is_count(self.delay, 0), "a number of steps, an integer >= 0"),
+            delay=(is_integer(self.delay, 0), "a number of steps, an integer >= 0"),
             rhos=(
                 self.rhos is None or is_schedule(self.rhos),
                 "a sequence of penalties > 0, such as [1, 10, 100], or None",
             ),
-            trace=(isinstance(self.trace, str) and self.trace in ("outer", "steps"), "'outer' or 'steps'"),
             polish=(is_flag(self.polish), "True or False"),
-            start=(
-                isinstance(self.start, str) and self.start in ("univariate", "normal"),
-                "'univariate' or 'normal'",
-            ),
-            ending=(
-                isinstance(self.ending, str) and self.ending in ("best", "projection"),
-                "'best' or 'projection'",
-            ),
+            **{name: is_one_of(getattr(self, name), choices) for name, choices in CHOICES.items()},
         )
 
     def solve_grid(
@@ -293,6 +300,72 @@ class ProximalDistance(Solver):
         )
 
 
+class MM(ProximalDistance):
+    __doc__ = f"""Algorithm 1 of the paper: each step minimises the surrogate.
+
+    One SVD of X serves all rho and all k. Rho is annealed from `rho_start` upwards; between increases the
+    penalised objective f_rho is minimised (Algorithm 3).
+{KNOBS}
+    See Also
+    --------
+    SD : The same by steepest descent, without an SVD.
+    Exchange : The default solver, which solves the same problem by swapping features.
+    ConvergenceDisplay : Plots the convergence.
+
+    Examples
+    --------
+    >>> from kmargin import MM, SparseSVC
+    >>> from kmargin.datasets import make_synthetic
+    >>> X, y = make_synthetic(n_samples=100, n_features=8, random_state=0)
+    >>> model = SparseSVC(k=2, C=float("inf"), solver=MM(rtol=0.0)).fit(X, y)
+    >>> model.support_
+    array([0, 1])
+    >>> model.solutions_[0].status.name
+    'CONVERGED'
+    """
+
+    takes_sparse = False  # it needs the singular vectors of X
+
+    def _step(self, problem: PenalisedProblem) -> MMStep:
+        if len(problem.in_memory) < len(problem.problems):
+            raise ValueError(
+                'solver="mm" works with the singular vectors of X and needs X as a NumPy array: use '
+                'solver="exchange" or solver="sd" for X on a device, or convert X.'
+            )
+        return MMStep(problem)
+
+    def _compiled(self, problem: PenalisedProblem) -> Descend:
+        return mm_descent(problem, self.max_inner, self.delay)
+
+
+class SD(ProximalDistance):
+    __doc__ = f"""Algorithm 2 of the paper: steepest descent with an exact line search on the surrogate.
+
+    Rho is annealed from `rho_start` upwards; between increases the penalised objective f_rho is minimised
+    (Algorithm 3).
+{KNOBS}
+    See Also
+    --------
+    MM : The same by exact minimisation of the surrogate.
+    Exchange : The default solver, which solves the same problem by swapping features.
+    ConvergenceDisplay : Plots the convergence.
+
+    Examples
+    --------
+    >>> from kmargin import SD, SparseSVC
+    >>> from kmargin.datasets import make_synthetic
+    >>> X, y = make_synthetic(n_samples=100, n_features=8, random_state=0)
+    >>> SparseSVC(k=2, solver=SD(rtol=0.0)).fit(X, y).support_
+    array([0, 1])
+    """
+
+    def _step(self, problem: PenalisedProblem) -> Step:
+        return sd_step
+
+    def _compiled(self, problem: PenalisedProblem) -> Descend | None:
+        return sd_descent(problem, self.max_inner, self.delay)
+
+
 def rescale(problems: Sequence[BinaryProblem]) -> tuple[float | Vector, list[BinaryProblem]]:
     """Return the scale that the columns of X are divided by, and the rescaled problems.
 
@@ -300,14 +373,12 @@ def rescale(problems: Sequence[BinaryProblem]) -> tuple[float | Vector, list[Bin
     entry; columns whose squares would overflow, each by a power of two of its own. Units are compared by
     their norms over all binary problems, so a column has one scale in all of them: the largest one needed.
     """
-    for problem in problems:
-        make_scaling(problem)  # refuses what is beyond the accepted range
-    typical = float(np.median([problem.design.unit() for problem in problems]))
+    typical = float(np.median([typical_entry(problem) for problem in problems]))
     scale = 1.0 if ORDER_ONE[0] <= typical <= ORDER_ONE[1] else float(power_of_two(typical))
     if scale != 1.0:
         problems = [
             problem.with_ridge(min(problem.lam / scale / scale, 1e30))
-            for problem in change_designs(problems, lambda design: design.in_units_of(scale))
+            for problem in divide_columns(problems, np.full(problems[0].design.n_features, scale))
         ]
     scalings = [
         scaling for problem in problems if (scaling := make_scaling(problem, check=False)) is not None
@@ -315,7 +386,12 @@ def rescale(problems: Sequence[BinaryProblem]) -> tuple[float | Vector, list[Bin
     units: Vector = np.max([np.ones(problems[0].design.n_features), *(s.units for s in scalings)], axis=0)
     if (units == 1.0).all():
         return scale, list(problems)
-    return scale * units, change_designs(problems, lambda design: design.in_units_of(units))
+    return scale * units, divide_columns(problems, units)
+
+
+def divide_columns(problems: Sequence[BinaryProblem], units: Vector) -> list[BinaryProblem]:
+    """Return the problems with each column divided by its unit."""
+    return change_designs(problems, lambda design: design.standardized(np.zeros_like(units), units))
 
 
 def change_designs(problems: Sequence[BinaryProblem], change: Callable[[Any], Any]) -> list[BinaryProblem]:

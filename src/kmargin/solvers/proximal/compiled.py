@@ -5,20 +5,20 @@ bookkeeping: decision values, and the coordinates of beta in the basis V, are up
 being computed anew, so that each X (or V) is read once each way per iteration.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import types
+from numba import typeof, types
 from numba.extending import overload
 
 from kmargin.core import squared_hinge
 from kmargin.core.arrays import Flags, Indices, Matrix, Tensor, Vector
 from kmargin.core.design import Design
-from kmargin.core.jit import compiled
+from kmargin.core.jit import compiled, inlined
 from kmargin.core.sparsity import select_largest
-from kmargin.data.design import add_rows, times
-from kmargin.data.design.sparse import CSR
+from kmargin.data.design.dense import dense_slopes
+from kmargin.data.design.sparse import csr_slopes, csr_times
 from kmargin.solvers.proximal.penalised import PenalisedProblem
 from kmargin.solvers.proximal.reference import FRICTION, Descend, Descent
 
@@ -37,7 +37,8 @@ class Rows(NamedTuple):
     first: Indices  # its first row in the stacked designs
     ends: Indices  # its labels and weights are y[ends[m]:ends[m + 1]]
     y: Vector
-    weights: Vector  # sample weights; for MM their square roots
+    weights: Vector  # sample weights
+    targets: Vector  # margins; for MM multiplied by the square roots of the weights
     lam: Vector  # of each problem
 
 
@@ -65,7 +66,7 @@ def mm_descent(problem: PenalisedProblem, max_inner: int, delay: int) -> Descend
     s = np.concatenate([widen(svd.s[None]) for svd in distinct])
     V = distinct[0].V[None] if len(distinct) == 1 else np.stack([widen(svd.V) for svd in distinct])
     rows = gather_rows(problem, which, first)
-    rows = rows._replace(weights=np.sqrt(rows.weights))
+    rows = rows._replace(targets=np.sqrt(rows.weights) * rows.targets)
 
     def descend(problem: PenalisedProblem, beta: Matrix, rho: float, gtol: float) -> Descent:
         return Descent(
@@ -79,7 +80,10 @@ def mm_descent(problem: PenalisedProblem, max_inner: int, delay: int) -> Descend
 
 
 def sd_descent(problem: PenalisedProblem, max_inner: int, delay: int) -> Descend | None:
-    """Return the compiled inner loop of SD; None if X is not stored (a kernel matrix in tiles)."""
+    """Return the compiled inner loop of SD.
+
+    None if X is not stored (a kernel matrix in tiles), and for several distinct sparse matrices.
+    """
     distinct, which = index_distinct([one.design for one in problem.in_memory])
     X = stack_designs(distinct)
     if X is None:
@@ -105,6 +109,7 @@ def gather_rows(problem: PenalisedProblem, design: Indices, first: Indices) -> R
         np.cumsum([0] + [one.design.n_samples for one in problems]),
         np.concatenate([one.y for one in problems]),
         np.concatenate([one.weights for one in problems]),
+        np.concatenate([one.targets for one in problems]),
         np.array([one.lam for one in problems], dtype=np.float64),
     )
 
@@ -120,28 +125,34 @@ def gather_units(problem: PenalisedProblem) -> SharedUnits:
     )
 
 
+class Work(NamedTuple):
+    """Work arrays of a projection."""
+
+    norms: Vector  # of each unit, then of the columns of no unit
+    values: Vector
+    candidates: Indices
+    kept: Indices  # the k units that are kept
+
+
+@inlined
+def make_work(n_units: int, k: int) -> Work:
+    return Work(np.empty(n_units + 1), np.empty(n_units), np.empty(n_units, np.intp), np.arange(k))
+
+
 @compiled
 def project_units(
-    beta: Matrix,
-    shared: SharedUnits,
-    k: int,
-    guess: float,
-    projected: Matrix,
-    norms: Vector,
-    work: Vector,
-    candidates: Indices,
-    kept: Indices,
+    beta: Matrix, shared: SharedUnits, k: int, guess: float, projected: Matrix, work: Work
 ) -> tuple[float, float]:
     """The compiled twin of `UnitSparsity.project`; writes the coefficients it keeps to `projected`.
 
-    Returns the k-th largest squared norm and the squared distance. `norms` has an entry for each unit and one
-    for the columns of no unit; `guess` is that of `select_largest`.
+    Returns the k-th largest squared norm and the squared distance; `guess` is that of `select_largest`.
     """
+    norms, values, candidates, kept = work
     n_problems, n_features = projected.shape
     n_units = norms.size - 1
     if n_problems == 1 and shared.plain:  # the paper's S_k, in one pass
         threshold, _, distance_sq = select_largest(
-            beta[0], k, n_features, np.sqrt(guess), work, candidates, kept
+            beta[0], k, n_features, np.sqrt(guess), values, candidates, kept
         )
         projected[:] = 0.0
         for j in kept:
@@ -156,7 +167,7 @@ def project_units(
     for u in range(n_units):
         if shared.fixed[u]:
             norms[u] = np.inf
-    threshold, _, _ = select_largest(norms, k, n_units, guess, work, candidates, kept)
+    threshold, _, _ = select_largest(norms, k, n_units, guess, values, candidates, kept)
     norms[:] = 0.0
     for u in kept:
         norms[u] = 1.0
@@ -202,9 +213,7 @@ def descend_mm(
     coords, previous_coords = np.zeros((n_problems, width)), np.zeros((n_problems, width))
     projected, projected_coords = np.empty((n_problems, n_features)), np.zeros((n_problems, width))
     pull, scaled = np.zeros((n_problems, width)), np.zeros(width)
-    n_units = shared.fixed.size - 1
-    norms, work, candidates = np.empty(n_units + 1), np.empty(n_units), np.empty(n_units, np.intp)
-    kept, threshold = np.arange(k), 0.0
+    work, threshold = make_work(shared.fixed.size - 1, k), 0.0
     decision, shortfall = np.empty(rows.y.size), np.empty(rows.y.size)
     last_objective, j_momentum, n_inner = np.inf, 1, 0
     for m in range(n_problems):
@@ -216,26 +225,20 @@ def descend_mm(
         objective = 0.0
         for m in range(n_problems):
             d, low, high = rows.design[m], rows.ends[m], rows.ends[m + 1]
-            U_m = U[rows.first[m] : rows.first[m] + high - low]
             if shared.keeps_all:  # each beta builds on the last one: rounding errors would accumulate
                 np.dot(beta[m], V[d], coords[m])
             for j in range(width):
                 scaled[j] = s[d, j] * coords[m, j]
-            np.dot(U_m, scaled, decision[low:high])
+            times(U, rows.first[m], scaled, decision[low:high])
             # slices from 0, because numba checks the sign of every index that may be negative
-            y_m, margin, f, v_m = (
-                rows.y[low:high],
-                rows.weights[low:high],
-                decision[low:high],
-                shortfall[low:high],
-            )
-            loss = 0.0
+            y_m, target, f = rows.y[low:high], rows.targets[low:high], decision[low:high]
+            v_m, loss = shortfall[low:high], 0.0
             for i in range(high - low):
-                v = squared_hinge.slope(margin[i] - y_m[i] * f[i])
+                v = squared_hinge.slope(target[i] - y_m[i] * f[i])
                 v_m[i] = y_m[i] * v
                 loss += v * v
             objective += loss / (2 * (high - low))
-            add_rows(U_m, v_m, pull[m])
+            add_rows(U, rows.first[m], v_m, pull[m])
         # 2. the projection, and its coordinates
         distance_sq = 0.0
         if shared.keeps_all:
@@ -243,9 +246,7 @@ def descend_mm(
             projected_coords[:] = coords
         else:
             guess = THRESHOLD_FRACTION * threshold
-            threshold, distance_sq = project_units(
-                beta, shared, k, guess, projected, norms, work, candidates, kept
-            )
+            threshold, distance_sq = project_units(beta, shared, k, guess, projected, work)
             for m in range(n_problems):
                 basis = V[rows.design[m]]
                 intercept = beta[m, n_features] if has_intercept else 0.0
@@ -339,9 +340,7 @@ def descend_sd(
     beta, previous = start.copy(), start.copy()
     gradient, product = np.zeros_like(start), np.empty(n_features)
     projected = np.empty((n_problems, n_features))
-    n_units = shared.fixed.size - 1
-    norms, work, candidates = np.empty(n_units + 1), np.empty(n_units), np.empty(n_units, np.intp)
-    kept, threshold = np.arange(k), 0.0
+    work, threshold = make_work(shared.fixed.size - 1, k), 0.0
     decision, previous_decision = np.empty(rows.y.size), np.empty(rows.y.size)
     derivative, along = np.empty(rows.y.size), np.empty(rows.y.size)
     last_objective, j_momentum, n_inner = np.inf, 1, 0
@@ -353,29 +352,27 @@ def descend_sd(
             projected[:] = beta[:, :n_features]
         else:
             guess = THRESHOLD_FRACTION * threshold
-            threshold, distance_sq = project_units(
-                beta, shared, k, guess, projected, norms, work, candidates, kept
-            )
+            threshold, distance_sq = project_units(beta, shared, k, guess, projected, work)
         objective, gradient_sq = b_sq / 2 * distance_sq, 0.0
         for m in range(n_problems):
             low, high, lam = rows.ends[m], rows.ends[m + 1], rows.lam[m]
             n = high - low
-            X_m = rows_of(X, rows.design[m], rows.first[m], n)
             if n_inner % REFRESH_EVERY == 0:
-                times(X_m, beta[m, :n_features], decision[low:high])
-                times(X_m, previous[m, :n_features], previous_decision[low:high])
+                times(X, rows.first[m], beta[m, :n_features], decision[low:high])
+                times(X, rows.first[m], previous[m, :n_features], previous_decision[low:high])
                 if has_intercept:
                     decision[low:high] += beta[m, n_features]
                     previous_decision[low:high] += previous[m, n_features]
             # slices from 0, because numba checks the sign of every index that may be negative
             y_m, weights, f = rows.y[low:high], rows.weights[low:high], decision[low:high]
-            slope = derivative[low:high]
+            slope, target = derivative[low:high], rows.targets[low:high]
             loss, slope_sum = 0.0, 0.0
             for i in range(n):
-                slope[i] = squared_hinge.derivative(f[i], y_m[i], weights[i]) / n
+                residual = squared_hinge.residual_of(f[i], y_m[i], target[i])
+                slope[i] = -weights[i] * y_m[i] * squared_hinge.slope(residual) / n
                 slope_sum += slope[i]
-                loss += squared_hinge.twice_weighted_value(f[i], y_m[i], weights[i])
-            add_rows(X_m, slope, product)
+                loss += weights[i] * squared_hinge.twice_value(residual)
+            add_rows(X, rows.first[m], slope, product)
             norm_sq = 0.0
             for j in range(n_features):
                 w = beta[m, j]
@@ -396,9 +393,8 @@ def descend_sd(
         curvature = b_sq * gradient_sq
         for m in range(n_problems):
             low, high = rows.ends[m], rows.ends[m + 1]
-            X_m = rows_of(X, rows.design[m], rows.first[m], high - low)
             weights, change = rows.weights[low:high], along[low:high]
-            times(X_m, gradient[m, :n_features], change)
+            times(X, rows.first[m], gradient[m, :n_features], change)
             shift = gradient[m, n_features] if has_intercept else 0.0
             along_sq, row_sq = 0.0, 0.0
             for i in range(high - low):
@@ -425,34 +421,12 @@ def descend_sd(
             previous_decision[i] = new
 
 
-class StackedCSR(NamedTuple):
-    """CSR matrices one below the other, with what is subtracted from the columns of each."""
-
-    data: Vector
-    indices: Indices
-    indptr: Indices
-    shifts: Matrix  # (n_designs, n_features), or (n_designs, 0) if nothing is subtracted
-
-
 def stack_designs(designs: Sequence[Design]) -> Any:
-    """Stack the rows of all designs in one array or `StackedCSR`; None if they are not stored alike."""
+    """The rows of several arrays in one, or the one CSR matrix that there is; None for anything else."""
     stored = [design.stored for design in designs]
     if all(isinstance(X, np.ndarray) for X in stored):
         return stack_arrays(stored)
-    if not all(isinstance(X, CSR) for X in stored):
-        return None
-    n_features = max(part.shift.size for part in stored)
-    shifts = np.array([part.shift if part.shift.size else np.zeros(n_features) for part in stored])
-    if len(stored) == 1:
-        return StackedCSR(stored[0].data, stored[0].indices, stored[0].indptr, shifts)
-    starts = np.cumsum([0] + [len(part.data) for part in stored])
-    indptr = [part.indptr[1:].astype(np.int64) + start for part, start in zip(stored, starts, strict=False)]
-    return StackedCSR(
-        np.concatenate([part.data for part in stored]),
-        np.concatenate([part.indices for part in stored]),
-        np.concatenate([np.zeros(1, np.int64), *indptr]),
-        shifts,
-    )
+    return stored[0] if len(stored) == 1 else None
 
 
 def index_distinct(items: Sequence[Any]) -> tuple[list[Any], Indices]:
@@ -467,19 +441,44 @@ def stack_arrays(arrays: Sequence[Matrix]) -> Matrix:
     return np.ascontiguousarray(arrays[0] if len(arrays) == 1 else np.concatenate(arrays), dtype=np.float64)
 
 
-def rows_of(X: Any, design: int, first: int, n_rows: int) -> Any:
-    """The rows of one binary problem in what `stack_designs` returns, as `times` and `add_rows` take them."""
-    if isinstance(X, np.ndarray):
-        return X[first : first + n_rows]
-    return CSR(X.data, X.indices, X.indptr[first : first + n_rows + 1], X.shifts[design])
+def times(X: Any, first: int, w: Vector, out: Vector) -> None:
+    """out <- X w, of the rows of an array from `first` on, or of a CSR matrix."""
+    _times(typeof(X), first, w, out)(X, first, w, out)  # in Python; compiled code chooses by itself
 
 
-@overload(rows_of)
-def _rows_of(X: Any, design: int, first: int, n_rows: int) -> Callable[..., Any]:
-    def of_array(X: Any, design: int, first: int, n_rows: int) -> Any:
-        return X[first : first + n_rows]
+def add_rows(X: Any, first: int, weights: Vector, out: Vector) -> None:
+    """out <- X'weights, of the same rows.
 
-    def of_csr(X: Any, design: int, first: int, n_rows: int) -> Any:
-        return CSR(X.data, X.indices, X.indptr[first : first + n_rows + 1], X.shifts[design])
+    Samples beyond their margin have weight 0, and are usually the majority; then only the other rows are
+    read. Where they are not, BLAS computes the whole product of an array.
+    """
+    _add_rows(typeof(X), first, weights, out)(X, first, weights, out)
+
+
+@overload(times)
+def _times(X: Any, first: Any, w: Any, out: Any) -> Any:
+    def of_array(X: Any, first: Any, w: Any, out: Any) -> Any:
+        np.dot(X[first : first + out.size], w, out)
+
+    def of_csr(X: Any, first: Any, w: Any, out: Any) -> Any:
+        csr_times(X, w, out)
+
+    return of_array if isinstance(X, types.Array) else of_csr
+
+
+@overload(add_rows)
+def _add_rows(X: Any, first: Any, weights: Any, out: Any) -> Any:
+    def of_array(X: Any, first: Any, weights: Any, out: Any) -> Any:
+        rows = X[first : first + weights.size]
+        n_read = 0  # np.count_nonzero takes ten times as long to compile
+        for weight in weights:
+            n_read += weight != 0.0
+        if 2 * n_read > len(weights):
+            np.dot(weights, rows, out)
+        else:
+            dense_slopes(rows, weights, out)
+
+    def of_csr(X: Any, first: Any, weights: Any, out: Any) -> Any:
+        csr_slopes(X, weights, out)
 
     return of_array if isinstance(X, types.Array) else of_csr

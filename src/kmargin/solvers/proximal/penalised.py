@@ -130,7 +130,9 @@ class PenalisedProblem:
         value = self.penalty_weight(rho) / 2 * float(np.vdot(to_projection, to_projection))
         for m, problem in enumerate(self.in_memory):
             decision, at_anchor = problem.design.decision(beta[m]), problem.design.decision(anchor[m])
-            value += squared_hinge.mean_majorizer(decision, at_anchor, problem.y, problem.weights)
+            value += squared_hinge.mean_majorizer(
+                decision, at_anchor, problem.y, problem.weights, problem.targets
+            )
             value += problem.lam / 2 * float(to_ridge_center[m] @ to_ridge_center[m])
         return value
 

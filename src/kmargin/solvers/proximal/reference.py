@@ -52,7 +52,7 @@ class MMStep:
         new, no_coefficients = problem.project(beta), problem.ridge_center(beta)  # lines 4 and 5
         for m, (one, (U, s, V)) in enumerate(zip(problem.in_memory, self.svds, strict=True)):
             a_sq, d_sq = 1 / one.design.n_samples, b_sq + one.lam  # line 1
-            z = squared_hinge.shifted_response(one.design.decision(beta[m]), one.y)  # line 3
+            z = squared_hinge.shifted_response(one.design.decision(beta[m]), one.y, one.targets)  # line 3
             if d_sq > 0:
                 new[m] = (b_sq * new[m] + one.lam * no_coefficients[m]) / d_sq
             uz, vp = U.T @ (np.sqrt(one.weights) * z), V.T @ new[m]  # lines 6 and 7, for all j at once

@@ -229,7 +229,7 @@ class DualFit(LargeFit):
         if len(places) == 0:  # no row is active: only the ridge is left to lower
             return -self.v, 0.0
         rows, eps = products.rows[places], mu - self.lam
-        t, c = self.data.t[rows], self.data.c[rows]
+        t, c = self.data.t[rows], self.data.target[rows]
         rhs = c - eps / mu * (c - self.residual[rows] - t * self.b)
         r = scipy.linalg.cho_solve((U, False), rhs, check_finite=False)
         b = self.b

@@ -88,13 +88,14 @@ class ArrayRows(Rows):
         self.X = self.problem.design
         self.c = np.sqrt(self.problem.weights / self.n_samples)
         self.t = self.problem.y * self.c
+        self.target = self.problem.targets * self.c
 
     @cached_property
     def variance(self) -> Vector:
         return self.X.spread(self.c)
 
     def residual(self, columns: Indices, u: Vector) -> Vector:
-        return self.c - self.t * (self.X.product(columns, u[:-1]) + u[-1])
+        return self.target - self.t * (self.X.product(columns, u[:-1]) + u[-1])
 
     def descent(self, residual: Vector) -> Vector:
         """The negative gradient of the loss with respect to the coefficient of each column."""
@@ -112,7 +113,7 @@ class ArrayRows(Rows):
 
     def minimise_exactly(self, lam: float, columns: Indices, u: Vector, value: float) -> tuple[Vector, float]:
         """The minimum on a support by singular values, from u; u itself where that is not lower."""
-        support = ArrayColumns(self.columns(columns), self.c)
+        support = ArrayColumns(self.columns(columns), self.target)
         return minimise_by_svd(support, self.ridges(lam, columns), u, value)
 
     def is_minimum(self, lam: float, columns: Indices, u: Vector, value: float) -> bool:

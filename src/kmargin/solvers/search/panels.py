@@ -202,7 +202,7 @@ class UnitGains:
         A = np.empty((q, rows.n_samples))
         rows.X.fill_panel(self.units.columns, rows.c, np.arange(q), A)
         if rows.fit_intercept:
-            A -= np.outer(A @ rows.c, rows.c)
+            A -= np.outer(A @ rows.c, rows.c) / (rows.c @ rows.c)
         covariances = np.zeros((self.units.n_units, widest, widest))
         for unit in range(self.units.n_units):
             first, last = self.units.starts[unit], self.units.starts[unit + 1]
@@ -245,7 +245,7 @@ class Panels:
         self.panel = np.zeros((height, n_rows))
         for rows, part in zip(all_rows, self.slices, strict=True):
             self.panel[-2, part] = rows.t if rows.fit_intercept else 0.0
-            self.panel[-1, part] = rows.c
+            self.panel[-1, part] = rows.target
         self.active, self.residual = np.ones(n_rows, np.bool_), self.panel[-1].copy()
         self.flags, self.numbers = np.empty((2, n_rows), np.bool_), np.empty((3, n_rows))
         self.work_rows = np.empty(n_rows, np.int64)
