@@ -15,7 +15,7 @@ from sklearn.model_selection import RepeatedStratifiedKFold, ShuffleSplit, Strat
 
 import kmargin.fitting.fit
 from kmargin import BlockKFold, Exchange, KernelSparseSVC, KernelSparseSVCCV, SparseSVC, SparseSVCCV
-from kmargin.estimators.cv import Probabilities
+from kmargin.estimators.cv import CrossValidation
 from kmargin.model_selection.calibration import UnseenRows, fit_calibration
 
 SHORT = Exchange(effort="fast")  # where the search is not the point
@@ -111,7 +111,13 @@ def test_they_take_no_fits(rng, monkeypatch):
 @pytest.mark.parametrize("make", [linear, lambda **s: KernelSparseSVCCV([5, 2], cv=3, **s)])
 def test_neither_training_rows_nor_decision_values_are_held(rng, monkeypatch, make):
     held = []
-    monkeypatch.setattr(Probabilities, "_calibrate", lambda model, tested, *at: held.append(tested))
+    calibrate = CrossValidation.calibrate
+
+    def calibrate_and_hold(searched, *at):
+        held.append(searched)
+        return calibrate(searched, *at)
+
+    monkeypatch.setattr(CrossValidation, "calibrate", calibrate_and_hold)
     X = rng.standard_normal((600, 40))
     make(Cs=[0.1, 1.0, 10.0]).fit(X, X[:, 0] > 0)
     sizes = [len(pickle.dumps(machines)) for machines in held[0].fits]

@@ -1,6 +1,6 @@
 """`StabilitySelection`: features that are selected again and again on random halves of the rows."""
 
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -104,6 +104,7 @@ def refuse_all(what: str, k: object) -> None:
         )
 
 
+@dataclass(eq=False, repr=False)
 class StabilitySelection(Documented, SelectorMixin, BaseEstimator):
     """Select features that are chosen consistently on random halves of the rows.
 
@@ -193,32 +194,18 @@ class StabilitySelection(Documented, SelectorMixin, BaseEstimator):
     (0.6, 0.71)
     """
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        k: int | None = None,
-        C: float | None = None,
-        n_pairs: int = 50,
-        threshold: float | str = "auto",
-        max_false: float = 1.0,
-        bound: str = "unimodal",
-        standardize: bool = True,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.estimator = estimator
-        self.k = k
-        self.C = C
-        self.n_pairs = n_pairs
-        self.threshold = threshold
-        self.max_false = max_false
-        self.bound = bound
-        self.standardize = standardize
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    estimator: Any = None
+    _: KW_ONLY
+    k: int | None = None
+    C: float | None = None
+    n_pairs: int = 50
+    threshold: float | str = "auto"
+    max_false: float = 1.0
+    bound: str = "unimodal"
+    standardize: bool = True
+    n_jobs: int | None = None
+    random_state: Any = None
+    verbose: int = 0
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> "StabilitySelection":
         """Fit to both halves of each pair and count the selections.
@@ -348,9 +335,12 @@ class StabilitySelection(Documented, SelectorMixin, BaseEstimator):
         by_column, by_unit = np.zeros(units.n_features, int), np.zeros(units.n_units, int)
         with warnings_told_once(len(halves)):
             if type(model) is SparseSVC:
-                samples, blueprint, k = model._prepare_fit(rows.X, rows.y, rows.weights)
+                validation.check_k(model.k)
+                validation.check_C(model.C)
+                blueprint, samples, procedure = model._prepare_fit(rows.X, rows.y, rows.weights)
                 blueprint = replace(blueprint, standardize=self.standardize or blueprint.standardize)
-                procedure = Procedure(model.solver, self.n_jobs, seed, self.verbose)
+                procedure = Procedure(procedure.solver, self.n_jobs, seed, self.verbose)
+                k = blueprint.resolve_k(model.k, samples)
                 each = select_by_machines(blueprint, samples, halves, model.C, k, procedure)
             else:
                 each = select_by_estimator(model, rows, halves, self.standardize, self.n_jobs, self.verbose)

@@ -46,9 +46,9 @@ class LinearDecisions:
 
 
 class LinearCoefs(Sequence[Matrix]):
-    """The coefficients for each k, written out with their zeros when they are asked for."""
+    """The coefficients for each k, a row for each binary classifier, zeros included; computed on access."""
 
-    def __init__(self, solutions: tuple[tuple[Solution, ...], ...], dtype: Any) -> None:
+    def __init__(self, solutions: Sequence[tuple[Solution, ...]], dtype: Any) -> None:
         self.solutions = solutions
         self.dtype = dtype
 
@@ -56,15 +56,11 @@ class LinearCoefs(Sequence[Matrix]):
         return len(self.solutions)
 
     def __getitem__(self, position: Any) -> Any:
-        return dense_coefs(self.solutions[position], self.dtype)
-
-
-def dense_coefs(solutions: Sequence[Solution], dtype: Any) -> Matrix:
-    """A row of coefficients per solution, zeros included."""
-    coefs = np.zeros((len(solutions), solutions[0].n_features), dtype=dtype)
-    for row, solution in zip(coefs, solutions, strict=True):
-        row[solution.support] = solution.coef
-    return coefs
+        solutions = self.solutions[position]
+        coefs = np.zeros((len(solutions), solutions[0].n_features), dtype=self.dtype)
+        for row, solution in zip(coefs, solutions, strict=True):
+            row[solution.support] = solution.coef
+        return coefs
 
 
 KERNELS = ("rbf", "poly", "linear", "sigmoid", "precomputed")

@@ -241,7 +241,7 @@ def _statuses(solutions: Sequence[Solution]) -> str:
 
 
 def make_path(
-    solutions: tuple[tuple[Solution, ...], ...],
+    solutions: Sequence[tuple[Solution, ...]],
     by_k: Sequence[Matrix],
     ks: Sequence[int],
     samples: Samples,
@@ -255,7 +255,7 @@ def make_path(
         by_k=by_k,
         intercepts=put(np.array([[s.intercept for s in row] for row in solutions], dtype=samples.dtype)),
         objectives=put(np.array([[s.objective for s in row] for row in solutions])),
-        solutions=solutions,
+        solutions=tuple(solutions),
         classes=samples.labels,
         multi_class=multi_class,
         n_features_in=samples.n_features,

@@ -21,10 +21,9 @@ from kmargin.core import validation
 from kmargin.core.arrays import Flags, Indices, Matrix, Vector
 from kmargin.core.linalg import one_blas_thread
 from kmargin.core.validation import check_count, warn_caller
-from kmargin.fitting.fit import Procedure, fit_parts
+from kmargin.fitting.fit import Procedure, fit_parts, make_pool
 from kmargin.fitting.progress import progress_bar
 from kmargin.fitting.spec import Blueprint
-from kmargin.fitting.tasks import make_pool
 
 LABEL = "stability selection"
 MOST_DRAWS = 100  # attempts to draw halves that both have every class

@@ -21,9 +21,9 @@ from kmargin.core.arrays import Indices, Matrix, Vector
 from kmargin.core.summary import Facts, as_html
 from kmargin.core.validation import GridEdgeWarning, RepeatedFeaturesWarning, count
 from kmargin.data.samples.read import refuse_blocks
+from kmargin.fitting.fit import make_pool
 from kmargin.fitting.progress import progress_bar
 from kmargin.fitting.subsampling import fit_arguments, last_step, takes
-from kmargin.fitting.tasks import make_pool
 from kmargin.model_selection.scores import (
     Estimate,
     Fold,

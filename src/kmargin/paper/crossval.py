@@ -16,7 +16,6 @@ from kmargin.core.problem import BinaryProblem, Problem
 from kmargin.core.sparsity import count_kept, normalizer
 from kmargin.data.samples.array import read_samples
 from kmargin.fitting.spec import KernelBlueprint, LinearBlueprint
-from kmargin.fitting.tasks import make_problem, make_tasks
 from kmargin.paper import protocol
 from kmargin.paper.protocol import PEERS, Chain, Finished, Settings, Unit, costs, sparsities
 
@@ -37,10 +36,8 @@ class Classifiers:
         self.designs = self.blueprint.designs(self.samples)
         self.problems = []
         self.rows, self.labels = [], []
-        for task in make_tasks(self.designs, self.samples, self.blueprint.multi_class):
-            (problem,) = make_problem(task, [C], MM())[0].binary
-            (machine,) = task.machines
-            self.problems.append(problem)
+        for machine in self.samples.machines(self.blueprint.multi_class):
+            self.problems.append(self.designs.problem(machine, [C])[0])
             self.rows.append(np.arange(len(X)) if machine.rows is None else machine.rows)
             self.labels.append(machine.y)
 
@@ -94,7 +91,8 @@ class Classifiers:
 
     def describe(self, solutions: Sequence[Solution]) -> dict[str, float]:
         """What the solver did, and the classifiers it found: sums or means over the binary problems."""
-        self.decide = self.blueprint.decisions(self.designs, self.samples, solutions)
+        path = self.blueprint.path([self.designs], self.samples, [tuple(solutions)], [0])
+        self.decide = path.machines(0)
         decisions = self.decide(self.samples.X)
         ends = [s.trace[-1] if s.trace else None for s in solutions]
         losses = []
