@@ -89,7 +89,8 @@ class MarginClassifier(Documented, ClassifierMixin, BaseEstimator):
         array of shape (n_samples,)
             Of the type of `classes_`.
         """
-        return self._choose(self._inputs(X, "predict"))
+        inputs = self._inputs(X, "predict")
+        return inputs.choose(self._decide(inputs), self.classes_)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The accuracy of `predict`.
@@ -118,9 +119,6 @@ class MarginClassifier(Documented, ClassifierMixin, BaseEstimator):
 
     def _decide(self, inputs: Inputs) -> Any:
         return inputs.decide(self._decisions(), self.classes_.shape[0], self.multi_class)
-
-    def _choose(self, inputs: Inputs) -> Any:
-        return inputs.choose(self._decide(inputs), self.classes_)
 
     def set_params(self, **params: Any) -> "MarginClassifier":
         """Set parameters; those of a solver object are called ``solver__name``.
@@ -337,11 +335,8 @@ class FeatureSelector(SelectorMixin, MarginClassifier):
     def _get_support_mask(self) -> Flags:
         check_is_fitted(self)
         used = (to_host(self.coef_) != 0).any(axis=0)
-        request = self._request()
-        if request.is_empty:
-            return used
         names = getattr(self, "feature_names_in_", None)
-        return request.resolve(len(used), names).chosen(used)
+        return self._request().resolve(len(used), names).chosen(used)
 
     def _columns(self) -> Indices:
         return np.flatnonzero(self._get_support_mask())

@@ -16,10 +16,9 @@ from kmargin.core.units import UnitRequest
 from kmargin.data.samples import Samples
 from kmargin.data.samples.read import read
 from kmargin.estimators.base import FeatureSelector, SingleModel
-from kmargin.fitting.decisions import LinearDecisions
 from kmargin.fitting.drop_costs import Worth, find_stand_ins
 from kmargin.fitting.fit import GridFit, Procedure, fit_grid
-from kmargin.fitting.path import SparsityPath
+from kmargin.fitting.path import LinearDecisions, SparsityPath
 from kmargin.fitting.spec import LinearBlueprint, warn_of_repeats
 from kmargin.solvers import DEFAULT, SOLVERS, Solver, resolve_solver
 

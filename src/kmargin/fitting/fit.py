@@ -1,6 +1,6 @@
 """Models fitted over a grid of C and k, to all samples or to each fold; the same for any number of jobs."""
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -187,12 +187,14 @@ def _warn(
             "No feature lowers the objective with the sign that `signs` allows, so the model is the "
             "intercept alone. Check the signs, or allow either sign for some features."
         )
-    solutions = [solution for model in models for solution in model]
-    early = [s for s in solutions if s.status in (Status.STALLED, Status.EXHAUSTED)]
-    for status, count in Counter(s.status for s in early).items():
-        message = "" if len(solutions) == 1 else f"{count} of {len(solutions)} solutions: "
+    solutions = list(chain(*models))
+    for status in (Status.STALLED, Status.EXHAUSTED):
+        early = [solution for solution in solutions if solution.status is status]
+        if not early:
+            continue
+        message = "" if len(solutions) == 1 else f"{len(early)} of {len(solutions)} solutions: "
         message += status.value
-        if all(s.is_sound for s in early if s.status is status):
+        if all(solution.is_sound for solution in early):
             if called_for_a_fold():
                 continue
             message += f" (the final projection onto S_k raised the objective by at most {SMALL_COST:g})"

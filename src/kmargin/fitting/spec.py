@@ -3,7 +3,7 @@
 import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -22,8 +22,8 @@ from kmargin.data.design.dense import DenseDesign
 from kmargin.data.design.kernel import MEGABYTE, KernelDesign, scaled
 from kmargin.data.samples import Designs, NumberedSamples, Samples
 from kmargin.data.samples.array import ArraySamples, array_problem
-from kmargin.fitting.decisions import KERNELS, Kernel, KernelInputs, LinearCoefs
-from kmargin.fitting.path import SparsityPath, make_path
+from kmargin.fitting.decisions import KERNELS, Kernel, KernelInputs
+from kmargin.fitting.path import LinearCoefs, SparsityPath, make_path
 from kmargin.solvers import Solution
 from kmargin.solvers.solver import Solver
 
@@ -132,20 +132,15 @@ class Blueprint(ABC):
         return self.things + (" of each binary classifier" if n_machines > 1 and not self.shared else "")
 
 
-def find_repeats(samples: Samples, solver: Solver) -> Indices:
-    """The features that a search passes over because an earlier one is the same."""
-    return samples.repeated_columns() if solver.skips_repeats else np.arange(0)
-
-
 def repeats_to_report(samples: Samples, solver: Solver) -> Indices:
-    """Those of them that users should know about.
+    """The features that are never used because an earlier one is the same, as far as users should know them.
 
     Constant columns are of no use, repeated or not. In a sparse matrix repeated columns are the rule, such as
     words that always occur together.
     """
-    if issparse(getattr(samples, "X", None)):
+    if not solver.skips_repeats or issparse(getattr(samples, "X", None)):
         return np.arange(0)
-    repeats = find_repeats(samples, solver)
+    repeats = samples.repeated_columns()
     if len(repeats) == 0:
         return repeats
     constant = samples.designs(fit_intercept=True, standardize=True).are_constant
@@ -153,9 +148,9 @@ def repeats_to_report(samples: Samples, solver: Solver) -> Indices:
 
 
 def warn_of_repeats(samples: Samples, solver: Solver) -> None:
-    """Say which features a search passes over because an earlier one is the same.
+    """Warn of features that are never used because an earlier one is the same.
 
-    Fits to the folds of a cross-validation say nothing: a grid search warns once, at the refit to all rows.
+    Fits to the folds of a cross-validation do not warn: a grid search warns once, at the refit to all rows.
     """
     repeats = np.arange(0) if called_for_a_fold() else repeats_to_report(samples, solver)
     if len(repeats):
@@ -179,7 +174,10 @@ class LinearBlueprint(Blueprint):
     def problem_units(self, samples: Samples, designs: Any, solver: Solver, is_joint: bool) -> Units | None:
         if not self.request.is_empty:
             return self.units(samples)
-        return self.units(samples).without_copies(find_repeats(samples, solver)) if is_joint else None
+        if not is_joint:
+            return None
+        units = self.units(samples)
+        return units.without_copies(samples.repeated_columns()) if solver.skips_repeats else units
 
     def largest_default(self, samples: Samples) -> int:
         return samples.n_samples
@@ -200,9 +198,12 @@ class LinearBlueprint(Blueprint):
         solutions: Sequence[tuple[Solution, ...]],
         ks: Sequence[int],
     ) -> SparsityPath:
-        coefs = LinearCoefs(solutions, samples.dtype)
-        return replace(
-            make_path(solutions, coefs, ks, samples, self.multi_class),
+        return make_path(
+            solutions,
+            LinearCoefs(solutions, samples.dtype),
+            ks,
+            samples,
+            self.multi_class,
             counted=self._counted(len(solutions[0])),
             unit_of=None if self.request.groups is None else self.units(samples).unit_of_each_column,
             feature_names=self.names,
@@ -417,8 +418,10 @@ class KernelBlueprint(Blueprint):
                 dual_coefs[at, m, np.searchsorted(used, kept[at][m])] = signs * solution.coef
         points = np.empty((0, 0), samples.X.dtype) if self.is_precomputed else samples.X[used]
         inputs = KernelInputs(designs[0].kernel, points, samples.kept[used], self.cache_size)
-        path = make_path(solutions, list(dual_coefs), ks, samples, self.multi_class, inputs)
-        return replace(path, counted=self._counted(len(machines)))
+        counted = self._counted(len(machines))
+        return make_path(
+            solutions, list(dual_coefs), ks, samples, self.multi_class, inputs=inputs, counted=counted
+        )
 
     def _scaling(self, samples: ArraySamples) -> Scaling:
         """To mean 0 and variance 1, each row counted as often as its weight says."""
