@@ -31,7 +31,7 @@ class MarginClassifier(Documented, ClassifierMixin, BaseEstimator):
 
     Estimators are dataclasses, whose fields are their parameters. A subclass defines what its parameters mean
     for a fit (`_blueprint`), how samples are read (`_read`), and how a decision function becomes fitted
-    attributes (`_take_over`) and these a decision function (`_decisions`).
+    attributes (`_adopt`) and these a decision function (`_decisions`).
     """
 
     solver: Any
@@ -154,15 +154,15 @@ class MarginClassifier(Documented, ClassifierMixin, BaseEstimator):
         samples = self._read(blueprint, X, y, sample_weight, solver)
         return blueprint, samples, Procedure(solver, self.n_jobs, self.random_state)
 
-    def _adopt(self, fit: GridFit, row: int, column: int) -> None:
-        """Set the fitted attributes, of the kind that X was."""
-        path, solutions = fit.paths[row], fit.solutions(row, column)
-        put = space_of(path.intercepts).put
+    def _adopt(self, fit: GridFit, row: int, column: int) -> Any:
+        """Set the fitted attributes, as arrays of the library of X; return the decision function."""
+        path = fit.paths[row]
         self.classes_ = path.classes
-        self.solutions_ = solutions
+        self.solutions_ = path.solutions[column]
         self.objective_ = path.objectives[column, ...]
-        self.n_iter_ = put(np.array([s.n_iter for s in solutions]))
-        self._take_over(fit.decisions(row, column))
+        n_iter = np.array([solution.n_iter for solution in self.solutions_])
+        self.n_iter_ = space_of(path.intercepts).put(n_iter)
+        return path.machines(column)
 
     def _blueprint(self, names: Any = None) -> Blueprint:
         """The kind of model, by the parameters and the names of the features."""
@@ -170,10 +170,6 @@ class MarginClassifier(Documented, ClassifierMixin, BaseEstimator):
 
     def _read(self, blueprint: Any, X: Any, y: Any, sample_weight: Any, solver: Solver) -> Samples:
         """Check the data; drop rows without weight."""
-        raise NotImplementedError
-
-    def _take_over(self, decisions: Any) -> None:
-        """Set the fitted attributes that decide."""
         raise NotImplementedError
 
     def _decisions(self) -> Decisions:
@@ -336,19 +332,11 @@ class FeatureSelector(SelectorMixin, MarginClassifier):
         check_is_fitted(self)
         used = (to_host(self.coef_) != 0).any(axis=0)
         names = getattr(self, "feature_names_in_", None)
-        return self._request().resolve(len(used), names).chosen(used)
+        request: UnitRequest = self._blueprint().request
+        return request.resolve(len(used), names).chosen(used)
 
     def _columns(self) -> Indices:
         return np.flatnonzero(self._get_support_mask())
 
     def _transform(self, X: Any) -> Any:
         return _safe_indexing(X, self._columns(), axis=1)
-
-    def _request(self) -> UnitRequest:
-        """Options that describe the features: groups, required and excluded ones, signs."""
-        return UnitRequest(self.groups, self.keep, self.avoid, self.signs)
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags

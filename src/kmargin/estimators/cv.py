@@ -409,12 +409,12 @@ class KernelSparseSVCCV(CrossValidated, KernelMachines):
         kernel is computed.
     solver, multi_class, shared, fit_intercept, cache_size, n_candidates, class_weight : see KernelSparseSVC
         As in :class:`~kmargin.KernelSparseSVC`.
-    n_jobs : int or None, default=None
-        Number of folds and binary classifiers fitted in parallel.
+    n_jobs : see SparseSVCCV
+        As in :class:`~kmargin.SparseSVCCV`.
     random_state : int, RandomState or None, default=None
         Shuffles the rows into folds, and draws the candidate points if they are a sample.
-    verbose : int, default=0
-        1 shows a progress bar (by rich, if it is installed).
+    verbose : see SparseSVCCV
+        As in :class:`~kmargin.SparseSVCCV`.
 
     Attributes
     ----------

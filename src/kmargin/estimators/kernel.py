@@ -11,6 +11,7 @@ from kmargin.data.samples.array import ArraySamples
 from kmargin.data.samples.read import Checks, read_into_memory
 from kmargin.estimators.base import MarginClassifier, SingleModel
 from kmargin.fitting.decisions import KernelDecisions, KernelInputs
+from kmargin.fitting.fit import GridFit
 from kmargin.fitting.spec import KernelBlueprint
 from kmargin.solvers import DEFAULT, Solver
 
@@ -52,10 +53,12 @@ class KernelMachines(MarginClassifier):
     def _blueprint(self, names: Any = None) -> KernelBlueprint:
         return KernelBlueprint(**{field.name: getattr(self, field.name) for field in fields(KernelBlueprint)})
 
-    def _take_over(self, decisions: KernelDecisions) -> None:
+    def _adopt(self, fit: GridFit, row: int, column: int) -> KernelDecisions:
+        decisions: KernelDecisions = super()._adopt(fit, row, column)
         inputs = decisions.inputs
         self.dual_coef_, self.intercept_ = decisions.coef, decisions.intercept
         self.kernel_, self.support_, self.support_vectors_ = inputs.kernel, inputs.columns, inputs.points
+        return decisions
 
     def _decisions(self) -> KernelDecisions:
         inputs = KernelInputs(self.kernel_, self.support_vectors_, self.support_, self.cache_size)

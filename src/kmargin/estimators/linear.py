@@ -160,6 +160,7 @@ class LinearMachines(FeatureSelector):
         solver = SOLVERS.get(self.solver, self.solver) if isinstance(self.solver, str) else self.solver
         # what works with products of X alone takes sparse matrices, and arrays on a device
         tags.input_tags.sparse = tags.array_api_support = getattr(solver, "takes_sparse", True)
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
     def _blueprint(self, names: Any = None) -> LinearBlueprint:
@@ -168,19 +169,17 @@ class LinearMachines(FeatureSelector):
             self.fit_intercept,
             self.standardize,
             self.shared,
-            request=self._request(),
+            request=UnitRequest(self.groups, self.keep, self.avoid, self.signs),
             names=None if names is None else tuple(names),
         )
 
-    def _adopt(self, fit: GridFit, row: int, column: int) -> None:
-        super()._adopt(fit, row, column)
+    def _adopt(self, fit: GridFit, row: int, column: int) -> LinearDecisions:
+        decisions: LinearDecisions = super()._adopt(fit, row, column)
+        self.coef_, self.intercept_, self.support_ = decisions.coef, decisions.intercept, decisions.used
         self.__dict__.pop("scale_", None)  # of an earlier fit
         if self.standardize and fit.designs is not None:
             self.scale_ = space_of(self.intercept_).put(fit.designs.spreads)
-
-    def _take_over(self, decisions: LinearDecisions) -> None:
-        self.coef_, self.intercept_ = decisions.coef, decisions.intercept
-        self.support_ = decisions.used
+        return decisions
 
     def _decisions(self) -> LinearDecisions:
         return LinearDecisions(self.coef_, self.intercept_)
@@ -339,10 +338,10 @@ def sparse_svm_path(
         The classes, two or more.
     ks : list of int, int, or None, default=None
         The values of k, or their number, log-spaced from all features down to one; None means 20.
-    C, solver, multi_class, shared, groups, keep, avoid, signs, standardize, fit_intercept : see SparseSVC
-        As in :class:`~kmargin.SparseSVC`, and so are the following unless they are described here.
-    class_weight : dict, "balanced" or None, default=None
-        Class weights; they multiply the sample weights.
+    C, solver, multi_class, shared, groups, keep, avoid, signs : see SparseSVC
+        As in :class:`~kmargin.SparseSVC`.
+    standardize, fit_intercept, class_weight : see SparseSVC
+        As in :class:`~kmargin.SparseSVC`.
     sample_weight : array-like of shape (n_samples,) or None, default=None
         A sample of weight 2 counts as two samples, a sample of weight 0 is ignored.
     n_jobs, random_state : see SparseSVC

@@ -3,7 +3,7 @@
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array, hstack, issparse
+from scipy.sparse import csr_array, diags_array, hstack, issparse
 from sklearn.metrics.pairwise import pairwise_kernels
 
 from kmargin.core.arrays import Indices, Matrix, Vector
@@ -63,7 +63,7 @@ class Kernel:
                 "standardize=True would make a sparse X dense for a kernel function. Give X as an array, or "
                 "scale it beforehand, for example with StandardScaler(with_mean=False)."
             )
-        X, points = (multiply_columns(A, 1 / units) for A in (X, points))
+        X, points = (csr_array(A @ diags_array(1 / units)) for A in (X, points))
         if self.name == "rbf":
             return X, points
         c = centers / units
@@ -145,12 +145,6 @@ def _squared_lengths(X: Any) -> Vector:
     if issparse(X):
         return np.asarray(X.multiply(X).sum(axis=1)).ravel()
     return np.einsum("ij,ij->i", X, X)
-
-
-def multiply_columns(X: Any, factors: Vector) -> Any:
-    """A sparse matrix with each column times a number, in CSR format."""
-    X = X.tocsr()
-    return csr_array((X.data * factors[X.indices], X.indices, X.indptr), shape=X.shape)
 
 
 def _in_doubles(X: Any) -> Any:

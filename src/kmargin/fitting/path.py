@@ -14,7 +14,6 @@ from kmargin.core.summary import Facts, Told, some
 from kmargin.core.validation import count, is_integer, shortly
 from kmargin.data.blocks.dask_input import check_features
 from kmargin.data.design import make_design
-from kmargin.data.samples import Samples
 from kmargin.data.samples.read import Checks, Inputs, Machines, read_inputs
 from kmargin.fitting.decisions import KernelDecisions, KernelInputs
 from kmargin.solvers import Solution
@@ -280,26 +279,3 @@ class SparsityPath(Told):
                 f"k={shortly(k)} is not on this path. Use one of {', '.join(map(str, self.ks))}."
             )
         return int(found[0])
-
-
-def make_path(
-    solutions: Sequence[tuple[Solution, ...]],
-    by_k: Sequence[Matrix],
-    ks: Sequence[int],
-    samples: Samples,
-    multi_class: str,
-    **more: Any,
-) -> SparsityPath:
-    """A path of solutions, by k and binary classifier, with their coefficients; `more` are other fields."""
-    put = samples.space.put
-    return SparsityPath(
-        ks=np.array(ks),
-        by_k=by_k,
-        intercepts=put(np.array([[s.intercept for s in row] for row in solutions], dtype=samples.dtype)),
-        objectives=put(np.array([[s.objective for s in row] for row in solutions])),
-        solutions=tuple(solutions),
-        classes=samples.labels,
-        multi_class=multi_class,
-        n_features_in=samples.n_features,
-        **more,
-    )

@@ -20,10 +20,10 @@ from kmargin.core.validation import RepeatedFeaturesWarning, called_for_a_fold, 
 from kmargin.data.design import distinct_rows, make_design, n_bytes, variance_of_entries
 from kmargin.data.design.dense import DenseDesign
 from kmargin.data.design.kernel import MEGABYTE, KernelDesign, scaled
-from kmargin.data.samples import Designs, NumberedSamples, Samples
+from kmargin.data.samples import Designs, LinearDesigns, NumberedSamples, Samples
 from kmargin.data.samples.array import ArraySamples, array_problem
 from kmargin.fitting.decisions import KERNELS, Kernel, KernelInputs
-from kmargin.fitting.path import LinearCoefs, SparsityPath, make_path
+from kmargin.fitting.path import LinearCoefs, SparsityPath
 from kmargin.solvers import Solution
 from kmargin.solvers.solver import Solver
 
@@ -128,8 +128,28 @@ class Blueprint(ABC):
     ) -> SparsityPath:
         """The path of the solutions, and the designs that they belong to, for each k."""
 
-    def _counted(self, n_machines: int) -> str:
-        return self.things + (" of each binary classifier" if n_machines > 1 and not self.shared else "")
+    def _make_path(
+        self,
+        solutions: Sequence[tuple[Solution, ...]],
+        by_k: Sequence[Matrix],
+        ks: Sequence[int],
+        samples: Any,
+        **more: Any,
+    ) -> SparsityPath:
+        """The path of solutions and their coefficients for each k; `more` are other fields."""
+        put, is_each = samples.space.put, len(solutions[0]) > 1 and not self.shared
+        return SparsityPath(
+            ks=np.array(ks),
+            by_k=by_k,
+            intercepts=put(np.array([[s.intercept for s in row] for row in solutions], dtype=samples.dtype)),
+            objectives=put(np.array([[s.objective for s in row] for row in solutions])),
+            solutions=tuple(solutions),
+            classes=samples.labels,
+            multi_class=self.multi_class,
+            n_features_in=samples.n_features,
+            counted=self.things + (" of each binary classifier" if is_each else ""),
+            **more,
+        )
 
 
 def repeats_to_report(samples: Samples, solver: Solver) -> Indices:
@@ -152,8 +172,8 @@ def warn_of_repeats(samples: Samples, solver: Solver) -> None:
 
     Fits to the folds of a cross-validation do not warn: a grid search warns once, at the refit to all rows.
     """
-    repeats = np.arange(0) if called_for_a_fold() else repeats_to_report(samples, solver)
-    if len(repeats):
+    repeats = repeats_to_report(samples, solver)
+    if len(repeats) and not called_for_a_fold():
         some = ", ".join(map(str, repeats[:5])) + (", ..." if len(repeats) > 5 else "")
         which = f"1 feature repeats an earlier one (column {some})"
         if len(repeats) > 1:
@@ -198,13 +218,11 @@ class LinearBlueprint(Blueprint):
         solutions: Sequence[tuple[Solution, ...]],
         ks: Sequence[int],
     ) -> SparsityPath:
-        return make_path(
+        return self._make_path(
             solutions,
             LinearCoefs(solutions, samples.dtype),
             ks,
             samples,
-            self.multi_class,
-            counted=self._counted(len(solutions[0])),
             unit_of=None if self.request.groups is None else self.units(samples).unit_of_each_column,
             feature_names=self.names,
         )
@@ -217,7 +235,7 @@ class LinearBlueprint(Blueprint):
 CANDIDATES, PER_PLACE = 2000, 4
 
 
-class KernelDesigns:
+class KernelDesigns(LinearDesigns):
     """The design of each machine is K diag(y): its rows' kernel with its candidate points.
 
     Candidates are the machine's distinct training points, or a sample of them where `n_candidates` or
@@ -246,15 +264,9 @@ class KernelDesigns:
         codes: Indices,  # the class of each row
         shared: bool = False,
     ) -> None:
-        self.X, self.weights = X, weights
-        self.codes = codes
-        self.shared = shared
-        self.dtype = X.dtype
-        self.kernel = kernel
-        self.fit_intercept = fit_intercept
-        self.cache_size = cache_size
-        self.n_candidates = n_candidates
-        self.k = k
+        super().__init__(X.dtype, fit_intercept, scaling=None)
+        self.X, self.weights, self.codes, self.shared = X, weights, codes, shared
+        self.kernel, self.cache_size, self.n_candidates, self.k = kernel, cache_size, n_candidates, k
         self.seed = seed
         self._candidates: dict[tuple[int | None, int], Indices] = {}
 
@@ -275,12 +287,6 @@ class KernelDesigns:
     def __sizeof__(self) -> int:
         """With X: dask sends what is large to its workers once, and not with each batch."""
         return n_bytes(self.X)
-
-    def restore(self, solution: Solution) -> Solution:
-        return solution
-
-    def unrestore(self, solution: Solution) -> Solution:
-        return solution
 
     def stop(self) -> None:
         """Each worker has rows of its own."""
@@ -418,10 +424,7 @@ class KernelBlueprint(Blueprint):
                 dual_coefs[at, m, np.searchsorted(used, kept[at][m])] = signs * solution.coef
         points = np.empty((0, 0), samples.X.dtype) if self.is_precomputed else samples.X[used]
         inputs = KernelInputs(designs[0].kernel, points, samples.kept[used], self.cache_size)
-        counted = self._counted(len(machines))
-        return make_path(
-            solutions, list(dual_coefs), ks, samples, self.multi_class, inputs=inputs, counted=counted
-        )
+        return self._make_path(solutions, list(dual_coefs), ks, samples, inputs=inputs)
 
     def _scaling(self, samples: ArraySamples) -> Scaling:
         """To mean 0 and variance 1, each row counted as often as its weight says."""

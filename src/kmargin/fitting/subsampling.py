@@ -38,10 +38,6 @@ class Rows:
     weights: Vector | None
     groups: Indices | None = None  # rows of one group are in one half
 
-    def part(self, rows: Indices) -> "Rows":
-        weights = None if self.weights is None else self.weights[rows]
-        return Rows(self.X[rows], self.y[rows], self.codes[rows], weights)
-
 
 def read_rows(X: Any, y: Any, sample_weight: Any, groups: Any = None) -> Rows:
     """The rows of positive weight. Raises ValueError unless each half can have a row of each class."""
@@ -150,12 +146,11 @@ def select_on_half(model: Any, rows: Rows, half: Indices, standardize: bool, see
     model = clone(model)
     names = [name for name in model.get_params() if name.split("__")[-1] == "random_state"]
     model.set_params(**dict.fromkeys(names, seed))
-    part = rows.part(half)
-    X = part.X
+    X, weights = rows.X[half], None if rows.weights is None else rows.weights[half]
     with one_blas_thread:
         if standardize:
-            X = StandardScaler(with_mean=False).fit_transform(X, sample_weight=part.weights)
-        model.fit(X, part.y, **fit_arguments(model, "sample_weight", part.weights))
+            X = StandardScaler(with_mean=False).fit_transform(X, sample_weight=weights)
+        model.fit(X, rows.y[half], **fit_arguments(model, "sample_weight", weights))
     return selected_by(model, rows.X.shape[1])
 
 
