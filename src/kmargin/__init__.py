@@ -16,9 +16,9 @@ if TYPE_CHECKING:
         SparseSVC,
         SparseSVCCV,
         StabilitySelection,
+        sparse_svm_path,
         stability_C,
     )
-    from kmargin.fitting.fit import sparse_svm_path
     from kmargin.fitting.path import SparsityPath
     from kmargin.fitting.subsampling import SelectionBounds, stability_bounds, stability_k
     from kmargin.model_selection.nested import HonestScore, honest_score
@@ -86,9 +86,9 @@ _HOMES = {
         "SparseSVC",
         "SparseSVCCV",
         "StabilitySelection",
+        "sparse_svm_path",
         "stability_C",
     ),
-    "kmargin.fitting.fit": ("sparse_svm_path",),
     "kmargin.model_selection.nested": ("HonestScore", "honest_score"),
     "kmargin.tables": ("load_model", "save_model"),
     "kmargin.fitting.path": ("SparsityPath",),

@@ -13,7 +13,7 @@ from kmargin.core.scaling import Scaling
 from kmargin.data.samples import LinearDesigns
 from kmargin.data.samples.array import read_samples
 from kmargin.fitting.decisions import Kernel
-from kmargin.fitting.tasks import in_single_precision, never_worse, round_solution
+from kmargin.fitting.fit import in_single_precision, never_worse, round_solution
 from kmargin.solvers import Solution, Status
 from kmargin.solvers.refit.support import refit
 from kmargin.solvers.solver import bare_solution

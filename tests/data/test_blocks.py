@@ -11,7 +11,8 @@ from kmargin.data.design.dense import DenseDesign
 from kmargin.data.samples.array import ArraySamples
 from kmargin.data.samples.blocks import BlockSamples
 from kmargin.datasets import make_synthetic
-from kmargin.fitting.tasks import make_tasks, solve_tasks
+from kmargin.fitting.fit import Procedure, fit_grid
+from kmargin.fitting.spec import LinearBlueprint
 from kmargin.solvers import SD, Exchange
 from kmargin.solvers.refit.support import refit
 
@@ -209,16 +210,12 @@ def test_machines_on_blocks_are_those_on_the_array(rng, multi_class, standardize
     repeats, factors = rng.uniform(0.5, 2.0, 150), np.array([1.0, 2.0, 0.5])
     at_hand = ArraySamples(X, codes, np.arange(3), repeats, repeats * factors[codes], np.arange(150))
     blocks = BlockSamples(cut(X, codes, repeats), np.arange(3), factors)
-    grids = [
-        list(
-            solve_tasks(
-                make_tasks(samples.designs(True, standardize), samples, multi_class),
-                3, [0.1, 1.0], [4, 2], solver=Exchange(), n_jobs=1, seed=0,
-            )
-        )
-        for samples in (blocks, at_hand)
-    ]  # fmt: skip
-    for found, expected in zip(*(np.ravel(np.array(grid, dtype=object)) for grid in grids), strict=True):
+    blueprint = LinearBlueprint(multi_class, standardize=standardize, shared=False)
+    fits = [
+        fit_grid(blueprint, samples, [0.1, 1.0], [4, 2], Procedure(n_jobs=1)) for samples in (blocks, at_hand)
+    ]
+    models = [[s for path in fit.paths for model in path.solutions for s in model] for fit in fits]
+    for found, expected in zip(*models, strict=True):
         np.testing.assert_array_equal(found.support, expected.support)
         np.testing.assert_allclose(found.coef, expected.coef, atol=1e-9)
         np.testing.assert_allclose(found.intercept, expected.intercept, atol=1e-9)

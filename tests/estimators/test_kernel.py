@@ -43,7 +43,10 @@ def test_decisions_are_kernel_values_times_coefficients(solver, circles, kernel)
         rbf_kernel: rbf_kernel,
     }[kernel]
     K = reference(X, X[model.support_])
-    np.testing.assert_allclose(model.decision_function(X), K @ model.dual_coef_[0] + model.intercept_[0])
+    decisions = K @ model.dual_coef_[0] + model.intercept_[0]
+    np.testing.assert_allclose(model.decision_function(X), decisions)
+    loss = np.mean(np.maximum(0, 1 - np.where(y, 1, -1) * decisions) ** 2) / 2
+    np.testing.assert_allclose(model.objective_[0], loss + np.sum(model.dual_coef_**2) / (4 * len(y)))
 
 
 def test_circles_need_a_kernel_and_few_points(solver, circles):

@@ -40,8 +40,8 @@ def lowest_objective(X, y, C):
     return minimize(function, np.zeros(X.shape[1] + 1), jac=True, method="L-BFGS-B", options=options).fun
 
 
-@pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
-@pytest.mark.parametrize("shape", [(200, 15), (60, 100)])
+@pytest.mark.parametrize("C", [0.01, 10.0])
+@pytest.mark.parametrize("shape", [(200, 15), (40, 60)])
 def test_with_all_features_it_minimises_what_LinearSVC_minimises(solver, C, shape):
     X, y = noisy(*shape)
     model = SparseSVC(k="all", C=C, solver=solver).fit(X, y)
@@ -80,23 +80,18 @@ def test_swapping_the_classes_flips_the_sign(solver):
     np.testing.assert_array_equal(swapped.intercept_, -model.intercept_)
 
 
-def test_permuted_features_permute_the_coefficients(solver):
+def test_permuted_features_permute_the_coefficients_and_permuted_rows_change_nothing(solver):
     X, y = noisy()
-    order = np.random.default_rng(1).permutation(X.shape[1])
-    model = SparseSVC(k=4, solver=solver).fit(X, y)
-    permuted = SparseSVC(k=4, solver=solver).fit(X[:, order], y)
-    np.testing.assert_array_equal(np.sort(order[permuted.support_]), model.support_)
-    np.testing.assert_allclose(permuted.coef_[0], model.coef_[0, order], rtol=1e-2, atol=1e-3)
-    np.testing.assert_allclose(permuted.objective_, model.objective_, rtol=1e-5)
-
-
-def test_permuted_rows_change_nothing(solver):
-    X, y = noisy()
-    order = np.random.default_rng(1).permutation(len(y))
-    model = SparseSVC(k=4, solver=solver).fit(X, y)
-    permuted = SparseSVC(k=4, solver=solver).fit(X[order], y[order])
-    np.testing.assert_array_equal(permuted.support_, model.support_)
-    np.testing.assert_allclose(permuted.objective_, model.objective_, rtol=1e-5)
+    rng = np.random.default_rng(1)
+    columns, rows = rng.permutation(X.shape[1]), rng.permutation(len(y))
+    model, by_column, by_row = (
+        SparseSVC(k=4, solver=solver).fit(*data) for data in ((X, y), (X[:, columns], y), (X[rows], y[rows]))
+    )
+    np.testing.assert_array_equal(np.sort(columns[by_column.support_]), model.support_)
+    np.testing.assert_allclose(by_column.coef_[0], model.coef_[0, columns], rtol=1e-2, atol=1e-3)
+    np.testing.assert_array_equal(by_row.support_, model.support_)
+    for permuted in (by_column, by_row):
+        np.testing.assert_allclose(permuted.objective_, model.objective_, rtol=1e-5)
 
 
 @pytest.mark.parametrize("C", [1.0, np.inf])
@@ -155,11 +150,10 @@ def test_float32_in_float32_out(solver):
 
 
 @pytest.mark.parametrize("multi_class", ["ovo", "ovr"])
-@pytest.mark.parametrize("load", [load_iris, load_wine])
-def test_three_classes_are_told_apart(solver, multi_class, load):
-    X, y = load(return_X_y=True)
+def test_three_classes_are_told_apart(solver, multi_class):
+    X, y = load_wine(return_X_y=True)
     X = (X - X.mean(axis=0)) / X.std(axis=0)
-    names = np.array(["setosa", "versicolor", "virginica"])[y]
+    names = np.array(["red", "rose", "white"])[y]
     model = SparseSVC(k=3, multi_class=multi_class, solver=solver).fit(X, names)
     assert model.coef_.shape == (3, X.shape[1])
     assert model.score(X, names) > 0.9
@@ -168,20 +162,16 @@ def test_three_classes_are_told_apart(solver, multi_class, load):
     np.testing.assert_array_equal(model.classes_[decision.argmax(axis=1)], model.predict(X))
 
 
-def test_each_one_versus_one_machine_is_the_two_class_fit(solver):
+@pytest.mark.parametrize("multi_class", ["ovo", "ovr"])
+def test_each_binary_classifier_is_the_two_class_fit_to_its_rows_and_weights(solver, multi_class):
     X, y = load_iris(return_X_y=True)
-    model = SparseSVC(k=2, solver=solver, shared=False).fit(X, y)
-    for machine, (a, b) in enumerate([(0, 1), (0, 2), (1, 2)]):
-        rows = (y == a) | (y == b)
-        alone = SparseSVC(k=2, solver=solver).fit(X[rows], y[rows])
+    weights = np.random.default_rng(3).uniform(0.2, 3.0, len(y))
+    model = SparseSVC(k=2, multi_class=multi_class, solver=solver, shared=False).fit(X, y, weights)
+    for machine in range(3):
+        negative, positive = [(0, 1), (0, 2), (1, 2)][machine] if multi_class == "ovo" else (None, machine)
+        rows = np.isin(y, (negative, positive)) if multi_class == "ovo" else np.full(len(y), True)
+        alone = SparseSVC(k=2, solver=solver).fit(X[rows], y[rows] == positive, weights[rows])
         np.testing.assert_array_equal(model.coef_[machine], alone.coef_[0])
-
-
-def test_each_one_versus_rest_machine_is_the_two_class_fit(solver):
-    X, y = load_iris(return_X_y=True)
-    model = SparseSVC(k=2, multi_class="ovr", solver=solver, shared=False).fit(X, y)
-    for c in range(3):
-        np.testing.assert_array_equal(model.coef_[c], SparseSVC(k=2, solver=solver).fit(X, y == c).coef_[0])
 
 
 def test_an_unfinished_fit_warns_with_the_status(solver):
@@ -205,7 +195,7 @@ HARD = {
 
 
 @pytest.mark.parametrize("C", [1.0, np.inf])
-@pytest.mark.parametrize("k", [0, 1, 4, "all"])
+@pytest.mark.parametrize("k", [4, "all"])
 @pytest.mark.parametrize("case", HARD)
 def test_hard_data_give_a_finite_sensible_model(solver, case, k, C):
     X, y = noisy()
@@ -219,7 +209,7 @@ def test_hard_data_give_a_finite_sensible_model(solver, case, k, C):
     assert np.isfinite(model.objective_).all()
     assert model.objective_[0] <= 0.5 + 1e-6  # no worse than knowing nothing
     drowned = case == "scale 1e-12" and C == 1.0  # LinearSVC's ridge leaves nothing of such features
-    if k in (4, "all") and not drowned and case != "offset 1e6":
+    if not drowned and case != "offset 1e6":
         # two copies of a feature may both be kept, at the expense of another
         assert model.score(X, y) > (0.65 if case == "duplicated columns" else 0.8)
 

@@ -1,7 +1,6 @@
 """Probabilities of the cross-validated estimators."""
 
 import pickle
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -15,11 +14,10 @@ from sklearn.model_selection import RepeatedStratifiedKFold, ShuffleSplit, Strat
 
 import kmargin.fitting.fit
 from kmargin import BlockKFold, Exchange, KernelSparseSVC, KernelSparseSVCCV, SparseSVC, SparseSVCCV
-from kmargin.estimators.cv import Probabilities
+from kmargin.estimators.cv import CrossValidation
 from kmargin.model_selection.calibration import UnseenRows, fit_calibration
 
 SHORT = Exchange(effort="fast")  # where the search is not the point
-DOCS = Path(__file__).parent.parent.parent / "docs"
 
 
 def make_data(rng, n_classes=2, n_rows=150):
@@ -111,7 +109,13 @@ def test_they_take_no_fits(rng, monkeypatch):
 @pytest.mark.parametrize("make", [linear, lambda **s: KernelSparseSVCCV([5, 2], cv=3, **s)])
 def test_neither_training_rows_nor_decision_values_are_held(rng, monkeypatch, make):
     held = []
-    monkeypatch.setattr(Probabilities, "_calibrate", lambda model, tested, *at: held.append(tested))
+    calibrate = CrossValidation.calibrate
+
+    def calibrate_and_hold(searched, *at):
+        held.append(searched)
+        return calibrate(searched, *at)
+
+    monkeypatch.setattr(CrossValidation, "calibrate", calibrate_and_hold)
     X = rng.standard_normal((600, 40))
     make(Cs=[0.1, 1.0, 10.0]).fit(X, X[:, 0] > 0)
     sizes = [len(pickle.dumps(machines)) for machines in held[0].fits]
@@ -136,8 +140,15 @@ def test_a_fold_is_scored_by_probabilities_that_the_other_folds_have_learned(rng
         np.testing.assert_allclose(model.cv_results_[f"split{number}_test_score"], [expected], rtol=1e-6)
 
 
-@pytest.mark.parametrize("scoring", ["neg_brier_score", "roc_auc", "roc_auc_ovr", "roc_auc_ovo_weighted"])
-@pytest.mark.parametrize("make", [linear, lambda **s: KernelSparseSVCCV([5, 2], cv=3, **s)])
+@pytest.mark.parametrize(
+    ("scoring", "make"),
+    [
+        ("neg_brier_score", linear),
+        ("roc_auc", linear),
+        ("roc_auc_ovr", lambda **s: KernelSparseSVCCV([5, 2], cv=3, **s)),
+        ("roc_auc_ovo_weighted", linear),
+    ],
+)
 def test_scorers_may_look_at_probabilities(rng, scoring, make):
     X, y = make_data(rng, 2 if scoring == "roc_auc" else 3)
     model = make(scoring=scoring, Cs=[0.1, 1.0]).fit(X, y)

@@ -9,15 +9,18 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import sklearn
 from scipy.sparse import coo_array, csc_array, csr_array, csr_matrix
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.metrics import get_scorer
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.fixes import parse_version
 from sklearn.utils.validation import has_fit_parameter
 
 from kmargin import (
@@ -39,14 +42,11 @@ from kmargin import (
 @parametrize_with_checks(
     [
         SparseSVC(),
-        SparseSVC(multi_class="ovr"),
         SparseSVC(solver="mm"),
-        SparseSVC(solver="sd"),
+        SparseSVC(solver="sd", multi_class="ovr"),
         KernelSparseSVC(),
-        KernelSparseSVC(solver="mm"),
-        KernelSparseSVC(kernel="linear", multi_class="ovr"),
         # with rtol > 0 the paper's second stopping rule may end a run far from S_k
-        KernelSparseSVC(solver=SD(rtol=0.0)),
+        KernelSparseSVC(kernel="linear", multi_class="ovr", solver=SD(rtol=0.0)),
         SparseSVCCV(ks=[2, 1], cv=3),
         KernelSparseSVCCV(ks=[5, 2], cv=3),
     ],
@@ -67,26 +67,31 @@ def test_clone_copies_the_solvers_knobs():
     assert model.get_params()["solver__rho_growth"] == 1.5
 
 
-@pytest.mark.parametrize("make_frame", [pd.DataFrame, pl.DataFrame])
+# scikit-learn before 1.9 reads the names of other frames than pandas' by a protocol that polars 2 has dropped
+names_of_polars_are_read = pytest.mark.skipif(
+    parse_version(sklearn.__version__) < parse_version("1.9") and not hasattr(pl.DataFrame, "__dataframe__"),
+    reason="this version of scikit-learn does not read the column names of this version of polars",
+)
+
+
+@pytest.mark.parametrize(
+    "make_frame", [pd.DataFrame, pytest.param(pl.DataFrame, marks=names_of_polars_are_read)]
+)
 def test_feature_names_are_kept(cancer, make_frame):
     X, y = cancer
     frame = make_frame({name: X[name].to_numpy() for name in X.columns})
     model = SparseSVC(k=3).fit(frame, y.to_numpy())
     assert list(model.feature_names_in_) == list(X.columns)
-    np.testing.assert_array_equal(model.predict(frame), model.predict(frame))
     with pytest.raises(ValueError, match="feature names"):
         model.predict(frame[list(X.columns[::-1])])
 
 
 def test_grid_search_reaches_k_C_and_the_solvers_knobs(cancer):
     X, y = cancer
-    grid = {"k": [1, 4], "C": [0.1, 1.0], "solver__rho_growth": [1.2, 2.0]}
-    search = GridSearchCV(SparseSVC(solver=MM()), grid, cv=3).fit(X, y)
-    assert len(search.cv_results_["params"]) == 8
-    assert search.best_score_ > 0.9
-    assert search.best_estimator_.solver.rho_growth in (1.2, 2.0)
-    solvers = GridSearchCV(SparseSVC(k=3), {"solver": ["mm", SD()]}, cv=3).fit(X, y)
-    assert solvers.best_score_ > 0.9
+    grid = [{"k": [1, 4], "solver__rho_growth": [1.5, 2.0]}, {"C": [0.1], "solver": ["exchange", SD()]}]
+    search = GridSearchCV(SparseSVC(k=3, solver=MM()), grid, cv=2).fit(X, y)
+    assert len(search.cv_results_["params"]) == 6
+    assert search.cv_results_["mean_test_score"].min() > 0.85
 
 
 def test_probabilities_by_calibration(cancer):
@@ -127,9 +132,7 @@ EVERY = [SparseSVC(2), SparseSVCCV([2, 1], cv=2), KernelSparseSVC(3), KernelSpar
 def requesting(estimator, scaler):
     """A pipeline that requests all metadata that its steps take, and these metadata."""
     taken = {name: values for name, values in METADATA.items() if has_fit_parameter(estimator, name)}
-    step = (
-        clone(estimator).set_fit_request(**dict.fromkeys(taken, True)).set_score_request(sample_weight=True)
-    )
+    step = clone(estimator).set_fit_request(**dict.fromkeys(taken, True))
     return make_pipeline(scaler.set_fit_request(sample_weight=True), step), taken
 
 
@@ -138,9 +141,11 @@ def test_weights_and_groups_of_samples_are_routed_through_pipelines_and_searches
     with config_context(enable_metadata_routing=True):
         pipeline, taken = requesting(estimator, StandardScaler())
         name = pipeline.steps[-1][0]
-        search = GridSearchCV(pipeline, {f"{name}__fit_intercept": [True, False]}, cv=3)
+        # scikit-learn 1.7 does not route weights through the `score` of a pipeline
+        weighted = get_scorer("accuracy").set_score_request(sample_weight=True)
+        search = GridSearchCV(pipeline, {f"{name}__fit_intercept": [True, False]}, cv=3, scoring=weighted)
         search.fit(ROWS, CLASSES, **taken)
-        scores = cross_validate(pipeline, ROWS, CLASSES, params=taken, cv=3, return_estimator=True)
+        scores = cross_validate(pipeline, ROWS, CLASSES, params=taken, cv=3, scoring=weighted)
         whole = clone(pipeline).fit(ROWS, CLASSES, **taken)
 
     def fitted_by_hand(rows, **parameters):

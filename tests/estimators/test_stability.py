@@ -93,13 +93,6 @@ def test_a_pipeline_that_scales_finds_what_standardizing_finds(data):
     np.testing.assert_array_equal(by_itself.frequencies_, piped.frequencies_)
 
 
-def test_with_standardizing_the_units_of_features_do_not_matter(data):
-    X, y = data
-    given = StabilitySelection(k=3, n_pairs=5, random_state=0).fit(X, y)
-    scaled = StabilitySelection(k=3, n_pairs=5, random_state=0).fit(X * 2.0 ** np.arange(-10, 10), y)
-    np.testing.assert_array_equal(given.frequencies_, scaled.frequencies_)
-
-
 @pytest.mark.parametrize(
     "estimator",
     [SparseSVC(k=5), make_pipeline(StandardScaler(), LinearSVC(penalty="l1", dual=False, C=0.1))],
@@ -155,15 +148,6 @@ def test_the_ridge_follows_rows_and_features_unless_it_is_given(data):
     assert StabilitySelection(k=3, C=0.2, n_pairs=2, random_state=0).fit(X, y).estimator_.C == 0.2
 
 
-def test_a_summary_speaks_of_groups_only_where_there_are_any(data):
-    X, y = data
-    alone = StabilitySelection(k=3, n_pairs=2, random_state=0).fit(X, y).summary()
-    assert list(alone) == ["feature", "frequency", "always_in", "stable"]
-    grouped = SparseSVC(k=3, groups=np.arange(20) // 2)
-    told = StabilitySelection(grouped, n_pairs=2, random_state=0).fit(X, y).summary()
-    assert set(told) - set(alone) == {"group", "group_frequency"}
-
-
 def test_a_group_is_selected_where_any_of_its_features_is(data):
     X, y = data
     groups = np.arange(20) // 2  # 3 and 7 and 11 in 1, 3, 5
@@ -172,6 +156,9 @@ def test_a_group_is_selected_where_any_of_its_features_is(data):
     np.testing.assert_array_equal(np.flatnonzero(selection.group_frequencies_ >= 0.9), [1, 3, 5])
     np.testing.assert_array_equal(selection.support_, [2, 3, 6, 7, 10, 11])
     assert selection.n_candidates_ == 10
+    alone = StabilitySelection(k=3, n_pairs=2, random_state=0).fit(X, y).summary()
+    assert list(alone) == ["feature", "frequency", "always_in", "stable"]
+    assert set(selection.summary()) - set(alone) == {"group", "group_frequency"}
 
 
 def test_it_selects_within_a_pipeline_and_a_grid(data):
@@ -222,6 +209,8 @@ def test_several_classes_share_their_features():
 
 
 def test_auto_is_the_lowest_threshold_that_keeps_the_bound(data):
+    default = StabilitySelection()
+    assert (default.threshold, default.max_false, default.bound) == ("auto", 1.0, "unimodal")
     for bound in ("worst_case", "unimodal", "r_concave"):
         selection = StabilitySelection(
             k=4, n_pairs=10, threshold="auto", max_false=0.9, bound=bound, random_state=0
@@ -233,12 +222,6 @@ def test_auto_is_the_lowest_threshold_that_keeps_the_bound(data):
         np.testing.assert_array_equal(
             selection.support_, np.flatnonzero(selection.frequencies_ >= selection.threshold_ - 1e-12)
         )
-
-
-def test_by_default_at_most_one_is_expected_by_chance_under_the_unimodal_bound(data):
-    selection = StabilitySelection(k=4, n_pairs=10, random_state=0).fit(*data)
-    assert selection.threshold_ == selection.threshold_for(1.0) == selection.threshold_for(1.0, "unimodal")
-    assert selection.bounds_.unimodal <= 1 < selection.bounds_at(selection.threshold_ - 1 / 20).unimodal
 
 
 def test_half_of_eight_causal_features_among_a_thousand_are_found_and_hardly_a_false_one():

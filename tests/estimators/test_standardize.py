@@ -108,10 +108,3 @@ def test_halves_are_scaled_if_either_the_selection_or_its_estimator_says_so():
     ]
     first, second = (selection.fit(X, Y > 0).frequencies_ for selection in both)
     np.testing.assert_array_equal(first, second)
-
-
-@pytest.mark.parametrize("make", [SparseSVC, KernelSparseSVC])
-@pytest.mark.parametrize("name", ["standardize", "fit_intercept"])
-def test_what_is_neither_yes_nor_no_is_refused(make, name):
-    with pytest.raises(ValueError, match=f"{name}='yes' is not a boolean. Use True or False."):
-        make(**{name: "yes"}).fit(X, Y)

@@ -64,8 +64,8 @@ def test_groups_stand_in_for_groups_and_what_is_kept_has_no_stand_in():
 
 def test_where_all_features_are_in_nothing_can_stand_in():
     X, y = table()
-    found = worths(X[:, :3], y, [0, 1, 2])
-    assert all(worth.stand_ins == () for worth in found)
+    for p in (1, 3):
+        assert all(worth.stand_ins == () for worth in worths(X[:, :p], y, range(p)))
 
 
 def test_a_single_feature_has_stand_ins_and_doing_without_leaves_the_intercept():
@@ -74,13 +74,6 @@ def test_a_single_feature_has_stand_ins_and_doing_without_leaves_the_intercept()
     assert worth.cost == pytest.approx(objective(X, y, []) / objective(X, y, [0]) - 1)
     best = min(range(1, 8), key=lambda j: objective(X, y, [j]))
     assert worth.stand_ins[0].columns.tolist() == [best]
-
-
-def test_the_only_feature_of_a_table_has_no_stand_in():
-    X, y = table()
-    (worth,) = worths(X[:, :1], y, [0])
-    assert worth.stand_ins == ()
-    assert worth.cost > 0
 
 
 def test_a_stand_in_that_improves_the_model_has_a_negative_cost():

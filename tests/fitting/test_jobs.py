@@ -13,7 +13,7 @@ from stub_solvers import Witness, count_blas_threads, set_blas_threads, witness_
 import kmargin.core.linalg
 from kmargin import MM, SparseSVC, SparseSVCCV, sparse_svm_path
 from kmargin.core.linalg import OneThread
-from kmargin.fitting.tasks import SHARE, Task, make_batches
+from kmargin.fitting.fit import BATCH_SHARE, Task, make_batches
 
 TESTS = os.path.dirname(os.path.dirname(__file__))
 
@@ -188,9 +188,9 @@ def test_batches_hold_every_task_in_order_and_get_shorter(n_tasks, n_workers):
     designs = [object(), object()]
     tasks = [Task(designs[2 * index // n_tasks], (index,)) for index in range(n_tasks)]
     batches = list(make_batches(iter(tasks), n_tasks, n_workers))
-    numbers = [[index for (index,), _ in batch.parts] for batch in batches]
+    numbers = [[index for (index,), _ in parts] for _, parts, _ in batches]
     assert [index for batch in numbers for index in batch] == list(range(n_tasks))
-    assert [batch.first for batch in batches] == [batch[0] for batch in numbers]
-    for batch, held in zip(batches, numbers, strict=True):
-        assert all(tasks[index].designs is batch.designs for index in held)
-        assert len(held) <= max(1, SHARE * (n_tasks - batch.first) / n_workers)
+    for (designs, _, first), held in zip(batches, numbers, strict=True):
+        assert first == held[0]
+        assert all(tasks[index].designs is designs for index in held)
+        assert len(held) <= max(1, BATCH_SHARE * (n_tasks - first) / n_workers)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 
-from kmargin import SparseSVC, sparse_svm_path
+from kmargin import sparse_svm_path
 from kmargin.core.validation import resolve_ks
 
 SOLVERS = ["exchange", "mm", "sd"]
@@ -17,16 +17,6 @@ def test_shapes_are_as_documented(solver):
     assert path.intercepts.shape == path.objectives.shape == (3, 3)
     assert [len(row) for row in path.solutions] == [3, 3, 3]
     assert (np.count_nonzero(path.coefs, axis=2) <= path.ks[:, None]).all()
-
-
-@pytest.mark.parametrize("solver", SOLVERS)
-def test_the_first_step_of_a_path_is_a_fit_of_its_own(solver, hyperplane):
-    X, y = hyperplane
-    path = sparse_svm_path(X, y, [30, 5], solver=solver)
-    model = SparseSVC(k=30, solver=solver).fit(X, y)
-    np.testing.assert_allclose(path.coefs[0], model.coef_, atol=1e-8)
-    np.testing.assert_array_equal(path.predict(X, 30), model.predict(X))
-    np.testing.assert_allclose(path.decision_function(X, 30), model.decision_function(X), atol=1e-7)
 
 
 @pytest.mark.parametrize("jobs", [1, 2])

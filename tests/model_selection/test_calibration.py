@@ -7,7 +7,6 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import expit, log_softmax, softmax
 from scipy.stats import chi2
-from sklearn.calibration import _SigmoidCalibration
 
 from kmargin.model_selection.calibration import (
     CLOSE,
@@ -170,19 +169,6 @@ def test_pairs_are_coupled_by_least_squares(rng):
         np.testing.assert_allclose(p[:3], best.x, atol=1e-5)
 
 
-def test_pairs_that_agree_are_coupled_without_loss(rng):
-    p = rng.dirichlet(np.ones(5), size=20)
-    second = np.stack([p[:, j] / (p[:, i] + p[:, j]) for i, j in pairs_of(5)], axis=1)
-    np.testing.assert_allclose(couple(second, 5), p, atol=1e-10)
-
-
-def test_two_classes_are_calibrated_as_scikit_learn_does_it(rng):
-    rows = make_rows(rng, 2, "ovo", shift=1.5)
-    found = fit(rows, 2)
-    other = _SigmoidCalibration().fit(rows.decisions[:, 0], rows.codes, sample_weight=rows.weights)
-    np.testing.assert_allclose([found.slopes[0], found.offsets[0]], [-other.a_, -other.b_], rtol=1e-3)
-
-
 SCHEMES = [(2, "ovo"), (3, "ovo"), (3, "ovr")]
 
 
@@ -223,21 +209,6 @@ def test_probabilities_sum_to_one_and_are_never_certain(rng, n_classes, multi_cl
     assert P.min() > 0
     assert P.max() < 1
     assert np.isfinite(found.log_probabilities(far, n_classes, multi_class)).all()
-
-
-def test_probabilities_rise_with_the_decision_value(rng):
-    for shift in (0.0, 1.0):
-        found = fit(make_rows(rng, 2, "ovo", shift=shift), 2)
-        second = found.probabilities(np.linspace(-3, 3, 1001)[:, None], 2, "ovo")[:, 1]
-        assert (np.diff(second) > 0).all()
-
-
-def test_without_an_offset_the_larger_probability_is_on_the_side_of_the_decision_value(rng):
-    rows = make_rows(rng, 2, "ovo")
-    found = fit(rows, 2)
-    assert found.offsets == 0
-    P = found.probabilities(rows.decisions, 2, "ovo")
-    np.testing.assert_array_equal(P.argmax(axis=1), rows.decisions[:, 0] > 0)
 
 
 @pytest.mark.parametrize("values", ["the opposite", "a constant"])

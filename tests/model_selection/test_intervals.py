@@ -5,9 +5,9 @@ import pytest
 from scipy import stats
 from scipy.special import expit, logit
 from sklearn.metrics import roc_auc_score
-from sklearn.model_selection import KFold, RepeatedStratifiedKFold, StratifiedGroupKFold, StratifiedKFold
+from sklearn.model_selection import KFold, StratifiedGroupKFold, StratifiedKFold
 
-from kmargin import KernelSparseSVCCV, SparseSVCCV
+from kmargin import SparseSVCCV
 from kmargin.core.validation import GridEdgeWarning
 from kmargin.datasets import make_sparse_hyperplane
 from kmargin.model_selection.scores import (
@@ -22,7 +22,6 @@ from kmargin.model_selection.scores import (
     mean_of_rates,
     rate_error,
     rate_interval,
-    wilson,
 )
 
 
@@ -36,12 +35,6 @@ def test_a_rate_of_one_has_an_error():
     assert rate_error(1.0, 62) == pytest.approx(1 / 63)
     assert rate_error(0.0, 62) == pytest.approx(1 / 63)
     assert rate_error(0.5, 10**6) == pytest.approx(0.5e-3, rel=1e-3)
-
-
-def test_wilson_ends_are_where_the_rate_is_z_errors_away():
-    low, high = wilson(0.3, 40, 1.5)
-    for end in (low, high):
-        assert abs(0.3 - end) == pytest.approx(1.5 * np.sqrt(end * (1 - end) / 40))
 
 
 def test_repeating_the_same_folds_does_not_make_a_mean_much_surer():
@@ -146,12 +139,6 @@ def test_repeats_are_dealt_differently_and_the_same_way_each_time():
     np.testing.assert_array_equal(first["mean_test_score"], second["mean_test_score"])
 
 
-def test_a_splitter_that_repeats_by_itself_is_taken_as_it_is():
-    X, y = hyperplane()
-    model = SparseSVCCV([4, 1], cv=RepeatedStratifiedKFold(n_splits=3, n_repeats=2, random_state=0)).fit(X, y)
-    assert model.n_splits_ == 6
-
-
 def test_groups_stay_together_in_every_repeat():
     X, y = hyperplane()
     groups = np.arange(60) // 2
@@ -167,21 +154,6 @@ def test_folds_that_cannot_differ_are_not_repeated(cv):
     X, y = hyperplane()
     with pytest.raises(ValueError, match="would repeat the same folds"):
         SparseSVCCV([1], cv=cv, repeats=2).fit(X, y)
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"repeats": 0}, "repeats=0 is not a number of times to deal the rows into folds"),
-        ({"repeats": 1.5}, "repeats=1.5 is not"),
-        ({"tolerance": -1}, "tolerance=-1 is not a difference of scores"),
-        ({"selection": "least"}, "selection='least'"),
-    ],
-)
-@pytest.mark.parametrize("estimator", [SparseSVCCV, KernelSparseSVCCV])
-def test_what_makes_no_choice_is_said_in_a_sentence(estimator, settings, message):
-    with pytest.raises(ValueError, match=message):
-        estimator([1], **settings).fit(*hyperplane())
 
 
 def test_errors_stand_in_the_results():
@@ -273,7 +245,8 @@ def test_the_interval_of_an_area_is_as_wide_as_a_bootstrap_within_folds():
     rng, areas = np.random.default_rng(0), []
     for _ in range(400):
         drawn = [rng.integers(0, len(rows), len(rows)) for rows, _ in folds]
-        areas.append(np.mean([roc_auc_score(y[r[d]], v[d]) for (r, v), d in zip(folds, drawn, strict=True)]))
+        sampled = [(y[rows[own]], values[own]) for (rows, values), own in zip(folds, drawn, strict=True)]
+        areas.append(np.mean([(v[is_one][:, None] > v[~is_one]).mean() for is_one, v in sampled]))
     assert found.value == pytest.approx(np.mean([roc_auc_score(y[r], v) for r, v in folds]))
     width = np.diff(np.quantile(areas, [0.025, 0.975]))[0]
     assert np.diff(found.interval)[0] == pytest.approx(width, rel=0.2)

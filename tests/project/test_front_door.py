@@ -17,7 +17,7 @@ OPEN = {
     "model_selection.nested": (
         "the nested score and the permutation test of `honest_score`, of models that applications fit"
     ),
-    "model_selection.search": "cross-validation of a grid of C and k, with a preparation for each fold",
+    "estimators.cv": "cross-validation of a grid of C and k, with a preparation for each fold",
     "fitting.progress": "bars",
     "core.linalg": "one thread for each of several processes",
     "datasets": "the data of the paper, documented for users",
@@ -40,7 +40,6 @@ OPEN = {
         "note"
     ),
     "fitting.fit": "such machines fitted for every C and k, on samples that were prepared elsewhere",
-    "fitting.tasks": "the problem of one machine",
     "fitting.drop_costs": "what each feature of a model is worth",
 }
 

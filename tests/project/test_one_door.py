@@ -16,7 +16,7 @@ ALLOWED = {
     "data.samples.array": "rows that are its own, or already copied",
     "data.blocks": "what makes a thing dask's, without dask",
     "core.arrays": "the libraries of arrays",
-    "fitting.tasks": "models of float32 are rounded where the rows are in memory",
+    "fitting.fit": "models of float32 are rounded where the rows are in memory",
     "solvers.proximal.penalised": "compiled loops take rows in memory",
     "solvers.refit.rows": "rows in memory, or in blocks",
     "solvers.search.panels": "covariances within groups are taken where rows are in memory",

@@ -36,4 +36,4 @@ def test_the_machines_of_a_table_are_those_asked_for():
     assert make_blueprint(asked, counted) == expected
     linear = LinearBlueprint("ovr", shared=False, request=UnitRequest(keep=[1]))
     assert make_blueprint(replace(asked, kernel=None), counted) == linear
-    assert make_procedure(asked) == Procedure("exchange", n_jobs=3, random_state=5)
+    assert make_procedure(asked) == Procedure(n_jobs=3, random_state=5)

@@ -1,8 +1,8 @@
-"""The classifiers, and a selector of features that come back."""
+"""The classifiers, their path over k, and stability selection."""
 
 from kmargin.estimators.cv import KernelSparseSVCCV, SparseSVCCV
 from kmargin.estimators.kernel import KernelSparseSVC
-from kmargin.estimators.linear import SparseSVC
+from kmargin.estimators.linear import SparseSVC, sparse_svm_path
 from kmargin.estimators.stability import StabilitySelection, stability_C
 
 __all__ = [
@@ -11,5 +11,6 @@ __all__ = [
     "SparseSVC",
     "SparseSVCCV",
     "StabilitySelection",
+    "sparse_svm_path",
     "stability_C",
 ]

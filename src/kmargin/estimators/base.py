@@ -7,7 +7,12 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import Tags, _safe_indexing
-from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
+from sklearn.utils.validation import (
+    _check_feature_names_in,
+    _get_feature_names,
+    check_is_fitted,
+    validate_data,
+)
 
 from kmargin.core import validation
 from kmargin.core.arrays import Flags, Indices, Matrix, space_of, to_host
@@ -15,24 +20,25 @@ from kmargin.core.summary import Documented
 from kmargin.core.units import UnitRequest
 from kmargin.data.blocks.dask_input import check_names
 from kmargin.data.samples import Samples
-from kmargin.data.samples.read import Checks, Inputs, accuracy, add_columns, read, read_inputs, select_columns
-from kmargin.fitting.fit import GridFit, MachinesAlone, Procedure, fit_grid
+from kmargin.data.samples.read import Checks, Inputs, accuracy, add_columns, read_inputs, select_columns
+from kmargin.fitting.fit import GridFit, Procedure, fit_grid
 from kmargin.fitting.spec import Blueprint, Decisions
-from kmargin.solvers import resolve_solver
+from kmargin.solvers import Solver, resolve_solver
 
 
 class MarginClassifier(Documented, ClassifierMixin, BaseEstimator):
-    """Decides by the decision values of several machines.
+    """Decides by the decision values of several binary classifiers.
 
-    A subclass says what the machines are made of (`_blueprint`), how samples are read (`_read`), and how
-    what decides becomes fitted attributes (`_take_over`) and these become what decides (`_decisions`).
+    Estimators are dataclasses, whose fields are their parameters. A subclass defines what its parameters mean
+    for a fit (`_blueprint`), how samples are read (`_read`), and how a decision function becomes fitted
+    attributes (`_adopt`) and these a decision function (`_decisions`).
     """
 
-    k: Any
-    C: Any
     solver: Any
     multi_class: str
     shared: bool
+    standardize: bool
+    fit_intercept: bool
     class_weight: Any
     n_jobs: int | None
     random_state: Any
@@ -68,7 +74,7 @@ class MarginClassifier(Documented, ClassifierMixin, BaseEstimator):
             A column for each binary classifier, in the order of the rows of `coef_`.
         """
         inputs = self._inputs(X, "machine_decisions")
-        return inputs.tell(self._decisions(), _as_it_is, self.intercept_.shape[0])
+        return inputs.tell(self._decisions(), np.asarray, self.intercept_.shape[0])
 
     def predict(self, X: Any) -> Any:
         """The class of each sample.
@@ -83,7 +89,8 @@ class MarginClassifier(Documented, ClassifierMixin, BaseEstimator):
         array of shape (n_samples,)
             Of the type of `classes_`.
         """
-        return self._choose(self._inputs(X, "predict"))
+        inputs = self._inputs(X, "predict")
+        return inputs.choose(self._decide(inputs), self.classes_)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The accuracy of `predict`.
@@ -113,9 +120,6 @@ class MarginClassifier(Documented, ClassifierMixin, BaseEstimator):
     def _decide(self, inputs: Inputs) -> Any:
         return inputs.decide(self._decisions(), self.classes_.shape[0], self.multi_class)
 
-    def _choose(self, inputs: Inputs) -> Any:
-        return inputs.choose(self._decide(inputs), self.classes_)
-
     def set_params(self, **params: Any) -> "MarginClassifier":
         """Set parameters; those of a solver object are called ``solver__name``.
 
@@ -139,62 +143,60 @@ class MarginClassifier(Documented, ClassifierMixin, BaseEstimator):
         super().set_params(**params)
         return self
 
-    def _check_parameters(self) -> None:
-        self._blueprint().check()
-        resolve_solver(self.solver)
+    def _prepare_fit(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Procedure]:
+        """Check the parameters and the data of a fit."""
+        blueprint = self._blueprint(_get_feature_names(getattr(X, "_meta", X)))  # dask's names are in `_meta`
+        blueprint.check()
+        solver = resolve_solver(self.solver)
         validation.check_class_weight(self.class_weight)
         validation.check_n_jobs(self.n_jobs)
         validation.random_source(self.random_state)
+        samples = self._read(blueprint, X, y, sample_weight, solver)
+        return blueprint, samples, Procedure(solver, self.n_jobs, self.random_state)
 
-    def _adopt(self, fit: GridFit | MachinesAlone, row: int, column: int) -> None:
-        """Set the fitted attributes, of the kind that X was."""
-        put, solutions = fit.samples.space.put, fit.solutions(row, column)
-        self.classes_ = fit.samples.labels
-        self.solutions_ = solutions
-        self.objective_ = put(np.array([s.objective for s in solutions]))
-        self.n_iter_ = put(np.array([s.n_iter for s in solutions]))
-        self._take_over(fit.decisions(row, column))
+    def _adopt(self, fit: GridFit, row: int, column: int) -> Any:
+        """Set the fitted attributes, as arrays of the library of X; return the decision function."""
+        path = fit.paths[row]
+        self.classes_ = path.classes
+        self.solutions_ = path.solutions[column]
+        self.objective_ = path.objectives[column, ...]
+        n_iter = np.array([solution.n_iter for solution in self.solutions_])
+        self.n_iter_ = space_of(path.intercepts).put(n_iter)
+        return path.machines(column)
 
-    def _blueprint(self) -> Blueprint:
-        """What the machines are made of, by the parameters."""
+    def _blueprint(self, names: Any = None) -> Blueprint:
+        """The kind of model, by the parameters and the names of the features."""
         raise NotImplementedError
 
-    def _take_over(self, decisions: Any) -> None:
-        """Set the fitted attributes that decide."""
+    def _read(self, blueprint: Any, X: Any, y: Any, sample_weight: Any, solver: Solver) -> Samples:
+        """Check the data; drop rows without weight."""
         raise NotImplementedError
 
     def _decisions(self) -> Decisions:
-        """What these attributes decide. It holds no more: each block of a dask collection gets a copy."""
+        """The decision function. It holds no more than it needs: each block of dask data gets a copy."""
         raise NotImplementedError
 
-    def _read(self, X: Any, y: Any, sample_weight: Any) -> Samples:
-        """Check the data; drop rows without weight."""
-        solver = resolve_solver(self.solver)
-        return read(self._checks(), X, y, sample_weight, self.class_weight, solver)
-
     def _checks(self, *formats: str, reset: bool = True) -> Checks:
-        """How X is checked; its columns by those of the last fit, or for the next one (`reset`)."""
+        """How X is checked; its columns by those of the last fit, or for the next one (`reset`).
+
+        X may be sparse in CSR format or one of `formats`; from any other format it is converted to CSR.
+        """
         return Checks(
-            partial(validate_data, self, reset=reset, accept_sparse=self._sparse_formats(*formats)),
+            partial(validate_data, self, reset=reset, accept_sparse=["csr", *formats]),
             partial(check_names, self, reset=reset),
         )
 
-    def _sparse_formats(self, *others: str) -> list[str] | bool:
-        """The formats X may come in as it is; from any other sparse format it is converted to CSR."""
-        return ["csr", *others]
-
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = bool(self._sparse_formats())
+        tags.input_tags.sparse = True
         return tags
-
-
-def _as_it_is(decisions: Matrix) -> Matrix:
-    return decisions
 
 
 class SingleModel(MarginClassifier):
     """A classifier for a given k and C; without probabilities, which need rows that it has not seen."""
+
+    k: Any
+    C: Any
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "SingleModel":
         """Fit the model.
@@ -216,19 +218,12 @@ class SingleModel(MarginClassifier):
         estimator
             Itself.
         """
-        samples, blueprint, k = self._prepare_fit(X, y, sample_weight)
-        procedure = Procedure(self.solver, self.n_jobs, self.random_state)
-        self._adopt(fit_grid(blueprint, samples, [self.C], [k], procedure), 0, 0)
-        return self
-
-    def _prepare_fit(self, X: Any, y: Any, sample_weight: Any) -> tuple[Samples, Any, int]:
-        """Check the parameters and data of a fit; return samples, blueprint and k."""
         validation.check_k(self.k)
         validation.check_C(self.C)
-        self._check_parameters()
-        samples = self._read(X, y, sample_weight)
-        blueprint = self._blueprint()
-        return samples, blueprint, blueprint.resolve_k(self.k, samples)
+        blueprint, samples, procedure = self._prepare_fit(X, y, sample_weight)
+        k = blueprint.resolve_k(self.k, samples)
+        self._adopt(fit_grid(blueprint, samples, [self.C], [k], procedure), 0, 0)
+        return self
 
     @property
     def predict_proba(self) -> Any:
@@ -336,10 +331,8 @@ class FeatureSelector(SelectorMixin, MarginClassifier):
     def _get_support_mask(self) -> Flags:
         check_is_fitted(self)
         used = (to_host(self.coef_) != 0).any(axis=0)
-        request = self._request()
-        if request.is_empty:
-            return used
         names = getattr(self, "feature_names_in_", None)
+        request: UnitRequest = self._blueprint().request
         return request.resolve(len(used), names).chosen(used)
 
     def _columns(self) -> Indices:
@@ -347,12 +340,3 @@ class FeatureSelector(SelectorMixin, MarginClassifier):
 
     def _transform(self, X: Any) -> Any:
         return _safe_indexing(X, self._columns(), axis=1)
-
-    def _request(self) -> UnitRequest:
-        """Options that describe the features: groups, required and excluded ones, signs."""
-        return UnitRequest(self.groups, self.keep, self.avoid, self.signs)
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags

@@ -1,30 +1,205 @@
 """`SparseSVCCV` and `KernelSparseSVCCV`: k and C by cross-validation, with probabilities."""
 
-from dataclasses import replace
-from functools import partial
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import cached_property, partial
 from typing import Any
 
-from sklearn.base import clone
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.exceptions import NotFittedError
 
 from kmargin.core import validation
-from kmargin.core.arrays import Matrix
+from kmargin.core.arrays import Indices, Matrix
+from kmargin.core.labels import choose_classes, combine_decisions
 from kmargin.core.validation import GridEdgeWarning, warn_caller
+from kmargin.data.samples import Folds
 from kmargin.data.samples.read import read_for_folds
 from kmargin.estimators.base import MarginClassifier
 from kmargin.estimators.kernel import KernelMachines
 from kmargin.estimators.linear import LinearMachines
-from kmargin.fitting.fit import GridFit, MachinesAlone, Procedure, refit
+from kmargin.fitting.fit import GridFit, Procedure, fit_parts, refit
+from kmargin.fitting.spec import Blueprint, Decisions
 from kmargin.model_selection.calibration import Calibration, NotTested
 from kmargin.model_selection.scores import SELECTIONS, ScoreTable
-from kmargin.model_selection.search import CrossValidation, NotYetCalibrated
 from kmargin.solvers import DEFAULT
 
 
-class Probabilities(MarginClassifier):
-    """A classifier that knows how its decision values become probabilities."""
+class NotYetCalibrated(NotFittedError):
+    """A scorer asked the model of one fold for probabilities before the other folds were fitted."""
+
+
+class FoldModel(ClassifierMixin, BaseEstimator):
+    """The binary classifiers of one fold, C and k as a scikit-learn classifier, for scorers."""
+
+    calibration_: Calibration
+    k_: int
+    C_: float
+
+    def __init__(self, decisions: Decisions, classes: np.ndarray, multi_class: str) -> None:
+        self.decisions = decisions
+        self.classes = self.classes_ = classes
+        self.multi_class = multi_class
+
+    @property
+    def support_(self) -> Indices:
+        """The features with a nonzero coefficient; with a kernel, the positions of the training points."""
+        return np.flatnonzero(self.decisions.coef.any(axis=0))
+
+    def fit(self, X: Any, y: Any) -> "FoldModel":
+        """Return the model as it is: it was fitted before."""
+        return self
+
+    def decision_function(self, X: Any) -> Matrix:
+        return combine_decisions(self.decisions(X), len(self.classes), self.multi_class)
+
+    def predict(self, X: Any) -> np.ndarray:
+        return np.asarray(choose_classes(self.decision_function(X), self.classes))
+
+    def predict_proba(self, X: Any) -> Matrix:
+        if "calibration_" not in vars(self):
+            raise NotYetCalibrated("predict_proba needs the decision values of all test folds.")
+        return self.calibration_.probabilities(self.decisions(X), len(self.classes), self.multi_class)
+
+
+class CrossValidation:
+    """The models of every fold, C and k, and their scores on the test rows of their folds.
+
+    Each fold is fitted along its own path: over C from strong ridge to weak, over k from dense to sparse.
+    Whatever is estimated (scale, kernel width, support) is estimated from its training rows alone. Neither
+    training rows nor decision values are kept; decision values are computed again when they are needed.
+
+    `model_at(fit, row, column)` returns the model that a scorer is given, for the C at `row` and the k at
+    `column`. A model that raises `NotYetCalibrated` is asked again when all folds are fitted, with a
+    `calibration_` learned from the test rows of the other folds.
+    """
+
+    def __init__(
+        self,
+        folds: Folds,
+        blueprint: Blueprint,
+        n_classes: int,
+        Cs: Sequence[float],
+        ks: Sequence[int],
+        procedure: Procedure,
+        model_at: Callable[[GridFit, int, int], Any],
+        label: str = "cross-validation",
+    ) -> None:
+        self.folds, self.Cs, self.ks = folds, list(Cs), list(ks)
+        self.fits: list[GridFit] = []
+        self._model_at = model_at
+        scores: list[Matrix] | None = []
+        procedure = procedure._replace(n_jobs=folds.n_jobs)
+        for fit in fit_parts(blueprint, folds.parts(), len(folds), n_classes, Cs, ks, procedure, label):
+            self.fits.append(fit)
+            if scores is None:
+                continue
+            try:
+                scores.append(folds.score(len(scores), fit, (len(Cs), len(ks)), partial(model_at, fit)))
+            except NotYetCalibrated:
+                scores = None
+        self.scores = np.array(self._score_by_probabilities() if scores is None else scores)
+
+    @cached_property
+    def table(self) -> ScoreTable:
+        return ScoreTable(self.scores, self.Cs, self.ks, self.folds.n_tested, self.folds.test_ratio)
+
+    def decisions(self, row: int, column: int) -> list[Any]:
+        """The decision functions of all folds for one C and k."""
+        return [fit.decisions(row, column) for fit in self.fits]
+
+    def calibrate(self, row: int, column: int, left_out: Sequence[int | None] = (None,)) -> list[Calibration]:
+        """Learn probabilities for one C and k from the test rows; see `Folds.calibrate`."""
+        return self.folds.calibrate(self.decisions(row, column), left_out)
+
+    def _score_by_probabilities(self) -> list[Matrix]:
+        """Score each fold with probabilities that were learned from the test rows of the others."""
+        n_folds, shape = len(self.fits), (len(self.Cs), len(self.ks))
+        if n_folds < 2:
+            raise ValueError(
+                "Scoring by probabilities needs at least two folds: each is scored with probabilities "
+                "learned from the others. Use a cv with at least two folds, or a scoring without "
+                "probabilities."
+            )
+        learned = {(r, c): self.calibrate(r, c, range(n_folds)) for r, c in np.ndindex(shape)}
+
+        def calibrated(number: int, row: int, column: int) -> Any:
+            model = self._model_at(self.fits[number], row, column)
+            model.calibration_ = learned[row, column][number]
+            return model
+
+        return [
+            self.folds.score(number, fit, shape, partial(calibrated, number))
+            for number, fit in enumerate(self.fits)
+        ]
+
+
+class CrossValidated(MarginClassifier):
+    """Chooses k and C by cross-validation, then refits on all samples; with probabilities."""
+
+    ks: Any
+    Cs: Any
+    cv: Any
+    scoring: Any
+    repeats: int
+    selection: str
+    tolerance: float
+    verbose: int
 
     calibration_: Calibration | None
     _why_uncalibrated: str
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> "CrossValidated":
+        """Choose k and C, then fit to all samples.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            As for the estimator with a single k.
+        y : array-like of shape (n_samples,)
+            The classes, two or more.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Used in fitting and, if the scorer accepts weights, in scoring.
+        groups : array-like of shape (n_samples,) or None, default=None
+            Groups of samples that stay together in folds, if `cv` is a number or None, or a splitter that
+            uses groups.
+
+        Returns
+        -------
+        estimator
+            Itself.
+        """
+        validation.check_choice("selection", self.selection, SELECTIONS)
+        validation.check_tolerance(self.tolerance)
+        validation.check_count("repeats", self.repeats, "times to deal the rows into folds")
+        validation.check_cv(self.cv)
+        validation.check_scoring(self.scoring)
+        validation.check_verbose(self.verbose)
+        Cs = validation.resolve_Cs(self.Cs)
+        given = read_for_folds(X, y, sample_weight, groups)
+        blueprint, samples, procedure = self._prepare_fit(given.X, given.y, sample_weight)
+        procedure = procedure._replace(verbose=self.verbose)
+        ks = blueprint.resolve_ks(self.ks, samples, blueprint.largest_default(samples))
+        folds = samples.folds(self, blueprint, given, weighted=sample_weight is not None)
+        model_at = partial(self._model_at, clone(self))
+        searched = CrossValidation(folds, blueprint, len(samples.classes), Cs, ks, procedure, model_at)
+        table = searched.table
+        row, column = table.choose(self.selection, self.tolerance)
+        fit = refit(blueprint, samples, Cs[: row + 1], ks, column, procedure)
+        self._adopt(fit, 0, column)
+        try:
+            (self.calibration_,) = searched.calibrate(row, column)
+        except NotTested as error:
+            self.calibration_, self._why_uncalibrated = None, str(error)
+        self.path_ = replace(fit.paths[0], n_features_in=self.n_features_in_)
+        self.k_ = ks[column]
+        self.C_ = Cs[row]
+        self.best_score_ = float(table.mean[row, column])
+        self.cv_results_ = table.tabulate()
+        self.n_splits_ = len(folds)
+        available, always = blueprint.n_available(samples), blueprint.n_always(samples)
+        warn_of_edges(table, row, column, available, always, listed=self.ks is not None)
+        return self
 
     def predict_proba(self, X: Any) -> Matrix:
         """Predict the probability of each class.
@@ -71,86 +246,13 @@ class Probabilities(MarginClassifier):
         learned = partial(getattr(self.calibration_, what), n_classes=n_classes, multi_class=self.multi_class)
         return inputs.tell(self._decisions(), learned, n_classes)
 
-    def _calibrate(self, searched: CrossValidation, row: int, column: int) -> None:
-        """Learn probabilities for the chosen C and k, or note why that is impossible."""
-        try:
-            (self.calibration_,) = searched.calibrate(row, column)
-        except NotTested as error:
-            self.calibration_, self._why_uncalibrated = None, str(error)
-
-
-class CrossValidated(Probabilities):
-    """Chooses k and C by cross-validation, then refits on all samples."""
-
-    ks: Any
-    Cs: Any
-    cv: Any
-    scoring: Any
-    repeats: int
-    selection: str
-    tolerance: float
-    verbose: int
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> "CrossValidated":
-        """Choose k and C, then fit to all samples.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            As for the estimator with a single k.
-        y : array-like of shape (n_samples,)
-            The classes, two or more.
-        sample_weight : array-like of shape (n_samples,) or None, default=None
-            Used in fitting and, if the scorer accepts weights, in scoring.
-        groups : array-like of shape (n_samples,) or None, default=None
-            Groups of samples that stay together in folds, if `cv` is a number or None, or a splitter that
-            uses groups.
-
-        Returns
-        -------
-        estimator
-            Itself.
-        """
-        self._check_parameters()
-        validation.check_choice("selection", self.selection, SELECTIONS)
-        validation.check_tolerance(self.tolerance)
-        validation.check_count("repeats", self.repeats, "times to deal the rows into folds")
-        validation.check_cv(self.cv)
-        validation.check_scoring(self.scoring)
-        validation.check_verbose(self.verbose)
-        Cs = validation.resolve_Cs(self.Cs)
-        given = read_for_folds(X, y, sample_weight, groups)
-        samples = self._read(given.X, given.y, sample_weight)
-        blueprint = self._blueprint()
-        ks = blueprint.resolve_ks(self.ks, samples, blueprint.largest_default(samples))
-        folds = samples.folds(self, blueprint, given, weighted=sample_weight is not None)
-        procedure = Procedure(self.solver, self.n_jobs, self.random_state, self.verbose)
-        model_at = partial(self._model_at, clone(self))
-        searched = CrossValidation(folds, blueprint, len(samples.classes), Cs, ks, procedure, model_at)
-        table = searched.table
-        row, column = table.choose(self.selection, self.tolerance)
-        fit = refit(blueprint, samples, Cs[: row + 1], ks, column, procedure)
-        self._adopt(fit, -1, column)
-        self._calibrate(searched, row, column)
-        self.path_ = replace(fit.path(ks), n_features_in=self.n_features_in_)
-        self.k_ = ks[column]
-        self.C_ = Cs[row]
-        self.best_score_ = float(table.mean[row, column])
-        self.cv_results_ = table.tabulate()
-        self.n_splits_ = len(folds)
-        available, always = blueprint.n_available(samples), blueprint.n_always(samples)
-        warn_of_edges(table, row, column, available, always, listed=self.ks is not None)
-        return self
-
     def _fold_seed(self) -> int:
         """That of `honest_score` with the same `random_state`; without one the same each time."""
         return validation.resolve_seed(0 if self.random_state is None else self.random_state)
 
-    def _model_at(
-        self, model: "CrossValidated", fit: GridFit | MachinesAlone, row: int, column: int
-    ) -> "CrossValidated":
+    def _model_at(self, model: "CrossValidated", fit: GridFit, row: int, column: int) -> "CrossValidated":
         """The model of a fold, filled anew by each call."""
-        model.n_features_in_ = fit.samples.n_features
+        model.n_features_in_ = fit.paths[row].n_features_in
         model._adopt(fit, row, column)
         return model
 
@@ -178,6 +280,7 @@ def warn_of_edges(
         warn_caller(text, GridEdgeWarning)
 
 
+@dataclass(eq=False, repr=False)
 class SparseSVCCV(CrossValidated, LinearMachines):
     """A linear support vector machine whose number of features is chosen by cross-validation.
 
@@ -265,52 +368,30 @@ class SparseSVCCV(CrossValidated, LinearMachines):
     array([[0.99, 0.01]])
     """
 
-    def __init__(
-        self,
-        ks: Any = None,
-        *,
-        Cs: Any = (1.0,),
-        cv: Any = None,
-        scoring: Any = None,
-        repeats: int = 1,
-        selection: str = "best",
-        tolerance: float = 0.01,
-        standardize: bool = False,
-        solver: Any = DEFAULT,
-        multi_class: str = "ovo",
-        shared: bool = True,
-        groups: Any = None,
-        keep: Any = None,
-        avoid: Any = None,
-        signs: Any = None,
-        fit_intercept: bool = True,
-        class_weight: Any = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.ks = ks
-        self.Cs = Cs
-        self.cv = cv
-        self.scoring = scoring
-        self.repeats = repeats
-        self.selection = selection
-        self.tolerance = tolerance
-        self.standardize = standardize
-        self.solver = solver
-        self.multi_class = multi_class
-        self.shared = shared
-        self.groups = groups
-        self.keep = keep
-        self.avoid = avoid
-        self.signs = signs
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    ks: Any = None
+    _: KW_ONLY
+    Cs: Any = (1.0,)
+    cv: Any = None
+    scoring: Any = None
+    repeats: int = 1
+    selection: str = "best"
+    tolerance: float = 0.01
+    standardize: bool = False
+    solver: Any = DEFAULT
+    multi_class: str = "ovo"
+    shared: bool = True
+    groups: Any = None
+    keep: Any = None
+    avoid: Any = None
+    signs: Any = None
+    fit_intercept: bool = True
+    class_weight: Any = None
+    n_jobs: int | None = None
+    random_state: Any = None
+    verbose: int = 0
 
 
+@dataclass(eq=False, repr=False)
 class KernelSparseSVCCV(CrossValidated, KernelMachines):
     """A kernel support vector machine whose number of training points is chosen by cross-validation.
 
@@ -328,12 +409,12 @@ class KernelSparseSVCCV(CrossValidated, KernelMachines):
         kernel is computed.
     solver, multi_class, shared, fit_intercept, cache_size, n_candidates, class_weight : see KernelSparseSVC
         As in :class:`~kmargin.KernelSparseSVC`.
-    n_jobs : int or None, default=None
-        Number of folds and binary classifiers fitted in parallel.
+    n_jobs : see SparseSVCCV
+        As in :class:`~kmargin.SparseSVCCV`.
     random_state : int, RandomState or None, default=None
         Shuffles the rows into folds, and draws the candidate points if they are a sample.
-    verbose : int, default=0
-        1 shows a progress bar (by rich, if it is installed).
+    verbose : see SparseSVCCV
+        As in :class:`~kmargin.SparseSVCCV`.
 
     Attributes
     ----------
@@ -360,51 +441,26 @@ class KernelSparseSVCCV(CrossValidated, KernelMachines):
     True
     """
 
-    def __init__(
-        self,
-        ks: Any = None,
-        *,
-        Cs: Any = (1.0,),
-        cv: Any = None,
-        scoring: Any = None,
-        repeats: int = 1,
-        selection: str = "best",
-        tolerance: float = 0.01,
-        kernel: Any = "rbf",
-        gamma: Any = "scale",
-        degree: float = 3,
-        coef0: float = 0.0,
-        standardize: bool = False,
-        solver: Any = DEFAULT,
-        multi_class: str = "ovo",
-        shared: bool = True,
-        fit_intercept: bool = True,
-        cache_size: float = 200,
-        n_candidates: int | str | None = None,
-        class_weight: Any = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.ks = ks
-        self.Cs = Cs
-        self.cv = cv
-        self.scoring = scoring
-        self.repeats = repeats
-        self.selection = selection
-        self.tolerance = tolerance
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.standardize = standardize
-        self.solver = solver
-        self.multi_class = multi_class
-        self.shared = shared
-        self.fit_intercept = fit_intercept
-        self.cache_size = cache_size
-        self.n_candidates = n_candidates
-        self.class_weight = class_weight
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    ks: Any = None
+    _: KW_ONLY
+    Cs: Any = (1.0,)
+    cv: Any = None
+    scoring: Any = None
+    repeats: int = 1
+    selection: str = "best"
+    tolerance: float = 0.01
+    kernel: Any = "rbf"
+    gamma: Any = "scale"
+    degree: float = 3
+    coef0: float = 0.0
+    standardize: bool = False
+    solver: Any = DEFAULT
+    multi_class: str = "ovo"
+    shared: bool = True
+    fit_intercept: bool = True
+    cache_size: float = 200
+    n_candidates: int | str | None = None
+    class_weight: Any = None
+    n_jobs: int | None = None
+    random_state: Any = None
+    verbose: int = 0

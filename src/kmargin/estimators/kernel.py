@@ -1,16 +1,19 @@
 """`KernelSparseSVC`: a kernel classifier that keeps at most k training points."""
 
+from dataclasses import KW_ONLY, dataclass, fields
+from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.utils import Tags
 
 from kmargin.data.samples.array import ArraySamples
-from kmargin.data.samples.read import read_into_memory
+from kmargin.data.samples.read import Checks, read_into_memory
 from kmargin.estimators.base import MarginClassifier, SingleModel
 from kmargin.fitting.decisions import KernelDecisions, KernelInputs
+from kmargin.fitting.fit import GridFit
 from kmargin.fitting.spec import KernelBlueprint
-from kmargin.solvers import DEFAULT
+from kmargin.solvers import DEFAULT, Solver
 
 # what linear machines have, and people ask kernel machines for
 OF_SELECTORS = {
@@ -20,7 +23,7 @@ OF_SELECTORS = {
 
 
 class KernelMachines(MarginClassifier):
-    """Machines with a coefficient per training point."""
+    """A classifier with a coefficient for each training point."""
 
     kernel: Any
     gamma: Any
@@ -28,13 +31,11 @@ class KernelMachines(MarginClassifier):
     coef0: float
     cache_size: float
     n_candidates: int | str | None
-    standardize: bool
-    fit_intercept: bool
 
-    def _read(self, X: Any, y: Any, sample_weight: Any) -> ArraySamples:
+    def _read(self, blueprint: Any, X: Any, y: Any, sample_weight: Any, solver: Solver) -> ArraySamples:
         who = type(self).__name__
         samples = read_into_memory(self._checks(), X, y, sample_weight, self.class_weight, who)
-        if not self._blueprint().is_precomputed:
+        if not blueprint.is_precomputed:
             return samples
         if self.n_features_in_ != np.shape(X)[0]:
             raise ValueError(
@@ -43,28 +44,21 @@ class KernelMachines(MarginClassifier):
             )
         return samples._replace(X=samples.X[:, samples.kept])
 
-    def _sparse_formats(self, *others: str) -> list[str] | bool:
-        return False if self._blueprint().is_precomputed else super()._sparse_formats(*others)
+    def _checks(self, *formats: str, reset: bool = True) -> Checks:
+        checks = super()._checks(*formats, reset=reset)
+        if not self._blueprint().is_precomputed:
+            return checks
+        return checks._replace(array=partial(checks.array, accept_sparse=False))
 
-    def _blueprint(self) -> KernelBlueprint:
-        return KernelBlueprint(
-            multi_class=self.multi_class,
-            shared=self.shared,
-            fit_intercept=self.fit_intercept,
-            kernel=self.kernel,
-            gamma=self.gamma,
-            degree=self.degree,
-            coef0=self.coef0,
-            cache_size=self.cache_size,
-            n_candidates=self.n_candidates,
-            random_state=self.random_state,
-            standardize=self.standardize,
-        )
+    def _blueprint(self, names: Any = None) -> KernelBlueprint:
+        return KernelBlueprint(**{field.name: getattr(self, field.name) for field in fields(KernelBlueprint)})
 
-    def _take_over(self, decisions: KernelDecisions) -> None:
+    def _adopt(self, fit: GridFit, row: int, column: int) -> KernelDecisions:
+        decisions: KernelDecisions = super()._adopt(fit, row, column)
         inputs = decisions.inputs
         self.dual_coef_, self.intercept_ = decisions.coef, decisions.intercept
         self.kernel_, self.support_, self.support_vectors_ = inputs.kernel, inputs.columns, inputs.points
+        return decisions
 
     def _decisions(self) -> KernelDecisions:
         inputs = KernelInputs(self.kernel_, self.support_vectors_, self.support_, self.cache_size)
@@ -81,10 +75,12 @@ class KernelMachines(MarginClassifier):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self._blueprint().is_precomputed
+        is_precomputed = self._blueprint().is_precomputed
+        tags.input_tags.pairwise, tags.input_tags.sparse = is_precomputed, not is_precomputed
         return tags
 
 
+@dataclass(eq=False, repr=False)
 class KernelSparseSVC(SingleModel, KernelMachines):
     """A kernel support vector machine that keeps at most k training points.
 
@@ -165,39 +161,20 @@ class KernelSparseSVC(SingleModel, KernelMachines):
     True
     """
 
-    def __init__(
-        self,
-        k: int | str = 10,
-        *,
-        C: float = 1.0,
-        kernel: Any = "rbf",
-        gamma: Any = "scale",
-        degree: float = 3,
-        coef0: float = 0.0,
-        standardize: bool = False,
-        solver: Any = DEFAULT,
-        multi_class: str = "ovo",
-        shared: bool = True,
-        fit_intercept: bool = True,
-        cache_size: float = 200,
-        n_candidates: int | str | None = None,
-        class_weight: Any = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.k = k
-        self.C = C
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.standardize = standardize
-        self.solver = solver
-        self.multi_class = multi_class
-        self.shared = shared
-        self.fit_intercept = fit_intercept
-        self.cache_size = cache_size
-        self.n_candidates = n_candidates
-        self.class_weight = class_weight
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    k: int | str = 10
+    _: KW_ONLY
+    C: float = 1.0
+    kernel: Any = "rbf"
+    gamma: Any = "scale"
+    degree: float = 3
+    coef0: float = 0.0
+    standardize: bool = False
+    solver: Any = DEFAULT
+    multi_class: str = "ovo"
+    shared: bool = True
+    fit_intercept: bool = True
+    cache_size: float = 200
+    n_candidates: int | str | None = None
+    class_weight: Any = None
+    n_jobs: int | None = None
+    random_state: Any = None

@@ -1,24 +1,26 @@
-"""`SparseSVC`: a linear classifier with at most k features."""
+"""`SparseSVC`, a linear classifier with at most k features, and `sparse_svm_path`, such models for many k."""
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from kmargin.core.arrays import Matrix, Vector, to_host
+from kmargin.core import validation
+from kmargin.core.arrays import Matrix, Vector, space_of, to_host
 from kmargin.core.labels import machine_names
 from kmargin.core.units import UnitRequest
 from kmargin.data.samples import Samples
 from kmargin.data.samples.read import read
 from kmargin.estimators.base import FeatureSelector, SingleModel
-from kmargin.fitting.decisions import LinearDecisions
 from kmargin.fitting.drop_costs import Worth, find_stand_ins
-from kmargin.fitting.fit import GridFit, MachinesAlone, Procedure
+from kmargin.fitting.fit import GridFit, Procedure, fit_grid
+from kmargin.fitting.path import LinearDecisions, SparsityPath
 from kmargin.fitting.spec import LinearBlueprint, warn_of_repeats
-from kmargin.solvers import DEFAULT, SOLVERS, resolve_solver
+from kmargin.solvers import DEFAULT, SOLVERS, Solver, resolve_solver
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,10 +71,6 @@ def make_summary(
 class LinearMachines(FeatureSelector):
     """Machines with a coefficient per feature."""
 
-    fit_intercept: bool
-    shared: bool
-    standardize: bool
-
     def summary(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> "pd.DataFrame":
         """Return the chosen features as a pandas data frame, one row for each, the largest weight first.
 
@@ -117,7 +115,7 @@ class LinearMachines(FeatureSelector):
         1      x0  2.68          4.43       x5
         """
         check_is_fitted(self)
-        blueprint = self._blueprint()
+        blueprint = self._blueprint(getattr(self, "feature_names_in_", None))
         machines = machine_names(self.classes_, self.multi_class)
         if (X is None) != (y is None):
             missing = "y" if y is None else "X"
@@ -151,10 +149,10 @@ class LinearMachines(FeatureSelector):
             worths = find_stand_ins(blueprint, samples, C, self._columns(), procedure, n_best=1)
         return spreads, worths
 
-    def _read(self, X: Any, y: Any, sample_weight: Any) -> Samples:
-        samples = super()._read(X, y, sample_weight)
-        if getattr(self, "k", None) != "all" and self._blueprint().request.is_empty:
-            warn_of_repeats(samples, resolve_solver(self.solver))
+    def _read(self, blueprint: Any, X: Any, y: Any, sample_weight: Any, solver: Solver) -> Samples:
+        samples = read(self._checks(), X, y, sample_weight, self.class_weight, solver)
+        if blueprint.request.is_empty and getattr(self, "k", None) != "all":
+            warn_of_repeats(samples, solver)
         return samples
 
     def __sklearn_tags__(self) -> Tags:
@@ -162,34 +160,32 @@ class LinearMachines(FeatureSelector):
         solver = SOLVERS.get(self.solver, self.solver) if isinstance(self.solver, str) else self.solver
         # what works with products of X alone takes sparse matrices, and arrays on a device
         tags.input_tags.sparse = tags.array_api_support = getattr(solver, "takes_sparse", True)
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
-    def _blueprint(self) -> LinearBlueprint:
-        names = getattr(self, "feature_names_in_", None)
+    def _blueprint(self, names: Any = None) -> LinearBlueprint:
         return LinearBlueprint(
             self.multi_class,
             self.fit_intercept,
             self.standardize,
             self.shared,
-            request=self._request(),
+            request=UnitRequest(self.groups, self.keep, self.avoid, self.signs),
             names=None if names is None else tuple(names),
         )
 
-    def _adopt(self, fit: GridFit | MachinesAlone, row: int, column: int) -> None:
-        super()._adopt(fit, row, column)
+    def _adopt(self, fit: GridFit, row: int, column: int) -> LinearDecisions:
+        decisions: LinearDecisions = super()._adopt(fit, row, column)
+        self.coef_, self.intercept_, self.support_ = decisions.coef, decisions.intercept, decisions.used
         self.__dict__.pop("scale_", None)  # of an earlier fit
-        if self.standardize and isinstance(fit, GridFit):
-            designs: Any = fit.designs
-            self.scale_ = fit.samples.space.put(designs.spreads)
-
-    def _take_over(self, decisions: LinearDecisions) -> None:
-        self.coef_, self.intercept_ = decisions.coef, decisions.intercept
-        self.support_ = decisions.used
+        if self.standardize and fit.designs is not None:
+            self.scale_ = space_of(self.intercept_).put(fit.designs.spreads)
+        return decisions
 
     def _decisions(self) -> LinearDecisions:
         return LinearDecisions(self.coef_, self.intercept_)
 
 
+@dataclass(eq=False, repr=False)
 class SparseSVC(SingleModel, LinearMachines):
     """A linear support vector machine that uses at most k features.
 
@@ -293,35 +289,105 @@ class SparseSVC(SingleModel, LinearMachines):
     (200, 2)
     """
 
-    def __init__(
-        self,
-        k: int | str = 10,
-        *,
-        C: float = 1.0,
-        solver: Any = DEFAULT,
-        multi_class: str = "ovo",
-        shared: bool = True,
-        groups: Any = None,
-        keep: Any = None,
-        avoid: Any = None,
-        signs: Any = None,
-        standardize: bool = False,
-        fit_intercept: bool = True,
-        class_weight: Any = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.k = k
-        self.C = C
-        self.solver = solver
-        self.multi_class = multi_class
-        self.shared = shared
-        self.groups = groups
-        self.keep = keep
-        self.avoid = avoid
-        self.signs = signs
-        self.standardize = standardize
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    k: int | str = 10
+    _: KW_ONLY
+    C: float = 1.0
+    solver: Any = DEFAULT
+    multi_class: str = "ovo"
+    shared: bool = True
+    groups: Any = None
+    keep: Any = None
+    avoid: Any = None
+    signs: Any = None
+    standardize: bool = False
+    fit_intercept: bool = True
+    class_weight: Any = None
+    n_jobs: int | None = None
+    random_state: Any = None
+
+
+def sparse_svm_path(
+    X: Any,
+    y: Any,
+    ks: int | Sequence[int | str] | None = None,
+    *,
+    C: float = 1.0,
+    solver: str | Solver = DEFAULT,
+    multi_class: str = "ovo",
+    shared: bool = True,
+    groups: Any = None,
+    keep: Any = None,
+    avoid: Any = None,
+    signs: Any = None,
+    standardize: bool = False,
+    fit_intercept: bool = True,
+    class_weight: Any = None,
+    sample_weight: Any = None,
+    n_jobs: int | None = None,
+    random_state: Any = None,
+    verbose: int = 0,
+) -> SparsityPath:
+    """Fit a model for each k, from dense to sparse, each started from the previous one.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+        Or a dask collection in blocks of rows; or an array on a device, under scikit-learn's
+        `array_api_dispatch`.
+    y : array-like of shape (n_samples,)
+        The classes, two or more.
+    ks : list of int, int, or None, default=None
+        The values of k, or their number, log-spaced from all features down to one; None means 20.
+    C, solver, multi_class, shared, groups, keep, avoid, signs : see SparseSVC
+        As in :class:`~kmargin.SparseSVC`.
+    standardize, fit_intercept, class_weight : see SparseSVC
+        As in :class:`~kmargin.SparseSVC`.
+    sample_weight : array-like of shape (n_samples,) or None, default=None
+        A sample of weight 2 counts as two samples, a sample of weight 0 is ignored.
+    n_jobs, random_state : see SparseSVC
+        As in :class:`~kmargin.SparseSVC`.
+    verbose : int, default=0
+        1 shows a progress bar.
+
+    Returns
+    -------
+    SparsityPath
+        The models for each k.
+
+    See Also
+    --------
+    SparseSVCCV : Chooses k by cross-validation.
+    SparsityPathDisplay : Draws a path.
+
+    Examples
+    --------
+    >>> from kmargin import sparse_svm_path
+    >>> from kmargin.datasets import make_synthetic
+    >>> X, y = make_synthetic(n_samples=200, n_features=20, random_state=0)
+    >>> path = sparse_svm_path(X, y, ks=[20, 5, 2])
+    >>> path.coefs.shape
+    (3, 1, 20)
+    >>> path.solutions[2][0].support
+    array([0, 1])
+    """
+    validation.check_C(C)
+    validation.check_verbose(verbose)
+    model = SparseSVC(
+        C=C,
+        solver=solver,
+        multi_class=multi_class,
+        shared=shared,
+        groups=groups,
+        keep=keep,
+        avoid=avoid,
+        signs=signs,
+        standardize=standardize,
+        fit_intercept=fit_intercept,
+        class_weight=class_weight,
+        n_jobs=n_jobs,
+        random_state=random_state,
+    )
+    blueprint, samples, procedure = model._prepare_fit(X, y, sample_weight)
+    path_ks = blueprint.resolve_ks(ks, samples)
+    procedure = procedure._replace(verbose=verbose)
+    return fit_grid(blueprint, samples, [C], path_ks, procedure, chosen=None).paths[0]

@@ -1,11 +1,13 @@
 """`StabilitySelection`: features that are selected again and again on random halves of the rows."""
 
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.feature_selection import SelectorMixin
+from sklearn.pipeline import Pipeline
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -15,21 +17,19 @@ from kmargin.core.summary import Documented
 from kmargin.core.units import UnitRequest, Units
 from kmargin.core.validation import warn_caller
 from kmargin.estimators.linear import LinearMachines, SparseSVC
-from kmargin.fitting.fit import Procedure
+from kmargin.fitting.fit import Procedure, fit_parts
 from kmargin.fitting.subsampling import (
+    LABEL,
     Halves,
     Rows,
     SelectionBounds,
     check_bound,
     check_max_false,
     check_threshold,
-    first_step,
     last_step,
-    lowest_threshold,
     needed_halves,
     read_rows,
     select_by_estimator,
-    select_by_machines,
     stability_bounds,
     warnings_told_once,
 )
@@ -104,6 +104,7 @@ def refuse_all(what: str, k: object) -> None:
         )
 
 
+@dataclass(eq=False, repr=False)
 class StabilitySelection(Documented, SelectorMixin, BaseEstimator):
     """Select features that are chosen consistently on random halves of the rows.
 
@@ -193,32 +194,18 @@ class StabilitySelection(Documented, SelectorMixin, BaseEstimator):
     (0.6, 0.71)
     """
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        k: int | None = None,
-        C: float | None = None,
-        n_pairs: int = 50,
-        threshold: float | str = "auto",
-        max_false: float = 1.0,
-        bound: str = "unimodal",
-        standardize: bool = True,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.estimator = estimator
-        self.k = k
-        self.C = C
-        self.n_pairs = n_pairs
-        self.threshold = threshold
-        self.max_false = max_false
-        self.bound = bound
-        self.standardize = standardize
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    estimator: Any = None
+    _: KW_ONLY
+    k: int | None = None
+    C: float | None = None
+    n_pairs: int = 50
+    threshold: float | str = "auto"
+    max_false: float = 1.0
+    bound: str = "unimodal"
+    standardize: bool = True
+    n_jobs: int | None = None
+    random_state: Any = None
+    verbose: int = 0
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> "StabilitySelection":
         """Fit to both halves of each pair and count the selections.
@@ -304,7 +291,11 @@ class StabilitySelection(Documented, SelectorMixin, BaseEstimator):
         check_is_fitted(self, "q_")
         check_max_false(max_false)
         check_bound(bound)
-        return lowest_threshold(self.n_candidates_, self.q_, max_false, self.n_pairs_, bound)
+        n_halves = 2 * self.n_pairs_
+        for n_selected in range(self.n_pairs_ + 1, n_halves + 1):  # the bounds fall as it rises
+            if getattr(self.bounds_at(n_selected / n_halves), bound) <= max_false:
+                return n_selected / n_halves
+        return None
 
     def summary(self) -> "pd.DataFrame":
         """Return all features as a pandas data frame, the most frequent first.
@@ -346,12 +337,19 @@ class StabilitySelection(Documented, SelectorMixin, BaseEstimator):
         halves = Halves(rows.codes, self.n_pairs, seed, rows.groups)
         self.n_pairs_ = self.n_pairs
         by_column, by_unit = np.zeros(units.n_features, int), np.zeros(units.n_units, int)
+        each: Iterator[Flags]
         with warnings_told_once(len(halves)):
             if type(model) is SparseSVC:
-                samples, blueprint, k = model._prepare_fit(rows.X, rows.y, rows.weights)
+                validation.check_k(model.k)
+                validation.check_C(model.C)
+                blueprint, samples, procedure = model._prepare_fit(rows.X, rows.y, rows.weights)
                 blueprint = replace(blueprint, standardize=self.standardize or blueprint.standardize)
-                procedure = Procedure(model.solver, self.n_jobs, seed, self.verbose)
-                each = select_by_machines(blueprint, samples, halves, model.C, k, procedure)
+                procedure = Procedure(procedure.solver, self.n_jobs, seed, self.verbose)
+                k = blueprint.resolve_k(model.k, samples)
+                parts = (blueprint.part(samples, half) for half, _ in halves)
+                n_classes = len(samples.classes)
+                fits = fit_parts(blueprint, parts, len(halves), n_classes, [model.C], [k], procedure, LABEL)
+                each = ((fit.decisions(0, 0).coef != 0).any(axis=0) for fit in fits)
             else:
                 each = select_by_estimator(model, rows, halves, self.standardize, self.n_jobs, self.verbose)
             for selected in each:
@@ -402,5 +400,6 @@ class StabilitySelection(Documented, SelectorMixin, BaseEstimator):
         tags.target_tags.required = True
         if self.estimator is not None:
             tags.input_tags.sparse = get_tags(self.estimator).input_tags.sparse
-            tags.input_tags.allow_nan = get_tags(first_step(self.estimator)).input_tags.allow_nan
+            first = self.estimator.steps[0][1] if isinstance(self.estimator, Pipeline) else self.estimator
+            tags.input_tags.allow_nan = get_tags(first).input_tags.allow_nan
         return tags

@@ -1,71 +1,14 @@
-"""Decision functions of linear and kernel models, and the kernels themselves."""
+"""Kernels, and the decision functions of models with a coefficient for each training point."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array, hstack, issparse
+from scipy.sparse import csr_array, diags_array, hstack, issparse
 from sklearn.metrics.pairwise import pairwise_kernels
 
-from kmargin.core.arrays import HOST, Indices, Matrix, Vector, space_of
+from kmargin.core.arrays import Indices, Matrix, Vector
 from kmargin.core.scaling import Scaling
-from kmargin.data.design import make_design
 from kmargin.data.design.kernel import HEIGHT, MEGABYTE, WIDTH, pieces
-from kmargin.solvers import Solution
-
-# Decision values of so many entries of X are taken from the columns in use alone.
-FEW = 2**16
-
-
-class LinearDecisions:
-    """Decision values of machines with a coefficient per feature."""
-
-    def __init__(self, coef: Matrix, intercept: Vector) -> None:
-        self.coef = coef
-        self.intercept = intercept
-
-    @property
-    def used(self) -> Any:
-        """The features that at least one machine has a coefficient for."""
-        xp = space_of(self.coef).xp
-        return xp.nonzero(xp.any(self.coef != 0, axis=0))[0]
-
-    def __call__(self, X: Any) -> Matrix:
-        """A column per machine, of the dtype of X.
-
-        Of few samples the columns in use are taken out. So an array and a sparse matrix give the same
-        digits, and not one that lies just on this side of the margin and one just beyond.
-        """
-        xp, coef = space_of(X).xp, self.coef
-        if space_of(coef) is HOST:
-            used = self.used
-            if X.shape[0] * len(used) <= FEW:
-                coef, dtype = coef[:, used], X.dtype
-                X = make_design(X).block(np.arange(X.shape[0]), used).astype(dtype, copy=False)
-        return X @ xp.astype(coef.T, X.dtype) + xp.astype(self.intercept, X.dtype)
-
-
-class LinearCoefs(Sequence[Matrix]):
-    """The coefficients for each k, written out with their zeros when they are asked for."""
-
-    def __init__(self, solutions: tuple[tuple[Solution, ...], ...], dtype: Any) -> None:
-        self.solutions = solutions
-        self.dtype = dtype
-
-    def __len__(self) -> int:
-        return len(self.solutions)
-
-    def __getitem__(self, position: Any) -> Any:
-        return dense_coefs(self.solutions[position], self.dtype)
-
-
-def dense_coefs(solutions: Sequence[Solution], dtype: Any) -> Matrix:
-    """A row of coefficients per solution, zeros included."""
-    coefs = np.zeros((len(solutions), solutions[0].n_features), dtype=dtype)
-    for row, solution in zip(coefs, solutions, strict=True):
-        row[solution.support] = solution.coef
-    return coefs
-
 
 KERNELS = ("rbf", "poly", "linear", "sigmoid", "precomputed")
 
@@ -120,7 +63,7 @@ class Kernel:
                 "standardize=True would make a sparse X dense for a kernel function. Give X as an array, or "
                 "scale it beforehand, for example with StandardScaler(with_mean=False)."
             )
-        X, points = (multiply_columns(A, 1 / units) for A in (X, points))
+        X, points = (csr_array(A @ diags_array(1 / units)) for A in (X, points))
         if self.name == "rbf":
             return X, points
         c = centers / units
@@ -202,12 +145,6 @@ def _squared_lengths(X: Any) -> Vector:
     if issparse(X):
         return np.asarray(X.multiply(X).sum(axis=1)).ravel()
     return np.einsum("ij,ij->i", X, X)
-
-
-def multiply_columns(X: Any, factors: Vector) -> Any:
-    """A sparse matrix with each column times a number, in CSR format."""
-    X = X.tocsr()
-    return csr_array((X.data * factors[X.indices], X.indices, X.indptr), shape=X.shape)
 
 
 def _in_doubles(X: Any) -> Any:

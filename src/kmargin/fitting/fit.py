@@ -1,120 +1,59 @@
-"""Fits over a grid of k and C, of whole data sets and of folds; `sparse_svm_path`."""
+"""Models fitted over a grid of C and k, to all samples or to each fold; the same for any number of jobs."""
 
-from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
+from itertools import chain, groupby, islice
+from operator import attrgetter
 from typing import Any, NamedTuple
 
+import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import _get_feature_names, check_X_y
 
-from kmargin.core import validation
-from kmargin.core.arrays import Space
+from kmargin.core import squared_hinge, validation
 from kmargin.core.labels import class_pairs
-from kmargin.core.units import UnitRequest
+from kmargin.core.linalg import one_blas_thread
+from kmargin.core.problem import ArrayProblem, Problem
+from kmargin.core.units import Units
 from kmargin.core.validation import called_for_a_fold, warn_caller
-from kmargin.data.blocks.dask_input import check_features
 from kmargin.data.samples import Designs, Samples
-from kmargin.data.samples.read import Checks, read
 from kmargin.fitting.path import SparsityPath
-from kmargin.fitting.progress import Bar
-from kmargin.fitting.spec import Blueprint, LinearBlueprint, warn_of_repeats
-from kmargin.fitting.tasks import Grid, Sharing, Task, make_tasks, solve_tasks
-from kmargin.solvers import DEFAULT, Solution, Status, resolve_solver
+from kmargin.fitting.progress import progress_bar
+from kmargin.fitting.spec import Blueprint
+from kmargin.solvers import Exchange, Solution, Solver, Status
+from kmargin.solvers.search.swap_search import BETTER
 from kmargin.solvers.solution import SMALL_COST
-from kmargin.solvers.solver import Solver
+from kmargin.solvers.solver import bare_solution
 
+BATCH_SHARE = 1 / 4  # a batch of tasks is at most this share of the tasks that are left for each worker
 
-def warn_if_signs_leave_nothing(solutions: Sequence[Solution], k: int, sharing: Sharing | None) -> None:
-    """One warning where no feature is of use with the sign that its coefficients have to have."""
-    if sharing is None or not sharing.units.signs.any() or k == 0:
-        return
-    if not any(len(solution.support) for solution in solutions):
-        warn_caller(
-            "No feature lowers the objective with the sign that `signs` allows, so the model is the "
-            "intercept alone. Check the signs, or allow either sign for some features."
-        )
-
-
-def warn_unless_converged(solutions: Sequence[Solution]) -> None:
-    """Warn once for each reason to stop early, however many solutions stopped for it.
-
-    A run that stalled close to S_k is mentioned too, but not for each fold of a cross-validation.
-    """
-    early = [s for s in solutions if s.status in (Status.STALLED, Status.EXHAUSTED)]
-    for status, count in Counter(s.status for s in early).items():
-        message = "" if len(solutions) == 1 else f"{count} of {len(solutions)} solutions: "
-        message += status.value
-        if all(s.is_sound for s in early if s.status is status):
-            if called_for_a_fold():
-                continue
-            message += f" (the final projection onto S_k raised the objective by at most {SMALL_COST:g})"
-        warn_caller(message, ConvergenceWarning)
+Grid = list[list[tuple[Solution, ...]]]  # [C][k], a solution for each binary classifier
 
 
 class Procedure(NamedTuple):
-    """How solutions are found; the fields are those of the estimators."""
+    """How solutions are computed."""
 
-    solver: Any = DEFAULT
+    solver: Solver = Exchange()
     n_jobs: int | None = None
     random_state: Any = None
     verbose: int = 0
-    bar: Bar | None = None  # to be moved on with each solution, in place of one for this fit alone
 
 
 @dataclass(frozen=True)
 class GridFit:
-    """The machines fitted to some samples. A row is a position among the Cs, a column one among the ks."""
+    """Fitted models. A row is a position among the Cs, a column one among the ks."""
 
-    blueprint: Blueprint
-    samples: Any
-    designs: Designs
-    by_machine: list[Grid]
-    sharing: Sharing | None = None
+    paths: Sequence[SparsityPath]  # one for each C
+    designs: Any = None  # None for the models of a fold, which keep none of its rows
 
     def solutions(self, row: int, column: int) -> tuple[Solution, ...]:
-        """One per machine."""
-        return tuple(grid[row][column] for grid in self.by_machine)
-
-    def decisions(self, row: int, column: int) -> Any:
-        """What the machines decide; see `Blueprint.decisions`."""
-        return self.blueprint.decisions(self.designs, self.samples, self.solutions(row, column))
-
-    def path(self, ks: Sequence[int]) -> SparsityPath:
-        """The machines for all ks at the last C."""
-        last = [grid[-1] for grid in self.by_machine]
-        return self.blueprint.path(self.designs, self.samples, last, ks)
-
-    def without_samples(self, ks: Sequence[int]) -> "MachinesAlone":
-        """All machines, without the rows that they were fitted to."""
-        paths = []
-        for row in range(len(self.by_machine[0])):
-            of_C = [[replace(solution, trace=()) for solution in grid[row]] for grid in self.by_machine]
-            paths.append(self.blueprint.path(self.designs, self.samples, of_C, ks))
-        samples = self.samples
-        return MachinesAlone(tuple(paths), Outline(samples.space, samples.labels, samples.n_features))
-
-
-class Outline(NamedTuple):
-    """What is left to say of samples that are gone."""
-
-    space: Space
-    labels: Any
-    n_features: int
-
-
-@dataclass(frozen=True)
-class MachinesAlone:
-    """What is left of a `GridFit` when its samples are gone; it answers the same questions."""
-
-    paths: tuple[SparsityPath, ...]  # one for each C
-    samples: Outline
-
-    def solutions(self, row: int, column: int) -> tuple[Solution, ...]:
+        """One for each binary classifier."""
         return self.paths[row].solutions[column]
 
     def decisions(self, row: int, column: int) -> Any:
+        """The decision function of a model; see `SparsityPath.machines`."""
         return self.paths[row].machines(column)
 
 
@@ -128,13 +67,14 @@ def fit_grid(
     chosen: int | None = 0,
     label: str = "path over k",
 ) -> GridFit:
-    """Walk from the first C to the last, and at each over all ks.
+    """Fit to all samples for every C, ascending, and at each C for every k, descending.
 
-    Warns where the solver was not done with the machines for the last C and the k at `chosen`, None for all.
+    Warns if the solver has not converged for the last C and the k at `chosen`; None stands for all ks.
     """
-    fit = _fit(blueprint, samples, Cs, ks, procedure, label)
-    _warn(fit, ks, range(len(ks)) if chosen is None else [chosen])
-    return fit
+    designs, grid = _solve_all(blueprint, samples, Cs, ks, procedure, label)
+    paths = [blueprint.path([designs] * len(ks), samples, row, ks) for row in grid]
+    _warn(blueprint, samples, grid[-1] if chosen is None else [grid[-1][chosen]], ks[chosen or 0])
+    return GridFit(paths, designs)
 
 
 def refit(
@@ -145,44 +85,18 @@ def refit(
     column: int,
     procedure: Procedure,
 ) -> GridFit:
-    """The path over the ks at the last C, with the final model at `column`.
+    """The path over the ks at the last C alone, with the final model at `column`.
 
     The final model is fitted for its own C and k alone, so that it is the same whether these were chosen
-    among others or given. Warns where the solver was not done with it.
+    among others or given. Warns if the solver has not converged for it.
     """
-    path = _fit(blueprint, samples, Cs, ks, procedure, "refit")
+    designs, grid = _solve_all(blueprint, samples, Cs, ks, procedure, "refit")
+    last, of_each_k = grid[-1], [designs] * len(ks)
     if len(Cs) * len(ks) > 1:
-        final = _fit(blueprint, samples, Cs[-1:], [ks[column]], procedure, "refit", path.designs)
-        for grid, (own,) in zip(path.by_machine, final.by_machine, strict=True):
-            grid[-1][column] = own[0]
-    _warn(path, ks, [column])
-    return path
-
-
-def _fit(
-    blueprint: Blueprint,
-    samples: Samples,
-    Cs: Sequence[float],
-    ks: Sequence[int],
-    procedure: Procedure,
-    label: str,
-    designs: Designs | None = None,
-) -> GridFit:
-    n_machines = len(class_pairs(len(samples.classes), blueprint.multi_class))
-    samples, n_jobs = samples.shared(procedure.n_jobs, n_machines)
-    designs = blueprint.designs(samples, ks[0]) if designs is None else designs
-    solver = resolve_solver(procedure.solver)
-    sharing = blueprint.sharing(samples, designs, n_machines, solver)
-    tasks = make_tasks(designs, samples, blueprint.multi_class, sharing)
-    n_tasks = n_machines if sharing is None else sharing.n_tasks(n_machines)
-    grids = _solve(solver, tasks, n_tasks, Cs, ks, procedure._replace(n_jobs=n_jobs), label)
-    return GridFit(blueprint, samples, designs, list(grids), sharing)
-
-
-def _warn(fit: GridFit, ks: Sequence[int], columns: Sequence[int]) -> None:
-    """Warn of machines for the last C that the solver was not done with, or that their signs leave empty."""
-    warn_if_signs_leave_nothing(fit.solutions(-1, columns[0]), ks[columns[0]], fit.sharing)
-    warn_unless_converged([solution for column in columns for solution in fit.solutions(-1, column)])
+        designs, ((final,),) = _solve_all(blueprint, samples, Cs[-1:], [ks[column]], procedure, "refit")
+        last[column], of_each_k[column] = final, designs
+    _warn(blueprint, samples, [last[column]], ks[column])
+    return GridFit([blueprint.path(of_each_k, samples, last, ks)], designs)
 
 
 def fit_parts(
@@ -195,153 +109,259 @@ def fit_parts(
     procedure: Procedure,
     label: str = "cross-validation",
 ) -> Iterator[GridFit]:
-    """The same for each part of the samples. The parts are asked for one by one, and not held."""
-    n_machines = len(class_pairs(n_classes, blueprint.multi_class))
-    n_tasks = 1 if blueprint.shared else n_machines
-    solver = resolve_solver(procedure.solver).in_folds()
-    under_way: deque[tuple[Any, Designs]] = deque()  # parts handed out, not yet yielded
+    """Fit to each part of the samples, such as the training rows of each fold.
 
-    def tasks() -> Iterator[Task]:
-        for part in parts:
-            designs = blueprint.designs(part, ks[0])
-            under_way.append((part, designs))
-            sharing = blueprint.sharing(part, designs, n_machines, solver)
-            yield from make_tasks(designs, part, blueprint.multi_class, sharing)
-
-    grids = _solve(solver, tasks(), n_tasks * n_parts, Cs, ks, procedure, label)
-    for _ in range(n_parts):
-        by_machine = [next(grids) for _ in range(n_machines)]
-        yield GridFit(blueprint, *under_way.popleft(), by_machine)
-    next(grids, None)  # lets the progress bar finish
+    The parts are asked for one by one, and neither their rows nor the traces of solvers are kept.
+    """
+    solver = procedure.solver.in_folds()
+    for samples, designs, grid in _solve_parts(
+        blueprint, parts, n_parts, n_classes, Cs, ks, procedure._replace(solver=solver), label
+    ):
+        paths = []
+        for row in grid:
+            bare = [tuple(replace(solution, trace=()) for solution in model) for model in row]
+            paths.append(blueprint.path([designs] * len(ks), samples, bare, ks))
+        yield GridFit(paths)
 
 
-def _solve(
-    solver: Solver,
-    tasks: Iterator[Task],
-    n_tasks: int,
+def _solve_all(
+    blueprint: Blueprint,
+    samples: Samples,
     Cs: Sequence[float],
     ks: Sequence[int],
     procedure: Procedure,
     label: str,
-) -> Iterator[Grid]:
-    return solve_tasks(
-        tasks,
-        n_tasks,
-        Cs,
-        ks,
-        solver=solver,
-        n_jobs=procedure.n_jobs,
-        seed=validation.resolve_seed(procedure.random_state),
-        label=label,
-        verbose=procedure.verbose,
-        bar=procedure.bar,
-    )
+) -> tuple[Designs, Grid]:
+    n_classes = len(samples.classes)
+    samples, n_jobs = samples.shared(procedure.n_jobs, len(class_pairs(n_classes, blueprint.multi_class)))
+    procedure = procedure._replace(n_jobs=n_jobs)
+    ((_, designs, grid),) = _solve_parts(blueprint, [samples], 1, n_classes, Cs, ks, procedure, label)
+    return designs, grid
 
 
-def sparse_svm_path(
-    X: Any,
-    y: Any,
-    ks: int | Sequence[int | str] | None = None,
-    *,
-    C: float = 1.0,
-    solver: str | Solver = DEFAULT,
-    multi_class: str = "ovo",
-    shared: bool = True,
-    groups: Any = None,
-    keep: Any = None,
-    avoid: Any = None,
-    signs: Any = None,
-    standardize: bool = False,
-    fit_intercept: bool = True,
-    class_weight: Any = None,
-    sample_weight: Any = None,
-    n_jobs: int | None = None,
-    random_state: Any = None,
-    verbose: int = 0,
-) -> SparsityPath:
-    """Fit a model for each k, from dense to sparse, each started from the previous one.
+def _solve_parts(
+    blueprint: Blueprint,
+    parts: Iterable[Any],
+    n_parts: int,
+    n_classes: int,
+    Cs: Sequence[float],
+    ks: Sequence[int],
+    procedure: Procedure,
+    label: str,
+) -> Iterator[tuple[Any, Designs, Grid]]:
+    """Each part, its designs and its solutions."""
+    n_machines = len(class_pairs(n_classes, blueprint.multi_class))
+    is_joint = blueprint.shared and n_machines > 1
+    n_tasks = 1 if is_joint else n_machines
+    under_way: deque[tuple[Any, Designs]] = deque()  # parts handed out, not yet yielded
 
-    Parameters
-    ----------
-    X : array-like or sparse matrix of shape (n_samples, n_features)
-        Or a dask collection in blocks of rows; or an array on a device, under scikit-learn's
-        `array_api_dispatch`.
-    y : array-like of shape (n_samples,)
-        The classes, two or more.
-    ks : list of int, int, or None, default=None
-        The values of k, or their number, log-spaced from all features down to one; None means 20.
-    C : float, default=1.0
-        Inverse strength of the ridge; ``inf`` means no ridge.
-    solver : "exchange", "mm", "sd", or a solver object, default="exchange"
-        As in :class:`~kmargin.SparseSVC`.
-    multi_class : "ovo" or "ovr", default="ovo"
-        With more than two classes: one binary classifier for each pair of classes, or for each class against
-        the rest.
-    shared : bool, default=True
-        With more than two classes: whether the binary classifiers share the same features.
-    groups, keep, avoid, signs : list, dict or None, default=None
-        Groups of features, features that are always or never in the model, and sign constraints, as in
-        :class:`~kmargin.SparseSVC`.
-    standardize : bool, default=False
-        Scale the features to mean 0 and variance 1. The coefficients are in the original units.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept.
-    class_weight : dict, "balanced" or None, default=None
-        Class weights; they multiply the sample weights.
-    sample_weight : array-like of shape (n_samples,) or None, default=None
-        A sample of weight 2 counts as two samples, a sample of weight 0 is ignored.
-    n_jobs : int or None, default=None
-        Number of binary classifiers fitted in parallel; the result is exactly the same for any number.
-    random_state : int, RandomState or None, default=None
-        Only used by ``MM(start="normal")`` and ``SD(start="normal")``.
-    verbose : int, default=0
-        1 shows a progress bar.
+    def tasks() -> Iterator[Task]:
+        for samples in parts:
+            designs = blueprint.designs(samples, ks[0])
+            under_way.append((samples, designs))
+            units = blueprint.problem_units(samples, designs, procedure.solver, is_joint)
+            machines = samples.machines(blueprint.multi_class)
+            if is_joint:
+                yield Task(designs, tuple(machines), units)
+            else:
+                yield from (Task(designs, (machine,), units) for machine in machines)
 
-    Returns
-    -------
-    SparsityPath
-        The models for each k.
+    grids = solve_tasks(tasks(), n_tasks * n_parts, Cs, ks, procedure, label)
+    for _ in range(n_parts):
+        rows_of_each_C = zip(*islice(grids, n_tasks), strict=True)
+        grid = [[tuple(chain(*each)) for each in zip(*rows, strict=True)] for rows in rows_of_each_C]
+        yield *under_way.popleft(), grid
+    next(grids, None)  # lets the progress bar finish
 
-    See Also
-    --------
-    SparseSVCCV : Chooses k by cross-validation.
-    SparsityPathDisplay : Draws a path.
 
-    Examples
-    --------
-    >>> from kmargin import sparse_svm_path
-    >>> from kmargin.datasets import make_synthetic
-    >>> X, y = make_synthetic(n_samples=200, n_features=20, random_state=0)
-    >>> path = sparse_svm_path(X, y, ks=[20, 5, 2])
-    >>> path.coefs.shape
-    (3, 1, 20)
-    >>> path.solutions[2][0].support
-    array([0, 1])
+def _warn(
+    blueprint: Blueprint, samples: Samples, models: Sequence[tuple[Solution, ...]], largest_k: int
+) -> None:
+    """Warn if the allowed signs leave the model without features, and once for each reason to stop early.
+
+    A run that stalled close to S_k is mentioned too, but not for each fold of a cross-validation.
     """
-    validation.check_C(C)
-    validation.check_n_jobs(n_jobs)
-    validation.check_verbose(verbose)
-    validation.random_source(random_state)
-    names = _get_feature_names(X)
-    blueprint = LinearBlueprint(
-        multi_class,
-        fit_intercept,
-        standardize,
-        shared,
-        request=UnitRequest(groups, keep, avoid, signs),
-        names=None if names is None else tuple(names),
-    )
-    blueprint.check()
-    resolved = resolve_solver(solver)
-    samples = _read(X, y, sample_weight, class_weight, resolved)
-    if blueprint.request.is_empty:
-        warn_of_repeats(samples, resolved)
-    ks = blueprint.resolve_ks(ks, samples)
-    procedure = Procedure(solver, n_jobs, random_state, verbose)
-    return fit_grid(blueprint, samples, [C], ks, procedure, chosen=None).path(ks)
+    has_features = largest_k == 0 or any(len(solution.support) for solution in models[0])
+    if not has_features and blueprint.units(samples).signs.any():
+        warn_caller(
+            "No feature lowers the objective with the sign that `signs` allows, so the model is the "
+            "intercept alone. Check the signs, or allow either sign for some features."
+        )
+    solutions = list(chain(*models))
+    for status in (Status.STALLED, Status.EXHAUSTED):
+        early = [solution for solution in solutions if solution.status is status]
+        if not early:
+            continue
+        message = "" if len(solutions) == 1 else f"{len(early)} of {len(solutions)} solutions: "
+        message += status.value
+        if all(solution.is_sound for solution in early):
+            if called_for_a_fold():
+                continue
+            message += f" (the final projection onto S_k raised the objective by at most {SMALL_COST:g})"
+        warn_caller(message, ConvergenceWarning)
 
 
-def _read(X: Any, y: Any, sample_weight: Any, class_weight: Any, solver: Solver) -> Samples:
-    """Labelled data, checked."""
-    check = partial(check_X_y, accept_sparse="csr", estimator="sparse_svm_path")
-    return read(Checks(check, check_features), X, y, sample_weight, class_weight, solver)
+class Task(NamedTuple):
+    """A problem to solve: the binary problems that share their units."""
+
+    designs: Designs
+    machines: tuple[Any, ...]  # as the designs take them
+    units: Units | None = None  # None for the distinct columns of the only binary problem
+
+
+def solve_task(
+    task: Task,
+    Cs: Sequence[float],
+    ks: Sequence[int],
+    solver: Solver,
+    rng: np.random.Generator,
+    on_solution: Callable[[], None] | None = None,
+) -> Grid:
+    """The solutions for every C and k, for the data as they were given and in their precision."""
+    designs, units = task.designs, task.units
+    binary, ridges = zip(*(designs.problem(machine, Cs) for machine in task.machines), strict=True)
+    lams = [list(row) for row in zip(*ridges, strict=True)]
+    if units is None:
+        design = binary[0].design
+        units = Units.of_columns(design.n_features)
+        distinct = design.distinct_columns() if solver.skips_repeats else units.columns
+        if len(distinct) < design.n_features:
+            units = units.without_copies(np.setdiff1d(units.columns, distinct))
+    problem = Problem(binary, units)
+    to_round = designs.dtype == np.float32 and isinstance(binary[0], ArrayProblem)
+    grid: Grid = [[] for _ in Cs]
+    for number, solutions in enumerate(solver.solve_grid(problem, lams, ks, rng)):
+        row = number // len(ks)
+        model = tuple(map(designs.restore, solutions))
+        if to_round:
+            problems: Any = problem.with_ridges(lams[row]).binary
+            model = tuple(
+                in_single_precision(solution, designs, one)
+                for solution, one in zip(model, problems, strict=True)
+            )
+        grid[row].append(model)
+        if on_solution is not None:
+            on_solution()
+    return [never_worse(row) for row in grid] if solver.is_monotone else grid
+
+
+def in_single_precision(solution: Solution, designs: Designs, problem: ArrayProblem) -> Solution:
+    """The solution in float32, with the objective of the rounded numbers; the intercept alone if that is
+    better.
+    """
+    bare = bare_solution(problem, solution.status)
+    rounded, alone = (round_solution(s, designs, problem) for s in (solution, designs.restore(bare)))
+    if rounded.objective <= alone.objective:
+        is_exact = rounded.objective * BETTER <= solution.objective
+        if not is_exact and solution.status is Status.SWAP_OPTIMAL:
+            return replace(rounded, status=Status.SETTLED)  # another support may suffer less from rounding
+        return rounded
+    return replace(alone, trace=solution.trace, regime=solution.regime)
+
+
+def round_solution(solution: Solution, designs: Designs, problem: ArrayProblem) -> Solution:
+    """Its numbers in float32 and their objective. A coefficient that becomes 0 leaves the support."""
+    with np.errstate(over="ignore", invalid="ignore"):  # beyond float32: then the intercept is left
+        coef = solution.coef.astype(np.float32).astype(np.float64)
+        support, coef = solution.support[coef != 0], coef[coef != 0]
+        intercept = float(np.float32(solution.intercept))
+        rounded = replace(solution, support=support, coef=coef, intercept=intercept)
+        scaled = designs.unrestore(rounded)
+        decision = problem.design.product(scaled.support, scaled.coef) + scaled.intercept
+        ridge = problem.lam / 2 * float(scaled.coef @ scaled.coef) if len(coef) else 0.0
+        loss = squared_hinge.mean_loss(decision, problem.y, problem.weights)
+        return replace(rounded, objective=loss + ridge)
+
+
+def never_worse(descending: list[tuple[Solution, ...]]) -> list[tuple[Solution, ...]]:
+    """Solutions by descending k; that of a smaller k takes the place of one that rounding made worse."""
+    totals = [sum(solution.objective for solution in model) for model in descending]
+    for place in range(len(descending) - 2, -1, -1):
+        if totals[place + 1] < totals[place] * BETTER:
+            descending[place], totals[place] = descending[place + 1], totals[place + 1]
+    return descending
+
+
+def solve_tasks(
+    tasks: Iterable[Task],
+    n_tasks: int,
+    Cs: Sequence[float],
+    ks: Sequence[int],
+    procedure: Procedure,
+    label: str = "path over k",
+) -> Iterator[Grid]:
+    """The solutions of each task for every C and k, in the order of the tasks. `Cs` ascend, `ks` descend.
+
+    A task solves for its values of C one after another: each starts from the supports of the last, and
+    the solutions must not depend on how many workers there are. For the same reason BLAS uses one
+    thread where there are several tasks: with more, it adds up in another order. The compiled loops
+    release the GIL, so threads are the hint to joblib; any other backend that the caller has
+    configured is used as well.
+    """
+    solver, n_jobs, random_state, verbose = procedure
+    seed = validation.resolve_seed(random_state)
+    n_workers = 1 if n_tasks == 1 else effective_n_jobs(n_jobs)
+    # a single task has BLAS to itself, whatever n_jobs is
+    threads = nullcontext() if n_tasks == 1 and solver.wants_blas_threads else one_blas_thread
+    with progress_bar(label, n_tasks * len(Cs) * len(ks), verbose) as bar, threads:
+        if n_workers == 1:
+            for index, task in enumerate(tasks):
+                yield solve_task(task, Cs, ks, solver, np.random.default_rng([seed, index]), bar.advance)
+            return
+        tasks = iter(tasks)
+        first = next(tasks)
+        jobs = (
+            delayed(solve_batch)(*batch, Cs, ks, solver, seed)
+            for batch in make_batches(chain([first], tasks), n_tasks, n_workers)
+        )
+        try:
+            for grids in make_pool(n_jobs, in_this_process=first.designs.stays_here)(jobs):
+                bar.advance(len(grids) * len(Cs) * len(ks))
+                yield from grids
+        except BaseException:
+            first.designs.stop()  # other threads would go on asking
+            raise
+
+
+def make_batches(
+    tasks: Iterable[Task], n_tasks: int, n_workers: int
+) -> Iterator[tuple[Designs, list[tuple[tuple[Any, ...], Units | None]], int]]:
+    """The tasks in order, in batches for one worker: designs, the rest of each task, number of the first.
+
+    The designs are sent once for all tasks of a batch. Batches get shorter: long ones at first, so that
+    little time goes into handing them out; at the end single tasks, so that all workers finish together.
+    """
+    first = 0
+    for designs, same in groupby(tasks, key=attrgetter("designs")):
+        while batch := list(islice(same, max(1, int(BATCH_SHARE * (n_tasks - first) / n_workers)))):
+            yield designs, [task[1:] for task in batch], first
+            first += len(batch)
+
+
+def solve_batch(
+    designs: Designs,
+    parts: Sequence[tuple[tuple[Any, ...], Units | None]],
+    first: int,
+    Cs: Sequence[float],
+    ks: Sequence[int],
+    solver: Solver,
+    seed: int,
+) -> list[Grid]:
+    """Solve the tasks of a batch. Random numbers depend on the number of a task, not on the worker."""
+    with one_blas_thread:
+        return [
+            solve_task(Task(designs, *part), Cs, ks, solver, np.random.default_rng([seed, index]))
+            for index, part in enumerate(parts, first)
+        ]
+
+
+def make_pool(n_jobs: int | None, in_this_process: bool = False) -> Parallel:
+    """Workers of joblib, which return each batch when it is done.
+
+    The backends "multiprocessing" and "ray" only return everything at the end.
+    """
+    sharing = {"require": "sharedmem"} if in_this_process else {"prefer": "threads"}
+    try:
+        return Parallel(n_jobs, **sharing, batch_size=1, return_as="generator")
+    except ValueError:
+        return Parallel(n_jobs, **sharing, batch_size=1)

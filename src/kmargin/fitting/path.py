@@ -1,4 +1,4 @@
-"""`SparsityPath`: the models of a path, from many features to few."""
+"""`SparsityPath`: models from many features to few, and the decision functions of linear ones."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,18 +8,68 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_array
 
-from kmargin.core.arrays import Indices, Matrix, space_of
+from kmargin.core.arrays import HOST, Indices, Matrix, Vector, space_of
 from kmargin.core.labels import machine_names
 from kmargin.core.summary import Facts, Told, some
 from kmargin.core.validation import count, is_integer, shortly
 from kmargin.data.blocks.dask_input import check_features
-from kmargin.data.samples import Samples
+from kmargin.data.design import make_design
 from kmargin.data.samples.read import Checks, Inputs, Machines, read_inputs
-from kmargin.fitting.decisions import KernelDecisions, KernelInputs, LinearDecisions
+from kmargin.fitting.decisions import KernelDecisions, KernelInputs
 from kmargin.solvers import Solution
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+# Decision values of so many entries of X are computed from a dense copy of the columns in use.
+MAX_DENSE_ENTRIES = 2**16
+
+
+class LinearDecisions:
+    """The decision values of binary classifiers with a coefficient for each feature."""
+
+    def __init__(self, coef: Matrix, intercept: Vector) -> None:
+        self.coef = coef
+        self.intercept = intercept
+
+    @property
+    def used(self) -> Any:
+        """The features with a nonzero coefficient in at least one binary classifier."""
+        xp = space_of(self.coef).xp
+        return xp.nonzero(xp.any(self.coef != 0, axis=0))[0]
+
+    def __call__(self, X: Any) -> Matrix:
+        """A column for each binary classifier, of the dtype of X.
+
+        For few samples only the columns in use are multiplied, as a dense array. An array and a sparse
+        matrix then give the same digits, so that no sample changes sides between the two.
+        """
+        xp, coef = space_of(X).xp, self.coef
+        if space_of(coef) is HOST:
+            used = self.used
+            if X.shape[0] * len(used) <= MAX_DENSE_ENTRIES:
+                coef, dtype = coef[:, used], X.dtype
+                X = make_design(X).block(np.arange(X.shape[0]), used).astype(dtype, copy=False)
+        return X @ xp.astype(coef.T, X.dtype) + xp.astype(self.intercept, X.dtype)
+
+
+class LinearCoefs(Sequence[Matrix]):
+    """The coefficients for each k, a row for each binary classifier, zeros included; computed on access."""
+
+    def __init__(self, solutions: Sequence[tuple[Solution, ...]], dtype: Any) -> None:
+        self.solutions = solutions
+        self.dtype = dtype
+
+    def __len__(self) -> int:
+        return len(self.solutions)
+
+    def __getitem__(self, position: Any) -> Any:
+        solutions = self.solutions[position]
+        coefs = np.zeros((len(solutions), solutions[0].n_features), dtype=self.dtype)
+        for row, solution in zip(coefs, solutions, strict=True):
+            row[solution.support] = solution.coef
+        return coefs
 
 
 @dataclass(frozen=True, repr=False)
@@ -153,23 +203,19 @@ class SparsityPath(Told):
 
     def _read(self, X: Any) -> Inputs:
         check = partial(check_array, accept_sparse=["csr", "csc"])
-        checks = Checks(check, self._check_lazily)
+        checks = Checks(check, self._check_dask)
         inputs = read_inputs(checks, X, "SparsityPath.decision_function", self.intercepts)
-        self._check_width(inputs.n_features)
+        if inputs.n_features != self.n_features_in:
+            raise ValueError(
+                f"X has {inputs.n_features} features, but the path was fitted to {self.n_features_in}. Give "
+                "the same features."
+            )
         return inputs
 
-    def _check_lazily(self, X: Any) -> np.dtype:
-        """The columns of a dask collection."""
+    def _check_dask(self, X: Any) -> np.dtype:
         if self.inputs is not None:
             raise TypeError("Paths of kernel models do not accept dask collections. Use X.compute().")
         return check_features(X)
-
-    def _check_width(self, n_features: int) -> None:
-        if n_features != self.n_features_in:
-            raise ValueError(
-                f"X has {n_features} features, but the path was fitted to {self.n_features_in}. Give the "
-                "same features."
-            )
 
     def to_frame(self) -> "pd.DataFrame":
         """Return a pandas data frame with one row per k and binary classifier.
@@ -206,10 +252,10 @@ class SparsityPath(Told):
     def _facts(self) -> Facts:
         machines = machine_names(self.classes, self.multi_class)
         sums = [sum(s.objective for s in row) / len(row) for row in self.solutions]
-        rows = [
-            (f"{k}", f"{len(self._used(at))}", f"{sums[at]:.5g}", _statuses(row))
-            for at, (k, row) in enumerate(zip(self.ks, self.solutions, strict=True))
-        ]
+        rows = []
+        for at, (k, row) in enumerate(zip(self.ks, self.solutions, strict=True)):
+            statuses = dict.fromkeys(solution.status.name.lower() for solution in row)
+            rows.append((f"{k}", f"{len(self._used(at))}", f"{sums[at]:.5g}", ", ".join(statuses)))
         title = (
             f"k from {self.ks[0]} to {self.ks[-1]} in {count(len(self.ks), 'step')}, k counts {self.counted}"
         )
@@ -233,31 +279,3 @@ class SparsityPath(Told):
                 f"k={shortly(k)} is not on this path. Use one of {', '.join(map(str, self.ks))}."
             )
         return int(found[0])
-
-
-def _statuses(solutions: Sequence[Solution]) -> str:
-    """Of all machines, each that there is once."""
-    return ", ".join(dict.fromkeys(solution.status.name.lower() for solution in solutions))
-
-
-def make_path(
-    solutions: tuple[tuple[Solution, ...], ...],
-    by_k: Sequence[Matrix],
-    ks: Sequence[int],
-    samples: Samples,
-    multi_class: str,
-    inputs: KernelInputs | None = None,
-) -> SparsityPath:
-    """A path from solutions [k][machine] and their coefficients."""
-    put = samples.space.put
-    return SparsityPath(
-        ks=np.array(ks),
-        by_k=by_k,
-        intercepts=put(np.array([[s.intercept for s in row] for row in solutions], dtype=samples.dtype)),
-        objectives=put(np.array([[s.objective for s in row] for row in solutions])),
-        solutions=solutions,
-        classes=samples.labels,
-        multi_class=multi_class,
-        n_features_in=samples.n_features,
-        inputs=inputs,
-    )

@@ -1,8 +1,9 @@
 """What the parameters of an estimator mean for the problem to solve, and how solutions become decisions."""
 
 import numbers
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -19,100 +20,147 @@ from kmargin.core.validation import RepeatedFeaturesWarning, called_for_a_fold, 
 from kmargin.data.design import distinct_rows, make_design, n_bytes, variance_of_entries
 from kmargin.data.design.dense import DenseDesign
 from kmargin.data.design.kernel import MEGABYTE, KernelDesign, scaled
-from kmargin.data.samples import Designs, NumberedSamples, Samples
+from kmargin.data.samples import Designs, LinearDesigns, NumberedSamples, Samples
 from kmargin.data.samples.array import ArraySamples, array_problem
-from kmargin.fitting.decisions import (
-    KERNELS,
-    Kernel,
-    KernelDecisions,
-    KernelInputs,
-    LinearCoefs,
-    LinearDecisions,
-    dense_coefs,
-)
-from kmargin.fitting.path import SparsityPath, make_path
-from kmargin.fitting.tasks import Sharing
+from kmargin.fitting.decisions import KERNELS, Kernel, KernelInputs
+from kmargin.fitting.path import LinearCoefs, SparsityPath
 from kmargin.solvers import Solution
 from kmargin.solvers.solver import Solver
 
 
 class Decisions(Protocol):
-    """The decision values of several machines, as a function of X."""
+    """The decision values of binary classifiers, as a function of X."""
 
-    coef: Matrix  # a row per machine
+    coef: Matrix  # a row for each binary classifier
     intercept: Any
 
     def __call__(self, X: Any) -> Matrix:
-        """A column per machine, of the dtype of X."""
+        """A column for each binary classifier, of the dtype of X."""
 
 
-class Blueprint(Protocol):
-    """One kind of machines with all that has to be known to make them, before there are data."""
+@dataclass(frozen=True)
+class Blueprint(ABC):
+    """A kind of model with all its parameters but k and C; the fields are those of the estimators."""
+
+    multi_class: str = "ovo"
+    fit_intercept: bool = True
+    standardize: bool = False
+    shared: bool = True
+
+    @property
+    def request(self) -> UnitRequest:
+        """What users ask of the features."""
+        return UnitRequest()
 
     @property
     def things(self) -> str:
         """What k counts."""
-
-    @property
-    def multi_class(self) -> str: ...
-
-    @property
-    def shared(self) -> bool:
-        """Whether machines have what k counts in common."""
-
-    def sharing(self, samples: Any, designs: Any, n_machines: int, solver: Solver) -> Sharing | None:
-        """What k counts; None for single columns, each machine by itself."""
-
-    def n_available(self, samples: Any) -> int:
-        """How many things there are for k to count."""
-
-    def n_always(self, samples: Any) -> int:
-        """How many of these are always in."""
-
-    def resolve_k(self, k: Any, samples: Any) -> int:
-        """A k as users give it. Raises ValueError if it leaves no room for what is always in."""
-
-    def resolve_ks(self, ks: Any, samples: Any, n_default: int | None = None) -> list[int]:
-        """Several, descending; see `validate.resolve_ks`."""
+        return self.request.things
 
     def check(self) -> None:
-        """Raise ValueError for what makes no sense."""
+        """Raise ValueError for an invalid parameter."""
+        validation.check_choice("multi_class", self.multi_class, SCHEMES)
+        for name in ("shared", "standardize", "fit_intercept"):
+            validation.check_flag(name, getattr(self, name))
 
+    @abstractmethod
+    def units(self, samples: Any) -> Units:
+        """What k counts."""
+
+    @abstractmethod
+    def problem_units(self, samples: Any, designs: Any, solver: Solver, is_joint: bool) -> Units | None:
+        """The units of a problem; None for the distinct columns of the design of each binary problem.
+
+        `is_joint` says whether a problem has several binary problems, which share their units.
+        """
+
+    def n_available(self, samples: Any) -> int:
+        """The number of units."""
+        return self.units(samples).n_units
+
+    def n_always(self, samples: Any) -> int:
+        """The number of units that are always in the model."""
+        return int(self.units(samples).fixed.sum())
+
+    def resolve_k(self, k: Any, samples: Any) -> int:
+        """A k as users give it. Raises ValueError if it is less than the number of units always in."""
+        units = self.units(samples)
+        k = validation.resolve_k(k, units.n_units, self.things)
+        self.request.check_k(k, units)
+        return k
+
+    def resolve_ks(self, ks: Any, samples: Any, n_default: int | None = None) -> list[int]:
+        """Several, descending; see `validation.resolve_ks`.
+
+        Values below the number of units that are always in are refused if they were listed, else left out.
+        """
+        units = self.units(samples)
+        resolved = validation.resolve_ks(ks, units.n_units, n_default, self.things)
+        if np.iterable(ks):
+            self.request.check_k(resolved[-1], units)
+            return resolved
+        least = int(units.fixed.sum())
+        return [k for k in resolved if k >= least] or [least]
+
+    @abstractmethod
     def largest_default(self, samples: Any) -> int:
-        """The largest k tried where nobody says which."""
+        """The largest k of the default grid."""
 
+    @abstractmethod
     def part(self, samples: Any, rows: Indices) -> Any:
         """Some of the samples, to be fitted to."""
 
+    @abstractmethod
     def inputs(self, samples: Any, rows: Indices, train: Indices) -> Any:
-        """What to decide about, for some rows after a fit to others."""
+        """The features of some rows, as a model fitted to the rows `train` takes them."""
 
-    def designs(self, samples: Any, k: int = 0) -> Designs:
-        """What machines are made of that keep at most k things."""
+    @abstractmethod
+    def designs(self, samples: Any, k: int = 0) -> Any:
+        """The `Designs` of binary problems in which at most k units are used."""
 
-    def decisions(self, designs: Any, samples: Any, solutions: Sequence[Solution]) -> Any:
-        """What the machines' solutions decide; these are `Decisions`."""
-
+    @abstractmethod
     def path(
-        self, designs: Any, samples: Any, by_machine: Sequence[Sequence[Solution]], ks: Sequence[int]
+        self,
+        designs: Sequence[Any],
+        samples: Any,
+        solutions: Sequence[tuple[Solution, ...]],
+        ks: Sequence[int],
     ) -> SparsityPath:
-        """The machines' solutions for several k as a path."""
+        """The path of the solutions, and the designs that they belong to, for each k."""
 
-
-def find_repeats(samples: Samples, solver: Solver) -> Indices:
-    """The features that a search passes over because an earlier one is the same."""
-    return samples.repeated_columns() if solver.skips_repeats else np.arange(0)
+    def _make_path(
+        self,
+        solutions: Sequence[tuple[Solution, ...]],
+        by_k: Sequence[Matrix],
+        ks: Sequence[int],
+        samples: Any,
+        **more: Any,
+    ) -> SparsityPath:
+        """The path of solutions and their coefficients for each k; `more` are other fields."""
+        put, is_each = samples.space.put, len(solutions[0]) > 1 and not self.shared
+        return SparsityPath(
+            ks=np.array(ks),
+            by_k=by_k,
+            intercepts=put(np.array([[s.intercept for s in row] for row in solutions], dtype=samples.dtype)),
+            objectives=put(np.array([[s.objective for s in row] for row in solutions])),
+            solutions=tuple(solutions),
+            classes=samples.labels,
+            multi_class=self.multi_class,
+            n_features_in=samples.n_features,
+            counted=self.things + (" of each binary classifier" if is_each else ""),
+            **more,
+        )
 
 
 def repeats_to_report(samples: Samples, solver: Solver) -> Indices:
-    """Those of them that users should know about.
+    """The features that are never used because an earlier one is the same, as far as users should know them.
 
     Constant columns are of no use, repeated or not. In a sparse matrix repeated columns are the rule, such as
     words that always occur together.
     """
-    if issparse(getattr(samples, "X", None)):
+    if not solver.skips_repeats or issparse(getattr(samples, "X", None)):
         return np.arange(0)
-    repeats = find_repeats(samples, solver)
+    repeats = samples.repeated_columns()
     if len(repeats) == 0:
         return repeats
     constant = samples.designs(fit_intercept=True, standardize=True).are_constant
@@ -120,12 +168,12 @@ def repeats_to_report(samples: Samples, solver: Solver) -> Indices:
 
 
 def warn_of_repeats(samples: Samples, solver: Solver) -> None:
-    """Say which features a search passes over because an earlier one is the same.
+    """Warn of features that are never used because an earlier one is the same.
 
-    Fits to the folds of a cross-validation say nothing: a grid search warns once, at the refit to all rows.
+    Fits to the folds of a cross-validation do not warn: a grid search warns once, at the refit to all rows.
     """
-    repeats = np.arange(0) if called_for_a_fold() else repeats_to_report(samples, solver)
-    if len(repeats):
+    repeats = repeats_to_report(samples, solver)
+    if len(repeats) and not called_for_a_fold():
         some = ", ".join(map(str, repeats[:5])) + (", ..." if len(repeats) > 5 else "")
         which = f"1 feature repeats an earlier one (column {some})"
         if len(repeats) > 1:
@@ -133,68 +181,23 @@ def warn_of_repeats(samples: Samples, solver: Solver) -> None:
         warn_caller(f"{which}: only the first of each is used.", RepeatedFeaturesWarning)
 
 
-NOTHING_SAID = UnitRequest()
-
-NO_COLUMNS: Indices = np.empty(0, np.int64)
-
-
 @dataclass(frozen=True)
-class LinearBlueprint:
-    """See `Blueprint`; the fields are those of `SparseSVC` and `SparseSVCCV`."""
+class LinearBlueprint(Blueprint):
+    """A coefficient for each feature."""
 
-    multi_class: str = "ovo"
-    fit_intercept: bool = True
-    standardize: bool = False
-    shared: bool = True
-    request: UnitRequest = NOTHING_SAID
+    request: UnitRequest = UnitRequest()  # noqa: RUF009
     names: tuple[str, ...] | None = None  # of the features
-    resolved: dict[int, Units] = field(default_factory=dict, init=False, repr=False, compare=False)
-
-    @property
-    def things(self) -> str:
-        return self.request.things
-
-    def check(self) -> None:
-        validation.check_choice("multi_class", self.multi_class, SCHEMES)
-        for name in ("shared", "standardize", "fit_intercept"):
-            validation.check_flag(name, getattr(self, name))
 
     def units(self, samples: Samples) -> Units:
-        """What k counts; for so many features it is made out once."""
-        p = samples.n_features
-        if p not in self.resolved:
-            self.resolved[p] = self.request.resolve(p, self.names)
-        return self.resolved[p]
+        return self.request.resolve(samples.n_features, self.names)
 
-    def sharing(self, samples: Samples, designs: Designs, n_machines: int, solver: Solver) -> Sharing | None:
-        shared = self.shared and n_machines > 1
-        if self.request.is_empty and not shared:
+    def problem_units(self, samples: Samples, designs: Any, solver: Solver, is_joint: bool) -> Units | None:
+        if not self.request.is_empty:
+            return self.units(samples)
+        if not is_joint:
             return None
         units = self.units(samples)
-        copies = find_repeats(samples, solver) if self.request.is_empty else NO_COLUMNS
-        return Sharing(units.without_copies(copies) if len(copies) else units, shared)
-
-    def n_available(self, samples: Samples) -> int:
-        return self.units(samples).n_units
-
-    def n_always(self, samples: Samples) -> int:
-        return int(self.units(samples).fixed.sum())
-
-    def resolve_k(self, k: Any, samples: Samples) -> int:
-        units = self.units(samples)
-        k = validation.resolve_k(k, units.n_units, self.things)
-        self.request.check_k(k, units)
-        return k
-
-    def resolve_ks(self, ks: Any, samples: Samples, n_default: int | None = None) -> list[int]:
-        """Values without room for what is always in are refused if they were asked for, else left out."""
-        units = self.units(samples)
-        resolved = validation.resolve_ks(ks, units.n_units, n_default, self.things)
-        least = int(units.fixed.sum())
-        if np.iterable(ks):
-            self.request.check_k(resolved[-1], units)
-            return resolved
-        return [k for k in resolved if k >= least] or [least]
+        return units.without_copies(samples.repeated_columns()) if solver.skips_repeats else units
 
     def largest_default(self, samples: Samples) -> int:
         return samples.n_samples
@@ -208,19 +211,21 @@ class LinearBlueprint:
     def designs(self, samples: Samples, k: int = 0) -> Designs:
         return samples.designs(self.fit_intercept, self.standardize)
 
-    def decisions(self, designs: Designs, samples: Samples, solutions: Sequence[Solution]) -> LinearDecisions:
-        put, dtype = samples.space.put, samples.dtype
-        intercept = np.array([s.intercept for s in solutions], dtype=dtype)
-        return LinearDecisions(put(dense_coefs(solutions, dtype)), put(intercept))
-
     def path(
-        self, designs: Designs, samples: Any, by_machine: Sequence[Sequence[Solution]], ks: Sequence[int]
+        self,
+        designs: Sequence[Designs],
+        samples: Any,
+        solutions: Sequence[tuple[Solution, ...]],
+        ks: Sequence[int],
     ) -> SparsityPath:
-        per_machine = " of each binary classifier" if len(by_machine) > 1 and not self.shared else ""
-        unit_of = None if self.request.groups is None else self.units(samples).unit_of_each_column
-        solutions = tuple(zip(*by_machine, strict=True))
-        path = make_path(solutions, LinearCoefs(solutions, samples.dtype), ks, samples, self.multi_class)
-        return replace(path, counted=self.things + per_machine, unit_of=unit_of, feature_names=self.names)
+        return self._make_path(
+            solutions,
+            LinearCoefs(solutions, samples.dtype),
+            ks,
+            samples,
+            unit_of=None if self.request.groups is None else self.units(samples).unit_of_each_column,
+            feature_names=self.names,
+        )
 
 
 # Where the kernel with all points would not fit, so many are candidates; or so many for each to be kept.
@@ -230,7 +235,7 @@ class LinearBlueprint:
 CANDIDATES, PER_PLACE = 2000, 4
 
 
-class KernelDesigns:
+class KernelDesigns(LinearDesigns):
     """The design of each machine is K diag(y): its rows' kernel with its candidate points.
 
     Candidates are the machine's distinct training points, or a sample of them where `n_candidates` or
@@ -259,15 +264,9 @@ class KernelDesigns:
         codes: Indices,  # the class of each row
         shared: bool = False,
     ) -> None:
-        self.X, self.weights = X, weights
-        self.codes = codes
-        self.shared = shared
-        self.dtype = X.dtype
-        self.kernel = kernel
-        self.fit_intercept = fit_intercept
-        self.cache_size = cache_size
-        self.n_candidates = n_candidates
-        self.k = k
+        super().__init__(X.dtype, fit_intercept, scaling=None)
+        self.X, self.weights, self.codes, self.shared = X, weights, codes, shared
+        self.kernel, self.cache_size, self.n_candidates, self.k = kernel, cache_size, n_candidates, k
         self.seed = seed
         self._candidates: dict[tuple[int | None, int], Indices] = {}
 
@@ -288,12 +287,6 @@ class KernelDesigns:
     def __sizeof__(self) -> int:
         """With X: dask sends what is large to its workers once, and not with each batch."""
         return n_bytes(self.X)
-
-    def restore(self, solution: Solution) -> Solution:
-        return solution
-
-    def unrestore(self, solution: Solution) -> Solution:
-        return solution
 
     def stop(self) -> None:
         """Each worker has rows of its own."""
@@ -330,11 +323,9 @@ class KernelDesigns:
 
 
 @dataclass(frozen=True)
-class KernelBlueprint:
-    """See `Blueprint`; the fields are those of `KernelSparseSVC`."""
+class KernelBlueprint(Blueprint):
+    """A coefficient for each training point."""
 
-    multi_class: str = "ovo"
-    fit_intercept: bool = True
     kernel: Any = "rbf"
     gamma: Any = "scale"
     degree: float = 3
@@ -342,8 +333,6 @@ class KernelBlueprint:
     cache_size: float = 200
     n_candidates: int | str | None = None
     random_state: Any = None
-    shared: bool = True
-    standardize: bool = False
 
     things: ClassVar[str] = "training points"
 
@@ -352,9 +341,7 @@ class KernelBlueprint:
         return isinstance(self.kernel, str) and self.kernel == "precomputed"
 
     def check(self) -> None:
-        validation.check_choice("multi_class", self.multi_class, SCHEMES)
-        for name in ("shared", "standardize", "fit_intercept"):
-            validation.check_flag(name, getattr(self, name))
+        super().check()
         if self.standardize and self.is_precomputed:
             raise ValueError(
                 "standardize=True scales features, but with kernel='precomputed' there are none. Scale them "
@@ -373,25 +360,16 @@ class KernelBlueprint:
         validation.check_cache_size(self.cache_size)
         validation.resolve_n_candidates(self.n_candidates, 1)
 
-    def sharing(
-        self, samples: ArraySamples, designs: KernelDesigns, n_machines: int, solver: Solver
-    ) -> Sharing | None:
-        if not self.shared or n_machines == 1:
+    def units(self, samples: ArraySamples) -> Units:
+        return Units.of_columns(samples.n_samples)
+
+    def problem_units(
+        self, samples: ArraySamples, designs: "KernelDesigns", solver: Solver, is_joint: bool
+    ) -> Units | None:
+        if not is_joint:
             return None
         first = next(samples.machines(self.multi_class))
-        return Sharing(Units.of_columns(len(designs.candidates(first))), True)
-
-    def n_available(self, samples: ArraySamples) -> int:
-        return samples.n_samples
-
-    def n_always(self, samples: ArraySamples) -> int:
-        return 0
-
-    def resolve_k(self, k: Any, samples: ArraySamples) -> int:
-        return validation.resolve_k(k, samples.n_samples, self.things)
-
-    def resolve_ks(self, ks: Any, samples: ArraySamples, n_default: int | None = None) -> list[int]:
-        return validation.resolve_ks(ks, samples.n_samples, n_default, self.things)
+        return Units.of_columns(len(designs.candidates(first)))
 
     def largest_default(self, samples: ArraySamples) -> int:
         return 100
@@ -426,46 +404,27 @@ class KernelBlueprint:
             shared=self.shared and len(samples.classes) > 2,
         )
 
-    def decisions(
-        self, designs: KernelDesigns, samples: ArraySamples, solutions: Sequence[Solution]
-    ) -> KernelDecisions:
-        dual_coef, used = self._dual_coef(designs, samples, [solutions])
-        intercept = np.array([s.intercept for s in solutions], dtype=samples.X.dtype)
-        return KernelDecisions(self._inputs_of(designs, samples, used), dual_coef[0], intercept)
-
     def path(
         self,
-        designs: KernelDesigns,
+        designs: Sequence[KernelDesigns],
         samples: ArraySamples,
-        by_machine: Sequence[Sequence[Solution]],
+        solutions: Sequence[tuple[Solution, ...]],
         ks: Sequence[int],
     ) -> SparsityPath:
-        solutions = tuple(zip(*by_machine, strict=True))
-        coefs, used = self._dual_coef(designs, samples, solutions)
-        inputs = self._inputs_of(designs, samples, used)
-        per_machine = " of each binary classifier" if len(by_machine) > 1 and not self.shared else ""
-        path = make_path(solutions, list(coefs), ks, samples, self.multi_class, inputs)
-        return replace(path, counted=self.things + per_machine)
-
-    def _dual_coef(
-        self, designs: KernelDesigns, samples: ArraySamples, solutions: Sequence[Sequence[Solution]]
-    ) -> tuple[Matrix, Indices]:
-        """y_j alpha_j of each row of machines, and the training points j that any of them keeps."""
         machines = list(make_machines(samples.codes, len(samples.classes), self.multi_class))
-        candidates = [designs.candidates(machine) for machine in machines]
-        kept = [[of[s.support] for of, s in zip(candidates, row, strict=True)] for row in solutions]
+        kept = [
+            [own.candidates(machine)[s.support] for machine, s in zip(machines, model, strict=True)]
+            for own, model in zip(designs, solutions, strict=True)
+        ]
         used = np.unique(np.concatenate([points for row in kept for points in row]))
-        dual_coef = np.zeros((len(solutions), len(machines), len(used)), dtype=samples.X.dtype)
-        for at, row in enumerate(solutions):
-            for m, solution in enumerate(row):
-                sign = designs.signs(machines[m], kept[at][m])
-                dual_coef[at, m, np.searchsorted(used, kept[at][m])] = sign * solution.coef
-        return dual_coef, used
-
-    def _inputs_of(self, designs: KernelDesigns, samples: ArraySamples, used: Indices) -> KernelInputs:
-        """What a machine has to remember of these points: nothing if kernel values are handed to it."""
+        dual_coefs = np.zeros((len(solutions), len(machines), len(used)), dtype=samples.X.dtype)
+        for at, model in enumerate(solutions):
+            for m, solution in enumerate(model):
+                signs = designs[at].signs(machines[m], kept[at][m])
+                dual_coefs[at, m, np.searchsorted(used, kept[at][m])] = signs * solution.coef
         points = np.empty((0, 0), samples.X.dtype) if self.is_precomputed else samples.X[used]
-        return KernelInputs(designs.kernel, points, samples.kept[used], self.cache_size)
+        inputs = KernelInputs(designs[0].kernel, points, samples.kept[used], self.cache_size)
+        return self._make_path(solutions, list(dual_coefs), ks, samples, inputs=inputs)
 
     def _scaling(self, samples: ArraySamples) -> Scaling:
         """To mean 0 and variance 1, each row counted as often as its weight says."""

@@ -21,13 +21,11 @@ from kmargin.core import validation
 from kmargin.core.arrays import Flags, Indices, Matrix, Vector
 from kmargin.core.linalg import one_blas_thread
 from kmargin.core.validation import check_count, warn_caller
-from kmargin.fitting.fit import Procedure, fit_parts
+from kmargin.fitting.fit import make_pool
 from kmargin.fitting.progress import progress_bar
-from kmargin.fitting.spec import Blueprint
-from kmargin.fitting.tasks import make_pool
 
 LABEL = "stability selection"
-MOST_DRAWS = 100  # attempts to draw halves that both have every class
+MAX_DRAWS = 100  # attempts to draw halves that both have every class
 
 
 @dataclass(frozen=True)
@@ -40,15 +38,16 @@ class Rows:
     weights: Vector | None
     groups: Indices | None = None  # rows of one group are in one half
 
-    def part(self, rows: Indices) -> "Rows":
-        weights = None if self.weights is None else self.weights[rows]
-        return Rows(self.X[rows], self.y[rows], self.codes[rows], weights)
-
 
 def read_rows(X: Any, y: Any, sample_weight: Any, groups: Any = None) -> Rows:
     """The rows of positive weight. Raises ValueError unless each half can have a row of each class."""
     check_classification_targets(y)
-    groups = None if groups is None else check_groups(groups, len(y))
+    groups = None if groups is None else np.asarray(groups)
+    if groups is not None and groups.shape != (len(y),):
+        raise ValueError(
+            f"groups has shape {groups.shape} for {len(y)} rows of X. Give one group for each row, "
+            "or leave groups out."
+        )
     weights = None
     if sample_weight is not None:
         weights = validation.check_sample_weight(sample_weight, len(y))
@@ -67,16 +66,6 @@ def read_rows(X: Any, y: Any, sample_weight: Any, groups: Any = None) -> Rows:
             f"Give more {thing}s of that class, or leave it out of y."
         )
     return Rows(X, y, codes, weights, groups)
-
-
-def check_groups(groups: Any, n_rows: int) -> np.ndarray:
-    groups = np.asarray(groups)
-    if groups.shape != (n_rows,):
-        raise ValueError(
-            f"groups has shape {groups.shape} for {n_rows} rows of X. Give one group for each row, "
-            "or leave groups out."
-        )
-    return groups
 
 
 def draw_halves(codes: Indices, rng: np.random.Generator) -> tuple[Indices, Indices]:
@@ -105,7 +94,7 @@ def draw_group_halves(codes: Indices, groups: Indices, rng: np.random.Generator)
     n_classes = codes.max() + 1
     table = np.zeros((groups.max() + 1, n_classes), dtype=int)
     np.add.at(table, (groups, codes), 1)
-    for _ in range(MOST_DRAWS):
+    for _ in range(MAX_DRAWS):
         halves = [np.flatnonzero(np.isin(groups, half)) for half in draw_halves(table.argmax(axis=1), rng)]
         if all(len(np.unique(codes[half])) == n_classes for half in halves):
             return halves[0], halves[1]
@@ -141,16 +130,6 @@ class Halves:
                 yield half, int(rng.integers(2**31 - 1))
 
 
-def select_by_machines(
-    blueprint: Blueprint, samples: Any, halves: Halves, C: float, k: int, procedure: Procedure
-) -> Iterator[Flags]:
-    """Yield which features linear models use on each half; the samples are read once for all halves."""
-    parts = (blueprint.part(samples, half) for half, _ in halves)
-    n_classes = len(samples.classes)
-    for fit in fit_parts(blueprint, parts, len(halves), n_classes, [C], [k], procedure, LABEL):
-        yield (fit.decisions(0, 0).coef != 0).any(axis=0)
-
-
 def select_by_estimator(
     model: Any, rows: Rows, halves: Halves, standardize: bool, n_jobs: int | None, verbose: int
 ) -> Iterator[Flags]:
@@ -167,12 +146,11 @@ def select_on_half(model: Any, rows: Rows, half: Indices, standardize: bool, see
     model = clone(model)
     names = [name for name in model.get_params() if name.split("__")[-1] == "random_state"]
     model.set_params(**dict.fromkeys(names, seed))
-    part = rows.part(half)
-    X = part.X
+    X, weights = rows.X[half], None if rows.weights is None else rows.weights[half]
     with one_blas_thread:
         if standardize:
-            X = StandardScaler(with_mean=False).fit_transform(X, sample_weight=part.weights)
-        model.fit(X, part.y, **fit_arguments(model, "sample_weight", part.weights))
+            X = StandardScaler(with_mean=False).fit_transform(X, sample_weight=weights)
+        model.fit(X, rows.y[half], **fit_arguments(model, "sample_weight", weights))
     return selected_by(model, rows.X.shape[1])
 
 
@@ -184,7 +162,7 @@ def fit_arguments(model: Any, argument: str, values: Any) -> dict[str, Any]:
     if values is None:
         return {}
     steps = model.steps if isinstance(model, Pipeline) else [("", model)]
-    takers = [name for name, step in steps if takes(step, argument)]
+    takers = [name for name, step in steps if has_fit_parameter(step, argument)]
     if steps[-1][0] not in takers:
         raise ValueError(
             f"{type(steps[-1][1]).__name__} does not accept {argument}. Leave {argument} out, or use an "
@@ -193,15 +171,6 @@ def fit_arguments(model: Any, argument: str, values: Any) -> dict[str, Any]:
     if get_config()["enable_metadata_routing"]:
         return {argument: values}
     return {f"{name}__{argument}" if name else argument: values for name in takers}
-
-
-def takes(model: Any, argument: str) -> bool:
-    return bool(has_fit_parameter(model, argument))
-
-
-def first_step(model: Any) -> Any:
-    """The model itself, or what a pipeline starts with."""
-    return model.steps[0][1] if isinstance(model, Pipeline) else model
 
 
 def last_step(model: Any) -> Any:
@@ -245,11 +214,11 @@ def warnings_told_once(n_halves: int) -> Iterator[None]:
 
 
 R_OF_PAIRS, R_OF_HALVES = -1 / 2, -1 / 4
-STEEPEST = 60.0  # logarithm of a power, beyond which all of a distribution is at one end
-MOST_STEPS = 100  # enough bisections to reach rounding error
-NEWTON_IS_THERE = 1e-8  # step length after which the remaining error is rounding, by quadratic convergence
-AT_ROUNDING = 1e-15  # relative length of an interval that is not bisected further
-ROUNDING = 1e-9  # thresholds such as 0.9 are multiples of 1 / (2 B) up to this
+MAX_SLOPE = 60.0  # logarithm of a power, beyond which all of a distribution is at one end
+MAX_STEPS = 100  # enough bisections to reach rounding error
+NEWTON_TOL = 1e-8  # step length after which the remaining error is rounding, by quadratic convergence
+BISECTION_RTOL = 1e-15  # relative length of an interval that is not bisected further
+THRESHOLD_TOL = 1e-9  # thresholds such as 0.9 are multiples of 1 / (2 B) up to this
 
 
 class SelectionBounds(NamedTuple):
@@ -320,16 +289,7 @@ def stability_bounds(n_features: int, q: float, threshold: float, n_pairs: int =
 
 def needed_halves(threshold: float, n_pairs: int) -> int:
     """The least number of halves on which a stable feature is selected."""
-    return max(n_pairs + 1, int(np.ceil(2 * n_pairs * threshold - ROUNDING)))
-
-
-def lowest_threshold(n_features: int, q: float, max_false: float, n_pairs: int, bound: str) -> float | None:
-    """The lowest threshold at which a bound is at most `max_false`, or None."""
-    for n_halves in range(n_pairs + 1, 2 * n_pairs + 1):  # the bounds fall as it rises
-        threshold = n_halves / (2 * n_pairs)
-        if getattr(stability_bounds(n_features, q, threshold, n_pairs), bound) <= max_false:
-            return threshold
-    return None
+    return max(n_pairs + 1, int(np.ceil(2 * n_pairs * threshold - THRESHOLD_TOL)))
 
 
 def stability_k(
@@ -425,10 +385,10 @@ def affine_powers(mean: float, lasts: Indices, n: int, r: float, slopes: Vector)
     """
     places = np.arange(n + 1)
     way = np.minimum(places / lasts[:, None], 1.0)
-    steepest = STEEPEST * max(1.0, -r)
+    steepest = MAX_SLOPE * max(1.0, -r)
     low, high = np.full(len(lasts), -steepest), np.full(len(lasts), steepest)
     todo = np.arange(len(lasts))
-    for _ in range(MOST_STEPS):
+    for _ in range(MAX_STEPS):
         here = slopes[todo]
         found, lean = _affine_powers(here, lasts[todo], way[todo], r)
         means = found @ places
@@ -439,8 +399,8 @@ def affine_powers(mean: float, lasts: Indices, n: int, r: float, slopes: Vector)
             steps = here - np.log(means / mean) / rise
         inside = (low[todo] < steps) & (steps < high[todo])
         slopes[todo] = np.where(inside, steps, (low[todo] + high[todo]) / 2)
-        there = inside & (np.abs(slopes[todo] - here) <= NEWTON_IS_THERE)
-        todo = todo[~there & (high[todo] - low[todo] > AT_ROUNDING * steepest)]
+        there = inside & (np.abs(slopes[todo] - here) <= NEWTON_TOL)
+        todo = todo[~there & (high[todo] - low[todo] > BISECTION_RTOL * steepest)]
         if len(todo) == 0:
             break
     return _affine_powers(slopes, lasts, way, r)[0]

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import expit, log_softmax, softmax
 
 from kmargin.core.arrays import Indices, Matrix, Tensor, Vector
 from kmargin.core.labels import class_pairs
@@ -89,7 +90,7 @@ def sigmoid_sums(pieces: Pieces, setting: Setting, theta: Matrix) -> Matrix:
     values = (values - setting.mean[machine]) * setting.scale[machine]
     target = np.where(codes == positive[machine], own[codes], other[codes])
     log_odds = theta[machine, 0] * values + theta[machine, 1]
-    p = sigmoid(log_odds)
+    p = expit(log_odds)
     loss = weights * (np.logaddexp(0, log_odds) - target * log_odds)
     slope, curvature = weights * (p - target), weights * p * (1 - p)
     terms = loss, slope * values, slope, curvature * values**2, curvature * values, curvature
@@ -101,10 +102,9 @@ def softmax_sums(pieces: Pieces, setting: Setting, theta: Vector) -> Vector:
     rows, n = pieces.rows, setting.n_classes
     values = (rows.decisions - setting.mean) * setting.scale
     target = np.eye(n)[rows.codes]
-    logits = theta[:n] * values + theta[n:]
-    normaliser = _log_sum(logits)
-    P = np.exp(logits - normaliser[:, None])
-    value = rows.weights @ (normaliser - np.einsum("ij,ij->i", target, logits))
+    log_P = log_softmax(theta[:n] * values + theta[n:], axis=1)
+    P = np.exp(log_P)
+    value = -rows.weights @ log_P[np.arange(len(P)), rows.codes]
     slope, weighted = rows.weights[:, None] * (P - target), rows.weights[:, None] * P
     parts = values, np.ones_like(values)
     gradient = np.concatenate([(slope * part).sum(axis=0) for part in parts])
@@ -128,10 +128,9 @@ def mixed_softmax_sums(pieces: Pieces, setting: Setting, theta: Vector) -> Vecto
         codes, weights = rows.codes[part], rows.weights[part]
         A = np.column_stack([(rows.decisions[part] - setting.mean) * setting.scale, np.ones(len(codes))])
         target = np.eye(n)[codes]
-        logits = A @ theta
-        normaliser = _log_sum(logits)
-        P = np.exp(logits - normaliser[:, None])
-        value += float(weights @ (normaliser - np.einsum("ij,ij->i", target, logits)))
+        log_P = log_softmax(A @ theta, axis=1)
+        P = np.exp(log_P)
+        value -= float(weights @ log_P[np.arange(len(P)), codes])
         gradient += A.T @ (weights[:, None] * (P - target))
         products = (A[:, :, None] * P[:, None, :]).reshape(len(codes), size)
         hessian -= ((weights[:, None] * products).T @ products).reshape(hessian.shape)
@@ -144,19 +143,6 @@ def mixed_softmax_sums(pieces: Pieces, setting: Setting, theta: Vector) -> Vecto
 def _totals(which: Indices, n: int, terms: Vector) -> Vector:
     """Sums of the terms of each of n kinds."""
     return np.bincount(which, weights=terms, minlength=n).astype(np.float64)
-
-
-def sigmoid(log_odds: Matrix) -> Matrix:
-    return np.exp(-np.logaddexp(0, -log_odds))
-
-
-def softmax(logits: Matrix) -> Matrix:
-    return np.exp(logits - _log_sum(logits)[:, None])
-
-
-def _log_sum(logits: Matrix) -> Vector:
-    """The logarithm of the sum of the exponentials of each row."""
-    return np.logaddexp.reduce(logits, axis=1)
 
 
 MAX_STEPS = 100
@@ -198,11 +184,11 @@ class Calibration:
         mixed = np.ndim(self.slopes) == 2
         log_odds = (decisions_64 @ self.slopes if mixed else decisions_64 * self.slopes) + self.offsets
         if n_classes == 2:
-            P = np.column_stack([sigmoid(-log_odds[:, 0]), sigmoid(log_odds[:, 0])])
+            P = np.column_stack([expit(-log_odds[:, 0]), expit(log_odds[:, 0])])
         elif multi_class == "ovr":
-            P = softmax(log_odds)
+            P = softmax(log_odds, axis=1)
         else:
-            P = couple(sigmoid(log_odds), n_classes)
+            P = couple(expit(log_odds), n_classes)
         P = np.maximum(P, np.finfo(decisions.dtype).eps)
         return (P / P.sum(axis=1, keepdims=True)).astype(decisions.dtype, copy=False)
 

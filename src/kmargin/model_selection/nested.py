@@ -14,16 +14,16 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import check_scoring
 from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d
+from sklearn.utils.validation import column_or_1d, has_fit_parameter
 
 from kmargin.core import validation
 from kmargin.core.arrays import Indices, Matrix, Vector
 from kmargin.core.summary import Facts, as_html
 from kmargin.core.validation import GridEdgeWarning, RepeatedFeaturesWarning, count
 from kmargin.data.samples.read import refuse_blocks
+from kmargin.fitting.fit import make_pool
 from kmargin.fitting.progress import progress_bar
-from kmargin.fitting.subsampling import fit_arguments, last_step, takes
-from kmargin.fitting.tasks import make_pool
+from kmargin.fitting.subsampling import fit_arguments, last_step
 from kmargin.model_selection.scores import (
     Estimate,
     Fold,
@@ -431,7 +431,7 @@ def _fit_fold(model: Any, rows: ScoredRows, fold: Fold) -> OuterResult:
     arguments: dict[str, Any] = {}
     if rows.weights is not None:
         arguments |= fit_arguments(model, "sample_weight", rows.weights[train])
-    if rows.groups is not None and takes(last_step(model), "groups"):
+    if rows.groups is not None and has_fit_parameter(last_step(model), "groups"):
         arguments |= fit_arguments(model, "groups", rows.groups[train])
     model.fit(_safe_indexing(rows.X, train), rows.y[train], **arguments)
     return evaluate(rows, fold, model)

@@ -223,8 +223,9 @@ def make_splitters(cv: Any, repeats: int, seed: int, y: Any, groups: Any = None)
     if repeats == 1:
         return [splitter]
     if getattr(splitter, "random_state", "none") == "none" or not getattr(splitter, "shuffle", True):
+        shown = "a list of splits" if np.iterable(cv) else repr(cv)
         raise ValueError(
-            f"repeats={repeats} of cv={_shown(cv)} would repeat the same folds. Use a number of folds, "
+            f"repeats={repeats} of cv={shown} would repeat the same folds. Use a number of folds, "
             "or a splitter that shuffles, such as StratifiedKFold(5, shuffle=True)."
         )
     own = getattr(splitter, "random_state", None)
@@ -233,11 +234,6 @@ def make_splitters(cv: Any, repeats: int, seed: int, y: Any, groups: Any = None)
     for number, each in enumerate(splitters):
         each.random_state = (seed + number) % 2**32
     return splitters
-
-
-def _shown(cv: Any) -> str:
-    """The repr of cv for a message; a list of splits would be too long."""
-    return "a list of splits" if np.iterable(cv) else repr(cv)
 
 
 def check_fold(number: int, classes: np.ndarray, has_class: Flags, n_test: int) -> None:

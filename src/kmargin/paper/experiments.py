@@ -21,7 +21,6 @@ from kmargin.core.sparsity import count_kept, normalizer
 from kmargin.data.samples.array import read_samples
 from kmargin.datasets import make_sparse_hyperplane
 from kmargin.fitting.spec import KernelBlueprint, LinearBlueprint
-from kmargin.fitting.tasks import make_problem, make_tasks
 from kmargin.paper import protocol
 from kmargin.paper.protocol import (
     PEERS,
@@ -64,10 +63,8 @@ class Classifiers:
         self.designs = self.blueprint.designs(self.samples)
         self.problems = []
         self.rows, self.labels = [], []
-        for task in make_tasks(self.designs, self.samples, self.blueprint.multi_class):
-            (problem,) = make_problem(task, [C], MM())[0].binary
-            (machine,) = task.machines
-            self.problems.append(problem)
+        for machine in self.samples.machines(self.blueprint.multi_class):
+            self.problems.append(self.designs.problem(machine, [C])[0])
             self.rows.append(np.arange(len(X)) if machine.rows is None else machine.rows)
             self.labels.append(machine.y)
         self.n_features = [problem.design.n_features for problem in self.problems]
@@ -102,7 +99,8 @@ class Classifiers:
 
     def describe(self, solutions: Sequence[Solution]) -> dict[str, float]:
         """What the solver did, and the classifiers it found: sums or means over the binary problems."""
-        self.decide = self.blueprint.decisions(self.designs, self.samples, solutions)
+        path = self.blueprint.path([self.designs], self.samples, [tuple(solutions)], [0])
+        self.decide = path.machines(0)
         decisions = self.decide(self.samples.X)
         losses = []
         is_support_vector = np.zeros(len(decisions), dtype=bool)

@@ -15,12 +15,12 @@ from kmargin.core.arrays import Indices, Matrix
 from kmargin.core.labels import class_pairs
 from kmargin.core.validation import InputError, blame_input, count, listing
 from kmargin.data.samples.array import ArrayFolds, read_samples
+from kmargin.estimators.cv import CrossValidation, FoldModel, NotYetCalibrated
 from kmargin.fitting.drop_costs import Worth, improve_by_exchanges
-from kmargin.fitting.fit import GridFit, MachinesAlone, fit_grid
+from kmargin.fitting.fit import GridFit, fit_grid
 from kmargin.fitting.spec import Decisions, LinearBlueprint, repeats_to_report
 from kmargin.model_selection.nested import ScoredRows
 from kmargin.model_selection.scores import Fold, ScoreTable, make_folds, make_splitters, score_with
-from kmargin.model_selection.search import CrossValidation, FoldModel, NotYetCalibrated
 from kmargin.tables.columns import Scaling
 from kmargin.tables.dataset import Dataset
 from kmargin.tables.request import Settings, count_features, find_scorer, make_blueprint, make_procedure
@@ -161,7 +161,7 @@ class TableSearch:
                 folds, self.blueprint, len(self.samples.classes), Cs, ks, self.procedure, self.model_at, label
             )
 
-    def model_at(self, fit: GridFit | MachinesAlone, row: int, column: int) -> FoldModel:
+    def model_at(self, fit: GridFit, row: int, column: int) -> FoldModel:
         """The model of a fold for one C and k."""
         return FoldModel(fit.decisions(row, column), self.samples.classes, self.settings.multi_class)
 
@@ -214,7 +214,7 @@ class TableSearch:
         """Return the scaling of the features and the path over all ks at the last C, fitted to all rows."""
         preparation, samples = self._prepare()
         fit = fit_grid(self.blueprint, samples, Cs, ks, self.procedure, label="refit")
-        return preparation.scaling_, fit.path(ks)
+        return preparation.scaling_, fit.paths[-1]
 
     def _prepare(self) -> tuple[Preparation, Any]:
         """Return the preparation fitted to all rows, and all samples transformed by it."""

@@ -116,7 +116,7 @@ class ArrayFolds:
 
     def score(self, number: int, fit: Any, shape: tuple[int, int], model_at: ModelAt) -> Matrix:
         rows, known, X = self.folds[number].test, self.known, self.inputs(number)
-        y, labels = known.classes[known.codes[rows]], fit.samples.labels
+        y, labels = known.classes[known.codes[rows]], fit.paths[0].classes
         weights = normalize(known.repeats[rows])[0] if self.weighted else None
         scores = np.empty(shape)
         for row, column in np.ndindex(shape):
