@@ -12,7 +12,7 @@ demo: $(VENV)/installed
 
 # files of tests side by side, one per core; what all of them call is compiled before, once
 test: $(VENV)/installed lint
-	$(BIN)/python tests/helpers/compile_first.py
+	$(BIN)/python -m fuzz.warm
 	$(BIN)/python -m pytest -n auto --dist loadfile
 
 lint: $(VENV)/installed

@@ -4,7 +4,7 @@
     python -m benchmarks.against ../before
     python -m benchmarks.against ../before --case letters,tcga --rounds 5
 
-Both are measured by the code of this checkout, on one thread, each in a process of its own that has
+Both are measured by the code of this checkout, on one thread, each in processes of its own that have
 compiled everything beforehand. They take turns; the best processor time of each counts. A ratio above 1 says
 that this checkout takes longer, or that its objectives are higher (geometric mean over all fits).
 """
@@ -20,7 +20,8 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.datasets import hyperplane, load
+from benchmarks.datasets.files import load
+from benchmarks.datasets.simulated import hyperplane
 from benchmarks.datasets.tables import LAMS, breast_cancer, simulated
 from benchmarks.objectives import C_of
 
@@ -76,79 +77,48 @@ CASES = {  # the parts of each case: functions that make the function to be time
 }
 
 
-class Worker:
-    """A process with one of the checkouts."""
-
-    def __init__(self, checkout, case):
-        environment = {**os.environ, "PYTHONPATH": str(checkout / "src")}
-        command = [sys.executable, "-m", "benchmarks.against", "--serve", case, str(checkout)]
-        self.process = subprocess.Popen(
-            command, cwd=HERE, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-
-    def round(self):
-        """Seconds and objectives of each part of the case."""
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        print("go", file=self.process.stdin, flush=True)
-        line = self.process.stdout.readline()
-        if not line:
-            raise RuntimeError(f"{' '.join(map(str, self.process.args))} ended with {self.process.wait()}.")
-        answer = json.loads(line)
-        return answer["seconds"], answer["objectives"]
-
-    def close(self):
-        assert self.process.stdin is not None
-        self.process.stdin.close()
-        self.process.wait()
+def measure(checkout, case):
+    """Seconds and objectives of each part of a case, in a process with this checkout."""
+    environment = {**os.environ, "PYTHONPATH": str(checkout / "src")}
+    command = [sys.executable, "-m", "benchmarks.against", "--measure", case, str(checkout)]
+    done = subprocess.run(command, cwd=HERE, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+    return json.loads(done.stdout.splitlines()[-1])  # loaders may print, too
 
 
-def serve(case, checkout):
-    """One round for each line that comes in."""
+def measure_here(case, checkout):
     import kmargin
 
     if not Path(kmargin.__file__).is_relative_to(Path(checkout).resolve()):
         raise SystemExit(f"kmargin comes from {kmargin.__file__}, not from {checkout}.")
-    out, sys.stdout = sys.stdout, sys.stderr  # what the loaders print is not an answer
-    parts = {name: make() for name, make in CASES[case].items()}
-    for _ in sys.stdin:
-        seconds, objectives = {}, {}
-        for name, work in parts.items():
-            started = time.process_time()
-            objectives[name] = work()
-            seconds[name] = time.process_time() - started
-        print(json.dumps({"seconds": seconds, "objectives": objectives}), file=out, flush=True)
+    found = {}
+    for name, make in CASES[case].items():
+        work = make()
+        objectives = work()  # compiles
+        started = time.process_time()
+        work()
+        found[name] = time.process_time() - started, objectives
+    print(json.dumps(found))
 
 
 def compare(case, other, rounds):
     """A line per part of the case."""
-    workers = {"here": Worker(HERE, case), "there": Worker(other, case)}
-    times = {}
-    values = {}
+    turns: list[list[dict]] = [[], []]  # here, there
     spent = 0.0
-    for number in range(rounds + 1):
-        if spent > MAX_SECONDS and number > 2:
-            break
-        for place, worker in workers.items():
-            seconds, objectives = worker.round()
-            spent += sum(seconds.values()) if number > 0 else 0.0
-            for part in seconds:
-                values.setdefault(part, {})[place] = objectives[part]
-                if number > 0:  # the first one compiles
-                    times.setdefault(part, {}).setdefault(place, []).append(seconds[part])
-    for worker in workers.values():
-        worker.close()
-    for part, by_place in times.items():
-        here, there = min(by_place["here"]), min(by_place["there"])
-        ratios = np.array(values[part]["here"]) / np.array(values[part]["there"])
+    while len(turns[0]) < rounds and (spent < MAX_SECONDS or len(turns[0]) < 2):
+        for checkout, found in zip((HERE, other), turns, strict=True):
+            found.append(measure(checkout, case))
+            spent += sum(seconds for seconds, _ in found[-1].values())
+    for part in CASES[case]:
+        here, there = (min(turn[part][0] for turn in found) for found in turns)
+        ratios = np.divide(*(found[0][part][1] for found in turns))
         mean, worst = np.exp(np.mean(np.log(ratios))), ratios.max()
         fits = f"{len(ratios)} fits: objective {mean:.5f}, at most {worst:.5f}, at least {ratios.min():.5f}"
         print(f"{part:<24} {there:8.3f} s -> {here:8.3f} s   time {here / there:.3f}   {fits}", flush=True)
 
 
 def main():
-    if sys.argv[1:2] == ["--serve"]:
-        serve(*sys.argv[2:])
+    if sys.argv[1:2] == ["--measure"]:
+        measure_here(*sys.argv[2:])
         return
     parser = argparse.ArgumentParser(prog="python -m benchmarks.against", description=__doc__.splitlines()[0])
     parser.add_argument("other", type=Path, help="the checkout to compare with")

@@ -15,7 +15,8 @@ import time
 import warnings
 from pathlib import Path
 
-from benchmarks.datasets import ROOT, clusters, dense, load_sparse
+from benchmarks.datasets.files import ROOT, load_sparse
+from benchmarks.datasets.simulated import clusters, dense
 from benchmarks.objectives import lam_of
 from benchmarks.solvers import COMPETITORS
 from kmargin import KernelSparseSVC, sparse_svm_path

@@ -39,6 +39,19 @@ def objective(Z, beta, lam):
     return 0.5 * float(np.mean(violation**2)) + 0.5 * lam * float(beta[:-1] @ beta[:-1])
 
 
+def objective_of(table, coef, intercept, lam):
+    """The objective of coefficients as they were returned."""
+    w, b = np.ravel(coef), float(np.ravel(intercept)[0])
+    violation = np.maximum(0.0, 1.0 - table.y * (table.X @ w + b))
+    return 0.5 * float(np.mean(violation**2)) + 0.5 * lam * float(w @ w)
+
+
+def path_objectives(table, path, lam):
+    """The objective of each k of a path."""
+    models = zip(path.ks, path.coefs, path.intercepts, strict=True)
+    return {int(k): objective_of(table, coef, intercept, lam) for k, coef, intercept in models}
+
+
 def refit(X, y, support, lam, max_iter=200):
     """The minimum on a support, by Newton's method with a line search; y is -1 or 1.
 

@@ -12,12 +12,11 @@ import csv
 import hashlib
 import math
 import sys
-from typing import NamedTuple
 
 import numpy as np
 
 from benchmarks.bounds import Optimum, branch_and_bound, every_support, exchange_all, fold
-from benchmarks.datasets import load
+from benchmarks.datasets.files import load
 from benchmarks.datasets.tables import letter_pairs, small_tables
 from benchmarks.records import RESULTS
 
@@ -29,13 +28,6 @@ RESTARTS = 20
 SEEDS = 12  # of each simulated family
 
 
-class Known(NamedTuple):
-    """The lowest objective known, and how."""
-
-    objective: float
-    known_by: str
-
-
 def fingerprint(table):
     """A hash of the numbers to six digits, so that another machine's rounding does not change it."""
     rounded = np.round(table.X, 6) + 0.0  # no negative zeros
@@ -44,12 +36,12 @@ def fingerprint(table):
 
 
 def read_optima():
-    """What is known for each (fingerprint of a table, k, lam)."""
+    """The lowest objective known for each (fingerprint of a table, k, lam)."""
     if not STORE.is_file():
         return {}
     with STORE.open(newline="") as file:
         return {
-            (row["data"], int(row["k"]), float(row["lam"])): Known(float(row["objective"]), row["known_by"])
+            (row["data"], int(row["k"]), float(row["lam"])): float(row["objective"])
             for row in csv.DictReader(file)
         }
 
@@ -62,7 +54,7 @@ def find_optima(tables, keep=True):
         for k, lam in ((k, lam) for k in table.ks for lam in table.lams):
             if (data, k, lam) not in known:
                 optimum, known_by = search(table, k, lam)
-                known[data, k, lam] = Known(optimum.objective, known_by)
+                known[data, k, lam] = optimum.objective
                 if keep:
                     store(table, k, lam, optimum, known_by)
                     print(f"    {table.name}, k = {k}, lam = {lam:g}: {known_by}", flush=True)

@@ -24,9 +24,8 @@ from threadpoolctl import threadpool_limits
 import kmargin
 from benchmarks import N_THREADS
 from benchmarks.datasets.tables import POLICY_FAMILIES, Table, policy_tables
-from benchmarks.objectives import C_of
+from benchmarks.objectives import C_of, objective_of, path_objectives
 from benchmarks.optima import fingerprint
-from benchmarks.optimum_quick import objective_of, path_objectives
 from benchmarks.records import RESULTS
 from benchmarks.solvers.fit import unfinished_allowed
 

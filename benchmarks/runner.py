@@ -2,14 +2,8 @@
 
 import gc
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
-
-import numpy as np
-
-Entrant = Callable[[np.ndarray, np.ndarray], Any]
-Clock = Callable[[], float]
 
 
 @dataclass

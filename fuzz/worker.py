@@ -1,18 +1,13 @@
 """A process that runs cases, and a parent that notices when one of them never ends."""
 
 import faulthandler
-import importlib
 import multiprocessing
 import os
 import resource
 import time
-from contextlib import suppress
-from itertools import count
-
-import numpy as np
-import scipy.sparse
 
 from fuzz import clock
+from fuzz.warm import warm_up
 
 # Seconds of processor time after which a worker counts as hanging: compiled code does not hear signals.
 MAX_SILENCE = 25.0
@@ -39,28 +34,6 @@ def judge_in_time(number):
         if verdict.seconds <= clock.LIMIT:
             break
     return verdict
-
-
-def warm_up():
-    """Import and compile what the first cases need, while no clock is running."""
-    from fuzz.families import family_of, make_case
-    from fuzz.forms import FOREIGN
-    from kmargin import MM, SD, SparseSVC, sparse_svm_path
-
-    for name in ("pandas", "dask.array", "array_api_strict", "torch"):
-        with suppress(ImportError):
-            importlib.import_module(name)
-    X, y = np.random.default_rng(0).standard_normal((30, 20)), np.arange(30) % 2
-    for A in (X, np.asfortranarray(X), X.astype(np.float32), scipy.sparse.csr_matrix(X)):
-        SparseSVC(k=9).fit(A, y)  # the search
-        SparseSVC(k=2).fit(A, y)  # every support
-        sparse_svm_path(A, y, [12, 6, 3], C=np.inf)
-    SparseSVC(k=200).fit(np.tile(X, 15) + 1e-3 * np.arange(300), y)  # systems as large as the active rows
-    for solver in (MM(), SD()):
-        SparseSVC(k=2, solver=solver).fit(X, y)
-    foreign = make_case(next(number for number in count() if family_of(number) == "foreign"))
-    for form in FOREIGN:
-        foreign.having(data=X, y=y, sample_weight=None, form=form, params={"k": 2}, call="SparseSVC").fit()
 
 
 def resident():

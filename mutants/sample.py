@@ -36,15 +36,18 @@ class Mutant(NamedTuple):
     original: str  # the lines that are changed
     mutated: str
     source: str  # the whole file, with the fault
-    lines: int  # bit mask of the lines of the statement; -1, any line of the file, outside functions
+    lines: int  # bit mask: a test that executes one of these lines may detect the fault; -1 is any line
+    compiled: bool  # in a compiled function, or a constant that one reads
 
 
 def draw_mutants(sources, n, seed):
     """Draw `n` nodes at random without replacement, and one mutant of each; all nodes if there are fewer."""
-    candidates = [c for path in sorted(sources) for c in find_candidates(path, ast.parse(sources[path]))]
+    trees = {path: ast.parse(sources[path]) for path in sorted(sources)}
+    names = set().union(*(names_in_compiled_functions(tree) for tree in trees.values()))
+    candidates = [(path, *c) for path, tree in trees.items() for c in find_candidates(tree, names)]
     rng = random.Random(seed)
     rng.shuffle(candidates)
-    drawn = (make_mutant(path, sources[path], lines, *rng.choice(edits)) for path, lines, edits in candidates)
+    drawn = (make_mutant(path, sources[path], *rng.choice(edits), *rest) for path, edits, *rest in candidates)
     return list(islice((m for m in drawn if is_another_program(m.source, sources[m.path])), n))
 
 
@@ -55,31 +58,84 @@ def is_another_program(source, original):
         return False
 
 
-def make_mutant(path, source, mask, node, replacement):
-    """Replace the text of one node and leave the rest of the file as it is."""
+def make_mutant(path, source, node, replacement, *rest):
+    """Replace the text of one node and leave the rest of the file as it is, on the same lines."""
     lines = source.encode().splitlines(keepends=True)  # columns of the syntax tree count bytes
     first, end = node.lineno - 1, node.end_lineno or node.lineno
     changed = lines[first][: node.col_offset] + replacement.encode() + lines[end - 1][node.end_col_offset :]
-    mutated = b"".join([*lines[:first], changed, *lines[end:]]).decode()
+    blank = [b"\n"] * (end - first - 1)
+    mutated = b"".join([*lines[:first], changed, *blank, *lines[end:]]).decode()
     before, after = (" ".join(text.decode().split()) for text in (b"".join(lines[first:end]), changed))
-    return Mutant(path, node.lineno, before, after, mutated, mask)
+    return Mutant(path, node.lineno, before, after, mutated, *rest)
 
 
-def find_candidates(path, node, statement=None, in_function=False):
-    """For each node that can be mutated: the path, the lines of its statement, and the ways to mutate it."""
-    if is_skipped(node):
-        return
-    statement = node if isinstance(node, ast.stmt) else statement
-    if edits := [*find_edits(node, in_function)]:
-        assert statement is not None
-        end = max(target.lineno for target, _ in edits)  # not the body of a compound statement
-        mask = sum(1 << line for line in range(statement.lineno, end + 1)) if in_function else -1
-        yield path, mask, edits
-    for name, value in ast.iter_fields(node):
-        inside = in_function or (isinstance(node, ast.FunctionDef) and name == "body")
-        for child in value if isinstance(value, list) else [value]:
-            if isinstance(child, ast.AST) and name not in SKIPPED_FIELDS:
-                yield from find_candidates(path, child, statement, inside)
+def find_candidates(tree, compiled_names):
+    """For each node that can be mutated: the ways to mutate it, the lines that run it, if it is compiled."""
+    users, inlined = find_users(tree), listed_as_inlined(tree)
+
+    def visit(node, statement, lines, compiled):  # lines: None in functions, where the statement's own count
+        if is_skipped(node):
+            return
+        statement = node if isinstance(node, ast.stmt) else statement
+        if edits := [*find_edits(node, lines is None)]:
+            end = max(target.lineno for target, _ in edits)  # not the body of a compound statement
+            yield edits, bit_mask(statement.lineno, end) if lines is None else lines, compiled
+        for name, value in ast.iter_fields(node):
+            for child in value if isinstance(value, list) else [value]:
+                if not isinstance(child, ast.AST) or name in SKIPPED_FIELDS:
+                    continue
+                inside = lines, compiled
+                if isinstance(node, ast.Module):
+                    constant = name_assigned(child)
+                    inside = users.get(constant, -1), constant in compiled_names
+                elif isinstance(node, ast.FunctionDef):  # defaults belong to whatever calls the function
+                    own = None if name == "body" else bit_mask(node.body[0].lineno, node.end_lineno)
+                    inside = own, compiled or is_compiled(node, inlined)
+                yield from visit(child, statement, *inside)
+
+    yield from visit(tree, None, -1, False)
+
+
+def functions_of(tree):
+    return [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+
+
+def names_of(nodes):
+    return [node for tree in nodes for node in ast.walk(tree) if isinstance(node, ast.Name)]
+
+
+def listed_as_inlined(tree):
+    """The functions in a tuple `INLINED`, which compiled functions include."""
+    return {name.id for node in tree.body if name_assigned(node) == "INLINED" for name in names_of([node])}
+
+
+def is_compiled(function, inlined):
+    decorators = {name.id for name in names_of(function.decorator_list)}
+    return bool(decorators & {"compiled", "inlined"}) or function.name in inlined
+
+
+def names_in_compiled_functions(tree):
+    inlined = listed_as_inlined(tree)
+    found = [names_of(function.body) for function in functions_of(tree) if is_compiled(function, inlined)]
+    return {name.id for names in found for name in names}
+
+
+def find_users(tree):
+    """The lines of functions that read a name, by name."""
+    users = {}
+    for name in (name for function in functions_of(tree) for name in names_of(function.body)):
+        users[name.id] = users.get(name.id, 0) | 1 << name.lineno
+    return users
+
+
+def name_assigned(statement):
+    """The name of a constant of the module; None for other statements."""
+    targets = getattr(statement, "targets", [getattr(statement, "target", None)])
+    return getattr(targets[0], "id", None)
+
+
+def bit_mask(first, last):
+    return sum(1 << line for line in range(first, last + 1))
 
 
 def is_skipped(node):

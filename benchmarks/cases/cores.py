@@ -12,7 +12,7 @@ import numpy as np
 from joblib import parallel_config
 
 from benchmarks.cases.case import Case
-from benchmarks.datasets import load
+from benchmarks.datasets.files import load
 from benchmarks.records import select
 from benchmarks.solvers import HEADLINE, choose
 from kmargin import sparse_svm_path

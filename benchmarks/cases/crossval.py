@@ -13,7 +13,7 @@ from sklearn.model_selection import StratifiedKFold
 from benchmarks import plots
 from benchmarks.cases.case import Case, by_dataset, lead, speed
 from benchmarks.cases.simulation import peers_of
-from benchmarks.datasets import hyperplane
+from benchmarks.datasets.simulated import hyperplane
 from benchmarks.objectives import accuracy, f1
 from benchmarks.runner import entrants_of, race, record_seconds
 from benchmarks.solvers import HEADLINE, choose

@@ -4,7 +4,7 @@ memory than 1.3 times X.
 
 from benchmarks import memory
 from benchmarks.cases.case import Case, times_faster
-from benchmarks.datasets import dense
+from benchmarks.datasets.simulated import dense
 from benchmarks.objectives import accuracy, lam_of, share_found
 from benchmarks.records import select
 from benchmarks.runner import race, record_seconds

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.cases.case import Case
-from benchmarks.datasets import dense
+from benchmarks.datasets.simulated import dense
 from benchmarks.memory import forget_peak, resident
 from benchmarks.records import select
 from benchmarks.solvers import HEADLINE

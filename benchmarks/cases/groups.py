@@ -19,7 +19,7 @@ import numpy as np
 
 from benchmarks import plots
 from benchmarks.cases.case import Case, by_dataset, by_seed, largest_excess, lead, speed
-from benchmarks.datasets import draw_classes, grouped
+from benchmarks.datasets.simulated import draw_classes, grouped
 from benchmarks.objectives import joint_objective, lam_of, refit, share_found
 from benchmarks.records import select
 from benchmarks.runner import entrants_of, race, record_seconds

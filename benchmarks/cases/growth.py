@@ -13,7 +13,7 @@ import numpy as np
 
 from benchmarks import memory, plots
 from benchmarks.cases.case import Case
-from benchmarks.datasets import dense
+from benchmarks.datasets.simulated import dense
 from benchmarks.objectives import lam_of
 from benchmarks.records import select
 from benchmarks.solvers import HEADLINE, choose

@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 from benchmarks import memory
 from benchmarks.cases.case import Case, by_dataset
-from benchmarks.datasets import arms, clusters, load, shells, spiral
+from benchmarks.datasets.files import load
+from benchmarks.datasets.simulated import arms, clusters, shells, spiral
 from benchmarks.records import select
 from benchmarks.runner import race, record_seconds
 from benchmarks.solvers import HEADLINE

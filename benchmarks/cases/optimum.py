@@ -8,25 +8,44 @@ search found. The fits for one k come from a path over all k, as for any user of
 k are listed beside them.
 
 Small tables (`datasets/tables.py`): lam = 0.1 to 1e-4, the objective that of the coefficients as they are
-returned, against optima of which all but a few are proven (`optima.py`). `optimum_quick.py` prints the
-same in half a minute.
+returned, against optima of which all but a few are proven (`optima.py`).
 """
 
+import time
+from typing import NamedTuple
+
+import kmargin
 from benchmarks import plots
 from benchmarks.cases.case import Case
-from benchmarks.datasets import load
+from benchmarks.datasets.files import load
 from benchmarks.datasets.tables import LETTER_KS, LETTER_LAM, letter_pairs, small_tables
-from benchmarks.objectives import C_of, refit
+from benchmarks.objectives import C_of, objective_of, path_objectives, refit
 from benchmarks.optima import SEEDS, find_optima, fingerprint
-from benchmarks.optimum_quick import APART, TOLERANCE, WAYS, outcomes
 from benchmarks.records import select
 from benchmarks.solvers import HEADLINE, choose
+from benchmarks.solvers.fit import unfinished_allowed
 from benchmarks.solvers.ours import Ours
 
+TOLERANCE = 1e-6  # relative: what counts as the optimum
+APART = 1e-3  # relative: from here on a path and a single fit count as different
+LONGEST_PATH = 30  # k from here down to 1, where a table has more features
+WAYS = ("one k", "path", "all swaps")
 SMALL = "over the optimum"  # metric of the small tables, followed by the family
 EVERY = {"quick": 15, "default": 1, "full": 1}  # which pairs: one in so many
 SLOW_EVERY = {"quick": 30, "default": 10, "full": 1}  # the same for all but the headline solver
 N_SEEDS = {"quick": 2, "default": SEEDS, "full": SEEDS}  # of each simulated family of small tables
+
+
+class Outcome(NamedTuple):
+    """One way to fit one table for one k and ridge."""
+
+    table: str
+    family: str
+    k: int
+    lam: float
+    way: str
+    excess: float  # of the objective above the lowest known, relative to it
+    seconds: float  # of one fit; of a path the whole
 
 
 class GlobalOptimum(Case):
@@ -67,7 +86,7 @@ def run_pair(record, competitor, pair, optima):
 
     def add(label, k, support):
         found = refit(pair.X, pair.y, support, LETTER_LAM).objective
-        best = optima[data, k, LETTER_LAM].objective
+        best = optima[data, k, LETTER_LAM]
         record.add(label, "objective over optimum", found / best, dataset=pair.name, parameter="k", level=k)
 
     for k in LETTER_KS:
@@ -77,6 +96,38 @@ def run_pair(record, competitor, pair, optima):
         for fit in competitor.path(pair.X, pair.y, range(pair.X.shape[1], 0, -1)):
             if fit.level in LETTER_KS:
                 add(competitor.name, int(fit.level), fit.support)
+
+
+def outcomes(tables, optima):
+    """All three ways on all tables."""
+    for table in tables:
+        data = fingerprint(table)
+        for lam in table.lams:
+            for way, fits in fits_of(table, lam):
+                for k, (objective, seconds) in fits.items():
+                    excess = objective / optima[data, k, lam] - 1
+                    yield Outcome(table.name, table.family, k, lam, way, excess, seconds)
+
+
+def fits_of(table, lam):
+    """For each way and k the objective of the returned coefficients, and the processor time they took."""
+    options = {"C": C_of(lam, len(table.y)), "fit_intercept": table.fit_intercept}
+    solvers = {"one k": "exchange", "all swaps": kmargin.Exchange(effort="thorough")}
+    with unfinished_allowed():
+        for way, solver in solvers.items():
+            fits = {}
+            for k in table.ks:
+                started = time.process_time()
+                model = kmargin.SparseSVC(k, solver=solver, **options).fit(table.X, table.y)
+                seconds = time.process_time() - started
+                fits[k] = (objective_of(table, model.coef_, model.intercept_, lam), seconds)
+            yield way, fits
+        ks = list(range(min(table.X.shape[1], LONGEST_PATH), 0, -1))
+        started = time.process_time()
+        path = kmargin.sparse_svm_path(table.X, table.y, ks, **options)
+        seconds = time.process_time() - started
+        found = path_objectives(table, path, lam)
+        yield "path", {k: (found[k], seconds) for k in found if k in table.ks}
 
 
 def optimal_shares(frame):

@@ -16,7 +16,8 @@ import numpy as np
 
 from benchmarks import plots
 from benchmarks.cases.case import Case, times_faster
-from benchmarks.datasets import Dataset, load
+from benchmarks.datasets.dataset import Dataset
+from benchmarks.datasets.files import load
 from benchmarks.objectives import accuracy, mean_features
 from benchmarks.records import select
 from benchmarks.runner import entrants_of, race, record_seconds

@@ -26,7 +26,9 @@ from sklearn.model_selection import StratifiedKFold
 from benchmarks import plots
 from benchmarks.cases.case import Case
 from benchmarks.cases.shared import smaller, standardised
-from benchmarks.datasets import Dataset, load_rows, with_known_probabilities
+from benchmarks.datasets.dataset import Dataset
+from benchmarks.datasets.files import load_rows
+from benchmarks.datasets.simulated import with_known_probabilities
 from benchmarks.objectives import brier, calibration_error, log_loss
 from benchmarks.records import select
 from benchmarks.runner import entrants_of

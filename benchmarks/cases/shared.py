@@ -31,7 +31,9 @@ from sklearn.model_selection import StratifiedKFold
 
 from benchmarks import plots
 from benchmarks.cases.case import Case, times_faster
-from benchmarks.datasets import Dataset, load_rows, several_classes
+from benchmarks.datasets.dataset import Dataset
+from benchmarks.datasets.files import load_rows
+from benchmarks.datasets.simulated import several_classes
 from benchmarks.objectives import accuracy, joint_objective, share_found
 from benchmarks.records import select
 from benchmarks.runner import entrants_of, race, record_seconds

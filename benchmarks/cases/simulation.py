@@ -16,7 +16,7 @@ import numpy as np
 
 from benchmarks import plots
 from benchmarks.cases.case import Case, by_dataset, by_seed, largest_excess, lead, speed
-from benchmarks.datasets import hyperplane
+from benchmarks.datasets.simulated import hyperplane
 from benchmarks.objectives import accuracy, refit, share_found
 from benchmarks.records import select
 from benchmarks.runner import entrants_of, race, record_seconds

@@ -16,7 +16,7 @@ import pandas as pd
 from benchmarks import memory
 from benchmarks.cases.case import Case, times_faster
 from benchmarks.cases.paths import models
-from benchmarks.datasets import load_sparse
+from benchmarks.datasets.files import load_sparse
 from benchmarks.records import select
 from benchmarks.runner import race, record_seconds
 from benchmarks.solvers import HEADLINE, choose

@@ -21,7 +21,7 @@ from sklearn.base import BaseEstimator
 from sklearn.svm import LinearSVC
 
 from benchmarks.cases.case import Case
-from benchmarks.datasets import scattered
+from benchmarks.datasets.simulated import scattered
 from benchmarks.records import select
 from benchmarks.runner import race
 from kmargin import SelectionBounds, StabilitySelection

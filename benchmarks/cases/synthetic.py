@@ -10,7 +10,7 @@ import math
 
 from benchmarks import plots
 from benchmarks.cases.case import Case, by_dataset, times_faster
-from benchmarks.datasets import synthetic
+from benchmarks.datasets.simulated import synthetic
 from benchmarks.objectives import accuracy, lam_of, refit
 from benchmarks.records import select
 from benchmarks.runner import entrants_of, race, record_seconds

@@ -1,6 +1,5 @@
 """How each competitor fits. None of them scores."""
 
-from benchmarks.solvers.fit import Competitor, Fit
 from benchmarks.solvers.liblinear import RFE, FTest, LiblinearL1, LiblinearL2, UnionL1
 from benchmarks.solvers.ours import HEADLINE, MM, SD, Exchange, OwnFeatures, Shared, SharedPerClass
 from benchmarks.solvers.probable import (
@@ -14,43 +13,15 @@ from benchmarks.solvers.probable import (
 from benchmarks.solvers.skglm import SkglmGroupLasso, SkglmL1, SkglmMCP, SkglmMultitask
 from benchmarks.solvers.splicing import Abess, AbessMultinomial, Skscope
 
-__all__ = [
-    "COMPETITORS",
-    "GROUPED",
-    "HEADLINE",
-    "OURS",
-    "PROBABLE",
-    "SHARED",
-    "Competitor",
-    "Fit",
-    "choose",
-    "choose_of",
-]
-
 COMPETITORS = {
     competitor.name: competitor
     for competitor in (MM, SD, Exchange, LiblinearL1, LiblinearL2, Abess, Skscope, SkglmL1, SkglmMCP)
 }
-SHARED = (  # models of several classes with a given number of features in total
-    Shared,
-    SharedPerClass,
-    OwnFeatures,
-    RFE,
-    FTest,
-    UnionL1,
-    AbessMultinomial,
-    SkglmMultitask,
-)
-GROUPED = (Shared, Abess, SkglmGroupLasso)
-PROBABLE = (
-    Kmargin,
-    KmarginPerClass,
-    CalibratedSVC,
-    LogisticFTest,
-    LogisticL1,
-    LogisticAbess,
-)
+# models of several classes with a given number of features in total
+SHARED = (Shared, SharedPerClass, OwnFeatures, RFE, FTest, UnionL1, AbessMultinomial, SkglmMultitask)
 OURS = {"exchange", "mm", "sd"}
+GROUPED = (Shared, Abess, SkglmGroupLasso)
+PROBABLE = (Kmargin, KmarginPerClass, CalibratedSVC, LogisticFTest, LogisticL1, LogisticAbess)
 
 
 def choose(*names):

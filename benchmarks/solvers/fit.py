@@ -47,8 +47,7 @@ class Competitor:
     """One way to fit. A competitor overrides those of the tasks that it can do. It never scores."""
 
     name: str
-    module: str  # what has to be importable
-    distribution: str  # whose version is recorded
+    module: str  # what has to be importable, and whose version is recorded
     levels = "C"  # "k" or "C"
     takes_ridge = True  # whether `fixed` depends on lam
 
@@ -62,7 +61,8 @@ class Competitor:
 
     @classmethod
     def version(cls):
-        return importlib.metadata.version(cls.distribution) if cls.is_installed() else ""
+        distribution = {"sklearn": "scikit-learn"}.get(cls.module, cls.module)
+        return importlib.metadata.version(distribution) if cls.is_installed() else ""
 
     @classmethod
     def can(cls, task):

@@ -38,7 +38,6 @@ class KernelFit:
 class LibsvmRBF(Competitor):
     name = "svc"
     module = "sklearn"
-    distribution = "scikit-learn"
 
     def kernel(self, X, y, X_new, C, gamma):
         return KernelFit.of(SVC(C=C, gamma=gamma), X, y, X_new)
@@ -46,7 +45,6 @@ class LibsvmRBF(Competitor):
 
 class OursRBF(Competitor):
     module = "kmargin"
-    distribution = "kmargin"
 
     def __init__(self, solver, k):
         self.name = solver

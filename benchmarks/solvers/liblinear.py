@@ -30,7 +30,6 @@ class Liblinear(Competitor):
     """Squared hinge with an L1 or L2 penalty, solved in the primal."""
 
     module = "sklearn"
-    distribution = "scikit-learn"
     penalty: str
 
     def __init__(self, intercept_scaling=1.0):
@@ -120,7 +119,6 @@ class Selector(Competitor):
     """A choice that does not depend on C. A subclass says what is chosen."""
 
     module = "sklearn"
-    distribution = "scikit-learn"
     levels = "k"
 
     def select(self, X, y, budgets):
@@ -169,7 +167,6 @@ class RFE(Competitor):
 
     name = "rfe"
     module = "sklearn"
-    distribution = "scikit-learn"
     levels = "k"
 
     def __init__(self, intercept_scaling=HARDLY_PENALISED):

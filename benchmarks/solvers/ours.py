@@ -15,7 +15,6 @@ class Ours(Competitor):
     """Two classes or more by `sparse_svm_path`; a single k by `SparseSVC`."""
 
     module = "kmargin"
-    distribution = "kmargin"
     levels = "k"
     C: float = 1.0  # of a path; a user's default
 
@@ -63,7 +62,6 @@ class Shared(Competitor):
 
     name = "kmargin"
     module = "kmargin"
-    distribution = "kmargin"
     levels = "k"
     multi_class = "ovo"
 

@@ -33,7 +33,6 @@ class Kmargin(Competitor):
 
     name = "kmargin"
     module = "kmargin"
-    distribution = "kmargin"
     multi_class = "ovo"
 
     def probable(self, X, y, X_new, budgets, Cs, seed):
@@ -59,7 +58,6 @@ class Probable(Competitor):
     """Features first, then a logistic regression with a ridge on these. A subclass says which features."""
 
     module = "sklearn"
-    distribution = "scikit-learn"
 
     def select(self, X, y, budgets):
         raise NotImplementedError
@@ -126,7 +124,6 @@ class LogisticAbess(Probable):
 
     name = "abess"
     module = "abess"
-    distribution = "abess"
 
     def select(self, X, y, budgets):
         coefs = (self.model(X, y, k).coef_.reshape(X.shape[1], -1) for k in budgets)
@@ -156,7 +153,6 @@ class CalibratedSVC(Competitor):
 
     name = "calibrated_svc"
     module = "sklearn"
-    distribution = "scikit-learn"
 
     def probable(self, X, y, X_new, budgets, Cs, seed):
         def probabilities(train, codes, new, k, C):

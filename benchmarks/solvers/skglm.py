@@ -18,7 +18,6 @@ class SkglmL1(Competitor):
 
     name = "skglm_l1"
     module = "skglm"
-    distribution = "skglm"
     takes_ridge = False
 
     def model(self, alpha):
@@ -67,7 +66,6 @@ class SkglmMultitask(Selector):
 
     name = "skglm_multitask"
     module = "skglm"
-    distribution = "skglm"
 
     def select(self, X, y, budgets):
         from skglm import MultiTaskLasso
@@ -90,7 +88,6 @@ class SkglmGroupLasso(Competitor):
 
     name = "skglm_group"
     module = "skglm"
-    distribution = "skglm"
     levels = "k"
     takes_ridge = False
 

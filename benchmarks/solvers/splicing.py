@@ -14,7 +14,6 @@ class Abess(Competitor):
 
     name = "abess"
     module = "abess"
-    distribution = "abess"
     levels = "k"
 
     def fit_two(self, X, y, k, alpha=0.0):
@@ -62,7 +61,6 @@ class AbessMultinomial(Competitor):
 
     name = "abess"
     module = "abess"
-    distribution = "abess"
     levels = "k"
 
     def shared(self, X, y, budgets, Cs):
@@ -87,7 +85,6 @@ class Skscope(Competitor):
 
     name = "skscope"
     module = "skscope"
-    distribution = "skscope"
     levels = "k"
 
     def fixed(self, X, y, k, lam):

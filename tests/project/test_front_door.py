@@ -86,30 +86,11 @@ def test_nothing_is_open_that_no_application_uses():
     assert set(OPEN) <= {used for name in APPLICATIONS for used in imported_modules(ast.walk(tree_of(name)))}
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
-        "model._fit(X)",
-        "self.model._fit(X)",
-        "make()._fit",
-        "getattr(model, '_fit')",
-        "from kmargin.core.validation import _shortly",
-        "import kmargin._hidden",
-        "from kmargin._hidden import name",
-    ],
-)
-def test_a_private_use_is_noticed(source):
-    assert len(list(private_uses(ast.parse(source)))) == 1
-
-
-@pytest.mark.parametrize(
-    "source",
-    ["self._fit(X)", "cls._fit", "row._replace(k=1)", "type(x).__name__", "from kmargin import __version__"],
-)
-def test_what_is_ones_own_or_everybodys_is_no_private_use(source):
-    assert list(private_uses(ast.parse(source))) == []
-
-
-def test_a_way_around_the_front_door_is_noticed():
+def test_private_uses_and_ways_around_the_front_door_are_noticed():
+    private = ["self.model._fit(X)", "make()._fit", "getattr(model, '_fit')", "import kmargin._hidden"]
+    private += ["from kmargin.core.validation import _shortly", "from kmargin._hidden import name"]
+    assert [len(list(private_uses(ast.parse(source)))) for source in private] == [1] * len(private)
+    own = "self._fit(X), cls._fit, row._replace(k=1), type(x).__name__\nfrom kmargin import __version__"
+    assert list(private_uses(ast.parse(own))) == []
     source = "from kmargin import MM\nimport kmargin.solvers.search.path\nfrom kmargin.core.jit import F"
     assert set(imported_modules(ast.parse(source).body)) == {"", "solvers.search.path", "core.jit"}

@@ -53,20 +53,14 @@ def test_an_example_has_a_title_and_uses_public_names_without_a_network(path):
     assert list(faults(path.read_text(encoding="utf-8"))) == []
 
 
-@pytest.mark.parametrize(
-    ("source", "fault"),
-    [
-        ('"""Title only"""', "no title"),
-        ('"""\nA title\n===\n\nToo short a line.\n"""', "no title"),
-        ("from kmargin import core", "core is not public"),
-        ("from kmargin.core.jit import Far", "kmargin.core.jit is not open to scripts"),
-        ("from sklearn.datasets import fetch_20newsgroups", "fetch_20newsgroups needs a network"),
-        ("from kmargin.datasets import load_splice", "load_splice needs a network"),
-        ("model._fit(X)", "_fit is private"),
-    ],
-)
-def test_what_is_unfit_for_the_gallery_is_noticed(source, fault):
-    assert fault in list(faults(source))
+def test_what_is_unfit_for_the_gallery_is_noticed():
+    wrong = "from kmargin import core\nfrom kmargin.core.jit import compiled\nmodel._fit(X)\n"
+    wrong += "from sklearn.datasets import fetch_20newsgroups\nfrom kmargin.datasets import load_splice"
+    found = [*faults(wrong), *faults('"""\nA title\n===\n\nToo short a line.\n"""')]
+    assert sorted(found) == [
+        "_fit is private", "core is not public", "fetch_20newsgroups needs a network",
+        "kmargin.core.jit is not open to scripts", "load_splice needs a network", "no title", "no title",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("path", DRAWN, ids=lambda path: path.stem)

@@ -18,15 +18,18 @@ import kmargin
 from kmargin.core.summary import DOCUMENTATION
 
 # Folders, or parts of them; each may import from those before it, and from itself. "" is `kmargin` itself.
-LAYERS = [
-    "core",
-    "data.design",
-    "model_selection.calibration",
-    "model_selection.scores",
-    "data.blocks",
+LAYERS = ["core", "data.design", "model_selection.calibration", "model_selection.scores", "data.blocks"]
+LAYERS += [
     "solvers",
+    "data.samples",
+    "data",
+    "fitting",
+    "model_selection",
+    "estimators",
+    "displays",
+    "datasets",
+    "",
 ]
-LAYERS += ["data.samples", "data", "fitting", "model_selection", "estimators", "displays", "datasets", ""]
 LAYERS += ["tables", "report", "paper", "cli", "__main__"]
 MAX_ENTRIES, MAX_MODULES = 15, 126
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
