@@ -256,8 +256,9 @@ def test_rows_of_others_are_left_alone(tmp_path):
 def test_two_runs_do_not_share_a_folder(tmp_path):
     with locked(tmp_path), pytest.raises(StoreError, match="Another run is writing"), locked(tmp_path):
         pass
-    with locked(tmp_path):
-        pass
+    with pytest.raises(InterruptedError), locked(tmp_path):
+        raise InterruptedError
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(

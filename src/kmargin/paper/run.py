@@ -29,7 +29,8 @@ def run(jobs: Sequence[Job], store: Store, settings: Settings, n_jobs: int, verb
     """
     waiting = [job for job in jobs if not store.has(job)]
     n_fits = sum(len(job.fits) for job in waiting)
-    pool = Parallel(max(1, min(n_jobs, len(waiting))), return_as="generator_unordered", batch_size=1)
+    n_jobs = max(1, min(n_jobs, len(waiting)))
+    pool = Parallel(n_jobs, backend="loky", return_as="generator_unordered", batch_size=1)
     with progress_bar("experiments", n_fits, verbose and n_fits > 0) as bar:
         try:
             for job, rows in pool(delayed(run_job)(job, settings) for job in waiting):

@@ -133,8 +133,10 @@ def locked(folder: Path) -> Iterator[None]:
             raise StoreError(
                 f"Another run is writing to {folder}. Wait for it, or give another folder with --out."
             ) from None
-        yield
-    path.unlink(missing_ok=True)
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
 
 
 def _key(job: Job, row: Mapping[str, Any]) -> Key:
