@@ -8,11 +8,13 @@ from fuzz.reference import LONG, Task, refit
 from fuzz.worker import judge_in_time
 from scipy.optimize import minimize
 
+N_CASES = 1000
+
 
 @pytest.fixture(scope="module")
 def results():
     """In a process of its own, because a loop without end in compiled code hears no signal."""
-    return campaign.run(2000, jobs=1)
+    return campaign.run(N_CASES, jobs=1)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -23,7 +25,7 @@ def test_no_oracle_objects(results, family):
 
 def test_every_family_is_tried(results):
     assert set(results.cases) == set(FAMILIES)
-    assert sum(results.cases.values()) == 2000
+    assert sum(results.cases.values()) == N_CASES
 
 
 @pytest.mark.parametrize(

@@ -53,13 +53,13 @@ def test_that_fails_by_itself():
 def test_mutants_parse_and_differ_and_are_the_same_for_the_same_seed():
     paths = sorted((ROOT / "src").glob("**/*.py"))[::20]
     files = {path.as_posix(): path.read_text("utf-8") for path in paths}
-    mutants = draw_mutants(files, 50, seed=1)
-    assert len(mutants) == 50
+    mutants = draw_mutants(files, 20, seed=1)
+    assert len(mutants) == 20
     for mutant in mutants:
         assert ast.dump(ast.parse(mutant.source)) != ast.dump(ast.parse(files[mutant.path]))
         assert mutant.original != mutant.mutated
-    assert mutants == draw_mutants(files, 50, seed=1)
-    assert mutants != draw_mutants(files, 50, seed=2)
+    assert mutants == draw_mutants(files, 20, seed=1)
+    assert mutants != draw_mutants(files, 20, seed=2)
 
 
 def test_messages_annotations_and_representations_are_left_alone():
