@@ -1,4 +1,6 @@
-"""What is true of KernelSparseSVC, for every solver."""
+"""What is true of KernelSparseSVC."""
+
+import pickle
 
 import numpy as np
 import pytest
@@ -9,12 +11,9 @@ from sklearn.svm import SVC
 from kmargin import MM, SD, Exchange, KernelSparseSVC, SparseSVC
 from kmargin.datasets import make_spiral
 
-SOLVERS = ["exchange", "mm", "sd"]
-pytestmark = [
-    pytest.mark.parametrize("solver", SOLVERS),
-    # where the paper's second stopping rule ends a run early, the fit says so
-    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
-]
+# where the paper's second stopping rule ends a run early, the fit says so
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+each_solver = pytest.mark.parametrize("solver", ["exchange", "mm", "sd"])
 
 
 @pytest.fixture(scope="module")
@@ -22,6 +21,7 @@ def circles():
     return make_circles(120, factor=0.4, noise=0.1, random_state=0)
 
 
+@each_solver
 @pytest.mark.parametrize("k", [0, 1, 5, 20, "all"])
 def test_at_most_k_training_points_are_kept(solver, circles, k):
     X, y = circles
@@ -32,9 +32,9 @@ def test_at_most_k_training_points_are_kept(solver, circles, k):
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "poly", "sigmoid", "linear", rbf_kernel])
-def test_decisions_are_kernel_values_times_coefficients(solver, circles, kernel):
+def test_decisions_are_kernel_values_times_coefficients(circles, kernel):
     X, y = circles
-    model = KernelSparseSVC(k=6, kernel=kernel, gamma=0.7, degree=2, coef0=0.5, solver=solver).fit(X, y)
+    model = KernelSparseSVC(k=6, kernel=kernel, gamma=0.7, degree=2, coef0=0.5).fit(X, y)
     reference = {
         "rbf": lambda A, B: np.exp(-0.7 * ((A[:, None] - B) ** 2).sum(axis=-1)),
         "poly": lambda A, B: (0.7 * A @ B.T + 0.5) ** 2,
@@ -49,6 +49,7 @@ def test_decisions_are_kernel_values_times_coefficients(solver, circles, kernel)
     np.testing.assert_allclose(model.objective_[0], loss + np.sum(model.dual_coef_**2) / (4 * len(y)))
 
 
+@each_solver
 def test_circles_need_a_kernel_and_few_points(solver, circles):
     X, y = circles
     assert KernelSparseSVC(k=8, C=100.0, solver=solver).fit(X, y).score(X, y) > 0.9
@@ -56,14 +57,15 @@ def test_circles_need_a_kernel_and_few_points(solver, circles):
 
 
 @pytest.mark.parametrize("gamma", ["scale", "auto", 0.3])
-def test_gamma_means_what_it_means_to_SVC(solver, circles, gamma):
+def test_gamma_means_what_it_means_to_SVC(circles, gamma):
     X, y = circles
-    model = KernelSparseSVC(k=6, gamma=gamma, solver=solver).fit(X, y)
+    model = KernelSparseSVC(k=6, gamma=gamma).fit(X, y)
     number = SVC(gamma=gamma).fit(X, y)._gamma
     K = rbf_kernel(X, X[model.support_], gamma=number)
     np.testing.assert_allclose(model.decision_function(X), K @ model.dual_coef_[0] + model.intercept_[0])
 
 
+@each_solver
 def test_a_precomputed_kernel_gives_the_same_machine(solver, circles):
     X, y = circles
     K = rbf_kernel(X, gamma=0.8)
@@ -78,6 +80,7 @@ def test_a_precomputed_kernel_gives_the_same_machine(solver, circles):
         np.testing.assert_allclose(given.objective_, direct.objective_, rtol=1e-10)
 
 
+@each_solver
 def test_linear_kernel_with_all_points_predicts_as_the_linear_machine_does(solver):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((80, 3))
@@ -91,6 +94,7 @@ def test_linear_kernel_with_all_points_predicts_as_the_linear_machine_does(solve
     np.testing.assert_array_equal(kernel.predict(new), linear.predict(new))
 
 
+@each_solver
 def test_a_point_given_twice_is_a_point_of_weight_two(solver, circles):
     X, y = circles
     X, y = X[:40], y[:40]
@@ -100,27 +104,25 @@ def test_a_point_given_twice_is_a_point_of_weight_two(solver, circles):
     np.testing.assert_allclose(doubled.objective_, weighted.objective_, rtol=1e-3)
 
 
-def test_the_model_does_not_grow_with_the_data(solver):
-    import pickle
-
+def test_the_model_does_not_grow_with_the_data():
     sizes = []
     for n in (100, 400):
         X, y = make_circles(n, factor=0.4, noise=0.1, random_state=0)
-        model = KernelSparseSVC(k=5, solver=solver).fit(X, y)
-        model.solutions_ = ()  # the trace's length depends on the number of steps in rho
+        model = KernelSparseSVC(k=5).fit(X, y)
+        model.solutions_ = ()  # the length of a trace depends on the number of steps
         sizes.append(len(pickle.dumps(model)))
     assert sizes[1] <= sizes[0] + 100
 
 
 @pytest.mark.parametrize("multi_class", ["ovo", "ovr"])
-def test_float32_in_float32_out(solver, multi_class):
+def test_float32_in_float32_out(multi_class):
     X, y = make_spiral((40, 30, 20), random_state=0)
-    model = KernelSparseSVC(k=5, multi_class=multi_class, solver=solver).fit(X.astype(np.float32), y)
+    model = KernelSparseSVC(k=5, multi_class=multi_class).fit(X.astype(np.float32), y)
     assert model.dual_coef_.dtype == model.support_vectors_.dtype == np.float32
     assert model.decision_function(X.astype(np.float32)).dtype == np.float32
 
 
-def test_k_beyond_the_points_keeps_them_all_and_says_so(solver, circles):
+def test_k_beyond_the_points_keeps_them_all_and_says_so(circles):
     X, y = circles
     with pytest.warns(UserWarning, match="k=200 is greater than the number of training points, 120"):
-        KernelSparseSVC(k=200, solver=solver).fit(X, y)
+        KernelSparseSVC(k=200).fit(X, y)

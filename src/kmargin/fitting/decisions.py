@@ -12,12 +12,12 @@ from kmargin.data.design.kernel import HEIGHT, MEGABYTE, WIDTH, pieces
 
 KERNELS = ("rbf", "poly", "linear", "sigmoid", "precomputed")
 
-# An exponent of "rbf" that is known to this is known well enough.
-UNTOLD = 1e-9
+# Absolute error of the exponent of an "rbf" kernel above which distances are computed from differences.
+EXPONENT_TOL = 1e-9
 
 
 class Kernel:
-    """A kernel with its numbers filled in; of features on one scale if there is a `scaling`."""
+    """A kernel with its parameters; with a `scaling`, the kernel of standardised features."""
 
     def __init__(
         self, name: Any, gamma: float, degree: float, coef0: float, scaling: Scaling | None = None
@@ -27,18 +27,15 @@ class Kernel:
         self.scaling = scaling
 
     def __call__(self, X: Matrix, points: Matrix) -> Matrix:
-        """K(x, z) for every row x of X and every row z of `points`: a new array.
-
-        In double precision: what distances and powers lose in single precision no solver can make up for.
-        """
+        """K(x, z) for every row x of X and every row z of `points`: a new array, in double precision."""
         shape = X.shape[0], points.shape[0]
         if shape[1] == 0:
             return np.empty(shape, dtype=X.dtype)
-        X, points = self._placed(*self._scaled(_in_doubles(X), _in_doubles(points)))
+        X, points = self._centered(*self._scaled(_in_doubles(X), _in_doubles(points)))
         if not callable(self.name):
             with np.errstate(over="ignore", invalid="ignore"):
                 K = pairwise_kernels(X, points, metric=self.name, filter_params=True, **self.numbers)
-            return self._told_apart(self._checked(K, X), X, points)
+            return self._with_exact_distances(self._checked(K, X), X, points)
         K = np.array(self.name(X, points))
         if K.shape != shape:
             raise ValueError(
@@ -48,9 +45,9 @@ class Kernel:
         return self._checked(K, X)
 
     def _scaled(self, X: Any, points: Any) -> tuple[Any, Any]:
-        """Both on one scale. Sparse ones stay so, and have the same kernel as if they were centred.
+        """X and the points standardised. Sparse matrices stay sparse and have the same kernel.
 
-        Distances do not see the centre c. Products do: x'z - c'x - c'z + c'c is the product of
+        Distances do not depend on the centre c. For products, x'z - c'x - c'z + c'c is the product of
         (x, c'c - c'x, 1) and (z, 1, -c'z).
         """
         if self.scaling is None:
@@ -71,10 +68,10 @@ class Kernel:
         left = hstack([X, (c @ c - X @ c)[:, None], ones[0]], format="csr")
         return left, hstack([points, ones[1], -(points @ c)[:, None]], format="csr")
 
-    def _placed(self, X: Any, points: Any) -> tuple[Any, Any]:
-        """The same distances around the middle of the points: products of numbers far from 0 would lose them.
+    def _centered(self, X: Any, points: Any) -> tuple[Any, Any]:
+        """X and the points around the median of the points, where products lose fewer digits of distances.
 
-        Medians of integers are exact, so whole numbers keep distances without a rounding error.
+        Medians of integers are exact, so distances between integers have no rounding error.
         """
         arrays = all(isinstance(A, np.ndarray) for A in (X, points))
         if callable(self.name) or self.name != "rbf" or not arrays or len(points) == 0:
@@ -85,7 +82,7 @@ class Kernel:
             return X - middle, points - middle
 
     def _checked(self, K: Matrix, X: Any) -> Matrix:
-        """K, whose values have to be numbers; to add them up tells."""
+        """K; raises ValueError if some of its values are not finite."""
         with np.errstate(over="ignore", invalid="ignore"):
             bad = not np.isfinite(K.sum()) and not np.isfinite(K).all()
         if bad:
@@ -97,14 +94,14 @@ class Kernel:
         return K
 
     def quickly(self, X: Matrix, points: Matrix) -> Matrix:
-        """The same up to rounding; for "rbf" by one product and one pass.
+        """The same up to rounding error; for "rbf" by one matrix product.
 
         -gamma |x - z|^2 is the product of (x, |x|^2, 1) and (2 gamma z, -gamma, -gamma |z|^2).
         """
         arrays = all(isinstance(A, np.ndarray) for A in (X, points))
         if callable(self.name) or self.name != "rbf" or not arrays:
             return self(X, points)
-        X, points = self._placed(*self._scaled(_in_doubles(X), _in_doubles(points)))
+        X, points = self._centered(*self._scaled(_in_doubles(X), _in_doubles(points)))
         gamma, (n_rows, n_features) = self.numbers["gamma"], X.shape
         left, right = np.ones((n_rows, n_features + 2)), np.empty((len(points), n_features + 2))
         with np.errstate(over="ignore", invalid="ignore"):
@@ -115,24 +112,25 @@ class Kernel:
             self._checked(right[:, -1], points)
             K = left @ right.T
         np.minimum(K, 0.0, out=K)  # a distance of 0 may come out negative by its rounding error
-        return self._told_apart(self._checked(np.exp(K, out=K), X), X, points)
+        return self._with_exact_distances(self._checked(np.exp(K, out=K), X), X, points)
 
-    def _told_apart(self, K: Matrix, X: Any, points: Any) -> Matrix:
-        """K, for "rbf" with distances by differences where products have lost them, in place.
+    def _with_exact_distances(self, K: Matrix, X: Any, points: Any) -> Matrix:
+        """Recompute, in place, the values of an "rbf" kernel whose distances have lost digits in products.
 
-        gamma |x - z|^2 by products is wrong by a few digits of gamma (|x|^2 + |z|^2): nothing, unless some
-        points are very far from the others. Where it leaves the ninth digit of K in doubt, K is computed
-        anew; not where it is 0, and stays next to it with the largest of these errors.
+        The rounding error of gamma |x - z|^2 by products is a few units in the last place of
+        gamma (|x|^2 + |z|^2): negligible unless some points are very far from the others. Values are
+        recomputed from differences where this error exceeds `EXPONENT_TOL`, except where K is 0 and stays
+        close to 0 with the largest possible error.
         """
         if callable(self.name) or self.name != "rbf":
             return K
         gamma, n_features = self.numbers["gamma"], X.shape[1]
         squares = [_squared_lengths(A) for A in (X, points)]
         digit = (n_features + 4) * np.finfo(np.float64).eps * gamma
-        if not digit * sum(s.max(initial=0.0) for s in squares) > UNTOLD:
+        if not digit * sum(s.max(initial=0.0) for s in squares) > EXPONENT_TOL:
             return K
         doubt = digit * np.add.outer(*squares)
-        rows, columns = np.nonzero((doubt > UNTOLD) & ((K > 0) | (doubt > 1)))
+        rows, columns = np.nonzero((doubt > EXPONENT_TOL) & ((K > 0) | (doubt > 1)))
         for some in pieces(len(rows), max(1, HEIGHT * WIDTH // n_features)):
             gaps = X[rows[some]] - points[columns[some]]
             with np.errstate(over="ignore"):
@@ -141,7 +139,7 @@ class Kernel:
 
 
 def _squared_lengths(X: Any) -> Vector:
-    """Of each row."""
+    """The squared norm of each row."""
     if issparse(X):
         return np.asarray(X.multiply(X).sum(axis=1)).ravel()
     return np.einsum("ij,ij->i", X, X)
@@ -152,7 +150,7 @@ def _in_doubles(X: Any) -> Any:
 
 
 class KernelInputs:
-    """Kernel values with some points, as a function of X."""
+    """The kernel values of X with some training points, as a function of X."""
 
     def __init__(self, kernel: Kernel | None, points: Matrix, columns: Indices, cache_size: float) -> None:
         self.kernel = kernel
@@ -171,14 +169,14 @@ class KernelInputs:
         return KernelInputs(self.kernel, points, self.columns[places], self.cache_size)
 
     def times(self, X: Matrix, coefs: Matrix) -> Matrix:
-        """These values times coefficients, so many rows of X at a time that they stay within a tile."""
+        """The kernel values times coefficients, computed for a few rows of X at a time to save memory."""
         n_numbers = min(HEIGHT * WIDTH, self.cache_size * MEGABYTE / 8)
         height = max(1, int(n_numbers / max(1, len(self.columns))))
         return np.concatenate([self(X[rows]) @ coefs for rows in pieces(X.shape[0], height)])
 
 
 class KernelDecisions:
-    """Decision values of machines with a coefficient per training point."""
+    """The decision values of binary classifiers with a coefficient for each training point."""
 
     def __init__(self, inputs: KernelInputs, coef: Matrix, intercept: Vector) -> None:
         self.inputs = inputs
@@ -186,6 +184,6 @@ class KernelDecisions:
         self.intercept = intercept
 
     def __call__(self, X: Matrix) -> Matrix:
-        """A column per machine, of the dtype of X."""
+        """A column for each binary classifier, of the dtype of X."""
         products = self.inputs.times(X, self.coef.T.astype(X.dtype, copy=False))
         return products + self.intercept.astype(X.dtype, copy=False)

@@ -19,7 +19,7 @@ from kmargin.core.problem import ArrayProblem, Problem
 from kmargin.core.units import Units
 from kmargin.core.validation import called_for_a_fold, warn_caller
 from kmargin.data.samples import Designs, Samples
-from kmargin.fitting.path import SparsityPath
+from kmargin.fitting.path import Models, SparsityPath
 from kmargin.fitting.progress import progress_bar
 from kmargin.fitting.spec import Blueprint
 from kmargin.solvers import Exchange, Solution, Solver, Status
@@ -174,9 +174,7 @@ def _solve_parts(
     next(grids, None)  # lets the progress bar finish
 
 
-def _warn(
-    blueprint: Blueprint, samples: Samples, models: Sequence[tuple[Solution, ...]], largest_k: int
-) -> None:
+def _warn(blueprint: Blueprint, samples: Samples, models: Models, largest_k: int) -> None:
     """Warn if the allowed signs leave the model without features, and once for each reason to stop early.
 
     A run that stalled close to S_k is mentioned too, but not for each fold of a cross-validation.

@@ -54,10 +54,13 @@ class LinearDecisions:
         return X @ xp.astype(coef.T, X.dtype) + xp.astype(self.intercept, X.dtype)
 
 
+Models = Sequence[tuple[Solution, ...]]  # by k, then by binary classifier
+
+
 class LinearCoefs(Sequence[Matrix]):
     """The coefficients for each k, a row for each binary classifier, zeros included; computed on access."""
 
-    def __init__(self, solutions: Sequence[tuple[Solution, ...]], dtype: Any) -> None:
+    def __init__(self, solutions: Models, dtype: Any) -> None:
         self.solutions = solutions
         self.dtype = dtype
 
@@ -267,8 +270,8 @@ class SparsityPath(Told):
         return str(self)
 
     def _used(self, position: int) -> Indices:
-        """The columns of `coefs` that some machine uses."""
-        if self.inputs is not None:  # supports count the candidates of a machine
+        """The columns of `coefs` with a nonzero coefficient in at least one binary classifier."""
+        if self.inputs is not None:  # supports are positions among the candidate points
             return np.flatnonzero(self.by_k[position].any(axis=0))
         return np.unique(np.concatenate([s.support[s.coef != 0] for s in self.solutions[position]]))
 

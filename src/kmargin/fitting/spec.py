@@ -23,8 +23,7 @@ from kmargin.data.design.kernel import MEGABYTE, KernelDesign, scaled
 from kmargin.data.samples import Designs, LinearDesigns, NumberedSamples, Samples
 from kmargin.data.samples.array import ArraySamples, array_problem
 from kmargin.fitting.decisions import KERNELS, Kernel, KernelInputs
-from kmargin.fitting.path import LinearCoefs, SparsityPath
-from kmargin.solvers import Solution
+from kmargin.fitting.path import LinearCoefs, Models, SparsityPath
 from kmargin.solvers.solver import Solver
 
 
@@ -119,31 +118,20 @@ class Blueprint(ABC):
         """The `Designs` of binary problems in which at most k units are used."""
 
     @abstractmethod
-    def path(
-        self,
-        designs: Sequence[Any],
-        samples: Any,
-        solutions: Sequence[tuple[Solution, ...]],
-        ks: Sequence[int],
-    ) -> SparsityPath:
-        """The path of the solutions, and the designs that they belong to, for each k."""
+    def path(self, designs: Sequence[Any], samples: Any, models: Models, ks: Sequence[int]) -> SparsityPath:
+        """The path of the models for each k; `designs` are those that each model was fitted with."""
 
     def _make_path(
-        self,
-        solutions: Sequence[tuple[Solution, ...]],
-        by_k: Sequence[Matrix],
-        ks: Sequence[int],
-        samples: Any,
-        **more: Any,
+        self, models: Models, by_k: Sequence[Matrix], ks: Sequence[int], samples: Any, **more: Any
     ) -> SparsityPath:
-        """The path of solutions and their coefficients for each k; `more` are other fields."""
-        put, is_each = samples.space.put, len(solutions[0]) > 1 and not self.shared
+        """The path of the models and their coefficients for each k; `more` are other fields."""
+        put, is_each = samples.space.put, len(models[0]) > 1 and not self.shared
         return SparsityPath(
             ks=np.array(ks),
             by_k=by_k,
-            intercepts=put(np.array([[s.intercept for s in row] for row in solutions], dtype=samples.dtype)),
-            objectives=put(np.array([[s.objective for s in row] for row in solutions])),
-            solutions=tuple(solutions),
+            intercepts=put(np.array([[s.intercept for s in model] for model in models], dtype=samples.dtype)),
+            objectives=put(np.array([[s.objective for s in model] for model in models])),
+            solutions=tuple(models),
             classes=samples.labels,
             multi_class=self.multi_class,
             n_features_in=samples.n_features,
@@ -211,16 +199,10 @@ class LinearBlueprint(Blueprint):
     def designs(self, samples: Samples, k: int = 0) -> Designs:
         return samples.designs(self.fit_intercept, self.standardize)
 
-    def path(
-        self,
-        designs: Sequence[Designs],
-        samples: Any,
-        solutions: Sequence[tuple[Solution, ...]],
-        ks: Sequence[int],
-    ) -> SparsityPath:
+    def path(self, designs: Sequence[Any], samples: Any, models: Models, ks: Sequence[int]) -> SparsityPath:
         return self._make_path(
-            solutions,
-            LinearCoefs(solutions, samples.dtype),
+            models,
+            LinearCoefs(models, samples.dtype),
             ks,
             samples,
             unit_of=None if self.request.groups is None else self.units(samples).unit_of_each_column,
@@ -228,24 +210,22 @@ class LinearBlueprint(Blueprint):
         )
 
 
-# Where the kernel with all points would not fit, so many are candidates; or so many for each to be kept.
-# Of 16,000 letters 140 are chosen as well among 2,000 as among 4,000 (the objective differs more between
-# samples than between their sizes), and 430 of 16,000 in clusters as well among 2,000 as among 4,300, in
-# half the time.
+# If the kernel matrix of all points does not fit, the number of candidates is at least CANDIDATES, and at
+# least PER_PLACE for each point to keep. More did not help: of 16,000 letters 140 points are chosen as well
+# among 2,000 as among 4,000, and 430 of 16,000 points in clusters as well among 2,000 as among 4,300.
 CANDIDATES, PER_PLACE = 2000, 4
 
 
 class KernelDesigns(LinearDesigns):
-    """The design of each machine is K diag(y): its rows' kernel with its candidate points.
+    """The design of each binary problem is K diag(y): the kernel of its rows with its candidate points.
 
-    Candidates are the machine's distinct training points, or a sample of them where `n_candidates` or
-    the budget asks for that. A repeated point would only be the same column again; as it is, a point
-    given twice and a point of weight 2 are the same thing. Rows are never sampled.
-    Without a kernel function X is the kernel matrix itself, and every point is a candidate.
-    Machines that share their points have the same candidates, those of all classes: a machine for two of
-    them may decide by points of a third.
+    Candidates are the distinct training points of the binary problem, or a sample of them if `n_candidates`
+    or the memory budget requires it; rows are never sampled. A repeated point would only repeat a column, so
+    a point given twice and a point of weight 2 are the same. Without a kernel function X is the kernel matrix
+    itself, and every point is a candidate. Binary problems that share their points have the same candidates,
+    from all classes: a classifier of two classes may use points of a third.
 
-    Up to `cache_size` MB the matrix is held; beyond that it is computed as it is asked for.
+    Up to `cache_size` MB the matrix is stored; beyond that it is computed when it is needed.
     """
 
     stays_here = False
@@ -259,7 +239,7 @@ class KernelDesigns(LinearDesigns):
         weights: Vector,  # of all rows
         cache_size: float,
         n_candidates: int | None = None,  # None: by the budget
-        k: int = 0,  # the most points that a machine will keep
+        k: int = 0,  # the largest number of points to keep
         seed: int = 0,
         codes: Indices,  # the class of each row
         shared: bool = False,
@@ -292,11 +272,11 @@ class KernelDesigns(LinearDesigns):
         """Each worker has rows of its own."""
 
     def signs(self, machine: Machine, points: Indices) -> Vector:
-        """The label of each point, as a machine sees it."""
+        """The label of each point in a binary problem."""
         return np.where(self.codes[points] == machine.positive, 1.0, -1.0)
 
     def candidates(self, machine: Machine) -> Indices:
-        """Rows of X, ascending; chosen once for each machine, or for all."""
+        """Rows of X, ascending; chosen once for each binary problem, or once for all."""
         key = (None, 0) if self.shared else (machine.negative, machine.positive)
         if key not in self._candidates:
             rows = np.arange(self.X.shape[0]) if self.shared else self._rows(machine)
@@ -315,7 +295,7 @@ class KernelDesigns(LinearDesigns):
         return np.sort(rng.choice(distinct, count, replace=False))
 
     def _n_held(self, n_rows: int) -> int:
-        """How many columns the budget has room for."""
+        """The number of columns that fit the memory budget."""
         return int(self.cache_size * MEGABYTE / (8 * n_rows))
 
     def _rows(self, machine: Machine) -> Indices:
@@ -404,27 +384,21 @@ class KernelBlueprint(Blueprint):
             shared=self.shared and len(samples.classes) > 2,
         )
 
-    def path(
-        self,
-        designs: Sequence[KernelDesigns],
-        samples: ArraySamples,
-        solutions: Sequence[tuple[Solution, ...]],
-        ks: Sequence[int],
-    ) -> SparsityPath:
+    def path(self, designs: Sequence[Any], samples: Any, models: Models, ks: Sequence[int]) -> SparsityPath:
         machines = list(make_machines(samples.codes, len(samples.classes), self.multi_class))
         kept = [
             [own.candidates(machine)[s.support] for machine, s in zip(machines, model, strict=True)]
-            for own, model in zip(designs, solutions, strict=True)
+            for own, model in zip(designs, models, strict=True)
         ]
         used = np.unique(np.concatenate([points for row in kept for points in row]))
-        dual_coefs = np.zeros((len(solutions), len(machines), len(used)), dtype=samples.X.dtype)
-        for at, model in enumerate(solutions):
+        dual_coefs = np.zeros((len(models), len(machines), len(used)), dtype=samples.X.dtype)
+        for at, model in enumerate(models):
             for m, solution in enumerate(model):
                 signs = designs[at].signs(machines[m], kept[at][m])
                 dual_coefs[at, m, np.searchsorted(used, kept[at][m])] = signs * solution.coef
         points = np.empty((0, 0), samples.X.dtype) if self.is_precomputed else samples.X[used]
         inputs = KernelInputs(designs[0].kernel, points, samples.kept[used], self.cache_size)
-        return self._make_path(solutions, list(dual_coefs), ks, samples, inputs=inputs)
+        return self._make_path(models, list(dual_coefs), ks, samples, inputs=inputs)
 
     def _scaling(self, samples: ArraySamples) -> Scaling:
         """To mean 0 and variance 1, each row counted as often as its weight says."""

@@ -377,9 +377,9 @@ class Panels:
                 self.gram, self.ridge, idx, coefs, places, signs, np.arange(len(inside)), lose_starts,
                 np.arange(len(places)), take_starts, take_starts, drop, gain, change,
             )  # fmt: skip
+        drop[~(drop >= 0.0)] = 0.0  # not a number where columns depend on each other: dropping costs nothing
         fixed = self.units.fixed[support]
-        if fixed.any():
-            drop[fixed], change[fixed] = np.inf, np.inf
+        drop[fixed], change[fixed] = np.inf, np.inf
         return UnitScores(drop, gain, change, are_independent)
 
     def score_pairs(

@@ -148,9 +148,6 @@ def score_singles(
                 step = g[j] / s[j]
                 coef = u[a] + r[a, j] * step
                 change[a, j] += 0.5 * (coef * coef / (var[a] + r[a, j] * r[a, j] / s[j]) - g[j] * step)
-    for a in range(k):
-        if not drop[a] >= 0.0:  # no number, because columns depend on each other: it costs nothing to drop
-            drop[a] = 0.0
     return are_independent
 
 
