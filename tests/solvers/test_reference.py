@@ -1,15 +1,19 @@
-"""The readable Algorithms 1, 2 and 3 do what the paper says."""
+"""The penalised objective and its surrogate, the start, and the readable Algorithms 1, 2 and 3."""
 
 import inspect
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from penalised_problems import PENALISED, of_one, random_point
+from penalised_problems import PENALISED, make_problems, make_units, of_one, random_point
 
 from conftest import make_problem
+from kmargin.data.design.dense import DenseDesign
 from kmargin.solvers import Status
 from kmargin.solvers.proximal import reference
+from kmargin.solvers.proximal.penalised import PenalisedProblem
 from kmargin.solvers.proximal.reference import Descent, MMStep, Momentum, sd_step
+from kmargin.solvers.solver import univariate_start
 
 RHO = 7.0
 
@@ -17,6 +21,104 @@ RHO = 7.0
 @pytest.fixture(params=PENALISED.values(), ids=PENALISED.keys())
 def penalised(request):
     return request.param
+
+
+def test_the_objective_is_the_sum_over_the_binary_problems_and_the_distance(rng):
+    penalised = PENALISED["everything"]
+    beta = random_point(penalised, rng)
+    loss = sum(problem.loss(row) for problem, row in zip(penalised.problems, beta, strict=True))
+    gap = beta[:, :-1] - penalised.sparsity_set.project(beta[:, :-1], 2)
+    np.testing.assert_allclose(penalised.loss(beta), loss, rtol=1e-13)
+    np.testing.assert_allclose(penalised.squared_distance(beta), np.sum(gap**2), rtol=1e-13)
+    expected = loss + RHO / (4 - 2 + 1) / 2 * np.sum(gap**2)
+    np.testing.assert_allclose(penalised.objective(beta, RHO), expected, rtol=1e-13)
+
+
+def test_the_penalty_has_the_papers_prefactor():
+    penalised = of_one(make_problem(n_features=12, k=4, lam=0.0))
+    beta = np.zeros((1, 13))
+    beta[0, :6] = [5, 4, 3, 2, 1, 1]  # two of them beyond the four largest
+    assert penalised.penalty_weight(RHO) == RHO / 9
+    np.testing.assert_allclose(penalised.objective(beta, RHO) - penalised.loss(beta), RHO / (2 * 9) * 2)
+
+
+def test_the_penalty_vanishes_when_every_feature_may_stay(rng):
+    penalised = of_one(make_problem(n_features=12, k=12))
+    beta = random_point(penalised, rng)
+    assert penalised.objective(beta, RHO) == penalised.loss(beta)
+    assert [penalised.with_k(k).penalty_weight(3.0) for k in (11, 12, 20)] == [1.5, 0, 0]
+
+
+def test_gradient_is_the_derivative_of_f_rho(penalised, rng):
+    step = 1e-6
+    beta = random_point(penalised, rng)
+    gradient = penalised.gradient(beta, RHO)
+    for _ in range(8):
+        direction = random_point(penalised, rng)
+        ahead, behind = (penalised.objective(beta + t * direction, RHO) for t in (step, -step))
+        slope = (ahead - behind) / (2 * step)
+        np.testing.assert_allclose(np.vdot(gradient, direction), slope, rtol=1e-5, atol=1e-5)
+
+
+def test_surrogate_majorizes_and_touches(penalised, rng):
+    for scale in (0.1, 1.0, 10.0):
+        anchor = random_point(penalised, rng, scale)
+        touched = penalised.surrogate(anchor, anchor, RHO)
+        np.testing.assert_allclose(touched, penalised.objective(anchor, RHO), rtol=1e-12)
+        for _ in range(20):
+            beta = anchor + random_point(penalised, rng, scale)
+            assert penalised.surrogate(beta, anchor, RHO) >= penalised.objective(beta, RHO) * (1 - 1e-12)
+
+
+def test_curvature_is_the_second_derivative_of_the_surrogate(penalised, rng):
+    anchor, direction, h = random_point(penalised, rng), random_point(penalised, rng), 1e-2
+    before, at, after = (penalised.surrogate(anchor + t * direction, anchor, RHO) for t in (-h, 0.0, h))
+    np.testing.assert_allclose(
+        penalised.curvature(direction, RHO), (before - 2 * at + after) / h**2, rtol=1e-6
+    )
+
+
+def test_fewer_than_are_always_in_is_an_error_that_says_so():
+    penalised = PenalisedProblem.of(make_problems(), make_units([1] * 8, fixed=[0, 1]), 2)
+    message = r"k=1 is less than the 2 units that are always in the model.*Use k >= 2"
+    with pytest.raises(ValueError, match=message):
+        penalised.with_k(1)
+
+
+def test_univariate_start_is_each_features_own_regression():
+    problem = make_problem(weighted=False)
+    X, y = problem.design.X, problem.y
+    expected = [np.polyfit(x, y, 1)[0] for x in X.T]
+    start = univariate_start(problem)
+    np.testing.assert_allclose(start[:-1], expected)
+    np.testing.assert_allclose(start[-1], y.mean())
+
+
+def test_weights_count_as_repetitions_in_the_start():
+    problem = make_problem(weighted=False)
+    repeats = np.arange(problem.design.n_samples) % 3 + 1
+    X, y = np.repeat(problem.design.X, repeats, axis=0), np.repeat(problem.y, repeats)
+    repeated = replace(problem, design=DenseDesign(X), y=y, weights=np.ones(len(y)))
+    weighted = replace(problem, weights=repeats * len(repeats) / repeats.sum())
+    np.testing.assert_allclose(univariate_start(weighted), univariate_start(repeated), rtol=1e-12)
+
+
+def test_a_constant_feature_starts_at_zero_whatever_its_value():
+    problem = make_problem(n_features=6)
+    for value in (0.0, 0.1, 1e-300, 1e12, -7.3):
+        X = problem.design.X.copy()
+        X[:, 2] = value
+        start = univariate_start(replace(problem, design=DenseDesign(X)))
+        assert start[2] == 0
+        assert np.isfinite(start).all()
+
+
+def test_a_large_offset_does_not_make_a_feature_constant():
+    problem = make_problem(n_features=6)
+    X = problem.design.X.copy()
+    X[:, 2] += 1e6
+    shifted = univariate_start(replace(problem, design=DenseDesign(X)))
+    np.testing.assert_allclose(shifted[2], univariate_start(problem)[2], rtol=1e-6)
 
 
 def take(step, penalised, beta):
