@@ -21,7 +21,7 @@ import numpy as np
 
 from kmargin.core.arrays import Vector
 from kmargin.paper.protocol import Chain, Finished, Unit
-from kmargin.tables.files import replace_file
+from kmargin.tables.model_file import replace_file
 
 KEYS = ("experiment", "protocol", "dataset", "solver", "replicate", "parameter")
 VALUES = (
