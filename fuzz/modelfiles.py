@@ -49,7 +49,7 @@ def originals():
     from kmargin.tables.analysis import analyse
     from kmargin.tables.dataset import Roles, prepare
     from kmargin.tables.read import Table
-    from kmargin.tables.request import Settings
+    from kmargin.tables.search import Settings
 
     rng = np.random.default_rng(5)
     frame = pd.DataFrame(rng.standard_normal((24, 3)), columns=["a", "<b>", "=c"])

@@ -11,10 +11,10 @@ from typer.testing import CliRunner
 from kmargin import StabilitySelection
 from kmargin.cli import make_app
 from kmargin.report.text import halves_sentence
-from kmargin.tables.analysis import Plan, analyse, measure_stability
+from kmargin.tables.analysis import analyse, measure_stability
 from kmargin.tables.dataset import Roles, prepare
 from kmargin.tables.read import read_table
-from kmargin.tables.request import Settings
+from kmargin.tables.search import Settings
 
 APP = make_app()
 
@@ -90,8 +90,7 @@ def test_gaps_are_filled_in_by_the_rows_of_each_half(frame):
 def test_what_is_accepted_by_chance_sets_the_threshold():
     result = run("--drop", "site", "--k", 2, "--max-false", 0.2)
     dataset = prepare(read_table(Path("data.csv")), Roles("outcome", drop=["site"]))
-    plan = Plan(k=2, n_pairs=10, max_false=0.2)
-    stability = measure_stability(dataset, Settings(), plan)
+    stability = measure_stability(dataset, Settings(), k=2, n_pairs=10, max_false=0.2)
     share = f"{100 * stability.selection.threshold_:.4g} %"
     assert f"selected on at least {share} of 20" in " ".join(result.stdout.split())
     assert stability.selection.bounds_.unimodal <= 0.2

@@ -20,9 +20,10 @@ from kmargin.core import jit
 from kmargin.fitting import progress
 from kmargin.fitting.progress import COMPILING, progress_bar
 from kmargin.tables.analysis import analyse
+from kmargin.tables.columns import ColumnRequest
 from kmargin.tables.dataset import Roles, prepare
 from kmargin.tables.read import Table
-from kmargin.tables.request import ColumnRequest, Settings
+from kmargin.tables.search import Settings
 
 ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 COLOUR = re.compile(r"\x1b\[[0-9;]*(3[0-8]|9[0-7])[0-9;]*m")

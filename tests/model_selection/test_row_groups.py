@@ -15,8 +15,7 @@ from kmargin.report.page import together_text
 from kmargin.tables.analysis import OUTER, analyse
 from kmargin.tables.dataset import Roles, prepare
 from kmargin.tables.read import Table
-from kmargin.tables.request import Settings
-from kmargin.tables.search import TableSearch
+from kmargin.tables.search import Settings, TableSearch
 
 PATIENTS = np.repeat(np.arange(20), 3)
 FRAME = make_table(60).assign(patient=[f"p{i:02d}" for i in PATIENTS])

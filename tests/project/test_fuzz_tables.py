@@ -121,7 +121,7 @@ def test_a_hang_is_seen(monkeypatch):
         while True:
             pass
 
-    monkeypatch.setattr("kmargin.cli.options.read_table", wait)
+    monkeypatch.setattr("kmargin.cli.commands.read_table", wait)
     with pytest.raises(Flaw, match=r"more than 0\.3 s"):
         call(["fit", "x.csv"], seconds=0.3)
 

@@ -21,7 +21,7 @@ from kmargin.report.page import draw_guessing, render
 from kmargin.tables.analysis import analyse
 from kmargin.tables.dataset import Roles, prepare
 from kmargin.tables.read import Table
-from kmargin.tables.request import Settings
+from kmargin.tables.search import Settings
 
 
 @pytest.fixture(

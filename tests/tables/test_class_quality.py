@@ -20,7 +20,7 @@ from kmargin.report.page import feature_boxes
 from kmargin.tables.analysis import analyse
 from kmargin.tables.dataset import Roles, prepare
 from kmargin.tables.read import Table
-from kmargin.tables.request import Settings
+from kmargin.tables.search import Settings
 
 
 def analysis_of(n_classes, weights=False):

@@ -1,5 +1,6 @@
 """Constraints on columns: the features they refer to, what k counts, and a sentence for each mistake."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -7,12 +8,14 @@ from tables_data import make_table
 from typer.testing import CliRunner
 
 from kmargin.cli.app import app
+from kmargin.core.units import UnitRequest
 from kmargin.core.validation import InputError
+from kmargin.fitting.spec import KernelBlueprint, LinearBlueprint
 from kmargin.tables.analysis import analyse
-from kmargin.tables.columns import Encoding
+from kmargin.tables.columns import ColumnRequest, Encoding, count_features, read_groups
 from kmargin.tables.dataset import Roles, prepare
 from kmargin.tables.read import Table
-from kmargin.tables.request import ColumnRequest, Settings, count_features, read_groups
+from kmargin.tables.search import Settings
 
 ENCODING = Encoding(("age", "site", "lab_a", "lab_b", "lab"), {"site": ("north", "south")})
 NAMES = ["age", "site=north", "site=south", "lab_a", "lab_b", "lab"]
@@ -160,3 +163,12 @@ def test_default_values_of_k_are_not_below_the_number_of_kept_columns():
     assert result.exit_code == 0, result.output
     ks = [line.split(",")[0] for line in Path("p.csv").read_text().splitlines()[1:]]
     assert ks == ["2", "3", "4", "5"]
+
+
+def test_models_are_those_that_the_settings_describe():
+    asked = Settings(kernel="rbf", gamma=0.7, multi_class="ovr", seed=5, jobs=3, shared=False)
+    counted = count_features(Encoding(("a", "b")), ColumnRequest(keep=["b"]))
+    expected = KernelBlueprint("ovr", kernel="rbf", gamma=0.7, random_state=5, shared=False)
+    assert asked.blueprint(counted) == expected
+    linear = LinearBlueprint("ovr", shared=False, request=UnitRequest(keep=[1]))
+    assert replace(asked, kernel=None).blueprint(counted) == linear

@@ -15,12 +15,12 @@ from typer.testing import CliRunner
 
 from kmargin.cli.app import app
 from kmargin.report import page
-from kmargin.tables import files, model_file
+from kmargin.tables import model_file
 from kmargin.tables.analysis import analyse
 from kmargin.tables.dataset import Roles, prepare
-from kmargin.tables.files import newest, replace_file, replace_folder
+from kmargin.tables.model_file import newest, replace_file, replace_folder
 from kmargin.tables.read import Table
-from kmargin.tables.request import Settings
+from kmargin.tables.search import Settings
 
 OWNED = ("model", "features", "points", "page")
 OLD = {"model": b"old model", "features": b"old features", "page": b"old page" * 1000}
@@ -92,7 +92,7 @@ def test_results_are_the_old_ones_or_the_new_ones_wherever_the_process_is_killed
     """At every system call in turn; the next run completes the change and clears away what is left."""
     folder, states = tmp_path / "out", []
     others = {name: content for name, content in before.items() if name in OTHERS}
-    monkeypatch.setattr(files, "STALE_SECONDS", -1)
+    monkeypatch.setattr(model_file, "STALE_SECONDS", -1)
     with monkeypatch.context() as patch:
         faults = Faults(patch, Killed(), for_good=True)
         write = lambda: replace_folder(folder, NEW, OWNED)  # noqa: E731
@@ -107,7 +107,7 @@ def test_results_are_the_old_ones_or_the_new_ones_wherever_the_process_is_killed
             write()
             assert content_of(folder) == NEW | others
             assert os.listdir(tmp_path) == ["out"]
-            assert not [name for name in os.listdir(folder) if files.is_temporary(name)]
+            assert not [name for name in os.listdir(folder) if model_file.is_temporary(name)]
     assert len(states) > 10
     assert set(states) == {False, True}
     assert states == sorted(states), "there is one moment of change"
@@ -126,7 +126,9 @@ def test_a_full_disk_leaves_the_old_folder_and_nothing_else(tmp_path, monkeypatc
                 errors.append((error.errno, error.filename))
                 assert folder.exists() == bool(before)
                 assert not before or content_of(folder) == before
-                assert not before or not [name for name in os.listdir(folder) if files.is_temporary(name)]
+                assert not before or not [
+                    name for name in os.listdir(folder) if model_file.is_temporary(name)
+                ]
     assert len(errors) > 6
     assert set(errors) == {(errno.ENOSPC, str(folder))}
 
@@ -143,7 +145,7 @@ def test_a_file_is_the_old_one_or_the_new_one_wherever_the_process_is_killed(tmp
 
 def test_a_folder_that_another_process_is_writing_is_not_cleared_away(tmp_path):
     fill(tmp_path / "out", OLD)
-    busy, stale = (Path(tempfile.mkdtemp(prefix=files.PART, dir=tmp_path / "out")) for _ in range(2))
+    busy, stale = (Path(tempfile.mkdtemp(prefix=model_file.PART, dir=tmp_path / "out")) for _ in range(2))
     os.utime(stale, (0, 0))
     replace_folder(tmp_path / "out", NEW, OWNED)
     assert busy.exists()
@@ -154,8 +156,8 @@ def test_a_model_that_is_ready_but_not_moved_is_the_one_that_is_read(tmp_path, a
     linear, kernel = analyses
     model_file.save(linear.model, tmp_path / model_file.NAME)
     assert not model_file.load(tmp_path).is_kernel
-    (tmp_path / files.READY).mkdir()
-    model_file.save(kernel.model, tmp_path / files.READY / model_file.NAME)
+    (tmp_path / model_file.READY).mkdir()
+    model_file.save(kernel.model, tmp_path / model_file.READY / model_file.NAME)
     assert model_file.load(tmp_path).is_kernel
 
 

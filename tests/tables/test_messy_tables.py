@@ -14,8 +14,7 @@ from tables_data import make_table
 
 from kmargin.core.validation import InputError
 from kmargin.tables.dataset import Roles, join_labels, prepare
-from kmargin.tables.dialect import Reading
-from kmargin.tables.read import Table, read_table
+from kmargin.tables.read import Reading, Table, read_table
 
 FRAME = pd.DataFrame({"Größe": [1.5, 2.25, -3.0, 0.125], "n": [1, 2, 3, 5], "y": ["ä", "b", "ä", "b"]})
 

@@ -14,8 +14,7 @@ from kmargin.report.page import together_text
 from kmargin.tables.dataset import Roles, prepare
 from kmargin.tables.pitfalls import join_groups
 from kmargin.tables.read import Table
-from kmargin.tables.request import Settings
-from kmargin.tables.search import TableSearch
+from kmargin.tables.search import Settings, TableSearch
 
 FRAME = make_table(120)
 IS_YES = (FRAME["outcome"] == "yes").to_numpy()

@@ -292,7 +292,7 @@ def test_numbers_that_many_rows_share_tell_no_rows_apart():
 
 
 def test_of_many_rows_a_fair_sample_is_kept(monkeypatch):
-    monkeypatch.setattr(seen, "MOST", 200)
+    monkeypatch.setattr(seen, "MAX_DIGESTS", 200)
     rng = np.random.default_rng(0)
     rows, others = rng.standard_normal((3000, 3)), rng.standard_normal((3000, 3))
     noted = note_rows(rows, np.array([0, 1]))

@@ -1,5 +1,7 @@
 """The command `kmargin`: the module of a subcommand is imported when the subcommand is called."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from typing import Annotated, Any
@@ -25,6 +27,25 @@ SUBCOMMANDS = {
 }
 
 
+UsageError: Any = typer.BadParameter.__base__  # of click, or of typer's own copy of click
+
+
+@contextmanager
+def plain_usage() -> Iterator[None]:
+    """Print what cannot be parsed as one sentence, as all other errors are: exit code 2."""
+    try:
+        yield
+    except UsageError as error:
+        sentence = error.format_message().rstrip(".")
+        if not sentence:  # no arguments at all: the help was printed
+            raise
+        from kmargin.cli.terminal import say
+
+        command = "kmargin" if error.ctx is None else error.ctx.command_path
+        say(f"Error: {sentence}{'' if sentence.endswith('?') else '.'} See {command} --help.")
+        raise typer.Exit(2) from error
+
+
 class LazyGroup(TyperGroup):
     """A group that lists its subcommands by their summaries, and imports the one that is called."""
 
@@ -33,6 +54,14 @@ class LazyGroup(TyperGroup):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self.commands = {name: TyperCommand(name, help=help) for name, (_, help) in SUBCOMMANDS.items()}
+
+    def make_context(self, *args: Any, **more: Any) -> Any:
+        with plain_usage():
+            return super().make_context(*args, **more)
+
+    def invoke(self, ctx: Any) -> Any:
+        with plain_usage():
+            return super().invoke(ctx)
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(SUBCOMMANDS)

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from kmargin.cli.commands import with_options
 from kmargin.cli.terminal import plainly, say, show_grid
 from kmargin.core.validation import InputError
 from kmargin.datasets import TABLE_1, DatasetError, cache_folder, load
@@ -21,6 +22,7 @@ data_command = typer.Typer(no_args_is_help=True, help="The data sets of the pape
 
 
 @plainly
+@with_options
 def reproduce_command(
     part: Annotated[str, typer.Argument(help=f"all, or one of {', '.join(PARTS)}.")] = "all",
     datasets: Annotated[str, typer.Option(help="Data sets, as iris,splice.")] = "",
@@ -100,6 +102,7 @@ def list_data() -> None:
 
 @data_command.command("get")
 @plainly
+@with_options
 def get_data(
     name: Annotated[str, typer.Argument(help="A name from `kmargin data list`.")],
     out: Annotated[Path | None, typer.Option(help="CSV to write; NAME.csv if not given.")] = None,

@@ -15,7 +15,7 @@ from kmargin.paper import figures, tables
 from kmargin.paper.protocol import DATASETS, PROTOCOLS, Settings
 from kmargin.paper.tables import NAMES, Line
 from kmargin.report import html
-from kmargin.tables.files import replace_file
+from kmargin.tables.model_file import replace_file
 
 if TYPE_CHECKING:
     import pandas as pd

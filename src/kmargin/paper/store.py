@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from kmargin.paper.protocol import Job
-from kmargin.tables.files import replace_file
+from kmargin.tables.model_file import replace_file
 
 KEYS = ("experiment", "protocol", "dataset", "solver", "replicate", "parameter")
 VALUES = (

@@ -42,7 +42,7 @@ from kmargin.report.text import PERCENT, change_text, error_text, headline, scor
 from kmargin.tables import model_file
 from kmargin.tables.analysis import Analysis, Neighbour, Step
 from kmargin.tables.dataset import Dataset
-from kmargin.tables.files import is_temporary, replace_file, replace_folder
+from kmargin.tables.model_file import is_temporary, replace_file, replace_folder
 
 MAX_ROWS = 60  # of a table on the page; the CSV files have all
 MAX_TERMS = 12  # of the formula
@@ -434,7 +434,7 @@ def check_file(path: Path, endings: tuple[str, ...]) -> None:
 def write_results(analysis: Analysis, folder: Path, source: str) -> list[Path]:
     """Write model, tables and report; files of earlier results are replaced, others left alone.
 
-    All of them or none: see `kmargin.tables.files`.
+    All of them or none: see `kmargin.tables.model_file`.
     """
     kind, frame = "features.csv", feature_frame
     if analysis.model.is_kernel:

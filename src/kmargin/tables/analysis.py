@@ -1,6 +1,7 @@
 """The analysis of a table: choice, honest score, final model, drop costs, stability."""
 
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -13,15 +14,23 @@ from kmargin.core.arrays import Indices, Matrix, Vector
 from kmargin.core.validation import InputError, blame_input
 from kmargin.fitting.drop_costs import Worth
 from kmargin.fitting.progress import progress_bar
-from kmargin.model_selection.nested import HonestScore, OuterResult, evaluate, permutation_test, summarise
+from kmargin.model_selection.nested import HonestScore, evaluate, permutation_test, summarise
 from kmargin.model_selection.scores import Fold, ScoreTable, difference_error
+from kmargin.tables.columns import CountedFeatures, count_features
 from kmargin.tables.dataset import Dataset
 from kmargin.tables.model import TableModel, assemble_machine, note_rows
-from kmargin.tables.request import CountedFeatures, Settings, count_features
-from kmargin.tables.search import Choice, Preparation, TableSearch, choose, fit_choice, resolve_grid
+from kmargin.tables.search import (
+    Choice,
+    Preparation,
+    Settings,
+    TableSearch,
+    choose,
+    fit_choice,
+    resolve_grid,
+)
 
-DEFAULT_K = 10
-LEAST_FOR_NESTED = 3  # rows (or groups) of a class: one to score, two for the folds within
+DEFAULT_K = 10  # features selected on each half
+MIN_FOR_NESTED = 3  # rows (or groups) of a class: one to score, two for the folds within
 OUTER = 2**16  # the round whose folds are the outer ones, far from those that choose
 
 
@@ -30,6 +39,9 @@ class Difference(NamedTuple):
 
     value: float
     error: float
+
+
+# The honest score
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -70,87 +82,81 @@ class Assessment(HonestScore):
         return Difference(self.all_features.score - self.score, error)
 
 
-class Evaluated(NamedTuple):
-    """The models of some folds, evaluated on the test rows."""
-
-    folds: list[Fold]
-    results: list[OuterResult]
-    probabilities: list[Matrix]
-
-
 def assess(search: TableSearch, choice: Choice) -> Assessment:
     """Score the search as the settings say: nested or not, with a permutation test or without."""
-    settings, dataset, rows = search.settings, search.dataset, search.rows
+    settings, dataset, n_available = search.settings, search.dataset, search.n_available
     is_nested = settings.nested and choice.had_alternatives
-    if is_nested and search.class_counts.min() < LEAST_FOR_NESTED:
+    if is_nested and search.class_counts.min() < MIN_FOR_NESTED:
         rare = search.samples.classes[search.class_counts.argmin()].item()
         unit = "rows" if dataset.groups is None else "groups"
         search.notes.append(
-            f"Class {rare!r} has 2 {unit}, too few to choose k and C without one of them: the score told is "
-            "of the rows they were chosen on, and too good."
+            f"Class {rare!r} has 2 {unit}, too few to choose k and C without one of them: the score reported "
+            "is of the rows they were chosen on, and too optimistic."
         )
         is_nested = False
-    evaluated = evaluate_outer(search, choice.n_rounds) if is_nested else evaluate_chosen(search, choice)
-    folds, results, probabilities = evaluated
-    found = summarise(rows, folds, results)
-    all_features = None
-    if settings.kernel is None and choice.k < search.n_available:
-        n = search.n_available
-        whole = TableSearch(dataset, replace(settings, k=n, ks=[n], Cs=list(choice.table.Cs), verbose=0))
-        scored = evaluate_outer(whole, 1) if is_nested else evaluate_chosen(whole, choose(whole, 1))
-        all_features = summarise(rows, scored.folds, scored.results)
+    found = evaluate_held_out(search, choice, is_nested)
+    if settings.kernel is None and choice.k < n_available:
+        every = replace(settings, k=n_available, ks=[n_available], Cs=list(choice.table.Cs), verbose=0)
+        dense = TableSearch(dataset, every)
+        scored = evaluate_held_out(dense, None if is_nested else choose(dense, 1), is_nested)
+        found = replace(found, all_features=scored)
     if settings.permutations:
         p_value, permuted = permutation_test(
             _highest(choice, choice.first.scores),
             lambda labels: score_permuted(search, choice, labels),
-            rows,
+            search.rows,
             settings.permutations,
             np.random.default_rng(settings.seed),
         )
         found = replace(found, p_value=p_value, permuted=permuted)
+    return found
+
+
+def evaluate_held_out(search: TableSearch, choice: Choice | None, is_nested: bool) -> Assessment:
+    """Evaluate each row by a model that was fitted without it."""
+    folds, results, probabilities = [], [], []
+    n_rounds = 1 if choice is None else choice.n_rounds
+    models = repeat_search(search, n_rounds) if is_nested or choice is None else fold_models(search, choice)
+    for fold, model, X in models:
+        folds.append(fold)
+        results.append(evaluate(search.rows, fold, model, X))
+        probabilities.append(model.predict_proba(X))
+    found = summarise(search.rows, folds, results)
+    order = np.argsort(np.concatenate([fold.test for fold in folds]))
     return Assessment(
         **{field.name: getattr(found, field.name) for field in fields(found)},
-        dataset=dataset,
+        dataset=search.dataset,
         is_nested=is_nested,
         folds=folds,
-        decisions=_by_row(folds, [np.asarray(result.decisions) for result in results]),
-        probabilities=_by_row(folds, probabilities),
+        decisions=np.concatenate([np.asarray(result.decisions) for result in results])[order],
+        probabilities=np.concatenate(probabilities)[order],
         classes=search.samples.classes,
-        all_features=all_features,
     )
 
 
-def _by_row(folds: list[Fold], by_fold: list[Matrix]) -> Matrix:
-    """Values of the test rows of each fold, in the order of the rows."""
-    return np.concatenate(by_fold)[np.argsort(np.concatenate([fold.test for fold in folds]))]
+def repeat_search(search: TableSearch, n_rounds: int) -> Iterator[tuple[Fold, Any, Matrix]]:
+    """Repeat the whole search in each of several outer folds, on its training rows alone.
 
-
-def evaluate_outer(search: TableSearch, n_rounds: int) -> Evaluated:
-    """Repeat the whole search in each of several outer folds, on its training rows alone."""
-    found = Evaluated(search.folds(OUTER), [], [])
-    with progress_bar("honest score", len(found.folds), search.settings.verbose) as bar:
-        for fold in found.folds:
+    Yields each fold, its model, and the test rows as the model takes them.
+    """
+    folds = search.folds(OUTER)
+    with progress_bar("honest score", len(folds), search.settings.verbose) as bar:
+        for fold in folds:
             inner = search.on_rows(fold.train)
-            model = fit_choice(inner, choose(inner, n_rounds))
-            found.results.append(evaluate(search.rows, fold, model))
-            found.probabilities.append(model.predict_proba(search.dataset.X[fold.test]))
+            yield fold, fit_choice(inner, choose(inner, n_rounds)), search.dataset.X[fold.test]
             bar.advance()
-    return found
 
 
-def evaluate_chosen(search: TableSearch, choice: Choice) -> Evaluated:
-    """Evaluate the models of the first round, on the folds by which k and C were chosen."""
+def fold_models(search: TableSearch, choice: Choice) -> Iterator[tuple[Fold, Any, Matrix]]:
+    """Like `repeat_search`, with the models of the first round of folds, by which k and C were chosen."""
     searched, row, column = choice.first, choice.row, choice.column
     folds: Any = searched.folds
-    found = Evaluated(folds.folds, [], [])
     with blame_input():
-        calibrations = searched.calibrate(row, column, range(len(found.folds)))
-    for number, fold in enumerate(found.folds):
-        model, X = search.model_at(searched.fits[number], row, column), folds.inputs(number)
+        calibrations = searched.calibrate(row, column, range(len(folds)))
+    for number, fold in enumerate(folds.folds):
+        model = search.model_at(searched.fits[number], row, column)
         model.calibration_ = calibrations[number]
-        found.results.append(evaluate(search.rows, fold, model, X))
-        found.probabilities.append(model.predict_proba(X))
-    return found
+        yield fold, model, folds.inputs(number)
 
 
 def score_permuted(search: TableSearch, choice: Choice, labels: list[np.ndarray]) -> list[float]:
@@ -173,14 +179,7 @@ def _highest(choice: Choice, scores: np.ndarray) -> float:
     return float(scores[:, :, columns].mean(axis=0).max())
 
 
-class Plan(NamedTuple):
-    """The model fitted to each half, the number of halves, and when a feature counts as stable."""
-
-    k: int | None = None  # None: 10, or half of what there is to choose from
-    C: float | None = None  # None: as strong as suits so many rows and features
-    n_pairs: int = 50
-    threshold: float | None = None  # None: the lowest that keeps the number expected by chance at `max_false`
-    max_false: float = 1.0
+# Stability
 
 
 @dataclass(frozen=True)
@@ -209,15 +208,40 @@ class Stability:
         return self.counted.labels_of(self.selection.support_[free])
 
 
-def measure_stability(dataset: Dataset, settings: Settings, plan: Plan | None = None) -> Stability:
-    """Fit models to random halves of the rows. The settings k, ks, Cs and those of folds are not used."""
-    plan = Plan() if plan is None else plan
+def measure_stability(
+    dataset: Dataset,
+    settings: Settings,
+    *,
+    k: int | None = None,
+    C: float | None = None,
+    n_pairs: int = 50,
+    threshold: float | None = None,
+    max_false: float = 1.0,
+) -> Stability:
+    """Fit models to random halves of the rows. The settings k, ks, Cs and those of folds are not used.
+
+    By default k is 10, or half of what there is to choose from; C suits the numbers of rows and features;
+    the threshold is the lowest that keeps the number of features expected by chance at `max_false`.
+    """
     settings.check()
-    check_plan(plan)
+    valid = {
+        f"--pairs {n_pairs}": (n_pairs >= 1, "a number of pairs. Use 1 or more"),
+        f"--threshold {threshold}": (
+            threshold is None or 0.5 < threshold <= 1,
+            "a proportion above one half. Use a number above 0.5, at most 1",
+        ),
+        f"--max-false {max_false:g}": (
+            0 < max_false < np.inf,
+            "an expected number of features. Use a number > 0, such as 1",
+        ),
+    }
+    for option, (is_valid, words) in valid.items():
+        if not is_valid:
+            raise InputError(f"{option} is not {words}.")
     counted = count_features(dataset.encoding, settings.columns)
-    k = resolve_k(plan.k, counted)
-    C = stability_C(len(dataset.y), counted.units.n_units) if plan.C is None else plan.C
-    machine = SparseSVC(
+    k = _resolve_k(k, counted)
+    C = stability_C(len(dataset.y), counted.units.n_units) if C is None else C
+    model: Any = SparseSVC(
         k,
         C=C,
         multi_class=settings.multi_class,
@@ -226,13 +250,13 @@ def measure_stability(dataset: Dataset, settings: Settings, plan: Plan | None = 
         **counted.request._asdict(),
     )
     has_gaps = bool(np.isnan(dataset.X).any())
+    if has_gaps:
+        model = Pipeline([("prepare", Preparation(True, settings.standardize)), ("model", model)])
     selection = StabilitySelection(
-        Pipeline([("prepare", Preparation(True, settings.standardize)), ("machine", machine)])
-        if has_gaps
-        else machine,
-        n_pairs=plan.n_pairs,
-        threshold="auto" if plan.threshold is None else plan.threshold,
-        max_false=plan.max_false,
+        model,
+        n_pairs=n_pairs,
+        threshold="auto" if threshold is None else threshold,
+        max_false=max_false,
         standardize=settings.standardize and not has_gaps,
         n_jobs=settings.jobs,
         random_state=settings.seed,
@@ -243,23 +267,7 @@ def measure_stability(dataset: Dataset, settings: Settings, plan: Plan | None = 
     return Stability(dataset, counted, selection, k, C)
 
 
-def check_plan(plan: Plan) -> None:
-    """Raise InputError for options that make no sense."""
-    if plan.n_pairs < 1:
-        raise InputError(f"--pairs {plan.n_pairs} is not a number of pairs. Use 1 or more.")
-    if plan.threshold is not None and not 0.5 < plan.threshold <= 1:
-        raise InputError(
-            f"--threshold {plan.threshold:g} is not a proportion above one half. Use a number above 0.5, at "
-            "most 1."
-        )
-    if not 0 < plan.max_false < np.inf:
-        raise InputError(
-            f"--max-false {plan.max_false:g} is not an expected number of features. Use a number > 0, such "
-            "as 1."
-        )
-
-
-def resolve_k(k: int | None, counted: CountedFeatures) -> int:
+def _resolve_k(k: int | None, counted: CountedFeatures) -> int:
     """The number of features (or groups) selected on each half."""
     n_units, n_fixed, things = counted.units.n_units, counted.n_fixed, counted.things
     if n_units - n_fixed < 2:
@@ -274,6 +282,9 @@ def resolve_k(k: int | None, counted: CountedFeatures) -> int:
     raise InputError(
         f"--k {k} of {n_units} {things}{kept} leaves nothing to choose. Use {n_fixed + 1} to {n_units - 1}."
     )
+
+
+# The whole analysis
 
 
 class Neighbour(NamedTuple):
@@ -388,10 +399,10 @@ def analyse(dataset: Dataset, settings: Settings) -> Analysis:
         search.notes.append(f"With {len(dataset.y):,} rows, replacements and random halves are not computed.")
     choice = choose(search)
     is_listed = isinstance(settings.ks, list) and settings.k is None
-    if is_listed and choice.table.rises_to_the_largest_k and choice.ks[0] < search.n_available:
+    if is_listed and choice.table.rises_to_the_largest_k and choice.table.ks[0] < search.n_available:
         search.notes.append(
-            f"The largest k of --ks, {choice.ks[0]} of {search.n_available:,} {search.things}, scores best. "
-            "Add larger ones: they may do better."
+            f"The largest k of --ks, {max(settings.ks)} of {search.n_available:,} {search.things}, scores "
+            "best. Add larger ones: they may do better."
         )
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -417,7 +428,7 @@ def analyse(dataset: Dataset, settings: Settings) -> Analysis:
         stability, counted = None, search.counted
         leaves_a_choice = settings.kernel is None and counted.n_fixed < choice.k < counted.units.n_units
         if settings.pairs and leaves_a_choice and not search.is_large:
-            stability = measure_stability(dataset, settings, Plan(choice.k, choice.C, settings.pairs))
+            stability = measure_stability(dataset, settings, k=choice.k, C=choice.C, n_pairs=settings.pairs)
     decisions = choice.first.decisions(choice.row, choice.column)
     return Analysis(
         dataset=dataset,
@@ -441,14 +452,14 @@ def find_neighbours(search: TableSearch, choice: Choice, model: TableModel) -> t
     """
     used: dict[int, set[str]] = {}
     if not model.is_kernel:
-        path = search.path(choice.Cs, choice.ks)[1]
+        path = search.path(list(choice.table.Cs[: choice.row + 1]), list(choice.table.ks))[1]
         coefs = dict(zip(path.ks.tolist(), path.coefs, strict=True)) | {choice.k: model.machine.coef_}
         used = {k: set(search.counted.labels_of(np.flatnonzero(c.any(axis=0)))) for k, c in coefs.items()}
     table, at, here = choice.table, choice.column, used.get(choice.k, set())
     scores, found = table.scores[:, choice.row], []
     for position in (at + 1, at - 1):  # k descends
-        if 0 <= position < len(choice.ks):
-            k = choice.ks[position]
+        if 0 <= position < len(table.ks):
+            k = table.ks[position]
             differences = scores[:, position] - scores[:, at]
             error = difference_error(differences, table.test_ratio, len(search.dataset.y))
             change = Difference(float(differences.mean()), error)
@@ -477,9 +488,9 @@ def trace(dataset: Dataset, settings: Settings, cross_validate: bool = True) -> 
     search = TableSearch(dataset, settings)
     Cs, ks = resolve_grid(search)
     curve = Curve.of(search.cross_validate(Cs[-1:], ks).table, 0) if cross_validate else None
-    scaling, path = search.path(Cs[-1:], ks)
+    preparation, path = search.path(Cs[-1:], ks)
     names = dataset.encoding.feature_names
-    X = scaling(dataset.X)
+    X = preparation.transform(dataset.X)
     steps: list[Step] = []
     before: set[str] = set()
     for at in reversed(range(len(ks))):

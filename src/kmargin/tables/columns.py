@@ -1,27 +1,32 @@
-"""Columns of a table: what they hold, columns that name rows, and features as numbers."""
+"""Columns of a table: what they hold, features as numbers, and what k counts of them."""
 
 import io
 import math
 import numbers
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from difflib import get_close_matches
-from typing import Any
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from sklearn.preprocessing import StandardScaler
 
-from kmargin.core.arrays import Matrix, Vector
-from kmargin.core.validation import InputError, count, listing
-from kmargin.tables.read import Table
+from kmargin.core.arrays import Flags, Matrix, Vector
+from kmargin.core.units import UnitRequest, Units
+from kmargin.core.validation import InputError, blame_input, count, listing, nearest
+from kmargin.tables.read import Table, read_table
 
 # a laboratory value outside the range of measurement, such as <5 or > 100,5
 CENSORED = re.compile(r"[<>≤≥]=?\s*\d+([.,]\d+)*")
-LARGEST, SMALLEST_SPREAD = 1e150, 1e-150  # numbers between these can be squared
-MAX_SCALED = 1e50  # largest scaled value, in standard deviations, so that its powers are finite
+LARGEST = 1e100  # numbers up to this can be squared and summed
 MAX_LISTED_COLUMNS = 8
+GROUP_COLUMNS = ["feature", "group"]  # of a file of groups
+SIGN_VALUES = {"+": 1, "-": -1}
 
 
 def kind_of(column: pd.Series) -> str:
@@ -121,73 +126,6 @@ def first_text(column: pd.Series) -> str:
     texts = column.dropna().astype(str)
     strays = texts[pd.to_numeric(texts, errors="coerce").isna()]
     return str((strays if len(strays) else texts).iloc[0])[:40]
-
-
-# Columns that name rows
-
-MIN_ROWS = 5  # in fewer rows, values are often all different
-MIN_SORTED_ROWS = 8  # fewer measurements may be in order by chance
-MAX_DOUBTFUL = 3  # more columns of distinct whole numbers are counts
-# patient_id, PatientID, case no., id_2, Patient; not "number of nodes", nor "body mass index"
-ID_NAME = re.compile(
-    r"(?i:(^|[\W_])(id|ids|nr|no|num|number|key|uid|uuid|guid|barcode|accession|mrn|pid|nummer)[\W_]*$)"
-    r"|(?i:^(id|nr|no)[\W_])|(?<=[a-z])(ID|Id|Nr|No)$|(?i:nummer$)"
-    r"|(?i:^(index|idx|patient|subject|sample|participant|case|record|row|name|code|fall|proband|column 1)$)"
-)
-NUMBER_LIKE = re.compile(r"[<>≤≥~]?\s*[+-]?\d+([.,]\d+)*\s*\S{0,3}")
-
-
-def find_row_names(features: pd.DataFrame, kept: Collection[str]) -> tuple[list[str], list[str], list[str]]:
-    """Return the columns that name rows, others that may name rows, and notes on both.
-
-    Columns of distinct texts name rows, and so do columns of distinct whole numbers that count the rows, are
-    in order, or have the name of an id. Other whole numbers, such as counts, may well be all distinct.
-    """
-    reasons = {}
-    if len(features) >= MIN_ROWS:
-        reasons = {str(name): _why_row_names(features[name]) for name in features.columns if name not in kept}
-    found = {name: reason for name, reason in reasons.items() if reason}
-    doubtful = [name for name, reason in reasons.items() if reason == ""]
-    notes = [
-        f"Column {name!r} {reason}: it is left out. Use --feature {quoted(name)} to include it."
-        for name, reason in list(found.items())[:MAX_DOUBTFUL]
-    ]
-    if len(found) > MAX_DOUBTFUL:
-        more = list(found)[MAX_DOUBTFUL:]
-        notes.append(f"So {'is' if len(more) == 1 else 'are'} {listing(more)}, for the same reasons.")
-    if len(doubtful) > MAX_DOUBTFUL:
-        doubtful = []
-    if doubtful:
-        names, them = ("it names", "it") if len(doubtful) == 1 else ("they name", "them")
-        notes.append(
-            f"{listing(doubtful)}: each row has a different whole number. If {names} the rows, leave {them} "
-            "out with --drop."
-        )
-    return list(found), doubtful, notes
-
-
-def _why_row_names(column: pd.Series) -> str | None:
-    """Return why a column names rows, "" if it may name rows, None if it does not."""
-    kind = kind_of(column)
-    if kind == "text":
-        texts = [text for text in to_texts(column) if text is not None]
-        n_number_like = sum(NUMBER_LIKE.fullmatch(text) is not None for text in texts)
-        if len(set(texts)) < len(column) or 2 * n_number_like > len(texts):
-            return None
-        return "has a different text in each row"
-    if kind != "number" or pd.api.types.is_bool_dtype(column.dtype):
-        return None
-    values = to_numbers(column)
-    if not (np.isfinite(values).all() and (values == np.round(values)).all()):
-        return None
-    if len(np.unique(values)) < len(values):
-        return None
-    if values.max() - values.min() == len(values) - 1:
-        return "numbers the rows"
-    if len(values) >= MIN_SORTED_ROWS and (column.is_monotonic_increasing or column.is_monotonic_decreasing):
-        return "has a different whole number in each row, in order"
-    is_id = ID_NAME.search(str(column.name)) is not None
-    return "has a different whole number in each row, and the name of an id" if is_id else ""
 
 
 def explain_transposed(frame: pd.DataFrame, wanted: Collection[str]) -> str:
@@ -312,13 +250,12 @@ class Scaling:
     spread: Vector  # the standard deviations
 
     @classmethod
-    def learn(cls, X: Matrix, repeats: Vector, impute: bool, standardize: bool) -> "Scaling":
+    def learn(cls, X: Matrix, weights: Vector | None, impute: bool, standardize: bool) -> "Scaling":
         """Return the medians, and the weighted means and standard deviations, of these rows.
 
-        The standard deviation of a column that does not vary is 1.
+        The median of a column without values is 0, the standard deviation of a column that does not vary 1.
         """
-        n_features = X.shape[1]
-        medians = None
+        n_features, medians = X.shape[1], None
         if impute:
             medians = np.zeros(n_features)
             known = ~np.isnan(X).all(axis=0)
@@ -326,20 +263,187 @@ class Scaling:
             X = np.where(np.isnan(X), medians, X)
         if not standardize:
             return cls(medians, np.zeros(n_features), np.ones(n_features))
-        weights = repeats / repeats.max()
-        mean = np.average(X, axis=0, weights=weights)
-        spread = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=weights))
-        varies = (spread > 1e-12 * np.abs(mean)) & (spread > SMALLEST_SPREAD)
-        return cls(medians, mean, np.where(varies, spread, 1.0))
+        shares = None if weights is None else weights / weights.max()
+        scaler = StandardScaler().fit(X, sample_weight=shares)
+        return cls(medians, scaler.mean_, scaler.scale_)
 
     def __call__(self, X: Matrix) -> Matrix:
         if self.medians is not None:
             X = np.where(np.isnan(X), self.medians, X)
-        if self.is_plain:
-            return X
-        return np.clip((X - self.mean) / self.spread, -MAX_SCALED, MAX_SCALED)
+        return X if self.is_plain else (X - self.mean) / self.spread
 
     @property
     def is_plain(self) -> bool:
         """Whether scaling leaves every feature unchanged: all means are 0 and all standard deviations 1."""
         return not self.mean.any() and bool((self.spread == 1).all())
+
+
+# What k counts
+
+
+class ColumnRequest(NamedTuple):
+    """Constraints on features. Names are those of columns, of single values (hue=red), or of groups."""
+
+    keep: Sequence[str] = ()
+    avoid: Sequence[str] = ()
+    signs: Sequence[str] = ()  # such as age=+
+    groups: Mapping[str, str] | None = None  # the group of each column that is in one
+    group_by: str | None = None  # a separator: columns are grouped by the text before it
+    each_value: bool = False  # whether k counts the values of text columns, not these columns
+
+
+NO_REQUEST = ColumnRequest()
+
+
+@dataclass(frozen=True)
+class CountedFeatures:
+    """The features of a data set, and the units that k counts."""
+
+    names: tuple[str, ...]
+    labels: tuple[str, ...]  # for each feature, the name of its unit
+    things: str  # what the units are called: features, variables or groups
+    request: UnitRequest  # with features by number
+
+    @cached_property
+    def units(self) -> Units:
+        return self.request.resolve(len(self.names))
+
+    @cached_property
+    def always_in(self) -> Flags:
+        """Whether each feature is always in the model."""
+        fixed = np.zeros(len(self.names), np.bool_)
+        fixed[self.units.columns_of(np.flatnonzero(self.units.fixed))] = True
+        return fixed
+
+    @property
+    def is_grouped(self) -> bool:
+        return self.things != "features"
+
+    @property
+    def n_fixed(self) -> int:
+        """The number of units that are always in the model."""
+        return int(self.units.fixed.sum())
+
+    def sign_of(self, feature: int) -> str:
+        return {1: "+", -1: "-"}.get(int(self.units.signs[feature]), "")
+
+    def labels_of(self, features: Iterable[int]) -> list[str]:
+        """Return the names of the units of these features, each once, in order."""
+        return list(dict.fromkeys(self.labels[j] for j in features))
+
+
+def count_features(encoding: Encoding, asked: ColumnRequest) -> CountedFeatures:
+    """Return what k counts of the features of a table. Raises InputError for names that it does not have."""
+    names = labels = encoding.feature_names
+    things = "features"
+    if asked.groups is not None or asked.group_by is not None:
+        things, labels = "groups", _group_labels(encoding, asked)
+    elif encoding.categories and not asked.each_value and len(encoding.columns) > 1:
+        things, labels = "variables", [c for c in encoding.columns for _ in encoding.names_of(c)]
+    places = _places_by_name(encoding, labels)
+    keep = {place for name in asked.keep for place in _find(places, name, "--keep")}
+    avoid = {place for name in asked.avoid for place in _find(places, name, "--avoid")}
+    if keep & avoid:
+        both = listing([names[j] for j in sorted(keep & avoid)])
+        raise InputError(f"--keep and --avoid both name {both}. Remove it from one of them.")
+    if len(avoid) == len(names):
+        raise InputError(f"--avoid excludes all {len(names)} features. Exclude fewer.")
+    signs = [0] * len(names)
+    for text in asked.signs:
+        name, equals, sign = text.rpartition("=")
+        if not equals or sign not in SIGN_VALUES:
+            raise InputError(
+                f"--sign {text} is not of the form feature=sign. Write it as --sign age=+ or --sign age=-."
+            )
+        for place in _find(places, name, "--sign"):
+            if signs[place] not in (0, SIGN_VALUES[sign]):
+                raise InputError(
+                    f"--sign gives {name!r} both + and -. Use one of them, or leave it out to allow either."
+                )
+            signs[place] = SIGN_VALUES[sign]
+    request = UnitRequest(
+        groups=None if things == "features" else list(labels),
+        keep=sorted(keep) or None,
+        avoid=sorted(avoid) or None,
+        signs=signs if any(signs) else None,
+    )
+    with blame_input():
+        request.resolve(len(names))
+    return CountedFeatures(tuple(names), tuple(labels), things, request)
+
+
+def _places_by_name(encoding: Encoding, labels: Sequence[str]) -> dict[str, list[int]]:
+    """Return the features of each name, which is that of a column, else of a value, else of a group."""
+    places: dict[str, list[int]] = {}
+    for place, label in enumerate(labels):
+        places.setdefault(label, []).append(place)
+    place_of = {name: place for place, name in enumerate(encoding.feature_names)}
+    places |= {name: [place] for name, place in place_of.items()}
+    return places | {c: [place_of[name] for name in encoding.names_of(c)] for c in encoding.columns}
+
+
+def _find(places: Mapping[str, list[int]], name: str, option: str) -> list[int]:
+    if name not in places:
+        raise InputError(f"{option} names {name!r}, which is not a feature. {nearest(name, places)}")
+    return places[name]
+
+
+def _group_labels(encoding: Encoding, asked: ColumnRequest) -> list[str]:
+    """Return the group of each feature; columns in no group are groups of their own."""
+    if asked.groups is not None and asked.group_by is not None:
+        raise InputError("--groups and --group-by both define groups. Use one of them.")
+    columns = encoding.columns
+    group_of = _prefixes(columns, asked.group_by or "") if asked.groups is None else dict(asked.groups)
+    unknown = [name for name in group_of if name not in columns]
+    if unknown:
+        raise InputError(
+            f"--groups names {listing(unknown)}, which is not a feature. {nearest(unknown[0], columns)}"
+        )
+    labels = []
+    for column in columns:
+        for feature in encoding.names_of(column):
+            alone = feature if asked.each_value else column
+            alone = f"{alone} (by itself)" if alone in group_of.values() else alone
+            labels.append(group_of.get(column, alone))
+    if len(set(labels)) == 1:
+        option = "--group-by" if asked.groups is None else "--groups"
+        raise InputError(
+            f"{option} puts all features into one group, so there is nothing to choose. Define two or more."
+        )
+    return labels
+
+
+def _prefixes(columns: Sequence[str], separator: str) -> dict[str, str]:
+    """Return the text before the first separator; a column whose whole name is such a text belongs to it."""
+    prefixes = {column: column.partition(separator)[0] for column in columns} if separator else {}
+    groups = {column: prefix for column, prefix in prefixes.items() if prefix not in ("", column)}
+    if not groups:
+        raise InputError(
+            f"--group-by {separator!r}: no feature name contains it after a prefix. Give the separator "
+            "between the group and the rest of the name, such as _ for site_a and site_b."
+        )
+    return groups | {column: column for column in columns if column in set(groups.values())}
+
+
+def read_groups(path: Path) -> dict[str, str]:
+    """Return the group of each feature in a file of groups. Raises InputError where it is not such a file."""
+    frame = read_table(path).frame
+    if sorted(frame.columns) != GROUP_COLUMNS:
+        raise InputError(
+            f"--groups: {path.name} has columns {listing(list(frame.columns))}. "
+            "It needs two columns, called feature and group."
+        )
+    missing = frame.isna().any(axis=1).to_numpy()
+    if missing.any():
+        raise InputError(
+            f"--groups: row {missing.argmax() + 1} of {path.name} lacks a feature or a group. Fill it in, or "
+            "remove the row: a feature that is not in the file is a group of its own."
+        )
+    repeated = frame["feature"][frame["feature"].duplicated()].unique()
+    if len(repeated):
+        raise InputError(
+            f"--groups: {path.name} has {listing(list(repeated))} more than once. Put each feature into one "
+            "group."
+        )
+    features, groups = (to_texts(frame[name]) for name in GROUP_COLUMNS)
+    return dict(zip(features, groups, strict=True))

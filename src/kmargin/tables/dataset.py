@@ -17,7 +17,6 @@ from kmargin.tables.columns import (
     check_missing,
     explain_censored,
     explain_transposed,
-    find_row_names,
     first_text,
     kind_of,
     quoted,
@@ -26,6 +25,7 @@ from kmargin.tables.columns import (
 )
 from kmargin.tables.pitfalls import (
     find_repeated_rows,
+    find_row_names,
     has_shared_values,
     join_groups,
     warn_of_batches,
@@ -35,7 +35,6 @@ from kmargin.tables.pitfalls import (
 )
 from kmargin.tables.read import Table, read_table, to_whole
 
-MAX_CLASS_NUMBER = 2**53  # from here on, floats cannot tell integers apart
 MAX_DISTINCT_NUMBERS = 50  # a target with more distinct floats is continuous
 MAX_CATEGORIES = 50  # of a text column, if they are also more than half as many as its rows
 
@@ -314,9 +313,10 @@ def join_labels(
     own, key = _find_ids(table, labels, path, id)
     names = table.row_names if own is None else table.frame[own]
     assert names is not None
-    ids, keys = to_texts(names), to_texts(labels[key])
-    repeated = [name for name, times in Counter(keys).items() if times > 1 and name is not None]
-    if repeated:
+    labels = labels[labels[key].notna()]
+    ids, labels.index = pd.Series(to_texts(names)), pd.Index(to_texts(labels[key]))
+    if labels.index.has_duplicates:
+        repeated = list(labels.index[labels.index.duplicated()].unique())
         raise InputError(
             f"--labels: {path.name} has {listing(repeated)} more than once in column {key!r}. Give one row "
             "for each id."
@@ -324,14 +324,10 @@ def join_labels(
     others = [name for name in labels.columns if name != key]
     target = target or table.target or (others[0] if len(others) == 1 else None)
     taken, notes = _pick_columns(table, path, others, target, wanted)
-    place_of = {name: place for place, name in enumerate(keys)}
-    places = np.array([place_of.get(name, -1) for name in ids])
-    has_label = places >= 0
-    notes = [*([] if all_rows else notes), *_describe_unmatched(ids, keys, has_label, path, all_rows)]
+    has_label = ids.isin(labels.index).to_numpy()
+    notes = [*([] if all_rows else notes), *_describe_unmatched(ids, labels.index, path, all_rows)]
     rows = np.arange(len(ids)) if all_rows else np.flatnonzero(has_label)
-    found = labels[taken].iloc[np.maximum(places[rows], 0)].reset_index(drop=True)
-    if not has_label[rows].all():
-        found = found.mask(pd.Series(~has_label[rows]))
+    found = labels[taken].reindex(ids[rows]).reset_index(drop=True)
     frame = table.frame if own in (None, id) else table.frame.drop(columns=own)
     return table._replace(
         frame=pd.concat([frame.iloc[rows].reset_index(drop=True), found], axis=1),
@@ -400,18 +396,15 @@ def _pick_columns(
     return taken, [note] if rest else []
 
 
-def _describe_unmatched(
-    ids: np.ndarray, keys: np.ndarray, has_label: np.ndarray, path: Path, all_rows: bool
-) -> list[str]:
+def _describe_unmatched(ids: pd.Series, keys: pd.Index, path: Path, all_rows: bool) -> list[str]:
     """Return notes on rows without a label, and labels without a row."""
     notes = []
-    if not has_label.all():
-        without = list(dict.fromkeys(str(name) for name in ids[~has_label]))
+    without = ids[~ids.isin(keys)]
+    if len(without):
         done = "predicted anyway" if all_rows else "left out"
-        n_rows = int((~has_label).sum())
-        have = "has" if n_rows == 1 else "have"
-        notes.append(f"{count(n_rows, 'row')} {have} no label in {path.name}, {done}: {listing(without, 3)}.")
-    unused = sorted(set(keys) - {None} - set(ids))
+        have, names = "has" if len(without) == 1 else "have", listing(list(without.unique()), 3)
+        notes.append(f"{count(len(without), 'row')} {have} no label in {path.name}, {done}: {names}.")
+    unused = sorted(keys[~keys.isin(ids)])
     if unused:
         have = "has" if len(unused) == 1 else "have"
         notes.append(f"{count(len(unused), 'label')} of {path.name} {have} no row: {listing(unused, 3)}.")
@@ -451,27 +444,21 @@ def read_classes(column: pd.Series, name: str) -> tuple[np.ndarray, list[str]]:
     if y.dtype == object:
         y = to_numbers(column)
         y = y.astype(bool) if all(isinstance(value, bool | np.bool_) for value in column) else y
-    is_float = y.dtype.kind == "f"
-    if is_float and np.abs(y).max(initial=0) > MAX_CLASS_NUMBER:
-        raise InputError(
-            f"The target column {name!r} holds {y[np.abs(y).argmax()]:g}, and numbers of that size cannot be "
-            "distinguished. Use names or smaller numbers for classes."
-        )
     distinct = np.unique(y)
     if len(distinct) == 1:
         raise InputError(
             f"The target column {name!r} has only one class, {distinct[0].item()!r}, so there is nothing to "
             "classify. Give rows of two classes or more."
         )
-    if is_float and len(distinct) <= MAX_DISTINCT_NUMBERS and (y != np.round(y)).any():
-        fraction = distinct[distinct != np.round(distinct)][0]
+    is_float, n_distinct = y.dtype.kind == "f", len(distinct)
+    if 2 * n_distinct > len(y) or (is_float and n_distinct > MAX_DISTINCT_NUMBERS):
         raise InputError(
-            f"The target column {name!r} holds fractions, such as {fraction:g}, but kmargin predicts "
-            "classes. Give whole numbers or names."
-        )
-    if 2 * len(distinct) > len(y) or (is_float and len(distinct) > MAX_DISTINCT_NUMBERS):
-        raise InputError(
-            f"The target column {name!r} holds {len(distinct):,} different values in {len(y):,} rows, but "
+            f"The target column {name!r} holds {n_distinct:,} different values in {len(y):,} rows, but "
             "kmargin predicts classes. Choose another target, or group the values into classes."
+        )
+    if is_float and not (is_whole := np.isfinite(distinct) & (distinct == np.round(distinct))).all():
+        raise InputError(
+            f"The target column {name!r} holds numbers such as {distinct[~is_whole][0]:g}, but kmargin "
+            "predicts classes. Give whole numbers or names."
         )
     return y, notes

@@ -1,11 +1,12 @@
-"""A fitted model together with the preparation of its table."""
+"""A fitted model together with the preparation of its table: predictions for files, frames and arrays."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
@@ -20,18 +21,18 @@ from kmargin.fitting.decisions import Kernel, KernelDecisions
 from kmargin.fitting.spec import Decisions
 from kmargin.model_selection.calibration import Calibration
 from kmargin.tables.columns import Encoding, Scaling
-from kmargin.tables.read import Table, to_table
+from kmargin.tables.read import Table, check_unique
 
-MOST = 10_000  # digests of each kind that are kept
-LEAST_DISTINCT = 0.95  # share of rows that must differ in the used features for these to identify rows
+MAX_DIGESTS = 10_000  # of each kind that are kept
+MIN_DISTINCT = 0.95  # share of rows that must differ in the used features for these to identify rows
 FAR_OUTSIDE = 0.5  # distance from the training range, as a share of its width, that is reported
-LEAST_ROWS = 5  # a table with fewer rows is not said to be mostly outside the training range
+MIN_ROWS = 5  # a table with fewer rows is not said to be mostly outside the training range
 ESTIMATORS = (SparseSVC, SparseSVCCV, KernelSparseSVC, KernelSparseSVCCV)
 
 
 @dataclass(frozen=True)
 class SeenRows:
-    """Digests of the training rows, ascending: the smallest `MOST` of them."""
+    """Digests of the training rows, ascending: the smallest `MAX_DIGESTS` of them."""
 
     by_all: np.ndarray  # int64; of all features
     by_used: np.ndarray  # of the used features; empty where these do not identify rows
@@ -42,15 +43,15 @@ class SeenRows:
         if len(kept) == 0:
             return 0.0
         is_known = np.isin(digests, kept)
-        in_range = is_known if len(kept) < MOST else is_known[digests <= kept[-1]]
+        in_range = is_known if len(kept) < MAX_DIGESTS else is_known[digests <= kept[-1]]
         return float(in_range.mean()) if len(in_range) else 0.0
 
 
 def note_rows(X: Matrix, used: np.ndarray) -> SeenRows:
     """Digests of the rows of a table, by all features and by those at `used`."""
     by_all, by_used = (np.unique(digest_rows(features)) for features in (X, X[:, used]))
-    is_telling = len(used) > 0 and len(by_used) >= LEAST_DISTINCT * len(X)
-    return SeenRows(by_all[:MOST], by_used[:MOST] if is_telling else np.empty(0, np.int64))
+    is_telling = len(used) > 0 and len(by_used) >= MIN_DISTINCT * len(X)
+    return SeenRows(by_all[:MAX_DIGESTS], by_used[:MAX_DIGESTS] if is_telling else np.empty(0, np.int64))
 
 
 def digest_rows(X: Matrix) -> np.ndarray:
@@ -257,7 +258,7 @@ class TableModel:
             margin = FAR_OUTSIDE * (high - low)
             far = (X[:, j] < low - margin) | (X[:, j] > high + margin)
             outside = (X[:, j] < low) | (X[:, j] > high)
-            if len(X) >= LEAST_ROWS and 2 * outside.sum() > len(X):
+            if len(X) >= MIN_ROWS and 2 * outside.sum() > len(X):
                 far = outside
             if high > low and far.any():
                 row = int(np.nanargmax(np.abs(X[:, j] - (low + high) / 2)))
@@ -267,6 +268,51 @@ class TableModel:
                     "unit; predictions there are extrapolations."
                 )
         return notes
+
+
+def to_table(X: Any, columns: Sequence[str], needed: Sequence[str]) -> Table:
+    """Return a data frame, a mapping or an array as a table.
+
+    Arrays have no names: theirs are `columns`, in this order. Raises InputError where X has another number
+    of columns, or is not a table.
+    """
+    if isinstance(X, Table):
+        return X
+    if isinstance(X, pd.DataFrame):
+        frame = X.copy(deep=False)
+    elif hasattr(X, "to_pandas"):  # polars, arrow
+        frame = X.to_pandas()
+    elif isinstance(X, Mapping):
+        frame = pd.DataFrame(dict(X))
+    elif isinstance(X, list | tuple) and X and all(isinstance(row, Mapping) for row in X):
+        frame = pd.DataFrame(list(X))
+    else:
+        frame = _from_array(X, columns, needed)
+    frame.columns = [str(name) for name in frame.columns]
+    check_unique("X", list(frame.columns))
+    return Table(frame)
+
+
+def _from_array(X: Any, columns: Sequence[str], needed: Sequence[str]) -> pd.DataFrame:
+    X = X.toarray() if hasattr(X, "toarray") else X  # sparse matrices
+    try:
+        values = np.asarray(X)
+    except ValueError as error:
+        raise InputError(
+            "X has rows of different lengths. Give one value per column in every row."
+        ) from error
+    if values.ndim != 2:
+        raise InputError(
+            f"X of shape {values.shape} is not a table. Give a data frame with the columns "
+            f"{listing(needed)}, or a two-dimensional array; a single row is [row]."
+        )
+    if values.shape[1] != len(columns):
+        raise InputError(
+            f"X has {count(values.shape[1], 'column')}, but without names the model expects the "
+            f"{len(columns):,} that it was fitted to, in this order: {listing(columns, 8)}. A data frame "
+            f"needs only {listing(needed, 8)}."
+        )
+    return pd.DataFrame(values, columns=list(columns))
 
 
 def to_table_model(model: Any, target: str) -> TableModel:

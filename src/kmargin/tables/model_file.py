@@ -1,16 +1,21 @@
-"""A model on disk: plain arrays and JSON. Reading one never runs code from it.
+"""Files that are replaced as a whole or not at all, and models on disk: plain arrays and JSON.
 
-The file is an npz archive, stored without compression. Its member `header` is JSON: names, classes,
-parameters. The other members are arrays of numbers; `sha256` is the digest of all the rest. It tells
-damage and careless edits; it is no signature.
+Reading a model never runs code from it. Its file is an npz archive, stored without compression. The member
+`header` is JSON: names, classes, parameters. The other members are arrays of numbers; `sha256` is the digest
+of all the rest, which detects damage and careless edits. It is not a signature.
 """
 
 import hashlib
 import io
 import json
 import math
+import os
+import shutil
+import tempfile
+import time
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +28,6 @@ from kmargin.core.validation import InputError
 from kmargin.fitting.decisions import KERNELS
 from kmargin.model_selection.calibration import Calibration
 from kmargin.tables.columns import Encoding, Scaling
-from kmargin.tables.files import newest, replace_file
 from kmargin.tables.model import SeenRows, TableModel, machine_numbers, make_machine
 from kmargin.tables.read import DAMAGED_ARCHIVE
 
@@ -31,24 +35,102 @@ FORMAT = "kmargin model"
 VERSION = 1
 NAME = "model.kmargin"
 
-SHARED = ("intercept", "mean", "spread")
-KINDS = {"linear": ("coef",), "kernel": ("dual_coef", "support", "support_vectors")}
+SHARED = {"header", "intercept", "mean", "spread"}  # arrays of every model
+KINDS = {"linear": {"coef"}, "kernel": {"dual_coef", "support", "support_vectors"}}
+# arrays that are there together or not at all; older models lack some
+OPTIONAL = ({"medians"}, {"slopes", "offsets"}, {"seen_by_all", "seen_by_used"}, {"ranges"})
+MEMBERS = {"sha256"}.union(SHARED, *KINDS.values(), *OPTIONAL)
+WHOLE = {"support", "seen_by_all", "seen_by_used"}  # arrays of integers
 CLASS_TYPES = {"str": str, "int": int, "float": float, "bool": bool}
 PLAIN = ("<f8", "<i8", "|u1")  # floats, positions, bytes
-CALIBRATION = {"slopes", "offsets"}  # all of them or none
-SEEN = {"seen_by_all", "seen_by_used"}  # all of them or none
-RANGES = {"ranges"}  # not in older models
-MEMBERS = {
-    "header",
-    "sha256",
-    "medians",
-    *CALIBRATION,
-    *SEEN,
-    *RANGES,
-    *SHARED,
-    *KINDS["linear"],
-    *KINDS["kernel"],
-}
+
+PART = ".kmargin-part-"  # prefix of a folder in which files are being written
+READY = ".kmargin-ready"  # the folder with all files of new results, before they are moved to their places
+STALE_SECONDS = 3600  # age from which a `PART` folder is taken to be left by a killed process
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Write a file; if that fails, a file that was there stays as it was."""
+    temporary = path.with_name(f".{path.name}-{os.getpid()}")
+    with _errors_name(path):
+        try:
+            _write(temporary, content)
+            os.replace(temporary, path)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+def replace_folder(folder: Path, contents: Mapping[str, bytes], owned: Sequence[str]) -> None:
+    """Make a folder hold these files, and none of the other names in `owned`; files of others stay.
+
+    All files are written to a folder inside it first, which is then renamed to `READY`. From then on the
+    new results count: `newest` finds them there, and `finish` moves them to their places, in the next call
+    if the process is killed. The first name in `owned` is that of a file that all results have.
+    """
+    is_new = not folder.exists()
+    with _errors_name(folder):
+        folder.mkdir(exist_ok=True)
+        for stale in folder.glob(f"{PART}*"):
+            if time.time() - stale.stat().st_mtime > STALE_SECONDS:
+                shutil.rmtree(stale, ignore_errors=True)
+        finish(folder, owned)
+        part = None
+        try:
+            part = Path(tempfile.mkdtemp(prefix=PART, dir=folder))
+            for name, content in contents.items():
+                _write(part / name, content)
+            os.rename(part, folder / READY)
+        except BaseException:
+            if part is not None:
+                shutil.rmtree(part, ignore_errors=True)
+            if is_new:
+                with suppress(OSError):
+                    folder.rmdir()
+            raise
+        finish(folder, owned)
+
+
+def finish(folder: Path, owned: Sequence[str]) -> None:
+    """Move the files of a `READY` folder to their places, and remove owned files that are not among them.
+
+    The first of the owned files is moved first: while it is in `READY`, no file has been moved.
+    """
+    ready = folder / READY
+    names = [name for name in owned if (ready / name).exists()]
+    if owned[0] in names and (folder / owned[0]).exists():
+        for name in set(owned) - set(names):
+            (folder / name).unlink(missing_ok=True)
+    for name in names:
+        os.replace(ready / name, folder / name)
+    if ready.exists():
+        ready.rmdir()
+
+
+def newest(folder: Path, name: str) -> Path:
+    """Return the path of a file in a folder of results, in `READY` if it has not been moved yet."""
+    ready = folder / READY / name
+    return ready if ready.is_file() else folder / name
+
+
+def is_temporary(name: str) -> bool:
+    """Whether a killed process may have left a folder with this name."""
+    return name == READY or name.startswith(PART)
+
+
+def _write(path: Path, content: bytes) -> None:
+    with path.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+@contextmanager
+def _errors_name(path: Path) -> Iterator[None]:
+    """Raise errors with the name of what is written instead of that of a temporary file."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror or str(error), str(path)) from error
 
 
 class Mismatch(ValueError):
@@ -181,10 +263,9 @@ def _check_member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -
 
 def _assemble(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> TableModel:
     """The model, every name, number and shape checked. Raises ValueError and its like."""
-    kind, parameters = header["kind"], header["parameters"]
-    expected = {"header", *SHARED, *KINDS[kind]}
-    optional = {"medians"}.union(*(names for names in (CALIBRATION, SEEN, RANGES) if names <= set(arrays)))
-    _require(set(arrays) - optional == expected, f"a {kind} machine has other arrays")
+    kind, parameters, present = header["kind"], header["parameters"], set(arrays)
+    optional = set().union(*(names for names in OPTIONAL if names <= present))
+    _require(present - optional == SHARED | KINDS[kind], f"a {kind} model has other arrays")
     encoding = Encoding(
         tuple(map(_text, header["columns"])),
         {_text(name): tuple(map(_text, values)) for name, values in header["categories"].items()},
@@ -197,78 +278,55 @@ def _assemble(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> TableMod
     classes = np.array(header["classes"])
     _require(len(classes) >= 2 and np.array_equal(np.unique(classes), classes), "classes out of order")
     _require(parameters["multi_class"] in SCHEMES, "multi_class")
-    n_machines = len(class_pairs(len(classes), parameters["multi_class"]))
-    n_points = len(arrays.get("support_vectors", ()))
-    # older models have a slope for each machine
-    is_joint = len(classes) > 2 and parameters["multi_class"] == "ovr"
-    is_mixed = is_joint and np.ndim(arrays.get("slopes", 0.0)) == 2
-    shapes: dict[str, tuple[int, ...]] = {
-        "intercept": (n_machines,),
-        "slopes": (n_machines, n_machines) if is_mixed else (n_machines,),
-        "offsets": (n_machines,),
-        "coef": (n_machines, len(names)),
-        "dual_coef": (n_machines, n_points),
-        "support": (n_points,),
-        "support_vectors": (n_points, len(names)),
-        "ranges": (2, len(names)),
-    }
-    for name in set(arrays) & SEEN:
-        _require(arrays[name].ndim == 1, f"{name} is not a list")
-        # compared, not subtracted: differences of digests overflow
-        _require(bool((arrays[name][1:] > arrays[name][:-1]).all()), f"{name} is out of order")
-        shapes[name] = arrays[name].shape
-    for name in set(arrays) - {"header"}:
-        shape = shapes.get(name, (len(names),))
-        _require(arrays[name].shape == shape, f"{name} has shape {arrays[name].shape}, not {shape}")
-        _require(bool(np.isfinite(arrays[name]).all()), f"{name} is not finite")
-        is_whole = arrays[name].dtype.kind == "i"
-        _require(is_whole == (name == "support" or name in SEEN), f"{name} is {arrays[name].dtype}")
+    n_classifiers = len(class_pairs(len(classes), parameters["multi_class"]))
+    _check_arrays(arrays, n_classifiers, len(names))
     _require(type(parameters["k"]) is int and parameters["k"] >= 0, "k")
     _require(isinstance(parameters["C"], str) and float(parameters["C"]) > 0, "C")
-    # models older than shared features have k of them for each machine
-    shared = parameters.get("shared", False)
-    _require(type(shared) is bool, "shared")
-    numbers = {"k": parameters["k"], "C": float(parameters["C"]), "shared": shared}
+    # models older than shared features have k features for each binary classifier
+    changed = {"C": float(parameters["C"]), "shared": parameters.get("shared", False)}
+    _require(type(changed["shared"]) is bool, "shared")
     if kind == "kernel":
         _require(parameters["kernel"] in set(KERNELS) - {"precomputed"}, "kernel")
-        of_kernel = {name: parameters[name] for name in ("gamma", "degree", "coef0")}
-        is_number = [type(value) in (int, float) and math.isfinite(value) for value in of_kernel.values()]
-        _require(all(is_number), "kernel numbers")
-        numbers |= of_kernel
-    else:
-        numbers |= _check_request(parameters, arrays["coef"])
-    _require(bool((arrays["spread"] > 0).all()), "spread")
-    machine = make_machine(parameters | numbers, arrays | {"classes": classes})
+        numbers = [parameters[name] for name in ("gamma", "degree", "coef0")]
+        _require(all(type(n) in (int, float) and math.isfinite(n) for n in numbers), "kernel numbers")
+    else:  # older models have no constraints on features
+        request = UnitRequest(*(parameters.get(name) for name in UnitRequest._fields))
+        request.resolve(len(names))
+        changed |= request._asdict()
+    machine = make_machine(parameters | changed, arrays | {"classes": classes})
     scaling = Scaling(arrays.get("medians"), arrays["mean"], arrays["spread"])
     calibration = Calibration(arrays["slopes"], arrays["offsets"]) if "slopes" in arrays else None
-    seen = SeenRows(arrays["seen_by_all"], arrays["seen_by_used"]) if set(arrays) >= SEEN else None
-    ranges, id = arrays.get("ranges"), header.get("id")
-    _require(ranges is None or bool((ranges[0] <= ranges[1]).all()), "ranges are out of order")
-    id = None if id is None else _text(id)
-    return TableModel(_text(header["target"]), encoding, scaling, machine, calibration, seen, ranges, id)
+    seen = SeenRows(arrays["seen_by_all"], arrays["seen_by_used"]) if "seen_by_all" in arrays else None
+    id = None if header.get("id") is None else _text(header["id"])
+    target, ranges = _text(header["target"]), arrays.get("ranges")
+    return TableModel(target, encoding, scaling, machine, calibration, seen, ranges, id)
 
 
-def _check_request(parameters: dict[str, Any], coef: np.ndarray) -> dict[str, Any]:
-    """What was asked for of the features, which the coefficients obey; nothing in older models."""
-    n_features = coef.shape[1]
-    request = UnitRequest(*(parameters.get(name) for name in UnitRequest._fields))
-    for name, entries in request._asdict().items():
-        _require(entries is None or (isinstance(entries, list) and len(entries) > 0), name)
-    for name, entry_type in (("groups", str), ("signs", int)):
-        entries = getattr(request, name)
-        _require(entries is None or len(entries) == n_features, f"{name} of other features")
-        _require(entries is None or all(type(entry) is entry_type for entry in entries), name)
-    for name in ("keep", "avoid"):
-        for place in getattr(request, name) or ():
-            _require(type(place) is int and 0 <= place < n_features, f"{name} names no feature")
-    units = request.resolve(n_features)
-    _require(int(units.fixed.sum()) <= parameters["k"], "more is always in than k allows")
-    _require(not coef[:, units.unit_of_each_column < 0].any(), "what is never in has a weight")
-    _require(bool((coef * units.signs >= 0).all()), "a weight has the wrong sign")
-    used = [coef.any(axis=0)] if parameters.get("shared") else [row != 0 for row in coef]
-    n_used = max(len(np.unique(units.unit_of_each_column[features])) for features in used)
-    _require(n_used <= parameters["k"], "more is in than k allows")
-    return request._asdict()
+def _check_arrays(arrays: dict[str, np.ndarray], n_classifiers: int, n_features: int) -> None:
+    """Raises Mismatch where arrays have other shapes, types or values than those of a model."""
+    n_points = len(arrays.get("support_vectors", ()))
+    slopes = arrays.get("slopes")
+    is_mixed = slopes is not None and slopes.ndim == 2  # older models have a slope for each classifier
+    shapes: dict[str, tuple[int, ...]] = {
+        "intercept": (n_classifiers,),
+        "slopes": (n_classifiers,) * (1 + is_mixed),
+        "offsets": (n_classifiers,),
+        "coef": (n_classifiers, n_features),
+        "dual_coef": (n_classifiers, n_points),
+        "support": (n_points,),
+        "support_vectors": (n_points, n_features),
+        "ranges": (2, n_features),
+        **{name: arrays[name].shape for name in ("seen_by_all", "seen_by_used") if name in arrays},
+    }
+    for name in set(arrays) - {"header"}:
+        array, shape = arrays[name], shapes.get(name, (n_features,))
+        _require(array.shape == shape, f"{name} has shape {array.shape}, not {shape}")
+        _require(bool(np.isfinite(array).all()), f"{name} is not finite")
+        _require((array.dtype.kind == "i") == (name in WHOLE), f"{name} is {array.dtype}")
+        if name.startswith("seen"):  # compared, not subtracted: differences of digests overflow
+            is_sorted = array.ndim == 1 and bool((array[1:] > array[:-1]).all())
+            _require(is_sorted, f"{name} is out of order")
+    _require(bool((arrays["spread"] > 0).all()), "spread")
 
 
 def _text(value: object) -> str:

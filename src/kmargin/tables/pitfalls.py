@@ -1,7 +1,8 @@
-"""Warnings about tables whose scores would be too high: leaked labels, batches, patients, repeated rows."""
+"""What misleads in a table: columns that name rows, leaked labels, batches, patients, repeated rows."""
 
 import re
 import warnings
+from collections.abc import Collection
 
 import numpy as np
 import pandas as pd
@@ -15,8 +16,76 @@ from sklearn.tree import DecisionTreeClassifier
 
 from kmargin.core.arrays import Indices, Matrix
 from kmargin.core.validation import count, listing
-from kmargin.tables.columns import ID_NAME, Encoding, kind_of, quoted, to_numbers
-from kmargin.tables.model import digest_rows
+from kmargin.tables.columns import Encoding, kind_of, quoted, to_numbers, to_texts
+
+# Columns that name rows
+
+MIN_ROWS = 5  # in fewer rows, values are often all different
+MIN_SORTED_ROWS = 8  # fewer measurements may be in order by chance
+MAX_DOUBTFUL = 3  # more columns of distinct whole numbers are counts
+# patient_id, PatientID, case no., id_2, Patient; not "number of nodes", nor "body mass index"
+ID_NAME = re.compile(
+    r"(?i:(^|[\W_])(id|ids|nr|no|num|number|key|uid|uuid|guid|barcode|accession|mrn|pid|nummer)[\W_]*$)"
+    r"|(?i:^(id|nr|no)[\W_])|(?<=[a-z])(ID|Id|Nr|No)$|(?i:nummer$)"
+    r"|(?i:^(index|idx|patient|subject|sample|participant|case|record|row|name|code|fall|proband|column 1)$)"
+)
+NUMBER_LIKE = re.compile(r"[<>≤≥~]?\s*[+-]?\d+([.,]\d+)*\s*\S{0,3}")
+
+
+def find_row_names(features: pd.DataFrame, kept: Collection[str]) -> tuple[list[str], list[str], list[str]]:
+    """Return the columns that name rows, others that may name rows, and notes on both.
+
+    Columns of distinct texts name rows, and so do columns of distinct whole numbers that count the rows, are
+    in order, or have the name of an id. Other whole numbers, such as counts, may well be all distinct.
+    """
+    reasons = {}
+    if len(features) >= MIN_ROWS:
+        reasons = {str(name): _why_row_names(features[name]) for name in features.columns if name not in kept}
+    found = {name: reason for name, reason in reasons.items() if reason}
+    doubtful = [name for name, reason in reasons.items() if reason == ""]
+    notes = [
+        f"Column {name!r} {reason}: it is left out. Use --feature {quoted(name)} to include it."
+        for name, reason in list(found.items())[:MAX_DOUBTFUL]
+    ]
+    if len(found) > MAX_DOUBTFUL:
+        more = list(found)[MAX_DOUBTFUL:]
+        notes.append(f"So {'is' if len(more) == 1 else 'are'} {listing(more)}, for the same reasons.")
+    if len(doubtful) > MAX_DOUBTFUL:
+        doubtful = []
+    if doubtful:
+        names, them = ("it names", "it") if len(doubtful) == 1 else ("they name", "them")
+        notes.append(
+            f"{listing(doubtful)}: each row has a different whole number. If {names} the rows, leave {them} "
+            "out with --drop."
+        )
+    return list(found), doubtful, notes
+
+
+def _why_row_names(column: pd.Series) -> str | None:
+    """Return why a column names rows, "" if it may name rows, None if it does not."""
+    kind = kind_of(column)
+    if kind == "text":
+        texts = [text for text in to_texts(column) if text is not None]
+        n_number_like = sum(NUMBER_LIKE.fullmatch(text) is not None for text in texts)
+        if len(set(texts)) < len(column) or 2 * n_number_like > len(texts):
+            return None
+        return "has a different text in each row"
+    if kind != "number" or pd.api.types.is_bool_dtype(column.dtype):
+        return None
+    values = to_numbers(column)
+    if not (np.isfinite(values).all() and (values == np.round(values)).all()):
+        return None
+    if len(np.unique(values)) < len(values):
+        return None
+    if values.max() - values.min() == len(values) - 1:
+        return "numbers the rows"
+    if len(values) >= MIN_SORTED_ROWS and (column.is_monotonic_increasing or column.is_monotonic_decreasing):
+        return "has a different whole number in each row, in order"
+    is_id = ID_NAME.search(str(column.name)) is not None
+    return "has a different whole number in each row, and the name of an id" if is_id else ""
+
+
+# Warnings of what makes scores too high
 
 # names of columns that identify the person or animal of a row
 PERSON = re.compile(
@@ -115,7 +184,7 @@ def find_repeated_rows(features: pd.DataFrame, X: Matrix) -> Indices | None:
     The number of equal pairs expected by chance is computed as if columns were independent. Columns of
     codes alone (up to `MIN_NAMES` distinct values in each) agree too often to tell.
     """
-    groups = np.unique(digest_rows(X), return_inverse=True)[1]
+    groups = pd.factorize(pd.util.hash_pandas_object(pd.DataFrame(X + 0.0), index=False))[0]  # no minus zero
     if groups.max(initial=-1) + 1 == len(groups):
         return None
     distinct = features[~pd.Series(groups, index=features.index).duplicated()]

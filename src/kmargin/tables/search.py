@@ -1,11 +1,13 @@
-"""The search for k and C on the rows of a table: rounds of folds, a grid that grows, and the final fit."""
+"""The search for k and C on the rows of a table: settings, rounds of folds, a grid that grows, final fits."""
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.metrics import get_scorer, get_scorer_names
 from sklearn.pipeline import Pipeline
 from sklearn.utils import Tags
 
@@ -13,17 +15,24 @@ from kmargin import Exchange, SparsityPath
 from kmargin.core import validation
 from kmargin.core.arrays import Indices, Matrix
 from kmargin.core.labels import class_pairs
-from kmargin.core.validation import InputError, blame_input, count, listing
+from kmargin.core.validation import InputError, blame_input, count, listing, nearest
 from kmargin.data.samples.array import ArrayFolds, read_samples
 from kmargin.estimators.cv import CrossValidation, FoldModel, NotYetCalibrated
+from kmargin.fitting.decisions import KERNELS
 from kmargin.fitting.drop_costs import Worth, improve_by_exchanges
-from kmargin.fitting.fit import GridFit, fit_grid
-from kmargin.fitting.spec import Decisions, LinearBlueprint, repeats_to_report
+from kmargin.fitting.fit import GridFit, Procedure, fit_grid
+from kmargin.fitting.spec import Decisions, KernelBlueprint, LinearBlueprint, repeats_to_report
 from kmargin.model_selection.nested import ScoredRows
-from kmargin.model_selection.scores import Fold, ScoreTable, make_folds, make_splitters, score_with
-from kmargin.tables.columns import Scaling
+from kmargin.model_selection.scores import (
+    SELECTIONS,
+    Fold,
+    ScoreTable,
+    make_folds,
+    make_splitters,
+    score_with,
+)
+from kmargin.tables.columns import NO_REQUEST, ColumnRequest, CountedFeatures, Scaling, count_features
 from kmargin.tables.dataset import Dataset
-from kmargin.tables.request import Settings, count_features, find_scorer, make_blueprint, make_procedure
 
 DEFAULT_CS = (0.01, 0.1, 1.0, 10.0)
 SMALLEST_C, LARGEST_C = 1e-5, 1e4  # bounds on the growth of the default grid
@@ -35,6 +44,73 @@ MANY_CLASSIFIERS = 10
 MAX_REPLACED_UNITS = 40  # replacements are looked for in models of at most so many units
 
 
+@dataclass(frozen=True)
+class Settings:
+    """How models are fitted and chosen."""
+
+    k: int | None = None  # None: chosen by cross-validation
+    ks: Any = None  # the values of k to try, see `SparseSVCCV`
+    Cs: Sequence[float] | None = None  # None: `DEFAULT_CS`, and beyond if the best is at the edge
+    kernel: str | None = None
+    gamma: float | str = "scale"
+    cv: int = 5
+    repeats: int | None = None  # the maximum number of rounds of folds; None: see `TableSearch.max_rounds`
+    nested: bool = True
+    permutations: int = 0
+    pairs: int = 25  # pairs of random halves of the rows, for selection frequencies
+    proba: bool = False  # whether predictions come with probabilities
+    seed: int = 0
+    jobs: int | None = None
+    scoring: str = "accuracy"
+    select: str = "1se"
+    tolerance: float = 0.01
+    standardize: bool = True
+    balanced: bool = False
+    multi_class: str = "ovo"
+    shared: bool = True
+    columns: ColumnRequest = NO_REQUEST
+    verbose: int = 0
+
+    def check(self) -> None:
+        """Raises InputError for values that are invalid for every table."""
+        kernels = [name for name in KERNELS if name != "precomputed"]
+        valid = {  # for each option: whether its value is valid, what it is not, and what to use instead
+            "select": (self.select in SELECTIONS, "known. Use best, 1se or tolerance"),
+            "repeats": (self.repeats is None or self.repeats >= 1, "a number of rounds. Use 1 or more"),
+            "cv": (self.cv >= 2, "a number of folds. Use 2 or more"),
+            "pairs": (self.pairs >= 0, "a number of pairs. Use 0 for none, or 25"),
+            "permutations": (self.permutations >= 0, "a number of permutations. Use 0 for none, or 100"),
+            "seed": (0 <= self.seed < 2**32, f"a seed. Use 0 to {2**32 - 1}"),
+            "jobs": (self.jobs != 0, "a number of jobs. Use 1 or more, or -1 for all cores"),
+            "kernel": (self.kernel in (None, *kernels), f"known. Use one of {', '.join(kernels)}"),
+        }
+        for option, (is_valid, words) in valid.items():
+            if not is_valid:
+                raise InputError(f"--{option} {getattr(self, option)} is not {words}.")
+        if self.scoring not in get_scorer_names():
+            hint = nearest(self.scoring, get_scorer_names())
+            raise InputError(f"--scoring {self.scoring} is not known. {hint}")
+
+    def blueprint(self, counted: CountedFeatures) -> LinearBlueprint | KernelBlueprint:
+        """Return the specification of the models to fit. Folds scale their rows, so the models do not."""
+        if self.kernel is None:
+            return LinearBlueprint(self.multi_class, shared=self.shared, request=counted.request)
+        options = ("--keep", "--avoid", "--sign", "--groups", "--group-by", "--each-value")
+        given = [option for option, value in zip(options, self.columns, strict=True) if value]
+        if given:
+            raise InputError(
+                f"{given[0]} applies to features, but with --kernel k counts training points. Leave out one "
+                "of the two options."
+            )
+        return KernelBlueprint(
+            self.multi_class,
+            kernel=self.kernel,
+            gamma=self.gamma,
+            random_state=self.seed,
+            shared=self.shared,
+        )
+
+
 class Preparation(TransformerMixin, BaseEstimator):
     """Missing numbers filled in and features scaled, all of it learned from the training rows."""
 
@@ -43,8 +119,7 @@ class Preparation(TransformerMixin, BaseEstimator):
         self.standardize = standardize
 
     def fit(self, X: Matrix, y: Any = None, sample_weight: Any = None) -> "Preparation":
-        weights = np.ones(len(X)) if sample_weight is None else sample_weight
-        self.scaling_ = Scaling.learn(X, weights, self.impute, self.standardize)
+        self.scaling_ = Scaling.learn(X, sample_weight, self.impute, self.standardize)
         return self
 
     def transform(self, X: Matrix) -> Matrix:
@@ -72,45 +147,42 @@ class TableSearch:
         self.dataset = dataset
         self.settings = settings
         self.counted = count_features(dataset.encoding, settings.columns)
-        self.blueprint = make_blueprint(settings, self.counted)
-        self.procedure = make_procedure(settings)
+        self.blueprint = settings.blueprint(self.counted)
+        self.procedure = Procedure(n_jobs=settings.jobs, random_state=settings.seed, verbose=settings.verbose)
         self.preparation = Preparation(dataset.impute, settings.standardize)
-        scorer = find_scorer(settings.scoring)
-
-        def score(model: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
-            try:
-                return score_with(scorer, model, X, y, sample_weight)
-            except NotYetCalibrated:
-                raise
-            except (ValueError, AttributeError) as error:
-                raise InputError(
-                    f"--scoring {settings.scoring} is not applicable to this model "
-                    f"({str(error).splitlines()[0]}). Try accuracy, balanced_accuracy or f1_macro."
-                ) from error
-
-        self.rows = ScoredRows(dataset.X, dataset.y, dataset.weights, dataset.groups, score, settings.scoring)
+        self.rows = ScoredRows(
+            dataset.X, dataset.y, dataset.weights, dataset.groups, self._score, settings.scoring
+        )
         with blame_input():
             self.blueprint.check()
             class_weight = "balanced" if settings.balanced else None
             self.samples = read_samples(dataset.X, dataset.y, dataset.weights, class_weight)
             validation.check_tolerance(settings.tolerance)
             self.n_available = self.blueprint.n_available(self.samples)
-        self.class_counts = self._count_classes()
+        codes, groups = self.samples.codes, dataset.groups
+        self.class_counts = np.bincount(codes)  # rows of each class, or groups that have rows of it
+        if groups is not None:
+            self.class_counts = np.array(
+                [len(np.unique(groups[codes == code])) for code in range(codes.max() + 1)]
+            )
         self.notes: list[str] = []
         self.n_folds = self._count_folds()
 
-    def _count_classes(self) -> Indices:
-        """The number of rows of each class, or of groups that have rows of it."""
-        codes, groups = self.samples.codes, self.dataset.groups
-        if groups is None:
-            return np.bincount(codes)
-        return np.array([len(np.unique(groups[codes == code])) for code in range(codes.max() + 1)])
+    def _score(self, model: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Score a model as --scoring says."""
+        try:
+            return score_with(get_scorer(self.settings.scoring), model, X, y, sample_weight)
+        except NotYetCalibrated:
+            raise
+        except (ValueError, AttributeError) as error:
+            raise InputError(
+                f"--scoring {self.settings.scoring} is not applicable to this model "
+                f"({str(error).splitlines()[0]}). Try accuracy, balanced_accuracy or f1_macro."
+            ) from error
 
     def _count_folds(self) -> int:
         """As many folds as asked for, but at most as many as the smallest class has rows or groups."""
         asked, counts = self.settings.cv, self.class_counts
-        if asked < 2:
-            raise InputError(f"--cv {asked} does not define folds. Use 2 or more.")
         unit = (
             "group" if self.dataset.grouped_by else "row" if self.dataset.groups is None else "different row"
         )
@@ -149,7 +221,7 @@ class TableSearch:
             self.samples,
             self.samples,
             self.folds(round),
-            None if self.rows.is_accuracy else self.rows.scorer,
+            None if self.rows.is_accuracy else self._score,
             weighted=self.dataset.weights is not None,
             groups=self.dataset.groups,
             prepare=self.preparation,
@@ -197,10 +269,9 @@ class TableSearch:
         decisions = fit_grid(self.blueprint, samples, [C], [k], self.procedure, label="refit").decisions(0, 0)
         used, worths = np.flatnonzero(decisions.coef.any(axis=0)), {}
         is_one_set = self.blueprint.shared or len(decisions.coef) == 1
-        is_wanted = n_best > 0 and is_one_set and not self.is_large
         if (
-            is_wanted
-            and isinstance(self.blueprint, LinearBlueprint)
+            isinstance(self.blueprint, LinearBlueprint)
+            and (n_best > 0 and is_one_set and not self.is_large)
             and len(self.counted.labels_of(used)) <= MAX_REPLACED_UNITS
         ):
             with warnings.catch_warnings():
@@ -210,11 +281,11 @@ class TableSearch:
             worths = {self.counted.labels[int(worth.columns[0])]: worth for worth in found}
         return FinalFit(preparation, decisions, worths)
 
-    def path(self, Cs: list[float], ks: list[int]) -> tuple[Scaling, SparsityPath]:
-        """Return the scaling of the features and the path over all ks at the last C, fitted to all rows."""
+    def path(self, Cs: list[float], ks: list[int]) -> tuple[Preparation, SparsityPath]:
+        """Return the preparation and the path over all ks at the last C, fitted to all rows."""
         preparation, samples = self._prepare()
         fit = fit_grid(self.blueprint, samples, Cs, ks, self.procedure, label="refit")
-        return preparation.scaling_, fit.paths[-1]
+        return preparation, fit.paths[-1]
 
     def _prepare(self) -> tuple[Preparation, Any]:
         """Return the preparation fitted to all rows, and all samples transformed by it."""
@@ -253,15 +324,6 @@ class Choice:
     @property
     def C(self) -> float:
         return self.table.Cs[self.row]
-
-    @property
-    def Cs(self) -> list[float]:
-        """The values of C that lead to the chosen one along the path."""
-        return list(self.table.Cs[: self.row + 1])
-
-    @property
-    def ks(self) -> list[int]:
-        return list(self.table.ks)
 
     @property
     def score(self) -> float:

@@ -1,0 +1,241 @@
+"""`honest_score`: nested cross-validation, permutation tests, and the comparison with guessing."""
+
+import numpy as np
+import pytest
+from sklearn.metrics import get_scorer
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from kmargin import Exchange, SparseSVC, SparseSVCCV, honest_score
+from kmargin.core.validation import RepeatedFeaturesWarning
+from kmargin.datasets import make_sparse_hyperplane
+from kmargin.model_selection.nested import ScoredRows
+from kmargin.model_selection.scores import Fold, rate_interval
+
+
+def hyperplane(n=80):
+    X, y = make_sparse_hyperplane(n, 8, 2, random_state=0)
+    flipped = np.random.default_rng(1).random(n) < 0.15
+    return X, np.where(flipped, -y, y)
+
+
+def test_an_honest_score_is_that_of_choices_made_without_the_rows_scored():
+    X, y = hyperplane()
+    model = SparseSVCCV([4, 2, 1], Cs=[0.1, 1.0], cv=3)
+    cv = StratifiedKFold(4, shuffle=True, random_state=3)
+    found = honest_score(model, X, y, cv=cv)
+    predicted = np.empty_like(y)
+    for fold, (train, test) in enumerate(cv.split(X, y)):
+        alone = SparseSVCCV([4, 2, 1], Cs=[0.1, 1.0], cv=3).fit(X[train], y[train])
+        predicted[test] = alone.predict(X[test])
+        assert found.chosen[fold] == {"k": alone.k_, "C": alone.C_}
+        np.testing.assert_array_equal(found.supports[fold], alone.support_)
+        assert found.scores[fold] == pytest.approx((predicted[test] == y[test]).mean())
+    np.testing.assert_array_equal(found.predicted, predicted)
+    assert found.tested.all()
+    assert found.score == pytest.approx((predicted == y).mean())
+    np.testing.assert_allclose(found.interval, rate_interval(found.score, 80))
+    assert found.is_better_than_guessing
+    assert not hasattr(model, "coef_")
+    assert str(found).startswith(f"{found.score:.3f} (")
+
+
+def test_any_number_of_jobs_finds_the_same_and_any_seed_its_own():
+    X, y = hyperplane()
+    model = SparseSVC(k=2)
+    one, two, other = (
+        honest_score(model, X, y, repeats=2, n_jobs=jobs, random_state=seed)
+        for jobs, seed in ((1, 0), (2, 0), (1, 1))
+    )
+    np.testing.assert_array_equal(one.scores, two.scores)
+    assert len(one.scores) == 10
+    assert not np.array_equal(one.scores, other.scores)
+
+
+def test_permuted_labels_have_a_p_value():
+    X, y = hyperplane()
+    found = honest_score(SparseSVC(k=2), X, y, permutations=19)
+    assert found.p_value == pytest.approx(1 / 20)
+    assert len(found.permuted) == 19
+    assert found.permuted.max() < found.score
+    nothing = honest_score(SparseSVC(k=2), X, np.random.default_rng(3).permutation(y), permutations=19)
+    assert nothing.p_value > 0.1
+    assert "not clearly better than guessing" in str(nothing)
+
+
+def test_choosing_on_the_same_folds_flatters_and_nesting_does_not():
+    rng = np.random.default_rng(2)
+    flattered, honest = [], []
+    for seed in range(8):
+        X, y = rng.standard_normal((40, 60)), np.repeat([0, 1], 20)
+        model = SparseSVCCV([20, 10, 5, 2, 1], Cs=[0.1, 1.0], cv=4)
+        flattered.append(model.fit(X, y).best_score_)
+        honest.append(honest_score(model, X, y, random_state=seed).score)
+    assert np.mean(flattered) > 0.57
+    assert abs(np.mean(honest) - 0.5) < 0.05
+
+
+def test_groups_stay_on_one_side_and_are_permuted_as_one():
+    X, y = hyperplane()
+    groups = np.arange(80) // 4
+    y = y[4 * groups]  # one label for each group
+    seen = []
+
+    class Watching(SparseSVCCV):
+        def fit(self, X, y, sample_weight=None, groups=None):
+            seen.append((np.asarray(groups), np.asarray(y)))
+            return super().fit(X, y, sample_weight, groups)
+
+    model = Watching([2, 1], cv=StratifiedGroupKFold(2))
+    honest_score(model, X, y, groups=groups, cv=4, permutations=1)
+    for of_rows, labels in seen:
+        for group in np.unique(of_rows):
+            assert np.count_nonzero(of_rows == group) == 4
+            assert len(np.unique(labels[of_rows == group])) == 1
+
+
+def test_p_values_of_labels_that_say_nothing_are_uniform():
+    rng = np.random.default_rng(0)
+    model = SparseSVC(k=1, C=0.01)
+    small = 0
+    for seed in range(24):
+        X, y = rng.standard_normal((30, 4)), rng.permutation([0, 1] * 15)
+        small += honest_score(model, X, y, cv=3, permutations=7, random_state=seed).p_value <= 0.25
+    assert small <= 11  # 6 are expected; folds of the true labels alone would make it 12 and more
+
+
+def test_weights_and_groups_reach_the_end_of_a_pipeline():
+    X, y = hyperplane()
+    groups, weights = np.arange(80) // 2, np.linspace(0.5, 2, 80)
+    model = make_pipeline(StandardScaler(), SparseSVCCV([2, 1], cv=StratifiedGroupKFold(2)))
+    found = honest_score(model, X, y, cv=4, groups=groups, sample_weight=weights)
+    splits = StratifiedGroupKFold(4).split(X, y, groups)
+    for fold, (train, test) in enumerate(splits):
+        scaler = StandardScaler().fit(X[train], sample_weight=weights[train])
+        alone = SparseSVCCV([2, 1], cv=StratifiedGroupKFold(2)).fit(
+            scaler.transform(X[train]), y[train], sample_weight=weights[train], groups=groups[train]
+        )
+        right = alone.predict(scaler.transform(X[test])) == y[test]
+        assert found.scores[fold] == pytest.approx(np.average(right, weights=weights[test]))
+
+
+def test_weights_that_cannot_be_used_are_refused():
+    X, y = hyperplane()
+    with pytest.raises(ValueError, match="KNeighborsClassifier does not accept sample_weight"):
+        honest_score(KNeighborsClassifier(), X, y, sample_weight=np.ones(80))
+
+
+def test_of_groups_the_groups_are_counted_not_their_rows():
+    X, y = hyperplane()
+    groups = np.arange(80) // 8
+    found = honest_score(SparseSVC(k=2), X, y, cv=3, groups=groups)
+    np.testing.assert_allclose(found.interval, rate_interval(found.score, 10))
+
+
+def test_a_pipelines_score_is_that_of_its_last_step():
+    X, y = hyperplane()
+    model = SparseSVCCV([2], cv=2, scoring="roc_auc")
+    alone, in_pipeline = (honest_score(m, X, y, cv=3) for m in (model, make_pipeline(model)))
+    np.testing.assert_array_equal(alone.scores, in_pipeline.scores)
+
+
+def test_a_scorer_that_no_guess_can_answer_leaves_guessing_open():
+    X, y = hyperplane()
+    found = honest_score(SparseSVC(k=2), X, y, scoring=lambda m, X, y: m.decision_function(X).mean())
+    assert np.isnan(found.guessing)
+    assert "guessing" not in str(found)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"cv": 1}, "cv=1 does not define folds. Use a number of folds >= 2"),
+        ({"cv": 41}, "has 40 rows, fewer than the 41 outer folds. Use cv=40"),
+        ({"groups": np.arange(80) // 27}, "The rows are in 3 groups, which cannot be split into 5 folds"),
+        ({"permutations": -1}, "permutations=-1 is not a number"),
+        ({"repeats": 0}, "repeats=0 is not a number"),
+        ({"confidence": 95}, "confidence=95 is not a probability"),
+        ({"confidence": "a"}, "confidence='a' is not a probability"),
+        ({"cv": [(np.arange(40), np.arange(40, 80))]}, "Outer fold 0 has no training row of class"),
+    ],
+)
+def test_what_cannot_be_scored_is_said_in_a_sentence(arguments, message):
+    X, _ = hyperplane()
+    with pytest.raises(ValueError, match=message):
+        honest_score(SparseSVC(k=2), X, np.repeat([0, 1], 40), **arguments)
+
+
+@pytest.mark.filterwarnings("error")
+def test_features_that_repeat_in_a_fold_are_no_news():
+    X, y = make_sparse_hyperplane(40, 4, 2, random_state=0)[:2]
+    model = SparseSVC(k=2)
+    with pytest.warns(RepeatedFeaturesWarning, match="1 feature repeats") as caught:
+        model.fit(np.column_stack([X, X[:, 0]]), y)
+    assert len(caught) == 1
+    honest_score(model, np.column_stack([X, X[:, 0]]), y, cv=3)
+
+
+def test_a_guess_names_the_class_of_most_weight():
+    y = np.array([0, 0, 0, 1] * 5)
+    fold = Fold(np.arange(12), np.arange(12, 20))
+    rows = ScoredRows(None, y, None, None, get_scorer("accuracy"))
+    assert rows.guess(fold) == 0.75
+    assert rows._replace(weights=np.where(y, 6.0, 1.0)).guess(fold) == pytest.approx(12 / 18)
+
+
+def test_honest_score_compares_unequal_classes_with_guessing_by_the_area():
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((177, 12))
+    score = X[:, :3] @ [0.45, 0.4, 0.3] + rng.standard_normal(177)
+    y = np.where(score > np.quantile(score, 0.66), "sick", "healthy")
+    found = honest_score(SparseSVC(1, C=0.1), X, y)
+    assert found.guessing in found.interval
+    assert found.is_better_than_guessing
+    assert found.judged_by == found.evidence.measure == "roc_auc"
+    assert "area under the ROC curve" in str(found)
+    area = honest_score(SparseSVC(1, C=0.1), X, y, scoring="roc_auc")
+    assert area.score == pytest.approx(found.evidence.estimate.value)
+    np.testing.assert_allclose(area.interval, found.evidence.estimate.interval)
+
+
+def test_three_unequal_classes_are_compared_by_balanced_accuracy():
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1, 2], [100, 20, 20])
+    X = rng.standard_normal((140, 3)) + np.eye(3)[y]
+    found = honest_score(SparseSVC(3, C=1.0, class_weight="balanced"), X, y)
+    recalls = [np.mean(found.predicted[y == c] == c) for c in range(3)]
+    assert found.judged_by == "balanced_accuracy"
+    assert found.evidence.estimate.value == pytest.approx(np.mean(recalls))
+    assert found.evidence.guessing == pytest.approx(1 / 3)
+
+
+def test_equal_classes_are_compared_by_the_score_itself():
+    found = honest_score(SparseSVC(2), hyperplane()[0], np.arange(80) % 2)
+    assert found.judged_by == "accuracy"
+    assert found.evidence.estimate == (found.score, found.interval)
+
+
+@pytest.mark.parametrize("repeats", [1, 2])
+@pytest.mark.parametrize("grouped", [False, True])
+def test_the_honest_score_and_the_cross_validated_estimator_have_the_same_folds(repeats, grouped):
+    X, y = make_sparse_hyperplane(120, 10, 3, random_state=0)
+    groups = np.arange(120) // 4 if grouped else None
+    model = SparseSVCCV([3], repeats=repeats).fit(X, y, groups=groups)
+    found = honest_score(SparseSVC(3, solver=Exchange().in_folds()), X, y, repeats=repeats, groups=groups)
+    splits = [model.cv_results_[f"split{at}_test_score"][0] for at in range(5 * repeats)]
+    np.testing.assert_allclose(found.scores, splits)
+
+
+def test_the_model_of_the_cross_validated_estimator_is_that_of_the_single_fit():
+    """Few rows, many correlated features: paths and single fits would end on different supports."""
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((50, 12)) @ rng.standard_normal((12, 400)) + 2 * rng.standard_normal((50, 400))
+    y = X[:, :6].sum(axis=1) + 3 * rng.standard_normal(50) > 0
+    model = SparseSVCCV(ks=[20, 10, 5], Cs=[0.1, 1.0], standardize=True).fit(X, y)
+    alone = SparseSVC(model.k_, C=model.C_, standardize=True).fit(X, y)
+    np.testing.assert_allclose(model.coef_, alone.coef_, rtol=1e-12)
+    np.testing.assert_allclose(model.intercept_, alone.intercept_, rtol=1e-12)
+    at = list(model.path_.ks).index(model.k_)
+    np.testing.assert_array_equal(model.path_.coefs[at], model.coef_)
