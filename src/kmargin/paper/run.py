@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from joblib import Parallel, delayed
+from joblib.externals.loky import get_reusable_executor
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 from sklearn.exceptions import ConvergenceWarning
 
@@ -36,6 +37,9 @@ def run(jobs: Sequence[Job], store: Store, settings: Settings, n_jobs: int, verb
             for job, rows in pool(delayed(run_job)(job, settings) for job in waiting):
                 store.append(job, rows)
                 bar.advance(len(rows))
+        except KeyboardInterrupt:
+            get_reusable_executor().shutdown(wait=True, kill_workers=True)  # before its folder is removed
+            raise
         except TerminatedWorkerError as error:
             raise RuntimeError(
                 "A worker process ended unexpectedly, perhaps because memory ran out. Finished results are "
