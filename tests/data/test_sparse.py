@@ -348,3 +348,11 @@ def test_a_mapped_array_is_not_copied(tmp_path, dtype, solver):
     tracemalloc.stop()
     copies = isinstance(solver, SD) and dtype is np.float32  # SD computes in float64
     assert peak < (1.5 if copies else 0.75) * X.size * 8
+
+
+@pytest.mark.parametrize("value", [67381368.0, 1e16, -3e7])
+def test_the_variance_of_a_constant_column_is_never_negative(value, rng):
+    X = sp.csr_array(np.full((24, 1), value))
+    for _ in range(50):
+        weights = rng.uniform(0.1, 10.0, 24)
+        assert SparseDesign(X, True).moments(weights, np.ones(24)).variance[0] >= 0.0

@@ -119,7 +119,8 @@ class SparseDesign(Design):
         X, total = self.X.astype(np.float64, copy=False), float(weights.sum())
         mean, variance = mean_variance_axis(X, axis=0, weights=weights)
         covariance = self.slopes(weights * (v - float(weights @ v) / total)) / total
-        return Moments(mean - self.shift, variance, covariance)
+        # where all entries are equal and large, rounding leaves a variance below 0
+        return Moments(mean - self.shift, np.maximum(variance, 0.0), covariance)
 
     def fits(self, n_numbers: int) -> bool:
         """Arrays fit that take no more memory than X, or 32 MiB."""
