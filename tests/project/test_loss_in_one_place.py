@@ -12,7 +12,7 @@ import pytest
 from package_source import MODULES, tree_of
 
 # What these know of rows has no labels in it, so that a positive part is none of a residual.
-WITHOUT_LABELS = ("core.design", "data.design", "data.blocks.cluster", "data.blocks.dask_threads")
+WITHOUT_LABELS = ("core.design", "data.design", "data.blocks.dask_blocks")
 WITHOUT_LABELS += ("datasets.", "tables.", "displays", "report.")
 
 # Where something looks like the loss and is none, and why.

@@ -14,14 +14,13 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from kmargin.core import validation
 from kmargin.core.arrays import HOST, Indices, Matrix, Space, Vector, is_foreign, space_of, to_host
-from kmargin.core.design import candidate_groups
 from kmargin.core.labels import Pair, check_finite_weight, class_pairs
 from kmargin.core.scaling import unit_variance_scaling
 from kmargin.data.blocks import Block, Blocks
 from kmargin.data.blocks import sums as confusion_counts
-from kmargin.data.blocks.dask_input import decide_unseen
+from kmargin.data.blocks.dask_input import check_collections, check_features, decide_unseen, summarize
 from kmargin.data.blocks.problem import BlockDesign, BlockProblem, LocalBlocks, all_rows
-from kmargin.data.blocks.sums import Part, View
+from kmargin.data.blocks.sums import Part, View, examine
 from kmargin.data.samples import Given, LinearDesigns, ModelAt
 from kmargin.data.samples.array import ArrayFolds, ArraySamples, split_rows
 from kmargin.model_selection.calibration import Calibration, fit_by_sums
@@ -74,8 +73,10 @@ class BlockSamples:
     def shared(self, n_jobs: int | None, n_tasks: int) -> tuple[Any, int | None]:
         """While one machine thinks, the workers of a cluster can answer another."""
         n_jobs = self.X.n_askers if n_jobs is None else effective_n_jobs(n_jobs)
-        n_jobs = min(n_jobs, n_tasks)
-        return replace(self, X=self.X.shared_by(n_jobs)), n_jobs
+        return self, min(n_jobs, n_tasks)
+
+    def folds(self, model: Any, blueprint: Any, given: Given, weighted: bool) -> Any:
+        return FoldsInBlocks(model, self, weighted)
 
 
 class BlockDesigns(LinearDesigns):
@@ -87,9 +88,7 @@ class BlockDesigns(LinearDesigns):
         self.samples = samples
         scaling = None
         if standardize:
-            scaling = unit_variance_scaling(
-                samples.every_row(), lambda design: design.moments(), fit_intercept
-            )
+            scaling = unit_variance_scaling(samples.every_row(), lambda design: design.moments, fit_intercept)
         super().__init__(samples.dtype, fit_intercept, scaling)
 
     def problem(self, machine: Pair, Cs: Sequence[float]) -> tuple[BlockProblem, list[float]]:
@@ -254,7 +253,7 @@ class DeviceSamples(BlockSamples):
 
     @property
     def block(self) -> Block:
-        (block,) = self.X.blocks
+        (block,) = self.X.things
         return block
 
     def to_fit(self, rows: Indices) -> "DeviceSamples":
@@ -312,7 +311,8 @@ def read_device(X: Any, y: Any, sample_weight: Any, class_weight: Any) -> Device
     codes, classes = space.move(codes), to_host(labels)
     validation.check_classes(classes)
     repeats = validation.check_sample_weight(sample_weight, X.shape[0], space)
-    counts, totals = _per_class(space, codes, repeats, len(classes))
+    codes_here = space.bring(codes)
+    counts, totals = np.bincount(codes_here), np.bincount(codes_here, weights=space.bring(repeats))
     factors = validation.class_factors(class_weight, classes, counts)
     validation.check_totals(classes, totals * factors)
     check_finite_weight(float(np.sum(totals * factors)))
@@ -333,69 +333,38 @@ def _encode(y: Any) -> tuple[Any, Any]:
     return labels, codes
 
 
-def _per_class(space: Space, codes: Any, repeats: Any, n_classes: int) -> tuple[np.ndarray, np.ndarray]:
-    """How many rows each class has, and their weight."""
-    sums = []
-    for code in range(n_classes):
-        inside = codes == code
-        weight = space.xp.where(inside, repeats, space.xp.zeros_like(repeats))
-        sums.append((float(space.xp.sum(space.floats(inside))), float(space.xp.sum(weight))))
-    counts, totals = np.transpose(sums)
-    return counts, totals
-
-
 def _take(space: Space, rows: Any, *arrays: Any) -> tuple[Any, ...]:
     return tuple(space.xp.take(array, rows, axis=0) for array in arrays)
 
 
 class AnswersAtHand:
-    """A fitted model whose answers come to main memory, where any scorer can work with them."""
+    """A fitted model whose predictions come to main memory, where any scorer can work with them."""
 
     def __init__(self, model: Any) -> None:
         self.model = model
         self.classes_ = to_host(model.classes_)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.model, name)
-
-    def __sklearn_tags__(self) -> Any:
-        return self.model.__sklearn_tags__()
-
-    def decision_function(self, X: Any) -> Any:
-        return to_host(self.model.decision_function(X))
-
-    def predict(self, X: Any) -> Any:
-        return to_host(self.model.predict(X))
-
-    def predict_proba(self, X: Any) -> Any:
-        return to_host(self.model.predict_proba(X))
+        attribute = getattr(self.model, name)
+        if name in ("decision_function", "predict", "predict_proba"):
+            return lambda X: to_host(attribute(X))
+        return attribute
 
 
-@dataclass(frozen=True)
-class DaskSamples(BlockSamples):
-    """Blocks of rows that have no numbers."""
-
-    may_repeat: bool = True  # whether some columns have equal fingerprints
-
-    def repeated_columns(self) -> Indices:
-        return super().repeated_columns() if self.may_repeat else np.arange(0)
-
-    def folds(self, model: Any, blueprint: Any, given: Given, weighted: bool) -> FoldsInBlocks:
-        return FoldsInBlocks(model, self, weighted)
-
-
-def read_dask(X: Any, y: Any, sample_weight: Any, class_weight: Any, solver: Solver) -> DaskSamples:
-    """Check the collections; encode the classes."""
+def read_dask(X: Any, y: Any, sample_weight: Any, class_weight: Any, solver: Solver) -> BlockSamples:
+    """Check the collections and, in one pass, all their blocks; encode the classes."""
     if not solver.takes_sparse:
         raise ValueError(
             'solver="mm" works with the singular vectors of X, which are as large as X and cannot be '
             'computed block by block: with dask use solver="exchange" or solver="sd".'
         )
-    from kmargin.data.blocks.dask_threads import read_blocks  # imports dask
+    from kmargin.data.blocks.dask_blocks import load_blocks  # imports dask
 
-    blocks, summary = read_blocks(X, y, sample_weight)
+    X, y, sample_weight = check_collections(X, y, sample_weight, "fit")
+    blocks = load_blocks([X, y] if sample_weight is None else [X, y, sample_weight], check_features(X))
+    summary = summarize(blocks.ask(examine), X.shape[1], getattr(X, "columns", None))
+    blocks.encode(summary.classes)
     weights = validation.class_factors(class_weight, summary.classes, summary.counts)
     validation.check_totals(summary.classes, summary.totals * weights)
     check_finite_weight(float(np.sum(summary.totals * weights)))
-    may_repeat = bool(candidate_groups(summary.fingerprint))
-    return DaskSamples(blocks, summary.classes, weights, may_repeat=may_repeat)
+    return BlockSamples(blocks, summary.classes, weights)
