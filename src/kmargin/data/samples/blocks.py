@@ -311,8 +311,7 @@ def read_device(X: Any, y: Any, sample_weight: Any, class_weight: Any) -> Device
     codes, classes = space.move(codes), to_host(labels)
     validation.check_classes(classes)
     repeats = validation.check_sample_weight(sample_weight, X.shape[0], space)
-    codes_here = space.bring(codes)
-    counts, totals = np.bincount(codes_here), np.bincount(codes_here, weights=space.bring(repeats))
+    counts, totals = _per_class(space, codes, repeats, len(classes))
     factors = validation.class_factors(class_weight, classes, counts)
     validation.check_totals(classes, totals * factors)
     check_finite_weight(float(np.sum(totals * factors)))
@@ -333,22 +332,42 @@ def _encode(y: Any) -> tuple[Any, Any]:
     return labels, codes
 
 
+def _per_class(space: Space, codes: Any, repeats: Any, n_classes: int) -> tuple[np.ndarray, np.ndarray]:
+    """How many rows each class has, and their weight."""
+    sums = []
+    for code in range(n_classes):
+        inside = codes == code
+        weight = space.xp.where(inside, repeats, space.xp.zeros_like(repeats))
+        sums.append((float(space.xp.sum(space.floats(inside))), float(space.xp.sum(weight))))
+    counts, totals = np.transpose(sums)
+    return counts, totals
+
+
 def _take(space: Space, rows: Any, *arrays: Any) -> tuple[Any, ...]:
     return tuple(space.xp.take(array, rows, axis=0) for array in arrays)
 
 
 class AnswersAtHand:
-    """A fitted model whose predictions come to main memory, where any scorer can work with them."""
+    """A fitted model whose answers come to main memory, where any scorer can work with them."""
 
     def __init__(self, model: Any) -> None:
         self.model = model
         self.classes_ = to_host(model.classes_)
 
     def __getattr__(self, name: str) -> Any:
-        attribute = getattr(self.model, name)
-        if name in ("decision_function", "predict", "predict_proba"):
-            return lambda X: to_host(attribute(X))
-        return attribute
+        return getattr(self.model, name)
+
+    def __sklearn_tags__(self) -> Any:
+        return self.model.__sklearn_tags__()
+
+    def decision_function(self, X: Any) -> Any:
+        return to_host(self.model.decision_function(X))
+
+    def predict(self, X: Any) -> Any:
+        return to_host(self.model.predict(X))
+
+    def predict_proba(self, X: Any) -> Any:
+        return to_host(self.model.predict_proba(X))
 
 
 def read_dask(X: Any, y: Any, sample_weight: Any, class_weight: Any, solver: Solver) -> BlockSamples:
