@@ -1,15 +1,15 @@
 """
-A table larger than memory
-==========================
+A table that is never loaded as a whole
+=======================================
 
-Fit a file that is larger than the available memory, on one computer::
+Fit files block by block, with several processes of one computer::
 
     pip install '.[dask]'
     python examples/out_of_core.py
 
 Writes 1.6 GB of Parquet, 2,000,000 rows with 100 features, into a temporary folder, then fits it with two
-worker processes limited to 700 MB each. Workers read blocks when they need them; X is never sent between
-processes.
+worker processes limited to 2 GB each. Each worker reads some of the blocks and holds them; what does not fit
+into its memory is written to disk by dask. X is never sent between processes.
 """
 
 import tempfile
@@ -22,7 +22,7 @@ import pandas as pd
 from kmargin import SparseSVC
 
 N_FILES, ROWS_PER_FILE, N_FEATURES, K = 80, 25_000, 100, 5
-LIMIT = "700MB"
+LIMIT = "2GB"
 NAMES = [f"x{j}" for j in range(N_FEATURES)]
 
 

@@ -23,7 +23,7 @@ in_memory = SparseSVC(k=8).fit(X, y)
 # %%
 # Blocks of three sizes, processed by the threads of this process. With a ``distributed.Client``, the workers
 # of a cluster would process them; ``examples/out_of_core.py`` in the repository does that, with 1.6 GB of
-# data and two workers of 700 MB.
+# data and two workers.
 
 models = {}
 for rows in (6000, 2000, 500):

@@ -152,20 +152,21 @@ def _on_disk(folder, X, y):
 
 def _watch_answers():
     """From now on: how often each question was asked, and the largest answer of a block in bytes."""
-    from kmargin.data.blocks.cluster import HeldThere
+    from kmargin.data.blocks.dask_blocks import ClusterBlocks
 
     seen = {}
-    ask = getattr(HeldThere.ask, "unwatched", HeldThere.ask)
+    ask = getattr(ClusterBlocks.answers, "unwatched", ClusterBlocks.answers)
 
-    def watched(held, function, *args):
-        answers = ask(held, function, *args)
-        n_asked, n_bytes = seen.get(function.__name__, (0, 0.0))
+    def watched(blocks, task, parts, request):
+        answers = ask(blocks, task, parts, request)
+        name = request.function.__name__
+        n_asked, n_bytes = seen.get(name, (0, 0.0))
         largest = max(len(pickle.dumps(answer, protocol=5)) for answer in answers)
-        seen[function.__name__] = n_asked + 1, max(n_bytes, largest)
+        seen[name] = n_asked + 1, max(n_bytes, largest)
         return answers
 
     watched.unwatched = ask  # type: ignore[attr-defined]
-    HeldThere.ask = watched  # type: ignore[method-assign]
+    ClusterBlocks.answers = watched  # type: ignore[method-assign]
     return seen
 
 

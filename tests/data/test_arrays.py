@@ -360,7 +360,7 @@ def test_tiles_add_up_to_the_block(kind, monkeypatch, wide_view):
     beta = np.linspace(-1, 1, 13)
     questions = [
         (sums.count,),
-        (sums.moments, 2.0),
+        (sums.first_moments, 2.0),
         (sums.loss_and_gradient, 2.0, beta),
         (sums.curvature_along, 2.0, beta),
         (sums.slopes, 2.0, np.array([3, 1]), beta[:3]),

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from dask_data import BALANCED, cut
 
 from kmargin.core.problem import ArrayProblem, Problem
-from kmargin.data.blocks import Block
-from kmargin.data.blocks.problem import BlockDesign, LocalBlocks, block_problem
+from kmargin.data.blocks.problem import BlockDesign, block_problem
 from kmargin.data.blocks.sums import Part, View, add_up
 from kmargin.data.design.dense import DenseDesign
 from kmargin.data.samples.array import ArraySamples
@@ -15,21 +15,6 @@ from kmargin.fitting.fit import Procedure, fit_grid
 from kmargin.fitting.spec import LinearBlueprint
 from kmargin.solvers import SD, Exchange
 from kmargin.solvers.refit.support import refit
-
-BALANCED = View(positive=1, negative=0, class_weight=np.ones(2))
-
-
-def cut(X, codes, repeats=None, sizes=(40, 0, 7, 60)):
-    """Ragged blocks, one of them empty; the last takes what is left."""
-    repeats = np.ones(len(X)) if repeats is None else repeats
-    ends = [*np.cumsum(sizes, dtype=int), len(X)]
-    starts = [0, *np.cumsum(sizes, dtype=int)]
-    return LocalBlocks(
-        [
-            Block(number, X[a:b], codes[a:b], repeats[a:b])
-            for number, (a, b) in enumerate(zip(starts, ends, strict=True))
-        ]
-    )
 
 
 @pytest.fixture
@@ -156,7 +141,7 @@ def test_standardised_and_rescaled_views_are_the_arrays(data, rng):
     columns = np.array([3, 1, 20])
     design = BlockDesign(cut(X, codes, repeats), BALANCED).standardized(mean, spread)
     expected = ((X - mean) / spread)[:, columns]
-    found = design.take(columns).moments().mean
+    found = design.take(columns).moments.mean
     np.testing.assert_allclose(found, np.average(expected, axis=0, weights=repeats), rtol=1e-9, atol=1e-12)
 
 

@@ -3,46 +3,15 @@
 import subprocess
 import sys
 
-import dask
 import dask.array as da
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
-from dask_data import SHORT, N, P, assert_same, blocks, forget_sizes, make_data, two_workers
-from distributed import Client
+from dask_data import SHORT, N, P, assert_same, blocks, forget_sizes
 from sklearn.base import clone
 
 from kmargin import SD, Exchange, KernelSparseSVC, SparseSVC, sparse_svm_path
-
-
-@pytest.fixture(scope="module")
-def client():
-    with two_workers() as workers, Client(workers) as client:
-        yield client
-
-
-@pytest.fixture(params=["synchronous", "threads", "cluster"])
-def place(request):
-    """Where blocks are asked."""
-    if request.param == "cluster":
-        request.getfixturevalue("client")
-        yield
-    else:
-        with dask.config.set(scheduler=request.param):
-            yield
-
-
-@pytest.fixture
-def here():
-    """Without a cluster."""
-    with dask.config.set(scheduler="synchronous"):
-        yield
-
-
-@pytest.fixture(scope="module")
-def data():
-    return make_data()
 
 
 class TestFit:
@@ -54,20 +23,15 @@ class TestFit:
         model = SparseSVC(k=3, C=0.1, solver=solver)
         assert_same(model.fit(*blocks(X, y, weights)), clone(model).fit(X, y, weights))
 
-    @pytest.mark.parametrize("multi_class", ["ovo", "ovr"])
-    @pytest.mark.parametrize("class_weight", ["balanced", {0: 2.0, 2: 0.5}])
-    def test_with_several_classes(self, here, data, multi_class, class_weight):
+    @pytest.mark.parametrize(
+        ("multi_class", "class_weight"), [("ovo", "balanced"), ("ovr", {0: 2.0, 2: 0.5})]
+    )
+    def test_with_several_classes(self, place, data, multi_class, class_weight):
         X, _, weights = data
         y = np.digitize(X[:, 0] + X[:, 3], [-0.5, 1.0])
         model = SparseSVC(k=2, multi_class=multi_class, class_weight=class_weight, solver=SHORT)
         far = blocks(X, y, weights, sizes=(250, 0, 350))
         assert_same(model.fit(*far), clone(model).fit(X, y, weights))
-
-    def test_with_several_classes_on_a_cluster(self, client, data):
-        X, _, weights = data
-        y = np.digitize(X[:, 0] + X[:, 3], [-0.5, 1.0])
-        model = SparseSVC(k=2, class_weight="balanced", solver=SHORT)
-        assert_same(model.fit(*blocks(X, y, weights)), clone(model).fit(X, y, weights))
 
     def test_with_blocks_of_unknown_size(self, place, data):
         X, y, _ = data
@@ -113,15 +77,6 @@ class TestFit:
         X, y, weights = data
         weights = np.where(np.arange(N) % 3, weights, 0.0)
         assert_same(SparseSVC(k=3).fit(*blocks(X, y, weights)), SparseSVC(k=3).fit(X, y, weights))
-
-    def test_does_not_depend_on_who_is_asked(self, client, data):
-        far = blocks(*data[:2])
-        coefs = [SparseSVC(k=3, solver=SHORT).fit(*far).coef_]
-        for scheduler in ("threads", "synchronous"):
-            with dask.config.set(scheduler=scheduler):
-                coefs.append(SparseSVC(k=3, solver=SHORT).fit(*far).coef_)
-        np.testing.assert_array_equal(coefs[0], coefs[1])
-        np.testing.assert_array_equal(coefs[0], coefs[2])
 
     def test_warns_of_columns_that_repeat(self, here, data):
         X, y, _ = data
@@ -203,7 +158,7 @@ def test_nothing_of_dask_is_imported_before_it_is_needed(imported):
 
 
 def test_a_worker_needs_neither_numba_nor_scikit_learn():
-    needed = "from kmargin.data.blocks import cluster, dask_rows, sums"
+    needed = "from kmargin.data.blocks import dask_blocks, sums"
     script = f"import sys; {needed}; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert not {"numba", "sklearn"} & set(done.stdout.split())

@@ -1,6 +1,5 @@
 """What is wrong with dask collections is said in one sentence, before any work is done."""
 
-import dask
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
@@ -11,17 +10,7 @@ from sklearn.exceptions import DataConversionWarning
 
 from kmargin import MM, Exchange, KernelSparseSVC, SparseSVC
 
-
-@pytest.fixture(autouse=True)
-def here():
-    """Without a cluster."""
-    with dask.config.set(scheduler="synchronous"):
-        yield
-
-
-@pytest.fixture(scope="module")
-def data():
-    return make_data()
+pytestmark = pytest.mark.usefixtures("here")
 
 
 def changed(array, row, value):
@@ -33,7 +22,7 @@ def changed(array, row, value):
 X, y, w = make_data()
 far_X, far_y, far_w = blocks(X, y, w)
 zeros = np.zeros(N)
-frame = dd.from_pandas(pd.DataFrame(X).assign(city="Bern"), npartitions=5)
+frame = dd.from_pandas(pd.DataFrame(X).add_prefix("x").assign(city="Bern"), npartitions=5)
 other_rows = (200, 50, 100, 70, 180)
 
 
@@ -137,7 +126,7 @@ def test_bad_input_is_refused(given, message, monkeypatch):
     assert message in str(error.value)
 
 
-def test_a_column_is_called_by_its_name(here, data):
+def test_a_column_is_called_by_its_name(data):
     frame = pd.DataFrame(data[0], columns=[f"x{j}" for j in range(P)])
     frame.loc[400, "x5"] = np.nan
     far = dd.from_pandas(frame, npartitions=3), dd.from_pandas(pd.Series(data[1]), npartitions=3)
@@ -145,14 +134,14 @@ def test_a_column_is_called_by_its_name(here, data):
         SparseSVC(k=3).fit(*far)
 
 
-def test_missing_numbers_of_pandas_are_found(here, data):
+def test_missing_numbers_of_pandas_are_found(data):
     frame = pd.DataFrame({"a": pd.array([1, None, 3] * 200, dtype="Int64"), "b": 1.0})
     far = dd.from_pandas(frame, npartitions=2), dd.from_pandas(pd.Series(data[1]), npartitions=2)
     with pytest.raises(ValueError, match=r"X has NaN in block 0 \(rows 0 to 299\), column 0 \('a'\)"):
         SparseSVC(k=1).fit(*far)
 
 
-def test_a_column_of_labels_is_taken_with_a_warning(here, data):
+def test_a_column_of_labels_is_taken_with_a_warning(data):
     X, y, _ = data
     far_X, far_y = blocks(X, y)
     with pytest.warns(DataConversionWarning, match="A column-vector y was passed"):
@@ -161,17 +150,17 @@ def test_a_column_of_labels_is_taken_with_a_warning(here, data):
 
 
 @pytest.mark.parametrize("solver", ["mm", MM()])
-def test_mm_says_why_not(here, data, solver):
+def test_mm_says_why_not(data, solver):
     with pytest.raises(ValueError, match=r'singular vectors of X.*use solver="exchange" or solver="sd"'):
         SparseSVC(solver=solver).fit(*blocks(*data[:2]))
 
 
-def test_a_kernel_machine_says_why_not(here, data):
+def test_a_kernel_machine_says_why_not(data):
     with pytest.raises(TypeError, match=r"KernelSparseSVC does not accept dask collections.*Use SparseSVC"):
         KernelSparseSVC().fit(*blocks(*data[:2]))
 
 
-def test_a_failed_fit_leaves_the_last_one_usable(here, data):
+def test_a_failed_fit_leaves_the_last_one_usable(data):
     X, y, _ = data
     model = SparseSVC(k=3).fit(*blocks(X, y))
     before = model.predict(X)

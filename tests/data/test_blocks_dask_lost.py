@@ -10,25 +10,20 @@ import time
 import dask
 import numpy as np
 import pytest
-from dask_data import SHORT, assert_same, blocks, make_data, two_workers, wait_until
+from dask_data import SHORT, assert_same, blocks, wait_until
 from distributed import Client, LocalCluster
 
 from kmargin import SparseSVC
-from kmargin.data.blocks.cluster import Cluster, ClusterLost, HeldThere
-
-
-@pytest.fixture(scope="module")
-def data():
-    return make_data()
+from kmargin.data.blocks.dask_blocks import Batch, ClusterBlocks, ClusterLost, Request, answer_held
 
 
 @pytest.fixture
-def at_question(monkeypatch):
-    """Do something while a question of a fit is being answered; it is done when the next one is asked."""
+def during_request(monkeypatch):
+    """Do something during a request of a fit (0: while blocks are read). The next one waits for it."""
 
     def schedule(number, action):
         asked = []
-        ask = HeldThere.ask
+        answers = ClusterBlocks.answers
         meanwhile = threading.Timer(0.01, action)
 
         def counting(self, *args):
@@ -37,9 +32,11 @@ def at_question(monkeypatch):
                 meanwhile.start()
             elif len(asked) > number:
                 meanwhile.join()
-            return ask(self, *args)
+            return answers(self, *args)
 
-        monkeypatch.setattr(HeldThere, "ask", counting)
+        monkeypatch.setattr(ClusterBlocks, "answers", counting)
+        if number == 0:
+            meanwhile.start()
 
     return schedule
 
@@ -52,20 +49,6 @@ def interruptible():
     signal.signal(signal.SIGINT, before)
 
 
-@pytest.fixture(scope="module")
-def workers():
-    """Two, and somebody who starts those again that are gone."""
-    with two_workers() as workers:
-        yield workers
-
-
-@pytest.fixture
-def client(workers):
-    with Client(workers) as client:
-        client.wait_for_workers(2)
-        yield client
-
-
 def pids(client):
     return list(client.run(os.getpid).values())
 
@@ -74,32 +57,32 @@ def pids(client):
 class TestWorkers:
     """Lost workers make no difference."""
 
-    @pytest.mark.parametrize("question", [1, 5, 20])
-    def test_one_that_is_killed(self, client, data, at_question, question):
+    @pytest.mark.parametrize("number", [0, 1, 5, 20])
+    def test_one_that_is_killed(self, client, data, during_request, number):
         X, y, _ = data
         victim = pids(client)[0]
-        at_question(question, lambda: os.kill(victim, signal.SIGKILL))
+        during_request(number, lambda: os.kill(victim, signal.SIGKILL))
         assert_same(SparseSVC(k=3, solver=SHORT).fit(*blocks(X, y)), SparseSVC(k=3, solver=SHORT).fit(X, y))
         assert victim not in pids(client)
 
-    def test_all_of_them_at_once(self, client, data, at_question):
+    def test_all_of_them_at_once(self, client, data, during_request):
         X, y, _ = data
-        at_question(10, lambda: [os.kill(pid, signal.SIGKILL) for pid in victims])
+        during_request(10, lambda: [os.kill(pid, signal.SIGKILL) for pid in victims])
         victims = pids(client)
         assert_same(SparseSVC(k=3, solver=SHORT).fit(*blocks(X, y)), SparseSVC(k=3, solver=SHORT).fit(X, y))
 
-    def test_one_that_has_persisted_blocks(self, client, data, at_question):
+    def test_one_that_has_persisted_blocks(self, client, data, during_request):
         X, y, _ = data
         far = dask.persist(*blocks(X, y))
         victim = pids(client)[0]
-        at_question(10, lambda: os.kill(victim, signal.SIGKILL))
+        during_request(10, lambda: os.kill(victim, signal.SIGKILL))
         assert_same(SparseSVC(k=3, solver=SHORT).fit(*far), SparseSVC(k=3, solver=SHORT).fit(X, y))
 
-    def test_one_among_several_classes(self, client, data, at_question):
+    def test_one_among_several_classes(self, client, data, during_request):
         X, _, _ = data
         y = np.digitize(X[:, 0], [-0.5, 1.0])
         victim = pids(client)[0]
-        at_question(12, lambda: os.kill(victim, signal.SIGKILL))
+        during_request(12, lambda: os.kill(victim, signal.SIGKILL))
         assert_same(SparseSVC(k=2, solver=SHORT).fit(*blocks(X, y)), SparseSVC(k=2, solver=SHORT).fit(X, y))
 
 
@@ -141,9 +124,9 @@ class TestCluster:
         yield
         assert time.monotonic() - started < 60
 
-    def test_without_workers(self, cluster, data, at_question):
+    def test_without_workers(self, cluster, data, during_request):
         _, worker = cluster
-        at_question(10, worker.kill)
+        during_request(10, worker.kill)
         with pytest.raises(
             ClusterLost, match=r"The cluster has no workers left, .*Start workers, or connect"
         ):
@@ -151,18 +134,18 @@ class TestCluster:
         with pytest.raises(ClusterLost, match="The cluster has no workers left"):
             SparseSVC(k=3, solver=SHORT).fit(*blocks(*data[:2]))
 
-    def test_without_a_scheduler(self, cluster, data, at_question):
+    def test_without_a_scheduler(self, cluster, data, during_request):
         scheduler, _ = cluster
-        at_question(10, scheduler.kill)
+        during_request(10, scheduler.kill)
         with pytest.raises(
             ClusterLost, match=r"The (cluster lost the computation|scheduler does not answer)"
         ):
             SparseSVC(k=3, solver=SHORT).fit(*blocks(*data[:2]))
 
-    def test_that_somebody_closes(self, data, at_question):
+    def test_that_somebody_closes(self, data, during_request):
         cluster = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0")
         with Client(cluster):
-            at_question(10, cluster.close)
+            during_request(10, cluster.close)
             with pytest.raises(ClusterLost, match="Connect a Client to a running cluster"):
                 SparseSVC(k=3, solver=SHORT).fit(*blocks(*data[:2]))
         cluster.close()
@@ -170,29 +153,29 @@ class TestCluster:
 
 @pytest.mark.parametrize("status", ["closed", "running"])
 def test_what_dask_raises_is_a_lost_cluster_only_if_the_client_is_closed(status):
-    place = object.__new__(Cluster)
-    place.client, place.stopped = ClosedBetweenQuestions(status), threading.Event()
+    blocks = object.__new__(ClusterBlocks)
+    blocks.client, blocks.stopped = ClosedBetweenRequests(status), threading.Event()
     with pytest.raises(ClusterLost if status == "closed" else ZeroDivisionError) as caught:
-        place.start([], ())
+        blocks.submit(answer_held, [Batch("here", (0,))], [()], Request(sum, ()))
     assert status == "running" or "Connect a Client to a running cluster" in str(caught.value)
 
 
-class ClosedBetweenQuestions:
+class ClosedBetweenRequests:
     """A client that can send nothing."""
 
     def __init__(self, status):
         self.status = status
 
-    def map(self, *args, **options):
+    def submit(self, *args, **options):
         raise ZeroDivisionError
 
 
 @pytest.mark.heavy
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_an_interrupted_fit_leaves_nothing_running(client, data, at_question, interruptible, n_classes):
+def test_an_interrupted_fit_leaves_nothing_running(client, data, during_request, interruptible, n_classes):
     X, y, _ = data
     y = y if n_classes == 2 else np.digitize(X[:, 0], [-0.5, 1.0])
-    at_question(10, lambda: os.kill(os.getpid(), signal.SIGINT))
+    during_request(10, lambda: os.kill(os.getpid(), signal.SIGINT))
     with pytest.raises(KeyboardInterrupt):
         SparseSVC(k=3, solver=SHORT).fit(*blocks(X, y))
     wait_until(lambda: not any(client.processing().values()))

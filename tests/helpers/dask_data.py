@@ -1,4 +1,4 @@
-"""Small data in blocks, for the tests of dask collections."""
+"""Small data in blocks: in memory, as dask collections, and on a cluster of two workers."""
 
 import gc
 import time
@@ -9,6 +9,9 @@ import numpy as np
 from distributed import LocalCluster
 
 from kmargin import Exchange
+from kmargin.data.blocks import Block
+from kmargin.data.blocks.problem import LocalBlocks
+from kmargin.data.blocks.sums import View
 
 N, P = 600, 12
 SIZES = (250, 0, 100, 70, 180)
@@ -30,6 +33,16 @@ def make_data():
 def blocks(*arrays, sizes=SIZES):
     """Ragged blocks, one of them empty."""
     return tuple(da.from_array(a, chunks=(sizes, *a.shape[1:])) for a in arrays)
+
+
+BALANCED = View(positive=1, negative=0, class_weight=np.ones(2))
+
+
+def cut(X, codes, repeats=None, sizes=(12, 0, 7)):
+    """Ragged blocks in memory, one of them empty; the last takes what is left."""
+    repeats = np.ones(len(X)) if repeats is None else repeats
+    parts = [np.split(array, np.cumsum(sizes)) for array in (X, codes, repeats)]
+    return LocalBlocks([Block(number, *part) for number, part in enumerate(zip(*parts, strict=True))])
 
 
 def forget_sizes(array):

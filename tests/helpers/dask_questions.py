@@ -36,10 +36,6 @@ def worker_of(block):
     return get_worker().address
 
 
-def row_sums(block):
-    return block.X.sum(axis=0)
-
-
 def sum_of(block, vector):
     return vector.sum()
 

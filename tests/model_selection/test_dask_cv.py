@@ -1,19 +1,18 @@
 """Cross-validation of data in blocks, by its in-memory twin."""
 
+import dask
+import dask.array as da
 import numpy as np
 import pytest
+from dask_data import SHORT, blocks
 from sklearn.metrics import get_scorer, make_scorer, matthews_corrcoef
 from sklearn.model_selection import KFold
 
-from kmargin import BlockKFold, Exchange, SparseSVC, SparseSVCCV
+from kmargin import BlockKFold, SparseSVC, SparseSVCCV
 from kmargin.core.validation import resolve_seed
 from kmargin.data.blocks.sums import Part
 
-da = pytest.importorskip("dask.array")
-dask = pytest.importorskip("dask")
-
 SIZES = (70, 40, 0, 55, 35)
-SHORT = Exchange(effort="fast")  # where the search is not the point
 KS, CS = [4, 1], [0.1, 1.0]
 
 
@@ -31,7 +30,7 @@ def data(rng):
 
 
 def collect(*arrays):
-    return tuple(da.from_array(a, chunks=(SIZES, *a.shape[1:])) for a in arrays)
+    return blocks(*arrays, sizes=SIZES)
 
 
 def splits(y, n_folds, whole_blocks=False, seed=None):

@@ -24,8 +24,8 @@ ALLOWED = {
     "data.blocks.dask_input": (
         "dask arrays and dataframes, refused or taken; the same when something is decided about it"
     ),
-    "data.blocks.dask_rows": "the same, taken apart; what such a block holds: an array or a frame",
-    "data.blocks.dask_threads": "the same, as blocks",
+    "data.blocks.dask_blocks": "the same, computed block by block",
+    "data.blocks.sums": "a block that is no array of NumPy's is refused",
     "data.design": "arrays and CSR matrices; the same for compiled loops",
     "solvers.proximal.compiled": "the same, the rows of several binary problems stacked",
     "fitting.decisions": "one product instead of distances, for arrays",

@@ -25,31 +25,25 @@ class Held(Protocol):
         """``function(thing, *args)`` for what is held of each block, in the order of the blocks."""
 
 
-class Blocks(Protocol):
-    """All the blocks of a data set. Any may be empty of rows."""
+class Blocks(Held, Protocol):
+    """All the blocks of a data set, any of which may be empty of rows.
+
+    Functions are pure and can be pickled: if a worker is lost, they are called again on another one.
+    """
 
     n_blocks: int
-    shape: tuple[int, int]  # rows and columns of all of X
     dtype: Any  # NumPy's name for that of X
-    n_askers: int  # how many machines are best fitted at once, each asking in its turn
+    n_askers: int  # how many binary problems are best fitted at once
 
-    def ask(self, function: Callable[..., Any], *args: Any) -> list[Any]:
-        """``function(block, *args)`` of each block, in their order.
-
-        The function is pure and can be pickled: a block whose machine is lost is asked again elsewhere.
-        """
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns of all of X."""
 
     def hold(self, function: Callable[..., Any], *args: Any) -> Held:
-        """The same, but the results stay where they were made, until nothing refers to them any more."""
-
-    def fits(self, n_numbers: int) -> bool:
-        """Whether so many numbers, over all blocks, can be held."""
-
-    def shared_by(self, n_askers: int) -> "Blocks":
-        """The same blocks for each of several machines: none may take all the room."""
+        """The same as `ask`, but the results stay beside the blocks until nothing refers to them."""
 
     def stop(self) -> None:
-        """Answer no more questions, not even those under way."""
+        """Answer no more requests, not even those under way."""
 
 
 def is_dask(*things: Any) -> bool:

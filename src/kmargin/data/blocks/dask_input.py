@@ -5,7 +5,7 @@ This module does not import dask.
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from sklearn.exceptions import DataConversionWarning
@@ -17,7 +17,7 @@ from kmargin.core.arrays import HOST, Indices, Matrix, Tensor, Vector, space_of,
 from kmargin.core.labels import check_some_weight, choose_classes, combine_decisions, complain_of_weight
 from kmargin.core.validation import warn_caller
 from kmargin.data.blocks import Block, foreign_blocks, is_dask
-from kmargin.data.blocks.sums import Findings, Part, add_up
+from kmargin.data.blocks.sums import Findings, Part, rows_of_part
 from kmargin.model_selection.calibration import Pieces, UnseenRows, make_ready
 
 NUMBERS = "biuf"  # kinds of dtypes
@@ -26,11 +26,9 @@ NUMBERS = "biuf"  # kinds of dtypes
 class Summary(NamedTuple):
     """What there is to know of all the data."""
 
-    n_rows: Indices  # of each block
     classes: np.ndarray
     counts: Indices  # rows of each class
     totals: Vector  # their sample weights
-    fingerprint: Vector  # of each column
 
 
 def check_collections(X: Any, y: Any, sample_weight: Any, who: str) -> tuple[Any, Any, Any]:
@@ -40,13 +38,10 @@ def check_collections(X: Any, y: Any, sample_weight: Any, who: str) -> tuple[Any
     check_kinds(X, y=y, sample_weight=sample_weight)
     check_features(X)
     y = _one_column(y, "y")
-    collections = [X, y]
+    _check_aligned(X, y, "y")
     if sample_weight is not None:
         sample_weight = _one_column(sample_weight, "sample_weight")
-        collections.append(sample_weight)
-    for name, other in (("y", y), ("sample_weight", sample_weight)):
-        if other is not None:
-            _check_aligned(X, other, name)
+        _check_aligned(X, sample_weight, "sample_weight")
     return X, y, sample_weight
 
 
@@ -133,39 +128,29 @@ def _one_column(thing: Any, name: str) -> Any:
     return thing
 
 
-def n_blocks(collection: Any) -> int:
-    return int(collection.numblocks[0] if hasattr(collection, "numblocks") else collection.npartitions)
-
-
 def known_rows(collection: Any) -> np.ndarray:
     """The rows of each block, NaN where that is not known."""
     if hasattr(collection, "chunks"):
         return np.array(collection.chunks[0], dtype=float)
-    return np.full(n_blocks(collection), np.nan)
+    return np.full(collection.npartitions, np.nan)
 
 
 def _check_aligned(X: Any, other: Any, name: str) -> None:
-    if n_blocks(X) != n_blocks(other):
-        raise ValueError(
-            f"X has {n_blocks(X)} blocks of rows, but {name} has {n_blocks(other)}: they must have "
-            f"the same blocks. {_advice_to_align(name)}"
-        )
     rows, others = known_rows(X), known_rows(other)
+    if len(rows) != len(others):
+        _raise_misaligned(f"X has {len(rows)} blocks of rows, but {name} has {len(others)}", name)
     for number in np.flatnonzero((rows != others) & ~np.isnan(rows) & ~np.isnan(others))[:1]:
-        raise ValueError(_misaligned(int(number), int(rows[number]), name, int(others[number])))
+        _raise_unequal(int(number), int(rows[number]), name, int(others[number]))
 
 
-def _misaligned(number: int, n_rows: int, name: str, n_others: int) -> str:
-    return (
-        f"Block {number} of X has {n_rows} rows, but that of {name} has {n_others}: "
-        f"they must have the same blocks. {_advice_to_align(name)}"
-    )
+def _raise_unequal(number: int, n_rows: int, name: str, n_others: int) -> NoReturn:
+    _raise_misaligned(f"Block {number} of X has {n_rows} rows, but that of {name} has {n_others}", name)
 
 
-def _advice_to_align(name: str) -> str:
-    return (
-        f"Use {name}.rechunk(X.chunks[:1]); if sizes of blocks are unknown, call compute_chunk_sizes() on "
-        "both first."
+def _raise_misaligned(difference: str, name: str) -> NoReturn:
+    raise ValueError(
+        f"{difference}: they must have the same blocks. Use {name}.rechunk(X.chunks[:1]); if sizes of blocks "
+        "are unknown, call compute_chunk_sizes() on both first."
     )
 
 
@@ -188,8 +173,7 @@ def summarize(findings: Sequence[Findings], n_features: int, names: Sequence[Any
         counts[places] += found.counts
         totals[places] += found.totals
     check_some_weight(float(totals.sum()))
-    fingerprint = add_up([found.fingerprint for found in findings])
-    return Summary(n_rows, classes, counts, totals, fingerprint)
+    return Summary(classes, counts, totals)
 
 
 def _check_block(number: int, found: Findings, first: int, n_features: int, names: Any) -> None:
@@ -202,7 +186,7 @@ def _check_block(number: int, found: Findings, first: int, n_features: int, name
         )
     for name, n_others in (("y", found.n_labels), ("sample_weight", found.n_weights)):
         if n_others != n_rows:
-            raise ValueError(_misaligned(number, n_rows, name, n_others))
+            _raise_unequal(number, n_rows, name, n_others)
     if found.unusable is not None:
         what, column = found.unusable
         called = "" if names is None else f" ({names[column]!r})"
@@ -231,20 +215,25 @@ def check_names(model: Any, X: Any, *, reset: bool) -> np.dtype:
 
 def decide(X: Any, dtype: np.dtype, machines: MachineDecisions, n_classes: int, multi_class: str) -> Any:
     """The dask array that `decision_function` returns."""
+    combine = partial(combine_decisions, n_classes=n_classes, multi_class=multi_class)
     n_columns = None if n_classes == 2 else n_classes
-    return map_rows(partial(decide_block, machines, n_classes, multi_class, dtype), X, dtype, n_columns)
-
-
-def choose(scores: Any, classes: np.ndarray) -> Any:
-    """The dask array that `predict` returns."""
-    return map_rows(partial(choose_classes, classes=classes), scores, classes.dtype, None)
+    return map_rows(partial(decide_block, machines, combine, dtype), X, dtype, n_columns)
 
 
 def tell(
     X: Any, dtype: np.dtype, machines: MachineDecisions, to_probabilities: MachineDecisions, n_classes: int
 ) -> Any:
     """The dask array that `predict_proba` returns."""
-    return map_rows(partial(tell_block, machines, to_probabilities, n_classes, dtype), X, dtype, n_classes)
+    return map_rows(partial(decide_block, machines, to_probabilities, dtype), X, dtype, n_classes)
+
+
+def decide_block(machines: MachineDecisions, combine: MachineDecisions, dtype: np.dtype, X: Any) -> Matrix:
+    return combine(machines(check_array(X, dtype=dtype, input_name="X")))
+
+
+def choose(scores: Any, classes: np.ndarray) -> Any:
+    """The dask array that `predict` returns."""
+    return map_rows(partial(choose_classes, classes=classes), scores, classes.dtype, None)
 
 
 def take_columns(X: Any, columns: np.ndarray) -> Any:
@@ -263,29 +252,18 @@ def spread_block(columns: np.ndarray, n_features: int, dtype: np.dtype, X: Any) 
 
 
 def map_rows(function: Callable[[Any], Any], X: Any, dtype: Any, n_columns: int | None) -> Any:
-    """A dask array of what a function makes of each block: a number for each row, or some columns."""
-    meta = np.empty((0,) if n_columns is None else (0, n_columns), dtype=dtype)
+    """A dask array of the function of each block: a number for each row, or `n_columns` of them."""
+    empty = np.empty((0,) if n_columns is None else (0, n_columns), dtype=dtype)
+    of_block = partial(apply_to_rows, function, empty)
     if hasattr(X, "columns"):
-        return X.map_partitions(function, meta=meta)
+        return X.map_partitions(of_block, meta=empty)
     if n_columns is None:
-        return X.map_blocks(function, dtype=dtype, drop_axis=list(range(1, X.ndim)), meta=meta)
-    return X.map_blocks(function, dtype=dtype, chunks=(X.chunks[0], (n_columns,)), meta=meta)
+        return X.map_blocks(of_block, dtype=dtype, drop_axis=list(range(1, X.ndim)), meta=empty)
+    return X.map_blocks(of_block, dtype=dtype, chunks=(X.chunks[0], (n_columns,)), meta=empty)
 
 
-def decide_block(
-    machines: MachineDecisions, n_classes: int, multi_class: str, dtype: np.dtype, X: Any
-) -> Matrix:
-    X = check_array(X, dtype=dtype, ensure_min_samples=0, input_name="X")
-    if len(X) == 0:
-        return np.empty((0,) if n_classes == 2 else (0, n_classes), dtype=dtype)
-    return combine_decisions(machines(X), n_classes, multi_class)
-
-
-def tell_block(
-    machines: MachineDecisions, to_probabilities: MachineDecisions, n_classes: int, dtype: np.dtype, X: Any
-) -> Matrix:
-    X = check_array(X, dtype=dtype, ensure_min_samples=0, input_name="X")
-    return to_probabilities(machines(X)) if len(X) else np.empty((0, n_classes), dtype=dtype)
+def apply_to_rows(function: Callable[[Any], Any], empty: np.ndarray, X: Any) -> Any:
+    return function(X) if len(X) else empty
 
 
 def accuracy(X: Any, y: Any, sample_weight: Any, predict: Callable[[Any], Any]) -> float:
@@ -321,14 +299,11 @@ def decide_unseen(
 
     `coefs` are those of some columns, for each part and machine.
     """
-    space = space_of(block.codes)
-    codes, repeats = space.bring(block.codes), space.bring(block.repeats)
+    space = space_of(block.X)
     X = space.bring(space.xp.take(block.X, space.put(columns), axis=1))
-    decisions = np.empty((len(codes), coefs.shape[1]))
-    tested = np.zeros(len(codes), bool)
+    pieces = []
     for part, coef, intercept in zip(parts, coefs, intercepts, strict=True):
-        rows = part.rows(block.number, codes) & (repeats > 0)
-        decisions[rows] = X[rows] @ coef.T + intercept
-        tested |= rows
-    unseen = UnseenRows(decisions[tested], codes[tested], repeats[tested])
+        rows, codes, repeats = rows_of_part(block, part)
+        pieces.append((X[rows] @ coef.T + intercept, codes[rows], repeats[rows]))
+    unseen = UnseenRows(*(np.concatenate(arrays) for arrays in zip(*pieces, strict=True)))
     return make_ready(unseen, n_classes, multi_class)

@@ -1,7 +1,9 @@
 """A problem whose rows are in blocks. X never moves: each answer is a sum over the blocks, in block order."""
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,40 +15,41 @@ from kmargin.data.blocks import Block, Blocks, sums
 from kmargin.data.blocks.sums import View, add_up
 
 
-class LocallyHeld:
-    def __init__(self, things: Sequence[Any]) -> None:
-        self.things = things
+class HeldLocally:
+    """Something made of each block, in this process; a pool of threads answers if there is one."""
+
+    def __init__(self, things: Sequence[Any], pool: Executor | None = None) -> None:
+        self.things, self.pool = things, pool
 
     def ask(self, function: Callable[..., Any], *args: Any) -> list[Any]:
-        return [function(thing, *args) for thing in self.things]
+        apply = map if self.pool is None else self.pool.map
+        return list(apply(lambda thing: function(thing, *args), self.things))
 
 
-class LocalBlocks:
-    """Asked one after the other."""
+class LocalBlocks(HeldLocally):
+    """Blocks in this process, or on a device that it uses."""
 
     n_askers = 1
 
-    def __init__(self, blocks: Sequence[Block]) -> None:
-        self.blocks = blocks
+    def __init__(self, blocks: Sequence[Block], pool: Executor | None = None) -> None:
+        super().__init__(blocks, pool)
         self.n_blocks = len(blocks)
-        self.shape = sum(block.X.shape[0] for block in blocks), blocks[0].X.shape[1]
         space = space_of(blocks[0].X)
         self.dtype = np.dtype("float32" if blocks[0].X.dtype == space.xp.float32 else "float64")
 
-    def ask(self, function: Callable[..., Any], *args: Any) -> list[Any]:
-        return [function(block, *args) for block in self.blocks]
+    @property
+    def shape(self) -> tuple[int, int]:
+        return sum(block.X.shape[0] for block in self.things), self.things[0].X.shape[1]
 
-    def hold(self, function: Callable[..., Any], *args: Any) -> LocallyHeld:
-        return LocallyHeld(self.ask(function, *args))
+    def hold(self, function: Callable[..., Any], *args: Any) -> HeldLocally:
+        return HeldLocally(self.ask(function, *args), self.pool)
 
-    def fits(self, n_numbers: int) -> bool:
-        return True
-
-    def shared_by(self, n_askers: int) -> "LocalBlocks":
-        return self
+    def encode(self, classes: np.ndarray) -> None:
+        """Replace labels by the codes of their classes."""
+        self.things = [block._replace(codes=sums.to_codes(block.codes, classes)) for block in self.things]
 
     def stop(self) -> None:
-        pass
+        """Each request is answered before the next: there is nothing to stop."""
 
 
 class BlockDesign:
@@ -63,7 +66,6 @@ class BlockDesign:
         self.n_parameters = self.n_features + int(fit_intercept)
         self.n_samples, self.total = self._sum(sums.count)
         self._last: tuple[bytes, float, Vector] | None = None
-        self._moments: tuple[float, Moments] | None = None
 
     def _sum(self, function: Callable[..., Any], *args: Any) -> Any:
         return add_up(self.blocks.ask(function, self.view, *args))
@@ -88,42 +90,27 @@ class BlockDesign:
         slopes, n_active = self._mean(sums.slopes, columns, u)
         return slopes, int(n_active)
 
-    def mean_label(self) -> float:
-        return self._take_moments()[0]
+    @cached_property
+    def means(self) -> tuple[Vector, float]:
+        """The weighted mean of each column, and that of the labels."""
+        return self._mean(sums.first_moments)
 
+    @cached_property
     def moments(self) -> Moments:
         """Of each column, the covariance being that with the labels."""
-        return self._take_moments()[1]
+        return Moments(self.means[0], *self._mean(sums.second_moments, *self.means))
 
     def variance(self) -> Vector:
         """Of each column, weighted; without an intercept its second moment."""
-        mean, variance, _ = self.moments()
+        mean, variance, _ = self.moments
         return variance if self.fit_intercept else variance + mean**2
-
-    def _take_moments(self) -> tuple[float, Moments]:
-        if self._moments is None:
-            parts = self.blocks.ask(sums.moments, self.view, self.total)
-            mean, mean_label = add_up(
-                [(part.share * part.mean, part.share * part.mean_label) for part in parts]
-            )
-            variance, covariance = add_up(
-                [
-                    (
-                        part.share * (part.variance + (part.mean - mean) ** 2),
-                        part.share * (part.covariance + (part.mean - mean) * (part.mean_label - mean_label)),
-                    )
-                    for part in parts
-                ]
-            )
-            self._moments = mean_label, Moments(mean, variance, covariance)
-        return self._moments
 
     def panel(self, columns: Indices, size: int) -> Any:
         """A panel, held beside the blocks; `columns` may leave places empty (-1)."""
         return self.blocks.hold(sums.make_panel, self.view, self.total, self.fit_intercept, columns, size)
 
     def fits(self, n_numbers: int) -> bool:
-        return self.blocks.fits(n_numbers)
+        return True
 
     def distinct_columns(self) -> Indices:
         given = self.view._replace(center=None, scale=None)  # as they are, not as standardised
@@ -180,10 +167,10 @@ class BlockProblem(BinaryProblem):
         return self.design.curvature_along(direction)
 
     def mean_label(self) -> float:
-        return self.design.mean_label()
+        return self.design.means[1]
 
     def moments(self) -> Moments:
-        return self.design.moments()
+        return self.design.moments
 
 
 def all_rows(n_classes: int) -> View:

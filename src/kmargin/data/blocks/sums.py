@@ -9,7 +9,7 @@ import numpy as np
 from kmargin.core import squared_hinge
 from kmargin.core.arrays import Flags, Indices, Matrix, Space, Vector, space_of
 from kmargin.core.labels import choose_classes, combine_decisions, find_bad_weight
-from kmargin.data.blocks import Block
+from kmargin.data.blocks import Block, foreign_blocks
 
 # So many numbers of X are made float64, or centred, or squared, at a time: what the caches of a processor
 # hold, or what keeps a GPU busy.
@@ -143,34 +143,20 @@ def count(block: Block, view: View) -> tuple[int, float]:
     return count_true(space, weights > 0), float(space.xp.sum(weights))
 
 
-class BlockMoments(NamedTuple):
-    """Of the rows of one block by themselves, so that X is read once for all of these."""
-
-    share: float  # of the total weight
-    mean: Vector  # of each column
-    mean_label: float
-    variance: Vector  # around the block's own mean
-    covariance: Vector  # with the labels
-
-
-def moments(block: Block, view: View, total: float) -> BlockMoments:
-    """The moments of a block."""
-    shown = weigh(block, view)
-    mass = float(shown.space.xp.sum(shown.weights))
-    scaled = shown._replace(weights=shown.weights / (mass or 1.0))
-    mean, mean_label = add_up(_first_moments(tile) for tile in tiles(scaled, view))
-    around = add_up(_second_moments(tile, mean, mean_label) for tile in tiles(scaled, view))
-    return BlockMoments(mass / total, mean, mean_label, *around)
-
-
-def _first_moments(tile: Shown) -> tuple[Vector, float]:
+@by_tiles
+def first_moments(tile: Shown, total: float) -> tuple[Vector, float]:
+    """The weighted mean of each column, and that of the labels."""
     space, X, y, weights = tile
+    weights = weights / total
     return space.bring(weights @ X), float(weights @ y)
 
 
-def _second_moments(tile: Shown, mean: Vector, mean_label: float) -> tuple[Vector, Vector]:
+@by_tiles
+def second_moments(tile: Shown, total: float, mean: Vector, mean_label: float) -> tuple[Vector, Vector]:
+    """The weighted variance of each column, and its covariance with the labels."""
     space, X, y, weights = tile
-    with np.errstate(over="ignore", invalid="ignore"):  # columns that do overflow are then measured anew
+    weights = weights / total
+    with np.errstate(over="ignore", invalid="ignore"):  # columns that overflow are rescaled later
         X = X - space.put(mean)
         return space.bring(weights @ (X * X)), space.bring((weights * (y - mean_label)) @ X)
 
@@ -260,7 +246,7 @@ class Answer(NamedTuple):
     loss: float  # halved
     H: Matrix  # the Gram matrix of the columns asked for, over the active rows
     z: Vector  # their products with the target
-    tag: tuple[float, ...]  # equal for equal sets of active rows
+    tag: float  # equal for equal sets of active rows
 
 
 def make_panel(
@@ -293,70 +279,55 @@ def make_panel(
 
 def evaluate(panel: PanelBlock, idx: Indices, u: Vector) -> Answer:
     """The loss at u and the quadratic that holds there."""
-    space = space_of(panel.values)
-    columns = _rows_of(space, panel.values, idx)
-    resid = panel.values[-1, :] - space.put(u) @ columns
+    space, columns, resid = _at(panel, idx, u)
     H, z = _gram(space, columns, panel.values[-1, :], resid)
     return Answer(squared_hinge.total_value(resid, xp=space.xp), H, z, _tag(space, panel, resid))
 
 
-def full_gram(panel: PanelBlock, idx: Indices | None, u: Vector | None) -> tuple[Matrix, tuple[float, ...]]:
+def full_gram(panel: PanelBlock, idx: Indices | None, u: Vector | None) -> tuple[Matrix, float]:
     """The Gram matrix of the whole panel over the rows active at u, or over all of them."""
-    space = space_of(panel.values)
     if idx is None or u is None:
-        values, resid = panel.values, panel.values[-1, :]  # positive everywhere: c > 0
-    else:
-        resid = panel.values[-1, :] - space.put(u) @ _rows_of(space, panel.values, idx)
-        values = space.xp.take(panel.values, space.xp.nonzero(squared_hinge.is_active(resid))[0], axis=1)
+        idx, u = np.empty(0, np.int64), np.empty(0)  # residuals are c, positive everywhere
+    space, _, resid = _at(panel, idx, u)
+    values = space.xp.take(panel.values, space.xp.nonzero(squared_hinge.is_active(resid))[0], axis=1)
     return space.bring(values @ values.T), _tag(space, panel, resid)
 
 
 def slope_along(panel: PanelBlock, idx: Indices, u: Vector, d: Vector, t: float) -> tuple[float, float]:
     """Slope and curvature of the loss at u + t d."""
-    space = space_of(panel.values)
-    columns = _rows_of(space, panel.values, idx)
+    space, columns, resid = _at(panel, idx, u)
     delta = space.put(d) @ columns
-    resid = panel.values[-1, :] - space.put(u) @ columns - float(t) * delta
+    resid = resid - float(t) * delta
     moving = space.xp.where(squared_hinge.is_active(resid), delta, space.xp.zeros_like(delta))
     return -float(delta @ squared_hinge.slopes(resid, space.xp)), float(moving @ moving)
 
 
 def pulls_and_bends(panel: PanelBlock, idx: Indices, u: Vector) -> tuple[Vector, Vector]:
     """Products of each column with the slopes at u, and its sum of squares over the active rows."""
-    space = space_of(panel.values)
-    columns = _rows_of(space, panel.values, idx)
-    resid = panel.values[-1, :] - space.put(u) @ columns
+    space, columns, resid = _at(panel, idx, u)
     active = space.xp.where(squared_hinge.is_active(resid), columns, space.xp.zeros_like(columns))
     short = squared_hinge.slopes(resid, space.xp)
     return space.bring(columns @ short), space.bring(space.xp.sum(active * active, axis=1))
 
 
-def column_squares(panel: PanelBlock, idx: Indices) -> Vector:
-    """The sum of squares of each column."""
-    space = space_of(panel.values)
-    columns = _rows_of(space, panel.values, idx)
-    return space.bring(space.xp.sum(columns * columns, axis=1))
-
-
-def triangle(panel: PanelBlock, idx: Indices, u: Vector, nearly: float = 0.0) -> Matrix:
+def triangle(panel: PanelBlock, idx: Indices, u: Vector) -> Matrix:
     """The triangle R of a QR factorisation of the active rows, their residuals beside them.
-
-    Rows that miss being active by less than `nearly` are among them.
 
     Least squares with R have the solution of those with all rows, and nothing was squared.
     """
-    space = space_of(panel.values)
-    columns = _rows_of(space, panel.values, idx)
-    resid = panel.values[-1, :] - space.put(u) @ columns
-    active = space.xp.nonzero(squared_hinge.is_active(resid + nearly))[0]
+    space, columns, resid = _at(panel, idx, u)
+    active = space.xp.nonzero(squared_hinge.is_active(resid))[0]
     if active.shape[0] == 0:
         return np.zeros((0, len(idx) + 1))
     beside = space.xp.concat([columns, resid[None, :]], axis=0)
     return space.bring(space.xp.linalg.qr(space.xp.take(beside, active, axis=1).T)[1])
 
 
-def _rows_of(space: Space, values: Any, idx: Indices) -> Any:
-    return space.xp.take(values, space.put(idx), axis=0)
+def _at(panel: PanelBlock, idx: Indices, u: Vector) -> tuple[Space, Any, Any]:
+    """Some columns of a panel, one per row, and the residuals for their coefficients u."""
+    space = space_of(panel.values)
+    columns = space.xp.take(panel.values, space.put(idx), axis=0)
+    return space, columns, panel.values[-1, :] - space.put(u) @ columns
 
 
 def _gram(space: Space, columns: Any, target: Any, resid: Any) -> tuple[Matrix, Vector]:
@@ -365,26 +336,30 @@ def _gram(space: Space, columns: Any, target: Any, resid: Any) -> tuple[Matrix, 
     return space.bring(columns @ columns.T), space.bring(columns @ space.xp.take(target, active, axis=0))
 
 
-def _tag(space: Space, panel: PanelBlock, resid: Any) -> tuple[float, ...]:
+def _tag(space: Space, panel: PanelBlock, resid: Any) -> float:
     """The sum of the tags of the active rows."""
     tags = space.xp.where(squared_hinge.is_active(resid), panel.tags, space.xp.zeros_like(panel.tags))
-    return (float(space.xp.sum(tags)),)
+    return float(space.xp.sum(tags))
+
+
+def rows_of_part(block: Block, part: Part) -> tuple[Indices, Indices, Vector]:
+    """The numbers of the rows of a part that have a weight; codes and weights of all rows of the block."""
+    space = space_of(block.codes)
+    codes, repeats = space.bring(block.codes), space.bring(block.repeats)
+    return np.flatnonzero(part.rows(block.number, codes) & (repeats > 0)), codes, repeats
 
 
 def class_totals(block: Block, part: Part, n_classes: int) -> Matrix:
     """Rows of each class outside a part, and inside it."""
-    space = space_of(block.codes)
-    codes, counted = space.bring(block.codes), space.bring(block.repeats) > 0
-    inside = part.rows(block.number, codes)
-    return np.array([np.bincount(codes[counted & rows], minlength=n_classes) for rows in (~inside, inside)])
+    parts = part._replace(inside=not part.inside), part
+    known = [rows_of_part(block, each) for each in parts]
+    return np.array([np.bincount(codes[rows], minlength=n_classes) for rows, codes, _ in known])
 
 
 def weight_sums(block: Block, part: Part, weighted: bool) -> Matrix:
     """Of the rows of a part: the largest weight; relative to it, the sums of weights and of their squares."""
-    space = space_of(block.codes)
-    codes, repeats = space.bring(block.codes), space.bring(block.repeats)
-    rows = part.rows(block.number, codes) & (repeats > 0)
-    weights = repeats[rows] if weighted else np.ones(np.count_nonzero(rows))
+    rows, _, repeats = rows_of_part(block, part)
+    weights = repeats[rows] if weighted else np.ones(len(rows))
     largest = weights.max(initial=0.0)
     relative = weights / largest if largest > 0 else weights
     return np.array([largest, relative.sum(), relative @ relative])
@@ -404,9 +379,8 @@ def confusions(
 
     `coefs` are those of some columns, for each model and machine.
     """
-    space = space_of(block.codes)
-    codes, repeats = space.bring(block.codes), space.bring(block.repeats)
-    rows = np.flatnonzero((repeats > 0) & part.rows(block.number, codes))
+    space = space_of(block.X)
+    rows, codes, repeats = rows_of_part(block, part)
     weights = repeats[rows] if weighted else np.ones(len(rows))
     X = space.xp.take(block.X, space.put(columns), axis=1)
     X = space.bring(space.xp.take(X, space.put(rows), axis=0))
@@ -430,21 +404,19 @@ class Findings(NamedTuple):
     classes: np.ndarray
     counts: Indices  # rows of each class
     totals: Vector  # their sample weights
-    fingerprint: Vector  # products of each column with random numbers: equal for equal columns
 
 
-def examine(block: Block, seed: int) -> Findings:
+def examine(block: Block) -> Findings:
     """Look at one block, its labels still as they were given."""
-    number, X, y, weights = block.number, block.X, block.codes, block.repeats
+    _, X, y, weights = block
+    if not isinstance(X, np.ndarray) or isinstance(X, np.ma.MaskedArray):
+        raise TypeError(foreign_blocks(X))
     classes, complaint = _classes_of(y)
     counts, totals = np.zeros(len(classes), dtype=np.int64), np.zeros(len(classes))
-    fingerprint: Vector = np.zeros(0)
     if len(y) == len(weights) == len(X) and not complaint:
         codes = np.searchsorted(classes, y)
         counts += np.bincount(codes, minlength=len(classes))
         totals += np.bincount(codes, weights=weights, minlength=len(classes))
-        numbers = np.random.default_rng([seed, number]).standard_normal(len(X))
-        fingerprint = np.where(weights > 0, numbers, 0.0) @ X
     return Findings(
         X.shape,
         len(y),
@@ -455,8 +427,12 @@ def examine(block: Block, seed: int) -> Findings:
         classes,
         counts,
         totals,
-        fingerprint,
     )
+
+
+def to_codes(y: np.ndarray, classes: np.ndarray) -> Indices:
+    """The position of each label among the classes, in as few bytes as possible."""
+    return np.searchsorted(classes, y).astype(np.min_scalar_type(-len(classes)))
 
 
 def _unusable(X: np.ndarray) -> tuple[str, int] | None:

@@ -14,14 +14,13 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from kmargin.core import validation
 from kmargin.core.arrays import HOST, Indices, Matrix, Space, Vector, is_foreign, space_of, to_host
-from kmargin.core.design import candidate_groups
 from kmargin.core.labels import Pair, check_finite_weight, class_pairs
 from kmargin.core.scaling import unit_variance_scaling
 from kmargin.data.blocks import Block, Blocks
 from kmargin.data.blocks import sums as confusion_counts
-from kmargin.data.blocks.dask_input import decide_unseen
+from kmargin.data.blocks.dask_input import check_collections, check_features, decide_unseen, summarize
 from kmargin.data.blocks.problem import BlockDesign, BlockProblem, LocalBlocks, all_rows
-from kmargin.data.blocks.sums import Part, View
+from kmargin.data.blocks.sums import Part, View, examine
 from kmargin.data.samples import Given, LinearDesigns, ModelAt
 from kmargin.data.samples.array import ArrayFolds, ArraySamples, split_rows
 from kmargin.model_selection.calibration import Calibration, fit_by_sums
@@ -74,8 +73,10 @@ class BlockSamples:
     def shared(self, n_jobs: int | None, n_tasks: int) -> tuple[Any, int | None]:
         """While one machine thinks, the workers of a cluster can answer another."""
         n_jobs = self.X.n_askers if n_jobs is None else effective_n_jobs(n_jobs)
-        n_jobs = min(n_jobs, n_tasks)
-        return replace(self, X=self.X.shared_by(n_jobs)), n_jobs
+        return self, min(n_jobs, n_tasks)
+
+    def folds(self, model: Any, blueprint: Any, given: Given, weighted: bool) -> Any:
+        return FoldsInBlocks(model, self, weighted)
 
 
 class BlockDesigns(LinearDesigns):
@@ -87,9 +88,7 @@ class BlockDesigns(LinearDesigns):
         self.samples = samples
         scaling = None
         if standardize:
-            scaling = unit_variance_scaling(
-                samples.every_row(), lambda design: design.moments(), fit_intercept
-            )
+            scaling = unit_variance_scaling(samples.every_row(), lambda design: design.moments, fit_intercept)
         super().__init__(samples.dtype, fit_intercept, scaling)
 
     def problem(self, machine: Pair, Cs: Sequence[float]) -> tuple[BlockProblem, list[float]]:
@@ -254,7 +253,7 @@ class DeviceSamples(BlockSamples):
 
     @property
     def block(self) -> Block:
-        (block,) = self.X.blocks
+        (block,) = self.X.things
         return block
 
     def to_fit(self, rows: Indices) -> "DeviceSamples":
@@ -371,31 +370,20 @@ class AnswersAtHand:
         return to_host(self.model.predict_proba(X))
 
 
-@dataclass(frozen=True)
-class DaskSamples(BlockSamples):
-    """Blocks of rows that have no numbers."""
-
-    may_repeat: bool = True  # whether some columns have equal fingerprints
-
-    def repeated_columns(self) -> Indices:
-        return super().repeated_columns() if self.may_repeat else np.arange(0)
-
-    def folds(self, model: Any, blueprint: Any, given: Given, weighted: bool) -> FoldsInBlocks:
-        return FoldsInBlocks(model, self, weighted)
-
-
-def read_dask(X: Any, y: Any, sample_weight: Any, class_weight: Any, solver: Solver) -> DaskSamples:
-    """Check the collections; encode the classes."""
+def read_dask(X: Any, y: Any, sample_weight: Any, class_weight: Any, solver: Solver) -> BlockSamples:
+    """Check the collections and, in one pass, all their blocks; encode the classes."""
     if not solver.takes_sparse:
         raise ValueError(
             'solver="mm" works with the singular vectors of X, which are as large as X and cannot be '
             'computed block by block: with dask use solver="exchange" or solver="sd".'
         )
-    from kmargin.data.blocks.dask_threads import read_blocks  # imports dask
+    from kmargin.data.blocks.dask_blocks import load_blocks  # imports dask
 
-    blocks, summary = read_blocks(X, y, sample_weight)
+    X, y, sample_weight = check_collections(X, y, sample_weight, "fit")
+    blocks = load_blocks([X, y] if sample_weight is None else [X, y, sample_weight], check_features(X))
+    summary = summarize(blocks.ask(examine), X.shape[1], getattr(X, "columns", None))
+    blocks.encode(summary.classes)
     weights = validation.class_factors(class_weight, summary.classes, summary.counts)
     validation.check_totals(summary.classes, summary.totals * weights)
     check_finite_weight(float(np.sum(summary.totals * weights)))
-    may_repeat = bool(candidate_groups(summary.fingerprint))
-    return DaskSamples(blocks, summary.classes, weights, may_repeat=may_repeat)
+    return BlockSamples(blocks, summary.classes, weights)
