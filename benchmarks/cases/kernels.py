@@ -106,16 +106,15 @@ class KernelBlocks(Case):
         record.add("kmargin", "matrix bytes", 8.0 * n * n, **where)
 
     def reached(self, frame):
-        parts = by_dataset(frame)
-        accuracy = {part: means(rows, "accuracy") for part, rows in parts.items()}
+        accuracy = by_dataset(frame, means, "accuracy")
         reached = {"accuracy above SVC": {part: ours - svc for part, (ours, svc) in accuracy.items()}}
         for claim, metric in (
             ("times fewer points", "points kept"),
             ("times faster prediction", "prediction seconds"),
             ("times faster fit", "fit seconds"),
         ):
-            ratios = {part: means(rows, metric) for part, rows in parts.items()}
-            reached[claim] = {part: svc / ours for part, (ours, svc) in ratios.items()}
+            ratios = by_dataset(frame, means, metric).items()
+            reached[claim] = {part: svc / ours for part, (ours, svc) in ratios}
         for part, rows in select(frame, competitor="kmargin").groupby("dataset"):
             values = rows.set_index("metric")["value"]
             reached["GB beyond X"] = {str(part): values["bytes"] / 2**30}

@@ -11,7 +11,7 @@ Small tables (`datasets/tables.py`): lam = 0.1 to 1e-4, the objective that of th
 returned, against optima of which all but a few are proven (`optima.py`).
 """
 
-import time
+from functools import partial
 from typing import NamedTuple
 
 import kmargin
@@ -22,6 +22,7 @@ from benchmarks.datasets.tables import LETTER_KS, LETTER_LAM, letter_pairs, smal
 from benchmarks.objectives import C_of, objective_of, path_objectives, refit
 from benchmarks.optima import SEEDS, find_optima, fingerprint
 from benchmarks.records import select
+from benchmarks.runner import timed
 from benchmarks.solvers import HEADLINE, choose
 from benchmarks.solvers.fit import unfinished_allowed
 from benchmarks.solvers.ours import Ours
@@ -117,15 +118,11 @@ def fits_of(table, lam):
         for way, solver in solvers.items():
             fits = {}
             for k in table.ks:
-                started = time.process_time()
-                model = kmargin.SparseSVC(k, solver=solver, **options).fit(table.X, table.y)
-                seconds = time.process_time() - started
+                model, seconds = timed(kmargin.SparseSVC(k, solver=solver, **options).fit, table.X, table.y)
                 fits[k] = (objective_of(table, model.coef_, model.intercept_, lam), seconds)
             yield way, fits
         ks = list(range(min(table.X.shape[1], LONGEST_PATH), 0, -1))
-        started = time.process_time()
-        path = kmargin.sparse_svm_path(table.X, table.y, ks, **options)
-        seconds = time.process_time() - started
+        path, seconds = timed(partial(kmargin.sparse_svm_path, table.X, table.y, ks, **options))
         found = path_objectives(table, path, lam)
         yield "path", {k: (found[k], seconds) for k in found if k in table.ks}
 

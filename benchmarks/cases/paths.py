@@ -8,7 +8,6 @@ LIBLINEAR is timed with its default `intercept_scaling`; at each C the more accu
 counts.
 """
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -48,7 +47,7 @@ class PathCase(Case):
                 competitor.C = self.C
             grid = levels[competitor.levels]
             entrants |= entrants_of({name: competitor}, "path", record, grid)
-        runs = race(entrants, data.X, data.y, small=data.sample(), clock=time.process_time)
+        runs = race(entrants, data.X, data.y, small=data.sample())
         record_seconds(record, competitors, runs, dataset=data.name)
         for name, run in runs.items():
             grid = levels[competitors[name].levels]

@@ -20,7 +20,6 @@ Simulated: each is fitted at two values of C, of which 2000 rows set aside choos
 normal, and in 500 rows also 0.3 times that.
 """
 
-import time
 import warnings
 from dataclasses import replace
 from typing import NamedTuple
@@ -99,7 +98,7 @@ class SharedFeatures(Case):
         entrants = entrants_of(timed, "shared", record, budgets, [C_TIMED])
         few = data.of_features(3 * max(BUDGETS)).sample()
         small = standardised(Dataset(data.name, *few, *few))
-        runs = race(entrants, data.X, data.y, small=(small.X, small.y), clock=time.process_time)
+        runs = race(entrants, data.X, data.y, small=(small.X, small.y))
         record_seconds(record, competitors, runs, dataset=data.name)
         for name, run in runs.items():
             for budget, fit in zip(budgets, run.result[C_TIMED], strict=True):

@@ -12,7 +12,6 @@ The time is processor time: of `StabilitySelection` as it comes, and of LinearSV
 all rows.
 """
 
-import time
 from itertools import product
 
 import numpy as np
@@ -23,7 +22,7 @@ from sklearn.svm import LinearSVC
 from benchmarks.cases.case import Case
 from benchmarks.datasets.simulated import scattered
 from benchmarks.records import select
-from benchmarks.runner import race
+from benchmarks.runner import race, record_seconds
 from kmargin import SelectionBounds, StabilitySelection
 
 K, TIMED_K, ALLOWED = 10, 20, 1.0
@@ -55,10 +54,8 @@ class Stability(Case):
             L1_FIT: lambda X, y: LinearSVC(penalty="l1", dual=False).fit(X, y),
         }
         small = scattered(100, 0)
-        runs = race(entrants, data.X, data.y, small=(small.X, small.y), patience=60, clock=time.process_time)
-        for name, run in runs.items():
-            for seconds in run.seconds:
-                record.add(name, "seconds", seconds, dataset=data.name)
+        runs = race(entrants, data.X, data.y, small=(small.X, small.y), patience=60)
+        record_seconds(record, {}, runs, dataset=data.name)
 
     def run_draw(self, record, data, seed):
         selections = {
