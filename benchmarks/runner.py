@@ -14,18 +14,21 @@ class Run:
     seconds: list[float] = field(default_factory=list)
 
 
-def entrants_of(competitors, task, record, *arguments):
-    """Those competitors that are installed, each as a function of the data. The others are noted."""
-    entrants = {}
-    for name, competitor in competitors.items():
-        if not competitor.can(task):
-            continue
+def installed(competitors, task, record):
+    """Those competitors that can do a task and are installed. Those that are not installed are recorded."""
+    able = {name: competitor for name, competitor in competitors.items() if competitor.can(task)}
+    for name, competitor in able.items():
         if not competitor.is_installed():
             record.add(name, "not installed", 1)
-            continue
-        method = getattr(competitor, task)
-        entrants[name] = lambda X, y, method=method: method(X, y, *arguments)
-    return entrants
+    return {name: competitor for name, competitor in able.items() if competitor.is_installed()}
+
+
+def entrants_of(competitors, task, record, *arguments):
+    """The same, each as a function of the data."""
+    return {
+        name: lambda X, y, competitor=competitor: getattr(competitor, task)(X, y, *arguments)
+        for name, competitor in installed(competitors, task, record).items()
+    }
 
 
 def timed(function, *arguments):

@@ -12,7 +12,7 @@ from benchmarks import plots
 from benchmarks.cases.case import Case, by_dataset, lead, speed
 from benchmarks.datasets.simulated import hyperplane
 from benchmarks.objectives import accuracy, f1
-from benchmarks.runner import entrants_of, race, record_seconds
+from benchmarks.runner import installed, race, record_seconds
 from benchmarks.solvers import HEADLINE, choose
 
 N_CAUSAL = 50
@@ -36,11 +36,10 @@ class CrossValidation(Case):
                 self.run_one(record, hyperplane(*shape, N_CAUSAL, seed), n_folds, seed)
 
     def run_one(self, record, data, n_folds, seed):
-        competitors = choose(*RIVALS)
+        competitors = installed(choose(*RIVALS), "crossval", record)
         entrants = {
             name: lambda X, y, c=c: c.crossval(X, y, KS, LAMS, folds_of(X, y, n_folds))
             for name, c in competitors.items()
-            if name in entrants_of(competitors, "crossval", record)
         }
         small = data.X[:200, :160].copy(), data.y[:200]
         runs = race(entrants, data.X, data.y, small=small, repeats=1)

@@ -22,7 +22,7 @@ from benchmarks.datasets.tables import LETTER_KS, LETTER_LAM, letter_pairs, smal
 from benchmarks.objectives import C_of, objective_of, path_objectives, refit
 from benchmarks.optima import SEEDS, find_optima, fingerprint
 from benchmarks.records import select
-from benchmarks.runner import timed
+from benchmarks.runner import installed, timed
 from benchmarks.solvers import HEADLINE, choose
 from benchmarks.solvers.fit import unfinished_allowed
 from benchmarks.solvers.ours import Ours
@@ -55,10 +55,8 @@ class GlobalOptimum(Case):
     def run(self, record, scale):
         pairs = list(letter_pairs(load("letters")))
         optima = find_optima(pairs[:: EVERY[scale]])
-        for name, competitor in choose("mm", "sd", "abess", "skscope").items():
-            if not competitor.is_installed():
-                record.add(name, "not installed", 1)
-                continue
+        competitors = installed(choose("mm", "sd", "abess", "skscope"), "fixed", record)
+        for name, competitor in competitors.items():
             for pair in pairs[:: (EVERY if name == HEADLINE else SLOW_EVERY)[scale]]:
                 run_pair(record, competitor, pair, optima)
         tables = list(small_tables(N_SEEDS[scale]))
