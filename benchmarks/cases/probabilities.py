@@ -2,16 +2,12 @@
 data sets, a log loss and a Brier score that are at most those of any other method with no more features; and
 on 10,000 simulated rows their calibration error is at most 0.03.
 
-Real data: 4 stratified folds for each seed (two seeds for breast cancer and srbct, else one, and of its folds
-the first two; at full scale all of three seeds). Features are standardised by the training rows, of which
-there are at most 1,000, and of tcga's features the first 500. Every method's C (of four) is chosen for each
-budget by the log loss of five folds within the training rows; other methods choose their features anew in
-each: those of highest F, of an L1 penalty, or abess's. Models of all features are listed separately and not
-judged.
+Real data: stratified folds, at most 1,000 training rows, tcga's first 500 features, standardised by the
+training rows. Every method's C (of four) is chosen for each budget by the log loss of five folds within the
+training rows; features are chosen anew in each fold. Models of all features are listed and not judged.
 
-Simulated: 1,000 rows to fit, 20 features of which 4 count, and 10,000 to score; classes drawn with the
-probabilities of a logistic model, two that are equally frequent, two of which one has a tenth of the rows,
-and four.
+Simulated: 1,000 rows to fit, 10,000 to score, 20 features of which 4 count; classes drawn with the
+probabilities of a logistic model.
 """
 
 import warnings

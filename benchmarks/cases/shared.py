@@ -3,21 +3,16 @@ over six data sets, than that of any other method with no more features, and the
 less time than recursive elimination and than abess's. Of 20 features that decide between 10 classes all are
 found among 1000 in 2000 rows, and in 500 rows more than by any other method.
 
-Real data: 4 stratified folds, for each seed anew (three seeds for iris and srbct, else one; at full scale
-three). Features are standardised by the training rows, of which there are at most 1,000 (2,000 at full scale;
-the same for all), and of tcga's features the first 1,000. Every method's C (of four) is chosen for each
-budget by cross-validation within the training rows, on the same two folds, three where there are fewer than
-500 rows; of equals the smaller C. A budget counts where the data have more features than it. Classifiers with
-separate features have no figure where the budget does not allow one feature for each. Other methods fit one
-classifier per class; what the features alone are worth is measured by a LinearSVC per pair of classes on
-every method's features, at the chosen C ("of pairs"). Times are processor times of one path at C = 0.1 on all
-training rows of a fold, with all features; recursive elimination is timed with the default
-`intercept_scaling` of LIBLINEAR, and scored with 100, which hardly penalises the intercept. The features of
-these paths are refitted: the objective is the sum over the binary problems of their exact minima, and no
-other method's features should have a lower one.
+Real data: 4 stratified folds for each seed, at most 1,000 training rows (2,000 at full scale), tcga's first
+1,000 features, standardised by the training rows. Every method's C (of four) is chosen for each budget by
+cross-validation within the training rows, on the same folds; of equals the smaller. A budget counts where the
+data have more features than it. Classifiers with separate features have no figure where the budget does not
+allow one feature for each. "Of pairs" is the accuracy of a LinearSVC per pair of classes on a method's
+features. Times are of one path at C = 0.1 on all training rows of a fold; recursive elimination is timed with
+the default `intercept_scaling` of LIBLINEAR, and scored with 100, which hardly penalises the intercept. The
+objective is the sum over the binary problems of their exact minima on the features of these paths.
 
-Simulated: each is fitted at two values of C, of which 2000 rows set aside choose. Coefficients are standard
-normal, and in 500 rows also 0.3 times that.
+Simulated: each method is fitted at two values of C, of which 2000 rows set aside choose.
 """
 
 import warnings
