@@ -41,9 +41,8 @@ def objective(Z, beta, lam):
 
 def objective_of(table, coef, intercept, lam):
     """The objective of coefficients as they were returned."""
-    w, b = np.ravel(coef), float(np.ravel(intercept)[0])
-    violation = np.maximum(0.0, 1.0 - table.y * (table.X @ w + b))
-    return 0.5 * float(np.mean(violation**2)) + 0.5 * lam * float(w @ w)
+    Z = np.column_stack([table.X, np.ones(len(table.y))]) * table.y[:, None]
+    return objective(Z, np.append(coef, np.ravel(intercept)[0]), lam)
 
 
 def path_objectives(table, path, lam):

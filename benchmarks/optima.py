@@ -14,6 +14,7 @@ import math
 import sys
 
 import numpy as np
+import pandas as pd
 
 from benchmarks.bounds import Optimum, branch_and_bound, every_support, exchange_all, fold
 from benchmarks.datasets.files import load
@@ -39,11 +40,9 @@ def read_optima():
     """The lowest objective known for each (fingerprint of a table, k, lam)."""
     if not STORE.is_file():
         return {}
-    with STORE.open(newline="") as file:
-        return {
-            (row["data"], int(row["k"]), float(row["lam"])): float(row["objective"])
-            for row in csv.DictReader(file)
-        }
+    return pd.read_csv(
+        STORE, dtype={"data": str}, float_precision="round_trip", index_col=["data", "k", "lam"]
+    )["objective"].to_dict()
 
 
 def find_optima(tables, keep=True):

@@ -1,4 +1,4 @@
-"""Pictures of results, each from the long table of its case."""
+"""Plots of results, each from the rows of its case."""
 
 import matplotlib as mpl
 import numpy as np
@@ -12,22 +12,22 @@ from kmargin.displays.palette import FAINT, REFERENCE, SAME_AS, SOFT, SOLVERS, s
 mpl.rcParams |= {"svg.hashsalt": "kmargin", "svg.fonttype": "none", "axes.grid": True, "grid.alpha": 0.3}
 
 
+def panels(n_rows=1, n_columns=1, width=4.0, height=4.0):
+    """A figure with a grid of panels, and the panels."""
+    figure = Figure(figsize=(width * n_columns, height * n_rows), layout="constrained")
+    return figure, figure.subplots(n_rows, n_columns, squeeze=False)
+
+
 def round_numbers(axis):
-    """1, 2, 5, 10 ... on a logarithmic axis, as numbers that do not touch."""
+    """Label a logarithmic axis with 1, 2, 5, 10 ..."""
     axis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=7))
     axis.set_major_formatter(StrMethodFormatter("{x:g}"))
     axis.set_minor_formatter(NullFormatter())
 
 
-def save(figure, stem):
-    figure.savefig(stem.with_suffix(".png"), dpi=130)
-    figure.savefig(stem.with_suffix(".svg"), metadata={"Date": None})
-
-
 def accuracy_against_features(frame, title):
     """One line per competitor; the legend has its time for the whole path."""
-    figure = Figure(figsize=(6, 4), layout="constrained")
-    axes = figure.subplots()
+    figure, [[axes]] = panels(width=6)
     rows = select(frame, metric=["features", "accuracy"])
     for name, own in rows.groupby("competitor", sort=False):
         table = own.pivot_table(index="level", columns="metric", values="value").sort_values("features")
@@ -42,7 +42,7 @@ def accuracy_against_features(frame, title):
 
 
 def place_of(name):
-    """Ours first; the same order in every legend."""
+    """The position of a competitor in every legend; ours come first."""
     known = list(SOLVERS)
     name = SAME_AS.get(name, name)
     return known.index(name) if name in known else len(known)
@@ -55,10 +55,8 @@ def against_budget(rows, means, metric):
         for name, own in rows.groupby("dataset", sort=False)
         if own["level"].nunique() > 1
     }
-    n_columns = 3
-    n_rows = -(-len(tables) // n_columns)
-    figure = Figure(figsize=(4 * n_columns, 3.6 * n_rows), layout="constrained")
-    grid = figure.subplots(n_rows, n_columns, squeeze=False).ravel()
+    figure, grid = panels(-(-len(tables) // 3), 3, height=3.6)
+    grid = grid.ravel()
     for axes, (title, table) in zip(grid, tables.items(), strict=False):
         for name in sorted(table.columns, key=place_of):
             axes.plot(table.index, table[name], ms=4, lw=1.2, label=name, **solver_line(name).drawn)
@@ -77,8 +75,8 @@ def against_budget(rows, means, metric):
 def objective_along_path(frame):
     """A panel per ridge: the objective after an exact refit, against k."""
     groups = list(select(frame, metric="objective").groupby("dataset", sort=False))
-    figure = Figure(figsize=(5 * len(groups), 4), layout="constrained")
-    for axes, (dataset, rows) in zip(figure.subplots(1, len(groups), squeeze=False)[0], groups, strict=True):
+    figure, [grid] = panels(1, len(groups), width=5)
+    for axes, (dataset, rows) in zip(grid, groups, strict=True):
         for name, own in rows.groupby("competitor", sort=False):
             means = own.groupby("level")["value"].mean().clip(lower=1e-9)
             axes.plot(means.index, means, ms=4, label=name, **solver_line(name).drawn)
@@ -91,8 +89,8 @@ def objective_along_path(frame):
 def tradeoff(frame, metric, label):
     """A panel per data set: seconds against a score, means over the seeds."""
     groups = list(select(frame, metric=["seconds", metric]).groupby("dataset", sort=False))
-    figure = Figure(figsize=(4 * len(groups), 4), layout="constrained")
-    for axes, (dataset, rows) in zip(figure.subplots(1, len(groups), squeeze=False)[0], groups, strict=True):
+    figure, [grid] = panels(1, len(groups))
+    for axes, (dataset, rows) in zip(grid, groups, strict=True):
         table = rows.pivot_table(index="competitor", columns="metric", values="value")
         for name, row in table.iterrows():
             if pd.isna(row["seconds"]):
@@ -108,8 +106,7 @@ def tradeoff(frame, metric, label):
 
 def bars(table, label, columns):
     """A group of bars per solver, in its colour; the paler, the further right the column."""
-    figure = Figure(figsize=(7, 4), layout="constrained")
-    axes = figure.subplots()
+    figure, [[axes]] = panels(width=7)
     width = 0.8 / len(table.columns)
     colors = [solver_line(str(name)).color for name in table.index]
     for i, column in enumerate(table.columns):
@@ -124,21 +121,18 @@ def bars(table, label, columns):
     return figure
 
 
-def growth(panels, exponents, fixed):
+def growth(sizes, exponents, fixed):
     """A row per metric, a column per parameter that grows; the slope of the line is the exponent."""
-    metrics, parameters = (list(dict.fromkeys(key[at] for key in panels)) for at in (0, 1))
-    figure = Figure(figsize=(4 * len(parameters), 3.4 * len(metrics)), layout="constrained")
-    grid = figure.subplots(len(metrics), len(parameters), squeeze=False)
-    for (metric, parameter), values in panels.items():
-        axes = grid[metrics.index(metric)][parameters.index(parameter)]
+    metrics, parameters = (list(dict.fromkeys(key[at] for key in sizes)) for at in (0, 1))
+    figure, grid = panels(len(metrics), len(parameters), height=3.4)
+    for axes, ((metric, parameter), values) in zip(grid.ravel(), sizes.items(), strict=True):
         slope, error = exponents[metric, parameter]
-        sizes = values.index.to_numpy(float)
-        middle = np.exp(np.log(sizes).mean()), np.exp(np.log(values).mean())
-        label = f"exponent {slope:.2f} ± {error:.2f}"
-        axes.plot(sizes, middle[1] * (sizes / middle[0]) ** slope, "-", color=FAINT, label=label)
-        axes.plot(sizes, values, "o", color=solver_line("exchange").color)
+        x = values.index.to_numpy(float)
+        line = np.exp(np.log(values).mean() + slope * (np.log(x) - np.log(x).mean()))
+        axes.plot(x, line, "-", color=FAINT, label=f"exponent {slope:.2f} ± {error:.2f}")
+        axes.plot(x, values, "o", color=solver_line("exchange").color)
         axes.set(xscale="log", yscale="log", xlabel=parameter, ylabel=metric, title=fixed[parameter])
-        axes.set_xticks(sizes, [f"{size:,.0f}" for size in sizes])
+        axes.set_xticks(x, [f"{size:,.0f}" for size in x])
         axes.minorticks_off()
         axes.legend(loc="upper left")
         axes.set_ylim(values.min() / 2, values.max() * 4)

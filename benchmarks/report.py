@@ -1,13 +1,21 @@
-"""The table of targets: generated from the results on disk, whichever run they come from."""
+"""The table of targets, from `targets.csv` and the results on disk, whichever run these come from."""
 
+import csv
+import operator
 import os
+from pathlib import Path
 
 import pandas as pd
 
-from benchmarks import plots
 from benchmarks.cases import CASES
 from benchmarks.records import RESULTS, read, select
-from benchmarks.targets import TARGETS
+
+RELATIONS = {
+    "at least": operator.ge,
+    "more than": operator.gt,
+    "at most": operator.le,
+    "less than": operator.lt,
+}
 
 HEADER = """# Results
 
@@ -25,24 +33,28 @@ def write_report():
     """Write `results/README.md`, replaced in one go."""
     frames = {name: frame for name in CASES if (frame := read(name)) is not None}
     reached = {name: CASES[name].reached(frame) for name, frame in frames.items()}
-    lines = [row_of(target, reached[target.case]) for target in TARGETS if target.case in frames]
+    with Path(__file__).with_name("targets.csv").open(newline="", encoding="utf-8") as file:
+        targets = [target for target in csv.DictReader(file) if target["case"] in frames]
+    lines = [row_of(**target, reached=reached[target["case"]]) for target in targets]
     text = HEADER + "\n".join(lines) + "\n\n" + "\n".join(notes(frames)) + "\n"
     part = RESULTS / "README.md.part"
     part.write_text(text)
     os.replace(part, RESULTS / "README.md")
 
 
-def row_of(target, reached):
-    """A row of the table: each number with the part it belongs to in brackets, and the verdict."""
-    parts = {part: value for part, value in reached.get(target.claim, {}).items() if value == value}
+def row_of(case, claim, text, target, reached):
+    """A row of the table: each number with the part it belongs to in brackets, and the verdict.
+
+    A target such as "at least 40" holds if it holds for every part; without a target there is no verdict.
+    """
+    parts = {part: value for part, value in reached.get(claim, {}).items() if value == value}
     shown = "; ".join(f"{value:.4g}" + (f" ({part})" if part else "") for part, value in parts.items())
-    if not parts:
-        verdict = "not measured"
-    elif not target.target:
-        verdict = ""
-    else:
-        verdict = "holds" if all(map(target.holds, parts.values())) else "**does not hold**"
-    return f"| {target.case} | {target.text} | {target.target or 'no target'} | {shown} | {verdict} |"
+    verdict = "" if parts else "not measured"
+    if parts and target:
+        relation, _, bound = target.rpartition(" ")
+        holds = all(RELATIONS[relation](value, float(bound)) for value in parts.values())
+        verdict = "holds" if holds else "**does not hold**"
+    return f"| {case} | {text} | {target or 'no target'} | {shown} | {verdict} |"
 
 
 def notes(frames):
@@ -69,7 +81,8 @@ def notes(frames):
 
 
 def write_plot(case):
-    """Save the picture of a case as PNG and SVG, if it has one."""
+    """Save the plot of a case as PNG and SVG, if it has one."""
     figure = CASES[case].plot(read(case))
     if figure is not None:
-        plots.save(figure, RESULTS / case)
+        figure.savefig(RESULTS / f"{case}.png", dpi=130)
+        figure.savefig(RESULTS / f"{case}.svg", metadata={"Date": None})

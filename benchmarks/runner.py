@@ -1,4 +1,4 @@
-"""The clock: everything warm, one thread each, competitors taking turns."""
+"""How competitors are timed: processor time on one thread, everything compiled, taking turns."""
 
 import gc
 import time
@@ -14,59 +14,64 @@ class Run:
     seconds: list[float] = field(default_factory=list)
 
 
-def entrants_of(competitors, task, record, *arguments):
-    """Those competitors that are installed, each as a function of the data. The others are noted."""
-    entrants = {}
-    for name, competitor in competitors.items():
-        if not competitor.can(task):
-            continue
+def installed(competitors, task, record):
+    """Those competitors that can do a task and are installed. Those that are not installed are recorded."""
+    able = {name: competitor for name, competitor in competitors.items() if competitor.can(task)}
+    for name, competitor in able.items():
         if not competitor.is_installed():
             record.add(name, "not installed", 1)
-            continue
-        method = getattr(competitor, task)
-        entrants[name] = lambda X, y, method=method: method(X, y, *arguments)
-    return entrants
+    return {name: competitor for name, competitor in able.items() if competitor.is_installed()}
 
 
-def race(entrants, X, y, *, small, repeats=3, patience=3.0, clock=time.perf_counter):
+def entrants_of(competitors, task, record, *arguments):
+    """The same, each as a function of the data."""
+    return {
+        name: lambda X, y, competitor=competitor: getattr(competitor, task)(X, y, *arguments)
+        for name, competitor in installed(competitors, task, record).items()
+    }
+
+
+def timed(function, *arguments):
+    """What a function returns, and the processor time it takes."""
+    started = time.process_time()
+    result = function(*arguments)
+    return result, time.process_time() - started
+
+
+def race(entrants, X, y, *, small, repeats=3, patience=3.0):
     """Fit by turns: every round all entrants once, in the same order.
 
-    First each fits `small`, off the clock, so that nothing is compiled or imported later; None says
-    that this has been done. Who has used up its patience (seconds) in earlier rounds sits out: long
-    fits are measured once, short ones several times. Who raises an error leaves the race. With
-    `time.process_time` as its clock a race may have neighbours: all run on one thread.
+    First each fits `small`, off the clock, so that nothing is compiled or imported later. Long fits are
+    measured once, short ones several times: an entrant that has taken more seconds than its patience takes
+    no further turns. An entrant that raises an error leaves the race.
     """
     runs = {name: Run() for name in entrants}
-    if small is not None:
-        for name in entrants:
-            attempt(name, entrants, runs, *small, timed=False, clock=clock)
+
+    def attempt(name, *data):
+        gc.collect()
+        try:
+            runs[name].result, seconds = timed(entrants[name], *data)
+            runs[name].seconds.append(seconds)
+        except Exception as error:
+            print(f"    {name} failed and is left out: {type(error).__name__}: {error}", flush=True)
+            del runs[name]
+
+    for name in entrants:
+        attempt(name, *small)
+    for run in runs.values():
+        run.seconds.clear()
     for _ in range(repeats):
-        for name in entrants:
-            if name in runs and sum(runs[name].seconds) < patience:
-                attempt(name, entrants, runs, X, y, clock=clock)
+        for name in list(runs):
+            if sum(runs[name].seconds) < patience:
+                attempt(name, X, y)
     return runs
 
 
-def attempt(name, entrants, runs, X, y, timed=True, clock=time.perf_counter):
-    """One turn of one entrant."""
-    gc.collect()
-    started = clock()
-    try:
-        result = entrants[name](X, y)
-    except Exception as error:
-        print(f"    {name} failed and is left out: {type(error).__name__}: {error}", flush=True)
-        runs.pop(name, None)
-        return
-    if timed:
-        runs[name].seconds.append(clock() - started)
-        runs[name].result = result
-
-
 def record_seconds(record, competitors, runs, **where):
-    """A row for each turn."""
+    """A row for each turn, with the version of the competitor where it is one of these."""
     for name, run in runs.items():
+        version = {"version": competitors[name].version()} if name in competitors else {}
         for seconds in run.seconds:
-            record.add(name, "seconds", seconds, version=competitors[name].version(), **where)
-        if run.seconds:
-            note = f"{min(run.seconds):9.3f} s, best of {len(run.seconds)}"
-            print(f"    {where.get('dataset', '')!s:<28} {name:<14} {note}", flush=True)
+            record.add(name, "seconds", seconds, **version, **where)
+        note = f"{min(run.seconds):9.3f} s, best of {len(run.seconds)}"
+        print(f"    {where.get('dataset', '')!s:<28} {name:<14} {note}", flush=True)

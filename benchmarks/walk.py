@@ -6,6 +6,7 @@ calls them; what they call is not seen.
 """
 
 import sys
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 
@@ -42,18 +43,14 @@ def kinds(X, y):
     """The same data, kind by kind; those whose libraries are installed."""
     yield "dense", X, y
     yield "CSR", scipy.sparse.csr_matrix(X), y
-    try:
+    with suppress(ImportError):
         import dask.array as da
 
         yield "dask", da.from_array(X, chunks=(50, -1)), da.from_array(y, chunks=50)
-    except ImportError:
-        print("dask is not installed", file=sys.stderr)
-    try:
+    with suppress(ImportError):
         import torch
 
         yield "torch", torch.asarray(X), torch.asarray(y)
-    except ImportError:
-        print("torch is not installed", file=sys.stderr)
 
 
 def main():

@@ -2,7 +2,6 @@
 
 import argparse
 import sys
-import time
 
 from fuzz import FAMILIES, campaign
 from fuzz.files import KINDS, run_files
@@ -19,21 +18,13 @@ def main():
     options = parser.parse_args()
     if options.files:
         return int(bool(run_files(options.files, options.first, options.cases, options.seconds)))
-    shown = time.monotonic()
-
-    def show_progress(results):
-        nonlocal shown
-        if time.monotonic() - shown > 10:
-            shown = time.monotonic()
-            print(f"{sum(results.cases.values()):,} cases, {len(results.failures)} failures", file=sys.stderr)
-
     results = campaign.run(
         options.cases,
         first=options.first,
         jobs=options.jobs,
         family=options.family,
         seconds=options.seconds,
-        on_batch=show_progress,
+        verbose=True,
     )
     print(results.table(), results.summary(), sep="\n\n")
     return int(bool(results.failures) or results.growth() > campaign.MAX_GROWTH)

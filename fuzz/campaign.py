@@ -1,18 +1,27 @@
-"""Many cases, side by side, counted by family."""
+"""Many cases, in processes side by side, counted by family."""
 
+import faulthandler
+import multiprocessing
+import os
+import resource
+import sys
 import time
 from collections import Counter, deque
 from dataclasses import dataclass, field
 from itertools import count, islice
 from multiprocessing.connection import wait
 
-from fuzz.families import family_of
-from fuzz.judge import Verdict
-from fuzz.worker import MAX_SILENCE, Worker
+from fuzz import clock
+from fuzz.families import family_of, make_case
+from fuzz.judge import Verdict, judge
+from fuzz.warm import warm_up
 
 BATCH = 50
 WARM = 1000  # cases after which a worker has imported and compiled everything, and its memory should not grow
 MAX_GROWTH = 200.0  # megabytes by which it may
+MAX_CASE_SECONDS = 120.0  # of processor time, after which the system ends a worker, even in compiled code
+MEGABYTE = 2**20
+MAX_MEMORY = 4096 * MEGABYTE  # of a worker; whatever asks for more gets a MemoryError
 
 
 @dataclass
@@ -50,14 +59,13 @@ class Results:
         rows = {family: [column[family] for column in columns] for family in sorted(self.cases)}
         rows["all"] = [sum(column.values()) for column in columns]
         lines = [
-            f"| {family.replace('_', ' ')} | " + " | ".join(f"{number:,}" for number in numbers) + " |"
-            for family, numbers in rows.items()
-        ]
-        head = [
             "| family | cases | ended with a sentence | undecided | failures |",
             "|---|---:|---:|---:|---:|",
         ]
-        return "\n".join(head + lines)
+        for family, numbers in rows.items():
+            cells = " | ".join(f"{number:,}" for number in numbers)
+            lines.append(f"| {family.replace('_', ' ')} | {cells} |")
+        return "\n".join(lines)
 
     def summary(self):
         """A sentence about the run as a whole."""
@@ -68,7 +76,7 @@ class Results:
         )
 
 
-def run(n_cases, *, first=0, jobs=1, family=None, seconds=None, on_batch=None):
+def run(n_cases, *, first=0, jobs=1, family=None, seconds=None, verbose=False):
     """Run so many cases, or as many as there is time for."""
     numbers = count(first) if family is None else (i for i in count(first) if family_of(i) == family)
     waiting, returned = islice(numbers, n_cases), deque()  # `returned`: what a lost worker left undone
@@ -77,57 +85,107 @@ def run(n_cases, *, first=0, jobs=1, family=None, seconds=None, on_batch=None):
 
     def refill(worker):
         over = seconds is not None and time.monotonic() - started > seconds
-        batch = returned.popleft() if returned else [] if over else list(islice(waiting, BATCH))
-        worker.numbers = []
-        if batch:
-            results.end = max(results.end, batch[-1] + 1)
-            worker.give(batch)
+        worker.numbers = returned.popleft() if returned else [] if over else list(islice(waiting, BATCH))
+        if worker.numbers:
+            results.end = max(results.end, worker.numbers[-1] + 1)
+            worker.connection.send(worker.numbers)
 
     for worker in workers:
         refill(worker)
-    while busy := [worker for worker in workers if worker.numbers]:
-        ready = wait([worker.connection for worker in busy], timeout=1.0)
-        for worker in busy:
-            if worker.connection in ready and _receive(worker, results, done):
-                refill(worker)
-                results.seconds = time.monotonic() - started
-                if on_batch is not None:
-                    on_batch(results)
-            elif (lost := worker.lost_case()) is not None:
-                returned.extend(_end_silent(worker, lost, results))
-                workers[workers.index(worker)] = fresh = Worker()
-                refill(fresh)
+    while busy := {worker.connection: worker for worker in workers if worker.numbers}:
+        for worker in map(busy.get, wait(busy)):
+            try:
+                verdicts, megabytes = worker.connection.recv()
+            except (EOFError, ConnectionResetError):
+                lost, rest = worker.lost_case()
+                results.add(lost)
+                returned.extend([rest] if rest else [])
+                workers[workers.index(worker)] = worker = Worker()
+            else:
+                for verdict in verdicts:
+                    results.add(verdict)
+                pid = worker.process.pid
+                before, done[pid] = done[pid], done[pid] + len(verdicts)
+                if before // WARM < done[pid] // WARM:
+                    results.memory.setdefault(pid, []).append(megabytes)
+            refill(worker)
+            results.seconds = time.monotonic() - started
+            if verbose:
+                n_done, n_failures = sum(results.cases.values()), len(results.failures)
+                print(f"{n_done:,} cases, {n_failures} failures", end="\r", file=sys.stderr, flush=True)
     for worker in workers:
-        worker.end()
-    results.seconds = time.monotonic() - started
+        worker.connection.send(None)
+        worker.process.join()
+        worker.connection.close()
     return results
 
 
-def _receive(worker, results, done):
-    """Take a batch of verdicts; False if the worker has gone without any."""
-    try:
-        verdicts, megabytes = worker.connection.recv()
-    except (EOFError, ConnectionResetError):
-        return False
-    for verdict in verdicts:
-        results.add(verdict)
-    pid = worker.process.pid
-    before, done[pid] = done[pid], done[pid] + len(verdicts)
-    if before // WARM < done[pid] // WARM:
-        results.memory.setdefault(pid, []).append(megabytes)
-    return True
+class Worker:
+    """A process that judges the numbers that it is sent."""
+
+    def __init__(self):
+        context = multiprocessing.get_context("spawn")
+        self.connection, other = context.Pipe()
+        self.current = context.Value("q", -1)
+        self.process = context.Process(target=work, args=(other, self.current), daemon=True)
+        self.process.start()
+        other.close()
+        self.numbers = []
+
+    def lost_case(self):
+        """A failure for the case that ended this worker, and the other numbers of its batch.
+
+        Verdicts are sent by the batch, so those before the lost case are gone with the worker.
+        """
+        self.process.join()
+        self.connection.close()
+        number = self.current.value if self.current.value >= 0 else self.numbers[0]
+        what = f"crash or hang: exit code {self.process.exitcode}"
+        return Verdict(number, family_of(number), [what]), [n for n in self.numbers if n != number]
 
 
-def _end_silent(worker, lost, results):
-    """End a worker that is silent; its case is a failure, the others of its batch are run again.
+def work(connection, current):
+    """Judge the numbers that come; send back their verdicts and the memory that this process holds."""
+    faulthandler.enable()
+    resource.setrlimit(resource.RLIMIT_DATA, (MAX_MEMORY, MAX_MEMORY))
+    warm_up()
+    while (numbers := connection.recv()) is not None:
+        verdicts = []
+        for number in numbers:
+            current.value = number
+            limit_processor_time(time.process_time() + MAX_CASE_SECONDS)
+            verdicts.append(judge_in_time(number))
+        connection.send((verdicts, resident()))
 
-    Verdicts are sent by the batch, so those before the lost case are gone with the worker.
+
+def limit_processor_time(seconds):
+    """Let the system end this process when it has computed for so long in all."""
+    hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
+    soft = int(seconds) if hard == resource.RLIM_INFINITY else min(int(seconds), hard)
+    resource.setrlimit(resource.RLIMIT_CPU, (soft, hard))
+
+
+def judge_in_time(number):
+    """The verdict on a case; a failure if it takes longer than it may, and does so again.
+
+    Again, because the first time something may have been compiled on the way.
     """
-    alive = worker.process.is_alive()
-    worker.process.kill()
-    worker.process.join()
-    worker.connection.close()
-    what = f"hang: silent for {MAX_SILENCE:.0f} s" if alive else f"crash: exit code {worker.process.exitcode}"
-    results.add(Verdict(lost, family_of(lost), [what], seconds=MAX_SILENCE if alive else 0.0))
-    rest = [number for number in worker.numbers if number != lost]
-    return [rest] if rest else []
+    for _ in range(2):
+        try:
+            with clock.running():
+                verdict = judge(make_case(number))
+        except clock.TooSlow:
+            what = f"slow: not done after {clock.LIMIT:.0f} s"
+            verdict = Verdict(number, family_of(number), [what], seconds=2 * clock.LIMIT)
+        if verdict.seconds <= clock.LIMIT:
+            break
+    return verdict
+
+
+def resident():
+    """Megabytes of memory that this process holds; 0 where the system does not tell."""
+    try:
+        with open("/proc/self/statm") as statm:
+            return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / MEGABYTE
+    except OSError:
+        return 0.0

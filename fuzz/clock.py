@@ -10,7 +10,6 @@ from numba.core.compiler_lock import global_compiler_lock
 LIMIT = 10.0
 
 _limits: list[float] = []  # of the clocks that are running, the last one counts
-listeners = []  # called where the next thing begins
 
 
 class TooSlow(BaseException):
@@ -43,8 +42,6 @@ def running(seconds=LIMIT):
 
 def restart():
     """The next thing begins."""
-    for listener in listeners:
-        listener()
     if _limits:
         signal.setitimer(signal.ITIMER_PROF, _limits[-1])
 

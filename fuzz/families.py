@@ -1,5 +1,7 @@
 """The families of cases: each a function of a random generator that returns the parts of a case."""
 
+from functools import partial
+
 import numpy as np
 from sklearn.base import clone
 
@@ -87,22 +89,14 @@ def asks_too_much(params, p):
     return sum(k * k * (p - k) for k in sizes) > MOST_SWAPPED
 
 
-def of_matrix(name):
+def any_matrix(rng, share):
+    """The name of any kind of matrix in this share of the cases, otherwise None."""
+    return rng.choice(list(MATRICES)) if rng.random() < share else None
+
+
+def of_matrix(name, rng):
     """The family of a kind of matrix."""
-    narrow = 0.6 if name == "spread" else 0.2
-
-    def family(rng):
-        return settings(rng, problem(rng, name), narrow=narrow)
-
-    return family
-
-
-def separable(rng):
-    return settings(rng, problem(rng, separable=True, n_classes=2))
-
-
-def tiny(rng):
-    return settings(rng, problem(rng, rng.choice(list(MATRICES)), n=int(rng.integers(1, 6))))
+    return settings(rng, problem(rng, name), narrow=0.6 if name == "spread" else 0.2)
 
 
 def wide(rng):
@@ -115,11 +109,6 @@ def tall(rng):
     return settings(rng, problem(rng, n=n, p=draw.size(rng, 1, 12), n_classes=2))
 
 
-def weights(rng):
-    matrix = rng.choice(list(MATRICES)) if rng.random() < 0.3 else None
-    return settings(rng, problem(rng, matrix), weighted=0.9)
-
-
 def classes(rng):
     parts = settings(rng, problem(rng, n=int(rng.integers(6, 41)), n_classes=int(rng.integers(3, 7))))
     if rng.random() < 0.3:
@@ -129,7 +118,7 @@ def classes(rng):
 
 def units(rng):
     """Groups, features that are always or never in, signs; two classes or more."""
-    matrix = rng.choice(list(MATRICES)) if rng.random() < 0.3 else None
+    matrix = any_matrix(rng, 0.3)
     p, n_classes = draw.size(rng, 2, 20), int(rng.choice([2, 2, 3, 4]))
     parts = settings(rng, problem(rng, matrix, n=int(rng.integers(6, 61)), p=p, n_classes=n_classes))
     params = parts["params"] | draw.request(rng, p)
@@ -144,15 +133,6 @@ def units(rng):
     return parts
 
 
-def annealing(rng):
-    matrix = rng.choice(list(MATRICES)) if rng.random() < 0.5 else None
-    return settings(rng, problem(rng, matrix, n_classes=2), annealing=1.0)
-
-
-def paths(rng):
-    return settings(rng, problem(rng, rng.choice(list(MATRICES))), path=1.0)
-
-
 def foreign(rng):
     """Dask collections and arrays of other libraries."""
     matrix = rng.choice(["scales", "odd_columns", "offsets"]) if rng.random() < 0.3 else None
@@ -164,8 +144,7 @@ def foreign(rng):
 
 
 def cross_validation(rng):
-    matrix = rng.choice(list(MATRICES)) if rng.random() < 0.3 else None
-    parts = settings(rng, problem(rng, matrix, p=draw.size(rng, 1, 20)), path=0.0)
+    parts = settings(rng, problem(rng, any_matrix(rng, 0.3), p=draw.size(rng, 1, 20)), path=0.0)
     params = parts["params"]
     p = parts["data"].shape[1]
     params["ks"] = [draw.k(rng, p) for _ in range(rng.integers(1, 4))]
@@ -180,7 +159,7 @@ def cross_validation(rng):
 
 
 def kernels(rng):
-    matrix = rng.choice(list(MATRICES)) if rng.random() < 0.3 else None
+    matrix = any_matrix(rng, 0.3)
     parts = settings(rng, problem(rng, matrix, n=int(rng.integers(3, 31)), p=draw.size(rng, 1, 8)), path=0.0)
     params, n = parts["params"], len(parts["y"])
     params["k"] = draw.k(rng, n)
@@ -209,23 +188,20 @@ def kernels(rng):
     return parts
 
 
-FAMILIES = {name: of_matrix(name) for name in MATRICES} | {
-    family.__name__: family
-    for family in (
-        separable,
-        tiny,
-        wide,
-        tall,
-        weights,
-        classes,
-        units,
-        annealing,
-        paths,
-        foreign,
-        cross_validation,
-        kernels,
-        bad_arguments,
-    )
+FAMILIES = {name: partial(of_matrix, name) for name in MATRICES} | {
+    "separable": lambda rng: settings(rng, problem(rng, separable=True, n_classes=2)),
+    "tiny": lambda rng: settings(rng, problem(rng, rng.choice(list(MATRICES)), n=int(rng.integers(1, 6)))),
+    "wide": wide,
+    "tall": tall,
+    "weights": lambda rng: settings(rng, problem(rng, any_matrix(rng, 0.3)), weighted=0.9),
+    "classes": classes,
+    "units": units,
+    "annealing": lambda rng: settings(rng, problem(rng, any_matrix(rng, 0.5), n_classes=2), annealing=1.0),
+    "paths": lambda rng: settings(rng, problem(rng, rng.choice(list(MATRICES))), path=1.0),
+    "foreign": foreign,
+    "cross_validation": cross_validation,
+    "kernels": kernels,
+    "bad_arguments": bad_arguments,
 }
 # how often, where that is not once: what costs most comes seldom
 SHARES = {

@@ -5,13 +5,11 @@ which returns a sentence that says what is wrong with the answer, or None.
 """
 
 import importlib
-import os
 import sys
 import time
 import warnings
-from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
-from unittest import mock
 
 import numpy as np
 
@@ -70,18 +68,21 @@ class Flaw(Exception):
     """What is wrong, in a sentence."""
 
 
+@cache
+def make_command():
+    from kmargin.cli import make_app
+
+    return make_app()
+
+
 def call(arguments, seconds=SECONDS):
     """Exit code, stdout and stderr of a command run in this process. Raise Flaw for a traceback or a hang."""
     from typer.testing import CliRunner
 
-    from kmargin.cli import make_app
-
-    global _app
-    _app = _app or make_app()
     try:
         with clock.running(seconds), warnings.catch_warnings():
             warnings.simplefilter("default")
-            result = CliRunner().invoke(_app, arguments)
+            result = CliRunner().invoke(make_command(), arguments)
     except clock.TooSlow:
         raise Flaw(f"it runs for more than {seconds:g} s") from None
     error = result.exception
@@ -94,26 +95,3 @@ def call(arguments, seconds=SECONDS):
         where = f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"
         raise Flaw(f"{type(error).__name__} at {where}: {str(error)[:200]}")
     return result.exit_code, result.stdout, result.stderr
-
-
-_app = None
-
-
-@contextmanager
-def inside(folder):
-    before = os.getcwd()
-    os.chdir(folder)
-    try:
-        yield
-    finally:
-        os.chdir(before)
-
-
-@contextmanager
-def drawing(really):
-    """Figures are not drawn unless asked for: they hold numbers only, and take nearly all of the time."""
-    if really:
-        yield
-        return
-    with mock.patch("kmargin.report.html.svg", return_value="<svg></svg>"):
-        yield

@@ -52,9 +52,7 @@ def judge(case):
                 verdict.failures.append("nonsense: was accepted")
     noise = [w for w in caught if issubclass(w.category, RuntimeWarning) or "numba" in str(w.category)]
     if noise:
-        verdict.failures.append(
-            f"warning: {noise[0].message} ({_place(noise[0].filename)}:{noise[0].lineno})"
-        )
+        verdict.failures.append(f"warning: {noise[0].message} ({_place(noise[0])})")
     verdict.seconds = time.process_time() - started
     if verdict.seconds > clock.LIMIT:
         verdict.failures.append(f"slow: {verdict.seconds:.0f} s")
@@ -80,13 +78,11 @@ def _is_deliberate(error):
 
 
 def _judge_error(case, error, verdict):
-    last = traceback.extract_tb(error.__traceback__)[-1]
     verdict.refused = _is_deliberate(error)
-    where = f"{type(error).__name__} in {_place(last.filename)}:{last.lineno}"
     if not verdict.refused:
-        verdict.failures.append(f"exception: {where}: {error}")
+        verdict.failures.append(f"exception: {_described(error)}")
     elif not case.must_fail and not EXPECTED_ERRORS.search(str(error)):
-        verdict.failures.append(f"complaint: {where}: {error}")
+        verdict.failures.append(f"complaint: {_described(error)}")
 
 
 def _ask_oracles(case, model, verdict):
@@ -120,16 +116,22 @@ def _ask(verdict, name, oracle, *of):
             raise clock.TooSlow from error
         if _is_deliberate(error) and EXPECTED_ERRORS.search(str(error)):
             return
-        last = traceback.extract_tb(error.__traceback__)[-1]
-        place = f"{_place(last.filename)}:{last.lineno}"
-        verdict.failures.append(f"{name}: {type(error).__name__} in {place}: {error}")
+        verdict.failures.append(f"{name}: {_described(error)}")
     else:
         if sentence is not None:
             verdict.failures.append(f"{name}: {sentence}")
 
 
-def _place(filename):
+def _described(error):
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__} in {_place(last)}: {error}"
+
+
+def _place(at):
+    """File and line of a warning or of a frame of a traceback, without the folders above the package."""
+    filename = at.filename
     for root in ("/site-packages/", "/src/", "/fuzz/"):
         if root in filename:
-            return root[1:].replace("site-packages/", "").replace("src/", "") + filename.split(root, 1)[1]
-    return filename
+            filename = root[1:].replace("site-packages/", "").replace("src/", "") + filename.split(root, 1)[1]
+            break
+    return f"{filename}:{at.lineno}"

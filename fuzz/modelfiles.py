@@ -11,6 +11,7 @@ import tarfile
 import tempfile
 import tracemalloc
 import zipfile
+from contextlib import chdir
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -18,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from fuzz import clock
-from fuzz.files import Draw, Flaw, call, inside
+from fuzz.files import Draw, Flaw, call
 from fuzz.outputs import check_refusal
 
 MAX_MEMORY = 30e6  # bytes beyond the file's own, whatever it claims
@@ -87,7 +88,7 @@ def make_case(number):
 
 def check(case):
     """A sentence that says what is wrong with the answer, or None."""
-    with tempfile.TemporaryDirectory() as folder, inside(folder):
+    with tempfile.TemporaryDirectory() as folder, chdir(folder):
         Path("m.kmargin").write_bytes(case.content)
         flaw = _check_load(case)
         if flaw is None and os.path.exists("sprung"):

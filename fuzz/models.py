@@ -1,7 +1,8 @@
 """What was fitted, taken apart into binary classifiers that can be judged one by one."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,18 +32,14 @@ class Fitted:
     choices: np.ndarray | None = None  # what it may choose from, if not from everything
 
 
-@dataclass
-class Weighing:
-    """Classes, and what each row counts."""
+class Weighing(NamedTuple):
+    """Classes, and the weight of each row."""
 
     codes: np.ndarray
     classes: np.ndarray
     repeats: np.ndarray
     weights: np.ndarray
-    kept: np.ndarray = field(init=False)
-
-    def __post_init__(self):
-        self.kept = np.flatnonzero(self.weights)
+    kept: np.ndarray  # rows whose weight is not zero
 
 
 def weigh(y, sample_weight, class_weight):
@@ -55,7 +52,8 @@ def weigh(y, sample_weight, class_weight):
         factor = len(y) / (len(classes) * np.bincount(codes))
     elif class_weight is not None:
         factor = np.array([class_weight.get(name, 1.0) for name in classes.tolist()])
-    return Weighing(codes, classes, repeats, repeats * factor[codes])
+    weights = repeats * factor[codes]
+    return Weighing(codes, classes, repeats, weights, np.flatnonzero(weights))
 
 
 def split(weighing, multi_class):
@@ -150,46 +148,36 @@ def machines_of(case, model):
         return _kernel_machines(case, model)
     weighing = weigh(case.y, case.sample_weight, case.params.get("class_weight"))
     if case.call == "SparseSVC":
-        rows, Ck = [model.solutions_], (case.params["C"], [case.params["k"]])
+        rows, C, ks = [model.solutions_], case.params["C"], [case.params["k"]]
     elif case.call == "SparseSVCCV":
-        rows, Ck = [model.solutions_, *model.path_.solutions], (model.C_, [model.k_, *model.path_.ks])
+        rows, C, ks = [model.solutions_, *model.path_.solutions], model.C_, [model.k_, *model.path_.ks]
     else:
-        rows, Ck = model.solutions, (case.params["C"], model.ks)
+        rows, C, ks = model.solutions, case.params["C"], model.ks
     X = case.data.astype(float)
     spread = None
     if case.params.get("standardize"):
         spread = spreads(X[weighing.kept], weighing.repeats[weighing.kept])
         if spread is None:
             raise Undecided("whether a column is constant is a matter of rounding")
-    tasks = list(
-        make_tasks(
-            X,
-            weighing,
-            case.params.get("multi_class", "ovo"),
-            Ck[0],
-            case.params.get("fit_intercept", True),
-            spread,
-        )
-    )
-    found = []
+    scheme, has_intercept = case.params.get("multi_class", "ovo"), case.params.get("fit_intercept", True)
+    tasks = list(make_tasks(X, weighing, scheme, C, has_intercept, spread))
     groups = case.params.get("groups")
     n_units = X.shape[1] if groups is None else len(np.unique(groups))
-    for k, solutions in zip(Ck[1], rows, strict=True):
-        for number, (task, solution) in enumerate(zip(tasks, solutions, strict=True)):
-            found.append(
-                Fitted(
-                    task,
-                    solution.dense_coef(),
-                    solution.intercept,
-                    solution.objective,
-                    solution.status.name,
-                    count(k, n_units),
-                    is_exact(case.params),
-                    precision=precision(case),
-                    place=f"machine {number}, k={k}",
-                )
-            )
-    return found
+    return [
+        Fitted(
+            task,
+            solution.dense_coef(),
+            solution.intercept,
+            solution.objective,
+            solution.status.name,
+            count(k, n_units),
+            is_exact(case.params),
+            precision=precision(case),
+            place=f"machine {number}, k={k}",
+        )
+        for k, solutions in zip(ks, rows, strict=True)
+        for number, (task, solution) in enumerate(zip(tasks, solutions, strict=True))
+    ]
 
 
 def precision(case):

@@ -12,13 +12,13 @@ from benchmarks.cases.kernels import KernelBlocks, Spiral
 from benchmarks.cases.loops import Loops
 from benchmarks.cases.optimum import GlobalOptimum
 from benchmarks.cases.paths import letters, optdigits, splice, tcga
-from benchmarks.cases.policies import Policies
 from benchmarks.cases.probabilities import Probabilities
 from benchmarks.cases.shared import SharedFeatures
 from benchmarks.cases.simulation import Simulation
 from benchmarks.cases.sparse import a9a, news20
 from benchmarks.cases.stability import Stability
 from benchmarks.cases.synthetic import SyntheticPath
+from benchmarks.policies import Policies
 
 CASES = {
     case.name: case

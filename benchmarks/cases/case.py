@@ -3,7 +3,7 @@
 import numpy as np
 
 from benchmarks.records import select
-from benchmarks.solvers import HEADLINE
+from benchmarks.solvers import HEADLINE, OURS
 
 
 class Case:
@@ -36,13 +36,23 @@ def best_seconds(frame, competitor):
 
 
 def times_faster(frame, ours, other):
+    """The best time of another over ours."""
     return best_seconds(frame, other) / best_seconds(frame, ours)
 
 
-def by_dataset(frame, competitor=HEADLINE):
-    """The rows of each data set that the competitor was measured on."""
+def by_dataset(frame, function, *arguments, competitor=HEADLINE):
+    """A figure for each data set that the competitor was measured on: a function of its rows."""
     groups = frame.dropna(subset="dataset").groupby("dataset", sort=False)
-    return {str(name): rows for name, rows in groups if competitor in set(rows["competitor"])}
+    return {
+        str(name): function(rows, *arguments)
+        for name, rows in groups
+        if competitor in set(rows["competitor"])
+    }
+
+
+def peers_of(frame):
+    """The competitors that are not ours."""
+    return sorted(set(select(frame, metric="accuracy")["competitor"]) - OURS)
 
 
 def by_seed(frame, metric):
@@ -58,17 +68,17 @@ def speed(frame, ours, peer):
     return float(medians.get(peer, np.nan) / medians[ours])
 
 
-def largest_excess(frame, ours, peers, tolerance=1e-6):
+def largest_excess(frame, ours, peers=None, tolerance=1e-6):
     """By how much our objective exceeds the lowest of the peers', relative to it, in the worst seed.
 
     Two exact refits of one support differ by less than the tolerance.
     """
-    table = by_seed(frame, "objective")
+    table, peers = by_seed(frame, "objective"), peers or peers_of(frame)
     worst = float((table[ours] / table[peers].min(axis=1) - 1).max())
     return 0.0 if abs(worst) < tolerance else worst
 
 
-def lead(frame, metric, ours, peers):
+def lead(frame, metric, ours, peers=None):
     """Our mean over the seeds minus that of the best peer."""
     means = by_seed(frame, metric).mean()
-    return float(means[ours] - means.reindex(peers).max())
+    return float(means[ours] - means.reindex(peers or peers_of(frame)).max())

@@ -12,7 +12,6 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.cases.case import Case
-from benchmarks.records import select
 from benchmarks.solvers import HEADLINE, choose
 
 FITS = {
@@ -49,16 +48,8 @@ class Cold(Case):
                     print(f"    {what:<8} {metric:<14} {seconds:6.2f}", flush=True)
 
     def reached(self, frame):
-        return {
-            f"processor time, {when}": {
-                str(level): float(value)
-                for level, value in select(frame, metric=f"seconds, {when}")
-                .groupby("level")["value"]
-                .min()
-                .items()
-            }
-            for when in ("cold", "warm")
-        }
+        seconds = frame.groupby(["metric", "level"])["value"].min()
+        return {f"processor time, {when}": seconds[f"seconds, {when}"].to_dict() for when in ("cold", "warm")}
 
 
 def processor_time(what, cache):

@@ -5,17 +5,14 @@ A dozen ks, three ridges; the same folds for everybody who takes folds. Times ar
 LIBLINEAR is timed with its default `intercept_scaling`; the better of that and of 100 counts.
 """
 
-import time
-
 import numpy as np
 from sklearn.model_selection import StratifiedKFold
 
 from benchmarks import plots
 from benchmarks.cases.case import Case, by_dataset, lead, speed
-from benchmarks.cases.simulation import peers_of
 from benchmarks.datasets.simulated import hyperplane
 from benchmarks.objectives import accuracy, f1
-from benchmarks.runner import entrants_of, race, record_seconds
+from benchmarks.runner import installed, race, record_seconds
 from benchmarks.solvers import HEADLINE, choose
 
 N_CAUSAL = 50
@@ -36,18 +33,16 @@ class CrossValidation(Case):
         shapes, n_folds, n_seeds = SCALES[scale]
         for shape in shapes:
             for seed in range(n_seeds):
-                self.run_one(record, shape, n_folds, seed, warmed=(shape, seed) != (shapes[0], 0))
+                self.run_one(record, hyperplane(*shape, N_CAUSAL, seed), n_folds, seed)
 
-    def run_one(self, record, shape, n_folds, seed, warmed):
-        data = hyperplane(*shape, N_CAUSAL, seed)
-        competitors = choose(*RIVALS)
+    def run_one(self, record, data, n_folds, seed):
+        competitors = installed(choose(*RIVALS), "crossval", record)
         entrants = {
             name: lambda X, y, c=c: c.crossval(X, y, KS, LAMS, folds_of(X, y, n_folds))
             for name, c in competitors.items()
-            if name in entrants_of(competitors, "crossval", record)
         }
-        small = None if warmed else (data.X[:200, :160].copy(), data.y[:200])
-        runs = race(entrants, data.X, data.y, small=small, repeats=1, clock=time.process_time)
+        small = data.X[:200, :160].copy(), data.y[:200]
+        runs = race(entrants, data.X, data.y, small=small, repeats=1)
         where = {"dataset": data.name, "seed": seed}
         record_seconds(record, competitors, runs, **where)
         for name, run in runs.items():
@@ -60,15 +55,11 @@ class CrossValidation(Case):
             record.add(name, "features", len(best.support), **where)
 
     def reached(self, frame):
-        by_shape = by_dataset(frame)
-        peers = {shape: peers_of(rows) for shape, rows in by_shape.items()}
         return {
-            "times faster than abess": {s: speed(f, HEADLINE, "abess") for s, f in by_shape.items()},
-            "times faster than L1": {s: speed(f, HEADLINE, "liblinear_l1") for s, f in by_shape.items()},
-            "F1 above the best peer": {s: lead(f, "f1", HEADLINE, peers[s]) for s, f in by_shape.items()},
-            "accuracy above the best peer": {
-                s: lead(f, "accuracy", HEADLINE, peers_of(f)) for s, f in by_shape.items()
-            },
+            "times faster than abess": by_dataset(frame, speed, HEADLINE, "abess"),
+            "times faster than L1": by_dataset(frame, speed, HEADLINE, "liblinear_l1"),
+            "F1 above the best peer": by_dataset(frame, lead, "f1", HEADLINE),
+            "accuracy above the best peer": by_dataset(frame, lead, "accuracy", HEADLINE),
         }
 
     def plot(self, frame):

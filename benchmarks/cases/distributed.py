@@ -80,19 +80,15 @@ class Distributed(Case):
                 self._measure(record, *shape)
 
     def _measure(self, record, n, p, k):
-        from distributed import Client, LocalCluster
+        from distributed import Client
 
         where = {"dataset": f"{n}x{p}, k = {k}"}
         data = dense(n, p, k)
         expected = SparseSVC(k).fit(data.X, data.y)
         with tempfile.TemporaryDirectory() as folder:
             X, y = _on_disk(Path(folder), data.X, data.y)
-            with (
-                LocalCluster(
-                    n_workers=N_WORKERS, threads_per_worker=1, memory_limit="4GB", dashboard_address=":0"
-                ) as cluster,
-                Client(cluster) as client,
-            ):
+            options = {"memory_limit": "4GB", "dashboard_address": ":0"}
+            with Client(n_workers=N_WORKERS, threads_per_worker=1, processes=True, **options) as client:
                 small = slice(0, 2 * BLOCK)
                 SparseSVC(k).fit(X[small], y[small])  # imports are not counted
                 client.run(_count_sent)
@@ -105,32 +101,38 @@ class Distributed(Case):
         for question, (n_asked, n_bytes) in answers.items():
             for metric, value in (("asked", n_asked), ("bytes of an answer", n_bytes)):
                 record.add(HEADLINE, metric, value, parameter="question", level=question, **where)
-        record.add(HEADLINE, "bytes sent by workers", sent, **where)
-        record.add(HEADLINE, "blocks", -(-n // BLOCK), **where)
-        record.add(HEADLINE, "bytes of X", data.X.nbytes, **where)
-        record.add(HEADLINE, "bytes per worker", grown, **where)
-        record.add(HEADLINE, "difference", float(np.abs(model.coef_ - expected.coef_).max()), **where)
+        figures = {
+            "bytes sent by workers": sent,
+            "blocks": -(-n // BLOCK),
+            "bytes of X": data.X.nbytes,
+            "bytes per worker": grown,
+            "difference": float(np.abs(model.coef_ - expected.coef_).max()),
+        }
+        for metric, value in figures.items():
+            record.add(HEADLINE, metric, value, **where)
         print(f"    {where['dataset']:<22} {dict(answers)} {grown / 1e6:7.0f} MB", flush=True)
 
     def reached(self, frame):
         reached = defaultdict(dict)
         for name, rows in frame.groupby("dataset", sort=False):
             n, p, k = (int(number) for number in str(name).replace(", k = ", "x").split("x"))
-            answers = select(rows, metric="bytes of an answer").set_index("level")["value"]
+            answers, asked = (
+                select(rows, metric=metric).set_index("level")["value"]
+                for metric in ("bytes of an answer", "asked")
+            )
             for question in ("evaluate", "full_gram", "slopes"):
                 ratio = float(answers.get(question, np.nan)) / predicted_bytes(question, p, k)
                 worst = reached["bytes over predicted"].get(question, 0.0)
                 reached["bytes over predicted"][question] = max(worst, ratio)
-            memory = float(select(rows, metric="bytes per worker")["value"].max())
-            reached["memory over predicted"][str(name)] = memory / predicted_memory(n, p, k)
-            sent, size, n_blocks = (
-                float(select(rows, metric=metric)["value"].max())
-                for metric in ("bytes sent by workers", "bytes of X", "blocks")
-            )
-            asked = select(rows, metric="asked").set_index("level")["value"]
-            reached["bytes sent over answers"][str(name)] = sent / float((asked * answers).sum() * n_blocks)
-            reached["bytes sent over X"][str(name)] = sent / size
-            reached["difference"][str(name)] = float(select(rows, metric="difference")["value"].max())
+            figures = rows.groupby("metric")["value"].max()
+            sent, answered = figures["bytes sent by workers"], (asked * answers).sum() * figures["blocks"]
+            for claim, value in (
+                ("memory over predicted", figures["bytes per worker"] / predicted_memory(n, p, k)),
+                ("bytes sent over answers", sent / answered),
+                ("bytes sent over X", sent / figures["bytes of X"]),
+                ("difference", figures["difference"]),
+            ):
+                reached[claim][str(name)] = float(value)
         return reached
 
 

@@ -7,8 +7,6 @@ in a process of its own (`memory.py`). Where n grows, the smallest fit works on 
 and work arrays outgrow the caches, a row takes up to a third longer, and that would pass for growth.
 """
 
-import time
-
 import numpy as np
 
 from benchmarks import memory, plots
@@ -16,6 +14,7 @@ from benchmarks.cases.case import Case
 from benchmarks.datasets.simulated import dense
 from benchmarks.objectives import lam_of
 from benchmarks.records import select
+from benchmarks.runner import timed
 from benchmarks.solvers import HEADLINE, choose
 
 C = 1.0
@@ -71,9 +70,7 @@ class Growth(Case):
 def fit_seconds(ours, n, p, k, seed):
     """Processor time of a fit."""
     data = dense(n, p, k, seed)
-    started = time.process_time()
-    ours.fixed(data.X, data.y, k, lam_of(C, n))
-    return time.process_time() - started
+    return timed(ours.fixed, data.X, data.y, k, lam_of(C, n))[1]
 
 
 def medians(frame, metric, parameter):

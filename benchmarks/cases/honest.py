@@ -6,7 +6,6 @@ The features follow thirty factors, as genes do, two of which tell the classes a
 thread, in turns. Labels that say nothing are those of 60 rows with 1,000 such features, permuted.
 """
 
-import time
 import warnings
 
 import numpy as np
@@ -16,7 +15,7 @@ from sklearn.svm import LinearSVC
 
 from benchmarks.cases.case import Case
 from benchmarks.records import select
-from benchmarks.runner import race
+from benchmarks.runner import race, record_seconds
 from benchmarks.solvers import HEADLINE, choose
 from kmargin import GridEdgeWarning, SparseSVCCV, honest_score
 
@@ -36,26 +35,25 @@ class Honest(Case):
     def run(self, record, scale):
         n, p, turns, n_permutations = SCALES[scale]
         X, y = genes(n, p, seed=0)
-        where = {"dataset": f"genes {n}x{p}", "version": choose()[HEADLINE].version()}
+        where = {"dataset": f"genes {n}x{p}"}
         entrants = {HEADLINE: nested, "l1_grid": l1_grid}
         small = X[:40, :200].copy(), y[:40]
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", (GridEdgeWarning))
+            warnings.simplefilter("ignore", GridEdgeWarning)
             warnings.simplefilter("ignore", ConvergenceWarning)
-            runs = race(entrants, X, y, small=small, repeats=turns, clock=time.process_time)
+            runs = race(entrants, X, y, small=small, repeats=turns)
+            record_seconds(record, choose(), runs, **where)
             for name, run in runs.items():
-                for seconds in run.seconds:
-                    record.add(name, "seconds", seconds, **where)
                 record.add(name, "accuracy", run.result, **where)
             self.permute(record, n_permutations)
 
     def permute(self, record, n_permutations):
-        """What is told of labels that say nothing."""
+        """Nested and ordinary scores of labels that do not depend on the features."""
         X, y = genes(60, 1_000, seed=1)
         rng = np.random.default_rng(0)
         for seed in range(n_permutations):
             shuffled = rng.permutation(y)
-            model = make_model()
+            model = make_model(KS)
             where = {"dataset": "permuted 60x1000", "seed": seed}
             found = honest_score(model, X, shuffled, random_state=seed)
             record.add(HEADLINE, "nested above guessing", found.score - found.guessing, **where)
@@ -66,10 +64,8 @@ class Honest(Case):
     def reached(self, frame):
         seconds = select(frame, metric="seconds").groupby("competitor")["value"].min()
         permuted = frame[frame["dataset"].str.startswith("permuted")].groupby("metric")["value"].mean()
-        dataset = frame["dataset"].iloc[0]
-        found = {
-            "share of the time of an L1 grid search": {dataset: seconds[HEADLINE] / seconds["l1_grid"]},
-        }
+        share = {frame["dataset"].iloc[0]: seconds[HEADLINE] / seconds["l1_grid"]}
+        found = {"share of the time of an L1 grid search": share}
         for metric in ("nested above guessing", "chosen by above guessing", "called better than guessing"):
             found[metric] = {"permuted 60x1000": permuted.get(metric, np.nan)}
         return found
@@ -83,13 +79,12 @@ def genes(n, p, seed):
     return (X - X.mean(axis=0)) / X.std(axis=0), y
 
 
-def make_model():
-    return SparseSVCCV(ks=list(KS), Cs=CS, cv=5)
+def make_model(ks):
+    return SparseSVCCV(ks=list(ks), Cs=CS, cv=5)
 
 
 def nested(X, y):
-    model = SparseSVCCV(ks=[k for k in KS if k <= len(y)], Cs=CS, cv=5)
-    return honest_score(model, X, y, cv=5).score
+    return honest_score(make_model(k for k in KS if k <= len(y)), X, y, cv=5).score
 
 
 def l1_grid(X, y):

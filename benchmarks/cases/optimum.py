@@ -11,8 +11,7 @@ Small tables (`datasets/tables.py`): lam = 0.1 to 1e-4, the objective that of th
 returned, against optima of which all but a few are proven (`optima.py`).
 """
 
-import time
-from typing import NamedTuple
+from functools import partial
 
 import kmargin
 from benchmarks import plots
@@ -22,6 +21,7 @@ from benchmarks.datasets.tables import LETTER_KS, LETTER_LAM, letter_pairs, smal
 from benchmarks.objectives import C_of, objective_of, path_objectives, refit
 from benchmarks.optima import SEEDS, find_optima, fingerprint
 from benchmarks.records import select
+from benchmarks.runner import installed, timed
 from benchmarks.solvers import HEADLINE, choose
 from benchmarks.solvers.fit import unfinished_allowed
 from benchmarks.solvers.ours import Ours
@@ -36,36 +36,24 @@ SLOW_EVERY = {"quick": 30, "default": 10, "full": 1}  # the same for all but the
 N_SEEDS = {"quick": 2, "default": SEEDS, "full": SEEDS}  # of each simulated family of small tables
 
 
-class Outcome(NamedTuple):
-    """One way to fit one table for one k and ridge."""
-
-    table: str
-    family: str
-    k: int
-    lam: float
-    way: str
-    excess: float  # of the objective above the lowest known, relative to it
-    seconds: float  # of one fit; of a path the whole
-
-
 class GlobalOptimum(Case):
     name = "global_optimum"
 
     def run(self, record, scale):
         pairs = list(letter_pairs(load("letters")))
         optima = find_optima(pairs[:: EVERY[scale]])
-        for name, competitor in choose("mm", "sd", "abess", "skscope").items():
-            if not competitor.is_installed():
-                record.add(name, "not installed", 1)
-                continue
+        competitors = installed(choose("mm", "sd", "abess", "skscope"), "fixed", record)
+        for name, competitor in competitors.items():
             for pair in pairs[:: (EVERY if name == HEADLINE else SLOW_EVERY)[scale]]:
                 run_pair(record, competitor, pair, optima)
         tables = list(small_tables(N_SEEDS[scale]))
-        for outcome in outcomes(tables, find_optima(tables)):
-            where = {"dataset": outcome.table, "parameter": f"k, lam = {outcome.lam:g}", "level": outcome.k}
-            competitor = f"{HEADLINE}, {outcome.way}"
-            record.add(competitor, f"{SMALL}: {outcome.family}", 1 + outcome.excess, **where)
-            record.add(competitor, "seconds", outcome.seconds, **where)
+        optima = find_optima(tables)
+        for table, lam in [(t, lam) for t in tables for lam in t.lams]:
+            for way, k, objective, seconds in fits_of(table, lam):
+                where = {"dataset": table.name, "parameter": f"k, lam = {lam:g}", "level": k}
+                ratio = objective / optima[fingerprint(table), k, lam]
+                record.add(f"{HEADLINE}, {way}", f"{SMALL}: {table.family}", ratio, **where)
+                record.add(f"{HEADLINE}, {way}", "seconds", seconds, **where)
 
     def reached(self, frame):
         shares = optimal_shares(frame)
@@ -98,36 +86,19 @@ def run_pair(record, competitor, pair, optima):
                 add(competitor.name, int(fit.level), fit.support)
 
 
-def outcomes(tables, optima):
-    """All three ways on all tables."""
-    for table in tables:
-        data = fingerprint(table)
-        for lam in table.lams:
-            for way, fits in fits_of(table, lam):
-                for k, (objective, seconds) in fits.items():
-                    excess = objective / optima[data, k, lam] - 1
-                    yield Outcome(table.name, table.family, k, lam, way, excess, seconds)
-
-
 def fits_of(table, lam):
-    """For each way and k the objective of the returned coefficients, and the processor time they took."""
+    """Way, k, objective of the returned coefficients, and processor time of the fit or of the whole path."""
     options = {"C": C_of(lam, len(table.y)), "fit_intercept": table.fit_intercept}
     solvers = {"one k": "exchange", "all swaps": kmargin.Exchange(effort="thorough")}
     with unfinished_allowed():
         for way, solver in solvers.items():
-            fits = {}
             for k in table.ks:
-                started = time.process_time()
-                model = kmargin.SparseSVC(k, solver=solver, **options).fit(table.X, table.y)
-                seconds = time.process_time() - started
-                fits[k] = (objective_of(table, model.coef_, model.intercept_, lam), seconds)
-            yield way, fits
+                model, seconds = timed(kmargin.SparseSVC(k, solver=solver, **options).fit, table.X, table.y)
+                yield way, k, objective_of(table, model.coef_, model.intercept_, lam), seconds
         ks = list(range(min(table.X.shape[1], LONGEST_PATH), 0, -1))
-        started = time.process_time()
-        path = kmargin.sparse_svm_path(table.X, table.y, ks, **options)
-        seconds = time.process_time() - started
+        path, seconds = timed(partial(kmargin.sparse_svm_path, table.X, table.y, ks, **options))
         found = path_objectives(table, path, lam)
-        yield "path", {k: (found[k], seconds) for k in found if k in table.ks}
+        yield from (("path", k, found[k], seconds) for k in found if k in table.ks)
 
 
 def optimal_shares(frame):

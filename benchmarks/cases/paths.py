@@ -8,7 +8,6 @@ LIBLINEAR is timed with its default `intercept_scaling`; at each C the more accu
 counts.
 """
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -46,31 +45,27 @@ class PathCase(Case):
         for name, competitor in competitors.items():
             if isinstance(competitor, Ours):
                 competitor.C = self.C
-            grid = levels[competitor.levels]
-            entrants |= entrants_of({name: competitor}, "path", record, grid)
-        runs = race(entrants, data.X, data.y, small=data.sample(), clock=time.process_time)
+            entrants |= entrants_of({name: competitor}, "path", record, levels[competitor.levels])
+        runs = race(entrants, data.X, data.y, small=data.sample())
         record_seconds(record, competitors, runs, dataset=data.name)
         for name, run in runs.items():
             grid = levels[competitors[name].levels]
             others = [other.path(data.X, data.y, grid) for other in competitors[name].other_settings()]
             for settings in zip(run.result, *others, strict=True):
                 fit = max(settings, key=lambda fit: accuracy(fit, data.X_test, data.y_test))
-                where = {
-                    "dataset": data.name,
-                    "version": competitors[name].version(),
-                    "parameter": competitors[name].levels,
-                    "level": fit.level,
-                }
+                where = {"dataset": data.name, "version": competitors[name].version()}
+                where |= {"parameter": competitors[name].levels, "level": fit.level}
                 record.add(name, "features", mean_features(fit), **where)
                 record.add(name, "train accuracy", accuracy(fit, data.X, data.y), **where)
                 record.add(name, "accuracy", accuracy(fit, data.X_test, data.y_test), **where)
 
     def reached(self, frame):
-        margins = accuracy_margins(frame, HEADLINE, "liblinear_l1")
+        margins = accuracy_margins(frame)
+        worst = min(margins, key=margins.get, default=None)
         return {
             "times faster than L1": {"": times_faster(frame, HEADLINE, "liblinear_l1")},
             "times faster than L2": {"": times_faster(frame, HEADLINE, "liblinear_l2")},
-            "accuracy above L1": worst_part(margins),
+            "accuracy above L1": {} if worst is None else {f"worst at k = {worst:g}": margins[worst]},
         }
 
     def plot(self, frame):
@@ -84,24 +79,14 @@ def models(frame, competitor):
     return table.sort_values(["features", "accuracy"], ascending=False) if len(table) else table
 
 
-def accuracy_margins(frame, ours, rival):
-    """For each k: our accuracy minus that of the rival's densest model with no more features."""
-    margins = {}
-    rivals = models(frame, rival)
-    if rivals.empty:
-        return margins
-    for k, row in models(frame, ours).iterrows():
-        no_denser = rivals[rivals["features"] <= k]
+def accuracy_margins(frame):
+    """For each k: our accuracy minus that of the densest L1 model with no more features."""
+    margins, rivals = {}, models(frame, "liblinear_l1")
+    for k, row in models(frame, HEADLINE).iterrows():
+        no_denser = rivals[rivals["features"] <= k] if len(rivals) else rivals
         if len(no_denser):
             margins[k] = row["accuracy"] - no_denser["accuracy"].iloc[0]
     return margins
-
-
-def worst_part(margins):
-    if not margins:
-        return {}
-    k = min(margins, key=margins.get)
-    return {f"worst at k = {k:g}": margins[k]}
 
 
 letters = PathCase(

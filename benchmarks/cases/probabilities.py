@@ -2,16 +2,12 @@
 data sets, a log loss and a Brier score that are at most those of any other method with no more features; and
 on 10,000 simulated rows their calibration error is at most 0.03.
 
-Real data: 4 stratified folds for each seed (two seeds for breast cancer and srbct, else one, and of its folds
-the first two; at full scale all of three seeds). Features are standardised by the training rows, of which
-there are at most 1,000, and of tcga's features the first 500. Every method's C (of four) is chosen for each
-budget by the log loss of five folds within the training rows; other methods choose their features anew in
-each: those of highest F, of an L1 penalty, or abess's. Models of all features are listed separately and not
-judged.
+Real data: stratified folds, at most 1,000 training rows, tcga's first 500 features, standardised by the
+training rows. Every method's C (of four) is chosen for each budget by the log loss of five folds within the
+training rows; features are chosen anew in each fold. Models of all features are listed and not judged.
 
-Simulated: 1,000 rows to fit, 20 features of which 4 count, and 10,000 to score; classes drawn with the
-probabilities of a logistic model, two that are equally frequent, two of which one has a tenth of the rows,
-and four.
+Simulated: 1,000 rows to fit, 10,000 to score, 20 features of which 4 count; classes drawn with the
+probabilities of a logistic model.
 """
 
 import warnings
@@ -23,27 +19,33 @@ import pandas as pd
 from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import StratifiedKFold
 
-from benchmarks import plots
 from benchmarks.cases.case import Case
-from benchmarks.cases.shared import smaller, standardised
+from benchmarks.cases.shared import (
+    BUDGET,
+    CS,
+    N_FOLDS,
+    budget_table,
+    leads,
+    mean_over_data,
+    plot_budgets,
+    smaller,
+    standardised,
+)
 from benchmarks.datasets.dataset import Dataset
 from benchmarks.datasets.files import load_rows
 from benchmarks.datasets.simulated import with_known_probabilities
 from benchmarks.objectives import brier, calibration_error, log_loss
 from benchmarks.records import select
-from benchmarks.runner import entrants_of
+from benchmarks.runner import installed
 from benchmarks.solvers import PROBABLE, choose_of
 
 BUDGETS = (5, 10, 20)
-CS = (0.01, 0.1, 1.0, 10.0)
 DATA = ("breast cancer", "srbct", "splice", "optdigits", "letters", "tcga")
 SMALL = ("breast cancer", "srbct")
-N_FOLDS = 4
 MOST_ROWS, MOST_FEATURES = 1000, {"tcga": 500}
 ALL = "all features"
 TAKE_ALL = ("calibrated_svc", "logistic_f_test")
 SIMULATED = {"two classes": (2, 0.5), "two classes, one rare": (2, 0.1), "four classes": (4, None)}
-BUDGET = "features in all"
 OURS = ("kmargin", "kmargin_ovr")
 METRICS = {"log loss": log_loss, "Brier score": brier}
 
@@ -68,8 +70,7 @@ class Probabilities(Case):
 
     def run(self, record, scale):
         sizes = SCALES[scale]
-        kinds = choose_of(PROBABLE)
-        competitors = {name: kinds[name] for name in entrants_of(kinds, "probable", record)}
+        competitors = installed(choose_of(PROBABLE), "probable", record)
         warnings.filterwarnings("ignore", "[0-9]+ features? repeat", UserWarning)  # among the rows of a fold
         for name in sizes.data:
             for seed in range(sizes.seeds_of_small if name in SMALL else sizes.seeds):
@@ -110,13 +111,10 @@ class Probabilities(Case):
     def reached(self, frame):
         reached = {}
         for metric in METRICS:
-            means = mean_scores(frame, metric)
+            losses = -mean_over_data(frame, metric)
             for ours in OURS:
-                reached[f"{metric} above the best peer's, {ours}"] = {
-                    f"{budget:g} features": float(row[ours] - row.drop(list(OURS), errors="ignore").min())
-                    for budget, row in means.iterrows()
-                    if ours in row
-                }
+                above = {part: -lead for part, lead in leads(losses, ours).items()}
+                reached[f"{metric} above the best peer's, {ours}"] = above
         errors = select(frame, metric="calibration error")
         worst = errors.groupby(["competitor", "dataset"], sort=False)["value"].max()
         for ours in OURS:
@@ -125,15 +123,11 @@ class Probabilities(Case):
 
     def tables(self, frame):
         """Log loss and Brier score, means and each data set; with all features; calibration errors."""
-        shown = []
-        for metric in METRICS:
-            each = select(frame, metric=metric, parameter=BUDGET).pivot_table(
-                index=["dataset", "level"], columns="competitor", values="value", sort=False
-            )
-            means = pd.concat({"mean": mean_scores(frame, metric)}, names=["dataset"])
-            table = pd.concat([means[each.columns], each]).round(4)
-            table.index = [f"{name}, {level:g} features" for name, level in table.index]
-            shown.append(table.rename_axis(metric))
+        names = select(frame, parameter=BUDGET)["competitor"].unique()
+        shown = [
+            budget_table(frame, metric, {"mean": mean_over_data(frame, metric)[names]}).rename_axis(metric)
+            for metric in METRICS
+        ]
         everything = select(frame, parameter=ALL, metric=list(METRICS)).pivot_table(
             index=["dataset", "metric"], columns="competitor", values="value", sort=False
         )
@@ -142,15 +136,13 @@ class Probabilities(Case):
             index="dataset", columns="competitor", values="value", aggfunc="mean", sort=False
         )
         return [
-            *shown,
+            *(table.round(4) for table in shown),
             everything.round(4).rename_axis("with all features"),
             errors.round(4).rename_axis("calibration error, mean of the draws"),
         ]
 
     def plot(self, frame):
-        return plots.against_budget(
-            select(frame, metric="log loss", parameter=BUDGET), mean_scores(frame, "log loss"), "log loss"
-        )
+        return plot_budgets(frame, "log loss")
 
 
 def folds_of(name, seed):
@@ -164,10 +156,3 @@ def folds_of(name, seed):
         data = Dataset(name, X[train], codes[train], X[test], codes[test])
         data = standardised(smaller(data.of_features(MOST_FEATURES.get(name)), seed, MOST_ROWS))
         yield replace(data, name=name)
-
-
-def mean_scores(frame, metric):
-    """A row per budget, a column per competitor: the mean over the data sets of the means over the folds."""
-    rows = select(frame, metric=metric, parameter=BUDGET)
-    of_data = rows.pivot_table(index=["level", "dataset"], columns="competitor", values="value")
-    return of_data.groupby("level").mean()

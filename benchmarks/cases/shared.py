@@ -3,24 +3,18 @@ over six data sets, than that of any other method with no more features, and the
 less time than recursive elimination and than abess's. Of 20 features that decide between 10 classes all are
 found among 1000 in 2000 rows, and in 500 rows more than by any other method.
 
-Real data: 4 stratified folds, for each seed anew (three seeds for iris and srbct, else one; at full scale
-three). Features are standardised by the training rows, of which there are at most 1,000 (2,000 at full scale;
-the same for all), and of tcga's features the first 1,000. Every method's C (of four) is chosen for each
-budget by cross-validation within the training rows, on the same two folds, three where there are fewer than
-500 rows; of equals the smaller C. A budget counts where the data have more features than it. Classifiers with
-separate features have no figure where the budget does not allow one feature for each. Other methods fit one
-classifier per class; what the features alone are worth is measured by a LinearSVC per pair of classes on
-every method's features, at the chosen C ("of pairs"). Times are processor times of one path at C = 0.1 on all
-training rows of a fold, with all features; recursive elimination is timed with the default
-`intercept_scaling` of LIBLINEAR, and scored with 100, which hardly penalises the intercept. The features of
-these paths are refitted: the objective is the sum over the binary problems of their exact minima, and no
-other method's features should have a lower one.
+Real data: 4 stratified folds for each seed, at most 1,000 training rows (2,000 at full scale), tcga's first
+1,000 features, standardised by the training rows. Every method's C (of four) is chosen for each budget by
+cross-validation within the training rows, on the same folds; of equals the smaller. A budget counts where the
+data have more features than it. Classifiers with separate features have no figure where the budget does not
+allow one feature for each. "Of pairs" is the accuracy of a LinearSVC per pair of classes on a method's
+features. Times are of one path at C = 0.1 on all training rows of a fold; recursive elimination is timed with
+the default `intercept_scaling` of LIBLINEAR, and scored with 100, which hardly penalises the intercept. The
+objective is the sum over the binary problems of their exact minima on the features of these paths.
 
-Simulated: each is fitted at two values of C, of which 2000 rows set aside choose. Coefficients are standard
-normal, and in 500 rows also 0.3 times that.
+Simulated: each method is fitted at two values of C, of which 2000 rows set aside choose.
 """
 
-import time
 import warnings
 from dataclasses import replace
 from typing import NamedTuple
@@ -30,13 +24,13 @@ import pandas as pd
 from sklearn.model_selection import StratifiedKFold
 
 from benchmarks import plots
-from benchmarks.cases.case import Case, times_faster
+from benchmarks.cases.case import Case, by_dataset, times_faster
 from benchmarks.datasets.dataset import Dataset
 from benchmarks.datasets.files import load_rows
 from benchmarks.datasets.simulated import several_classes
 from benchmarks.objectives import accuracy, joint_objective, share_found
 from benchmarks.records import select
-from benchmarks.runner import entrants_of, race, record_seconds
+from benchmarks.runner import entrants_of, installed, race, record_seconds
 from benchmarks.solvers import SHARED, choose_of
 from benchmarks.solvers.liblinear import RFE, fit_pairs_on
 from benchmarks.solvers.splicing import OWN
@@ -79,7 +73,7 @@ class SharedFeatures(Case):
 
     def run(self, record, scale):
         sizes = SCALES[scale]
-        competitors = installed(record)
+        competitors = installed(choose_of(SHARED), "shared", record)
         warnings.filterwarnings("ignore", "[0-9]+ features? repeat", UserWarning)  # among the rows of a fold
         for name in sizes.data:
             self.run_times(record, competitors, name)
@@ -99,7 +93,7 @@ class SharedFeatures(Case):
         entrants = entrants_of(timed, "shared", record, budgets, [C_TIMED])
         few = data.of_features(3 * max(BUDGETS)).sample()
         small = standardised(Dataset(data.name, *few, *few))
-        runs = race(entrants, data.X, data.y, small=(small.X, small.y), clock=time.process_time)
+        runs = race(entrants, data.X, data.y, small=(small.X, small.y))
         record_seconds(record, competitors, runs, dataset=data.name)
         for name, run in runs.items():
             for budget, fit in zip(budgets, run.result[C_TIMED], strict=True):
@@ -108,33 +102,24 @@ class SharedFeatures(Case):
                     value = joint_objective(data.X, data.y, fit.support, C_TIMED, scheme == PER_CLASS)
                     record.add(name, f"objective, {scheme}", value, **where)
 
-    def run_fold(self, record, competitors, data, split):
-        scaled = standardised(data)
-        budgets = budgets_of(scaled)
-        for name, competitor in competitors.items():
-            best = tune(competitor, data, budgets, split)
-            self.score_fits(record, name, competitor, scaled, split, best)
-
-    def score_fits(self, record, name, competitor, data, split, best):
-        """The fits at the chosen values of C, one for each budget, on the rows to score."""
+    def run_fold(self, record, competitors, unscaled, split):
+        """Score each competitor's fits at the chosen values of C, one for each budget."""
+        data = standardised(unscaled)
         budgets = budgets_of(data)
-        fits = competitor.shared(data.X, data.y, budgets, sorted(set(best) - {OWN}))
-        for at, (budget, C) in enumerate(zip(budgets, best, strict=True)):
-            fit = fits[C][at]
-            if name == OWN_FEATURES and len(fit.support) == 0:
-                continue
-            where = {
-                "dataset": data.name,
-                "seed": split,
-                "version": competitor.version(),
-                "parameter": BUDGET,
-                "level": budget,
-            }
-            pairs = fit_pairs_on(data.X, data.y, fit.support, C or 1.0, budget)
-            record.add(name, "accuracy", accuracy(fit, data.X_test, data.y_test), **where)
-            record.add(name, "accuracy of pairs", accuracy(pairs, data.X_test, data.y_test), **where)
-            record.add(name, "features", len(fit.support), **where)
-            record.add(name, "C", C, **where)
+        for name, competitor in competitors.items():
+            best = tune(competitor, unscaled, budgets, split)
+            fits = competitor.shared(data.X, data.y, budgets, sorted(set(best) - {OWN}))
+            where = {"dataset": data.name, "seed": split, "version": competitor.version()}
+            for at, (budget, C) in enumerate(zip(budgets, best, strict=True)):
+                fit = fits[C][at]
+                if name == OWN_FEATURES and len(fit.support) == 0:
+                    continue
+                where |= {"parameter": BUDGET, "level": budget}
+                pairs = fit_pairs_on(data.X, data.y, fit.support, C or 1.0, budget)
+                record.add(name, "accuracy", accuracy(fit, data.X_test, data.y_test), **where)
+                record.add(name, "accuracy of pairs", accuracy(pairs, data.X_test, data.y_test), **where)
+                record.add(name, "features", len(fit.support), **where)
+                record.add(name, "C", C, **where)
 
     def run_simulated(self, record, competitors, data, seed):
         for name, competitor in competitors.items():
@@ -146,59 +131,43 @@ class SharedFeatures(Case):
             record.add(name, "accuracy on rows set aside", max(scores), **where)
 
     def reached(self, frame):
-        means, found = mean_accuracies(frame), shares_found(frame)
-        reached = {
-            "accuracy of pairs above the best peer": {
-                f"{budget:g} features": lead(row, PAIRS)
-                for budget, row in mean_accuracies(frame, "accuracy of pairs").iterrows()
-            }
-        }
+        seconds, found = select(frame, metric="seconds"), shares_found(frame)
+        is_easy = found.index.str.startswith(EASY)
+        pairs = mean_over_data(frame, "accuracy of pairs")
+        reached = {"accuracy of pairs above the best peer": leads(pairs, PAIRS)}
         for ours, words in ((PAIRS, "pairs"), (PER_CLASS, "per class")):
-            reached[f"accuracy above the best peer, {words}"] = {
-                f"{budget:g} features": lead(row, ours) for budget, row in means.iterrows()
-            }
+            means = mean_over_data(frame, "accuracy")
+            reached[f"accuracy above the best peer, {words}"] = leads(means, ours)
             for peer in ("rfe", "abess"):
-                reached[f"times faster than {peer}, {words}"] = {
-                    str(name): times_faster(rows, ours, peer)
-                    for name, rows in select(frame, metric="seconds").groupby("dataset", sort=False)
-                }
+                figures = by_dataset(seconds, times_faster, ours, peer, competitor=ours)
+                reached[f"times faster than {peer}, {words}"] = figures
             reached[f"objective above the best peer, {words}"] = objective_excesses(frame, ours)
-            reached[f"share found, {words}"] = {
-                name: row[ours] for name, row in found.iterrows() if name.startswith(EASY)
-            }
-            reached[f"share found above the best peer, {words}"] = {
-                name: lead(row, ours) for name, row in found.iterrows() if not name.startswith(EASY)
-            }
+            reached[f"share found, {words}"] = found.loc[is_easy, ours].to_dict()
+            reached[f"share found above the best peer, {words}"] = leads(found[~is_easy], ours)
         return reached
 
     def tables(self, frame):
         """Means over the data sets and each of them, in per cent; seconds of a path; shares found."""
-        rows = select(frame, metric="accuracy", parameter=BUDGET)
-        each = rows.pivot_table(index=["dataset", "level"], columns="competitor", values="value", sort=False)
-        means = pd.concat({"mean": mean_accuracies(frame)}, names=["dataset"])
         seconds = select(frame, metric="seconds").pivot_table(
             index="dataset", columns="competitor", values="value", aggfunc="min", sort=False
         )
-        pairs = pd.concat({"mean of pairs": mean_accuracies(frame, "accuracy of pairs")}, names=["dataset"])
-        percent = (100 * pd.concat([means, pairs, each])).round(1)
-        percent.index = [f"{name}, {level:g} features" for name, level in percent.index]
+        means = {
+            "mean": mean_over_data(frame, "accuracy"),
+            "mean of pairs": mean_over_data(frame, "accuracy of pairs"),
+        }
         return [
-            percent.rename_axis("accuracy in %"),
+            (100 * budget_table(frame, "accuracy", means)).round(1).rename_axis("accuracy in %"),
             seconds.round(3).rename_axis("seconds of a path"),
             (100 * shares_found(frame)).round(1).rename_axis("causal features found, %"),
         ]
 
     def plot(self, frame):
-        return plots.against_budget(
-            select(frame, metric="accuracy", parameter=BUDGET), mean_accuracies(frame), "accuracy"
-        )
+        return plot_budgets(frame, "accuracy")
 
 
 def objective_excesses(frame, ours):
-    """By how much the refitted objective of our features exceeds the lowest of the others', for each data
-    set.
-
-    Relative to it, for the worst budget.
+    """By how much our refitted objective exceeds the lowest of the others', relative to it, at the worst
+    budget of each data set.
     """
     table = select(frame, metric=f"objective, {ours}").pivot_table(
         index=["dataset", "level"], columns="competitor", values="value", sort=False
@@ -207,11 +176,6 @@ def objective_excesses(frame, ours):
         return {}
     excess = table[ours] / table.drop(columns=ours).min(axis=1) - 1
     return excess.groupby("dataset", sort=False).max().to_dict()
-
-
-def installed(record):
-    competitors = choose_of(SHARED)
-    return {name: competitors[name] for name in entrants_of(competitors, "shared", record)}
 
 
 def folds_of(name, seed):
@@ -254,7 +218,7 @@ def tune(competitor, data, budgets, seed):
     return [ordered[at] for at in np.argmax([scores[C].round(6) for C in ordered], axis=0)]
 
 
-def mean_accuracies(frame, metric="accuracy"):
+def mean_over_data(frame, metric):
     """A row per budget, a column per competitor: the mean over the data sets of the means over the folds.
 
     Not a number where a data set has no figure.
@@ -264,6 +228,20 @@ def mean_accuracies(frame, metric="accuracy"):
     return of_data.groupby("level").mean(skipna=False)
 
 
+def budget_table(frame, metric, means):
+    """The means and each data set: a row per budget, a column per competitor."""
+    rows = select(frame, metric=metric, parameter=BUDGET)
+    each = rows.pivot_table(index=["dataset", "level"], columns="competitor", values="value", sort=False)
+    table = pd.concat([pd.concat(means, names=["dataset"]), each])
+    table.index = [f"{name}, {level:g} features" for name, level in table.index]
+    return table
+
+
+def plot_budgets(frame, metric):
+    rows = select(frame, metric=metric, parameter=BUDGET)
+    return plots.against_budget(rows, mean_over_data(frame, metric), metric)
+
+
 def shares_found(frame):
     """A row per shape of the simulated data, a column per competitor."""
     return select(frame, metric="share found").pivot_table(
@@ -271,6 +249,7 @@ def shares_found(frame):
     )
 
 
-def lead(row, ours):
-    """Ours minus the best peer's."""
-    return float(row[ours] - row.drop(list(OURS), errors="ignore").max())
+def leads(table, ours):
+    """For each row of a table ours minus the best peer's."""
+    lead = table[ours] - table.drop(columns=list(OURS), errors="ignore").max(axis=1)
+    return {name if isinstance(name, str) else f"{name:g} features": value for name, value in lead.items()}

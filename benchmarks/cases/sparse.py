@@ -7,7 +7,6 @@ All methods get the same tf-idf rows. Features are counted per classifier, on av
 times. LIBLINEAR is timed with its default `intercept_scaling`; its accuracy is the better of that and of 10.
 """
 
-import time
 import warnings
 
 import numpy as np
@@ -36,7 +35,7 @@ class News20(Case):
         data = load_sparse("news20").of_classes(N_CLASSES[scale])
         competitors = choose("liblinear_l1")
         entrants = {HEADLINE: fit_ours, "liblinear_l1": fit_l1}
-        runs = race(entrants, data.X, data.y, small=data.sample(200), clock=time.process_time)
+        runs = race(entrants, data.X, data.y, small=data.sample(200))
         record_seconds(record, competitors, runs, dataset=data.name)
         for name, run in runs.items():
             settings = {competitors[name].levels: run.result}
@@ -103,7 +102,7 @@ class A9a(Case):
                 "sparse": lambda X, y, k=k: SparseSVC(k).fit(X, y),
                 "dense": lambda X, y, k=k: SparseSVC(k).fit(X.toarray(), y),
             }
-            runs = race(fits, data.X, data.y, small=data.sample(), repeats=1, clock=time.process_time)
+            runs = race(fits, data.X, data.y, small=data.sample(), repeats=1)
             sparse, dense = (runs[kind].result for kind in ("sparse", "dense"))
             where = {"dataset": data.name, "parameter": "k", "level": k}
             where["version"] = competitors[HEADLINE].version()

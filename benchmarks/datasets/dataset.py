@@ -19,6 +19,11 @@ class Dataset:
     y_valid: np.ndarray | None = None
     causal: np.ndarray | None = None  # indices of the features that decide the label
 
+    @classmethod
+    def split(cls, name, X, y, n_train, **known):
+        """The first rows to fit and the others to score."""
+        return cls(name, X[:n_train], y[:n_train], X[n_train:], y[n_train:], **known)
+
     @property
     def every_k(self):
         """All numbers of features from all of them to one, as in the paper's experiment with letters."""

@@ -21,9 +21,7 @@ def synthetic(n=1000, p=500, seed=0):
     """The paper's `synthetic`: z-scored, the first 80 % of the rows to fit."""
     X, y, coef = make_synthetic(n, p, random_state=seed, return_coef=True)
     X = (X - X.mean(axis=0)) / X.std(axis=0)
-    n_train = round(0.8 * n)
-    name = f"synthetic {n}x{p}"
-    return Dataset(name, X[:n_train], y[:n_train], X[n_train:], y[n_train:], causal=np.flatnonzero(coef))
+    return Dataset.split(f"synthetic {n}x{p}", X, y, round(0.8 * n), causal=np.flatnonzero(coef))
 
 
 def dense(n, p, n_causal, seed=0, flipped=0.05):
@@ -56,7 +54,7 @@ def shells(n, n_test, p=5, seed=0):
     X = rng.standard_normal((n + n_test, p))
     radius = np.linalg.norm(X, axis=1)
     y = flip(((radius > 1.5) & (radius < 2.4)).astype(int), 0.05, rng)
-    return Dataset("shells", X[:n], y[:n], X[n:], y[n:])
+    return Dataset.split("shells", X, y, n)
 
 
 def arms(n, n_test, p=5, seed=0):
@@ -70,7 +68,7 @@ def arms(n, n_test, p=5, seed=0):
     X[:, 0] += turn / 3 * np.cos(angle)
     X[:, 1] += turn / 3 * np.sin(angle)
     y = flip(y, 0.1, rng)
-    return Dataset("arms", X[:n], y[:n], X[n:], y[n:])
+    return Dataset.split("arms", X, y, n)
 
 
 def clusters(n, n_test, p=20, seed=0):
@@ -86,7 +84,7 @@ def clusters(n, n_test, p=20, seed=0):
         random_state=seed,
     )
     X /= X.std(axis=0)
-    return Dataset("clusters", X[:n], y[:n], X[n:], y[n:])
+    return Dataset.split("clusters", X, y, n)
 
 
 def correlated(n, p, correlation, rng):
@@ -112,9 +110,8 @@ def several_classes(n, seed, strength=1.0, p=1000, n_causal=20, n_classes=10, n_
     causal = np.sort(rng.choice(p, n_causal, replace=False))
     coef = strength * rng.standard_normal((n_causal, n_classes))
     y = draw_classes(X[:, causal] @ coef, rng)
-    (X, X_valid), (y, y_valid) = (np.split(a, [n]) for a in (X, y))
     name = f"{n}x{p}, {n_classes} classes" + (f", strength {strength:g}" if strength != 1 else "")
-    return Dataset(name, X, y, X_valid, y_valid, X_valid, y_valid, causal)
+    return Dataset.split(name, X, y, n, X_valid=X[n:], y_valid=y[n:], causal=causal)
 
 
 def with_known_probabilities(name, seed, n_classes, share, n=1000, n_test=10_000):
@@ -132,8 +129,7 @@ def with_known_probabilities(name, seed, n_classes, share, n=1000, n_test=10_000
     if share is not None:
         logits[:, 1] -= np.quantile(logits[:, 1] + rng.logistic(size=len(X)), 1 - share)
     y = draw_classes(logits, rng)
-    (X, X_test), (y, y_test) = (np.split(a, [n]) for a in (X, y))
-    return Dataset(name, X, y, X_test, y_test, causal=causal)
+    return Dataset.split(name, X, y, n, causal=causal)
 
 
 def grouped(n, seed, n_groups=100, size=5, n_causal=10, n_valid=2000):
@@ -148,9 +144,8 @@ def grouped(n, seed, n_groups=100, size=5, n_causal=10, n_valid=2000):
     columns = (causal[:, None] * size + np.arange(size)).ravel()
     logits = X[:, columns] @ rng.standard_normal(len(columns))
     y = np.where(logits + rng.logistic(size=len(X)) > 0, 1, -1)
-    (X, X_valid), (y, y_valid) = (np.split(a, [n]) for a in (X, y))
     name = f"{n}x{X.shape[1]}, groups of {size}"
-    return Dataset(name, X, y, X_valid, y_valid, X_valid, y_valid, causal)
+    return Dataset.split(name, X, y, n, X_valid=X[n:], y_valid=y[n:], causal=causal)
 
 
 def scattered(n, seed, correlation=0.0, strength=1.0, p=1000, n_causal=10, block=10):

@@ -119,6 +119,17 @@ def one_versus_one(X, y, levels, fit_pair):
     ]
 
 
+class PairwiseCompetitor(Competitor):
+    """A competitor whose path fits each pair of classes at each level by `fit_two`."""
+
+    def fit_two(self, X, y, level):
+        """Coefficients and intercept for two classes, -1 and 1."""
+        raise NotImplementedError
+
+    def path(self, X, y, levels):
+        return one_versus_one(X, y, levels, lambda X, y: [self.fit_two(X, y, level) for level in levels])
+
+
 def two_class_fit(y, coef, intercept, level):
     return Fit(np.unique(y), np.reshape(coef, (1, -1)), np.reshape(intercept, 1).astype(float), level)
 

@@ -11,6 +11,17 @@ HEADLINE = "exchange"
 AT_A_TIME = 5  # sizes of a path that is ended when it has too many features
 
 
+def path_fits(X, y, ks, **options):
+    """A `Fit` for each size of a path."""
+    with unfinished_allowed():
+        path = kmargin.sparse_svm_path(X, y, list(ks), **options)
+    per_class = options.get("multi_class") == "ovr"
+    return [
+        Fit(np.unique(y), coef, intercept, int(k), per_class)
+        for k, coef, intercept in zip(path.ks, path.coefs, path.intercepts, strict=True)
+    ]
+
+
 class Ours(Competitor):
     """Two classes or more by `sparse_svm_path`; a single k by `SparseSVC`."""
 
@@ -19,12 +30,7 @@ class Ours(Competitor):
     C: float = 1.0  # of a path; a user's default
 
     def path(self, X, y, levels):
-        with unfinished_allowed():
-            path = kmargin.sparse_svm_path(X, y, levels, C=self.C, solver=self.name, shared=False)
-        return [
-            Fit(np.unique(y), coef, intercept, int(k))
-            for k, coef, intercept in zip(path.ks, path.coefs, path.intercepts, strict=True)
-        ]
+        return path_fits(X, y, levels, C=self.C, solver=self.name, shared=False)
 
     def fixed(self, X, y, k, lam):
         with unfinished_allowed():
@@ -66,16 +72,10 @@ class Shared(Competitor):
     multi_class = "ovo"
 
     def shared(self, X, y, budgets, Cs):
-        return {C: self.at_budgets(self.many_sizes(X, y, budgets, C), budgets) for C in Cs}
-
-    def many_sizes(self, X, y, ks, C, shared=True):
-        with unfinished_allowed():
-            path = kmargin.sparse_svm_path(X, y, list(ks), C=C, multi_class=self.multi_class, shared=shared)
-        per_class = self.multi_class == "ovr"
-        return [
-            Fit(np.unique(y), coef, intercept, int(k), per_class)
-            for k, coef, intercept in zip(path.ks, path.coefs, path.intercepts, strict=True)
-        ]
+        return {
+            C: self.at_budgets(path_fits(X, y, budgets, C=C, multi_class=self.multi_class), budgets)
+            for C in Cs
+        }
 
     def at_budgets(self, fits, budgets):
         """For each budget the fit of the largest size with no more features in total."""
@@ -87,8 +87,7 @@ class Shared(Competitor):
     def grouped(self, X, y, groups, k, C):
         with unfinished_allowed():
             model = kmargin.SparseSVC(k, C=C, groups=groups, multi_class=self.multi_class).fit(X, y)
-        per_class = self.multi_class == "ovr"
-        return Fit(np.unique(y), model.coef_, model.intercept_, k, per_class)
+        return Fit(np.unique(y), model.coef_, model.intercept_, k, per_class=self.multi_class == "ovr")
 
 
 class SharedPerClass(Shared):
@@ -111,7 +110,7 @@ class OwnFeatures(Shared):
         """Fits of increasing size, a few at a time, until there are too many features in total."""
         fits = []
         for start in range(0, len(ks), AT_A_TIME):
-            fits += self.many_sizes(X, y, ks[start : start + AT_A_TIME], C, shared=False)
+            fits += path_fits(X, y, ks[start : start + AT_A_TIME], C=C, shared=False)
             if max(len(fit.support) for fit in fits) > most:
                 break
         return fits

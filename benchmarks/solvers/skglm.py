@@ -4,7 +4,7 @@ import numpy as np
 
 from benchmarks.solvers.fit import (
     Competitor,
-    one_versus_one,
+    PairwiseCompetitor,
     shrink_to,
     supports_within,
     two_class_fit,
@@ -13,7 +13,7 @@ from benchmarks.solvers.fit import (
 from benchmarks.solvers.liblinear import Selector
 
 
-class SkglmL1(Competitor):
+class SkglmL1(PairwiseCompetitor):
     """L1 logistic regression; `C` as in scikit-learn, so alpha = 1/(nC)."""
 
     name = "skglm_l1"
@@ -27,15 +27,9 @@ class SkglmL1(Competitor):
 
     def fit_two(self, X, y, C):
         with unfinished_allowed():
+            X = np.asfortranarray(X)  # coordinate descent reads columns
             model = self.model(1 / (C * len(y))).fit(X, y)
         return np.ravel(model.coef_), float(np.ravel(model.intercept_)[0])
-
-    def path(self, X, y, levels):
-        def fit_pair(X, y):
-            X = np.asfortranarray(X)  # coordinate descent reads columns
-            return (self.fit_two(X, y, C) for C in levels)
-
-        return one_versus_one(X, y, levels, fit_pair)
 
     def fixed(self, X, y, k, lam):
         X = np.asfortranarray(X)

@@ -3,13 +3,13 @@
 import numpy as np
 
 from benchmarks import N_THREADS
-from benchmarks.solvers.fit import Competitor, Fit, one_versus_one, two_class_fit
+from benchmarks.solvers.fit import Competitor, Fit, PairwiseCompetitor, two_class_fit
 from benchmarks.solvers.liblinear import fit_on
 
 OWN = 0.0  # in the place of a C: coefficients as they are, not fitted again
 
 
-class Abess(Competitor):
+class Abess(PairwiseCompetitor):
     """It has no squared hinge; its ridge `alpha` is given the same number as ours."""
 
     name = "abess"
@@ -21,12 +21,6 @@ class Abess(Competitor):
 
         model = LogisticRegression(support_size=int(k), alpha=alpha, thread=N_THREADS).fit(X, y)
         return model.coef_.ravel(), float(np.ravel(model.intercept_)[0])
-
-    def path(self, X, y, levels):
-        def fit_pair(X, y):
-            return (self.fit_two(X, y, int(k)) for k in levels)
-
-        return one_versus_one(X, y, levels, fit_pair)
 
     def fixed(self, X, y, k, lam):
         return two_class_fit(y, *self.fit_two(X, y, k, alpha=lam), k)

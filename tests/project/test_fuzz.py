@@ -5,7 +5,6 @@ import pytest
 from fuzz import FAMILIES, campaign, make_case
 from fuzz.judge import Verdict
 from fuzz.reference import LONG, Task, refit
-from fuzz.worker import judge_in_time
 from scipy.optimize import minimize
 
 N_CASES = 1000
@@ -46,7 +45,7 @@ def test_every_family_is_tried(results):
     ],
 )
 def test_cases_that_failed_once_do_so_no_more(number):
-    assert judge_in_time(number).failures == []
+    assert campaign.judge_in_time(number).failures == []
 
 
 def test_a_number_is_a_case():

@@ -2,12 +2,13 @@
 
 import io
 import zipfile
+from contextlib import chdir
 from pathlib import Path
 
 import numpy as np
 import pytest
 from fuzz import modelfiles, outputs, tables
-from fuzz.files import Flaw, call, failing, inside
+from fuzz.files import Flaw, call, failing
 from fuzz.outputs import check_page
 from markupsafe import Markup
 
@@ -109,7 +110,7 @@ REFUSALS = {
 
 @pytest.mark.parametrize("refusal", REFUSALS.values(), ids=REFUSALS.keys())
 def test_a_refusal_that_is_not_plain_is_seen(refusal, tmp_path):
-    with inside(str(tmp_path)):
+    with chdir(str(tmp_path)):
         assert outputs.check_refusal(*refusal, [])
         assert outputs.check_refusal(2, "", "Error: no.\n", []) is None
         Path("left").touch()
