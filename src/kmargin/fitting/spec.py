@@ -30,11 +30,11 @@ from kmargin.solvers.solver import Solver
 class Decisions(Protocol):
     """The decision values of binary classifiers, as a function of X."""
 
-    coef: Matrix  # a row for each binary classifier
+    coef: Matrix  # one row per binary classifier
     intercept: Any
 
     def __call__(self, X: Any) -> Matrix:
-        """A column for each binary classifier, of the dtype of X."""
+        """One column per binary classifier, of the dtype of X."""
 
 
 @dataclass(frozen=True)

@@ -364,7 +364,7 @@ def r_concave_tails(mean: float, n: int, r: float) -> Vector:
     """
     best = np.zeros(n + 1)
     at = min(mean, 1.0) * n
-    slopes = np.zeros(n + 1)  # for each high, as the last low left them
+    slopes = np.zeros(n + 1)  # warm starts: the slope found for each `high` at the previous `low`
     for low in range(int(at) + 1 if 0 < at < n else 0):
         first = max(int(np.ceil(at)), low + 1)
         found = affine_powers(at - low, np.arange(first, n + 1) - low, n - low, r, slopes[first:])
