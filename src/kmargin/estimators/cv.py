@@ -325,7 +325,7 @@ class SparseSVCCV(CrossValidated, LinearMachines):
         Shuffles the rows into folds, and draws the starts of ``MM(start="normal")`` and
         ``SD(start="normal")``.
     verbose : int, default=0
-        1 shows a progress bar (by rich, if it is installed).
+        1 shows progress: a bar on a terminal if rich is installed, else lines of text.
 
     Attributes
     ----------

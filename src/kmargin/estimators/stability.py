@@ -148,7 +148,7 @@ class StabilitySelection(Documented, SelectorMixin, BaseEstimator):
     random_state : int, RandomState or None, default=None
         Draws the halves, and is passed to estimators that have a `random_state`.
     verbose : int, default=0
-        1 shows a progress bar (by rich, if it is installed).
+        1 shows progress: a bar on a terminal if rich is installed, else lines of text.
 
     Attributes
     ----------
