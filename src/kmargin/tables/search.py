@@ -94,7 +94,7 @@ class TableSearch:
             class_weight = "balanced" if settings.balanced else None
             self.samples = read_samples(dataset.X, dataset.y, dataset.weights, class_weight)
             validation.check_tolerance(settings.tolerance)
-            self.n_available = self.blueprint.n_available(self.samples)
+            self.n_available = self.blueprint.units(self.samples).n_units
         self.class_counts = self._count_classes()
         self.notes: list[str] = []
         self.n_folds = self._count_folds()
