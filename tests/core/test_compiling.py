@@ -7,40 +7,17 @@ from kmargin.fitting import progress
 from kmargin.fitting.progress import COMPILING, progress_bar
 
 
-@pytest.fixture
-def first_call(monkeypatch):
-    """No machine code is on disk, and nothing was announced."""
+@pytest.mark.parametrize(("is_cached", "verbose"), [(False, 1), (True, 1), (False, 0)])
+def test_a_bar_says_once_before_it_moves_that_functions_are_compiled(monkeypatch, capsys, is_cached, verbose):
     monkeypatch.setattr(progress, "_said", [])
-    monkeypatch.setattr(jit, "has_cached_code", lambda function: False)
-
-
-@pytest.mark.usefixtures("first_call")
-def test_a_bar_says_once_that_functions_are_compiled_before_it_moves(capsys):
+    monkeypatch.setattr(jit, "has_cached_code", lambda function: is_cached)
     for _ in range(2):
-        with progress_bar("fits", 1, verbose=1) as bar:
+        with progress_bar("fits", 1, verbose) as bar:
             bar.advance()
-    first, *others = capsys.readouterr().err.splitlines()
-    assert first == f"fits: {COMPILING}"
-    assert [line.startswith("fits: 1/1") for line in others] == [True, True]
-
-
-@pytest.mark.usefixtures("first_call")
-def test_nothing_is_said_where_no_progress_is_shown(capsys):
-    with progress_bar("fits", 1, verbose=0):
-        pass
-    assert capsys.readouterr().err == ""
-
-
-def test_nothing_is_said_where_machine_code_is_on_disk(monkeypatch, capsys):
-    monkeypatch.setattr(progress, "_said", [])
-    monkeypatch.setattr(jit, "has_cached_code", lambda function: True)
-    with progress_bar("fits", 1, verbose=1):
-        pass
-    assert COMPILING not in capsys.readouterr().err
-
-
-def test_the_message_promises_no_duration():
-    assert not any(word in COMPILING for word in ("second", "minute"))
+    expected = [] if is_cached else [f"fits: {COMPILING}"]
+    expected = [*expected, "fits: 1/1", "fits: 1/1"] if verbose else []
+    for line, start in zip(capsys.readouterr().err.splitlines(), expected, strict=True):
+        assert line.startswith(start)
 
 
 def test_a_function_marked_as_inlined_runs_as_written_and_within_compiled_ones():

@@ -11,31 +11,27 @@ from kmargin.core.labels import (
 )
 
 
-def test_two_classes_need_one_machine_and_the_second_is_positive():
+def test_pairs_see_only_their_own_rows_and_one_versus_rest_all_of_them():
     for scheme in ("ovo", "ovr"):
         (machine,) = make_machines(np.array([0, 1, 1]), 2, scheme)
         assert (machine.negative, machine.positive, machine.rows) == (0, 1, None)
         np.testing.assert_array_equal(machine.y, [-1, 1, 1])
-
-
-def test_pairs_see_only_their_own_rows():
     codes = np.array([0, 1, 2, 0, 2])
     machines = list(make_machines(codes, 3, "ovo"))
     assert [(m.negative, m.positive) for m in machines] == [(0, 1), (0, 2), (1, 2)]
     np.testing.assert_array_equal(machines[1].rows, [0, 2, 3, 4])
     np.testing.assert_array_equal(machines[1].y, [-1, 1, -1, 1])
+    machines = list(make_machines(codes, 3, "ovr"))
+    assert [(m.negative, m.positive, m.rows) for m in machines] == [(None, c, None) for c in range(3)]
+    np.testing.assert_array_equal(machines[0].y, [1, -1, -1, 1, -1])
 
 
-def test_one_versus_rest_sees_all_rows():
-    machines = list(make_machines(np.array([0, 1, 2, 0]), 3, "ovr"))
-    assert [m.rows for m in machines] == [None] * 3
-    np.testing.assert_array_equal(machines[0].y, [1, -1, -1, 1])
-
-
-def test_most_votes_win_whatever_the_decision_values():
+def test_most_votes_win_whatever_the_decision_values(rng):
     # class 2 beats both others by a hair; class 0 beats class 1 by a mile
     scores = combine_decisions(np.array([[-1e9, 1e-9, 1e-9]]), 3, "ovo")
     assert choose_classes(scores, np.array(["a", "b", "c"]))[0] == "c"
+    scores = combine_decisions(rng.standard_normal((40, len(class_pairs(5, "ovo")))), 5, "ovo")
+    np.testing.assert_allclose(np.round(scores).sum(axis=1), 10)  # a vote for each pair
 
 
 @pytest.mark.parametrize("winner", [0, 1, 2])
@@ -52,13 +48,6 @@ def test_vote_ties_go_to_the_largest_sum_of_decision_values(winner):
 def test_a_decision_of_zero_votes_for_the_first_of_the_pair():
     assert choose_classes(combine_decisions(np.zeros((1, 1)), 2, "ovo"), np.array([3, 4]))[0] == 3
     assert combine_decisions(np.zeros((1, 3)), 3, "ovo").argmax() == 0
-
-
-def test_votes_add_up_to_the_number_of_machines(rng):
-    n_classes = 5
-    decisions = rng.standard_normal((40, len(class_pairs(n_classes, "ovo"))))
-    scores = combine_decisions(decisions, n_classes, "ovo")
-    np.testing.assert_allclose(np.round(scores).sum(axis=1), 10)
 
 
 def test_machines_have_names():

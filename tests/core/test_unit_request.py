@@ -42,23 +42,6 @@ class TestGroups:
         assert UnitRequest().is_empty
         assert units_of().are_plain
 
-    @pytest.mark.parametrize(
-        ("groups", "words"),
-        [
-            ([0, 1], r"groups has 2 labels, but X has 6 features"),
-            (["a"] * 6, r"all 6 features into one group"),
-            ([["age", "weight"], ["weight"]], r"'weight' is in more than one group"),
-            ([["age", "wait"]], r"groups names 'wait', which X does not have"),
-            ([["age", 17]], r"groups names feature 17, but X has 6"),
-            ([["age"], []], r"Use a list of at least one feature"),
-            ("site", r"is not a group label for each feature"),
-            ([0, 1, 2, None, 4, 4], r"no label for 'smoker'"),
-        ],
-    )
-    def test_what_makes_no_sense_is_said(self, groups, words):
-        with pytest.raises(ValueError, match=words):
-            units_of(groups=groups)
-
 
 class TestKeepAndAvoid:
     def test_what_is_kept_is_fixed_and_what_is_avoided_is_gone(self):
@@ -66,12 +49,9 @@ class TestKeepAndAvoid:
         assert as_lists(units) == [[0], [1], [3], [4], [5]]
         assert units.fixed.tolist() == [True, False, True, False, False]
 
-    def test_a_mask_is_a_list_of_features(self):
-        units = units_of(keep=np.array([1, 0, 0, 0, 0, 0], bool))
-        assert units.fixed.tolist() == [True] + [False] * 5
-
-    def test_a_name_alone_is_a_list_of_one(self):
-        assert units_of(keep="smoker").fixed.tolist() == [False] * 3 + [True] + [False] * 2
+    @pytest.mark.parametrize("keep", ["smoker", ["smoker"], np.arange(6) == 3, [3], [-3]])
+    def test_features_are_named_numbered_or_masked(self, keep):
+        assert units_of(keep=keep).fixed.tolist() == [False] * 3 + [True] + [False] * 2
 
     def test_a_group_is_kept_by_its_label_or_by_one_of_its_features(self):
         for keep in (["site"], ["site_b"]):
@@ -82,24 +62,6 @@ class TestKeepAndAvoid:
         units = units_of(groups={"site": ["site_a", "site_b"]}, avoid=["site_a"])
         assert as_lists(units)[0] == [5]
 
-    @pytest.mark.parametrize(
-        ("request_", "words"),
-        [
-            ({"keep": ["age"], "avoid": ["age"]}, r"'age' is in `keep` and in `avoid`"),
-            ({"keep": ["aeg"]}, r"keep names 'aeg', which X does not have. Did you mean 'age'\?"),
-            ({"avoid": list(range(6))}, r"excludes all 6 features"),
-            ({"keep": [2.5]}, r"keep names 2.5, which is neither a feature name"),
-            ({"keep": np.ones(5, bool)}, r"a mask of 5 entries, but X has 6"),
-        ],
-    )
-    def test_what_makes_no_sense_is_said(self, request_, words):
-        with pytest.raises(ValueError, match=words):
-            units_of(**request_)
-
-    def test_names_need_a_table_with_names(self):
-        with pytest.raises(ValueError, match=r"X has no names for its columns"):
-            units_of(names=None, keep=["age"])
-
     def test_more_kept_than_k_is_said(self):
         request = UnitRequest(keep=["age", "height", "smoker"])
         with pytest.raises(ValueError, match=r"k=2 is less than the 3 features"):
@@ -107,23 +69,37 @@ class TestKeepAndAvoid:
         request.check_k(3, request.resolve(6, NAMES))
 
 
-class TestSigns:
-    @pytest.mark.parametrize("signs", [{"age": 1, "smoker": "-"}, {0: "+", 3: -1}, [1, 0, 0, -1, 0, 0]])
-    def test_signs_are_by_feature(self, signs):
-        assert units_of(signs=signs).signs.tolist() == [1, 0, 0, -1, 0, 0]
+@pytest.mark.parametrize("signs", [{"age": 1, "smoker": "-"}, {0: "+", 3: -1}, [1, 0, 0, -1, 0, 0]])
+def test_signs_are_by_feature(signs):
+    assert units_of(signs=signs).signs.tolist() == [1, 0, 0, -1, 0, 0]
 
-    @pytest.mark.parametrize(
-        ("signs", "words"),
-        [
-            ([1, 0], r"has 2 entries, but X has 6 features"),
-            ({"age": 2}, r"signs has 2 for 'age'. Use 1"),
-            ({"ages": 1}, r"signs names 'ages'.*Did you mean 'age'"),
-            (1, r"is not a list"),
-        ],
-    )
-    def test_what_makes_no_sense_is_said(self, signs, words):
-        with pytest.raises(ValueError, match=words):
-            units_of(signs=signs)
+
+@pytest.mark.parametrize(
+    ("request_", "words"),
+    [
+        ({"groups": [0, 1]}, r"groups has 2 labels, but X has 6 features"),
+        ({"groups": ["a"] * 6}, r"all 6 features into one group"),
+        ({"groups": [["age", "weight"], ["weight"]]}, r"'weight' is in more than one group"),
+        ({"groups": [["age", "wait"]]}, r"groups names 'wait', which X does not have"),
+        ({"groups": [["age", 17]]}, r"groups names feature 17, but X has 6"),
+        ({"groups": [["age"], []]}, r"Use a list of at least one feature"),
+        ({"groups": "site"}, r"is not a group label for each feature"),
+        ({"groups": [0, 1, 2, None, 4, 4]}, r"no label for 'smoker'"),
+        ({"keep": ["age"], "avoid": ["age"]}, r"'age' is in `keep` and in `avoid`"),
+        ({"keep": ["aeg"]}, r"keep names 'aeg', which X does not have. Did you mean 'age'\?"),
+        ({"keep": ["age"], "names": None}, r"X has no names for its columns"),
+        ({"avoid": list(range(6))}, r"excludes all 6 features"),
+        ({"keep": [2.5]}, r"keep names 2.5, which is neither a feature name"),
+        ({"keep": np.ones(5, bool)}, r"a mask of 5 entries, but X has 6"),
+        ({"signs": [1, 0]}, r"has 2 entries, but X has 6 features"),
+        ({"signs": {"age": 2}}, r"signs has 2 for 'age'. Use 1"),
+        ({"signs": {"ages": 1}}, r"signs names 'ages'.*Did you mean 'age'"),
+        ({"signs": 1}, r"is not a list"),
+    ],
+)
+def test_what_makes_no_sense_is_said(request_, words):
+    with pytest.raises(ValueError, match=words):
+        units_of(**request_)
 
 
 @pytest.mark.parametrize(

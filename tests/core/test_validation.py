@@ -37,30 +37,20 @@ def no_work_is_done(monkeypatch, request):
     ("parameters", "message"),
     [
         ({"k": -3}, r"k=-3 asks for -3 nonzero coefficients\. Use an integer k >= 0, or k=\"all\""),
-        ({"k": 2.5}, r"k=2\.5 is not a number of nonzero coefficients\. Use an integer k >= 0"),
-        ({"k": 3.0}, r"k=3\.0 is not a number"),
-        ({"k": "most"}, "k='most' is not a number"),
-        ({"k": True}, "k=True is not a number"),
-        ({"k": None}, "k=None is not a number"),
+        ({"k": 3.0}, r"k=3\.0 is not a number of nonzero coefficients\. Use an integer k >= 0"),
         ({"C": 0}, r"C=0 is not a positive weight of the loss.*Use a number C > 0, or C=inf"),
-        ({"C": -1.0}, r"C=-1\.0 is not a positive weight of the loss"),
         ({"C": np.nan}, r"C=nan is not a number\. Use a number C > 0"),
-        ({"C": "1"}, "C='1' is not a number"),
         (
             {"solver": "mmm"},
             r"solver='mmm' is not known\. Did you mean 'mm'\? Use one of 'exchange', 'mm', 'sd'",
         ),
-        ({"solver": 3}, "solver=3 is neither a name"),
         (
             {"multi_class": "crammer_singer"},
             r"multi_class='crammer_singer' is not known\. Use one of 'ovo', 'ovr'",
         ),
         ({"solver": MM(rho_growth=1.0)}, r"rho_growth=1\.0 is not valid for MM\. Use a growth factor > 1"),
-        ({"solver": MM(rho_start=0)}, "rho_start=0 is not valid"),
         ({"solver": SD(max_inner=0)}, r"max_inner=0 is not valid for SD\. Use a number of steps"),
-        ({"solver": SD(max_outer=1.5)}, r"max_outer=1\.5 is not valid"),
         ({"solver": MM(gtol=-1)}, "gtol=-1 is not valid"),
-        ({"solver": MM(gtol=np.nan)}, "gtol=nan is not valid"),
         ({"solver": MM(delay=-1)}, "delay=-1 is not valid"),
         (
             {"solver": Exchange(effort="extreme")},
@@ -82,17 +72,15 @@ def test_a_bad_parameter_is_named_with_its_value_and_a_remedy(estimator, paramet
         ({"gamma": "scael"}, r"gamma='scael' is not known\. Did you mean 'scale'\?"),
         ({"gamma": -1.0}, r"gamma=-1\.0 is not valid"),
         ({"kernel": "precomputed"}, r"X has shape \(20, 3\), but with kernel='precomputed'"),
+        (
+            {"kernel": lambda A, B: np.zeros(len(A))},
+            r"The kernel function returned shape \(20,\) for 20 and 20 points",
+        ),
     ],
 )
 def test_a_bad_kernel_is_refused(parameters, message):
     with pytest.raises(ValueError, match=message):
         KernelSparseSVC(**parameters).fit(X, y)
-
-
-@pytest.mark.works
-def test_a_kernel_function_of_the_wrong_shape_is_refused():
-    with pytest.raises(ValueError, match=r"The kernel function returned shape \(20,\) for 20 and 20 points"):
-        KernelSparseSVC(kernel=lambda A, B: np.zeros(len(A))).fit(X, y)
 
 
 def changed(row, column, value):
@@ -139,39 +127,46 @@ def test_bad_weights_are_refused(estimator, weights, message):
 
 @pytest.mark.works
 @each_estimator
-def test_another_number_of_features_at_predict_is_refused(estimator):
+def test_another_number_of_features_is_refused_and_a_failed_fit_leaves_the_last_one_usable(estimator):
     model = estimator(k=2).fit(X, y)
+    before = model.predict(X)
+    with pytest.raises(ValueError, match="one class"):
+        model.fit(X, np.ones(20))
     with pytest.raises(ValueError, match=r"X has 2 features, but .* is expecting 3 features"):
         model.predict(X[:, :2])
+    np.testing.assert_array_equal(model.predict(X), before)
 
 
-def test_a_path_checks_its_arguments_too():
-    for arguments, message in [
-        ({"C": 0}, "C=0"),
-        ({"solver": "x"}, "solver='x'"),
-        ({"multi_class": "x"}, "multi"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            sparse_svm_path(X, y, **arguments)
-    with pytest.raises(ValueError, match="only one class"):
-        sparse_svm_path(X, np.ones(20))
+@pytest.mark.parametrize(
+    ("labels", "arguments", "message"),
+    [
+        (y, {"C": 0}, "C=0"),
+        (y, {"solver": "x"}, "solver='x'"),
+        (y, {"multi_class": "x"}, "multi_class='x'"),
+        (np.ones(20), {}, "only one class"),
+    ],
+)
+def test_a_path_checks_its_arguments_too(labels, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        sparse_svm_path(X, labels, **arguments)
 
 
-def test_solver_knobs_cannot_be_set_on_a_name():
-    with pytest.raises(
-        ValueError, match=r"solver__rho_growth cannot be set while solver='mm' is a string.*MM\(\)"
-    ):
+def test_solver_knobs_are_set_on_a_copy_of_the_object_and_not_on_a_name():
+    given_solver = MM(rho_growth=1.5)
+    resolved = resolve_solver(given_solver)
+    assert resolved is not given_solver
+    assert resolved.rho_growth == 1.5
+    words = r"solver__rho_growth cannot be set while solver='mm' is a string.*MM\(\)"
+    with pytest.raises(ValueError, match=words):
         SparseSVC(solver="mm").set_params(solver__rho_growth=1.5)
 
 
-@given(st.integers(max_value=-1))
-def test_every_negative_k_is_refused(k):
-    with pytest.raises(ValueError, match="k=-"):
-        check_k(k)
-
-
-@given(st.integers(min_value=0), st.integers(min_value=1, max_value=50))
-def test_every_other_integer_is_a_k(k, n_features):
+@given(st.integers(), st.integers(min_value=1, max_value=50))
+def test_an_integer_is_a_k_unless_it_is_negative(k, n_features):
+    if k < 0:
+        with pytest.raises(ValueError, match="k=-"):
+            check_k(k)
+        return
     check_k(k)
     check_k(np.int64(min(k, 2**60)))
     with warnings.catch_warnings():
@@ -202,23 +197,6 @@ def test_C_is_a_positive_number_or_refused(C):
 def test_the_ridge_is_LinearSVCs(C, n):
     assert ridge(C, n) == pytest.approx(1 / (2 * C * n))
     assert ridge(np.inf, n) == 0
-
-
-def test_resolving_a_solver_leaves_the_object_given_alone():
-    given_solver = MM(rho_growth=1.5)
-    resolved = resolve_solver(given_solver)
-    assert resolved is not given_solver
-    assert resolved.rho_growth == 1.5
-
-
-@pytest.mark.works
-@each_estimator
-def test_a_failed_fit_leaves_the_last_one_usable(estimator):
-    model = estimator(k=2).fit(X, y)
-    before = model.predict(X)
-    with pytest.raises(ValueError, match="one class"):
-        model.fit(X, np.ones(20))
-    np.testing.assert_array_equal(model.predict(X), before)
 
 
 @pytest.mark.works

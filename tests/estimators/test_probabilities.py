@@ -85,12 +85,6 @@ def test_a_row_that_is_tested_twice_counts_half_each_time(rng):
     np.testing.assert_allclose(model.calibration_.slopes, expected.slopes, rtol=1e-6)
 
 
-def test_a_single_fold_is_enough(rng):
-    X, y = make_data(rng)
-    model = linear(cv=ShuffleSplit(1, test_size=0.4, random_state=0)).fit(X, y)
-    assert np.isfinite(model.predict_log_proba(X)).all()
-
-
 def test_they_take_no_fits(rng, monkeypatch):
     X, y = make_data(rng)
     solve, asked = kmargin.fitting.fit.solve_tasks, []
@@ -172,10 +166,12 @@ def test_a_scorer_of_ones_own_may_ask_for_both(rng):
     )
 
 
-def test_scoring_by_probabilities_needs_two_folds(rng):
-    model = linear(cv=ShuffleSplit(1, test_size=0.4, random_state=0), scoring="neg_log_loss")
+def test_a_single_fold_is_enough_unless_scores_need_probabilities(rng):
+    X, y = make_data(rng)
+    cv = ShuffleSplit(1, test_size=0.4, random_state=0)
+    assert np.isfinite(linear(cv=cv).fit(X, y).predict_log_proba(X)).all()
     with pytest.raises(ValueError, match=r"Scoring by probabilities needs at least two folds"):
-        model.fit(*make_data(rng))
+        linear(cv=cv, scoring="neg_log_loss").fit(X, y)
 
 
 def test_a_class_without_a_tested_row_leaves_the_rest_of_the_model_as_it_is(rng):
@@ -191,11 +187,16 @@ def test_a_class_without_a_tested_row_leaves_the_rest_of_the_model_as_it_is(rng)
 @pytest.mark.parametrize("multi_class", ["ovo", "ovr"])
 def test_kinds_of_data_have_the_same_probabilities(rng, multi_class):
     X, y = make_data(rng, 3)
-    expected = linear(multi_class=multi_class).fit(X, y).predict_proba(X)
+    settings = {"multi_class": multi_class, "scoring": "neg_log_loss", "cv": 3, "solver": SHORT}
+    expected = linear(**settings).fit(X, y).predict_proba(X)
     for kind in (csr_matrix, pd.DataFrame, lambda X: X.astype(np.float32)):
-        found = linear(multi_class=multi_class).fit(kind(X), y).predict_proba(kind(X))
+        found = linear(**settings).fit(kind(X), y).predict_proba(kind(X))
         np.testing.assert_allclose(found, expected, atol=2e-4 if found.dtype == np.float32 else 1e-9)
     assert found.dtype == np.float32
+    by_name = KernelSparseSVCCV([6, 2], kernel="linear", **settings).fit(X, y)
+    by_matrix = KernelSparseSVCCV([6, 2], kernel="precomputed", **settings).fit(X @ X.T, y)
+    np.testing.assert_allclose(by_matrix.best_score_, by_name.best_score_, rtol=1e-6)
+    np.testing.assert_allclose(by_matrix.predict_proba(X @ X.T), by_name.predict_proba(X), atol=1e-6)
 
 
 @pytest.mark.parametrize("scoring", [None, "neg_log_loss"])
@@ -230,15 +231,6 @@ def test_blocks_have_the_probabilities_of_arrays_when_somebody_asks(rng, n_class
     assert P.chunks == (sizes, (n_classes,))
     np.testing.assert_allclose(P.compute(), expected.predict_proba(X), atol=1e-6)
     np.testing.assert_allclose(model.predict_log_proba(dX).compute(), np.log(P.compute()))
-
-
-def test_precomputed_kernels_have_those_of_the_kernel(rng):
-    X, y = make_data(rng, 3)
-    settings = {"cv": 3, "solver": SHORT, "scoring": "neg_log_loss"}
-    by_name = KernelSparseSVCCV([6, 2], kernel="linear", **settings).fit(X, y)
-    by_matrix = KernelSparseSVCCV([6, 2], kernel="precomputed", **settings).fit(X @ X.T, y)
-    np.testing.assert_allclose(by_matrix.best_score_, by_name.best_score_, rtol=1e-6)
-    np.testing.assert_allclose(by_matrix.predict_proba(X @ X.T), by_name.predict_proba(X), atol=1e-6)
 
 
 def test_any_number_of_jobs_and_a_pickle_give_the_same_bits(rng):

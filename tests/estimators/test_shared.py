@@ -171,10 +171,6 @@ class TestKeepAndAvoid:
         with pytest.raises(ValueError, match="k=2 is less than the 3 features"):
             SparseSVCCV([5, 2], keep=[0, 1, 2], cv=3).fit(*data)
 
-    def test_more_kept_than_k_is_refused(self, data):
-        with pytest.raises(ValueError, match="k=1 is less than the 2 features in `keep`"):
-            SparseSVC(1, keep=[0, 1]).fit(*data)
-
 
 class TestSigns:
     @pytest.mark.parametrize("n_classes", [2, 4])

@@ -44,8 +44,13 @@ def data():
     return X * rng.uniform(0.1, 10, 20), y
 
 
-def test_the_features_that_matter_are_stable(data):
-    selection = StabilitySelection(k=3, n_pairs=10, random_state=0).fit(*data)
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_features_that_matter_are_stable_and_several_classes_share_them(data, n_classes):
+    X, y = data
+    if n_classes == 3:
+        X, y = X.copy(), np.repeat([0, 1, 2], 40)
+        X[:, [3, 7, 11]] += 3 * X.std(axis=0)[[3, 7, 11]] * np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1]])[y]
+    selection = StabilitySelection(k=3, n_pairs=10, random_state=0).fit(X, y)
     np.testing.assert_array_equal(selection.support_, [3, 7, 11])
     assert selection.q_ == 3
     assert selection.n_candidates_ == 20
@@ -198,16 +203,6 @@ def test_rows_without_weight_are_as_if_they_were_not_there(data):
         np.testing.assert_array_equal(plain.frequencies_, weighted.frequencies_)
 
 
-def test_several_classes_share_their_features():
-    rng = np.random.default_rng(3)
-    X, y = rng.standard_normal((150, 12)), np.repeat([0, 1, 2], 50)
-    X[:, 2] += 2 * (y == 1)
-    X[:, 5] += 2 * (y == 2)
-    selection = StabilitySelection(k=2, n_pairs=5, random_state=0).fit(X, y)
-    np.testing.assert_array_equal(selection.support_, [2, 5])
-    assert selection.q_ == 2
-
-
 def test_auto_is_the_lowest_threshold_that_keeps_the_bound(data):
     default = StabilitySelection()
     assert (default.threshold, default.max_false, default.bound) == ("auto", 1.0, "unimodal")
@@ -235,19 +230,19 @@ def test_half_of_eight_causal_features_among_a_thousand_are_found_and_hardly_a_f
     assert np.mean(n_false) < 1
 
 
-def test_a_bound_that_no_threshold_keeps_is_told(data):
-    selection = StabilitySelection(
-        k=15, n_pairs=3, threshold="auto", max_false=0.1, bound="worst_case", random_state=0
-    )
-    with pytest.warns(UserWarning, match="no threshold keeps the number expected by chance at max_false=0.1"):
-        selection.fit(*data)
-    assert selection.threshold_ == 1
-
-
-def test_selecting_everything_is_told(data):
+@pytest.mark.parametrize(
+    ("n_features", "k", "words"),
+    [
+        (2, 2, "All 2 features were selected on every half"),
+        (20, 15, "no threshold keeps the number expected by chance at max_false=0.1"),
+    ],
+)
+def test_selecting_everything_and_a_bound_that_no_threshold_keeps_are_told(data, n_features, k, words):
     X, y = data
-    with pytest.warns(UserWarning, match="All 2 features were selected on every half"):
-        StabilitySelection(k=2, n_pairs=2).fit(X[:, :2], y)
+    selection = StabilitySelection(k=k, n_pairs=3, max_false=0.1, bound="worst_case", random_state=0)
+    with pytest.warns(UserWarning, match=words):
+        selection.fit(X[:, :n_features], y)
+    assert selection.threshold_ == 1
 
 
 def test_warnings_of_many_fits_are_told_once(data):
@@ -302,14 +297,11 @@ def test_what_makes_no_sense_is_refused_in_a_sentence(data, options, words):
         StabilitySelection(**({"n_pairs": 1} | options)).fit(*data)
 
 
-def test_each_class_needs_a_row_in_each_half(data):
+def test_each_class_needs_a_row_in_each_half_and_weights_an_estimator_that_takes_them(data):
     X, y = data
     with pytest.raises(ValueError, match="Class 'c' has only one row, but each half needs one"):
         StabilitySelection(k=1).fit(X, np.append(y[:-1], "c"))
     with pytest.raises(ValueError, match="only one class"):
         StabilitySelection(k=1).fit(X, np.full(120, "a"))
-
-
-def test_weights_for_an_estimator_that_takes_none_are_refused(data):
     with pytest.raises(ValueError, match="SelectKBest does not accept sample_weight"):
-        StabilitySelection(SelectKBest(k=1), n_pairs=1).fit(*data, sample_weight=np.ones(120))
+        StabilitySelection(SelectKBest(k=1), n_pairs=1).fit(X, y, sample_weight=np.ones(120))

@@ -36,19 +36,16 @@ def test_coefficients_are_those_of_scaled_features_brought_back(kind, weights, y
     np.testing.assert_allclose(model.intercept_, intercept, rtol=1e-6)
 
 
-def test_so_are_those_of_dask():
+@pytest.mark.parametrize("kind", ["dask", "torch"])
+def test_so_are_those_of_dask_and_of_arrays_on_a_device(kind, request):
     model = SparseSVC(k=2, standardize=True)
     coef, _ = by_hand(model, Y > 0)
-    lazy = clone(model).fit(da.from_array(X, chunks=(20, P)), da.from_array(Y > 0, chunks=20))
-    np.testing.assert_allclose(lazy.coef_, coef, rtol=1e-6)
-
-
-def test_so_are_those_of_arrays_on_a_device(torch):
-    model = SparseSVC(k=2, standardize=True)
-    coef, _ = by_hand(model, Y > 0)
-    with config_context(array_api_dispatch=True):
-        there = clone(model).fit(torch.asarray(X), torch.asarray(Y > 0))
-    np.testing.assert_allclose(there.coef_.numpy(), coef, rtol=1e-6)
+    given = [da.from_array(a, chunks=(20, *a.shape[1:])) for a in (X, Y > 0)]
+    if kind == "torch":
+        given = list(map(request.getfixturevalue("torch").asarray, (X, Y > 0)))
+    with config_context(array_api_dispatch=kind == "torch"):
+        there = clone(model).fit(*given)
+    np.testing.assert_allclose(np.asarray(there.coef_), coef, rtol=1e-6)
 
 
 def test_a_path_is_scaled_the_same_way():
@@ -91,14 +88,16 @@ def test_folds_of_kernel_machines_are_scaled_by_their_own_rows():
         assert model.cv_results_[f"split{number}_test_score"] == [alone.score(X[test], Y[test] > 0)]
 
 
-def test_a_kernel_matrix_has_no_features_to_scale():
-    with pytest.raises(ValueError, match="standardize=True scales features, but with kernel='precomputed'"):
-        KernelSparseSVC(kernel="precomputed", standardize=True).fit(np.eye(N), Y)
-
-
-def test_a_kernel_function_is_not_handed_a_dense_copy_of_a_sparse_X():
-    with pytest.raises(ValueError, match="would make a sparse X dense for a kernel function"):
-        KernelSparseSVC(kernel=lambda A, B: A @ B.T, standardize=True).fit(sp.csr_array(X), Y)
+@pytest.mark.parametrize(
+    ("kernel", "data", "words"),
+    [
+        ("precomputed", np.eye(N), "standardize=True scales features, but with kernel='precomputed'"),
+        (lambda A, B: A @ B.T, sp.csr_array(X), "would make a sparse X dense for a kernel function"),
+    ],
+)
+def test_what_cannot_be_scaled_is_refused(kernel, data, words):
+    with pytest.raises(ValueError, match=words):
+        KernelSparseSVC(kernel=kernel, standardize=True).fit(data, Y)
 
 
 def test_halves_are_scaled_if_either_the_selection_or_its_estimator_says_so():

@@ -76,34 +76,23 @@ def test_the_unimodal_formula_is_the_largest_tail_there_is(theta):
         assert formula[t - 1] == pytest.approx(largest_unimodal_tail(theta**2, n, t))
 
 
-def test_r_concave_becomes_unimodal_as_r_falls():
-    theta, n = 0.1, 20
+def test_r_concave_becomes_unimodal_as_r_falls_and_log_concave_as_it_rises_to_zero():
     for t in (5, 10, 19):
-        tail = r_concave_tails(theta**2, n, -300.0)[t]
-        assert tail == pytest.approx(unimodal_tail(theta, t, n), rel=0.02)
+        tail = r_concave_tails(0.1**2, 20, -300.0)[t]
+        assert tail == pytest.approx(unimodal_tail(0.1, t, 20), rel=0.02)
+    # on so long a line the extreme log-concave distribution with mean 2 is nearly geometric
+    assert r_concave_tails(0.01, 200, -1e-4)[8] == pytest.approx((2 / 3) ** 8, rel=1e-2)
 
 
-def test_a_log_concave_tail_is_the_limit_of_r_zero_which_is_geometric():
-    # on so long a line the extreme log-concave distribution with a small mean is a geometric one
-    mean, n = 0.01, 200
-    ratio = mean * n / (1 + mean * n)
-    assert r_concave_tails(mean, n, -1e-4)[8] == pytest.approx(ratio**8, rel=1e-2)
-
-
-def test_stronger_assumptions_give_smaller_bounds():
-    for p, q, threshold, n_pairs in [
-        (1000, 20, 0.9, 50),
-        (100, 10, 0.6, 50),
-        (50, 20, 0.8, 10),
-        (9, 4, 1.0, 1),
-    ]:
-        bounds = stability_bounds(p, q, threshold, n_pairs)
-        assert 0 < bounds.r_concave <= bounds.unimodal <= bounds.worst_case <= p
-
-
-def test_the_worst_case_is_q_squared_over_p_and_the_margin():
-    assert stability_bounds(1000, 50, 0.6).worst_case == pytest.approx(50**2 / 1000 / 0.2)
-    assert stability_bounds(1000, 50, 0.9).worst_case == pytest.approx(50**2 / 1000 / 0.8)
+@pytest.mark.parametrize(
+    ("p", "q", "threshold", "n_pairs", "n_halves"),
+    [(1000, 20, 0.9, 50, 90), (100, 10, 0.601, 50, 61), (50, 20, 0.5 + 1e-12, 10, 11), (9, 4, 1.0, 1, 2)],
+)
+def test_stronger_assumptions_give_smaller_bounds_and_none_the_worst_case(p, q, threshold, n_pairs, n_halves):
+    assert needed_halves(threshold, n_pairs) == n_halves  # whole ones
+    bounds = stability_bounds(p, q, threshold, n_pairs)
+    assert 0 < bounds.r_concave <= bounds.unimodal <= bounds.worst_case
+    assert bounds.worst_case == pytest.approx(min(p, q**2 / p / (n_halves / n_pairs - 1)))
 
 
 def test_a_blind_choice_finds_fewer_than_every_bound_allows():
@@ -113,13 +102,6 @@ def test_a_blind_choice_finds_fewer_than_every_bound_allows():
         orders = rng.random((400, 2 * n_pairs, p)).argsort(axis=2)
         stable = ((orders < q).sum(axis=1) >= needed).sum(axis=1)
         assert stable.mean() <= stability_bounds(p, q, threshold, n_pairs).r_concave
-
-
-def test_a_threshold_counts_whole_halves():
-    assert needed_halves(0.9, 50) == 90
-    assert needed_halves(0.7, 50) == 70
-    assert needed_halves(0.901, 50) == 91
-    assert needed_halves(0.5 + 1e-12, 50) == 51
 
 
 def test_the_largest_k_keeps_the_bound_and_the_next_one_does_not():

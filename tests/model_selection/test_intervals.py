@@ -8,7 +8,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import KFold, StratifiedGroupKFold, StratifiedKFold
 
 from kmargin import SparseSVCCV
-from kmargin.core.validation import GridEdgeWarning
+from kmargin.core.validation import GridEdgeWarning, resolve_seed
 from kmargin.datasets import make_sparse_hyperplane
 from kmargin.model_selection.scores import (
     RankedRows,
@@ -26,39 +26,30 @@ from kmargin.model_selection.scores import (
 
 
 @pytest.mark.parametrize(("right", "n"), [(0, 5), (5, 5), (62, 62), (50, 100), (1, 1000), (7, 9)])
-def test_an_interval_of_a_rate_is_that_of_scipy(right, n):
-    expected = stats.binomtest(right, n).proportion_ci(0.95, method="wilson")
-    np.testing.assert_allclose(rate_interval(right / n, n), expected, atol=1e-12)
-
-
-def test_a_rate_of_one_has_an_error():
-    assert rate_error(1.0, 62) == pytest.approx(1 / 63)
-    assert rate_error(0.0, 62) == pytest.approx(1 / 63)
-    assert rate_error(0.5, 10**6) == pytest.approx(0.5e-3, rel=1e-3)
+def test_an_interval_of_a_rate_is_that_of_scipy_and_its_error_the_farther_end_at_one_sigma(right, n):
+    for confidence in (0.95, stats.chi2.cdf(1, 1)):
+        expected = stats.binomtest(right, n).proportion_ci(confidence, method="wilson")
+        np.testing.assert_allclose(rate_interval(right / n, n, confidence), expected, atol=1e-12)
+    assert rate_error(right / n, n) == pytest.approx(np.abs(np.subtract(expected, right / n)).max())
 
 
 def test_repeating_the_same_folds_does_not_make_a_mean_much_surer():
-    rng = np.random.default_rng(0)
-    once = rng.random(5)
-    many = np.tile(once, 100)
+    once = np.random.default_rng(0).random(5)
     by_hand = once.std(ddof=1) * np.sqrt(1 / 5 + 1 / 4)
     assert mean_errors(once[:, None], 1 / 4, 10**9)[0] == pytest.approx(by_hand)
-    assert mean_errors(many[:, None], 1 / 4, 10**9)[0] > once.std() * np.sqrt(1 / 4)
+    assert mean_errors(np.tile(once, 100)[:, None], 1 / 4, 10**9)[0] > once.std() * np.sqrt(1 / 4)
 
 
-def test_the_interval_of_a_mean_is_students():
+def test_the_interval_of_a_mean_is_students_and_has_a_width_where_folds_agree():
     scores = np.array([0.1, 0.4, 0.35, 0.2])
-    low, high = mean_interval(scores, 0.0, 10**9, 0.9)
-    np.testing.assert_allclose([low, high], stats.t.interval(0.9, 3, scores.mean(), stats.sem(scores)))
-    assert 0.3 in mean_interval(scores[:1], 0.25, 10)
+    for each in (scores, scores - 1):  # shares, and others
+        expected = stats.t.interval(0.9, 3, each.mean(), stats.sem(each))
+        np.testing.assert_allclose(mean_interval(each, 0.0, 10**9, 0.9), expected)
+    assert tuple(mean_interval(scores[:1], 0.25, 10)) == (0, 1)
     assert tuple(mean_interval(-scores[:1], 0.25, 10)) == (-np.inf, np.inf)
-
-
-def test_folds_that_agree_leave_an_interval():
     low, high = mean_interval(np.ones(5), 0.25, 24)
-    assert high == 1
     assert low < 0.95
-    assert tuple(mean_interval(np.array([0.9, 0.95, 1.0]), 0.5, 20))[1] == 1
+    assert high == mean_interval(np.array([0.9, 0.95, 1.0]), 0.5, 20).high == 1
 
 
 def test_rows_of_one_weight_count_each():
@@ -71,36 +62,31 @@ def test_rows_of_one_weight_count_each():
 # the choice
 
 
-def table(mean, n_rows, n_folds=5, noise=0.0):
+def table(mean, n_rows, n_folds=5):
     scores = np.repeat(np.asarray(mean, dtype=float)[None, None], n_folds, axis=0)
-    scores[:, 0, 0] += noise * np.linspace(-1, 1, n_folds)
     return ScoreTable(scores, [1.0], [8, 4, 2], n_rows, 0.25)
 
 
-def test_one_standard_error_does_not_vanish_where_all_folds_agree():
-    # 62 rows, all right with 8 features, one row wrong with 4, two with 2
-    mean = [1.0, 1 - 1 / 62, 1 - 2 / 62]
-    assert table(mean, 62).choose("1se") == (0, 0)  # a row of 62 is more than 1 of 63
-    assert table([1.0, 1 - 1 / 64, 0.9], 62).choose("1se") == (0, 1)
-    assert table([1.0, 1 - 1 / 64, 0.9], 62).choose("best") == (0, 0)
-
-
-def test_scores_that_are_no_shares_have_the_error_of_their_folds():
-    losses = table([-1.0, -1.001, -2.0], 10)
-    assert not losses.error.any()
-    assert losses.choose("1se") == (0, 0)
-
-
-def test_a_tolerance_is_a_loss_of_score():
-    scores = table([0.9, 0.885, 0.87], 10**9)
-    assert [scores.choose("tolerance", loss)[1] for loss in (0.0, 0.014, 0.016, 0.031)] == [0, 0, 1, 2]
-
-
-def test_the_error_of_a_table_is_the_corrected_one():
-    scores = table([0.9, 0.8, 0.7], 10**9, noise=0.02)
-    fold = 0.02 * np.linspace(-1, 1, 5)
-    assert scores.error[0, 0] == pytest.approx(fold.std(ddof=1) * np.sqrt(1 / 5 + 0.25))
-    assert scores.at(1.0, 8) == (pytest.approx(0.9), scores.error[0, 0])
+@pytest.mark.parametrize(
+    ("mean", "rule", "chosen"),
+    [
+        ([1.0, 1 - 1 / 62, 1 - 2 / 62], ("1se",), 0),  # a row of 62 is more than 1 of 63
+        ([1.0, 1 - 1 / 64, 0.9], ("1se",), 1),
+        ([1.0, 1 - 1 / 64, 0.9], ("best",), 0),
+        ([-1.0, -1.001, -2.0], ("1se",), 0),  # no shares, which have the error of their folds alone: none
+        ([0.9, 0.885, 0.87], ("tolerance", 0.0), 0),
+        ([0.9, 0.885, 0.87], ("tolerance", 0.014), 0),
+        ([0.9, 0.885, 0.87], ("tolerance", 0.016), 1),
+        ([0.9, 0.885, 0.87], ("tolerance", 0.031), 2),
+    ],
+)
+def test_one_standard_error_does_not_vanish_where_all_folds_agree_and_a_tolerance_is_a_loss(
+    mean, rule, chosen
+):
+    scores = table(mean, 62)
+    assert scores.choose(*rule) == (0, chosen)
+    assert scores.error.all() == (mean[0] > 0)
+    assert scores.at(1.0, 4) == (pytest.approx(mean[1]), scores.error[0, 1])
 
 
 # repeats
@@ -114,19 +100,13 @@ def test_repeats_are_the_folds_of_shuffled_splitters_one_after_the_other():
     X, y = hyperplane()
     model = SparseSVCCV([4, 1], cv=3, repeats=2, random_state=5).fit(X, y)
     each = [
-        SparseSVCCV([4, 1], cv=StratifiedKFold(3, shuffle=True, random_state=make_seed(5) + r)).fit(X, y)
+        SparseSVCCV([4, 1], cv=StratifiedKFold(3, shuffle=True, random_state=resolve_seed(5) + r)).fit(X, y)
         for r in range(2)
     ]
     assert model.n_splits_ == 6
     for number in range(6):
         alone = each[number // 3].cv_results_[f"split{number % 3}_test_score"]
         np.testing.assert_array_equal(model.cv_results_[f"split{number}_test_score"], alone)
-
-
-def make_seed(random_state):
-    from kmargin.core.validation import resolve_seed
-
-    return resolve_seed(random_state)
 
 
 def test_repeats_are_dealt_differently_and_the_same_way_each_time():
@@ -137,16 +117,6 @@ def test_repeats_are_dealt_differently_and_the_same_way_each_time():
     assert len({tuple(each) for each in folds}) == 3
     first, second = (SparseSVCCV([4, 1], repeats=2).fit(X, y).cv_results_ for _ in range(2))
     np.testing.assert_array_equal(first["mean_test_score"], second["mean_test_score"])
-
-
-def test_groups_stay_together_in_every_repeat():
-    X, y = hyperplane()
-    groups = np.arange(60) // 2
-    cv = StratifiedGroupKFold(3, shuffle=True, random_state=1)
-    for splitter in make_splitters(cv, 2, 0, y):
-        for train, test in splitter.split(X, y, groups):
-            assert not set(groups[train]) & set(groups[test])
-    assert cv.random_state == 1
 
 
 @pytest.mark.parametrize("cv", [KFold(3), [(np.arange(30), np.arange(30, 60))]])
@@ -168,38 +138,43 @@ def test_errors_stand_in_the_results():
 # edges of the grid
 
 
-def told(chosen, ks, Cs):
+def prefer(chosen):
     """A scorer that likes one k best; C does not matter to it."""
     return lambda model, X, y: float(np.count_nonzero(model.coef_) == chosen)
 
 
-def test_a_choice_at_the_edge_of_its_grid_is_warned_of():
-    X, y = hyperplane()
-    with pytest.warns(GridEdgeWarning, match="k_=4 is the largest of ks, and there are 6: try more"):
-        SparseSVCCV([4, 2, 1], scoring=told(4, 0, 0)).fit(X, y)
-    with pytest.warns(GridEdgeWarning, match="k_=2 is the smallest of ks: try fewer"):
-        SparseSVCCV([6, 4, 2], scoring=told(2, 0, 0)).fit(X, y)
-    with pytest.warns(GridEdgeWarning, match=r"C_=0.1 is the smallest of Cs: try 0.01, too"):
-        SparseSVCCV([6, 4, 1], Cs=[0.1, 1.0], scoring=told(4, 0, 0)).fit(X, y)
+TOLERANT = {"selection": "tolerance", "tolerance": 1.0}  # chooses the smallest k
 
 
-def test_scores_that_still_rise_at_the_largest_k_listed_are_warned_of_though_a_smaller_one_is_chosen():
-    X, y = hyperplane()
-    words = "k=4, the largest of ks, scores best, and there are 6: try more"
-    model = SparseSVCCV([4, 2, 1], scoring=told(4, 0, 0), selection="tolerance", tolerance=1.0)
+@pytest.mark.parametrize(
+    ("ks", "best", "options", "words"),
+    [
+        ([4, 2, 1], 4, {}, "k_=4 is the largest of ks, and there are 6: try more"),
+        ([4, 2, 1], 4, TOLERANT, "k=4, the largest of ks, scores best, and there are 6: try more"),
+        ([6, 4, 2], 2, {}, "k_=2 is the smallest of ks: try fewer"),
+        ([6, 4, 1], 4, {"Cs": [0.1, 1.0]}, "C_=0.1 is the smallest of Cs: try 0.01, too"),
+    ],
+)
+def test_a_choice_at_the_edge_of_its_grid_is_warned_of(ks, best, options, words):
+    model = SparseSVCCV(ks, scoring=prefer(best), **options)
     with pytest.warns(GridEdgeWarning, match=words):
-        model.fit(X, y)
-    assert model.k_ == 1
+        model.fit(*hyperplane())
+    assert model.k_ == (1 if options is TOLERANT else best)
 
 
 @pytest.mark.filterwarnings("error::kmargin.GridEdgeWarning")
-def test_where_there_is_nothing_beyond_nothing_is_said():
-    X, y = hyperplane()
-    SparseSVCCV([6, 2, 1], scoring=told(6, 0, 0)).fit(X, y)
-    SparseSVCCV([6, 2, 1], scoring=told(1, 0, 0)).fit(X, y)
-    SparseSVCCV([6, 2, 1], scoring=told(6, 0, 0), selection="tolerance", tolerance=1.0).fit(X, y)
-    SparseSVCCV([3]).fit(X, y)
-    SparseSVCCV([6, 3], keep=[0, 1, 2], scoring=told(3, 0, 0)).fit(X, y)
+@pytest.mark.parametrize(
+    ("ks", "best", "options"),
+    [
+        ([6, 2, 1], 6, {}),
+        ([6, 2, 1], 1, {}),
+        ([6, 2, 1], 6, TOLERANT),
+        ([3], 3, {}),
+        ([6, 3], 3, {"keep": [0, 1, 2]}),
+    ],
+)
+def test_where_there_is_nothing_beyond_nothing_is_said(ks, best, options):
+    SparseSVCCV(ks, scoring=prefer(best), **options).fit(*hyperplane())
 
 
 def test_a_score_that_is_no_number_is_said_in_a_sentence():
@@ -208,12 +183,16 @@ def test_a_score_that_is_no_number_is_said_in_a_sentence():
         SparseSVCCV([1], scoring=lambda model, X, y: np.nan).fit(X, y)
 
 
-def test_a_splitter_that_knows_its_seed_keeps_it():
-    _, y = hyperplane()
-    cvs = [StratifiedKFold(3, shuffle=True, random_state=seed) for seed in (1, 2)]
-    first, second = (make_splitters(cv, 2, 0, y) for cv in cvs)
-    assert [each.random_state for each in first] == [1, 2]
-    assert [each.random_state for each in second] == [2, 3]
+def test_a_splitter_that_knows_its_seed_keeps_it_and_groups_stay_together_in_every_repeat():
+    X, y = hyperplane()
+    groups = np.arange(60) // 2
+    for seed in (1, 2):
+        cv = StratifiedGroupKFold(3, shuffle=True, random_state=seed)
+        splitters = make_splitters(cv, 2, 0, y)
+        assert [each.random_state for each in splitters] == [seed, seed + 1]
+        assert cv.random_state == seed
+        for train, test in (fold for splitter in splitters for fold in splitter.split(X, y, groups)):
+            assert not set(groups[train]) & set(groups[test])
 
 
 # areas, means of rates, differences

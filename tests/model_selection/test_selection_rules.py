@@ -75,13 +75,10 @@ def test_one_standard_error_looks_at_every_C_for_the_smallest_k_and_then_takes_i
     assert ScoreTable(scores_with(mean, error), CS, KS, MANY).choose("1se") == chosen
 
 
-def test_the_standard_error_is_that_of_the_best_pair_not_of_another_C():
+def test_the_standard_error_is_that_of_the_best_pair_and_among_equals_k_comes_before_C():
     scores = scores_with([[0.5, 0.5, 0.5, 0.5], [0.6, 0.9, 0.8, 0.5]], 0.001)
     scores[:, 0, 1] += np.linspace(-0.4, 0.4, 5)  # the same k at another C is all over the place
     assert ScoreTable(scores, CS[:2], KS, MANY).choose("1se") == (1, 1)
-
-
-def test_among_equals_the_smaller_k_comes_before_the_smaller_C():
     scores = scores_with([[0.9, 0.5, 0.5, 0.5], [0.5, 0.5, 0.9, 0.5]], 0.0)
     assert ScoreTable(scores, CS[:2], KS, MANY).choose("best") == (1, 2)
 
@@ -299,26 +296,26 @@ def test_a_repeated_column_is_reported_unless_it_is_constant_or_sparse_or_every_
     assert list(repeats_to_report(samples, MM())) == []
 
 
-def test_a_grid_search_hears_of_repeated_columns_once():
-    X, y = noisy(30, 3)
-    search = GridSearchCV(SparseSVC(2), {"C": [0.1, 1.0]}, cv=2)
-    with pytest.warns(RepeatedFeaturesWarning) as caught:
-        search.fit(np.column_stack([X, X[:, 1]]), y)
-    assert len(caught) == 1  # of the refit, which has all rows
-
-
-@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("evaluate", [cross_val_score, cross_val_predict, cross_validate])
-def test_fits_to_folds_do_not_warn_of_repeated_columns(evaluate):
+def test_fits_to_folds_do_not_warn_of_repeated_columns_and_a_grid_search_once(evaluate):
     X, y = noisy(30, 3)
-    evaluate(SparseSVC(2), np.column_stack([X, X[:, 1]]), y, cv=2)
+    X = np.column_stack([X, X[:, 1]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        evaluate(SparseSVC(2), X, y, cv=2)
+    with pytest.warns(RepeatedFeaturesWarning) as caught:
+        GridSearchCV(SparseSVC(2), {"C": [0.1, 1.0]}, cv=2).fit(X, y)
+    assert len(caught) == 1  # of the refit, which has all rows
 
 
 @pytest.mark.parametrize(
     ("model", "words"),
     [
-        (SparseSVC(5), "k=5 is greater"),
-        (make_pipeline(StandardScaler(), SparseSVC(5)), "k=5 is greater"),
+        (KernelSparseSVC(40), "k=40 is greater than the number of training points, 30"),
+        (
+            make_pipeline(StandardScaler(), SparseSVC(5)),
+            "k=5 is greater than the number of features, 3: all of",
+        ),
         (SparseSVCCV([2], Cs=[1e-6, 1e-5], cv=2), "edge of what was tried"),
         (SparseSVC(2, solver=MM(max_outer=1)), "raise `max_outer`"),
         (SparseSVC(1, signs=[-1, -1, -1]), "No feature lowers the objective"),
@@ -355,15 +352,6 @@ def test_candidates_are_the_first_of_equal_points_and_carry_their_own_labels():
     np.testing.assert_array_equal(candidates, np.setdiff1d(np.arange(20), [5, 9, 17]))
     K = rbf_kernel(X, X[candidates], gamma=1.0) * np.where(y[candidates] > 0, 1.0, -1.0)
     np.testing.assert_allclose(designs(machine).X, K)
-
-
-def test_support_of_kernel_machines_counts_the_rows_given():
-    X, y = noisy(40, 3)
-    weights = np.ones(40)
-    weights[:15] = 0.0
-    model = KernelSparseSVC(4, gamma=1.0).fit(X, y, weights)
-    assert (model.support_ >= 15).all()
-    np.testing.assert_array_equal(X[model.support_], model.support_vectors_)
 
 
 @pytest.mark.parametrize(("middle", "spread"), [(1e6, 1e-6), (0.0, 5.0)])

@@ -12,7 +12,7 @@ SCHEMES = ("ovo", "ovr")
 
 
 class Pair(NamedTuple):
-    """The classes that a binary classifier distinguishes."""
+    """The two sides of a binary problem."""
 
     negative: int | None  # class code, or None for "all others"
     positive: int

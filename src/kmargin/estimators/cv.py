@@ -12,6 +12,7 @@ from sklearn.exceptions import NotFittedError
 from kmargin.core import validation
 from kmargin.core.arrays import Indices, Matrix
 from kmargin.core.labels import choose_classes, combine_decisions
+from kmargin.core.units import Units
 from kmargin.core.validation import GridEdgeWarning, warn_caller
 from kmargin.data.samples import Folds
 from kmargin.data.samples.read import read_for_folds
@@ -197,8 +198,7 @@ class CrossValidated(MarginClassifier):
         self.best_score_ = float(table.mean[row, column])
         self.cv_results_ = table.tabulate()
         self.n_splits_ = len(folds)
-        available, always = blueprint.n_available(samples), blueprint.n_always(samples)
-        warn_of_edges(table, row, column, available, always, listed=self.ks is not None)
+        warn_of_edges(table, row, column, blueprint.units(samples), listed=self.ks is not None)
         return self
 
     def predict_proba(self, X: Any) -> Matrix:
@@ -257,15 +257,13 @@ class CrossValidated(MarginClassifier):
         return model
 
 
-def warn_of_edges(
-    table: ScoreTable, row: int, column: int, n_available: int, n_always: int, listed: bool
-) -> None:
+def warn_of_edges(table: ScoreTable, row: int, column: int, units: Units, listed: bool) -> None:
     """Warn if the chosen k or C is at the edge of its grid, so that a larger grid might score better.
 
     A rule that prefers few features may choose a smaller k although the scores still rise at the largest one;
     that is worth a warning where a user has `listed` the ks.
     """
-    advice, Cs, ks = [], table.Cs, table.ks
+    advice, Cs, ks, n_available = [], table.Cs, table.ks, units.n_units
     if len(Cs) > 1 and row in (0, len(Cs) - 1):
         which, beyond = ("smallest", Cs[row] / 10) if row == 0 else ("largest", Cs[row] * 10)
         advice.append(f"C_={Cs[row]:g} is the {which} of Cs: try {beyond:g}, too")
@@ -273,7 +271,7 @@ def warn_of_edges(
         advice.append(f"k_={ks[0]} is the largest of ks, and there are {n_available}: try more")
     elif listed and table.rises_to_the_largest_k and ks[0] < n_available:
         advice.append(f"k={ks[0]}, the largest of ks, scores best, and there are {n_available}: try more")
-    if len(ks) > 1 and column == len(ks) - 1 and ks[-1] > max(n_always, 1):
+    if len(ks) > 1 and column == len(ks) - 1 and ks[-1] > max(units.fixed.sum(), 1):
         advice.append(f"k_={ks[-1]} is the smallest of ks: try fewer")
     if advice:
         text = f"The choice lies at the edge of what was tried. {'; '.join(advice)}."
@@ -325,7 +323,7 @@ class SparseSVCCV(CrossValidated, LinearMachines):
         Shuffles the rows into folds, and draws the starts of ``MM(start="normal")`` and
         ``SD(start="normal")``.
     verbose : int, default=0
-        1 shows a progress bar (by rich, if it is installed).
+        1 shows progress: a bar on a terminal if rich is installed, else lines of text.
 
     Attributes
     ----------

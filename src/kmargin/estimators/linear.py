@@ -145,7 +145,7 @@ class LinearMachines(FeatureSelector):
         procedure = Procedure(solver, self.n_jobs, self.random_state)
         C = self.C_ if "C_" in vars(self) else self.C  # chosen, or given
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # of each of many fits, else
+            warnings.simplefilter("ignore", UserWarning)  # otherwise each of the many refits would warn
             worths = find_stand_ins(blueprint, samples, C, self._columns(), procedure, n_best=1)
         return spreads, worths
 

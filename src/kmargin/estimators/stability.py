@@ -23,7 +23,6 @@ from kmargin.fitting.subsampling import (
     Halves,
     Rows,
     SelectionBounds,
-    check_bound,
     check_max_false,
     check_threshold,
     last_step,
@@ -148,7 +147,7 @@ class StabilitySelection(Documented, SelectorMixin, BaseEstimator):
     random_state : int, RandomState or None, default=None
         Draws the halves, and is passed to estimators that have a `random_state`.
     verbose : int, default=0
-        1 shows a progress bar (by rich, if it is installed).
+        1 shows progress: a bar on a terminal if rich is installed, else lines of text.
 
     Attributes
     ----------
@@ -290,7 +289,7 @@ class StabilitySelection(Documented, SelectorMixin, BaseEstimator):
         """
         check_is_fitted(self, "q_")
         check_max_false(max_false)
-        check_bound(bound)
+        validation.check_choice("bound", bound, SelectionBounds._fields)
         n_halves = 2 * self.n_pairs_
         for n_selected in range(self.n_pairs_ + 1, n_halves + 1):  # the bounds fall as it rises
             if getattr(self.bounds_at(n_selected / n_halves), bound) <= max_false:
@@ -361,7 +360,7 @@ class StabilitySelection(Documented, SelectorMixin, BaseEstimator):
     def _check_parameters(self) -> None:
         validation.check_count("n_pairs", self.n_pairs, "pairs of halves")
         validation.check_flag("standardize", self.standardize)
-        check_bound(self.bound)
+        validation.check_choice("bound", self.bound, SelectionBounds._fields)
         check_max_false(self.max_false)
         if not (isinstance(self.threshold, str) and self.threshold == "auto"):
             check_threshold(self.threshold, ', or "auto"')

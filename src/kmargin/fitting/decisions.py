@@ -184,6 +184,6 @@ class KernelDecisions:
         self.intercept = intercept
 
     def __call__(self, X: Matrix) -> Matrix:
-        """A column for each binary classifier, of the dtype of X."""
+        """One column per binary classifier, of the dtype of X."""
         products = self.inputs.times(X, self.coef.T.astype(X.dtype, copy=False))
         return products + self.intercept.astype(X.dtype, copy=False)

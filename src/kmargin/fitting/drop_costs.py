@@ -118,7 +118,7 @@ class _ConstrainedFits:
         found: list[StandIn] = []
         never, stays = [own], np.concatenate([*always, np.empty(0, np.intp)])
         unit_of = self.blueprint.units(self.samples).unit_of_each_column
-        n_left = self.blueprint.n_available(self.samples) - len(always) - 1
+        n_left = self.blueprint.units(self.samples).n_units - len(always) - 1
         for _ in range(min(n_best, n_left)):
             fit = self.fit(always, never, n_more=1)
             used = np.unique(np.concatenate([solution.support for solution in fit.solutions(0, 0)]))

@@ -40,7 +40,7 @@ class LinearDecisions:
         return xp.nonzero(xp.any(self.coef != 0, axis=0))[0]
 
     def __call__(self, X: Any) -> Matrix:
-        """A column for each binary classifier, of the dtype of X.
+        """One column per binary classifier, of the dtype of X.
 
         For few samples only the columns in use are multiplied, as a dense array. An array and a sparse
         matrix then give the same digits, so that no sample changes sides between the two.

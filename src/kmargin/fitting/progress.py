@@ -1,4 +1,4 @@
-"""Progress bars on stderr: by rich on a terminal where it is installed, else as plain text."""
+"""Progress on stderr: a bar on a terminal if rich is installed, else a line for every tenth done."""
 
 import sys
 import threading
@@ -10,7 +10,7 @@ COMPILING = (
     "Compiling functions that are used for the first time. They are saved on disk, where that is possible, "
     "so later runs do not wait for them again."
 )
-_said: list[str] = []  # messages that this process has shown
+_said: list[str] = []  # messages that this process has written
 
 
 def announce_compilation(say: Callable[[str], Any]) -> None:
@@ -37,48 +37,31 @@ class Bar:
 
 
 class TextBar(Bar):
-    """Rewrites one line of a terminal; if stderr is a file or a pipe, writes a line for every tenth done.
-
-    It also announces compilation, which delays the first steps.
-    """
-
-    width = 30
+    """Writes a line for every tenth done, and at first whether functions have to be compiled."""
 
     def __init__(self, label: str, total: int) -> None:
         self.label, self.total, self.done = label, max(total, 1), 0
-        self.started = time.monotonic()
-        self.tenths = 0
-        self.lock = threading.Lock()
+        self.started, self.lock = time.monotonic(), threading.Lock()
 
     def advance(self, steps: int = 1) -> None:
         with self.lock:
-            self.done += steps
-            elapsed = time.monotonic() - self.started
-            left = elapsed / self.done * (self.total - self.done)
-            state = f"{self.done}/{self.total}, {elapsed:.1f} s, {left:.1f} s left"
-            tenths = 10 * self.done // self.total
-            if sys.stderr.isatty():
-                filled = self.width * self.done // self.total
-                self._write(f"\r{self.label} [{'#' * filled}{'-' * (self.width - filled)}] {state}")
-            elif tenths > self.tenths:
-                self.tenths = tenths
-                self._write(f"{self.label}: {state}\n")
+            before, self.done = self.done, self.done + steps
+            if 10 * self.done // self.total > 10 * before // self.total:
+                elapsed = time.monotonic() - self.started
+                left = elapsed / self.done * (self.total - self.done)
+                self._write(f"{self.done}/{self.total}, {elapsed:.1f} s, {left:.1f} s left")
 
     def _write(self, text: str) -> None:
-        sys.stderr.write(text)
+        sys.stderr.write(f"{self.label}: {text}\n")
         sys.stderr.flush()
 
     def __enter__(self) -> "TextBar":
-        announce_compilation(lambda sentence: self._write(f"{self.label}: {sentence}\n"))
+        announce_compilation(self._write)
         return self
-
-    def __exit__(self, *error: Any) -> None:
-        if sys.stderr.isatty():
-            self._write("\n")
 
 
 class RichBar(Bar):
-    """The same by rich, which also copes with other output around the bar."""
+    """A bar by rich, which also copes with other output around it."""
 
     def __init__(self, label: str, total: int) -> None:
         from rich import progress

@@ -1,6 +1,5 @@
 """What the parameters of an estimator mean for the problem to solve, and how solutions become decisions."""
 
-import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,11 +29,11 @@ from kmargin.solvers.solver import Solver
 class Decisions(Protocol):
     """The decision values of binary classifiers, as a function of X."""
 
-    coef: Matrix  # a row for each binary classifier
+    coef: Matrix  # one row per binary classifier
     intercept: Any
 
     def __call__(self, X: Any) -> Matrix:
-        """A column for each binary classifier, of the dtype of X."""
+        """One column per binary classifier, of the dtype of X."""
 
 
 @dataclass(frozen=True)
@@ -72,14 +71,6 @@ class Blueprint(ABC):
 
         `is_joint` says whether a problem has several binary problems, which share their units.
         """
-
-    def n_available(self, samples: Any) -> int:
-        """The number of units."""
-        return self.units(samples).n_units
-
-    def n_always(self, samples: Any) -> int:
-        """The number of units that are always in the model."""
-        return int(self.units(samples).fixed.sum())
 
     def resolve_k(self, k: Any, samples: Any) -> int:
         """A k as users give it. Raises ValueError if it is less than the number of units always in."""
@@ -331,10 +322,9 @@ class KernelBlueprint(Blueprint):
             validation.check_choice("kernel", self.kernel, KERNELS)
         if isinstance(self.gamma, str):
             validation.check_choice("gamma", self.gamma, ("scale", "auto"))
-        elif isinstance(self.gamma, bool) or not (
-            isinstance(self.gamma, numbers.Real) and 0 < float(self.gamma) < np.inf
-        ):
-            raise ValueError(f"gamma={self.gamma!r} is not valid. Use a number > 0, 'scale' or 'auto'.")
+        else:
+            fine, advice = validation.is_number(self.gamma, above=0), "Use a number > 0, 'scale' or 'auto'."
+            validation.require(fine, "gamma", self.gamma, "valid", advice)
         for name, least in (("degree", 1.0), ("coef0", -np.inf)):
             validation.check_number(name, getattr(self, name), least)
         validation.check_cache_size(self.cache_size)

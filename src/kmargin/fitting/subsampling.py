@@ -1,6 +1,5 @@
 """Selection frequencies over random halves of the rows, and bounds on false selections."""
 
-import numbers
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,7 +19,7 @@ from sklearn.utils.validation import has_fit_parameter
 from kmargin.core import validation
 from kmargin.core.arrays import Flags, Indices, Matrix, Vector
 from kmargin.core.linalg import one_blas_thread
-from kmargin.core.validation import check_count, warn_caller
+from kmargin.core.validation import check_choice, check_count, is_number, require, warn_caller
 from kmargin.fitting.fit import make_pool
 from kmargin.fitting.progress import progress_bar
 
@@ -71,19 +70,16 @@ def read_rows(X: Any, y: Any, sample_weight: Any, groups: Any = None) -> Rows:
 def draw_halves(codes: Indices, rng: np.random.Generator) -> tuple[Indices, Indices]:
     """Two disjoint sets of floor(n / 2) rows, each with half of every class; ascending.
 
-    Of a class with an odd number of rows one is left over. These go to the halves by turns, in random order;
-    if their number is odd, the last goes to neither.
+    Of a class with an odd number of rows one is left over. These are shared out in random order, half of them
+    to each set; if their number is odd, one of them is in neither.
     """
     by_class = [rng.permutation(np.flatnonzero(codes == code)) for code in range(codes.max() + 1)]
     left_over = rng.permutation([rows[-1] for rows in by_class if len(rows) % 2]).astype(np.intp)
-    n_each = len(left_over) // 2
     halves = [
-        np.concatenate([*(rows[: len(rows) // 2] for rows in by_class), left_over[:n_each]]),
-        np.concatenate(
-            [*(rows[len(rows) // 2 : 2 * (len(rows) // 2)] for rows in by_class), left_over[n_each:][:n_each]]
-        ),
+        [rows[which * (len(rows) // 2) :][: len(rows) // 2] for rows in (*by_class, left_over)]
+        for which in (0, 1)
     ]
-    return np.sort(halves[0]), np.sort(halves[1])
+    return np.sort(np.concatenate(halves[0])), np.sort(np.concatenate(halves[1]))
 
 
 def draw_group_halves(codes: Indices, groups: Indices, rng: np.random.Generator) -> tuple[Indices, Indices]:
@@ -121,12 +117,11 @@ class Halves:
     def __iter__(self) -> Iterator[tuple[Indices, int]]:
         for pair in range(self.n_pairs):
             rng = np.random.default_rng([self.seed, pair])
-            pair_of_halves = (
-                draw_halves(self.codes, rng)
-                if self.groups is None
-                else draw_group_halves(self.codes, self.groups, rng)
-            )
-            for half in pair_of_halves:
+            if self.groups is None:
+                halves = draw_halves(self.codes, rng)
+            else:
+                halves = draw_group_halves(self.codes, self.groups, rng)
+            for half in halves:
                 yield half, int(rng.integers(2**31 - 1))
 
 
@@ -273,8 +268,7 @@ def stability_bounds(n_features: int, q: float, threshold: float, n_pairs: int =
     """
     check_count("n_features", n_features, "features", least=0)
     check_count("n_pairs", n_pairs, "pairs of halves")
-    if not isinstance(q, numbers.Real) or not 0 <= q < np.inf:
-        raise ValueError(f"q={q!r} is not a mean number of features. Use a number >= 0, such as 10.")
+    require(is_number(q, at_least=0), "q", q, "a mean number of features", "Use a number >= 0, such as 10.")
     check_threshold(threshold)
     n_halves = needed_halves(threshold, n_pairs)
     theta = min(1.0, q / n_features) if n_features else 0.0
@@ -327,7 +321,7 @@ def stability_k(
     """
     check_count("n_features", n_features, "features", least=0)
     check_max_false(max_false)
-    check_bound(bound)
+    check_choice("bound", bound, SelectionBounds._fields)
     low, high = 0, n_features
     while low < high:
         k = (low + high + 1) // 2
@@ -364,7 +358,7 @@ def r_concave_tails(mean: float, n: int, r: float) -> Vector:
     """
     best = np.zeros(n + 1)
     at = min(mean, 1.0) * n
-    slopes = np.zeros(n + 1)  # for each high, as the last low left them
+    slopes = np.zeros(n + 1)  # warm starts: the slope found for each `high` at the previous `low`
     for low in range(int(at) + 1 if 0 < at < n else 0):
         first = max(int(np.ceil(at)), low + 1)
         found = affine_powers(at - low, np.arange(first, n + 1) - low, n - low, r, slopes[first:])
@@ -424,27 +418,14 @@ def _affine_powers(slopes: Vector, lasts: Indices, way: Matrix, r: float) -> tup
     return weights / weights.sum(axis=1, keepdims=True), lean
 
 
-def check_threshold(threshold: object, others: str = "") -> None:
-    """A share of halves that most of them make up."""
-    is_number = isinstance(threshold, numbers.Real) and not isinstance(threshold, bool | np.bool_)
-    if not is_number or not 0.5 < float(threshold) <= 1:  # type: ignore[arg-type]
-        raise ValueError(
-            f"threshold={threshold!r} is not a proportion above one half; below that, no error bound "
-            f"holds. Use a number above 0.5, at most 1{others}."
-        )
+def check_threshold(threshold: Any, others: str = "") -> None:
+    """Raise ValueError unless the threshold is a proportion above one half."""
+    fine = is_number(threshold, above=0.5) and threshold <= 1
+    meaning = "a proportion above one half; below that, no error bound holds"
+    require(fine, "threshold", threshold, meaning, f"Use a number above 0.5, at most 1{others}.")
 
 
-def check_max_false(value: object) -> None:
-    """A finite number > 0."""
-    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_)
-    if not is_number or not 0 < float(value) < np.inf:  # type: ignore[arg-type]
-        raise ValueError(
-            f"max_false={value!r} is not an expected number of features. Use a number > 0, such as 1."
-        )
-
-
-def check_bound(value: object) -> None:
-    """The name of a bound."""
-    if not (isinstance(value, str) and value in SelectionBounds._fields):
-        names = ", ".join(map(repr, SelectionBounds._fields))
-        raise ValueError(f"bound={value!r} is not known. Use one of {names}.")
+def check_max_false(max_false: object) -> None:
+    """Raise ValueError unless this is a finite number > 0."""
+    meaning, advice = "an expected number of features", "Use a number > 0, such as 1."
+    require(is_number(max_false, above=0), "max_false", max_false, meaning, advice)

@@ -16,7 +16,7 @@ TILE = 2**21  # numbers that a temporary array may hold
 class UnseenRows(NamedTuple):
     """Decision values of rows that the binary classifiers were not fitted to."""
 
-    decisions: Matrix  # a column for each binary classifier
+    decisions: Matrix  # one column per binary classifier
     codes: Indices  # of the classes
     weights: Vector  # a row of weight 2 counts as the row twice
 
@@ -152,7 +152,7 @@ PAYS = 1.92  # least gain of log-likelihood for an offset: half of the 95 % poin
 FLAT = 1e-12  # a standard deviation below this, or this times the mean, counts as 0
 LARGEST = 1e100  # weights are scaled down to this: sums of larger ones may overflow
 OWN, OTHERS = 0.1, 10.0  # ridge on the slope of the own class, and on those of other classes; in rows
-MOST_MIXED = 40  # with more classes, binary classifiers contribute to their own class alone
+MOST_MIXED = 40  # with more classes, each decision value enters only the logit of its own class
 MAX_SYSTEM_ENTRIES = 2**20  # numbers in the linear systems that are solved at a time
 
 Ask = Callable[..., Any]  # sums a function of `Pieces` over all rows, in memory or in blocks

@@ -1,6 +1,5 @@
 """Nested cross-validation: the score of a whole procedure, the choice of k and C included."""
 
-import numbers
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -30,6 +29,7 @@ from kmargin.model_selection.scores import (
     Interval,
     RankedRows,
     area_under_roc,
+    check_fold,
     effective_number,
     make_splitters,
     mean_interval,
@@ -125,12 +125,7 @@ def split_outer(rows: ScoredRows, cv: Any, repeats: int, seed: int) -> list[Fold
         folds += [Fold(train, test) for train, test in splitter.split(rows.X, y, groups)]
     classes = np.unique(y)
     for number, fold in enumerate(folds):
-        missing = classes[~np.isin(classes, y[fold.train])].tolist()
-        if missing:
-            raise ValueError(
-                f"Outer fold {number} has no training row of class {missing[0]!r}. "
-                "Use fewer folds, or a splitter that stratifies, such as StratifiedKFold."
-            )
+        check_fold(number, classes, np.isin(classes, y[fold.train]), len(fold.test), "Outer fold")
     return folds
 
 
@@ -366,8 +361,8 @@ def honest_score(
     """
     validation.check_count("permutations", permutations, "times to permute the labels", least=0)
     validation.check_count("repeats", repeats, "times to deal the rows into folds")
-    if not isinstance(confidence, numbers.Real) or not 0 < confidence < 1:
-        raise ValueError(f"confidence={confidence!r} is not a probability. Use a number such as 0.95.")
+    fine = validation.is_number(confidence, above=0) and confidence < 1
+    validation.require(fine, "confidence", confidence, "a probability", "Use a number such as 0.95.")
     validation.check_cv(cv)
     validation.check_scoring(scoring)
     validation.check_n_jobs(n_jobs)

@@ -14,6 +14,7 @@ from scipy.stats import rankdata
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, check_cv
 
 from kmargin.core.arrays import Flags, Indices, Matrix, Vector
+from kmargin.core.validation import check_count
 
 
 class Interval(NamedTuple):
@@ -236,16 +237,16 @@ def make_splitters(cv: Any, repeats: int, seed: int, y: Any, groups: Any = None)
     return splitters
 
 
-def check_fold(number: int, classes: np.ndarray, has_class: Flags, n_test: int) -> None:
+def check_fold(number: int, classes: np.ndarray, has_class: Flags, n_test: int, kind: str = "Fold") -> None:
     """Raise ValueError where a fold has no class to fit to, or nothing to score."""
     if not has_class.all():
         raise ValueError(
-            f"Fold {number} has no training sample of class {classes[~has_class].tolist()[0]!r}. "
+            f"{kind} {number} has no training sample of class {classes[~has_class].tolist()[0]!r}. "
             "Use fewer folds, or a splitter that stratifies, such as StratifiedKFold."
         )
     if n_test == 0:
         raise ValueError(
-            f"Fold {number} has no sample to score. Use fewer folds, or give its rows positive weights."
+            f"{kind} {number} has no sample to score. Use fewer folds, or give its rows positive weights."
         )
 
 
@@ -271,8 +272,7 @@ class BlockKFold:
     """
 
     def __init__(self, n_splits: int = 5) -> None:
-        if isinstance(n_splits, bool) or not isinstance(n_splits, numbers.Integral) or n_splits < 2:
-            raise ValueError(f"n_splits={n_splits!r} is not a number of folds. Use an integer >= 2.")
+        check_count("n_splits", n_splits, "folds", least=2)
         self.n_splits: int = int(n_splits)
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:

@@ -158,7 +158,7 @@ class TableSearch:
             class_weight = "balanced" if settings.balanced else None
             self.samples = read_samples(dataset.X, dataset.y, dataset.weights, class_weight)
             validation.check_tolerance(settings.tolerance)
-            self.n_available = self.blueprint.n_available(self.samples)
+            self.n_available = self.blueprint.units(self.samples).n_units
         codes, groups = self.samples.codes, dataset.groups
         self.class_counts = np.bincount(codes)  # rows of each class, or groups that have rows of it
         if groups is not None:
