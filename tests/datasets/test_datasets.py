@@ -1,4 +1,4 @@
-"""Table 1 as data: loaders read the files, and simulators draw what the paper describes."""
+"""The data sets of Table 1: loaders read the files, and simulators follow the paper."""
 
 import hashlib
 import io
@@ -120,7 +120,7 @@ def test_frames_carry_the_same_numbers(cache, monkeypatch):
         datasets.load_iris(as_frame=True)
 
 
-# the real files, where they are in the cache
+# The real files, if they are in the cache
 
 BESIDE = Path(__file__).parents[3] / "shared" / "data" / "raw"
 REAL = {  # the first row's start and label, the first name, counts of classes
@@ -146,7 +146,7 @@ def real_files(monkeypatch):
 
 
 @pytest.mark.parametrize("name", REAL)
-def test_the_real_files_are_what_table_1_says(name, real_files, no_network):
+def test_the_real_files_agree_with_table_1(name, real_files, no_network):
     real_files(name)
     first, label, first_name, counts = REAL[name]
     loader = getattr(datasets, f"load_{name.replace('-', '_')}")
@@ -166,7 +166,7 @@ def test_the_real_files_are_what_table_1_says(name, real_files, no_network):
     assert bunch.data[-1, -2:].tolist() in (numbers[-3:-1], numbers[-2:]), "the last file is read last"
 
 
-# an archive laid out like TCGA's
+# An archive with the layout of TCGA's
 
 
 def write_archive(path, values, labels, names=("labels.csv", "data.csv")):
@@ -215,7 +215,7 @@ def test_tcga_keeps_the_first_genes_that_are_not_zero_everywhere(cache, monkeypa
         load(entry.name)
 
 
-def test_an_archive_that_cannot_be_read_says_why(tmp_path):
+def test_an_unreadable_archive_is_refused_with_the_reason(tmp_path):
     path = tmp_path / "tcga.tar.gz"
     for names in [("data.csv",), ("labels.csv",)]:
         with pytest.raises(DatasetError, match=r"gz cannot be read: data.csv or labels.csv is not in"):
@@ -227,7 +227,7 @@ def test_an_archive_that_cannot_be_read_says_why(tmp_path):
         loaders.read_tcga(path, 3)
 
 
-def test_breast_cancer_leaves_out_the_patient_and_rows_that_miss_something(tmp_path):
+def test_breast_cancer_leaves_out_the_patient_number_and_rows_with_missing_values(tmp_path):
     path = tmp_path / "cells.data"
     path.write_text("1000,1,2,3,4,5,6,7,8,9,2\n2000,1,2,3,4,5,?,7,8,9,4\n3000,9,8,7,6,5,4,3,2,1,4\n")
     table = loaders.read_table([path], loaders.LAYOUTS["breast-cancer-wisconsin"])
@@ -245,22 +245,22 @@ def test_breast_cancer_leaves_out_the_patient_and_rows_that_miss_something(tmp_p
         ("1,2,3,4,Iris-setosa\n1,2,3,4,Rose\n", r"the classes \['Rose'\] are not among \['Iris-setosa'"),
     ],
 )
-def test_a_table_that_cannot_be_read_says_why(tmp_path, text, complaint):
+def test_an_unreadable_table_is_refused_with_the_reason(tmp_path, text, complaint):
     path = tmp_path / "iris.data"
     path.write_text(text)
     with pytest.raises(DatasetError, match=rf"iris\.data cannot be read: .*{complaint}.*\. Delete it"):
         loaders.read_table([path], loaders.LAYOUTS["iris"])
 
 
-# simulated data
+# Simulated data
 
 
 def test_the_two_informative_features_are_correlated_as_in_the_paper():
-    X, y, coef = make_synthetic(200_000, 4, random_state=0, return_coef=True)
+    X, y, coef = make_synthetic(50_000, 4, random_state=0, return_coef=True)
     covariance = np.cov(X.T)
-    np.testing.assert_allclose(np.diag(covariance), [1.0, 3.0, 2.0, 2.0], rtol=0.02)
-    assert covariance[0, 1] == pytest.approx(0.9, abs=0.02)
-    assert abs(covariance[2, 3]) < 0.02
+    np.testing.assert_allclose(np.diag(covariance), [1.0, 3.0, 2.0, 2.0], rtol=0.03)
+    assert covariance[0, 1] == pytest.approx(0.9, abs=0.03)
+    assert abs(covariance[2, 3]) < 0.03
     np.testing.assert_array_equal(coef, [10, -10, 0, 0])
     np.testing.assert_array_equal(y, np.where(X[:, 0] > X[:, 1], 1, -1))
 
@@ -276,7 +276,7 @@ def test_effects_of_the_hyperplane_are_large_and_of_either_sign():
     assert np.abs(X.std() - 1) < 0.05
 
 
-def test_spirals_are_arms_turned_against_each_other_with_the_noise_asked_for():
+def test_spirals_are_rotated_arms_with_the_given_noise():
     n = 400
     clean, y = make_spiral((n, n), (0.0, 0.0), random_state=0)
     noisy, labels = make_spiral((n, n), (0.1, 0.3), random_state=0)
@@ -294,7 +294,7 @@ def test_spirals_are_arms_turned_against_each_other_with_the_noise_asked_for():
     assert len(set(labels[:50])) == 2  # rows come in random order
 
 
-def test_genes_of_a_module_are_correlated_and_those_of_telling_modules_differ_between_the_classes():
+def test_genes_of_a_module_are_correlated_and_informative_modules_differ_between_classes():
     shape = {"n_modules": 3, "genes_per_module": 3, "n_telling": 1, "effect": 2.0, "correlation": 0.6}
     X, y, modules = make_genes(30_000, 10, **shape, random_state=0, return_modules=True)
     np.testing.assert_array_equal(modules, [0, 0, 0, 1, 1, 1, 2, 2, 2, -1])

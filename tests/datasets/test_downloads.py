@@ -1,4 +1,4 @@
-"""Files of data sets are found, downloaded and checked; or an error says what to do."""
+"""Files of data sets are found, downloaded and checked, or an error says what to do."""
 
 import hashlib
 import os
@@ -106,7 +106,7 @@ def test_the_cache_folder_is_that_of_KMARGIN_DATA_or_of_the_platform(
     assert cache_folder() == Path.home() / "tables"
 
 
-def test_a_file_in_the_cache_needs_no_writing_no_network_and_no_pooch(server, cache, monkeypatch):
+def test_a_cached_file_is_read_without_network_pooch_or_writing(server, cache, monkeypatch):
     cache.mkdir()
     (cache / "table.data").write_bytes(CONTENT)
     monkeypatch.setitem(sys.modules, "pooch", None)
@@ -146,14 +146,14 @@ def test_a_failed_download_names_the_problem_and_the_place_for_the_file_and_leav
 
 
 @pytest.mark.parametrize("faults", [{"status": 503}, {"n_sent": 70_000}], ids=["busy", "breaks off"])
-def test_a_temporary_failure_is_tried_again(server, cache, faults):
+def test_a_download_is_retried_after_a_temporary_failure(server, cache, faults):
     vars(server).update(faults, n_failures=2)
     assert fetch(server.file()).read_bytes() == CONTENT
     assert len(server.requests) == 3
     assert os.listdir(cache) == ["table.data"]
 
 
-def test_a_server_that_does_not_answer_is_not_waited_for_without_end(cache, monkeypatch):
+def test_a_server_that_does_not_answer_causes_a_timeout(cache, monkeypatch):
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setattr(download, "N_RETRIES", 0)
     monkeypatch.setattr(download, "TIMEOUT", 0.1)

@@ -1,4 +1,4 @@
-"""Plots show the numbers they were given, and cost nothing until they are drawn."""
+"""Plots show the given numbers and names, and refuse what they cannot draw."""
 
 from functools import partial
 from itertools import combinations, pairwise
@@ -64,8 +64,7 @@ def test_the_coefficient_display_has_a_bar_per_classifier_and_feature(data):
     display.figure_.canvas.draw()  # a dollar sign is no formula
 
 
-def test_many_classifiers_are_drawn_as_shades_of_their_classes():
-    """A hundred bars for a feature say nothing."""
+def test_coefficients_of_many_classifiers_are_drawn_as_an_image_by_class():
     rng = np.random.default_rng(1)
     y = np.repeat(np.arange(8), 10)
     X = rng.standard_normal((80, 5)) + 2 * np.eye(8)[y][:, :5]
@@ -82,7 +81,7 @@ def test_many_classifiers_are_drawn_as_shades_of_their_classes():
     display.figure_.canvas.draw()
 
 
-def test_the_path_of_a_standardised_model_is_drawn_in_weights(data):
+def test_the_path_of_a_standardised_model_is_drawn_per_standard_deviation(data):
     X, y = data
     model = SparseSVCCV(ks=[3, 1], cv=2, standardize=True).fit(X * 10.0 ** np.arange(6), y > 0)
     display = SparsityPathDisplay.from_estimator(model)
@@ -90,7 +89,7 @@ def test_the_path_of_a_standardised_model_is_drawn_in_weights(data):
     assert display.ax_.get_ylabel() == "weight, per standard deviation"
 
 
-def test_axes_say_what_k_counts(data):
+def test_axis_labels_name_the_units_that_k_counts(data):
     groups = [0, 0, 1, 2, 3, 4]
     model = SparseSVCCV(ks=[3, 1], cv=2, groups=groups).fit(*data)
     assert CVScoreDisplay.from_estimator(model).ax_.get_xlabel() == "k, the number of groups"
@@ -113,23 +112,27 @@ def chosen(data, frame):
     return SparseSVCCV(ks=[6, 4, 2, 1], cv=2).fit(frame, data[1] > 0)
 
 
+@pytest.fixture(scope="module")
+def path(data, frame):
+    return sparse_svm_path(frame, data[1] > 0, [6, 2])
+
+
 def texts(ax):
     """The names of the lines, from top to bottom."""
     return [text.get_text() for text in ax.get_legend().get_texts()]
 
 
-def test_lines_and_bars_are_called_what_the_columns_are(data, frame, chosen):
-    coefs = dict(zip(NAMES, sparse_svm_path(frame, data[1] > 0, [6, 2]).coefs[0, 0], strict=True))
-    path = SparsityPathDisplay.from_path(sparse_svm_path(frame, data[1] > 0, [6, 2]))
-    assert texts(path.ax_) == sorted(NAMES, key=lambda name: -coefs[name])
+def test_lines_and_bars_have_the_names_of_the_columns(path, chosen):
+    coefs = dict(zip(NAMES, path.coefs[0, 0], strict=True))
+    assert texts(SparsityPathDisplay.from_path(path).ax_) == sorted(NAMES, key=lambda name: -coefs[name])
     assert set(CoefficientDisplay.from_estimator(chosen).feature_names) <= set(NAMES)
     assert set(texts(SparsityPathDisplay.from_estimator(chosen).ax_)) == set(NAMES)
-    some = SparsityPathDisplay.from_path(sparse_svm_path(frame, data[1] > 0, [6, 2]), n_labels=3)
+    some = SparsityPathDisplay.from_path(path, n_labels=3)
     assert len(texts(some.ax_)) == 4
     assert "3 others" in texts(some.ax_)
 
 
-def test_lines_are_told_apart_without_their_colour(chosen):
+def test_lines_differ_by_marker_or_dashes(chosen):
     display = SparsityPathDisplay.from_estimator(chosen)
     looks = {
         (line.get_marker(), line._dash_pattern[1] and tuple(line._dash_pattern[1]))
@@ -140,7 +143,7 @@ def test_lines_are_told_apart_without_their_colour(chosen):
 
 
 @pytest.mark.parametrize("ks", [[6, 2, 1], [6, 5, 4], [3, 0]])
-def test_no_part_of_the_axis_is_empty(data, ks):
+def test_the_values_of_k_fill_the_axis(data, ks):
     for display in (
         SparsityPathDisplay.from_path(sparse_svm_path(*data, ks)),
         CVScoreDisplay(ks, np.ones(len(ks)), np.zeros(len(ks))).plot(),
@@ -152,15 +155,15 @@ def test_no_part_of_the_axis_is_empty(data, ks):
 
 
 @pytest.mark.parametrize("layout", [None, "constrained"])
-def test_in_axes_of_others_names_stay_within_the_place_of_the_axes(data, frame, layout):
+def test_the_legend_does_not_overlap_neighbouring_axes(path, layout):
     figure = Figure(figsize=(8, 3), layout=layout)
     left, right = figure.subplots(1, 2)
-    SparsityPathDisplay.from_path(sparse_svm_path(frame, data[1] > 0, [6, 2]), ax=left)
+    SparsityPathDisplay.from_path(path, ax=left)
     figure.draw_without_rendering()
     assert left.get_legend().get_window_extent().x1 <= right.get_window_extent().x0
 
 
-def test_models_inside_pipelines_and_searches_are_found(data, frame, chosen):
+def test_models_inside_pipelines_and_grid_searches_are_drawn(data, frame, chosen):
     y = data[1] > 0
     pipeline = make_pipeline(StandardScaler(), SparseSVC(k=2)).fit(frame, y)
     display = CoefficientDisplay.from_estimator(pipeline)
@@ -176,13 +179,13 @@ def test_models_inside_pipelines_and_searches_are_found(data, frame, chosen):
     assert set(texts(SparsityPathDisplay.from_estimator(inner).ax_)) <= set(NAMES)
 
 
-def test_a_path_of_points_names_their_rows(data):
+def test_a_path_of_training_points_names_their_rows(data):
     model = KernelSparseSVCCV([3, 1], cv=2).fit(*data)
     names = texts(SparsityPathDisplay.from_estimator(model).ax_)
     assert set(names) == {f"row {row}" for row in model.path_.inputs.columns}
 
 
-REFUSED = [  # a display's way to draw, what it is given, and the answer
+REFUSED = [  # the method, its argument, the exception and its message
     (CoefficientDisplay.from_estimator, SparseSVC(), NotFittedError, "SparseSVC is not fitted, and Coeffic"),
     (CVScoreDisplay.from_estimator, SparseSVCCV(), NotFittedError, "Call fit"),
     (CVScoreDisplay.from_estimator, make_pipeline(SparseSVCCV()), NotFittedError, "CV is not"),
@@ -212,12 +215,12 @@ def models(data):
 
 
 @pytest.mark.parametrize(("draw", "given", "error", "message"), REFUSED)
-def test_what_cannot_be_drawn_is_refused_in_a_sentence(models, draw, given, error, message):
+def test_invalid_input_is_refused_with_a_message(models, draw, given, error, message):
     with pytest.raises(error, match=message):
         draw(models[given] if isinstance(given, str) else given)
 
 
-def test_the_way_of_an_annealing_is_its_trace(data):
+def test_the_convergence_display_shows_the_trace(data):
     X, y = data
     model = SparseSVC(2, solver=MM()).fit(X, y > 0)
     trace = model.solutions_[0].trace
@@ -245,7 +248,7 @@ def test_recorded_steps_are_drawn_one_by_one(data):
     assert ConvergenceDisplay.from_estimator(apart).axes_[0].get_legend() is not None
 
 
-def test_classifiers_that_were_annealed_apart_have_a_line_each(data):
+def test_separately_fitted_classifiers_have_a_line_each(data):
     apart = ConvergenceDisplay.from_estimator(SparseSVC(2, solver=SD(), shared=False).fit(*data))
     assert [line.get_label() for line in apart.axes_[0].lines] == ["0 vs 1", "0 vs 2", "1 vs 2"]
     together = ConvergenceDisplay.from_estimator(SparseSVC(2, solver=SD()).fit(*data))
@@ -257,7 +260,7 @@ def test_classifiers_that_were_annealed_apart_have_a_line_each(data):
     [[1, 2, 3, 4], [0, 1], [7], range(1, 31), [1, 40, 63, 12600], [1, 9, 10, 11, 999, 1000, 1001]],
     ids=str,
 )
-def test_ticks_of_k_name_both_ends_and_never_touch(ks):
+def test_tick_labels_of_k_include_both_ends_and_do_not_overlap(ks):
     figure = Figure(figsize=(5.2, 3.1), layout="constrained")
     scores = np.linspace(0.5, 0.9, len(ks))
     display = CVScoreDisplay(np.array(ks), scores, 0 * scores).plot(figure.subplots())
@@ -269,7 +272,7 @@ def test_ticks_of_k_name_both_ends_and_never_touch(ks):
     assert {min(ks), max(ks)} <= named
 
 
-# three sizes, two machines, four features; the last feature is never used
+# three sizes, two classifiers, four features; the last feature is never used
 COEFS = np.array([
     [[0.5, -3.0, 0.2, 0.0], [9.0, 0.0, -1.0, 0.0]],
     [[0.6, -2.0, 0.0, 0.0], [8.0, 0.0, 0.0, 0.0]],
@@ -283,7 +286,7 @@ def drawn(display):
 
 
 @pytest.mark.parametrize("machine", [0, 1, None])
-def test_the_path_of_a_classifier_or_the_size_over_all_of_them_is_drawn(machine):
+def test_the_path_of_one_classifier_or_the_norm_over_all_is_drawn(machine):
     path = SimpleNamespace(
         ks=[3, 2, 1], coefs=COEFS, classes=np.arange(3), multi_class="ovo", counted="groups"
     )
@@ -300,17 +303,16 @@ def test_the_path_of_a_classifier_or_the_size_over_all_of_them_is_drawn(machine)
         np.testing.assert_array_equal(lines[name], values)
 
 
-def test_the_features_that_stay_longest_are_named_and_of_these_the_largest():
+def test_the_features_kept_longest_are_named_and_ties_go_to_the_largest():
     display = SparsityPathDisplay([3, 2, 1], COEFS[:, 0], ["$a", "b", "c", "d"])
     assert [label for label in drawn(display.plot(n_labels=1)) if label[0] != "_"] == [r"\$a"]
     assert {label for label in drawn(display.plot(n_labels=2)) if label[0] != "_"} == {r"\$a", "b"}
-    tied = SparsityPathDisplay([2, 1], np.array([[1.0, -2.0], [1.0, -2.0]]), ["small", "large"]).plot(
-        n_labels=1
-    )
-    assert [line.get_label() for line in tied.ax_.lines if line.get_label()[0] != "_"] == ["large"]
+    tied = SparsityPathDisplay([2, 1], np.array([[1.0, -2.0], [1.0, -2.0]]), ["small", "large"])
+    lines = tied.plot(n_labels=1).ax_.lines
+    assert [line.get_label() for line in lines if line.get_label()[0] != "_"] == ["large"]
 
 
-def test_bars_are_of_the_largest_coefficients_whatever_their_sign():
+def test_bars_show_the_coefficients_of_largest_magnitude():
     model = SimpleNamespace(
         coef_=np.array([[1.0, -5.0, 0.0, 2.0, -3.0]]),
         support_=np.array([0, 1, 3, 4]),

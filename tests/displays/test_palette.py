@@ -1,4 +1,4 @@
-"""Colours are told apart by everybody, and nothing is told by colour alone."""
+"""Colours differ for readers with any colour vision, and nothing is shown by colour alone."""
 
 from itertools import combinations
 
@@ -54,8 +54,8 @@ def test_one_colour_has_one_meaning(theme):
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_lines_stand_out_from_the_page(theme):
-    """What is written is tested on a page, in a browser."""
+def test_lines_have_enough_contrast_with_the_page(theme):
+    """The contrast of text is tested in a browser."""
     paper = getattr(MEANINGS["paper"], theme)
     lines = [name for name in MEANINGS if name not in ("paper", "shade", "line", "faint")]
     assert min(contrast(getattr(MEANINGS[name], theme), paper) for name in lines) >= 3
@@ -63,14 +63,14 @@ def test_lines_stand_out_from_the_page(theme):
 
 @pytest.mark.parametrize("sight", SIGHT)
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_colours_seen_together_differ_for_everybody(theme, sight):
+def test_colours_used_together_differ_for_all_kinds_of_colour_vision(theme, sight):
     for together in SEEN_TOGETHER:
         for a, b in combinations(together, 2):
             one, other = (lab(getattr(MEANINGS[name], theme), sight) for name in (a, b))
             assert np.linalg.norm(one - other) > 10, (a, b)
 
 
-def test_solvers_are_told_apart_without_colour():
+def test_solvers_differ_by_marker_or_line_style():
     looks = [(line.marker, str(line.linestyle)) for name, line in SOLVERS.items() if name != "kmargin"]
     assert len(set(looks)) == len(looks)
 
@@ -83,7 +83,7 @@ def test_a_solver_looks_the_same_under_each_of_its_names():
     assert set(palette.SAME_AS.values()) <= set(SOLVERS)
 
 
-def test_colours_of_a_plot_become_those_of_its_page():
+def test_colours_of_a_plot_follow_the_theme_of_its_page():
     figure = Figure(figsize=(2, 2))
     figure.subplots().plot([0, 1], color=palette.CURVE)
     text = html.svg(figure, "line")

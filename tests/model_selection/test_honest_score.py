@@ -158,7 +158,7 @@ def test_a_scorer_that_no_guess_can_answer_leaves_guessing_open():
         ({"repeats": 0}, "repeats=0 is not a number"),
         ({"confidence": 95}, "confidence=95 is not a probability"),
         ({"confidence": "a"}, "confidence='a' is not a probability"),
-        ({"cv": [(np.arange(40), np.arange(40, 80))]}, "Outer fold 0 has no training row of class"),
+        ({"cv": [(np.arange(40), np.arange(40, 80))]}, "Outer fold 0 has no training sample of class"),
     ],
 )
 def test_what_cannot_be_scored_is_said_in_a_sentence(arguments, message):

@@ -1,4 +1,4 @@
-"""The numbers of the experiments, each computed again, and the conclusions that are drawn from them."""
+"""The numbers of the experiments, each recomputed, and the conclusions drawn from them."""
 
 from itertools import combinations
 
@@ -18,7 +18,7 @@ from kmargin.paper.report import Verdict
 from kmargin.paper.store import KEYS
 
 
-def test_draws_of_the_simulation_differ_and_are_scored_on_rows_that_were_not_fitted():
+def test_simulated_data_sets_differ_and_are_scored_on_new_rows():
     draws = [experiments.draw_data(20, 60, draw, 0)[0] for draw in (0, 1)]
     assert (draws[0] != draws[1]).all()
     job = Job("recovery", "paper", "20x60", "exchange", (Fit(0, 0.9),))
@@ -30,7 +30,7 @@ def test_draws_of_the_simulation_differ_and_are_scored_on_rows_that_were_not_fit
     assert found["sparsity"] == pytest.approx(1 - len(model.support_) / 60)
 
 
-def test_classifiers_are_described_by_means_and_sums():
+def test_summaries_of_classifiers_are_means_and_sums():
     X, y = load_iris(return_X_y=True)
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     classifiers = Classifiers("iris", X, y, np.inf, TINY)
@@ -51,7 +51,7 @@ def test_classifiers_are_described_by_means_and_sums():
     assert described["loss"] == pytest.approx(np.mean(losses))
 
 
-def test_liblinear_has_an_intercept_and_one_classifier_per_pair_where_ours_have():
+def test_liblinear_has_an_intercept_and_one_classifier_per_pair_in_the_shuffled_protocol():
     paper = experiments.make_peer(Job("crossval", "paper", "iris", "l1r", ()), 0.5, TINY)
     shuffled = experiments.make_peer(Job("crossval", "shuffled", "iris", "l2r", ()), 0.5, TINY)
     assert isinstance(paper, LinearSVC)
@@ -68,14 +68,14 @@ def test_the_observed_sparsity_is_a_mean_over_classifiers():
     assert experiments.observed_sparsity(model, 150) == pytest.approx(np.mean(shares))
 
 
-def test_noise_is_two_standard_errors_of_a_difference_and_half_a_point():
+def test_the_accuracy_noise_is_two_standard_errors_of_a_difference_plus_half_a_point():
     group = pd.DataFrame({"replicate": [0, 1, 2, 3], "test": [90.0, 92.0, 94.0, 92.0], "dataset": "iris"})
     error = np.std(group["test"], ddof=1) / 2
     assert tables.accuracy_noise(group, "test") == pytest.approx(0.5 + 2 * np.sqrt(2) * error)
 
 
 def fake_rows(validation, **columns):
-    """Two folds of one solver on iris, the same in both but for a little noise."""
+    """Results of two folds of one solver on iris, with a small difference between the folds."""
     records = [
         dict(zip(KEYS, ("crossval", "paper", "iris", "mm", fold, s), strict=True))
         | {"validation": v + 0.5 * fold, "seconds": 1.0, "iterations": 10, "objective": 0.1, "loss": 0.1}
@@ -105,7 +105,7 @@ def test_table_3_sums_along_the_path_and_averages_over_folds():
     assert not line.parameter.differs
 
 
-def test_the_exchange_is_compared_by_the_loss_and_not_by_its_objective_which_has_a_ridge():
+def test_exchange_is_compared_by_the_loss_because_its_objective_has_a_ridge():
     rows = fake_rows({0.0: 90, 0.25: 96}, test=[70, 81], loss=[0.2, 0.3])
     for solver in ("mm", "exchange"):
         (line,) = tables.table3(rows.assign(solver=solver), "paper")
@@ -122,7 +122,7 @@ def line(solver, test=80.0, seconds=2.0, printed=None, validation=None, dataset=
     return tables.Line(dataset, solver, tables.Entry(25.0), entries)
 
 
-def test_differences_are_gathered_under_their_reasons(monkeypatch):
+def test_differences_are_grouped_by_their_reasons(monkeypatch):
     known = {"datasets": ["iris"], "solvers": ["mm", "sd"], "text": "The split."}
     monkeypatch.setattr(tables, "REASONS", [known])
     lines = [line("mm", 84, 2, 81), line("sd", 81, 2, 81.3), line("l1r", 90, 2, 80), line("exchange", 85)]
@@ -133,7 +133,7 @@ def test_differences_are_gathered_under_their_reasons(monkeypatch):
     ]
 
 
-def test_the_verdict_counts_what_is_met_and_divides_their_time_by_ours():
+def test_the_verdict_counts_agreements_and_compares_times():
     lines = [
         line("mm", 80, 8, 80.2),
         line("sd", 79, 4, 85),
@@ -160,9 +160,9 @@ def test_a_tie_between_mm_and_sd_goes_to_the_faster():
         assert (verdict.duels[0].rival.solver, verdict.speed) == (rival, speed)
 
 
-def test_only_a_whole_run_says_whether_the_paper_holds_up():
+def test_only_a_complete_run_says_whether_the_results_hold_up():
     def conclusions(datasets, settings):
-        """Of runs where each accuracy is met by MM and missed by SD."""
+        """Conclusions of runs in which MM agrees with every printed accuracy and SD with none."""
         met = [line("mm", printed=80.2, dataset=name) for name in datasets]
         missed = [line("sd", printed=85, dataset=name) for name in datasets]
         return " ".join(Verdict(settings, met + missed).sentences())

@@ -1,6 +1,6 @@
-"""Everything numbered in the paper has a function that exists and a section on the page.
+"""Everything numbered in the paper has a function that exists and a section of the report.
 
-python tests/paper/test_paper_map.py   # writes the table of docs/idea/paper_map.md anew
+python tests/paper/test_paper_map.py   # rewrites the table of docs/idea/paper_map.md
 """
 
 import importlib
@@ -49,9 +49,9 @@ def test_every_number_of_the_paper_is_on_the_map():
     assert numbered == expected
 
 
-def test_the_page_is_a_table_that_can_be_read_as_a_file():
+def test_the_table_on_the_page_is_current():
     (found,) = TABLE.findall(PAGE.read_text(encoding="utf-8"))
-    assert found == table(), "write it anew with: python tests/paper/test_paper_map.py"
+    assert found == table(), "rewrite it with: python tests/paper/test_paper_map.py"
 
 
 def test_the_links_of_the_page_lead_to_sections_of_the_committed_report():

@@ -1,4 +1,4 @@
-"""How hard the search tries: everything where that is cheap, what its knobs say where it is not."""
+"""The effort of the search: small problems are searched exhaustively, large ones within the settings."""
 
 from itertools import combinations
 
@@ -13,17 +13,13 @@ from kmargin.solvers.search import path
 from kmargin.solvers.search.swap_search import SwapSearch
 from kmargin.solvers.search.working_set import WorkingSet
 
-# Of the standardised breast-cancer table, proven: by every support, or for k = 6 and more by bounds.
+# Optima of the standardised breast-cancer data, proven by enumeration, or by bounds for k >= 6: (k, lam).
 CANCER = {
     (1, 1e-4): 0.116389993748,
-    (2, 1e-3): 0.0783019493042,
     (3, 1e-3): 0.0579428091401,
-    (3, 1e-4): 0.0560261183637,
-    (5, 1e-3): 0.0439379240539,
     (5, 1e-4): 0.0412011187065,
     (7, 1e-4): 0.0346109106328,
     (9, 1e-2): 0.0475006152399,
-    (10, 1e-3): 0.033035866865,
     (10, 1e-4): 0.0283134199589,
 }
 
@@ -39,7 +35,7 @@ def cancer():
 
 
 def make_neighbours(seed, n=60, p=12):
-    """Columns that are much like those beside them."""
+    """Columns that are strongly correlated with their neighbours."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, p))
     for j in range(1, p):
@@ -49,7 +45,7 @@ def make_neighbours(seed, n=60, p=12):
 
 
 def best_of_all(X, y, k, lam):
-    """The lowest objective of any k columns, by the reference."""
+    """The lowest objective of all supports of k columns, by the reference."""
     n, p = X.shape
     task = Task(X, np.where(y == 1, 1.0, -1.0), np.full(n, LONG(1) / n), np.full(p, LONG(lam)), True)
     return min(float(refit(task, np.array(c), np.zeros(p), 0.0).value) for c in combinations(range(p), k))
@@ -88,39 +84,31 @@ def test_the_path_finds_the_optimum_of_breast_cancer_where_exchanges_alone_do_no
     assert found.objectives[at] == pytest.approx(0.0376524844553, rel=1e-9)
 
 
-# where features that are much alike mislead a search from one start
-@pytest.mark.parametrize("seed", [3, 10, 15, 60, 117, 169, 210, 217, 250, 0])
-def test_the_default_single_fit_of_columns_that_are_much_alike_is_the_best_of_all_supports(seed):
+# seeds at which a search from one start does not find the optimum
+@pytest.mark.parametrize("seed", [3, 60, 117, 250])
+def test_the_default_single_fit_of_correlated_columns_is_the_best_of_all_supports(seed):
     X, y = make_neighbours(seed)
     model = SparseSVC(4, C=C_of(1e-4, len(y))).fit(X, y)
     assert model.objective_[0] == pytest.approx(best_of_all(X, y, 4, 1e-4), rel=1e-7)
     assert model.solutions_[0].status is Status.SWAP_OPTIMAL
 
 
-@pytest.mark.parametrize("seed", [3, 60])
-def test_a_path_of_columns_that_are_much_alike_is_as_good_as_single_fits(seed):
-    X, y = make_neighbours(seed)
+def test_a_path_of_correlated_columns_is_as_good_as_single_fits():
+    X, y = make_neighbours(60)
     C = C_of(1e-4, len(y))
     along = sparse_svm_path(X, y, [4, 3, 2, 1], C=C)
     single = [SparseSVC(k, C=C).fit(X, y).objective_ for k in (4, 3, 2, 1)]
     np.testing.assert_allclose(along.objectives, single, rtol=1e-7)
 
 
-def test_without_other_starts_and_in_folds_less_is_done():
+def test_fast_fits_and_fits_in_folds_take_fewer_steps():
     X, y = make_neighbours(1, n=60, p=40)
-    steps = {
-        name: SparseSVC(8, solver=solver).fit(X, y).n_iter_[0]
-        for name, solver in (
-            ("default", Exchange()),
-            ("fast", Exchange(effort="fast")),
-            ("folds", Exchange().in_folds()),
-        )
-    }
-    assert steps["folds"] == steps["fast"] < steps["default"]
+    solvers = Exchange(), Exchange(effort="fast"), Exchange().in_folds()
+    default, fast, folds = (SparseSVC(8, solver=solver).fit(X, y).n_iter_[0] for solver in solvers)
+    assert folds == fast < default
 
 
-def test_folds_are_searched_without_other_starts(monkeypatch):
-    """Only the fit on all rows begins anew from single features."""
+def test_only_the_fit_on_all_rows_is_searched_from_other_starts(monkeypatch):
     starts = []
     begin = path.SupportPath._start_elsewhere
 
@@ -134,8 +122,8 @@ def test_folds_are_searched_without_other_starts(monkeypatch):
     assert {n for n, max_starts in starts if max_starts} == {60}
 
 
-@pytest.mark.parametrize("max_swaps", [1, 3, 8])
-def test_a_large_problem_is_tried_no_more_than_the_effort_says(searches, max_swaps, monkeypatch):
+@pytest.mark.parametrize("max_swaps", [1, 8])
+def test_a_large_problem_gets_no_more_trials_than_the_effort_allows(searches, max_swaps, monkeypatch):
     n, p, k = 300, 200, 5
     assert n * p * p > path.SMALL_GRAM_FLOPS
     rng = np.random.default_rng(0)
@@ -147,12 +135,12 @@ def test_a_large_problem_is_tried_no_more_than_the_effort_says(searches, max_swa
     assert model.solutions_[0].status is Status.SETTLED
     assert searches
     for size, effort, n_trials in searches:
-        n_many = np.log2(max(size, 2))  # exchanges of many units are halved at each failure
+        n_many = np.log2(max(size, 2))  # exchanges of many units, halved after each failure
         assert effort.max_swaps <= max_swaps
         assert n_trials <= max(effort.max_swaps, 1) + effort.max_pair_swaps + n_many
 
 
-def test_a_small_problem_is_tried_more_than_the_effort_says(searches, monkeypatch):
+def test_a_small_problem_gets_more_trials_than_max_swaps(searches, monkeypatch):
     monkeypatch.setitem(EFFORTS, "normal", EFFORTS["normal"]._replace(max_swaps=1, max_pair_swaps=0))
     X, y = make_neighbours(0, n=60, p=30)
     SparseSVC(6).fit(X, y)
@@ -160,14 +148,14 @@ def test_a_small_problem_is_tried_more_than_the_effort_says(searches, monkeypatc
 
 
 def few_rows(seed=0, n=40, p=600):
-    """Too large to be searched from every start, too few rows for one descent to find the best."""
+    """A problem too large for exhaustive search, with too few rows for one descent to find the optimum."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, p))
     y = (X[:, :5].sum(axis=1) + rng.standard_normal(n) > 0).astype(int)
     return X, y
 
 
-def test_restarts_lower_the_objective_where_rows_are_few():
+def test_restarts_lower_the_objective_if_rows_are_few():
     lower = 0
     for seed in range(4):
         X, y = few_rows(seed)

@@ -1,6 +1,6 @@
-"""What once went wrong: objectives that were not the model's, loops without end, exceptions of our own.
+"""Regression tests: wrong objectives, endless loops, exceptions, and rounding errors of extreme numbers.
 
-Problems are those in which it was found, and their kin. A loop without end would show as a test without end.
+The seeds include those of the problems in which the errors were found.
 """
 
 import dask.array as da
@@ -27,12 +27,12 @@ from kmargin.solvers.solution import Status
 
 BINARY = [1498, 424, 535, 962, 2264]
 ANNEALINGS = {"mm": MM, "sd": SD}
-# an annealing of columns of very different sizes takes all the steps it may
+# MM and SD take the largest number of steps if columns have very different scales
 SHORT = {"exchange": Exchange(), "mm": MM(max_inner=100), "sd": SD(max_inner=100)}
 
 
 def make_binary(seed, n_classes=2):
-    """0/1 columns that know nothing of the labels, and a k."""
+    """Random 0/1 columns, labels that do not depend on them, and a k."""
     rng = np.random.default_rng(seed)
     n, p = int(rng.integers(5, 60)), int(rng.integers(1, 20))
     k = int(rng.integers(1, p + 1))
@@ -43,7 +43,7 @@ def make_binary(seed, n_classes=2):
 
 
 def make_scaled(seed, orders, n=20, p=6):
-    """Columns up to so many orders of magnitude from one, and labels that one of them knows something of."""
+    """Columns with scales from 10**-orders to 10**orders, and labels that depend on the first."""
     rng = np.random.default_rng([seed, int(orders)])
     X = rng.standard_normal((n, p))
     y = (X[:, 0] + rng.standard_normal(n) > 0).astype(int)
@@ -51,22 +51,13 @@ def make_scaled(seed, orders, n=20, p=6):
     return X * 10.0 ** rng.uniform(-orders, orders, p), y
 
 
-# The objective is the model's
+# Objectives
 
 
 @pytest.mark.parametrize("seed", BINARY)
 @pytest.mark.parametrize(
     "way",
-    [
-        "plain",
-        "weights",
-        "class weights",
-        "three classes",
-        "one against the rest",
-        "no intercept",
-        "CSR",
-        "float32",
-    ],
+    ["weights", "class weights", "three classes", "one against the rest", "no intercept", "CSR", "float32"],
 )
 def test_the_objective_is_that_of_the_coefficients_returned(seed, way):
     X, y, k = make_binary(seed, n_classes=3 if way in ("three classes", "one against the rest") else 2)
@@ -99,7 +90,7 @@ def test_the_objectives_of_a_path_are_those_of_its_coefficients(seed):
 @pytest.mark.parametrize("solver", SHORT)
 @pytest.mark.parametrize("orders", [3, 8, 20])
 def test_no_model_is_worse_than_the_intercept_alone(solver, orders):
-    for seed in range(6):
+    for seed in range(3):
         X, y = make_scaled(seed, orders)
         for C in (1e-3, 10.0, np.inf):
             model = SparseSVC(1 + seed % 3, C=C, solver=SHORT[solver], fit_intercept=seed % 4 > 0)
@@ -107,8 +98,7 @@ def test_no_model_is_worse_than_the_intercept_alone(solver, orders):
 
 
 @pytest.mark.parametrize("solver", ["mm", "sd"])
-def test_an_annealing_says_what_it_ended_with(solver):
-    """Each end is the best of the three, and the reference agrees which it is."""
+def test_mm_and_sd_return_the_best_of_projection_refit_and_intercept(solver):
     seen = set()
     for seed in range(12):
         X, y = make_scaled(seed, 3 * (seed % 3), p=5)
@@ -132,13 +122,10 @@ def test_an_annealing_says_what_it_ended_with(solver):
     assert Ending.REFIT in seen
 
 
-# Every loop has an end, every weight is checked
+# Invalid weights and extreme numbers
 
-BAD_WEIGHTS = {"negative": -1.0, "nan": np.nan, "inf": np.inf, "-inf": -np.inf}
 FITS = {
     "SparseSVC": lambda X, y, w: SparseSVC(2, class_weight=w).fit(X, y),
-    "mm": lambda X, y, w: SparseSVC(2, class_weight=w, solver="mm").fit(X, y),
-    "sd": lambda X, y, w: SparseSVC(2, class_weight=w, solver="sd").fit(X, y),
     "KernelSparseSVC": lambda X, y, w: KernelSparseSVC(2, class_weight=w).fit(X, y),
     "SparseSVCCV": lambda X, y, w: SparseSVCCV(class_weight=w, cv=2).fit(X, y),
     "KernelSparseSVCCV": lambda X, y, w: KernelSparseSVCCV(class_weight=w, cv=2).fit(X, y),
@@ -148,23 +135,20 @@ FITS = {
 }
 
 
-@pytest.mark.parametrize("weight", BAD_WEIGHTS.values(), ids=BAD_WEIGHTS.keys())
 @pytest.mark.parametrize("fit", FITS.values(), ids=FITS.keys())
-def test_a_class_weight_that_is_no_weight_is_refused_with_its_class(fit, weight):
+def test_an_invalid_class_weight_is_refused_with_its_class(fit):
     X, y = make_scaled(0, 0)
-    with pytest.raises(ValueError, match=r"class_weight gives class 1 the weight (-1|nan|-?inf)"):
-        fit(X, y, {0: 1.0, 1: weight})
+    for weight in (-1.0, np.nan, np.inf, -np.inf):
+        with pytest.raises(ValueError, match=rf"class_weight gives class 1 the weight {weight:g}"):
+            fit(X, y, {0: 1.0, 1: weight})
 
 
 @pytest.mark.parametrize("solver", ["exchange", "mm", "sd"])
-def test_columns_of_any_accepted_size_have_finite_models_and_an_end(solver):
-    for seed in range(12 if solver == "exchange" else 4):
+def test_columns_of_extreme_scales_have_sound_models(solver):
+    for seed in range(6 if solver == "exchange" else 3):
         X, y = make_scaled(seed, 45, n=8 + seed, p=3 + seed)
         model = SparseSVC(1 + seed % 4, C=[1.0, 1e6, np.inf][seed % 3], solver=solver)
         assert_sound(quietly(model.fit, X, y), X, y)
-
-
-# Exceptions that were ours
 
 
 @pytest.mark.parametrize(
@@ -176,7 +160,7 @@ def test_columns_of_any_accepted_size_have_finite_models_and_an_end(solver):
     ],
 )
 def test_columns_over_twelve_orders_of_magnitude_are_fitted(kind, seeds):
-    for seed in (*seeds, *range(5)):
+    for seed in seeds:
         rng = np.random.default_rng(seed)
         n, p = int(rng.integers(4, 20)), int(rng.integers(2, 12))
         X = rng.standard_normal((n, p))
@@ -195,11 +179,11 @@ def test_columns_over_twelve_orders_of_magnitude_are_fitted(kind, seeds):
 
 @pytest.mark.parametrize(
     ("kernel", "seeds"),
-    [("poly", (21, 120, 142, 546)), ("sigmoid", (103, 137, 417)), ("rbf", ()), ("linear", ())],
+    [("poly", (21, 120, 142, 546)), ("sigmoid", (103, 137, 417)), ("rbf", (0, 1)), ("linear", (0, 1))],
 )
-def test_kernel_machines_without_a_ridge_are_fitted(kernel, seeds):
-    """A kernel of zeros and ones has rows that repeat each other, or nearly so."""
-    for seed in (*seeds, *range(6)):
+def test_kernel_classifiers_without_a_ridge_are_fitted(kernel, seeds):
+    """The kernel matrix of 0/1 features has equal or nearly equal rows."""
+    for seed in seeds:
         rng = np.random.default_rng(seed)
         X, y = rng.integers(0, 2, (10, 8)).astype(float), np.arange(10) % 2
         X = X[:, :3] if seed % 2 else X
@@ -211,8 +195,8 @@ def test_kernel_machines_without_a_ridge_are_fitted(kernel, seeds):
 
 
 @pytest.mark.parametrize("solver", ["exchange", "mm", "sd"])
-@pytest.mark.parametrize("C", [1e-320, 5e-324, 1e-300, 1e300, 1.7e308])
-def test_any_ridge_that_can_be_written_has_a_model(solver, C):
+@pytest.mark.parametrize("C", [5e-324, 1e-300, 1.7e308])
+def test_extreme_ridges_have_sound_models(solver, C):
     X, y = make_scaled(1, 0)
     model = quietly(SparseSVC(2, C=C, solver=solver).fit, X, y)
     assert_sound(model, X, y)
@@ -221,8 +205,8 @@ def test_any_ridge_that_can_be_written_has_a_model(solver, C):
 
 
 @pytest.mark.parametrize("solver", ["exchange", "mm", "sd"])
-@pytest.mark.parametrize("size", [1e308, 1e40, 1e-300])
-def test_without_a_ridge_the_unit_of_the_weights_does_not_matter(solver, size):
+@pytest.mark.parametrize("size", [1e308, 1e-300])
+def test_without_a_ridge_the_scale_of_the_weights_does_not_matter(solver, size):
     X, y = make_scaled(2, 0)
     weights = np.random.default_rng(0).uniform(0.5, 1.0, len(y))
     model, plain = (
@@ -232,8 +216,8 @@ def test_without_a_ridge_the_unit_of_the_weights_does_not_matter(solver, size):
     assert model.objective_ == pytest.approx(plain.objective_, rel=1e-9)
 
 
-@pytest.mark.parametrize("form", [sp.csr_matrix, sp.csc_matrix, sp.csr_array, sp.coo_array])
-def test_the_scale_of_a_sparse_matrix_is_that_of_the_array(form):
+@pytest.mark.parametrize("form", [sp.csr_matrix, sp.coo_array])
+def test_gamma_scale_of_a_sparse_matrix_is_that_of_the_array(form):
     X, y = make_scaled(0, 0)
     X = np.where(np.abs(X) > 0.5, X, 0.0)
     weights = np.random.default_rng(0).uniform(0.5, 2.0, len(y))
@@ -241,25 +225,17 @@ def test_the_scale_of_a_sparse_matrix_is_that_of_the_array(form):
     np.testing.assert_allclose(model.decision_function(X), plain.decision_function(X), rtol=1e-6)
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, None, "3"])
 @pytest.mark.parametrize("name", ["degree", "coef0"])
-def test_a_kernels_number_that_is_none_is_refused(name, value):
+def test_an_invalid_kernel_parameter_is_refused(name):
     X, y = make_scaled(0, 0)
-    with pytest.raises(ValueError, match=f"{name}=.* is not valid"):
-        KernelSparseSVC(2, kernel="poly", **{name: value}).fit(X, y)
+    for value in (np.nan, np.inf, None, "3"):
+        with pytest.raises(ValueError, match=f"{name}=.* is not valid"):
+            KernelSparseSVC(2, kernel="poly", **{name: value}).fit(X, y)
 
 
-# A count is bounded by what it counts
-
-
-@pytest.mark.parametrize("count", [10**9, 10**18, 10**30])
-def test_more_values_of_k_than_there_are_is_all_of_them(count):
+def test_a_k_beyond_the_number_of_features_keeps_all_with_a_warning():
     X, y = make_scaled(0, 0)
-    assert sparse_svm_path(X, y, ks=count).ks.tolist() == [6, 5, 4, 3, 2, 1]
-
-
-def test_a_k_beyond_all_bounds_keeps_everything_and_says_so():
-    X, y = make_scaled(0, 0)
+    assert sparse_svm_path(X, y, ks=10**30).ks.tolist() == [6, 5, 4, 3, 2, 1]
     everything = SparseSVC("all").fit(X, y)
     with pytest.warns(UserWarning, match="is greater than the number of features, 6"):
         model = SparseSVC(10**30).fit(X, y)
@@ -271,12 +247,9 @@ def test_a_k_beyond_all_bounds_keeps_everything_and_says_so():
         KernelSparseSVC(10**30).fit(X, y)
 
 
-# Numbers of very different sizes beside each other
-
-
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
 @pytest.mark.parametrize("way", ["__call__", "quickly"])
-def test_near_points_are_told_apart_beside_others_that_are_very_far(way, form):
+def test_kernel_values_of_near_points_are_exact_if_other_points_are_very_far(way, form):
     points = np.array([[0.0, 0.0], [1e8, 0.0], [1e8 + 1.0, 2.0], [0.0, 1e27], [1e17, 1e27]])
     exact = np.exp(-0.1 * ((points[:, None] - points) ** 2).sum(axis=2))
     assert exact[1, 2] == pytest.approx(np.exp(-0.5))
@@ -285,15 +258,10 @@ def test_near_points_are_told_apart_beside_others_that_are_very_far(way, form):
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
-def test_entries_of_single_precision_are_squared_in_double_precision(form):
-    X = np.array([[1e25], [-1e25], [1e25]], np.float32)
-    assert variance_of_entries(form(X), np.ones(3)) == pytest.approx(8 / 9 * 1e50)
-
-
-@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_equal_entries_have_no_variance(form, dtype):
-    """And what there is of it is not lost beside a large mean, nor are zeros forgotten."""
+def test_the_variance_of_entries_is_exact_for_large_means_and_large_entries(form, dtype):
+    X = np.array([[1e25], [-1e25], [1e25]], dtype)
+    assert variance_of_entries(form(X), np.ones(3)) == pytest.approx(8 / 9 * 1e50)
     X = np.full((7, 3), 0.1, dtype)
     assert variance_of_entries(form(X), np.linspace(0.1, 1.0, 7)) == 0.0
     X[:, 0] = 1e4 + np.arange(7)
@@ -303,14 +271,14 @@ def test_equal_entries_have_no_variance(form, dtype):
     assert variance_of_entries(form(X), repeats) == pytest.approx(expected, rel=1e-12)
 
 
-def test_no_objective_is_negative_where_one_class_weighs_next_to_nothing():
+def test_no_loss_is_negative_if_rounding_takes_the_mean_label_beyond_one():
     mean_label = 1.0 + np.finfo(float).eps
     assert squared_hinge.best_constant(mean_label) == 1.0
     assert squared_hinge.loss_of_best_constant(mean_label) == 0.0
     assert squared_hinge.loss_of_best_constant(-mean_label) == 0.0
 
 
-def test_nothing_is_claimed_of_copies_that_machines_would_share_their_ridge_with():
+def test_copies_of_features_that_would_share_a_ridge_rule_out_swap_optimality():
     X = np.random.default_rng(0).standard_normal((9, 3))[:, [0, 1, 2, 0]]
     y = np.repeat([0, 1, 2], 3)
     statuses = {s.status for s in quietly(SparseSVC(2, C=1e-3).fit, X, y).solutions_}

@@ -1,4 +1,4 @@
-"""The final refit: the gradient, computed from the columns alone, and the descent by singular values."""
+"""The final refit: the gradient recomputed from the columns, and the descent by singular values."""
 
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ from kmargin.solvers.refit.rows import make_rows
 from kmargin.solvers.refit.support import refit
 
 
-def test_the_gradient_test_is_the_objective_and_what_single_coefficients_could_gain(rng):
+def test_objectives_and_predicted_decreases_of_single_coefficients_are_recomputed(rng):
     problem = make_case([2, 1, 3, 1, 2, 3])
     search = make_search(problem, [4, 0, 2])
     coefs, values = search.coefs + 0.1 * rng.standard_normal(search.coefs.shape), np.empty(3)
@@ -42,15 +42,15 @@ def test_the_descent_by_singular_values_ends_at_the_minimum(name, rng):
         assert value == pytest.approx(lowest_by_lbfgs(problem, columns), rel=1e-8, abs=1e-15)
 
 
-def test_a_descent_that_is_not_lower_leaves_its_start(rng):
+def test_a_descent_that_lowers_nothing_returns_its_start(rng):
     A, c, ridge = fold(make_problem(), np.arange(4))
     u = rng.standard_normal(A.shape[1])
     assert minimise_by_svd(ArrayColumns(A, c), ridge, u, 0.0) == (u, 0.0)
 
 
 @pytest.mark.parametrize("apart", [1e-3, 1e-7, 1e-10])
-def test_what_nearly_equal_columns_differ_by_is_used(apart, rng):
-    """Their Gram matrix does not show a difference below 1e-8; the columns do."""
+def test_the_difference_of_nearly_equal_columns_is_used(apart, rng):
+    """A difference below 1e-8 is lost in their Gram matrix."""
     X, hidden = rng.standard_normal((40, 6)), rng.standard_normal(40)
     X[:, 1] = X[:, 0] + apart * hidden
     y = np.where(hidden + 0.3 * rng.standard_normal(40) > 0, 1.0, -1.0)
@@ -62,7 +62,7 @@ def test_what_nearly_equal_columns_differ_by_is_used(apart, rng):
     assert rows.is_minimum(0.0, np.array([0, 1]), u, value)
 
 
-def test_of_equal_columns_the_shortest_coefficients_are_taken(rng):
+def test_equal_columns_get_the_coefficients_of_least_norm(rng):
     X = rng.standard_normal((30, 3))
     X[:, 2] = X[:, 0]
     y = np.where(X[:, 0] + rng.standard_normal(30) > 0, 1.0, -1.0)
@@ -71,10 +71,10 @@ def test_of_equal_columns_the_shortest_coefficients_are_taken(rng):
     assert u[0] == pytest.approx(u[2], rel=1e-9)
 
 
-def test_the_shortest_solution_is_that_of_the_pseudoinverse(rng):
+def test_the_least_norm_solution_is_that_of_the_pseudoinverse(rng):
     J, rhs = rng.standard_normal((6, 9)), rng.standard_normal(6)
     np.testing.assert_allclose(shortest_solution(J, rhs), np.linalg.pinv(J) @ rhs, rtol=1e-9)
-    assert not shortest_solution(1e-13 * J, rhs).any()  # singular values count beside 1
+    assert not shortest_solution(1e-13 * J, rhs).any()  # singular values are compared with 1
 
 
 @pytest.mark.parametrize("form", [lambda problem: problem, in_blocks], ids=["in memory", "in blocks"])

@@ -1,4 +1,4 @@
-"""Supports too large for systems of their size: fits by active rows, and by products with X alone."""
+"""Supports too large for a Gram matrix: refits by systems in the active rows, and by products with X."""
 
 from dataclasses import replace
 
@@ -37,9 +37,9 @@ def check_fit(fit, problem):
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize("lam", [1e-2, 1e-5, 0.0])
+@pytest.mark.parametrize("lam", [1e-2, 0.0])
 @pytest.mark.parametrize("kind", KINDS)
-def test_fits_end_at_the_minimum_also_after_exchanges(kind, lam, fit_intercept, rng):
+def test_fits_reach_the_minimum_before_and_after_exchanges(kind, lam, fit_intercept, rng):
     problem = make_problem(40, 90, lam=lam, fit_intercept=fit_intercept)
     fit = start_of(kind, problem, np.arange(60)).minimised(1e-13)
     check_fit(fit, problem)
@@ -55,7 +55,7 @@ def test_fits_end_at_the_minimum_also_after_exchanges(kind, lam, fit_intercept, 
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_start_has_its_coefficients_and_a_fit_its_objective_whatever_the_unit_of_a_column(kind, rng):
+def test_coefficients_and_objectives_are_right_for_columns_of_any_scale(kind, rng):
     problem = make_problem(40, 20, lam=0.1)
     problem.design.X[:, 3] *= 1e40
     u = 0.1 * rng.standard_normal(9) * np.where(np.arange(9) == 3, 1e-40, 1.0)
@@ -83,8 +83,8 @@ def test_scores_by_active_rows_are_minima_of_the_quadratic(fit_intercept):
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
-def test_scores_by_products_leave_other_coefficients_as_they_are(fit_intercept):
-    """Costs are too high and gains too low, so that an exchange that seems to pay does."""
+def test_scores_by_products_are_conservative(fit_intercept):
+    """Other coefficients stay the same, so costs are overestimated and gains underestimated."""
     problem = make_problem(40, 70, lam=0.02, fit_intercept=fit_intercept)
     fit = start_of("products", problem, np.arange(60)).minimised(1e-14)
     dual = start_of("active rows", problem, np.arange(60)).minimised(1e-14)
@@ -102,7 +102,7 @@ def test_scores_by_products_leave_other_coefficients_as_they_are(fit_intercept):
         assert drop[place] == pytest.approx(0.5 * fit.v[place] ** 2 * (moved @ moved + problem.lam), rel=1e-6)
 
 
-def test_where_no_row_is_active_only_the_ridge_is_lowered():
+def test_without_active_rows_the_newton_step_goes_to_zero_coefficients():
     problem = make_problem(12, 4)
     w = np.array([1.0, -2.0, 0.5, 3.0])
     d, b = conjugate_direction(problem.design, problem.y, np.full(4, 0.1), w, np.full(12, -1.0))
@@ -122,7 +122,7 @@ def make_search(problem: Problem, kind, support, tol=1e-12) -> LargeSupport:
 
 @pytest.mark.parametrize("name", ["columns", "groups"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_search_of_several_problems_ends_at_their_minima_on_units_they_share(kind, name):
+def test_a_search_of_several_problems_ends_at_the_minima_on_their_common_units(kind, name):
     units = make_units([1] * 60) if name == "columns" else make_units([3, 1, 2] * 10)
     problem = Problem(tuple(make_problems(3, 60, n_samples=25)), units)
     search = make_search(problem, kind, [0, 1])

@@ -14,54 +14,22 @@ from kmargin.solvers.solution import Solution, Status
 
 def refit(problem, support, *start):
     coef, intercept, objective, n_iter = refit_parts(problem, support, *start)
-    return Solution(
-        np.asarray(support),
-        coef,
-        intercept,
-        problem.design.n_features,
-        objective,
-        0.0,
-        Status.SETTLED,
-        n_iter,
-    )
+    n_features = problem.design.n_features
+    return Solution(np.asarray(support), coef, intercept, n_features, objective, 0.0, Status.SETTLED, n_iter)
 
 
-def as_beta(solution, problem):
-    beta = np.zeros(problem.design.n_parameters)
-    beta[solution.support] = solution.coef
-    beta[problem.design.n_features :] = solution.intercept
-    return beta
-
-
-def gradient_on_support(solution, problem, support):
-    gradient = problem.gradient(as_beta(solution, problem))
-    places = [*support, *range(problem.design.n_features, problem.design.n_parameters)]
-    return gradient[places]
-
-
-SUPPORTS = {"none": [], "one": [2], "some": [0, 3, 5], "all but one": list(range(1, 8))}
-
-
-@pytest.mark.parametrize("support", SUPPORTS.values(), ids=SUPPORTS.keys())
+@pytest.mark.parametrize("support", [[2], [0, 3, 5], list(range(1, 8))], ids=len)
 @pytest.mark.parametrize("name", PROBLEMS)
-def test_the_gradient_vanishes_on_the_support(name, support):
-    problem = PROBLEMS[name]
-    solution = refit(problem, np.array(support, dtype=int))
-    np.testing.assert_allclose(gradient_on_support(solution, problem, support), 0, atol=1e-8)
-    np.testing.assert_allclose(solution.objective, problem.loss(as_beta(solution, problem)), rtol=1e-10)
-
-
-@pytest.mark.parametrize("name", PROBLEMS)
-def test_lbfgs_finds_nothing_lower(name):
-    problem = PROBLEMS[name]
-    support = np.array([0, 1, 4, 6, 7])
+def test_a_refit_reaches_the_minimum_of_lbfgs(name, support):
+    problem, support = PROBLEMS[name], np.array(support, dtype=int)
     solution = refit(problem, support)
-    lowest = lowest_by_lbfgs(problem, support)
-    np.testing.assert_allclose(solution.objective, lowest, rtol=1e-7, atol=1e-12)
+    beta = np.append(solution.dense_coef(), solution.intercept)[: problem.design.n_parameters]
+    np.testing.assert_allclose(solution.objective, problem.loss(beta), rtol=1e-10)
+    np.testing.assert_allclose(solution.objective, lowest_by_lbfgs(problem, support), rtol=1e-7, atol=1e-12)
 
 
-@pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
-def test_on_all_features_it_is_LinearSVC(C):
+@pytest.mark.parametrize("C", [0.01, 100.0])
+def test_a_refit_on_all_features_equals_LinearSVC(C):
     problem = make_problem(80, 10, 10, lam=1 / (2 * C * 80), weighted=False)
     X, y = problem.design.X, problem.y
     solution = refit(problem, np.arange(10))
@@ -72,7 +40,7 @@ def test_on_all_features_it_is_LinearSVC(C):
 
 
 @pytest.mark.parametrize("n_features", [3, 100])
-def test_separable_data_without_a_ridge_end_at_zero_loss(n_features):
+def test_separable_data_without_a_ridge_reach_zero_loss(n_features):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((40, n_features))
     y = np.sign(X[:, 0])
@@ -83,7 +51,7 @@ def test_separable_data_without_a_ridge_end_at_zero_loss(n_features):
     assert solution.objective < 1e-10
 
 
-def test_a_warm_start_changes_the_way_not_the_end(rng):
+def test_the_minimum_does_not_depend_on_the_start(rng):
     problem = make_problem(60, 12, 12)
     support = np.array([0, 2, 3, 11])
     cold = refit(problem, support)
@@ -93,8 +61,8 @@ def test_a_warm_start_changes_the_way_not_the_end(rng):
         np.testing.assert_allclose(warm.coef, cold.coef, atol=1e-6)
 
 
-def test_random_problems_never_cycle():
-    for seed in range(60):
+def test_the_gradient_vanishes_for_random_scales_and_ridges():
+    for seed in range(40):
         rng = np.random.default_rng(seed)
         n, p = int(rng.integers(2, 60)), int(rng.integers(1, 40))
         X = rng.standard_normal((n, p)) * 10.0 ** rng.uniform(-2, 2, p)
@@ -103,6 +71,8 @@ def test_random_problems_never_cycle():
         lam = float(rng.choice([0.0, 1e-6, 1e-2, 1.0]))
         problem = ArrayProblem(DenseDesign(X, bool(rng.integers(2))), y, np.ones(n), lam)
         solution = refit(problem, np.arange(p))
-        gradient = gradient_on_support(solution, problem, range(p))
+        gradient = problem.gradient(
+            np.append(solution.dense_coef(), solution.intercept)[: problem.design.n_parameters]
+        )
         scale = np.append(np.abs(X).mean(axis=0), 1.0)[: len(gradient)]
         np.testing.assert_allclose(gradient / scale, 0, atol=1e-6)

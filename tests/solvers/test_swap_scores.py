@@ -1,4 +1,4 @@
-"""Predicted changes of the objective are minima of the quadratic that holds on the active rows."""
+"""Predicted changes of the objective equal minima of the quadratic that holds on the active rows."""
 
 from itertools import combinations
 
@@ -11,7 +11,7 @@ from kmargin.solvers.search.panels import UnitGains
 
 @pytest.fixture(params=CASES.values(), ids=CASES.keys())
 def case(request):
-    """A problem, a search at its minimum on three units, its scores, and what the quadratic says."""
+    """A search at the minimum on three units, units outside, their scores, and the expected changes."""
     problem = make_case(**request.param)
     search = make_search(problem, [4, 0, 2])
     outside = search.outside()
@@ -23,7 +23,7 @@ def case(request):
     return search, outside, search.score(outside), predicted
 
 
-def test_costs_gains_and_changes_are_those_of_a_direct_minimisation(case):
+def test_costs_gains_and_changes_equal_those_of_least_squares(case):
     search, outside, scores, predicted = case
     for a, gone in enumerate(search.support):
         assert scores.drop[a] == pytest.approx(predicted([gone], []), rel=1e-7)
@@ -33,7 +33,7 @@ def test_costs_gains_and_changes_are_those_of_a_direct_minimisation(case):
         assert scores.gain[b] == pytest.approx(-predicted([], [come]), rel=1e-7, abs=1e-14)
 
 
-def test_changes_of_two_for_two_are_those_of_a_direct_minimisation(case):
+def test_changes_by_swaps_of_two_for_two_equal_those_of_least_squares(case):
     search, outside, _, predicted = case
     lose, take = np.array([2, 0, 1]), np.arange(len(outside))[:3]
     changes = search.score_pairs(outside, lose, take)
@@ -69,7 +69,7 @@ def test_fixed_units_cannot_leave():
 
 
 @pytest.mark.parametrize(("sizes", "copy"), [([1] * 12, 6), ([2] * 6, 3)])
-def test_columns_that_depend_on_the_support_gain_nothing_and_no_score_is_lost(sizes, copy):
+def test_columns_that_depend_on_the_support_gain_nothing_and_scores_stay_finite(sizes, copy):
     problem = make_case(sizes, lam=0.0)
     for one in problem.binary:
         one.design.X[:, 6:8] = one.design.X[:, :2]
@@ -82,8 +82,8 @@ def test_columns_that_depend_on_the_support_gain_nothing_and_no_score_is_lost(si
 
 
 @pytest.mark.parametrize("name", ["three problems", "groups of three problems"])
-def test_screening_ranks_units_by_gradient_and_variance_alone(name):
-    """Twice the gain of a unit beside the support where all rows count and the support stays as it is."""
+def test_gains_of_all_units_come_from_their_gradients_and_covariances(name):
+    """They are twice the gains if all rows are active and the coefficients of the support stay the same."""
     problem = make_case(**CASES[name])
     search = make_search(problem, [4, 0, 2])
     units, expected = problem.units, np.zeros(problem.units.n_units)
@@ -102,7 +102,7 @@ def test_screening_ranks_units_by_gradient_and_variance_alone(name):
     np.testing.assert_allclose(gains[outside], expected[outside], rtol=1e-6)
 
 
-def test_covariances_of_wide_groups_are_left_out_and_variances_used(monkeypatch):
+def test_wide_groups_are_ranked_by_variances_instead_of_covariances(monkeypatch):
     problem = make_case([4, 4, 4], n_problems=1)
     monkeypatch.setattr("kmargin.solvers.search.panels.MAX_COVARIANCES_PER_COLUMN", 1)
     search = make_search(problem, [0])

@@ -1,4 +1,4 @@
-"""Trial exchanges: one that fails changes nothing, one that succeeds is at the minimum."""
+"""Trial exchanges: a failed one changes nothing, a successful one is at the minimum."""
 
 from dataclasses import replace
 
@@ -32,7 +32,7 @@ def state(search):
 
 
 def random_exchange(search, rng, n_lose, n_take):
-    """Places of units that leave, and units that come, as one turn."""
+    """Places of units to drop and units to add, as one trial."""
     lose = rng.choice(len(search.support), n_lose, replace=False)
     take = rng.choice(search.outside(), n_take, replace=False)
     return lose[None], take[None]
@@ -52,7 +52,7 @@ def check_state(search, problem):
         assert (u[:-1] * problem.units.signs[columns] >= 0).all()
 
 
-def test_a_trial_that_fails_changes_nothing(problem, rng):
+def test_a_failed_trial_changes_nothing(problem, rng):
     search = make_search(problem, [4, 0, 2])
     before = state(search)
     for n_lose, n_take in [(1, 1), (2, 2), (1, 2), (3, 1)]:
@@ -62,7 +62,7 @@ def test_a_trial_that_fails_changes_nothing(problem, rng):
         np.testing.assert_array_equal(one, other)
 
 
-def test_a_trial_that_succeeds_is_at_the_minimum_and_its_gram_matrix_is_that_of_its_active_rows(problem, rng):
+def test_a_made_exchange_is_at_the_minimum_with_the_gram_matrix_of_its_active_rows(problem, rng):
     search = make_search(problem, [4, 0, 2])
     check_state(search, problem)
     for n_lose, n_take in [(1, 1), (2, 2), (0, 2), (3, 1), (2, 1)]:
@@ -70,7 +70,7 @@ def test_a_trial_that_succeeds_is_at_the_minimum_and_its_gram_matrix_is_that_of_
         check_state(search, problem)
 
 
-def test_of_several_trials_the_first_below_the_limit_is_made(rng):
+def test_the_first_of_several_trials_below_the_limit_is_made(rng):
     problem = make_case()
     search = make_search(problem, [4, 0, 2])
     outside = search.outside()
@@ -82,7 +82,7 @@ def test_of_several_trials_the_first_below_the_limit_is_made(rng):
     assert set(search.support.tolist()) == {0, 2, first}
 
 
-def test_a_trial_that_cannot_reach_give_up_ends_early_and_fails():
+def test_a_trial_that_cannot_get_below_give_up_fails_after_fewer_steps():
     (one,) = make_case(n_problems=1, n_samples=200).binary
     problem = Problem.of(replace(one, y=np.sign(one.design.X[:, 0] - one.design.X[:, 11])))
     search, patient = (make_search(problem, [5, 6, 7]) for _ in range(2))
@@ -93,7 +93,7 @@ def test_a_trial_that_cannot_reach_give_up_ends_early_and_fails():
     assert search.n_newton < patient.n_newton
 
 
-def test_a_refit_that_runs_out_of_newton_steps_is_no_success_and_no_certain_failure(monkeypatch):
+def test_a_trial_that_reaches_the_step_limit_is_reported_as_uncertain(monkeypatch):
     problem = make_case(n_problems=1)
     search = make_search(problem, [4, 0, 2])
     arguments = [np.array([[0]]), np.array([[5]]), np.inf, np.inf, 1e-12, np.empty(1)]
@@ -107,7 +107,7 @@ def test_a_refit_that_runs_out_of_newton_steps_is_no_success_and_no_certain_fail
 
 @pytest.mark.parametrize("first", [0, 5])
 @pytest.mark.parametrize("share", [0.02, 0.3, 0.9])
-def test_a_gram_matrix_follows_the_rows_that_change_sides(rng, first, share):
+def test_an_updated_gram_matrix_equals_a_recomputed_one(rng, first, share):
     panel, idx = rng.standard_normal((9, 40 + first)), np.array([3, 0, 7, 8, 2])
     active = rng.random(40) < 0.5
     now = active ^ (rng.random(40) < share)
@@ -119,7 +119,7 @@ def test_a_gram_matrix_follows_the_rows_that_change_sides(rng, first, share):
     np.testing.assert_allclose(np.triu(H), np.triu(part[:, now] @ part[:, now].T), atol=1e-12)
 
 
-def test_the_exact_step_is_where_the_slope_along_the_line_vanishes(rng):
+def test_the_derivative_along_the_line_vanishes_at_the_exact_step(rng):
     for _ in range(50):
         residual, delta = rng.standard_normal(15), rng.standard_normal(15)
         curvature = float(rng.choice([0.0, 0.5]))
@@ -134,7 +134,7 @@ def test_the_exact_step_is_where_the_slope_along_the_line_vanishes(rng):
 
 
 @pytest.mark.parametrize("name", [*CASES, *WITH_SIGNS])
-def test_panels_of_rows_in_blocks_are_those_in_memory(name, rng):
+def test_panels_of_rows_in_blocks_equal_panels_in_memory(name, rng):
     problem = make_case(**(CASES | WITH_SIGNS)[name])
     here, there = (make_search(problem, [4, 0, 2], remote=remote) for remote in (False, True))
     assert type(there.panels) is not type(here.panels)
@@ -149,7 +149,7 @@ def test_panels_of_rows_in_blocks_are_those_in_memory(name, rng):
         one, other = here.score(outside), there.score(outside)
         np.testing.assert_allclose(other.drop, one.drop, rtol=1e-6, atol=1e-12)
         np.testing.assert_allclose(other.change, one.change, rtol=1e-6, atol=1e-12)
-        if "groups" not in name:  # groups in blocks are ranked without the covariances of their columns
+        if "groups" not in name:  # groups in blocks are ranked by variances
             gains = [s.panels.gains(s.support, s.coefs)[outside] for s in (here, there)]
             np.testing.assert_allclose(*gains, rtol=1e-4)
     for search in (here, there):

@@ -1,8 +1,8 @@
-"""The final refit of a support whose gradient is not zero: Newton's method by singular values.
+"""The final refit of a support whose gradient is not zero: Newton's method by singular value decompositions.
 
-The search updates residuals and Gram matrices as it goes, and solves with them. That is fast, and nearly
-always exact. Where columns depend on each other, or nearly so, it may end beside the minimum: the gradient,
-computed from the columns alone, shows that.
+The search updates residuals and Gram matrices instead of recomputing them. That is fast and nearly always
+exact. If columns are linearly dependent, or nearly so, it may miss the minimum; the gradient recomputed from
+the columns shows that.
 """
 
 from typing import Protocol
@@ -14,21 +14,21 @@ from kmargin.core.arrays import Indices, Matrix, Vector
 from kmargin.core.jit import compiled
 from kmargin.solvers.refit.newton import ZERO_OBJECTIVE, exact_step, take_residuals, total_loss
 
-# A support counts as refitted if no change of a single coefficient is predicted to lower the objective by
-# more than this fraction of it. The second value is for supports that are fitted through the dual or by
-# conjugate gradients, which are less exact.
+# The gradient counts as zero if the decreases predicted for changes of single coefficients sum to at most
+# this fraction of the objective. The second value is for supports fitted through the dual or by conjugate
+# gradients, which are less exact.
 GRADIENT_RTOL, LARGE_SUPPORT_RTOL = 1e-20, 1e-9
 
-# Multiplications that a decomposition by singular values may take; beyond that a support is left as it is.
+# Supports whose singular value decomposition takes more flops than this are not refitted.
 MAX_SVD_FLOPS = 3e8
 
 MAX_SVD_STEPS = 200
 
-# Singular values below this fraction of the norm of a column are rounding.
+# Singular values below this multiple of the norm of a column are treated as rounding errors.
 DEPENDENT = 1e-12
 
-# Predicted relative decrease below which a descent has arrived, and above which one that cannot take its step
-# is tried again from zero coefficients.
+# Predicted relative decrease below which a descent has converged, and above which a descent whose step fails
+# is repeated from zero coefficients.
 ARRIVED, STUCK = 1e-17, 1e-9
 
 
@@ -43,10 +43,11 @@ def measure_gradient(
     residual: Vector,
     out: Vector,
 ) -> float:
-    """out <- the objective of each binary problem; return what single coefficients could lower the sum by.
+    """out <- the objective of each binary problem; return the slack: the sum over all coefficients of the
+    decrease predicted if that coefficient alone is changed.
 
-    Everything is computed from the columns alone; `residual` is filled in. If coefficients have required
-    signs, those that are 0 may be held there, and do not count.
+    Everything is recomputed from the columns; `residual` is filled in. If coefficients have required signs,
+    those that are 0 may be held there by their sign, and are not counted.
     """
     slack = 0.0
     for p in range(coefs.shape[0]):
@@ -69,12 +70,12 @@ def measure_gradient(
 
 @compiled
 def line_minimum(residual: Vector, delta: Vector, slope: float, curvature: float) -> float:
-    """`exact_step`, for callers in Python."""
+    """The same as `exact_step`, for callers in Python."""
     return exact_step(residual, delta, slope, curvature)
 
 
 class SupportColumns(Protocol):
-    """What the refit asks of the columns of a support, that of the intercept among them."""
+    """The operations that the refit needs on the columns of a support, the intercept included."""
 
     def squares(self) -> Vector:
         """The sum of squares of each column."""
@@ -82,7 +83,7 @@ class SupportColumns(Protocol):
     def loss(self, u: Vector) -> float: ...
 
     def active_rows(self, u: Vector) -> tuple[Matrix, Vector]:
-        """The rows that are active at u and their residuals; or fewer rows with the same Gram matrix."""
+        """The active rows at u and their residuals, or fewer rows with the same Gram matrix."""
 
     def line_minimum(self, u: Vector, d: Vector, slope: float, curvature: float) -> float:
         """The minimum on the line u + t d of the loss plus t * slope + t^2/2 * curvature."""
@@ -110,12 +111,12 @@ class ArrayColumns:
 
 
 def minimise_by_svd(columns: SupportColumns, ridge: Vector, u: Vector, value: float) -> tuple[Vector, float]:
-    """The minimum of loss plus ridge from u, whose objective is `value`, and its objective; u if none is
-    lower.
+    """Minimise loss plus ridge from u, whose objective is `value`; return the minimum and its objective, or u
+    and `value` if they are no lower.
 
-    Every step goes along the shortest of all ways to the minimum of the quadratic that holds on the active
-    rows, to the exact minimum on that line. No Gram matrix is formed, so that dependence of columns is told
-    from rounding. Where huge coefficients leave no digits for a descent, zero is the better start.
+    The direction is the least-norm step to the minimum of the quadratic that holds on the active rows; the
+    line search is exact. No Gram matrix is formed, so linear dependence can be distinguished from rounding
+    errors. If the descent stalls, for example because coefficients are huge, it is repeated from zero.
     """
     end, end_value, is_stuck = _descend(columns, ridge, u)
     if is_stuck and u.any():
@@ -126,8 +127,8 @@ def minimise_by_svd(columns: SupportColumns, ridge: Vector, u: Vector, value: fl
 
 
 def _descend(columns: SupportColumns, ridge: Vector, u: Vector) -> tuple[Vector, float, bool]:
-    """The end of a descent from u, its objective, and whether the next step promised more but failed."""
-    scale = np.sqrt(columns.squares() + ridge)  # columns are compared in units of their norm
+    """The last point of a descent from u, its objective, and whether it stalled before the minimum."""
+    scale = np.sqrt(columns.squares() + ridge)  # columns are scaled to norm 1
     scale[scale == 0.0] = 1.0
     root = np.sqrt(ridge) / scale
 
@@ -154,10 +155,10 @@ def _descend(columns: SupportColumns, ridge: Vector, u: Vector) -> tuple[Vector,
 
 
 def shortest_solution(J: Matrix, rhs: Vector) -> Vector:
-    """The shortest of all d for which J d is nearest to rhs.
+    """The least-squares solution of J d = rhs of least norm.
 
-    Singular values count beside 1, the norm of a column: a column that is next to nothing on the active rows
-    must not get a huge coefficient.
+    Singular values are compared with 1, the norm of a column over all rows: a column that almost vanishes on
+    the active rows must not get a huge coefficient.
     """
     U, s, Vt = np.linalg.svd(J, full_matrices=False)
     kept = s > DEPENDENT * max(1.0, s.max(initial=0.0))
@@ -165,5 +166,5 @@ def shortest_solution(J: Matrix, rhs: Vector) -> Vector:
 
 
 def is_affordable(n_rows: int, k: int) -> bool:
-    """Whether singular values of a support of size k on so many rows are worth their cost."""
+    """Whether the singular value decomposition of `n_rows` rows and k columns is within MAX_SVD_FLOPS."""
     return (n_rows + k) * k * k <= MAX_SVD_FLOPS

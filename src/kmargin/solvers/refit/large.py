@@ -1,9 +1,9 @@
 """Newton's method for supports too large for a Gram matrix of their columns.
 
-Where the support is larger than the number of active rows, the linear systems are as large as the active rows
+If the support has more columns than there are active rows, the linear systems are solved in the active rows
 (`DualFit`): with A the active rows on the columns of the support, w = A'r / lam, (I + A A' / lam) r + t b = c
-and t'r = 0. Where no Gram matrix fits in memory, each system is solved by conjugate gradients, which need
-products with X alone (`ProductFit`).
+and t'r = 0. If no Gram matrix fits in memory, each system is solved by conjugate gradients, which need only
+products with X (`ProductFit`).
 """
 
 from abc import ABC, abstractmethod
@@ -20,11 +20,11 @@ from kmargin.solvers.refit.final import line_minimum
 from kmargin.solvers.refit.newton import MAX_NEWTON_STEPS, ZERO_OBJECTIVE
 from kmargin.solvers.refit.rows import ArrayRows
 
-# The least ridge that a dual system is solved with, relative to the curvature of its rows.
+# Smallest ridge that a dual system is solved with, relative to the mean diagonal entry of K = B B'.
 MIN_RIDGE = 1e-10
 
-# Conjugate gradients end when the residual of a system has fallen to this fraction, or after so many
-# products.
+# Conjugate gradients end when the preconditioned norm of the residual has fallen to this fraction, or after
+# MAX_PRODUCTS iterations.
 FORCING, MAX_PRODUCTS = 0.1, 250
 
 
@@ -40,8 +40,8 @@ def take_step(
 ) -> tuple[float, float]:
     """The length of a step along d, which lowers the residuals by delta, and the objective after it.
 
-    A full step if the objective falls enough, else to the exact minimum on the line; 0 if the predicted
-    decrease is too small to be taken.
+    The length is 1 if the objective falls enough, else that of an exact line search. It is 0 if the predicted
+    decrease is below `tol` relative to the objective, or too small to get below `give_up`.
     """
     wd, dd, ww = float(ridge @ (w * d)), float(ridge @ (d * d)), float(ridge @ (w * w))
     slope = -float(delta @ squared_hinge.slopes(residual)) + wd
@@ -60,12 +60,12 @@ def take_step(
 
 @dataclass(frozen=True)
 class LargeFit(ABC):
-    """The coefficients of one binary problem on some columns, on the way to their minimum."""
+    """Coefficients of one binary problem on some columns; they need not be at the minimum."""
 
     data: ArrayRows
     lam: float
     columns: Indices
-    v: Vector  # coefficients of the columns multiplied by `units`
+    v: Vector  # coefficients of the columns, each of which is multiplied by `units`
     b: float
     residual: Vector
     value: float = np.inf
@@ -79,7 +79,7 @@ class LargeFit(ABC):
 
     @staticmethod
     def units(data: ArrayRows, columns: Indices) -> Vector:
-        """The factors that columns are multiplied by."""
+        """Factors by which the columns are multiplied."""
         return np.ones(len(columns))
 
     @property
@@ -88,7 +88,7 @@ class LargeFit(ABC):
         return np.append(self.v * self.units(self.data, self.columns), self.b)
 
     def _decisions(self, columns: Indices, v: Vector) -> Vector:
-        """The part of the decision values that comes from these columns, times t."""
+        """The contribution of these columns to the decision values, multiplied by t."""
         return self.data.t * self.data.X.product(columns, v * self.units(self.data, columns))
 
     def exchanged(self, lose: Indices, take: Indices) -> Self:
@@ -103,10 +103,7 @@ class LargeFit(ABC):
         )
 
     def minimised(self, tol: float, give_up: float = np.inf) -> Self:
-        """The minimum on these columns.
-
-        Steps end early where their predicted decrease is below `tol`, or not enough to get below `give_up`.
-        """
+        """The minimum on these columns, by Newton's method; see `take_step` for `tol` and `give_up`."""
         squared = self.units(self.data, self.columns) ** 2
         ridge = self.lam * self.data.ridge_scale[self.columns] * squared
         value = squared_hinge.total_value(self.residual) + 0.5 * float(ridge @ self.v**2)
@@ -133,7 +130,7 @@ class LargeFit(ABC):
         return fit
 
     def _prepared(self) -> Self:
-        """Ready for the next Newton step."""
+        """The same fit with everything that the next Newton step needs."""
         return self
 
     def _is_minimum_after(self, before: Self) -> bool:
@@ -146,11 +143,11 @@ class LargeFit(ABC):
 
     @abstractmethod
     def scores(self, lose: Indices, take: Indices) -> tuple[Vector, Vector]:
-        """What the columns at the places `lose` cost to drop, and what the columns `take` would gain."""
+        """Cost of dropping each column at the places `lose`, and gain of adding each column of `take`."""
 
 
 class RowProducts(NamedTuple):
-    """The rows that have been active at some time, their entries on the support, and K = B B'."""
+    """All rows that have been active so far, their entries B on the support, and K = B B'."""
 
     rows: Indices
     B: Matrix  # (n_rows, k)
@@ -158,13 +155,13 @@ class RowProducts(NamedTuple):
 
 
 def n_dual_numbers(n_active: int, k: int) -> int:
-    """How many numbers a dual solve holds: B, K, and a factor of I + K / lam."""
+    """Number of array entries in a dual solve: B, K, and a factor of I + K / lam."""
     return n_active * (k + 3 * n_active)
 
 
 @dataclass(frozen=True)
 class DualFit(LargeFit):
-    """With systems as large as the active rows. The units of columns give all of them the same ridge."""
+    """A fit whose systems are solved in the active rows. `units` gives all columns the same ridge."""
 
     products: RowProducts | None = None
 
@@ -186,7 +183,7 @@ class DualFit(LargeFit):
         return replace(super().exchanged(lose, take), products=products)
 
     def _prepared(self) -> "DualFit":
-        """With all rows that are active now among the products."""
+        """The same fit with all active rows among the products."""
         is_new = squared_hinge.is_active(self.residual)
         products = self.products
         if products is None:
@@ -204,7 +201,7 @@ class DualFit(LargeFit):
         return replace(self, products=products)
 
     def _is_minimum_after(self, before: LargeFit) -> bool:
-        """The quadratic that the step minimised holds as long as the active rows are the same."""
+        """It did if the active rows are the same: then the step minimised the objective itself."""
         return np.array_equal(
             squared_hinge.is_active(before.residual), squared_hinge.is_active(self.residual)
         )
@@ -212,7 +209,7 @@ class DualFit(LargeFit):
     def _factor(self) -> tuple[RowProducts, Indices, Matrix, float]:
         """The products, places of the active rows, the factor U of I + K / mu = U'U on them, and mu.
 
-        mu is the ridge, or a little more where that is next to nothing beside the columns.
+        mu is the ridge, raised to MIN_RIDGE relative to K if it is smaller.
         """
         products = self.products
         assert products is not None
@@ -224,7 +221,7 @@ class DualFit(LargeFit):
         return products, places, scipy.linalg.cholesky(system, check_finite=False), mu
 
     def _direction(self, ridge: Vector) -> tuple[Vector, float]:
-        """A proximal step where mu exceeds the ridge."""
+        """The Newton step, or a proximal Newton step if mu exceeds the ridge."""
         products, places, U, mu = self._factor()
         if len(places) == 0:  # no row is active: only the ridge is left to lower
             return -self.v, 0.0
@@ -258,7 +255,7 @@ class DualFit(LargeFit):
 
 @dataclass(frozen=True)
 class ProductFit(LargeFit):
-    """With systems solved by conjugate gradients."""
+    """A fit whose systems are solved by conjugate gradients."""
 
     selected: Design | None = None  # the columns of the support
 
@@ -266,7 +263,7 @@ class ProductFit(LargeFit):
         return replace(super().exchanged(lose, take), selected=None)
 
     def _prepared(self) -> "ProductFit":
-        """With the columns of the support selected."""
+        """The same fit with the columns of the support selected."""
         if self.selected is not None:
             return self
         is_all = np.array_equal(self.columns, np.arange(self.data.n_features))
@@ -282,8 +279,9 @@ class ProductFit(LargeFit):
         return conjugate_direction(self.selected, self.data.t, ridge, self.v, self.residual)
 
     def scores(self, lose: Indices, take: Indices) -> tuple[Vector, Vector]:
-        """Other coefficients are left as they are. That overrates costs and underrates gains, so that an
-        exchange which seems to pay does.
+        """Costs and gains with all other coefficients but the intercept unchanged.
+
+        Costs are overestimated and gains underestimated, so an exchange that is predicted to pay does.
         """
         data = self.data
         active = np.sqrt(squared_hinge.curvatures(self.residual))
@@ -296,10 +294,10 @@ class ProductFit(LargeFit):
 def conjugate_direction(
     A: Design, t: Vector, ridge: Vector, w: Vector, residual: Vector
 ) -> tuple[Vector, float]:
-    """Most of the step to the minimum of the quadratic that holds on the active rows: for w, and for b.
+    """An inexact step to the minimum of the quadratic that holds on the active rows: for w, and for b.
 
-    The intercept is eliminated exactly: decision values and residuals are taken relative to their weighted
-    means. The curvatures of the columns are the preconditioner.
+    The intercept is eliminated exactly, by centring decision values and residuals at their weighted means.
+    The preconditioner is the diagonal of the Hessian.
     """
     rows = np.flatnonzero(squared_hinge.is_active(residual))
     if len(rows) == 0:  # no row is active: only the ridge is left to lower

@@ -4,7 +4,7 @@ The binary problem ::
 
     minimise 1/(2n) sum_i s_i max(0, 1 - y_i (x_i'w + b))^2 + 1/2 sum_j lam_j w_j^2
 
-is rewritten so that nothing below knows about labels, weights or the intercept. With t_i = sqrt(s_i / n) y_i,
+is rewritten without labels, weights and intercept. With t_i = sqrt(s_i / n) y_i,
 a_ij = t_i x_ij, an intercept column t and a target c_i = sqrt(s_i / n) it reads ::
 
     minimise 1/2 sum_i max(0, c_i - a_i'u)^2 + 1/2 sum_j ridge_j u_j^2
@@ -13,8 +13,8 @@ with ridge 0 for the intercept. A *panel* holds these columns as contiguous rows
 panel[q] the intercept (zeros with ridge 1 when there is none), panel[q + 1] the target. Several binary
 problems that share their columns lie side by side: problem m has the entries starts[m]:starts[m + 1] of each
 row. A row of the data contributes the loss of its residual c_i - a_i'u, and is active while that is positive.
-`gram` is the Gram matrix of the panel over the active rows. Where few rows change sides it is updated, not
-built anew.
+`gram` is the Gram matrix of the panel over the active rows. If few rows become active or inactive, it is
+updated, not recomputed.
 """
 
 import numpy as np
@@ -25,15 +25,15 @@ from kmargin.core.jit import inlined
 from kmargin.core.linalg import U64, add_scaled, add_scaled4, cholesky, solve
 from kmargin.solvers.refit.signs import constrained_direction
 
-# An objective below this is zero but for rounding.
+# An objective below this is zero up to rounding errors.
 ZERO_OBJECTIVE = 1e-20
 
-# A step whose predicted decrease is below FINAL_STEP * tol * objective is the last one, and is taken; one
-# below NEGLIGIBLE_STEP * objective is rounding, and is not. Coefficients have to be more exact than
-# objectives: an error in them shows in the objective only by its square.
+# A step whose predicted decrease is below FINAL_STEP * tol * objective is taken as the last one; one below
+# NEGLIGIBLE_STEP * objective is not taken. FINAL_STEP is small because the error of the objective is only
+# quadratic in the error of the coefficients, which have to be accurate.
 FINAL_STEP, NEGLIGIBLE_STEP = 1e-4, 1e-20
 
-# Relative rise of the objective that counts as rounding.
+# Relative rise of the objective that is treated as a rounding error.
 ROUNDING_RTOL = 1e-12
 
 MAX_NEWTON_STEPS = 100
@@ -93,10 +93,10 @@ def update_gram(
     signs: Vector,
     H: Matrix,
 ) -> int:
-    """Bring H, the upper Gram matrix of panel[idx] over the rows `active`, to the rows `now`, and `active`
-    too.
+    """Update H, the upper Gram matrix of panel[idx] over the rows `active`, to the rows `now`;
+    copy `now` to `active`.
 
-    Returns how many rows changed sides. `rows` and `signs` are work arrays.
+    Returns how many rows became active or inactive. `rows` and `signs` are work arrays.
     """
     n_changed, n_now = 0, 0
     for i in range(active.size):
@@ -106,7 +106,7 @@ def update_gram(
             signs[n_changed] = 1.0 if now[i] else -1.0
             n_changed += 1
             active[i] = now[i]
-    if n_changed > n_now:  # to begin anew costs less, and leaves no rounding errors of the rows that are gone
+    if n_changed > n_now:  # recomputing costs less than updating, and removes accumulated rounding errors
         n_rows = 0
         for i in range(active.size):
             if active[i]:
@@ -147,7 +147,7 @@ def combine(panel: Matrix, first: int, idx: Indices, n_columns: int, d: Vector, 
 
 @inlined
 def total_loss(residual: Vector) -> float:
-    """The loss of all rows, four partial sums at a time."""
+    """The loss of all rows, by four partial sums."""
     s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
     n4 = residual.size - residual.size % 4
     for i in range(0, n4, 4):
@@ -175,8 +175,8 @@ def take_residuals(
 def exact_step(residual: Vector, delta: Vector, slope: float, curvature: float) -> float:
     """The minimiser t > 0 of the loss at residual - t delta, plus t * slope + t^2/2 * curvature.
 
-    The derivative is increasing and piecewise linear: Newton's method on it, kept inside a bracket, halving
-    when it leaves.
+    The derivative is increasing and piecewise linear. Its zero is found by Newton's method, with a bisection
+    whenever a step leaves the bracket.
     """
     lo, hi, t = 0.0, np.inf, 1.0
     for _ in range(MAX_LINE_STEPS):
@@ -205,9 +205,9 @@ def exact_step(residual: Vector, delta: Vector, slope: float, curvature: float) 
 
 @inlined
 def newton_direction(H: Matrix, ridge: Vector, u: Vector, U: Matrix, pull: Vector, d: Vector) -> float:
-    """d <- (H + R)^-1 (z - (H + R) u), the step to the minimum of the quadratic; return its decrease.
+    """d <- (H + R)^-1 z - u, the step to the minimum of the quadratic; return the decrease.
 
-    H holds an upper triangle whose last column is z, R = diag(ridge); U and pull are work arrays.
+    H is an upper triangle whose last column is z, and R = diag(ridge); U and pull are work arrays.
     """
     k = u.size
     for a in range(k):
@@ -249,14 +249,14 @@ def newton(
     give_up: float,
     tol: float,
 ) -> tuple[float, int]:
-    """Minimise over the columns idx (the intercept last) from u; return the objective and the steps.
+    """Minimise over the columns idx (the intercept last) from u; return the objective and the step count.
 
-    `gram` is the panel's Gram matrix over the rows `active`; u, `active` and `residual` end at the result.
-    Every step goes to the minimum of the quadratic that holds on the active rows, under the required `signs`
-    if there are any. If the objective does not fall enough, it goes to the exact minimum along that line. The
-    first step comes from the Gram matrix alone and is not questioned, unless there are signs. The iteration
-    ends when the active rows stay the same, after a step whose predicted decrease is below
-    FINAL_STEP * tol * objective, or as soon as twice the predicted decrease cannot reach `give_up`.
+    `gram` is the panel's Gram matrix over the rows `active`; u, `active` and `residual` are overwritten with
+    those at the minimum. Every step goes to the minimum of the quadratic that holds on the active rows, under
+    the required `signs` if there are any, or to the exact minimum along that direction if the objective would
+    not fall enough. The first step needs only the Gram matrix and is always taken in full, unless there are
+    signs. The iteration ends when the active rows stay the same, after a step whose predicted decrease is
+    below FINAL_STEP * tol * objective, or if a decrease twice as large as predicted does not reach `give_up`.
     """
     k = idx.size
     columns = np.empty(k + 1, np.int64)
@@ -311,7 +311,7 @@ def newton(
             for i in range(residual.size):
                 loss += squared_hinge.twice_value(residual[i] - delta[i])
             new_value = 0.5 * (loss + uu + dd) + ud
-            # a small predicted decrease may still lie far away, along a direction that is nearly flat
+            # Along a nearly flat direction even a step with a small predicted decrease may be long and fail.
             is_last = decrease <= FINAL_STEP * tol * value and new_value <= value * (1.0 + ROUNDING_RTOL)
             t = 1.0
             if not is_last and not new_value <= value - 0.2 * decrease:
@@ -323,7 +323,7 @@ def newton(
                 residual[i] -= t * delta[i]
             if not is_full:
                 new_value = total_loss(residual) + 0.5 * (uu + t * t * dd) + t * ud
-                if not new_value < value:  # nothing left but rounding
+                if not new_value < value:  # only rounding errors are left
                     for i in range(residual.size):
                         residual[i] += t * delta[i]
                     return value, n_steps

@@ -1,7 +1,7 @@
-"""A binary problem as the search sees it: labels and weights folded into the rows of X.
+"""A binary problem in the form the search uses: rows of X multiplied by labels and roots of weights.
 
 With t_i = sqrt(s_i / n) y_i and the target c_i = sqrt(s_i / n), the residual of a row is c_i - t_i f_i.
-Columns are on a safe scale (`core.scaling`), so each has a ridge of its own: `ridge_scale` times that of the
+Columns may be rescaled (`core.scaling`), so each has a ridge of its own: `ridge_scale` times that of the
 problem.
 """
 
@@ -20,7 +20,7 @@ from kmargin.solvers.solution import Solution
 
 
 class Rows:
-    """What the search asks of a binary problem, wherever its rows are."""
+    """The operations that the search needs on a binary problem, with rows in memory or in blocks."""
 
     is_remote = False
 
@@ -33,30 +33,30 @@ class Rows:
 
     @cached_property
     def ridge_scale(self) -> Vector:
-        """The ridge of each column, relative to that of the problem as it was given."""
+        """The ridge of each rescaled column, relative to that of the given problem."""
         return np.ones(self.n_features) if self.scaling is None else self.scaling.units**-2.0
 
     def ridges(self, lam: float, columns: Indices) -> Vector:
-        """The ridge of some columns, then that of the intercept: 1 for the column of zeros in its place."""
+        """The ridges of some columns, then 0 for the intercept; 1 if a column of zeros takes its place."""
         return np.append(lam * self.ridge_scale[columns], 0.0 if self.fit_intercept else 1.0)
 
     @cached_property
     def variance(self) -> Vector:
-        """The weighted variance of each column; without an intercept its second moment."""
+        """The weighted variance of each column; without an intercept, its second moment."""
         raise NotImplementedError
 
     def fits(self, n_numbers: int) -> bool:
-        """Whether an array of so many numbers is in proportion to the data."""
+        """Whether an array of this many entries is in proportion to the memory of the data."""
         return self.problem.design.fits(n_numbers)
 
     def scaled(self, columns: Indices, coef: Vector, intercept: float) -> Vector:
-        """Coefficients for the columns as given, and the intercept, as those for the scaled columns."""
+        """Convert coefficients of the given columns, and the intercept, to those of the rescaled columns."""
         if self.scaling is not None:
             coef, intercept = self.scaling.enter(columns, coef, intercept)
         return np.append(coef, intercept)
 
     def unscaled(self, columns: Indices, u: Vector, value: float, lam: float) -> tuple[Vector, float, float]:
-        """Coefficients and intercept for the columns as given, and the objective there."""
+        """Convert coefficients of the rescaled columns back; return also the intercept and the objective."""
         coef, intercept = u[:-1], float(u[-1]) if self.fit_intercept else 0.0
         if self.scaling is None:
             return coef, intercept, value
@@ -67,7 +67,7 @@ class Rows:
         return coef, intercept, self.given.with_ridge(lam).loss(beta)
 
     def solution(self, columns: Indices, u: Vector, value: float, lam: float, bare: Solution) -> Solution:
-        """The solution for the columns as given; `bare`, the intercept alone, where that is no worse."""
+        """The solution for the given columns; `bare`, the intercept alone, if that has a lower objective."""
         coef, intercept, objective = self.unscaled(columns, u, value, lam)
         if not objective <= bare.objective:
             return bare
@@ -105,19 +105,19 @@ class ArrayRows(Rows):
         return int(np.count_nonzero(squared_hinge.is_active(self.residual(columns, u))))
 
     def columns(self, columns: Indices) -> Matrix:
-        """Columns multiplied by t, then that of the intercept; one row for each of X."""
+        """Columns of X multiplied by t, then the column of the intercept."""
         A = np.empty((self.n_samples, len(columns) + 1))
         A[:, :-1] = self.t[:, None] * self.X.block(np.arange(self.n_samples), columns)
         A[:, -1] = self.t if self.fit_intercept else 0.0
         return A
 
     def minimise_exactly(self, lam: float, columns: Indices, u: Vector, value: float) -> tuple[Vector, float]:
-        """The minimum on a support by singular values, from u; u itself where that is not lower."""
+        """Minimise on a support from u; see `minimise_by_svd`."""
         support = ArrayColumns(self.columns(columns), self.target)
         return minimise_by_svd(support, self.ridges(lam, columns), u, value)
 
     def is_minimum(self, lam: float, columns: Indices, u: Vector, value: float) -> bool:
-        """Whether the gradient at u is zero, as far as large systems are solved."""
+        """Whether the gradient at u is zero within LARGE_SUPPORT_RTOL."""
         ridge, residual = self.ridges(lam, columns), self.residual(columns, u)
         slope = ridge[:-1] * u[:-1] - self.descent(residual)[columns]
         curvature = ridge[:-1] if lam > 0 else self.variance[columns]
@@ -126,7 +126,7 @@ class ArrayRows(Rows):
 
 
 class BlockRows(Rows):
-    """Rows in blocks: each answer is a sum over the blocks."""
+    """Rows in blocks: each result is a sum over the blocks."""
 
     is_remote = True
 

@@ -1,7 +1,7 @@
-"""The minimum of a quadratic over coefficients that may only be positive, or only negative.
+"""The minimum of a quadratic whose coefficients have required signs.
 
-The quadratic is x'(H + R)x / 2 - z'x, where H holds an upper triangle, its last column is z, and R is the
-diagonal matrix of the ridges.
+The quadratic is x'(H + R)x / 2 - z'x. H is stored as an upper triangle with z as its last column, and R is
+the diagonal matrix of the ridges. A sign of 0 means that the coefficient is unconstrained.
 """
 
 import numpy as np
@@ -10,13 +10,13 @@ from kmargin.core.arrays import Flags, Matrix, Vector
 from kmargin.core.jit import inlined
 from kmargin.core.linalg import U64, cholesky, solve
 
-# A gradient entry below this fraction of the terms that it is the sum of is rounding.
+# A gradient entry below this fraction of the sum of the magnitudes of its terms is a rounding error.
 ZERO_GRADIENT = 1e-13
 
-# Linear systems solved for one minimum, at most, for each coefficient. It takes a few in all.
+# Safety cap on the number of linear systems per coefficient; a minimum usually takes a few in all.
 MAX_SYSTEMS_PER_COLUMN = 10
 
-# A projected step is halved at most so many times.
+# A projected step is halved at most this many times.
 MAX_HALVINGS = 10
 
 
@@ -36,7 +36,7 @@ def descent_at(H: Matrix, ridge: Vector, x: Vector, out: Vector) -> None:
 
 @inlined
 def release(H: Matrix, x: Vector, descent: Vector, signs: Vector, free: Flags) -> bool:
-    """Free the coefficients at 0 that the negative gradient pulls to their allowed side; False if none is."""
+    """Free coefficients at 0 whose negative gradient has the allowed sign; return whether there are any."""
     k = x.size
     any_freed = False
     for a in range(k):
@@ -85,7 +85,7 @@ def step_to_bound(x: Vector, step: Vector, signs: Vector) -> float:
 
 @inlined
 def projected_step(x: Vector, step: Vector, t: float, signs: Vector, out: Vector) -> None:
-    """out <- x + t step, but exactly 0 where a coefficient would change its sign on the way."""
+    """out <- x + t step, with coefficients that would get the wrong sign set to 0."""
     for a in range(x.size):
         if signs[a] * (x[a] + step[a]) < 0.0 and x[a] / -step[a] <= t:
             out[a] = 0.0
@@ -97,12 +97,12 @@ def projected_step(x: Vector, step: Vector, t: float, signs: Vector, out: Vector
 def constrained_direction(
     H: Matrix, ridge: Vector, u: Vector, signs: Vector, U: Matrix, d: Vector
 ) -> tuple[float, bool]:
-    """d <- the step from u to the minimum of the quadratic under the signs, which u has.
+    """d <- the step from u, which has the required signs, to the minimum of the quadratic under the signs.
 
-    Returns the decrease of the quadratic, and whether d leads to the minimum. An active-set method: solve for
-    the free coefficients; if one would change its sign, take a projected step, halved until the quadratic
-    falls, and hold what arrived at 0; at the minimum over the free ones, release those that are pulled to
-    their allowed side. U is a work array.
+    Returns the decrease of the quadratic, and whether u + d is the minimum. An active-set method: solve for
+    the free coefficients; if one would get the wrong sign, take a projected step, halved until the quadratic
+    falls, and hold the coefficients that reached 0; at the minimum over the free coefficients, free those
+    held whose negative gradient has the allowed sign. U is a work array.
     """
     k = u.size
     x, there, step = np.empty(k), np.empty(k), np.empty(k)
@@ -137,7 +137,7 @@ def constrained_direction(
             if x[a] == 0.0 and signs[a] * step[a] < 0.0:
                 free[a] = False
         if nearest == 1.0:
-            # what is released without effect was held by rounding alone
+            # Freed coefficients that did not lower the quadratic had a gradient of rounding errors only.
             if not total > at_last_minimum or not release(H, x, descent, signs, free):
                 is_minimum = True
                 break

@@ -6,10 +6,10 @@ from kmargin.core.arrays import Indices, Matrix, Tensor, Vector
 from kmargin.core.jit import compiled, inlined
 from kmargin.solvers.search.swap_scores import DEPENDENT, score_columns
 
-# Pairs of blocks that are scored at a time: their numbers stay in the fastest cache.
+# Number of pairs of blocks scored at a time, so that their matrices fit in the fastest cache.
 PAIRS_AT_A_TIME = 256
 
-# Relative amount that variances are raised by, so that a covariance of repeated columns has an inverse.
+# Relative increase of variances that makes the covariance of repeated columns invertible.
 JITTER = 1e-9
 
 
@@ -92,7 +92,7 @@ def add_block_scores(
     gain: Vector,
     change: Matrix,
 ) -> None:
-    """Add what blocks cost to drop, gain and change in one binary problem.
+    """Add the costs, gains and changes of blocks in one binary problem to drop, gain and change.
 
     Block a of the support has the places inside[lose_starts[a]:lose_starts[a + 1]] of u, block b outside it
     the places outside[take_starts[b]:take_starts[b + 1]] of grad. A column with gradient 0 is left out of its
@@ -205,11 +205,11 @@ def score_groups(
     gain: Vector,
     change: Matrix,
 ) -> None:
-    """Fill in what blocks of columns cost to drop, gain and change, summed over the binary problems.
+    """Fill in the costs, gains and changes of blocks of columns, summed over the binary problems.
 
     The columns at idx (the intercept last) and `outside` are places of the panel. Block a of the support has
-    the columns inside_blocks[lose_starts[a]:lose_starts[a + 1]] of idx, and so on; columns outside that meet
-    in one block lie between two successive `schur_starts`.
+    the columns inside_blocks[lose_starts[a]:lose_starts[a + 1]] of idx; block b outside likewise. Columns
+    outside that share a block lie between two successive `schur_starts`.
     """
     k, m = idx.size, outside.size
     for a in range(drop.size):
@@ -235,7 +235,7 @@ def score_groups(
 
 @compiled
 def group_gains(descent: Vector, starts: Indices, columns: Indices, factors: Tensor, out: Vector) -> None:
-    """out[j] <- g'A^-1 g, with the gradient g of the columns of unit j and the factor of its own A."""
+    """out[j] <- g'A^-1 g, where g is the gradient of the columns of unit j and factors[j] that of A."""
     x = np.empty(factors.shape[1])
     for unit in range(out.size):
         first, size = starts[unit], starts[unit + 1] - starts[unit]
@@ -246,7 +246,7 @@ def group_gains(descent: Vector, starts: Indices, columns: Indices, factors: Ten
 
 @compiled
 def factor_covariances(A: Tensor, starts: Indices, ridge: Vector) -> None:
-    """A <- the factor of each covariance plus the ridge of its columns, and a little more."""
+    """A <- the Cholesky factor of each covariance plus the ridges of its columns plus JITTER."""
     diagonal = np.empty(A.shape[1])
     for unit in range(starts.size - 1):
         first, size = starts[unit], starts[unit + 1] - starts[unit]

@@ -1,4 +1,4 @@
-"""The swap search for supports too large for systems of their size: by active rows, or by products with X."""
+"""The swap search for supports too large for a Gram matrix; see `refit.large` for their linear systems."""
 
 from collections.abc import Sequence
 
@@ -14,20 +14,20 @@ from kmargin.solvers.search.panels import NONE, UnitScores
 from kmargin.solvers.search.swap_search import BETTER, Candidate, Effort, SwapSearch
 from kmargin.solvers.solution import Regime
 
-# Units that are scored on either side.
+# Largest number of units scored, in the support and outside it, if systems are solved in the active rows.
 N_SCORED = 64
 
-# On the way to a size a support shrinks or grows by at most this factor between refits.
+# A resized support shrinks or grows by at most this factor between refits.
 RESIZE_FACTOR = 2
 
-# How exactly supports are fitted on the way to a size, and while units are exchanged by products with X.
+# Tolerance of refits while a support is resized, and of all but the last refit by conjugate gradients.
 ROUGH_TOL, PRODUCT_TOL = 1e-4, 1e-6
 
 
 class LargeSupport(SwapSearch):
-    """A support that each binary problem refits by itself.
+    """A large support, refitted for each binary problem separately.
 
-    Few exchanges are tried, of many units at a time. Scores of groups are sums over their columns.
+    Few exchanges are tried, mostly of many units at a time. Scores of groups are sums over their columns.
     """
 
     max_rounds, max_renewals = 4, 1
@@ -52,7 +52,7 @@ class LargeSupport(SwapSearch):
         ]
 
     def resize(self, k: int) -> None:
-        """By larger steps than with panels, because a refit takes longer; then fit the support."""
+        """Drop or add units until there are k, by larger steps than with panels, and refit."""
         while len(self.support) != k:
             size = len(self.support)
             if size > k:
@@ -67,7 +67,7 @@ class LargeSupport(SwapSearch):
         self.refit()
 
     def refit(self) -> None:
-        """The minimum on this support."""
+        """Move to the minimum on the support."""
         self._set([fit.minimised(self.tol) for fit in self.fits], self.support)
 
     def _set(self, fits: list[LargeFit], support: Indices) -> None:
@@ -76,7 +76,7 @@ class LargeSupport(SwapSearch):
         self.values = np.array([fit.value for fit in fits])
 
     def _effects(self) -> Vector:
-        """The squared effect of each unit of the support on the decisions; infinite if it is fixed."""
+        """Variance of each unit's contribution to the decision values; infinite if the unit is fixed."""
         effects: Vector = np.zeros(self.units.n_features)
         columns = self.units.columns_of(self.support)
         for rows, u in zip(self.all_rows, self.coefs, strict=True):
@@ -102,7 +102,7 @@ class LargeSupport(SwapSearch):
         return self._most_promising(min(count, N_SCORED) if self.regime is Regime.DUAL else count)
 
     def score(self, outside: Indices) -> UnitScores:
-        """Scores of the units with the smallest effects; the others are not to leave."""
+        """Scores; units of the support whose `_effects` are not among the smallest cost infinity."""
         count = N_SCORED if self.regime is Regime.DUAL else len(self.support)
         lose = order_smallest(self._effects(), count)
         places, owner_out = self._places(lose)
@@ -120,7 +120,7 @@ class LargeSupport(SwapSearch):
         return UnitScores(drops, gain)
 
     def _places(self, lose: Indices) -> tuple[Indices, Indices]:
-        """The places of the columns of units of the support among all its columns, and whose each is."""
+        """Places of these units' columns among the columns of the support, and the unit each belongs to."""
         sizes = self.units.sizes[self.support]
         starts = np.cumsum(sizes) - sizes
         owners = np.repeat(np.arange(len(lose)), sizes[lose])
@@ -133,7 +133,7 @@ class LargeSupport(SwapSearch):
         )
 
     def _refit(self, lose: Indices, take: Indices, tol: float, give_up: float, limit: float) -> bool:
-        """Exchange units and refit; return whether the objective is below the limit, and if so stay there."""
+        """Exchange units and refit; keep the result and return True if its objective is below `limit`."""
         places, columns = self._places(lose)[0], self.units.columns_of(take)
         stays: Flags = np.ones(len(self.support), np.bool_)
         stays[lose] = False

@@ -1,7 +1,7 @@
-"""Panels: the columns of some units in all binary problems, in memory, made ready for Newton steps.
+"""Panels: copies of the columns of some units for all binary problems, laid out for Newton steps.
 
-A panel answers four questions of the swap search, each for all binary problems at once: refit after an
-exchange of units, score exchanges, rank the units outside by their gradient, and hold other units instead.
+The swap search uses a panel for four operations, each for all binary problems at once: refit after an
+exchange of units, score exchanges, rank the units outside by their gradients, and load other units.
 """
 
 import math
@@ -23,8 +23,7 @@ from kmargin.solvers.search.swap_scores import score_pairs, score_singles
 
 NONE: Indices = np.empty(0, np.int64)
 
-# Covariances within units are kept while they have at most so many entries for each column of X. Groups of
-# unequal size all have as many as the largest.
+# Within-unit covariances are kept only up to this many entries per column; groups are padded to the largest.
 MAX_COVARIANCES_PER_COLUMN = 64
 
 
@@ -105,15 +104,15 @@ def try_exchanges(
     tol: float,
     values: Vector,
 ) -> tuple[int, Indices, Matrix, int]:
-    """Try the exchanges lose[turn] for take[turn] in turn until the objective falls below `limit`; make that
-    one.
+    """Try to exchange lose[turn] for take[turn], turn after turn; make the first exchange with an objective
+    below `limit`.
 
-    If `limit` is NaN the first one is made, whatever it does; if it is -inf none is, and the residuals of the
-    last trial are left in numbers[2]. A trial ends early when it cannot get below
-    `give_up`, or as soon as the binary problems refitted so far exceed the limit; one whose Newton steps run
-    out fails. Returns the turn (-1 if none succeeded, -2 if a failure is not certain), the support, the
-    coefficients and the number of Newton steps; `values`, the Gram matrices, `active` and `residual` follow.
-    `flags`, `numbers` and `rows` are work arrays.
+    If `limit` is NaN, the first exchange is made whatever its objective; if it is -inf, none is made, and the
+    residuals of the last trial are left in numbers[2]. A trial fails early if it cannot get below `give_up`,
+    or if the objectives of the binary problems refitted so far exceed the limit. It also fails if it reaches
+    the largest number of Newton steps. Returns the turn (-1 if all trials failed, -2 if one of them might
+    have succeeded with more steps), the support, the coefficients and the number of Newton steps. `values`,
+    `gram`, `active` and `residual` are updated; `flags`, `numbers` and `rows` are work arrays.
     """
     n_problems, end = coefs.shape[0], panel.shape[0] - 2
     trial_active, now = flags[0], flags[1]
@@ -175,16 +174,16 @@ def try_exchanges(
 class UnitScores(NamedTuple):
     """Predicted changes of the objective, to second order."""
 
-    drop: Vector  # what each unit of the support costs; inf where it is fixed
-    gain: Vector  # what each unit outside gains
-    change: Matrix | None = None  # the change by each swap of one for one; None: drop minus gain
+    drop: Vector  # the cost of dropping each unit of the support; infinite if it is fixed
+    gain: Vector  # the gain of adding each unit outside
+    change: Matrix | None = None  # the change by each swap of one unit for one; if None, drop - gain
     are_independent: bool = True  # whether no unit outside depends on the support, so that refits are exact
 
 
 class UnitGains:
-    """What each unit would gain beside a support in one binary problem, by its gradient and its variances.
+    """Approximate gain of adding each unit in one binary problem, from its gradient and column variances.
 
-    Where units are groups, the covariances of their columns are used, as long as these are few numbers.
+    For groups the covariances of their columns are used instead, unless they take too much memory.
     """
 
     def __init__(self, rows: Rows, units: Units) -> None:
@@ -193,7 +192,7 @@ class UnitGains:
         self.lam = np.nan
 
     def _covariances(self, widest: int) -> Tensor | None:
-        """Lower triangles; None where units are single columns, or this would take much memory."""
+        """Covariance of each unit's columns; None if units are single columns, or to save memory."""
         rows, q = self.rows, len(self.units.columns)
         if widest == 1 or not isinstance(rows, ArrayRows) or not rows.fits(q * rows.n_samples):
             return None
@@ -254,12 +253,11 @@ class Panels:
     def _make_places(
         self, all_rows: Sequence[Rows], units: Units, n_places: int, gains: Sequence[UnitGains]
     ) -> None:
-        """Which columns the places of the panel hold, their ridges and their Gram matrices."""
+        """Make the table of the columns at the places of the panel, their ridges and their Gram matrices."""
         self.all_rows, self.units, self.n_places, self.unit_gains = all_rows, units, n_places, gains
-        self.contents = np.full(
-            n_places, -1
-        )  # the position in units.columns at each place; -1 if it is empty
-        self.place_of = np.full(len(units.columns), -1)  # the place of each position; -1 if it has none
+        # Column at each place, as a position in units.columns, and the place of each position; -1 if none
+        self.contents = np.full(n_places, -1)
+        self.place_of = np.full(len(units.columns), -1)
         self.held = np.zeros(units.n_units, np.bool_)
         self.is_single = units.n_units == len(units.columns)
         self.place_signs = np.zeros(n_places + 2) if units.signs.any() else None
@@ -268,7 +266,7 @@ class Panels:
         self.lams = np.full(len(all_rows), np.nan)
 
     def set_ridges(self, lams: Vector) -> None:
-        """The ridge of each binary problem."""
+        """Set the ridge of each binary problem."""
         if np.array_equal(lams, self.lams):
             return
         self.lams = lams
@@ -284,7 +282,7 @@ class Panels:
             ridge[places] = lam * rows.ridge_scale[columns]
 
     def hold(self, needed: Indices) -> None:
-        """Give places to these units; where there are too few, all others lose theirs."""
+        """Load these units into the panel; if there are too few empty places, unload all other units."""
         coming = needed[~self.held[needed]]
         if len(coming) == 0:
             return
@@ -304,7 +302,7 @@ class Panels:
         self._fill(places)
 
     def begin_at(self, support: Indices, coefs: Matrix) -> None:
-        """Let those rows be active that are so at these coefficients, before the panel holds anything."""
+        """Set the active rows to those of these coefficients; called before any unit is loaded."""
         if not coefs.any():
             return
         columns = self.units.columns_of(support)
@@ -313,12 +311,12 @@ class Panels:
         self._update_gram(np.arange(self.n_places, self.n_places + 2))
 
     def _fill(self, places: Indices) -> None:
-        """Copy the columns that these places hold now, and update the Gram matrices."""
+        """Copy the columns of these places from X, and update the Gram matrices."""
         columns = self.units.columns[self.contents[places]]
         for rows, part in zip(self.array_rows, self.slices, strict=True):
             if len(self.all_rows) == 1:
                 rows.X.fill_panel(columns, rows.t, places, self.panel)
-            else:  # compiled code takes contiguous arrays
+            else:  # `fill_panel` needs a contiguous array
                 block = np.empty((len(places), rows.n_samples))
                 rows.X.fill_panel(columns, rows.t, np.arange(len(places)), block)
                 self.panel[places, part] = block
@@ -356,7 +354,7 @@ class Panels:
         )  # fmt: skip
 
     def score(self, support: Indices, coefs: Matrix, outside: Indices) -> UnitScores:
-        """Costs, gains and changes of exchanges with these units; what pairs need is remembered."""
+        """Scores of swaps with these units; intermediate results are kept for `score_pairs`."""
         (inside, lose_starts), (positions, take_starts) = self._positions(support), self._positions(outside)
         idx, places = np.append(self.place_of[inside], self.n_places), self.place_of[positions]
         signs = None if self.place_signs is None else self.place_signs[places]
@@ -385,7 +383,7 @@ class Panels:
     def score_pairs(
         self, support: Indices, coefs: Matrix, outside: Indices, lose: Indices, take: Indices
     ) -> Matrix:
-        """The change by each swap of two units for two, right after `score` for the same units.
+        """The change by each swap of two units for two. Call `score` for the same units first.
 
         Rows are the pairs of `lose` (places in the support), columns those of `take` (places in `outside`).
         """
@@ -407,9 +405,9 @@ class Panels:
         return change
 
     def gains(self, support: Indices, coefs: Matrix, of_trial: bool = False) -> Vector:
-        """What each unit would gain beside the support refitted last, from its gradient alone.
+        """Approximate gain of adding each unit (see `UnitGains`) to the current support.
 
-        With `of_trial` beside the one that was tried last.
+        With `of_trial`, to the support of the last trial.
         """
         pulls = squared_hinge.slopes(self.numbers[2] if of_trial else self.residual)
         total = np.zeros(self.units.n_units)
@@ -421,7 +419,7 @@ class Panels:
         return total
 
     def finish(self, support: Indices, coefs: Matrix, values: Vector) -> float:
-        """values <- the objectives, from the columns alone; return what coefficients could still gain."""
+        """values <- the objectives, recomputed from the columns; return the slack of `measure_gradient`."""
         idx = np.append(self.place_of[self._positions(support)[0]], self.n_places)
         has_signs = self.place_signs is not None
         return float(
@@ -432,7 +430,7 @@ class Panels:
 
 
 def _unions(starts: Indices, blocks: Indices) -> tuple[Indices, Indices]:
-    """The places of both blocks of each pair of blocks, one pair after another; where each begins."""
+    """The places of each pair of blocks, one pair after another, and where each pair begins."""
     unions = [
         np.concatenate([np.arange(starts[a], starts[a + 1]), np.arange(starts[b], starts[b + 1])])
         for a, b in combinations(blocks.tolist(), 2)

@@ -1,4 +1,4 @@
-"""Supports of one or several sizes, for one ridge after another: warm starts, sweeps, restarts."""
+"""The best supports of one or several sizes, for one ridge after another: warm starts, sweeps, restarts."""
 
 import math
 from collections.abc import Sequence
@@ -29,52 +29,54 @@ from kmargin.solvers.search.swap_search import (
 from kmargin.solvers.search.working_set import WorkingSet
 from kmargin.solvers.solution import Regime
 
-# A problem is small if the Gram matrices of all columns take no more multiplications. Then one panel holds
-# all columns, and other starts are tried.
+# A problem is small if the Gram matrix of all columns takes at most this many flops. Then one panel holds all
+# columns, and the search is repeated from other starts.
 SMALL_GRAM_FLOPS = 1e7
 
-# With so few columns all sizes of a path share one panel.
+# With at most this many columns, all sizes of a path share one panel.
 WHOLE_PANEL_COLUMNS = 256
 
-# Beyond this number of columns systems as large as the active rows may be smaller.
+# Supports with more columns than this may be refitted by linear systems in the active rows instead.
 LARGE_SUPPORT = 128
 
-# Multiplications that a small problem spends on more swaps: in a single fit, and for each size of a path.
+# Flop budget of a small problem for additional swaps: in a single fit, and for each size of a path.
 SWAP_FLOPS, PATH_SWAP_FLOPS = 2e6, 5e4
 
-# Multiplications up to which a thorough search tries every swap of one unit for another; some ten seconds.
+# Flops up to which a thorough search tries every swap of one unit for another; about ten seconds.
 ALL_SWAPS_FLOPS = 2e10
 
-# Multiplications up to which all supports of one size are tried: in a single fit, and in a path.
+# Flops up to which all supports of one size are tried: in a single fit, and in a path.
 ENUMERATION_FLOPS, PATH_ENUMERATION_FLOPS = 6e6, 1.5e6
 
-# Multiplications for searches from other single units, how many units there are for each of these starts, and
-# up to which multiple of the best objective a start is searched further.
+# Searches from single units: their flop budget; at most one start per so many units; and the multiple of the
+# best objective below which a start is searched with full effort.
 START_FLOPS, UNITS_PER_START, START_RTOL = 1e7, 8, 4.0
 
-# Multiplications of a refit up to which sizes of a path are searched from other starts, and without some of
-# their units; how many units are left out, and the same for a single fit in multiples of k.
+# Sizes of a path are searched from other starts if a refit takes at most PATH_START_FLOPS, and with single
+# units forbidden if it takes at most PATH_OMIT_FLOPS. PATH_OMITTED units are forbidden in turn; in a single
+# fit of size k, OMITTED_ROUNDS * k.
 PATH_START_FLOPS, PATH_OMIT_FLOPS, PATH_OMITTED, OMITTED_ROUNDS = 2e3, 9e3, 4, 2
 
-# A single fit comes down through these ridges, relative to the variance of a typical column.
+# A single fit is warm-started through these decreasing ridges, relative to the median variance of a column.
 RIDGE_PATH = (0.1, 0.01, 0.001, 1e-4)
 
-# How far from its size a single fit looks at other sizes, as a fraction of it; and where problems are small.
+# A single fit of size k also searches sizes within about this fraction of k; the larger fraction is for small
+# problems.
 ASIDE, FAR_ASIDE = 0.2, 0.5
 
-# Binary problems together have the budget of so many of them at most.
+# Several binary problems together get the flop budgets of at most this many.
 MAX_BUDGETS = 4
 
-# A restart replaces at least one unit and at most all of the support by as many, drawn among ADD_POOL times
-# as many with the largest gains. It is searched first under one of these multiples of the ridge; above
-# RESTART_RTOL times the best objective after that it ends.
+# A restart replaces c units of the support, c random, by c units drawn from the ADD_POOL * c units with the
+# largest gains. The result is searched first with the ridge multiplied by one of RESTART_RIDGES, then with
+# the ridge itself, and with full effort only if its objective is then below RESTART_RTOL times the best.
 ADD_POOL, RESTART_RIDGES, RESTART_RTOL = 4, (1.0, 3.0, 10.0, 30.0), 1.1
 
-# Single swaps that a restart tries before it ends. Its cost is estimated by a constant, so many passes over
-# X, and the Newton steps, each with a constant of its own.
+# Single swaps that a restart tries in a row without success. Its cost is estimated as a constant, plus
+# RESTART_PASSES passes over X, plus the Newton steps with a constant for each.
 RESTART_SWAPS, RESTART_OVERHEAD, RESTART_PASSES, STEP_OVERHEAD = 16, 1e6, 5, 5e3
 
-# Restarts in a row that come back to the same support end the search after this fraction of the budget.
+# Stop when restarts that returned to the same support have used this fraction of the budget in a row.
 MAX_RETURN_FRACTION = 0.2
 
 # Restarts draw the same random numbers in every fit, so that the same data give the same model.
@@ -82,7 +84,7 @@ RESTART_SEED = 0
 
 
 class SupportPath:
-    """The best support found of each size, for one row of ridges after another."""
+    """The best support of each size, for one vector of ridges (one per binary problem) after another."""
 
     def __init__(self, problem: Problem, sizes: Sequence[int], effort: Effort) -> None:
         self.units = units = problem.units
@@ -102,7 +104,7 @@ class SupportPath:
             self.effort = self.effort._replace(all_swaps=False)  # they need a panel of all columns
         self.found: dict[int, Candidate] = {}
         self.finished: set[int] = set()
-        self.failed: dict[Effort, set[frozenset[int]]] = {}  # supports searched at the present ridges
+        self.failed: dict[Effort, set[frozenset[int]]] = {}  # supports searched with the current ridges
         self.promising = np.inf
         self.n_newton = 0
         self.rng = np.random.default_rng(RESTART_SEED)
@@ -122,12 +124,12 @@ class SupportPath:
     # Results
 
     def best(self, k: int) -> Candidate | None:
-        """The best support with at most k units; None if there is none."""
+        """The best support found with at most k units, or None."""
         found = [candidate for size, candidate in self.found.items() if size <= k]
         return min(found, key=lambda candidate: candidate.value, default=None)
 
     def walk(self, lams: Vector) -> None:
-        """Search all sizes for these ridges, from the supports of the last ones."""
+        """Search all sizes for these ridges, starting from the supports found for the previous ridges."""
         self.lams, self.n_newton = lams, 0
         self.finished, self.failed = set(), {}
         if not self.sizes:
@@ -149,7 +151,7 @@ class SupportPath:
             self._finish_size(size)
 
     def improve(self, lams: Vector, start: Candidate) -> None:
-        """Search from one support alone."""
+        """Search from the support of `start` only."""
         self.lams, self.n_newton = lams, 0
         size = len(start.support)
         self.found = {size: self._finish(self._search(lams, size, start, self.effort))}
@@ -191,7 +193,7 @@ class SupportPath:
         return self._part
 
     def _whole_panel(self, lams: Vector, start: Candidate) -> WorkingSet:
-        """A panel with all columns, at a support; made once."""
+        """The panel with all columns, moved to the support of `start`; it is built once."""
         if self._whole is None:
             self._whole = WorkingSet(
                 self.all_rows, self.units, lams, self.n_units, start, self.effort.tol, self.gains
@@ -201,11 +203,11 @@ class SupportPath:
         return self._whole
 
     def _n_outside(self, k: int, effort: Effort) -> int:
-        """How many units a working set holds beside the support."""
+        """Number of units outside the support that a working set holds."""
         return min(effort.n_outside(k, self.n_units), self.n_units)
 
     def _regime(self, k: int, size: int, start: Candidate) -> Regime:
-        """The linear algebra for one size, with working sets of `size` units."""
+        """The linear algebra for supports of k units, if working sets hold `size` units."""
         n_columns = self.units.widest(k)
         primal = Regime.PANEL if size >= self.n_units else Regime.WORKING_SET
         if self.is_remote or self.units.signs.any():
@@ -221,17 +223,17 @@ class SupportPath:
         return primal if self._panel_fits(size) else Regime.PRODUCTS
 
     def _panel_fits(self, size: int) -> bool:
-        """Whether panels of so many units are in proportion to the data."""
+        """Whether the memory for panels of `size` units is in proportion to the data."""
         return self.is_remote or self.all_rows[0].fits((self.units.widest(size) + 2) * self.n_rows)
 
     def _has_panel(self, k: int) -> bool:
-        """Whether a single size is searched in panels, whatever the number of active rows."""
+        """Whether a single fit of size k uses panels, whatever the number of active rows."""
         size = self._aside(k, ASIDE)[0] + self._n_outside(k, self.effort)
         is_moderate = self.units.widest(k) <= LARGE_SUPPORT or self.units.signs.any() or self.is_remote
         return self.is_narrow or (is_moderate and self._panel_fits(size))
 
     def _trial_flops(self, k: int) -> float:
-        """About how many multiplications a refit of this size takes for each of the budgets."""
+        """Approximate flops of one refit with k units, divided by the number of budgets."""
         n_columns = math.ceil(k * len(self.units.columns) / self.n_units) + 1
         call = CALL_FLOPS * (self.n_problems > 1)
         return sum(call + refit_flops(rows.n_samples, n_columns) for rows in self.all_rows) / self.n_budgets
@@ -240,11 +242,11 @@ class SupportPath:
         return (k - min(k, self.n_fixed)) * (self.n_units - k)
 
     def _nothing(self) -> Candidate:
-        """The units that are always in."""
+        """The start with the fixed units only."""
         return Candidate.start(np.flatnonzero(self.units.fixed), self.units, self.n_problems)
 
     def _effects(self, found: Candidate) -> Vector:
-        """How much each unit of a support moves the decisions, squared."""
+        """Variance of the contribution of each unit of a support to the decision values."""
         columns = self.units.columns_of(found.support)
         moved = np.zeros(self.units.n_features)
         for rows, u in zip(self.all_rows, found.coefs, strict=True):
@@ -252,17 +254,17 @@ class SupportPath:
         return self.units.total(moved)[found.support]
 
     def _removable(self, found: Candidate) -> Indices:
-        """Places of the support that are not fixed, those first that move the decisions least."""
+        """Places in the support of units that are not fixed, in increasing order of `_effects`."""
         order = np.argsort(self._effects(found), kind="stable")
         return order[~self.units.fixed[found.support[order]]]
 
     def _trim(self, found: Candidate, size: int) -> Candidate:
-        """The start with the units that move the decisions most."""
+        """The start with the `size` units of a support that have the largest `_effects`."""
         n_gone = max(0, len(found.support) - size)
         return found.without(self._removable(found)[:n_gone], self.units)
 
     def _try(self, k: int, start: Candidate, effort: Effort | None = None) -> bool:
-        """Search from another start; keep and report what is better."""
+        """Search from another start; keep the result if it is better, and return whether it is."""
         self.promising = (1.0 + MAX_PREDICTED_RISE) * self.found[k].value
         self.last = found = self._search(self.lams, k, start, effort or self.effort)
         self.promising = np.inf
@@ -283,7 +285,7 @@ class SupportPath:
             self.finished.add(k)
 
     def _finish(self, found: Candidate) -> Candidate:
-        """The same support at its minimum: refitted by singular values where its gradient is not zero."""
+        """The same support at its minimum, refitted by an SVD if its gradient is not known to be zero."""
         if found.is_exact or self.is_remote or self.units.signs.any() or found.values is None:
             return found
         coefs, values = found.coefs.copy(), found.values.copy()
@@ -295,12 +297,12 @@ class SupportPath:
             ):
                 coefs[p], values[p] = rows.minimise_exactly(self.lams[p], columns, coefs[p], values[p])
         value = float(values.sum())
-        # other supports were compared as inexactly as this one: no claim is left of them
+        # If this objective fell, the objectives of the rejected supports were inexact too.
         all_tried = found.all_tried and value > BETTER * found.value
         return found._replace(coefs=coefs, values=values, value=value, all_tried=all_tried, is_exact=True)
 
     def _try_every_swap(self, k: int) -> None:
-        """Search on from the best support and try every swap of one unit for another, if affordable."""
+        """Continue from the best support and try every swap of one unit for another, if affordable."""
         regime = self.found[k].regime
         if regime is None or not regime.takes_panel:
             return
@@ -314,7 +316,7 @@ class SupportPath:
     # One size
 
     def _walk_single(self, k: int) -> None:
-        """One size: at first down through stronger ridges, later from the last support; then other starts."""
+        """One size: warm-started through stronger ridges or by the last support; then other starts."""
         found = self.found.get(k)
         if found is None:
             found = self._nothing()
@@ -330,7 +332,7 @@ class SupportPath:
             self._restart(k)
 
     def _stronger_ridges(self) -> list[Vector]:
-        """Ridges stronger than the present ones, descending."""
+        """Ridges stronger than the current ones, in decreasing order."""
         scales = np.array([np.median(rows.variance[self.units.columns]) for rows in self.all_rows])
         strength = float(np.median(np.divide(self.lams, scales, out=np.zeros(len(scales)), where=scales > 0)))
         base = self.lams / strength if strength > 0 else scales
@@ -342,9 +344,9 @@ class SupportPath:
         return self.effort.flops > 0 and n_supports * self._trial_flops(k) <= flops
 
     def _tried_every_support(self, k: int, start: Candidate) -> bool:
-        """Refit all supports of one size, where they are few; return whether that was done.
+        """Refit all supports of size k if they are few; return whether the best of them was accepted.
 
-        Not so where the final refit raises the objective of the best: then others were misjudged as well.
+        It is not if the final refit raises its objective: then the others were misjudged as well.
         """
         if not self._can_try_every_support(k) or not self.is_small:
             return False
@@ -364,7 +366,7 @@ class SupportPath:
         return True
 
     def _go_aside(self, k: int) -> None:
-        """Search other sizes and come back: what a path gets from its neighbours."""
+        """Search other sizes and use the supports found there as starts, as a path does."""
         sizes = self._sizes_aside(k)
         n_stale = 0
         for number in range(len(sizes) * self.effort.max_sweeps // 2):
@@ -374,7 +376,7 @@ class SupportPath:
                 break
 
     def _sizes_aside(self, k: int) -> list[int]:
-        """Larger and smaller sizes by turns: the farthest, and all between where trials are inexpensive."""
+        """Larger and smaller sizes in turn: the farthest two, and all between if trials are inexpensive."""
         is_cheap = self._n_swaps(k) * self._trial_flops(k) <= SWAP_FLOPS
         larger, smaller = self._aside(k, ASIDE if self._whole is None else FAR_ASIDE)
         if self._whole is None or not is_cheap:
@@ -388,7 +390,7 @@ class SupportPath:
         return min(k + step, self.n_units), max(k - step, 1, self.n_fixed)
 
     def _start_elsewhere(self, k: int) -> None:
-        """Search from single units, those first that gain most alone, where trials are inexpensive."""
+        """If trials are inexpensive, search from single units, in decreasing order of their gains."""
         flops, n_swaps = self._trial_flops(k), self._n_swaps(k)
         effort = self.effort._replace(flops=SWAP_FLOPS)
         work = n_swaps * flops if effort.max_swaps < 0 else min(n_swaps * flops, SWAP_FLOPS)
@@ -412,9 +414,9 @@ class SupportPath:
         self._omit_units(k, OMITTED_ROUNDS * k, effort)
 
     def _omit_units(self, k: int, n_rounds: int, effort: Effort) -> None:
-        """Search without each unit of the support by turns, and from there with all units again.
+        """Forbid one unit of the support, search, then allow it and search again; repeat for other units.
 
-        Those that move the decisions least come first; after a success, those of the new support.
+        Units come in increasing order of `_effects`. After a success, those of the new support are used.
         """
         whole = self._whole_panel(self.lams, self._nothing())
         omitted: set[int] = set()
@@ -434,8 +436,7 @@ class SupportPath:
     def _restart(self, k: int) -> None:
         """Iterated local search: perturb the best support at random, search again, keep what is better.
 
-        Part of the support is dropped and as many of the most promising units are added. The search under a
-        stronger ridge first leads to other supports than the search under the given ridge alone.
+        A search with a stronger ridge first leads to supports that the given ridge alone does not reach.
         """
         budget, spent, in_vain = self.effort.restart_flops, 0.0, 0.0
         effort = self.effort._replace(max_swaps=max(self.effort.max_swaps, RESTART_SWAPS), flops=0.0)
@@ -455,12 +456,12 @@ class SupportPath:
             spent, in_vain = spent + flops, in_vain + flops if self.last.is_same_support(best) else 0.0
 
     def _restart_flops(self, k: int, n_newton: int) -> float:
-        """About how many multiplications a restart with so many Newton steps took."""
+        """Approximate flops of a restart that took `n_newton` Newton steps."""
         passes = RESTART_PASSES * sum(rows.n_samples * rows.n_features for rows in self.all_rows)
         return RESTART_OVERHEAD + passes + n_newton * (STEP_OVERHEAD + self._trial_flops(k))
 
     def _perturbed(self, k: int, best: Candidate) -> Candidate | None:
-        """The start where some units, drawn at random, are replaced; None where there are no others."""
+        """The best support with some units replaced at random; None if no unit can be replaced."""
         order = self.rng.permutation(self._removable(best))
         if len(order) == 0 or self.n_units == k:
             return None
@@ -480,7 +481,7 @@ class SupportPath:
 
     def _try_other_starts_of_path(self, size: int) -> None:
         if self._trial_flops(size) > PATH_START_FLOPS:
-            if size > 2:  # else swaps of two for two reach every support
+            if size > 2:  # smaller supports are all reached by swaps of two for two
                 self._omit_units(size, PATH_OMITTED, self.effort)
         elif not self._tried_every_support(size, self.found[size]):
             self._start_elsewhere(size)
@@ -494,7 +495,7 @@ class SupportPath:
         self._sweep(sizes, first=0)
 
     def _walk_wide(self) -> None:
-        """Up through the sizes below the number of active rows, down through those above; then sweeps."""
+        """Sizes below the number of active rows upwards, larger ones down from all units; then sweeps."""
         warm, self.found = self.found, {}
         below: list[int] = []
         found = self._nothing()
@@ -503,7 +504,7 @@ class SupportPath:
                 break  # more units cannot do better
             found = warm.get(k, found)
             if self.units.widest(k) > LARGE_SUPPORT and len(found.support) == 0:
-                found = self._small_model()  # tells how many rows stay active
+                found = self._small_model()  # gives an estimate of the number of active rows
                 if found.value <= ZERO_OBJECTIVE:
                     self.found[len(found.support)] = found
                     break
@@ -527,16 +528,17 @@ class SupportPath:
         return self._search(self.lams, max(k, self.n_fixed), self._nothing(), self.effort.least())
 
     def _solve_dense(self, start: Candidate) -> Candidate:
-        """All units, from the largest support found."""
+        """The fit of all units, warm-started; computed once for the current ridges."""
         if self._dense is None or self._dense[0] is not self.lams:
             start = self._dense[1] if self._dense is not None else start
             self._dense = self.lams, self._search(self.lams, self.n_units, start, self.effort)
         return self._dense[1]
 
     def _sweep(self, sizes: list[int], first: int) -> None:
-        """Down, up, down, ...: each size from its neighbour, if that has changed since it was last tried.
+        """Search each size from its neighbour's support, in alternating order, until no support changes.
 
-        Sweep 0 goes through `sizes` in the order given, and finds a support where there is none.
+        A neighbour whose support has not changed since it was last used is skipped. Sweep 0 goes through
+        `sizes` in the given order and searches sizes that have no support yet.
         """
         fresh = set(sizes)
         for number in range(first, self.effort.max_sweeps):

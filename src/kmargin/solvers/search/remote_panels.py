@@ -1,8 +1,8 @@
 """Panels of rows in blocks: Newton steps and Gram matrices from sums over the blocks.
 
 X never moves. Each block holds its part of the panel and ships back a number, a small matrix or a vector for
-each question; these are added in block order, so that the result does not depend on who answered first. Every
-question carries the point that it is about.
+each request; these are added in block order, so the result does not depend on which block answered first.
+Every request contains the coefficients at which it is evaluated.
 """
 
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ from kmargin.solvers.search.panels import Panels, UnitGains, exchange_units, loc
 def find_direction(
     H: Matrix, ridge: Vector, u: Vector, signs: Vector | None, d: Vector
 ) -> tuple[float, bool]:
-    """d <- the step from u to the minimum of the quadratic; return its decrease, and whether it is the
+    """d <- the step from u to the minimum of the quadratic; return the decrease, and whether u + d is the
     minimum.
     """
     U = np.empty((u.size, u.size))
@@ -44,13 +44,13 @@ def find_direction(
 
 
 class RemoteColumns:
-    """Some columns of one binary problem, that of the intercept last, by sums over the blocks."""
+    """Some columns of one binary problem, the intercept last; results are sums over the blocks."""
 
     def __init__(self, held: Held, idx: Indices) -> None:
         self.held, self.idx = held, idx
 
     def evaluate(self, u: Vector) -> tuple[float, Matrix, Any]:
-        """The loss at u, the Gram matrix over the active rows, target last, and a tag of these rows."""
+        """The loss at u, the Gram matrix over the active rows (target last), and a tag for these rows."""
         answers = self.held.ask(sums.evaluate, self.idx, u)
         loss, H, z = (add_up([answer[entry] for answer in answers]) for entry in range(3))
         extended = np.zeros((len(u) + 1, len(u) + 1))
@@ -69,7 +69,7 @@ class RemoteColumns:
         return triangles[:, :-1], triangles[:, -1]
 
     def line_minimum(self, u: Vector, d: Vector, slope: float, curvature: float) -> float:
-        """`exact_step`, by sums over the blocks."""
+        """The same as `exact_step`, by sums over the blocks."""
         lo, hi, t = 0.0, np.inf, 1.0
         for _ in range(MAX_LINE_STEPS):
             first, second = add_up(self.held.ask(sums.slope_along, self.idx, u, d, t))
@@ -88,7 +88,7 @@ class RemoteColumns:
         return float(t)
 
     def gradient_slack(self, ridge: Vector, u: Vector, have_signs: bool) -> float:
-        """What single coefficients could still lower the objective by."""
+        """The slack of `measure_gradient`, by sums over the blocks."""
         pulls, curvatures = add_up(self.held.ask(sums.pulls_and_bends, self.idx, u))
         slope, curvature = ridge * u - pulls, ridge + curvatures
         counts = (curvature > 0) & ~(have_signs & (u == 0))
@@ -105,7 +105,10 @@ def newton_by_sums(
     give_up: float,
     tol: float,
 ) -> tuple[float, int]:
-    """`refit.newton.newton` in Python. H is the Gram matrix over rows with this tag; u ends at the result."""
+    """The same as `refit.newton.newton`, by sums over the blocks.
+
+    H is the Gram matrix over the active rows, which `tag` identifies; u is overwritten with the minimum.
+    """
 
     def objective(loss: float, at: Vector) -> float:
         return loss + 0.5 * float(ridge @ (at * at))
@@ -142,7 +145,7 @@ def newton_by_sums(
 
 
 class RemotePanels(Panels):
-    """The panel of each binary problem, held beside its blocks."""
+    """The panel of each binary problem, held where its blocks are."""
 
     all_rows: Sequence[BlockRows]
 
@@ -155,10 +158,10 @@ class RemotePanels(Panels):
         self.panels: list[Held] = []
 
     def begin_at(self, support: Indices, coefs: Matrix) -> None:
-        """All rows are active at first: to ask for others would be one more pass over the blocks."""
+        """Leave all rows active: finding the active ones would take another pass over the blocks."""
 
     def _fill(self, places: Indices) -> None:
-        self.panels.clear()  # at first: there may not be room for both
+        self.panels.clear()  # before new ones are made, because both may not fit in memory
         columns = np.where(self.contents >= 0, self.units.columns[self.contents], -1)
         for number, rows in enumerate(self.all_rows):
             self.panels.append(rows.problem.design.panel(columns, self.n_places))
@@ -180,7 +183,7 @@ class RemotePanels(Panels):
         tol: float,
         values: Vector,
     ) -> tuple[int, Indices, Matrix, int]:
-        if not self.panels:  # nothing is held: the intercept alone
+        if not self.panels:  # no unit is loaded: only the intercept is fitted
             self._fill(np.empty(0, np.int64))
         n_steps, outcome = 0, -1
         for turn in range(len(lose)):
@@ -221,7 +224,7 @@ class RemotePanels(Panels):
         return total
 
     def finish(self, support: Indices, coefs: Matrix, values: Vector) -> float:
-        """Refit by singular values here, where the panel is held, if a gradient is not zero."""
+        """The same as `Panels.finish`, after a refit by an SVD where the gradient is not zero."""
         idx = np.append(self.place_of[self._positions(support)[0]], self.n_places)
         total = 0.0
         for number, (held, u) in enumerate(zip(self.panels, coefs, strict=True)):

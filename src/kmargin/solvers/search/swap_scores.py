@@ -1,12 +1,12 @@
 """The predicted change of the objective when units are dropped, added or swapped, to second order.
 
-All scores keep the active rows as they are and refit the other coefficients and the intercept: they come from
-Schur complements, not from the bare diagonal. With H the Hessian of the support at its minimum u, S the Schur
-complement of the columns outside, g their gradient and R = H^-1 h, for blocks of columns: dropping the block
-A costs u_A'(H^-1_AA)^-1 u_A / 2, adding the block B gains g_B'S_BB^-1 g_B / 2, and swapping A for B changes
-the objective by c'M^-1 c / 2 minus that gain, with c = u_A + R_AB S_BB^-1 g_B and M = H^-1_AA + R_AB S_BB^-1
-R_AB'. For several binary problems the scores are sums over the problems. Here units are single columns;
-`group_scores` has the same for groups of columns.
+All scores assume that the active rows stay the same, and account for the refit of the other coefficients and
+the intercept (Schur complements, not only the diagonal of the Hessian). With H the Hessian of the support at
+its minimum u, h its block of Hessian entries with the columns outside, S the Schur complement of these, g
+their gradient and R = H^-1 h: dropping the block of columns A costs u_A'(H^-1_AA)^-1 u_A / 2, adding the
+block B gains g_B'S_BB^-1 g_B / 2, and swapping A for B changes the objective by c'M^-1 c / 2 minus that gain,
+with c = u_A + R_AB S_BB^-1 g_B and M = H^-1_AA + R_AB S_BB^-1 R_AB'. For several binary problems the scores
+are sums over the problems. Here units are single columns; `group_scores` computes the same for groups.
 """
 
 import numpy as np
@@ -32,7 +32,9 @@ def score_columns(
     R: Matrix,
     inverse: Matrix,
 ) -> None:
-    """Fill in what the scores of one binary problem are made of. idx ends with the intercept.
+    """Fill in the quantities from which the scores of one binary problem are computed.
+
+    idx holds the places of the support in the panel, the intercept last.
 
     variance: the diagonal of H^-1; grad and schur: gradient and Schur complement of each column outside, with
     schur infinite where the column depends on the support; R[a, j] = (H^-1 h_j)_a; inverse = U^-T for
@@ -65,7 +67,7 @@ def score_columns(
             eliminate(U, first, a - first, R, a, a + 1, 0, m, False)
             eliminate(U, first, a - first, inverse, a, a + 1, 0, a, False)
             f = g = 1.0 / U[a, a]
-            if f == 0.0:  # a dependent column: it costs next to nothing to drop
+            if f == 0.0:  # a dependent column: dropping it costs almost nothing
                 f = 1.0 / np.sqrt(SINGULAR * (gram[idx[a], idx[a]] + ridge[idx[a]]) + 1e-300)
             for j in range(m):
                 R[a, j] *= g
@@ -117,11 +119,12 @@ def score_singles(
     R: Tensor,
     inverse: Tensor,
 ) -> bool:
-    """Fill in the scores of single columns: what each of the support costs to drop, what each outside gains,
-    what each swap changes; and of each binary problem what these are made of.
+    """Fill in the scores of single columns, summed over the binary problems: the cost of dropping each column
+    of the support, the gain of adding each column outside, and the change of each swap.
 
     `signs` are the required signs of the columns outside: one that would get the wrong sign gains nothing.
-    Returns whether no column outside depends on the support, so that refits after swaps are exact.
+    The last five arguments are filled in by `score_columns` for each binary problem. Returns whether no
+    column outside depends on the support, so that refits after swaps are exact.
     """
     are_independent = True
     k, m = idx.size - 1, outside.size

@@ -1,7 +1,7 @@
 """The swap search: exchange units of the support for others while that lowers the objective.
 
-The loop is the same whatever the linear algebra: panels in memory, rows in blocks, systems as large as the
-active rows, or conjugate gradients. Each of these is a subclass that refits and scores.
+The loop is the same for all kinds of linear algebra: panels in memory, rows in blocks, linear systems in the
+active rows, or conjugate gradients. A subclass for each kind refits supports and scores swaps.
 """
 
 from abc import ABC, abstractmethod
@@ -20,25 +20,25 @@ from kmargin.solvers.refit.rows import Rows
 from kmargin.solvers.search.panels import NONE, UnitScores
 from kmargin.solvers.solution import Regime
 
-# A swap is tried while its predicted rise of the objective is below this fraction.
+# A swap is tried if the predicted relative rise of the objective is at most this.
 MAX_PREDICTED_RISE = 0.02
 
-# Up to this number of columns in the support all trials are made, beyond it in inverse proportion.
+# Supports with more columns than this get fewer trials, in inverse proportion to their number of columns.
 FULL_TRIALS_SIZE = 16
 
-# Swaps of two for two are chosen among so many units on either side.
+# Swaps of two for two are scored among this many units of the support and as many outside it.
 PAIR_WIDTH = 12
 
 # Safety caps; each round and each renewal lowers the objective.
 MAX_ROUNDS, MAX_RENEWALS = 10_000, 1000
 
-# Units that a working set holds beside the support: at least, and at most.
+# Least and largest number of units outside the support that a working set holds.
 MIN_OUTSIDE, MAX_OUTSIDE = 16, 64
 
-# A support has to be better by this factor to replace another.
+# A support replaces another only if its objective is below this multiple of the other's.
 BETTER = 1.0 - 1e-9
 
-# Multiplications that a call costs beside its arithmetic.
+# Overhead of the refit of each of several binary problems, in flops.
 CALL_FLOPS = 2e4
 
 
@@ -49,23 +49,23 @@ class Effort(NamedTuple):
     max_pair_swaps: int
     max_sweeps: int  # over the sizes of a path
     tol: float
-    max_starts: int = 0  # other units to start from, where trials are inexpensive
-    flops: float = 0.0  # more swaps are tried while so many multiplications suffice
-    all_swaps: bool = False  # every swap of one unit for another is tried at the end
-    restart_flops: float = 0.0  # multiplications for searches from perturbed supports, in a single fit
+    max_starts: int = 0  # single units to start from, where trials are inexpensive
+    flops: float = 0.0  # budget for swaps beyond max_swaps
+    all_swaps: bool = False  # whether every swap of one unit for another is tried at the end
+    restart_flops: float = 0.0  # budget for searches from perturbed supports, in a single fit
 
     def n_outside(self, k: int, n_units: int) -> int:
-        """How many units a working set holds beside the support."""
+        """Number of units outside the support that a working set holds."""
         if self.max_swaps < 0:
             return n_units
         return min(max(k, MIN_OUTSIDE), MAX_OUTSIDE) if self.max_pair_swaps else MIN_OUTSIDE
 
     def every_swap(self) -> "Effort":
-        """The same with every single swap, if that is asked for."""
+        """The same effort with all single swaps, if `all_swaps` is set."""
         return self._replace(max_swaps=-1) if self.all_swaps else self
 
     def least(self) -> "Effort":
-        """Only the most promising swaps."""
+        """The least effort: one failed single swap ends a search."""
         return self._replace(max_swaps=1, max_pair_swaps=0, flops=0.0)
 
 
@@ -75,8 +75,8 @@ class Candidate(NamedTuple):
     support: Indices  # units, in the order of the search
     coefs: Matrix  # a row for each binary problem: coefficients unit by unit, then the intercept
     value: float = np.inf  # the sum of the objectives
-    all_tried: bool = False  # whether every swap of one unit for another was tried in vain
-    regime: Regime | None = None  # None where this is only a start
+    all_tried: bool = False  # whether every swap of one unit for another was tried without success
+    regime: Regime | None = None  # None if this is only a start
     values: Vector | None = None  # the objective of each binary problem
     is_exact: bool = False  # whether the gradient is known to be zero
 
@@ -86,7 +86,7 @@ class Candidate(NamedTuple):
         return cls(support, np.zeros((n_problems, int(units.sizes[support].sum()) + 1)))
 
     def without(self, places: Indices, units: Units) -> "Candidate":
-        """The start that is left without the units at these places."""
+        """The start without the units at these places of the support."""
         stays = np.ones(len(self.support), np.bool_)
         stays[places] = False
         columns = np.append(np.repeat(stays, units.sizes[self.support]), True)
@@ -109,15 +109,15 @@ def list_pairs(n: int) -> Indices:
 
 
 def refit_flops(n_samples: int, n_columns: int) -> float:
-    """About how many multiplications a step or two towards the minimum over so many coefficients take."""
+    """Approximate flops of one or two Newton steps with this many columns."""
     return 2.0 * (n_columns * n_samples + n_columns**3)
 
 
 class SwapSearch(ABC):
     """A support whose coefficients are at their minimum, and the search from it for a better one."""
 
-    is_whole: bool = True  # whether all units are looked at, so that there is nothing to renew
-    scores_all: bool = False  # whether all that are looked at are scored
+    is_whole: bool = True  # whether all units are considered, so that there is nothing to renew
+    scores_all: bool = False  # whether all units considered are scored
     max_rounds: int = MAX_ROUNDS
     max_renewals: int = MAX_RENEWALS
 
@@ -129,8 +129,8 @@ class SwapSearch(ABC):
         self.values: Vector = np.full(len(all_rows), np.inf)
         self.n_newton = 0
         self.all_tried = False
-        self.failed: set[frozenset[int]] | None = None  # supports searched before, by the same effort
-        self.promising = np.inf  # an objective above which a support is not searched with all effort
+        self.failed: set[frozenset[int]] | None = None  # supports already searched with the same effort
+        self.promising = np.inf  # `search_wider` is skipped above this objective
 
     @property
     def value(self) -> float:
@@ -138,10 +138,10 @@ class SwapSearch(ABC):
 
     @abstractmethod
     def outside(self) -> Indices:
-        """The units that may enter, as far as they are looked at."""
+        """The units outside the support that the search considers."""
 
     def renew(self) -> None:
-        """Look at those units that have the largest predicted gains."""
+        """Consider the units with the largest predicted gains from now on."""
         return
 
     @abstractmethod
@@ -153,9 +153,10 @@ class SwapSearch(ABC):
 
     @abstractmethod
     def exchange(self, lose: Indices, take: Indices, give_up: float, limit: float) -> bool:
-        """Try exchanges in turn, the places lose[turn] of the support for the units take[turn], and make the
-        first after which the objective is below `limit`, or any if that is NaN. A trial may end early when it
-        cannot get below `give_up`. Returns whether one was made.
+        """Try to exchange the places lose[turn] of the support for the units take[turn], turn after turn.
+
+        The first exchange with an objective below `limit` is made; if `limit` is NaN, the first one. A trial
+        may end early if it cannot get below `give_up`. Returns whether an exchange was made.
         """
 
     def move(self, lose: Indices, take: Indices) -> None:
@@ -163,16 +164,17 @@ class SwapSearch(ABC):
         self.exchange(lose[None], take[None], np.inf, np.nan)
 
     def trial_flops(self) -> float:
-        """About how many multiplications a refit takes."""
+        """Approximate flops of a refit."""
         n_columns = self.coefs.shape[1]
         return sum(
             CALL_FLOPS * (len(self.all_rows) > 1) + refit_flops(r.n_samples, n_columns) for r in self.all_rows
         )
 
     def resize(self, k: int) -> None:
-        """Drop the units that cost least, or add those that gain most, until there are k, or no more can go.
+        """Drop the units that cost least, or add those that gain most, until there are k of them.
 
-        Between refits a support loses an eighth of its units at most, or gains half as many again.
+        Between refits at most an eighth of the units is dropped, or half as many are added. Ends with another
+        number of units only if no more can be dropped or added.
         """
         while len(self.support) > k:
             size = len(self.support)
@@ -190,8 +192,8 @@ class SwapSearch(ABC):
             self.move(NONE, outside[take])
 
     def settle(self, effort: Effort) -> None:
-        """Search among the units looked at and renew these until nothing changes: first with the least
-        effort, then with all of it.
+        """Search and renew the units considered until the objective no longer falls: first with the least
+        effort, then with full effort.
         """
         is_thorough = self.is_whole
         for _ in range(self.max_renewals):
@@ -202,7 +204,7 @@ class SwapSearch(ABC):
             if not is_thorough:
                 self.search(effort.least())
                 is_thorough = not self.value < before
-                is_first = False  # exchanges of many units failed just now, and would fail again
+                is_first = False  # exchanges of many units have just failed
             if is_thorough and (is_first or effort != effort.least()):
                 self.search(effort, many=is_first)
             if is_thorough and (not self.value < before or self.is_whole):
@@ -213,7 +215,7 @@ class SwapSearch(ABC):
             self.failed.add(frozenset(self.support.tolist()))
 
     def search_wider(self, effort: Effort) -> bool:
-        """Search among units that are not the most promising now; return whether the objective fell."""
+        """Search among units with smaller predicted gains; return whether the objective fell."""
         return False
 
     def search(self, effort: Effort, many: bool = True) -> None:
@@ -239,23 +241,26 @@ class SwapSearch(ABC):
         return self.exchange(lose, take, give_up, self.value * (1.0 - self.tol))
 
     def _try_many(self, outside: Indices, scores: UnitScores) -> bool:
-        """Exchange the c that cost least for the c that gain most, as many as pay; halve c on failure."""
+        """Exchange the c units that cost least for the c that gain most; halve c on failure.
+
+        Starts with the largest c for which each of the c gains exceeds the cost of the same rank.
+        """
         lose = order_smallest(scores.drop, min(len(self.support) // 2, len(outside)))
         take = order_smallest(-scores.gain, len(lose))
         pays = scores.drop[lose] < scores.gain[take]
         c = len(lose) if pays.all() else int(pays.argmin())
-        while c > 1:  # one for one comes next
+        while c > 1:  # `_try_singles` swaps one for one
             if self._try(lose[None, :c], outside[take[None, :c]], self.value):
                 return True
             c //= 2
         return False
 
     def _try_singles(self, outside: Indices, scores: UnitScores, effort: Effort) -> bool:
-        """Swap one for one in the order of the predicted changes.
+        """Swap one unit for one, in increasing order of the predicted changes.
 
-        At most `max_swaps` are tried, or as many as `flops` suffice for, and none whose predicted rise
-        exceeds MAX_PREDICTED_RISE. All of them are tried if `max_swaps` is negative or `flops` suffice for
-        all; then no refit stops early, because the status SWAP_OPTIMAL needs exact objectives.
+        At most `max_swaps` swaps are tried, or more if the flop budget allows, and none whose predicted rise
+        exceeds MAX_PREDICTED_RISE. All swaps are tried if `max_swaps` is negative or the budget suffices;
+        then no refit stops early, because the status SWAP_OPTIMAL needs exact objectives.
         """
         n_swaps = int(np.count_nonzero(scores.drop < np.inf)) * len(outside)
         n_tries, everything = self._count_tries(n_swaps, effort)
@@ -271,7 +276,7 @@ class SwapSearch(ABC):
         return False
 
     def _count_tries(self, n_swaps: int, effort: Effort) -> tuple[int, bool]:
-        """How many single swaps are tried, and whether these are all there are."""
+        """Number of single swaps to try, and whether these are all."""
         n_affordable = effort.flops / self.trial_flops() if effort.flops else 0.0
         if (effort.max_swaps < 0 or n_affordable >= n_swaps) and self.scores_all:
             return n_swaps, True
@@ -280,14 +285,14 @@ class SwapSearch(ABC):
     def single_changes(
         self, outside: Indices, scores: UnitScores, n_tries: int
     ) -> tuple[Indices, Indices, Matrix]:
-        """Places in the support and in `outside` among which the best n swaps are, and their changes."""
+        """Places in the support and in `outside` that include the best `n_tries` swaps, and their changes."""
         if scores.change is not None:
             return np.arange(len(self.support)), np.arange(len(outside)), scores.change
         lose, take = order_smallest(scores.drop, n_tries), order_smallest(-scores.gain, n_tries)
         return lose, take, scores.drop[lose, None] - scores.gain[take]
 
     def _try_pairs(self, outside: Indices, scores: UnitScores, effort: Effort) -> bool:
-        """Swap two for two, out of those that cost least and gain most."""
+        """Swap two units for two, chosen among those that cost least and those that gain most."""
         n_tries = self._fewer(effort.max_pair_swaps)
         if effort.max_pair_swaps > 0 and effort.flops:
             n_tries = max(n_tries, int(effort.flops / self.trial_flops()))
@@ -304,7 +309,7 @@ class SwapSearch(ABC):
         return self._try(lose[pairs_out[a]], outside[take[pairs_in[b]]], self.value)
 
     def _fewer(self, tries: int) -> int:
-        """Fewer trials for large supports, where each is expensive."""
+        """Number of trials, reduced for large supports, whose refits are expensive."""
         return min(tries, FULL_TRIALS_SIZE * tries // self.coefs.shape[1])
 
     @abstractmethod

@@ -18,11 +18,11 @@ from kmargin.solvers.search.remote_panels import RemotePanels
 from kmargin.solvers.search.swap_search import Candidate, Effort, SwapSearch
 from kmargin.solvers.solution import Regime
 
-# Multiplications for each binary problem, each time, to look for units that gain where others are gone.
+# Flop budget, per binary problem and call of `search_wider`, for scoring the units outside the support after
+# one of its units is dropped.
 WIDER_FLOPS = 4e6
 
-# Panels whose Gram matrices take no more multiplications are used again however few of their places are
-# needed.
+# Panels whose Gram matrices take at most this many flops are reused even if most of their places stay empty.
 LIGHT_GRAM_FLOPS = 2e7
 
 
@@ -42,7 +42,7 @@ class WorkingSet(SwapSearch):
         gains: Sequence[UnitGains],
         capacity: int = 0,
     ) -> None:
-        """To look at `size` units, in panels with room for `capacity` of them, if that is more."""
+        """Search among `size` units at a time, in panels with room for max(size, capacity) units."""
         super().__init__(all_rows, units, lams, start, tol)
         self.is_whole = size >= units.n_units
         self.is_remote = any(rows.is_remote for rows in all_rows)
@@ -55,7 +55,7 @@ class WorkingSet(SwapSearch):
         self.restart(lams, start, size)
 
     def restart(self, lams: Vector, start: Candidate, size: int = 0) -> None:
-        """Go to another support and other ridges in the same panels, to look at so many units."""
+        """Move to another support and other ridges in the same panels, to search among `size` units."""
         is_here = lams is self.lams and start.coefs is self.coefs and self.value < np.inf
         self.lams, self.support, self.coefs = lams, start.support, start.coefs
         self.n_columns = self.units.widest(size)
@@ -67,7 +67,7 @@ class WorkingSet(SwapSearch):
             self.move(NONE, NONE)
 
     def has_room(self, size: int) -> bool:
-        """Whether these panels serve to look at so many units as well: not if most of them would be empty."""
+        """Whether these panels can be reused for `size` units without leaving most of their places empty."""
         n_columns, n_places = self.units.widest(size), self.panels.n_places
         is_light = sum(rows.n_samples for rows in self.all_rows) * n_places**2 <= LIGHT_GRAM_FLOPS
         return not self.is_remote and n_columns <= n_places and (is_light or n_places <= 2 * n_columns)
@@ -82,7 +82,7 @@ class WorkingSet(SwapSearch):
         return self.looked_at[~inside[self.looked_at]]
 
     def score(self, outside: Indices) -> UnitScores:
-        """The last scores, if nothing has changed since."""
+        """Scores of swaps with these units; cached until the support changes."""
         if self._scored is None or not np.array_equal(self._scored[0], outside):
             self._scored = outside, self.panels.score(self.support, self.coefs, outside)
         return self._scored[1]
@@ -102,7 +102,7 @@ class WorkingSet(SwapSearch):
         return turn >= 0
 
     def renew(self) -> None:
-        """One pass over X for each binary problem: bring the units with the largest gains into the panels."""
+        """Load the units with the largest gains into the panels, by one pass over X per binary problem."""
         if not self.is_whole:
             self._bring(self._most_promising())
 
@@ -112,7 +112,7 @@ class WorkingSet(SwapSearch):
         return order_smallest(-gains, self.panels.n_places)
 
     def _bring(self, promising: Indices) -> None:
-        """Look at as many of these units as have places beside the support."""
+        """Load as many of these units as there are places left beside the support."""
         n_free = self.n_columns - (self.coefs.shape[1] - 1)
         n_wanted = int(np.searchsorted(np.cumsum(self.units.sizes[promising]), n_free, side="right"))
         units = np.append(self.support, promising[:n_wanted])
@@ -120,10 +120,10 @@ class WorkingSet(SwapSearch):
         self._look_at(units)
 
     def search_wider(self, effort: Effort) -> bool:
-        """Bring in the units that gain most without one unit of the support, or without another, and search.
+        """Search among units with large gains after one unit of the support is dropped, for several units.
 
-        Units that cost least are left out first. Where groups are ranked by the covariances of their columns,
-        this finds nothing more; nor does it, but rarely, from a support far above the best that is known.
+        Units that cost least to drop come first. Skipped where it rarely helps: if groups are ranked by the
+        covariances of their columns, or if the objective is far above the best known.
         """
         is_ranked = self.panels.unit_gains[0].covariances is not None
         if self.is_whole or effort.max_pair_swaps == 0 or is_ranked or self.value > self.promising:
@@ -148,7 +148,7 @@ class WorkingSet(SwapSearch):
 
     @contextmanager
     def without(self, unit: int) -> Iterator[None]:
-        """Leave one unit out of every support."""
+        """Keep one unit out of the support."""
         self.may_enter[unit] = False
         try:
             yield
