@@ -31,7 +31,7 @@ LAYERS += [
     "",
 ]
 LAYERS += ["tables", "report", "paper", "cli", "__main__"]
-MAX_ENTRIES, MAX_MODULES = 15, 126
+MAX_ENTRIES, MAX_MODULES = 15, 110
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 
