@@ -448,7 +448,7 @@ def path_command(
 
 @dataclass(frozen=True)
 class StabilityOptions:
-    """The plan of `kmargin stability`, and where it writes."""
+    """The command-line options of `kmargin stability`."""
 
     k: int | None = option("Number of features selected on each half; default 10.")
     C: float | None = option(

@@ -28,7 +28,7 @@ class Machine(NamedTuple):
 
 
 def class_pairs(n_classes: int, multi_class: str) -> list[Pair]:
-    """The class codes of each binary problem. Two classes need one."""
+    """The class codes of each binary problem. Two classes need only one binary problem."""
     if n_classes == 2 or multi_class == "ovo":
         return [Pair(*codes) for codes in combinations(range(n_classes), 2)]
     return [Pair(None, positive) for positive in range(n_classes)]

@@ -28,7 +28,7 @@ FAR_MEAN = 1e3
 # A column whose spread is below this fraction of its mean is constant.
 CONSTANT_RTOL = 1e-12
 
-# The spread of a standardised feature is rounded to so many binary digits, so that sums taken in another
+# The spread of a standardised feature is rounded to this many binary digits, so that sums taken in another
 # order give the same scale.
 SPREAD_DIGITS = 32
 
@@ -101,9 +101,9 @@ def unit_variance_scaling(design: Any, moments: Callable[[Any], Moments], fit_in
 
 
 def make_scaling(problem: BinaryProblem, check: bool = True) -> Scaling | None:
-    """Centres and units of the columns; None if all can stay as they are.
+    """Centres and units for badly scaled columns; None if no column needs rescaling.
 
-    Raises ValueError for spreads beyond the accepted range, if these are to be checked.
+    Raises ValueError if `check` is True and the spread of a column is outside the accepted range.
     """
     design = problem.design
     with np.errstate(over="ignore", invalid="ignore"):

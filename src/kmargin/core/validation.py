@@ -281,7 +281,7 @@ def check_k(k: Any, things: str = "coefficients", name: str = "k") -> None:
 
 
 def resolve_k(k: int | str, n_available: int, things: str = "features") -> int:
-    """k as a number no larger than there are things to keep; warns where it was larger."""
+    """k as an integer that is at most `n_available`; warns if k was larger."""
     if k == "all":
         return n_available
     if int(k) > n_available:
@@ -292,15 +292,15 @@ def resolve_k(k: int | str, n_available: int, things: str = "features") -> int:
 def resolve_ks(ks: Any, n_features: int, n_default: int | None = None, things: str = "features") -> list[int]:
     """The values of k of a path, descending and distinct.
 
-    An integer is so many values, log-spaced from `n_features` down to one; None is 20 of them, from
-    `n_default` down to one.
+    An integer is the number of values, log-spaced from `n_features` down to one; None means 20 values,
+    from `n_default` down to one.
     """
     if ks is None or is_integer(ks):
         largest = n_features if ks is not None or n_default is None else min(n_default, n_features)
         n_values = 20 if ks is None else int(ks)
         if n_values < 1:
             raise ValueError(f"ks={ks} asks for a path of {ks} values of k. Use an integer >= 1 or a list.")
-        every_k = int(n_features * np.log(n_features + 1)) + 2  # so many values leave out no k
+        every_k = int(n_features * np.log(n_features + 1)) + 2  # this many log-spaced values include every k
         ks = [int(k) for k in np.round(np.geomspace(largest, 1, min(n_values, every_k)))]
     ks = _listed("ks", ks, "[10, 5, 2]", "k", ", or a number of them", ", or None for a default")
     for k in ks:

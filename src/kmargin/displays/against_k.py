@@ -331,7 +331,7 @@ class SparsityPathDisplay(Display):
         ax.axhline(0, color=palette.SOFT, lw=0.8, zorder=0)
         log_axis(ax, self.ks)
         ax.set(xlabel=axis_label(self.counted), ylabel=self.quantity, title=plain(self.title, 60))
-        if not is_own and ax.figure.get_layout_engine() is None:  # nothing else makes room for the names
+        if not is_own and ax.figure.get_layout_engine() is None:  # make space for the legend
             place = ax.get_position()
             ax.set_position([place.x0, place.y0, 0.6 * place.width, place.height])
         lines.sort(key=lambda entry: -entry[0])

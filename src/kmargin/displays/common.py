@@ -91,7 +91,7 @@ def find_model(estimator: Any, attribute: str, display: str, needs: str) -> Foun
     if names is None and before is not None and len(before):
         try:
             names = before.get_feature_names_out()
-        except (AttributeError, NotFittedError, ValueError):  # a step that does not know its names
+        except (AttributeError, NotFittedError, ValueError):  # the step cannot name its output columns
             names = None
     return FoundModel(model, None if names is None else [str(name) for name in names])
 

@@ -71,7 +71,7 @@ class KernelMachines(MarginClassifier):
                 f"{who} has no {name}: a kernel model selects training points (support_) and uses all "
                 "of their features. Use SparseSVC to select features."
             )
-        return super().__getattribute__(name)  # with the words of a property that is not there
+        return super().__getattribute__(name)  # raises the error of the failed lookup again
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

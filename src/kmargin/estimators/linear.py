@@ -133,7 +133,7 @@ class LinearMachines(FeatureSelector):
     def _assess(
         self, X: Any, y: Any, sample_weight: Any, blueprint: LinearBlueprint
     ) -> tuple[Vector, list[Worth]]:
-        """The standard deviations of the features, and what those in use are worth."""
+        """The standard deviations of the features; drop cost and best replacement of each unit in use."""
         if len(self.classes_) > 2 and not self.shared:
             raise ValueError(
                 "With shared=False each binary classifier has its own features, so costs for the whole model "

@@ -23,7 +23,7 @@ class StandIn(NamedTuple):
 
 
 class Worth(NamedTuple):
-    """What a unit in use, a feature or a group of features, contributes."""
+    """The drop cost and the best replacements of a unit in use (a feature or a group of features)."""
 
     columns: Indices
     cost: float  # relative rise of the objective without it, all coefficients refitted
@@ -85,7 +85,7 @@ def improve_by_exchanges(
 
 
 def relative_change(value: float, base: float) -> float:
-    """The relative change of an objective; from zero it is infinite."""
+    """The relative change of an objective; infinite if only `base` is zero."""
     if base > 0:
         return value / base - 1
     return 0.0 if value == base else np.inf
@@ -124,7 +124,7 @@ class _ConstrainedFits:
             used = np.unique(np.concatenate([solution.support for solution in fit.solutions(0, 0)]))
             added = np.setdiff1d(used, stays)
             if not len(added):
-                break  # nothing lowers the objective
+                break  # no other unit lowers the objective
             columns = np.flatnonzero(np.isin(unit_of, unit_of[added]))
             found.append(StandIn(columns, relative_change(mean_objective(fit), whole)))
             never.append(columns)

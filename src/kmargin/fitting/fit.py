@@ -49,7 +49,7 @@ class GridFit:
     designs: Any = None  # None for the models of a fold, which keep none of its rows
 
     def solutions(self, row: int, column: int) -> tuple[Solution, ...]:
-        """One for each binary classifier."""
+        """The solutions of one model, one for each binary classifier."""
         return self.paths[row].solutions[column]
 
     def decisions(self, row: int, column: int) -> Any:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-# Decision values of so many entries of X are computed from a dense copy of the columns in use.
+# Decision values are computed from a dense copy of the columns in use if it has at most this many entries.
 MAX_DENSE_ENTRIES = 2**16
 
 

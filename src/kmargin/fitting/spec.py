@@ -115,7 +115,7 @@ class Blueprint(ABC):
     def _make_path(
         self, models: Models, by_k: Sequence[Matrix], ks: Sequence[int], samples: Any, **more: Any
     ) -> SparsityPath:
-        """The path of the models and their coefficients for each k; `more` are other fields."""
+        """Make the path from models and coefficients for each k; `more` are further fields of the path."""
         put, is_each = samples.space.put, len(models[0]) > 1 and not self.shared
         return SparsityPath(
             ks=np.array(ks),
@@ -348,7 +348,7 @@ class KernelBlueprint(Blueprint):
         restricted = samples.restricted_to(rows)
         if not self.is_precomputed:
             return restricted
-        # of the kernel matrix the rows' own columns are left, and counted anew
+        # keep only the columns of these rows in the kernel matrix, and number them from 0
         return restricted._replace(X=restricted.X[:, rows], kept=np.arange(len(rows)))
 
     def inputs(self, samples: ArraySamples, rows: Indices, train: Indices) -> Matrix:

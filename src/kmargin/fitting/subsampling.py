@@ -358,24 +358,25 @@ def r_concave_tails(mean: float, n: int, r: float) -> Vector:
     """
     best = np.zeros(n + 1)
     at = min(mean, 1.0) * n
-    slopes = np.zeros(n + 1)  # warm starts: the slope found for each `high` at the previous `low`
+    slopes = np.zeros(n + 1)  # warm starts: for each `high`, the slope of the solution at the previous `low`
     for low in range(int(at) + 1 if 0 < at < n else 0):
         first = max(int(np.ceil(at)), low + 1)
         found = affine_powers(at - low, np.arange(first, n + 1) - low, n - low, r, slopes[first:])
         tails = np.cumsum(found[:, ::-1], axis=1)[:, ::-1]
         best[low:] = np.maximum(best[low:], tails.max(axis=0))
-    best[: int(at) + 1] = 1.0  # what never varies
+    best[: int(at) + 1] = 1.0  # the trivial bound for t up to the mean
     best = np.minimum(best, 1.0)
-    best.flags.writeable = False  # it is handed out again
+    best.flags.writeable = False  # the cache returns the same array again
     return best
 
 
 def affine_powers(mean: float, lasts: Indices, n: int, r: float, slopes: Vector) -> Matrix:
     """For each last, probabilities of 0, ..., last with this mean, whose r-th powers are an affine sequence.
 
-    A row for each, zero from there to n. The powers go from e^slope to e^-slope, and the mean rises with the
-    slope. Its logarithm is nearly linear in it, so Newton's method is at its end after a few steps; where it
-    would leave what is known to hold the slope, that is halved. `slopes` are where it begins, and ends.
+    Each row holds one distribution, padded with zeros up to n. Up to a common factor its powers go from
+    e^slope to e^-slope, and its mean rises with the slope. The logarithm of the mean is nearly linear in the
+    slope, so Newton's method converges in a few steps; a step that would leave the bracket of the slope is
+    replaced by a bisection. `slopes` holds the starting values and is overwritten with the results.
     """
     places = np.arange(n + 1)
     way = np.minimum(places / lasts[:, None], 1.0)
@@ -401,8 +402,10 @@ def affine_powers(mean: float, lasts: Indices, n: int, r: float, slopes: Vector)
 
 
 def _affine_powers(slopes: Vector, lasts: Indices, way: Matrix, r: float) -> tuple[Matrix, Matrix]:
-    """Those of given slopes; and r times how fast the logarithms of the probabilities rise with these, each
-    before all are divided by their sum. `way` is how far each place is from the first to the last.
+    """The probabilities of `affine_powers` for given slopes, and r times the derivatives of their logarithms.
+
+    Derivatives are with respect to the slope, before the probabilities are divided by their sum. `way` is
+    the position of each entry on the way from the first (0) to the last (1).
     """
     first, end = np.minimum(2 * slopes, 0.0), np.minimum(-2 * slopes, 0.0)  # logarithms: the larger is 1
     falls, rises = (1.0 - way) * np.exp(first)[:, None], way * np.exp(end)[:, None]

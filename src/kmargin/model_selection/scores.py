@@ -144,8 +144,8 @@ def mean_errors(scores: np.ndarray, test_ratio: float, n_rows: float) -> np.ndar
     more repeats do not make the error vanish. Nadeau and Bengio's correction adds the number of test rows
     per training row (`test_ratio`) to one over the number of folds.
 
-    Folds may agree by chance, all of them at 100 % say. A share is not known better than so many rows tell,
-    so where all scores lie within 0 and 1, as shares do, that is the least.
+    Folds may agree by chance, for example if all of them score 100 %. So if all scores are between 0 and 1,
+    as proportions are, the standard error is at least that of a proportion among `n_rows` rows.
     """
     errors = np.zeros(scores.shape[1:])
     if len(scores) > 1:

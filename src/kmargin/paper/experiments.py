@@ -35,7 +35,7 @@ from kmargin.paper.protocol import (
     sparsities,
 )
 
-PENALISED = {"mm": MM(ending="projection"), "sd": SD(ending="projection")}  # as the paper ends
+PENALISED = {"mm": MM(ending="projection"), "sd": SD(ending="projection")}  # as in the paper: no refit
 RANDOM = {name: type(solver)(start="normal", ending="projection") for name, solver in PENALISED.items()}
 HALF = 0.5  # the sparsity of Figure 1; a little more where the number of features is odd
 STARTS_PER_JOB = 25  # random starts for which the problems are built once

@@ -52,7 +52,7 @@ def run(jobs: Sequence[Job], store: Store, settings: Settings, n_jobs: int, verb
 def run_job(job: Job, settings: Settings) -> tuple[Job, list[Row]]:
     """Run the fits of a job on one core."""
     with warnings.catch_warnings(), one_blas_thread:
-        warnings.simplefilter("ignore", ConvergenceWarning)  # how each run ended is in its row
+        warnings.simplefilter("ignore", ConvergenceWarning)  # each row records how well it converged
         warm_up(beginning(job), settings)
         return job, list(EXPERIMENTS[job.experiment].run(job, settings))
 

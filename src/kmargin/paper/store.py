@@ -159,5 +159,5 @@ def _difference(name: str, had: Any, has: Any) -> str:
     if name != "settings":
         return f"{name} {had}, and this is {name} {has}"
     changed = [key for key in {*had, *has} if had.get(key) != has.get(key)]
-    key = min(changed, key=lambda name: (isinstance(has.get(name), list), name))  # the simplest to read
+    key = min(changed, key=lambda name: (isinstance(has.get(name), list), name))  # not a list if possible
     return f"{key}={had.get(key)!r}, and this run has {key}={has.get(key)!r}"

@@ -31,7 +31,7 @@ class Regime(Enum):
 
     @property
     def takes_panel(self) -> bool:
-        """Whether the linear systems have the size of the support, from a panel of columns."""
+        """Whether refits use a panel of columns and solve linear systems the size of the support."""
         return self in (Regime.PANEL, Regime.WORKING_SET)
 
 

@@ -31,7 +31,7 @@ from kmargin.tables.search import (
 
 DEFAULT_K = 10  # features selected on each half
 MIN_FOR_NESTED = 3  # rows (or groups) of a class: one to score, two for the folds within
-OUTER = 2**16  # the round whose folds are the outer ones, far from those that choose
+OUTER = 2**16  # number of the round of outer folds; rounds that choose k and C count from 0
 
 
 class Difference(NamedTuple):
@@ -391,7 +391,7 @@ class Analysis:
 def analyse(dataset: Dataset, settings: Settings) -> Analysis:
     """Choose k and C, fit to all rows, and estimate how well such models predict held-out rows.
 
-    All that is said of the choice comes from its one table of scores.
+    Everything reported about the choice of k and C comes from one table of scores.
     """
     search = TableSearch(dataset, settings)
     search.note_repeats()

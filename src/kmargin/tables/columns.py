@@ -289,7 +289,7 @@ class ColumnRequest(NamedTuple):
     signs: Sequence[str] = ()  # such as age=+
     groups: Mapping[str, str] | None = None  # the group of each column that is in one
     group_by: str | None = None  # a separator: columns are grouped by the text before it
-    each_value: bool = False  # whether k counts the values of text columns, not these columns
+    each_value: bool = False  # whether k counts each value of a text column, not the column as one
 
 
 NO_REQUEST = ColumnRequest()

@@ -141,7 +141,7 @@ class TableModel:
     scaling: Scaling
     machine: Machine
     calibration: Calibration | None = None
-    seen: SeenRows | None = None  # of the rows that it was fitted to
+    seen: SeenRows | None = None  # digests of the training rows
     ranges: Matrix | None = None  # smallest and largest training value of each feature, in two rows
     id: str | None = None  # the column that named the training rows
 

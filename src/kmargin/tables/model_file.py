@@ -134,7 +134,7 @@ def _errors_name(path: Path) -> Iterator[None]:
 
 
 class Mismatch(ValueError):
-    """Parts of a file that do not go together, in a word."""
+    """Contents of a model file that are inconsistent; the message says briefly which."""
 
 
 def save(model: TableModel, path: str | Path) -> Path:
@@ -282,7 +282,7 @@ def _assemble(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> TableMod
     _check_arrays(arrays, n_classifiers, len(names))
     _require(type(parameters["k"]) is int and parameters["k"] >= 0, "k")
     _require(isinstance(parameters["C"], str) and float(parameters["C"]) > 0, "C")
-    # models older than shared features have k features for each binary classifier
+    # files from before the parameter `shared` hold models with k features for each binary classifier
     changed = {"C": float(parameters["C"]), "shared": parameters.get("shared", False)}
     _require(type(changed["shared"]) is bool, "shared")
     if kind == "kernel":

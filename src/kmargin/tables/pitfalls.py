@@ -62,7 +62,7 @@ def find_row_names(features: pd.DataFrame, kept: Collection[str]) -> tuple[list[
 
 
 def _why_row_names(column: pd.Series) -> str | None:
-    """Return why a column names rows, "" if it may name rows, None if it does not."""
+    """Return the reason to treat a column as row names; "" if in doubt, None if it is no such column."""
     kind = kind_of(column)
     if kind == "text":
         texts = [text for text in to_texts(column) if text is not None]

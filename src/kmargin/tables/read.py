@@ -345,7 +345,7 @@ def _read_text(file: str, text: str, notes: list[str], form: str, how: Reading) 
 
 
 def _parse(file: str, text: str, dialect: Dialect, **more: Any) -> tuple[pd.DataFrame, list[str]]:
-    """Return the columns of a text, `MISSING_MARKS` among numbers read as missing, and a note on these."""
+    """Return the parsed columns, and a note if numeric columns hold `MISSING_MARKS`, read as missing."""
 
     def parse(**options: Any) -> pd.DataFrame:
         return pd.read_csv(

@@ -41,7 +41,7 @@ N_EQUAL_ROUNDS = 3  # rounds in a row that lead to the same choice end the searc
 MAX_ROUNDS = 5
 MANY_ROWS = 20_000  # from here on folds differ little, and extras would take long
 MANY_CLASSIFIERS = 10
-MAX_REPLACED_UNITS = 40  # replacements are looked for in models of at most so many units
+MAX_REPLACED_UNITS = 40  # replacements are computed for models of at most this many units
 
 
 @dataclass(frozen=True)

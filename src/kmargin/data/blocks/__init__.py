@@ -52,7 +52,7 @@ def is_dask(*things: Any) -> bool:
 
 
 def foreign_blocks(block: Any) -> str:
-    """What is wrong with blocks that are no arrays of NumPy's."""
+    """The error message for an X whose blocks are not NumPy arrays."""
     kind = f"{type(block).__module__.split('.')[0]}.{type(block).__name__}"
     how = next((how for how in ("toarray", "todense", "filled") if hasattr(block, how)), None)
     dense = f"block.{how}()" if how else "numpy.asarray(block)"

@@ -28,20 +28,20 @@ from kmargin.data.blocks.sums import to_codes
 if TYPE_CHECKING:
     from kmargin.data.blocks.problem import LocalBlocks
 
-# Blocks of at most so many bytes in total are processed by one thread: starting others takes longer.
+# Blocks of at most this many bytes in total are processed by one thread: starting others takes longer.
 SMALL_DATA = 2**20
 
 # A request with larger arguments, in bytes, is sent to the cluster once instead of with each block's task.
 LARGE_REQUEST = 100_000
 
-# Blocks on one worker are processed by one task up to so many bytes, because each task costs dask some
+# Blocks on one worker are processed by one task up to this many bytes, because each task costs dask some
 # milliseconds; larger batches would have to be in memory at once where dask has written blocks to disk.
 BATCH_BYTES = 2**25
 
 # Seconds between two checks that the workers are still there, and the time limit of a check.
 CHECK_INTERVAL, CHECK_TIMEOUT = 1.0, 5.0
 
-# A request during which so many workers were lost, one after the other, is given up.
+# A request fails if workers were lost in each of this many attempts.
 MAX_LOSSES = 4
 
 
@@ -120,9 +120,9 @@ def shape_of(block: Block) -> tuple[int, int]:
 
 
 class Request:
-    """A function and the arguments that it takes after a block, or after what is held of one.
+    """A function, and its arguments after the first one, which is a block or a result kept for a block.
 
-    Dask does not look into such an object for tasks and futures.
+    Dask does not search such an object for tasks and futures.
     """
 
     def __init__(self, function: Callable[..., Any], args: tuple[Any, ...]) -> None:
@@ -193,7 +193,7 @@ class ClusterBlocks:
         self.stopped.set()
 
     def parts(self, batches: list[Batch]) -> list[tuple[Any, ...]]:
-        """What tasks need besides the request: for each batch, its blocks."""
+        """The arguments of each batch's task after the request: block numbers, X and labels of its blocks."""
         X, labels = self.X, self.labels
         return [(numbers, [X[i] for i in numbers], [labels[i] for i in numbers]) for _, numbers in batches]
 
@@ -203,7 +203,7 @@ class ClusterBlocks:
         parts: Callable[[list[Batch]], list[tuple[Any, ...]]],
         request: Request,
     ) -> list[Any]:
-        """The answers of all blocks to a request, in their order."""
+        """The answers of all blocks to a request, in the order of the blocks."""
         for _ in range(MAX_LOSSES):
             batches = self.batches
             futures = self.submit(task, batches, parts(batches), request)
@@ -330,7 +330,7 @@ class ClusterBlocks:
 
 
 class HeldByCluster:
-    """Something made of each block, held by the block's worker until nothing refers to this object."""
+    """The result of a request for each block, kept on the block's worker as long as this object exists."""
 
     def __init__(self, blocks: ClusterBlocks, request: Request) -> None:
         self.blocks, self.request = blocks, request

@@ -237,7 +237,7 @@ def choose(scores: Any, classes: np.ndarray) -> Any:
 
 
 def take_columns(X: Any, columns: np.ndarray) -> Any:
-    """Some columns of a dask collection, itself one of the same kind."""
+    """The given columns of a dask collection, as a collection of the same type."""
     return X.iloc[:, columns] if hasattr(X, "columns") else X[:, columns]
 
 

@@ -174,10 +174,10 @@ class BlockProblem(BinaryProblem):
 
 
 def all_rows(n_classes: int) -> View:
-    """Every row by its sample weight alone, whatever its class."""
+    """A view of every row, whatever its class, with sample weights but without class weights."""
     return View(positive=0, negative=None, class_weight=np.ones(n_classes))
 
 
 def block_problem(blocks: Blocks, view: View, lam: float, fit_intercept: bool = True) -> BlockProblem:
-    """The problem of one machine."""
+    """One binary problem on data in blocks."""
     return BlockProblem(BlockDesign(blocks, view, fit_intercept), lam)

@@ -34,25 +34,26 @@ class Part(NamedTuple):
         order = np.random.default_rng([self.seed, number]).permutation(len(codes))
         order = order[np.argsort(codes[order], kind="stable")]
         folds = np.empty(len(codes), np.int64)
-        # where a block begins to deal is its own, so that small classes are not all dealt to fold 0
+        # Block i deals its first row to fold i mod n_folds. If every block began with fold 0, the rows of a
+        # small class could all be dealt to that fold.
         folds[order] = (np.arange(len(codes)) + number) % self.n_folds
         return (folds == self.fold) == self.inside
 
 
 class View(NamedTuple):
-    """What a machine sees of every block."""
+    """The rows, labels, weights and columns of every block that one binary problem uses."""
 
     positive: int  # the class with label 1
     negative: int | None  # the class with label -1; None for all others
     class_weight: Vector
     part: Part | None = None
     columns: Indices | None = None  # None for all
-    center: Vector | None = None  # taken off each column
-    scale: Vector | None = None  # by which it is then divided
+    center: Vector | None = None  # subtracted from each column
+    scale: Vector | None = None  # divides each centred column
 
 
 class Shown(NamedTuple):
-    """A block's rows as a view shows them; those it does not show have weight 0."""
+    """The rows of a block as a binary problem uses them; rows outside its view have weight 0."""
 
     space: Space
     X: Any
@@ -83,7 +84,7 @@ def weigh(block: Block, view: View) -> Shown:
 def tiles(shown: Shown, view: View) -> Iterator[Shown]:
     """The rows, some at a time, with all columns of a view: centred and scaled, as `wide` floats.
 
-    What a question makes of X is thus never much larger than `TILE`, however tall X is.
+    A temporary copy of rows of X is thus never much larger than `TILE`, however many rows X has.
     """
     for rows in row_slices(shown.space, *shown.X.shape):
         tile = Shown(shown.space, shown.X[rows, :], shown.y[rows], shown.weights[rows])
@@ -241,7 +242,7 @@ class PanelBlock(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What the rows say of a point: sums over all blocks."""
+    """The loss and the terms of a Newton step at given coefficients, as sums over rows."""
 
     loss: float  # halved
     H: Matrix  # the Gram matrix of the columns asked for, over the active rows
@@ -337,7 +338,7 @@ def _gram(space: Space, columns: Any, target: Any, resid: Any) -> tuple[Matrix, 
 
 
 def _tag(space: Space, panel: PanelBlock, resid: Any) -> float:
-    """The sum of the tags of the active rows."""
+    """The sum of the random tags of the active rows, which shows whether the set of active rows changed."""
     tags = space.xp.where(squared_hinge.is_active(resid), panel.tags, space.xp.zeros_like(panel.tags))
     return float(space.xp.sum(tags))
 

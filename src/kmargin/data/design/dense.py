@@ -49,7 +49,7 @@ def dense_columns(X: Matrix, t: Vector, cols: Indices, slots: Indices, panel: Ma
                 place[i] = t[i] * X[i, column]
 
 
-# Passes in NumPy take so many numbers at a time.
+# Passes over X in NumPy process about this many numbers at a time.
 CHUNK = 2**19
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from kmargin.core.arrays import Indices, Matrix, Vector
 from kmargin.core.design import Design, Moments, ThinSVD
 
-# A tile has at most so many rows and columns: 4 MiB, large enough for BLAS, small beside any budget.
+# Largest numbers of rows and columns of a tile: 4 MiB, large enough for BLAS, small beside any budget.
 HEIGHT, WIDTH = 1024, 512
 
 MEGABYTE = 2**20
@@ -22,12 +22,10 @@ def scaled(K: Matrix, scale: Vector) -> Matrix:
 
 
 class KernelTiles:
-    """The matrix K(X, points) diag(scale) - 1 shift', of which there is never more than a tile at once,
-    and what is kept.
+    """The matrix K(X, points) diag(scale) - 1 shift'; in memory are only one tile and the cached columns.
 
-    A pass over all columns goes from the first to the last and begins again. So what is kept are the
-    first columns, for good: to make room for the latest would throw out each column shortly before
-    it is asked for again.
+    Every pass over all columns goes from the first to the last. So the first columns are cached and never
+    replaced: a cache of the latest columns would drop each column shortly before its next use.
     """
 
     def __init__(
@@ -59,7 +57,7 @@ class KernelTiles:
                 yield places, block, self._gathered(which, columns[block])
 
     def _keep(self, columns: slice) -> None:
-        """Fill what room there is for these columns, if they come next."""
+        """Cache these columns, as far as the budget allows, if they follow the cached ones."""
         stop = min(columns.stop, self.room)
         if not columns.start <= self.n_kept < stop:
             return
@@ -71,7 +69,7 @@ class KernelTiles:
         self.n_kept = stop
 
     def _values(self, rows: Any, columns: slice) -> Matrix:
-        """A tile of neighbouring columns. It may be a part of what is kept: not to be changed."""
+        """A tile of neighbouring columns. It may be a view of the cached columns, so do not modify it."""
         if columns.stop <= self.n_kept:
             return self.kept[rows, columns]
         if columns.start >= self.n_kept:
@@ -101,7 +99,7 @@ class KernelTiles:
 
 
 def pieces(count: int, size: int) -> Iterator[slice]:
-    """range(count) in slices of at most so many."""
+    """Slices of at most `size` entries that together cover range(count)."""
     for first in range(0, count, size):
         yield slice(first, min(first + size, count))
 

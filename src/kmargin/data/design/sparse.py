@@ -62,7 +62,7 @@ def csr_columns(X: CSR, t: Vector, place: Indices, offset: Vector, slots: Indice
                 panel[slots[a], i] = t[i] * (X.data[e] - offset[a])
 
 
-# Work arrays of so many numbers (32 MiB) always fit.
+# Work arrays of at most this many numbers (32 MiB) are always allowed.
 SMALL = 2**22
 
 
@@ -123,7 +123,7 @@ class SparseDesign(Design):
         return Moments(mean - self.shift, np.maximum(variance, 0.0), covariance)
 
     def fits(self, n_numbers: int) -> bool:
-        """Arrays fit that take no more memory than X, or 32 MiB."""
+        """Whether a work array is allowed: it has at most as many numbers as X stores, or at most 32 MiB."""
         return n_numbers <= max(SMALL, self.X.nnz)
 
     def take(self, columns: Indices) -> "SparseDesign":

@@ -123,7 +123,7 @@ class Samples(Protocol):
     def n_features(self) -> int: ...
 
     def machines(self, multi_class: str) -> Iterator[Any]:
-        """The binary problems of a scheme, as `Designs.problem` takes them."""
+        """The binary problems of a multi-class scheme, each of them an argument for `Designs.problem`."""
 
     def designs(self, fit_intercept: bool, standardize: bool = False) -> LinearDesigns:
         """The designs of linear classifiers, with standardised features if asked for."""

@@ -302,7 +302,7 @@ def read_samples(X: Any, y: Any, sample_weight: Any, class_weight: Any) -> Array
         check_classification_targets(y)
     classes, codes = np.unique(y, return_inverse=True)
     if are_labels and 2 * len(classes) > len(y):
-        check_classification_targets(y)  # which has a word to say about so many
+        check_classification_targets(y)  # warns that classes outnumber half the rows
     validation.check_classes(classes)
     repeats = weights = validation.check_sample_weight(sample_weight, len(y))
     if class_weight is not None:

@@ -30,7 +30,7 @@ from kmargin.solvers.solver import Solver
 
 @dataclass(frozen=True)
 class BlockSamples:
-    """Labelled data in blocks. Classes are encoded, and rows weighted, beside each block."""
+    """Labelled data in blocks. Class codes and row weights are computed where each block is stored."""
 
     X: Blocks
     classes: np.ndarray
@@ -67,11 +67,11 @@ class BlockSamples:
         return np.setdiff1d(np.arange(self.n_features), self.every_row().distinct_columns())
 
     def every_row(self) -> BlockDesign:
-        """The design of all rows, each by its sample weight alone."""
+        """The design of the rows of all classes, with sample weights but without class weights."""
         return BlockDesign(self.X, all_rows(len(self.classes))._replace(part=self.part))
 
     def shared(self, n_jobs: int | None, n_tasks: int) -> tuple[Any, int | None]:
-        """While one machine thinks, the workers of a cluster can answer another."""
+        """These samples, and how many tasks to run at once: while one computes, workers serve another."""
         n_jobs = self.X.n_askers if n_jobs is None else effective_n_jobs(n_jobs)
         return self, min(n_jobs, n_tasks)
 
@@ -108,8 +108,8 @@ N_FOLDS = 5  # scikit-learn's default, too
 class FoldsInBlocks:
     """Folds of data in blocks: of rows dealt within each block, or of whole blocks.
 
-    Blocks count how often each class was taken for each other; a scorer is given every such pair once,
-    with its number as a weight. So it may be any that looks at predictions and takes weights.
+    Each block returns a confusion matrix. The scorer gets each pair of true and predicted class once, with
+    its entry as the sample weight. So any scorer that uses predictions and accepts weights is allowed.
     """
 
     def __init__(self, model: Any, samples: BlockSamples, weighted: bool) -> None:
@@ -257,17 +257,17 @@ class DeviceSamples(BlockSamples):
         return block
 
     def to_fit(self, rows: Indices) -> "DeviceSamples":
-        """Copied on the device."""
+        """The samples of these rows, copied on the device."""
         number, *arrays = self.block
         block = Block(number, *_take(self.space, self.space.put(rows), *arrays))
         return replace(self, X=LocalBlocks([block]), kept=None)
 
     def to_decide(self, rows: Indices) -> Any:
-        """Copied on the device."""
+        """The given rows of X, copied on the device."""
         return self.space.xp.take(self.block.X, self.space.put(rows), axis=0)
 
     def at_hand(self) -> ArraySamples:
-        """What is known in memory: all but X."""
+        """Labels and weights copied to main memory, without X."""
         codes, repeats = self.space.bring(self.block.codes), self.space.bring(self.block.repeats)
         kept = np.arange(len(codes)) if self.kept is None else self.space.bring(self.kept)
         weights = repeats * self.class_weight[codes]
@@ -291,7 +291,7 @@ def detach(array: Any) -> Any:
 
 
 def follow(X: Any, *others: Any) -> list[Any]:
-    """Labels and weights brought to where X is; words stay in main memory."""
+    """Labels and weights moved to the device of X; text labels stay in main memory."""
     space = space_of(X)
     arrays = [array if array is None or is_foreign(array) else np.asarray(array) for array in others]
     return [array if _is_words(array) else space.move(array) for array in arrays]

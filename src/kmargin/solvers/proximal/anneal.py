@@ -203,7 +203,7 @@ class ProximalDistance(Solver):
         rng: np.random.Generator,
         after: Sequence[Solution] | None,
     ) -> Iterator[tuple[Solution, ...]]:
-        """The same where every column belongs to a unit, without polishing."""
+        """Anneal problems in which every column belongs to a unit; the solutions are not polished."""
         bare = tuple(bare_solution(problem, Status.CONVERGED) for problem in problems)
         if any(problem.lam > STRONGEST_RIDGE for problem in problems):
             yield from (bare for _ in ks)

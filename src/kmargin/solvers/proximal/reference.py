@@ -19,7 +19,7 @@ from kmargin.solvers.solution import OuterRecord, Status, StepRecord
 # The r of the paper's momentum (j - 1)/(j + r - 1), its preferred choice.
 FRICTION = 3
 
-# From problem, beta, gradient of f_rho at beta, and rho, to the next beta.
+# Maps the problem, beta, the gradient of f_rho at beta, and rho to the next beta.
 Step = Callable[[PenalisedProblem, Matrix, Matrix, float], Matrix]
 
 

@@ -48,8 +48,8 @@ ALL_SWAPS_FLOPS = 2e10
 # Flops up to which all supports of one size are tried: in a single fit, and in a path.
 ENUMERATION_FLOPS, PATH_ENUMERATION_FLOPS = 6e6, 1.5e6
 
-# Searches from single units: their flop budget; at most one start per so many units; and the multiple of the
-# best objective below which a start is searched with full effort.
+# Searches from single units: their flop budget; at most one start per this many units; and the multiple of
+# the best objective below which a start is searched with full effort.
 START_FLOPS, UNITS_PER_START, START_RTOL = 1e7, 8, 4.0
 
 # Sizes of a path are searched from other starts if a refit takes at most PATH_START_FLOPS, and with single
@@ -501,7 +501,7 @@ class SupportPath:
         found = self._nothing()
         for k in self.sizes:
             if found.value <= ZERO_OBJECTIVE:
-                break  # more units cannot do better
+                break  # the objective is zero: more units cannot lower it
             found = warm.get(k, found)
             if self.units.widest(k) > LARGE_SUPPORT and len(found.support) == 0:
                 found = self._small_model()  # gives an estimate of the number of active rows
