@@ -364,7 +364,7 @@ def r_concave_tails(mean: float, n: int, r: float) -> Vector:
         found = affine_powers(at - low, np.arange(first, n + 1) - low, n - low, r, slopes[first:])
         tails = np.cumsum(found[:, ::-1], axis=1)[:, ::-1]
         best[low:] = np.maximum(best[low:], tails.max(axis=0))
-    best[: int(at) + 1] = 1.0  # the trivial bound for t up to the mean
+    best[: int(at) + 1] = 1.0  # up to the mean, a constant attains 1
     best = np.minimum(best, 1.0)
     best.flags.writeable = False  # the cache returns the same array again
     return best

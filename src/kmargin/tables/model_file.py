@@ -212,7 +212,7 @@ def load(path: str | Path) -> TableModel:
     try:
         return _assemble(header, members)
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        reason = str(error) if isinstance(error, Mismatch) else "its header says what none of ours would"
+        reason = str(error) if isinstance(error, Mismatch) else "its header has values kmargin never writes"
         raise _foreign(path, reason[:80]) from error
 
 
