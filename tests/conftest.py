@@ -18,6 +18,8 @@ from kmargin.datasets import make_sparse_hyperplane
 from kmargin.report import html
 from kmargin.solvers.exchange import EFFORTS
 
+pytest_plugins = ["dask_fixtures"]
+
 # the first call of a compiled function takes as long as its compilation; examples are the same each time,
 # new ones are the business of the campaign (`make fuzz`)
 settings.register_profile("compiled", deadline=None, derandomize=True)

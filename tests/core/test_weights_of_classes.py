@@ -47,7 +47,7 @@ def test_rows_without_weight_are_left_behind_on_a_device_too():
     weights[[3, 17, 30]] = 0.0
     kept = np.flatnonzero(weights)
     samples = on_device(X, y, weights, "balanced")
-    (block,) = samples.X.blocks
+    (block,) = samples.X.things
     assert isinstance(block, Block)
     np.testing.assert_array_equal(np.asarray(block.X), X[kept])
     np.testing.assert_array_equal(np.asarray(block.codes), y[kept])
@@ -60,7 +60,7 @@ def test_rows_without_weight_are_left_behind_on_a_device_too():
 def test_some_rows_of_a_device_are_those_asked_for():
     X, y, weights = data()
     rows = np.array([5, 2, 30])
-    (block,) = on_device(X, y, weights).to_fit(rows).X.blocks
+    (block,) = on_device(X, y, weights).to_fit(rows).X.things
     np.testing.assert_array_equal(np.asarray(block.X), X[rows])
     np.testing.assert_array_equal(np.asarray(block.repeats), weights[rows])
 

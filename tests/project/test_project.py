@@ -212,7 +212,8 @@ def test_what_is_not_in_the_cache_is_compiled_and_put_there(tmp_path, monkeypatc
 
     from kmargin.core.jit import compiled
 
-    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path / "cache"))  # as if numba read it anew
     source = tmp_path / "doubling.py"
     source.write_text("def double(x):\n    return x + x\n")
 
