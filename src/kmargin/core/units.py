@@ -96,7 +96,7 @@ class Units:
         return replace(self, starts=starts, columns=self.columns[stays], fixed=self.fixed[sizes > 0])
 
     def without_copies(self, columns: Indices) -> "Units":
-        """The same, with a note of the columns, which are in where all units are in."""
+        """These units without some columns that repeat others; a model of all units uses them again."""
         return replace(self.without(columns), copies=columns)
 
     def chosen(self, in_use: Flags) -> Flags:
