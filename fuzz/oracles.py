@@ -10,7 +10,7 @@ from fuzz.models import Undecided, attributes, is_foreign, on_host
 from fuzz.reference import LARGE, LONG, refit
 
 TOLERANCE = 1e-6  # relative, of objectives
-NOTHING = 1e-12  # an objective as small as that is zero
+NOTHING = 1e-11  # an objective as small as that is zero
 
 
 def is_finite(case, model, machines):
@@ -62,13 +62,19 @@ def says_nothing(case):
     return not {"groups", "keep", "avoid", "signs"} & case.params.keys()
 
 
+def decides_by_rounding(machine, eps):
+    """Whether rounding may change the objective by more than one per cent."""
+    value = machine.task.objective(machine.w, machine.b)
+    return machine.task.doubt(machine.w, machine.b, eps) > 1e-2 * value + NOTHING
+
+
 def says_its_objective(case, model, machines):
     """The reported objective is that of the coefficients returned."""
     for machine in machines:
+        if decides_by_rounding(machine, machine.eps):
+            raise Undecided("the model's decision values are a matter of rounding")
         value = machine.task.objective(machine.w, machine.b)
         doubt = machine.task.doubt(machine.w, machine.b, machine.eps)
-        if doubt > 1e-2 * value + NOTHING:
-            raise Undecided("the model's decision values are a matter of rounding")
         if not abs(value - machine.objective) <= TOLERANCE * value + NOTHING + 4 * doubt:
             return f"reports {machine.objective:.9g}, has {float(value):.9g} ({machine.place})"
     return None
@@ -153,6 +159,9 @@ def never_gets_worse_with_k(case, model, machines):
         objectives = objectives.sum(axis=1, keepdims=True)
     worse = objectives[:-1] > objectives[1:] * (1 + 1e-6) + NOTHING
     if worse.any():
+        for machine in machines:
+            if decides_by_rounding(machine, max(machine.eps, machine.precision)):
+                raise Undecided("rounding of the coefficients decides which model is better")
         at, machine = np.argwhere(worse)[0]
         return (
             f"objective {objectives[at, machine]:.9g} for k={path.ks[at]}, "

@@ -217,6 +217,16 @@ def test_the_default_never_tries_more_features_than_samples():
     assert model.path_.ks[-1] == 1
 
 
+def test_the_final_model_replaces_worse_models_of_larger_k():
+    """The path over k is searched with less effort than the final model."""
+    rng = np.random.default_rng(36)
+    X = rng.standard_normal((40, 300))
+    y = X[:, :4].sum(axis=1) + rng.standard_normal(40) > 0
+    model = SparseSVCCV(ks=[10, 9], Cs=[0.3], cv=2).fit(X, y)
+    assert model.k_ == 9
+    assert model.path_.objectives[0] <= model.path_.objectives[1]
+
+
 INTERRUPTED = """
 import threading, os, signal
 from joblib import parallel_config

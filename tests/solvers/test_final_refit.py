@@ -48,6 +48,26 @@ def test_a_descent_that_lowers_nothing_returns_its_start(rng):
     assert minimise_by_svd(ArrayColumns(A, c), ridge, u, 0.0) == (u, 0.0)
 
 
+def test_huge_coefficients_that_cancel_are_replaced(rng):
+    A, c, _ = fold(make_problem(lam=0.0), np.arange(4))
+    A = np.column_stack([A, A[:, 0] + A[:, 1]])
+    cancelling = 1e12 * np.array([1.0, 1.0, 0.0, 0.0, 0.0, -1.0])
+    expected, lowest = minimise_by_svd(ArrayColumns(A, c), np.zeros(6), np.zeros(6), np.inf)
+    found, value = minimise_by_svd(ArrayColumns(A, c), np.zeros(6), expected + cancelling, np.inf)
+    assert value == pytest.approx(lowest, rel=1e-9)
+    assert np.abs(found).max() < 1e3
+
+
+def test_a_huge_coefficient_of_a_column_without_active_rows_is_brought_down():
+    """Its ridge is tiny beside the norm of its column, but not beside the loss."""
+    A, c, ridge = fold(make_problem(lam=0.0), np.arange(3))
+    A, ridge = np.column_stack([A, np.where(np.arange(len(c)) == 0, 1.0, 0.0)]), np.array([0, 0, 0, 0, 1e-25])
+    start = np.append(np.zeros(4), 1e12)
+    found, value = minimise_by_svd(ArrayColumns(A, c), ridge, start, np.inf)
+    assert abs(found[-1]) < 1e3
+    assert value == pytest.approx(0.5 * np.sum(np.maximum(c - A @ found, 0) ** 2), rel=1e-12)
+
+
 @pytest.mark.parametrize("apart", [1e-3, 1e-7, 1e-10])
 def test_the_difference_of_nearly_equal_columns_is_used(apart, rng):
     """A difference below 1e-8 is lost in their Gram matrix."""

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from search_problems import lowest_by_lbfgs
+from search_problems import lowest_by_lbfgs, make_case, make_search
 from sklearn.svm import LinearSVC
 
 from conftest import PROBLEMS, make_problem
@@ -76,3 +76,12 @@ def test_the_gradient_vanishes_for_random_scales_and_ridges():
         )
         scale = np.append(np.abs(X).mean(axis=0), 1.0)[: len(gradient)]
         np.testing.assert_allclose(gradient / scale, 0, atol=1e-6)
+
+
+def test_a_gram_matrix_that_lost_its_digits_is_computed_anew():
+    problem = make_case([1] * 6)
+    search, expected = make_search(problem, [4, 0, 2]), make_search(problem, [4, 0, 3])
+    search.panels.gram[:] = np.nan
+    search.move(np.array([2]), np.array([3]))
+    np.testing.assert_allclose(search.values, expected.values, rtol=1e-9)
+    np.testing.assert_allclose(search.coefs, expected.coefs, rtol=1e-6)

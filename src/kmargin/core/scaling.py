@@ -19,7 +19,8 @@ from kmargin.core.problem import BinaryProblem
 # finite.
 SAFE_VARIANCE = (1e-12, 1e12)
 
-# Spreads within this range are accepted.
+# A column with a larger spread is refused. One with a smaller spread may count as constant: kernels and
+# sample weights can make the spread of a column as small as they like.
 SMALLEST_SPREAD, LARGEST_SPREAD = 1e-100, 1e100
 
 # A column is centred where its mean exceeds its spread by this factor, beyond which squares lose digits.
@@ -79,7 +80,7 @@ def exact_moments(design: Any, moments: Callable[[Any], Moments]) -> tuple[Vecto
 def typical_entry(problem: BinaryProblem) -> float:
     """The median over the columns of their root mean square; columns of zeros do not count.
 
-    Raises ValueError for spreads beyond the accepted range.
+    Raises ValueError for spreads that are too large.
     """
     mean, spread = exact_moments(problem.design, lambda scaled: replace(problem, design=scaled).moments())
     check_spreads(spread, mean)
@@ -93,7 +94,7 @@ def unit_variance_scaling(design: Any, moments: Callable[[Any], Moments], fit_in
     """
     mean, spread = exact_moments(design, moments)
     check_spreads(spread, mean)
-    constant = spread <= CONSTANT_RTOL * np.abs(mean)
+    constant = spread <= np.maximum(CONSTANT_RTOL * np.abs(mean), SMALLEST_SPREAD)
     digits, exponent = np.frexp(spread)
     spread = np.ldexp(np.round(np.ldexp(digits, SPREAD_DIGITS)), exponent - SPREAD_DIGITS)
     centers = mean if fit_intercept else np.zeros_like(mean)
@@ -103,7 +104,7 @@ def unit_variance_scaling(design: Any, moments: Callable[[Any], Moments], fit_in
 def make_scaling(problem: BinaryProblem, check: bool = True) -> Scaling | None:
     """Centres and units for badly scaled columns; None if no column needs rescaling.
 
-    Raises ValueError if `check` is True and the spread of a column is outside the accepted range.
+    Raises ValueError if `check` is True and the spread of a column is too large.
     """
     design = problem.design
     with np.errstate(over="ignore", invalid="ignore"):
@@ -118,19 +119,19 @@ def make_scaling(problem: BinaryProblem, check: bool = True) -> Scaling | None:
     varies = spread > CONSTANT_RTOL * np.abs(mean)
     size = np.where(varies, spread, np.abs(mean)) if design.fit_intercept else np.hypot(spread, mean)
     extreme = (size > 0) & ~((size > SAFE_VARIANCE[0] ** 0.5) & (size < SAFE_VARIANCE[1] ** 0.5))
-    # a constant column may be smaller than any accepted spread, and the inverse square of its unit overflow
+    # the inverse square of a smaller scale would overflow
     units = np.where(extreme, power_of_two(np.where(extreme, np.maximum(size, SMALLEST_SPREAD), 1.0)), 1.0)
     far = varies & (np.abs(mean) > FAR_MEAN * spread) if design.fit_intercept else np.zeros(len(mean), bool)
     return Scaling(np.where(far, mean, 0.0), units) if far.any() or extreme.any() else None
 
 
 def check_spreads(spread: Vector, mean: Vector) -> None:
-    """Raise ValueError for a column whose spread is beyond the range that the package computes in."""
-    varies = spread > CONSTANT_RTOL * np.abs(mean)
-    bad = np.flatnonzero(varies & ~((spread >= SMALLEST_SPREAD) & (spread <= LARGEST_SPREAD)))
-    if len(bad) or not np.isfinite(spread).all():
-        j = int(bad[0]) if len(bad) else int(np.flatnonzero(~np.isfinite(spread))[0])
+    """Raise ValueError for a column that is not constant and has a spread too large to compute with."""
+    is_constant = spread < CONSTANT_RTOL * np.abs(mean)
+    too_large = np.flatnonzero(~is_constant & ~(spread <= LARGEST_SPREAD))
+    if len(too_large):
+        j = int(too_large[0])
         raise ValueError(
-            f"Column {j} of X has a spread of {spread[j]:.3g}, and spreads have to be between "
-            f"{SMALLEST_SPREAD:g} and {LARGEST_SPREAD:g}. Rescale it, for example with StandardScaler."
+            f"Column {j} of X has a spread of {spread[j]:.3g}, and spreads have to be at most "
+            f"{LARGEST_SPREAD:g}. Rescale it, for example with StandardScaler."
         )

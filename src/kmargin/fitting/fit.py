@@ -88,13 +88,17 @@ def refit(
     """The path over the ks at the last C alone, with the final model at `column`.
 
     The final model is fitted for its own C and k alone, so that it is the same whether these were chosen
-    among others or given. Warns if the solver has not converged for it.
+    among others or given. Where it is better than the model of a larger k, it takes the place of that too.
+    Warns if the solver has not converged for it.
     """
     designs, grid = _solve_all(blueprint, samples, Cs, ks, procedure, "refit")
     last, of_each_k = grid[-1], [designs] * len(ks)
     if len(Cs) * len(ks) > 1:
         designs, ((final,),) = _solve_all(blueprint, samples, Cs[-1:], [ks[column]], procedure, "refit")
         last[column], of_each_k[column] = final, designs
+        for place, k in enumerate(ks):
+            if procedure.solver.is_monotone and k > ks[column] and total(final) < total(last[place]) * BETTER:
+                last[place], of_each_k[place] = final, designs
     _warn(blueprint, samples, [last[column]], ks[column])
     return GridFit([blueprint.path(of_each_k, samples, last, ks)], designs)
 
@@ -271,9 +275,14 @@ def round_solution(solution: Solution, designs: Designs, problem: ArrayProblem) 
         return replace(rounded, objective=loss + ridge)
 
 
+def total(model: tuple[Solution, ...]) -> float:
+    """The sum of the objectives of the binary problems."""
+    return sum(solution.objective for solution in model)
+
+
 def never_worse(descending: list[tuple[Solution, ...]]) -> list[tuple[Solution, ...]]:
     """Solutions by descending k; that of a smaller k takes the place of one that rounding made worse."""
-    totals = [sum(solution.objective for solution in model) for model in descending]
+    totals = [total(model) for model in descending]
     for place in range(len(descending) - 2, -1, -1):
         if totals[place + 1] < totals[place] * BETTER:
             descending[place], totals[place] = descending[place + 1], totals[place + 1]

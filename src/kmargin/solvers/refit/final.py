@@ -31,6 +31,10 @@ DEPENDENT = 1e-12
 # is repeated from zero coefficients.
 ARRIVED, STUCK = 1e-17, 1e-9
 
+# Coefficients are huge if their products with the norms of their columns sum to more than this. They cancel
+# each other or belong to columns without active rows, and rounding errors decide where a descent ends.
+HUGE = 1e6
+
 
 @compiled
 def measure_gradient(
@@ -65,6 +69,8 @@ def measure_gradient(
             out[p] += 0.5 * lam * u * u
             if curvature > 0.0 and not (have_signs and u == 0.0):
                 slack += 0.5 * slope * slope / curvature
+            if u * u * curvature > HUGE * HUGE:
+                slack = np.inf
     return slack
 
 
@@ -119,10 +125,12 @@ def minimise_by_svd(columns: SupportColumns, ridge: Vector, u: Vector, value: fl
     errors. If the descent stalls, for example because coefficients are huge, it is repeated from zero.
     """
     end, end_value, is_stuck = _descend(columns, ridge, u)
-    if is_stuck and u.any():
+    size = float(np.abs(end) @ np.sqrt(columns.squares() + ridge))
+    if (is_stuck or size > HUGE) and u.any():
         other, other_value, _ = _descend(columns, ridge, np.zeros_like(u))
-        if other_value < end_value:
-            end, end_value = other, other_value
+        error = np.finfo(float).eps * size  # of the residuals
+        if other_value < end_value + error * (np.sqrt(2 * end_value) + error):
+            return other, other_value
     return (end, end_value) if end_value < value else (u, value)
 
 

@@ -36,6 +36,10 @@ FINAL_STEP, NEGLIGIBLE_STEP = 1e-4, 1e-20
 # Relative rise of the objective that is treated as a rounding error.
 ROUNDING_RTOL = 1e-12
 
+# If the first step leads to a higher objective than this, the Gram matrix has lost its digits. The descent
+# then starts from zero coefficients, whose objective is 1/2, with a new Gram matrix.
+MAX_FIRST_VALUE = 1.0
+
 MAX_NEWTON_STEPS = 100
 
 MAX_LINE_STEPS = 60
@@ -295,6 +299,15 @@ def newton(
                 new_value += 0.5 * ridge[a] * u[a] * u[a]
             take_residuals(panel, first, idx, k, u, residual)
             value = new_value + total_loss(residual)
+            if not value <= MAX_FIRST_VALUE:
+                for a in range(k):
+                    u[a] = 0.0
+                    for b in range(a, k + 1):
+                        H[a, b] = 0.0
+                take_residuals(panel, first, idx, k, u, residual)
+                value = total_loss(residual)
+                for i in range(residual.size):
+                    active[i] = False
         else:
             if (
                 decrease <= NEGLIGIBLE_STEP * value

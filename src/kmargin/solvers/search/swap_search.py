@@ -247,6 +247,7 @@ class SwapSearch(ABC):
         """
         lose = order_smallest(scores.drop, min(len(self.support) // 2, len(outside)))
         take = order_smallest(-scores.gain, len(lose))
+        lose = lose[: len(take)]
         pays = scores.drop[lose] < scores.gain[take]
         c = len(lose) if pays.all() else int(pays.argmin())
         while c > 1:  # `_try_singles` swaps one for one
