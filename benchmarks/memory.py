@@ -1,7 +1,7 @@
 """Peak memory of one fit, in a process that does nothing else; prints JSON.
 
     python -m benchmarks.memory dense exchange 100000 200 20 1.0   # competitor, rows, columns, k, C
-    python -m benchmarks.memory sparse news20 20 2000,500,100,20   # data, number of classes, sizes of a path
+    python -m benchmarks.memory sparse 20 2000,500,100,20          # news20: classes, sizes of a path
     python -m benchmarks.memory kernel 50000 50 100                # rows, columns, k
 
 Imports, compilation and a small fit come first and are subtracted. The multiples count X itself.
@@ -15,7 +15,7 @@ import time
 import warnings
 from pathlib import Path
 
-from benchmarks.datasets.files import ROOT, load_sparse
+from benchmarks.datasets.files import ROOT, load_news20
 from benchmarks.datasets.simulated import clusters, dense
 from benchmarks.objectives import lam_of
 from benchmarks.solvers import COMPETITORS
@@ -60,10 +60,10 @@ def measure_dense(name, n, p, k, C):
     return {"multiple": peak / size, "bytes": peak, "bytes above X": peak - size}
 
 
-def measure_sparse(name, n_classes, ks):
+def measure_sparse(n_classes, ks):
     """Bytes beyond X, and the total as a multiple of the CSR matrix."""
     warnings.simplefilter("ignore", UserWarning)
-    data = load_sparse(name).of_classes(int(n_classes))
+    data = load_news20().of_classes(int(n_classes))
     ks = [int(k) for k in ks.split(",")]
     sparse_svm_path(*data.sample(200), ks, multi_class="ovr", shared=False)
     before = resident("VmRSS")

@@ -8,14 +8,13 @@ from benchmarks.cases.distributed import Distributed
 from benchmarks.cases.groups import Groups
 from benchmarks.cases.growth import Growth
 from benchmarks.cases.honest import Honest
-from benchmarks.cases.kernels import KernelBlocks, Spiral
-from benchmarks.cases.loops import Loops
+from benchmarks.cases.kernels import KernelBlocks
+from benchmarks.cases.news20 import News20
 from benchmarks.cases.optimum import GlobalOptimum
 from benchmarks.cases.paths import letters, optdigits, splice, tcga
 from benchmarks.cases.probabilities import Probabilities
 from benchmarks.cases.shared import SharedFeatures
 from benchmarks.cases.simulation import Simulation
-from benchmarks.cases.sparse import a9a, news20
 from benchmarks.cases.stability import Stability
 from benchmarks.cases.synthetic import SyntheticPath
 from benchmarks.policies import Policies
@@ -38,14 +37,11 @@ CASES = {
         Probabilities(),
         Dense(),
         SyntheticPath(),
-        Spiral(),
         KernelBlocks(),
-        news20,
-        a9a,
+        News20(),
         Growth(),
         Cores(),
         Cold(),
         Distributed(),
-        Loops(),
     )
 }

@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.cases.case import Case
-from benchmarks.solvers import HEADLINE, choose
+from benchmarks.solvers import HEADLINE
 
 FITS = {
     "array": "SparseSVC(5).fit(X, y)",
@@ -39,12 +39,11 @@ class Cold(Case):
     name = "cold"
 
     def run(self, record, scale):
-        version = choose()[HEADLINE].version()
         for what in list(FITS)[:1] if scale == "quick" else FITS:
             with tempfile.TemporaryDirectory() as cache:
                 for metric in ("seconds, cold", "seconds, warm"):
                     seconds = processor_time(what, Path(cache))
-                    record.add(HEADLINE, metric, seconds, parameter="fit", level=what, version=version)
+                    record.add(HEADLINE, metric, seconds, parameter="fit", level=what)
                     print(f"    {what:<8} {metric:<14} {seconds:6.2f}", flush=True)
 
     def reached(self, frame):

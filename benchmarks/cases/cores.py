@@ -14,7 +14,7 @@ from joblib import parallel_config
 from benchmarks.cases.case import Case
 from benchmarks.datasets.files import load
 from benchmarks.records import select
-from benchmarks.solvers import HEADLINE, choose
+from benchmarks.solvers import HEADLINE
 from kmargin import sparse_svm_path
 
 C = 10.0
@@ -27,7 +27,7 @@ class Cores(Case):
 
     def run(self, record, scale):
         data = load("letters").of_classes(8 if scale == "quick" else None)
-        where = {"dataset": data.name, "version": choose()[HEADLINE].version(), "parameter": "way"}
+        where = {"dataset": data.name, "parameter": "way"}
 
         def path(way):
             backend, n_jobs = WAYS[way]

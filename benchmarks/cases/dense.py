@@ -28,7 +28,7 @@ class Dense(Case):
         }
         runs = race(entrants, data.X, data.y, small=data.sample(500))
         where = {"dataset": data.name, "seed": 0}
-        record_seconds(record, competitors, runs, **where)
+        record_seconds(record, runs, **where)
         for name, run in runs.items():
             record.add(name, "share found", share_found(run.result.support, data.causal), **where)
             record.add(name, "train accuracy", accuracy(run.result, data.X, data.y), **where)

@@ -9,7 +9,7 @@ and work arrays outgrow the caches, a row takes up to a third longer, and that w
 
 import numpy as np
 
-from benchmarks import memory, plots
+from benchmarks import memory
 from benchmarks.cases.case import Case
 from benchmarks.datasets.simulated import dense
 from benchmarks.objectives import lam_of
@@ -39,50 +39,28 @@ class Growth(Case):
         for parameter, first in FIRST.items():
             for level in (first * 2**step for step in range(N_SIZES[scale])):
                 size = BASE[parameter] | {parameter: level}
-                where = {"parameter": parameter, "level": level, "version": ours.version()}
-                where["dataset"] = f"{size['n']}x{size['p']}, k = {size['k']}"
+                name = f"{size['n']}x{size['p']}, k = {size['k']}"
+                where = {"dataset": name, "parameter": parameter, "level": level}
                 for seed in range(N_SEEDS[scale]):
                     record.add(HEADLINE, SECONDS, fit_seconds(ours, **size, seed=seed), seed=seed, **where)
                 taken = memory.measure("dense", HEADLINE, size["n"], size["p"], size["k"], C)[BYTES]
                 record.add(HEADLINE, BYTES, taken, **where)
-                print(f"    {where['dataset']}: {taken / 1e6:.0f} MB above X", flush=True)
+                print(f"    {name}: {taken / 1e6:.0f} MB above X", flush=True)
 
     def reached(self, frame):
         reached = {}
         for metric, what in ((SECONDS, "time"), (BYTES, "memory")):
             for parameter in FIRST:
-                sizes = medians(frame, metric, parameter)
+                rows = select(frame, metric=metric, parameter=parameter)
+                sizes = rows.groupby("level")["value"].median()
                 if len(sizes) > 2:
                     claim = f"exponent of {what} in {'k' if parameter == 'k' else 'rows and columns'}"
-                    reached.setdefault(claim, {})[parameter] = exponent(sizes)[0]
+                    slope, _ = np.polyfit(np.log(sizes.index.to_numpy(float)), np.log(sizes), 1)
+                    reached.setdefault(claim, {})[parameter] = float(slope)
         return reached
-
-    def plot(self, frame):
-        panels = {
-            (metric, parameter): medians(frame, metric, parameter)
-            for metric in (SECONDS, BYTES)
-            for parameter in FIRST
-        }
-        fixed = {of: ", ".join(f"{name} = {value:,}" for name, value in BASE[of].items()) for of in FIRST}
-        return plots.growth(panels, {key: exponent(sizes) for key, sizes in panels.items()}, fixed)
 
 
 def fit_seconds(ours, n, p, k, seed):
     """Processor time of a fit."""
     data = dense(n, p, k, seed)
     return timed(ours.fixed, data.X, data.y, k, lam_of(C, n))[1]
-
-
-def medians(frame, metric, parameter):
-    """The median over the seeds for each size."""
-    rows = select(frame, metric=metric, parameter=parameter, competitor=HEADLINE)
-    return rows.groupby("level")["value"].median()
-
-
-def exponent(sizes):
-    """The slope of log(value) against log(size), and its standard error."""
-    x, y = np.log(sizes.index.to_numpy(float)), np.log(sizes.to_numpy())
-    x -= x.mean()
-    slope = float(x @ y / (x @ x))
-    residual = y - y.mean() - slope * x
-    return slope, float(np.sqrt(residual @ residual / max(1, len(x) - 2) / (x @ x)))

@@ -16,7 +16,7 @@ from sklearn.svm import LinearSVC
 from benchmarks.cases.case import Case
 from benchmarks.records import select
 from benchmarks.runner import race, record_seconds
-from benchmarks.solvers import HEADLINE, choose
+from benchmarks.solvers import HEADLINE
 from kmargin import GridEdgeWarning, SparseSVCCV, honest_score
 
 KS = (1, 2, 3, 4, 6, 9, 14, 20, 30, 45, 68, 102)
@@ -42,7 +42,7 @@ class Honest(Case):
             warnings.simplefilter("ignore", GridEdgeWarning)
             warnings.simplefilter("ignore", ConvergenceWarning)
             runs = race(entrants, X, y, small=small, repeats=turns)
-            record_seconds(record, choose(), runs, **where)
+            record_seconds(record, runs, **where)
             for name, run in runs.items():
                 record.add(name, "accuracy", run.result, **where)
             self.permute(record, n_permutations)

@@ -14,9 +14,7 @@ returned, against optima of which all but a few are proven (`optima.py`).
 from functools import partial
 
 import kmargin
-from benchmarks import plots
 from benchmarks.cases.case import Case
-from benchmarks.datasets.files import load
 from benchmarks.datasets.tables import LETTER_KS, LETTER_LAM, letter_pairs, small_tables
 from benchmarks.objectives import C_of, objective_of, path_objectives, refit
 from benchmarks.optima import SEEDS, find_optima, fingerprint
@@ -40,7 +38,7 @@ class GlobalOptimum(Case):
     name = "global_optimum"
 
     def run(self, record, scale):
-        pairs = list(letter_pairs(load("letters")))
+        pairs = list(letter_pairs())
         optima = find_optima(pairs[:: EVERY[scale]])
         competitors = installed(choose("mm", "sd", "abess", "skscope"), "fixed", record)
         for name, competitor in competitors.items():
@@ -64,8 +62,10 @@ class GlobalOptimum(Case):
             },
         }
 
-    def plot(self, frame):
-        return plots.bars(optimal_shares(frame), "share of the pairs at the global optimum", "k of 16")
+    def tables(self, frame):
+        """Pairs of letters at the optimum, by competitor and k."""
+        shares = (100 * optimal_shares(frame)).round(1).rename_axis("pairs of letters at the optimum, %")
+        return [shares.rename(columns="k = {:g}".format)]
 
 
 def run_pair(record, competitor, pair, optima):

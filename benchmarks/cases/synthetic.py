@@ -37,7 +37,7 @@ class SyntheticPath(Case):
         entrants = entrants_of(competitors, "path", record, data.paper_ks)
         runs = race(entrants, data.X, data.y, small=data.sample())
         where = {"dataset": f"{data.name}, C = {C:g}", "seed": seed}
-        record_seconds(record, competitors, runs, **where)
+        record_seconds(record, runs, **where)
         lam = lam_of(C, len(data.y))
         for name, run in runs.items():
             for fit in run.result:

@@ -5,7 +5,14 @@ from sklearn.model_selection import PredefinedSplit
 
 import kmargin
 from benchmarks.objectives import C_of
-from benchmarks.solvers.fit import Competitor, Fit, two_class_fit, unfinished_allowed
+from benchmarks.solvers.fit import (
+    Competitor,
+    Fit,
+    ProbableFit,
+    probability_folds,
+    two_class_fit,
+    unfinished_allowed,
+)
 
 HEADLINE = "exchange"
 AT_A_TIME = 5  # sizes of a path that is ended when it has too many features
@@ -88,6 +95,16 @@ class Shared(Competitor):
         with unfinished_allowed():
             model = kmargin.SparseSVC(k, C=C, groups=groups, multi_class=self.multi_class).fit(X, y)
         return Fit(np.unique(y), model.coef_, model.intercept_, k, per_class=self.multi_class == "ovr")
+
+    def probable(self, X, y, X_new, budgets, Cs, seed):
+        fits = []
+        for k in budgets:
+            options = {"cv": probability_folds(y, seed), "scoring": "neg_log_loss"}
+            model = kmargin.SparseSVCCV([k], Cs=Cs, multi_class=self.multi_class, **options)
+            with unfinished_allowed():
+                model.fit(X, y)
+            fits.append(ProbableFit(model.predict_proba(X_new), len(model.support_), model.C_))
+        return fits
 
 
 class SharedPerClass(Shared):
