@@ -42,12 +42,6 @@ def objective_of(table, coef, intercept, lam):
     return 0.5 * float(np.mean(violation**2)) + 0.5 * lam * float(coef @ coef)
 
 
-def path_objectives(table, path, lam):
-    """The objective of each k of a path."""
-    models = zip(path.ks, path.coefs, path.intercepts, strict=True)
-    return {int(k): objective_of(table, coef, intercept, lam) for k, coef, intercept in models}
-
-
 def refit(X, y, support, lam):
     """The minimum on a support, with an intercept; y is -1 or 1."""
     rows, ridge = fold(X[:, support], y, fit_intercept=True), np.append(np.full(len(support), lam), 0.0)

@@ -5,7 +5,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter, PercentFormatter, StrMethodFormatter
 
-from benchmarks.records import select
+from benchmarks.records import by_competitor, select
 from kmargin.displays.palette import REFERENCE, SAME_AS, SOLVERS, solver_line
 
 mpl.rcParams |= {"svg.hashsalt": "kmargin", "svg.fonttype": "none", "axes.grid": True, "grid.alpha": 0.3}
@@ -50,7 +50,7 @@ def place_of(name):
 def against_budget(rows, means, metric):
     """A panel for the mean over the data sets, and one for each; a line per competitor."""
     tables = {"mean over the data sets": means} | {
-        str(name): own.pivot_table(index="level", columns="competitor", values="value")
+        str(name): by_competitor(own, "level").sort_index()
         for name, own in rows.groupby("dataset", sort=False)
         if own["level"].nunique() > 1
     }

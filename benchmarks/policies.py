@@ -14,10 +14,8 @@ import argparse
 import json
 import os
 from collections import defaultdict
-from functools import partial
 from typing import NamedTuple
 
-import numpy as np
 import pandas as pd
 from threadpoolctl import threadpool_limits
 
@@ -25,12 +23,10 @@ import kmargin
 from benchmarks import N_THREADS
 from benchmarks.cases.case import Case
 from benchmarks.datasets.tables import POLICY_FAMILIES, Table, policy_tables
-from benchmarks.objectives import C_of, objective_of, path_objectives
 from benchmarks.optima import fingerprint
-from benchmarks.records import RESULTS, select
-from benchmarks.runner import timed
+from benchmarks.records import RESULTS, by_competitor, select
 from benchmarks.solvers import HEADLINE
-from benchmarks.solvers.fit import unfinished_allowed
+from benchmarks.solvers.ours import fit_table
 
 STORE = RESULTS / "policies_best.csv"
 WAYS = ("single", "groups", "path", "path, groups")  # "groups" are groups=range(n_features), one feature each
@@ -72,7 +68,7 @@ class Policies(Case):
                 reached[f"{way}: within 1 %"][part] = float((excess <= 1e-2).mean())
                 reached[f"{way}: within .1 %"][part] = float((excess <= 1e-3).mean())
                 reached[f"{way}: mean excess"][part] = float(excess.mean())
-        wide = rows.pivot_table(index=["dataset", "parameter", "level"], columns="competitor", values="value")
+        wide = by_competitor(rows, "dataset", "parameter", "level")
         ratio = (wide[label("single")] / wide[label("groups")]).dropna()
         return reached | {"groups of one feature differ": {"": float((abs(ratio - 1) > APART).mean())}}
 
@@ -95,24 +91,17 @@ def problems(every, only):
 
 
 def fit_timed(problem, options, groups):
-    """The least processor time of some repeats, and the objective of each size."""
+    """The objective of each size, and the least processor time of some repeats."""
     table, seconds = problem.table, []
-    settings = {"C": C_of(problem.lam, len(table.y)), "random_state": 0}
+    settings = {"random_state": 0}
     if options:
         settings["solver"] = kmargin.Exchange(**options)
     if groups:
         settings["groups"] = list(range(table.X.shape[1]))
-    fit = kmargin.SparseSVC(problem.ks[0], **settings).fit
-    if problem.is_path:
-        fit = partial(kmargin.sparse_svm_path, ks=list(problem.ks), **settings)
-    with unfinished_allowed():
-        while len(seconds) < REPEATS and sum(seconds) < MAX_SECONDS:
-            fitted, of_repeat = timed(fit, table.X, table.y)
-            seconds.append(of_repeat)
-    if problem.is_path:
-        return min(seconds), path_objectives(table, fitted, problem.lam)
-    assert np.count_nonzero(fitted.coef_) <= problem.ks[0]
-    return min(seconds), {problem.ks[0]: objective_of(table, fitted.coef_, fitted.intercept_, problem.lam)}
+    while len(seconds) < REPEATS and sum(seconds) < MAX_SECONDS:
+        found, of_repeat = fit_table(table, problem.ks, problem.lam, problem.is_path, **settings)
+        seconds.append(of_repeat)
+    return found, min(seconds)
 
 
 def outcomes(every, only, options):
@@ -122,7 +111,7 @@ def outcomes(every, only, options):
         part = "generated" if table.family in POLICY_FAMILIES else "real"
         for way in WAYS:
             if way.startswith("path") == problem.is_path:
-                seconds, found = fit_timed(problem, options, "groups" in way)
+                found, seconds = fit_timed(problem, options, "groups" in way)
                 for k in problem.ks:
                     row = {"key": (problem.data, k, problem.lam), "table": table.name, "part": part}
                     row |= {"family": table.family, "way": way}

@@ -1,12 +1,9 @@
-"""What is compared with what. Each case opens with the claim it watches."""
+"""What is compared with what. The docstring of each case, or of its file, opens with the claim it watches."""
 
-from benchmarks.cases.cold import Cold
-from benchmarks.cases.cores import Cores
+from benchmarks.cases.costs import Cold, Cores, Dense, Growth
 from benchmarks.cases.crossval import CrossValidation
-from benchmarks.cases.dense import Dense
 from benchmarks.cases.distributed import Distributed
 from benchmarks.cases.groups import Groups
-from benchmarks.cases.growth import Growth
 from benchmarks.cases.honest import Honest
 from benchmarks.cases.kernels import KernelBlocks
 from benchmarks.cases.news20 import News20

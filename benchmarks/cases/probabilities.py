@@ -28,7 +28,7 @@ from benchmarks.cases.shared import (
 )
 from benchmarks.datasets.simulated import with_known_probabilities
 from benchmarks.objectives import brier, calibration_error, log_loss
-from benchmarks.records import select
+from benchmarks.records import by_competitor, select
 from benchmarks.runner import installed
 from benchmarks.solvers import PROBABLE, choose_of
 
@@ -106,13 +106,9 @@ class Probabilities(Case):
             budget_table(frame, metric, {"mean": mean_over_data(frame, metric)[names]}).rename_axis(metric)
             for metric in METRICS
         ]
-        everything = select(frame, parameter=ALL, metric=list(METRICS)).pivot_table(
-            index=["dataset", "metric"], columns="competitor", values="value", sort=False
-        )
+        everything = by_competitor(select(frame, parameter=ALL, metric=list(METRICS)), "dataset", "metric")
         everything.index = [f"{name}, {metric}" for name, metric in everything.index]
-        errors = select(frame, metric="calibration error").pivot_table(
-            index="dataset", columns="competitor", values="value", aggfunc="mean", sort=False
-        )
+        errors = by_competitor(select(frame, metric="calibration error"), "dataset")
         return [
             *(table.round(4) for table in shown),
             everything.round(4).rename_axis("with all features"),

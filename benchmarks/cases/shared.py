@@ -29,7 +29,7 @@ from benchmarks.datasets.dataset import Dataset
 from benchmarks.datasets.files import load_rows
 from benchmarks.datasets.simulated import several_classes
 from benchmarks.objectives import accuracy, joint_objective, share_found
-from benchmarks.records import select
+from benchmarks.records import by_competitor, select
 from benchmarks.runner import entrants_of, installed, race, record_seconds
 from benchmarks.solvers import SHARED, choose_of
 from benchmarks.solvers.liblinear import RFE, fit_pairs_on
@@ -147,9 +147,7 @@ class SharedFeatures(Case):
 
     def tables(self, frame):
         """Means over the data sets and each of them, in per cent; seconds of a path; shares found."""
-        seconds = select(frame, metric="seconds").pivot_table(
-            index="dataset", columns="competitor", values="value", aggfunc="min", sort=False
-        )
+        seconds = by_competitor(select(frame, metric="seconds"), "dataset", aggfunc="min")
         means = {
             "mean": mean_over_data(frame, "accuracy"),
             "mean of pairs": mean_over_data(frame, "accuracy of pairs"),
@@ -168,9 +166,7 @@ def objective_excesses(frame, ours):
     """By how much our refitted objective exceeds the lowest of the others', relative to it, at the worst
     budget of each data set.
     """
-    table = select(frame, metric=f"objective, {ours}").pivot_table(
-        index=["dataset", "level"], columns="competitor", values="value", sort=False
-    )
+    table = by_competitor(select(frame, metric=f"objective, {ours}"), "dataset", "level")
     if ours not in table:
         return {}
     excess = table[ours] / table.drop(columns=ours).min(axis=1) - 1
@@ -224,15 +220,13 @@ def mean_over_data(frame, metric):
     Not a number where a data set has no figure.
     """
     rows = select(frame, metric=metric, parameter=BUDGET)
-    of_data = rows.pivot_table(index=["level", "dataset"], columns="competitor", values="value")
-    return of_data.groupby("level").mean(skipna=False)
+    return by_competitor(rows, "level", "dataset").groupby("level").mean(skipna=False)
 
 
 def budget_table(frame, metric, means):
     """The means and each data set: a row per budget, a column per competitor."""
     rows = select(frame, metric=metric, parameter=BUDGET)
-    each = rows.pivot_table(index=["dataset", "level"], columns="competitor", values="value", sort=False)
-    table = pd.concat([pd.concat(means, names=["dataset"]), each])
+    table = pd.concat([pd.concat(means, names=["dataset"]), by_competitor(rows, "dataset", "level")])
     table.index = [f"{name}, {level:g} features" for name, level in table.index]
     return table
 
@@ -244,9 +238,7 @@ def plot_budgets(frame, metric):
 
 def shares_found(frame):
     """A row per shape of the simulated data, a column per competitor."""
-    return select(frame, metric="share found").pivot_table(
-        index="dataset", columns="competitor", values="value", sort=False
-    )
+    return by_competitor(select(frame, metric="share found"), "dataset")
 
 
 def leads(table, ours):

@@ -17,7 +17,7 @@ from sklearn.svm import LinearSVC, l1_min_c
 
 from benchmarks.cases.case import Case
 from benchmarks.datasets.simulated import scattered
-from benchmarks.records import select
+from benchmarks.records import by_competitor, select
 from benchmarks.runner import race, record_seconds
 from benchmarks.solvers.fit import supports_within
 from kmargin import SelectionBounds, StabilitySelection
@@ -96,9 +96,7 @@ class Stability(Case):
 
 def means(frame, metric):
     """A row for each data set and bound, a column for each competitor."""
-    return select(frame, metric=metric).pivot_table(
-        index=["dataset", "parameter"], columns="competitor", values="value", sort=False
-    )
+    return by_competitor(select(frame, metric=metric), "dataset", "parameter")
 
 
 class L1OfSize(BaseEstimator):

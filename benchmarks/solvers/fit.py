@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import StratifiedKFold
 
-from kmargin import RepeatedFeaturesWarning
+from kmargin import GridEdgeWarning, RepeatedFeaturesWarning
 
 BISECTIONS = 8
 N_FOLDS = 5  # by which C is chosen for probabilities
@@ -107,9 +107,11 @@ def probability_folds(y, seed):
 
 @contextmanager
 def unfinished_allowed():
-    """Within, a fit that stops at a limit of iterations is scored as it is; columns may repeat each other."""
+    """Silence warnings of fits that stop at a limit of iterations, choose the edge of a grid, or see copies
+    of a column: such fits are scored as they are.
+    """
     with warnings.catch_warnings():
-        for category in (ConvergenceWarning, RepeatedFeaturesWarning):
+        for category in (ConvergenceWarning, GridEdgeWarning, RepeatedFeaturesWarning):
             warnings.simplefilter("ignore", category)
         yield
 

@@ -1,10 +1,13 @@
 """This package's solvers."""
 
+from functools import partial
+
 import numpy as np
 from sklearn.model_selection import PredefinedSplit
 
 import kmargin
-from benchmarks.objectives import C_of
+from benchmarks.objectives import C_of, objective_of
+from benchmarks.runner import timed
 from benchmarks.solvers.fit import (
     Competitor,
     Fit,
@@ -27,6 +30,20 @@ def path_fits(X, y, ks, **options):
         Fit(np.unique(y), coef, intercept, int(k), per_class)
         for k, coef, intercept in zip(path.ks, path.coefs, path.intercepts, strict=True)
     ]
+
+
+def fit_table(table, ks, lam, is_path, **options):
+    """The objective for each k of a path, or of a single fit; and the processor time of all."""
+    options |= {"C": C_of(lam, len(table.y)), "fit_intercept": table.fit_intercept}
+    with unfinished_allowed():
+        if is_path:
+            path, seconds = timed(partial(kmargin.sparse_svm_path, ks=list(ks), **options), table.X, table.y)
+            models = list(zip(path.ks, path.coefs, path.intercepts, strict=True))
+        else:
+            model, seconds = timed(kmargin.SparseSVC(*ks, **options).fit, table.X, table.y)
+            models = [(ks[0], model.coef_, model.intercept_)]
+    assert all(np.count_nonzero(coef) <= k for k, coef, _ in models)
+    return {int(k): objective_of(table, coef, intercept, lam) for k, coef, intercept in models}, seconds
 
 
 class Ours(Competitor):
