@@ -24,11 +24,15 @@ def parse(arguments=None):
 
 
 def run(name, scale):
-    """One case. Its old results stay until the new ones are complete."""
+    """One case. Its old results stay until the new ones are complete, and if its data are missing."""
     print(f"{name} ({scale})", flush=True)
     started = time.perf_counter()
-    with Recorder(name, scale) as record, threadpool_limits(N_THREADS):
-        CASES[name].run(record, scale)
+    try:
+        with Recorder(name, scale) as record, threadpool_limits(N_THREADS):
+            CASES[name].run(record, scale)
+    except FileNotFoundError as error:
+        print(f"    left out: {error}", flush=True)
+        return
     write_plot(name)
     write_report()
     print(f"    {time.perf_counter() - started:.0f} s in all", flush=True)

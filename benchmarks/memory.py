@@ -1,7 +1,7 @@
 """Peak memory of one fit, in a process that does nothing else; prints JSON.
 
     python -m benchmarks.memory dense exchange 100000 200 20 1.0   # competitor, rows, columns, k, C
-    python -m benchmarks.memory sparse news20 20 2000,500,100,20   # data, number of classes, sizes of a path
+    python -m benchmarks.memory sparse 20 2000,500,100,20          # news20: classes, sizes of a path
     python -m benchmarks.memory kernel 50000 50 100                # rows, columns, k
 
 Imports, compilation and a small fit come first and are subtracted. The multiples count X itself.
@@ -11,11 +11,11 @@ import json
 import resource
 import subprocess
 import sys
-import time
 import warnings
+from functools import partial
 from pathlib import Path
 
-from benchmarks.datasets.files import ROOT, load_sparse
+from benchmarks.datasets.files import ROOT, load_news20
 from benchmarks.datasets.simulated import clusters, dense
 from benchmarks.objectives import lam_of
 from benchmarks.solvers import COMPETITORS
@@ -40,6 +40,14 @@ def forget_peak():
         Path("/proc/self/clear_refs").write_text("5")
 
 
+def peak_during(function, *arguments):
+    """What a function returns, and the bytes by which the memory grew at most meanwhile."""
+    forget_peak()
+    before = resident("VmRSS")
+    result = function(*arguments)
+    return result, resident("VmHWM") - before
+
+
 def measure_dense(name, n, p, k, C):
     """Bytes including X, as a multiple of X and beyond it."""
     n, p, k, C = int(n), int(p), int(k), float(C)
@@ -52,39 +60,31 @@ def measure_dense(name, n, p, k, C):
             competitor.path(data.X, data.y, [C])
 
     fit(dense(1000, p, k))
-    forget_peak()
-    before = resident("VmRSS")
-    data = dense(n, p, k)
-    fit(data)
-    peak, size = resident("VmHWM") - before, data.X.nbytes
+    _, peak = peak_during(lambda: fit(dense(n, p, k)))
+    size = 8 * n * p
     return {"multiple": peak / size, "bytes": peak, "bytes above X": peak - size}
 
 
-def measure_sparse(name, n_classes, ks):
+def measure_sparse(n_classes, ks):
     """Bytes beyond X, and the total as a multiple of the CSR matrix."""
     warnings.simplefilter("ignore", UserWarning)
-    data = load_sparse(name).of_classes(int(n_classes))
+    data = load_news20().of_classes(int(n_classes))
     ks = [int(k) for k in ks.split(",")]
-    sparse_svm_path(*data.sample(200), ks, multi_class="ovr", shared=False)
-    before = resident("VmRSS")
-    forget_peak()
-    path = sparse_svm_path(data.X, data.y, ks, multi_class="ovr", shared=False)
-    taken = resident("VmHWM") - before
-    assert len(path.ks) == len(ks)
+    fit = partial(sparse_svm_path, ks=ks, multi_class="ovr", shared=False)
+    fit(*data.sample(200))
+    _, taken = peak_during(fit, data.X, data.y)
     size = data.X.data.nbytes + data.X.indices.nbytes + data.X.indptr.nbytes
     return {"multiple": 1 + taken / size, "bytes": taken}
 
 
 def measure_kernel(n, p, k):
-    """Bytes beyond X, seconds and accuracy."""
+    """Bytes beyond X, and accuracy."""
     data = clusters(int(n), 4000, int(p))
     for cache_size in (200, 0.1):  # the kernel matrix stored, and computed in tiles
         KernelSparseSVC(5, gamma=KERNEL_GAMMA, cache_size=cache_size).fit(data.X[:500], data.y[:500])
-    forget_peak()
-    before, started = resident("VmRSS"), time.perf_counter()
-    model = KernelSparseSVC(int(k), C=KERNEL_C, gamma=KERNEL_GAMMA, random_state=0).fit(data.X, data.y)
-    seconds, peak = time.perf_counter() - started, resident("VmHWM") - before
-    return {"bytes": peak, "seconds": seconds, "accuracy": model.score(data.X_test, data.y_test)}
+    model = KernelSparseSVC(int(k), C=KERNEL_C, gamma=KERNEL_GAMMA, random_state=0)
+    _, peak = peak_during(model.fit, data.X, data.y)
+    return {"bytes": peak, "accuracy": model.score(data.X_test, data.y_test)}
 
 
 KINDS = {"dense": measure_dense, "sparse": measure_sparse, "kernel": measure_kernel}

@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from benchmarks.bounds import fold, minimise
+
 LEAST_PROBABILITY = 1e-15  # a wrong prediction made with certainty costs a finite log loss
 N_BINS = 15
 
@@ -33,64 +35,21 @@ class Refit(NamedTuple):
     objective: float
 
 
-def objective(Z, beta, lam):
-    """The objective at beta = (w, b), the rows of Z being y_i (x_i, 1)."""
-    violation = np.maximum(0.0, 1.0 - Z @ beta)
-    return 0.5 * float(np.mean(violation**2)) + 0.5 * lam * float(beta[:-1] @ beta[:-1])
-
-
 def objective_of(table, coef, intercept, lam):
     """The objective of coefficients as they were returned."""
-    Z = np.column_stack([table.X, np.ones(len(table.y))]) * table.y[:, None]
-    return objective(Z, np.append(coef, np.ravel(intercept)[0]), lam)
+    coef = np.ravel(coef)
+    violation = np.maximum(0.0, 1.0 - table.y * (table.X @ coef + np.ravel(intercept)[0]))
+    return 0.5 * float(np.mean(violation**2)) + 0.5 * lam * float(coef @ coef)
 
 
-def path_objectives(table, path, lam):
-    """The objective of each k of a path."""
-    models = zip(path.ks, path.coefs, path.intercepts, strict=True)
-    return {int(k): objective_of(table, coef, intercept, lam) for k, coef, intercept in models}
-
-
-def refit(X, y, support, lam, max_iter=200):
-    """The minimum on a support, by Newton's method with a line search; y is -1 or 1.
-
-    The loss is piecewise quadratic, so the step to the minimum of the current piece is the last one
-    as soon as it changes no row's side of the margin.
-    """
-    n = len(y)
-    Z = np.column_stack([X[:, support], np.ones(n)]) * y[:, None]
-    ridge = np.full(Z.shape[1], lam)
-    ridge[-1] = 0.0
-    beta = np.zeros(Z.shape[1])
-    value = objective(Z, beta, lam)
-    for _ in range(max_iter):
-        active = Z @ beta < 1.0
-        gradient = Z[active].T @ (Z[active] @ beta - 1.0) / n + ridge * beta
-        if np.max(np.abs(gradient)) < 1e-12:
-            break
-        step = newton_step(Z[active].T @ Z[active] / n + np.diag(ridge), gradient)
-        size, slope = 1.0, float(gradient @ step)
-        while size > 1e-10 and objective(Z, beta + size * step, lam) > value + 1e-4 * size * slope:
-            size /= 2
-        previous, value = value, objective(Z, beta + size * step, lam)
-        if value >= previous:
-            value = previous
-            break
-        beta = beta + size * step
+def refit(X, y, support, lam):
+    """The minimum on a support, with an intercept; y is -1 or 1."""
+    rows, ridge = fold(X[:, support], y, fit_intercept=True), np.append(np.full(len(support), lam), 0.0)
+    beta = np.zeros(len(rows))
+    value = minimise(rows, ridge, beta, np.zeros(len(y)))
     coef = np.zeros(X.shape[1])
     coef[support] = beta[:-1]
-    return Refit(coef, float(beta[-1]), value)
-
-
-def newton_step(hessian, gradient):
-    """The solution of the Newton system; the shortest one where the system is singular."""
-    try:
-        step = np.linalg.solve(hessian, -gradient)
-    except np.linalg.LinAlgError:
-        step = np.full_like(gradient, np.nan)
-    if not np.all(np.isfinite(step)) or step @ gradient > 0:
-        step = np.linalg.lstsq(hessian, -gradient, rcond=None)[0]
-    return step
+    return Refit(coef, float(beta[-1]), float(value))
 
 
 def binary_problems(y, per_class):
@@ -119,7 +78,7 @@ def predict(fit, X):
     n_classes = len(fit.classes)
     if fit.per_class and n_classes > 2:
         return fit.classes[np.argmax(decisions, axis=1)]
-    votes = np.zeros((len(X), n_classes))
+    votes = np.zeros((len(decisions), n_classes))
     sums = np.zeros_like(votes)
     for column, (negative, positive) in zip(decisions.T, combinations(range(n_classes), 2), strict=True):
         votes[:, positive] += column > 0

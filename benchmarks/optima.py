@@ -17,7 +17,6 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.bounds import Optimum, branch_and_bound, every_support, exchange_all, fold
-from benchmarks.datasets.files import load
 from benchmarks.datasets.tables import letter_pairs, small_tables
 from benchmarks.records import RESULTS
 
@@ -103,4 +102,4 @@ if __name__ == "__main__":
         for line in check(table for table in small_tables(1) if table.X.shape[1] < 15):
             print(line, flush=True)
     else:
-        find_optima([*small_tables(SEEDS), *letter_pairs(load("letters"))])
+        find_optima([*small_tables(SEEDS), *letter_pairs()])

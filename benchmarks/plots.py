@@ -1,13 +1,12 @@
 """Plots of results, each from the rows of its case."""
 
 import matplotlib as mpl
-import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter, PercentFormatter, StrMethodFormatter
 
-from benchmarks.records import select
-from kmargin.displays.palette import FAINT, REFERENCE, SAME_AS, SOFT, SOLVERS, solver_line
+from benchmarks.records import by_competitor, select
+from kmargin.displays.palette import REFERENCE, SAME_AS, SOLVERS, solver_line
 
 mpl.rcParams |= {"svg.hashsalt": "kmargin", "svg.fonttype": "none", "axes.grid": True, "grid.alpha": 0.3}
 
@@ -51,7 +50,7 @@ def place_of(name):
 def against_budget(rows, means, metric):
     """A panel for the mean over the data sets, and one for each; a line per competitor."""
     tables = {"mean over the data sets": means} | {
-        str(name): own.pivot_table(index="level", columns="competitor", values="value")
+        str(name): by_competitor(own, "level").sort_index()
         for name, own in rows.groupby("dataset", sort=False)
         if own["level"].nunique() > 1
     }
@@ -101,39 +100,4 @@ def tradeoff(frame, metric, label):
         axes.set(xscale="log", xlabel="seconds", ylabel=label, title=dataset)
         round_numbers(axes.xaxis)
     axes.legend(fontsize="small")
-    return figure
-
-
-def bars(table, label, columns):
-    """A group of bars per solver, in its colour; the paler, the further right the column."""
-    figure, [[axes]] = panels(width=7)
-    width = 0.8 / len(table.columns)
-    colors = [solver_line(str(name)).color for name in table.index]
-    for i, column in enumerate(table.columns):
-        places = [row + (i - (len(table.columns) - 1) / 2) * width for row in range(len(table))]
-        opacity = 1 - i / (len(table.columns) + 0.5)
-        axes.bar(places, table[column], width, color=colors, alpha=opacity, edgecolor=colors)
-        axes.bar([0], [0], color=SOFT, alpha=opacity, label=f"{columns}: {column:g}")
-    axes.set_xticks(range(len(table)), table.index, rotation=25, ha="right")
-    axes.set_ylabel(label)
-    axes.yaxis.set_major_formatter(PercentFormatter(1.0))
-    axes.legend(loc="upper right")
-    return figure
-
-
-def growth(sizes, exponents, fixed):
-    """A row per metric, a column per parameter that grows; the slope of the line is the exponent."""
-    metrics, parameters = (list(dict.fromkeys(key[at] for key in sizes)) for at in (0, 1))
-    figure, grid = panels(len(metrics), len(parameters), height=3.4)
-    for axes, ((metric, parameter), values) in zip(grid.ravel(), sizes.items(), strict=True):
-        slope, error = exponents[metric, parameter]
-        x = values.index.to_numpy(float)
-        line = np.exp(np.log(values).mean() + slope * (np.log(x) - np.log(x).mean()))
-        axes.plot(x, line, "-", color=FAINT, label=f"exponent {slope:.2f} ± {error:.2f}")
-        axes.plot(x, values, "o", color=solver_line("exchange").color)
-        axes.set(xscale="log", yscale="log", xlabel=parameter, ylabel=metric, title=fixed[parameter])
-        axes.set_xticks(x, [f"{size:,.0f}" for size in x])
-        axes.minorticks_off()
-        axes.legend(loc="upper left")
-        axes.set_ylim(values.min() / 2, values.max() * 4)
     return figure

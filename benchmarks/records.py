@@ -70,3 +70,10 @@ def select(frame, **where):
         values = wanted if isinstance(wanted, list) else [wanted]
         frame = frame[frame[column].isin(values)]
     return frame
+
+
+def by_competitor(frame, *index, aggfunc="mean"):
+    """A column for each competitor, a row for each combination of values of these columns."""
+    return frame.pivot_table(
+        index=list(index), columns="competitor", values="value", aggfunc=aggfunc, sort=False
+    )

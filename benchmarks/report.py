@@ -81,8 +81,7 @@ def notes(frames):
 
 
 def write_plot(case):
-    """Save the plot of a case as PNG and SVG, if it has one."""
+    """Save the plot of a case as SVG, if it has one."""
     figure = CASES[case].plot(read(case))
     if figure is not None:
-        figure.savefig(RESULTS / f"{case}.png", dpi=130)
         figure.savefig(RESULTS / f"{case}.svg", metadata={"Date": None})

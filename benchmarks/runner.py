@@ -15,16 +15,19 @@ class Run:
 
 
 def installed(competitors, task, record):
-    """Those competitors that can do a task and are installed. Those that are not installed are recorded."""
-    able = {name: competitor for name, competitor in competitors.items() if competitor.can(task)}
-    for name, competitor in able.items():
-        if not competitor.is_installed():
+    """Those competitors that can do a task and are installed. Versions, and what is missing, are recorded."""
+    found = {}
+    for name, competitor in competitors.items():
+        if competitor.can(task) and competitor.is_installed():
+            found[name] = competitor
+            record.add(name, "installed", 1, version=competitor.version())
+        elif competitor.can(task):
             record.add(name, "not installed", 1)
-    return {name: competitor for name, competitor in able.items() if competitor.is_installed()}
+    return found
 
 
 def entrants_of(competitors, task, record, *arguments):
-    """The same, each as a function of the data."""
+    """The competitors that can do a task and are installed, each as a function of the data."""
     return {
         name: lambda X, y, competitor=competitor: getattr(competitor, task)(X, y, *arguments)
         for name, competitor in installed(competitors, task, record).items()
@@ -67,11 +70,10 @@ def race(entrants, X, y, *, small, repeats=3, patience=3.0):
     return runs
 
 
-def record_seconds(record, competitors, runs, **where):
-    """A row for each turn, with the version of the competitor where it is one of these."""
+def record_seconds(record, runs, **where):
+    """A row for each turn."""
     for name, run in runs.items():
-        version = {"version": competitors[name].version()} if name in competitors else {}
         for seconds in run.seconds:
-            record.add(name, "seconds", seconds, **version, **where)
+            record.add(name, "seconds", seconds, **where)
         note = f"{min(run.seconds):9.3f} s, best of {len(run.seconds)}"
         print(f"    {where.get('dataset', '')!s:<28} {name:<14} {note}", flush=True)

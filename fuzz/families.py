@@ -12,11 +12,10 @@ from fuzz.forms import ARRAYS, FOREIGN, SPARSE
 from fuzz.matrices import MATRICES, PLAIN
 from kmargin import MM, SD
 
-# `effort="thorough"` asks for every swap. It is asked where a fit has time for them: swaps
-# times the features that each of them is fitted with.
+# `effort="thorough"` tries every swap. Cases use it up to this many swaps times the features of a refit.
 MOST_SWAPPED = 1e5
 
-# Steps of an annealing where each of them is dear, or many machines take them.
+# Limits of an annealing whose steps are expensive, or which fits many classifiers.
 FEW_OUTER, FEW_INNER = 30, 200
 
 
@@ -41,7 +40,7 @@ def typed(rng, X, narrow=0.2):
 
 
 def settings(rng, parts, *, annealing=0.04, path=0.12, weighted=0.15, narrow=0.2):
-    """Call and parameters for data at hand; and the form that these come in."""
+    """Add to data their form, the call and its parameters."""
     p = parts["data"].shape[1]
     parts["data"] = typed(rng, parts["data"], narrow)
     params = {"C": draw.C(rng), "solver": draw.solver(rng, rng.random() < annealing)}

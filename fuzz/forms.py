@@ -12,6 +12,8 @@ FOREIGN = ("dask", "strict", "torch")
 
 def dress(X, form, rng):
     """X in this form."""
+    if form in ("csr", "csc", "coo", "lil", "dok"):
+        return getattr(scipy.sparse, f"{form}_matrix")(X)
     return _FORMS[form](X, rng)
 
 
@@ -87,11 +89,6 @@ _FORMS = {
     "readonly": _readonly,
     "frame": _frame,
     "list": lambda X, rng: X.tolist(),
-    "csr": lambda X, rng: scipy.sparse.csr_matrix(X),
-    "csc": lambda X, rng: scipy.sparse.csc_matrix(X),
-    "coo": lambda X, rng: scipy.sparse.coo_matrix(X),
-    "lil": lambda X, rng: scipy.sparse.lil_matrix(X),
-    "dok": lambda X, rng: scipy.sparse.dok_matrix(X),
     "csr_array": lambda X, rng: scipy.sparse.csr_array(X),
     "csr_messy": _messy,
     "coo_repeats": _coo_repeats,

@@ -88,8 +88,8 @@ def _judge_error(case, error, verdict):
 def _ask_oracles(case, model, verdict):
     rng = case.rng("oracles")
     asked = {name: rng.random() < often for name, (_, often) in (ORACLES | TWINS).items()}
-    if is_foreign(case):
-        asked["orders, blocks"] = True
+    asked["orders, blocks"] |= is_foreign(case)
+    asked["dense = sparse"] |= case.call == "SparseSVCCV"
     machines = []
     try:
         machines = machines_of(case, model)

@@ -17,19 +17,19 @@ CERTAINLY_EQUAL, CERTAINLY_VARIES = 1e-17, 1e-9
 
 @dataclass
 class Fitted:
-    """One machine of a model."""
+    """One binary classifier of a model."""
 
     task: Task
-    w: np.ndarray  # as long as there are things to choose from
+    w: np.ndarray  # one coefficient for each column, or for each training point
     b: float
     objective: float  # as reported
     status: str
     k: int
-    exact: bool  # by the exchange, which promises more than the others
+    exact: bool  # fitted by `Exchange`, which reaches the minimum on its support
     eps: float = EPS  # of the numbers that the model was made of
     precision: float = EPS  # of the coefficients that it keeps
-    place: str = ""  # which machine that is, in words
-    choices: np.ndarray | None = None  # what it may choose from, if not from everything
+    place: str = ""  # which classifier this is, in words
+    choices: np.ndarray | None = None  # columns that may be selected, if not all
 
 
 class Weighing(NamedTuple):
@@ -57,7 +57,7 @@ def weigh(y, sample_weight, class_weight):
 
 
 def split(weighing, multi_class):
-    """The rows and labels of each machine."""
+    """The rows and labels of each binary classifier."""
     codes, n_classes = weighing.codes, len(weighing.classes)
     if n_classes == 2 or multi_class == "ovo":
         for negative, positive in combinations(range(n_classes), 2):
@@ -69,7 +69,7 @@ def split(weighing, multi_class):
 
 
 def make_tasks(X, weighing, multi_class, C, has_intercept, spread=None, noise=None):
-    """One task for each machine, in the order of the model."""
+    """One task for each binary classifier, in the order of the model."""
     for rows, y in split(weighing, multi_class):
         weight = weighing.weights[rows].astype(LONG)
         total = weight.sum()
@@ -143,7 +143,7 @@ def count(k, n_available):
 
 
 def machines_of(case, model):
-    """Every machine of a model, or of every k on a path."""
+    """Every binary classifier of a model, or of every k on a path."""
     if case.call.startswith("Kernel"):
         return _kernel_machines(case, model)
     weighing = weigh(case.y, case.sample_weight, case.params.get("class_weight"))

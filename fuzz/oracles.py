@@ -22,8 +22,8 @@ def is_finite(case, model, machines):
 
 
 def keeps_at_most_k(case, model, machines):
-    """Of what k counts; all machines together, if they share it."""
-    for together in companies(case, machines):
+    """At most k units are used, by all classifiers together if they share their units."""
+    for together in that_share(case, machines):
         used = np.flatnonzero(np.any([machine.w != 0 for machine in together], axis=0))
         counted = np.unique(unit_labels(case, len(together[0].w))[used])
         if len(counted) > together[0].k:
@@ -31,8 +31,8 @@ def keeps_at_most_k(case, model, machines):
     return None
 
 
-def keeps_to_what_was_said(case, model, machines):
-    """What is avoided is out, and coefficients have their signs."""
+def obeys_constraints(case, model, machines):
+    """Avoided features are not selected, and coefficients have the required signs."""
     avoided = np.asarray(case.params.get("avoid", []), dtype=int)
     for machine in machines:
         if np.any(machine.w[avoided] != 0):
@@ -42,8 +42,8 @@ def keeps_to_what_was_said(case, model, machines):
     return None
 
 
-def companies(case, machines):
-    """Machines that share what k counts: those of one model, or of one k of a path."""
+def that_share(case, machines):
+    """Lists of classifiers that share their units: those of one model, or of one k of a path."""
     by_k = {}
     for machine in machines:
         shared = case.params.get("shared", True)
@@ -52,13 +52,13 @@ def companies(case, machines):
 
 
 def unit_labels(case, n_columns):
-    """What each column counts as."""
+    """The unit of each column, as a number."""
     groups = case.params.get("groups")
     return np.arange(n_columns) if groups is None else np.unique(groups, return_inverse=True)[1]
 
 
-def says_nothing(case):
-    """Whether k counts single features that come and go as they please."""
+def is_unconstrained(case):
+    """Whether units are single features, without constraints."""
     return not {"groups", "keep", "avoid", "signs"} & case.params.keys()
 
 
@@ -68,7 +68,7 @@ def decides_by_rounding(machine, eps):
     return machine.task.doubt(machine.w, machine.b, eps) > 1e-2 * value + NOTHING
 
 
-def says_its_objective(case, model, machines):
+def reports_its_objective(case, model, machines):
     """The reported objective is that of the coefficients returned."""
     for machine in machines:
         if decides_by_rounding(machine, machine.eps):
@@ -81,6 +81,7 @@ def says_its_objective(case, model, machines):
 
 
 def beats_the_intercept(case, model, machines):
+    """No model has a higher objective than the intercept alone."""
     for machine in machines:
         value, constant = machine.task.objective(machine.w, machine.b), machine.task.constant()
         doubt = machine.task.doubt(machine.w, machine.b, machine.eps)
@@ -109,11 +110,11 @@ def is_optimal_on_its_support(case, model, machines):
     return None
 
 
-def tells_the_truth_about_swaps(case, model, machines):
-    """Where no swap is said to lower the objective, or the sum of shared classifiers, none does."""
-    if not says_nothing(case):
+def is_swap_optimal(case, model, machines):
+    """Where the status is SWAP_OPTIMAL, no swap lowers the objective, summed over classifiers that share."""
+    if not is_unconstrained(case):
         return None
-    for together in companies(case, machines):
+    for together in that_share(case, machines):
         first, n_shared = together[0], len(together)
         support = np.flatnonzero(np.any([machine.w != 0 for machine in together], axis=0))
         choices = np.arange(len(first.w)) if first.choices is None else first.choices
@@ -150,7 +151,7 @@ def is_lower_after_swap(together, columns, leaving, value):
 
 
 def never_gets_worse_with_k(case, model, machines):
-    """Along a path more features never make a machine worse."""
+    """Along a path the objective never rises with k."""
     path = model if case.call == "sparse_svm_path" else getattr(model, "path_", None)
     if path is None or not machines or not machines[0].exact:
         return None
@@ -171,6 +172,7 @@ def never_gets_worse_with_k(case, model, machines):
 
 
 def predicts_as_it_decides(case, model, machines):
+    """Predictions are classes, and follow from finite decision values."""
     X = case.given()[0]
     ks = (int(model.ks[0]),) if case.call == "sparse_svm_path" else ()
     with sklearn.config_context(array_api_dispatch=case.form in ("strict", "torch")):
@@ -216,11 +218,11 @@ def survives_pickling(case, model, machines):
 ORACLES = {
     "finite": (is_finite, 1.0),
     "at most k": (keeps_at_most_k, 1.0),
-    "said": (keeps_to_what_was_said, 1.0),
-    "objective": (says_its_objective, 1.0),
+    "constraints": (obeys_constraints, 1.0),
+    "objective": (reports_its_objective, 1.0),
     "intercept": (beats_the_intercept, 1.0),
     "support": (is_optimal_on_its_support, 0.7),
-    "swaps": (tells_the_truth_about_swaps, 0.5),
+    "swaps": (is_swap_optimal, 0.5),
     "monotone": (never_gets_worse_with_k, 1.0),
     "predict": (predicts_as_it_decides, 0.3),
     "decide": (decides_by_its_coefficients, 0.2),

@@ -1,21 +1,17 @@
-"""What is compared with what. Each case opens with the claim it watches."""
+"""What is compared with what. The docstring of each case, or of its file, opens with the claim it watches."""
 
-from benchmarks.cases.cold import Cold
-from benchmarks.cases.cores import Cores
+from benchmarks.cases.costs import Cold, Cores, Dense, Growth
 from benchmarks.cases.crossval import CrossValidation
-from benchmarks.cases.dense import Dense
 from benchmarks.cases.distributed import Distributed
 from benchmarks.cases.groups import Groups
-from benchmarks.cases.growth import Growth
 from benchmarks.cases.honest import Honest
-from benchmarks.cases.kernels import KernelBlocks, Spiral
-from benchmarks.cases.loops import Loops
+from benchmarks.cases.kernels import KernelBlocks
+from benchmarks.cases.news20 import News20
 from benchmarks.cases.optimum import GlobalOptimum
 from benchmarks.cases.paths import letters, optdigits, splice, tcga
 from benchmarks.cases.probabilities import Probabilities
 from benchmarks.cases.shared import SharedFeatures
 from benchmarks.cases.simulation import Simulation
-from benchmarks.cases.sparse import a9a, news20
 from benchmarks.cases.stability import Stability
 from benchmarks.cases.synthetic import SyntheticPath
 from benchmarks.policies import Policies
@@ -38,14 +34,11 @@ CASES = {
         Probabilities(),
         Dense(),
         SyntheticPath(),
-        Spiral(),
         KernelBlocks(),
-        news20,
-        a9a,
+        News20(),
         Growth(),
         Cores(),
         Cold(),
         Distributed(),
-        Loops(),
     )
 }

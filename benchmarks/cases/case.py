@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from benchmarks.records import select
+from benchmarks.records import by_competitor, select
 from benchmarks.solvers import HEADLINE, OURS
 
 
@@ -57,9 +57,7 @@ def peers_of(frame):
 
 def by_seed(frame, metric):
     """A row per data set and seed, a column per competitor; of several times the best."""
-    return select(frame, metric=metric).pivot_table(
-        index=["dataset", "seed"], columns="competitor", values="value", aggfunc="min", sort=False
-    )
+    return by_competitor(select(frame, metric=metric), "dataset", "seed", aggfunc="min")
 
 
 def speed(frame, ours, peer):

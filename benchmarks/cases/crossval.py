@@ -44,7 +44,7 @@ class CrossValidation(Case):
         small = data.X[:200, :160].copy(), data.y[:200]
         runs = race(entrants, data.X, data.y, small=small, repeats=1)
         where = {"dataset": data.name, "seed": seed}
-        record_seconds(record, competitors, runs, **where)
+        record_seconds(record, runs, **where)
         for name, run in runs.items():
             folds = folds_of(data.X, data.y, n_folds)
             others = competitors[name].other_settings()

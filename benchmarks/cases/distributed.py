@@ -9,7 +9,6 @@ a worker grew. Each is compared with what `docs/guide/scale.md` predicts.
 import pickle
 import tempfile
 from collections import defaultdict
-from pathlib import Path
 
 import numpy as np
 
@@ -86,7 +85,7 @@ class Distributed(Case):
         data = dense(n, p, k)
         expected = SparseSVC(k).fit(data.X, data.y)
         with tempfile.TemporaryDirectory() as folder:
-            X, y = _on_disk(Path(folder), data.X, data.y)
+            X, y = _on_disk(f"{folder}/X", data.X), _on_disk(f"{folder}/y", data.y)
             options = {"memory_limit": "4GB", "dashboard_address": ":0"}
             with Client(n_workers=N_WORKERS, threads_per_worker=1, processes=True, **options) as client:
                 small = slice(0, 2 * BLOCK)
@@ -136,20 +135,13 @@ class Distributed(Case):
         return reached
 
 
-def _on_disk(folder, X, y):
-    """Dask arrays that read their blocks from files."""
+def _on_disk(folder, array):
+    """A dask array that reads its blocks from files."""
     import dask.array as da
-    from dask import delayed
 
-    arrays = []
-    for name, whole in (("X", X), ("y", y)):
-        blocks = []
-        for start in range(0, len(whole), BLOCK):
-            block, path = whole[start : start + BLOCK], folder / f"{name}{start}.npy"
-            np.save(path, block)
-            blocks.append(da.from_delayed(delayed(np.load)(path), block.shape, dtype=whole.dtype))
-        arrays.append(da.concatenate(blocks))
-    return arrays[0], arrays[1]
+    chunks = (BLOCK, *array.shape[1:])
+    da.to_npy_stack(folder, da.from_array(array, chunks=chunks), axis=0)
+    return da.from_npy_stack(folder, mmap_mode=None)
 
 
 def _watch_answers():

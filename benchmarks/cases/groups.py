@@ -54,7 +54,7 @@ class Groups(Case):
         groups = np.arange(data.X.shape[1]) // SIZE
         entrants = entrants_of(competitors, "grouped", record, groups, K, C)
         runs = race(entrants, data.X, data.y, small=(data.X[:100], data.y[:100]), patience=1.0)
-        record_seconds(record, competitors, runs, **where)
+        record_seconds(record, runs, **where)
         truth = score(data, data.causal, C)[0]
         record.add("true groups", "objective", truth, **where)
         for name, run in runs.items():
@@ -66,10 +66,9 @@ class Groups(Case):
             counted = [choices[C]] if name == OURS else list(choices.values())
             objective = min(score(data, chosen, C)[0] for chosen in counted)
             winner = max(choices, key=lambda at: score(data, choices[at], at)[1])
-            at = where | {"version": competitors[name].version()}
-            record.add(name, "objective", objective, **at)
-            record.add(name, "share found", share_found(choices[winner], data.causal), **at)
-            record.add(name, "share found at one C", share_found(choices[C], data.causal), **at)
+            record.add(name, "objective", objective, **where)
+            record.add(name, "share found", share_found(choices[winner], data.causal), **where)
+            record.add(name, "share found at one C", share_found(choices[C], data.causal), **where)
 
     def run_small(self, record, table, seed):
         kind = SharedPerClass if table.per_class else Shared
@@ -82,7 +81,7 @@ class Groups(Case):
 
     def reached(self, frame):
         simulated, optima = frame[frame["metric"] != OPTIMUM], select(frame, metric=OPTIMUM)
-        peers = sorted(set(simulated["competitor"]) - {OURS, "true groups"})
+        peers = sorted(set(select(frame, metric="objective")["competitor"]) - {OURS, "true groups"})
 
         def at_optimum(rows):
             return float((rows["value"] <= 1 + TOLERANCE).mean())
@@ -114,9 +113,8 @@ class Groups(Case):
         ]
 
     def plot(self, frame):
-        return plots.tradeoff(
-            frame[frame["metric"] != OPTIMUM], "objective", "objective after an exact refit"
-        )
+        simulated = frame[frame["metric"] != OPTIMUM]
+        return plots.tradeoff(simulated, "objective", "objective after an exact refit")
 
 
 def chosen_groups(fit, groups):

@@ -11,20 +11,15 @@ Small tables (`datasets/tables.py`): lam = 0.1 to 1e-4, the objective that of th
 returned, against optima of which all but a few are proven (`optima.py`).
 """
 
-from functools import partial
-
 import kmargin
-from benchmarks import plots
 from benchmarks.cases.case import Case
-from benchmarks.datasets.files import load
 from benchmarks.datasets.tables import LETTER_KS, LETTER_LAM, letter_pairs, small_tables
-from benchmarks.objectives import C_of, objective_of, path_objectives, refit
+from benchmarks.objectives import C_of, refit
 from benchmarks.optima import SEEDS, find_optima, fingerprint
-from benchmarks.records import select
-from benchmarks.runner import installed, timed
+from benchmarks.records import by_competitor, select
+from benchmarks.runner import installed
 from benchmarks.solvers import HEADLINE, choose
-from benchmarks.solvers.fit import unfinished_allowed
-from benchmarks.solvers.ours import Ours
+from benchmarks.solvers.ours import Ours, fit_table
 
 TOLERANCE = 1e-6  # relative: what counts as the optimum
 APART = 1e-3  # relative: from here on a path and a single fit count as different
@@ -40,7 +35,7 @@ class GlobalOptimum(Case):
     name = "global_optimum"
 
     def run(self, record, scale):
-        pairs = list(letter_pairs(load("letters")))
+        pairs = list(letter_pairs())
         optima = find_optima(pairs[:: EVERY[scale]])
         competitors = installed(choose("mm", "sd", "abess", "skscope"), "fixed", record)
         for name, competitor in competitors.items():
@@ -64,8 +59,10 @@ class GlobalOptimum(Case):
             },
         }
 
-    def plot(self, frame):
-        return plots.bars(optimal_shares(frame), "share of the pairs at the global optimum", "k of 16")
+    def tables(self, frame):
+        """Pairs of letters at the optimum, by competitor and k."""
+        shares = (100 * optimal_shares(frame)).round(1).rename_axis("pairs of letters at the optimum, %")
+        return [shares.rename(columns="k = {:g}".format)]
 
 
 def run_pair(record, competitor, pair, optima):
@@ -88,17 +85,14 @@ def run_pair(record, competitor, pair, optima):
 
 def fits_of(table, lam):
     """Way, k, objective of the returned coefficients, and processor time of the fit or of the whole path."""
-    options = {"C": C_of(lam, len(table.y)), "fit_intercept": table.fit_intercept}
     solvers = {"one k": "exchange", "all swaps": kmargin.Exchange(effort="thorough")}
-    with unfinished_allowed():
-        for way, solver in solvers.items():
-            for k in table.ks:
-                model, seconds = timed(kmargin.SparseSVC(k, solver=solver, **options).fit, table.X, table.y)
-                yield way, k, objective_of(table, model.coef_, model.intercept_, lam), seconds
-        ks = list(range(min(table.X.shape[1], LONGEST_PATH), 0, -1))
-        path, seconds = timed(partial(kmargin.sparse_svm_path, table.X, table.y, ks, **options))
-        found = path_objectives(table, path, lam)
-        yield from (("path", k, found[k], seconds) for k in found if k in table.ks)
+    for way, solver in solvers.items():
+        for k in table.ks:
+            found, seconds = fit_table(table, (k,), lam, is_path=False, solver=solver)
+            yield way, k, found[k], seconds
+    ks = range(min(table.X.shape[1], LONGEST_PATH), 0, -1)
+    found, seconds = fit_table(table, ks, lam, is_path=True)
+    yield from (("path", k, found[k], seconds) for k in found if k in table.ks)
 
 
 def optimal_shares(frame):
@@ -114,9 +108,7 @@ def small_reached(frame):
     reached = {}
     for metric, group in rows.groupby("metric", sort=False):
         family = str(metric).removeprefix(f"{SMALL}: ")
-        wide = group.pivot_table(
-            index=["dataset", "parameter", "level"], columns="competitor", values="value"
-        )
+        wide = by_competitor(group, "dataset", "parameter", "level")
         one, path, swaps = (wide[f"{HEADLINE}, {way}"] for way in WAYS)
         figures = {
             "small tables at the optimum": (one <= 1 + TOLERANCE).mean(),

@@ -47,14 +47,13 @@ class PathCase(Case):
                 competitor.C = self.C
             entrants |= entrants_of({name: competitor}, "path", record, levels[competitor.levels])
         runs = race(entrants, data.X, data.y, small=data.sample())
-        record_seconds(record, competitors, runs, dataset=data.name)
+        record_seconds(record, runs, dataset=data.name)
         for name, run in runs.items():
             grid = levels[competitors[name].levels]
             others = [other.path(data.X, data.y, grid) for other in competitors[name].other_settings()]
             for settings in zip(run.result, *others, strict=True):
                 fit = max(settings, key=lambda fit: accuracy(fit, data.X_test, data.y_test))
-                where = {"dataset": data.name, "version": competitors[name].version()}
-                where |= {"parameter": competitors[name].levels, "level": fit.level}
+                where = {"dataset": data.name, "parameter": competitors[name].levels, "level": fit.level}
                 record.add(name, "features", mean_features(fit), **where)
                 record.add(name, "train accuracy", accuracy(fit, data.X, data.y), **where)
                 record.add(name, "accuracy", accuracy(fit, data.X_test, data.y_test), **where)

@@ -11,38 +11,29 @@ probabilities of a logistic model.
 """
 
 import warnings
-from dataclasses import replace
-from typing import NamedTuple
 
-import numpy as np
 import pandas as pd
-from sklearn.datasets import load_breast_cancer
-from sklearn.model_selection import StratifiedKFold
 
 from benchmarks.cases.case import Case
 from benchmarks.cases.shared import (
     BUDGET,
     CS,
-    N_FOLDS,
+    Folds,
     budget_table,
     leads,
     mean_over_data,
     plot_budgets,
-    smaller,
+    real_data,
     standardised,
 )
-from benchmarks.datasets.dataset import Dataset
-from benchmarks.datasets.files import load_rows
 from benchmarks.datasets.simulated import with_known_probabilities
 from benchmarks.objectives import brier, calibration_error, log_loss
-from benchmarks.records import select
+from benchmarks.records import by_competitor, select
 from benchmarks.runner import installed
 from benchmarks.solvers import PROBABLE, choose_of
 
 BUDGETS = (5, 10, 20)
 DATA = ("breast cancer", "srbct", "splice", "optdigits", "letters", "tcga")
-SMALL = ("breast cancer", "srbct")
-MOST_ROWS, MOST_FEATURES = 1000, {"tcga": 500}
 ALL = "all features"
 TAKE_ALL = ("calibrated_svc", "logistic_f_test")
 SIMULATED = {"two classes": (2, 0.5), "two classes, one rare": (2, 0.1), "four classes": (4, None)}
@@ -50,18 +41,10 @@ OURS = ("kmargin", "kmargin_ovr")
 METRICS = {"log loss": log_loss, "Brier score": brier}
 
 
-class Scale(NamedTuple):
-    seeds: int
-    seeds_of_small: int
-    folds: int  # of the larger data
-    draws: int
-    data: tuple[str, ...] = DATA
-
-
-SCALES = {
-    "quick": Scale(1, 1, 1, 1, ("breast cancer",)),
-    "default": Scale(1, 2, 2, 3),
-    "full": Scale(3, 3, N_FOLDS, 10),
+SCALES = {  # folds of real data, draws of simulated data
+    "quick": (Folds(DATA[:1], 1, 1, 1000, 500), 1),
+    "default": (Folds(DATA, 1, 2, 1000, 500, n_folds=2), 3),
+    "full": (Folds(DATA, 3, 3, 1000, 500), 10),
 }
 
 
@@ -69,17 +52,13 @@ class Probabilities(Case):
     name = "probabilities"
 
     def run(self, record, scale):
-        sizes = SCALES[scale]
+        folds, n_draws = SCALES[scale]
         competitors = installed(choose_of(PROBABLE), "probable", record)
         warnings.filterwarnings("ignore", "[0-9]+ features? repeat", UserWarning)  # among the rows of a fold
-        for name in sizes.data:
-            for seed in range(sizes.seeds_of_small if name in SMALL else sizes.seeds):
-                for fold, data in enumerate(folds_of(name, seed)):
-                    if name in SMALL or fold < sizes.folds:
-                        self.run_fold(record, competitors, data, N_FOLDS * seed + fold)
-            print(f"    {name} done", flush=True)
+        for split, _, data in real_data(folds):
+            self.run_fold(record, competitors, standardised(data), split)
         for name, (n_classes, share) in SIMULATED.items():
-            for seed in range(sizes.draws):
+            for seed in range(n_draws):
                 data = with_known_probabilities(name, seed, n_classes, share)
                 self.run_simulated(record, competitors, data, seed)
 
@@ -94,8 +73,7 @@ class Probabilities(Case):
     def score(self, record, name, competitor, data, split, parameter, budgets):
         fits = competitor.probable(data.X, data.y, data.X_test, budgets, CS, split)
         for budget, fit in zip(budgets, fits, strict=True):
-            where = {"dataset": data.name, "seed": split, "version": competitor.version()}
-            where |= {"parameter": parameter, "level": budget}
+            where = {"dataset": data.name, "seed": split, "parameter": parameter, "level": budget}
             for metric, measure in METRICS.items():
                 record.add(name, metric, measure(fit.probabilities, data.y_test), **where)
             record.add(name, "features", fit.n_features, **where)
@@ -104,7 +82,7 @@ class Probabilities(Case):
     def run_simulated(self, record, competitors, data, seed):
         for name, competitor in competitors.items():
             (fit,) = competitor.probable(data.X, data.y, data.X_test, [len(data.causal)], CS, seed)
-            where = {"dataset": data.name, "seed": seed, "version": competitor.version()}
+            where = {"dataset": data.name, "seed": seed}
             for metric, measure in {"calibration error": calibration_error, **METRICS}.items():
                 record.add(name, metric, measure(fit.probabilities, data.y_test), **where)
 
@@ -128,13 +106,9 @@ class Probabilities(Case):
             budget_table(frame, metric, {"mean": mean_over_data(frame, metric)[names]}).rename_axis(metric)
             for metric in METRICS
         ]
-        everything = select(frame, parameter=ALL, metric=list(METRICS)).pivot_table(
-            index=["dataset", "metric"], columns="competitor", values="value", sort=False
-        )
+        everything = by_competitor(select(frame, parameter=ALL, metric=list(METRICS)), "dataset", "metric")
         everything.index = [f"{name}, {metric}" for name, metric in everything.index]
-        errors = select(frame, metric="calibration error").pivot_table(
-            index="dataset", columns="competitor", values="value", aggfunc="mean", sort=False
-        )
+        errors = by_competitor(select(frame, metric="calibration error"), "dataset")
         return [
             *(table.round(4) for table in shown),
             everything.round(4).rename_axis("with all features"),
@@ -143,16 +117,3 @@ class Probabilities(Case):
 
     def plot(self, frame):
         return plot_budgets(frame, "log loss")
-
-
-def folds_of(name, seed):
-    """Training and test rows, standardised, with codes for classes."""
-    if name == "breast cancer":
-        X, y = load_breast_cancer(return_X_y=True)
-    else:
-        name, X, y = load_rows(name)
-    codes = np.unique(y, return_inverse=True)[1]
-    for train, test in StratifiedKFold(N_FOLDS, shuffle=True, random_state=seed).split(X, codes):
-        data = Dataset(name, X[train], codes[train], X[test], codes[test])
-        data = standardised(smaller(data.of_features(MOST_FEATURES.get(name)), seed, MOST_ROWS))
-        yield replace(data, name=name)

@@ -29,20 +29,18 @@ from benchmarks.datasets.dataset import Dataset
 from benchmarks.datasets.files import load_rows
 from benchmarks.datasets.simulated import several_classes
 from benchmarks.objectives import accuracy, joint_objective, share_found
-from benchmarks.records import select
+from benchmarks.records import by_competitor, select
 from benchmarks.runner import entrants_of, installed, race, record_seconds
 from benchmarks.solvers import SHARED, choose_of
 from benchmarks.solvers.liblinear import RFE, fit_pairs_on
 from benchmarks.solvers.splicing import OWN
 
 BUDGETS = (3, 5, 10, 20, 40)
-DATA = ("iris", "srbct", "splice", "optdigits", "letters", "tcga")
-SMALL = ("iris", "srbct")
 CS = (0.01, 0.1, 1.0, 10.0)
 C_TIMED = 0.1
 N_FOLDS = 4
-FEW_ROWS = 500
-MOST_FEATURES = {"tcga": 1000}
+SMALL = 600  # rows: folds of smaller data differ most, so more of them are drawn
+FEW_ROWS = 500  # C is chosen by three folds of fewer rows, by two of more
 TIMED = ("kmargin", "kmargin_ovr", "rfe", "abess")
 K_TRUE, CS_TRUE = 20, (0.01, 0.1)
 WEAK = 0.3  # coefficients so small that in 500 rows no peer finds them all; at 1 most do
@@ -53,18 +51,22 @@ OWN_FEATURES = "kmargin_own"
 OURS = (PAIRS, PER_CLASS, OWN_FEATURES)
 
 
-class Scale(NamedTuple):
-    seeds: int  # of the folds of real data
-    seeds_of_small: int  # the same for the smallest, whose folds differ most
-    most_rows: int  # to fit, of a fold
-    draws: dict[tuple[int, float], int]  # of simulated data: rows and strength, and how often
-    data: tuple[str, ...] = DATA
+class Folds(NamedTuple):
+    """Which data sets are split how often."""
+
+    data: tuple[str, ...]
+    seeds: int
+    seeds_of_small: int
+    most_rows: int  # to fit
+    most_features: int  # of tcga
+    n_folds: int = N_FOLDS  # of each seed that are used, if the data are not small
 
 
-SCALES = {
-    "quick": Scale(1, 1, 1000, {(500, 1.0): 1}, ("iris", "srbct")),
-    "default": Scale(1, 3, 1000, {(500, 1.0): 10, (500, WEAK): 10, (2000, 1.0): 2}),
-    "full": Scale(3, 3, 2000, {(500, 1.0): 10, (500, WEAK): 10, (2000, 1.0): 10}),
+DATA = ("iris", "srbct", "splice", "optdigits", "letters", "tcga")
+SCALES = {  # folds of real data; of simulated data rows and strength, and how often they are drawn
+    "quick": (Folds(DATA[:2], 1, 1, 1000, 1000), {(500, 1.0): 1}),
+    "default": (Folds(DATA, 1, 3, 1000, 1000), {(500, 1.0): 10, (500, WEAK): 10, (2000, 1.0): 2}),
+    "full": (Folds(DATA, 3, 3, 2000, 1000), {(500, 1.0): 10, (500, WEAK): 10, (2000, 1.0): 10}),
 }
 
 
@@ -72,21 +74,18 @@ class SharedFeatures(Case):
     name = "shared"
 
     def run(self, record, scale):
-        sizes = SCALES[scale]
+        folds, draws = SCALES[scale]
         competitors = installed(choose_of(SHARED), "shared", record)
         warnings.filterwarnings("ignore", "[0-9]+ features? repeat", UserWarning)  # among the rows of a fold
-        for name in sizes.data:
-            self.run_times(record, competitors, name)
-            for seed in range(sizes.seeds_of_small if name in SMALL else sizes.seeds):
-                for fold, data in enumerate(folds_of(name, seed)):
-                    part = smaller(data, seed, sizes.most_rows)
-                    self.run_fold(record, competitors, part, N_FOLDS * seed + fold)
-        for (n, strength), n_draws in sizes.draws.items():
+        for split, data, smaller in real_data(folds):
+            if split == 0:
+                self.run_times(record, competitors, standardised(data))
+            self.run_fold(record, competitors, smaller, split)
+        for (n, strength), n_draws in draws.items():
             for seed in range(n_draws):
                 self.run_simulated(record, competitors, several_classes(n, seed, strength), seed)
 
-    def run_times(self, record, competitors, name):
-        data = standardised(next(folds_of(name, seed=0)))
+    def run_times(self, record, competitors, data):
         budgets = budgets_of(data)
         timed = {name: competitors[name] for name in TIMED if name in competitors}
         timed["rfe"] = RFE(intercept_scaling=1.0)
@@ -94,7 +93,7 @@ class SharedFeatures(Case):
         few = data.of_features(3 * max(BUDGETS)).sample()
         small = standardised(Dataset(data.name, *few, *few))
         runs = race(entrants, data.X, data.y, small=(small.X, small.y))
-        record_seconds(record, competitors, runs, dataset=data.name)
+        record_seconds(record, runs, dataset=data.name)
         for name, run in runs.items():
             for budget, fit in zip(budgets, run.result[C_TIMED], strict=True):
                 where = {"dataset": data.name, "parameter": BUDGET, "level": budget}
@@ -109,7 +108,7 @@ class SharedFeatures(Case):
         for name, competitor in competitors.items():
             best = tune(competitor, unscaled, budgets, split)
             fits = competitor.shared(data.X, data.y, budgets, sorted(set(best) - {OWN}))
-            where = {"dataset": data.name, "seed": split, "version": competitor.version()}
+            where = {"dataset": data.name, "seed": split}
             for at, (budget, C) in enumerate(zip(budgets, best, strict=True)):
                 fit = fits[C][at]
                 if name == OWN_FEATURES and len(fit.support) == 0:
@@ -126,7 +125,7 @@ class SharedFeatures(Case):
             fits = [fit for (fit,) in competitor.shared(data.X, data.y, [K_TRUE], CS_TRUE).values()]
             scores = [accuracy(fit, data.X_valid, data.y_valid) for fit in fits]
             winner = fits[int(np.argmax(scores))]
-            where = {"dataset": data.name, "seed": seed, "version": competitor.version()}
+            where = {"dataset": data.name, "seed": seed}
             record.add(name, "share found", share_found(winner.support, data.causal), **where)
             record.add(name, "accuracy on rows set aside", max(scores), **where)
 
@@ -148,9 +147,7 @@ class SharedFeatures(Case):
 
     def tables(self, frame):
         """Means over the data sets and each of them, in per cent; seconds of a path; shares found."""
-        seconds = select(frame, metric="seconds").pivot_table(
-            index="dataset", columns="competitor", values="value", aggfunc="min", sort=False
-        )
+        seconds = by_competitor(select(frame, metric="seconds"), "dataset", aggfunc="min")
         means = {
             "mean": mean_over_data(frame, "accuracy"),
             "mean of pairs": mean_over_data(frame, "accuracy of pairs"),
@@ -169,27 +166,26 @@ def objective_excesses(frame, ours):
     """By how much our refitted objective exceeds the lowest of the others', relative to it, at the worst
     budget of each data set.
     """
-    table = select(frame, metric=f"objective, {ours}").pivot_table(
-        index=["dataset", "level"], columns="competitor", values="value", sort=False
-    )
+    table = by_competitor(select(frame, metric=f"objective, {ours}"), "dataset", "level")
     if ours not in table:
         return {}
     excess = table[ours] / table.drop(columns=ours).min(axis=1) - 1
     return excess.groupby("dataset", sort=False).max().to_dict()
 
 
-def folds_of(name, seed):
-    name, X, y = load_rows(name)
-    folds = StratifiedKFold(N_FOLDS, shuffle=True, random_state=seed)
-    for train, test in folds.split(X, y):
-        yield Dataset(name, X[train], y[train], X[test], y[test])
-
-
-def smaller(data, seed, most_rows):
-    """At most so many rows to fit, and features."""
-    data = data.of_features(MOST_FEATURES.get(data.name))
-    rows = np.random.default_rng(seed).permutation(len(data.y))[:most_rows]
-    return replace(data, X=data.X[rows], y=data.y[rows])
+def real_data(folds):
+    """Number, training and test rows of each split; and the same with fewer training rows and features."""
+    for name, X, y in load_rows(folds.data):
+        is_small = len(y) < SMALL
+        for seed in range(folds.seeds_of_small if is_small else folds.seeds):
+            splits = StratifiedKFold(N_FOLDS, shuffle=True, random_state=seed).split(X, y)
+            for fold, (train, test) in enumerate(splits):
+                if is_small or fold < folds.n_folds:
+                    data = Dataset(name, X[train], y[train], X[test], y[test])
+                    part = data.of_features(folds.most_features if name == "tcga" else None)
+                    rows = np.random.default_rng(seed).permutation(len(train))[: folds.most_rows]
+                    print(f"    {name}, seed {seed}, fold {fold}", flush=True)
+                    yield N_FOLDS * seed + fold, data, replace(part, X=part.X[rows], y=part.y[rows])
 
 
 def standardised(data):
@@ -224,15 +220,13 @@ def mean_over_data(frame, metric):
     Not a number where a data set has no figure.
     """
     rows = select(frame, metric=metric, parameter=BUDGET)
-    of_data = rows.pivot_table(index=["level", "dataset"], columns="competitor", values="value")
-    return of_data.groupby("level").mean(skipna=False)
+    return by_competitor(rows, "level", "dataset").groupby("level").mean(skipna=False)
 
 
 def budget_table(frame, metric, means):
     """The means and each data set: a row per budget, a column per competitor."""
     rows = select(frame, metric=metric, parameter=BUDGET)
-    each = rows.pivot_table(index=["dataset", "level"], columns="competitor", values="value", sort=False)
-    table = pd.concat([pd.concat(means, names=["dataset"]), each])
+    table = pd.concat([pd.concat(means, names=["dataset"]), by_competitor(rows, "dataset", "level")])
     table.index = [f"{name}, {level:g} features" for name, level in table.index]
     return table
 
@@ -244,9 +238,7 @@ def plot_budgets(frame, metric):
 
 def shares_found(frame):
     """A row per shape of the simulated data, a column per competitor."""
-    return select(frame, metric="share found").pivot_table(
-        index="dataset", columns="competitor", values="value", sort=False
-    )
+    return by_competitor(select(frame, metric="share found"), "dataset")
 
 
 def leads(table, ours):

@@ -50,7 +50,7 @@ class Simulation(Case):
         small = data.X[:120, :100].copy(), data.y[:120]
         entrants = entrants_of(competitors, "fixed", record, K, LAM)
         runs = race(entrants, data.X, data.y, small=small, patience=1.0)
-        record_seconds(record, competitors, runs, **where)
+        record_seconds(record, runs, **where)
         truth = refit(data.X, data.y, data.causal, LAM).objective
         record.add(TRUTH, "objective", truth, **where)
         for name, run in runs.items():

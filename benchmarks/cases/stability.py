@@ -13,12 +13,13 @@ from itertools import product
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
-from sklearn.svm import LinearSVC
+from sklearn.svm import LinearSVC, l1_min_c
 
 from benchmarks.cases.case import Case
 from benchmarks.datasets.simulated import scattered
-from benchmarks.records import select
+from benchmarks.records import by_competitor, select
 from benchmarks.runner import race, record_seconds
+from benchmarks.solvers.fit import supports_within
 from kmargin import SelectionBounds, StabilitySelection
 
 K, TIMED_K, ALLOWED = 10, 20, 1.0
@@ -51,7 +52,7 @@ class Stability(Case):
         }
         small = scattered(100, 0)
         runs = race(entrants, data.X, data.y, small=(small.X, small.y), patience=60)
-        record_seconds(record, {}, runs, dataset=data.name)
+        record_seconds(record, runs, dataset=data.name)
 
     def run_draw(self, record, data, seed):
         selections = {
@@ -95,29 +96,20 @@ class Stability(Case):
 
 def means(frame, metric):
     """A row for each data set and bound, a column for each competitor."""
-    return select(frame, metric=metric).pivot_table(
-        index=["dataset", "parameter"], columns="competitor", values="value", sort=False
-    )
+    return by_competitor(select(frame, metric=metric), "dataset", "parameter")
 
 
 class L1OfSize(BaseEstimator):
-    """An L1 machine with at most k features: C by bisection, starting from what the last fit has found."""
-
-    last_C = 0.05
+    """L1 with at most k features: C by bisection."""
 
     def __init__(self, k):
         self.k = k
 
     def fit(self, X, y):
-        C, low, high = L1OfSize.last_C, None, None
+        def support_at(C):
+            return np.flatnonzero(LinearSVC(penalty="l1", dual=False, C=C, tol=1e-3).fit(X, y).coef_)
+
+        (support,) = supports_within([self.k], support_at, start=l1_min_c(X, y, loss="squared_hinge"))
         self.coef_ = np.zeros((1, X.shape[1]))
-        for _ in range(10):
-            coef = LinearSVC(penalty="l1", dual=False, C=C, tol=1e-3).fit(X, y).coef_
-            size = np.count_nonzero(coef)
-            if np.count_nonzero(self.coef_) < size <= self.k:
-                self.coef_, L1OfSize.last_C = coef, C
-            if size == self.k:
-                break
-            low, high = (C, high) if size < self.k else (low, C)
-            C = C / 1.3 if low is None else C * 1.3 if high is None else np.sqrt(low * high)
+        self.coef_[0, support] = 1.0  # only the selection counts
         return self

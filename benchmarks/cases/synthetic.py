@@ -12,7 +12,7 @@ from benchmarks import plots
 from benchmarks.cases.case import Case, by_dataset, times_faster
 from benchmarks.datasets.simulated import synthetic
 from benchmarks.objectives import accuracy, lam_of, refit
-from benchmarks.records import select
+from benchmarks.records import by_competitor, select
 from benchmarks.runner import entrants_of, race, record_seconds
 from benchmarks.solvers import HEADLINE, choose
 
@@ -37,7 +37,7 @@ class SyntheticPath(Case):
         entrants = entrants_of(competitors, "path", record, data.paper_ks)
         runs = race(entrants, data.X, data.y, small=data.sample())
         where = {"dataset": f"{data.name}, C = {C:g}", "seed": seed}
-        record_seconds(record, competitors, runs, **where)
+        record_seconds(record, runs, **where)
         lam = lam_of(C, len(data.y))
         for name, run in runs.items():
             for fit in run.result:
@@ -62,8 +62,6 @@ class SyntheticPath(Case):
 
 def excess_along_path(frame, rival):
     """By how much our objective exceeds the rival's, relative to it, at the worst k."""
-    table = select(frame, metric="objective").pivot_table(
-        index=["seed", "level"], columns="competitor", values="value"
-    )
+    table = by_competitor(select(frame, metric="objective"), "seed", "level")
     excess = (table[HEADLINE] - table[rival]) / table[rival].clip(lower=1e-3)
     return 0.0 if excess.max() < NOISE else float(excess.max())

@@ -2,10 +2,9 @@
 
 import numpy as np
 from sklearn.datasets import make_classification
-from sklearn.model_selection import train_test_split
 
 from benchmarks.datasets.dataset import Dataset
-from kmargin.datasets import make_sparse_hyperplane, make_spiral, make_synthetic
+from kmargin.datasets import make_sparse_hyperplane, make_synthetic
 
 
 def hyperplane(n, p, n_causal, seed, n_valid=2000, n_test=2000):
@@ -34,13 +33,6 @@ def dense(n, p, n_causal, seed=0, flipped=0.05):
     y = np.where(X @ coef > 0, 1, -1)
     y[rng.random(n) < flipped] *= -1
     return Dataset(f"{n}x{p}", X, y, X[:1000], y[:1000], causal=np.flatnonzero(coef))
-
-
-def spiral(seed=0):
-    """The paper's three noisy spirals."""
-    X, y = make_spiral(random_state=seed)
-    X, X_test, y, y_test = train_test_split(X, y, test_size=0.2, stratify=y, random_state=seed)
-    return Dataset("spiral", X, y, X_test, y_test)
 
 
 def flip(y, share, rng):

@@ -1,13 +1,13 @@
 """Two-class tables: small ones whose best supports are known, and those on which search effort is tuned."""
 
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import partial
 from itertools import combinations
 
 import numpy as np
 from sklearn.datasets import load_breast_cancer
 
-from benchmarks.datasets.files import find, load, read_genes
+from benchmarks.datasets.files import load, read_genes
 from benchmarks.datasets.simulated import correlated
 
 LAMS = (1e-1, 1e-2, 1e-3, 1e-4)
@@ -120,13 +120,17 @@ def small_tables(n_seeds=12):
         print(f"    genes are left out: {error}", flush=True)
 
 
-def letter_pairs(data):
+def letter_pairs():
     """A table for each pair of letters."""
-    for negative, positive in combinations(np.unique(data.y), 2):
-        rows = np.isin(data.y, (negative, positive))
-        y = np.where(data.y[rows] == positive, 1, -1)
-        name = f"{data.name} {negative}-{positive}"
-        yield Table("letters", name, data.X[rows], y, LETTER_KS, (LETTER_LAM,))
+    for negative, positive in combinations(np.unique(load("letters").y), 2):
+        name = f"letters {negative}-{positive}"
+        yield Table("letters", name, *two_letters(negative, positive), LETTER_KS, (LETTER_LAM,))
+
+
+def two_letters(negative, positive):
+    data = load("letters")
+    rows = np.isin(data.y, (negative, positive))
+    return data.X[rows], np.where(data.y[rows] == positive, 1, -1)
 
 
 # Tables on which the effort of the search is compared.
@@ -189,18 +193,10 @@ def generated(family, n, p, k):
     return Table(family, "", X, noisy_labels(signal, rng), (k,), POLICY_LAMS, path_ks=path_ks)
 
 
-@cache
-def load_letters():
-    find("raw/letter-recognition.data")  # no stand-in
-    return load("letters")
-
-
 def letters(pair):
-    data = load_letters()
-    rows = np.isin(data.y, list(pair))
-    y = np.where(data.y[rows] == pair[0], 1, -1)
     path_ks = (12, 8, 4, 2) if pair in ("AH", "IJ") else ()
-    return Table("letters", "", data.X[rows], y, (4, 8), (1e-2, 1e-3), path_ks=path_ks)
+    X, y = two_letters(pair[1], pair[0])
+    return Table("letters", "", X, y, (4, 8), (1e-2, 1e-3), path_ks=path_ks)
 
 
 def genes(file_name, positive, classes=None, path_ks=()):

@@ -2,14 +2,7 @@
 
 from benchmarks.solvers.liblinear import RFE, FTest, LiblinearL1, LiblinearL2, UnionL1
 from benchmarks.solvers.ours import HEADLINE, MM, SD, Exchange, OwnFeatures, Shared, SharedPerClass
-from benchmarks.solvers.probable import (
-    CalibratedSVC,
-    Kmargin,
-    KmarginPerClass,
-    LogisticAbess,
-    LogisticFTest,
-    LogisticL1,
-)
+from benchmarks.solvers.probable import CalibratedSVC, LogisticAbess, LogisticFTest, LogisticL1
 from benchmarks.solvers.skglm import SkglmGroupLasso, SkglmL1, SkglmMCP, SkglmMultitask
 from benchmarks.solvers.splicing import Abess, AbessMultinomial, Skscope
 
@@ -21,7 +14,7 @@ COMPETITORS = {
 SHARED = (Shared, SharedPerClass, OwnFeatures, RFE, FTest, UnionL1, AbessMultinomial, SkglmMultitask)
 OURS = {"exchange", "mm", "sd"}
 GROUPED = (Shared, Abess, SkglmGroupLasso)
-PROBABLE = (Kmargin, KmarginPerClass, CalibratedSVC, LogisticFTest, LogisticL1, LogisticAbess)
+PROBABLE = (Shared, SharedPerClass, CalibratedSVC, LogisticFTest, LogisticL1, LogisticAbess)
 
 
 def choose(*names):

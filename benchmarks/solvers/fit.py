@@ -9,10 +9,12 @@ from itertools import combinations
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import StratifiedKFold
 
-from kmargin import RepeatedFeaturesWarning
+from kmargin import GridEdgeWarning, RepeatedFeaturesWarning
 
 BISECTIONS = 8
+N_FOLDS = 5  # by which C is chosen for probabilities
 MAX_WEAKENING = 2**20  # a penalty that is a millionth of the strongest is none
 
 
@@ -62,7 +64,7 @@ class Competitor:
     @classmethod
     def version(cls):
         distribution = {"sklearn": "scikit-learn"}.get(cls.module, cls.module)
-        return importlib.metadata.version(distribution) if cls.is_installed() else ""
+        return importlib.metadata.version(distribution)
 
     @classmethod
     def can(cls, task):
@@ -97,11 +99,19 @@ class Competitor:
         raise NotImplementedError
 
 
+def probability_folds(y, seed):
+    """Folds to choose C by: as many as the smallest class has rows, if these are few."""
+    n_folds = min(N_FOLDS, np.unique(y, return_counts=True)[1].min())
+    return StratifiedKFold(n_folds, shuffle=True, random_state=seed)
+
+
 @contextmanager
 def unfinished_allowed():
-    """Within, a fit that stops at a limit of iterations is scored as it is; columns may repeat each other."""
+    """Silence warnings of fits that stop at a limit of iterations, choose the edge of a grid, or see copies
+    of a column: such fits are scored as they are.
+    """
     with warnings.catch_warnings():
-        for category in (ConvergenceWarning, RepeatedFeaturesWarning):
+        for category in (ConvergenceWarning, GridEdgeWarning, RepeatedFeaturesWarning):
             warnings.simplefilter("ignore", category)
         yield
 

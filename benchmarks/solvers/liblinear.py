@@ -39,13 +39,9 @@ class Liblinear(PairwiseCompetitor):
     def other_settings(self):
         return [type(self)(HARDLY_PENALISED)] if self.intercept_scaling != HARDLY_PENALISED else []
 
-    def model(self, C=1.0):
-        return linear_svc(C, self.penalty, self.intercept_scaling)
-
     def fit_two(self, X, y, C):
-        with unfinished_allowed():
-            model = self.model(C).fit(X, y)
-        return model.coef_[0], float(model.intercept_[0])
+        coef, intercept = coefficients(X, y, C, self.penalty, self.intercept_scaling)
+        return coef[0], float(intercept[0])
 
 
 class LiblinearL1(Liblinear):
@@ -59,8 +55,9 @@ class LiblinearL1(Liblinear):
         return two_class_fit(y, *shrink_to(k, lambda C: self.fit_two(X, y, C)), k)
 
     def crossval(self, X, y, ks, lams, folds):
+        model = linear_svc(1.0, self.penalty, self.intercept_scaling)
         with unfinished_allowed():
-            search = GridSearchCV(self.model(), {"C": CROSSVAL_CS}, cv=PredefinedSplit(folds)).fit(X, y)
+            search = GridSearchCV(model, {"C": CROSSVAL_CS}, cv=PredefinedSplit(folds)).fit(X, y)
         best = search.best_estimator_
         return two_class_fit(y, best.coef_, best.intercept_, search.best_params_["C"])
 

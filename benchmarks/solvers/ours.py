@@ -1,11 +1,21 @@
 """This package's solvers."""
 
+from functools import partial
+
 import numpy as np
 from sklearn.model_selection import PredefinedSplit
 
 import kmargin
-from benchmarks.objectives import C_of
-from benchmarks.solvers.fit import Competitor, Fit, two_class_fit, unfinished_allowed
+from benchmarks.objectives import C_of, objective_of
+from benchmarks.runner import timed
+from benchmarks.solvers.fit import (
+    Competitor,
+    Fit,
+    ProbableFit,
+    probability_folds,
+    two_class_fit,
+    unfinished_allowed,
+)
 
 HEADLINE = "exchange"
 AT_A_TIME = 5  # sizes of a path that is ended when it has too many features
@@ -20,6 +30,20 @@ def path_fits(X, y, ks, **options):
         Fit(np.unique(y), coef, intercept, int(k), per_class)
         for k, coef, intercept in zip(path.ks, path.coefs, path.intercepts, strict=True)
     ]
+
+
+def fit_table(table, ks, lam, is_path, **options):
+    """The objective for each k of a path, or of a single fit; and the processor time of all."""
+    options |= {"C": C_of(lam, len(table.y)), "fit_intercept": table.fit_intercept}
+    with unfinished_allowed():
+        if is_path:
+            path, seconds = timed(partial(kmargin.sparse_svm_path, ks=list(ks), **options), table.X, table.y)
+            models = list(zip(path.ks, path.coefs, path.intercepts, strict=True))
+        else:
+            model, seconds = timed(kmargin.SparseSVC(*ks, **options).fit, table.X, table.y)
+            models = [(ks[0], model.coef_, model.intercept_)]
+    assert all(np.count_nonzero(coef) <= k for k, coef, _ in models)
+    return {int(k): objective_of(table, coef, intercept, lam) for k, coef, intercept in models}, seconds
 
 
 class Ours(Competitor):
@@ -88,6 +112,16 @@ class Shared(Competitor):
         with unfinished_allowed():
             model = kmargin.SparseSVC(k, C=C, groups=groups, multi_class=self.multi_class).fit(X, y)
         return Fit(np.unique(y), model.coef_, model.intercept_, k, per_class=self.multi_class == "ovr")
+
+    def probable(self, X, y, X_new, budgets, Cs, seed):
+        fits = []
+        for k in budgets:
+            options = {"cv": probability_folds(y, seed), "scoring": "neg_log_loss"}
+            model = kmargin.SparseSVCCV([k], Cs=Cs, multi_class=self.multi_class, **options)
+            with unfinished_allowed():
+                model.fit(X, y)
+            fits.append(ProbableFit(model.predict_proba(X_new), len(model.support_), model.C_))
+        return fits
 
 
 class SharedPerClass(Shared):
