@@ -98,7 +98,7 @@ class Verdict:
 
     @property
     def is_quick(self) -> bool:
-        """Whether there are fewer folds, starts or draws than in the paper."""
+        """Whether the run has fewer folds, random starts or simulated data sets than the paper."""
         return asdict(self.settings) | {"seed": 0} != asdict(Settings()) | {"seed": 0}
 
     @cached_property

@@ -23,7 +23,7 @@ VALUES = (
     "iterations", "stalled", "objective", "gradient_sq", "distance_sq", "loss", "support_vectors", "kept",
     "sparsity", "fdr", "for", "train", "validation", "test",
 )  # fmt: skip
-COLUMNS = {"seconds.csv": (*KEYS, "seconds"), "rows.csv": (*KEYS, *VALUES)}  # in the order of writing
+COLUMNS = {"seconds.csv": (*KEYS, "seconds"), "rows.csv": (*KEYS, *VALUES)}  # written in this order
 FORMAT = 2  # version of the folder's format; since 2, times are measured after a warm-up
 RECORDED = ("kmargin", "numpy", "scipy", "scikit-learn", "numba")
 

@@ -77,7 +77,7 @@ def error_text(scoring: str, error: float) -> str:
 
 
 def choice_text(analysis: Analysis) -> str:
-    """Why this k was chosen, and whether more rounds of folds might choose another."""
+    """Why this k was chosen, and whether more repeats of cross-validation might choose another."""
     settings, highest, choice = analysis.settings, analysis.highest, analysis.choice
     if not analysis.was_chosen:
         return f"k = {analysis.k}, as requested; C = {analysis.C:g}."
@@ -93,12 +93,11 @@ def choice_text(analysis: Analysis) -> str:
     n_folds = len(analysis.supports)
     if choice.n_rounds == 1:
         return f"{text}{n_folds} folds."
-    text += f"{choice.n_rounds} rounds of {n_folds} folds. "
+    text += f"{choice.n_rounds} repeats of {n_folds}-fold cross-validation. "
     if choice.has_settled:
-        return text + "The last rounds did not change the choice."
+        return text + "The last repeats did not change the choice."
     return text + (
-        "More rounds might choose another k, because several score nearly as well; `--repeats` allows more "
-        "rounds."
+        "More repeats might choose another k, because several score nearly as well; `--repeats` allows more."
     )
 
 
