@@ -1,4 +1,4 @@
-"""The order of the gallery: what it is about first, then people's data, then trust, then the machinery."""
+"""The order of the gallery: first the idea, then real data, then validation, then how fits work."""
 
 ORDER = (
     "plot_two_of_500",
@@ -17,7 +17,7 @@ ORDER = (
 
 
 class GalleryOrder:
-    """Sorts the files of the gallery; sphinx-gallery makes one for a folder."""
+    """The sort key of the examples in a folder of the gallery, as sphinx-gallery expects it."""
 
     def __init__(self, folder: str) -> None:
         self.folder = folder

@@ -1,4 +1,4 @@
-"""Probabilities from decision values of rows that had no part in the fit."""
+"""Probabilities from decision values, calibrated on rows that the model was not fitted to."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,95 +10,103 @@ from scipy.special import expit, log_softmax, softmax
 from kmargin.core.arrays import Indices, Matrix, Tensor, Vector
 from kmargin.core.labels import class_pairs
 
-TILE = 2**21  # numbers that a temporary array may hold
+TILE = 2**21  # most numbers in a temporary array; rows are added up in portions of this size
 
 
 class UnseenRows(NamedTuple):
     """Decision values of rows that the binary classifiers were not fitted to."""
 
     decisions: Matrix  # one column per binary classifier
-    codes: Indices  # of the classes
-    weights: Vector  # a row of weight 2 counts as the row twice
+    codes: Indices  # the class of each row, as an index into the sorted classes
+    weights: Vector  # sample weights: a row of weight 2 counts like two rows
 
 
 class Pieces(NamedTuple):
-    """The rows that each binary classifier distinguishes, one classifier after another."""
+    """The rows of each binary classifier: arrays with an entry for each pair of a classifier and a row."""
 
     rows: UnseenRows
-    machine: Indices  # the number of the binary classifier
-    values: Vector  # decision values
-    codes: Indices
-    weights: Vector
+    classifier: Indices  # the index of the binary classifier
+    values: Vector  # the decision value of that classifier
+    codes: Indices  # the class of the row
+    weights: Vector  # the sample weight of the row
 
 
 def make_ready(rows: UnseenRows, n_classes: int, multi_class: str) -> Pieces:
-    """Select the rows of each binary classifier: for a pair of classes, the rows of these two."""
-    about = []
+    """Select the rows of each binary classifier: those of its pair of classes, or all for one versus rest."""
+    rows_of_each = []
     for negative, positive in class_pairs(n_classes, multi_class):
         if negative is None or n_classes == 2:
-            about.append(np.arange(len(rows.codes)))
+            rows_of_each.append(np.arange(len(rows.codes)))
         else:
-            about.append(np.flatnonzero((rows.codes == negative) | (rows.codes == positive)))
-    machine = np.repeat(np.arange(len(about)), [len(one) for one in about])
-    at = np.concatenate(about)
-    return Pieces(rows, machine, rows.decisions[at, machine], rows.codes[at], rows.weights[at])
+            rows_of_each.append(np.flatnonzero((rows.codes == negative) | (rows.codes == positive)))
+    classifier = np.repeat(np.arange(len(rows_of_each)), [len(at) for at in rows_of_each])
+    at = np.concatenate(rows_of_each)
+    return Pieces(rows, classifier, rows.decisions[at, classifier], rows.codes[at], rows.weights[at])
 
 
 class Setting(NamedTuple):
-    """What all Newton steps need: scheme, weights of the classes, and scale of the decision values."""
+    """What stays the same in all Newton steps: the classes, and how decision values are standardised."""
 
     n_classes: int
     multi_class: str
-    totals: Vector  # the weight of each class
-    mean: Vector  # of the decision values of each binary classifier
-    scale: Vector  # one over their standard deviation; 0 if that is 0
+    totals: Vector  # the sum of the sample weights of each class
+    mean: Vector  # mean decision value of each binary classifier
+    scale: Vector  # one over the standard deviation of its decision values; 0 if that is 0
 
     @property
     def is_joint(self) -> bool:
-        """Whether each binary classifier separates one of several classes from the rest."""
+        """Whether one softmax is fitted to all classes: with more than two classes, one versus rest."""
         return self.n_classes > 2 and self.multi_class == "ovr"
 
     def targets(self) -> tuple[Vector, Vector]:
-        """Target probabilities of Platt: of the own class of a row, and of the other class of a pair."""
+        """Platt's target probabilities of the positive class: for rows of that class, and for other rows."""
         pseudo = 2 / (self.n_classes * (self.n_classes - 1))
         whole = self.totals + 2 * pseudo
         return (self.totals + pseudo) / whole, pseudo / whole
 
 
 def class_totals(pieces: Pieces, n_classes: int) -> Vector:
-    """The weight of each class."""
+    """The sum of the sample weights of each class."""
     return _totals(pieces.rows.codes, n_classes, pieces.rows.weights)
 
 
-def first_moments(pieces: Pieces, n_machines: int) -> Matrix:
-    """For each binary classifier the weight of its rows, and the weighted sum of their decision values."""
-    weights = pieces.weights
-    return np.array([_totals(pieces.machine, n_machines, of) for of in (weights, weights * pieces.values)])
+def first_moments(pieces: Pieces, n_classifiers: int) -> Matrix:
+    """For each binary classifier, the sum of weights and the weighted sum of decision values."""
+    terms = pieces.weights, pieces.weights * pieces.values
+    return np.array([_totals(pieces.classifier, n_classifiers, term) for term in terms])
 
 
-def second_moments(pieces: Pieces, n_machines: int, mean: Vector) -> Vector:
-    """For each binary classifier the weighted sum of squared deviations."""
-    deviation = pieces.values - mean[pieces.machine]
-    return _totals(pieces.machine, n_machines, pieces.weights * deviation**2)
+def second_moments(pieces: Pieces, n_classifiers: int, mean: Vector) -> Vector:
+    """For each binary classifier, the weighted sum of squared deviations of decision values from `mean`."""
+    deviation = pieces.values - mean[pieces.classifier]
+    return _totals(pieces.classifier, n_classifiers, pieces.weights * deviation**2)
 
 
 def sigmoid_sums(pieces: Pieces, setting: Setting, theta: Matrix) -> Matrix:
-    """For each binary classifier the negative log-likelihood at (slope, offset), gradient and Hessian."""
-    _, machine, values, codes, weights = pieces
+    """The negative log-likelihood of the sigmoid of each binary classifier, with gradient and Hessian.
+
+    A row of `theta` is (slope, offset). A row of the result is the value, the two entries of the gradient,
+    and the entries (slope, slope), (slope, offset), (offset, offset) of the Hessian.
+    """
+    _, classifier, values, codes, weights = pieces
     own, other = setting.targets()
     positive = np.array([pair.positive for pair in class_pairs(setting.n_classes, setting.multi_class)])
-    values = (values - setting.mean[machine]) * setting.scale[machine]
-    target = np.where(codes == positive[machine], own[codes], other[codes])
-    log_odds = theta[machine, 0] * values + theta[machine, 1]
+    values = (values - setting.mean[classifier]) * setting.scale[classifier]
+    target = np.where(codes == positive[classifier], own[codes], other[codes])
+    log_odds = theta[classifier, 0] * values + theta[classifier, 1]
     p = expit(log_odds)
     loss = weights * (np.logaddexp(0, log_odds) - target * log_odds)
     slope, curvature = weights * (p - target), weights * p * (1 - p)
     terms = loss, slope * values, slope, curvature * values**2, curvature * values, curvature
-    return np.stack([_totals(machine, len(theta), term) for term in terms], axis=1)
+    return np.stack([_totals(classifier, len(theta), term) for term in terms], axis=1)
 
 
 def softmax_sums(pieces: Pieces, setting: Setting, theta: Vector) -> Vector:
-    """The negative log-likelihood at (slopes, offsets); then, flat, the gradient beside the Hessian."""
+    """The negative log-likelihood of a softmax whose logit of a class uses one decision value, its own.
+
+    `theta` has a slope for each class, then an offset for each class. The result is the value, followed by
+    the flattened matrix whose first column is the gradient and whose other columns are the Hessian.
+    """
     rows, n = pieces.rows, setting.n_classes
     values = (rows.decisions - setting.mean) * setting.scale
     target = np.eye(n)[rows.codes]
@@ -115,9 +123,10 @@ def softmax_sums(pieces: Pieces, setting: Setting, theta: Vector) -> Vector:
 
 
 def mixed_softmax_sums(pieces: Pieces, setting: Setting, theta: Vector) -> Vector:
-    """The same with a matrix of slopes: every binary classifier contributes to every class.
+    """The negative log-likelihood of a softmax whose logits use the decision values of all classifiers.
 
-    `theta` holds the slopes, a row for each binary classifier and a column for each class, then the offsets.
+    `theta` holds the matrix of slopes, a row for each binary classifier and a column for each class, then
+    the offsets. The result has the form of that of `softmax_sums`.
     """
     rows, n = pieces.rows, setting.n_classes
     theta, size = theta.reshape(n + 1, n), n * (n + 1)
@@ -140,46 +149,46 @@ def mixed_softmax_sums(pieces: Pieces, setting: Setting, theta: Vector) -> Vecto
     return np.concatenate([[value], together.ravel()])
 
 
-def _totals(which: Indices, n: int, terms: Vector) -> Vector:
-    """Sums of the terms of each of n kinds."""
-    return np.bincount(which, weights=terms, minlength=n).astype(np.float64)
+def _totals(codes: Indices, n: int, terms: Vector) -> Vector:
+    """For each code from 0 to n - 1, the sum of the terms that have it."""
+    return np.bincount(codes, weights=terms, minlength=n).astype(np.float64)
 
 
-MAX_STEPS = 100
-CLOSE = 1e-12  # predicted decrease per row below which a Newton step is the last
-RIDGE = 1e-14  # per row, added to Hessians that may underflow far from the minimum
-PAYS = 1.92  # least gain of log-likelihood for an offset: half of the 95 % point of chi-squared
-FLAT = 1e-12  # a standard deviation below this, or this times the mean, counts as 0
-LARGEST = 1e100  # weights are scaled down to this: sums of larger ones may overflow
-OWN, OTHERS = 0.1, 10.0  # ridge on the slope of the own class, and on those of other classes; in rows
+MAX_NEWTON_STEPS = 100  # safety cap of each Newton minimisation
+CLOSE = 1e-12  # Newton's method stops after a step whose predicted decrease per row is at most this
+RIDGE = 1e-14  # added per row to the diagonal of Hessians, which may underflow far from the minimum
+MIN_OFFSET_GAIN = 1.92  # least rise of the log-likelihood by an offset: half the 95 % point of chi-squared
+MIN_SPREAD = 1e-12  # a standard deviation up to this times the mean (at least 1) counts as 0
+MAX_WEIGHT = 1e100  # larger sample weights are scaled down to this, because their sums may overflow
+OWN_RIDGE, OTHER_RIDGE = 0.1, 10.0  # penalties of a slope: for the classifier's own class, for other classes
 MOST_MIXED = 40  # with more classes, each decision value enters only the logit of its own class
-MAX_SYSTEM_ENTRIES = 2**20  # numbers in the linear systems that are solved at a time
+MAX_SYSTEM_ENTRIES = 2**20  # most numbers in the linear systems that are solved at a time, to bound memory
 
-Ask = Callable[..., Any]  # sums a function of `Pieces` over all rows, in memory or in blocks
+Ask = Callable[..., Any]  # ask(function, *args) sums function(pieces, *args) over all rows, or blocks of rows
 
 
 class NotTested(ValueError):
-    """A class has no row in any test fold, so its probability cannot be learned."""
+    """A class has no row in any test fold, so that its probability cannot be estimated."""
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """How decision values become probabilities.
+    """The fitted map from decision values to probabilities.
 
     Attributes
     ----------
-    slopes, offsets : ndarray of shape (n_machines,)
-        The decision values of each machine times its slope, plus its offset, are the log-odds of the two
-        classes that it tells apart. These slopes are never negative. With more than two classes, one versus
-        rest, the slopes are of shape (n_machines, n_classes): decision values times these, plus the offsets,
-        are, up to a constant, the logarithms of the probabilities.
+    slopes, offsets : ndarray of shape (n_classifiers,)
+        The decision value of a binary classifier times its slope, plus its offset, is the log-odds of its
+        two classes. These slopes are never negative. With more than two classes and one versus rest,
+        `slopes` has shape (n_classifiers, n_classes): the softmax of ``decisions @ slopes + offsets`` has the
+        probabilities of the classes.
     """
 
     slopes: Vector | Matrix
     offsets: Vector
 
     def probabilities(self, decisions: Matrix, n_classes: int, multi_class: str) -> Matrix:
-        """A column per class, of the dtype of the decision values; rows sum to 1, no entry is 0 or 1."""
+        """The probability of each class (a column) for each row, never exactly 0 or 1; rows sum to 1."""
         decisions_64 = decisions.astype(np.float64)
         mixed = np.ndim(self.slopes) == 2
         log_odds = (decisions_64 @ self.slopes if mixed else decisions_64 * self.slopes) + self.offsets
@@ -193,20 +202,20 @@ class Calibration:
         return (P / P.sum(axis=1, keepdims=True)).astype(decisions.dtype, copy=False)
 
     def log_probabilities(self, decisions: Matrix, n_classes: int, multi_class: str) -> Matrix:
-        """Their logarithms."""
+        """The logarithms of `probabilities`."""
         return np.log(self.probabilities(decisions, n_classes, multi_class))
 
 
 def fit_calibration(rows: UnseenRows, classes: np.ndarray, multi_class: str) -> Calibration:
-    """Fit a calibration to rows in memory."""
-    weights = rows.weights / max(1.0, float(rows.weights.max()) / LARGEST)
+    """Fit a calibration to rows that are all in memory."""
+    weights = rows.weights / max(1.0, float(rows.weights.max()) / MAX_WEIGHT)
     rows = UnseenRows(np.asarray(rows.decisions, np.float64), rows.codes, weights)
     pieces = make_ready(rows, len(classes), multi_class)
     return fit_by_sums(lambda function, *args: function(pieces, *args), classes, multi_class)
 
 
 def fit_by_sums(ask: Ask, classes: np.ndarray, multi_class: str) -> Calibration:
-    """Fit a calibration to rows in memory or in blocks, by a few sums over rows in each Newton step."""
+    """Fit a calibration by Newton's method, given `ask`, which computes sums over all rows (see `Ask`)."""
     n_classes = len(classes)
     totals = ask(class_totals, n_classes)
     if not totals.all():
@@ -214,20 +223,22 @@ def fit_by_sums(ask: Ask, classes: np.ndarray, multi_class: str) -> Calibration:
             f"No sample of class {classes[totals == 0].tolist()[0]!r} is in a test fold, so its "
             "probability cannot be estimated. Use a cv that tests every class, such as StratifiedKFold."
         )
-    n_machines = len(class_pairs(n_classes, multi_class))
-    weight, total = ask(first_moments, n_machines)
+    n_classifiers = len(class_pairs(n_classes, multi_class))
+    weight, total = ask(first_moments, n_classifiers)
     mean = total / weight
-    spread = np.sqrt(ask(second_moments, n_machines, mean) / weight)
-    flat = spread <= FLAT * np.maximum(1, np.abs(mean))
+    spread = np.sqrt(ask(second_moments, n_classifiers, mean) / weight)
+    flat = spread <= MIN_SPREAD * np.maximum(1, np.abs(mean))
     scale = np.where(flat, 0.0, 1 / np.where(flat, 1.0, spread))
     setting = Setting(n_classes, multi_class, totals, mean, scale)
     if not setting.is_joint:
         return Calibration(*_fit_sigmoids(ask, setting))
     n, no_ridge = n_classes, np.zeros(n_classes)
-    theta = _fit_softmax(ask, setting, softmax_sums, np.append(np.full(n, OWN), no_ridge), np.zeros(2 * n))
+    theta = _fit_softmax(
+        ask, setting, softmax_sums, np.append(np.full(n, OWN_RIDGE), no_ridge), np.zeros(2 * n)
+    )
     slopes, offsets = np.diag(theta[:n]), theta[n:]
     if n <= MOST_MIXED:
-        ridge = np.append(np.where(np.eye(n), OWN, OTHERS), no_ridge)
+        ridge = np.append(np.where(np.eye(n), OWN_RIDGE, OTHER_RIDGE), no_ridge)
         theta = _fit_softmax(ask, setting, mixed_softmax_sums, ridge, np.append(slopes, offsets))
         slopes, offsets = theta[: n * n].reshape(n, n), theta[n * n :]
     slopes = scale[:, None] * slopes
@@ -235,18 +246,20 @@ def fit_by_sums(ask: Ask, classes: np.ndarray, multi_class: str) -> Calibration:
 
 
 def _fit_sigmoids(ask: Ask, setting: Setting) -> tuple[Vector, Vector]:
-    """Slopes and offsets of each binary classifier; an offset only where it raises the likelihood."""
-    nothing = np.zeros_like(setting.mean)
+    """The slope and offset of each binary classifier; the offset is 0 unless it gains MIN_OFFSET_GAIN."""
+    zeros = np.zeros_like(setting.mean)
     shifted = _with_offsets(ask, setting)
-    bare = _without_offsets(ask, setting._replace(mean=nothing)), nothing
-    as_given = setting._replace(mean=nothing, scale=nothing + 1)
-    losses = [ask(sigmoid_sums, as_given, np.column_stack(theta))[:, 0] for theta in (shifted, bare)]
-    has_offset = losses[1] - losses[0] > PAYS
-    has_offset |= bare[0] == 0  # the probability is then the base rate, not 1/2
-    return np.where(has_offset, shifted[0], bare[0]), np.where(has_offset, shifted[1], 0.0)
+    unshifted = _without_offsets(ask, setting._replace(mean=zeros)), zeros
+    as_given = setting._replace(mean=zeros, scale=zeros + 1)
+    losses = [ask(sigmoid_sums, as_given, np.column_stack(theta))[:, 0] for theta in (shifted, unshifted)]
+    has_offset = losses[1] - losses[0] > MIN_OFFSET_GAIN
+    has_offset |= unshifted[0] == 0  # with slope 0 the probability must be the base rate, not 1/2
+    return np.where(has_offset, shifted[0], unshifted[0]), np.where(has_offset, shifted[1], 0.0)
 
 
 def _with_offsets(ask: Ask, setting: Setting) -> tuple[Vector, Vector]:
+    """The slopes (at least 0) and offsets of highest likelihood."""
+
     def sums(theta: Matrix) -> tuple[Vector, Matrix, Tensor]:
         packed = ask(sigmoid_sums, setting, theta)
         hessian = packed[:, [[3, 4], [4, 5]]]
@@ -255,17 +268,20 @@ def _with_offsets(ask: Ask, setting: Setting) -> tuple[Vector, Vector]:
 
     pairs = np.array(class_pairs(setting.n_classes, setting.multi_class))
     slopes, offsets = minimise(sums, np.zeros((len(pairs), 2)), float(setting.totals.sum())).T
-    # If the best sigmoid falls, the constant one is the best that does not: the likelihood is concave.
+    # The likelihood is concave: where the best slope is negative, the best slope >= 0 is 0, and the offset is
+    # then the log-odds of the sums of the target probabilities.
     own, other = setting.targets()
     negative, positive = setting.totals[pairs].T
-    mass_first = negative * own[pairs[:, 0]] + positive * other[pairs[:, 1]]
-    mass_second = negative * other[pairs[:, 0]] + positive * own[pairs[:, 1]]
+    first_total = negative * own[pairs[:, 0]] + positive * other[pairs[:, 1]]
+    second_total = negative * other[pairs[:, 0]] + positive * own[pairs[:, 1]]
     falls, slopes = slopes < 0, slopes * setting.scale
-    offsets = np.where(falls, np.log(mass_second) - np.log(mass_first), offsets - slopes * setting.mean)
+    offsets = np.where(falls, np.log(second_total) - np.log(first_total), offsets - slopes * setting.mean)
     return np.where(falls, 0.0, slopes), offsets
 
 
 def _without_offsets(ask: Ask, setting: Setting) -> Vector:
+    """The slopes (at least 0) of highest likelihood when all offsets are 0."""
+
     def sums(theta: Matrix) -> tuple[Vector, Matrix, Tensor]:
         packed = ask(sigmoid_sums, setting, np.column_stack([theta, np.zeros(len(theta))]))
         hessian = packed[:, 3] + (setting.scale == 0)
@@ -278,9 +294,10 @@ def _without_offsets(ask: Ask, setting: Setting) -> Vector:
 def _fit_softmax(
     ask: Ask, setting: Setting, sums_of: Callable[..., Vector], ridge: Vector, start: Vector
 ) -> Vector:
-    """Slopes and offsets of all classes at once, for decision values of mean 0 and variance 1.
+    """Slopes and offsets of a softmax over all classes, for standardised decision values.
 
-    `sums_of` is `softmax_sums` or `mixed_softmax_sums`; `ridge` penalises the squares of its parameters.
+    `sums_of` is `softmax_sums` or `mixed_softmax_sums`. Its parameters start at `start`, and half of their
+    squares times `ridge` is added to its value.
     """
     n, total = setting.n_classes, float(setting.totals.sum())
 
@@ -288,19 +305,19 @@ def _fit_softmax(
         packed = ask(sums_of, setting, theta[0])
         gradient, hessian = np.split(packed[1:].reshape(len(ridge), -1).copy(), [1], axis=1)
         hessian[range(len(ridge)), range(len(ridge))] += ridge
-        hessian[-n:, -n:] += total / n  # a constant in all offsets changes nothing, and stays 0
+        hessian[-n:, -n:] += total / n  # fixes the mean offset at 0; the likelihood does not depend on it
         return packed[:1] + 0.5 * (ridge @ theta[0] ** 2), gradient.T + ridge * theta, hessian[None]
 
     return minimise(sums, start[None], total)[0]
 
 
 def minimise(sums: Callable[[Matrix], tuple[Vector, Matrix, Tensor]], theta: Matrix, n_rows: float) -> Matrix:
-    """Newton's method for several smooth convex functions side by side, a row of `theta` for each.
+    """Minimise several smooth convex functions at a time by Newton's method, a row of `theta` for each.
 
-    `sums` returns their values, gradients and Hessians. Steps are halved until they lower the value.
+    `sums` returns their values, gradients and Hessians. A step is halved until it lowers the value enough.
     """
     values, gradients, hessians = sums(theta)
-    for _ in range(MAX_STEPS):
+    for _ in range(MAX_NEWTON_STEPS):
         ridge = RIDGE * n_rows * np.eye(theta.shape[1])
         steps = -np.linalg.solve(hessians + ridge, gradients[:, :, None])[:, :, 0]
         predicted = -np.einsum("ij,ij->i", gradients, steps)
@@ -319,9 +336,10 @@ def minimise(sums: Callable[[Matrix], tuple[Vector, Matrix, Tensor]], theta: Mat
 
 
 def couple(pairwise: Matrix, n_classes: int) -> Matrix:
-    """Probabilities of all classes from those of the second class of each pair, a column per pair.
+    """The probabilities of all classes from those of pairs of classes.
 
-    They minimise the sum over pairs of (P(j | i or j) p_i - P(i | i or j) p_j)^2 among those that sum to 1.
+    `pairwise` has a column for each pair: the probability of its second class if it is one of the two. The
+    result p minimises the sum over pairs of (P(j | i or j) p_i - P(i | i or j) p_j)^2 among p that sum to 1.
     """
     n_rows, n = len(pairwise), n_classes
     P = np.empty((n_rows, n))
@@ -329,7 +347,7 @@ def couple(pairwise: Matrix, n_classes: int) -> Matrix:
     i, j = np.array(class_pairs(n, "ovo")).T
     for start in range(0, n_rows, height):
         second = pairwise[start : start + height]
-        of_other = np.zeros((len(second), n, n))  # [row, i, j]: the probability of j where it is i or j
+        of_other = np.zeros((len(second), n, n))  # [row, i, j]: probability of class j, if it is i or j
         of_other[:, i, j], of_other[:, j, i] = second, 1 - second
         system = np.ones((len(second), n + 1, n + 1))
         system[:, :n, :n] = -of_other * of_other.transpose(0, 2, 1)

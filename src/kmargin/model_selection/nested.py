@@ -1,4 +1,4 @@
-"""Nested cross-validation: the score of a whole procedure, the choice of k and C included."""
+"""Nested cross-validation: scores of a model that chooses its k and C from the training rows alone."""
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -38,8 +38,8 @@ from kmargin.model_selection.scores import (
     score_with,
 )
 
-ALPHA = 0.05  # p-values up to this are called better than guessing
-UNEQUAL = 1.1  # classes are unequal where the largest has this times its equal share of the rows, or more
+ALPHA = 0.05  # a model with a p-value up to this is called better than guessing
+UNEQUAL = 1.1  # class sizes are unequal if the largest is at least this times the mean class size
 MEASURE_NAMES = {
     "roc_auc": "the area under the ROC curve",
     "balanced_accuracy": "the balanced accuracy",
@@ -48,14 +48,14 @@ MEASURE_NAMES = {
 
 
 class ScoredRows(NamedTuple):
-    """Labelled rows, and how models are scored on them."""
+    """Labelled rows, and the scorer by which models are scored on them."""
 
     X: Any
     y: np.ndarray
     weights: Vector | None
     groups: np.ndarray | None
     scorer: Callable[..., float]
-    scoring: Any = None  # the name of the scorer; None for the accuracy
+    scoring: Any = None  # name of the scorer, or the scorer itself; None means the accuracy
 
     @property
     def is_accuracy(self) -> bool:
@@ -63,25 +63,26 @@ class ScoredRows(NamedTuple):
 
     @property
     def row_weights(self) -> Vector:
+        """The sample weights, all 1 if none were given."""
         return np.ones(len(self.y)) if self.weights is None else self.weights
 
     def shares(self, folds: Sequence[Fold]) -> Vector:
-        """How much each fold counts: for the accuracy by the weight of its test rows, else all the same."""
+        """The weight of each fold in the mean score: for the accuracy that of its test rows, else equal."""
         totals = np.ones(len(folds))
         if self.is_accuracy:
             totals = np.array([self.row_weights[fold.test].sum() for fold in folds])
         return totals / totals.sum()
 
     def score(self, model: Any, X: Any, rows: Indices) -> float:
-        """The score of a fitted model on rows whose features, as the model takes them, are X."""
+        """The score of a fitted model on `rows`, whose features X have been prepared for this model."""
         weights = None if self.weights is None else self.weights[rows]
         return score_with(self.scorer, model, X, self.y[rows], weights)
 
     def guess(self, fold: Fold) -> float:
-        """The score on test rows of a model that only knows the class frequencies of all rows.
+        """The score on the test rows of a model that only knows the class frequencies of all rows.
 
-        Frequencies among the training rows alone would be unfair: a class that is frequent there is rare
-        among the test rows, so that a guess of two equal classes would be right less than half of the time.
+        The frequencies of the training rows alone would be unfair: a class that is more frequent there is
+        less frequent in the test rows, so that guessing one of two equal classes would succeed too rarely.
         """
         X = np.zeros((len(self.y), 1))
         dummy = DummyClassifier(strategy="prior").fit(X, self.y, self.weights)
@@ -91,17 +92,17 @@ class ScoredRows(NamedTuple):
 
 
 class OuterResult(NamedTuple):
-    """How a model fitted to the training rows of an outer fold predicts its test rows."""
+    """The model fitted in an outer fold: its score and predictions on the test rows, and its choices."""
 
     score: float
     predicted: np.ndarray
-    decisions: Matrix | None  # of `decision_function`, or probabilities; None if the model has neither
-    chosen: dict[str, Any]  # k and C, if the model chose them
-    support: Indices
+    decisions: Matrix | None  # decision values, else probabilities; None if the model has neither
+    chosen: dict[str, Any]  # the k and C that the model chose; empty for a model that does not choose
+    support: Indices  # features (or points) of the model; empty for models without `support_`
 
 
 def evaluate(rows: ScoredRows, fold: Fold, model: Any, X: Any = None) -> OuterResult:
-    """Score a fitted model on the test rows of a fold, whose features are X if they were prepared for it."""
+    """Score a fitted model on the test rows of a fold, whose features are X (by default, those in `rows`)."""
     X = _safe_indexing(rows.X, fold.test) if X is None else X
     last = last_step(model)
     decide = getattr(model, "decision_function", None) or getattr(model, "predict_proba", None)
@@ -115,7 +116,7 @@ def evaluate(rows: ScoredRows, fold: Fold, model: Any, X: Any = None) -> OuterRe
 
 
 def split_outer(rows: ScoredRows, cv: Any, repeats: int, seed: int) -> list[Fold]:
-    """The outer folds. Raises ValueError where a class, or the groups, are too few for them."""
+    """The outer folds of all repeats. Raises ValueError if there are too few groups or rows of a class."""
     y, groups = rows.y, rows.groups
     if isinstance(cv, int | np.integer) and not isinstance(cv, bool):
         validation.check_count("cv", cv, "outer folds", least=2)
@@ -130,6 +131,7 @@ def split_outer(rows: ScoredRows, cv: Any, repeats: int, seed: int) -> list[Fold
 
 
 def _check_enough(y: np.ndarray, groups: Any, n_folds: int) -> None:
+    """Raise ValueError if a class has fewer than `n_folds` rows, or there are fewer groups."""
     classes, counts = np.unique(y, return_counts=True)
     if counts.min() < n_folds:
         raise ValueError(
@@ -148,7 +150,7 @@ def _check_enough(y: np.ndarray, groups: Any, n_folds: int) -> None:
 def permute_labels(
     y: np.ndarray, groups: Any, rng: np.random.RandomState | np.random.Generator
 ) -> np.ndarray:
-    """Permute the labels of rows: between groups if each has a single label, else within groups."""
+    """Permute the labels: among groups if all rows of each group have one label, else within each group."""
     if groups is None:
         return rng.permutation(y)
     _, first, codes = np.unique(np.asarray(groups), return_index=True, return_inverse=True)
@@ -167,9 +169,10 @@ def permutation_test(
     n_permutations: int,
     rng: np.random.RandomState | np.random.Generator,
 ) -> tuple[float, Vector]:
-    """The p-value of a score, and the scores under permuted labels, which `scores_of` computes.
+    """The p-value of the score `own`, and the scores for permuted labels.
 
-    The p-value is the share of labellings, the original one included, with a score at least as high.
+    `scores_of` computes the score of each vector of labels. The p-value is the proportion of permutations,
+    with the original labels counted as one, that have a score of at least `own`.
     """
     labels = [permute_labels(rows.y, rows.groups, rng) for _ in range(n_permutations)]
     permuted = np.array(list(scores_of(labels)))
@@ -177,7 +180,7 @@ def permutation_test(
 
 
 class Evidence(NamedTuple):
-    """The measure by which a model is compared with guessing: its estimate, and what guessing reaches."""
+    """The measure by which a model is compared with guessing, its estimate, and its value for guessing."""
 
     measure: str
     estimate: Estimate
@@ -185,7 +188,7 @@ class Evidence(NamedTuple):
 
     @property
     def is_better(self) -> bool:
-        """Whether the whole interval lies above guessing."""
+        """Whether the whole confidence interval lies above the value for guessing."""
         return self.guessing < self.estimate.interval.low
 
 
@@ -205,21 +208,21 @@ class HonestScore:
         The score of always predicting the most frequent class, on the same folds; NaN for a custom scorer
         that cannot score such predictions.
     scores : ndarray
-        One for each outer fold, the repeats one after the other.
+        The score of each outer fold; the folds of the repeats follow one another.
     chosen : list of dict
         For each outer fold, the `k` and `C` that its model chose, if it has them.
     supports : list of ndarray
         For each outer fold, the features (or points) of its model, if it has them.
     predicted : ndarray of shape (n_samples,)
-        The class predicted for each row by a model fitted without it, in the first repeat. A row that is in
-        no test fold has the most frequent class and is not ``tested``.
+        The class predicted for each row in the first repeat, by a model that was not fitted to this row. For
+        rows in no test fold (see `tested`) it is the most frequent class.
     tested : ndarray of bool, of shape (n_samples,)
-        Which rows are in a test fold.
+        Whether each row is in a test fold.
     evidence : Evidence
         The `measure` by which the model is compared with guessing, its `estimate` (`value` and `interval`),
-        and the value of `guessing`. This is the score itself, except for the accuracy with classes of unequal
-        size, where the largest class is hard to beat: there it is the area under the ROC curve ("roc_auc"),
-        or with more than two classes the balanced accuracy ("balanced_accuracy").
+        and its value for `guessing`. The measure is the score itself, except for the accuracy with classes of
+        unequal size, where always predicting the largest class scores high. There it is the area under the
+        ROC curve ("roc_auc"), or with more than two classes the balanced accuracy ("balanced_accuracy").
     p_value : float or None
         The proportion of permutations, including the original labels, with a score at least as high.
     permuted : ndarray or None
@@ -249,9 +252,9 @@ class HonestScore:
 
     @property
     def is_better_than_guessing(self) -> bool:
-        """Whether the p-value is at most 0.05, or without a permutation test, `evidence` above guessing.
+        """Whether the p-value is at most 0.05; without permutations, whether `evidence` is above guessing.
 
-        Fewer than 19 permutations cannot give a p-value of 0.05, and are ignored.
+        Fewer than 19 permutations are ignored, because their p-value cannot be as small as 0.05.
         """
         if self.p_value is not None and self.judged_by == "permutations":
             return self.p_value <= ALPHA
@@ -259,7 +262,7 @@ class HonestScore:
 
     @property
     def judged_by(self) -> str:
-        """The measure used by `is_better_than_guessing`: "permutations", or that of `evidence`."""
+        """What `is_better_than_guessing` rests on: "permutations", or the measure of `evidence`."""
         can_decide = self.n_permutations > 0 and 1 / (1 + self.n_permutations) <= ALPHA
         return "permutations" if can_decide else self.evidence.measure
 
@@ -306,30 +309,30 @@ def honest_score(
 ) -> HonestScore:
     """Evaluate a model by nested cross-validation.
 
-    The score by which k and C were chosen is too optimistic, because it is the best of many. Here the whole
-    choice is repeated in each of several outer folds, from its training rows alone, and scored on the
+    The score by which k and C were chosen is too optimistic, because it is the best of many. Here k and C are
+    chosen anew in each of several outer folds, from its training rows alone, and the model is scored on the
     held-out rows.
 
     Parameters
     ----------
     model : estimator
-        Such as ``SparseSVCCV()``, or a Pipeline that ends in one; any classifier is accepted. It is cloned
-        and not changed.
+        Any classifier, such as ``SparseSVCCV()`` or a Pipeline that ends in one. It is cloned, so that it
+        does not change.
     X, y : array-like
-        In memory: arrays, sparse matrices, frames.
+        Features and labels in memory: arrays, sparse matrices, or data frames.
     cv : int or splitter, default=5
-        The outer folds. A number means stratified folds in the order of the rows that keep `groups` together,
-        the same as in :class:`~kmargin.SparseSVCCV`. For sorted rows, give both
+        The outer folds. A number means stratified folds that are not shuffled and keep `groups` together, as
+        in :class:`~kmargin.SparseSVCCV`. If the rows are sorted, give both of them
         ``StratifiedKFold(5, shuffle=True, random_state=0)``.
     repeats : int, default=1
-        How often the outer cross-validation is repeated; more than once, rows are reshuffled.
+        How often the outer cross-validation is done; if more than once, each time with reshuffled rows.
     scoring : str, callable or None, default=None
-        Any scikit-learn scorer; None means the model's own (in a Pipeline, that of its last step) if it has
-        one, otherwise the accuracy.
+        Any scikit-learn scorer. None means the `scoring` of the model (in a Pipeline, of its last step) if it
+        has one, otherwise the accuracy.
     permutations : int, default=0
-        Number of repetitions of the whole procedure with permuted labels, for a p-value: how often are labels
-        that are independent of X predicted as well? If each of the `groups` has a single label, labels are
-        permuted between groups, otherwise between the rows of a group.
+        How often the whole procedure is repeated with permuted labels, for a p-value: how often do labels
+        that are independent of X give as high a score? If each of the `groups` has a single label, labels
+        are permuted among groups, otherwise among the rows of each group.
     confidence : float, default=0.95
         Confidence level of the interval.
     sample_weight : array-like or None
@@ -348,7 +351,7 @@ def honest_score(
     Returns
     -------
     HonestScore
-        The score with its interval, the baseline, and what each outer fold chose.
+        The score with its interval, the score of guessing, and the k and C chosen in each outer fold.
 
     Examples
     --------
@@ -377,7 +380,7 @@ def honest_score(
         return found
 
     def scores_of(labels: list[np.ndarray]) -> Iterator[float]:
-        # Each labelling has its own folds: those stratified for other labels would put it at a disadvantage.
+        # Permuted labels are split anew: folds stratified for the original labels would lower their scores.
         labelled = [rows._replace(y=permuted) for permuted in labels]
         folds = [split_outer(each, cv, repeats, seed) for each in labelled]
         jobs = [(each, fold) for each, own in zip(labelled, folds, strict=True) for fold in own]
@@ -390,7 +393,7 @@ def honest_score(
 
 
 def read_rows(model: Any, X: Any, y: Any, weights: Any, groups: Any, scoring: Any) -> ScoredRows:
-    """The rows, and the scorer of the model, checked."""
+    """Check the arguments of `honest_score`, and return the rows with the scorer."""
     validation.check_model(model, "honest_score")
     refuse_blocks(X, y, "honest_score")
     if groups is not None and np.shape(groups) != np.shape(y)[:1]:
@@ -412,16 +415,17 @@ def read_rows(model: Any, X: Any, y: Any, weights: Any, groups: Any, scoring: An
 def _fit_folds(
     model: Any, jobs: Sequence[Any], n_jobs: int | None, verbose: int, label: str = "honest score"
 ) -> Iterator[OuterResult]:
+    """Fit and score a clone of `model` for each pair of rows and fold in `jobs`, in their order."""
     with progress_bar(label, len(jobs), verbose) as bar, warnings.catch_warnings():
-        for of_each_fold in (GridEdgeWarning, RepeatedFeaturesWarning):
-            warnings.simplefilter("ignore", of_each_fold)
+        for category in (GridEdgeWarning, RepeatedFeaturesWarning):  # every fold would repeat them
+            warnings.simplefilter("ignore", category)
         for result in make_pool(n_jobs)(delayed(_fit_fold)(model, *job) for job in jobs):
             bar.advance()
             yield result
 
 
 def _fit_fold(model: Any, rows: ScoredRows, fold: Fold) -> OuterResult:
-    """One outer fold: everything from its training rows alone."""
+    """Fit a clone of `model` to the training rows of an outer fold, and score it on the test rows."""
     model, train = clone(model), fold.train
     arguments: dict[str, Any] = {}
     if rows.weights is not None:
@@ -441,7 +445,9 @@ def summarise(
     classes, counts = np.unique(rows.y, return_counts=True)
     predicted = np.full(len(rows.y), classes[counts.argmax()], dtype=rows.y.dtype)
     tested = np.zeros(len(rows.y), dtype=bool)
-    for fold, result in zip(reversed(folds), reversed(results), strict=True):  # the first repeat comes last
+    for fold, result in zip(
+        reversed(folds), reversed(results), strict=True
+    ):  # the first repeat overwrites later ones
         predicted[fold.test], tested[fold.test] = result.predicted, True
     ranked = [
         RankedRows(fold.test, result.decisions if result.decisions.ndim == 1 else result.decisions[:, 1])
@@ -459,7 +465,7 @@ def summarise(
         interval = mean_interval(scores, test_ratio, n_rows, confidence)
     try:
         guessing = float(shares @ [rows.guess(fold) for fold in folds])
-    except (AttributeError, TypeError, ValueError):  # the scorer needs more than a guess can give
+    except (AttributeError, TypeError, ValueError):  # the scorer cannot score a DummyClassifier
         guessing = np.nan
     name = "accuracy" if rows.is_accuracy else rows.scoring if isinstance(rows.scoring, str) else "score"
     evidence = Evidence(name, Estimate(score, interval), guessing)
@@ -485,11 +491,10 @@ def weigh_evidence(
     ranked: Sequence[RankedRows] | None,
     confidence: float,
 ) -> Evidence:
-    """The measure by which to compare a model with guessing: its own score, unless that is the accuracy and
-    the classes are of unequal size.
+    """The measure by which to compare a model with guessing, which is usually its own score.
 
-    Then it is the area under the ROC curve for two classes, and the balanced accuracy for more classes or
-    models without decision values (`ranked` is None).
+    Only for the accuracy with classes of unequal size, it is the area under the ROC curve for two classes,
+    or the balanced accuracy for more classes or models without decision values (`ranked` is None).
     """
     weights, groups = rows.row_weights, rows.groups
     classes, codes = np.unique(rows.y, return_inverse=True)

@@ -28,7 +28,7 @@ class Interval(NamedTuple):
 
 
 class Estimate(NamedTuple):
-    """A score and its interval."""
+    """A score and its confidence interval."""
 
     value: float
     interval: Interval
@@ -42,7 +42,7 @@ class RankedRows(NamedTuple):
 
 
 def wilson(rate: float, n: float, z: float) -> Interval:
-    """Wilson's interval for a rate among n rows: within [0, 1], of positive width even at 0 and 1."""
+    """Wilson's interval, within [0, 1], for a rate observed in n rows; z is its normal quantile."""
     rate = min(max(rate, 0.0), 1.0)
     centre = (rate + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * np.sqrt(rate * (1 - rate) / n + z * z / (4 * n * n))
@@ -50,20 +50,21 @@ def wilson(rate: float, n: float, z: float) -> Interval:
 
 
 def rate_interval(rate: float, n: float, confidence: float = 0.95) -> Interval:
-    """Wilson's interval of a rate among n rows, for a confidence level."""
+    """Wilson's confidence interval for a rate, such as an accuracy, observed in n rows."""
     return wilson(rate, n, float(ndtri((1 + confidence) / 2)))
 
 
 def rate_error(rate: float, n: float) -> float:
-    """The standard error of a rate among n rows: the farther end of Wilson's interval for one of them."""
+    """The standard error of a rate in n rows: the wider side of Wilson's interval for z = 1, so never 0."""
     low, high = wilson(rate, n, 1.0)
     return max(rate - low, high - rate)
 
 
 def mean_of_rates(rates: Vector, ns: Vector, confidence: float = 0.95) -> Estimate:
-    """The mean of independent rates, such as the balanced accuracy, and its interval.
+    """The mean of independent rates, such as the balanced accuracy, and its confidence interval.
 
-    The distances of Wilson's limits from each rate are added as squares (Zou and Donner's MOVER).
+    Its half-width is the root of the sum of the squared half-widths of Wilson's intervals of the rates,
+    divided by their number, for the lower and the upper side separately (Zou and Donner's MOVER).
     """
     intervals = [rate_interval(float(rate), float(n), confidence) for rate, n in zip(rates, ns, strict=True)]
     mean = float(np.mean(rates))
@@ -81,12 +82,12 @@ def area_under_roc(
     groups: np.ndarray | None = None,
     confidence: float = 0.95,
 ) -> Estimate:
-    """The area under the ROC curve, the mean of the folds that test both classes; DeLong's interval.
+    """The area under the ROC curve and its DeLong interval.
 
-    Rows are ranked within folds only, because decision values of different models need not be of one scale.
-    For the variance, folds are put together by these ranks: it is the sum of the squared influences of rows,
-    or where these belong together of groups, on the area. The limits are computed for its logit, so that
-    they lie between 0 and 1.
+    The area is the mean over the folds with test rows of both classes: rows are ranked within folds only,
+    because the decision values of different models may have different scales. The variance is the sum of
+    the squared influences of all rows (with `groups`, of all groups) on the area, with these ranks. The
+    limits are computed for the logit of the area, so that they lie between 0 and 1.
     """
     areas, positions, tested = [], np.zeros(len(is_positive)), np.zeros(len(is_positive))
     for rows, decisions in folds:
@@ -109,7 +110,7 @@ def area_under_roc(
     codes = used if groups is None else np.unique(groups[used], return_inverse=True)[1]
     n_units = len(np.unique(codes))
     error = float(np.linalg.norm(np.bincount(codes, weights=influence)) * np.sqrt(n_units / (n_units - 1)))
-    if error < 1e-12 or not 0 < value < 1:  # a perfect ranking leaves no variance
+    if error < 1e-12 or not 0 < value < 1:  # a perfect ranking has variance 0, which would be too optimistic
         smaller = min((own, ~own), key=np.count_nonzero)
         n = effective_number(w[smaller], int(smaller.sum()), None if groups is None else codes[smaller])
         return Estimate(value, rate_interval(value, n, confidence))
@@ -118,7 +119,7 @@ def area_under_roc(
 
 
 def _placements(values: Vector, others: Vector, weights: Vector) -> Vector:
-    """The weighted share of `others` below each value; ties count half."""
+    """For each value, the weighted proportion of `others` that are smaller; equal ones count half."""
     order = np.argsort(others, kind="stable")
     totals = np.concatenate([[0.0], np.cumsum(weights[order])])
     below, up_to = (totals[np.searchsorted(others[order], values, side=side)] for side in ("left", "right"))
@@ -126,10 +127,10 @@ def _placements(values: Vector, others: Vector, weights: Vector) -> Vector:
 
 
 def difference_error(differences: Vector, test_ratio: float, n_rows: int) -> float:
-    """The standard error of a mean difference of scores on the same folds, by Nadeau and Bengio.
+    """Nadeau and Bengio's standard error of the mean difference of two models' scores on the same folds.
 
-    Folds may agree by chance. A share of rows is not known better than one row in `n_rows`, so where
-    differences are those of shares, that is the least.
+    The differences may be equal in all folds by chance. So for scores between 0 and 1, which are taken for
+    proportions of rows, the standard error is at least one row in `n_rows`.
     """
     least = 1 / n_rows if np.abs(differences).max() <= 1 else 0.0
     if len(differences) < 2:
@@ -138,14 +139,14 @@ def difference_error(differences: Vector, test_ratio: float, n_rows: int) -> flo
 
 
 def mean_errors(scores: np.ndarray, test_ratio: float, n_rows: float) -> np.ndarray:
-    """Standard errors of the means over folds (the first axis), folds of all repeats together.
+    """Standard errors of mean scores over folds. The first axis of `scores` has the folds of all repeats.
 
     Folds share most of their training rows, and repeats all of them, so their scores are not independent:
     more repeats do not make the error vanish. Nadeau and Bengio's correction adds the number of test rows
     per training row (`test_ratio`) to one over the number of folds.
 
-    Folds may agree by chance, for example if all of them score 100 %. So if all scores are between 0 and 1,
-    as proportions are, the standard error is at least that of a proportion among `n_rows` rows.
+    All folds may have the same score by chance, for example 100 %. So if all scores are between 0 and 1, as
+    proportions are, the standard error is at least that of a proportion in `n_rows` rows.
     """
     errors = np.zeros(scores.shape[1:])
     if len(scores) > 1:
@@ -156,11 +157,12 @@ def mean_errors(scores: np.ndarray, test_ratio: float, n_rows: float) -> np.ndar
 
 
 def are_shares(scores: np.ndarray) -> bool:
+    """Whether all scores are between 0 and 1, as proportions are."""
     return bool(scores.min() >= 0 and scores.max() <= 1)
 
 
 def mean_interval(scores: Vector, test_ratio: float, n_rows: float, confidence: float = 0.95) -> Interval:
-    """The interval of a mean over folds, by Student's t; without an end if there is one fold only."""
+    """Student's confidence interval of a mean score over folds; for a single fold, all possible scores."""
     if len(scores) < 2:
         return Interval(0.0, 1.0) if are_shares(scores) else Interval(-np.inf, np.inf)
     mean, error = float(scores.mean()), float(mean_errors(scores, test_ratio, n_rows))
@@ -171,9 +173,9 @@ def mean_interval(scores: Vector, test_ratio: float, n_rows: float, confidence: 
 
 
 def effective_number(weights: Vector | None, n: int, groups: np.ndarray | None = None) -> float:
-    """Kish's effective sample size of weighted rows; rows of one group count as one row.
+    """Kish's effective sample size of weighted rows; the rows of a group count as one row.
 
-    Weights here say how much rows count, not how many there were: that would make intervals too narrow.
+    A weight is not taken for a number of equal rows, because that would make intervals too narrow.
     """
     if groups is not None:
         codes = np.unique(groups, return_inverse=True)[1]
@@ -181,7 +183,7 @@ def effective_number(weights: Vector | None, n: int, groups: np.ndarray | None =
         n = len(weights)
     if weights is None:
         return float(n)
-    relative = weights / weights.max()  # the squares of very large ones would overflow
+    relative = weights / weights.max()  # the squares of very large weights would overflow
     return float(relative.sum() ** 2 / (relative @ relative))
 
 
@@ -189,16 +191,16 @@ SELECTIONS = ("best", "1se", "tolerance")
 
 
 class Fold(NamedTuple):
-    """Training rows and test rows, as indices into the rows with positive weight."""
+    """Training rows and test rows of a fold, as indices into the rows with positive weight."""
 
     train: Indices
     test: Indices
 
 
 def make_folds(splitter: Any, samples: Any, n_given: int, X: Any, y: Any, groups: Any) -> list[Fold]:
-    """Split the rows as they were given; leave out those without weight, which are not among `samples`.
+    """Split the user's `n_given` rows into folds, and leave out rows of weight 0, which `samples` lack.
 
-    Raises ValueError where a fold has lost a class or has nothing to score.
+    Raises ValueError if a fold has no training row of some class, or no test row.
     """
     position = np.full(n_given, -1)
     position[samples.kept] = np.arange(len(samples.kept))
@@ -212,10 +214,10 @@ def make_folds(splitter: Any, samples: Any, n_given: int, X: Any, y: Any, groups
 
 
 def make_splitters(cv: Any, repeats: int, seed: int, y: Any, groups: Any = None) -> list[Any]:
-    """A splitter for each repeat; `cv` itself if there is one only.
+    """One scikit-learn splitter for each repeat of cross-validation.
 
-    A number of folds is stratified and, as in scikit-learn, not shuffled unless there are several repeats.
-    Rows of one group stay together.
+    If `cv` is a number, folds are stratified and keep the rows of a group together. As in scikit-learn, they
+    are not shuffled, unless there are several repeats.
     """
     splitter = check_cv(cv, y, classifier=True)
     if cv is None or isinstance(cv, numbers.Integral):
@@ -238,7 +240,7 @@ def make_splitters(cv: Any, repeats: int, seed: int, y: Any, groups: Any = None)
 
 
 def check_fold(number: int, classes: np.ndarray, has_class: Flags, n_test: int, kind: str = "Fold") -> None:
-    """Raise ValueError where a fold has no class to fit to, or nothing to score."""
+    """Raise ValueError if a fold has no training row of some class, or no test row."""
     if not has_class.all():
         raise ValueError(
             f"{kind} {number} has no training sample of class {classes[~has_class].tolist()[0]!r}. "
@@ -251,9 +253,9 @@ def check_fold(number: int, classes: np.ndarray, has_class: Flags, n_test: int, 
 
 
 class BlockKFold:
-    """Folds of whole blocks, for data in blocks: block b is scored in fold b mod `n_splits`.
+    """Split dask data into folds of whole blocks: block b is tested in fold b mod `n_splits`.
 
-    For blocks such as days or sites, whose rows must not be in both the training and the test set.
+    Use it where blocks are days or sites, say, whose rows must not be in both the training and the test set.
 
     Parameters
     ----------
@@ -276,12 +278,12 @@ class BlockKFold:
         self.n_splits: int = int(n_splits)
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
-        """How many folds there are.
+        """Return the number of folds.
 
         Parameters
         ----------
         X, y, groups : object
-            Not looked at.
+            Ignored.
 
         Returns
         -------
@@ -291,7 +293,7 @@ class BlockKFold:
         return self.n_splits
 
     def split(self, X: Any, y: Any = None, groups: Any = None) -> Any:
-        """Raise TypeError: data in blocks are split by the estimators, and others have no blocks.
+        """Raise TypeError: estimators split dask data themselves, and other data have no blocks.
 
         Parameters
         ----------
@@ -307,51 +309,53 @@ class BlockKFold:
 
 
 def score_with(scorer: Callable[..., float], model: Any, X: Any, y: Any, weights: Vector | None) -> float:
-    """The score of a fitted model, weighted if weights were given and the scorer can take them."""
+    """The score of a fitted model, with sample weights if they are given and the scorer accepts them."""
     if weights is not None and takes_weights(scorer):
         return float(scorer(model, X, y, sample_weight=weights))
     return float(scorer(model, X, y))
 
 
 def takes_weights(scorer: Any) -> bool:
+    """Whether a scorer has the parameter `sample_weight`."""
     function = getattr(scorer, "_score_func", scorer)
     return "sample_weight" in inspect.signature(function).parameters
 
 
 @dataclass(frozen=True)
 class ScoreTable:
-    """The score of every fold, C and k; choices, summaries, tables and plots are made of it alone."""
+    """The cross-validation score of every fold, C and k, from which k and C are chosen."""
 
-    scores: np.ndarray  # (n_folds, n_Cs, n_ks), folds of all repeats
+    scores: np.ndarray  # of shape (n_folds, n_Cs, n_ks), with the folds of all repeats
     Cs: Sequence[float]
     ks: Sequence[int]
-    n_rows: float  # effective number of test rows, each counted once
-    test_ratio: float = 0.0  # test rows per training row
+    n_rows: float  # effective number of rows tested; a row tested in several repeats counts once
+    test_ratio: float = 0.0  # number of test rows per training row
 
     @cached_property
     def mean(self) -> Matrix:
+        """The mean score over folds of each C (rows) and k (columns)."""
         return np.asarray(self.scores.mean(axis=0))
 
     @cached_property
     def error(self) -> Matrix:
-        """Standard errors of the means; see `mean_errors`."""
+        """The standard error of each entry of `mean`; see `mean_errors`."""
         return mean_errors(self.scores, self.test_ratio, self.n_rows)
 
     def at(self, C: float, k: int) -> tuple[float, float]:
-        """The mean score, and its standard error."""
+        """The mean score of a pair of C and k, and its standard error."""
         place = self.Cs.index(C), self.ks.index(k)
         return float(self.mean[place]), float(self.error[place])
 
     def at_k(self, column: int) -> "ScoreTable":
-        """The scores of all C at one of the ks."""
+        """The score table of all Cs and a single k, given by its position in `ks`."""
         return replace(self, scores=self.scores[:, :, [column]], ks=[self.ks[column]])
 
     def choose(self, selection: str, tolerance: float = 0.0) -> tuple[int, int]:
-        """The positions of the chosen C and k.
+        """The positions of the chosen C and k in `Cs` and `ks`.
 
-        "best" is the highest mean score; among equals the smaller k, then the smaller C. "1se" is the
-        smallest k with a mean score within one standard error of the best, "tolerance" within that loss of
-        score; then its best C.
+        "best" takes the highest mean score, and among equal scores the smallest k, then the smallest C.
+        "1se" takes the smallest k with a mean score within one standard error of the best, "tolerance" the
+        smallest k within `tolerance` of the best; both then take the best C for this k.
         """
         if not np.isfinite(self.mean).all():
             fold = int(np.flatnonzero(~np.isfinite(self.scores).all(axis=(1, 2)))[0])
@@ -375,7 +379,7 @@ class ScoreTable:
         return len(best) > 1 and bool(best[0] > best[1:].max() + 1e-12)
 
     def tabulate(self) -> dict[str, Any]:
-        """In the form of GridSearchCV's `cv_results_`: one entry per pair of C and k."""
+        """The scores in the form of GridSearchCV's `cv_results_`: one entry per pair of C and k."""
         flat = self.scores.reshape(len(self.scores), -1)
         params = [{"C": C, "k": k} for C in self.Cs for k in self.ks]
         results: dict[str, Any] = {

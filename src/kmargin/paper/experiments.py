@@ -1,6 +1,6 @@
-"""The experiments: random starts (Figure 1), simulated data (Figure 2), and cross-validation (all else).
+"""The experiments: random starts (Figure 1), simulated data (Figure 2), and cross-validation (the rest).
 
-Each of them is a list of jobs, and a function that runs a job and yields a row of results for each fit.
+An experiment is a function that lists its jobs, and one that runs a job and yields a row for each fit.
 """
 
 import time
@@ -35,18 +35,18 @@ from kmargin.paper.protocol import (
     sparsities,
 )
 
-PENALISED = {"mm": MM(ending="projection"), "sd": SD(ending="projection")}  # as in the paper: no refit
+PENALISED = {"mm": MM(ending="projection"), "sd": SD(ending="projection")}  # no final refit, as in the paper
 RANDOM = {name: type(solver)(start="normal", ending="projection") for name, solver in PENALISED.items()}
-HALF = 0.5  # the sparsity of Figure 1; a little more where the number of features is odd
-STARTS_PER_JOB = 25  # random starts for which the problems are built once
-N_TEST = 1000  # test rows of the simulated data
-BASE = 500  # the number of samples or features that is fixed while the other varies
+HALF = 0.5  # the sparsity of Figure 1; a little more if the number of features is odd
+STARTS_PER_JOB = 25  # random starts in one job, which builds its binary problems only once
+N_TEST = 1000  # number of test rows of the simulated data
+BASE = 500  # in the right side of Figure 2, the number of samples or features that does not vary
 
-Row = dict[str, Any]  # replicate, parameter, the columns of `rows.csv` that the experiment has, and seconds
+Row = dict[str, Any]  # results of a fit, by columns of `rows.csv` and `seconds.csv`
 
 
 class Experiment(NamedTuple):
-    """How the jobs of an experiment are listed, and how one of them is run."""
+    """A function that lists the jobs of an experiment, and a function that runs one of them."""
 
     jobs: Callable[[Settings, Sequence[str], Sequence[str], Sequence[str]], Iterator[Job]]
     run: Callable[[Job, Settings], Iterator[Row]]
@@ -63,19 +63,19 @@ class Classifiers:
         self.designs = self.blueprint.designs(self.samples)
         self.problems = []
         self.rows, self.labels = [], []
-        for machine in self.samples.machines(self.blueprint.multi_class):
-            self.problems.append(self.designs.problem(machine, [C])[0])
-            self.rows.append(np.arange(len(X)) if machine.rows is None else machine.rows)
-            self.labels.append(machine.y)
+        for view in self.samples.machines(self.blueprint.multi_class):
+            self.problems.append(self.designs.problem(view, [C])[0])
+            self.rows.append(np.arange(len(X)) if view.rows is None else view.rows)
+            self.labels.append(view.y)
         self.n_features = [problem.design.n_features for problem in self.problems]
 
     def solve(
         self, solver: Solver, sizes: Sequence[Sequence[int]], rngs: Sequence[np.random.Generator] = ()
     ) -> Iterator[list[Solution]]:
-        """Solve each binary problem for each of its sizes; yield the solutions of all problems together.
+        """Solve each binary problem for its list of k; for each position in the lists, yield all solutions.
 
-        MM and SD start each size from the solution of the one before it, when the next result is asked for.
-        The exchange searches all sizes before the first result.
+        MM and SD start at the solution for the k before, and solve only when the next solutions are taken.
+        The exchange searches all k before it yields the first solutions.
         """
         rngs = rngs or [np.random.default_rng(0) for _ in self.problems]
         paths = [
@@ -83,10 +83,10 @@ class Classifiers:
             for problem, ks, rng in zip(self.problems, sizes, rngs, strict=True)
         ]
         for solutions in zip(*paths, strict=True):
-            yield [one for (one,) in solutions]
+            yield [solution for (solution,) in solutions]
 
     def improve(self, ks: Sequence[int], rngs: Sequence[np.random.Generator]) -> list[Solution]:
-        """Run the exchange from random supports."""
+        """Solve each binary problem by the exchange, starting from a random support of k features."""
         solutions: list[Solution] = []
         for problem, p, k, rng in zip(self.problems, self.n_features, ks, rngs, strict=True):
             support, beta = np.sort(rng.choice(p, k, replace=False)), np.zeros(problem.design.n_parameters)
@@ -98,7 +98,7 @@ class Classifiers:
         return solutions
 
     def describe(self, solutions: Sequence[Solution]) -> dict[str, float]:
-        """What the solver did, and the classifiers it found: sums or means over the binary problems."""
+        """Measures of convergence and of the classifiers found, as sums or means over the binary problems."""
         path = self.blueprint.path([self.designs], self.samples, [tuple(solutions)], [0])
         self.decide = path.machines(0)
         decisions = self.decide(self.samples.X)
@@ -108,13 +108,13 @@ class Classifiers:
             residual = squared_hinge.residual_of(decision[rows], y)
             losses.append(float(np.mean(squared_hinge.values(residual))))
             is_support_vector[rows[squared_hinge.is_active(residual)]] = True
-        ends = [s.trace[-1] if s.trace else None for s in solutions]  # the exchange has no trace
+        ends = [s.trace[-1] if s.trace else None for s in solutions]  # the exchange records no trace
         both = list(zip(ends, solutions, strict=True))
         means: dict[str, Sequence[float]] = {
             "stalled": [s.status is Status.STALLED for s in solutions],
             "objective": [end.objective if end else s.objective for end, s in both],
             "gradient_sq": [end.gradient_sq if end else 0.0 for end in ends],
-            # the d of the paper's stopping rules, before the final projection
+            # the squared distance d of the paper's stopping rules, before the final projection
             "distance_sq": [
                 end.distance_sq / normalizer(s.n_features, len(s.support)) if end else 0.0 for end, s in both
             ],
@@ -129,7 +129,7 @@ class Classifiers:
         }
 
     def accuracy(self, X: Matrix, y: np.ndarray) -> float:
-        """The accuracy of the classifiers that were described last."""
+        """The accuracy of the classifiers for which `describe` was called last."""
         classes = self.samples.classes
         decisions = combine_decisions(self.decide(X), len(classes), self.blueprint.multi_class)
         return float(np.mean(choose_classes(decisions, classes) == y))
@@ -142,7 +142,7 @@ def accuracies(score: Callable[[Matrix, np.ndarray], float], rows: Fold) -> dict
 
 
 def make_classifiers(job: Job, rows: Fold, settings: Settings) -> Classifiers:
-    """The binary problems of a job; only the exchange has a ridge."""
+    """The binary problems of a job: with a ridge for the exchange, without one for MM and SD."""
     C = settings.exchange_C if job.solver == "exchange" else np.inf
     return Classifiers(job.dataset, rows.X[rows.train], rows.y[rows.train], C, settings)
 
@@ -150,7 +150,7 @@ def make_classifiers(job: Job, rows: Fold, settings: Settings) -> Classifiers:
 def sensitivity_jobs(
     settings: Settings, protocols: Sequence[str], datasets: Sequence[str], solvers: Sequence[str]
 ) -> Iterator[Job]:
-    """Fits to the training set with half of the features, from random parameters or supports: Figure 1."""
+    """The jobs of Figure 1: fits to the training set with half of the features, from random starts."""
     for dataset in datasets:
         for solver in [name for name in solvers if name in SOLVERS]:
             for first in range(0, settings.n_starts, STARTS_PER_JOB):
@@ -160,7 +160,7 @@ def sensitivity_jobs(
 
 
 def run_sensitivity(job: Job, settings: Settings) -> Iterator[Row]:
-    """Start MM and SD from random parameters, the exchange from random supports."""
+    """Run a job of Figure 1: start MM and SD from random parameters, the exchange from random supports."""
     rows = protocol.whole(protocol.read(job.dataset, job.protocol, settings.seed))
     classifiers = make_classifiers(job, rows, settings)
     ks = [p // 2 for p in classifiers.n_features]
@@ -179,6 +179,7 @@ def run_sensitivity(job: Job, settings: Settings) -> Iterator[Row]:
 
 
 def shape_name(n_samples: int, n_features: int) -> str:
+    """The name of simulated data of this shape, such as "500x1000"."""
     return f"{n_samples}x{n_features}"
 
 
@@ -190,9 +191,10 @@ def shape_of(name: str) -> tuple[int, int]:
 def recovery_jobs(
     settings: Settings, protocols: Sequence[str], datasets: Sequence[str], solvers: Sequence[str]
 ) -> Iterator[Job]:
-    """Fits to draws of `make_sparse_hyperplane`, whatever the data sets: Figure 2.
+    """The jobs of Figure 2: fits to simulated data of `make_sparse_hyperplane`, not to `datasets`.
 
-    The left panels vary the sparsity for a few shapes, the right ones the shape at the true sparsity.
+    The left side of the figure varies the sparsity for a few shapes of the data. The right side varies the
+    shape, at the true sparsity.
     """
     shapes = list(settings.shapes)
     shapes += [(n, BASE) for n in settings.sample_sizes] + [(BASE, p) for p in settings.feature_sizes]
@@ -206,7 +208,7 @@ def recovery_jobs(
 
 
 def run_recovery(job: Job, settings: Settings) -> Iterator[Row]:
-    """Fit each sparsity by itself, without a warm start."""
+    """Run a job of Figure 2: fit each sparsity separately, without a warm start."""
     n, p = shape_of(job.dataset)
     X, y, coef = draw_data(n, p, job.fits[0].replicate, settings.seed)
     for fit in job.fits:
@@ -232,16 +234,16 @@ def run_recovery(job: Job, settings: Settings) -> Iterator[Row]:
 
 @lru_cache(maxsize=4)
 def draw_data(n: int, p: int, draw: int, seed: int) -> tuple[Matrix, Vector, Vector]:
-    """A training set of n rows followed by a test set, and the true coefficients."""
+    """Simulate a training set of n rows followed by N_TEST test rows; return X, y, and the coefficients."""
     random_state = int(np.random.default_rng([seed, n, p, draw]).integers(2**31))
     X, y, coef = make_sparse_hyperplane(n + N_TEST, p, TRUE_SIZE, random_state=random_state, return_coef=True)
     return X, y, coef
 
 
 def discovery_rates(selected: np.ndarray, causal: np.ndarray) -> tuple[float, float]:
-    """The false discovery rate and the false omission rate, which the paper writes by sensitivity and such.
+    """The false discovery rate among selected features, and the false omission rate among the others.
 
-    Without selected features the false discovery rate is 0; without omitted ones, the false omission rate.
+    A rate is 0 if there are no features of its kind.
     """
     fdr = (selected & ~causal).sum() / max(selected.sum(), 1)
     false_omission = (~selected & causal).sum() / max((~selected).sum(), 1)
@@ -251,7 +253,7 @@ def discovery_rates(selected: np.ndarray, causal: np.ndarray) -> tuple[float, fl
 def crossval_jobs(
     settings: Settings, protocols: Sequence[str], datasets: Sequence[str], solvers: Sequence[str]
 ) -> Iterator[Job]:
-    """Paths from dense to sparse, or over C for the peers, in each fold: Tables 2 to 4, Figure 3."""
+    """The jobs of Tables 2 to 4 and Figure 3: in each fold, a path over sparsities, or over C for peers."""
     for name in protocols:
         for dataset in datasets:
             for solver in solvers:
@@ -264,7 +266,7 @@ def crossval_jobs(
 
 
 def run_crossval(job: Job, settings: Settings) -> Iterator[Row]:
-    """Compute a path on the training rows of a fold, and its accuracies."""
+    """Run a job of cross-validation: fit a path to the training rows of a fold, and yield its accuracies."""
     data = protocol.read(job.dataset, job.protocol, settings.seed)
     rows = protocol.fold(data, settings, job.fits[0].replicate)
     if job.solver in PEERS:
@@ -274,8 +276,8 @@ def run_crossval(job: Job, settings: Settings) -> Iterator[Row]:
     classifiers = make_classifiers(job, rows, settings)
     sizes = [[count_kept(fit.parameter, p) for fit in job.fits] for p in classifiers.n_features]
     if job.solver == "exchange":
-        # Sweeps go down and up the path, so time and Newton steps belong to the path as a whole: each
-        # sparsity is recorded with an even share. Each solution counts the steps of the whole path.
+        # The exchange sweeps down and up the path, so that time and Newton steps cannot be attributed to one
+        # sparsity. Each is recorded with an equal share. `n_iter` counts the Newton steps of the whole path.
         path = list(classifiers.solve(Exchange().in_folds(), sizes))
         seconds = (time.thread_time() - started) / len(path)
         n_newton = sum(max(s.n_iter for s in along) for along in zip(*path, strict=True)) / len(path)
@@ -291,7 +293,7 @@ def run_crossval(job: Job, settings: Settings) -> Iterator[Row]:
 
 
 def run_peer(job: Job, rows: Fold, settings: Settings) -> Iterator[Row]:
-    """Fit LIBLINEAR or LIBSVM for each C."""
+    """Fit LIBLINEAR or LIBSVM to the training rows for each C, and yield the accuracies."""
     for fit in job.fits:
         model = make_peer(job, fit.parameter, settings)
         started = time.thread_time()
@@ -302,10 +304,10 @@ def run_peer(job: Job, rows: Fold, settings: Settings) -> Iterator[Row]:
 
 
 def make_peer(job: Job, C: float, settings: Settings) -> Any:
-    """A competitor of Table 4.
+    """A classifier of LIBLINEAR or LIBSVM, the competitors in Table 4.
 
-    The paper's numbers for LIBLINEAR are those of one versus rest without an intercept. The paper's protocol
-    does the same; the shuffled one gives LIBLINEAR what our models have, an intercept and one versus one.
+    The paper's numbers for LIBLINEAR are those of one versus rest without an intercept, which the protocol
+    "paper" fits, too. The protocol "shuffled" fits LIBLINEAR like our models: one versus one, with intercept.
     """
     if job.solver == "svc":
         return SVC(C=C, kernel="rbf", gamma=settings.gamma)
@@ -322,7 +324,7 @@ def make_peer(job: Job, C: float, settings: Settings) -> Any:
 
 
 def observed_sparsity(model: Any, n_samples: int) -> float:
-    """The proportion of coefficients that are zero, on average over the binary classifiers."""
+    """The mean proportion of zero coefficients, or for SVC of rows that are not support vectors."""
     if isinstance(model, SVC):
         return 1 - len(model.support_) / n_samples
     classifiers = getattr(model, "estimators_", [model])

@@ -1,4 +1,4 @@
-"""The paper's figures from the rows of a run (1 to 3) or from data (S1, S2), and a run of MM step by step."""
+"""Figures 1 to 3 from the results of a run, S1 and S2 from data, and a figure of one run of MM."""
 
 import warnings
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from kmargin.report.html import new_figure
 if TYPE_CHECKING:
     import pandas as pd
 
-SHORT = {
+SHORT_NAMES = {
     "breast-cancer-wisconsin": "breast cancer",
     "letter-recognition": "letters",
     "TCGA-PANCAN-HiSeq": "TCGA",
@@ -25,7 +25,7 @@ SHORT = {
 
 
 def figure_descent(rows: "pd.DataFrame", settings: Settings) -> Any:
-    """Objective, gradient and distance along the inner iterations of one run of MM."""
+    """Objective, squared gradient and squared distance in each inner iteration of one run of MM."""
     data = protocol.read("synthetic", "paper", settings.seed)
     X = protocol.whole(data).X[data.train]
     model = SparseSVC(2, C=np.inf, solver=MM(trace="steps", ending="projection"))
@@ -41,7 +41,7 @@ def figure_descent(rows: "pd.DataFrame", settings: Settings) -> Any:
 
 
 def figure1(rows: "pd.DataFrame", settings: Settings) -> Any:
-    """Six measures over random starts, a box for each data set and solver."""
+    """Figure 1: box plots of six measures over random starts, for each data set and solver."""
     mine = rows[rows.experiment == "sensitivity"]
     datasets = [name for name in DATASETS if name in set(mine.dataset)]
     measures = {
@@ -59,14 +59,10 @@ def figure1(rows: "pd.DataFrame", settings: Settings) -> Any:
             boxes = [
                 mine[(mine.dataset == d) & (mine.solver == solver)][measure].to_numpy() for d in datasets
             ]
-            _boxes(
-                ax,
-                boxes,
-                np.arange(len(datasets)) + 0.27 * (shift - 1),
-                solver_line(solver).color,
-                measure != "test",
-            )
-        ax.set_xticks(range(len(datasets)), [SHORT.get(d, d) for d in datasets], rotation=25, ha="right")
+            positions = np.arange(len(datasets)) + 0.27 * (shift - 1)
+            _boxes(ax, boxes, positions, solver_line(solver).color, measure != "test")
+        names = [SHORT_NAMES.get(name, name) for name in datasets]
+        ax.set_xticks(range(len(names)), names, rotation=25, ha="right")
         ax.set_ylabel(label)
         _finish(ax)
     _legend(figure, [s for s in SOLVERS if s in set(mine.solver)])
@@ -74,6 +70,7 @@ def figure1(rows: "pd.DataFrame", settings: Settings) -> Any:
 
 
 def _boxes(ax: Any, values: Sequence[np.ndarray], positions: np.ndarray, color: str, is_log: bool) -> None:
+    """Draw a box for each array at its position. A logarithmic axis shows positive values only."""
     kept = [(v[v > 0] if is_log else v, at) for v, at in zip(values, positions, strict=True)]
     kept = [(v, at) for v, at in kept if len(v)]
     if is_log:
@@ -95,7 +92,7 @@ def _boxes(ax: Any, values: Sequence[np.ndarray], positions: np.ndarray, color: 
 
 
 def figure2(rows: "pd.DataFrame", settings: Settings) -> Any:
-    """Accuracy, FDR and FOR: against sparsity at a few shapes, and against size at the true sparsity."""
+    """Figure 2: accuracy, FDR and FOR by sparsity for a few shapes, and by shape for the true sparsity."""
     mine = rows[rows.experiment == "recovery"].copy()
     shapes = [s for s in settings.shapes if experiments.shape_name(*s) in set(mine.dataset)]
     figure = new_figure(11, 7.8)
@@ -122,7 +119,7 @@ def figure2(rows: "pd.DataFrame", settings: Settings) -> Any:
 
 
 def _scaling(ax: Any, rows: "pd.DataFrame", measure: str, sizes: Sequence[int], varied: str) -> None:
-    """At the true sparsity, one of n and p being 500."""
+    """Draw a measure by n or p (`varied`) at the true sparsity, the other one being 500."""
     base = experiments.BASE
     sizes_by_name = {
         experiments.shape_name(*((size, base) if varied == "n" else (base, size))): size for size in sizes
@@ -144,7 +141,7 @@ def _scaling(ax: Any, rows: "pd.DataFrame", measure: str, sizes: Sequence[int], 
 
 
 def _lines(ax: Any, rows: "pd.DataFrame", x: str, y: str, unit: float) -> None:
-    """Means over replicates with their standard errors."""
+    """Draw the means of `y` by `x` times `unit` for each solver, with a band of one standard error."""
     for solver in SOLVERS:
         group = rows[rows.solver == solver].groupby(x)[y].agg(["mean", "sem"])
         if len(group):
@@ -156,16 +153,12 @@ def _lines(ax: Any, rows: "pd.DataFrame", x: str, y: str, unit: float) -> None:
 
 
 def figure3(rows: "pd.DataFrame", dataset: str, protocol_name: str) -> Any:
-    """Convergence (left) and evaluation (right) along the path."""
+    """Figure 3: convergence (left) and accuracies (right) along the path on a data set."""
     mine = of_crossval(rows, protocol_name)
     mine = mine[(mine.dataset == dataset) & mine.solver.isin(SOLVERS)]
     figure = new_figure(9, 7.8)
     axes = figure.subplots(3, 2, sharex=True)
-    left = {
-        "iterations": "iterations",
-        "loss": "training loss",
-        "distance_sq": "distance to $S_k$ (d)",
-    }
+    left = {"iterations": "iterations", "loss": "training loss", "distance_sq": "distance to $S_k$ (d)"}
     right = {"train": "training", "validation": "validation", "test": "test"}
     for ax, (measure, label) in zip(axes[:, 0], left.items(), strict=True):
         positive = mine[mine[measure] > 0]
@@ -187,14 +180,14 @@ def figure3(rows: "pd.DataFrame", dataset: str, protocol_name: str) -> Any:
 
 
 def with_places(rows: "pd.DataFrame") -> "pd.DataFrame":
-    """Each parameter's place in its data set's grid: the paper's grids are far from even."""
+    """Add the position of each parameter in its grid: figures show grids, which are uneven, at even steps."""
     rows = rows.copy()
     rows["place"] = rows.groupby(["experiment", "dataset", "solver"])["parameter"].rank("dense") - 1
     return rows
 
 
 def figure_s1(rows: "pd.DataFrame", settings: Settings) -> Any:
-    """`synthetic` in three pairs of features."""
+    """Figure S1: scatter plots of three pairs of features of `synthetic`."""
     data = protocol.read("synthetic", "paper", settings.seed)
     X = protocol.whole(data).X
     figure = new_figure(10, 3.7)
@@ -203,16 +196,8 @@ def figure_s1(rows: "pd.DataFrame", settings: Settings) -> Any:
     for ax, (i, j), title in zip(axes, ((0, 1), (0, 2), (2, 3)), titles, strict=True):
         for label, color, marker in zip(np.unique(data.y), CLASSES, CLASS_MARKS, strict=False):
             at = data.y == label
-            ax.plot(
-                X[at, i],
-                X[at, j],
-                marker,
-                color=color,
-                markersize=2.2,
-                alpha=0.6,
-                rasterized=True,
-                label=f"class {label}",
-            )
+            look = {"color": color, "markersize": 2.2, "alpha": 0.6, "rasterized": True}
+            ax.plot(X[at, i], X[at, j], marker, label=f"class {label}", **look)
         ax.set_xlabel(f"feature {i + 1}")
         ax.set_ylabel(f"feature {j + 1}")
         ax.set_title(title, fontsize=10)
@@ -222,7 +207,7 @@ def figure_s1(rows: "pd.DataFrame", settings: Settings) -> Any:
 
 
 def figure_s2(rows: "pd.DataFrame", settings: Settings) -> Any:
-    """`spiral`, and the points that a machine with three per pair of classes keeps."""
+    """Figure S2: `spiral`, and the points kept by a model with three points per pair of classes."""
     data = protocol.read("spiral", "paper", settings.seed)
     X = protocol.whole(data).X
     model = KernelSparseSVC(3, C=100.0, gamma=1.0, shared=False).fit(X[data.train], data.y[data.train])
@@ -230,16 +215,8 @@ def figure_s2(rows: "pd.DataFrame", settings: Settings) -> Any:
     ax = figure.subplots()
     for label, color, marker in zip(np.unique(data.y), CLASSES, CLASS_MARKS, strict=True):
         at = data.y == label
-        ax.plot(
-            X[at, 0],
-            X[at, 1],
-            marker,
-            color=color,
-            markersize=2.5,
-            alpha=0.5,
-            rasterized=True,
-            label="ABC"[int(label)],
-        )
+        look = {"color": color, "markersize": 2.5, "alpha": 0.5, "rasterized": True}
+        ax.plot(X[at, 0], X[at, 1], marker, label="ABC"[int(label)], **look)
     kept = model.support_vectors_
     ax.plot(kept[:, 0], kept[:, 1], "o", color=INK, fillstyle="none", markersize=9, label="kept")
     ax.set_xlabel("$x_1$ (z-score)")
@@ -249,7 +226,7 @@ def figure_s2(rows: "pd.DataFrame", settings: Settings) -> Any:
     return figure
 
 
-DRAWN = {  # by the part of the page; each is called with the rows and the settings of a run
+DRAWN = {  # by part of the report; each function takes the rows and the settings of a run
     "descent": figure_descent,
     "figure1": figure1,
     "figure2": figure2,
@@ -259,12 +236,14 @@ DRAWN = {  # by the part of the page; each is called with the rows and the setti
 
 
 def _finish(ax: Any) -> None:
+    """Give axes the common style: no box, a light grid, small tick labels."""
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(alpha=0.25, linewidth=0.6)
     ax.tick_params(which="both", labelsize=8)
 
 
 def _legend(figure: Any, solvers: Sequence[str]) -> None:
+    """Add a legend of the solvers below the figure."""
     from matplotlib.lines import Line2D
 
     handles = [

@@ -1,4 +1,4 @@
-"""Settings of the experiments, their jobs, and the paper's splits and scalings."""
+"""The settings of the paper's experiments, the records of fits and jobs, and the splits into rows."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -11,11 +11,11 @@ from sklearn.model_selection import KFold, StratifiedKFold, train_test_split
 from kmargin.core.arrays import Indices, Matrix
 from kmargin.datasets import TABLE_1, load
 
-SOLVERS = ("mm", "sd", "exchange")  # ours
-PEERS = ("l2r", "l1r", "svc")  # LIBLINEAR's and LIBSVM's
-PROTOCOLS = ("paper", "shuffled")
+SOLVERS = ("mm", "sd", "exchange")  # solvers of this package
+PEERS = ("l2r", "l1r", "svc")  # competitors: LIBLINEAR with L2 or L1 penalty, and LIBSVM
+PROTOCOLS = ("paper", "shuffled")  # how rows are split: in the order of the file, or at random
 
-# in the order of Table 3
+# All data sets of the paper, in the order of its Table 3.
 DATASETS = (
     "TCGA-PANCAN-HiSeq",
     "breast-cancer-wisconsin",
@@ -26,27 +26,27 @@ DATASETS = (
     "splice",
     "synthetic",
 )
-SHIPPED = ("iris", "spiral", "synthetic")  # need no network
+SHIPPED = ("iris", "spiral", "synthetic")  # available without a download
 
-TRUE_SIZE = 50  # causal features of the simulation behind Figure 2
-GAMMA = 0.5  # of the Gaussian kernel exp(-gamma d^2) on z-scored spirals: a length scale of one
-# The exchange is run with a ridge; the paper's problem has none. One value for all data sets: with 1, 10 and
-# 100 the mean validation accuracy over the data sets differs by 0.3 points.
+TRUE_SIZE = 50  # number of causal features in the simulation of Figure 2
+GAMMA = 0.5  # gamma of the kernel exp(-gamma d^2) for `spiral`, whose features are z-scores
+# The exchange is run with a ridge, which the paper's problem does not have. All data sets have the same C:
+# with 1, 10 and 100 the mean validation accuracy over the data sets differs by 0.3 points.
 EXCHANGE_C = 10.0
 
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings on which results depend. The defaults are the paper's."""
+    """The settings on which results depend. The default values are those of the paper."""
 
     seed: int = 1903
     n_folds: int = 10
-    n_folds_run: int = 10  # a quick run uses the first few; fewer, larger folds would lose classes
-    n_starts: int = 100
-    n_draws: int = 10
-    shapes: tuple[tuple[int, int], ...] = ((500, 1000), (1000, 500), (2000, 500))
-    sample_sizes: tuple[int, ...] = (250, 500, 1000, 2000, 4000, 8000)  # with 500 features
-    feature_sizes: tuple[int, ...] = (250, 500, 1000, 2000, 4000, 8000)  # with 500 samples
+    n_folds_run: int = 10  # a quick run does only the first of `n_folds`: larger folds would lose classes
+    n_starts: int = 100  # random starts of Figure 1
+    n_draws: int = 10  # simulated data sets of each shape in Figure 2
+    shapes: tuple[tuple[int, int], ...] = ((500, 1000), (1000, 500), (2000, 500))  # (samples, features)
+    sample_sizes: tuple[int, ...] = (250, 500, 1000, 2000, 4000, 8000)  # simulated with 500 features
+    feature_sizes: tuple[int, ...] = (250, 500, 1000, 2000, 4000, 8000)  # simulated with 500 samples
     exchange_C: float = EXCHANGE_C
     gamma: float = GAMMA
 
@@ -78,12 +78,12 @@ _COSTS = tuple(
 
 
 def sparsities(dataset: str) -> tuple[float, ...]:
-    """The paper's grid of s = 1 - k/p, ascending."""
+    """The paper's grid of sparsities s = 1 - k/p for a data set, in ascending order."""
     return _COARSE.get(dataset, _FINE)
 
 
 def costs(dataset: str) -> tuple[float, ...]:
-    """The paper's grid of C for LIBLINEAR and LIBSVM, descending."""
+    """The paper's grid of C for LIBLINEAR and LIBSVM, in descending order."""
     if dataset == "iris":
         return (1.0, 0.1, 0.01, 0.001)
     if dataset == "breast-cancer-wisconsin":
@@ -92,20 +92,20 @@ def costs(dataset: str) -> tuple[float, ...]:
 
 
 def recovery_sparsities(n_features: int) -> tuple[float, ...]:
-    """From dense to nearly empty, the true sparsity among them."""
+    """The grid of sparsities of Figure 2, which contains the true sparsity of the simulated data."""
     grid = {i / 10 for i in range(10)} | {0.93, 0.97, 0.99}
     return tuple(sorted(grid | {1 - TRUE_SIZE / n_features}))
 
 
 class Fit(NamedTuple):
-    """One fit of an experiment, of all pairs of classes; a row of `rows.csv`."""
+    """One fit of an experiment, of all pairs of classes. Its results are one row of `rows.csv`."""
 
-    replicate: int  # fold, start or draw
-    parameter: float  # sparsity s, or C
+    replicate: int  # number of the fold, random start or simulated data set
+    parameter: float  # the sparsity s, or C for LIBLINEAR and LIBSVM
 
 
 class Job(NamedTuple):
-    """Fits that are run one after the other by one process, and saved together."""
+    """Fits that one process runs one after the other, and whose results are saved together."""
 
     experiment: str
     protocol: str
@@ -115,7 +115,7 @@ class Job(NamedTuple):
 
 
 class Data(NamedTuple):
-    """A data set before scaling, and its split."""
+    """A data set before scaling, and its split into training and test rows."""
 
     X: Matrix
     y: np.ndarray
@@ -126,7 +126,7 @@ class Data(NamedTuple):
 
 
 class Fold(NamedTuple):
-    """Rows of one fold; X is scaled for it."""
+    """A data set scaled for one fold, and the training, validation and test rows of the fold."""
 
     X: Matrix
     y: np.ndarray
@@ -150,7 +150,7 @@ def read(dataset: str, protocol: str, seed: int) -> Data:
 
 
 def scale(X: Matrix, by: Matrix, scaling: str) -> Matrix:
-    """Scale X by the mean and standard deviation, or the range, of the rows `by`; constants become 0."""
+    """Scale the columns of X by mean and standard deviation, or by minimum and range, of the rows `by`."""
     if scaling == "none":
         return X
     if scaling == "zscore":
@@ -161,12 +161,12 @@ def scale(X: Matrix, by: Matrix, scaling: str) -> Matrix:
 
 
 def whole(data: Data) -> Fold:
-    """The whole training set, without validation rows."""
+    """The whole training set as one fold without validation rows."""
     return _scaled(data, data.train, data.train[:0])
 
 
 def folds(data: Data, n_folds: int, seed: int) -> list[tuple[Indices, Indices]]:
-    """The training and validation rows of each fold."""
+    """The training and validation rows of each cross-validation fold of the training set."""
     if data.protocol == "paper":
         splits = KFold(n_folds).split(data.train)
     else:
@@ -176,11 +176,11 @@ def folds(data: Data, n_folds: int, seed: int) -> list[tuple[Indices, Indices]]:
 
 
 def fold(data: Data, settings: Settings, number: int) -> Fold:
-    """One fold of the training set."""
+    """The cross-validation fold with this number, with scaled features."""
     return _scaled(data, *folds(data, settings.n_folds, settings.seed)[number])
 
 
 def _scaled(data: Data, train: Indices, validation: Indices) -> Fold:
-    """Scale by all rows, as the paper does, or by the training rows of the fold."""
+    """Scale the data by all rows, as the paper does, or for the shuffled protocol by the training rows."""
     by = data.X if data.protocol == "paper" else data.X[train]
     return Fold(scale(data.X, by, data.scaling), data.y, train, validation, data.test)

@@ -1,4 +1,4 @@
-"""The page that shows our numbers beside the paper's, and the conclusions from them."""
+"""The report that shows our numbers beside the paper's, and the conclusions from them."""
 
 import csv
 import json
@@ -20,7 +20,7 @@ from kmargin.tables.model_file import replace_file
 if TYPE_CHECKING:
     import pandas as pd
 
-OPTIONAL = "TCGA-PANCAN-HiSeq"  # run only where its file is in the cache
+OPTIONAL = "TCGA-PANCAN-HiSeq"  # run by default only if its file was downloaded before
 WHY_ABSENT = (
     "its archive (72 MB, at UCI) was not available, and is downloaded only with "
     "`--datasets TCGA-PANCAN-HiSeq`"
@@ -42,11 +42,11 @@ COLUMN_TITLES = {
 class Item(NamedTuple):
     """An equation, algorithm, table, figure or section of the paper."""
 
-    name: str  # as the paper numbers it; the section, where it has no number
+    name: str  # its number in the paper, or its section if it has none
     what: str
-    functions: tuple[str, ...]  # below `kmargin`
-    section: str  # of the report, where it is used or shown
-    note: str = ""  # where the code departs from what the paper prints
+    functions: tuple[str, ...]  # functions and classes that implement it, without "kmargin."
+    section: str  # section of the report where it is used or shown
+    note: str = ""  # how the code departs from the printed text, if it does
 
 
 def read_map() -> tuple[Item, ...]:
@@ -60,7 +60,7 @@ PAPER_MAP = read_map()
 
 
 def heading(part: str) -> str:
-    """The name of a part of the page, such as "Table 2", as the paper has it."""
+    """The heading of a part of the report, such as "Table 2" for "table2"."""
     if part == "descent":
         return "How MM converges"
     kind, number = (part[:6], part[6:]) if part.startswith("figure") else (part[:5], part[5:])
@@ -68,7 +68,7 @@ def heading(part: str) -> str:
 
 
 class Duel(NamedTuple):
-    """The results of the exchange on a data set, and of the better of MM and SD."""
+    """The results of the exchange on a data set, and of its rival, the better of MM and SD."""
 
     ours: Line
     rival: Line
@@ -80,23 +80,25 @@ class Duel(NamedTuple):
 
     @property
     def noise(self) -> float:
+        """The larger of the noises of the two test accuracies."""
         return max(line.entries["test"].noise for line in self)
 
     @property
     def speed(self) -> float:
+        """How many times as fast as its rival the exchange computes the path."""
         return self.rival.entries["seconds"].value / self.ours.entries["seconds"].value
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """The conclusions of a run, as sentences for the page and for the terminal."""
+    """The conclusions from a run, as sentences for the report and for the terminal."""
 
     settings: Settings
-    lines: Sequence[Line]  # of Table 3
+    lines: Sequence[Line]  # the lines of Table 3
 
     @property
     def is_quick(self) -> bool:
-        """Whether there are fewer folds, starts or draws than in the paper."""
+        """Whether the run has fewer folds, random starts or simulated data sets than the paper."""
         return asdict(self.settings) | {"seed": 0} != asdict(Settings()) | {"seed": 0}
 
     @cached_property
@@ -110,7 +112,7 @@ class Verdict:
 
     @property
     def is_whole(self) -> bool:
-        """Whether enough was run to say whether the paper's results hold up."""
+        """Whether all folds and data sets were run that are needed to judge the paper's results."""
         return not self.is_quick and set(self.absent) <= {OPTIONAL}
 
     @cached_property
@@ -120,13 +122,14 @@ class Verdict:
 
     @property
     def n_met(self) -> int:
+        """The number of printed test accuracies that agree with ours within noise."""
         return sum(not line.entries["test"].differs for line in self.printed)
 
     @cached_property
     def duels(self) -> list[Duel]:
-        """For each data set, the exchange and the better of MM and SD by validation accuracy.
+        """For each data set, the exchange and its rival: of MM and SD, the one that validates better.
 
-        A tie goes to the faster of the two, so that the choice of the rival does not increase our speed.
+        If they tie, the rival is the faster one, so that the choice does not make the exchange look fast.
         """
         found = []
         for dataset in DATASETS:
@@ -138,15 +141,16 @@ class Verdict:
 
     @property
     def n_won(self) -> int:
-        """The number of data sets on which the exchange tests at least as well."""
+        """The number of data sets on which the test accuracy of the exchange is at least its rival's."""
         return sum(duel.gain >= -0.05 for duel in self.duels)
 
     @property
     def speed(self) -> float:
+        """The median over data sets of how many times as fast the exchange is."""
         return float(np.median([duel.speed for duel in self.duels]))
 
     def sentences(self) -> list[str]:
-        """All that can be concluded, the most important first."""
+        """All conclusions that the run allows, the most important one first."""
         parts = (self._quick_run(), self._agreement(), self._absent(), self._comparison())
         return [text for text in parts if text]
 
@@ -209,19 +213,19 @@ class Verdict:
 
 
 def _rank(line: Line) -> tuple[float, float]:
-    """Accuracies are rounded: means of equal accuracies may differ in their last digits."""
+    """Sort key of rivals. Accuracies are rounded, since means of equal ones may differ in the last digits."""
     return -round(line.entries["validation"].value, 6), line.entries["seconds"].value
 
 
 def main_results(folder: Path, settings: Settings) -> Verdict:
-    """The conclusions from the rows in a folder."""
+    """The conclusions from the results in a folder."""
     rows = tables.read_rows(folder)
     protocols = [name for name in PROTOCOLS if name in set(rows.protocol)]
     return Verdict(settings, tables.table3(rows, protocols[0]) if protocols else [])
 
 
 def write_report(folder: Path, parts: Sequence[str], settings: Settings) -> Path:
-    """Write tables as CSV files and `report.html`, from the rows in the folder; return the page's path."""
+    """Write tables as CSV files and `report.html` from the results in the folder; return its path."""
     rows = figures.with_places(tables.read_rows(folder))
     protocols = [name for name in PROTOCOLS if name in set(rows.protocol)]
     first, *others = protocols or ["paper"]
@@ -266,6 +270,7 @@ def write_report(folder: Path, parts: Sequence[str], settings: Settings) -> Path
 
 
 def _has_rows(part: str, rows: "pd.DataFrame") -> bool:
+    """Whether there are results for a part of the report, or it needs none."""
     needed = {"figure1": "sensitivity", "figure2": "recovery"}
     if part == "descent" or part.startswith("figureS"):
         return True
@@ -274,14 +279,14 @@ def _has_rows(part: str, rows: "pd.DataFrame") -> bool:
 
 
 def draw(part: str, rows: "pd.DataFrame", settings: Settings) -> dict[str, str]:
-    """A figure as SVG, and its size on the page."""
+    """The figure of a part as SVG, and its size in the report, "wide" or "narrow"."""
     has_pixels = part in ("figureS1", "figureS2")
     image = html.svg(figures.DRAWN[part](rows, settings), part, follows_theme=not has_pixels)
     return {"svg": image, "size": "narrow" if part == "figureS2" else "wide"}
 
 
 def draw_paths(rows: "pd.DataFrame", protocol: str) -> list[dict[str, str]]:
-    """Figure 3 for each data set; the one of the paper first, or that which is most like it."""
+    """Figure 3 for each data set; first for that of the paper or, if it was not run, one like it."""
     present = set(tables.of_crossval(rows, protocol).dataset)
     favourite = next((d for d in (OPTIONAL, "optdigits", "synthetic") if d in present), "")
     order = sorted((d for d in DATASETS if d in present), key=lambda d: d != favourite)
@@ -289,24 +294,24 @@ def draw_paths(rows: "pd.DataFrame", protocol: str) -> list[dict[str, str]]:
 
 
 def columns_of(lines: Sequence[Line]) -> list[str]:
-    """The columns that any of the lines has."""
+    """The names of all columns that occur in the lines."""
     return list(dict.fromkeys(name for line in lines for name in line.entries))
 
 
 def is_printed(lines: Sequence[Line], column: str) -> bool:
-    """Whether the paper prints a number for any of the lines."""
+    """Whether the paper prints a number in this column for any of the lines."""
     found = (line.parameter if column == "parameter" else line.entries.get(column) for line in lines)
     return any(entry is not None and entry.printed is not None for entry in found)
 
 
 def is_highest(lines: Sequence[Line], line: Line, column: str) -> bool:
-    """Whether a line has the highest number of its data set, as far as the digits shown tell."""
+    """Whether a line has the highest number of its data set in a column, to the digits that are shown."""
     highest = max(other.entries[column].value for other in lines if other.dataset == line.dataset)
     return short(line.entries[column].value) == short(highest)
 
 
 def short(value: float) -> str:
-    """A number with four digits, or three if it is below 1; very large and small ones with an exponent."""
+    """A number as text with four digits, or three if it is below 1; with an exponent if it needs one."""
     if value == 0 or 1e-3 <= abs(value) < 1e4:
         return f"{value:.3g}" if abs(value) < 1 else f"{value:.4g}"
     mantissa, exponent = f"{value:.2e}".split("e")
@@ -314,10 +319,10 @@ def short(value: float) -> str:
 
 
 def settings_rows(manifest: dict[str, Any]) -> list[tuple[str, str]]:
-    """The settings, machines and version of a run by name."""
-    machines = manifest["environments"]
+    """Pairs of name and value: the settings of a run, the computers it ran on, and the version."""
+    environments = manifest["environments"]
     rows = [(name, json.dumps(value)) for name, value in manifest["settings"].items()]
-    for number, machine in enumerate(machines, 1):
-        label = "machine" if len(machines) == 1 else f"machine {number}"
-        rows.append((label, ", ".join(f"{name} {value}" for name, value in machine.items())))
+    for number, environment in enumerate(environments, 1):
+        label = "computer" if len(environments) == 1 else f"computer {number}"
+        rows.append((label, ", ".join(f"{name} {value}" for name, value in environment.items())))
     return [*rows, ("kmargin", manifest["kmargin"])]

@@ -1,4 +1,4 @@
-"""The experiments run in several processes; a run that was interrupted continues."""
+"""Run the experiments in several processes; continue a run that was interrupted."""
 
 import functools
 import warnings
@@ -20,13 +20,14 @@ from kmargin.paper.protocol import DATASETS, PEERS, PROTOCOLS, QUICK, SHIPPED, S
 from kmargin.paper.report import write_report
 from kmargin.paper.store import Key, Store, locked
 
+# All names of each part of a sort key, in the order in which rows of results are sorted.
 _ORDERS = (tuple(EXPERIMENTS), PROTOCOLS, DATASETS, (*SOLVERS, *PEERS))
 
 
 def run(jobs: Sequence[Job], store: Store, settings: Settings, n_jobs: int, verbose: int = 1) -> int:
-    """Run the jobs that are not on disk yet, in `n_jobs` processes; return the number of fits.
+    """Run the jobs whose results are not on disk yet in `n_jobs` processes; return the number of fits.
 
-    A finished job is saved at once. With one process, it is this one.
+    The results of each job are saved as soon as it ends. With n_jobs=1 no process is started.
     """
     waiting = [job for job in jobs if not store.has(job)]
     n_fits = sum(len(job.fits) for job in waiting)
@@ -38,7 +39,8 @@ def run(jobs: Sequence[Job], store: Store, settings: Settings, n_jobs: int, verb
                 store.append(job, rows)
                 bar.advance(len(rows))
         except KeyboardInterrupt:
-            get_reusable_executor().shutdown(wait=True, kill_workers=True)  # before its folder is removed
+            # The workers have to end before joblib removes their temporary folder.
+            get_reusable_executor().shutdown(wait=True, kill_workers=True)
             raise
         except TerminatedWorkerError as error:
             raise RuntimeError(
@@ -50,17 +52,17 @@ def run(jobs: Sequence[Job], store: Store, settings: Settings, n_jobs: int, verb
 
 
 def run_job(job: Job, settings: Settings) -> tuple[Job, list[Row]]:
-    """Run the fits of a job on one core."""
+    """Run the fits of a job on one core; return the job with a row of results for each fit."""
     with warnings.catch_warnings(), one_blas_thread:
-        warnings.simplefilter("ignore", ConvergenceWarning)  # each row records how well it converged
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the rows record how well fits converged
         warm_up(beginning(job), settings)
         return job, list(EXPERIMENTS[job.experiment].run(job, settings))
 
 
 def beginning(job: Job) -> Job:
-    """The first fits of a job, which call every function that the job needs; the same for all folds.
+    """A shorter job that calls, and so compiles, every function that `job` needs; the same for all folds.
 
-    The exchange needs its whole path. MM and SD need two fits, since they begin with all features.
+    The exchange needs its whole path. MM and SD need two fits, because the first one keeps all features.
     """
     is_path = job.experiment == "crossval" and job.solver == "exchange"
     fits = [Fit(0, fit.parameter) for fit in job.fits]
@@ -69,7 +71,7 @@ def beginning(job: Job) -> Job:
 
 @functools.cache
 def warm_up(job: Job, settings: Settings) -> None:
-    """Run a job once in a process and discard the results, so that no time includes compilation."""
+    """Run a job once per process and discard its results, so that measured times exclude compilation."""
     for _ in EXPERIMENTS[job.experiment].run(job, settings):
         pass
 
@@ -81,12 +83,12 @@ def order(key: Key) -> Any:
     for name, known in zip(names, _ORDERS, strict=True):
         if name in known:
             places.append((known.index(name), ()))
-        else:  # a simulated shape
+        else:  # the shape of simulated data, such as "500x1000"
             places.append((len(known), shape_of(name)))
     return *places, int(replicate), float(parameter)
 
 
-# the experiment that each part of the page needs; the supplement's figures show data alone
+# The experiment whose results each part of the report shows; None for parts that need no results.
 PARTS: dict[str, str | None] = {
     "descent": None,
     "figure1": "sensitivity",
@@ -101,7 +103,7 @@ PARTS: dict[str, str | None] = {
 
 
 class Request:
-    """The parts, data sets, solvers and settings to reproduce, with all defaults resolved."""
+    """What `kmargin reproduce` is to run: parts of the report, data sets, solvers and settings."""
 
     def __init__(
         self,
@@ -142,17 +144,17 @@ class Request:
 
 
 def plan(request: Request) -> list[Job]:
-    """All jobs, one experiment after the other."""
+    """All jobs that a request needs, one experiment after the other."""
     needed = {PARTS[part] for part in request.parts}
     chosen = (request.settings, request.protocols, request.datasets, request.solvers)
     return [job for name in EXPERIMENTS if name in needed for job in EXPERIMENTS[name].jobs(*chosen)]
 
 
 def reproduce(request: Request, out: Path, *, n_jobs: int = 1, verbose: int = 1) -> Path:
-    """Run what is not in the folder `out` yet, write tables and report, and return the report's path."""
+    """Run the jobs whose results are not in the folder `out`; write tables and report; return its path."""
     settings = request.settings
     jobs = plan(request)
-    for dataset in {job.dataset for job in jobs} & {*TABLE_1}:  # a missing file stops a run at once
+    for dataset in {job.dataset for job in jobs} & {*TABLE_1}:  # fails at once if a file is missing
         protocol.read(dataset, request.protocols[0], settings.seed)
     with locked(out):
         run(jobs, Store(out, settings.to_dict(), request.command), settings, n_jobs, verbose)

@@ -1,7 +1,7 @@
-"""Results on disk: a table to which the rows of finished jobs are added, and a record of how it was made.
+"""The results of the experiments on disk, to which the results of each job are added when it ends.
 
-A folder holds `rows.csv` (a row for each fit; the same settings give the same bytes, however often the run
-was stopped), `seconds.csv` (the processor time of the same fits) and `manifest.json`.
+A folder holds `rows.csv` (a row of results for each fit), `seconds.csv` (the processor time of each fit) and
+`manifest.json` (settings and versions). The same settings give the same `rows.csv`, also if runs are stopped.
 """
 
 import csv
@@ -23,21 +23,21 @@ VALUES = (
     "iterations", "stalled", "objective", "gradient_sq", "distance_sq", "loss", "support_vectors", "kept",
     "sparsity", "fdr", "for", "train", "validation", "test",
 )  # fmt: skip
-COLUMNS = {"seconds.csv": (*KEYS, "seconds"), "rows.csv": (*KEYS, *VALUES)}  # in the order of writing
-FORMAT = 2  # since 2, times are taken after a warm-up
+COLUMNS = {"seconds.csv": (*KEYS, "seconds"), "rows.csv": (*KEYS, *VALUES)}  # written in this order
+FORMAT = 2  # version of the folder's format; since 2, times are measured after a warm-up
 RECORDED = ("kmargin", "numpy", "scipy", "scikit-learn", "numba")
 
-Key = tuple[str, ...]
+Key = tuple[str, ...]  # the values of the columns KEYS, which identify a fit
 
 
 class StoreError(RuntimeError):
-    """A folder that this run must not write to."""
+    """The folder has files of another kind, other settings, or another run, so nothing is written to it."""
 
 
 class Store:
-    """The results of one folder, with all numbers as they are written.
+    """The results in one folder, with all numbers as text.
 
-    Times are written before the rows they belong to, so that a fit with a row has everything else, too.
+    The time of a fit is written before its row, so that every fit with a row in `rows.csv` has a time.
     """
 
     def __init__(self, folder: Path, settings: dict[str, Any], command: str) -> None:
@@ -52,7 +52,7 @@ class Store:
         return all(key in self.tables["rows.csv"] for key in keys)
 
     def append(self, job: Job, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Save the results of a job."""
+        """Append the results of a job to the files."""
         for name, columns in COLUMNS.items():
             values = columns[len(KEYS) :]
             found = {_key(job, row): tuple(_text(row.get(column)) for column in values) for row in rows}
@@ -63,7 +63,7 @@ class Store:
             self.tables[name] |= found
 
     def finish(self, order: Callable[[Key], Any]) -> None:
-        """Sort all rows, and drop times that belong to no row."""
+        """Sort all rows by `order` of their keys, and drop the times of fits without a row of results."""
         keys = sorted(self.tables["rows.csv"], key=order)
         for name, columns in COLUMNS.items():
             found = self.tables[name]
@@ -72,7 +72,7 @@ class Store:
 
 
 def read_table(path: Path, columns: Sequence[str]) -> dict[Key, tuple[str, ...]]:
-    """The values of a CSV file by their keys; a missing file is created, an incomplete last line removed."""
+    """The values of a CSV file by key; create a missing file, and remove an incomplete last line."""
     header = _lines([columns])
     content = path.read_bytes() if path.exists() else b""
     complete = content[: content.rfind(b"\n") + 1] or header
@@ -85,7 +85,7 @@ def read_table(path: Path, columns: Sequence[str]) -> dict[Key, tuple[str, ...]]
 
 
 def write_manifest(folder: Path, settings: dict[str, Any], command: str) -> None:
-    """Add a command and its environment to the manifest; rows made with other settings are an error."""
+    """Add a command and its environment to the manifest. Raises StoreError if settings have changed."""
     path = folder / "manifest.json"
     now = {"format": FORMAT, "kmargin": importlib.metadata.version("kmargin"), "settings": settings}
     manifest: dict[str, Any] = now | {"commands": [], "environments": []}
@@ -106,7 +106,7 @@ def write_manifest(folder: Path, settings: dict[str, Any], command: str) -> None
 
 
 def environment() -> dict[str, Any]:
-    """The machine and the versions on which numbers may depend."""
+    """The computer and the versions of packages, on which results may depend in the last digits."""
     versions = {name: importlib.metadata.version(name) for name in RECORDED}
     return {
         "python": platform.python_version(),
@@ -119,7 +119,7 @@ def environment() -> dict[str, Any]:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Keep other runs out of a folder, until this process leaves the context or ends in any other way."""
+    """Keep other runs out of a folder until this process leaves the context or ends."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / ".lock"
     with path.open("ab") as file:
@@ -128,7 +128,7 @@ def locked(folder: Path) -> Iterator[None]:
 
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except ImportError:
-            pass  # no such locks on this system
+            pass  # Windows has no fcntl: runs there are not kept apart
         except OSError:
             raise StoreError(
                 f"Another run is writing to {folder}. Wait for it, or give another folder with --out."
@@ -155,9 +155,10 @@ def _lines(rows: Iterable[Sequence[str]]) -> bytes:
     return buffer.getvalue().encode()
 
 
-def _difference(name: str, had: Any, has: Any) -> str:
+def _difference(name: str, before: Any, now: Any) -> str:
+    """The value of a manifest entry before and now, for the message that they differ."""
     if name != "settings":
-        return f"{name} {had}, and this is {name} {has}"
-    changed = [key for key in {*had, *has} if had.get(key) != has.get(key)]
-    key = min(changed, key=lambda name: (isinstance(has.get(name), list), name))  # not a list if possible
-    return f"{key}={had.get(key)!r}, and this run has {key}={has.get(key)!r}"
+        return f"{name} {before}, and this is {name} {now}"
+    changed = [key for key in {*before, *now} if before.get(key) != now.get(key)]
+    key = min(changed, key=lambda name: (isinstance(now.get(name), list), name))  # lists are long to show
+    return f"{key}={before.get(key)!r}, and this run has {key}={now.get(key)!r}"

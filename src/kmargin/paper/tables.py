@@ -1,4 +1,4 @@
-"""The paper's tables: ours, the published ones, and the differences explained."""
+"""Tables 2 to 4 with our numbers and those of the paper, and reasons for the differences."""
 
 import csv
 import tomllib
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def read_published() -> dict[tuple[str, str, str], list[dict[str, float]]]:
-    """The numbers that the paper prints: the rows of a table for a data set and a solver."""
+    """The numbers that the paper prints: a list of rows for each table, data set and solver."""
     found: dict[tuple[str, str, str], list[dict[str, float]]] = {}
     with Path(__file__).with_name("published.csv").open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
@@ -30,34 +30,35 @@ def read_published() -> dict[tuple[str, str, str], list[dict[str, float]]]:
 PUBLISHED = read_published()
 with Path(__file__).with_name("reasons.toml").open("rb") as file:
     REASONS: list[dict[str, Any]] = tomllib.load(file)["reason"]
-UNKNOWN = "No reason is known. The rows are in rows.csv."
-PERCENT = ("train", "validation", "test", "sparsity")
-TOTALS = ("iterations", "seconds")  # summed along the path in Tables 3 and 4
+UNKNOWN = "No reason is known. The results of each fit are in rows.csv."
+PERCENT = ("train", "validation", "test", "sparsity")  # columns that are shown in percent
+TOTALS = ("iterations", "seconds")  # columns that are summed along the path in Tables 3 and 4
 NAMES = {"mm": "MM", "sd": "SD", "exchange": "exchange", "l2r": "L2R", "l1r": "L1R", "svc": "SVC"}
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A number of ours, its noise, and the number that the paper prints, if any."""
+    """A number of ours, and the number that the paper prints in its place, if any."""
 
     value: float
-    noise: float = 0.0  # differences up to this are expected
+    noise: float = 0.0  # differences up to this may come from randomness or rounding
     printed: float | None = None
 
     @property
     def differs(self) -> bool:
+        """Whether our number differs from the printed one by more than noise."""
         return self.printed is not None and abs(self.value - self.printed) > self.noise
 
 
 @dataclass(frozen=True)
 class Line:
-    """One row of a table."""
+    """One row of a table: the results of a solver on a data set."""
 
     dataset: str
     solver: str
-    parameter: Entry  # s in percent, or C
-    entries: dict[str, Entry]
-    is_marked: bool = False
+    parameter: Entry  # the sparsity s in percent, or C
+    entries: dict[str, Entry]  # by column
+    is_marked: bool = False  # whether it has the true sparsity
 
     def differing(self) -> dict[str, Entry]:
         """The entries that differ from the printed ones by more than noise."""
@@ -66,7 +67,7 @@ class Line:
 
 
 def read_rows(folder: Path) -> "pd.DataFrame":
-    """All rows with their seconds; accuracies and sparsities in percent."""
+    """The results of all fits with their times; accuracies and sparsities are in percent."""
     import pandas as pd
 
     rows = pd.read_csv(folder / "rows.csv")
@@ -76,16 +77,17 @@ def read_rows(folder: Path) -> "pd.DataFrame":
 
 
 def of_crossval(rows: "pd.DataFrame", protocol: str) -> "pd.DataFrame":
+    """The rows of the cross-validation experiment with one protocol."""
     return rows[(rows.experiment == "crossval") & (rows.protocol == protocol)]
 
 
 def printed_rows(table: str, protocol: str, dataset: str, solver: str) -> list[dict[str, float]]:
-    """What the paper prints; nothing for another protocol than its own."""
+    """The rows that the paper prints for a data set and solver; none for another protocol than "paper"."""
     return PUBLISHED.get((table, dataset, solver), []) if protocol == "paper" else []
 
 
 def table2(rows: "pd.DataFrame", protocol: str) -> list[Line]:
-    """The path on `synthetic` of each solver of ours; the row of the true sparsity is marked."""
+    """Table 2: the path of each of our solvers on `synthetic`, with the row of the true sparsity marked."""
     mine, lines = of_crossval(rows, protocol), []
     for solver in SOLVERS:
         printed = {row["parameter"]: row for row in printed_rows("table2", protocol, "synthetic", solver)}
@@ -102,13 +104,13 @@ def table2(rows: "pd.DataFrame", protocol: str) -> list[Line]:
 
 
 def table3(rows: "pd.DataFrame", protocol: str) -> list[Line]:
-    """What cross-validation selects for each data set and solver of ours."""
+    """Table 3: the sparsity that cross-validation selects for each data set and each of our solvers."""
     columns = ("iterations", "seconds", "objective", "loss", "validation", "test")
     return _selection_table("table3", rows, protocol, SOLVERS, columns)
 
 
 def table4(rows: "pd.DataFrame", protocol: str) -> list[Line]:
-    """Our solvers beside LIBLINEAR and LIBSVM."""
+    """Table 4: our solvers compared with LIBLINEAR and LIBSVM."""
     columns = ("seconds", "train", "validation", "test", "sparsity")
     return _selection_table("table4", rows, protocol, (*SOLVERS, *PEERS), columns)
 
@@ -116,7 +118,7 @@ def table4(rows: "pd.DataFrame", protocol: str) -> list[Line]:
 def _selection_table(
     name: str, rows: "pd.DataFrame", protocol: str, solvers: Sequence[str], columns: Sequence[str]
 ) -> list[Line]:
-    """A line for each data set and solver, at the parameter that cross-validation selects."""
+    """A line for each data set and solver, with the results for the parameter that has been selected."""
     lines, mine = [], of_crossval(rows, protocol)
     for dataset in DATASETS:
         for solver in solvers:
@@ -128,7 +130,7 @@ def _selection_table(
             entries = {
                 column: _entry(path if column in TOTALS else chosen, path, column, theirs)
                 for column in columns
-                if column != "objective" or solver != "exchange"  # the others' objectives have no ridge
+                if column != "objective" or solver != "exchange"  # its objective has a ridge
             }
             unit, ties = 1 if solver in PEERS else 100, _ties(path)
             noise = unit * (max(ties) - min(ties) + 1e-9)
@@ -141,14 +143,14 @@ TABLES = {"table2": table2, "table3": table3, "table4": table4}
 
 
 def selected(group: "pd.DataFrame") -> float:
-    """The parameter with the highest mean validation accuracy; among equals the sparsest model."""
+    """The parameter with the highest mean validation accuracy; among ties, that of the sparsest model."""
     means = group.groupby("parameter")["validation"].mean()
     ties = means.index[means >= means.max() - 1e-9]
     return float(ties.min() if group.solver.iloc[0] in PEERS else ties.max())
 
 
 def to_frame(lines: list[Line]) -> "pd.DataFrame":
-    """A table for a CSV file: our numbers, and beside them those that the paper prints."""
+    """A data frame with our numbers, and a column beside each for the number that the paper prints."""
     import pandas as pd
 
     records = []
@@ -162,16 +164,19 @@ def to_frame(lines: list[Line]) -> "pd.DataFrame":
 
 
 def _entry(group: "pd.DataFrame", path: "pd.DataFrame", name: str, printed: Mapping[str, float]) -> Entry:
-    """A column summed over the parameters in `group`, averaged over folds; `path` has all parameters."""
+    """The entry of a column: sums over the rows of `group` in each fold, averaged over folds.
+
+    `path` has the rows of all parameters, from which the noise of the sparsity is estimated.
+    """
     value = float(group.groupby("replicate")[name].sum().mean())
     theirs = printed.get(name)
     larger = max(value, theirs or 0.0)
-    noise = 1e-3 + 0.25 * larger  # of objectives and distances
+    noise = 1e-3 + 0.25 * larger  # for objectives and distances
     if name == "seconds":
         noise = np.inf
     elif name in ("iterations", "support_vectors"):
         noise = 0.5 * larger
-    elif name == "sparsity":  # that of parameters which tie with the chosen one
+    elif name == "sparsity":  # the range over parameters that tie with the best
         tied = path[path.parameter.isin(_ties(path))].groupby("parameter")["sparsity"].mean()
         noise = 2.0 + float(np.ptp(tied))
     elif name in PERCENT:
@@ -180,7 +185,7 @@ def _entry(group: "pd.DataFrame", path: "pd.DataFrame", name: str, printed: Mapp
 
 
 def accuracy_noise(group: "pd.DataFrame", name: str) -> float:
-    """Two standard errors of a difference: between folds, and for simulated data between draws."""
+    """Two standard errors of a difference of accuracies: from the folds and, if simulated, the test rows."""
     n_folds, entry = group.replicate.nunique(), TABLE_1[group.dataset.iloc[0]]
     variance = float(group[name].var(ddof=1)) / n_folds if n_folds > 1 else 0.0
     if not entry.files:
@@ -190,14 +195,14 @@ def accuracy_noise(group: "pd.DataFrame", name: str) -> float:
 
 
 def _ties(group: "pd.DataFrame") -> list[float]:
-    """The parameters whose validation accuracy is within a standard error (of a difference) of the best."""
+    """The parameters whose validation accuracy is within one standard error of a difference of the best."""
     summary = group.groupby("parameter")["validation"].agg(["mean", "sem"])
     best = summary.loc[summary["mean"].idxmax()]
     return list(summary.index[summary["mean"] >= best["mean"] - np.sqrt(2) * best["sem"]])
 
 
 def find_reason(line: Line, column: str) -> str:
-    """The first of the known reasons that covers a number."""
+    """The first reason in `reasons.toml` that covers the number in a column of a line."""
     number = {"datasets": line.dataset, "solvers": line.solver, "columns": column}
     covering = (
         reason["text"]
@@ -208,7 +213,7 @@ def find_reason(line: Line, column: str) -> str:
 
 
 def reasons(by_part: Mapping[str, Sequence[Line]]) -> list[tuple[list[str], str]]:
-    """The numbers that differ by more than noise, by the reason known for them."""
+    """The numbers that differ from the paper by more than noise, as lists of texts, each with its reason."""
     by_reason: dict[str, list[str]] = {}
     for part, lines in by_part.items():
         for line in lines:

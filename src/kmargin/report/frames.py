@@ -1,4 +1,4 @@
-"""Results as data frames: features, predictions, errors, quality by class."""
+"""Results as data frames, and measures of how good predictions and probabilities are."""
 
 from typing import Any, NamedTuple
 
@@ -20,13 +20,14 @@ from kmargin.tables.model import TableModel
 
 
 def feature_frame(analysis: Analysis) -> pd.DataFrame:
-    """A row for each feature, in the order of `order_features`, those in use first.
+    """The contents of `features.csv`: a row for each feature, in the order of `order_features`.
 
-    `favours` is the class that higher values favour most. `frequency` is the proportion of the folds that
-    chose the feature, `halves` that of random halves of the rows. `cost_without` is the relative rise of the
-    objective if the feature (or its group) is left out, `stand_in_cost` if `stand_in` replaces it, each after
-    refitting. `weight` is for features scaled to standard deviation 1, `weight_per_unit` for the units of the
-    table. With more than two classes there are columns for each class and for each binary classifier.
+    `favours` is the class that higher values favour most. `frequency` and `halves` are the proportions of
+    folds and of random halves of the rows in which the feature was chosen. `cost_without` is the relative
+    rise of the objective if the feature (or its group) is left out and the model refitted, `stand_in_cost`
+    the rise if `stand_in` replaces it. `weight` is for features scaled to standard deviation 1,
+    `weight_per_unit` for features in the units of the table. More than two classes have a column of weights
+    for each class and for each binary classifier.
     """
     model, counted = analysis.model, analysis.counted
     order, frequency = order_features(analysis), _frequency(analysis)
@@ -55,7 +56,7 @@ def feature_frame(analysis: Analysis) -> pd.DataFrame:
 
 
 def drop_cost_columns(analysis: Analysis, order: Indices, chosen: Flags) -> dict[str, Any]:
-    """The rise of the objective without each feature (or its group), and with its best replacement."""
+    """Columns of `feature_frame`: the rise of the objective without a feature, and its best replacement."""
     labels = analysis.counted.labels
     known = [
         analysis.worths.get(labels[j]) if is_in else None for j, is_in in zip(order, chosen, strict=True)
@@ -69,11 +70,12 @@ def drop_cost_columns(analysis: Analysis, order: Indices, chosen: Flags) -> dict
 
 
 def _frequency(analysis: Analysis) -> Vector:
+    """The proportion of folds that chose each feature, 0 if it is unknown."""
     return np.zeros(len(analysis.counted.names)) if analysis.frequency is None else analysis.frequency
 
 
 def order_features(analysis: Analysis) -> Indices:
-    """The order of the features on the page: by the largest weight within their group, then by their own."""
+    """Features ordered by the largest absolute weight in their group, and within a group by their own."""
     heaviest = np.abs(analysis.model.machine.coef_).max(axis=0)
     frequency, labels = _frequency(analysis), pd.Series(analysis.counted.labels)
     group = pd.factorize(labels)[0]
@@ -82,7 +84,7 @@ def order_features(analysis: Analysis) -> Indices:
 
 
 def weights_by_class(analysis: Analysis) -> pd.DataFrame:
-    """A row for each feature in use or always in, ordered as in `feature_frame`; a column for each class."""
+    """The weights of features in use or always in (rows, in the order of `feature_frame`) by class."""
     machine, order = analysis.model.machine, order_features(analysis)
     shown = order[(machine.coef_[:, order] != 0).any(axis=0) | analysis.counted.always_in[order]]
     weights = class_weights(machine.coef_[:, shown], len(machine.classes_), machine.multi_class)
@@ -90,13 +92,13 @@ def weights_by_class(analysis: Analysis) -> pd.DataFrame:
 
 
 def intercepts_per_unit(model: TableModel) -> np.ndarray:
-    """The intercepts that go with `weight_per_unit`."""
+    """The intercepts of the binary classifiers for features in the units of the table."""
     coef = model.machine.coef_ / model.scaling.spread
     return model.machine.intercept_ - coef @ model.scaling.mean
 
 
 def point_frame(analysis: Analysis) -> pd.DataFrame:
-    """A row for each training point that a kernel model keeps: its row of the file, and its weights."""
+    """The contents of `points.csv`: a row for each training point that a kernel model keeps."""
     dataset, machine = analysis.dataset, analysis.model.machine
     kept = machine.support_
     frame = pd.DataFrame({"row": dataset.rows[kept]})
@@ -110,7 +112,7 @@ def point_frame(analysis: Analysis) -> pd.DataFrame:
 
 
 def point_weights(analysis: Analysis) -> pd.DataFrame:
-    """A row for each training point and binary classifier that keeps it."""
+    """The weights of a kernel model: a row for each pair of a binary classifier and a point it keeps."""
     frame, names = point_frame(analysis), analysis.model.machine_names
     own = [name for name in ("row", "id", "class") if name in frame.columns[:3]]
     long = pd.concat(
@@ -120,7 +122,7 @@ def point_weights(analysis: Analysis) -> pd.DataFrame:
 
 
 def wrong_frame(analysis: Analysis) -> pd.DataFrame:
-    """The misclassified rows of `prediction_frame`, in the order of the probability of their class."""
+    """The misclassified rows of `prediction_frame`, sorted by the probability of their actual class."""
     assessed, y = analysis.assessment, analysis.dataset.y
     wrong = np.flatnonzero(assessed.predicted != y)
     own = assessed.probabilities[wrong, np.searchsorted(assessed.classes, y[wrong])]
@@ -129,7 +131,7 @@ def wrong_frame(analysis: Analysis) -> pd.DataFrame:
 
 
 def prediction_frame(analysis: Analysis) -> pd.DataFrame:
-    """For each row of the table, the predictions of models that were fitted without it."""
+    """The contents of `predictions.csv`: the prediction for each row by a model fitted without it."""
     dataset, assessed = analysis.dataset, analysis.assessment
     return _predictions(
         {
@@ -154,7 +156,7 @@ def new_prediction_frame(
     actual: Any = None,
     probabilities: Matrix | None = None,
 ) -> pd.DataFrame:
-    """The predictions for each row of a new table."""
+    """The predictions for the rows of a new table."""
     columns = {"row": np.arange(1, len(classes) + 1), "id": ids, "actual": actual, "predicted": classes}
     return _predictions(columns, decisions, model, probabilities)
 
@@ -162,6 +164,7 @@ def new_prediction_frame(
 def _predictions(
     columns: dict[str, Any], decisions: Matrix, model: TableModel, probabilities: Matrix | None
 ) -> pd.DataFrame:
+    """A frame of the columns that are not None, followed by decision values and probabilities."""
     frame = pd.DataFrame({name: values for name, values in columns.items() if values is not None})
     names = [str(name) for name in model.machine.classes_]
     parts = [frame]
@@ -175,13 +178,13 @@ def _predictions(
 
 
 def confusion(analysis: Analysis) -> np.ndarray:
-    """The number of rows of each class (down) by predicted class (across)."""
+    """The confusion matrix: the number of rows by actual class (down) and predicted class (across)."""
     assessed = analysis.assessment
     return confusion_matrix(analysis.dataset.y, assessed.predicted, labels=assessed.classes)
 
 
 def step_frame(steps: list[Step], scoring: str = "accuracy") -> pd.DataFrame:
-    """A row for each k of a path."""
+    """A frame of a path, with a row for each k."""
     frame = pd.DataFrame([step._asdict() for step in steps])
     for name in ("features", "enters", "leaves"):
         frame[name] = frame[name].map("; ".join)
@@ -196,9 +199,9 @@ def step_frame(steps: list[Step], scoring: str = "accuracy") -> pd.DataFrame:
 
 
 def share_of(holds: Flags, weights: Vector, groups: Indices | None = None) -> Estimate | None:
-    """The weighted proportion of True in `holds`, with its 95 % interval; None if there are no rows.
+    """The weighted proportion of True in `holds`, with its 95 % interval; None if it is empty.
 
-    Where rows form groups, the interval counts groups instead of rows.
+    If `groups` are given, the interval is based on the number of groups instead of rows.
     """
     if not len(holds):
         return None
@@ -207,28 +210,28 @@ def share_of(holds: Flags, weights: Vector, groups: Indices | None = None) -> Es
 
 
 def share_among(analysis: Analysis, holds: Flags, rows: Flags) -> Estimate | None:
-    """Return the weighted proportion of True among `holds`, for the given rows of the table."""
+    """The weighted proportion of True in `holds` among the rows of the table that `rows` marks."""
     groups = analysis.dataset.groups
     weights = analysis.assessment.weights
     return share_of(holds[rows], weights[rows], None if groups is None else groups[rows])
 
 
 def recall(analysis: Analysis, code: int) -> Estimate | None:
-    """The proportion of the rows of a class that are predicted as such."""
+    """The proportion of the rows of a class (given by its index) that are predicted as this class."""
     assessed = analysis.assessment
     of_class = analysis.dataset.y == assessed.classes[code]
     return share_among(analysis, assessed.predicted == assessed.classes[code], of_class)
 
 
 def precision(analysis: Analysis, code: int) -> Estimate | None:
-    """The proportion of the rows predicted as a class that belong to it; None if there are none."""
+    """The proportion of the rows predicted as a class that belong to it; None if it is never predicted."""
     assessed = analysis.assessment
     as_class = assessed.predicted == assessed.classes[code]
     return share_among(analysis, analysis.dataset.y == assessed.classes[code], as_class)
 
 
 def area_under_curve(analysis: Analysis, code: int) -> Estimate:
-    """The area under the ROC curve of a class against the others, the mean over the folds."""
+    """The area under the ROC curve of a class against all others, averaged over the folds."""
     assessed, dataset = analysis.assessment, analysis.dataset
     decisions = assessed.decisions
     if decisions.ndim == 2:
@@ -242,8 +245,8 @@ def area_under_curve(analysis: Analysis, code: int) -> Estimate:
 def roc_points(analysis: Analysis) -> tuple[Vector, Vector]:
     """False and true positive rates of the mean ROC curve of the folds, for two classes.
 
-    A false positive rate at which a curve rises appears twice, with the true positive rates before and after.
-    The area under the curve is `area_under_curve`.
+    Each false positive rate appears twice, with the true positive rates below and above the step of the curve
+    there. The area under the curve is `area_under_curve`.
     """
     assessed = analysis.assessment
     is_second, curves = analysis.dataset.y == assessed.classes[1], []
@@ -258,7 +261,7 @@ def roc_points(analysis: Analysis) -> tuple[Vector, Vector]:
 
 
 def _limits(false: Vector, true: Vector, at: Vector) -> tuple[Vector, Vector]:
-    """Return the true positive rates of a ROC curve below and above its step at each false positive rate."""
+    """The true positive rates of a ROC curve below and above its step at each false positive rate in `at`."""
     first, last = np.searchsorted(false, at, side="left"), np.searchsorted(false, at, side="right") - 1
     is_vertex = first <= last
     width = np.where(is_vertex, 1.0, false[first] - false[last])
@@ -267,16 +270,16 @@ def _limits(false: Vector, true: Vector, at: Vector) -> tuple[Vector, Vector]:
 
 
 class GroupResult(NamedTuple):
-    """The rows of one group: their number, and the proportion that was predicted correctly."""
+    """The results for the rows of one group: their number, and the proportion predicted correctly."""
 
     name: str
     n_rows: int
     correct: Estimate
-    most_common: float  # the share of the largest class among them
+    most_common: float  # the proportion of the most common class in the group
 
 
 def results_by_group(analysis: Analysis) -> list[GroupResult]:
-    """The accuracy within each group of rows, predicted by models that were fitted without the group."""
+    """The accuracy in each group of rows, of models that were fitted without the group."""
     dataset, assessed = analysis.dataset, analysis.assessment
     if dataset.group_labels is None:
         return []
@@ -293,7 +296,7 @@ def results_by_group(analysis: Analysis) -> list[GroupResult]:
 
 
 class Reliability(NamedTuple):
-    """Rows with similar probabilities: the mean probability, and the frequency that was observed."""
+    """One bin of rows with similar predicted probabilities: their mean, and the observed frequency."""
 
     predicted: float
     observed: Estimate
@@ -301,9 +304,9 @@ class Reliability(NamedTuple):
 
 
 def reliability(analysis: Analysis, n_bins: int = 10) -> list[Reliability]:
-    """Predicted probabilities and observed frequencies in bins of about the same number of rows.
+    """Predicted probabilities and observed frequencies, in bins of about equal numbers of rows.
 
-    With two classes, the probabilities are those of the second; with more, those of the most likely class.
+    With two classes these are for the second class, with more classes for the most likely class of each row.
     """
     assessed, y = analysis.assessment, analysis.dataset.y
     P = assessed.probabilities
@@ -329,23 +332,23 @@ def calibration_error(analysis: Analysis) -> float:
 
 
 def log_loss_of(analysis: Analysis) -> float:
-    """The log loss of the probabilities of held-out rows."""
+    """The log loss of the probabilities that were predicted for held-out rows."""
     assessed, y = analysis.assessment, analysis.dataset.y
     return float(log_loss(y, assessed.probabilities, sample_weight=assessed.weights, labels=assessed.classes))
 
 
 def stability_frame(stability: Stability) -> pd.DataFrame:
-    """A row for each feature, the most frequent first."""
+    """How often each feature was selected on random halves of the rows, the most frequent feature first."""
     selection, counted = stability.selection, stability.counted
     unit_of = selection.summary().set_index("feature")
     at = unit_of.index.astype(int)
-    thing = counted.things.removesuffix("s")
+    label = counted.things.removesuffix("s")
     columns = {
         "feature": np.array(counted.names, dtype=object)[at],
-        thing: np.array(counted.labels, dtype=object)[at],
+        label: np.array(counted.labels, dtype=object)[at],
         "frequency": unit_of["frequency"].to_numpy(),
     }
     if counted.is_grouped:
-        columns[f"frequency of its {thing}"] = unit_of["group_frequency"].to_numpy()
+        columns[f"frequency of its {label}"] = unit_of["group_frequency"].to_numpy()
     of_both = {name: unit_of[name].to_numpy() for name in ("always_in", "stable")}
     return pd.DataFrame(columns | of_both)

@@ -1,4 +1,4 @@
-"""Pages from the templates in `report/templates`, and plots as SVG that follow the colours of a page."""
+"""HTML pages from the templates in `report/templates`, and plots as SVG images in the colours of a page."""
 
 import io
 import re
@@ -13,9 +13,9 @@ from kmargin.core.validation import count
 from kmargin.displays.palette import INK, MEANINGS, SOFT
 from kmargin.report.text import number, percent, signed
 
-LONG_WORD = 20  # a longer word may be broken anywhere, so that it does not widen its column
+LONG_WORD = 20  # words with more characters may be broken anywhere, so that they do not widen their column
 
-FONT: Any = {
+FONT: Any = {  # matplotlib settings of plots on a page
     "font.size": 9.5,
     "font.family": "sans-serif",
     "text.color": INK,
@@ -30,7 +30,7 @@ FONT: Any = {
 
 @cache
 def environment() -> Environment:
-    """The templates and their filters. All values are escaped; a missing value is an error."""
+    """The jinja2 environment of the templates. All values are escaped; a missing value raises an error."""
     found = Environment(
         loader=PackageLoader("kmargin.report"),
         autoescape=True,
@@ -45,17 +45,17 @@ def environment() -> Environment:
 
 
 def render(template: str, **values: Any) -> str:
-    """Render a template; return the page as a string."""
+    """Render a template with the given values; return the page as HTML."""
     return environment().get_template(template).render(values)
 
 
 def singular(label: str) -> str:
-    """The singular of what k counts: features, variables, groups or training points."""
+    """The singular of the label of what k counts: "feature" for "features"."""
     return label.removesuffix("s")
 
 
 def with_code(text: str) -> Markup:
-    """Escape a text, and mark what is between backticks as code."""
+    """Escape a text as HTML, and mark what is between backticks as code."""
     pieces = str(escape(text)).split("`")
     return Markup("".join(f"<code>{p}</code>" if i % 2 else p for i, p in enumerate(pieces)))
 
@@ -66,35 +66,36 @@ def unbroken(text: str) -> str:
 
 
 def name_class(text: Any) -> str:
-    """Return the CSS class of a table cell with a name; very long words may be broken anywhere."""
+    """The CSS classes of a table cell: "name", and "anywhere" if its text has a word beyond LONG_WORD."""
     longest = max(map(len, str(text).split()), default=0)
     return "name anywhere" if longest > LONG_WORD else "name"
 
 
 def labelled(image: str, label: str) -> Markup:
-    """An SVG image with a text for screen readers."""
+    """Add a label for screen readers to an SVG image."""
     label = escape(label.replace("`", ""))
     return Markup(image.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1))
 
 
 def new_figure(width: float, height: float) -> Any:
-    """A matplotlib figure without a window; its size is in inches."""
+    """A new matplotlib figure that opens no window; width and height are in inches."""
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained")
 
 
 def svg(figure: Any, name: str, follows_theme: bool = True) -> str:
-    """A matplotlib figure as SVG: text stays text, and the same figure gives the same bytes.
+    """Convert a matplotlib figure to SVG. Text stays text, and the same figure gives the same bytes.
 
-    The name makes the ids inside the figure unique on a page. Colours of `displays.palette` are replaced by
-    the page's variables, light or dark; a figure that contains pixels cannot follow and stays on white.
+    `name` makes the ids inside the SVG unique on a page. Colours of `displays.palette` are replaced by CSS
+    variables, so that they change with the light or dark theme of the page. A figure that contains pixels
+    cannot change its colours: with follows_theme=False it gets a white background.
     """
     import matplotlib as mpl
 
     buffer = io.StringIO()
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": name}), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph")  # the browser chooses the font
+        warnings.filterwarnings("ignore", "Glyph")  # missing in matplotlib's font, which browsers do not use
         figure.savefig(
             buffer, format="svg", dpi=160, bbox_inches="tight", metadata={"Date": None}, transparent=True
         )

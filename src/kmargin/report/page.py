@@ -1,4 +1,4 @@
-"""The report as a page, and all results written to a folder."""
+"""Render the report as an HTML page, and write all results to a folder."""
 
 import csv
 import io
@@ -44,18 +44,18 @@ from kmargin.tables.analysis import Analysis, Neighbour, Step
 from kmargin.tables.dataset import Dataset
 from kmargin.tables.model_file import is_temporary, replace_file, replace_folder
 
-MAX_ROWS = 60  # of a table on the page; the CSV files have all
-MAX_TERMS = 12  # of the formula
-MAX_REPLACEMENTS = 3
-MAX_BOXES = 9  # features whose distributions are drawn
-MAX_BOX_CLASSES = 12
-BOX_QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
-N_WORST = 10  # rows in the table of errors
-LABEL_SHARE = 0.15  # of the height of the score plot, which the label of the chosen k needs
+MAX_ROWS = 60  # most rows of a table on the page; the CSV files have all rows
+MAX_TERMS = 12  # a model with more features is not shown as a formula
+MAX_REPLACEMENTS = 3  # most replacements named for a feature
+MAX_BOXES = 9  # most features with box plots
+MAX_BOX_CLASSES = 12  # with more classes there are no box plots
+BOX_QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)  # ends of whiskers and box, and the median
+N_WORST = 10  # most rows in the table of misclassified rows
+LABEL_SHARE = 0.15  # proportion of the height of the score plot that the label of the chosen k needs
 
 
 def render(analysis: Analysis, source: str, folder: str) -> str:
-    """Render the report. `source` is the name of the table, `folder` that of the results."""
+    """Render the report. `source` is the file name of the table, `folder` the name of the results folder."""
     is_kernel = analysis.model.is_kernel
     scoring, assessed = analysis.settings.scoring, analysis.assessment
     wrong = wrong_frame(analysis)
@@ -104,7 +104,7 @@ def render(analysis: Analysis, source: str, folder: str) -> str:
 
 
 def score_strip(analysis: Analysis) -> dict[str, Any] | None:
-    """Where the score, its interval and guessing lie between 0 and 1, in per cent; None for other scores."""
+    """Positions (%) of score, interval and guessing on a scale from 0 to 1; None for scores beyond it."""
     assessed, scoring = analysis.assessment, analysis.settings.scoring
     if scoring.startswith("neg_") or not 0 <= assessed.score <= 1:
         return None
@@ -117,7 +117,7 @@ def score_strip(analysis: Analysis) -> dict[str, Any] | None:
 
 
 def curve_image(analysis: Analysis) -> str:
-    """The score against k, with a line for guessing where that is near."""
+    """Plot the score by k, with a line for guessing if that is not far below."""
     import matplotlib as mpl
     from matplotlib.ticker import PercentFormatter
 
@@ -137,14 +137,14 @@ def curve_image(analysis: Analysis) -> str:
 
 
 def draw_guessing(axes: Any, score: float) -> None:
-    """A line at the score of guessing, above the label of the chosen k at the bottom."""
+    """Draw a line at the score of guessing; extend the axis below it for the label of the chosen k."""
     axes.axhline(score, label="guessing", **REFERENCE)
     low, high = axes.get_ylim()
     axes.set_ylim(min(low, (score - LABEL_SHARE * high) / (1 - LABEL_SHARE)), high)
 
 
 def neighbour_rows(analysis: Analysis) -> list[dict[str, Any]]:
-    """The chosen k, and the next smaller and larger ones."""
+    """Table rows for the chosen k and for the next smaller and larger k."""
     scoring = analysis.settings.scoring
     own = {"k": analysis.k, "score": score_text(scoring, analysis.curve.at(analysis.k)[0]), "swaps": ""}
     rows: list[dict[str, Any]] = [own]
@@ -165,7 +165,7 @@ def neighbour_rows(analysis: Analysis) -> list[dict[str, Any]]:
 
 
 def swap_text(near: Neighbour, most: int = 4) -> str:
-    """Name the features that enter and leave: the first few, and how many more there are."""
+    """Name the first few features that enter and leave at a neighbouring k, and count the others."""
     parts = []
     for sign, names in (("+", near.enters), ("−", near.leaves)):
         more = f" and {len(names) - most} more" if len(names) > most else ""
@@ -175,13 +175,13 @@ def swap_text(near: Neighbour, most: int = 4) -> str:
 
 
 def feature_values(analysis: Analysis) -> dict[str, Any]:
-    """What the section on features shows."""
+    """The values that the template needs for the section on features."""
     frame = feature_frame(analysis)
     is_shown = frame["chosen"] | frame["always_in"]
     others = frame[~is_shown & (frame["frequency"] > 0)]
     others = others.sort_values("frequency", ascending=False, kind="stable")
     weights = weights_by_class(analysis)
-    shown = weights.index  # features in use or always in, in the order of the frame
+    shown = weights.index  # features in use or always in, in the order of `frame`
     largest = max(float(weights.abs().to_numpy().max(initial=0.0)), 1e-300)
     costs = drop_costs(analysis, shown)
     cost_of, rows = {row["name"]: row for row in costs}, []
@@ -198,7 +198,7 @@ def feature_values(analysis: Analysis) -> dict[str, Any]:
                 "per_unit": row.get("weight_per_unit", 0.0),
                 "side": "positive" if row.get("weight", 0.0) > 0 else "negative",
                 "favours": row["favours"],
-                "drop_cost": cost_of.pop(row["group"], None),  # once for each group
+                "drop_cost": cost_of.pop(row["group"], None),  # shown at the first feature of a group
                 "folds": text.frequency_text(analysis, row["frequency"]),
                 "halves": text.halves_text(analysis, place),
             }
@@ -215,7 +215,7 @@ def feature_values(analysis: Analysis) -> dict[str, Any]:
 
 
 def drop_costs(analysis: Analysis, features: Sequence[int]) -> list[dict[str, Any]]:
-    """How the objective changes without each feature (or group), and with its best replacements."""
+    """Table rows: the rise of the objective without each feature (or group), and its best replacements."""
     known = [
         (label, analysis.worths[label])
         for label in analysis.counted.labels_of(features)
@@ -236,7 +236,7 @@ def drop_costs(analysis: Analysis, features: Sequence[int]) -> list[dict[str, An
 
 
 def formula(analysis: Analysis, frame: pd.DataFrame) -> list[str]:
-    """The terms of the decision value of two classes: the intercept, and weights per unit of the table."""
+    """The terms of the decision value of a model for two classes, for features in the units of the table."""
     terms = [text.signed(intercepts_per_unit(analysis.model)[0], "+.5g")]
     used = frame[frame["chosen"]]
     for name, weight in zip(used["feature"], used["weight_per_unit"], strict=True):
@@ -245,7 +245,7 @@ def formula(analysis: Analysis, frame: pd.DataFrame) -> list[str]:
 
 
 def feature_boxes(analysis: Analysis) -> list[dict[str, Any]]:
-    """Box plots of the most important features by class: places in per cent of the range that is drawn."""
+    """Box plots by class of the most important features; `at` has positions in per cent of the plot."""
     names, y = text.class_list(analysis), analysis.dataset.y
     used = [int(j) for j in order_features(analysis) if analysis.model.machine.coef_[:, j].any()]
     if len(names) > MAX_BOX_CLASSES:
@@ -270,7 +270,7 @@ def feature_boxes(analysis: Analysis) -> list[dict[str, Any]]:
 
 
 def point_values(analysis: Analysis) -> dict[str, Any]:
-    """What the section on the training points of a kernel model shows."""
+    """The values that the template needs for the section on the training points of a kernel model."""
     frame = point_frame(analysis)
     columns = [name for name in ("row", "id", "class") if name in frame.columns[:3]]
     weights = frame[[f"weight: {name}" for name in analysis.model.machine_names]].to_numpy()
@@ -283,13 +283,13 @@ def point_values(analysis: Analysis) -> dict[str, Any]:
 
 
 def worst_rows(wrong: pd.DataFrame) -> pd.DataFrame:
-    """The misclassified rows whose class was given the lowest probability."""
+    """The misclassified rows whose actual class had the lowest predicted probability."""
     columns = ("row", "id", "actual", "predicted", "probability of its class")
     return wrong[[name for name in columns if name in wrong.columns]].head(N_WORST)
 
 
 def roc_image(analysis: Analysis) -> str:
-    """The mean ROC curve of the folds, for two classes."""
+    """Plot the mean ROC curve of the folds, for two classes."""
     import matplotlib as mpl
 
     negative, positive = (plain(name, 20) for name in text.class_list(analysis))
@@ -302,7 +302,7 @@ def roc_image(analysis: Analysis) -> str:
 
 
 def reliability_image(analysis: Analysis) -> str:
-    """Observed frequencies against predicted probabilities."""
+    """Plot observed frequencies by predicted probabilities, with confidence intervals."""
     import matplotlib as mpl
 
     bins, names = reliability(analysis), text.class_list(analysis)
@@ -321,7 +321,7 @@ def reliability_image(analysis: Analysis) -> str:
 
 
 def proportion_axes(figure: Any) -> Any:
-    """Axes from 0 to 100 % in both directions, with the diagonal."""
+    """Add axes from 0 to 100 % in both directions, with the diagonal as a reference line."""
     from matplotlib.ticker import PercentFormatter
 
     axes = figure.subplots()
@@ -335,7 +335,7 @@ def proportion_axes(figure: Any) -> Any:
 
 
 def settings_rows(analysis: Analysis, source: str) -> list[tuple[str, str]]:
-    """Names and values of the settings; options about single features are listed only if they were used."""
+    """Names and values of the settings; options for single features are listed only if they were used."""
     settings, dataset, counted = analysis.settings, analysis.dataset, analysis.counted
     n_encoded = len(dataset.encoding.categories)
     at_most = "" if settings.repeats is None else f" (at most {settings.repeats})"
@@ -357,7 +357,7 @@ def settings_rows(analysis: Analysis, source: str) -> list[tuple[str, str]]:
         ("k and C", f"{analysis.k} and {analysis.C:g}; C from {Cs}"),
         ("folds", f"{len(analysis.supports)}, shuffled (seed {settings.seed}) and stratified by class"),
         ("rows kept together", together_text(dataset)),
-        ("rounds of folds", f"{analysis.choice.n_rounds}{at_most}"),
+        ("repeats of the folds", f"{analysis.choice.n_rounds}{at_most}"),
         ("score", settings.scoring),
         ("scaling", "standard deviation 1" if settings.standardize else "none"),
         ("missing values", "replaced by medians" if dataset.impute else "none"),
@@ -369,7 +369,7 @@ def settings_rows(analysis: Analysis, source: str) -> list[tuple[str, str]]:
 
 
 def together_text(dataset: Dataset) -> str:
-    """Which rows are never split between training and test rows."""
+    """Which rows stay together, so that none is a training row while another is a test row."""
     if dataset.groups is None:
         return "none"
     if dataset.grouped_by is None:
@@ -377,11 +377,12 @@ def together_text(dataset: Dataset) -> str:
     return f"by column {dataset.grouped_by}: {count(len(np.unique(dataset.groups)), 'group')}"
 
 
+# Text that a spreadsheet would run as a formula. A sign before mere letters, digits and spaces is harmless.
 _FORMULA = re.compile(r"[=@\t\r\n＝＠]|[+\-＋－](?![\w .,+-]*\Z)")
 
 
 def csv_text(frame: pd.DataFrame) -> str:
-    """A frame as CSV; text that a spreadsheet would run as a formula gets an apostrophe in front."""
+    """Convert a frame to CSV, with an apostrophe before text that a spreadsheet would run as a formula."""
     safe = {
         at: frame.iloc[:, at].map(protect)
         for at, dtype in enumerate(frame.dtypes)
@@ -391,13 +392,13 @@ def csv_text(frame: pd.DataFrame) -> str:
     guarded = pd.concat(columns, axis=1) if columns else frame
     guarded.columns = [protect(name) for name in frame.columns]
     text = str(guarded.to_csv(index=False, lineterminator="\n"))
-    if "\r" in text:  # unquoted, it would end the line
+    if "\r" in text:  # an unquoted carriage return would end the line
         text = str(guarded.to_csv(index=False, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC))
     return text
 
 
 def protect(value: Any) -> Any:
-    """Put an apostrophe before text that a spreadsheet would run as a formula; return other values as is."""
+    """Put an apostrophe before text that a spreadsheet would run as a formula; leave other values alone."""
     return f"'{value}" if isinstance(value, str) and _FORMULA.match(value) else value
 
 
@@ -405,7 +406,7 @@ FILES = (model_file.NAME, "features.csv", "points.csv", "predictions.csv", "repo
 
 
 def check_folder(folder: Path, force: bool) -> None:
-    """Raise InputError where results must not be written. Called before the analysis, which takes long."""
+    """Raise InputError if results cannot be written to a folder, before the analysis takes its time."""
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file. Name a folder with --out.")
     parent = folder.resolve().parent
@@ -423,7 +424,7 @@ def check_folder(folder: Path, force: bool) -> None:
 
 
 def check_file(path: Path, endings: tuple[str, ...]) -> None:
-    """Raise InputError where a file cannot be written, or has the wrong ending."""
+    """Raise InputError if a file cannot be written or its name does not have one of the endings."""
     if path.suffix not in endings:
         raise InputError(f"{path} does not end in {' or '.join(endings)}. Use that file extension.")
     if path.is_dir() or not path.resolve().parent.is_dir():
@@ -432,9 +433,10 @@ def check_file(path: Path, endings: tuple[str, ...]) -> None:
 
 
 def write_results(analysis: Analysis, folder: Path, source: str) -> list[Path]:
-    """Write model, tables and report; files of earlier results are replaced, others left alone.
+    """Write model, tables and report to a folder; return their paths.
 
-    All of them or none: see `kmargin.tables.model_file`.
+    All files are written or none (see `kmargin.tables.model_file`). Files of earlier results are replaced,
+    and other files in the folder are not touched.
     """
     kind, frame = "features.csv", feature_frame
     if analysis.model.is_kernel:
@@ -444,19 +446,19 @@ def write_results(analysis: Analysis, folder: Path, source: str) -> list[Path]:
         model_file.NAME: model_file.to_bytes(analysis.model),
         kind: csv_text(frame(analysis)).encode(),
         "predictions.csv": csv_text(prediction_frame(analysis)).encode(),
-        "report.html": page.encode(errors="backslashreplace"),  # file names may be no valid text
+        "report.html": page.encode(errors="backslashreplace"),  # file names may be invalid text
     }
     replace_folder(folder, contents, FILES)
     return [folder / name for name in contents]
 
 
 def write_frame(frame: pd.DataFrame, path: Path) -> None:
-    """Write a CSV as a whole or not at all."""
+    """Write a frame as a CSV file, completely or not at all."""
     replace_file(path, csv_text(frame).encode())
 
 
 def plot_steps(steps: list[Step], path: Path, counted: str = "features", scoring: str = "accuracy") -> None:
-    """Draw the cross-validated score against k; without folds, the accuracy on the training rows."""
+    """Plot the cross-validated score by k into a file; without folds, the accuracy on the training rows."""
     mean = np.array([step.training_accuracy if step.score is None else step.score for step in steps])
     error = np.array([step.error or 0.0 for step in steps])
     figure = html.new_figure(6.4, 4.0)

@@ -1,4 +1,4 @@
-"""Results in sentences, and numbers as text."""
+"""The sentences of the report and of the command line, and numbers as text."""
 
 from collections.abc import Sequence
 
@@ -10,15 +10,15 @@ from kmargin.model_selection.scores import Interval
 from kmargin.report.frames import order_features, results_by_group
 from kmargin.tables.analysis import Analysis, Neighbour, Stability
 
-PERCENT = ("accuracy", "balanced_accuracy")
+PERCENT = ("accuracy", "balanced_accuracy")  # scores that are shown in per cent
 SCORE_NAMES = {
     "roc_auc": "area under the ROC curve",
     "balanced_accuracy": "balanced accuracy",
     "neg_log_loss": "negative log loss",
     "neg_brier_score": "negative Brier score",
 }
-MAX_NAMES = 12  # features or groups named in a sentence
-MAX_LISTED = 8  # values of a grid in the methods; of longer grids the ends are given
+MAX_NAMES = 12  # most features or groups that a sentence names
+MAX_LISTED = 8  # of a grid with more values, only their number and the ends are given
 
 
 def percent(share: float) -> str:
@@ -26,17 +26,17 @@ def percent(share: float) -> str:
 
 
 def signed(value: float, form: str) -> str:
-    """A formatted number with a minus sign as wide as a plus sign."""
+    """Format a number, with the typographic minus sign, which is as wide as a plus sign."""
     return format(value, form).replace("-", "−", 1)
 
 
 def number(value: float) -> str:
-    """A number with four digits; large ones are whole, without an exponent."""
+    """A number as text with four digits; large numbers as integers instead of with an exponent."""
     return signed(value, ",.0f" if 1e4 <= abs(value) < 1e9 else ".4g")
 
 
 def relative_change_text(share: float) -> str:
-    """A relative change: in per cent up to a doubling, then as a factor."""
+    """A relative change as text: in per cent below a doubling, otherwise as a factor."""
     if share >= 1:
         return f"×\u00a0{1 + share:.1f}"
     return signed(round(100 * share, 1) + 0.0, "+.1f") + "\u00a0%"
@@ -51,7 +51,7 @@ def score_name(scoring: str) -> str:
 
 
 def interval_text(scoring: str, interval: Interval) -> str:
-    """The ends of an interval, cut to the values that the score can take."""
+    """The ends of an interval as text, limited to the values that the score can take."""
     if scoring in PERCENT:
         return f"{100 * max(interval.low, 0):.1f} to {100 * min(interval.high, 1):.1f} %"
     most = 0.0 if scoring.startswith("neg_") else np.inf
@@ -59,25 +59,25 @@ def interval_text(scoring: str, interval: Interval) -> str:
 
 
 def change_text(scoring: str, change: float) -> str:
-    """A difference of scores: in percentage points where the score is a proportion."""
+    """A difference of scores as text: in percentage points if the score is shown in per cent."""
     digits = 1 if scoring in PERCENT else 3
-    points = round(100 * change if scoring in PERCENT else change, digits) + 0.0  # no minus zero
+    points = round(100 * change if scoring in PERCENT else change, digits) + 0.0  # + 0.0 turns -0.0 into 0.0
     return signed(points, f"+.{digits}f") if points else "±0"
 
 
 def amount_text(scoring: str, change: float) -> str:
-    """The size of a difference of scores, with its unit."""
+    """The absolute value of a difference of scores as text, with its unit."""
     amount = change_text(scoring, abs(change)).lstrip("+±")
     return amount if scoring not in PERCENT else f"{amount} point" if amount == "1.0" else f"{amount} points"
 
 
 def error_text(scoring: str, error: float) -> str:
-    """The standard error of a difference of scores, in the unit of the difference."""
+    """The standard error of a difference of scores as text, in the unit of `change_text`."""
     return f"{100 * error:.1f}" if scoring in PERCENT else f"{error:.3f}"
 
 
 def choice_text(analysis: Analysis) -> str:
-    """Why this k was chosen, and whether more rounds of folds might choose another."""
+    """Why this k was chosen, and whether more repeats of cross-validation might choose another."""
     settings, highest, choice = analysis.settings, analysis.highest, analysis.choice
     if not analysis.was_chosen:
         return f"k = {analysis.k}, as requested; C = {analysis.C:g}."
@@ -93,17 +93,16 @@ def choice_text(analysis: Analysis) -> str:
     n_folds = len(analysis.supports)
     if choice.n_rounds == 1:
         return f"{text}{n_folds} folds."
-    text += f"{choice.n_rounds} rounds of {n_folds} folds. "
+    text += f"{choice.n_rounds} repeats of {n_folds}-fold cross-validation. "
     if choice.has_settled:
-        return text + "The last rounds did not change the choice."
+        return text + "The last repeats did not change the choice."
     return text + (
-        "More rounds might choose another k, because several score nearly as well; `--repeats` allows more "
-        "rounds."
+        "More repeats might choose another k, because several score nearly as well; `--repeats` allows more."
     )
 
 
 def fold_choices_text(analysis: Analysis) -> str:
-    """Which k the outer folds chose, which shows how certain the choice is; empty without a choice."""
+    """The k chosen in each outer fold, which shows how certain the choice is; empty if k was given."""
     assessed = analysis.assessment
     if not assessed.is_nested or analysis.highest is None or not analysis.was_chosen:
         return ""
@@ -117,7 +116,7 @@ def fold_choices_text(analysis: Analysis) -> str:
 
 
 def honesty_text(analysis: Analysis) -> str:
-    """Say whether k and C were chosen on the rows that are scored."""
+    """Whether the score is optimistic because k and C were chosen on the rows that are scored."""
     scoring, highest = analysis.settings.scoring, analysis.highest
     if highest is None:
         return "k and C were set in advance, so each fold is an independent test."
@@ -154,14 +153,14 @@ def class_list(analysis: Analysis) -> list[str]:
 
 
 def subject(analysis: Analysis) -> str:
-    """The subject of the headline: how many features are used, and for several classes or groups which."""
-    model, things, names = analysis.model, analysis.things, used_units(analysis)
+    """The subject of the headline: the number of features in use, and in some cases their names."""
+    model, labels, names = analysis.model, analysis.things, used_units(analysis)
     n_used = len(model.machine.support_) if model.is_kernel else len(names)
     n_all = len(analysis.dataset.y) if model.is_kernel else len(set(analysis.counted.labels))
     if n_used == 0:
-        return f"None of the {n_all:,} {things}"
+        return f"None of the {n_all:,} {labels}"
     several = len(model.machine_names) > 1
-    text = f"{n_used:,} of {n_all:,} {things}"
+    text = f"{n_used:,} of {n_all:,} {labels}"
     if not model.is_kernel and (several or analysis.counted.is_grouped):
         more = f" and {n_used - MAX_NAMES} more" if n_used > MAX_NAMES else ""
         text += f" ({', '.join(names[:MAX_NAMES])}{more})"
@@ -179,13 +178,13 @@ def used_units(analysis: Analysis) -> list[str]:
     return analysis.counted.labels_of(order[is_used[order]])
 
 
-def axis_text(things: str, is_shared: bool = True) -> str:
-    """The label of an axis of k."""
-    return f"k, the number of {things}{'' if is_shared else ' of each binary classifier'}"
+def axis_text(labels: str, is_shared: bool = True) -> str:
+    """The label of the axis that shows k."""
+    return f"k, the number of {labels}{'' if is_shared else ' of each binary classifier'}"
 
 
 def counting_text(analysis: Analysis) -> str:
-    """What k counts, where that is not features; empty otherwise."""
+    """What k counts if it counts variables or groups; empty if it counts features."""
     if analysis.things == "variables":
         return (
             "k counts variables: all features made from the values of one column enter or leave together. "
@@ -197,7 +196,7 @@ def counting_text(analysis: Analysis) -> str:
 
 
 def signs_text(analysis: Analysis) -> str:
-    """What the required signs mean; empty where no feature of the model has one."""
+    """What the signs beside the names of features mean; empty if no feature shown has a required sign."""
     counted, used = analysis.counted, analysis.model.machine.support_
     is_shown = np.union1d(used, np.flatnonzero(counted.always_in)) if not analysis.model.is_kernel else ()
     if not any(counted.sign_of(j) for j in is_shown):
@@ -217,14 +216,14 @@ def signs_text(analysis: Analysis) -> str:
 
 
 def marks(analysis: Analysis, feature: int) -> str:
-    """What the user asked of a feature: "always in", and the required sign."""
+    """The user's requirements on a feature: "always in", and the sign of its weight."""
     always = ["always in"] if analysis.counted.always_in[feature] else []
     sign = analysis.counted.sign_of(feature).replace("-", "−")
     return ", ".join([*always, *([sign] if sign else [])])
 
 
 def headline(analysis: Analysis) -> str:
-    """The result and its uncertainty in a sentence."""
+    """The result of the analysis and its uncertainty in a sentence."""
     assessed, scoring = analysis.assessment, analysis.settings.scoring
     score = f"{score_text(scoring, assessed.score)} {score_name(scoring)} on held-out rows"
     interval = f"95 % interval {interval_text(scoring, assessed.interval)}"
@@ -246,7 +245,7 @@ def headline(analysis: Analysis) -> str:
 
 
 def evidence_numbers(analysis: Analysis) -> str:
-    """The measure by which the model is compared with guessing, with its value and that of guessing."""
+    """The measure by which the model is compared with guessing, with its value for both."""
     measure, (value, interval), guessing = analysis.assessment.evidence
     return (
         f"{MEASURE_NAMES[measure]} ({score_text(measure, value)}, 95 % interval "
@@ -255,7 +254,7 @@ def evidence_numbers(analysis: Analysis) -> str:
 
 
 def evidence_text(analysis: Analysis) -> str:
-    """Why the model is better than guessing, where the score itself does not show it; empty otherwise."""
+    """Why the model is better than guessing, if the score itself does not show it; empty otherwise."""
     assessed = analysis.assessment
     measure, (value, interval), guessing = assessed.evidence
     if assessed.guessing < assessed.interval.low or not assessed.evidence.is_better:
@@ -268,7 +267,7 @@ def evidence_text(analysis: Analysis) -> str:
 
 
 def all_features_text(analysis: Analysis) -> str:
-    """The score with all features, and what using fewer costs; empty where that was not computed."""
+    """The score with all features, and what using fewer costs; empty if that was not computed."""
     assessed, scoring = analysis.assessment, analysis.settings.scoring
     cost = assessed.cost_of_sparsity
     if cost is None:
@@ -317,22 +316,22 @@ def task(analysis: Analysis) -> str:
 
 
 def n_used(analysis: Analysis) -> int:
-    """How many features, groups or training points the model uses."""
+    """The number of features, groups or training points that the model uses."""
     return len(analysis.model.machine.support_ if analysis.model.is_kernel else used_units(analysis))
 
 
 def neighbour_text(analysis: Analysis, neighbour: Neighbour) -> str:
-    """What the next smaller or larger k would gain or cost."""
-    thing = "training point" if analysis.model.is_kernel else analysis.things.removesuffix("s")
-    more = neighbour.k > analysis.k
+    """By how much the score would change with the next smaller or larger k."""
+    label = "training point" if analysis.model.is_kernel else analysis.things.removesuffix("s")
+    is_larger = neighbour.k > analysis.k
     each = "" if analysis.is_shared else " for each binary classifier"
     distance = abs(neighbour.k - analysis.k)
-    amount = f"One {thing}" if distance == 1 else count(distance, thing)
-    which = f"{amount} {'more' if more else 'fewer'}{each} ({neighbour.k})"
-    names = neighbour.enters if more else neighbour.leaves
-    swaps = neighbour.leaves if more else neighbour.enters
+    amount = f"One {label}" if distance == 1 else count(distance, label)
+    which = f"{amount} {'more' if is_larger else 'fewer'}{each} ({neighbour.k})"
+    names = neighbour.enters if is_larger else neighbour.leaves
+    swaps = neighbour.leaves if is_larger else neighbour.enters
     if names and len(names) <= 3 and not swaps:
-        which += f", {'with' if more else 'without'} {listing(names)}"
+        which += f", {'with' if is_larger else 'without'} {listing(names)}"
     scoring, change = analysis.settings.scoring, neighbour.change
     error = f"(standard error {error_text(scoring, change.error)})"
     comma, s = "," if ", with" in which else "", "s" if distance == 1 else ""
@@ -343,12 +342,12 @@ def neighbour_text(analysis: Analysis, neighbour: Neighbour) -> str:
 
 
 def most_common(analysis: Analysis) -> str:
-    """How one guesses when the score is accuracy; empty for other scores."""
+    """The object of "guessing": the most common class if the score is the accuracy, otherwise empty."""
     return " the most common class" if analysis.settings.scoring == "accuracy" else ""
 
 
 def class_counts(analysis: Analysis) -> str:
-    """The number of rows of each class."""
+    """The number of rows of each class as text; of many classes, the smallest and largest number."""
     names, counts = np.unique(analysis.dataset.y, return_counts=True)
     if len(names) > 4:
         return f"{len(names)} classes of {counts.min():,} to {counts.max():,}"
@@ -356,6 +355,7 @@ def class_counts(analysis: Analysis) -> str:
 
 
 def frequency_text(analysis: Analysis, frequency: float) -> str:
+    """The number of folds that chose a feature, such as "4 of 5"."""
     n_folds = len(analysis.supports)
     return f"{round(frequency * n_folds)} of {n_folds}"
 
@@ -365,20 +365,20 @@ def rows_text(analysis: Analysis) -> str:
 
 
 def halves_text(analysis: Analysis, feature: int) -> str:
-    """The proportion of random halves of the rows on which a feature is chosen."""
+    """The proportion of random halves of the rows on which a feature is chosen, as text."""
     return "" if analysis.halves is None else f"{100 * analysis.halves[feature]:.0f} %"
 
 
 def halves_sentence(analysis: Analysis) -> str:
-    """What the column `halves` shows, and from which proportion on chance selects at most one feature."""
+    """What the column `halves` shows, and which proportion is hardly reached by chance."""
     if analysis.stability is None:
         return ""
-    selection, things = analysis.stability.selection, analysis.counted.things
+    selection, labels = analysis.stability.selection, analysis.counted.things
     by_chance = (
-        f"Of the {things} chosen on {100 * selection.threshold_:.3g} % or more, at most one is expected to "
+        f"Of the {labels} chosen on {100 * selection.threshold_:.3g} % or more, at most one is expected to "
         "have been selected by chance"
         if selection.bounds_.unimodal <= 1
-        else f"With {selection.q_:.3g} of {selection.n_candidates_:,} {things} chosen each time, several may "
+        else f"With {selection.q_:.3g} of {selection.n_candidates_:,} {labels} chosen each time, several may "
         "reach even 100 % by chance"
     )
     return (
@@ -388,15 +388,15 @@ def halves_sentence(analysis: Analysis) -> str:
 
 
 def grid_text(values: Sequence[float]) -> str:
-    """The values of a grid, or how many there are and their ends."""
+    """The values of a grid as text; of many values, only their number and the ends."""
     if len(values) <= MAX_LISTED:
         return ", ".join(f"{value:g}" for value in values)
     return f"{len(values)} values from {values[0]:g} to {values[-1]:g}"
 
 
 def stability_headline(stability: Stability) -> str:
-    """How many features are stable."""
-    selection, things = stability.selection, stability.counted.things
+    """How many features are stable, that is, selected on enough random halves of the rows."""
+    selection, labels = stability.selection, stability.counted.things
     share = f"{100 * selection.threshold_:.4g} % of {stability.n_halves} random halves of the rows"
     found = stability.stable
     if not found:
@@ -405,13 +405,13 @@ def stability_headline(stability: Stability) -> str:
             if selection.threshold == "auto"
             else "Without --threshold it is the lowest proportion at which at most one is expected by chance."
         )
-        return f"None of {selection.n_candidates_:,} {things} was selected on at least {share}. {hint}"
+        return f"None of {selection.n_candidates_:,} {labels} was selected on at least {share}. {hint}"
     were = "was" if len(found) == 1 else "were"
-    return f"{len(found):,} of {selection.n_candidates_:,} {things} {were} selected on at least {share}."
+    return f"{len(found):,} of {selection.n_candidates_:,} {labels} {were} selected on at least {share}."
 
 
 def chance_text(stability: Stability) -> str:
-    """The bounds on the number of features that are stable by chance."""
+    """The upper bounds on the expected number of features that are stable by chance."""
     selection = stability.selection
     blind = f"{selection.q_:.3g} of {selection.n_candidates_:,} {stability.counted.things}"
     worst, unimodal, r_concave = (f"{bound:.2g}" for bound in selection.bounds_)
@@ -425,9 +425,9 @@ def chance_text(stability: Stability) -> str:
 
 
 def plan_text(stability: Stability) -> str:
-    """The number of halves, and the model fitted to each."""
+    """The number of random halves of the rows, and the model fitted to each."""
     kept = stability.counted.labels_of(np.flatnonzero(stability.counted.always_in))
-    said = f" Always in the model, as requested by --keep: {listing(kept)}." if kept else ""
+    always_in = f" Always in the model, as requested by --keep: {listing(kept)}." if kept else ""
     pairs = count(stability.selection.n_pairs, "pair")
-    machine = f"a model with k = {stability.k}, C = {stability.C:.3g} on each half"
-    return f"{pairs} of complementary halves, {machine}.{said}"
+    model = f"a model with k = {stability.k}, C = {stability.C:.3g} on each half"
+    return f"{pairs} of complementary halves, {model}.{always_in}"
