@@ -8,7 +8,7 @@ from sklearn import config_context
 from sklearn.base import clone
 from sklearn.preprocessing import StandardScaler
 
-from kmargin import KernelSparseSVC, KernelSparseSVCCV, SparseSVC, StabilitySelection, sparse_svm_path
+from kmargin import KernelSparseSVC, SparseSVC, StabilitySelection, sparse_svm_path
 
 RNG = np.random.default_rng(1)
 N, P = 60, 5
@@ -77,15 +77,6 @@ def test_a_constant_feature_has_no_part_in_gamma():
     wide = np.column_stack([X, np.full(N, 7.0)])
     model = KernelSparseSVC(k=3, standardize=True).fit(wide, Y > 0)
     assert model.kernel_.numbers["gamma"] == pytest.approx(1 / P)
-
-
-def test_folds_of_kernel_machines_are_scaled_by_their_own_rows():
-    rows = np.arange(N)
-    splits = [(rows[:40], rows[40:]), (rows[20:], rows[:20])]
-    model = KernelSparseSVCCV([3], cv=splits, standardize=True).fit(X, Y > 0)
-    for number, (train, test) in enumerate(splits):
-        alone = KernelSparseSVC(3, standardize=True).fit(X[train], Y[train] > 0)
-        assert model.cv_results_[f"split{number}_test_score"] == [alone.score(X[test], Y[test] > 0)]
 
 
 @pytest.mark.parametrize(

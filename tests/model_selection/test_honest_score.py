@@ -65,18 +65,6 @@ def test_permuted_labels_have_a_p_value():
     assert "not clearly better than guessing" in str(nothing)
 
 
-def test_choosing_on_the_same_folds_flatters_and_nesting_does_not():
-    rng = np.random.default_rng(2)
-    flattered, honest = [], []
-    for seed in range(8):
-        X, y = rng.standard_normal((40, 60)), np.repeat([0, 1], 20)
-        model = SparseSVCCV([20, 10, 5, 2, 1], Cs=[0.1, 1.0], cv=4)
-        flattered.append(model.fit(X, y).best_score_)
-        honest.append(honest_score(model, X, y, random_state=seed).score)
-    assert np.mean(flattered) > 0.57
-    assert abs(np.mean(honest) - 0.5) < 0.05
-
-
 def test_groups_stay_on_one_side_and_are_permuted_as_one():
     X, y = hyperplane()
     groups = np.arange(80) // 4
@@ -226,16 +214,3 @@ def test_the_honest_score_and_the_cross_validated_estimator_have_the_same_folds(
     found = honest_score(SparseSVC(3, solver=Exchange().in_folds()), X, y, repeats=repeats, groups=groups)
     splits = [model.cv_results_[f"split{at}_test_score"][0] for at in range(5 * repeats)]
     np.testing.assert_allclose(found.scores, splits)
-
-
-def test_the_model_of_the_cross_validated_estimator_is_that_of_the_single_fit():
-    """Few rows, many correlated features: paths and single fits would end on different supports."""
-    rng = np.random.default_rng(1)
-    X = rng.standard_normal((50, 12)) @ rng.standard_normal((12, 400)) + 2 * rng.standard_normal((50, 400))
-    y = X[:, :6].sum(axis=1) + 3 * rng.standard_normal(50) > 0
-    model = SparseSVCCV(ks=[20, 10, 5], Cs=[0.1, 1.0], standardize=True).fit(X, y)
-    alone = SparseSVC(model.k_, C=model.C_, standardize=True).fit(X, y)
-    np.testing.assert_allclose(model.coef_, alone.coef_, rtol=1e-12)
-    np.testing.assert_allclose(model.intercept_, alone.intercept_, rtol=1e-12)
-    at = list(model.path_.ks).index(model.k_)
-    np.testing.assert_array_equal(model.path_.coefs[at], model.coef_)

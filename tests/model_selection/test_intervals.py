@@ -126,15 +126,6 @@ def test_folds_that_cannot_differ_are_not_repeated(cv):
         SparseSVCCV([1], cv=cv, repeats=2).fit(X, y)
 
 
-def test_errors_stand_in_the_results():
-    X, y = hyperplane()
-    results = SparseSVCCV([4, 1], cv=3, repeats=2).fit(X, y).cv_results_
-    splits = np.array([results[f"split{i}_test_score"] for i in range(6)])
-    corrected = splits.std(axis=0, ddof=1) * np.sqrt(1 / 6 + 1 / 2)
-    least = [rate_error(rate, 60) for rate in splits.mean(axis=0)]
-    np.testing.assert_allclose(results["se_test_score"], np.maximum(corrected, least))
-
-
 # edges of the grid
 
 
