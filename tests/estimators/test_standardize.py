@@ -8,7 +8,7 @@ from sklearn import config_context
 from sklearn.base import clone
 from sklearn.preprocessing import StandardScaler
 
-from kmargin import KernelSparseSVC, SparseSVC, StabilitySelection, sparse_svm_path
+from kmargin import KernelSparseSVC, SparseSVC, sparse_svm_path
 
 RNG = np.random.default_rng(1)
 N, P = 60, 5
@@ -89,12 +89,3 @@ def test_a_constant_feature_has_no_part_in_gamma():
 def test_what_cannot_be_scaled_is_refused(kernel, data, words):
     with pytest.raises(ValueError, match=words):
         KernelSparseSVC(kernel=kernel, standardize=True).fit(data, Y)
-
-
-def test_halves_are_scaled_if_either_the_selection_or_its_estimator_says_so():
-    both = [
-        StabilitySelection(SparseSVC(2, C=0.1, standardize=own), standardize=outer, n_pairs=3, random_state=0)
-        for own, outer in ((True, False), (False, True))
-    ]
-    first, second = (selection.fit(X, Y > 0).frequencies_ for selection in both)
-    np.testing.assert_array_equal(first, second)

@@ -109,16 +109,6 @@ def test_repeats_are_the_folds_of_shuffled_splitters_one_after_the_other():
         np.testing.assert_array_equal(model.cv_results_[f"split{number}_test_score"], alone)
 
 
-def test_repeats_are_dealt_differently_and_the_same_way_each_time():
-    X, y = hyperplane()
-    folds = [
-        [tuple(test) for _, test in splitter.split(X, y)] for splitter in make_splitters(3, 3, seed=0, y=y)
-    ]
-    assert len({tuple(each) for each in folds}) == 3
-    first, second = (SparseSVCCV([4, 1], repeats=2).fit(X, y).cv_results_ for _ in range(2))
-    np.testing.assert_array_equal(first["mean_test_score"], second["mean_test_score"])
-
-
 @pytest.mark.parametrize("cv", [KFold(3), [(np.arange(30), np.arange(30, 60))]])
 def test_folds_that_cannot_differ_are_not_repeated(cv):
     X, y = hyperplane()
