@@ -36,7 +36,7 @@ from kmargin import (
         SparseSVC(solver="sd", multi_class="ovr"),
         KernelSparseSVC(k=4),
         # with rtol > 0 the paper's second stopping rule may end a run far from S_k
-        KernelSparseSVC(k=4, kernel="linear", multi_class="ovr", solver=SD(rtol=0.0)),
+        KernelSparseSVC(kernel="linear", multi_class="ovr", solver=MM(rtol=0.0)),
         SparseSVCCV(ks=[2, 1], cv=3),
         KernelSparseSVCCV(ks=[5, 2], cv=3),
     ],
