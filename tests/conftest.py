@@ -42,11 +42,8 @@ def torch():
 
 @pytest.fixture(autouse=True)
 def no_restarts(request, monkeypatch):
-    """Fits of most tests are searched without restarts, which take .2 s; `test_effort.py` tests these.
-
-    The experiments compare processes, which this would not reach.
-    """
-    if request.node.path.name not in ("test_effort.py", "test_experiments.py"):
+    """Fits of most tests are searched without restarts, which take .2 s; `test_effort.py` tests these."""
+    if request.node.path.name != "test_effort.py":
         monkeypatch.setitem(EFFORTS, "normal", EFFORTS["normal"]._replace(restart_flops=0.0))
 
 

@@ -152,9 +152,9 @@ class TestPrediction:
             models[0].predict(blocks(X)[0]).compute()
 
 
-def test_nothing_of_dask_is_imported_before_it_is_needed(imported):
+def test_a_fit_imports_neither_dask_nor_plotting(imported):
     assert "kmargin" in imported
-    assert not {"dask", "distributed"} & imported
+    assert not {"dask", "distributed", "matplotlib", "typer"} & imported
 
 
 def test_a_worker_needs_neither_numba_nor_scikit_learn():

@@ -47,11 +47,6 @@ def data():
     return X, (X[:, 0] - X[:, 1] > 0).astype(int) + (X[:, 2] > 1)
 
 
-def test_a_fit_imports_no_plotting(imported):
-    assert "kmargin" in imported
-    assert not {"matplotlib", "typer"} & imported
-
-
 def test_the_coefficient_display_has_a_bar_per_classifier_and_feature(data):
     ax, model = Figure().subplots(), SparseSVC(k=2).fit(*data)
     display = CoefficientDisplay.from_estimator(model, ax=ax)
@@ -87,16 +82,6 @@ def test_the_path_of_a_standardised_model_is_drawn_per_standard_deviation(data):
     display = SparsityPathDisplay.from_estimator(model)
     np.testing.assert_allclose(display.coefs, model.path_.coefs[:, 0] * model.scale_)
     assert display.ax_.get_ylabel() == "weight, per standard deviation"
-
-
-def test_axis_labels_name_the_units_that_k_counts(data):
-    groups = [0, 0, 1, 2, 3, 4]
-    model = SparseSVCCV(ks=[3, 1], cv=2, groups=groups).fit(*data)
-    assert CVScoreDisplay.from_estimator(model).ax_.get_xlabel() == "k, the number of groups"
-    assert SparsityPathDisplay.from_path(model.path_).ax_.get_xlabel() == "k, the number of groups"
-    each = sparse_svm_path(*data, ks=[2, 1], shared=False)
-    label = SparsityPathDisplay.from_path(each).ax_.get_xlabel()
-    assert label == "k, the number of features of each binary classifier"
 
 
 NAMES = ["age", "sex", "bmi", "bp", "s1", "s2"]

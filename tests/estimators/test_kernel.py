@@ -22,7 +22,7 @@ def circles():
 
 
 @each_solver
-@pytest.mark.parametrize("k", [0, 1, 5, 20, "all"])
+@pytest.mark.parametrize("k", [0, 5, "all"])
 def test_at_most_k_training_points_are_kept(solver, circles, k):
     X, y = circles
     model = KernelSparseSVC(k=k, solver=solver).fit(X, y)
@@ -31,8 +31,10 @@ def test_at_most_k_training_points_are_kept(solver, circles, k):
     np.testing.assert_array_equal(model.support_vectors_, X[model.support_])
 
 
-@pytest.mark.parametrize("gamma", ["scale", "auto", 0.7])
-@pytest.mark.parametrize("kernel", ["rbf", "poly", "sigmoid", "linear", rbf_kernel])
+@pytest.mark.parametrize(
+    ("kernel", "gamma"),
+    [("rbf", "scale"), ("poly", "auto"), ("sigmoid", 0.7), ("linear", "scale"), (rbf_kernel, "scale")],
+)
 def test_decisions_are_kernel_values_times_coefficients(circles, kernel, gamma):
     X, y = circles
     model = KernelSparseSVC(k=6, kernel=kernel, gamma=gamma, degree=2, coef0=0.5).fit(X, y)
@@ -87,16 +89,6 @@ def test_linear_kernel_with_all_points_predicts_as_the_linear_machine_does(solve
     new = rng.standard_normal((500, 3))
     np.testing.assert_allclose(kernel.decision_function(new), linear.decision_function(new), atol=1e-4)
     np.testing.assert_array_equal(kernel.predict(new), linear.predict(new))
-
-
-@each_solver
-def test_a_point_given_twice_is_a_point_of_weight_two(solver, circles):
-    X, y = circles
-    X, y = X[:40], y[:40]
-    doubled = KernelSparseSVC(k=5, solver=solver).fit(np.vstack([X, X]), np.append(y, y))
-    weighted = KernelSparseSVC(k=5, solver=solver).fit(X, y, sample_weight=np.full(40, 2.0))
-    np.testing.assert_array_equal(doubled.support_, weighted.support_)
-    np.testing.assert_allclose(doubled.objective_, weighted.objective_, rtol=1e-3)
 
 
 def test_the_model_does_not_grow_with_the_data():

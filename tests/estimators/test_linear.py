@@ -1,9 +1,11 @@
 """What is true of SparseSVC, for every solver."""
 
 import warnings
+from functools import cache
 
 import numpy as np
 import pytest
+from objectives import objective
 from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
@@ -21,11 +23,9 @@ def noisy(n_samples=200, n_features=15, seed=0):
     return X, np.where(np.random.default_rng(seed).random(n_samples) < 0.1, -y, y)
 
 
-def objective(X, y, w, b, C, weights=None):
-    """LinearSVC's primal objective, without a penalty on the intercept, divided by 2 C n."""
-    s = np.ones(len(y)) if weights is None else weights
-    loss = np.sum(s * np.maximum(0, 1 - y * (X @ w + b)) ** 2)
-    return (w @ w / 2 + C * loss) / (2 * C * s.sum())
+@cache
+def fitted(solver):
+    return SparseSVC(k=4, solver=solver).fit(*noisy())
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -36,7 +36,8 @@ def test_with_all_features_it_minimises_what_LinearSVC_minimises(solver, C, shap
     model = SparseSVC(k="all", C=C, solver=solver).fit(X, y, sample_weight=weights)
     peer = LinearSVC(C=C, dual=False, tol=1e-10, intercept_scaling=1e4, max_iter=10**6)
     peer.fit(X, y, sample_weight=weights)
-    ours, theirs = (objective(X, y, m.coef_[0], m.intercept_[0], C, weights) for m in (model, peer))
+    lam = 1 / (2 * C * (len(y) if weights is None else weights.sum()))
+    ours, theirs = (objective(X, y, m.coef_, m.intercept_, lam, weights) for m in (model, peer))
     np.testing.assert_allclose(model.objective_[0], ours, rtol=1e-10)
     assert abs(ours - theirs) < 1e-6
 
@@ -63,7 +64,7 @@ def test_with_no_features_the_intercept_decides(solver):
 
 def test_swapping_the_classes_flips_the_sign(solver):
     X, y = noisy()
-    model = SparseSVC(k=4, solver=solver).fit(X, y)
+    model = fitted(solver)
     swapped = SparseSVC(k=4, solver=solver).fit(X, -y)
     np.testing.assert_array_equal(swapped.coef_, -model.coef_)
     np.testing.assert_array_equal(swapped.intercept_, -model.intercept_)
@@ -73,9 +74,9 @@ def test_permuted_features_permute_the_coefficients_and_permuted_rows_change_not
     X, y = noisy()
     rng = np.random.default_rng(1)
     columns, rows = rng.permutation(X.shape[1]), rng.permutation(len(y))
-    model, by_column, by_row = (
-        SparseSVC(k=4, solver=solver).fit(*data) for data in ((X, y), (X[:, columns], y), (X[rows], y[rows]))
-    )
+    model = fitted(solver)
+    by_column = SparseSVC(k=4, solver=solver).fit(X[:, columns], y)
+    by_row = SparseSVC(k=4, solver=solver).fit(X[rows], y[rows])
     np.testing.assert_array_equal(np.sort(columns[by_column.support_]), model.support_)
     np.testing.assert_allclose(by_column.coef_[0], model.coef_[0, columns], rtol=1e-2, atol=1e-3)
     np.testing.assert_array_equal(by_row.support_, model.support_)
@@ -83,24 +84,21 @@ def test_permuted_features_permute_the_coefficients_and_permuted_rows_change_not
         np.testing.assert_allclose(permuted.objective_, model.objective_, rtol=1e-5)
 
 
-@pytest.mark.parametrize("C", [1.0, np.inf])
-def test_duplicated_rows_are_weights_of_two(solver, C):
+def test_duplicated_rows_are_weights_of_two_and_without_a_ridge_count_once(solver):
     X, y = noisy()
-    doubled = SparseSVC(k=4, C=C, solver=solver).fit(np.vstack([X, X]), np.append(y, y))
-    weighted = SparseSVC(k=4, C=C, solver=solver).fit(X, y, sample_weight=np.full(len(y), 2.0))
-    np.testing.assert_array_equal(doubled.support_, weighted.support_)
-    np.testing.assert_allclose(doubled.objective_, weighted.objective_, rtol=1e-4)
-    if np.inf == C:  # without a ridge the number of rows does not matter either
-        once = SparseSVC(k=4, C=C, solver=solver).fit(X, y)
-        np.testing.assert_array_equal(doubled.support_, once.support_)
-        np.testing.assert_allclose(doubled.objective_, once.objective_, rtol=1e-4)
+    doubled = SparseSVC(k=4, C=np.inf, solver=solver).fit(np.vstack([X, X]), np.append(y, y))
+    weighted = SparseSVC(k=4, C=np.inf, solver=solver).fit(X, y, sample_weight=np.full(len(y), 2.0))
+    once = SparseSVC(k=4, C=np.inf, solver=solver).fit(X, y)
+    for other in (weighted, once):
+        np.testing.assert_array_equal(doubled.support_, other.support_)
+        np.testing.assert_allclose(doubled.objective_, other.objective_, rtol=1e-4)
 
 
 def test_same_seed_same_bits(solver):
     X, y = noisy()
     if solver == "exchange":  # takes no random numbers
-        first, again = (SparseSVC(k=4, random_state=seed).fit(X, y) for seed in (7, 8))
-        np.testing.assert_array_equal(first.coef_, again.coef_)
+        again = SparseSVC(k=4, random_state=8).fit(X, y)
+        np.testing.assert_array_equal(fitted(solver).coef_, again.coef_)
         return
     configured = {"mm": MM, "sd": SD}[solver](start="normal")
     first, again = (SparseSVC(k=4, solver=configured, random_state=7).fit(X, y) for _ in range(2))
@@ -113,10 +111,9 @@ def test_same_seed_same_bits(solver):
 def test_float32_in_float32_out(solver):
     X, y = noisy()
     model = SparseSVC(k=4, solver=solver).fit(X.astype(np.float32), y)
-    double = SparseSVC(k=4, solver=solver).fit(X, y)
     assert model.coef_.dtype == model.intercept_.dtype == np.float32
     assert model.decision_function(X.astype(np.float32)).dtype == np.float32
-    np.testing.assert_array_equal(model.support_, double.support_)
+    np.testing.assert_array_equal(model.support_, fitted(solver).support_)
 
 
 @pytest.mark.parametrize("multi_class", ["ovo", "ovr"])
@@ -145,8 +142,7 @@ HARD = {
 }
 
 
-@pytest.mark.parametrize("C", [1.0, np.inf])
-@pytest.mark.parametrize("k", [4, "all"])
+@pytest.mark.parametrize(("k", "C"), [(4, 1.0), (4, np.inf), ("all", np.inf)])
 @pytest.mark.parametrize("case", HARD)
 def test_hard_data_give_a_finite_sensible_model(solver, case, k, C):
     X, y = noisy()

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 import scipy.optimize
 import scipy.sparse as sp
+from objectives import C_of, objective
 from sklearn import config_context
 from sklearn.datasets import load_iris, make_classification
 from sklearn.svm import LinearSVC
@@ -37,16 +38,10 @@ def used_by(coef):
     return np.flatnonzero(np.any(np.atleast_2d(coef) != 0, axis=0))
 
 
-def objective(X, y, coef, intercept, C):
-    """LinearSVC's objective over 2 C n, the intercept left out of the ridge."""
-    short = np.maximum(0, 1 - y * (X @ coef + intercept))
-    return short @ short / (2 * len(y)) + coef @ coef / (4 * C * len(y))
-
-
 class TestShared:
     @pytest.mark.parametrize("multi_class", ["ovo", "ovr"])
     @pytest.mark.parametrize("solver", QUICK)
-    @pytest.mark.parametrize("k", [0, 1, 3, 12])
+    @pytest.mark.parametrize("k", [0, 3])
     @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
     def test_the_whole_model_uses_at_most_k_features(self, data, multi_class, solver, k):
         model = SparseSVC(k, solver=QUICK[solver], multi_class=multi_class).fit(*data)
@@ -89,11 +84,12 @@ class TestShared:
         X, y = data
         X = np.column_stack([X, X[:, 0]])  # a column twice shares its ridge
         model = SparseSVC("all", multi_class="ovr", C=0.5).fit(X, y)
+        lam = 1 / (2 * 0.5 * len(y))
         for row, intercept, c in zip(model.coef_, model.intercept_, range(4), strict=True):
             labels = np.where(y == c, 1.0, -1.0)
             theirs = LinearSVC(C=0.5, intercept_scaling=1e4, tol=1e-8, max_iter=10**6).fit(X, labels)
-            ours = objective(X, labels, row, intercept, 0.5)
-            assert ours <= objective(X, labels, theirs.coef_[0], theirs.intercept_[0], 0.5) * (1 + 1e-6)
+            ours = objective(X, labels, row, intercept, lam)
+            assert ours <= objective(X, labels, theirs.coef_, theirs.intercept_, lam) * (1 + 1e-6)
         np.testing.assert_allclose(model.coef_[:, 0], model.coef_[:, -1], rtol=1e-5)
 
     def test_a_claim_of_swap_optimality_is_true_of_all_machines(self, data):
@@ -105,14 +101,6 @@ class TestShared:
             for come in set(range(12)) - set(model.support_):
                 features = [*(set(model.support_) - {gone}), come]
                 assert SparseSVC("all").fit(X[:, features], y).objective_.sum() >= best * (1 - 1e-8)
-
-    def test_sample_weights_are_repetitions(self, data):
-        X, y = data
-        weights = np.random.default_rng(0).integers(0, 3, len(y))
-        weighted = SparseSVC(3).fit(X, y, sample_weight=weights)
-        repeated = SparseSVC(3).fit(np.repeat(X, weights, axis=0), np.repeat(y, weights))
-        np.testing.assert_array_equal(weighted.support_, repeated.support_)
-        np.testing.assert_allclose(weighted.coef_, repeated.coef_, rtol=1e-6, atol=1e-9)
 
 
 GROUPS = [0, 0, 1, 2, 2, 2, 3, 3, 4, 5, 5, 5]
@@ -183,21 +171,21 @@ class TestSigns:
         assert (model.coef_ * signs >= 0).all()
         assert len(model.support_) <= 6
 
-    @pytest.mark.parametrize("seed", range(6))
+    @pytest.mark.parametrize("seed", range(3))
     def test_of_all_supports_the_best_under_signs_is_found(self, seed):
         rng = np.random.default_rng(seed)
         X = rng.standard_normal((60, 7)) + 0.5 * rng.standard_normal((60, 1))
         y = np.where(X @ rng.standard_normal(7) + rng.standard_normal(60) > 0, 1.0, -1.0)
         signs = rng.choice([-1, 0, 1], 7)
-        C = [0.1, 1.0, 10.0][seed % 3]
-        model = SparseSVC(3, C=C, signs=signs).fit(X, y)
+        lam = [0.1, 0.01, 0.001][seed % 3]
+        model = SparseSVC(3, C=C_of(lam, 60), signs=signs).fit(X, y)
 
         def lowest(features):
             def function(u):
                 short = np.maximum(0, 1 - y * (X[:, features] @ u[:-1] + u[-1]))
                 pull = -(short * y) / 60
-                gradient = np.append(X[:, features].T @ pull + u[:-1] / (2 * C * 60), pull.sum())
-                return objective(X[:, features], y, u[:-1], u[-1], C), gradient
+                gradient = np.append(X[:, features].T @ pull + lam * u[:-1], pull.sum())
+                return objective(X[:, features], y, u[:-1], u[-1], lam), gradient
 
             bounds = [(0 if signs[j] > 0 else None, 0 if signs[j] < 0 else None) for j in features]
             return scipy.optimize.minimize(
@@ -207,7 +195,7 @@ class TestSigns:
 
         best = min(lowest(list(features)) for features in combinations(range(7), 3))
         assert model.objective_[0] == pytest.approx(best, rel=1e-6)
-        value = objective(X, y, model.coef_[0], model.intercept_[0], C)
+        value = objective(X, y, model.coef_, model.intercept_, lam)
         assert model.objective_[0] == pytest.approx(value, rel=1e-10)
 
     def test_everything_together(self, data):

@@ -8,7 +8,7 @@ from sklearn import config_context
 from sklearn.base import clone
 from sklearn.preprocessing import StandardScaler
 
-from kmargin import KernelSparseSVC, KernelSparseSVCCV, SparseSVC, StabilitySelection, sparse_svm_path
+from kmargin import KernelSparseSVC, SparseSVC, sparse_svm_path
 
 RNG = np.random.default_rng(1)
 N, P = 60, 5
@@ -79,15 +79,6 @@ def test_a_constant_feature_has_no_part_in_gamma():
     assert model.kernel_.numbers["gamma"] == pytest.approx(1 / P)
 
 
-def test_folds_of_kernel_machines_are_scaled_by_their_own_rows():
-    rows = np.arange(N)
-    splits = [(rows[:40], rows[40:]), (rows[20:], rows[:20])]
-    model = KernelSparseSVCCV([3], cv=splits, standardize=True).fit(X, Y > 0)
-    for number, (train, test) in enumerate(splits):
-        alone = KernelSparseSVC(3, standardize=True).fit(X[train], Y[train] > 0)
-        assert model.cv_results_[f"split{number}_test_score"] == [alone.score(X[test], Y[test] > 0)]
-
-
 @pytest.mark.parametrize(
     ("kernel", "data", "words"),
     [
@@ -98,12 +89,3 @@ def test_folds_of_kernel_machines_are_scaled_by_their_own_rows():
 def test_what_cannot_be_scaled_is_refused(kernel, data, words):
     with pytest.raises(ValueError, match=words):
         KernelSparseSVC(kernel=kernel, standardize=True).fit(data, Y)
-
-
-def test_halves_are_scaled_if_either_the_selection_or_its_estimator_says_so():
-    both = [
-        StabilitySelection(SparseSVC(2, C=0.1, standardize=own), standardize=outer, n_pairs=3, random_state=0)
-        for own, outer in ((True, False), (False, True))
-    ]
-    first, second = (selection.fit(X, Y > 0).frequencies_ for selection in both)
-    np.testing.assert_array_equal(first, second)

@@ -18,6 +18,14 @@ def small_request():
     return request
 
 
+def iris_request():
+    """The two experiments with folds and random starts, on iris."""
+    request = Request("all", datasets=["iris"], solvers=["sd", "exchange", "l1r"], quick=True)
+    request.parts = ("figure1", "table3")
+    request.settings = TINY
+    return request
+
+
 def read_few(dataset, protocol_name, seed, read=protocol.read):
     """A data set of which hundreds of rows are left out: a run of every part takes seconds."""
     data = read(dataset, protocol_name, seed)

@@ -1,7 +1,6 @@
 """Cross-validation of data in blocks, by its in-memory twin."""
 
 import dask
-import dask.array as da
 import numpy as np
 import pytest
 from dask_data import SHORT, blocks
@@ -69,16 +68,16 @@ def test_blocks_are_cross_validated_as_arrays_are(data, cv, scoring):
     np.testing.assert_allclose(found.path_.coefs, expected.path_.coefs, atol=1e-8)
 
 
-@pytest.mark.parametrize("multi_class", ["ovo", "ovr"])
-def test_weights_count_in_fitting_and_scoring(data, rng, multi_class):
+@pytest.mark.parametrize(("multi_class", "unit"), [("ovo", 1.0), ("ovr", 1e200)])
+def test_weights_count_in_fitting_and_scoring(data, rng, multi_class, unit):
     X, y = data
-    weights = rng.integers(0, 3, len(y)).astype(float)
-    settings = {"ks": KS, "Cs": CS, "multi_class": multi_class, "class_weight": "balanced"}
+    weights = unit * rng.integers(0, 3, len(y))
+    Cs = [C / unit for C in CS]
+    settings = {"ks": KS, "Cs": Cs, "multi_class": multi_class, "class_weight": "balanced"}
     found = SparseSVCCV(cv=2, **settings).fit(*collect(X, y, weights))
     expected = SparseSVCCV(cv=list(splits(y, 2)), **settings).fit(X, y, weights)
-    np.testing.assert_allclose(
-        found.cv_results_["mean_test_score"], expected.cv_results_["mean_test_score"], rtol=1e-12
-    )
+    for name in ("mean_test_score", "se_test_score"):
+        np.testing.assert_allclose(found.cv_results_[name], expected.cv_results_[name], rtol=1e-12)
     np.testing.assert_allclose(found.coef_, expected.coef_, atol=1e-8)
 
 
@@ -132,8 +131,6 @@ def test_a_fold_without_a_class_is_named(data):
 def test_whole_blocks_are_for_blocks(data):
     with pytest.raises(TypeError, match="BlockKFold splits blocks, but X has none"):
         SparseSVCCV([1], cv=BlockKFold(3)).fit(*data)
-    with pytest.raises(ValueError, match="n_splits=1 is not a number of folds"):
-        BlockKFold(1)
 
 
 def test_the_chosen_model_scores_as_a_plain_one(data):
@@ -141,18 +138,3 @@ def test_the_chosen_model_scores_as_a_plain_one(data):
     model = SparseSVCCV([3], cv=2, solver=SHORT).fit(dX, dy)
     plain = SparseSVC(3, solver=SHORT).fit(*data)
     assert model.score(dX, dy) == pytest.approx(get_scorer("accuracy")(plain, *data))
-
-
-def test_standard_errors_of_blocks_are_those_of_rows_at_hand(data):
-    X, y = data
-    weights = np.random.default_rng(0).choice([1.0, 5.0], len(y)) * 1e200
-    model = SparseSVCCV([3], cv=BlockKFold(2), solver=SHORT)
-    dX, dy = collect(X, y)
-    found = model.fit(dX, dy, sample_weight=da.from_array(weights, chunks=dX.chunks[0]))
-    folds = [found.cv_results_[f"split{i}_test_score"][0] for i in range(2)]
-    blocks = np.repeat(np.arange(len(dX.chunks[0])), dX.chunks[0])
-    tests = [np.flatnonzero(blocks % 2 == fold) for fold in range(2)]
-    splits = [(np.setdiff1d(np.arange(len(y)), test), test) for test in tests]
-    at_hand = SparseSVCCV([3], cv=splits, solver=SHORT).fit(X, y, sample_weight=weights)
-    np.testing.assert_allclose(folds, [at_hand.cv_results_[f"split{i}_test_score"][0] for i in range(2)])
-    np.testing.assert_allclose(found.cv_results_["se_test_score"], at_hand.cv_results_["se_test_score"])

@@ -109,30 +109,11 @@ def test_repeats_are_the_folds_of_shuffled_splitters_one_after_the_other():
         np.testing.assert_array_equal(model.cv_results_[f"split{number}_test_score"], alone)
 
 
-def test_repeats_are_dealt_differently_and_the_same_way_each_time():
-    X, y = hyperplane()
-    folds = [
-        [tuple(test) for _, test in splitter.split(X, y)] for splitter in make_splitters(3, 3, seed=0, y=y)
-    ]
-    assert len({tuple(each) for each in folds}) == 3
-    first, second = (SparseSVCCV([4, 1], repeats=2).fit(X, y).cv_results_ for _ in range(2))
-    np.testing.assert_array_equal(first["mean_test_score"], second["mean_test_score"])
-
-
 @pytest.mark.parametrize("cv", [KFold(3), [(np.arange(30), np.arange(30, 60))]])
 def test_folds_that_cannot_differ_are_not_repeated(cv):
     X, y = hyperplane()
     with pytest.raises(ValueError, match="would repeat the same folds"):
         SparseSVCCV([1], cv=cv, repeats=2).fit(X, y)
-
-
-def test_errors_stand_in_the_results():
-    X, y = hyperplane()
-    results = SparseSVCCV([4, 1], cv=3, repeats=2).fit(X, y).cv_results_
-    splits = np.array([results[f"split{i}_test_score"] for i in range(6)])
-    corrected = splits.std(axis=0, ddof=1) * np.sqrt(1 / 6 + 1 / 2)
-    least = [rate_error(rate, 60) for rate in splits.mean(axis=0)]
-    np.testing.assert_allclose(results["se_test_score"], np.maximum(corrected, least))
 
 
 # edges of the grid

@@ -187,20 +187,6 @@ def test_every_machine_has_random_numbers_of_its_own_whoever_solves_it():
 # weights, scales and scores
 
 
-def test_folds_are_fitted_and_scored_with_their_own_rows_weights():
-    X, y = noisy(60, 4)
-    weights = np.random.default_rng(1).integers(0, 4, 60).astype(float)
-    model = SparseSVCCV([3, 1], Cs=[1.0], cv=3, class_weight={0: 1.0, 1: 3.0}).fit(X, y, weights)
-    for i, (train, test) in enumerate(StratifiedKFold(3).split(X, y)):
-        path = sparse_svm_path(
-            X[train], y[train], [3, 1], class_weight={0: 1.0, 1: 3.0}, sample_weight=weights[train],
-            solver=Exchange().in_folds(),
-        )  # fmt: skip
-        right = [path.predict(X[test], k) == y[test] for k in (3, 1)]
-        expected = np.average(right, axis=1, weights=weights[test])  # class weights do not score
-        np.testing.assert_allclose(model.cv_results_[f"split{i}_test_score"], expected)
-
-
 @pytest.mark.parametrize("value", [0.1, 1e6 + 0.1])
 @pytest.mark.parametrize("to_data", [np.asarray, sp.csr_array])
 def test_a_constant_column_stays_as_it_is_when_features_are_standardised(value, to_data):

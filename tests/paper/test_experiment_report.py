@@ -1,13 +1,19 @@
-"""A small run of every experiment: the folder it writes, and its page in a real browser."""
+"""A small run of every experiment: its folder, its page in a real browser, and interrupted runs."""
 
+import json
+import os
 import re
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import pandas as pd
 import pytest
 from browsing import DESKTOP, PHONE, open_page, requests, sideways
-from small_runs import read_few, small_request
+from small_runs import iris_request, read_few, small_request
 
-from kmargin.paper import protocol
+from kmargin.paper import experiments, protocol
 from kmargin.paper.experiments import EXPERIMENTS
 from kmargin.paper.protocol import SOLVERS
 from kmargin.paper.report import PAPER_MAP, heading
@@ -20,6 +26,7 @@ def small_run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("reproduce")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(protocol, "read", read_few)
+        patch.setattr(experiments, "BASE", 100)
         return folder, reproduce(small_request(), folder, n_jobs=1, verbose=0)
 
 
@@ -38,14 +45,52 @@ def test_a_run_writes_rows_tables_manifest_and_a_page(small_run):
     assert "https://" not in page
 
 
-def test_running_again_computes_nothing_and_changes_nothing(small_run, monkeypatch):
-    folder, _ = small_run
-    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+KILLED = """
+import sys, time
+from pathlib import Path
+from small_runs import iris_request
+from kmargin.paper.run import reproduce
+from kmargin.paper.store import Store
+
+append = Store.append
+def slowly(*args):
+    append(*args)
+    time.sleep(0.5)
+
+Store.append = slowly
+reproduce(iris_request(), Path(sys.argv[1]), n_jobs=1, verbose=0)
+"""
+
+
+def test_a_killed_run_goes_on_in_two_processes_and_ends_with_the_rows_of_a_whole_run(
+    small_run, tmp_path, monkeypatch, undrawn
+):
+    request, rows = iris_request(), tmp_path / "rows.csv"
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parent.parent / "helpers")}
+    process = subprocess.Popen([sys.executable, "-c", KILLED, tmp_path], env=environment)
+    while process.poll() is None and not (rows.exists() and rows.read_bytes().count(b"\n") > 3):
+        time.sleep(0.01)
+    process.kill()
+    process.wait()
+    n_done = rows.read_bytes().count(b"\n")
+    reproduce(request, tmp_path, n_jobs=2, verbose=0)
+    whole, found = (
+        folder.joinpath("rows.csv").read_text().splitlines() for folder in (small_run[0], tmp_path)
+    )
+    kept = tuple(
+        f"{experiment},paper,iris,{solver},"
+        for experiment in ("sensitivity", "crossval")
+        for solver in request.solvers
+    )
+    assert found == [line for line in whole if line.startswith(("experiment,", *kept))]
+    assert 3 < n_done < len(found)  # it was killed in the middle
+    assert json.loads((tmp_path / "manifest.json").read_text())["commands"] == [request.command]
+
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     for name, experiment in EXPERIMENTS.items():
         monkeypatch.setitem(EXPERIMENTS, name, experiment._replace(run=None))  # nothing is left to compute
-    monkeypatch.setattr(protocol, "read", read_few)
-    reproduce(small_request(), folder, n_jobs=1, verbose=0)
-    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    reproduce(request, tmp_path, n_jobs=1, verbose=0)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
 def test_every_section_of_the_map_is_on_the_page_and_linked(small_run):

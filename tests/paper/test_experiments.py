@@ -1,9 +1,7 @@
 """The paper's experiments: what is run, that nothing is lost or done twice, and what is made of it."""
 
 import json
-import subprocess
 import sys
-import time
 
 import numpy as np
 import pandas as pd
@@ -17,24 +15,8 @@ from kmargin.core.sparsity import count_kept
 from kmargin.paper import experiments, protocol, run, tables
 from kmargin.paper.experiments import EXPERIMENTS, Classifiers
 from kmargin.paper.protocol import QUICK, SOLVERS, Fit, Job, Settings, costs, recovery_sparsities, sparsities
-from kmargin.paper.run import Request, reproduce
+from kmargin.paper.run import Request
 from kmargin.paper.store import Store, StoreError, locked
-
-KILLED = """
-import sys, time
-from pathlib import Path
-from kmargin.paper.run import Request, reproduce
-from kmargin.paper.store import Store
-
-append = Store.append
-def slowly(*args):
-    append(*args)
-    time.sleep(0.2)
-
-Store.append = slowly
-request = Request("table3", datasets=["iris"], solvers=("mm", "exchange"), quick=True)
-reproduce(request, Path(sys.argv[1]), n_jobs=2, verbose=0)
-"""
 
 
 def rows_of(folder):
@@ -152,28 +134,8 @@ def test_exchange_from_a_random_support_keeps_its_size():
 # nothing is lost, nothing is done twice
 
 
-def test_a_killed_run_goes_on_and_ends_with_the_same_bytes(tmp_path):
-    """Killed while two processes work for it; then it goes on in this one."""
-    request = Request("table3", datasets=["iris"], solvers=("mm", "exchange"), quick=True)
-    reproduce(request, tmp_path / "whole", n_jobs=1, verbose=0)
-    process = subprocess.Popen([sys.executable, "-c", KILLED, tmp_path / "killed"])
-    rows = tmp_path / "killed" / "rows.csv"
-    while process.poll() is None and not (rows.exists() and rows.read_bytes().count(b"\n") > 4):
-        time.sleep(0.01)
-    process.kill()
-    process.wait()
-    done = rows_of(tmp_path / "killed").splitlines()
-    reproduce(request, tmp_path / "killed", n_jobs=1, verbose=0)
-    assert 4 < len(done) < rows_of(tmp_path / "whole").count(b"\n")  # it was killed in the middle
-    assert rows_of(tmp_path / "killed") == rows_of(tmp_path / "whole")
-    assert set(done) <= set(rows_of(tmp_path / "killed").splitlines())
-    manifests = [(tmp_path / name / "manifest.json").read_bytes() for name in ("killed", "whole")]
-    assert manifests[0] == manifests[1]
-
-
-def make_jobs(names, solvers, protocols=("paper",)):
-    chosen = (TINY, protocols, ["iris"], solvers)
-    return [job for name in names for job in EXPERIMENTS[name].jobs(*chosen)]
+def crossval_jobs(solvers):
+    return list(EXPERIMENTS["crossval"].jobs(TINY, ["paper"], ["iris"], solvers))
 
 
 @pytest.fixture
@@ -197,22 +159,13 @@ def watched(monkeypatch):
 def test_no_job_is_run_twice(tmp_path, monkeypatch, watched):
     done, left = watched
     monkeypatch.setattr(run, "warm_up", lambda *_: None)
-    jobs = make_jobs(["crossval"], ["mm", "l2r"])
+    jobs = crossval_jobs(["mm", "l2r"])
     left[0] = 3
     with pytest.raises(InterruptedError):
         run.run(jobs, Store(tmp_path, {}, ""), TINY, 1, verbose=0)
     left[0] = 1000
     assert run.run(jobs, Store(tmp_path, {}, ""), TINY, 1, verbose=0) == len(jobs[-1].fits)
     assert done == jobs
-
-
-def test_the_number_of_processes_does_not_change_the_rows(tmp_path):
-    jobs = make_jobs(EXPERIMENTS, [*SOLVERS, "l1r"], ["shuffled"])
-    for n_jobs in (1, 2):
-        run.run(jobs, Store(tmp_path / str(n_jobs), {}, ""), TINY, n_jobs, verbose=0)
-    assert rows_of(tmp_path / "1") == rows_of(tmp_path / "2")
-    found = pd.read_csv(tmp_path / "1" / "rows.csv").experiment
-    assert list(dict.fromkeys(found)) == list(EXPERIMENTS)
 
 
 JOBS = [Job("crossval", "paper", "iris", solver, (Fit(0, 0.0), Fit(0, 0.25))) for solver in ("mm", "sd")]
@@ -304,7 +257,7 @@ def test_the_exchange_records_an_even_share_of_its_path():
 
 def test_nothing_is_compiled_or_run_first_while_the_clock_runs(tmp_path, watched):
     """Each process runs the beginning of every kind of job before it times one."""
-    run.run(make_jobs(["crossval"], ["mm", "exchange"]), Store(tmp_path, {}, ""), TINY, 1, verbose=0)
+    run.run(crossval_jobs(["mm", "exchange"]), Store(tmp_path, {}, ""), TINY, 1, verbose=0)
     calls = [(job.solver, job.fits[0].replicate, len(job.fits)) for job in watched[0]]
     assert calls[:3] == [("mm", 0, 2), ("mm", 0, 4), ("mm", 1, 4)]
     assert calls[3:] == [("exchange", 0, 4), ("exchange", 0, 4), ("exchange", 1, 4)]

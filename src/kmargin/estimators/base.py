@@ -1,5 +1,6 @@
 """What all classifiers share: fit, decisions, and the selection of features."""
 
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any
 
@@ -192,11 +193,13 @@ class MarginClassifier(Documented, ClassifierMixin, BaseEstimator):
         return tags
 
 
+@dataclass(eq=False, repr=False)
 class SingleModel(MarginClassifier):
     """A classifier for a given k and C; without probabilities, which need rows that it has not seen."""
 
-    k: Any
-    C: Any
+    k: int | str = 10
+    _: KW_ONLY
+    C: float = 1.0
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "SingleModel":
         """Fit the model.

@@ -135,20 +135,19 @@ class CrossValidation:
         ]
 
 
+@dataclass(eq=False, repr=False)
 class CrossValidated(MarginClassifier):
     """Chooses k and C by cross-validation, then refits on all samples; with probabilities."""
 
-    ks: Any
-    Cs: Any
-    cv: Any
-    scoring: Any
-    repeats: int
-    selection: str
-    tolerance: float
-    verbose: int
-
-    calibration_: Calibration | None
-    _why_uncalibrated: str
+    ks: Any = None
+    _: KW_ONLY
+    Cs: Any = (1.0,)
+    cv: Any = None
+    scoring: Any = None
+    repeats: int = 1
+    selection: str = "best"
+    tolerance: float = 0.01
+    verbose: int = 0
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> "CrossValidated":
         """Choose k and C, then fit to all samples.
@@ -189,7 +188,7 @@ class CrossValidated(MarginClassifier):
         fit = refit(blueprint, samples, Cs[: row + 1], ks, column, procedure)
         self._adopt(fit, 0, column)
         try:
-            (self.calibration_,) = searched.calibrate(row, column)
+            self.calibration_: Calibration | None = searched.calibrate(row, column)[0]
         except NotTested as error:
             self.calibration_, self._why_uncalibrated = None, str(error)
         self.path_ = replace(fit.paths[0], n_features_in=self.n_features_in_)
@@ -278,7 +277,7 @@ def warn_of_edges(table: ScoreTable, row: int, column: int, units: Units, listed
         warn_caller(text, GridEdgeWarning)
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class SparseSVCCV(CrossValidated, LinearMachines):
     """A linear support vector machine whose number of features is chosen by cross-validation.
 
@@ -308,6 +307,8 @@ class SparseSVCCV(CrossValidated, LinearMachines):
         the number of rows implies.
     tolerance : float, default=0.01
         With ``selection="tolerance"``, the loss of score that is accepted for fewer features.
+    verbose : int, default=0
+        1 shows progress: a bar on a terminal if rich is installed, else lines of text.
     standardize : bool, default=False
         Scale the features to mean 0 and variance 1, in each fold using its training rows alone. The
         coefficients are in the original units.
@@ -322,8 +323,6 @@ class SparseSVCCV(CrossValidated, LinearMachines):
     random_state : int, RandomState or None, default=None
         Shuffles the rows into folds, and draws the starts of ``MM(start="normal")`` and
         ``SD(start="normal")``.
-    verbose : int, default=0
-        1 shows progress: a bar on a terminal if rich is installed, else lines of text.
 
     Attributes
     ----------
@@ -366,14 +365,6 @@ class SparseSVCCV(CrossValidated, LinearMachines):
     array([[0.99, 0.01]])
     """
 
-    ks: Any = None
-    _: KW_ONLY
-    Cs: Any = (1.0,)
-    cv: Any = None
-    scoring: Any = None
-    repeats: int = 1
-    selection: str = "best"
-    tolerance: float = 0.01
     standardize: bool = False
     solver: Any = DEFAULT
     multi_class: str = "ovo"
@@ -386,10 +377,9 @@ class SparseSVCCV(CrossValidated, LinearMachines):
     class_weight: Any = None
     n_jobs: int | None = None
     random_state: Any = None
-    verbose: int = 0
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class KernelSparseSVCCV(CrossValidated, KernelMachines):
     """A kernel support vector machine whose number of training points is chosen by cross-validation.
 
@@ -397,7 +387,7 @@ class KernelSparseSVCCV(CrossValidated, KernelMachines):
     ----------
     ks : list of int, int or None, default=None
         The values of k to try; None means 20 values, log-spaced from 100 (or all points) down to one.
-    Cs, cv, scoring, repeats, selection, tolerance : see SparseSVCCV
+    Cs, cv, scoring, repeats, selection, tolerance, verbose : see SparseSVCCV
         As in :class:`~kmargin.SparseSVCCV`.
     kernel, gamma, degree, coef0 : see KernelSparseSVC
         As in :class:`~kmargin.KernelSparseSVC`; ``gamma="scale"`` is computed from the training rows of each
@@ -411,8 +401,6 @@ class KernelSparseSVCCV(CrossValidated, KernelMachines):
         As in :class:`~kmargin.SparseSVCCV`.
     random_state : int, RandomState or None, default=None
         Shuffles the rows into folds, and draws the candidate points if they are a sample.
-    verbose : see SparseSVCCV
-        As in :class:`~kmargin.SparseSVCCV`.
 
     Attributes
     ----------
@@ -439,14 +427,6 @@ class KernelSparseSVCCV(CrossValidated, KernelMachines):
     True
     """
 
-    ks: Any = None
-    _: KW_ONLY
-    Cs: Any = (1.0,)
-    cv: Any = None
-    scoring: Any = None
-    repeats: int = 1
-    selection: str = "best"
-    tolerance: float = 0.01
     kernel: Any = "rbf"
     gamma: Any = "scale"
     degree: float = 3
@@ -461,4 +441,3 @@ class KernelSparseSVCCV(CrossValidated, KernelMachines):
     class_weight: Any = None
     n_jobs: int | None = None
     random_state: Any = None
-    verbose: int = 0

@@ -1,6 +1,6 @@
 """`KernelSparseSVC`: a kernel classifier that keeps at most k training points."""
 
-from dataclasses import KW_ONLY, dataclass, fields
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any
 
@@ -80,7 +80,7 @@ class KernelMachines(MarginClassifier):
         return tags
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class KernelSparseSVC(SingleModel, KernelMachines):
     """A kernel support vector machine that keeps at most k training points.
 
@@ -161,9 +161,6 @@ class KernelSparseSVC(SingleModel, KernelMachines):
     True
     """
 
-    k: int | str = 10
-    _: KW_ONLY
-    C: float = 1.0
     kernel: Any = "rbf"
     gamma: Any = "scale"
     degree: float = 3

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -185,7 +185,7 @@ class LinearMachines(FeatureSelector):
         return LinearDecisions(self.coef_, self.intercept_)
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class SparseSVC(SingleModel, LinearMachines):
     """A linear support vector machine that uses at most k features.
 
@@ -289,9 +289,6 @@ class SparseSVC(SingleModel, LinearMachines):
     (200, 2)
     """
 
-    k: int | str = 10
-    _: KW_ONLY
-    C: float = 1.0
     solver: Any = DEFAULT
     multi_class: str = "ovo"
     shared: bool = True
