@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_array
 
 from kmargin.core.arrays import HOST, Indices, Matrix, Vector, space_of
 from kmargin.core.labels import machine_names
-from kmargin.core.summary import Facts, Told, some
+from kmargin.core.summary import Facts, Summarized, some
 from kmargin.core.validation import count, is_integer, shortly
 from kmargin.data.blocks.dask_input import check_features
 from kmargin.data.design import make_design
@@ -76,7 +76,7 @@ class LinearCoefs(Sequence[Matrix]):
 
 
 @dataclass(frozen=True, repr=False)
-class SparsityPath(Told):
+class SparsityPath(Summarized):
     """Solutions from dense to sparse.
 
     Attributes
