@@ -14,7 +14,7 @@ from kmargin.core.summary import Facts, Summarized, some
 from kmargin.core.validation import count, is_integer, shortly
 from kmargin.data.blocks.dask_input import check_features
 from kmargin.data.design import make_design
-from kmargin.data.samples.read import Checks, Inputs, Machines, read_inputs
+from kmargin.data.samples.read import BinaryDecisions, Checks, Inputs, read_inputs
 from kmargin.fitting.decisions import KernelDecisions, KernelInputs
 from kmargin.solvers import Solution
 
@@ -184,7 +184,7 @@ class SparsityPath(Summarized):
     def _decide(self, inputs: Inputs, position: int) -> Any:
         return inputs.decide(self.machines(position), self.classes.shape[0], self.multi_class)
 
-    def machines(self, position: int) -> Machines:
+    def machines(self, position: int) -> BinaryDecisions:
         """The binary classifiers for one of the values of k.
 
         Parameters
