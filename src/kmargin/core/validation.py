@@ -57,8 +57,7 @@ class GridEdgeWarning(UserWarning):
 class RepeatedFeaturesWarning(UserWarning):
     """Some columns of X are equal to earlier ones and are never selected.
 
-    There is no warning for constant columns, for sparse matrices, and in fits to the folds of a
-    cross-validation.
+    Constant columns, sparse matrices and fits to the folds of a cross-validation cause no warning.
 
     See Also
     --------

@@ -113,20 +113,18 @@ def _describe(value: Any) -> str:
     return kind.__name__ if library == "builtins" else f"{library} {kind.__name__}"
 
 
-def _one_column(collection: Any, name: str) -> Any:
-    """Return a collection as one dimension; raise ValueError if it has several columns."""
-    if collection.ndim == 2 and collection.shape[1] == 1:
+def _one_column(column: Any, name: str) -> Any:
+    """Return a collection with one dimension; raise ValueError if it has several columns."""
+    if column.ndim == 2 and column.shape[1] == 1:
         warn_caller(
             f"A column-vector {name} was passed when a 1d array was expected. Please change the shape of "
             f"{name} to (n_samples, ), for example using ravel().",
             DataConversionWarning,
         )
-        return collection.iloc[:, 0] if hasattr(collection, "iloc") else collection[:, 0]
-    if collection.ndim != 1:
-        raise ValueError(
-            f"{name} should be a 1d array, got an array of {collection.ndim} dimensions instead."
-        )
-    return collection
+        return column.iloc[:, 0] if hasattr(column, "iloc") else column[:, 0]
+    if column.ndim != 1:
+        raise ValueError(f"{name} should be a 1d array, got an array of {column.ndim} dimensions instead.")
+    return column
 
 
 def known_rows(collection: Any) -> np.ndarray:

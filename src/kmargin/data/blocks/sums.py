@@ -53,7 +53,7 @@ class View(NamedTuple):
     scale: Vector | None = None  # the number by which each column is divided after that
 
 
-class WeightedRows(NamedTuple):
+class BlockRows(NamedTuple):
     """Rows of a block with their labels and weights in a binary problem; it leaves out rows of weight 0."""
 
     space: Space
@@ -76,19 +76,19 @@ def label(block: Block, view: View) -> tuple[Space, Any, Any]:
     return space, y, weights
 
 
-def weigh(block: Block, view: View) -> WeightedRows:
+def weigh(block: Block, view: View) -> BlockRows:
     """Return the rows of a block with their labels and weights in a binary problem, and X unchanged."""
     space, y, weights = label(block, view)
-    return WeightedRows(space, block.X, y, weights)
+    return BlockRows(space, block.X, y, weights)
 
 
-def tiles(whole: WeightedRows, view: View) -> Iterator[WeightedRows]:
+def tiles(whole: BlockRows, view: View) -> Iterator[BlockRows]:
     """Yield a few rows at a time, with the columns of a view, centred and scaled, as `wide` floats.
 
     So a temporary copy of rows of X never has many more than TILE numbers.
     """
     for rows in row_slices(whole.space, *whole.X.shape):
-        tile = WeightedRows(whole.space, whole.X[rows, :], whole.y[rows], whole.weights[rows])
+        tile = BlockRows(whole.space, whole.X[rows, :], whole.y[rows], whole.weights[rows])
         yield tile._replace(X=show_columns(tile, view, None))
 
 
@@ -99,7 +99,7 @@ def row_slices(space: Space, n_rows: int, n_columns: int) -> Iterator[slice]:
         yield slice(start, min(start + height, n_rows))
 
 
-def show_columns(rows: WeightedRows, view: View, columns: Indices | None) -> Any:
+def show_columns(rows: BlockRows, view: View, columns: Indices | None) -> Any:
     """Return X with the columns of a view, centred and scaled; or, of these columns, those at `columns`.
 
     X itself is returned if nothing changes.
@@ -150,7 +150,7 @@ def count(block: Block, view: View) -> tuple[int, float]:
 
 
 @by_tiles
-def first_moments(tile: WeightedRows, total: float) -> tuple[Vector, float]:
+def first_moments(tile: BlockRows, total: float) -> tuple[Vector, float]:
     """The weighted sums of each column and of the labels, divided by the `total` weight of all blocks."""
     space, X, y, weights = tile
     weights = weights / total
@@ -158,9 +158,7 @@ def first_moments(tile: WeightedRows, total: float) -> tuple[Vector, float]:
 
 
 @by_tiles
-def second_moments(
-    tile: WeightedRows, total: float, mean: Vector, mean_label: float
-) -> tuple[Vector, Vector]:
+def second_moments(tile: BlockRows, total: float, mean: Vector, mean_label: float) -> tuple[Vector, Vector]:
     """Terms of the weighted variance of each column, and of its covariance with the labels."""
     space, X, y, weights = tile
     weights = weights / total
@@ -170,7 +168,7 @@ def second_moments(
 
 
 @by_tiles
-def loss_and_gradient(tile: WeightedRows, total: float, beta: Vector) -> tuple[float, Vector, float]:
+def loss_and_gradient(tile: BlockRows, total: float, beta: Vector) -> tuple[float, Vector, float]:
     """Terms of the mean loss, of its gradient, and of its derivative with respect to the intercept.
 
     The last entry of beta is the intercept.
@@ -184,7 +182,7 @@ def loss_and_gradient(tile: WeightedRows, total: float, beta: Vector) -> tuple[f
 
 
 @by_tiles
-def curvature_along(tile: WeightedRows, total: float, direction: Vector) -> float:
+def curvature_along(tile: BlockRows, total: float, direction: Vector) -> float:
     """A term of the weighted mean of the squared decision values of `direction`."""
     space, X, _, weights = tile
     decision = X @ space.put(direction[:-1]) + float(direction[-1])
@@ -192,7 +190,7 @@ def curvature_along(tile: WeightedRows, total: float, direction: Vector) -> floa
 
 
 @by_tiles
-def slopes(tile: WeightedRows, total: float, columns: Indices, u: Vector) -> tuple[Vector, int]:
+def slopes(tile: BlockRows, total: float, columns: Indices, u: Vector) -> tuple[Vector, int]:
     """The negative gradient of the mean loss by all coefficients, and the number of active rows.
 
     It is taken at the coefficients u of `columns`, followed by the intercept; other coefficients are 0.
@@ -212,7 +210,7 @@ def largest(block: Block, view: View) -> Vector:
     return reduce(np.maximum, (_largest(tile) for tile in tiles(weigh(block, view), view)))
 
 
-def _largest(tile: WeightedRows) -> Vector:
+def _largest(tile: BlockRows) -> Vector:
     space, X, _, weights = tile
     if X.shape[0] == 0:
         return np.zeros(X.shape[1])
@@ -278,7 +276,7 @@ def make_panel(
         X = block.X
         for rows in row_slices(space, c.shape[0], X.shape[1]):
             X_rows = X[rows, :] if everything else xp.take(X, kept[rows], axis=0)
-            tile = WeightedRows(space, X_rows, y, weights)
+            tile = BlockRows(space, X_rows, y, weights)
             filled = show_columns(tile, view, np.maximum(columns[:end], 0))
             values[:end, rows] = filled.T * t[rows]
     for place in np.flatnonzero(columns[:end] < 0):
@@ -432,17 +430,8 @@ def examine(block: Block) -> Findings:
         codes = np.searchsorted(classes, y)
         counts += np.bincount(codes, minlength=len(classes))
         totals += np.bincount(codes, weights=weights, minlength=len(classes))
-    return Findings(
-        X.shape,
-        len(y),
-        len(weights),
-        _unusable(X),
-        complaint,
-        find_bad_weight(weights),
-        classes,
-        counts,
-        totals,
-    )
+    errors = _unusable(X), complaint, find_bad_weight(weights)
+    return Findings(X.shape, len(y), len(weights), *errors, classes, counts, totals)
 
 
 def to_codes(y: np.ndarray, classes: np.ndarray) -> Indices:
