@@ -88,7 +88,7 @@ class _Numpy:
         return np.concatenate(arrays, axis=axis)
 
 
-HOST = Space(_Numpy)
+HOST = Space(_Numpy)  # NumPy arrays, which are in main memory
 
 _SPACES: dict[tuple[type, str], Space] = {}  # caches the result of `space_of` by array type and device
 

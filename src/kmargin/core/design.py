@@ -36,10 +36,10 @@ class Columns(Protocol):
     fit_intercept: bool
 
     def fits(self, n_numbers: int) -> bool:
-        """Whether an array of `n_numbers` numbers is small enough to be held beside the data."""
+        """Whether a work array of `n_numbers` numbers is not too large compared with X."""
 
     def distinct_columns(self) -> Indices:
-        """The columns that repeat no earlier one, ascending; compared as they are before standardising."""
+        """The columns that do not equal an earlier one, ascending; they are compared before standardising."""
 
     def take(self, columns: Indices) -> "Columns":
         """X[:, columns]."""
@@ -111,7 +111,7 @@ class Design(ABC):
         """Yield a byte string for each column; two byte strings are equal only if the columns are."""
 
     def fits(self, n_numbers: int) -> bool:
-        """Whether an array of `n_numbers` numbers is small enough to be held beside the data."""
+        """Whether a work array of `n_numbers` numbers is not too large compared with X."""
         return True
 
     def decision(self, beta: Vector) -> Vector:
@@ -131,14 +131,14 @@ class Design(ABC):
         return out.T
 
     def spread(self, c: Vector) -> Vector:
-        """sum_i c_i^2 (x_ij - mean_j)^2 of each column j; mean_j is 0 without an intercept."""
+        """sum_i c_i^2 (x_ij - m_j)^2 of each column j; m_j is its weighted mean, 0 without intercept."""
         if not c.any():
             return np.zeros(self.n_features)
         mean, variance, _ = self.moments(c * c, c)
         return float(c @ c) * (variance if self.fit_intercept else variance + mean * mean)
 
     def distinct_columns(self) -> Indices:
-        """The columns that repeat no earlier one, ascending; compared as they are before standardising."""
+        """The columns that do not equal an earlier one, ascending; they are compared before standardising."""
         return self._distinct
 
     @cached_property

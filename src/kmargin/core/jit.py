@@ -1,4 +1,4 @@
-"""Compilation: numba with a cache on disk, through one decorator."""
+"""Decorators that compile functions with numba, and keep the machine code in a cache on disk."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -109,8 +109,8 @@ def machine_names(classes: Any, multi_class: str) -> list[str]:
 def normalize(weights: Vector) -> tuple[Vector, float]:
     """Scale weights so that their mean is 1; also return the sum of the original weights.
 
-    The weights are divided by the largest first, because a sum of very large weights would overflow. Then the
-    sum that is returned is infinite.
+    The weights are divided by the largest first, because a sum of very large weights would overflow. In that
+    case the returned sum is infinite.
     """
     largest = float(weights.max())
     relative = weights / largest

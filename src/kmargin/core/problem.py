@@ -1,4 +1,4 @@
-"""The optimisation problem: M >= 1 binary problems of which at most k units have nonzero coefficients.
+"""The optimisation problem: M >= 1 binary problems that share a choice of at most k units (e.g. features).
 
 Each binary problem minimises
 
@@ -148,7 +148,7 @@ class ArrayProblem(BinaryProblem, LabelledRows):
     def best_constant(self) -> float:
         if self.margins is None:
             return super().best_constant()
-        # the derivative of the loss by the constant increases, and is linear between the values in `ends`
+        # the derivative of the loss with respect to the constant increases, linearly between these values
         ends = np.unique(self.margins * self.y)
         derivatives = [
             squared_hinge.derivatives(end, self.y, self.weights, margin=self.margins).sum() for end in ends
@@ -167,7 +167,7 @@ class ArrayProblem(BinaryProblem, LabelledRows):
 
 @dataclass(frozen=True)
 class Problem:
-    """Binary problems, each with its own ridge, whose models have to use the same at most k units."""
+    """Binary problems, each with its own ridge, that have to select the same units, at most k of them."""
 
     binary: tuple[BinaryProblem, ...]
     units: Units

@@ -69,7 +69,7 @@ class UnitSparsity:
         return np.where(self.kept(right, k)[self.unit_of], right, 0.0)
 
     def kept(self, W: Matrix, k: int) -> Flags:
-        """Mark the units that a projection keeps of coefficients W without wrong signs.
+        """Mark the units that the projection of W keeps, where W has no coefficients of the wrong sign.
 
         The last entry, which stands for columns that are in no unit, is False.
         """
@@ -80,7 +80,7 @@ class UnitSparsity:
         return kept
 
     def norms_sq(self, W: Matrix) -> Vector:
-        """Return the squared norm of each unit over all binary problems; last, of columns in no unit."""
+        """Return the squared norm of each unit over all binary problems; the last entry is for no unit."""
         of_columns = np.einsum("mj,mj->j", W, W)
         if self.are_columns:
             return np.append(of_columns, 0.0)
@@ -116,7 +116,7 @@ def select_largest(
             work[j] = abs(beta[j])
             candidates[j] = j
     threshold = kth_largest(work, k, n_candidates) if k > 0 else np.inf
-    n_tied = k  # the number of entries equal to the threshold that are kept, after the next loop
+    n_tied = k  # reduced to the number of entries equal to the threshold that are kept
     for c in range(n_candidates):
         if abs(beta[candidates[c]]) > threshold:
             n_tied -= 1

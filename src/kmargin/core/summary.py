@@ -19,7 +19,7 @@ class Facts(NamedTuple):
 
     title: str
     facts: Sequence[tuple[str, str]] = ()  # pairs of a name and a value
-    header: Sequence[str] = ()  # of the table
+    header: Sequence[str] = ()  # the column names of the table
     rows: Sequence[Sequence[str]] = ()
 
 

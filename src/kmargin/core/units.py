@@ -21,9 +21,9 @@ class Units:
 
     starts: Indices
     columns: Indices
-    fixed: Flags  # whether each unit is in every model
+    fixed: Flags  # whether each unit has to be in the model
     signs: Vector  # for each column of X: 1 for coefficients >= 0, -1 for <= 0, 0 for either
-    copies: Indices = field(default_factory=lambda: np.empty(0, np.int64))  # left out: they repeat columns
+    copies: Indices = field(default_factory=lambda: np.empty(0, np.int64))  # left out as equal to others
 
     @classmethod
     def of_columns(cls, n_features: int) -> "Units":

@@ -17,7 +17,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from kmargin.core.arrays import HOST, Space, Vector
 from kmargin.core.labels import check_some_weight, complain_of_weight, find_bad_weight
 
-NOT_THEIR_CODE = ("kmargin", "sklearn", "joblib", "contextlib")  # a warning is shown at no line of these
+NOT_THEIR_CODE = ("kmargin", "sklearn", "joblib", "contextlib")  # warnings point to a caller outside these
 FITS_TO_FOLDS = "sklearn.model_selection._validation"  # the module in which scikit-learn fits to each fold
 
 
@@ -40,11 +40,11 @@ class InputError(ValueError):
 
 
 class GridEdgeWarning(UserWarning):
-    """Cross-validation chose the smallest or largest k or C it was given, or the best score is there.
+    """Cross-validation chose the smallest or largest k or C of its grid, or found the best score there.
 
     See Also
     --------
-    SparseSVCCV : Warns so; give it more values of k or C.
+    SparseSVCCV : Issues this warning; give it more values of k or C.
 
     Examples
     --------
@@ -61,7 +61,7 @@ class RepeatedFeaturesWarning(UserWarning):
 
     See Also
     --------
-    SparseSVC : Warns so; drop the repeated columns.
+    SparseSVC : Issues this warning; drop the repeated columns.
 
     Examples
     --------

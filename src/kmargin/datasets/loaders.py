@@ -47,7 +47,7 @@ class Table(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """The columns of a comma-separated file; rows with a question mark, a missing value, are left out."""
+    """The columns of a comma-separated file; rows with a missing value, a question mark, are left out."""
 
     feature_names: list[str] | None = None  # None means that the first line of the file has them
     classes: Mapping[str, str] | None = None  # the class that each label means; None if labels are integers
@@ -233,37 +233,37 @@ def load(name: str, *, random_state: Any = None, return_X_y: bool = False, as_fr
 
 @_like_load
 def load_letter_recognition(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
-    """Capital letters in twenty fonts: 20000 x 16, classes "A" to "Z"."""
+    """Load shapes of capital letters in twenty fonts: 20000 x 16, classes "A" to "Z"."""
     return load("letter-recognition", return_X_y=return_X_y, as_frame=as_frame)
 
 
 @_like_load
 def load_splice(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
-    """Splice junctions of DNA: 3186 x 180, classes "EI", "IE", "N"."""
+    """Load splice junctions of DNA: 3186 x 180, classes "EI", "IE", "N"."""
     return load("splice", return_X_y=return_X_y, as_frame=as_frame)
 
 
 @_like_load
 def load_optdigits(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
-    """Handwritten digits: 5620 x 64, classes 0 to 9, UCI's training file before its test file."""
+    """Load handwritten digits: 5620 x 64, classes 0 to 9, UCI's training file before its test file."""
     return load("optdigits", return_X_y=return_X_y, as_frame=as_frame)
 
 
 @_like_load
 def load_breast_cancer_wisconsin(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
-    """Cells of breast tumours: 683 x 9, classes "benign" and "malignant"."""
+    """Load properties of cells of breast tumours: 683 x 9, classes "benign" and "malignant"."""
     return load("breast-cancer-wisconsin", return_X_y=return_X_y, as_frame=as_frame)
 
 
 @_like_load
 def load_iris(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
-    """Fisher's iris: 150 x 4, classes "setosa", "versicolor", "virginica"; shipped with the package."""
+    """Load Fisher's iris, part of the package: 150 x 4, classes "setosa", "versicolor", "virginica"."""
     return load("iris", return_X_y=return_X_y, as_frame=as_frame)
 
 
 @_like_load
 def load_tcga_pancan_hiseq(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
-    """Gene expression in five kinds of tumour: 801 x 10000; a download of 72 MB."""
+    """Load gene expression in five kinds of tumour: 801 x 10000; a download of 72 MB."""
     return load("TCGA-PANCAN-HiSeq", return_X_y=return_X_y, as_frame=as_frame)
 
 

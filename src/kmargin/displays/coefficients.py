@@ -19,7 +19,7 @@ class CoefficientDisplay(Display):
 
     For a model with ``standardize=True`` the bars are weights: coefficients times the standard deviations of
     the features in the training rows, which can be compared between features. Other coefficients, and their
-    order, depend on the units of the features.
+    order, depend on the scales of the features.
 
     With more than six rows in `coefs`, a heat map is drawn instead.
 

@@ -122,7 +122,7 @@ def shape_of(block: Block) -> tuple[int, int]:
 class Request:
     """A function to be called on every block, or on the object kept for it, and its other arguments.
 
-    Unlike a tuple or a list, dask does not search such an object for tasks and futures.
+    Dask searches tuples and lists for tasks and futures, but not such an object.
     """
 
     def __init__(self, function: Callable[..., Any], args: tuple[Any, ...]) -> None:
@@ -152,7 +152,7 @@ class Batch(NamedTuple):
     """Blocks on one worker that are processed by one task."""
 
     home: str  # the address of the worker
-    numbers: tuple[int, ...]  # which blocks
+    numbers: tuple[int, ...]  # the positions of the blocks among all blocks
 
 
 class ClusterBlocks:
@@ -295,7 +295,7 @@ class ClusterBlocks:
             await asyncio.sleep(0.01)
         for future in self.X:
             if future.status != "finished":
-                await future  # raises its exception
+                await future  # raises the exception of the task that failed
 
     def _check_running(self, workers: dict[str, Any] | None, last_seen: float) -> float:
         """Return when a worker was last seen running; raise ClusterLost if that is too long ago."""
@@ -343,7 +343,7 @@ class HeldByCluster:
         return self.blocks.answers(answer_held, self.parts, Request(function, args))
 
     def parts(self, batches: list[Batch]) -> list[tuple[Any, ...]]:
-        """Return the kept results of each batch as a future; compute those that a lost worker had again."""
+        """Return the kept results of each batch as a future; recompute those that were on a lost worker."""
         new = [batch for batch in batches if batch not in self.made]
         futures = self.blocks.submit(answer_blocks, new, self.blocks.parts(new), self.request)
         made = self.made | dict(zip(new, futures, strict=True))

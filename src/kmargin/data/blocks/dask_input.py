@@ -215,7 +215,7 @@ def check_names(model: Any, X: Any, *, reset: bool) -> np.dtype:
 
 
 def decide(X: Any, dtype: np.dtype, machines: MatrixFunction, n_classes: int, multi_class: str) -> Any:
-    """Return what `decision_function` returns for a dask collection, a dask array."""
+    """Return, as a dask array, what `decision_function` returns for a dask collection X."""
     combine = partial(combine_decisions, n_classes=n_classes, multi_class=multi_class)
     n_columns = None if n_classes == 2 else n_classes
     return map_rows(partial(decide_block, machines, combine, dtype), X, dtype, n_columns)
@@ -224,7 +224,7 @@ def decide(X: Any, dtype: np.dtype, machines: MatrixFunction, n_classes: int, mu
 def tell(
     X: Any, dtype: np.dtype, machines: MatrixFunction, to_probabilities: MatrixFunction, n_classes: int
 ) -> Any:
-    """Return what `predict_proba` returns for a dask collection, a dask array."""
+    """Return, as a dask array, what `predict_proba` returns for a dask collection X."""
     return map_rows(partial(decide_block, machines, to_probabilities, dtype), X, dtype, n_classes)
 
 
@@ -233,7 +233,7 @@ def decide_block(machines: MatrixFunction, combine: MatrixFunction, dtype: np.dt
 
 
 def choose(scores: Any, classes: np.ndarray) -> Any:
-    """Return what `predict` returns for a dask collection, a dask array; `scores` are those of `decide`."""
+    """Return, as a dask array, what `predict` returns; `scores` is the result of `decide`."""
     return map_rows(partial(choose_classes, classes=classes), scores, classes.dtype, None)
 
 
@@ -243,7 +243,7 @@ def take_columns(X: Any, columns: np.ndarray) -> Any:
 
 
 def spread_columns(X: Any, columns: np.ndarray, n_features: int) -> Any:
-    """Return what `inverse_transform` returns for a dask collection, a dask array."""
+    """Return, as a dask array, what `inverse_transform` returns for a dask collection X."""
     dtype = check_features(X)
     return map_rows(partial(spread_block, columns, n_features, dtype), X, dtype, n_features)
 

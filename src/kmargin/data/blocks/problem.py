@@ -86,7 +86,7 @@ class BlockDesign:
         return float(self._mean(sums.curvature_along, self._with_intercept(direction)))
 
     def slopes(self, columns: Indices, u: Vector) -> tuple[Vector, int]:
-        """The negative gradient of the mean loss by all coefficients, and the number of active rows.
+        """The negative gradient of the mean loss for all columns, and the number of active rows.
 
         It is taken at the coefficients u of `columns`, followed by the intercept; other coefficients are 0.
         """

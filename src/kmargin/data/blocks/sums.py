@@ -53,8 +53,8 @@ class View(NamedTuple):
     scale: Vector | None = None  # the number by which each column is divided after that
 
 
-class BlockRows(NamedTuple):
-    """Rows of a block with their labels and weights in a binary problem; it leaves out rows of weight 0."""
+class ViewedRows(NamedTuple):
+    """Rows of a block with their labels and weights in a binary problem; unused rows have weight 0."""
 
     space: Space
     X: Any
@@ -76,19 +76,19 @@ def label(block: Block, view: View) -> tuple[Space, Any, Any]:
     return space, y, weights
 
 
-def weigh(block: Block, view: View) -> BlockRows:
+def weigh(block: Block, view: View) -> ViewedRows:
     """Return the rows of a block with their labels and weights in a binary problem, and X unchanged."""
     space, y, weights = label(block, view)
-    return BlockRows(space, block.X, y, weights)
+    return ViewedRows(space, block.X, y, weights)
 
 
-def tiles(whole: BlockRows, view: View) -> Iterator[BlockRows]:
+def tiles(whole: ViewedRows, view: View) -> Iterator[ViewedRows]:
     """Yield a few rows at a time, with the columns of a view, centred and scaled, as `wide` floats.
 
     So a temporary copy of rows of X never has many more than TILE numbers.
     """
     for rows in row_slices(whole.space, *whole.X.shape):
-        tile = BlockRows(whole.space, whole.X[rows, :], whole.y[rows], whole.weights[rows])
+        tile = ViewedRows(whole.space, whole.X[rows, :], whole.y[rows], whole.weights[rows])
         yield tile._replace(X=show_columns(tile, view, None))
 
 
@@ -99,7 +99,7 @@ def row_slices(space: Space, n_rows: int, n_columns: int) -> Iterator[slice]:
         yield slice(start, min(start + height, n_rows))
 
 
-def show_columns(rows: BlockRows, view: View, columns: Indices | None) -> Any:
+def show_columns(rows: ViewedRows, view: View, columns: Indices | None) -> Any:
     """Return X with the columns of a view, centred and scaled; or, of these columns, those at `columns`.
 
     X itself is returned if nothing changes.
@@ -150,7 +150,7 @@ def count(block: Block, view: View) -> tuple[int, float]:
 
 
 @by_tiles
-def first_moments(tile: BlockRows, total: float) -> tuple[Vector, float]:
+def first_moments(tile: ViewedRows, total: float) -> tuple[Vector, float]:
     """The weighted sums of each column and of the labels, divided by the `total` weight of all blocks."""
     space, X, y, weights = tile
     weights = weights / total
@@ -158,8 +158,8 @@ def first_moments(tile: BlockRows, total: float) -> tuple[Vector, float]:
 
 
 @by_tiles
-def second_moments(tile: BlockRows, total: float, mean: Vector, mean_label: float) -> tuple[Vector, Vector]:
-    """Terms of the weighted variance of each column, and of its covariance with the labels."""
+def second_moments(tile: ViewedRows, total: float, mean: Vector, mean_label: float) -> tuple[Vector, Vector]:
+    """The tile's terms of the weighted variance of each column, and of its covariance with the labels."""
     space, X, y, weights = tile
     weights = weights / total
     with np.errstate(over="ignore", invalid="ignore"):  # columns that overflow are rescaled later
@@ -168,8 +168,8 @@ def second_moments(tile: BlockRows, total: float, mean: Vector, mean_label: floa
 
 
 @by_tiles
-def loss_and_gradient(tile: BlockRows, total: float, beta: Vector) -> tuple[float, Vector, float]:
-    """Terms of the mean loss, of its gradient, and of its derivative with respect to the intercept.
+def loss_and_gradient(tile: ViewedRows, total: float, beta: Vector) -> tuple[float, Vector, float]:
+    """The tile's terms of the mean loss, its gradient, and its derivative with respect to the intercept.
 
     The last entry of beta is the intercept.
     """
@@ -182,16 +182,16 @@ def loss_and_gradient(tile: BlockRows, total: float, beta: Vector) -> tuple[floa
 
 
 @by_tiles
-def curvature_along(tile: BlockRows, total: float, direction: Vector) -> float:
-    """A term of the weighted mean of the squared decision values of `direction`."""
+def curvature_along(tile: ViewedRows, total: float, direction: Vector) -> float:
+    """The tile's term of the weighted mean of the squared decision values of `direction`."""
     space, X, _, weights = tile
     decision = X @ space.put(direction[:-1]) + float(direction[-1])
     return float(((weights / total) * decision) @ decision)
 
 
 @by_tiles
-def slopes(tile: BlockRows, total: float, columns: Indices, u: Vector) -> tuple[Vector, int]:
-    """The negative gradient of the mean loss by all coefficients, and the number of active rows.
+def slopes(tile: ViewedRows, total: float, columns: Indices, u: Vector) -> tuple[Vector, int]:
+    """The tile's terms of the negative gradient of the mean loss, and its number of active rows.
 
     It is taken at the coefficients u of `columns`, followed by the intercept; other coefficients are 0.
     """
@@ -210,7 +210,7 @@ def largest(block: Block, view: View) -> Vector:
     return reduce(np.maximum, (_largest(tile) for tile in tiles(weigh(block, view), view)))
 
 
-def _largest(tile: BlockRows) -> Vector:
+def _largest(tile: ViewedRows) -> Vector:
     space, X, _, weights = tile
     if X.shape[0] == 0:
         return np.zeros(X.shape[1])
@@ -276,7 +276,7 @@ def make_panel(
         X = block.X
         for rows in row_slices(space, c.shape[0], X.shape[1]):
             X_rows = X[rows, :] if everything else xp.take(X, kept[rows], axis=0)
-            tile = BlockRows(space, X_rows, y, weights)
+            tile = ViewedRows(space, X_rows, y, weights)
             filled = show_columns(tile, view, np.maximum(columns[:end], 0))
             values[:end, rows] = filled.T * t[rows]
     for place in np.flatnonzero(columns[:end] < 0):

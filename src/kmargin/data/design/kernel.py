@@ -14,9 +14,7 @@ HEIGHT, WIDTH = 1024, 512
 
 MEGABYTE = 2**20
 
-KernelFunction = Callable[
-    [Any, Any], Matrix
-]  # returns a new array of the kernel values of two sets of points
+KernelFunction = Callable[[Any, Any], Matrix]  # computes a new array from two matrices of points
 
 
 def scaled(K: Matrix, scale: Vector) -> Matrix:
@@ -166,7 +164,7 @@ class KernelDesign(Design):
         return out
 
     def moments(self, weights: Vector, v: Vector) -> Moments:
-        """Computed in one pass; deviations from the mean of the first rows keep the sums accurate."""
+        """Computed in one pass, from deviations from the mean of the first rows, to lose few digits."""
         total = float(weights.sum())
         f = weights * (v - float(weights @ v) / total)
         origin, mean, square, covariance = np.zeros((4, self.n_features))

@@ -282,7 +282,7 @@ class ArrayDesigns(LinearDesigns):
 def array_problem(
     design: Design, machine: Machine, weights: Vector, Cs: Sequence[float]
 ) -> tuple[ArrayProblem, list[float]]:
-    """Return a binary problem with the ridge of Cs[0], and the ridges of all Cs, from all sample weights."""
+    """Return a problem with the ridge of Cs[0], and the ridges of all Cs; `weights` has one per sample."""
     weights = weights if machine.rows is None else weights[machine.rows]
     weights, total_weight = normalize(weights)
     lams = [validation.ridge(C, total_weight) for C in Cs]

@@ -223,7 +223,7 @@ class FoldsInBlocks:
 
 
 class CountedPredictions(ClassifierMixin, BaseEstimator):
-    """A model for scorers whose X is one column with the codes of the classes that it predicts."""
+    """A model for scorers that takes class codes, the only column of X, and predicts these classes."""
 
     def __init__(self, classes: np.ndarray | None = None) -> None:
         self.classes = classes
