@@ -8,7 +8,7 @@ import numpy as np
 
 from kmargin.core.arrays import HOST, Indices, Matrix, Space, Vector, space_of, to_host
 
-SCHEMES = ("ovo", "ovr")
+SCHEMES = ("ovo", "ovr")  # the values of `multi_class`: one versus one, one versus rest
 
 
 class Pair(NamedTuple):

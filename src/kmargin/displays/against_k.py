@@ -11,6 +11,7 @@ from kmargin.displays import palette
 from kmargin.displays.common import Display, find_model, name_features, plain
 
 SHARES = ("accuracy", "balanced_accuracy")  # scores that are shown in per cent
+# Values of k that may be ticks of the axis.
 TICKS = (0, 1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 300, 500, *(10**e for e in range(3, 9)))
 MIN_TICK_GAP = 0.055  # smallest distance between two ticks of k, as a fraction of the axis
 DIGIT_WIDTH = 0.018  # width of a digit of a tick label, as a fraction of the axis
