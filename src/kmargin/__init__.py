@@ -1,7 +1,7 @@
 """Support vector machines that use at most k features, or at most k training points.
 
-Names are imported when they are first asked for: the workers of a cluster need a few modules, and the
-memory that numba and scikit-learn take is better spent on data.
+Submodules are imported when one of their names is first used. So the workers of a cluster, which need only a
+few of them, do not spend memory on numba and scikit-learn.
 """
 
 from importlib import import_module
@@ -75,7 +75,7 @@ __all__ = [
 
 __version__ = "0.1.0"
 
-
+# The public names that `__getattr__` imports, by the module that defines them.
 _HOMES = {
     "kmargin.fitting.subsampling": ("SelectionBounds", "stability_bounds", "stability_k"),
     "kmargin.displays": ("CoefficientDisplay", "ConvergenceDisplay", "CVScoreDisplay", "SparsityPathDisplay"),

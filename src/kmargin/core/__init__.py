@@ -1,1 +1,1 @@
-"""The mathematics: loss, sparsity set, units, problem, and the numeric tools below them."""
+"""The optimisation problem (loss, sparsity set, units, design matrix) and its numeric and checking tools."""

@@ -1,4 +1,4 @@
-"""Array types, and the array libraries and devices that X may come from."""
+"""Types for NumPy arrays, and conversions between array libraries (NumPy, torch, cupy) and devices."""
 
 from typing import Any, NamedTuple, TypeAlias
 
@@ -7,17 +7,17 @@ from numpy.typing import NDArray
 
 Vector: TypeAlias = NDArray[np.floating[Any]]
 Matrix: TypeAlias = NDArray[np.floating[Any]]
-Tensor: TypeAlias = NDArray[np.floating[Any]]  # three axes
+Tensor: TypeAlias = NDArray[np.floating[Any]]  # an array with three axes
 Indices: TypeAlias = NDArray[np.integer[Any]]
 Flags: TypeAlias = NDArray[np.bool_]
 
 
 class Space(NamedTuple):
-    """An array library and a device; the device is None for NumPy arrays."""
+    """Where arrays are: an array library `xp` and a device, which is None for NumPy arrays."""
 
     xp: Any
     device: Any = None
-    wide: Any = np.float64  # the dtype of sums: float64, or float32 if the device has no float64
+    wide: Any = np.float64  # the widest float dtype: float64, or float32 if the device has no float64
 
     @property
     def on_cpu(self) -> bool:
@@ -29,7 +29,7 @@ class Space(NamedTuple):
             return array
         if array.dtype == np.float64 and self.wide != self.xp.float64:
             array = array.astype(np.float32)
-        if not array.flags.writeable:  # torch would share the memory, and warns
+        if not array.flags.writeable:  # torch shares the memory of the array, and warns if it is read-only
             array = array.copy()
         return self.xp.asarray(array, device=self.device)
 
@@ -72,7 +72,7 @@ class Space(NamedTuple):
 
 
 class _Numpy:
-    """NumPy under the names of the array API standard, which its older versions do not all have."""
+    """NumPy functions under their array API names, some of which older versions of NumPy do not have."""
 
     float64, float32, int64 = np.float64, np.float32, np.int64
     linalg, stack, take, where, sum, max = np.linalg, np.stack, np.take, np.where, np.sum, np.max
@@ -88,13 +88,13 @@ class _Numpy:
         return np.concatenate(arrays, axis=axis)
 
 
-HOST = Space(_Numpy)
+HOST = Space(_Numpy)  # NumPy arrays, which are in main memory
 
-_SPACES: dict[tuple[type, str], Space] = {}  # by array type and device
+_SPACES: dict[tuple[type, str], Space] = {}  # caches the result of `space_of` by array type and device
 
 
 def space_of(array: Any) -> Space:
-    """The library and device of an array; sparse matrices and data frames count as NumPy arrays."""
+    """Return the library and device of an array; sparse matrices and data frames count as NumPy arrays."""
     if isinstance(array, np.ndarray) or not hasattr(type(array), "device"):
         return HOST
     key = type(array), str(array.device)
@@ -110,7 +110,7 @@ def space_of(array: Any) -> Space:
 
 
 def is_foreign(array: Any) -> bool:
-    """Whether this is an array of a library other than NumPy that follows the array API standard."""
+    """Whether an array belongs to a library other than NumPy that follows the array API standard."""
     if isinstance(array, np.ndarray) or not hasattr(type(array), "device"):
         return False
     try:
@@ -129,8 +129,8 @@ def to_host(array: Any) -> Any:
 
 
 def spread(space: Space, X: Any, columns: np.ndarray, n_features: int) -> Any:
-    """An array of `n_features` columns: those of X at `columns`, zeros elsewhere."""
-    xp, places = space.xp, np.full(n_features, X.shape[1])  # the place of a column of zeros
+    """Return a matrix of `n_features` columns with those of X at the indices `columns`, and 0 elsewhere."""
+    xp, places = space.xp, np.full(n_features, X.shape[1])  # by default, the column of zeros appended to X
     places[columns] = np.arange(len(columns))
     zeros = xp.astype(space.zeros((X.shape[0], 1)), X.dtype)
     return xp.take(xp.concat([X, zeros], axis=1), space.put(places), axis=1)

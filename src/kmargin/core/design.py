@@ -1,4 +1,4 @@
-"""What solvers ask of a design matrix, and how repeated columns are found."""
+"""The interface through which solvers use the matrix X, and the search for repeated columns of X."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from kmargin.core.arrays import Indices, Matrix, Vector
 
 
 class ThinSVD(NamedTuple):
-    """``diag(sqrt(weights)) [X 1] = U diag(s) V'`` with the r positive singular values."""
+    """A thin singular value decomposition ``diag(sqrt(weights)) [X 1] = U diag(s) V'`` of rank r."""
 
     U: Matrix  # (n_samples, r)
     s: Vector  # (r,), descending
@@ -20,15 +20,15 @@ class ThinSVD(NamedTuple):
 
 
 class Moments(NamedTuple):
-    """Weighted moments of each column."""
+    """Weighted mean and variance of each column of X, and its covariance with a vector, e.g. the labels."""
 
     mean: Vector
-    variance: Vector  # around that mean
-    covariance: Vector  # with a given vector
+    variance: Vector
+    covariance: Vector
 
 
 class Columns(Protocol):
-    """What is asked of the columns of X, whether its rows are in memory or in blocks."""
+    """The operations that a matrix X provides whether its rows are in memory or in distributed blocks."""
 
     n_samples: int
     n_features: int
@@ -36,30 +36,30 @@ class Columns(Protocol):
     fit_intercept: bool
 
     def fits(self, n_numbers: int) -> bool:
-        """Whether an array of `n_numbers` numbers is no larger than the data justify."""
+        """Whether a work array of `n_numbers` numbers is not too large compared with X."""
 
     def distinct_columns(self) -> Indices:
-        """The columns that repeat no earlier one, ascending; compared before they are standardised."""
+        """The columns that do not equal an earlier one, ascending; they are compared before standardising."""
 
     def take(self, columns: Indices) -> "Columns":
-        """The design of some of the columns."""
+        """X[:, columns]."""
 
     def standardized(self, mean: Vector, spread: Vector) -> "Columns":
-        """The design of (X - mean) / spread."""
+        """(X - mean) / spread."""
 
     def largest(self) -> Vector:
-        """The largest magnitude in each column."""
+        """The largest absolute value in each column."""
 
 
 class Design(ABC):
     """A matrix in memory as a linear map from parameters to decision values.
 
-    The parameters are one coefficient per column and, last, the intercept if there is one. Its column
-    of ones is never stored. Solvers use X through these methods alone, so no solver is written twice for
-    different kinds of data. Columns and rows are given as arrays of indices.
+    The parameters are one coefficient per column and, last, the intercept if there is one; its column of ones
+    is never stored. Solvers use X only through these methods, so that each solver works with dense, sparse
+    and kernel matrices. Columns and rows are given as arrays of indices.
     """
 
-    stored: Any = None  # X as compiled loops take it: an array or a `CSR`; None if it is not in memory
+    stored: Any = None  # X as compiled functions take it, an array or a `CSR`; None if X is not in memory
 
     def __init__(self, shape: tuple[int, int], fit_intercept: bool) -> None:
         self.n_samples, self.n_features = shape
@@ -84,34 +84,34 @@ class Design(ABC):
 
     @abstractmethod
     def moments(self, weights: Vector, v: Vector) -> Moments:
-        """Weighted mean and variance of each column, and its covariance with v."""
+        """Weighted mean and variance of each column, and its weighted covariance with v."""
 
     @abstractmethod
     def take(self, columns: Indices) -> "Design":
-        """The design of a copy of some of the columns."""
+        """X[:, columns], copied."""
 
     @abstractmethod
     def take_rows(self, rows: Indices) -> "Design":
-        """The design of a copy of some of the rows."""
+        """X[rows], copied."""
 
     @abstractmethod
     def standardized(self, mean: Vector, spread: Vector) -> "Design":
-        """The design of (X - mean) / spread."""
+        """(X - mean) / spread."""
 
     @abstractmethod
     def largest(self) -> Vector:
-        """The largest magnitude in each column."""
+        """The largest absolute value in each column."""
 
     @abstractmethod
     def thin_svd(self, weights: Vector) -> ThinSVD:
-        """The factorisation that MM needs."""
+        """The singular value decomposition of [X 1] with weighted rows, which the MM solver uses."""
 
     @abstractmethod
     def column_bytes(self, columns: Indices) -> Iterator[bytes]:
-        """The entries of each of some columns; equal for equal columns only."""
+        """Yield a byte string for each column; two byte strings are equal only if the columns are."""
 
     def fits(self, n_numbers: int) -> bool:
-        """Whether an array of `n_numbers` numbers is no larger than the data justify."""
+        """Whether a work array of `n_numbers` numbers is not too large compared with X."""
         return True
 
     def decision(self, beta: Vector) -> Vector:
@@ -131,14 +131,14 @@ class Design(ABC):
         return out.T
 
     def spread(self, c: Vector) -> Vector:
-        """sum_i c_i^2 (x_ij - mean_j)^2 with the mean weighted by c^2; without an intercept mean 0."""
+        """sum_i c_i^2 (x_ij - m_j)^2 of each column j; m_j is its weighted mean, 0 without intercept."""
         if not c.any():
             return np.zeros(self.n_features)
         mean, variance, _ = self.moments(c * c, c)
         return float(c @ c) * (variance if self.fit_intercept else variance + mean * mean)
 
     def distinct_columns(self) -> Indices:
-        """The columns that repeat no earlier one, ascending; compared before they are standardised."""
+        """The columns that do not equal an earlier one, ascending; they are compared before standardising."""
         return self._distinct
 
     @cached_property
@@ -156,14 +156,14 @@ class Design(ABC):
         return np.flatnonzero(is_distinct)
 
 
-SEED = 0  # of the random vector whose products with the columns are compared
+SEED = 0  # seeds the random vector v whose products X'v tell which columns may be equal
 
 
 def candidate_groups(fingerprint: Vector) -> list[Indices]:
-    """Groups of columns that may be equal, each ascending, from the products of all columns with a vector.
+    """Groups of columns that may be equal; `fingerprint` is X'v for a random vector v.
 
-    Equal columns have equal products, up to rounding. So one pass over X and a sort find the few candidates
-    that have to be compared entry by entry.
+    Equal columns have equal products with v, up to rounding. So one pass over X and a sort find the few
+    columns that have to be compared entry by entry. The columns of each group are ascending.
     """
     order = np.argsort(fingerprint, kind="stable")
     is_close = np.diff(fingerprint[order]) <= 1e-9 * np.abs(fingerprint[order[1:]])

@@ -1,4 +1,4 @@
-"""Compilation: numba with a cache on disk, through one decorator."""
+"""Decorators that compile functions with numba, and keep the machine code in a cache on disk."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -16,10 +16,10 @@ for _function in squared_hinge.INLINED:
 
 
 def compiled(function: Function) -> Function:
-    """Compile on the first call, keep the machine code on disk, release the GIL while it runs.
+    """Compile a function on its first call, cache its machine code on disk, and run it without the GIL.
 
-    numba refuses a cache where neither the package's folder nor the user's cache folder can be written, as in
-    a read-only container. There the function is compiled anew in each process.
+    numba raises RuntimeError if neither the package's folder nor the user's cache folder can be written, as
+    in a read-only container. Then the function is compiled anew in each process.
     """
     try:
         return cast(Function, njit(cache=True, nogil=True)(function))
@@ -28,13 +28,13 @@ def compiled(function: Function) -> Function:
 
 
 def inlined(function: Function) -> Function:
-    """Mark a function that compiled callers include; called from Python it runs as written."""
+    """Let compiled functions call a function; Python code that calls it runs it uncompiled."""
     return register_jitable(function)
 
 
 def has_cached_code(function: Any) -> bool:
-    """Whether the machine code of a `compiled` function is on disk, so that its first call is quick."""
+    """Whether a first call is quick: machine code of a `compiled` function is on disk, or none is needed."""
     stats = getattr(function, "stats", None)
-    if stats is None or stats.cache_path is None:  # compilation is switched off, or nothing can be kept
+    if stats is None or stats.cache_path is None:  # compilation is switched off, or there is no cache
         return stats is None
     return any(Path(stats.cache_path).glob(f"*.{function.__name__}-*.nbi"))

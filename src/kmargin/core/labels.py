@@ -1,4 +1,4 @@
-"""Classes as binary problems, their decisions combined, and the weights of samples."""
+"""Multiclass classification as binary problems, their decisions combined, and checks of sample weights."""
 
 from collections.abc import Iterator
 from itertools import combinations
@@ -8,34 +8,34 @@ import numpy as np
 
 from kmargin.core.arrays import HOST, Indices, Matrix, Space, Vector, space_of, to_host
 
-SCHEMES = ("ovo", "ovr")
+SCHEMES = ("ovo", "ovr")  # the values of `multi_class`: one versus one, one versus rest
 
 
 class Pair(NamedTuple):
-    """The two sides of a binary problem."""
+    """The codes of the two classes that a binary problem distinguishes."""
 
-    negative: int | None  # class code, or None for "all others"
+    negative: int | None  # None means all other classes
     positive: int
 
 
 class Machine(NamedTuple):
-    """A binary problem: which classes it distinguishes, on which rows, with which labels."""
+    """A binary problem: the codes of the two classes it distinguishes, its rows, and their labels."""
 
-    negative: int | None  # class code, or None for "all others"
+    negative: int | None  # None means all other classes
     positive: int
-    rows: Indices | None  # None for all rows
-    y: Vector  # -1 or 1, one per row
+    rows: Indices | None  # None means all rows
+    y: Vector  # -1 or 1 for each of the rows
 
 
 def class_pairs(n_classes: int, multi_class: str) -> list[Pair]:
-    """The class codes of each binary problem. Two classes need only one binary problem."""
+    """List the class codes of each binary problem; two classes need only one binary problem."""
     if n_classes == 2 or multi_class == "ovo":
         return [Pair(*codes) for codes in combinations(range(n_classes), 2)]
     return [Pair(None, positive) for positive in range(n_classes)]
 
 
 def make_machines(codes: Indices, n_classes: int, multi_class: str) -> Iterator[Machine]:
-    """Yield the binary problems of a scheme."""
+    """Yield the binary problems of one versus one ("ovo") or one versus rest ("ovr")."""
     for negative, positive in class_pairs(n_classes, multi_class):
         is_positive = codes == positive
         rows = None
@@ -46,11 +46,11 @@ def make_machines(codes: Indices, n_classes: int, multi_class: str) -> Iterator[
 
 
 def combine_decisions(decisions: Matrix, n_classes: int, multi_class: str) -> Matrix:
-    """What `decision_function` returns, from the decision values of the binary classifiers.
+    """Return what `decision_function` returns, from the decision values of the binary classifiers.
 
-    For two classes that is the one column; for one versus rest the columns themselves. For one versus one
-    each class gets its votes, plus its summed decision values mapped to (-1/2, 1/2), which break ties
-    among votes and never outweigh one.
+    For two classes this is the only column of `decisions`, for one versus rest `decisions` itself. For one
+    versus one, the score of a class is its number of votes plus its summed decision values mapped to
+    (-1/2, 1/2), which break ties between votes.
     """
     if n_classes == 2:
         return decisions[:, 0]
@@ -70,7 +70,10 @@ def combine_decisions(decisions: Matrix, n_classes: int, multi_class: str) -> Ma
 
 
 def choose_classes(scores: Any, classes: Any) -> Any:
-    """The class of each sample, from what `combine_decisions` returns; text labels are NumPy arrays."""
+    """Return the class of each sample from the result of `combine_decisions`.
+
+    The result is on the device of the scores; text labels, which no device can hold, are a NumPy array.
+    """
     space = space_of(scores)
     xp = space.xp
     codes = xp.astype(scores > 0, xp.int64) if scores.ndim == 1 else xp.argmax(scores, axis=1)
@@ -80,7 +83,10 @@ def choose_classes(scores: Any, classes: Any) -> Any:
 
 
 def class_weights(coef: Matrix, n_classes: int, multi_class: str) -> Matrix:
-    """For each class its mean coefficients over its binary classifiers; positive ones speak for the class."""
+    """Return the mean coefficients of each class over its binary classifiers.
+
+    The signs are such that a positive coefficient is evidence for the class.
+    """
     weights, n_machines = np.zeros((n_classes, coef.shape[1])), np.zeros((n_classes, 1))
     for row, (negative, positive) in zip(coef, class_pairs(n_classes, multi_class), strict=True):
         weights[positive] += row
@@ -92,7 +98,7 @@ def class_weights(coef: Matrix, n_classes: int, multi_class: str) -> Matrix:
 
 
 def machine_names(classes: Any, multi_class: str) -> list[str]:
-    """A name for each binary classifier, such as "a vs b"."""
+    """Name each binary classifier by its classes, such as "a vs b"."""
     classes = to_host(classes)
     return [
         f"{'rest' if negative is None else classes[negative]} vs {classes[positive]}"
@@ -101,9 +107,10 @@ def machine_names(classes: Any, multi_class: str) -> list[str]:
 
 
 def normalize(weights: Vector) -> tuple[Vector, float]:
-    """Scale weights so that they sum to their number; also return their sum before (perhaps infinity).
+    """Scale weights so that their mean is 1; also return the sum of the original weights.
 
-    They are divided by the largest before they are added, because sums of very large ones would overflow.
+    The weights are divided by the largest first, because a sum of very large weights would overflow. In that
+    case the returned sum is infinite.
     """
     largest = float(weights.max())
     relative = weights / largest
@@ -119,12 +126,13 @@ def check_some_weight(largest: float) -> None:
         )
 
 
-# Weights further apart than this have no common scale in double precision.
+# Sample weights are refused if the largest is more than this factor times the smallest positive one, because
+# double precision cannot represent sums of such weights.
 MAX_WEIGHT_RATIO = 1e30
 
 
 def check_weight_range(weights: Vector) -> None:
-    """Raise ValueError if positive weights are further apart than MAX_WEIGHT_RATIO."""
+    """Raise ValueError if the positive weights differ by a factor of more than MAX_WEIGHT_RATIO."""
     smallest, largest = float(weights[weights > 0].min()), float(weights.max())
     if largest > MAX_WEIGHT_RATIO * smallest:
         raise ValueError(
@@ -141,7 +149,7 @@ def check_finite_weight(total: float) -> None:
 
 
 def find_bad_weight(weights: Any, space: Space = HOST) -> tuple[int, float] | None:
-    """The index and value of an invalid sample weight; None if all are valid."""
+    """Return the index and value of a negative or not finite sample weight; None if there is none."""
     xp = space.xp
     if not xp.all(xp.isfinite(weights)):
         worst = int(xp.argmin(xp.astype(xp.isfinite(weights), weights.dtype)))
@@ -153,6 +161,7 @@ def find_bad_weight(weights: Any, space: Space = HOST) -> tuple[int, float] | No
 
 
 def complain_of_weight(row: int, weight: float, where: str = "") -> str:
+    """Return the error message for an invalid sample weight; `where` may name the block of its row."""
     if not np.isfinite(weight):
         return f"sample_weight contains NaN or infinity{where}. Give finite numbers >= 0."
     return f"sample_weight[{row}]={weight:g}{where} is negative. Give numbers >= 0; 0 leaves a sample out."

@@ -14,17 +14,16 @@ from kmargin.core.jit import compiled, inlined
 
 @cache
 def blas_libraries() -> list[Any]:
-    """The BLAS libraries that are loaded; cached, because finding them takes longer than a small fit."""
+    """List the BLAS libraries of this process; cached, because finding them takes longer than a small fit."""
     return ThreadpoolController().select(user_api="blas").lib_controllers
 
 
 class OneThread:
-    """A context in which BLAS uses one thread.
+    """A context manager in which BLAS uses one thread; several Python threads may be in it at once.
 
-    MKL, and libraries that use OpenMP, have a number of threads for each calling thread, which is restored
-    when that thread leaves the context. Other libraries have one number for the process: the first thread
-    that enters records it and the last one that leaves restores it, so that a thread that ends does not
-    change it for another one that is still inside.
+    MKL, and libraries that use OpenMP, keep a number of BLAS threads for each Python thread. It is restored
+    when that Python thread leaves the context. Other libraries keep one number for the whole process. The
+    first Python thread that enters records it, and the last one that leaves restores it.
     """
 
     def __init__(self) -> None:
@@ -55,11 +54,12 @@ class OneThread:
                 elif self._n_inside == 0:
                     library.set_num_threads(common)
                 if hasattr(library, "clear_controlling_thread"):
-                    # since threadpoolctl 3.8 other threads may change the number only after this
+                    # since threadpoolctl 3.8 no other Python thread may change the number before this call
                     library.clear_controlling_thread()
 
 
 def _counts_by_thread(library: Any) -> bool:
+    """Whether a BLAS library keeps a number of threads for each Python thread that calls it."""
     return library.internal_api == "mkl" or getattr(library, "threading_layer", "") == "openmp"
 
 
@@ -82,9 +82,10 @@ def add_scaled(f: float, x: Vector, out: Vector) -> None:
         out[i] += f * x[i]
 
 
-U64 = np.uint64  # an index of this type is never negative, so loops over it are vectorised
+U64 = np.uint64  # loops with indices of this type are vectorised, because they cannot be negative
 
-# A pivot below this fraction of its diagonal entry marks a column that depends on earlier ones.
+# If a pivot of the Cholesky factorisation is below this fraction of its diagonal entry, its column counts as
+# linearly dependent on earlier ones, and gets the coefficient 0.
 SINGULAR = 1e-13
 
 
@@ -92,10 +93,10 @@ SINGULAR = 1e-13
 def eliminate(
     W: Matrix, first: int, count: int, Y: Matrix, begin: int, end: int, lo: int, hi: int, upper: bool
 ) -> None:
-    """Y[i, l] -= sum_r W[first + r, i] * Y[first + r, l] for begin <= i < end, lo <= l < hi.
+    """Y[i, l] -= sum_r W[first + r, i] * Y[first + r, l] for begin <= i < end, lo <= l < hi, r < count.
 
-    With `upper`, l starts from i. This is the inner step of every triangular sweep below: count <= 4 rows act
-    on all the following ones, two at a time.
+    With `upper`, l starts from i. This is the inner step of triangular factorisations and solves: multiples
+    of `count` <= 4 rows are subtracted from the following ones, which are handled in pairs.
     """
     stop = U64(hi)
     if count < 4:
@@ -126,10 +127,10 @@ def eliminate(
 
 @inlined
 def cholesky(H: Matrix, k: int) -> None:
-    """Factor H[:k, :k] = U'U in place (upper; what lies below is scratch), four pivots at a time.
+    """Factor H[:k, :k] = U'U; U replaces the upper triangle of H, and the lower triangle is undefined.
 
-    The pivot of a column that depends on earlier ones becomes infinite and its row 0, so that `solve` gives
-    it the coefficient 0.
+    The columns are handled in blocks of four. The pivot of a column that depends linearly on earlier ones
+    becomes infinite and its row 0, so that `solve` gives it the coefficient 0.
     """
     diagonal = np.empty(k)
     for j in range(k):
@@ -170,10 +171,9 @@ def solve(U: Matrix, k: int, x: Vector) -> None:
 
 @compiled
 def order_smallest(values: Vector, count: int) -> Indices:
-    """Positions of the smallest values below infinity, at most `count`, in increasing order, ties by
-    position.
+    """Return the positions of the `count` smallest values in increasing order, ties by position.
 
-    NaN counts as infinite. The positions are held in a heap whose root is the largest.
+    Infinite values and NaN are left out. The positions are held in a heap whose root has the largest value.
     """
     heap = np.empty(min(count, values.size), np.int64)
     size = 0
@@ -193,7 +193,7 @@ def order_smallest(values: Vector, count: int) -> Indices:
             heap[h] = i
         elif v < values[heap[0]]:
             _sift(values, heap, size, i)
-    for last in range(size - 1, 0, -1):  # heap sort: the largest goes to the end
+    for last in range(size - 1, 0, -1):  # heap sort: the position of the largest value goes to the end
         moved = heap[last]
         heap[last] = heap[0]
         _sift(values, heap, last, moved)
@@ -202,7 +202,7 @@ def order_smallest(values: Vector, count: int) -> Indices:
 
 @inlined
 def _sift(values: Vector, heap: Indices, size: int, item: int) -> None:
-    """Replace the root of a heap ordered by (value, position) by an item."""
+    """Replace the root of a max-heap of positions, ordered by (value, position), by the position `item`."""
     h = 0
     while True:
         child = 2 * h + 1

@@ -1,9 +1,11 @@
-"""The problem: M >= 1 binary problems that share the units that k counts.
+"""The optimisation problem: M >= 1 binary problems that share a choice of at most k units (e.g. features).
+
+Each binary problem minimises
 
     loss(beta) = 1/(2n) sum_i s_i max(0, 1 - y_i x_i'beta)^2 + lam/2 ||w||^2
 
-is minimised over beta = (w, intercept) for each binary problem; the intercept is neither penalised nor
-counted.
+over beta = (w, intercept), with weights s_i and labels y_i in {-1, 1}. The intercept is not penalised and
+does not count in k.
 """
 
 from abc import ABC, abstractmethod
@@ -20,20 +22,20 @@ from kmargin.core.units import Units
 
 
 class Hinge(NamedTuple):
-    """One term of a loss: weight/2 max(0, margin - sign y f)^2, for a label y and a decision value f."""
+    """One squared hinge, weight/2 max(0, margin - sign y f)^2, of label y and decision value f."""
 
     sign: float = 1.0
     margin: float = 1.0
     weight: float = 1.0
 
 
-# A loss is a sum of squared hinges. The tests of `tests/core/test_losses.py` hold for each of these.
+# The loss functions by name, each a sum of squared hinges. Extensions may add others.
 LOSSES: dict[str, tuple[Hinge, ...]] = {"squared_hinge": (Hinge(),)}
 
 
 @dataclass(frozen=True)
 class BinaryProblem(ABC):
-    """Labels -1 and 1 and a design matrix: what a solver asks, wherever the rows are."""
+    """One problem with labels -1 and 1 and ridge `lam`; its rows may be in memory or in blocks."""
 
     design: Columns
     lam: float
@@ -48,7 +50,7 @@ class BinaryProblem(ABC):
 
     @abstractmethod
     def curvature_along(self, direction: Vector) -> float:
-        """The curvature of the quadratic majoriser of the mean loss in a direction."""
+        """The second derivative, along a direction, of the quadratic majoriser of the mean loss."""
 
     @abstractmethod
     def mean_label(self) -> float:
@@ -66,7 +68,7 @@ class BinaryProblem(ABC):
 
     @abstractmethod
     def moments(self) -> Moments:
-        """Weighted mean and variance of each column, and its covariance with the labels."""
+        """Weighted mean and variance of each column, and its covariance with label times margin."""
 
     def with_ridge(self, lam: float) -> "BinaryProblem":
         return replace(self, lam=lam)
@@ -91,23 +93,23 @@ class BinaryProblem(ABC):
 
 @dataclass(frozen=True)
 class LabelledRows:
-    """Rows in memory, each with its label and weight: the first fields of `ArrayProblem`."""
+    """Rows in memory with their labels and weights; a base class that gives `ArrayProblem` these fields."""
 
     design: Design
     y: Vector  # -1 or 1
-    weights: Vector  # positive, summing to n
+    weights: Vector  # positive; their sum is the number of rows
 
 
 @dataclass(frozen=True)
 class ArrayProblem(BinaryProblem, LabelledRows):
     """A binary problem whose rows are in memory.
 
-    `margins` are 1 for the squared hinge. Another loss has one copy of the rows for each of its terms
-    (`with_loss`), with the sign of the term in the labels.
+    `margins` holds the margin of each row; None means 1, the margin of the squared hinge. A loss that is a
+    sum of several squared hinges has a copy of the rows for each of them (`with_loss`).
     """
 
     design: Design
-    margins: Vector | None = field(default=None, kw_only=True)  # None for ones
+    margins: Vector | None = field(default=None, kw_only=True)
 
     def with_loss(self, loss: str) -> "ArrayProblem":
         """The same problem with a loss of `LOSSES` instead of the squared hinge."""
@@ -118,7 +120,7 @@ class ArrayProblem(BinaryProblem, LabelledRows):
             self,
             design=self.design.take_rows(every),
             y=sign * self.y[every],
-            weights=len(terms) * weight * self.weights[every],  # the mean is taken over all copies
+            weights=len(terms) * weight * self.weights[every],  # because the mean is over len(terms) n rows
             margins=margin,
         )
 
@@ -146,7 +148,7 @@ class ArrayProblem(BinaryProblem, LabelledRows):
     def best_constant(self) -> float:
         if self.margins is None:
             return super().best_constant()
-        # the derivative is increasing, and linear between these points
+        # the derivative of the loss with respect to the constant increases, linearly between these values
         ends = np.unique(self.margins * self.y)
         derivatives = [
             squared_hinge.derivatives(end, self.y, self.weights, margin=self.margins).sum() for end in ends
@@ -165,17 +167,17 @@ class ArrayProblem(BinaryProblem, LabelledRows):
 
 @dataclass(frozen=True)
 class Problem:
-    """Binary problems that share their units. Each has its own ridge."""
+    """Binary problems, each with its own ridge, that have to select the same units, at most k of them."""
 
     binary: tuple[BinaryProblem, ...]
     units: Units
 
     @classmethod
     def of(cls, binary: BinaryProblem) -> "Problem":
-        """One binary problem of which k counts the columns."""
+        """Make the problem that consists of one binary problem and has each column as a unit."""
         return cls((binary,), Units.of_columns(binary.design.n_features))
 
     def with_ridges(self, lams: Sequence[float]) -> "Problem":
-        """The same with these ridges, one for each binary problem."""
+        """Return the same problem with other ridges, one for each binary problem."""
         binary = tuple(one.with_ridge(float(lam)) for one, lam in zip(self.binary, lams, strict=True))
         return replace(self, binary=binary)

@@ -1,4 +1,4 @@
-"""The set S_k of coefficients with at most k nonzero units: projection, distance and normaliser."""
+"""The set S_k of coefficients of which at most k units are nonzero: projection onto it and distance to it."""
 
 import math
 
@@ -12,9 +12,9 @@ from kmargin.core.units import Units
 def project(beta: Vector, k: int, n_features: int | None = None) -> Vector:
     """Return the point of S_k nearest to `beta`.
 
-    The k entries largest in magnitude are kept, the others become 0. Entries tied at the
-    threshold are kept in index order, so the same input always gives the same support. The cost
-    is that of a selection, linear in the number of features.
+    Of the first `n_features` entries, the k largest in magnitude are kept and the others become 0; an
+    intercept behind them is kept. Entries tied at the threshold are kept in index order, so the same input
+    always gives the same support. The cost is linear in the number of features.
     """
     n_features = len(beta) if n_features is None else n_features
     n_dropped = n_features - k
@@ -29,7 +29,7 @@ def project(beta: Vector, k: int, n_features: int | None = None) -> Vector:
 
 
 def project_by_sorting(beta: Vector, k: int, n_features: int | None = None) -> Vector:
-    """The naive twin of :func:`project`: a stable sort, largest magnitude first."""
+    """Compute the same as :func:`project` in a simpler and slower way, by a stable sort; for tests."""
     n_features = len(beta) if n_features is None else n_features
     projected = beta.copy()
     projected[np.argsort(-np.abs(beta[:n_features]), kind="stable")[k:]] = 0.0
@@ -37,39 +37,42 @@ def project_by_sorting(beta: Vector, k: int, n_features: int | None = None) -> V
 
 
 class UnitSparsity:
-    """S_k of units: matrices of coefficients in which at most k units are nonzero, for every k.
+    """The sets S_k, for every k, of coefficient matrices in which at most k units are nonzero.
 
     A matrix has one row for each binary problem and one column for each feature; a unit is a set of columns.
-    Every coefficient has the sign that its column requires, or is 0. Intercepts are not part of the matrix.
+    In S_k every coefficient has the sign required for its column, or is 0. Intercepts are not in the matrix.
     """
 
     def __init__(self, units: Units) -> None:
         self.units = units
         n_features = len(units.signs)
         self.signs = units.signs if units.signs.any() else None
-        self.unit_of = np.full(n_features, units.n_units)  # n_units for a column of no unit, never kept
+        self.unit_of = np.full(n_features, units.n_units)  # n_units marks a column in no unit, never kept
         self.unit_of[units.columns] = np.repeat(np.arange(units.n_units), np.diff(units.starts))
         each = np.array_equal(self.unit_of, np.arange(n_features))
         self.are_columns = each and units.n_units == n_features
 
     def holds_all(self, k: int) -> bool:
-        """Whether every matrix is in S_k."""
+        """Whether S_k contains every matrix, so that nothing has to be projected."""
         every_column = not np.any(self.unit_of == self.units.n_units)
         return k >= self.units.n_units and every_column and self.signs is None
 
     def project(self, W: Matrix, k: int) -> Matrix:
         """Return the point of S_k nearest to W.
 
-        Coefficients of the wrong sign become 0. Of what is left, the k units of largest norm over all binary
-        problems are kept, the others become 0: coefficients of the wrong sign add to the distance in any
-        case, so dropping a unit adds its squared norm without them. Units that are always in come before any
-        other. Units tied at the threshold are kept in index order.
+        First, coefficients of the wrong sign become 0. Then the k units of largest norm over all binary
+        problems are kept and the others become 0; units that are always in come before all others, and ties
+        are kept in index order. This is the nearest point because coefficients of the wrong sign add the same
+        to the distance whichever units are kept.
         """
         right = W if self.signs is None else np.where(W * self.signs < 0, 0.0, W)
         return np.where(self.kept(right, k)[self.unit_of], right, 0.0)
 
     def kept(self, W: Matrix, k: int) -> Flags:
-        """Return which units are kept of coefficients with the right signs; False for columns of no unit."""
+        """Mark the units that the projection of W keeps, where W has no coefficients of the wrong sign.
+
+        The last entry, which stands for columns that are in no unit, is False.
+        """
         norms_sq = self.norms_sq(W)
         norms_sq[:-1][self.units.fixed] = np.inf
         kept = project(norms_sq, k, self.units.n_units) > 0
@@ -77,7 +80,7 @@ class UnitSparsity:
         return kept
 
     def norms_sq(self, W: Matrix) -> Vector:
-        """Return the squared norm of each unit over all binary problems, then that of columns of no unit."""
+        """Return the squared norm of each unit over all binary problems; the last entry is for no unit."""
         of_columns = np.einsum("mj,mj->j", W, W)
         if self.are_columns:
             return np.append(of_columns, 0.0)
@@ -89,13 +92,13 @@ class UnitSparsity:
 def select_largest(
     beta: Vector, k: int, n_features: int, guess: float, work: Vector, candidates: Indices, kept: Indices
 ) -> tuple[float, float, float]:
-    """The compiled twin of :func:`project`: put the indices of the entries it keeps into `kept`.
+    """Write the indices of the entries that :func:`project` keeps into `kept`; the compiled version.
 
-    Returns the k-th largest magnitude, the squared norm of what is kept and the squared distance to
-    S_k. `work` and `candidates` have room for `n_features` entries, `kept` for k <= n_features.
+    Returns the k-th largest magnitude, the squared norm of the kept entries and the squared distance to S_k.
+    `work` and `candidates` are work arrays of length `n_features`; `kept` has length k <= n_features.
 
-    Only magnitudes from `guess` upwards are searched, unless fewer than k reach it. An iteration
-    that changes beta little guesses a little below its last threshold, and pays one pass over beta.
+    `guess` is a lower bound on the k-th largest magnitude, which makes the selection faster; any value gives
+    the correct result. Callers guess a little less than the threshold of the previous iteration.
     """
     n_candidates = 0
     distance_sq = 0.0
@@ -113,7 +116,7 @@ def select_largest(
             work[j] = abs(beta[j])
             candidates[j] = j
     threshold = kth_largest(work, k, n_candidates) if k > 0 else np.inf
-    n_tied = k  # how many of the entries at the threshold are kept
+    n_tied = k  # reduced to the number of entries equal to the threshold that are kept
     for c in range(n_candidates):
         if abs(beta[candidates[c]]) > threshold:
             n_tied -= 1
@@ -133,10 +136,10 @@ def select_largest(
 
 @compiled
 def kth_largest(work: Vector, k: int, n: int) -> float:
-    """The k-th largest of the first n entries of `work`, which are reordered, by quickselect.
+    """Return the k-th largest of the first n entries of `work`, and reorder these entries (quickselect).
 
-    Hoare's partition stops on equal keys from both sides, so the many equal zeros of a
-    warm-started vector split evenly and the expected cost stays linear.
+    Hoare's partition divides equal entries evenly between both sides, so the expected cost is linear even for
+    the many zeros of a warm start.
     """
     low, high, wanted = 0, n - 1, k - 1
     while low < high:
@@ -163,15 +166,14 @@ def kth_largest(work: Vector, k: int, n: int) -> float:
 
 
 def normalizer(n_features: int, k: int) -> int:
-    """The number p - k + 1 by which the paper divides a squared distance to S_k.
+    """Return the number p - k + 1 by which the paper divides a squared distance to S_k.
 
-    It counts the entries that may differ between beta and its projection, plus one, and makes
-    distances comparable between values of k. The authors' program counts the intercept among the
-    p parameters; the paper's text, followed here, does not.
+    Beta and its projection differ in at most p - k entries, so this makes distances comparable between values
+    of k. The authors' program counts the intercept among the p parameters; the paper's text does not.
     """
     return n_features - k + 1
 
 
 def count_kept(sparsity: float, n_features: int) -> int:
-    """The k of a sparsity s = 1 - k/p, rounded half up as in the paper's tables."""
+    """Return the k that gives the sparsity s = 1 - k/p, rounded half up as in the paper's tables."""
     return math.floor((1.0 - sparsity) * n_features + 0.5 + 1e-9)

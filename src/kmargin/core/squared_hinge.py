@@ -1,7 +1,8 @@
 """The squared hinge: half the square of the amount by which a row falls short of its margin.
 
-No other module spells it out. In *panel form* it is a function of one number, the residual r = c - a'u of a
-row into which label and weight have been folded (`solvers.refit.newton`):
+No other module writes out its formula. In *panel form* the loss is a function of one number, the residual
+r = c - a'u of a row a that has been multiplied by its label and the root of its weight
+(`solvers.refit.newton`):
 
     value                l(r)   = max(0, r)^2 / 2
     slope                l'(r)  = max(0, r)
@@ -16,12 +17,12 @@ unless the problem has another loss (`core.problem.LOSSES`); its residual is m -
     second derivative    s l''(m - y f)
     shifted response     z = f + y l'(m - y f): m y where the row is active, f elsewhere
 
-No row's curvature exceeds CURVATURE = 1, so s/2 (z - f)^2 lies above the value, and touches it where z was
-taken: the paper's surrogate. The two forms agree because l is homogeneous of degree two: with c = m sqrt(s/n)
-and a = sqrt(s/n) y x, the panel's l(c - a'u) is s/n l(m - y f), a row's share of the mean.
+No row's curvature exceeds CURVATURE = 1. So s/2 (z - f)^2, the paper's surrogate, is nowhere below the value,
+and equals it at the f from which z was computed. The two forms agree because l is homogeneous of degree two:
+with c = m sqrt(s/n) and a = sqrt(s/n) y x, l(c - a'u) is s/n l(m - y f), a row's share of the mean loss.
 
-Functions of numbers are included in compiled callers. Each has a version for arrays beside it, in the plural;
-expressions that serve both are written once. `xp` is a library that follows the array API standard, for rows
+A function of a single number, such as `slope`, can be called from compiled code; the function with the plural
+name, `slopes`, does the same for arrays. `xp` is a library that follows the array API standard, for arrays
 that are not NumPy arrays.
 """
 
@@ -31,18 +32,18 @@ import numpy as np
 
 from kmargin.core.arrays import Vector
 
-# The curvature of an active row.
+# The second derivative of the loss of an active row with respect to its residual.
 CURVATURE = 1.0
 
-# The mean loss where every decision value is 0.
+# The mean loss of a model whose decision values are all 0.
 AT_ZERO = 0.5
 
 
-# Panel form.
+# Panel form: functions of the residual of a row.
 
 
 def is_active(residual: Any) -> Any:
-    """Whether value, slope and curvature of a row are not 0. Of a number or of an array."""
+    """Whether the loss of a row is positive; `residual` is a number or an array."""
     return residual > 0.0
 
 
@@ -51,13 +52,14 @@ def slope(residual: float) -> float:
 
 
 def slopes(residual: Any, xp: Any = None) -> Any:
+    """The derivative of the loss of each row with respect to its residual."""
     if xp is None:
         return np.maximum(residual, 0.0)
     return xp.where(is_active(residual), residual, xp.zeros_like(residual))
 
 
 def twice_value(residual: float) -> float:
-    """Twice the value; loops add these up, and halve the sum."""
+    """Twice the loss of a row, so that a loop over rows multiplies by 1/2 only once."""
     short = max(residual, 0.0)
     return short * short
 
@@ -68,7 +70,7 @@ def values(residual: Vector) -> Vector:
 
 
 def total_value(residual: Any, weights: Any = None, xp: Any = None) -> float:
-    """The sum of the values, weighted if that is wanted."""
+    """The sum of the losses of all rows, each times its weight if there are weights."""
     short = slopes(residual, xp)
     return 0.5 * float((short if weights is None else weights * short) @ short)
 
@@ -89,11 +91,11 @@ def conjugates(a: Vector) -> Vector:
     return np.where(a >= 0.0, 0.5 * a * a, np.inf)
 
 
-# Decision form.
+# Decision form: functions of the decision value, label and weight of a row.
 
 
 def residual_of(decision: Any, y: Any, margin: Any = 1.0) -> Any:
-    """Of a number or of an array."""
+    """The residual of a decision value with label y; both may be arrays."""
     return margin - y * decision
 
 
@@ -103,6 +105,7 @@ def mean_loss(decision: Vector, y: Vector, weights: Vector, margin: Any = 1.0) -
 
 
 def derivatives(decision: Any, y: Any, weights: Any, xp: Any = None, margin: Any = 1.0) -> Any:
+    """The derivative of each row's weighted loss with respect to its decision value."""
     return -weights * y * slopes(residual_of(decision, y, margin), xp)
 
 
@@ -114,34 +117,35 @@ def gradient(decision: Vector, y: Vector, weights: Vector, margin: Any = 1.0) ->
 def shifted_response(decision: Any, y: Any, margin: Any = 1.0, xp: Any = np) -> Any:
     """The response z of the quadratic majoriser 1/(2n) sum_i s_i (z_i - f_i)^2.
 
-    A sample beyond its margin stays where it is (z = f); any other is pulled to its margin (z = margin y).
-    The majoriser touches the loss at the given decision values.
+    A sample beyond its margin has z = f and adds nothing; any other has z = margin y. At the decision values
+    given here, the majoriser equals the mean loss.
     """
     return xp.where(y * decision >= margin, decision, margin * y)
 
 
 def mean_majorizer(decision: Vector, anchor: Vector, y: Vector, weights: Vector, margin: Any = 1.0) -> float:
-    """That majoriser, which touches the mean loss at the anchor's decision values."""
+    """The quadratic majoriser of the mean loss that equals the mean loss at the decision values `anchor`."""
     gap = shifted_response(anchor, y, margin) - decision
     return CURVATURE / len(y) / 2 * float(weights @ gap**2)
 
 
-# Where all rows have the same decision value.
+# The model without features, whose decision value is the same for all rows.
 
 
 def best_constant(mean_label: float) -> float:
-    """The one of least mean loss.
+    """The constant decision value of least mean loss, which is the weighted mean of the labels.
 
-    No mean of labels lies beyond a margin but by rounding, so the loss is a parabola around it.
+    No row is beyond its margin between -1 and 1, so the mean loss is a parabola with its minimum at that
+    mean. Only rounding can put the mean outside [-1, 1].
     """
     return min(max(mean_label, -1.0), 1.0)
 
 
 def loss_of_best_constant(mean_label: float) -> float:
-    """The weighted mean of (1 - y m)^2 / 2 is (1 - m^2) / 2."""
+    """The least mean loss of a constant decision value: (1 - m^2) / 2 for the weighted mean label m."""
     mean_label = best_constant(mean_label)
     return 0.5 * (1.0 - mean_label) * (1.0 + mean_label)
 
 
-# Functions of single numbers, which compiled loops include.
+# Functions that `core.jit` makes callable from compiled code.
 INLINED = (is_active, slope, twice_value, curvature, conjugate, residual_of)

@@ -1,4 +1,4 @@
-"""Results summarised in a few lines of text or HTML, with links to the documentation."""
+"""Text and HTML representations of fitted results, and links from estimators to their documentation."""
 
 from collections.abc import Sequence
 from html import escape
@@ -7,24 +7,24 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-WIDTH = 88  # characters of a line
-MOST_ROWS = 14  # of a table; of a longer one the first and the last
-MOST_ITEMS = 8  # of a list
+WIDTH = 88  # number of characters at which lines of text are wrapped
+MOST_ROWS = 14  # a table with more rows shows only its first and last ones
+MOST_ITEMS = 8  # a list with more items shows only the first ones, and how many follow
 
-CELL = "text-align:left;padding:.15em .9em .15em 0"
+CELL = "text-align:left;padding:.15em .9em .15em 0"  # the CSS of a table cell
 
 
 class Facts(NamedTuple):
     """A summary of a result: a title, named facts, and a table."""
 
     title: str
-    facts: Sequence[tuple[str, str]] = ()  # names and values
-    header: Sequence[str] = ()
+    facts: Sequence[tuple[str, str]] = ()  # pairs of a name and a value
+    header: Sequence[str] = ()  # the column names of the table
     rows: Sequence[Sequence[str]] = ()
 
 
-class Told:
-    """Base class of results: a line in `repr`, all facts in `str`, a table in a notebook."""
+class Summarized:
+    """Base class of results: `repr` is one line, `str` and the HTML for notebooks are the whole summary."""
 
     def _facts(self) -> Facts:
         raise NotImplementedError
@@ -39,44 +39,44 @@ class Told:
         return as_html(type(self).__name__, self._facts())
 
 
-def as_text(kind: str, told: Facts) -> str:
-    """A title in angle brackets, a line for each fact, and the table with its columns aligned."""
-    width = max((len(name) for name, _ in told.facts), default=0)
-    lines = [f"<{kind}: {told.title}>"]
-    for name, value in told.facts:
+def as_text(kind: str, summary: Facts) -> str:
+    """Format a summary as text: a title in angle brackets, a line for each fact, and an aligned table."""
+    width = max((len(name) for name, _ in summary.facts), default=0)
+    lines = [f"<{kind}: {summary.title}>"]
+    for name, value in summary.facts:
         first, *rest = wrap(value, WIDTH - width - 4) or [""]
         lines += [f"  {name:<{width}}  {first}", *(" " * (width + 4) + line for line in rest)]
-    if told.rows:
-        table = [list(told.header), *shorten(told.rows)]
-        widths = [max(len(row[at]) for row in table) for at in range(len(told.header))]
+    if summary.rows:
+        table = [list(summary.header), *shorten(summary.rows)]
+        widths = [max(len(row[at]) for row in table) for at in range(len(summary.header))]
         for row in table:
             cells = [cell.rjust(wide) for cell, wide in zip(row, widths, strict=True)]
-            cells[-1] = row[-1]  # words
+            cells[-1] = row[-1]  # the last column holds words, which are aligned on the left
             lines.append("  " + "  ".join(cells))
     return "\n".join(line.rstrip() for line in lines)
 
 
-def as_html(kind: str, told: Facts) -> str:
-    """The same as a table that takes the colours of the page it is on."""
+def as_html(kind: str, summary: Facts) -> str:
+    """Format a summary as HTML tables without colours of their own, so that they suit any page."""
     top = f"{CELL};vertical-align:top"
     facts = "".join(
         f'<tr><th style="{top}">{escape(name)}</th><td style="{CELL}">{escape(value)}</td></tr>'
-        for name, value in told.facts
+        for name, value in summary.facts
     )
-    html = f"<div><p><b>{escape(kind)}</b> {escape(told.title)}</p>"
+    html = f"<div><p><b>{escape(kind)}</b> {escape(summary.title)}</p>"
     html += f"<table>{facts}</table>" if facts else ""
-    if told.rows:
-        head = "".join(f'<th style="{CELL}">{escape(name)}</th>' for name in told.header)
+    if summary.rows:
+        head = "".join(f'<th style="{CELL}">{escape(name)}</th>' for name in summary.header)
         body = "".join(
             "<tr>" + "".join(f'<td style="{CELL}">{escape(cell)}</td>' for cell in row) + "</tr>"
-            for row in shorten(told.rows)
+            for row in shorten(summary.rows)
         )
         html += f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
     return html + "</div>"
 
 
 def shorten(rows: Sequence[Sequence[str]]) -> list[list[str]]:
-    """All rows, or the first and the last of many."""
+    """Return all rows, or, if there are more than MOST_ROWS, the first and last ones with "..." between."""
     if len(rows) <= MOST_ROWS:
         return [list(row) for row in rows]
     half = (MOST_ROWS - 1) // 2
@@ -85,7 +85,7 @@ def shorten(rows: Sequence[Sequence[str]]) -> list[list[str]]:
 
 
 def some(values: Any, form: str = "{}") -> str:
-    """A list of values, or the first of many and how many more there are."""
+    """List values for a message: all, or the first MOST_ITEMS and how many more there are."""
     values = list(np.asarray(values).tolist()) if not isinstance(values, list | tuple) else list(values)
     shown = ", ".join(form.format(value) for value in values[:MOST_ITEMS])
     more = len(values) - MOST_ITEMS
@@ -93,11 +93,11 @@ def some(values: Any, form: str = "{}") -> str:
 
 
 DOCUMENTATION = "https://kmargin.github.io/kmargin/"
-PAGE = DOCUMENTATION + "api/kmargin.{name}.html"  # of a public name
+PAGE = DOCUMENTATION + "api/kmargin.{name}.html"  # the page about a public class or function
 
 
 class Documented:
-    """Gives scikit-learn's diagram of an estimator the link to its documentation."""
+    """Base class of estimators that links scikit-learn's HTML diagram of them to their documentation."""
 
     _doc_link_module = "kmargin"
     _doc_link_template = PAGE

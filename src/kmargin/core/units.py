@@ -1,6 +1,6 @@
-"""Units: which columns enter and leave together, which are always in, which signs are allowed.
+"""Units: the columns that enter and leave a model together, those always in it, and the signs allowed.
 
-`UnitRequest` is what users ask for, `Units` what the solvers get.
+`UnitRequest` holds the parameters of an estimator as users write them; `Units` is what the solvers get.
 """
 
 from collections import Counter
@@ -17,23 +17,23 @@ from kmargin.core.validation import is_integer, nearest, shortly
 
 @dataclass(frozen=True)
 class Units:
-    """Unit j is ``columns[starts[j]:starts[j + 1]]``."""
+    """The units that k counts: unit j has the columns ``columns[starts[j]:starts[j + 1]]`` of X."""
 
     starts: Indices
-    columns: Indices  # of X, unit by unit
-    fixed: Flags  # of each unit: always in
-    signs: Vector  # of each column of X: 1 for coefficients >= 0, -1 for <= 0, 0 for either
-    copies: Indices = field(default_factory=lambda: np.empty(0, np.int64))  # columns that repeat others
+    columns: Indices
+    fixed: Flags  # whether each unit has to be in the model
+    signs: Vector  # for each column of X: 1 for coefficients >= 0, -1 for <= 0, 0 for either
+    copies: Indices = field(default_factory=lambda: np.empty(0, np.int64))  # left out as equal to others
 
     @classmethod
     def of_columns(cls, n_features: int) -> "Units":
-        """Units of one column each."""
+        """Make each column a unit."""
         every = np.arange(n_features)
         return cls(np.arange(n_features + 1), every, np.zeros(n_features, np.bool_), np.zeros(n_features))
 
     @classmethod
     def of_groups(cls, groups: Sequence[Indices], n_features: int) -> "Units":
-        """Units of several columns; each column of X is in one group at most."""
+        """Make each group of columns a unit; a column of X may be in one group or in none."""
         sizes = [len(group) for group in groups]
         columns = np.concatenate([*groups, np.empty(0, np.int64)]).astype(np.int64)
         starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)
@@ -58,19 +58,19 @@ class Units:
         return np.cumsum(np.sort(self.sizes)[::-1])
 
     def widest(self, size: int) -> int:
-        """The largest number of columns that `size` units have together."""
+        """The largest number of columns that any `size` of the units have together."""
         return int(self._columns_of_largest[min(size, self.n_units) - 1]) if size and self.n_units else 0
 
     @property
     def unit_of_each_column(self) -> Indices:
-        """The unit of each column of X; -1 for those of no unit."""
+        """The unit of each column of X; -1 for columns that are in no unit."""
         units = np.full(self.n_features, -1)
         units[self.columns] = np.repeat(np.arange(self.n_units), self.sizes)
         return units
 
     @property
     def are_plain(self) -> bool:
-        """Whether each column is a unit by itself, and may come and go with any coefficient."""
+        """Whether each column is a unit, none is always in, and coefficients may have either sign."""
         every = np.arange(self.n_features)
         return (
             np.array_equal(self.columns, every)
@@ -80,8 +80,8 @@ class Units:
         )
 
     def columns_of(self, units: Indices) -> Indices:
-        """The columns of some units, unit after unit."""
-        if self.n_units == len(self.columns):  # single columns
+        """The columns of the units in `units`, concatenated in that order."""
+        if self.n_units == len(self.columns):  # each unit is one column
             return self.columns[units]
         sizes = self.sizes[units]
         ends = np.cumsum(sizes)
@@ -89,37 +89,41 @@ class Units:
         return self.columns[np.arange(n_columns) + np.repeat(self.starts[units] - ends + sizes, sizes)]
 
     def without(self, columns: Indices) -> "Units":
-        """Units that have lost these columns; those that have lost all of them are gone."""
+        """Remove these columns from all units, and units of which no column is left."""
         stays = ~np.isin(self.columns, columns)
         sizes = np.bincount(np.repeat(np.arange(self.n_units), self.sizes)[stays], minlength=self.n_units)
         starts = np.concatenate([[0], np.cumsum(sizes[sizes > 0])])
         return replace(self, starts=starts, columns=self.columns[stays], fixed=self.fixed[sizes > 0])
 
     def without_copies(self, columns: Indices) -> "Units":
-        """These units without some columns that repeat others; a model of all units uses them again."""
+        """Leave out columns that repeat others, and list them in `copies`.
+
+        Only the search does without them: a model of all units has coefficients for them.
+        """
         return replace(self.without(columns), copies=columns)
 
     def chosen(self, in_use: Flags) -> Flags:
-        """All columns of the units that have one in use, or are always in."""
+        """Mark all columns of the units that are always in or have a column marked in `in_use`."""
         is_in = self.fixed | (self.total(in_use.astype(float)) > 0)
-        return np.append(is_in, False)[self.unit_of_each_column]  # those of no unit are at -1
+        return np.append(is_in, False)[self.unit_of_each_column]  # -1, no unit, reads the False at the end
 
     def total(self, by_column: Vector) -> Vector:
-        """The sum over the columns of each unit; `by_column` has an entry for each column of X."""
+        """Sum `by_column`, which has an entry for each column of X, over the columns of each unit."""
         if self.n_units == len(self.columns):
             return by_column[self.columns]
         return np.add.reduceat(by_column[self.columns], self.starts[:-1])
 
 
+# The values that users may write in `signs`, and the entry of `Units.signs` that each stands for.
 SIGNS = {"+": 1.0, "-": -1.0, 1: 1.0, -1: -1.0, 0: 0.0, "": 0.0, None: 0.0}
 
-# Kinds of units that users ask for as ``groups="name"``: functions of the number of features and of their
-# names (None if they have none) that return a group label for each feature.
+# Extensions register a function here to offer ``groups="name"``. It takes the number of features and their
+# names (None if they have none), and returns a group label for each feature.
 UNIT_KINDS: dict[str, Callable[[int, list[str] | None], Sequence[Any]]] = {}
 
 
 class UnitRequest(NamedTuple):
-    """What users ask for; the fields are those of the estimators."""
+    """The parameters `groups`, `keep`, `avoid` and `signs` of an estimator, as users write them."""
 
     groups: Any = None
     keep: Any = None
@@ -128,16 +132,16 @@ class UnitRequest(NamedTuple):
 
     @property
     def is_empty(self) -> bool:
-        """Whether k counts single features, and nothing else is asked for."""
+        """Whether all four parameters are None, so that k counts features without restrictions."""
         return all(field is None for field in self)
 
     @property
     def things(self) -> str:
-        """What k counts."""
+        """The word for what k counts in messages: features or groups."""
         return "features" if self.groups is None else "groups"
 
     def resolve(self, n_features: int, names: Sequence[str] | None = None) -> Units:
-        """Units of these features. Raises ValueError for what makes no sense."""
+        """Return the units of a matrix X with these features; raise ValueError for an invalid request."""
         if self.is_empty:
             return Units.of_columns(n_features)
         features = Features(n_features, names, self.groups)
@@ -159,7 +163,7 @@ class UnitRequest(NamedTuple):
         return units
 
     def check_k(self, k: int, units: Units) -> None:
-        """Raise ValueError if k is too small for what is always in."""
+        """Raise ValueError if k is less than the number of units that are always in the model."""
         n_fixed = int(units.fixed.sum())
         if k < n_fixed:
             raise ValueError(
@@ -168,10 +172,14 @@ class UnitRequest(NamedTuple):
             )
 
     def by_place(self, n_features: int, names: Sequence[str] | None = None) -> "UnitRequest":
-        """The same in numbers and texts, as a file can hold it: a label for each feature, places, signs."""
+        """Return the same request without names, as JSON can hold it.
+
+        Groups become a text label for each feature, `keep` and `avoid` lists of column indices, and `signs` a
+        number for each feature.
+        """
         features = Features(n_features, names, self.groups)
         texts = [str(label) for label in features.labels]
-        if len(set(texts)) < len(texts):  # such as 1 and "1"
+        if len(set(texts)) < len(texts):  # different labels, such as 1 and "1", have the same text
             texts = [f"{text} ({number})" for number, text in enumerate(texts)]
         label_of = {int(j): text for group, text in zip(features.groups, texts, strict=True) for j in group}
         signs = features.read_signs(self.signs).astype(int).tolist()
@@ -183,7 +191,7 @@ class UnitRequest(NamedTuple):
         )
 
     def label_units(self, units: Units, names: Sequence[str] | None = None) -> list[str]:
-        """What each unit is called: by its group's label, or by its features."""
+        """Return the name of each unit: the label of its group, or the name of its feature."""
         features = Features(units.n_features, names, self.groups)
         label_of = {
             int(j): str(label)
@@ -194,9 +202,9 @@ class UnitRequest(NamedTuple):
 
 
 class Features:
-    """The features of X, by place and, if they have them, by name; and the groups that users form of them.
+    """The features of X, found by column index or by name, and the groups into which users divide them.
 
-    `groups` are the columns of each group and `labels` what each is called; every feature is in one group.
+    `groups` holds the columns of each group and `labels` its name; every feature is in exactly one group.
     """
 
     def __init__(self, n_features: int, names: Sequence[str] | None, groups: Any) -> None:
@@ -211,7 +219,7 @@ class Features:
             )
 
     def find(self, feature: Any, argument: str) -> int:
-        """The place of a feature given by name or by place."""
+        """Return the column index of a feature given by name or by index; `argument` is named in errors."""
         if isinstance(feature, str):
             if feature in self.places:
                 return self.places[feature]
@@ -236,7 +244,7 @@ class Features:
         return int(feature) % self.n_features
 
     def find_all(self, entries: Any, argument: str) -> Flags:
-        """The columns that a list of features and groups names."""
+        """Mark the columns that a parameter names by features, by groups, or by a mask."""
         chosen = np.zeros(self.n_features, np.bool_)
         if entries is None:
             return chosen
@@ -257,12 +265,12 @@ class Features:
             return np.array(entries, np.bool_)
         of_group = {label: g for g, label in zip(self.groups, self.labels, strict=True) if len(g) > 1}
         for entry in entries:
-            is_label = isinstance(entry, str) and entry in of_group  # an integer is always a place
+            is_label = isinstance(entry, str) and entry in of_group  # an integer is always a column index
             chosen[of_group[entry] if is_label else self.find(entry, argument)] = True
         return chosen
 
     def read_signs(self, signs: Any) -> Vector:
-        """The sign of each coefficient, 0 where it may have either."""
+        """Return the required sign of each coefficient: 1, -1, or 0 where either is allowed."""
         by_feature = np.zeros(self.n_features)
         if signs is None:
             return by_feature
@@ -284,6 +292,7 @@ class Features:
         return str(place) if self.names is None else self.names[place]
 
     def show(self, places: Sequence[int] | Indices) -> str:
+        """List the features at some column indices for a message, at most five of them."""
         shown = ", ".join(repr(self.label(j)) if self.names else f"feature {j}" for j in places[:5])
         return shown + (f" and {len(places) - 5} more" if len(places) > 5 else "")
 
@@ -306,7 +315,7 @@ class Features:
         return self._labelled(entries)
 
     def _labelled(self, labels: list[Any]) -> tuple[list[Indices], list[Any]]:
-        """Groups from a label for each feature."""
+        """Return the columns and the label of each group, from a label for each feature."""
         if len(labels) != self.n_features:
             raise ValueError(
                 f"groups has {len(labels)} labels, but X has {self.n_features} features. Use one label for "
@@ -324,7 +333,10 @@ class Features:
         return [np.array(group) for group in members.values()], list(members)
 
     def _listed(self, lists: list[Any], labels: list[Any] | None) -> tuple[list[Indices], list[Any]]:
-        """Groups from lists of features; a feature in no list is a group of its own."""
+        """Return the columns and the label of each group, from lists of features.
+
+        A feature that is in no list becomes a group of its own.
+        """
         groups = []
         for number, members in enumerate(lists):
             if isinstance(members, str) or not isinstance(members, Iterable) or len(list(members)) == 0:
@@ -346,7 +358,7 @@ class Features:
 
 
 def _plain_list(entries: Iterable[Any]) -> list[Any]:
-    """A list whose numbers are those of Python, not of NumPy."""
+    """Return a list in which NumPy scalars have become Python numbers."""
     return [entry.item() if isinstance(entry, np.generic) else entry for entry in entries]
 
 

@@ -1,4 +1,4 @@
-"""Every parameter that users set is checked here, once; the errors and warnings that people see."""
+"""Checks of the parameters that users set, the package's errors and warnings, and helpers for messages."""
 
 import numbers
 import sys
@@ -17,12 +17,12 @@ from sklearn.utils.class_weight import compute_class_weight
 from kmargin.core.arrays import HOST, Space, Vector
 from kmargin.core.labels import check_some_weight, complain_of_weight, find_bad_weight
 
-NOT_THEIR_CODE = ("kmargin", "sklearn", "joblib", "contextlib")  # packages between a call and a warning
-FITS_TO_FOLDS = "sklearn.model_selection._validation"  # where scikit-learn fits to single folds
+NOT_THEIR_CODE = ("kmargin", "sklearn", "joblib", "contextlib")  # warnings point to a caller outside these
+FITS_TO_FOLDS = "sklearn.model_selection._validation"  # the module in which scikit-learn fits to each fold
 
 
 class InputError(ValueError):
-    """A file or an option that cannot be used; the message says what to change.
+    """Raised for a file or a command-line option that cannot be used; the message says what to change.
 
     See Also
     --------
@@ -40,11 +40,11 @@ class InputError(ValueError):
 
 
 class GridEdgeWarning(UserWarning):
-    """The k or C that cross-validation chose, or the best score, is at the edge of the values it was given.
+    """Cross-validation chose the smallest or largest k or C of its grid, or found the best score there.
 
     See Also
     --------
-    SparseSVCCV : Warns so; give it more values of k or C.
+    SparseSVCCV : Issues this warning; give it more values of k or C.
 
     Examples
     --------
@@ -55,13 +55,13 @@ class GridEdgeWarning(UserWarning):
 
 
 class RepeatedFeaturesWarning(UserWarning):
-    """Some features repeat earlier ones and are never selected.
+    """Some columns of X are equal to earlier ones and are never selected.
 
-    Constant columns and sparse matrices are not warned of, nor are fits to the folds of a cross-validation.
+    Constant columns, sparse matrices and fits to the folds of a cross-validation cause no warning.
 
     See Also
     --------
-    SparseSVC : Warns so; drop the repeated columns.
+    SparseSVC : Issues this warning; drop the repeated columns.
 
     Examples
     --------
@@ -72,8 +72,8 @@ class RepeatedFeaturesWarning(UserWarning):
 
 
 def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn at the line of whoever called the package, be it by way of a pipeline or a grid search."""
-    level = 2  # the call of this function
+    """Show a warning at the line of the user's code that called the package, perhaps through a pipeline."""
+    level = 2  # `stacklevel` of the function that called this one
     for frame in _outwards(sys._getframe(1)):
         if frame.f_globals.get("__name__", "").split(".")[0] not in NOT_THEIR_CODE:
             break
@@ -82,12 +82,12 @@ def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
 
 
 def called_for_a_fold() -> bool:
-    """Whether scikit-learn has called to fit to a fold; a warning about the columns is not repeated there."""
+    """Whether scikit-learn's cross-validation is fitting to a fold, where some warnings are left out."""
     return any(call.f_globals.get("__name__") == FITS_TO_FOLDS for call in _outwards(sys._getframe(1)))
 
 
 def _outwards(frame: FrameType | None) -> Iterator[FrameType]:
-    """A call, and those that led to it."""
+    """Yield a stack frame and, one after the other, the frames of its callers."""
     while frame is not None:
         yield frame
         frame = frame.f_back
@@ -95,7 +95,7 @@ def _outwards(frame: FrameType | None) -> Iterator[FrameType]:
 
 @contextmanager
 def blame_input() -> Iterator[None]:
-    """Raise ValueErrors of argument checks as InputErrors, which the command line prints as one sentence."""
+    """Convert a ValueError to an InputError, of which the command line prints only the message."""
     try:
         yield
     except InputError:
@@ -105,13 +105,13 @@ def blame_input() -> Iterator[None]:
 
 
 def listing(names: Sequence[object], limit: int = 5) -> str:
-    """Some names in quotes, and how many more there are."""
+    """List names in quotes, at most `limit` of them, and say how many more there are."""
     shown = ", ".join(repr(str(name)) for name in names[:limit])
     return shown + (f" and {len(names) - limit:,} more" if len(names) > limit else "")
 
 
 def nearest(name: str, names: Iterable[object]) -> str:
-    """A sentence with the names closest to the one given, or with some of those there are."""
+    """Return a sentence that suggests the names most similar to `name`, or else lists some of `names`."""
     there = [str(other) for other in names]
     folded = {other.casefold(): other for other in reversed(there)}
     close = [folded[match] for match in get_close_matches(name.casefold(), list(folded), n=3)]
@@ -121,25 +121,26 @@ def nearest(name: str, names: Iterable[object]) -> str:
 
 
 def count(number: int, thing: str) -> str:
-    """1 row, 2 rows."""
+    """Return a number with its noun in singular or plural, such as "1 row" or "2 rows"."""
     plural = "" if number == 1 else "es" if thing.endswith("s") else "s"
     return f"{number:,} {thing}{plural}"
 
 
 def shortly(value: Any) -> str:
-    """How a value is shown in a message."""
+    """Return the `repr` of a value for a message, cut to at most 60 characters."""
     text = value.__name__ if isinstance(value, type) else " ".join(repr(value).split())
     return text if len(text) <= 60 else text[:57] + "..."
 
 
 def suggest(value: object, choices: Sequence[str] | dict[str, Any]) -> str:
+    """Return a sentence that suggests the choice most similar to a value, and lists all choices."""
     close = get_close_matches(str(value), list(choices), n=1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
     return f"{hint} Use one of {', '.join(map(repr, choices))}."
 
 
 def is_flag(value: object) -> bool:
-    """True or False."""
+    """Whether a value is True or False."""
     return isinstance(value, bool | np.bool_)
 
 
@@ -148,14 +149,14 @@ def is_integer(value: Any, at_least: float = -np.inf) -> bool:
 
 
 def is_number(value: Any, above: float = -np.inf, at_least: float = -np.inf) -> bool:
-    """A finite number within these bounds."""
+    """Whether a value is a finite number greater than `above` and not less than `at_least`."""
     if is_flag(value) or not isinstance(value, numbers.Real):
         return False
     return above < float(value) < np.inf and float(value) >= at_least
 
 
 def require(fine: bool, name: str, value: object, meaning: str, advice: str) -> None:
-    """Raise ValueError unless a parameter is fine: what its value is not, and what to use instead."""
+    """Raise a ValueError "name=value is not `meaning`. `advice`" unless `fine` is True."""
     if not fine:
         raise ValueError(f"{name}={shortly(value)} is not {meaning}. {advice}")
 
@@ -169,44 +170,44 @@ def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
 
 
 def check_count(name: str, value: object, what: str, least: int = 1) -> None:
-    """An integer no smaller than `least`."""
+    """Raise ValueError unless the value is an integer >= `least`; `what` is the noun for what it counts."""
     require(is_integer(value, least), name, value, f"a number of {what}", f"Use an integer >= {least}.")
 
 
 def check_number(name: str, value: object, least: float) -> None:
-    """A finite number no smaller than `least`."""
+    """Raise ValueError unless the value is a finite number >= `least`."""
     bound = "" if least == -np.inf else f" >= {least:g}"
     require(is_number(value, at_least=least), name, value, "valid", f"Use a finite number{bound}.")
 
 
 def check_tolerance(tolerance: object) -> None:
-    """A loss of score: a finite number >= 0."""
+    """Raise ValueError unless `tolerance`, a difference of scores, is a finite number >= 0."""
     fine = is_number(tolerance, at_least=0)
     advice = "Use a number >= 0, such as 0.01."
     require(fine, "tolerance", tolerance, "a difference of scores", advice)
 
 
 def check_cache_size(cache_size: object) -> None:
-    """Megabytes: a finite number > 0."""
+    """Raise ValueError unless `cache_size`, in megabytes, is a finite number > 0."""
     meaning, advice = "a number of megabytes for kernel values", "Use a number > 0, such as 200."
     require(is_number(cache_size, above=0), "cache_size", cache_size, meaning, advice)
 
 
 def check_n_jobs(n_jobs: object) -> None:
-    """An integer other than 0, or None."""
+    """Raise ValueError unless `n_jobs` is an integer other than 0, or None."""
     fine = n_jobs is None or (is_integer(n_jobs) and n_jobs != 0)
     advice = "Use an integer >= 1, -1 for all cores, or None."
     require(fine, "n_jobs", n_jobs, "a number of jobs", advice)
 
 
 def check_verbose(verbose: object) -> None:
-    """True, False, or an integer >= 0."""
+    """Raise ValueError unless `verbose` is True, False, or an integer >= 0."""
     fine = is_flag(verbose) or is_integer(verbose, at_least=0)
     require(fine, "verbose", verbose, "a verbosity level", "Use 0 for silence, or 1 for a progress bar.")
 
 
 def random_source(random_state: Any) -> np.random.RandomState:
-    """Scikit-learn's random numbers, from whatever it takes."""
+    """Return the RandomState that scikit-learn makes of a `random_state`, or raise ValueError."""
     try:
         return check_random_state(random_state)
     except (TypeError, ValueError):
@@ -217,11 +218,12 @@ def random_source(random_state: Any) -> np.random.RandomState:
 
 
 def resolve_seed(random_state: object) -> int:
+    """Draw an integer seed from any `random_state` that scikit-learn accepts."""
     return int(random_source(random_state).randint(np.iinfo(np.int32).max))
 
 
 def check_class_weight(class_weight: object) -> None:
-    """None, "balanced", or weights by class."""
+    """Raise ValueError unless `class_weight` is None, "balanced", or a dict of weights by class."""
     is_name = isinstance(class_weight, str) and class_weight == "balanced"
     fine = class_weight is None or is_name or isinstance(class_weight, Mapping)
     advice = "Use 'balanced', a dict such as {'sick': 2.0}, or None."
@@ -229,7 +231,7 @@ def check_class_weight(class_weight: object) -> None:
 
 
 def check_scoring(scoring: Any) -> None:
-    """None, the name of a scorer, or a function."""
+    """Raise ValueError unless `scoring` is None, the name of a scikit-learn scorer, or a function."""
     if scoring is None or (callable(scoring) and not isinstance(scoring, type)):
         return
     names, is_text = get_scorer_names(), isinstance(scoring, str)
@@ -242,7 +244,7 @@ def check_scoring(scoring: Any) -> None:
 
 
 def check_cv(cv: Any) -> None:
-    """None, a number of folds, something that splits, or a list of splits."""
+    """Raise ValueError unless `cv` is None, a number of folds, a splitter, or a list of splits."""
     if cv is None or is_integer(cv, at_least=2):
         return
     splits = getattr(cv, "split", None) is not None and not isinstance(cv, str | type)
@@ -260,7 +262,7 @@ def check_cv(cv: Any) -> None:
 
 
 def check_model(model: Any, who: str) -> None:
-    """An estimator of scikit-learn's kind."""
+    """Raise TypeError unless `model` has the methods of an estimator; `who` is the function that needs it."""
     if isinstance(model, type):
         raise TypeError(f"{who} was given the class {model.__name__}, not a model. Use {model.__name__}().")
     if getattr(model, "fit", None) is None or getattr(model, "get_params", None) is None:
@@ -271,7 +273,7 @@ def check_model(model: Any, who: str) -> None:
 
 
 def check_k(k: Any, things: str = "coefficients", name: str = "k") -> None:
-    """k is an integer >= 0, or "all"."""
+    """Raise ValueError unless k is an integer >= 0 or "all"; `things` is the noun for what k counts."""
     if isinstance(k, str) and k == "all":
         return
     advice = f'Use an integer {name} >= 0, or {name}="all" to keep every one.'
@@ -281,7 +283,7 @@ def check_k(k: Any, things: str = "coefficients", name: str = "k") -> None:
 
 
 def resolve_k(k: int | str, n_available: int, things: str = "features") -> int:
-    """k as an integer that is at most `n_available`; warns if k was larger."""
+    """Return k as an integer that is at most `n_available`; warn if k was larger."""
     if k == "all":
         return n_available
     if int(k) > n_available:
@@ -290,29 +292,29 @@ def resolve_k(k: int | str, n_available: int, things: str = "features") -> int:
 
 
 def resolve_ks(ks: Any, n_features: int, n_default: int | None = None, things: str = "features") -> list[int]:
-    """The values of k of a path, descending and distinct.
+    """Return the values of k of a path, descending and distinct; `ks` is a list, an integer or None.
 
-    An integer is the number of values, log-spaced from `n_features` down to one; None means 20 values,
-    from `n_default` down to one.
+    An integer is the number of values, log-spaced from `n_features` down to 1. None means 20 values,
+    log-spaced from `n_default` down to 1.
     """
     if ks is None or is_integer(ks):
         largest = n_features if ks is not None or n_default is None else min(n_default, n_features)
         n_values = 20 if ks is None else int(ks)
         if n_values < 1:
             raise ValueError(f"ks={ks} asks for a path of {ks} values of k. Use an integer >= 1 or a list.")
-        every_k = int(n_features * np.log(n_features + 1)) + 2  # this many log-spaced values include every k
+        every_k = int(n_features * np.log(n_features + 1)) + 2  # more values would only repeat values of k
         ks = [int(k) for k in np.round(np.geomspace(largest, 1, min(n_values, every_k)))]
     ks = _listed("ks", ks, "[10, 5, 2]", "k", ", or a number of them", ", or None for a default")
     for k in ks:
         check_k(k)
     too_large = [int(k) for k in ks if k != "all" and int(k) > n_features]
     if too_large:
-        resolve_k(max(too_large), n_features, things)  # which warns
+        resolve_k(max(too_large), n_features, things)  # warns
     return sorted({n_features if k == "all" else min(int(k), n_features) for k in ks}, reverse=True)
 
 
 def resolve_Cs(Cs: Any) -> list[float]:
-    """The values of C of a grid, ascending and distinct."""
+    """Return the values of C of a grid, ascending and distinct; `Cs` is a number or a list."""
     Cs = _listed("Cs", [Cs] if isinstance(Cs, numbers.Real) else Cs, "[0.1, 1.0, 10.0]", "C")
     for C in Cs:
         check_C(C)
@@ -320,7 +322,7 @@ def resolve_Cs(Cs: Any) -> list[float]:
 
 
 def _listed(name: str, values: Any, example: str, of: str, other: str = "", default: str = "") -> list[Any]:
-    """The values of a grid as a list of at least one."""
+    """Return the values of a grid as a list; raise ValueError if there are none or it is not a list."""
     is_list = np.iterable(values) and not isinstance(values, str)
     require(is_list, name, values, f"a list of values of {of}", f"Use a list such as {example}{other}.")
     if not list(values):
@@ -329,7 +331,7 @@ def _listed(name: str, values: Any, example: str, of: str, other: str = "", defa
 
 
 def check_C(C: Any) -> None:
-    """C is a number > 0; inf means no ridge."""
+    """Raise ValueError unless C is a number > 0; infinity means no ridge."""
     is_real = isinstance(C, numbers.Real) and not is_flag(C) and not np.isnan(float(C))
     advice = "Use a number C > 0, or C=inf for no ridge."
     require(is_real, "C", C, "a number", advice)
@@ -337,7 +339,7 @@ def check_C(C: Any) -> None:
 
 
 def resolve_n_candidates(n_candidates: Any, n_samples: int) -> int | None:
-    """An integer >= 1, "all", or None for a number that suits the budget."""
+    """Return `n_candidates` as an integer ("all" means every sample), or None to let `cache_size` decide."""
     if n_candidates is None or (isinstance(n_candidates, str) and n_candidates == "all"):
         return None if n_candidates is None else n_samples
     if not is_integer(n_candidates, at_least=1):
@@ -349,15 +351,15 @@ def resolve_n_candidates(n_candidates: Any, n_samples: int) -> int | None:
 
 
 def ridge(C: float, total_weight: float) -> float:
-    """lam = 1/(2 C n), n counting each row by its weight: LinearSVC's meaning of C."""
+    """Return lam = 1/(2 C n), where n is the total weight of the rows; C means what it does in LinearSVC."""
     strength = 2.0 * float(C) * total_weight
-    if strength == np.inf:  # more than numbers can hold is not always without end
+    if strength == np.inf:  # the product of two finite numbers may overflow
         return 0.5 / float(C) / total_weight
     return 1.0 / strength if strength > 0 else np.inf
 
 
 def check_classes(classes: np.ndarray) -> None:
-    """There are two at least."""
+    """Raise ValueError if y has fewer than two classes."""
     if len(classes) < 2:
         raise ValueError(
             f"y has only one class, {classes.tolist()[0]!r}, so there is nothing to classify. "
@@ -366,7 +368,10 @@ def check_classes(classes: np.ndarray) -> None:
 
 
 def class_factors(class_weight: Any, classes: np.ndarray, counts: np.ndarray) -> Vector:
-    """What `class_weight` gives each class; `counts` are the numbers of its samples."""
+    """Return the factor by which `class_weight` multiplies the sample weights of each class.
+
+    `counts` holds the number of samples of each class.
+    """
     check_class_weight(class_weight)
     if isinstance(class_weight, str):
         return counts.sum() / (len(classes) * counts)
@@ -388,7 +393,7 @@ def class_factors(class_weight: Any, classes: np.ndarray, counts: np.ndarray) ->
 
 
 def check_totals(classes: np.ndarray, totals: np.ndarray) -> None:
-    """Each class has samples that count."""
+    """Raise ValueError if the weights of all samples of a class are 0; `totals` holds their sum by class."""
     if not totals.all():
         lost = classes[totals == 0].tolist()[0]
         raise ValueError(
@@ -398,7 +403,7 @@ def check_totals(classes: np.ndarray, totals: np.ndarray) -> None:
 
 
 def check_sample_weight(sample_weight: Any, n_samples: int, space: Space = HOST) -> Any:
-    """Finite weights >= 0, one per sample, brought to where the samples are."""
+    """Return one weight per sample on the device of the samples; raise ValueError unless finite and >= 0."""
     if sample_weight is None:
         return space.put(np.ones(n_samples))
     try:

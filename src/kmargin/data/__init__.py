@@ -1,1 +1,1 @@
-"""X and y of every kind: design matrices in memory, blocks of rows elsewhere, labelled samples."""
+"""Data that a fit accepts: matrices in memory, rows in blocks (dask, devices), and labelled samples."""

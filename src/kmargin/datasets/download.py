@@ -1,4 +1,4 @@
-"""The data sets of the paper's Table 1: addresses, checksums, and downloads that are checked."""
+"""The data sets of the paper's Table 1: their sizes, sources and checksums, and downloads of their files."""
 
 import hashlib
 import os
@@ -38,11 +38,11 @@ class RemoteFile:
     Attributes
     ----------
     name : str
-        Its name in the cache folder.
+        Name of the file in the cache folder.
     url : str
-        Its address.
+        Address to download it from.
     sha256 : str
-        Its checksum.
+        SHA-256 checksum of its content.
     """
 
     name: str
@@ -57,15 +57,15 @@ class Dataset:
     Attributes
     ----------
     name : str
-        As in the paper.
+        Name in the paper.
     summary : str
         What a row, a feature and a class are.
     source : str
-        Who made it, where it was described.
+        Who made the data, and where they were described.
     licence : str
-        That of the data.
+        Licence of the data.
     n_samples, n_features, n_classes : int
-        Its shape.
+        Numbers of rows, columns and classes.
     scaling : "zscore", "minmax" or "none"
         How the paper scales the features.
     kernel : "linear" or "rbf"
@@ -90,17 +90,17 @@ class Dataset:
 
     @property
     def n_train(self) -> int:
-        """Rows of the paper's training set."""
+        """Number of rows of the paper's training set."""
         return round(self.train_share * self.n_samples)
 
     @property
     def n_test(self) -> int:
-        """Rows of the paper's test set."""
+        """Number of rows of the paper's test set."""
         return self.n_samples - self.n_train
 
 
 def read_table_1() -> Mapping[str, Dataset]:
-    """The rows of `table1.toml` by name."""
+    """Read the data sets in `table1.toml`, by name."""
     rows = tomllib.loads(Path(__file__).with_name("table1.toml").read_text(encoding="utf-8"))["dataset"]
     for row in rows:
         row["files"] = tuple(RemoteFile(**file) for file in row.get("files", ()))
@@ -111,9 +111,9 @@ TABLE_1 = read_table_1()
 """The paper's data sets by name, in the order of its Table 1."""
 
 
-SHIPPED = Path(__file__).parent / "files"
-TIMEOUT = (10.0, 60.0)  # seconds to connect, and between two pieces of the file
-N_RETRIES = 2  # after a failed attempt
+SHIPPED = Path(__file__).parent / "files"  # the folder of data files that are part of the package
+TIMEOUT = (10.0, 60.0)  # seconds to wait for a connection, and for the next bytes of a download
+N_RETRIES = 2  # number of further attempts after a failed download
 
 
 def cache_folder() -> Path:
@@ -122,7 +122,7 @@ def cache_folder() -> Path:
     Returns
     -------
     Path
-        It need not exist.
+        The folder, which need not exist.
     """
     if chosen := os.environ.get("KMARGIN_DATA"):
         return Path(chosen).expanduser()
@@ -138,19 +138,18 @@ def cache_folder() -> Path:
 def fetch(file: RemoteFile) -> Path:
     """Return the path of a file whose checksum was verified, downloading it if necessary.
 
-    A copy in the cache folder is used first, then one that is shipped with the package; neither needs a
-    writable folder, a network or pooch. Otherwise the file is downloaded to the cache folder, where it gets
-    its name only when it is complete and its checksum is correct.
+    A file that is in the cache folder or part of the package is not downloaded. Any other is downloaded with
+    pooch to the cache folder, and gets its name there only if it is complete and its checksum is correct.
 
     Parameters
     ----------
     file : RemoteFile
-        One of the `files` of a row of `TABLE_1`.
+        One of the `files` of a data set in `TABLE_1`.
 
     Returns
     -------
     Path
-        Its path.
+        Where the file is.
     """
     path = cache_folder() / file.name
     for place in (path, SHIPPED / file.name):
@@ -179,13 +178,13 @@ def _sha256(path: Path) -> str:
 
 
 def _reason(error: OSError) -> str:
-    """The message of the operating system, which pooch wraps into another error."""
+    """Return the message of the operating system, which pooch may have wrapped in another error."""
     cause = error.__cause__ if isinstance(error.__cause__, OSError) else error
     return cause.strerror or str(cause)
 
 
 def _download(file: RemoteFile, path: Path) -> None:
-    """Download a file with pooch, which tries again where that fails, and keeps only what was expected."""
+    """Download a file with pooch, which repeats failed attempts and deletes a file with a wrong checksum."""
     try:
         import pooch
     except ImportError as error:
@@ -194,7 +193,7 @@ def _download(file: RemoteFile, path: Path) -> None:
         ) from error
     from requests import RequestException  # a dependency of pooch
 
-    headers = {"Accept-Encoding": "identity"}  # the bytes as they are stored, not compressed again
+    headers = {"Accept-Encoding": "identity"}  # asks the server not to compress the file for the transfer
     http = pooch.HTTPDownloader(timeout=TIMEOUT, chunk_size=2**16, headers=headers)
     registry, urls = {file.name: f"sha256:{file.sha256}"}, {file.name: file.url}
     store = pooch.create(path.parent, "", registry=registry, urls=urls, retry_if_failed=N_RETRIES)
@@ -218,7 +217,7 @@ def _download(file: RemoteFile, path: Path) -> None:
 
 
 def _problem(error: Any) -> str:
-    """What went wrong with a request, in words."""
+    """Describe why a request failed, as the end of a sentence that begins with the address."""
     from requests import ConnectionError, Timeout
     from requests.exceptions import ChunkedEncodingError
 

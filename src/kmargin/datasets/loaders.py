@@ -1,4 +1,4 @@
-"""Data sets by name, parsed from their files."""
+"""Loaders that return the data sets of the paper's Table 1, parsed from their files or simulated."""
 
 import io
 import tarfile
@@ -39,7 +39,7 @@ PIXEL_FEATURES = [f"pixel_{row}_{column}" for row in range(8) for column in rang
 
 
 class Table(NamedTuple):
-    """A data set as numbers and labels."""
+    """The features and labels of a data set."""
 
     X: np.ndarray
     y: np.ndarray
@@ -47,12 +47,12 @@ class Table(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """How a comma-separated file holds a data set; rows with a question mark are left out."""
+    """The columns of a comma-separated file; rows with a missing value, a question mark, are left out."""
 
-    feature_names: list[str] | None = None  # None: the first line has them
-    classes: Mapping[str, str] | None = None  # names of the labels; None: labels are integers
-    label: int = -1  # column of the label
-    n_before: int = 0  # columns before the features: the label, or the number of a patient
+    feature_names: list[str] | None = None  # None means that the first line of the file has them
+    classes: Mapping[str, str] | None = None  # the class that each label means; None if labels are integers
+    label: int = -1  # index of the column with the labels
+    n_before: int = 0  # number of columns before the features: the label, or the number of a patient
 
 
 LAYOUTS = {
@@ -65,7 +65,7 @@ LAYOUTS = {
 
 
 def read_table(paths: Sequence[Path], layout: Layout) -> Table:
-    """The rows of one file after the other."""
+    """Read files of the same layout, and concatenate their rows."""
     parts = []
     for path in paths:
         with _reading(path):
@@ -87,7 +87,7 @@ def _read_file(path: Path, layout: Layout) -> Table:
         raise ValueError(f"it has {cells.shape[1]} columns where {width} are expected")
     cells = cells[(cells != "?").all(axis=1)]
     labels = cells[:, layout.label].tolist()
-    X = np.array(cells[:, first : first + len(names)].tolist(), dtype=float)  # lists give clearer errors
+    X = np.array(cells[:, first : first + len(names)].tolist(), dtype=float)  # errors are clearer for lists
     if layout.classes is None:
         return Table(X, np.array(labels, dtype=int), names)
     if unknown := set(labels) - layout.classes.keys():
@@ -96,15 +96,15 @@ def _read_file(path: Path, layout: Layout) -> Table:
 
 
 def read_tcga(path: Path, n_features: int) -> Table:
-    """data.csv and labels.csv in an archive, matched by the name of the sample in their first columns.
+    """Read data.csv and labels.csv from an archive; the first column of both is the name of the sample.
 
-    Of the genes that are not zero in every sample the first `n_features` are kept, or all if there are
-    fewer. The archive is read from front to back, and is not unpacked on disk.
+    The first `n_features` genes that are not zero in every sample are kept. The archive is not unpacked on
+    disk.
     """
     texts = {}
     with _reading(path), tarfile.open(path, "r:gz") as archive:
         for member in archive:
-            if (stream := archive.extractfile(member)) is not None:  # not a folder
+            if (stream := archive.extractfile(member)) is not None:  # it is None for a folder
                 lines = io.TextIOWrapper(stream, encoding="utf-8")
                 texts[Path(member.name).name] = [line.rstrip("\n") for line in lines]
         if not {"data.csv", "labels.csv"} <= texts.keys():
@@ -122,6 +122,7 @@ def read_tcga(path: Path, n_features: int) -> Table:
 
 @contextmanager
 def _reading(path: Path) -> Iterator[None]:
+    """Raise errors in the content of a file as DatasetError, with the path and a remedy."""
     try:
         yield
     except (ValueError, tarfile.TarError, zlib.error, EOFError, OSError) as error:
@@ -134,7 +135,7 @@ SIMULATORS: Mapping[str, Callable[..., tuple[np.ndarray, ...]]] = {
     "synthetic": make_synthetic,
     "spiral": make_spiral,
 }
-SCALINGS = {
+SCALINGS = {  # how `describe` words the paper's preprocessing
     "zscore": "features have mean 0 and variance 1",
     "minmax": "features are scaled to [0, 1]",
     "none": "features stay as they are",
@@ -164,7 +165,7 @@ LIKE_LOAD = """
 
 
 def _like_load(loader: Loader) -> Loader:
-    """Add the parameters and the result of `load` to the docstring of a loader."""
+    """Add LIKE_LOAD, the sections on parameters and the result, to the docstring of a loader."""
     loader.__doc__ = (loader.__doc__ or "").rstrip() + LIKE_LOAD
     return loader
 
@@ -172,9 +173,9 @@ def _like_load(loader: Loader) -> Loader:
 def load(name: str, *, random_state: Any = None, return_X_y: bool = False, as_frame: bool = False) -> Any:
     """Load a data set by its name in the paper's Table 1.
 
-    Files are looked for in the folder named by the environment variable `KMARGIN_DATA`, else in kmargin's
-    folder in the user's cache; missing files are downloaded and their SHA-256 is verified. Nothing is scaled,
-    shuffled or split.
+    Files are read from the folder in the environment variable `KMARGIN_DATA` or, if it is not set, from
+    kmargin's folder in the user's cache. Missing files are downloaded, and their SHA-256 is verified. The
+    data are not scaled, shuffled or split.
 
     Parameters
     ----------
@@ -232,42 +233,42 @@ def load(name: str, *, random_state: Any = None, return_X_y: bool = False, as_fr
 
 @_like_load
 def load_letter_recognition(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
-    """Capital letters in twenty fonts: 20000 x 16, classes "A" to "Z"."""
+    """Load shapes of capital letters in twenty fonts: 20000 x 16, classes "A" to "Z"."""
     return load("letter-recognition", return_X_y=return_X_y, as_frame=as_frame)
 
 
 @_like_load
 def load_splice(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
-    """Splice junctions of DNA: 3186 x 180, classes "EI", "IE", "N"."""
+    """Load splice junctions of DNA: 3186 x 180, classes "EI", "IE", "N"."""
     return load("splice", return_X_y=return_X_y, as_frame=as_frame)
 
 
 @_like_load
 def load_optdigits(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
-    """Handwritten digits: 5620 x 64, classes 0 to 9, UCI's training file before its test file."""
+    """Load handwritten digits: 5620 x 64, classes 0 to 9, UCI's training file before its test file."""
     return load("optdigits", return_X_y=return_X_y, as_frame=as_frame)
 
 
 @_like_load
 def load_breast_cancer_wisconsin(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
-    """Cells of breast tumours: 683 x 9, classes "benign" and "malignant"."""
+    """Load properties of cells of breast tumours: 683 x 9, classes "benign" and "malignant"."""
     return load("breast-cancer-wisconsin", return_X_y=return_X_y, as_frame=as_frame)
 
 
 @_like_load
 def load_iris(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
-    """Fisher's iris: 150 x 4, classes "setosa", "versicolor", "virginica"; shipped with the package."""
+    """Load Fisher's iris, part of the package: 150 x 4, classes "setosa", "versicolor", "virginica"."""
     return load("iris", return_X_y=return_X_y, as_frame=as_frame)
 
 
 @_like_load
 def load_tcga_pancan_hiseq(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
-    """Gene expression in five kinds of tumour: 801 x 10000; a download of 72 MB."""
+    """Load gene expression in five kinds of tumour: 801 x 10000; a download of 72 MB."""
     return load("TCGA-PANCAN-HiSeq", return_X_y=return_X_y, as_frame=as_frame)
 
 
 def describe(entry: Dataset) -> str:
-    """A row of Table 1 as a text."""
+    """Return the text `DESCR` of a data set: its size, its use in the paper, its source and licence."""
     scaling, kernel = SCALINGS[entry.scaling], {"linear": "linear", "rbf": "Gaussian"}[entry.kernel]
     paragraphs = [
         f"{entry.n_samples} samples, {entry.n_features} features, {entry.n_classes} classes. {entry.summary}",

@@ -1,4 +1,4 @@
-"""The paper's simulated data, and a table of genes."""
+"""Simulated data: those of the paper, and gene expression with known relevant genes."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 def make_synthetic(
     n_samples: int = 1000, n_features: int = 500, *, random_state: Any = None, return_coef: bool = False
 ) -> tuple[np.ndarray, ...]:
-    """Simulate two informative, correlated features among many that are neither (the paper's appendix B.1).
+    """Simulate two informative, correlated features and many uninformative ones (the paper's appendix B.1).
 
     The variances are 1 and 3 with covariance 0.9 for the first two features and 2 for the others;
     all other covariances are 1e-3 times a standard normal number. The label is the sign of
@@ -115,23 +115,23 @@ def make_spiral(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Simulate noisy spirals in the plane, one per class (the paper's appendix B.2).
 
-    The rows come in random order.
+    The rows are in random order.
 
     Parameters
     ----------
     n_per_class : list of int, default=(600, 300, 100)
-        How many points each spiral has.
+        Number of points of each spiral.
     noise : list of float, default=(0.1, 0.2, 0.3)
-        The standard deviation of the noise of each.
+        Standard deviation of the noise of each spiral.
     random_state : int, RandomState or None, default=None
-        Draws the noise and the order.
+        Draws the noise and the order of the rows.
 
     Returns
     -------
     X : ndarray of shape (n_samples, 2)
         The points.
     y : ndarray of shape (n_samples,)
-        The number of the spiral.
+        The index of each point's spiral.
 
     Examples
     --------
@@ -172,24 +172,24 @@ def make_genes(
 ) -> tuple[np.ndarray, ...]:
     """Simulate few samples of many genes, some of which are correlated.
 
-    The table has the shape of a leukaemia study, with known truth. Genes of a module share a factor; in class
-    1 the factors of some modules are higher. Genes outside the modules are independent. Each gene has a mean
-    between 4 and 12 and a standard deviation between 0.3 and 1.2, like logarithms of expression.
+    The default size is that of a well-known leukaemia study. A module is a set of genes that share a latent
+    factor; in class 1 the factors of some modules are higher. Genes outside the modules are independent. Each
+    gene has a mean between 4 and 12 and a standard deviation between 0.3 and 1.2, like log expression.
 
     Parameters
     ----------
     n_samples, n_genes : int, default=72 and 7129
-        A third of the samples belong to class 1.
+        Numbers of rows and columns. A third of the samples belong to class 1.
     n_modules, genes_per_module : int, default=50 and 40
-        The modules are the first genes, one module after the other.
+        Number and size of the modules. Their genes are the first columns, module after module.
     n_telling : int, default=3
-        Number of modules that are related to the class, the first ones.
+        Number of modules whose factor depends on the class; these are the first modules.
     effect : float, default=1.8
-        Difference of their factors between the classes, in standard deviations.
+        Difference of these factors between the classes, in standard deviations.
     correlation : float, default=0.7
         Correlation of two genes of a module, within a class.
     random_state : int, RandomState or None, default=None
-        Draws everything.
+        Draws the classes and the expression values.
     return_modules : bool, default=False
         Whether the module of each gene is returned as well.
 
@@ -198,7 +198,7 @@ def make_genes(
     X : ndarray of shape (n_samples, n_genes)
         The expression of each gene.
     y : ndarray of shape (n_samples,)
-        0 or 1.
+        The classes, 0 or 1.
     modules : ndarray of shape (n_genes,)
         The index of each gene's module, -1 for none. Only with `return_modules`.
 
@@ -237,5 +237,6 @@ def make_genes(
 
 
 def _label(X: np.ndarray, coef: np.ndarray, return_coef: bool) -> tuple[np.ndarray, ...]:
+    """Return X, the labels sign(X coef) and, if asked for, the coefficients."""
     y = np.where(X @ coef > 0, 1, -1)
     return (X, y, coef) if return_coef else (X, y)

@@ -1,6 +1,6 @@
-"""Plots in the manner of scikit-learn's displays: numbers first, then `plot`, then `ax_` and `figure_`.
+"""Plots with the interface of scikit-learn's displays: `from_estimator`, `plot`, `ax_` and `figure_`.
 
-matplotlib is imported when something is drawn.
+matplotlib is imported only when something is drawn.
 """
 
 from kmargin.displays.against_k import CVScoreDisplay, SparsityPathDisplay

@@ -1,4 +1,4 @@
-"""Scores and coefficients against k."""
+"""The displays of cross-validated scores against k, and of coefficients against k."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,10 +10,11 @@ from kmargin.core.labels import machine_names
 from kmargin.displays import palette
 from kmargin.displays.common import Display, find_model, name_features, plain
 
-SHARES = ("accuracy", "balanced_accuracy")  # shown in per cent
+SHARES = ("accuracy", "balanced_accuracy")  # scores that are shown in per cent
+# Values of k that may be ticks of the axis.
 TICKS = (0, 1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 300, 500, *(10**e for e in range(3, 9)))
-MIN_TICK_GAP = 0.055  # between two ticks, as a share of the axis
-DIGIT_WIDTH = 0.018  # as a share of the axis
+MIN_TICK_GAP = 0.055  # smallest distance between two ticks of k, as a fraction of the axis
+DIGIT_WIDTH = 0.018  # width of a digit of a tick label, as a fraction of the axis
 
 
 def log_axis(ax: Any, ks: Any) -> None:
@@ -32,7 +33,10 @@ def log_axis(ax: Any, ks: Any) -> None:
 
 
 def choose_ticks(ks: np.ndarray, place: Any) -> list[int]:
-    """Choose ticks whose labels do not overlap: the ends, and round numbers (or up to six values) between."""
+    """Choose ticks whose labels do not overlap: the smallest and largest k, and round numbers between them.
+
+    With at most six values of k, these are used instead of round numbers. `place` maps k to its position.
+    """
     low, high = int(ks.min()), int(ks.max())
     every = sorted({int(k) for k in ks})
     wanted = every if len(every) <= 6 else sorted({low, high, *(k for k in TICKS if low <= k <= high)})
@@ -51,11 +55,12 @@ def choose_ticks(ks: np.ndarray, place: Any) -> list[int]:
 
 
 def axis_label(counted: str) -> str:
+    """Return the label of the axis of k; `counted` is the noun for what k counts."""
     return f"k, the number of {counted}" if counted else "k"
 
 
 class CVScoreDisplay(Display):
-    """Score against k, with a band of one standard error and the chosen k marked.
+    """Plot of the cross-validated score against k, with a band of one standard error and the chosen k marked.
 
     Parameters
     ----------
@@ -66,9 +71,9 @@ class CVScoreDisplay(Display):
     chosen : int or None, default=None
         The k that was chosen.
     score_name : str, default="score"
-        Name of the score; proportions such as "accuracy" are shown in per cent.
+        Name of the score; "accuracy" and "balanced_accuracy" are shown in per cent.
     counted : str, default=""
-        What k counts, for the axis.
+        The noun for what k counts, such as "features", in the axis label.
 
     Attributes
     ----------
@@ -109,7 +114,7 @@ class CVScoreDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None) -> "CVScoreDisplay":
-        """Draw the scores of a fitted SparseSVCCV or KernelSparseSVCCV at its `C_`.
+        """Draw the scores that a fitted SparseSVCCV or KernelSparseSVCCV has for its chosen `C_`.
 
         Parameters
         ----------
@@ -151,7 +156,7 @@ class CVScoreDisplay(Display):
             ax.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=digits, symbol=" %"))
 
     def _mark(self, ax: Any, chosen: int) -> None:
-        """Draw a ring around the chosen score, and write its k."""
+        """Mark the chosen k with a ring around its score, a dotted line and a text."""
         score = self.mean[self.ks == chosen][0]
         ax.axvline(chosen, color=palette.CHOSEN, lw=0.9, ls=palette.DOTTED, zorder=0)
         ring = {"mfc": "none", "mec": palette.CHOSEN, "mew": 1.6, "ms": 11}
@@ -163,7 +168,7 @@ class CVScoreDisplay(Display):
 
 
 class SparsityPathDisplay(Display):
-    """Coefficients against k: where each feature enters, and how its coefficient changes.
+    """Plot of coefficients against k, which shows where each feature enters and how its coefficient changes.
 
     Parameters
     ----------
@@ -172,13 +177,13 @@ class SparsityPathDisplay(Display):
     coefs : array of shape (n_ks, n_features)
         The coefficients of one binary classifier, or their norm over several.
     feature_names : list of str
-        One for each feature.
+        A name for each feature.
     title : str, default=""
-        The classes that are separated.
+        Title of the plot, such as the classes that are separated.
     counted : str, default=""
-        What k counts, for the axis.
+        The noun for what k counts, such as "features", in the axis label.
     quantity : str, default="coefficient"
-        What is drawn, for the other axis.
+        Label of the other axis.
 
     Attributes
     ----------
@@ -189,8 +194,8 @@ class SparsityPathDisplay(Display):
 
     See Also
     --------
-    CVScoreDisplay : Which k is the best.
-    sparse_svm_path : Makes a path.
+    CVScoreDisplay : The score for each k.
+    sparse_svm_path : Computes a path.
 
     Examples
     --------
@@ -231,21 +236,21 @@ class SparsityPathDisplay(Display):
         scale: Any = None,
         ax: Any = None,
     ) -> "SparsityPathDisplay":
-        """Draw a path: one binary classifier, or the features of all of them.
+        """Draw the coefficients of one binary classifier of a path, or their norm over all of them.
 
         Parameters
         ----------
         path : SparsityPath
             The result of `sparse_svm_path`, or the `path_` of a cross-validated estimator.
         machine : int, str or None, default=None
-            Which binary classifier, by its index or its name ("a vs b"). None is the only one or, with
-            several, the Euclidean norm of each feature's coefficients over all of them.
+            Index or name ("a vs b") of the binary classifier. With None and several classifiers, the
+            Euclidean norm of each feature's coefficients over all of them is drawn.
         feature_names : list of str or None, default=None
             A name for each feature; None uses the column names of the training data.
         n_labels : int, default=8
-            Number of features with a name and a line of their own.
+            Number of features with a name and a colour of their own; the others are grey.
         scale : array of shape (n_features,) or None, default=None
-            Standard deviations of the features: coefficients are multiplied by them, and called weights.
+            Standard deviations of the features, by which the coefficients are multiplied.
         ax : matplotlib.axes.Axes or None, default=None
             Axes to draw on; None creates a new figure.
 
@@ -273,30 +278,31 @@ class SparsityPathDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, **options: Any) -> "SparsityPathDisplay":
-        """Draw the `path_` of a fitted SparseSVCCV or KernelSparseSVCCV; its weights, if it standardizes.
+        """Draw the `path_` of a fitted SparseSVCCV or KernelSparseSVCCV.
+
+        With ``standardize=True``, coefficients are multiplied by the standard deviations of the features.
 
         Parameters
         ----------
         estimator : estimator
             A fitted estimator, or a pipeline or search that contains one.
         **options : dict
-            As in `from_path`: `machine`, `feature_names`, `n_labels`, `scale`, `ax`.
+            Keyword arguments of `from_path`: `machine`, `feature_names`, `n_labels`, `scale`, `ax`.
 
         Returns
         -------
         SparsityPathDisplay
             Drawn.
         """
-        found = find_model(
-            estimator, "path_", cls.__name__, "SparseSVCCV and KernelSparseSVCCV, which have a path"
-        )
+        needs = "SparseSVCCV and KernelSparseSVCCV, which have a path"
+        found = find_model(estimator, "path_", cls.__name__, needs)
         if found.model.path_.inputs is None:  # not a kernel model
             scale = getattr(found.model, "scale_", None)
             options = {"feature_names": found.names, "scale": scale} | options
         return cls.from_path(found.model.path_, **options)
 
     def plot(self, ax: Any = None, n_labels: int = 8) -> "SparsityPathDisplay":
-        """Draw the path, with names for the features that stay longest.
+        """Draw the path, with names for the features that are selected for the most values of k.
 
         Parameters
         ----------
@@ -317,7 +323,7 @@ class SparsityPathDisplay(Display):
         named = used[np.lexsort((-np.abs(self.coefs[:, used]).max(axis=0), -stays))][:n_labels]
         others = [j for j in used if j not in named]
         last = int(self.ks.argmax())
-        lines = []  # the height of each line at the largest k, the line and its name
+        lines = []  # each line's value at the largest k, by which the legend is sorted; the line; its name
         for number, j in enumerate(named):
             look, coef = palette.SERIES[number % len(palette.SERIES)], self.coefs[:, j]
             marks = {"ms": 4, "markevery": np.flatnonzero(coef).tolist()}
@@ -345,6 +351,7 @@ class SparsityPathDisplay(Display):
 
 
 def _find_machine(machine: Any, machines: Sequence[str]) -> int:
+    """Return the index of a binary classifier given by its index or its name."""
     if isinstance(machine, str) and machine in machines:
         return machines.index(machine)
     is_place = isinstance(machine, int | np.integer) and not isinstance(machine, bool)

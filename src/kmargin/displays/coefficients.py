@@ -1,4 +1,4 @@
-"""Coefficients of a model."""
+"""The display of a model's coefficients."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,30 +10,30 @@ from kmargin.core.labels import class_weights, machine_names
 from kmargin.displays import palette
 from kmargin.displays.common import Display, find_model, name_features, plain
 
-MAX_BARS = 6  # for a feature; more are drawn as a heat map
-HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "++++")  # distinguish bars without colours
+MAX_BARS = 6  # with more bars for each feature, a heat map is drawn instead
+HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "++++")  # patterns that distinguish bars without colours
 
 
 class CoefficientDisplay(Display):
-    """Bar plot of the coefficients, the largest on top; with several binary classifiers, groups of bars.
+    """Bar plot of coefficients, the largest on top, with a bar for each binary classifier.
 
     For a model with ``standardize=True`` the bars are weights: coefficients times the standard deviations of
     the features in the training rows, which can be compared between features. Other coefficients, and their
-    order, depend on the units of the features.
+    order, depend on the scales of the features.
 
-    With more than six rows of coefficients it is a heat map instead.
+    With more than six rows in `coefs`, a heat map is drawn instead.
 
     Parameters
     ----------
     feature_names : list of str
-        One for each feature.
+        A name for each feature.
     coefs : array of shape (n_machines, n_features)
-        The coefficients.
+        The coefficients, with a row for each binary classifier or class.
     machines : list of str
-        The classes that each binary classifier separates, such as "a vs b"; or, instead of many classifiers,
-        the classes.
+        A name for each row of `coefs`: the classes that a binary classifier separates, such as "a vs b", or
+        one class.
     quantity : str, default="coefficient"
-        What is drawn, for the axis label.
+        Axis label.
 
     Attributes
     ----------
@@ -73,8 +73,8 @@ class CoefficientDisplay(Display):
     ) -> "CoefficientDisplay":
         """Draw the features that a fitted linear model uses.
 
-        With more than six binary classifiers, classes are drawn instead: the coefficient of a class is the
-        mean over the classifiers in which it takes part; positive values favour the class.
+        With more than six binary classifiers, classes are drawn instead. The coefficient of a class is its
+        mean over the binary classifiers that distinguish the class, positive where it favours the class.
 
         Parameters
         ----------
@@ -144,7 +144,7 @@ class CoefficientDisplay(Display):
             ax.legend(fontsize="small", frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
 
     def _draw_heat_map(self, ax: Any) -> None:
-        """Draw a heat map, a row for each feature; signs are also written."""
+        """Draw a heat map with a row for each feature; larger coefficients also have their sign written."""
         from matplotlib.colors import LinearSegmentedColormap
 
         n_columns, n_features = self.coefs.shape

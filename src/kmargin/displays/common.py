@@ -1,4 +1,4 @@
-"""What all displays share: axes, labels, the model to draw and the names of its features."""
+"""The base class of the displays, and functions to find the model to draw and its feature names."""
 
 from typing import Any, NamedTuple, Self
 
@@ -10,14 +10,14 @@ from sklearn.utils.validation import check_is_fitted
 
 
 class Display:
-    """A plot of numbers in matplotlib axes. Subclasses draw in `_draw`; `_size` is that of new figures."""
+    """Base class of plots in matplotlib axes: subclasses implement `_draw`; new figures have size `_size`."""
 
     ax_: Any
     figure_: Any
     _size: tuple[float, float] = (6.4, 4.0)
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw the numbers.
+        """Draw the data of the display.
 
         Parameters
         ----------
@@ -36,6 +36,7 @@ class Display:
         raise NotImplementedError
 
     def _axes(self, ax: Any) -> Any:
+        """Return the axes to draw on, by default those of a new figure, and store them in `ax_`."""
         if ax is None:
             import matplotlib.pyplot as plt
 
@@ -48,12 +49,12 @@ class Display:
 
 
 def shorten(text: str, longest: int = 36) -> str:
-    """The text, without its middle if it is too long; names often differ at their ends."""
+    """Cut the middle out of a text that is too long, because names often differ at their ends."""
     return text if len(text) <= longest else f"{text[: longest // 2]}…{text[-longest // 2 + 1 :]}"
 
 
 def plain(text: str, longest: int = 40) -> str:
-    """The text shortened for matplotlib, with dollar signs escaped, since they would start a formula."""
+    """Shorten a text for matplotlib, and escape dollar signs, which would start a formula."""
     printable = "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
     return shorten(printable, longest).replace("$", r"\$")
 
@@ -66,9 +67,10 @@ class FoundModel(NamedTuple):
 
 
 def find_model(estimator: Any, attribute: str, display: str, needs: str) -> FoundModel:
-    """The fitted model that has this attribute: the estimator, or the last step of a pipeline that is ours.
+    """Return the estimator, or the last kmargin estimator of a pipeline, and its feature names.
 
-    Raises NotFittedError, or TypeError with what the display draws (`needs`).
+    Raises NotFittedError, or TypeError if it does not have `attribute`; the message says that `display` needs
+    `needs`.
     """
     if isinstance(estimator, type):
         raise TypeError(

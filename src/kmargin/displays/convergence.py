@@ -1,4 +1,4 @@
-"""Convergence of the paper's solvers."""
+"""The display of how the paper's solvers, MM and SD, converge."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,7 +9,8 @@ from kmargin.core.labels import machine_names
 from kmargin.displays import palette
 from kmargin.displays.common import Display, find_model
 
-# field, label and scale of each panel: for one record per rho, and for one per inner iteration
+# For each panel: the field of the records that it draws, its axis label and its scale. The records are
+# `OuterRecord`s, one for each rho, or `StepRecord`s, one for each inner iteration.
 OUTER_PANELS = (
     ("objective", "penalised objective", "linear"),
     ("distance_sq", "squared distance to $S_k$", "log"),
@@ -25,9 +26,9 @@ STEP_PANELS = (
 class ConvergenceDisplay(Display):
     """Convergence of the paper's solvers: objective, distance to S_k and penalty after each outer iteration.
 
-    Of solutions by ``MM(trace="steps")`` or ``SD(trace="steps")`` it draws every inner iteration: objective,
-    squared gradient norm and distance. Thin vertical lines show where rho was raised, dots in the first panel
-    where the momentum was reset.
+    For a solution of ``MM(trace="steps")`` or ``SD(trace="steps")``, the objective, squared gradient norm and
+    distance are drawn after each inner iteration. Thin vertical lines show where rho was raised, dots in the
+    first panel where the momentum was reset.
 
     Parameters
     ----------
@@ -38,20 +39,20 @@ class ConvergenceDisplay(Display):
     solver : str, default=""
         "mm" or "sd", which determines the colour.
     title : str, default=""
-        Why the solver stopped.
+        Title of the plot, such as why the solver stopped.
 
     Attributes
     ----------
     axes_ : array of matplotlib.axes.Axes
-        The three panels, after plotting.
+        The axes of the three panels, after plotting.
     ax_ : matplotlib.axes.Axes
-        The first of them.
+        The axes of the first panel.
     figure_ : matplotlib.figure.Figure
-        Their figure.
+        The figure of the panels.
 
     See Also
     --------
-    MM, SD : The solvers that anneal.
+    MM, SD : The paper's solvers, which raise the penalty rho step by step.
     Solution : Has the trace and the status.
 
     Examples
@@ -83,9 +84,9 @@ class ConvergenceDisplay(Display):
         Parameters
         ----------
         solution : Solution
-            Of `MM` or `SD`, such as ``model.solutions_[0]``.
+            A solution of `MM` or `SD`, such as ``model.solutions_[0]``.
         name : str, default=""
-            Its name in the plot.
+            Name of the solution in the legend.
         solver : str, default=""
             "mm" or "sd", which determines the colour.
         axes : sequence of three matplotlib.axes.Axes, or None, default=None
@@ -111,7 +112,7 @@ class ConvergenceDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, axes: Any = None) -> "ConvergenceDisplay":
-        """Draw the convergence of the binary classifiers of a fitted model; at most the first eight.
+        """Draw the convergence of the binary classifiers of a fitted model, at most the first eight of them.
 
         Parameters
         ----------
@@ -129,7 +130,7 @@ class ConvergenceDisplay(Display):
         model = find_model(estimator, "solutions_", cls.__name__, needs).model
         solver = model.solver if isinstance(model.solver, str) else type(model.solver).__name__
         solutions = [s for s in model.solutions_ if s.trace] or list(model.solutions_[:1])
-        if len(solutions) == 1 or len({s.trace for s in solutions}) == 1:  # one run for all classifiers
+        if len(solutions) == 1 or len({s.trace for s in solutions}) == 1:  # all classifiers share one run
             return cls.from_solution(solutions[0], solver=solver.lower(), axes=axes)
         names = machine_names(model.classes_, model.multi_class)
         shown = [(s, n) for s, n in zip(model.solutions_, names, strict=True) if s.trace]
@@ -159,7 +160,7 @@ class ConvergenceDisplay(Display):
             look = palette.solver_line(self.solver) if is_single else palette.SERIES[number]
             records, x = [*trace], np.arange(1, len(trace) + 1)
             style = {"lw": 1.4, "ms": 3.5, **look.drawn}
-            if by_step:  # the first step for a new rho is drawn where the last one for the old rho ended
+            if by_step:  # the first record of a new rho and the last one of the old rho have the same x
                 records = [step for record in trace for step in record.steps]
                 n_inner = [record.n_inner for record in trace]
                 starts = np.cumsum(n_inner) - n_inner
@@ -187,6 +188,7 @@ class ConvergenceDisplay(Display):
         return self
 
     def _panels(self, axes: Any) -> Any:
+        """Return the three axes to draw on, by default those of a new figure, and store them in `axes_`."""
         if axes is None:
             import matplotlib.pyplot as plt
 

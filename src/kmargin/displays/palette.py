@@ -1,31 +1,31 @@
-"""Colours: one colour has one meaning in all plots and pages."""
+"""Colours, markers and line styles; each has the same meaning in all plots and report pages."""
 
 from typing import Any, NamedTuple
 
 
 class Shades(NamedTuple):
-    """A colour on a light page, and on a dark one."""
+    """A colour as it is on a light background and on a dark one."""
 
     light: str
     dark: str
 
 
 MEANINGS = {
-    # paper and ink
+    # background, text and lines of a page
     "paper": Shades("#ffffff", "#14191f"),
     "shade": Shades("#f3f5f8", "#1e252d"),
     "line": Shades("#d5dce4", "#38424e"),
     "ink": Shades("#1f2933", "#e6eaef"),
-    "soft": Shades("#5a6673", "#a3aebb"),  # of less importance: guessing, other features, remarks
-    "faint": Shades("#b8c2cc", "#4d5966"),  # background, not to be read
-    # quality
-    "curve": Shades("#0b6e99", "#5db7e4"),  # the results of kmargin, correct predictions
-    "bad": Shades("#b3361e", "#ff8a70"),  # wrong predictions, losses, warnings
-    # signs and classes: a positive weight favours the second of two classes
+    "soft": Shades("#5a6673", "#a3aebb"),  # less important text and lines, such as remarks or a chance level
+    "faint": Shades("#b8c2cc", "#4d5966"),  # lines in the background, such as features that are not named
+    # results
+    "curve": Shades("#0b6e99", "#5db7e4"),  # results of kmargin, and correct predictions
+    "bad": Shades("#b3361e", "#ff8a70"),  # wrong predictions, losses of score, warnings
+    # signs of weights, and classes: a positive weight favours the second of two classes
     "negative": Shades("#138573", "#4fd0bb"),
     "positive": Shades("#7a3ea8", "#c79bf0"),
     "third": Shades("#8f6f00", "#e6c95a"),
-    # solvers, beside `curve`, which is the package's own
+    # solvers other than the package's default one, which has the colour "curve"
     "mm": Shades("#a82a6e", "#f07ab4"),
     "sd": Shades("#cc7a1a", "#ffb25e"),
     "liblinear_l1": Shades("#2f6b2f", "#7fcf7f"),
@@ -34,23 +34,24 @@ MEANINGS = {
     "abess": Shades("#7d4a1e", "#d9a06a"),
     "skscope": Shades("#3f4fa8", "#9aa8ff"),
     "skglm": Shades("#8a6d8f", "#cfb3d4"),
-    "simple": Shades("#75828f", "#8d9aa8"),  # a selection before the fit: F-test, RFE
+    "simple": Shades("#75828f", "#8d9aa8"),  # features selected before the fit, by an F-test or RFE
 }
 
 INK, SOFT, FAINT = (MEANINGS[name].light for name in ("ink", "soft", "faint"))
 CURVE = MEANINGS["curve"].light
 BAD = MEANINGS["bad"].light
-CHOSEN = INK  # the choice is marked by a ring and a line, not by a colour
+CHOSEN = INK  # for the chosen k, which is marked by a ring and a line instead of a colour
 NEGATIVE, POSITIVE = MEANINGS["negative"].light, MEANINGS["positive"].light
 CLASSES = (NEGATIVE, POSITIVE, MEANINGS["third"].light)
 CLASS_MARKS = ("o", "^", "s")
 BAND = 0.18  # opacity of the band around a curve
 SOLID, DASHED, DOTTED, DASH_DOT = "-", (0, (4, 2)), (0, (1, 1.5)), (0, (5, 1.5, 1, 1.5))
-REFERENCE: dict[str, Any] = {"color": SOFT, "linewidth": 0.9, "linestyle": (0, (4, 3))}  # such as guessing
+# The style of reference lines, such as the score of guessing.
+REFERENCE: dict[str, Any] = {"color": SOFT, "linewidth": 0.9, "linestyle": (0, (4, 3))}
 
 
 class Line(NamedTuple):
-    """Colour, marker and line style of a solver or a feature, which differ without the colour, too."""
+    """Colour, marker and line style of a curve; curves can be told apart in black and white, too."""
 
     color: str
     marker: str
@@ -58,7 +59,7 @@ class Line(NamedTuple):
 
     @property
     def drawn(self) -> dict[str, Any]:
-        """The arguments of matplotlib's `plot`."""
+        """Keyword arguments for matplotlib's `plot`."""
         return self._asdict()
 
 
@@ -85,7 +86,7 @@ SOLVERS = {
     "rfe": _line("simple", "s", DOTTED),
     "f_test": _line("simple", "D", DOTTED),
 }
-SAME_AS = {  # another name, or the same selection in another model
+SAME_AS = {  # solvers that are drawn like another one, because they select features in the same way
     "l1r": "liblinear_l1",
     "l1_union": "liblinear_l1",
     "l1_grid": "liblinear_l1",
@@ -97,7 +98,7 @@ SAME_AS = {  # another name, or the same selection in another model
     "skglm_multitask": "skglm_l1",
     "skglm_group": "skglm_l1",
 }
-# lines that the plot itself names, such as the features of a path
+# The styles of the first, second, ... curve of a plot with a legend, such as the features of a path.
 SERIES = (
     _line("curve", "o"),
     _line("sd", "s", DASHED),
@@ -111,8 +112,8 @@ SERIES = (
 
 
 def solver_line(name: str) -> Line:
-    """Return how a solver is drawn in all plots; an unknown one has the colour of text."""
+    """Return the style of a solver's curve in all plots; an unknown solver has the colour of text."""
     known = SOLVERS.get(SAME_AS.get(name, name))
     if known is None and "," in name:
-        return solver_line(name.split(",")[0])  # "mm, one k" is mm
+        return solver_line(name.split(",")[0])  # "mm, one k" is drawn like "mm"
     return known or Line(INK, "x", DOTTED)

@@ -10,11 +10,11 @@ from sklearn.utils.validation import check_array
 
 from kmargin.core.arrays import HOST, Indices, Matrix, Vector, space_of
 from kmargin.core.labels import machine_names
-from kmargin.core.summary import Facts, Told, some
+from kmargin.core.summary import Facts, Summarized, some
 from kmargin.core.validation import count, is_integer, shortly
 from kmargin.data.blocks.dask_input import check_features
 from kmargin.data.design import make_design
-from kmargin.data.samples.read import Checks, Inputs, Machines, read_inputs
+from kmargin.data.samples.read import BinaryDecisions, Checks, Inputs, read_inputs
 from kmargin.fitting.decisions import KernelDecisions, KernelInputs
 from kmargin.solvers import Solution
 
@@ -76,7 +76,7 @@ class LinearCoefs(Sequence[Matrix]):
 
 
 @dataclass(frozen=True, repr=False)
-class SparsityPath(Told):
+class SparsityPath(Summarized):
     """Solutions from dense to sparse.
 
     Attributes
@@ -184,7 +184,7 @@ class SparsityPath(Told):
     def _decide(self, inputs: Inputs, position: int) -> Any:
         return inputs.decide(self.machines(position), self.classes.shape[0], self.multi_class)
 
-    def machines(self, position: int) -> Machines:
+    def machines(self, position: int) -> BinaryDecisions:
         """The binary classifiers for one of the values of k.
 
         Parameters

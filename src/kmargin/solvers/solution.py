@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kmargin.core.arrays import Indices, Vector
-from kmargin.core.summary import Facts, Told, some
+from kmargin.core.summary import Facts, Summarized, some
 
 
 class Regime(Enum):
@@ -151,7 +151,7 @@ class OuterRecord(NamedTuple):
 
 
 @dataclass(frozen=True, repr=False)
-class Solution(Told):
+class Solution(Summarized):
     """One fitted binary classifier with at most k nonzero coefficients, and how it was found.
 
     Only the nonzero coefficients are stored.

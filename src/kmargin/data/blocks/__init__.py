@@ -1,6 +1,7 @@
-"""Rows that stay where they are: on the workers of a cluster, in files, on a device.
+"""Interfaces for rows that stay where they are: on the workers of a cluster, in files, or on a device.
 
-A block is a range of rows; `Blocks` asks every block one question and returns the answers in order.
+The rows are divided into blocks. `Blocks.ask` calls a function on every block, where the block is stored, and
+returns the results in the order of the blocks.
 """
 
 from collections.abc import Callable
@@ -10,49 +11,53 @@ __all__ = ["Block", "Blocks", "Held"]
 
 
 class Block(NamedTuple):
-    """Some rows of the data, as arrays of one kind on one device."""
+    """Some rows of the data, as arrays of one library on one device."""
 
-    number: int  # of the block, from 0
+    number: int  # the position of the block among all blocks, from 0
     X: Any  # (n_rows, n_features), float64 or float32
     codes: Any  # (n_rows,), integers: the class of each row
-    repeats: Any  # (n_rows,), float64: sample weights; 0 leaves a row out
+    repeats: Any  # (n_rows,), float64: sample weights; a row of weight 0 is left out
 
 
 class Held(Protocol):
-    """Something made of each block, kept beside it."""
+    """One object for each block, kept where the block is; for example the selected columns of its rows."""
 
     def ask(self, function: Callable[..., Any], *args: Any) -> list[Any]:
-        """``function(thing, *args)`` for what is held of each block, in the order of the blocks."""
+        """Return ``function(object, *args)`` for the object of each block, in the order of the blocks."""
 
 
 class Blocks(Held, Protocol):
-    """All the blocks of a data set, any of which may be empty of rows.
+    """All blocks of a data set; a block may have no rows.
 
-    Functions are pure and can be pickled: if a worker is lost, they are called again on another one.
+    Functions passed to `ask` and `hold` must be pure and picklable: if a worker of a cluster is lost, they
+    are called again on another one.
     """
 
     n_blocks: int
-    dtype: Any  # NumPy's name for that of X
-    n_askers: int  # how many binary problems are best fitted at once
+    dtype: Any  # the NumPy dtype of X
+    n_askers: int  # the number of binary problems that should be fitted at once, in as many threads
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and columns of all of X."""
+        """The number of rows of all blocks together, and of columns."""
 
     def hold(self, function: Callable[..., Any], *args: Any) -> Held:
-        """The same as `ask`, but the results stay beside the blocks until nothing refers to them."""
+        """Call a function on every block as `ask` does, but leave the results where the blocks are.
+
+        The results are deleted when nothing refers to the returned object any more.
+        """
 
     def stop(self) -> None:
-        """Answer no more requests, not even those under way."""
+        """Cancel the calls of `ask` and `hold` that are running, and refuse new ones."""
 
 
-def is_dask(*things: Any) -> bool:
-    """Whether any of them is a dask collection."""
-    return any(hasattr(type(thing), "__dask_graph__") for thing in things)
+def is_dask(*objects: Any) -> bool:
+    """Whether any of the objects is a dask collection."""
+    return any(hasattr(type(one), "__dask_graph__") for one in objects)
 
 
 def foreign_blocks(block: Any) -> str:
-    """The error message for an X whose blocks are not NumPy arrays."""
+    """Return the error message for an X whose blocks are not NumPy arrays."""
     kind = f"{type(block).__module__.split('.')[0]}.{type(block).__name__}"
     how = next((how for how in ("toarray", "todense", "filled") if hasattr(block, how)), None)
     dense = f"block.{how}()" if how else "numpy.asarray(block)"

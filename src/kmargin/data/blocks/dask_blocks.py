@@ -1,6 +1,6 @@
-"""The blocks of dask collections: in this process, or on the workers of a cluster, some of which may be lost.
+"""Blocks of dask collections, in this process or on a cluster, and recovery when the cluster loses workers.
 
-Workers import this module; it imports neither scikit-learn nor numba.
+The workers of the cluster import this module, so it imports neither scikit-learn nor numba.
 """
 
 import asyncio
@@ -28,38 +28,38 @@ from kmargin.data.blocks.sums import to_codes
 if TYPE_CHECKING:
     from kmargin.data.blocks.problem import LocalBlocks
 
-# Blocks of at most this many bytes in total are processed by one thread: starting others takes longer.
+# If all blocks in this process have at most this many bytes, one thread processes them: starting more threads
+# would take longer than they save.
 SMALL_DATA = 2**20
 
-# A request with larger arguments, in bytes, is sent to the cluster once instead of with each block's task.
+# Arguments of a request that have more bytes are sent to the cluster once, instead of with every task.
 LARGE_REQUEST = 100_000
 
-# Blocks on one worker are processed by one task up to this many bytes, because each task costs dask some
-# milliseconds; larger batches would have to be in memory at once where dask has written blocks to disk.
+# Blocks on one worker are combined into one task up to this many bytes, because each task costs dask some
+# milliseconds. All blocks of a task are in memory at once, even if dask has written them to disk.
 BATCH_BYTES = 2**25
 
-# Seconds between two checks that the workers are still there, and the time limit of a check.
+# Seconds between two checks whether all workers are still connected, and the time limit of a check.
 CHECK_INTERVAL, CHECK_TIMEOUT = 1.0, 5.0
 
-# A request fails if workers were lost in each of this many attempts.
+# A request is repeated when workers are lost; it fails if that happens in each of this many attempts.
 MAX_LOSSES = 4
 
 
 class ClusterLost(RuntimeError):
-    """The cluster does not exist any more, or cannot process the data."""
+    """Raised if the cluster has been stopped, has no workers left, or runs out of memory."""
 
 
 class Stopped(RuntimeError):
-    """A request was given up because the fit failed or was interrupted in another thread."""
+    """Raised by a request if the fit has failed or was interrupted in another thread."""
 
 
 def load_blocks(collections: Sequence[Any], dtype: np.dtype) -> "LocalBlocks | ClusterBlocks":
-    """Read X, y and, if given, the sample weights, and hold them: X as arrays of `dtype`, y as given.
+    """Compute the blocks of X (as arrays of `dtype`), y and the sample weights, and keep them in memory.
 
-    The workers of a cluster hold them if the collections were persisted there or dask has a client;
-    otherwise this process does.
+    The cluster keeps them if the collections were persisted there or dask has a client, else this process.
     """
-    from kmargin.data.blocks.problem import LocalBlocks  # which workers of a cluster do not need
+    from kmargin.data.blocks.problem import LocalBlocks  # imported here because workers do not need it
 
     client = _find_client(collections)
     X, y, *weights = _delayed_blocks(collections, dtype)
@@ -76,42 +76,42 @@ def load_blocks(collections: Sequence[Any], dtype: np.dtype) -> "LocalBlocks | C
 
 
 def _find_client(collections: Sequence[Any]) -> Any:
-    """The client of the cluster that has the data, or the one that dask uses; None without a cluster."""
+    """Return the client of the cluster that has the data, or dask's default client; None if there is none."""
     for future in futures_of(collections):
         return future.client
     return getattr(get_scheduler(), "__self__", None)
 
 
 def _delayed_blocks(collections: Sequence[Any], dtype: np.dtype) -> list[list[Any]]:
-    """The blocks of each collection, those of X as arrays. What several blocks need is computed once."""
+    """Return the blocks of each collection as delayed objects, and those of X as arrays of `dtype`."""
     X, *others = collections
     if not hasattr(X, "columns"):
-        collections = dask.optimize(X.astype(dtype), *others)  # joins the tasks that make a block
+        collections = dask.optimize(X.astype(dtype), *others)  # fuses the tasks that compute a block
         return [_blocks_of(collection) for collection in collections]
     rows = [dask.delayed(to_array, pure=False)(frame, dtype) for frame in _blocks_of(X)]
     return [rows, *(_blocks_of(collection) for collection in others)]
 
 
 def _blocks_of(collection: Any) -> list[Any]:
-    if hasattr(collection, "simplify"):  # a dataframe, whose `optimize` might join small blocks
+    if hasattr(collection, "simplify"):  # a dataframe; its `optimize` might merge small blocks
         return collection.simplify().to_delayed(optimize_graph=False)
     return list(collection.to_delayed(optimize_graph=False).flat)
 
 
 def to_array(frame: Any, dtype: np.dtype) -> np.ndarray:
-    """A dataframe as an array; missing values become NaN, which is found later."""
+    """Convert a dataframe to an array; missing values become NaN, which `sums.examine` reports."""
     plain = all(isinstance(kind, np.dtype) for kind in frame.dtypes)
     return np.ascontiguousarray(frame.to_numpy() if plain else frame.to_numpy(na_value=np.nan), dtype=dtype)
 
 
 def to_labels(y: Any, weights: Any = None) -> tuple[np.ndarray, np.ndarray]:
-    """The labels and the sample weights of a block."""
+    """Return the labels and the sample weights of a block as arrays; weights are 1 if none are given."""
     y = np.asarray(y)
     return y, np.ones(len(y)) if weights is None else np.asarray(weights, dtype=np.float64)
 
 
 def encode(labels: tuple[np.ndarray, np.ndarray], classes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The codes of the labels, and the sample weights."""
+    """Replace the labels of a block by class codes, the positions in `classes`; keep the sample weights."""
     return to_codes(labels[0], classes), labels[1]
 
 
@@ -120,53 +120,54 @@ def shape_of(block: Block) -> tuple[int, int]:
 
 
 class Request:
-    """A function, and its arguments after the first one, which is a block or a result kept for a block.
+    """A function to be called on every block, or on the object kept for it, and its other arguments.
 
-    Dask does not search such an object for tasks and futures.
+    Dask searches tuples and lists for tasks and futures, but not such an object.
     """
 
     def __init__(self, function: Callable[..., Any], args: tuple[Any, ...]) -> None:
         self.function, self.args = function, args
 
-    def answer(self, thing: Any) -> Any:
-        return self.function(thing, *self.args)
+    def answer(self, block_or_kept: Any) -> Any:
+        """Call the function with a block, or with the object kept for it, as its first argument."""
+        return self.function(block_or_kept, *self.args)
 
     def itself(self) -> "Request":
-        """The request as the result of a task."""
+        """Return the request, so that a task can have it as its result."""
         return self
 
 
 def answer_blocks(request: Request, numbers: Sequence[int], X: list[Any], labels: list[Any]) -> list[Any]:
-    """What a worker does for a request to some blocks."""
-    parts = zip(numbers, X, labels, strict=True)
-    return [request.answer(Block(number, rows, *others)) for number, rows, others in parts]
+    """Make a `Block` of each number, X and labels, and return the function's results; run on a worker."""
+    arrays = zip(numbers, X, labels, strict=True)
+    return [request.answer(Block(number, rows, *others)) for number, rows, others in arrays]
 
 
-def answer_held(request: Request, things: list[Any]) -> list[Any]:
-    """What a worker does for a request to what it holds of some blocks."""
-    return [request.answer(thing) for thing in things]
+def answer_held(request: Request, kept: list[Any]) -> list[Any]:
+    """Return the function's results for the objects kept for some blocks; run on a worker."""
+    return [request.answer(one) for one in kept]
 
 
 class Batch(NamedTuple):
-    """Some blocks that are processed by one task."""
+    """Blocks on one worker that are processed by one task."""
 
-    home: str  # the worker that holds them
-    numbers: tuple[int, ...]  # of the blocks
+    home: str  # the address of the worker
+    numbers: tuple[int, ...]  # the positions of the blocks among all blocks
 
 
 class ClusterBlocks:
     """Blocks on the workers of a cluster.
 
-    X never moves: dask's futures hold the blocks, and the tasks of a request are restricted to the workers
-    that hold them. When a worker is lost, dask computes its blocks again from their task graph, on other
-    workers, and the request is repeated. What does not fit into the memory of a worker is written to its disk
-    by dask.
+    X never moves: dask's futures keep the blocks on the workers, and the tasks of a request run only on the
+    workers that have their blocks. When a worker is lost, dask computes its blocks again on other workers,
+    and the request is repeated. Dask writes blocks to disk that do not fit into the memory of a worker.
     """
 
-    n_askers = 4  # binary problems to fit at once: while one computes a step, the workers serve another
+    n_askers = 4  # binary problems fitted at once, so that workers are busy while one computes a step here
 
     def __init__(self, client: Any, X: list[Any], labels: list[Any], dtype: np.dtype) -> None:
-        self.client, self.X, self.labels, self.dtype = client, X, labels, dtype  # X and labels: futures
+        """`X` and `labels` are lists of futures, with one for each block."""
+        self.client, self.X, self.labels, self.dtype = client, X, labels, dtype
         self.n_blocks = len(X)
         self.patience = parse_timedelta(dask.config.get("kmargin.patience", "30s"))
         self.stopped = threading.Event()
@@ -180,7 +181,7 @@ class ClusterBlocks:
         return sum(shape[0] for shape in shapes), shapes[0][1]
 
     def encode(self, classes: np.ndarray) -> None:
-        """Replace labels by the codes of their classes."""
+        """Replace the labels in all blocks by class codes, the positions in `classes`."""
         self.labels = self.client.map(encode, self.labels, classes=classes, pure=False)
 
     def ask(self, function: Callable[..., Any], *args: Any) -> list[Any]:
@@ -193,7 +194,7 @@ class ClusterBlocks:
         self.stopped.set()
 
     def parts(self, batches: list[Batch]) -> list[tuple[Any, ...]]:
-        """The arguments of each batch's task after the request: block numbers, X and labels of its blocks."""
+        """Return the arguments of `answer_blocks` after the request, for each batch of blocks."""
         X, labels = self.X, self.labels
         return [(numbers, [X[i] for i in numbers], [labels[i] for i in numbers]) for _, numbers in batches]
 
@@ -203,7 +204,7 @@ class ClusterBlocks:
         parts: Callable[[list[Batch]], list[tuple[Any, ...]]],
         request: Request,
     ) -> list[Any]:
-        """The answers of all blocks to a request, in the order of the blocks."""
+        """Run a task for each batch, again if a worker is lost, and return the results in block order."""
         for _ in range(MAX_LOSSES):
             batches = self.batches
             futures = self.submit(task, batches, parts(batches), request)
@@ -219,27 +220,27 @@ class ClusterBlocks:
     def submit(
         self, task: Callable[..., list[Any]], batches: list[Batch], parts: list[tuple[Any, ...]], request: Any
     ) -> list[Any]:
-        """Start a task for each of some batches, on the worker that holds its blocks."""
+        """Start a task for each batch on the worker that has its blocks, and return their futures."""
         if self.stopped.is_set():
             raise Stopped
         try:
             if sizeof(request.args) > LARGE_REQUEST:
-                # by a task: dask cannot restore what was scattered to a worker that is lost
+                # as the result of a task, because dask cannot restore scattered data if a worker is lost
                 request = self.client.submit(request.itself, pure=False)
             return [
                 self.client.submit(task, request, *part, workers=[batch.home], pure=False)
                 for batch, part in zip(batches, parts, strict=True)
             ]
-        except Exception as error:  # which one depends on the version of dask and on the moment
+        except Exception as error:  # versions of dask raise different exceptions if the client is closed
             if self.client.status != "closed":
                 raise
             raise ClusterLost(DROPPED) from error
 
     def _find_batches(self, outdated: list[Batch]) -> None:
-        """Wait until all blocks are held, and assign them to batches by the workers that hold them."""
+        """Wait until all blocks have been computed, find out which worker has each, and make new batches."""
         keys, last_seen = [future.key for future in self.X], time.monotonic()
         with self._lock:
-            while self.batches is outdated:  # else another thread has found them
+            while self.batches is outdated:  # if not, another thread has just made new batches
                 self._wait_for(self._wait_until_held(), self.X)
                 holders = self._ask_scheduler("who_has", keys=keys) or {}
                 sizes = self._ask_scheduler("nbytes", keys=keys, summary=False) or {}
@@ -248,7 +249,7 @@ class ClusterBlocks:
                     by_home[min(holders.get(key, ()), default="")].append(number)
                 workers = self._workers()
                 last_seen = self._check_running(workers, last_seen)
-                if workers is None or not by_home.keys() <= workers.keys():  # a worker was lost meanwhile
+                if workers is None or not by_home.keys() <= workers.keys():  # another worker was lost
                     time.sleep(CHECK_INTERVAL / 10)
                     continue
                 batches = []
@@ -261,7 +262,7 @@ class ClusterBlocks:
     def _wait_for(
         self, work: Coroutine[Any, Any, Any], futures: list[Any], batches: Sequence[Batch] = ()
     ) -> Any:
-        """The result of a coroutine that waits for futures; None if a worker that holds batches is lost."""
+        """Return the result of a coroutine that waits for futures; None if a worker with a batch is lost."""
         loop = self.client.loop.asyncio_loop
         running = asyncio.run_coroutine_threadsafe(work, loop)
         last_seen = time.monotonic()
@@ -294,10 +295,10 @@ class ClusterBlocks:
             await asyncio.sleep(0.01)
         for future in self.X:
             if future.status != "finished":
-                await future  # raises its exception
+                await future  # raises the exception of the task that failed
 
     def _check_running(self, workers: dict[str, Any] | None, last_seen: float) -> float:
-        """When a worker was last there to compute. Raises if that is too long ago."""
+        """Return when a worker was last seen running; raise ClusterLost if that is too long ago."""
         now = time.monotonic()
         if any(worker.get("status", "running") == "running" for worker in (workers or {}).values()):
             return now
@@ -317,11 +318,12 @@ class ClusterBlocks:
         return last_seen
 
     def _workers(self) -> dict[str, Any] | None:
-        """The workers by their addresses; None if the scheduler does not answer."""
+        """Return the workers by their addresses; None if the scheduler does not answer."""
         identity = self._ask_scheduler("identity")
         return None if identity is None else identity["workers"]
 
     def _ask_scheduler(self, method: str, **arguments: Any) -> Any:
+        """Call a method of dask's scheduler; return None if it does not answer in time."""
         try:
             call = getattr(self.client.scheduler, method)
             return self.client.sync(call, callback_timeout=CHECK_TIMEOUT, **arguments)
@@ -330,18 +332,18 @@ class ClusterBlocks:
 
 
 class HeldByCluster:
-    """The result of a request for each block, kept on the block's worker as long as this object exists."""
+    """The results of a request, each kept on the worker of its block as long as this object exists."""
 
     def __init__(self, blocks: ClusterBlocks, request: Request) -> None:
         self.blocks, self.request = blocks, request
-        self.made: dict[Batch, Any] = {}  # futures
+        self.made: dict[Batch, Any] = {}  # the future of the results for each batch
         self.parts(blocks.batches)
 
     def ask(self, function: Callable[..., Any], *args: Any) -> list[Any]:
         return self.blocks.answers(answer_held, self.parts, Request(function, args))
 
     def parts(self, batches: list[Batch]) -> list[tuple[Any, ...]]:
-        """The future of each batch; after a worker was lost, those of new batches are made."""
+        """Return the kept results of each batch as a future; recompute those that were on a lost worker."""
         new = [batch for batch in batches if batch not in self.made]
         futures = self.blocks.submit(answer_blocks, new, self.blocks.parts(new), self.request)
         made = self.made | dict(zip(new, futures, strict=True))

@@ -1,7 +1,4 @@
-"""Dask collections: checked in one pass over the data, and predicted lazily.
-
-This module does not import dask.
-"""
+"""Checks of dask collections before a fit, and lazy predictions for them; imports dask only to score."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -20,19 +17,19 @@ from kmargin.data.blocks import Block, foreign_blocks, is_dask
 from kmargin.data.blocks.sums import Findings, Part, rows_of_part
 from kmargin.model_selection.calibration import Pieces, UnseenRows, make_ready
 
-NUMBERS = "biuf"  # kinds of dtypes
+NUMBERS = "biuf"  # the `dtype.kind` of booleans, integers and floats
 
 
 class Summary(NamedTuple):
-    """What there is to know of all the data."""
+    """The classes of all blocks together."""
 
     classes: np.ndarray
-    counts: Indices  # rows of each class
-    totals: Vector  # their sample weights
+    counts: Indices  # number of rows of each class
+    totals: Vector  # sum of the sample weights of each class
 
 
 def check_collections(X: Any, y: Any, sample_weight: Any, who: str) -> tuple[Any, Any, Any]:
-    """X, y and the weights as dask collections with blocks that may go together."""
+    """Return X, y and the weights; raise unless they are dask collections with the same blocks of rows."""
     if y is None:
         raise ValueError(f"{who} requires y to be passed, but the target y is None")
     check_kinds(X, y=y, sample_weight=sample_weight)
@@ -46,7 +43,7 @@ def check_collections(X: Any, y: Any, sample_weight: Any, who: str) -> tuple[Any
 
 
 def check_features(X: Any) -> np.dtype:
-    """Raise unless X is rows of numbers; return the dtype that they are computed in."""
+    """Raise unless X has two dimensions and holds numbers; return the float dtype to compute with."""
     kind = type(X).__name__
     if X.ndim != 2:
         raise ValueError(
@@ -73,6 +70,7 @@ def check_features(X: Any) -> np.dtype:
 
 
 def _check_columns(X: Any) -> np.dtype:
+    """Do what `check_features` does for a dask dataframe."""
     if len(X.columns) == 0:
         raise ValueError("X has 0 feature(s) while a minimum of 1 is required.")
     dtypes = list(X.dtypes.items())
@@ -87,55 +85,57 @@ def _check_columns(X: Any) -> np.dtype:
 
 
 def check_kinds(X: Any, **others: Any) -> None:
-    """All of them are dask arrays or dataframes, or none is given."""
-    given = {"X": X} | {name: thing for name, thing in others.items() if thing is not None}
-    for name, thing in given.items():
-        if is_dask(thing) and not (hasattr(thing, "ndim") and hasattr(thing, "npartitions")):
+    """Raise TypeError unless X, and each of the others that is not None, is a dask array or dataframe."""
+    given = {"X": X} | {name: value for name, value in others.items() if value is not None}
+    for name, value in given.items():
+        if is_dask(value) and not (hasattr(value, "ndim") and hasattr(value, "npartitions")):
             raise TypeError(
-                f"{name} is a {_describe(thing)}. Give a dask array or a dask dataframe; "
+                f"{name} is a {_describe(value)}. Give a dask array or a dask dataframe; "
                 "from an xarray.DataArray take `.data`."
             )
-    far, near = ([name for name in given if is_dask(given[name]) is flag] for flag in (True, False))
-    if near:
+    lazy, eager = ([name for name in given if is_dask(given[name]) is flag] for flag in (True, False))
+    if eager:
         advice = (
-            f"Use dask.array.from_array({near[0]}, chunks=X.chunks[0]), or give all of them without dask."
-            if "X" in far
-            else f"Use {far[0]}.compute(), or make X a dask collection too."
+            f"Use dask.array.from_array({eager[0]}, chunks=X.chunks[0]), or give all of them without dask."
+            if "X" in lazy
+            else f"Use {lazy[0]}.compute(), or make X a dask collection too."
         )
         raise TypeError(
-            f"{far[0]} is a {_describe(given[far[0]])}, but {near[0]} is a {_describe(given[near[0]])}: "
+            f"{lazy[0]} is a {_describe(given[lazy[0]])}, but {eager[0]} is a {_describe(given[eager[0]])}: "
             f"one is divided into blocks, the other is not. {advice}"
         )
 
 
-def _describe(thing: Any) -> str:
-    kind = type(thing)
+def _describe(value: Any) -> str:
+    """Return library and name of the type of a value, such as "dask Array" or "list"."""
+    kind = type(value)
     library = kind.__module__.split(".")[0]
     return kind.__name__ if library == "builtins" else f"{library} {kind.__name__}"
 
 
-def _one_column(thing: Any, name: str) -> Any:
-    """A collection of numbers or labels, one for each row."""
-    if thing.ndim == 2 and thing.shape[1] == 1:
+def _one_column(column: Any, name: str) -> Any:
+    """Return a collection with one dimension; raise ValueError if it has several columns."""
+    if column.ndim == 2 and column.shape[1] == 1:
         warn_caller(
             f"A column-vector {name} was passed when a 1d array was expected. Please change the shape of "
             f"{name} to (n_samples, ), for example using ravel().",
             DataConversionWarning,
         )
-        return thing.iloc[:, 0] if hasattr(thing, "iloc") else thing[:, 0]
-    if thing.ndim != 1:
-        raise ValueError(f"{name} should be a 1d array, got an array of {thing.ndim} dimensions instead.")
-    return thing
+        return column.iloc[:, 0] if hasattr(column, "iloc") else column[:, 0]
+    if column.ndim != 1:
+        raise ValueError(f"{name} should be a 1d array, got an array of {column.ndim} dimensions instead.")
+    return column
 
 
 def known_rows(collection: Any) -> np.ndarray:
-    """The rows of each block, NaN where that is not known."""
+    """Return the number of rows of each block, NaN where dask does not know it yet."""
     if hasattr(collection, "chunks"):
         return np.array(collection.chunks[0], dtype=float)
     return np.full(collection.npartitions, np.nan)
 
 
 def _check_aligned(X: Any, other: Any, name: str) -> None:
+    """Raise ValueError if two collections have different blocks, as far as the numbers of rows are known."""
     rows, others = known_rows(X), known_rows(other)
     if len(rows) != len(others):
         _raise_misaligned(f"X has {len(rows)} blocks of rows, but {name} has {len(others)}", name)
@@ -155,7 +155,7 @@ def _raise_misaligned(difference: str, name: str) -> NoReturn:
 
 
 def summarize(findings: Sequence[Findings], n_features: int, names: Sequence[Any] | None) -> Summary:
-    """All blocks together. Raises what is wrong with the first that is bad."""
+    """Combine the findings of all blocks; raise ValueError for the first block with invalid data."""
     n_rows = np.array([found.shape[0] for found in findings])
     starts = np.concatenate([[0], np.cumsum(n_rows)])
     for number, found in enumerate(findings):
@@ -201,11 +201,12 @@ def _check_block(number: int, found: Findings, first: int, n_features: int, name
         raise ValueError(complain_of_weight(first + row, weight, f" in {where}"))
 
 
-MachineDecisions = Callable[[Matrix], Matrix]  # from X to a column per machine
+# A function from X to decision values, a column for each binary classifier, or from these to other values.
+MatrixFunction = Callable[[Matrix], Matrix]
 
 
 def check_names(model: Any, X: Any, *, reset: bool) -> np.dtype:
-    """Check number and names of X's columns by those of a fit, or remember them; the dtype to compute in."""
+    """Store (`reset`) or compare number and names of the columns of X; return the dtype to compute with."""
     check_kinds(X)
     dtype = check_features(X)
     empty = X._meta if hasattr(X, "columns") else np.empty((0, X.shape[1]))
@@ -213,36 +214,36 @@ def check_names(model: Any, X: Any, *, reset: bool) -> np.dtype:
     return dtype
 
 
-def decide(X: Any, dtype: np.dtype, machines: MachineDecisions, n_classes: int, multi_class: str) -> Any:
-    """The dask array that `decision_function` returns."""
+def decide(X: Any, dtype: np.dtype, machines: MatrixFunction, n_classes: int, multi_class: str) -> Any:
+    """Return, as a dask array, what `decision_function` returns for a dask collection X."""
     combine = partial(combine_decisions, n_classes=n_classes, multi_class=multi_class)
     n_columns = None if n_classes == 2 else n_classes
     return map_rows(partial(decide_block, machines, combine, dtype), X, dtype, n_columns)
 
 
 def tell(
-    X: Any, dtype: np.dtype, machines: MachineDecisions, to_probabilities: MachineDecisions, n_classes: int
+    X: Any, dtype: np.dtype, machines: MatrixFunction, to_probabilities: MatrixFunction, n_classes: int
 ) -> Any:
-    """The dask array that `predict_proba` returns."""
+    """Return, as a dask array, what `predict_proba` returns for a dask collection X."""
     return map_rows(partial(decide_block, machines, to_probabilities, dtype), X, dtype, n_classes)
 
 
-def decide_block(machines: MachineDecisions, combine: MachineDecisions, dtype: np.dtype, X: Any) -> Matrix:
+def decide_block(machines: MatrixFunction, combine: MatrixFunction, dtype: np.dtype, X: Any) -> Matrix:
     return combine(machines(check_array(X, dtype=dtype, input_name="X")))
 
 
 def choose(scores: Any, classes: np.ndarray) -> Any:
-    """The dask array that `predict` returns."""
+    """Return, as a dask array, what `predict` returns; `scores` is the result of `decide`."""
     return map_rows(partial(choose_classes, classes=classes), scores, classes.dtype, None)
 
 
 def take_columns(X: Any, columns: np.ndarray) -> Any:
-    """The given columns of a dask collection, as a collection of the same type."""
+    """Return the given columns of a dask collection, as a collection of the same type."""
     return X.iloc[:, columns] if hasattr(X, "columns") else X[:, columns]
 
 
 def spread_columns(X: Any, columns: np.ndarray, n_features: int) -> Any:
-    """The dask array that `inverse_transform` returns."""
+    """Return, as a dask array, what `inverse_transform` returns for a dask collection X."""
     dtype = check_features(X)
     return map_rows(partial(spread_block, columns, n_features, dtype), X, dtype, n_features)
 
@@ -252,7 +253,7 @@ def spread_block(columns: np.ndarray, n_features: int, dtype: np.dtype, X: Any) 
 
 
 def map_rows(function: Callable[[Any], Any], X: Any, dtype: Any, n_columns: int | None) -> Any:
-    """A dask array of the function of each block: a number for each row, or `n_columns` of them."""
+    """Apply a function to each block of X; it returns a number for each row, or `n_columns` numbers."""
     empty = np.empty((0,) if n_columns is None else (0, n_columns), dtype=dtype)
     of_block = partial(apply_to_rows, function, empty)
     if hasattr(X, "columns"):
@@ -267,7 +268,7 @@ def apply_to_rows(function: Callable[[Any], Any], empty: np.ndarray, X: Any) -> 
 
 
 def accuracy(X: Any, y: Any, sample_weight: Any, predict: Callable[[Any], Any]) -> float:
-    """The share of rows, by weight, whose class is predicted."""
+    """Return the weighted share of rows whose class is predicted correctly."""
     import dask.array as da
 
     check_collections(X, y, sample_weight, "score")
@@ -279,7 +280,7 @@ def accuracy(X: Any, y: Any, sample_weight: Any, predict: Callable[[Any], Any]) 
 
 
 def _as_array(series: Any) -> Any:
-    """A dask array of the values of a series; anything else as it is."""
+    """Return a dask array of the values of a dask series; return anything else unchanged."""
     if not hasattr(series, "map_partitions"):
         return series
     dtype = series.dtype if isinstance(series.dtype, np.dtype) else object
@@ -295,9 +296,9 @@ def decide_unseen(
     n_classes: int,
     multi_class: str,
 ) -> Pieces:
-    """Decision values of the rows of several parts, each part by machines of its own.
+    """Return the decision values of the rows of several parts, each from classifiers not fitted to that part.
 
-    `coefs` are those of some columns, for each part and machine.
+    `coefs` has the coefficients of `columns` for each part and binary classifier.
     """
     space = space_of(block.X)
     X = space.bring(space.xp.take(block.X, space.put(columns), axis=1))

@@ -1,4 +1,7 @@
-"""A problem whose rows are in blocks. X never moves: each answer is a sum over the blocks, in block order."""
+"""Binary problems whose rows are in blocks: losses, gradients and moments are sums over the blocks.
+
+X never moves. The sums are added in the order of the blocks, so they do not depend on which is ready first.
+"""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
@@ -16,7 +19,7 @@ from kmargin.data.blocks.sums import View, add_up
 
 
 class HeldLocally:
-    """Something made of each block, in this process; a pool of threads answers if there is one."""
+    """One object for each block, in this process; `ask` uses the threads of `pool` if there is one."""
 
     def __init__(self, things: Sequence[Any], pool: Executor | None = None) -> None:
         self.things, self.pool = things, pool
@@ -27,7 +30,7 @@ class HeldLocally:
 
 
 class LocalBlocks(HeldLocally):
-    """Blocks in this process, or on a device that it uses."""
+    """Blocks in the memory of this process, or on a device that it uses."""
 
     n_askers = 1
 
@@ -45,18 +48,15 @@ class LocalBlocks(HeldLocally):
         return HeldLocally(self.ask(function, *args), self.pool)
 
     def encode(self, classes: np.ndarray) -> None:
-        """Replace labels by the codes of their classes."""
+        """Replace the labels in all blocks by class codes, the positions in `classes`."""
         self.things = [block._replace(codes=sums.to_codes(block.codes, classes)) for block in self.things]
 
     def stop(self) -> None:
-        """Each request is answered before the next: there is nothing to stop."""
+        """Do nothing: no call is left running in the background."""
 
 
 class BlockDesign:
-    """The columns of all blocks, as one machine sees them.
-
-    It answers what solvers ask by sums over the blocks, added in their order.
-    """
+    """The matrix X of a binary problem whose rows are in blocks; its methods add results over the blocks."""
 
     def __init__(self, blocks: Blocks, view: View, fit_intercept: bool = True) -> None:
         self.blocks = blocks
@@ -74,7 +74,7 @@ class BlockDesign:
         return self._sum(function, self.total, *args)
 
     def loss_and_gradient(self, beta: Vector) -> tuple[float, Vector]:
-        """The mean squared hinge, halved, and its gradient; the last answer is remembered."""
+        """Return the mean loss and its gradient; the result for the latest beta is cached."""
         key = beta.tobytes()
         if self._last is None or self._last[0] != key:
             loss, gradient, pull = self._mean(sums.loss_and_gradient, self._with_intercept(beta))
@@ -86,34 +86,37 @@ class BlockDesign:
         return float(self._mean(sums.curvature_along, self._with_intercept(direction)))
 
     def slopes(self, columns: Indices, u: Vector) -> tuple[Vector, int]:
-        """X'(t slope) at a support and its coefficients; and the number of active rows."""
+        """The negative gradient of the mean loss for all columns, and the number of active rows.
+
+        It is taken at the coefficients u of `columns`, followed by the intercept; other coefficients are 0.
+        """
         slopes, n_active = self._mean(sums.slopes, columns, u)
         return slopes, int(n_active)
 
     @cached_property
     def means(self) -> tuple[Vector, float]:
-        """The weighted mean of each column, and that of the labels."""
+        """The weighted mean of each column, and the weighted mean of the labels."""
         return self._mean(sums.first_moments)
 
     @cached_property
     def moments(self) -> Moments:
-        """Of each column, the covariance being that with the labels."""
+        """Weighted mean and variance of each column, and its covariance with the labels."""
         return Moments(self.means[0], *self._mean(sums.second_moments, *self.means))
 
     def variance(self) -> Vector:
-        """Of each column, weighted; without an intercept its second moment."""
+        """The weighted variance of each column; without an intercept, its weighted mean square."""
         mean, variance, _ = self.moments
         return variance if self.fit_intercept else variance + mean**2
 
     def panel(self, columns: Indices, size: int) -> Any:
-        """A panel, held beside the blocks; `columns` may leave places empty (-1)."""
+        """Make a `PanelBlock` of each block, with room for `size` columns, and keep it where the block is."""
         return self.blocks.hold(sums.make_panel, self.view, self.total, self.fit_intercept, columns, size)
 
     def fits(self, n_numbers: int) -> bool:
         return True
 
     def distinct_columns(self) -> Indices:
-        given = self.view._replace(center=None, scale=None)  # as they are, not as standardised
+        given = self.view._replace(center=None, scale=None)  # columns are compared before standardising
         groups = candidate_groups(add_up(self.blocks.ask(sums.fingerprints, given, SEED)))
         if not groups:
             return np.arange(self.n_features)
@@ -123,7 +126,7 @@ class BlockDesign:
         return np.setdiff1d(np.arange(self.n_features), later[equal])
 
     def take(self, columns: Indices) -> "BlockDesign":
-        """The design of some of the columns, which stay where they are."""
+        """X[:, columns], without a copy."""
         view = self.view
         return self._seen_as(
             view._replace(
@@ -141,7 +144,7 @@ class BlockDesign:
         return self._seen_as(view._replace(center=mean if mean.any() else None, scale=spread))
 
     def largest(self) -> Vector:
-        """The largest magnitude in each column."""
+        """The largest absolute value in each column."""
         return np.max(self.blocks.ask(sums.largest, self.view), axis=0)
 
     def _seen_as(self, view: View) -> "BlockDesign":
@@ -153,7 +156,7 @@ class BlockDesign:
 
 @dataclass(frozen=True)
 class BlockProblem(BinaryProblem):
-    """A problem that asks its blocks. Labels and weights are with these."""
+    """A binary problem whose rows, labels and weights are in blocks."""
 
     design: BlockDesign
 
@@ -174,10 +177,10 @@ class BlockProblem(BinaryProblem):
 
 
 def all_rows(n_classes: int) -> View:
-    """A view of every row, whatever its class, with sample weights but without class weights."""
+    """A view of the rows of all classes, with sample weights but without class weights."""
     return View(positive=0, negative=None, class_weight=np.ones(n_classes))
 
 
 def block_problem(blocks: Blocks, view: View, lam: float, fit_intercept: bool = True) -> BlockProblem:
-    """One binary problem on data in blocks."""
+    """Make a binary problem of data in blocks, with the rows, labels and columns of a view."""
     return BlockProblem(BlockDesign(blocks, view, fit_intercept), lam)

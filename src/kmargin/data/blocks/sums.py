@@ -1,4 +1,4 @@
-"""Questions asked of one block of rows, as pure functions; the caller adds up the answers of all blocks."""
+"""Pure functions of one block of rows, whose results the caller adds over all blocks (`Blocks.ask`)."""
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import reduce, wraps
@@ -11,49 +11,50 @@ from kmargin.core.arrays import Flags, Indices, Matrix, Space, Vector, space_of
 from kmargin.core.labels import choose_classes, combine_decisions, find_bad_weight
 from kmargin.data.blocks import Block, foreign_blocks
 
-# So many numbers of X are made float64, or centred, or squared, at a time: what the caches of a processor
-# hold, or what keeps a GPU busy.
+# The size, in numbers, of a temporary copy of rows of X as float64, centred or squared. The first suits the
+# caches of a processor; the second is large enough to keep a GPU busy.
 TILE, GPU_TILE = 2**20, 2**24
 
 
 class Part(NamedTuple):
-    """The rows of some folds. Rows are dealt to the folds class by class within each block, or blocks as
-    a whole.
+    """The test rows of one fold of a cross-validation, or its training rows.
+
+    The folds are stratified by class within each block, or consist of whole blocks.
     """
 
     n_folds: int
     fold: int
-    inside: bool  # the rows of this fold, or all others
+    inside: bool  # True for the test rows of the fold, False for its training rows
     seed: int = 0
     whole_blocks: bool = False
 
     def rows(self, number: int, codes: Vector) -> Flags:
-        """Which rows of a block belong to this part."""
+        """Mark the rows of block `number` that belong to this part; `codes` are their classes."""
         if self.whole_blocks:
             return np.full(len(codes), (number % self.n_folds == self.fold) == self.inside)
         order = np.random.default_rng([self.seed, number]).permutation(len(codes))
         order = order[np.argsort(codes[order], kind="stable")]
         folds = np.empty(len(codes), np.int64)
-        # Block i deals its first row to fold i mod n_folds. If every block began with fold 0, the rows of a
-        # small class could all be dealt to that fold.
+        # The first row of block i goes to fold i mod n_folds. If it went to fold 0 in every block, all rows
+        # of a small class could be in that fold.
         folds[order] = (np.arange(len(codes)) + number) % self.n_folds
         return (folds == self.fold) == self.inside
 
 
 class View(NamedTuple):
-    """The rows, labels, weights and columns of every block that one binary problem uses."""
+    """The rows and columns of a data set in blocks that a binary problem uses, their labels and weights."""
 
     positive: int  # the class with label 1
-    negative: int | None  # the class with label -1; None for all others
+    negative: int | None  # the class with label -1; None means all other classes
     class_weight: Vector
-    part: Part | None = None
-    columns: Indices | None = None  # None for all
-    center: Vector | None = None  # subtracted from each column
-    scale: Vector | None = None  # divides each centred column
+    part: Part | None = None  # None means all rows
+    columns: Indices | None = None  # None means all columns
+    center: Vector | None = None  # the number subtracted from each column
+    scale: Vector | None = None  # the number by which each column is divided after that
 
 
-class Shown(NamedTuple):
-    """The rows of a block as a binary problem uses them; rows outside its view have weight 0."""
+class ViewedRows(NamedTuple):
+    """Rows of a block with their labels and weights in a binary problem; unused rows have weight 0."""
 
     space: Space
     X: Any
@@ -62,7 +63,7 @@ class Shown(NamedTuple):
 
 
 def label(block: Block, view: View) -> tuple[Space, Any, Any]:
-    """Labels and weights, for which X need not be read."""
+    """Return the device of a block, and the labels and weights of its rows in a binary problem."""
     space = space_of(block.codes)
     xp, codes = space.xp, block.codes
     weights = xp.take(space.put(view.class_weight), codes, axis=0) * block.repeats
@@ -75,32 +76,35 @@ def label(block: Block, view: View) -> tuple[Space, Any, Any]:
     return space, y, weights
 
 
-def weigh(block: Block, view: View) -> Shown:
-    """Labels and weights, X as it is."""
+def weigh(block: Block, view: View) -> ViewedRows:
+    """Return the rows of a block with their labels and weights in a binary problem, and X unchanged."""
     space, y, weights = label(block, view)
-    return Shown(space, block.X, y, weights)
+    return ViewedRows(space, block.X, y, weights)
 
 
-def tiles(shown: Shown, view: View) -> Iterator[Shown]:
-    """The rows, some at a time, with all columns of a view: centred and scaled, as `wide` floats.
+def tiles(whole: ViewedRows, view: View) -> Iterator[ViewedRows]:
+    """Yield a few rows at a time, with the columns of a view, centred and scaled, as `wide` floats.
 
-    A temporary copy of rows of X is thus never much larger than `TILE`, however many rows X has.
+    So a temporary copy of rows of X never has many more than TILE numbers.
     """
-    for rows in row_slices(shown.space, *shown.X.shape):
-        tile = Shown(shown.space, shown.X[rows, :], shown.y[rows], shown.weights[rows])
+    for rows in row_slices(whole.space, *whole.X.shape):
+        tile = ViewedRows(whole.space, whole.X[rows, :], whole.y[rows], whole.weights[rows])
         yield tile._replace(X=show_columns(tile, view, None))
 
 
 def row_slices(space: Space, n_rows: int, n_columns: int) -> Iterator[slice]:
-    """Some rows after the other; one slice even of no rows."""
+    """Yield consecutive slices of rows of about TILE numbers; without rows, one empty slice."""
     height = max(1, (TILE if space.on_cpu else GPU_TILE) // max(n_columns, 1))
     for start in range(0, max(n_rows, 1), height):
         yield slice(start, min(start + height, n_rows))
 
 
-def show_columns(shown: Shown, view: View, columns: Indices | None) -> Any:
-    """Some of the columns that a view shows; None for all of them. Not a copy if they are as in X."""
-    space, X = shown.space, shown.X
+def show_columns(rows: ViewedRows, view: View, columns: Indices | None) -> Any:
+    """Return X with the columns of a view, centred and scaled; or, of these columns, those at `columns`.
+
+    X itself is returned if nothing changes.
+    """
+    space, X = rows.space, rows.X
     wanted = view.columns
     if columns is not None:
         wanted = columns if wanted is None else wanted[columns]
@@ -114,12 +118,13 @@ def show_columns(shown: Shown, view: View, columns: Indices | None) -> Any:
     return X
 
 
-def add_up(answers: Iterable[Any]) -> Any:
-    """The sum of several answers, in their order; of tuples entry by entry.
+def add_up(terms: Iterable[Any]) -> Any:
+    """Add numbers, arrays, or tuples of these entry by entry, in the given order.
 
-    Added as they come: small results that wait between large work arrays would break up the memory.
+    Each term is added as soon as it is computed. If small results were kept between large work arrays, they
+    would fragment the memory.
     """
-    return reduce(_add, answers)
+    return reduce(_add, terms)
 
 
 def _add(one: Any, other: Any) -> Any:
@@ -128,33 +133,33 @@ def _add(one: Any, other: Any) -> Any:
     return one + other
 
 
-def by_tiles(question: Callable[..., Any]) -> Callable[..., Any]:
-    """A sum over the rows of a block from one over those of a tile."""
+def by_tiles(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Turn a function that sums over the rows of a tile into one that sums over the rows of a block."""
 
-    @wraps(question)
-    def ask(block: Block, view: View, *args: Any) -> Any:
-        return add_up(question(tile, *args) for tile in tiles(weigh(block, view), view))
+    @wraps(function)
+    def sum_over_block(block: Block, view: View, *args: Any) -> Any:
+        return add_up(function(tile, *args) for tile in tiles(weigh(block, view), view))
 
-    return ask
+    return sum_over_block
 
 
 def count(block: Block, view: View) -> tuple[int, float]:
-    """Rows that a view shows, and their total weight."""
+    """Return the number of rows of positive weight in a view, and their total weight."""
     space, _, weights = label(block, view)
     return count_true(space, weights > 0), float(space.xp.sum(weights))
 
 
 @by_tiles
-def first_moments(tile: Shown, total: float) -> tuple[Vector, float]:
-    """The weighted mean of each column, and that of the labels."""
+def first_moments(tile: ViewedRows, total: float) -> tuple[Vector, float]:
+    """The weighted sums of each column and of the labels, divided by the `total` weight of all blocks."""
     space, X, y, weights = tile
     weights = weights / total
     return space.bring(weights @ X), float(weights @ y)
 
 
 @by_tiles
-def second_moments(tile: Shown, total: float, mean: Vector, mean_label: float) -> tuple[Vector, Vector]:
-    """The weighted variance of each column, and its covariance with the labels."""
+def second_moments(tile: ViewedRows, total: float, mean: Vector, mean_label: float) -> tuple[Vector, Vector]:
+    """The tile's terms of the weighted variance of each column, and of its covariance with the labels."""
     space, X, y, weights = tile
     weights = weights / total
     with np.errstate(over="ignore", invalid="ignore"):  # columns that overflow are rescaled later
@@ -163,49 +168,49 @@ def second_moments(tile: Shown, total: float, mean: Vector, mean_label: float) -
 
 
 @by_tiles
-def loss_and_gradient(tile: Shown, total: float, beta: Vector) -> tuple[float, Vector, float]:
-    """The mean squared hinge, halved; its gradient; and the derivative for the intercept.
+def loss_and_gradient(tile: ViewedRows, total: float, beta: Vector) -> tuple[float, Vector, float]:
+    """The tile's terms of the mean loss, its gradient, and its derivative with respect to the intercept.
 
-    The last of beta is the intercept.
+    The last entry of beta is the intercept.
     """
     space, X, y, weights = tile
     weights = weights / total
     decision = X @ space.put(beta[:-1]) + float(beta[-1])
     loss = squared_hinge.total_value(squared_hinge.residual_of(decision, y), weights, space.xp)
-    pull = squared_hinge.derivatives(decision, y, weights, space.xp)
-    return loss, space.bring(pull @ X), float(space.xp.sum(pull))
+    derivatives = squared_hinge.derivatives(decision, y, weights, space.xp)
+    return loss, space.bring(derivatives @ X), float(space.xp.sum(derivatives))
 
 
 @by_tiles
-def curvature_along(tile: Shown, total: float, direction: Vector) -> float:
-    """The weighted mean of the squared decision values of a direction."""
+def curvature_along(tile: ViewedRows, total: float, direction: Vector) -> float:
+    """The tile's term of the weighted mean of the squared decision values of `direction`."""
     space, X, _, weights = tile
     decision = X @ space.put(direction[:-1]) + float(direction[-1])
     return float(((weights / total) * decision) @ decision)
 
 
 @by_tiles
-def slopes(tile: Shown, total: float, columns: Indices, u: Vector) -> tuple[Vector, int]:
-    """X'(t slope) for a support and its coefficients; and how many rows are active.
+def slopes(tile: ViewedRows, total: float, columns: Indices, u: Vector) -> tuple[Vector, int]:
+    """The tile's terms of the negative gradient of the mean loss, and its number of active rows.
 
-    As `panel` has it: t = y sqrt(weight), resid = sqrt(weight) (1 - y decision).
+    It is taken at the coefficients u of `columns`, followed by the intercept; other coefficients are 0.
     """
     space, X, y, weights = tile
-    coef = np.zeros(X.shape[1])  # of all columns: to gather some takes longer than to multiply all
+    coef = np.zeros(X.shape[1])  # for all columns: copying some of them takes longer than multiplying by all
     coef[columns] = u[:-1]
     decision = X @ space.put(coef) + float(u[-1])
-    resid = squared_hinge.residual_of(decision, y)
-    short = squared_hinge.slopes(resid, space.xp)
-    n_active = count_true(space, squared_hinge.is_active(resid) & (weights > 0))
-    return space.bring(((weights / total) * y * short) @ X), n_active
+    residual = squared_hinge.residual_of(decision, y)
+    by_row = squared_hinge.slopes(residual, space.xp)
+    n_active = count_true(space, squared_hinge.is_active(residual) & (weights > 0))
+    return space.bring(((weights / total) * y * by_row) @ X), n_active
 
 
 def largest(block: Block, view: View) -> Vector:
-    """The largest magnitude in each column."""
+    """The largest absolute value in each column, of rows of positive weight."""
     return reduce(np.maximum, (_largest(tile) for tile in tiles(weigh(block, view), view)))
 
 
-def _largest(tile: Shown) -> Vector:
+def _largest(tile: ViewedRows) -> Vector:
     space, X, _, weights = tile
     if X.shape[0] == 0:
         return np.zeros(X.shape[1])
@@ -214,18 +219,18 @@ def _largest(tile: Shown) -> Vector:
 
 
 def fingerprints(block: Block, view: View, seed: int) -> Vector:
-    """Products of each column with random numbers: equal columns have equal ones."""
-    space, _, _, weights = shown = weigh(block, view)
+    """The product of each column with a random vector, which is the same for equal columns."""
+    space, _, _, weights = rows = weigh(block, view)
     vector = space.put(np.random.default_rng([seed, block.number]).standard_normal(weights.shape[0]))
-    shown = shown._replace(weights=space.xp.where(weights > 0, vector, space.xp.zeros_like(vector)))
-    return add_up(space.bring(tile.weights @ tile.X) for tile in tiles(shown, view))
+    rows = rows._replace(weights=space.xp.where(weights > 0, vector, space.xp.zeros_like(vector)))
+    return add_up(space.bring(tile.weights @ tile.X) for tile in tiles(rows, view))
 
 
 def equal_to(block: Block, view: View, columns: Indices, firsts: Indices) -> Vector:
-    """Whether each of some columns equals the one beside it in `firsts`, in this block."""
-    shown = weigh(block, view)
-    space, _, _, weights = shown
-    one, other = (show_columns(shown, view, which) for which in (columns, firsts))
+    """Whether columns[a] equals firsts[a] in this block, for every a."""
+    rows = weigh(block, view)
+    space, _, _, weights = rows
+    one, other = (show_columns(rows, view, which) for which in (columns, firsts))
     same = (one == other) | ~(weights > 0)[:, None]
     return space.bring(space.xp.all(same, axis=0))
 
@@ -235,25 +240,29 @@ def count_true(space: Space, flags: Any) -> int:
 
 
 class PanelBlock(NamedTuple):
-    """A block's part of a panel (see `solvers.panel`), without the rows of weight 0."""
+    """The rows of a block that have positive weight, with the columns of a panel (`solvers.refit.newton`).
+
+    The first q rows of `values` are columns of X, the next one is the intercept's column of ones; all are
+    multiplied by the labels and the roots of the weights. The last row is c, the roots of the weights.
+    """
 
     values: Any  # (q + 2, n_rows)
-    tags: Any  # a random number per row: their sum over the active rows tells whether these changed
+    tags: Any  # a random number per row: a change of their sum over the active rows shows that these changed
 
 
-class Answer(NamedTuple):
-    """The loss and the terms of a Newton step at given coefficients, as sums over rows."""
+class NewtonTerms(NamedTuple):
+    """The loss and the normal equations H u = z of a Newton step, as sums over the rows of a block."""
 
-    loss: float  # halved
-    H: Matrix  # the Gram matrix of the columns asked for, over the active rows
-    z: Vector  # their products with the target
-    tag: float  # equal for equal sets of active rows
+    loss: float
+    H: Matrix  # the Gram matrix of the columns over the active rows
+    z: Vector  # the products of the columns with the targets c over the active rows
+    tag: float  # the sum of the tags of the active rows
 
 
 def make_panel(
     block: Block, view: View, total: float, fit_intercept: bool, columns: Indices, size: int
 ) -> PanelBlock:
-    """Room for `size` columns; those at places without a column (-1) are 0."""
+    """Make the panel of a block with room for `size` columns of X; where `columns` is -1, it holds zeros."""
     space, y, weights = label(block, view)
     xp = space.xp
     kept = xp.nonzero(weights > 0)[0]
@@ -262,11 +271,12 @@ def make_panel(
     c = xp.sqrt(weights / total)
     t = y * c
     values = space.zeros((size + 2, c.shape[0]))
-    end = 1 + int(np.flatnonzero(columns >= 0).max(initial=-1))  # beyond it all places are empty
-    if end:  # else X need not be read
+    end = 1 + int(np.flatnonzero(columns >= 0).max(initial=-1))  # from here on `columns` is -1
+    if end:  # otherwise X need not be read
         X = block.X
         for rows in row_slices(space, c.shape[0], X.shape[1]):
-            tile = Shown(space, X[rows, :] if everything else xp.take(X, kept[rows], axis=0), y, weights)
+            X_rows = X[rows, :] if everything else xp.take(X, kept[rows], axis=0)
+            tile = ViewedRows(space, X_rows, y, weights)
             filled = show_columns(tile, view, np.maximum(columns[:end], 0))
             values[:end, rows] = filled.T * t[rows]
     for place in np.flatnonzero(columns[:end] < 0):
@@ -278,87 +288,89 @@ def make_panel(
     return PanelBlock(values, space.put(tags))
 
 
-def evaluate(panel: PanelBlock, idx: Indices, u: Vector) -> Answer:
-    """The loss at u and the quadratic that holds there."""
-    space, columns, resid = _at(panel, idx, u)
-    H, z = _gram(space, columns, panel.values[-1, :], resid)
-    return Answer(squared_hinge.total_value(resid, xp=space.xp), H, z, _tag(space, panel, resid))
+def evaluate(panel: PanelBlock, idx: Indices, u: Vector) -> NewtonTerms:
+    """The loss and the normal equations of a Newton step at coefficients u of the panel columns `idx`."""
+    space, columns, residual = _at(panel, idx, u)
+    H, z = _gram(space, columns, panel.values[-1, :], residual)
+    return NewtonTerms(squared_hinge.total_value(residual, xp=space.xp), H, z, _tag(space, panel, residual))
 
 
 def full_gram(panel: PanelBlock, idx: Indices | None, u: Vector | None) -> tuple[Matrix, float]:
-    """The Gram matrix of the whole panel over the rows active at u, or over all of them."""
+    """The Gram matrix of all panel columns over the rows active at u, or over all rows; and their `_tag`."""
     if idx is None or u is None:
-        idx, u = np.empty(0, np.int64), np.empty(0)  # residuals are c, positive everywhere
-    space, _, resid = _at(panel, idx, u)
-    values = space.xp.take(panel.values, space.xp.nonzero(squared_hinge.is_active(resid))[0], axis=1)
-    return space.bring(values @ values.T), _tag(space, panel, resid)
+        idx, u = np.empty(0, np.int64), np.empty(0)  # so all residuals are c > 0, and all rows active
+    space, _, residual = _at(panel, idx, u)
+    values = space.xp.take(panel.values, space.xp.nonzero(squared_hinge.is_active(residual))[0], axis=1)
+    return space.bring(values @ values.T), _tag(space, panel, residual)
 
 
 def slope_along(panel: PanelBlock, idx: Indices, u: Vector, d: Vector, t: float) -> tuple[float, float]:
-    """Slope and curvature of the loss at u + t d."""
-    space, columns, resid = _at(panel, idx, u)
+    """First and second derivative of the loss at u + t d with respect to t."""
+    space, columns, residual = _at(panel, idx, u)
     delta = space.put(d) @ columns
-    resid = resid - float(t) * delta
-    moving = space.xp.where(squared_hinge.is_active(resid), delta, space.xp.zeros_like(delta))
-    return -float(delta @ squared_hinge.slopes(resid, space.xp)), float(moving @ moving)
+    residual = residual - float(t) * delta
+    moving = space.xp.where(squared_hinge.is_active(residual), delta, space.xp.zeros_like(delta))
+    return -float(delta @ squared_hinge.slopes(residual, space.xp)), float(moving @ moving)
 
 
-def pulls_and_bends(panel: PanelBlock, idx: Indices, u: Vector) -> tuple[Vector, Vector]:
-    """Products of each column with the slopes at u, and its sum of squares over the active rows."""
-    space, columns, resid = _at(panel, idx, u)
-    active = space.xp.where(squared_hinge.is_active(resid), columns, space.xp.zeros_like(columns))
-    short = squared_hinge.slopes(resid, space.xp)
-    return space.bring(columns @ short), space.bring(space.xp.sum(active * active, axis=1))
+def descents_and_curvatures(panel: PanelBlock, idx: Indices, u: Vector) -> tuple[Vector, Vector]:
+    """The negative first and the second derivative of the loss at u with respect to each coefficient."""
+    space, columns, residual = _at(panel, idx, u)
+    active = space.xp.where(squared_hinge.is_active(residual), columns, space.xp.zeros_like(columns))
+    by_row = squared_hinge.slopes(residual, space.xp)
+    return space.bring(columns @ by_row), space.bring(space.xp.sum(active * active, axis=1))
 
 
 def triangle(panel: PanelBlock, idx: Indices, u: Vector) -> Matrix:
-    """The triangle R of a QR factorisation of the active rows, their residuals beside them.
+    """The factor R of a QR factorisation of the active rows, with their residuals as a last column.
 
-    Least squares with R have the solution of those with all rows, and nothing was squared.
+    A least-squares problem with R has the same solution as one with these rows, and is better conditioned
+    than the normal equations.
     """
-    space, columns, resid = _at(panel, idx, u)
-    active = space.xp.nonzero(squared_hinge.is_active(resid))[0]
+    space, columns, residual = _at(panel, idx, u)
+    active = space.xp.nonzero(squared_hinge.is_active(residual))[0]
     if active.shape[0] == 0:
         return np.zeros((0, len(idx) + 1))
-    beside = space.xp.concat([columns, resid[None, :]], axis=0)
+    beside = space.xp.concat([columns, residual[None, :]], axis=0)
     return space.bring(space.xp.linalg.qr(space.xp.take(beside, active, axis=1).T)[1])
 
 
 def _at(panel: PanelBlock, idx: Indices, u: Vector) -> tuple[Space, Any, Any]:
-    """Some columns of a panel, one per row, and the residuals for their coefficients u."""
+    """Return the device, the panel columns `idx` as rows, and the residuals at their coefficients u."""
     space = space_of(panel.values)
     columns = space.xp.take(panel.values, space.put(idx), axis=0)
     return space, columns, panel.values[-1, :] - space.put(u) @ columns
 
 
-def _gram(space: Space, columns: Any, target: Any, resid: Any) -> tuple[Matrix, Vector]:
-    active = space.xp.nonzero(squared_hinge.is_active(resid))[0]
+def _gram(space: Space, columns: Any, target: Any, residual: Any) -> tuple[Matrix, Vector]:
+    """The products of panel columns with each other and with the targets, over the active rows."""
+    active = space.xp.nonzero(squared_hinge.is_active(residual))[0]
     columns = space.xp.take(columns, active, axis=1)
     return space.bring(columns @ columns.T), space.bring(columns @ space.xp.take(target, active, axis=0))
 
 
-def _tag(space: Space, panel: PanelBlock, resid: Any) -> float:
-    """The sum of the random tags of the active rows, which shows whether the set of active rows changed."""
-    tags = space.xp.where(squared_hinge.is_active(resid), panel.tags, space.xp.zeros_like(panel.tags))
+def _tag(space: Space, panel: PanelBlock, residual: Any) -> float:
+    """The sum of the random tags of the active rows; if it has changed, so has the set of active rows."""
+    tags = space.xp.where(squared_hinge.is_active(residual), panel.tags, space.xp.zeros_like(panel.tags))
     return float(space.xp.sum(tags))
 
 
 def rows_of_part(block: Block, part: Part) -> tuple[Indices, Indices, Vector]:
-    """The numbers of the rows of a part that have a weight; codes and weights of all rows of the block."""
+    """Return the rows of a part with positive weight, and class codes and weights of all rows of a block."""
     space = space_of(block.codes)
     codes, repeats = space.bring(block.codes), space.bring(block.repeats)
     return np.flatnonzero(part.rows(block.number, codes) & (repeats > 0)), codes, repeats
 
 
 def class_totals(block: Block, part: Part, n_classes: int) -> Matrix:
-    """Rows of each class outside a part, and inside it."""
+    """Count the rows of each class in the training rows of a fold and in its test rows, given as `part`."""
     parts = part._replace(inside=not part.inside), part
     known = [rows_of_part(block, each) for each in parts]
     return np.array([np.bincount(codes[rows], minlength=n_classes) for rows, codes, _ in known])
 
 
 def weight_sums(block: Block, part: Part, weighted: bool) -> Matrix:
-    """Of the rows of a part: the largest weight; relative to it, the sums of weights and of their squares."""
+    """Return the largest weight m of the rows of a part, and the sums of weight / m and of (weight / m)^2."""
     rows, _, repeats = rows_of_part(block, part)
     weights = repeats[rows] if weighted else np.ones(len(rows))
     largest = weights.max(initial=0.0)
@@ -376,9 +388,9 @@ def confusions(
     multi_class: str,
     weighted: bool,
 ) -> Matrix:
-    """For each model: how often each class (rows) was taken for each other (columns), in a part.
+    """The confusion matrix of each model for the rows of a part: true classes as rows, predicted as columns.
 
-    `coefs` are those of some columns, for each model and machine.
+    `coefs` has the coefficients of `columns` for each model and binary classifier.
     """
     space = space_of(block.X)
     rows, codes, repeats = rows_of_part(block, part)
@@ -394,21 +406,21 @@ def confusions(
 
 
 class Findings(NamedTuple):
-    """What there is to know of one block."""
+    """The result of checking one block: its shape, its classes, and errors in X, y or the weights."""
 
     shape: tuple[int, ...]  # of X
     n_labels: int
     n_weights: int
-    unusable: tuple[str, int] | None  # what X has in which column that it must not have
-    complaint: str  # about labels
-    bad_weight: tuple[int, float] | None
+    unusable: tuple[str, int] | None  # "NaN" or "infinity", and the first column of X that has it
+    complaint: str  # an error message about the labels, or ""
+    bad_weight: tuple[int, float] | None  # index and value of an invalid sample weight
     classes: np.ndarray
-    counts: Indices  # rows of each class
-    totals: Vector  # their sample weights
+    counts: Indices  # number of rows of each class
+    totals: Vector  # sum of the sample weights of each class
 
 
 def examine(block: Block) -> Findings:
-    """Look at one block, its labels still as they were given."""
+    """Check one block, whose `codes` are still the labels that the user gave."""
     _, X, y, weights = block
     if not isinstance(X, np.ndarray) or isinstance(X, np.ma.MaskedArray):
         raise TypeError(foreign_blocks(X))
@@ -418,27 +430,19 @@ def examine(block: Block) -> Findings:
         codes = np.searchsorted(classes, y)
         counts += np.bincount(codes, minlength=len(classes))
         totals += np.bincount(codes, weights=weights, minlength=len(classes))
-    return Findings(
-        X.shape,
-        len(y),
-        len(weights),
-        _unusable(X),
-        complaint,
-        find_bad_weight(weights),
-        classes,
-        counts,
-        totals,
-    )
+    errors = _unusable(X), complaint, find_bad_weight(weights)
+    return Findings(X.shape, len(y), len(weights), *errors, classes, counts, totals)
 
 
 def to_codes(y: np.ndarray, classes: np.ndarray) -> Indices:
-    """The position of each label among the classes, in as few bytes as possible."""
+    """Return the position of each label among the classes, with the smallest integer dtype that holds it."""
     return np.searchsorted(classes, y).astype(np.min_scalar_type(-len(classes)))
 
 
 def _unusable(X: np.ndarray) -> tuple[str, int] | None:
+    """Return "NaN" or "infinity" and the first column of X that has it; None if all entries are finite."""
     with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(X.sum(dtype=np.float64)):  # as a rule, and then one pass without a copy is all
+        if np.isfinite(X.sum(dtype=np.float64)):  # the usual case, decided in one pass without a copy of X
             return None
     columns = np.flatnonzero(~np.isfinite(X).all(axis=0))
     if len(columns) == 0:
@@ -448,7 +452,7 @@ def _unusable(X: np.ndarray) -> tuple[str, int] | None:
 
 
 def _classes_of(y: np.ndarray) -> tuple[np.ndarray, str]:
-    """The distinct labels, and what is wrong with them."""
+    """Return the distinct labels, and an error message if y does not hold valid labels."""
     nothing = y[:0]
     if y.ndim != 1:
         return nothing, f"y should be a 1d array, got an array of {y.ndim} dimensions instead."
@@ -473,4 +477,4 @@ def _is_missing(label: Any) -> bool:
     try:
         return label is None or bool(label != label)
     except TypeError:
-        return True  # pandas.NA, neither equal to itself nor unequal
+        return True  # pandas.NA: a comparison with it has no truth value

@@ -13,13 +13,13 @@ from kmargin.data.design.sparse import SparseDesign
 
 
 def make_design(X: Any, fit_intercept: bool = True) -> Design:
-    """The design of an array or of a sparse matrix."""
+    """Return the `Design` of an array or of a sparse matrix."""
     kind = SparseDesign if scipy.sparse.issparse(X) else DenseDesign
     return kind(X, fit_intercept)
 
 
 def n_bytes(X: Any) -> int:
-    """The memory that an array or a CSR matrix takes."""
+    """Return the number of bytes of an array or a CSR matrix."""
     if scipy.sparse.issparse(X):
         return int(X.data.nbytes + X.indices.nbytes + X.indptr.nbytes)
     return int(X.nbytes)
@@ -38,7 +38,10 @@ def distinct_columns(X: Any) -> Indices:
 
 
 def repeated_columns(X: Any) -> Indices:
-    """All other columns, but for those of a sparse matrix that are empty, which is no surprise."""
+    """The columns of X that repeat an earlier one, ascending.
+
+    Empty columns of a sparse matrix are left out, because users need not be warned of them.
+    """
     is_repeat = np.ones(X.shape[1], np.bool_)
     is_repeat[distinct_columns(X)] = False
     repeats = np.flatnonzero(is_repeat)
@@ -48,9 +51,9 @@ def repeated_columns(X: Any) -> Indices:
 
 
 def variance_of_entries(X: Any, repeats: Vector) -> float:
-    """The variance of the entries of X, each row counted by its weight.
+    """The variance of all entries of X, where row i counts `repeats[i]` times.
 
-    Squares are taken around the mean, in float64; entries that are equal but for rounding have variance 0.
+    It is computed in float64 from squared deviations. If the entries differ only by rounding, it is 0.
     """
     total, n_columns = float(repeats.sum()) * X.shape[1], X.shape[1]
     if scipy.sparse.issparse(X):

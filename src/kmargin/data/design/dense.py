@@ -1,4 +1,4 @@
-"""Design matrices that are arrays, with their compiled passes over rows and columns."""
+"""Design matrices that are NumPy arrays, and compiled functions for products with them."""
 
 from collections.abc import Iterator
 
@@ -10,13 +10,13 @@ from kmargin.core.design import Design, Moments, ThinSVD
 from kmargin.core.jit import compiled
 from kmargin.core.linalg import add_scaled, add_scaled4
 
-# Rows from which columns are gathered at a time.
-GATHERED = 64
+# `dense_columns` copies columns from this many rows at a time, which should fit in the processor's cache.
+ROWS_AT_ONCE = 64
 
 
 @compiled
 def dense_slopes(X: Matrix, v: Vector, out: Vector) -> None:
-    """out <- X'v, skipping the rows where v is 0, four rows at a time."""
+    """out <- X'v; rows where v is 0 are not read, and four of the others are added in each step."""
     n, _p = X.shape
     rows = np.empty(n + 4, np.int64)
     m = 0
@@ -37,19 +37,19 @@ def dense_slopes(X: Matrix, v: Vector, out: Vector) -> None:
 def dense_columns(X: Matrix, t: Vector, cols: Indices, slots: Indices, panel: Matrix) -> None:
     """panel[slots[a]] <- t * X[:, cols[a]] for every a.
 
-    A few rows at a time: they stay in the cache while the columns are gathered from them, and each
-    row of the panel is written in runs, not in single numbers far apart.
+    A few rows of X are handled at a time: they stay in the processor's cache while all columns are copied
+    from them, and each row of the panel is written in runs of neighbouring numbers.
     """
     n = X.shape[0]
-    for first in range(0, n, GATHERED):
-        last = min(first + GATHERED, n)
+    for first in range(0, n, ROWS_AT_ONCE):
+        last = min(first + ROWS_AT_ONCE, n)
         for a in range(cols.size):
             column, place = cols[a], panel[slots[a]]
             for i in range(first, last):
                 place[i] = t[i] * X[i, column]
 
 
-# Passes over X in NumPy process about this many numbers at a time.
+# Computations that need a copy of X (as float64, or centred) copy about this many numbers at a time.
 CHUNK = 2**19
 
 
@@ -70,10 +70,10 @@ def dense_product(X: Matrix, cols: Indices, d: Vector, out: Vector) -> None:
 
 
 class DenseDesign(Design):
-    """An array of float64 or float32, in C or Fortran order, with or without an intercept.
+    """A matrix X that is an array of float64 or float32, in C or Fortran order.
 
-    It is used where it lies, mapped from a file or not. Any other array is copied. Products are taken in
-    float64, of a float32 array a few rows at a time.
+    Such an array is not copied, even if it is memory-mapped from a file; any other is converted. Products are
+    computed in float64, and a float32 array is converted a few rows at a time for them.
     """
 
     stored: Matrix
@@ -87,7 +87,7 @@ class DenseDesign(Design):
         self._svd: tuple[Vector, ThinSVD] | None = None
 
     def _chunks(self) -> Iterator[tuple[slice, Matrix]]:
-        """Some rows at a time, as float64."""
+        """Yield consecutive rows as a slice and as float64, about CHUNK numbers at a time."""
         step = max(1, CHUNK // max(1, self.n_features))
         for first in range(0, self.n_samples, step):
             rows = slice(first, first + step)
@@ -145,7 +145,7 @@ class DenseDesign(Design):
         return DenseDesign(self.X[rows], self.fit_intercept)
 
     def standardized(self, mean: Vector, spread: Vector) -> "DenseDesign":
-        # scaled, then centred: with the digits that a sparse matrix has, whose centring is implicit
+        # divided first, then centred, as in `SparseDesign`, so that both round the same way
         scaled = self.X / spread
         scaled -= mean / spread
         standardized = DenseDesign(scaled, self.fit_intercept)
@@ -156,7 +156,7 @@ class DenseDesign(Design):
         return np.maximum(self.X.max(axis=0), -self.X.min(axis=0)).astype(np.float64)
 
     def thin_svd(self, weights: Vector) -> ThinSVD:
-        """Computed once, then cached for these weights."""
+        """The decomposition for the latest weights is cached."""
         if self._svd is None or not np.array_equal(self._svd[0], weights):
             ones = np.ones((self.n_samples, int(self.fit_intercept)))
             rows = np.hstack([self.X, ones]) * np.sqrt(weights)[:, None]
@@ -167,4 +167,4 @@ class DenseDesign(Design):
         return self._svd[1]
 
     def column_bytes(self, columns: Indices) -> Iterator[bytes]:
-        return ((self.X[:, j] + 0.0).tobytes() for j in columns)  # -0.0 becomes 0.0
+        return ((self.X[:, j] + 0.0).tobytes() for j in columns)  # adding 0.0 turns -0.0 into 0.0

@@ -1,4 +1,4 @@
-"""Design matrices of kernel values, computed in tiles where the matrix does not fit in memory."""
+"""Design matrices of kernel values, which are computed in tiles if the matrix does not fit in memory."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -8,21 +8,22 @@ import numpy as np
 from kmargin.core.arrays import Indices, Matrix, Vector
 from kmargin.core.design import Design, Moments, ThinSVD
 
-# Largest numbers of rows and columns of a tile: 4 MiB, large enough for BLAS, small beside any budget.
+# Largest numbers of rows and columns of a tile. Its 4 MiB are enough for BLAS to be fast, and little compared
+# with any `cache_size`.
 HEIGHT, WIDTH = 1024, 512
 
 MEGABYTE = 2**20
 
-KernelFunction = Callable[[Any, Any], Matrix]  # of two sets of points; returns a new array
+KernelFunction = Callable[[Any, Any], Matrix]  # computes a new array from two matrices of points
 
 
 def scaled(K: Matrix, scale: Vector) -> Matrix:
-    """K diag(scale) as float64, in the place of K where that is possible."""
+    """K diag(scale) as float64; overwrites K if K is float64."""
     return np.multiply(K, scale, out=K if K.dtype == np.float64 else None)
 
 
 class KernelTiles:
-    """The matrix K(X, points) diag(scale) - 1 shift'; in memory are only one tile and the cached columns.
+    """The matrix K(X, points) diag(scale) - 1 shift', of which one tile and some columns are in memory.
 
     Every pass over all columns goes from the first to the last. So the first columns are cached and never
     replaced: a cache of the latest columns would drop each column shortly before its next use.
@@ -33,15 +34,18 @@ class KernelTiles:
     ) -> None:
         self.kernel, self.X, self.points = kernel, X, points
         self.scale, self.shift = scale, shift
-        self.budget = budget  # MB
+        self.budget = budget  # for cached columns, in megabytes
         self.shape: tuple[int, int] = X.shape[0], points.shape[0]
         n_rows, n_columns = self.shape
-        self.room = min(n_columns, int(budget * MEGABYTE / (8 * n_rows)))  # in columns
-        self.kept: Matrix = np.empty((n_rows, 0))
+        self.room = min(n_columns, int(budget * MEGABYTE / (8 * n_rows)))  # how many columns can be cached
+        self.kept: Matrix = np.empty((n_rows, 0))  # the cached columns; the first `n_kept` have been computed
         self.n_kept = 0
 
     def everywhere(self, rows: Indices | None = None) -> Iterator[tuple[slice, slice, Matrix]]:
-        """All columns, in all rows or in those given: (places of rows, columns, values)."""
+        """Yield tiles that cover all columns, in all rows or in `rows`.
+
+        Each tile comes as (slice of `rows`, slice of the columns, values).
+        """
         n_rows, n_columns = self.shape
         for columns in pieces(n_columns, WIDTH):
             self._keep(columns)
@@ -50,14 +54,17 @@ class KernelTiles:
                 yield places, columns, self._values(which, columns)
 
     def some(self, rows: Indices | None, columns: Indices) -> Iterator[tuple[slice, slice, Matrix]]:
-        """Some columns, in all rows or in those given: (places of rows, places of columns, values)."""
+        """Yield tiles that cover the columns in `columns`, in all rows or in `rows`.
+
+        Each tile comes as (slice of `rows`, slice of `columns`, values).
+        """
         for places in pieces(self.shape[0] if rows is None else len(rows), HEIGHT):
             which = places if rows is None else rows[places]
             for block in pieces(len(columns), WIDTH):
                 yield places, block, self._gathered(which, columns[block])
 
     def _keep(self, columns: slice) -> None:
-        """Cache these columns, as far as the budget allows, if they follow the cached ones."""
+        """Compute and cache these columns, as far as the budget allows, if the columns before are cached."""
         stop = min(columns.stop, self.room)
         if not columns.start <= self.n_kept < stop:
             return
@@ -69,7 +76,7 @@ class KernelTiles:
         self.n_kept = stop
 
     def _values(self, rows: Any, columns: slice) -> Matrix:
-        """A tile of neighbouring columns. It may be a view of the cached columns, so do not modify it."""
+        """Return a tile of neighbouring columns, not to be modified: it may be a view of the cache."""
         if columns.stop <= self.n_kept:
             return self.kept[rows, columns]
         if columns.start >= self.n_kept:
@@ -79,7 +86,7 @@ class KernelTiles:
         return np.hstack([self.kept[rows, columns.start : split], fresh])
 
     def _gathered(self, rows: Any, columns: Indices) -> Matrix:
-        """A tile of any columns."""
+        """Return a tile of any columns, taken from the cache as far as they are in it."""
         held = columns < self.n_kept
         if not held.any():
             return self._compute(rows, columns)
@@ -99,16 +106,16 @@ class KernelTiles:
 
 
 def pieces(count: int, size: int) -> Iterator[slice]:
-    """Slices of at most `size` entries that together cover range(count)."""
+    """Yield slices of at most `size` entries that together cover range(count)."""
     for first in range(0, count, size):
         yield slice(first, min(first + size, count))
 
 
 class KernelDesign(Design):
-    """Column j is ``signs[j] * kernel(x_i, points[j])``, i = 1, ..., n.
+    """The matrix with entries ``signs[j] * kernel(x_i, points[j])`` for row i and column j.
 
-    Every question is answered in one pass over tiles of kernel values. The first columns are kept
-    from the first pass on, `cache_size` MB of them; all others are computed anew.
+    Every method makes one pass over tiles of kernel values. The first columns, up to `cache_size` megabytes,
+    are cached in the first pass; all others are computed anew in each pass.
     """
 
     def __init__(
@@ -157,7 +164,7 @@ class KernelDesign(Design):
         return out
 
     def moments(self, weights: Vector, v: Vector) -> Moments:
-        """In one pass: sums are taken around the mean of the first rows, which keeps them accurate."""
+        """Computed in one pass, from deviations from the mean of the first rows, to lose few digits."""
         total = float(weights.sum())
         f = weights * (v - float(weights @ v) / total)
         origin, mean, square, covariance = np.zeros((4, self.n_features))
@@ -181,7 +188,7 @@ class KernelDesign(Design):
         return self._with(X=self.tiles.X[rows])
 
     def standardized(self, mean: Vector, spread: Vector) -> "KernelDesign":
-        """Mean and spread enter each tile as it is computed."""
+        """Every tile is standardised when it is computed."""
         shift = mean if self.tiles.shift is None else mean + self.tiles.shift
         return self._with(signs=self.tiles.scale / spread, shift=shift / spread if shift.any() else None)
 

@@ -1,4 +1,4 @@
-"""Design matrices in CSR format, with their compiled passes."""
+"""Design matrices in CSR format, and compiled functions for products with them."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -12,12 +12,12 @@ from kmargin.core.jit import compiled
 
 
 class CSR(NamedTuple):
-    """The arrays of a CSR matrix without duplicates, and what is subtracted from its columns."""
+    """The arrays of a CSR matrix, and a number to be subtracted from each of its columns."""
 
     data: Vector
     indices: Indices
     indptr: Indices
-    shift: Vector  # one number per column, or empty if nothing is subtracted
+    shift: Vector  # the number subtracted from each column; an empty array if all are 0
 
 
 @compiled
@@ -33,7 +33,7 @@ def csr_times(X: CSR, v: Vector, out: Vector) -> None:
 
 @compiled
 def csr_slopes(X: CSR, v: Vector, out: Vector) -> None:
-    """out <- X'v, skipping the rows where v is 0."""
+    """out <- X'v; rows where v is 0 are not read."""
     out[:] = 0.0
     for i in range(v.size):
         if v[i] != 0.0:
@@ -45,9 +45,9 @@ def csr_slopes(X: CSR, v: Vector, out: Vector) -> None:
 
 @compiled
 def csr_columns(X: CSR, t: Vector, place: Indices, offset: Vector, slots: Indices, panel: Matrix) -> None:
-    """panel[slots[place[j]]] <- t * X[:, j] for the columns that have a place; -1 marks the others.
+    """panel[slots[place[j]]] <- t * X[:, j] for every column j with place[j] >= 0.
 
-    `offset` holds the shift of each place.
+    `offset[place[j]]` is the number that is subtracted from column j.
     """
     shifted = offset.any()
     for a in range(slots.size):
@@ -62,12 +62,12 @@ def csr_columns(X: CSR, t: Vector, place: Indices, offset: Vector, slots: Indice
                 panel[slots[a], i] = t[i] * (X.data[e] - offset[a])
 
 
-# Work arrays of at most this many numbers (32 MiB) are always allowed.
+# Dense work arrays of at most this many numbers (32 MiB) are allowed even if a sparse X takes less memory.
 SMALL = 2**22
 
 
 def canonical(X: Any) -> Any:
-    """X in CSR form without duplicate entries, indices in order; a copy where it has to be changed."""
+    """Return X in CSR format with sorted indices and no duplicate entries; X itself is never modified."""
     X = X.tocsr()
     if not X.has_canonical_format:
         X = X.copy()
@@ -76,9 +76,9 @@ def canonical(X: Any) -> Any:
 
 
 class SparseDesign(Design):
-    """A CSR matrix of float64 or float32 and, implicitly, a number subtracted from each column.
+    """A CSR matrix of float64 or float32, from whose columns numbers may be subtracted implicitly.
 
-    What solvers gather into arrays are columns of a small support, and only if they fit (`fits`).
+    Solvers copy columns into dense arrays only if `fits` allows it.
     """
 
     stored: CSR
@@ -87,7 +87,7 @@ class SparseDesign(Design):
         super().__init__(X.shape, fit_intercept)
         X = canonical(X)
         self.X = X if X.dtype == np.float32 else X.astype(np.float64, copy=False)
-        # one type of index wherever possible, so that loops are compiled once
+        # int32 wherever possible, because numba compiles a function anew for each dtype of the indices
         small = max(*X.shape, X.nnz) <= np.iinfo(np.int32).max
         indices, indptr = (
             a.astype(np.int32 if small else np.int64, copy=False) for a in (X.indices, X.indptr)
@@ -119,11 +119,11 @@ class SparseDesign(Design):
         X, total = self.X.astype(np.float64, copy=False), float(weights.sum())
         mean, variance = mean_variance_axis(X, axis=0, weights=weights)
         covariance = self.slopes(weights * (v - float(weights @ v) / total)) / total
-        # where all entries are equal and large, rounding leaves a variance below 0
+        # rounding may give a column of equal large entries a variance below 0
         return Moments(mean - self.shift, np.maximum(variance, 0.0), covariance)
 
     def fits(self, n_numbers: int) -> bool:
-        """Whether a work array is allowed: it has at most as many numbers as X stores, or at most 32 MiB."""
+        """Whether a work array has at most as many numbers as X stores, or takes at most 32 MiB."""
         return n_numbers <= max(SMALL, self.X.nnz)
 
     def take(self, columns: Indices) -> "SparseDesign":
@@ -133,7 +133,7 @@ class SparseDesign(Design):
         return SparseDesign(self.X[rows], self.fit_intercept, self.shift)
 
     def standardized(self, mean: Vector, spread: Vector) -> "SparseDesign":
-        """The scale is stored, the mean subtracted implicitly."""
+        """Divide the stored entries by the spread; subtract the mean implicitly, so that X stays sparse."""
         X = self.X.astype(np.float64)
         X.data /= spread[X.indices]
         standardized = SparseDesign(X, self.fit_intercept, (mean + self.shift) / spread)

@@ -1,4 +1,4 @@
-"""Labelled data of every kind: the methods that the estimators use."""
+"""Interfaces of labelled data and of their folds, which hide from the estimators where the rows are."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -12,17 +12,17 @@ from kmargin.core.scaling import Scaling
 from kmargin.model_selection.calibration import Calibration
 from kmargin.solvers import Solution
 
-ModelAt = Callable[[int, int], Any]  # the model for the positions of C and k
+ModelAt = Callable[[int, int], Any]  # returns the model for given positions in the grids of C and k
 
 
 class Designs(Protocol):
     """Makes the binary problems of one data set."""
 
-    dtype: Any  # of the data, and of the fitted coefficients
-    stays_here: bool  # whether the problems can be solved in this process only
+    dtype: Any  # of the data and of the fitted coefficients
+    stays_here: bool  # whether the problems cannot be sent to other processes
 
     def problem(self, machine: Any, Cs: Sequence[float]) -> tuple[BinaryProblem, list[float]]:
-        """A binary problem with the first of its ridges, and all of these."""
+        """Return a binary problem with the ridge of Cs[0], and the ridges of all Cs."""
 
     def restore(self, solution: Solution) -> Solution:
         """Convert a solution for standardised columns to one for the columns as given."""
@@ -35,7 +35,7 @@ class Designs(Protocol):
 
 
 class LinearDesigns(Designs):
-    """Designs with a column for each feature, standardised if there is a scaling."""
+    """Makes binary problems with a column for each feature, standardised if there is a scaling."""
 
     def __init__(self, dtype: Any, fit_intercept: bool, scaling: Scaling | None) -> None:
         self.dtype = dtype
@@ -50,47 +50,47 @@ class LinearDesigns(Designs):
 
     @property
     def spreads(self) -> Vector:
-        """The spread of each feature where they are standardised, 1 for a constant one."""
+        """The spread by which each feature is divided, 1 for a constant one; empty without a scaling."""
         return np.ones(0) if self.scaling is None else self.scaling.units
 
     @property
     def are_constant(self) -> Flags:
-        """Which features are constant, where they are standardised."""
+        """Whether each feature is constant; empty without a scaling."""
         return np.empty(0, np.bool_) if self.scaling is None else self.scaling.are_constant
 
     def scaled(self, design: Any) -> Any:
-        """A design with its columns standardised, if there is a scaling."""
+        """Standardise the columns of a design if there is a scaling."""
         return design if self.scaling is None else self.scaling.apply_to(design)
 
 
 class Folds(Protocol):
     """All folds of one cross-validation."""
 
-    n_jobs: int | None  # how many machines to fit at once
-    n_tested: float  # rows that are scored, each counted once
-    test_ratio: float  # test rows of a fold per training row
+    n_jobs: int | None  # number of binary classifiers to fit at once
+    n_tested: float  # number of distinct rows that are scored, or their effective number if weighted
+    test_ratio: float  # mean over the folds of the number of test rows divided by that of training rows
 
     def __len__(self) -> int: ...
 
     def parts(self) -> Iterator[Any]:
-        """The samples that each fold is fitted to."""
+        """Yield the training samples of each fold."""
 
     def score(self, number: int, fit: Any, shape: tuple[int, int], model_at: ModelAt) -> Matrix:
-        """The scores of one fold's models on its test rows, for every C and k.
+        """Return the scores of the models of fold `number` on its test rows, for every C and k.
 
-        `fit` holds its decision functions; `model_at` makes a model of them where the scorer needs one.
+        `fit` has their decision functions; `model_at` makes an estimator of them if the scorer needs one.
         """
 
     def calibrate(self, decisions: Sequence[Any], left_out: Sequence[int | None]) -> list[Calibration]:
-        """Maps from decision values to probabilities, learned from the test rows of each fold.
+        """Fit maps from decision values to probabilities to the test rows of all folds.
 
-        One for each entry of `left_out`: None for all test rows, a number for those that are not tested in
-        the fold of this number. `decisions` are the decision functions of each fold.
+        There is one map for each entry of `left_out`. Where the entry is a number, the test rows of that fold
+        are left out. `decisions` has the decision function of each fold.
         """
 
 
 class Given(NamedTuple):
-    """The data as they were given, for a splitter."""
+    """The data as the user gave them, for scikit-learn's splitters."""
 
     X: Any
     y: Any
@@ -98,7 +98,7 @@ class Given(NamedTuple):
 
 
 class Samples(Protocol):
-    """Labelled data that have been checked."""
+    """Labelled data that have been checked: arrays in memory or on a device, or dask collections."""
 
     @property
     def classes(self) -> np.ndarray:
@@ -110,11 +110,11 @@ class Samples(Protocol):
 
     @property
     def space(self) -> Space:
-        """The array library and device of fitted attributes."""
+        """The array library and device that the fitted attributes will have."""
 
     @property
     def dtype(self) -> Any:
-        """The dtype of X, as NumPy names it."""
+        """The NumPy dtype of X."""
 
     @property
     def n_samples(self) -> int: ...
@@ -123,35 +123,35 @@ class Samples(Protocol):
     def n_features(self) -> int: ...
 
     def machines(self, multi_class: str) -> Iterator[Any]:
-        """The binary problems of a multi-class scheme, each of them an argument for `Designs.problem`."""
+        """Yield the binary problems of "ovo" or "ovr", each as an argument for `Designs.problem`."""
 
     def designs(self, fit_intercept: bool, standardize: bool = False) -> LinearDesigns:
-        """The designs of linear classifiers, with standardised features if asked for."""
+        """Return the maker of the binary problems of linear classifiers."""
 
     def repeated_columns(self) -> Indices:
-        """The features that repeat an earlier one."""
+        """The features whose column repeats an earlier one."""
 
     def shared(self, n_jobs: int | None, n_tasks: int) -> tuple["Samples", int | None]:
-        """The samples for each of several tasks, and how many tasks to run at once."""
+        """Return the samples as several parallel tasks use them, and how many tasks to run at once."""
 
     def folds(self, model: Any, blueprint: Any, given: Given, weighted: bool) -> Folds:
-        """The folds of `model.cv`; `blueprint` is the model specification."""
+        """Return the folds of `model.cv`; `blueprint` is the model's specification."""
 
 
 class NumberedSamples(Samples, Protocol):
     """Samples whose rows can be selected by index."""
 
     def to_fit(self, rows: Indices) -> "NumberedSamples":
-        """Some of the samples, for a fit."""
+        """Select rows as training samples."""
 
     def to_decide(self, rows: Indices) -> Any:
-        """Some rows of X, for a prediction."""
+        """Select rows of X for a prediction."""
 
-    def answering_here(self, model: Any) -> Any:
-        """A model that was fitted to such samples, with predictions in main memory, for any scorer."""
+    def with_host_predictions(self, model: Any) -> Any:
+        """Wrap a fitted model so that its predictions are NumPy arrays, which any scorer accepts."""
 
 
 def _moved(solution: Solution, move: Callable[[Indices, Vector, float], tuple[Vector, float]]) -> Solution:
-    """The same solution for other columns."""
+    """Return a solution with coefficients and intercept converted by `move`."""
     coef, intercept = move(solution.support, solution.coef, solution.intercept)
     return replace(solution, coef=coef, intercept=intercept)

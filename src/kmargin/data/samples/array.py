@@ -1,4 +1,4 @@
-"""Labelled rows in memory, and their folds."""
+"""Labelled samples in memory, and their folds."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -26,17 +26,11 @@ from kmargin.core.scaling import unit_variance_scaling
 from kmargin.data.design import make_design, n_bytes, repeated_columns
 from kmargin.data.samples import Given, LinearDesigns, ModelAt, NumberedSamples
 from kmargin.model_selection.calibration import Calibration, UnseenRows, fit_calibration
-from kmargin.model_selection.scores import (
-    Fold,
-    effective_number,
-    make_folds,
-    make_splitters,
-    score_with,
-)
+from kmargin.model_selection.scores import Fold, effective_number, make_folds, make_splitters, score_with
 
 
 class UncopiedRows:
-    """Some rows of an array or a CSR matrix, which `copied` takes out when it is their turn."""
+    """Rows of an array or a CSR matrix that `copied` copies only when they are needed, to save memory."""
 
     def __init__(self, X: Any, rows: Indices | None = None) -> None:
         self.X = X
@@ -50,7 +44,7 @@ class UncopiedRows:
 
 
 def copied(X: Any) -> Any:
-    """The rows themselves."""
+    """Return `UncopiedRows` as an array or a CSR matrix; return any other X unchanged."""
     return X.X[X.rows] if isinstance(X, UncopiedRows) else X
 
 
@@ -60,13 +54,13 @@ class ArrayFolds:
     Parameters
     ----------
     known : ArraySamples
-        The classes and weights of the rows, in memory.
+        The classes and weights of the rows, in memory even if `samples` are on a device.
     scorer : callable or None
-        As scikit-learn's; None for the accuracy.
+        A scikit-learn scorer; None means accuracy.
     weighted : bool
-        Whether scores count rows by their weights.
+        Whether scores are weighted by the sample weights.
     groups : ndarray or None
-        The group of each row as given; standard errors count groups instead of rows.
+        The group of each row that the user gave; with groups, standard errors count groups instead of rows.
     prepare : transformer or None
         A clone of it is fitted to the training rows of each fold, and transforms these and the test rows.
     """
@@ -87,7 +81,7 @@ class ArrayFolds:
         self.blueprint, self.samples, self.known, self.folds = blueprint, samples, known, folds
         self.scorer, self.weighted, self.prepare, self.n_jobs = scorer, weighted, prepare, n_jobs
         self.multi_class: str = blueprint.multi_class
-        self._prepared: dict[int, Any] = {}  # by the number of a fold
+        self._prepared: dict[int, Any] = {}  # the fitted clone of `prepare` of each fold
         tested = np.unique(np.concatenate([fold.test for fold in folds]))
         self.n_tested = effective_number(
             known.repeats[tested] if weighted else None,
@@ -109,7 +103,7 @@ class ArrayFolds:
             yield part
 
     def inputs(self, number: int) -> Any:
-        """The test rows of a fold, as its models take them."""
+        """Return the test rows of a fold, transformed by `prepare` if there is one."""
         fold = self.folds[number]
         X = self.blueprint.inputs(self.samples, fold.test, fold.train)
         return X if self.prepare is None else self._prepared[number].transform(X)
@@ -120,21 +114,23 @@ class ArrayFolds:
         weights = normalize(known.repeats[rows])[0] if self.weighted else None
         scores = np.empty(shape)
         for row, column in np.ndindex(shape):
-            if self.scorer is None:  # as the scorer would, without a validation of X for each model
-                told = combine_decisions(fit.decisions(row, column)(X), len(known.classes), self.multi_class)
-                is_right = to_host(choose_classes(told, labels)) == y
+            if self.scorer is None:  # the same as scikit-learn's accuracy, without checking X for each model
+                combined = combine_decisions(
+                    fit.decisions(row, column)(X), len(known.classes), self.multi_class
+                )
+                is_right = to_host(choose_classes(combined, labels)) == y
                 scores[row, column] = np.average(is_right, weights=weights)
             else:
-                model = self.samples.answering_here(model_at(row, column))
+                model = self.samples.with_host_predictions(model_at(row, column))
                 scores[row, column] = score_with(self.scorer, model, X, y, weights)
         return scores
 
     def test_decisions(self, decisions: Sequence[Any]) -> list[Matrix]:
-        """The decision values of each fold's test rows, a column for each binary classifier."""
+        """Return the decision values of each fold's test rows, with a column for each binary classifier."""
         return [to_host(decide(self.inputs(number))) for number, decide in enumerate(decisions)]
 
     def calibrate(self, decisions: Sequence[Any], left_out: Sequence[int | None]) -> list[Calibration]:
-        """A row that is tested several times counts as often, each time with its share of its weight."""
+        """A row that several folds test is used several times; its weight is divided among them."""
         folds, known = self.folds, self.known
         values = np.concatenate(self.test_decisions(decisions))
         tested = np.concatenate([fold.test for fold in folds])
@@ -154,7 +150,7 @@ class ArrayFolds:
 def split_rows(
     model: Any, blueprint: Any, samples: NumberedSamples, known: Any, given: Given, weighted: bool
 ) -> ArrayFolds:
-    """The folds that a cross-validated estimator asks for by `cv`, `repeats` and `random_state`."""
+    """Make the folds that the parameters `cv`, `repeats` and `random_state` of an estimator define."""
     X, y, groups = given
     y, groups = to_host(y), None if groups is None else np.asarray(to_host(groups))
     splitters = make_splitters(model.cv, model.repeats, model._fold_seed(), y, groups)
@@ -170,22 +166,22 @@ def split_rows(
     )
 
 
-# Kinds of dtype that can only be labels: bool, integers, text.
+# The `dtype.kind` of arrays that need no check whether they hold class labels: booleans, integers, text.
 PLAIN = "biuU"
 
 
 class ArraySamples(NamedTuple):
-    """Labelled data ready to be solved for. Rows without weight are gone."""
+    """Labelled samples in memory, without the rows of weight 0."""
 
     X: Any  # an array, or a CSR matrix
-    codes: Indices  # of the classes, 0 to n_classes - 1
+    codes: Indices  # the class of each row, from 0 to n_classes - 1
     classes: np.ndarray
-    repeats: Vector  # sample weights: a row of weight 2 counts as the row twice
+    repeats: Vector  # sample weights: a row of weight 2 counts like two rows
     weights: Vector  # sample weight times class weight; positive
-    kept: Indices  # which of the rows given are left
+    kept: Indices  # the indices of these rows among those that the user gave
 
     def restricted_to(self, rows: Indices) -> "ArraySamples":
-        """Some of the samples."""
+        """Return the samples of these rows."""
         return self._replace(
             X=self.X[rows],
             codes=self.codes[rows],
@@ -227,13 +223,13 @@ class ArraySamples(NamedTuple):
         return self, n_jobs
 
     def to_fit(self, rows: Indices) -> "ArraySamples":
-        """Machines take their rows of X when it is their turn; until then none is copied."""
+        """Select rows as training samples; X is copied only when a binary problem is fitted."""
         return self._replace(X=UncopiedRows(self.X)).restricted_to(rows)
 
     def to_decide(self, rows: Indices) -> Any:
         return self.X[rows]
 
-    def answering_here(self, model: Any) -> Any:
+    def with_host_predictions(self, model: Any) -> Any:
         return model
 
     def folds(self, model: Any, blueprint: Any, given: Given, weighted: bool) -> ArrayFolds:
@@ -241,10 +237,10 @@ class ArraySamples(NamedTuple):
 
 
 class ArrayDesigns(LinearDesigns):
-    """The design of each machine is its rows of X, standardised if asked for.
+    """Makes binary problems of samples in memory, with standardised columns if `standardize` is True.
 
-    Of more than two classes, machines on all rows have one design, and with it the SVD; else it is gone
-    with the machine. Mean and spread are those of the rows at hand, each counted as often as its weight says.
+    With more than two classes, the problems of one versus rest share one design, and thus its SVD. Columns
+    are standardised by mean and spread of all samples, weighted by the sample weights.
     """
 
     stays_here = False
@@ -273,11 +269,11 @@ class ArrayDesigns(LinearDesigns):
         return array_problem(self(machine), machine, self.weights, Cs)
 
     def __sizeof__(self) -> int:
-        """With X: dask sends what is large to its workers once, and not with each batch."""
+        """The size of X, by which joblib's dask backend decides to send it to its workers only once."""
         return n_bytes(self.X)
 
     def stop(self) -> None:
-        """Each worker has rows of its own."""
+        """Do nothing: no request is left running in the background."""
 
     def _design(self, rows: Any) -> Design:
         return self.scaled(make_design(copied(rows), self.fit_intercept))
@@ -286,7 +282,7 @@ class ArrayDesigns(LinearDesigns):
 def array_problem(
     design: Design, machine: Machine, weights: Vector, Cs: Sequence[float]
 ) -> tuple[ArrayProblem, list[float]]:
-    """The problem of a machine with a design, `weights` being those of all the samples; and its ridges."""
+    """Return a problem with the ridge of Cs[0], and the ridges of all Cs; `weights` has one per sample."""
     weights = weights if machine.rows is None else weights[machine.rows]
     weights, total_weight = normalize(weights)
     lams = [validation.ridge(C, total_weight) for C in Cs]
@@ -294,7 +290,7 @@ def array_problem(
 
 
 def read_samples(X: Any, y: Any, sample_weight: Any, class_weight: Any) -> ArraySamples:
-    """Check y and the weights that go with a valid X; encode the classes; drop rows of weight 0."""
+    """Check y and the weights, encode the classes and drop rows of weight 0; X has been checked."""
     y = np.asarray(y)
     y = y if y.ndim == 1 else column_or_1d(y, warn=True)
     are_labels = y.dtype.kind in PLAIN
@@ -302,7 +298,7 @@ def read_samples(X: Any, y: Any, sample_weight: Any, class_weight: Any) -> Array
         check_classification_targets(y)
     classes, codes = np.unique(y, return_inverse=True)
     if are_labels and 2 * len(classes) > len(y):
-        check_classification_targets(y)  # warns that classes outnumber half the rows
+        check_classification_targets(y)  # warns if there are more classes than half the rows
     validation.check_classes(classes)
     repeats = weights = validation.check_sample_weight(sample_weight, len(y))
     if class_weight is not None:

@@ -1,4 +1,4 @@
-"""Labelled rows in blocks, on a device or in dask collections, and their folds."""
+"""Labelled samples in dask collections or on a device, and their folds."""
 
 import numbers
 from collections.abc import Iterator, Sequence
@@ -30,12 +30,12 @@ from kmargin.solvers.solver import Solver
 
 @dataclass(frozen=True)
 class BlockSamples:
-    """Labelled data in blocks. Class codes and row weights are computed where each block is stored."""
+    """Labelled samples in blocks; class codes and sample weights are stored with each block."""
 
     X: Blocks
     classes: np.ndarray
     class_weight: Vector
-    part: Part | None = None  # the rows of some folds
+    part: Part | None = None  # the training rows of a fold; None means all rows
 
     @property
     def space(self) -> Space:
@@ -67,11 +67,11 @@ class BlockSamples:
         return np.setdiff1d(np.arange(self.n_features), self.every_row().distinct_columns())
 
     def every_row(self) -> BlockDesign:
-        """The design of the rows of all classes, with sample weights but without class weights."""
+        """Return the design of the rows of all classes, with sample weights but without class weights."""
         return BlockDesign(self.X, all_rows(len(self.classes))._replace(part=self.part))
 
     def shared(self, n_jobs: int | None, n_tasks: int) -> tuple[Any, int | None]:
-        """These samples, and how many tasks to run at once: while one computes, workers serve another."""
+        """Return these samples and how many tasks to run at once, by default `n_askers` of the blocks."""
         n_jobs = self.X.n_askers if n_jobs is None else effective_n_jobs(n_jobs)
         return self, min(n_jobs, n_tasks)
 
@@ -80,7 +80,7 @@ class BlockSamples:
 
 
 class BlockDesigns(LinearDesigns):
-    """Each machine has its own view of the blocks."""
+    """Makes binary problems of samples in blocks, each with its own view of the blocks."""
 
     stays_here = True
 
@@ -102,11 +102,11 @@ class BlockDesigns(LinearDesigns):
         self.samples.X.stop()
 
 
-N_FOLDS = 5  # scikit-learn's default, too
+N_FOLDS = 5  # for cv=None, as in scikit-learn
 
 
 class FoldsInBlocks:
-    """Folds of data in blocks: of rows dealt within each block, or of whole blocks.
+    """Folds of data in blocks, which divide the rows of each block or consist of whole blocks.
 
     Each block returns a confusion matrix. The scorer gets each pair of true and predicted class once, with
     its entry as the sample weight. So any scorer that uses predictions and accepts weights is allowed.
@@ -131,13 +131,13 @@ class FoldsInBlocks:
         n_classes = len(samples.classes)
         n_machines = len(class_pairs(n_classes, model.multi_class))
         self.samples, self.n_jobs = samples.shared(model.n_jobs, len(self.tests) * n_machines)
-        self._score(np.ones((n_classes, n_classes)))  # to know before the work whether it can be done
-        counts = []  # of training rows and of test rows
+        self._score(np.ones((n_classes, n_classes)))  # raises before any fit if the scorer cannot be used
+        counts = []  # numbers of training rows and of test rows of each fold
         for fold, part in enumerate(self.tests):
             totals = np.sum(samples.X.ask(confusion_counts.class_totals, part, len(samples.classes)), axis=0)
             check_fold(fold, samples.classes, has_class=totals[0] > 0, n_test=int(totals[1].sum()))
             counts.append(totals.sum(axis=1))
-        first = self.tests[:n_folds]  # each row once
+        first = self.tests[:n_folds]  # the folds of the first repeat, which test each row once
         sums = [samples.X.ask(confusion_counts.weight_sums, part, weighted) for part in first]
         largest, totals, squares = np.concatenate(sums).T
         share = largest / largest.max()
@@ -182,8 +182,9 @@ class FoldsInBlocks:
         return np.array([self._score(confusion) for confusion in counts]).reshape(shape)
 
     def calibrate(self, decisions: Sequence[Any], left_out: Sequence[int | None]) -> list[Calibration]:
-        """Decision values stay with their blocks; what travels are the sums of each Newton step. Of several
-        repeats the first is asked.
+        """The decision values stay where the blocks are, and only the sums of each Newton step are returned.
+
+        With several repeats, only the first is used.
         """
         used = np.unique(np.concatenate([of.used for of in decisions]))
         calibrations = []
@@ -209,10 +210,11 @@ class FoldsInBlocks:
             return score_with(
                 self.scorer, CountedPredictions(classes), predicted[:, None], classes[true], weights
             )
-        except AttributeError as error:  # it asks for decision values
+        except AttributeError as error:  # the scorer calls decision_function or predict_proba
             raise ValueError(self._not_offered("needs more than predictions")) from error
 
     def _not_offered(self, why: str) -> str:
+        """Return the error message for a scorer that cannot be used with data in blocks."""
         return (
             f"scoring={self.model.scoring!r} {why}, but scores of data in blocks are computed from counts of "
             "predictions. "
@@ -221,7 +223,7 @@ class FoldsInBlocks:
 
 
 class CountedPredictions(ClassifierMixin, BaseEstimator):
-    """Predictions that were made elsewhere: X is one column, the codes of the classes."""
+    """A model for scorers that takes class codes, the only column of X, and predicts these classes."""
 
     def __init__(self, classes: np.ndarray | None = None) -> None:
         self.classes = classes
@@ -237,11 +239,11 @@ class CountedPredictions(ClassifierMixin, BaseEstimator):
 
 @dataclass(frozen=True)
 class DeviceSamples(BlockSamples):
-    """One block, on a device."""
+    """Labelled samples on a device, in one block."""
 
     X: LocalBlocks
-    given_classes: Any = None  # the classes in an array of y's kind
-    kept: Any = None  # which of the rows given are left; None for all
+    given_classes: Any = None  # the classes as an array of the library of y
+    kept: Any = None  # the indices of the user's rows that have positive weight; None means all
 
     @property
     def space(self) -> Space:
@@ -257,54 +259,55 @@ class DeviceSamples(BlockSamples):
         return block
 
     def to_fit(self, rows: Indices) -> "DeviceSamples":
-        """The samples of these rows, copied on the device."""
+        """Copy these rows on the device, as samples."""
         number, *arrays = self.block
         block = Block(number, *_take(self.space, self.space.put(rows), *arrays))
         return replace(self, X=LocalBlocks([block]), kept=None)
 
     def to_decide(self, rows: Indices) -> Any:
-        """The given rows of X, copied on the device."""
+        """Copy these rows of X on the device."""
         return self.space.xp.take(self.block.X, self.space.put(rows), axis=0)
 
     def at_hand(self) -> ArraySamples:
-        """Labels and weights copied to main memory, without X."""
+        """Copy class codes and weights to main memory, but not X."""
         codes, repeats = self.space.bring(self.block.codes), self.space.bring(self.block.repeats)
         kept = np.arange(len(codes)) if self.kept is None else self.space.bring(self.kept)
         weights = repeats * self.class_weight[codes]
         return ArraySamples(None, codes, self.classes, repeats, weights, kept)
 
-    def answering_here(self, model: Any) -> "AnswersAtHand":
-        return AnswersAtHand(model)
+    def with_host_predictions(self, model: Any) -> "HostPredictions":
+        return HostPredictions(model)
 
     def folds(self, model: Any, blueprint: Any, given: Given, weighted: bool) -> ArrayFolds:
         return split_rows(model, blueprint, self, self.at_hand(), given, weighted)
 
 
 def device_space(X: Any) -> Space | None:
-    """Where X is to stay: None for main memory, or if scikit-learn's `array_api_dispatch` is off."""
+    """Return the device of X; None for main memory, or if scikit-learn's `array_api_dispatch` is off."""
     return space_of(X) if get_config()["array_api_dispatch"] and is_foreign(X) else None
 
 
 def detach(array: Any) -> Any:
-    """An array of torch's without its gradients: how sums came about need not be remembered."""
+    """Return a torch tensor without gradient tracking; return other arrays unchanged."""
     return array.detach() if hasattr(array, "detach") else array
 
 
 def follow(X: Any, *others: Any) -> list[Any]:
-    """Labels and weights moved to the device of X; text labels stay in main memory."""
+    """Move labels and weights to the device of X; text labels stay in main memory."""
     space = space_of(X)
     arrays = [array if array is None or is_foreign(array) else np.asarray(array) for array in others]
     return [array if _is_words(array) else space.move(array) for array in arrays]
 
 
 def _is_words(array: Any) -> bool:
+    """Whether an array is None or holds text, which no device can hold."""
     return array is None or (isinstance(array, np.ndarray) and array.dtype.kind not in "biuf")
 
 
 def read_device(X: Any, y: Any, sample_weight: Any, class_weight: Any) -> DeviceSamples:
-    """Check what goes with a valid X and bring it to where X is; encode the classes; drop rows of weight 0.
+    """Return samples on the device of X: y and weights are checked and moved there, rows of weight 0 dropped.
 
-    `y` has passed scikit-learn's checks and may be of any kind; the classes keep it.
+    X and y have passed scikit-learn's checks. The classes are an array of the library of y.
     """
     space = space_of(X)
     labels, codes = _encode(y)
@@ -324,7 +327,7 @@ def read_device(X: Any, y: Any, sample_weight: Any, class_weight: Any) -> Device
 
 
 def _encode(y: Any) -> tuple[Any, Any]:
-    """Classes and codes, where y is."""
+    """Return the classes and the class code of each row, as arrays of the library of y."""
     check_classification_targets(y)
     if not is_foreign(y):
         return np.unique(y, return_inverse=True)
@@ -333,7 +336,7 @@ def _encode(y: Any) -> tuple[Any, Any]:
 
 
 def _per_class(space: Space, codes: Any, repeats: Any, n_classes: int) -> tuple[np.ndarray, np.ndarray]:
-    """How many rows each class has, and their weight."""
+    """Return the number of rows of each class, and the sum of their weights."""
     sums = []
     for code in range(n_classes):
         inside = codes == code
@@ -347,8 +350,8 @@ def _take(space: Space, rows: Any, *arrays: Any) -> tuple[Any, ...]:
     return tuple(space.xp.take(array, rows, axis=0) for array in arrays)
 
 
-class AnswersAtHand:
-    """A fitted model whose answers come to main memory, where any scorer can work with them."""
+class HostPredictions:
+    """A fitted model whose predictions are copied to NumPy arrays, which any scorer accepts."""
 
     def __init__(self, model: Any) -> None:
         self.model = model
@@ -371,7 +374,7 @@ class AnswersAtHand:
 
 
 def read_dask(X: Any, y: Any, sample_weight: Any, class_weight: Any, solver: Solver) -> BlockSamples:
-    """Check the collections and, in one pass, all their blocks; encode the classes."""
+    """Check dask collections and, in one pass, all their blocks; encode the classes; return the samples."""
     if not solver.takes_sparse:
         raise ValueError(
             'solver="mm" works with the singular vectors of X, which are as large as X and cannot be '

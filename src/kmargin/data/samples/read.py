@@ -1,4 +1,4 @@
-"""The only place that distinguishes kinds of input: X and y for a fit, X for a prediction."""
+"""Reading X and y for a fit, or X for a prediction; only this module distinguishes kinds of input."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,15 +18,16 @@ from kmargin.data.samples.array import ArraySamples, read_samples
 from kmargin.data.samples.blocks import detach, device_space, follow, read_device
 from kmargin.solvers.solver import Solver
 
-# From X to decision values, a column for each binary classifier;
-# and from these, in main memory, to probabilities.
-Machines: TypeAlias = Callable[[Any], Matrix]
+# The first returns decision values of X, with a column for each binary classifier; the second converts these
+# values, as a NumPy array, to probabilities.
+BinaryDecisions: TypeAlias = Callable[[Any], Matrix]
 ToProbabilities: TypeAlias = Callable[[Matrix], Matrix]
 
 
 class InputsInMemory:
-    """An array or a sparse matrix to predict: `decide`, `choose` and `tell` give what `decision_function`,
-    `predict` and `predict_proba` return, as arrays of its kind.
+    """An array or a sparse matrix X for a prediction.
+
+    `decide`, `choose` and `tell` return what `decision_function`, `predict` and `predict_proba` do.
     """
 
     def __init__(self, X: Any) -> None:
@@ -36,20 +37,20 @@ class InputsInMemory:
     def n_features(self) -> int:
         return self.X.shape[1]
 
-    def decide(self, machines: Machines, n_classes: int, multi_class: str) -> Any:
+    def decide(self, machines: BinaryDecisions, n_classes: int, multi_class: str) -> Any:
         return combine_decisions(machines(self.X), n_classes, multi_class)
 
     def choose(self, scores: Any, classes: Any) -> Any:
         return choose_classes(scores, classes)
 
-    def tell(self, machines: Machines, to_probabilities: ToProbabilities, n_classes: int) -> Any:
+    def tell(self, machines: BinaryDecisions, to_probabilities: ToProbabilities, n_classes: int) -> Any:
         decisions = machines(self.X)
         space = space_of(decisions)
         return space.put(to_probabilities(space.bring(decisions)))
 
 
 class LazyInputs:
-    """A dask collection to predict; what is returned is computed when it is needed."""
+    """A dask collection X for a prediction; methods as in `InputsInMemory`, but they return dask arrays."""
 
     def __init__(self, X: Any, dtype: np.dtype) -> None:
         self.X, self.dtype = X, dtype
@@ -58,13 +59,13 @@ class LazyInputs:
     def n_features(self) -> int:
         return self.X.shape[1]
 
-    def decide(self, machines: Machines, n_classes: int, multi_class: str) -> Any:
+    def decide(self, machines: BinaryDecisions, n_classes: int, multi_class: str) -> Any:
         return dask_input.decide(self.X, self.dtype, machines, n_classes, multi_class)
 
     def choose(self, scores: Any, classes: Any) -> Any:
         return dask_input.choose(scores, classes)
 
-    def tell(self, machines: Machines, to_probabilities: ToProbabilities, n_classes: int) -> Any:
+    def tell(self, machines: BinaryDecisions, to_probabilities: ToProbabilities, n_classes: int) -> Any:
         return dask_input.tell(self.X, self.dtype, machines, to_probabilities, n_classes)
 
 
@@ -72,16 +73,16 @@ Inputs: TypeAlias = InputsInMemory | LazyInputs
 
 
 class Checks(NamedTuple):
-    """How whoever is given data has them checked."""
+    """The functions with which an estimator checks its input."""
 
-    array: Callable[..., Any]  # scikit-learn's function, for X or for X and y
-    columns: Callable[[Any], np.dtype]  # for those of a dask collection; returns the dtype to compute in
+    array: Callable[..., Any]  # scikit-learn's `validate_data` for arrays X, or X and y
+    columns: Callable[[Any], np.dtype]  # for a dask collection X; returns the dtype to compute with
 
 
 def read(checks: Checks, X: Any, y: Any, sample_weight: Any, class_weight: Any, solver: Solver) -> Samples:
-    """Labelled data, wherever they are; y and the weights follow X."""
+    """Check X, y and the weights, and return labelled samples that stay where X is."""
     if is_dask(X, y, sample_weight):
-        from kmargin.data.samples.blocks import read_dask  # and with it dask, which nobody else needs
+        from kmargin.data.samples.blocks import read_dask  # imports dask, which is optional
 
         samples = read_dask(X, y, sample_weight, class_weight, solver)
         checks.columns(X)
@@ -97,7 +98,7 @@ def read(checks: Checks, X: Any, y: Any, sample_weight: Any, class_weight: Any, 
 def read_into_memory(
     checks: Checks, X: Any, y: Any, sample_weight: Any, class_weight: Any, who: str
 ) -> ArraySamples:
-    """Labelled data for machines that compare every point with every other."""
+    """Check X, y and the weights for an estimator with a kernel, which needs arrays in main memory."""
     space = device_space(X)
     if space is not None:
         raise TypeError(
@@ -113,18 +114,18 @@ def read_into_memory(
 
 
 def _read_array(checks: Checks, X: Any, y: Any, sample_weight: Any, class_weight: Any) -> ArraySamples:
-    with texts_refused(X):
+    with refuse_text(X):
         X, y = checks.array(X, to_host(y), dtype=[np.float64, np.float32])
     X = canonical(X) if issparse(X) else X
     return read_samples(X, y, to_host(sample_weight), class_weight)
 
 
 @contextmanager
-def texts_refused(X: Any) -> Iterator[None]:
-    """Say what to do about texts and dates among the numbers."""
+def refuse_text(X: Any) -> Iterator[None]:
+    """Replace the errors of NumPy for text and dates in X by messages that name the column and a remedy."""
     try:
         yield
-    except TypeError:  # NumPy has no type for both
+    except TypeError:  # NumPy has no dtype for both numbers and dates
         dates = [str(name) for name in getattr(X, "columns", ()) if np.asarray(X[name]).dtype.kind in "mM"]
         if not dates:
             raise
@@ -143,7 +144,7 @@ def texts_refused(X: Any) -> Iterator[None]:
 
 
 def _place_of(text: str, X: Any) -> str:
-    """The first column of a frame that holds a text, given in quotes."""
+    """Return " in column ..." for the first column of a data frame that holds a text, given as its `repr`."""
     for name in getattr(X, "columns", ()):
         values = np.asarray(X[name])
         if values.dtype.kind in "OU" and any(repr(value) == text for value in values.ravel().tolist()):
@@ -152,7 +153,7 @@ def _place_of(text: str, X: Any) -> str:
 
 
 def read_for_folds(X: Any, y: Any, sample_weight: Any, groups: Any) -> Given:
-    """Data that are to be split into folds, as a splitter can take them."""
+    """Return the data for a splitter; raise ValueError for groups of a dask collection."""
     if not is_dask(X, y, sample_weight):
         return Given(*indexable(X, y, groups))
     if groups is not None:
@@ -164,7 +165,7 @@ def read_for_folds(X: Any, y: Any, sample_weight: Any, groups: Any) -> Given:
 
 
 def refuse_blocks(X: Any, y: Any, who: str) -> None:
-    """Raise TypeError for data that have to be at hand, and are not."""
+    """Raise TypeError if X or y is a dask collection."""
     if is_dask(X, y):
         raise TypeError(
             f"{who} splits rows by their indices, which dask collections do not have. Give X and y in memory "
@@ -173,11 +174,11 @@ def refuse_blocks(X: Any, y: Any, who: str) -> None:
 
 
 def read_inputs(checks: Checks, X: Any, method: str, reference: Any) -> Inputs:
-    """X to decide about, which has to be where the fitted attributes (`reference`) are."""
+    """Check X for a prediction by `method`; it must be on the device of `reference`, a fitted attribute."""
     if is_dask(X):
         return LazyInputs(X, checks.columns(X))
     space = device_space(X)
-    with texts_refused(X):
+    with refuse_text(X):
         X = checks.array(detach(X), dtype=[np.float64, np.float32] if space is None else _floats(space))
     _check_same_space(space_of(X), reference, method)
     return InputsInMemory(X)
@@ -199,18 +200,18 @@ def select_columns(
     checks: Checks,
     X: Any,
     columns: Indices,
-    select_at_hand: Callable[[Any], Any],
+    select_in_memory: Callable[[Any], Any],
     method: str,
     reference: Any,
 ) -> Any:
-    """Some columns of X, of its kind; `select_at_hand` has them checked where X is in main memory."""
+    """Select columns of X, whatever its type; `select_in_memory` checks and selects NumPy arrays."""
     if is_dask(X):
         checks.columns(X)
         return dask_input.take_columns(X, columns)
     space = device_space(X)
     _check_same_space(space or HOST, reference, method)
     if space is None:
-        return select_at_hand(X)
+        return select_in_memory(X)
     checks.array(detach(X), dtype=None)
     return space.xp.take(X, space.put(columns), axis=1)
 
@@ -223,7 +224,7 @@ def add_columns(
     method: str,
     reference: Any,
 ) -> Any:
-    """X with zeros for all features but those at `columns`, of its kind."""
+    """Return a matrix of `n_features` columns with those of X at the indices `columns`, and 0 elsewhere."""
     n_given = np.shape(X)[1] if len(np.shape(X)) == 2 else None
     if n_given != len(columns):
         raise ValueError(
@@ -240,7 +241,7 @@ def add_columns(
 
 
 def accuracy(predict: Callable[[Any], Any], X: Any, y: Any, sample_weight: Any) -> float:
-    """The share of rows, by weight, whose class is predicted."""
+    """Return the weighted share of rows whose class is predicted correctly."""
     if is_dask(X, y, sample_weight):
         return dask_input.accuracy(X, y, sample_weight, predict)
     if device_space(X) is not None:

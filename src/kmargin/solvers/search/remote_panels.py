@@ -89,8 +89,8 @@ class RemoteColumns:
 
     def gradient_slack(self, ridge: Vector, u: Vector, have_signs: bool) -> float:
         """The slack of `measure_gradient`, by sums over the blocks."""
-        pulls, curvatures = add_up(self.held.ask(sums.pulls_and_bends, self.idx, u))
-        slope, curvature = ridge * u - pulls, ridge + curvatures
+        descents, curvatures = add_up(self.held.ask(sums.descents_and_curvatures, self.idx, u))
+        slope, curvature = ridge * u - descents, ridge + curvatures
         counts = (curvature > 0) & ~(have_signs & (u == 0))
         return 0.5 * float(np.sum(slope[counts] ** 2 / curvature[counts]))
 
