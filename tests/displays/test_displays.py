@@ -47,11 +47,6 @@ def data():
     return X, (X[:, 0] - X[:, 1] > 0).astype(int) + (X[:, 2] > 1)
 
 
-def test_a_fit_imports_no_plotting(imported):
-    assert "kmargin" in imported
-    assert not {"matplotlib", "typer"} & imported
-
-
 def test_the_coefficient_display_has_a_bar_per_classifier_and_feature(data):
     ax, model = Figure().subplots(), SparseSVC(k=2).fit(*data)
     display = CoefficientDisplay.from_estimator(model, ax=ax)

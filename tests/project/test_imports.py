@@ -40,6 +40,18 @@ def test_public_names_need_neither_the_command_line_nor_the_experiments_nor_opti
     assert not {module for module in loaded if module.startswith(applications)}
 
 
+def test_a_fit_imports_no_library_of_other_arrays():
+    fit = "SparseSVC(k=1).fit(np.eye(4), [0, 1, 0, 1]).predict(np.eye(4))"
+    loaded = packages(modules_after(f"import numpy as np; from kmargin import SparseSVC; {fit}"))
+    assert "kmargin" in loaded
+    assert not loaded & {"array_api_compat", "array_api_strict", "dask", "distributed", "matplotlib", "torch"}
+
+
+def test_a_worker_of_dask_needs_neither_numba_nor_scikit_learn():
+    loaded = packages(modules_after("from kmargin.data.blocks import dask_blocks, sums"))
+    assert not loaded & {"numba", "sklearn"}
+
+
 def test_the_help_imports_nothing_that_computes():
     loaded = modules_after(HELP)
     ours = {module for module in loaded if module.startswith("kmargin")}
