@@ -246,14 +246,6 @@ def test_an_error_while_writing_leaves_nothing_and_a_bug_is_not_hidden(monkeypat
     assert isinstance(run("fit", "data.csv", "--target", "outcome").exception, ValueError)
 
 
-@pytest.fixture
-def interruptible():
-    """SIGINT interrupts, even if a shell has started the tests in the background, where it is ignored."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 @pytest.mark.parametrize(
     "where",
     [(kmargin.cli.commands, "analyse"), (write, "prediction_frame")],

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kmargin.core.jit import compiled, has_cached_code
+from kmargin.core.jit import compiled
 from kmargin.core.linalg import cholesky, order_smallest, solve
 
 
@@ -51,19 +51,3 @@ def test_the_smallest_values_come_in_order_ties_by_position_without_infinity_and
     values = np.array(values, np.float64)
     order = [i for i in np.argsort(values, kind="stable") if values[i] < np.inf]
     assert order_smallest(values, count).tolist() == order[: max(count, 0)]
-
-
-def test_machine_code_is_on_disk_after_the_first_call_and_not_before(tmp_path, monkeypatch):
-    import numba
-
-    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
-    source = tmp_path / "module_for_cache.py"
-    source.write_text("def triple(x):\n    return 3 * x\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    from module_for_cache import triple
-
-    function = compiled(triple)
-    assert not has_cached_code(function)
-    assert function(2) == 6
-    assert has_cached_code(function)
-    assert has_cached_code(triple)  # interpreted, where compilation is switched off

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from penalised_problems import make_problem
 
-from conftest import make_problem
 from kmargin import MM, SD, Exchange
 from kmargin.core import squared_hinge
 from kmargin.core.jit import compiled

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from penalised_problems import make_problem
 
-from conftest import make_problem
 from kmargin.core import validation
 from kmargin.core.labels import normalize
 from kmargin.core.scaling import Scaling
@@ -121,11 +121,3 @@ def test_rounding_takes_back_claims_and_leaves_at_least_the_intercept():
     for claimed, status in ((value, Status.SWAP_OPTIMAL), (value * 0.99, Status.SETTLED)):
         left = in_single_precision(replace(good, objective=claimed), designs, problem)
         assert (left.objective, left.status) == (value, status)
-
-
-def test_the_quick_way_to_a_kernel_is_in_double_precision_too():
-    X = (100.0 + np.random.default_rng(0).standard_normal((6, 3))).astype(np.float32)
-    kernel = Kernel("rbf", 0.5, 3, 0.0)
-    distances = ((X[:, None].astype(float) - X[None].astype(float)) ** 2).sum(axis=2)
-    np.testing.assert_allclose(kernel.quickly(X, X), np.exp(-0.5 * distances), atol=1e-9)
-    np.testing.assert_allclose(kernel(X, X), np.exp(-0.5 * distances), atol=1e-9)

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from penalised_problems import make_problem
 
-from conftest import make_problem
 from kmargin import SparseSVC
 from kmargin.core.scaling import make_scaling
 from kmargin.data.design.dense import DenseDesign

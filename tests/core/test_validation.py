@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.exceptions import ConvergenceWarning
 
 from kmargin import MM, SD, Exchange, KernelSparseSVC, SparseSVC, sparse_svm_path
 from kmargin.core.validation import check_C, check_k, resolve_k, ridge
@@ -71,6 +70,10 @@ def test_a_bad_parameter_is_named_with_its_value_and_a_remedy(estimator, paramet
         ({"kernel": "rfb"}, r"kernel='rfb' is not known\. Did you mean 'rbf'\?"),
         ({"gamma": "scael"}, r"gamma='scael' is not known\. Did you mean 'scale'\?"),
         ({"gamma": -1.0}, r"gamma=-1\.0 is not valid"),
+        ({"kernel": "poly", "degree": np.nan}, "degree=nan is not valid"),
+        ({"kernel": "poly", "degree": "3"}, "degree='3' is not valid"),
+        ({"kernel": "poly", "coef0": np.inf}, "coef0=inf is not valid"),
+        ({"kernel": "poly", "coef0": None}, "coef0=None is not valid"),
         ({"kernel": "precomputed"}, r"X has shape \(20, 3\), but with kernel='precomputed'"),
         (
             {"kernel": lambda A, B: np.zeros(len(A))},
@@ -197,11 +200,3 @@ def test_C_is_a_positive_number_or_refused(C):
 def test_the_ridge_is_LinearSVCs(C, n):
     assert ridge(C, n) == pytest.approx(1 / (2 * C * n))
     assert ridge(np.inf, n) == 0
-
-
-@pytest.mark.works
-def test_one_warning_for_many_unfinished_machines():
-    labels = np.arange(20) % 4
-    with pytest.warns(ConvergenceWarning, match="of 6 solutions: the last value of rho") as caught:
-        SparseSVC(k=1, solver=MM(max_outer=1)).fit(X, labels)
-    assert len(caught) == 1

@@ -6,7 +6,6 @@ import pytest
 from sklearn.utils.class_weight import compute_sample_weight
 
 from kmargin import SparseSVC
-from kmargin.core.validation import class_factors
 from kmargin.data.blocks import Block
 from kmargin.data.samples.array import read_samples
 from kmargin.data.samples.blocks import read_device
@@ -30,11 +29,6 @@ def test_class_weights_come_on_top_of_sample_weights(class_weight, n_classes):
     model = SparseSVC(2, class_weight=given).fit(X, y, weights)
     by_hand = SparseSVC(2).fit(X, y, weights * compute_sample_weight(given, y))
     np.testing.assert_allclose(model.coef_, by_hand.coef_, atol=1e-9)
-
-
-def test_balanced_weights_are_scikit_learns():
-    found = class_factors("balanced", np.arange(3), np.array([10, 20, 70]))
-    np.testing.assert_allclose(found, [100 / 30, 100 / 60, 100 / 210])
 
 
 def on_device(X, y, weights, class_weight=None):

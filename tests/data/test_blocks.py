@@ -1,20 +1,22 @@
-"""Data in blocks: every question against the same asked of an array, every solver against its own."""
+"""Data in blocks: each sum and each search against that of an array; what blocks answer and remember."""
 
 import numpy as np
 import pytest
 from dask_data import BALANCED, cut
 
+from kmargin.core.arrays import HOST
 from kmargin.core.problem import ArrayProblem, Problem
+from kmargin.data.blocks import Block, sums
 from kmargin.data.blocks.problem import BlockDesign, block_problem
-from kmargin.data.blocks.sums import Part, View, add_up
+from kmargin.data.blocks.sums import Part, View, add_up, examine, show_columns, weigh
 from kmargin.data.design.dense import DenseDesign
 from kmargin.data.samples.array import ArraySamples
 from kmargin.data.samples.blocks import BlockSamples
 from kmargin.datasets import make_synthetic
 from kmargin.fitting.fit import Procedure, fit_grid
 from kmargin.fitting.spec import LinearBlueprint
-from kmargin.solvers import SD, Exchange
-from kmargin.solvers.refit.support import refit
+from kmargin.solvers import Exchange
+from kmargin.solvers.refit.rows import make_rows
 
 
 @pytest.fixture
@@ -25,12 +27,28 @@ def data():
     return X + rng.standard_normal(30), codes, rng.uniform(0.5, 2.0, 200)
 
 
+@pytest.fixture
+def few():
+    """Some rows have no weight."""
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((30, 6))
+    codes = (X[:, 0] + rng.standard_normal(30) > 0).astype(int)
+    repeats = rng.uniform(0.5, 2.0, 30)
+    repeats[[2, 11, 20]] = 0.0
+    return X, codes, repeats
+
+
 def problems(data, lam=1e-3, fit_intercept=True):
-    """The same problem twice: in blocks, and as an array."""
-    X, codes, repeats = data
-    blocks = block_problem(cut(X, codes, repeats), BALANCED, lam, fit_intercept)
+    """The same problem twice: in blocks, and as an array of the rows that have a weight."""
+    blocks = block_problem(cut(*data), BALANCED, lam, fit_intercept)
+    X, codes, repeats = (array[data[2] > 0] for array in data)
     weights = repeats * len(X) / repeats.sum()
     return blocks, ArrayProblem(DenseDesign(X, fit_intercept), np.where(codes, 1.0, -1.0), weights, lam)
+
+
+def as_rows(data):
+    """The rows as a search sees them, in blocks and as an array."""
+    return [make_rows(problem) for problem in problems(data, 0.1)]
 
 
 def solve(problem, lams, ks, solver=None):
@@ -66,17 +84,7 @@ def test_sums_over_blocks_are_those_over_all_rows(data, fit_intercept, rng):
     np.testing.assert_allclose(blocks.design.variance(), whole.design.spread(c), rtol=1e-10)
 
 
-@pytest.mark.parametrize("fit_intercept", [True, False])
-def test_a_support_has_the_same_minimum(data, fit_intercept):
-    found, expected = (
-        refit(problem, np.arange(0, 30, 3)) for problem in problems(data, fit_intercept=fit_intercept)
-    )
-    np.testing.assert_allclose(found[0], expected[0], atol=1e-10)
-    np.testing.assert_allclose(found[1:3], expected[1:3], atol=1e-10)
-
-
-@pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize("ks", [[6], [6, 4, 2, 1]])
+@pytest.mark.parametrize(("ks", "fit_intercept"), [([6], True), ([6, 4, 2, 1], True), ([6, 2], False)])
 def test_columns_that_a_gram_matrix_cannot_tell_apart(ks, fit_intercept, rng):
     """Nearly dependent, far from zero, or beyond the range of squares: as exact as for arrays."""
     X = rng.standard_normal((120, 6))
@@ -96,9 +104,10 @@ def test_columns_that_a_gram_matrix_cannot_tell_apart(ks, fit_intercept, rng):
     )
 
 
-@pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize("lam", [0.0, 1e-3, 1e-1])
-@pytest.mark.parametrize("ks", [[4], [30, 20, 10, 5, 2, 1, 0]])
+@pytest.mark.parametrize(
+    ("ks", "lam", "fit_intercept"),
+    [([4], 0.0, True), ([30, 20, 10, 5, 2, 1, 0], 1e-3, True), ([20, 5, 1], 1e-1, False)],
+)
 def test_the_search_takes_the_same_way(data, ks, lam, fit_intercept):
     solutions = [
         solve(problem, [lam], ks, Exchange(effort="fast"))
@@ -110,29 +119,6 @@ def test_the_search_takes_the_same_way(data, ks, lam, fit_intercept):
         np.testing.assert_allclose(found.intercept, expected.intercept, atol=1e-8)
         if lam > 0:  # rounding errors decide about a step more or less
             assert abs(found.n_iter - expected.n_iter) <= 2
-
-
-def test_many_columns_are_searched_through_working_sets(rng):
-    X = rng.standard_normal((150, 400))
-    codes = (X[:, :3].sum(axis=1) + 0.3 * rng.standard_normal(150) > 0).astype(int)
-    solutions = [solve(problem, [1e-2, 1e-3], [20, 10, 3]) for problem in problems((X, codes, np.ones(150)))]
-    for found, expected in zip(*solutions, strict=True):
-        np.testing.assert_array_equal(found.support, expected.support)
-        np.testing.assert_allclose(found.coef, expected.coef, atol=1e-8)
-
-
-def test_steepest_descent_takes_the_same_steps(data):
-    solutions = [solve(problem, [0.1], [20, 5], SD(max_outer=30)) for problem in problems(data, 0.1)]
-    for found, expected in zip(*solutions, strict=True):
-        np.testing.assert_array_equal(found.support, expected.support)
-        np.testing.assert_allclose(found.coef, expected.coef, atol=1e-8)
-
-
-def test_repeated_columns_are_found(data):
-    X, codes, repeats = data
-    X = np.column_stack([X, X[:, 3], np.zeros(200), X[:, 5], np.zeros(200)])
-    design = BlockDesign(cut(X, codes, repeats), BALANCED)
-    np.testing.assert_array_equal(design.distinct_columns(), DenseDesign(X).distinct_columns())
 
 
 def test_standardised_and_rescaled_views_are_the_arrays(data, rng):
@@ -187,8 +173,7 @@ def test_a_view_of_two_of_three_classes_is_their_rows(rng):
     np.testing.assert_allclose(found.coef, expected.coef, atol=1e-10)
 
 
-@pytest.mark.parametrize("multi_class", ["ovo", "ovr"])
-@pytest.mark.parametrize("standardize", [True, False])
+@pytest.mark.parametrize(("multi_class", "standardize"), [("ovo", True), ("ovr", False)])
 def test_machines_on_blocks_are_those_on_the_array(rng, multi_class, standardize):
     X, codes = rng.standard_normal((150, 8)) * rng.uniform(1, 5, 8) + 3.0, rng.integers(0, 3, 150)
     X[:, 0] += 4 * (codes == 1)
@@ -204,3 +189,137 @@ def test_machines_on_blocks_are_those_on_the_array(rng, multi_class, standardize
         np.testing.assert_array_equal(found.support, expected.support)
         np.testing.assert_allclose(found.coef, expected.coef, atol=1e-9)
         np.testing.assert_allclose(found.intercept, expected.intercept, atol=1e-9)
+
+
+IDX = np.array([0, 2, 5])  # two columns and the intercept of a panel of five
+
+
+def test_places_without_a_column_are_empty(few):
+    remote, here = as_rows(few)
+    parts = remote.problem.design.panel(np.array([4, -1, 3, -1, -1]), 5).things
+    values = np.hstack([panel.values for panel in parts])
+    expected = np.vstack([here.columns(np.array([4, 3])).T, here.c])
+    np.testing.assert_allclose(values[[0, 2, 5, 6]], expected, atol=1e-12)
+    assert not values[[1, 3, 4]].any()
+
+
+def test_tags_are_equal_for_the_same_active_rows_and_differ_for_others(few):
+    remote = as_rows(few)[0].problem.design.panel(np.array([4, 1, 3, -1, -1]), 5)
+    rng = np.random.default_rng(0)
+    known = {}
+    for _ in range(60):
+        u = rng.standard_normal(3) * 0.7
+        active, tags = [], []
+        for panel in remote.things:
+            resid = panel.values[-1] - u @ panel.values[IDX]
+            active.append(resid > 0)
+            tags.append(sums.evaluate(panel, IDX, u).tag)
+            assert sums.full_gram(panel, IDX, u)[1] == tags[-1]
+        assert (
+            known.setdefault(tuple(tags), np.concatenate(active).tobytes())
+            == np.concatenate(active).tobytes()
+        )
+    assert len(known) > 20
+    assert len(set(known.values())) == len(known)
+
+
+def test_as_many_active_rows_are_not_the_same_active_rows():
+    values = np.ones((3, 4))
+    panel = sums.PanelBlock(values, np.random.default_rng([1, 0]).random(4))
+    one = sums._tag(HOST, panel, np.array([1.0, 1.0, -1.0, -1.0]))
+    other = sums._tag(HOST, panel, np.array([1.0, -1.0, 1.0, -1.0]))
+    assert one != other
+    assert one == panel.tags[0] + panel.tags[1]
+    at_the_margin = np.array([1.0, -1.0, 0.0, -1.0])
+    assert sums._tag(HOST, panel, at_the_margin) == panel.tags[0]
+
+
+def test_slopes_and_active_rows_of_a_support(few):
+    remote, here = as_rows(few)
+    columns, u = np.array([5, 0]), np.array([0.5, -0.4, 0.2])
+    slopes, n_active = remote.problem.design.slopes(columns, u)
+    np.testing.assert_allclose(slopes, here.descent(here.residual(columns, u)), atol=1e-12)
+    assert n_active == here.count_active(columns, u)
+
+
+def test_a_gradient_given_away_may_be_changed(few):
+    design = BlockDesign(cut(*few), BALANCED)
+    beta = np.linspace(-1, 1, 7)
+    loss, gradient = design.loss_and_gradient(beta)
+    gradient[:] = 0.0
+    again = design.loss_and_gradient(beta)
+    assert again[0] == loss
+    assert again[1].any()
+    assert design.loss_and_gradient(2 * beta)[0] != loss  # and what is remembered is remembered of its point
+
+
+def test_columns_that_differ_in_hidden_rows_alone_are_equal(few):
+    X, codes, repeats = few
+    X = np.column_stack([X, X[:, 3], np.zeros((30, 2))])
+    X[repeats == 0, 6] += 1.0
+    design = BlockDesign(cut(X, codes, repeats), BALANCED)
+    np.testing.assert_array_equal(design.distinct_columns(), [0, 1, 2, 3, 4, 5, 7])
+    X[0, 6] += 1.0
+    design = BlockDesign(cut(X, codes, repeats), BALANCED)
+    np.testing.assert_array_equal(design.distinct_columns(), np.arange(8))
+
+
+def test_a_subset_of_a_subset_is_counted_within_it(few):
+    design = BlockDesign(cut(*few), BALANCED).take(np.array([5, 3, 1])).take(np.array([2, 0]))
+    X, _, repeats = few
+    np.testing.assert_allclose(design.moments.mean, np.average(X[:, [1, 5]], axis=0, weights=repeats))
+
+
+def test_some_columns_of_a_scaled_view_have_their_own_scales(few, rng):
+    X, codes, repeats = few
+    view = BALANCED._replace(center=rng.standard_normal(6), scale=rng.uniform(1, 3, 6))
+    shown = weigh(Block(0, X, codes, repeats), view)
+    columns = np.array([4, 2])
+    expected = ((X - view.center) / view.scale)[:, columns]
+    np.testing.assert_allclose(show_columns(shown, view, columns), expected)
+
+
+def test_folds_depend_on_the_seed_and_blocks_begin_to_deal_in_turn():
+    codes = np.zeros(9, dtype=int)
+    dealt = [Part(3, 0, True, seed).rows(0, codes) for seed in range(8)]
+    assert len({rows.tobytes() for rows in dealt}) > 4
+    # one row of a class in each block: they go to different folds
+    lonely = [
+        [bool(Part(3, fold, True).rows(number, np.zeros(1, int))[0]) for fold in range(3)]
+        for number in range(3)
+    ]
+    np.testing.assert_array_equal(lonely, np.eye(3, dtype=bool))
+
+
+def test_predictions_are_counted_by_true_class_then_by_the_one_predicted():
+    X = np.array([[1.0], [2.0], [-1.0], [-2.0], [3.0]])
+    codes = np.array([1, 0, 0, 0, 1])
+    repeats = np.array([1.0, 2.0, 4.0, 0.0, 8.0])
+    block, part = Block(0, X, codes, repeats), Part(1, 0, True)
+    machine = np.array([0]), np.array([[[1.0]], [[-1.0]]]), np.array([[0.0], [0.0]])
+    weighted = sums.confusions(block, part, *machine, 2, "ovo", True)
+    np.testing.assert_array_equal(weighted[0], [[4, 2], [0, 9]])
+    np.testing.assert_array_equal(weighted[1], [[2, 4], [9, 0]])
+    counted = sums.confusions(block, part, *machine, 2, "ovo", False)
+    np.testing.assert_array_equal(counted[0], [[1, 1], [0, 2]])
+    totals = sums.class_totals(block, part._replace(n_folds=2), 2)
+    assert totals.sum() == 4
+
+
+def test_more_classes_than_a_byte_holds_keep_their_codes():
+    classes = np.arange(0, 600, 2)
+    np.testing.assert_array_equal(sums.to_codes(np.array([0, 598, 300]), classes), [0, 299, 150])
+
+
+def test_a_look_at_a_block_counts_its_classes_by_rows_and_by_weight():
+    X = np.arange(8.0).reshape(4, 2)
+    found = examine(Block(3, X, np.array([5, 7, 5, 5]), np.array([1.0, 2.0, 0.0, 4.0])))
+    assert (found.shape, found.unusable, found.complaint, found.bad_weight) == ((4, 2), None, "", None)
+    np.testing.assert_array_equal(found.classes, [5, 7])
+    np.testing.assert_array_equal(found.counts, [3, 1])
+    np.testing.assert_array_equal(found.totals, [5.0, 2.0])
+
+
+def test_large_numbers_whose_sum_overflows_are_usable():
+    block = Block(0, np.full((5, 3), 1e308), np.zeros(5, int), np.ones(5))
+    assert examine(block).unusable is None

@@ -39,15 +39,13 @@ class TestMovement:
     """X never moves."""
 
     @pytest.mark.parametrize("persisted", [False, True])
-    def test_what_travels_is_small(self, sent, persisted):
+    def test_what_travels_is_small_and_nothing_is_left_on_the_workers(self, client, sent, persisted):
         X, y = lazy_data()
         if persisted:
             X, y = dask.persist(X, y)
         SparseSVC(k=3, solver=SHORT).fit(X, y)
         assert max(sent()) < X.nbytes / 4
-
-    def test_nothing_is_left_on_the_workers(self, client):
-        SparseSVC(k=3, solver=SHORT).fit(*lazy_data())
+        del X, y
         wait_until(lambda: not any(client.has_what().values()))
 
     def test_a_persisted_block_is_asked_where_it_lies(self, client):

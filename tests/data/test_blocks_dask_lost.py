@@ -10,8 +10,9 @@ import time
 import dask
 import numpy as np
 import pytest
-from dask_data import SHORT, assert_same, blocks, wait_until
-from distributed import Client, LocalCluster
+from dask_data import SHORT, assert_same, blocks, two_workers, wait_until
+from dask_questions import die_once
+from distributed import Client
 
 from kmargin import SparseSVC
 from kmargin.data.blocks.dask_blocks import Batch, ClusterBlocks, ClusterLost, Request, answer_held
@@ -41,14 +42,6 @@ def during_request(monkeypatch):
     return schedule
 
 
-@pytest.fixture
-def interruptible():
-    """SIGINT interrupts, even if a shell has started the tests in the background, where it is ignored."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 def pids(client):
     return list(client.run(os.getpid).values())
 
@@ -57,39 +50,29 @@ def pids(client):
 class TestWorkers:
     """Lost workers make no difference."""
 
-    @pytest.mark.parametrize("number", [0, 1, 5, 20])
-    def test_one_that_is_killed(self, client, data, during_request, number):
+    @pytest.mark.parametrize(
+        ("number", "n_victims", "n_classes", "persisted"),
+        [(0, 1, 2, False), (10, 2, 2, False), (12, 1, 3, True)],
+    )
+    def test_killed_during_a_fit(self, client, data, during_request, number, n_victims, n_classes, persisted):
         X, y, _ = data
-        victim = pids(client)[0]
-        during_request(number, lambda: os.kill(victim, signal.SIGKILL))
-        assert_same(SparseSVC(k=3, solver=SHORT).fit(*blocks(X, y)), SparseSVC(k=3, solver=SHORT).fit(X, y))
-        assert victim not in pids(client)
-
-    def test_all_of_them_at_once(self, client, data, during_request):
-        X, y, _ = data
-        during_request(10, lambda: [os.kill(pid, signal.SIGKILL) for pid in victims])
-        victims = pids(client)
-        assert_same(SparseSVC(k=3, solver=SHORT).fit(*blocks(X, y)), SparseSVC(k=3, solver=SHORT).fit(X, y))
-
-    def test_one_that_has_persisted_blocks(self, client, data, during_request):
-        X, y, _ = data
-        far = dask.persist(*blocks(X, y))
-        victim = pids(client)[0]
-        during_request(10, lambda: os.kill(victim, signal.SIGKILL))
+        y = y if n_classes == 2 else np.digitize(X[:, 0], [-0.5, 1.0])
+        far = dask.persist(*blocks(X, y)) if persisted else blocks(X, y)
+        victims = pids(client)[:n_victims]
+        during_request(number, lambda: [os.kill(pid, signal.SIGKILL) for pid in victims])
         assert_same(SparseSVC(k=3, solver=SHORT).fit(*far), SparseSVC(k=3, solver=SHORT).fit(X, y))
+        client.wait_for_workers(2)
+        assert not {*victims} & {*pids(client)}
 
-    def test_one_among_several_classes(self, client, data, during_request):
-        X, _, _ = data
-        y = np.digitize(X[:, 0], [-0.5, 1.0])
-        victim = pids(client)[0]
-        during_request(12, lambda: os.kill(victim, signal.SIGKILL))
-        assert_same(SparseSVC(k=2, solver=SHORT).fit(*blocks(X, y)), SparseSVC(k=2, solver=SHORT).fit(X, y))
-
-
-@pytest.fixture
-def impatient():
-    with dask.config.set({"kmargin.patience": "2s"}):
-        yield
+    def test_killed_during_a_prediction(self, client, data, tmp_path):
+        X, y, _ = data
+        model = SparseSVC(k=3).fit(X, y)
+        died = tmp_path / "died"
+        far = blocks(X)[0].map_blocks(die_once, str(died), dtype=X.dtype, meta=np.empty((0, 0)))
+        decisions, predicted = dask.compute(model.decision_function(far), model.predict(far))
+        assert died.exists()
+        np.testing.assert_array_equal(decisions, model.decision_function(X))
+        np.testing.assert_array_equal(predicted, model.predict(X))
 
 
 def start(*command):
@@ -119,9 +102,10 @@ class TestCluster:
     """A cluster that goes away is an error, soon."""
 
     @pytest.fixture(autouse=True)
-    def soon(self, impatient):
+    def soon(self):
         started = time.monotonic()
-        yield
+        with dask.config.set({"kmargin.patience": "2s"}):
+            yield
         assert time.monotonic() - started < 60
 
     def test_without_workers(self, cluster, data, during_request):
@@ -143,7 +127,7 @@ class TestCluster:
             SparseSVC(k=3, solver=SHORT).fit(*blocks(*data[:2]))
 
     def test_that_somebody_closes(self, data, during_request):
-        cluster = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0")
+        cluster = two_workers()
         with Client(cluster):
             during_request(10, cluster.close)
             with pytest.raises(ClusterLost, match="Connect a Client to a running cluster"):
@@ -161,7 +145,7 @@ def test_what_dask_raises_is_a_lost_cluster_only_if_the_client_is_closed(status)
 
 
 class ClosedBetweenRequests:
-    """A client that can send nothing."""
+    """A client that cannot send anything."""
 
     def __init__(self, status):
         self.status = status
@@ -171,10 +155,9 @@ class ClosedBetweenRequests:
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_an_interrupted_fit_leaves_nothing_running(client, data, during_request, interruptible, n_classes):
-    X, y, _ = data
-    y = y if n_classes == 2 else np.digitize(X[:, 0], [-0.5, 1.0])
+def test_an_interrupted_fit_leaves_nothing_running(client, data, during_request, interruptible):
+    X, _, _ = data
+    y = np.digitize(X[:, 0], [-0.5, 1.0])
     during_request(10, lambda: os.kill(os.getpid(), signal.SIGINT))
     with pytest.raises(KeyboardInterrupt):
         SparseSVC(k=3, solver=SHORT).fit(*blocks(X, y))

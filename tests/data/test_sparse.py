@@ -13,9 +13,8 @@ from sklearn.base import clone
 from sklearn.svm import LinearSVC
 
 from kmargin import MM, SD, Exchange, KernelSparseSVC, Regime, SparseSVC, SparseSVCCV, sparse_svm_path
-from kmargin.core.problem import ArrayProblem, Problem
+from kmargin.core.problem import ArrayProblem
 from kmargin.data.design import make_design
-from kmargin.data.design.dense import DenseDesign
 from kmargin.data.design.sparse import SparseDesign
 from kmargin.solvers import Status
 from kmargin.solvers.refit.large import ProductFit
@@ -69,12 +68,6 @@ def test_dense_and_sparse_give_the_same_machine(name):
     np.testing.assert_array_equal(dense.predict(X), sparse.predict(sp.csc_array(X)))
 
 
-def test_sample_weights_count_the_same():
-    X, y = make_text()
-    weights = np.random.default_rng(0).integers(0, 3, len(y))
-    assert_same(*fit_both(SparseSVC(k=4), X, y, sample_weight=weights))
-
-
 @pytest.mark.parametrize("shape", [(150, 40), (60, 400)])
 def test_paths_are_the_same(shape):
     X, y = make_text(*shape)
@@ -101,7 +94,7 @@ def test_a_sparse_kernel_matrix_is_refused():
         KernelSparseSVC(kernel="precomputed").fit(sp.csr_array(np.eye(4)), [0, 1, 0, 1])
 
 
-@pytest.mark.parametrize("solver", ["mm", MM(), MM(trace="steps")])
+@pytest.mark.parametrize("solver", ["mm", MM(trace="steps")])
 def test_mm_says_why_it_takes_no_sparse_X_and_what_does(solver):
     X, y = make_text()
     with pytest.raises(ValueError, match=r'"mm" works with the singular vectors .* use solver="exchange"'):
@@ -112,7 +105,7 @@ SHAPES = st.tuples(st.integers(4, 12), st.integers(1, 8))
 
 
 # values from a small set, so that sums tie: the choice among equals must not depend on the storage
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(
     hnp.arrays(np.float64, SHAPES, elements=st.sampled_from([0, 0, 1, 2, -1])),
     st.integers(0, 4),
@@ -120,18 +113,13 @@ SHAPES = st.tuples(st.integers(4, 12), st.integers(1, 8))
 )
 def test_ties_are_broken_the_same_way(X, k, fit_intercept):
     y = np.arange(len(X)) % 2
+    fast = Exchange(effort="fast")
+    chosen = SparseSVCCV(Cs=[0.1, 10.0], cv=2, standardize=True, fit_intercept=fit_intercept, solver=fast)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        dense, sparse = fit_both(SparseSVC(k=k, fit_intercept=fit_intercept), X, y)
-    assert_same(dense, sparse)
-
-
-def integer(X):
-    return X.astype(np.int64)
-
-
-def boolean(X):
-    return X != 0
+        assert_same(*fit_both(SparseSVC(k=k, fit_intercept=fit_intercept), X, y))
+        dense, sparse = fit_both(chosen, X, y)
+    assert (sparse.k_, sparse.C_) == (dense.k_, dense.C_)
 
 
 def large_indices(X):
@@ -167,7 +155,7 @@ def empty_lines(X):
     return sp.csr_array(X)
 
 
-FORMS = [integer, boolean, large_indices, with_zeros, unsorted, duplicated, empty_lines]
+FORMS = [np.int64, np.bool_, large_indices, with_zeros, unsorted, duplicated, empty_lines]
 FORMATS = [sp.csc_matrix, sp.csc_array, sp.coo_array, sp.coo_matrix, sp.lil_array, sp.dok_array, sp.bsr_array]
 
 
@@ -269,13 +257,15 @@ def test_all_features_of_a_wide_matrix_are_LinearSVC():
     np.testing.assert_allclose(model.coef_, peer.coef_, atol=1e-4)
 
 
-def problem_of(X, y, lam=1e-3, fit_intercept=True, kind=SparseDesign):
-    X = sp.csr_array(X) if kind is SparseDesign else X
-    return ArrayProblem(kind(X, fit_intercept), np.where(y > 0, 1.0, -1.0), np.ones(len(y)), lam)
+def problem_of(X, y, lam=1e-3, fit_intercept=True):
+    design = SparseDesign(sp.csr_array(X), fit_intercept)
+    return ArrayProblem(design, np.where(y > 0, 1.0, -1.0), np.ones(len(y)), lam)
 
 
-@pytest.mark.parametrize(("lam", "fit_intercept"), [(1e-1, True), (1e-3, False), (1e-5, True)])
-@pytest.mark.parametrize("shape", [(200, 20), (40, 120)])
+@pytest.mark.parametrize(
+    ("shape", "lam", "fit_intercept"),
+    [((200, 20), 1e-1, True), ((200, 20), 1e-5, True), ((40, 120), 1e-3, False)],
+)
 def test_conjugate_gradients_find_the_minimum_that_the_gram_matrix_finds(shape, lam, fit_intercept):
     X, y = make_text(*shape)
     problem = problem_of(X, y, lam, fit_intercept)
@@ -287,30 +277,6 @@ def test_conjugate_gradients_find_the_minimum_that_the_gram_matrix_finds(shape, 
     np.testing.assert_allclose(fit.u[-1], intercept, atol=1e-5)
 
 
-def test_conjugate_gradients_know_designs_alone():
-    X, y = make_text(80, 30)
-    dense, sparse = (
-        ProductFit.at(make_rows(problem_of(X, y, kind=kind)), 1e-3, np.arange(30), np.zeros(31)).minimised(
-            1e-12
-        )
-        for kind in (DenseDesign, SparseDesign)
-    )
-    np.testing.assert_allclose(dense.value, sparse.value, rtol=1e-9)
-
-
-@pytest.mark.parametrize("k", [3, 12, 25])
-def test_the_search_by_products_ends_near_the_search_in_a_panel(k, monkeypatch):
-    X, y = make_text(300, 60, seed=1)
-    problem = problem_of(X, y)
-    ((best,),) = Exchange().solve_grid(Problem.of(problem), [[1e-3]], [k], np.random.default_rng(0))
-    monkeypatch.setattr(SparseDesign, "fits", lambda self, n_numbers: False)
-    ((found,),) = Exchange().solve_grid(Problem.of(problem), [[1e-3]], [k], np.random.default_rng(0))
-    assert found.regime is Regime.PRODUCTS
-    assert len(found.support) == k
-    assert found.objective <= best.objective * 1.05
-    np.testing.assert_allclose(found.objective, refit(problem, found.support)[2], rtol=1e-7)
-
-
 def test_without_room_for_panels_every_size_is_still_found(monkeypatch):
     X, y = make_text(300, 60, seed=2)
     with_room = sparse_svm_path(sp.csr_array(X), y, [60, 30, 10, 3, 1])
@@ -318,41 +284,7 @@ def test_without_room_for_panels_every_size_is_still_found(monkeypatch):
     monkeypatch.setattr(SupportPath, "_whole_panel", never)
     without = sparse_svm_path(sp.csr_array(X), y, [60, 30, 10, 3, 1])
     assert [len(row[0].support) for row in without.solutions] == [60, 30, 10, 3, 1]
+    assert {row[0].regime for row in without.solutions} == {Regime.PRODUCTS}
     assert (without.objectives <= with_room.objectives * 1.05).all()
     thorough = SparseSVC(k=3, solver=Exchange(effort="thorough")).fit(sp.csr_array(X), y)
     assert thorough.solutions_[0].status is Status.LIMITED
-
-
-def mapped(path, X):
-    np.save(path, X)
-    return np.load(path, mmap_mode="r")
-
-
-@pytest.mark.parametrize(
-    ("solver", "dtype"),
-    [("exchange", np.float64), ("exchange", np.float32), (SD(max_outer=2, max_inner=5), np.float32)],
-)
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_a_mapped_array_is_not_copied(tmp_path, dtype, solver):
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((20_000, 300)).astype(dtype)
-    y = X[:, 0] > 0
-    stays = mapped(tmp_path / "X.npy", X)
-    design = DenseDesign(stays)
-    assert np.shares_memory(design.X, stays)
-    model = SparseSVC(k=2, solver=solver)
-    clone(model).fit(X[:200], y[:200])
-    tracemalloc.start()
-    model.fit(stays, y)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    copies = isinstance(solver, SD) and dtype is np.float32  # SD computes in float64
-    assert peak < (1.5 if copies else 0.75) * X.size * 8
-
-
-@pytest.mark.parametrize("value", [67381368.0, 1e16, -3e7])
-def test_the_variance_of_a_constant_column_is_never_negative(value, rng):
-    X = sp.csr_array(np.full((24, 1), value))
-    for _ in range(50):
-        weights = rng.uniform(0.1, 10.0, 24)
-        assert SparseDesign(X, True).moments(weights, np.ones(24)).variance[0] >= 0.0

@@ -1,9 +1,11 @@
 """Choosing k and C by cross-validation."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -226,12 +228,15 @@ def test_ctrl_c_leaves_no_workers_and_no_half_fitted_attributes():
     process = subprocess.Popen(
         [sys.executable, "-c", INTERRUPTED], stdout=subprocess.PIPE, text=True, start_new_session=True
     )
-    out, _ = process.communicate(timeout=120)
-    assert out.strip() == "interrupted []"
-    for _ in range(100):  # workers need a moment to notice
-        try:
+    try:
+        out, _ = process.communicate(timeout=120)
+        assert out.strip() == "interrupted []"
+        for _ in range(100):  # workers need a moment to notice
             os.killpg(process.pid, 0)
-        except ProcessLookupError:
-            return
-        time.sleep(0.1)
-    pytest.fail("worker processes are still running")
+            time.sleep(0.1)
+        pytest.fail("worker processes are still running")
+    except ProcessLookupError:
+        return  # the process group is empty
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)

@@ -6,6 +6,8 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
+from dask_data import two_workers
+from distributed import Client
 from joblib import Parallel, delayed, parallel_config
 from sklearn.datasets import load_iris, make_classification
 from stub_solvers import Witness, count_blas_threads, set_blas_threads, witness_blas_threads
@@ -21,13 +23,7 @@ TESTS = os.path.dirname(os.path.dirname(__file__))
 @contextmanager
 def dask_cluster(processes):
     """Two workers: processes, or threads of this one."""
-    distributed = pytest.importorskip("distributed", reason="dask is not installed (kmargin[dask])")
-    with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=processes, dashboard_address=":0"
-        ) as cluster,
-        distributed.Client(cluster) as client,
-    ):
+    with two_workers(processes=processes) as cluster, Client(cluster) as client:
         client.run(lambda: __import__("sys").path.append(TESTS))
         yield
 
@@ -74,32 +70,27 @@ pytestmark = [
 ]
 
 
-def test_machines_are_the_same_to_the_bit_under_any_backend(backend):
-    X, y = letters_like()
-    alone = sparse_svm_path(X, y, [10, 4, 2])
-    with spread_by(backend):
-        together = sparse_svm_path(X, y, [10, 4, 2])
-    np.testing.assert_array_equal(together.coefs, alone.coefs)
-    np.testing.assert_array_equal(together.intercepts, alone.intercepts)
-    np.testing.assert_array_equal(together.objectives, alone.objectives)
-
-
-def test_folds_are_the_same_to_the_bit_under_any_backend(backend):
+def fit_in_three_ways():
+    """The numbers of a path, of a cross-validation and of random starts."""
+    path = sparse_svm_path(*letters_like(), [10, 4, 2])
     X, y = load_iris(return_X_y=True)
-    alone = SparseSVCCV(ks=[4, 2], Cs=[0.1, 1.0], standardize=True).fit(X, y)
-    with spread_by(backend):
-        together = SparseSVCCV(ks=[4, 2], Cs=[0.1, 1.0], standardize=True).fit(X, y)
-    np.testing.assert_array_equal(together.coef_, alone.coef_)
-    for name, scores in alone.cv_results_.items():
-        np.testing.assert_array_equal(together.cv_results_[name], scores)
+    chosen = SparseSVCCV(ks=[4, 2], Cs=[0.1, 1.0], standardize=True).fit(X, y)
+    annealed = SparseSVC(k=2, solver=MM(start="normal", max_outer=200), random_state=3).fit(X, y)
+    scores = [values for name, values in chosen.cv_results_.items() if name != "params"]
+    return [path.coefs, path.intercepts, path.objectives, chosen.coef_, *scores, annealed.coef_]
 
 
-def test_random_starts_belong_to_the_machine_and_not_to_its_worker(backend):
-    X, y = load_iris(return_X_y=True)
-    model = SparseSVC(k=2, solver=MM(start="normal", max_outer=200), random_state=3)
-    alone = model.fit(X, y).coef_
+@pytest.fixture(scope="module")
+def alone():
+    return fit_in_three_ways()
+
+
+def test_models_are_the_same_to_the_bit_under_any_backend(backend, alone):
+    """Random starts, too: they belong to the binary problem, and not to the worker that solves it."""
     with spread_by(backend):
-        np.testing.assert_array_equal(model.fit(X, y).coef_, alone)
+        together = fit_in_three_ways()
+    for found, expected in zip(together, alone, strict=True):
+        np.testing.assert_array_equal(found, expected)
 
 
 @pytest.fixture

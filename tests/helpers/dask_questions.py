@@ -1,5 +1,9 @@
 """What tests let workers do. They import this module, and should not have to import much with it."""
 
+import os
+import signal
+from pathlib import Path
+
 import numpy as np
 
 
@@ -27,6 +31,14 @@ def get_sent():
 
 def make_block(number, n_rows):
     return np.random.default_rng(int(number[0])).standard_normal((n_rows, 50))
+
+
+def die_once(block, marker):
+    """Return the block, after the first worker that was asked for one has been killed."""
+    if not Path(marker).exists():
+        Path(marker).touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return block
 
 
 def worker_of(block):

@@ -1,13 +1,46 @@
-"""Penalised problems for tests: one binary problem, and several that share what k counts."""
+"""Problems for tests: one binary problem, several that share what k counts, and both with a penalty."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from conftest import PROBLEMS, make_problem
+from kmargin.core.problem import ArrayProblem
 from kmargin.core.units import Units
+from kmargin.data.design.dense import DenseDesign
 from kmargin.solvers.proximal.penalised import PenalisedProblem
 from kmargin.solvers.solver import univariate_start
+
+
+@dataclass(frozen=True)
+class SizedProblem(ArrayProblem):
+    """A binary problem, and how many of its features may be used."""
+
+    k: int
+
+
+def make_problem(
+    n_samples=40, n_features=12, k=4, *, lam=0.01, fit_intercept=True, weighted=True, seed=0
+) -> SizedProblem:
+    """A random problem that is not separable."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n_samples, n_features)) + 0.3
+    y = np.where(X[:, 0] - X[:, -1] + rng.standard_normal(n_samples) > 0.2, 1.0, -1.0)
+    weights = rng.uniform(0.2, 3.0, n_samples) if weighted else np.ones(n_samples)
+    return SizedProblem(DenseDesign(X, fit_intercept), y, weights * n_samples / weights.sum(), lam, k)
+
+
+# tall, wide, without an intercept, without a ridge, without weights, everything allowed, nothing allowed
+PROBLEMS = {
+    "tall": make_problem(60, 8, 3),
+    "wide": make_problem(20, 50, 5),
+    "wide, most kept": make_problem(20, 50, 40),
+    "no intercept": make_problem(40, 12, 4, fit_intercept=False),
+    "no ridge": make_problem(40, 12, 4, lam=0.0),
+    "no weights": make_problem(40, 12, 4, weighted=False),
+    "k = p": make_problem(40, 12, 12),
+    "k = p, wide, no ridge": make_problem(20, 50, 50, lam=0.0),
+    "k = 0": make_problem(40, 12, 0),
+}
 
 
 def make_units(sizes, n_features=None, *, fixed=(), signs=None) -> Units:

@@ -40,6 +40,18 @@ def test_public_names_need_neither_the_command_line_nor_the_experiments_nor_opti
     assert not {module for module in loaded if module.startswith(applications)}
 
 
+def test_a_fit_imports_no_library_of_other_arrays():
+    fit = "SparseSVC(k=1).fit(np.eye(4), [0, 1, 0, 1]).predict(np.eye(4))"
+    loaded = packages(modules_after(f"import numpy as np; from kmargin import SparseSVC; {fit}"))
+    assert "kmargin" in loaded
+    assert not loaded & {"array_api_compat", "array_api_strict", "dask", "distributed", "matplotlib", "torch"}
+
+
+def test_a_worker_of_dask_needs_neither_numba_nor_scikit_learn():
+    loaded = packages(modules_after("from kmargin.data.blocks import dask_blocks, sums"))
+    assert not loaded & {"numba", "sklearn"}
+
+
 def test_the_help_imports_nothing_that_computes():
     loaded = modules_after(HELP)
     ours = {module for module in loaded if module.startswith("kmargin")}
@@ -48,14 +60,11 @@ def test_the_help_imports_nothing_that_computes():
 
 
 def processor_seconds(code):
-    """The least of two runs, in an interpreter of their own."""
-    times = []
-    for _ in range(2):
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        times.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    return min(times)
+    """The processor time of an interpreter of its own."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 @pytest.mark.parametrize(
@@ -68,7 +77,8 @@ def processor_seconds(code):
     ids=["the help", "the package", "every public name beyond its libraries"],
 )
 def test_importing_keeps_to_a_budget_of_processor_time(code, first, budget):
-    assert processor_seconds(code) - processor_seconds(first) < budget
+    # on a busy machine a run may take longer than it has to
+    assert any(processor_seconds(code) - processor_seconds(first) < budget for _ in range(3))
 
 
 @pytest.mark.parametrize("name", SUBCOMMANDS)

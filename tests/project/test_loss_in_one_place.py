@@ -52,47 +52,33 @@ def is_zero(node):
     return called(node) == "zeros_like" or (is_number and node.value == 0)
 
 
-def compared_with_zero(node):
-    """What is compared with 0 by order, if this is such a comparison."""
-    if not isinstance(node, ast.Compare) or not isinstance(node.ops[0], ast.Gt | ast.GtE | ast.Lt | ast.LtE):
-        return None
-    left, right = node.left, node.comparators[0]
-    return left if is_zero(right) else right if is_zero(left) else None
-
-
-def is_positive_part(node):
-    """max(x, 0), np.maximum(0, x), np.clip(x, 0, None), where(x > 0, x, 0), x if x > 0 else 0."""
-    if called(node) in ("max", "maximum", "fmax"):
-        return len(node.args) == 2 and any(map(is_zero, node.args))
-    if called(node) in ("clip", "clamp"):
-        return any(map(is_zero, node.args[1:2]))
-    if isinstance(node, ast.IfExp):
-        test, *cases = node.test, node.body, node.orelse
-    elif called(node) == "where" and len(node.args) == 3:
-        test, *cases = node.args
-    else:
+def is_positive_part(test, *cases):
+    """Whether a choice between two cases is that of x where x > 0, and of 0 elsewhere."""
+    if not isinstance(test, ast.Compare):
         return False
-    compared = compared_with_zero(test)
-    kept = [ast.dump(case) for case in cases if not is_zero(case)]
-    return compared is not None and kept == [ast.dump(compared)]
+    sides, kept = [test.left, test.comparators[0]], [case for case in cases if not is_zero(case)]
+    return any(map(is_zero, sides)) and len(kept) == 1 and ast.dump(kept[0]) in map(ast.dump, sides)
 
 
-def is_margin(node):
-    """1 - y f."""
-    is_difference = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub)
-    if not is_difference or not isinstance(node.left, ast.Constant) or node.left.value != 1:
-        return False
-    product = node.right
-    is_product = isinstance(product, ast.BinOp) and isinstance(product.op, ast.Mult)
-    return is_product and mentions(DECISION_OR_LABEL, product)
-
-
-def is_square_of_residual(node):
-    if not isinstance(node, ast.BinOp) or not mentions(RESIDUAL, node.left):
-        return False
-    if isinstance(node.op, ast.Pow):
-        return isinstance(node.right, ast.Constant) and node.right.value == 2
-    return isinstance(node.op, ast.Mult | ast.MatMult) and ast.dump(node.left) == ast.dump(node.right)
+def looks_like_the_loss(node):
+    match node:
+        case ast.Call(args=[one, other]) if called(node) in ("max", "maximum", "fmax"):
+            return is_zero(one) or is_zero(other)
+        case ast.Call(args=[_, low, *_]) if called(node) in ("clip", "clamp"):
+            return is_zero(low)
+        case ast.Call(args=[test, one, other]) if called(node) == "where":
+            return is_positive_part(test, one, other)
+        case ast.IfExp(test, one, other):
+            return is_positive_part(test, one, other)
+        case ast.Compare(left, [ast.Gt() | ast.GtE() | ast.Lt() | ast.LtE()], [right]):
+            return (is_zero(left) or is_zero(right)) and mentions(RESIDUAL, node)
+        case ast.BinOp(ast.Constant(value=1), ast.Sub(), ast.BinOp(_, ast.Mult(), _) as product):
+            return mentions(DECISION_OR_LABEL, product)
+        case ast.BinOp(base, ast.Pow(), ast.Constant(value=2)):
+            return mentions(RESIDUAL, base)
+        case ast.BinOp(one, ast.Mult() | ast.MatMult(), other):
+            return mentions(RESIDUAL, one) and ast.dump(one) == ast.dump(other)
+    return False
 
 
 def spelled_out(tree):
@@ -102,9 +88,7 @@ def spelled_out(tree):
         if isinstance(function, ast.FunctionDef):
             function_of |= dict.fromkeys(ast.walk(function), function.name)
     for node in ast.walk(tree):
-        compared = compared_with_zero(node)
-        is_active = compared is not None and mentions(RESIDUAL, compared)
-        if is_positive_part(node) or is_active or is_margin(node) or is_square_of_residual(node):
+        if looks_like_the_loss(node):
             yield function_of.get(node, ""), f"line {node.lineno}: {ast.unparse(node)}"
 
 
@@ -119,37 +103,30 @@ def test_the_loss_is_spelled_out_in_squared_hinge_alone(module):
     )
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "v = max(rows.resid[i] - rows.delta[i], 0.0)",
-        "r = np.maximum(resid, 0.0)",
-        "r = xp.maximum(xp.zeros_like(x), x)",
-        "r = np.clip(x, 0, None)",
-        "v = v if v > 0.0 else 0.0",
-        "v = xp.where(x > 0, x, xp.zeros_like(x))",
-        "active = rows.resid[i] > 0.0",
-        "n = np.count_nonzero(self.resid > 0)",
-        "if resid[rows[r]] >= 0: pass",
-        "loss = 0.5 * float(short @ short)",
-        "loss = resid * resid",
-        "v = 1.0 - y[i] * decision[i]",
-    ],
-)
-def test_a_loss_is_found(line):
-    assert list(spelled_out(ast.parse(f"def somewhere():\n    {line}\n")))
+LOSSES = [
+    "v = max(rows.resid[i] - rows.delta[i], 0.0)",
+    "r = np.maximum(resid, 0.0)",
+    "r = xp.maximum(xp.zeros_like(x), x)",
+    "r = np.clip(x, 0, None)",
+    "v = v if v > 0.0 else 0.0",
+    "v = xp.where(x > 0, x, xp.zeros_like(x))",
+    "active = rows.resid[i] > 0.0",
+    "n = np.count_nonzero(self.resid > 0)",
+    "if resid[rows[r]] >= 0: pass",
+    "loss = 0.5 * float(short @ short)",
+    "loss = resid * resid",
+    "v = 1.0 - y[i] * decision[i]",
+]
+OTHERS = [
+    "size = max(k, 1)",
+    "if curvature > 0.0: pass",
+    "slope -= column[i] * squared_hinge.slope(resid[i])",
+    "active = squared_hinge.is_active(resid)",
+    "length = slope / curvature if curvature > 0.0 else 0.0",
+    "resid[i] = c[i] - resid[i]",
+]
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "size = max(k, 1)",
-        "if curvature > 0.0: pass",
-        "slope -= column[i] * squared_hinge.slope(resid[i])",
-        "active = squared_hinge.is_active(resid)",
-        "length = slope / curvature if curvature > 0.0 else 0.0",
-        "resid[i] = c[i] - resid[i]",
-    ],
-)
-def test_what_only_resembles_a_loss_is_left_alone(line):
-    assert not list(spelled_out(ast.parse(f"def somewhere():\n    {line}\n")))
+@pytest.mark.parametrize("line", LOSSES + OTHERS)
+def test_a_loss_is_found_and_what_only_resembles_one_is_left_alone(line):
+    assert bool(list(spelled_out(ast.parse(line)))) == (line in LOSSES)

@@ -19,17 +19,8 @@ from kmargin.core.summary import DOCUMENTATION
 
 # Folders, or parts of them; each may import from those before it, and from itself. "" is `kmargin` itself.
 LAYERS = ["core", "data.design", "model_selection.calibration", "model_selection.scores", "data.blocks"]
-LAYERS += [
-    "solvers",
-    "data.samples",
-    "data",
-    "fitting",
-    "model_selection",
-    "estimators",
-    "displays",
-    "datasets",
-    "",
-]
+LAYERS += ["solvers", "data.samples", "data", "fitting", "model_selection", "estimators"]
+LAYERS += ["displays", "datasets", ""]
 LAYERS += ["tables", "report", "paper", "cli", "__main__"]
 MAX_ENTRIES, MAX_MODULES = 15, 110
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -210,7 +201,7 @@ def test_compiled_code_is_kept_on_disk():
 def test_what_is_not_in_the_cache_is_compiled_and_put_there(tmp_path, monkeypatch):
     from numba.core import config
 
-    from kmargin.core.jit import compiled
+    from kmargin.core.jit import compiled, has_cached_code
 
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path / "cache"))  # as if numba read it anew
@@ -218,8 +209,13 @@ def test_what_is_not_in_the_cache_is_compiled_and_put_there(tmp_path, monkeypatc
     source.write_text("def double(x):\n    return x + x\n")
 
     def hits_and_misses():
-        double = compiled(runpy.run_path(str(source))["double"])  # with nothing in memory
+        as_written = runpy.run_path(str(source))["double"]
+        double = compiled(as_written)  # with nothing in memory
+        was_cached = has_cached_code(double)
         assert double(2.0) == 4.0
+        assert was_cached == bool(double.stats.cache_hits)
+        assert has_cached_code(double)
+        assert has_cached_code(as_written)  # interpreted, where compilation is switched off
         return tuple(sum(c.values()) for c in double.stats[1:])
 
     assert not (tmp_path / "cache").exists()

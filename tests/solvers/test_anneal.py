@@ -4,11 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from penalised_problems import COLUMNS, SIGNS, make_problems, make_units, of_one
+from penalised_problems import COLUMNS, SIGNS, make_problem, make_problems, make_units, of_one
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 
-from conftest import make_problem
 from kmargin import MM, SD, Exchange, Solution, SparseSVC, Status
 from kmargin.core.problem import ArrayProblem, Problem
 from kmargin.core.sparsity import normalizer
@@ -35,13 +34,6 @@ def solve_together(solver, problems, units, ks, rng=None):
 
 
 @pytest.mark.parametrize("solver", SOLVERS.values())
-def test_final_iterate_is_exactly_in_S_k(solver, problem):
-    (solution,) = solve(solver(), problem)
-    assert len(solution.support) <= problem.k
-    assert np.count_nonzero(solution.dense_coef()) == len(solution.support)
-
-
-@pytest.mark.parametrize("solver", SOLVERS.values())
 def test_one_record_per_rho_and_it_is_true(solver):
     problem = make_problem()
     (solution,) = solve(solver(), problem)
@@ -50,6 +42,7 @@ def test_one_record_per_rho_and_it_is_true(solver):
     assert all(record.n_inner >= 1 for record in solution.trace)
     assert all(record.gradient_sq < 1e-6 for record in solution.trace)
     assert solution.n_iter == sum(record.n_inner for record in solution.trace)
+    assert solution.regime is None  # that of a search
     beta = np.append(solution.dense_coef(), solution.intercept)
     np.testing.assert_allclose(solution.objective, problem.loss(beta), rtol=1e-12)
 
@@ -150,11 +143,9 @@ def test_a_path_that_was_left_goes_on_as_if_it_had_not_been(solver, unit):
         assert one.n_iter == other.n_iter
 
 
-STEPS = {"mm": MM(trace="steps", ending="projection"), "sd": SD(trace="steps", ending="projection")}
-
-
-@pytest.mark.parametrize("solver", STEPS.values(), ids=STEPS.keys())
+@pytest.mark.parametrize("solver", SOLVERS.values())
 def test_recorded_steps_majorise_and_descend_unless_momentum_carries_them(solver, problem):
+    solver = solver(trace="steps", ending="projection", max_outer=20)
     (solution,) = solve(solver, problem)
     for record in solution.trace:
         assert [step.step for step in record.steps] == list(range(record.n_inner + 1))
@@ -269,19 +260,20 @@ CASES = {
     "no intercept": ({"fit_intercept": False}, COLUMNS, 3),
     "no ridge": ({"lam": 0.0}, COLUMNS, 3),
     "k = p": ({}, COLUMNS, 8),
+    "wide": ({"n_features": 60, "n_samples": 20}, make_units([1] * 60), 5),
 }
 
 
-@pytest.mark.parametrize("ending", ["best", "projection"])
+@pytest.mark.parametrize(("solver", "ending"), [(MM, "best"), (SD, "best"), (SD, "projection")])
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("solver", SOLVERS.values())
 def test_the_problems_share_at_most_k_units_and_their_objectives_are_true(solver, name, ending):
     options, units, k = CASES[name]
     problems = make_problems(**options)
     (solutions,) = solve_together(solver(ending=ending), problems, units, [k])
     assert len(used_units(solutions, units)) <= k
     for solution, problem in zip(solutions, problems, strict=True):
-        assert solution.n_features == 8
+        assert solution.n_features == problem.design.n_features
+        assert np.count_nonzero(solution.dense_coef()) == len(solution.support)
         assert not np.any(solution.dense_coef() * units.signs < 0)
         assert np.isin(solution.support, units.columns).all()
         np.testing.assert_allclose(solution.objective, problem.loss(beta_of(solution, problem)), rtol=1e-10)
@@ -323,14 +315,16 @@ def test_what_is_always_in_is_in(solver):
     assert {2, 5} < set(used_units(bound, COLUMNS))
 
 
-@pytest.mark.parametrize("solver", SOLVERS.values())
+@pytest.mark.parametrize(
+    "solver", [MM(gtol=1e-14, ending="projection"), SD(gtol=1e-14, ending="projection"), Exchange()]
+)
 def test_copies_of_a_problem_choose_what_it_chooses_alone(solver):
-    (problem,), settings = make_problems(1), {"gtol": 1e-14, "ending": "projection"}
-    ((alone,),) = solve_together(solver(**settings), [problem], COLUMNS, [3])
-    (copies,) = solve_together(solver(**settings), [problem] * 3, COLUMNS, [3])
+    (problem,) = make_problems(1)
+    ((alone,),) = solve_together(solver, [problem], COLUMNS, [3])
+    (copies,) = solve_together(solver, [problem] * 3, COLUMNS, [3])
     for copy in copies:
         np.testing.assert_array_equal(copy.support, alone.support)
-        np.testing.assert_allclose(copy.coef, alone.coef, rtol=1e-2)
+        np.testing.assert_allclose(copy.coef, alone.coef, rtol=1e-7 if isinstance(solver, Exchange) else 1e-2)
 
 
 @pytest.mark.parametrize("solver", SOLVERS.values())

@@ -1,15 +1,12 @@
 """The exchange solver: objectives, paths, ridges and polishing against exact refits and other solvers."""
 
-from dataclasses import replace
-from itertools import product
-
 import numpy as np
 import pytest
+from penalised_problems import PROBLEMS, SizedProblem
 from sklearn.datasets import make_classification
 from test_newton import refit
 
-from conftest import PROBLEMS, SizedProblem
-from kmargin import MM, SD, Exchange, SparseSVC, Status, sparse_svm_path
+from kmargin import Exchange, SparseSVC, Status, sparse_svm_path
 from kmargin.core.problem import Problem
 from kmargin.data.design.dense import DenseDesign
 from kmargin.datasets import make_sparse_hyperplane, make_synthetic
@@ -60,19 +57,6 @@ def test_the_support_of_the_papers_simulation_is_recovered():
     np.testing.assert_array_equal(model.support_, np.flatnonzero(coef))
 
 
-@pytest.mark.parametrize("solver", [MM, SD])
-def test_polishing_never_raises_the_objective(solver):
-    for seed in range(2):
-        problem = correlated(60, 20, 6, seed=seed)
-        ((plain,),), ((polished,),) = (
-            solver(polish=p).solve_grid(Problem.of(problem), [[problem.lam]], [6], np.random.default_rng(0))
-            for p in (False, True)
-        )
-        assert polished.objective <= plain.objective
-        assert polished.status in (Status.SETTLED, Status.SWAP_OPTIMAL)
-        assert polished.trace == plain.trace
-
-
 def test_of_repeated_features_the_first_is_used_with_a_warning():
     X, y = make_sparse_hyperplane(100, 6, 3, random_state=0)
     doubled = np.hstack([X, X])
@@ -80,33 +64,6 @@ def test_of_repeated_features_the_first_is_used_with_a_warning():
         model = SparseSVC(k=4, solver="exchange").fit(doubled, y)
     np.testing.assert_array_equal(model.coef_[0, :6], SparseSVC(k=4, solver="exchange").fit(X, y).coef_[0])
     assert not model.coef_[0, 6:].any()
-
-
-def test_constant_features_are_never_chosen():
-    problem = correlated(80, 8, 8)
-    X = np.column_stack([np.full(80, 7.0), problem.design.X, np.zeros(80)])
-    (solution,) = solve(replace(problem, design=DenseDesign(X), k=3))
-    assert 0 not in solution.support
-    assert 9 not in solution.support
-
-
-def test_random_grids_have_exact_objectives_and_at_most_k_features():
-    for seed in range(20):
-        rng = np.random.default_rng(seed)
-        n, p = int(rng.integers(2, 40)), int(rng.integers(1, 60))
-        X = rng.standard_normal((n, p))
-        y = np.where(rng.random(n) < 0.5, 1.0, -1.0)
-        y[0], y[-1] = 1.0, -1.0
-        problem = SizedProblem(DenseDesign(X, bool(rng.integers(2))), y, np.ones(n), 0.0, p)
-        ks = sorted({int(k) for k in rng.integers(0, p + 1, 4)}, reverse=True)
-        lams = sorted(rng.choice([0.0, 1e-4, 1e-2, 1.0], 2, replace=False).tolist(), reverse=True)
-        grid = solve(problem, ks, lams)
-        assert len(grid) == len(ks) * len(lams)
-        for solution, (lam, k) in zip(grid, product(lams, ks), strict=True):
-            assert len(solution.support) <= k
-            assert np.isfinite(solution.coef).all()
-            exact = refit(replace(problem, lam=lam), solution.support)
-            np.testing.assert_allclose(solution.objective, exact.objective, rtol=1e-5, atol=1e-9)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -1,18 +1,18 @@
-"""Regression tests: wrong objectives, endless loops, exceptions, and rounding errors of extreme numbers.
+"""Models of difficult numbers: true objectives, at the minimum on their support, or refused in a sentence.
 
-The seeds include those of the problems in which the errors were found.
+The seeds include those of problems in which errors were found.
 """
 
 import dask.array as da
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from judged import assert_sound, each_machine, quietly
+from judged import assert_minimal, assert_sound, quietly
+from sklearn.metrics.pairwise import polynomial_kernel
 
 from kmargin import (
     MM,
     SD,
-    Ending,
     Exchange,
     KernelSparseSVC,
     KernelSparseSVCCV,
@@ -22,11 +22,9 @@ from kmargin import (
 )
 from kmargin.core import squared_hinge
 from kmargin.data.design import variance_of_entries
-from kmargin.fitting.decisions import Kernel
 from kmargin.solvers.solution import Status
 
 BINARY = [1498, 424, 535, 962, 2264]
-ANNEALINGS = {"mm": MM, "sd": SD}
 # MM and SD take the largest number of steps if columns have very different scales
 SHORT = {"exchange": Exchange(), "mm": MM(max_inner=100), "sd": SD(max_inner=100)}
 
@@ -42,36 +40,62 @@ def make_binary(seed, n_classes=2):
     return X, y, k
 
 
-def make_scaled(seed, orders, n=20, p=6):
+def make_scaled(seed, orders, n=20, p=6, kind="plain"):
     """Columns with scales from 10**-orders to 10**orders, and labels that depend on the first."""
     rng = np.random.default_rng([seed, int(orders)])
     X = rng.standard_normal((n, p))
     y = (X[:, 0] + rng.standard_normal(n) > 0).astype(int)
     y[:2] = 0, 1
-    return X * 10.0 ** rng.uniform(-orders, orders, p), y
+    if kind == "low rank":
+        X = X[:, :2] @ rng.standard_normal((2, p))
+    elif kind == "zero columns":
+        X[:, ::2] = 0.0
+    X = X * 10.0 ** rng.uniform(-orders, orders, p)
+    return X.astype(np.float32) if kind == "float32" else X, y
 
 
-# Objectives
+def make_table(kind, seed):
+    """Columns of a kind, labels that depend on the first for odd seeds, k and C."""
+    rng = np.random.default_rng([seed, len(kind)])
+    n, p = int(rng.integers(4, 60)), int(rng.integers(1, 20))
+    X = rng.standard_normal((n, p))
+    if kind == "binary":
+        X = (X > 0.3).astype(float)
+    elif kind == "low rank":
+        X = rng.standard_normal((n, 2)) @ rng.standard_normal((2, p))
+    noise = rng.standard_normal(n)
+    y = (noise + (X[:, 0] - X[:, 0].mean() if seed % 2 else 0.0) > 0.25).astype(int)
+    y[:2] = 0, 1
+    if kind == "offset":
+        X = X + 10.0 ** rng.uniform(3, 9, p)
+    return (
+        X.astype(np.float32) if kind == "float32" else X,
+        y,
+        int(rng.integers(max(1, p - 2), p + 1)),
+        np.inf if seed % 3 == 0 else float(10 ** rng.uniform(-3, 6)),
+    )
+
+
+# Objectives and minima
 
 
 @pytest.mark.parametrize("seed", BINARY)
 @pytest.mark.parametrize(
-    "way",
-    ["weights", "class weights", "three classes", "one against the rest", "no intercept", "CSR", "float32"],
+    ("options", "n_classes"),
+    [
+        ({"fit_intercept": False}, 2),
+        ({"class_weight": {0: 3.0, 1: 0.5}}, 2),
+        ({"multi_class": "ovo"}, 3),
+        ({"multi_class": "ovr"}, 3),
+    ],
 )
-def test_the_objective_is_that_of_the_coefficients_returned(seed, way):
-    X, y, k = make_binary(seed, n_classes=3 if way in ("three classes", "one against the rest") else 2)
-    weights = np.random.default_rng(seed).uniform(0.1, 5.0, len(y)) if way == "weights" else None
-    model = SparseSVC(
-        k,
-        C=np.inf,
-        fit_intercept=way != "no intercept",
-        multi_class="ovr" if way == "one against the rest" else "ovo",
-        class_weight={0: 3.0, 1: 0.5} if way == "class weights" else None,
-    )
-    given = sp.csr_matrix(X) if way == "CSR" else X.astype(np.float32) if way == "float32" else X
-    assert_sound(quietly(model.fit, given, y, weights), X, y, weights)
-    np.testing.assert_array_equal(model.objective_, [s.objective for s in model.solutions_])
+def test_the_objective_is_that_of_the_coefficients_returned(seed, options, n_classes):
+    X, y, k = make_binary(seed, n_classes)
+    weights = np.random.default_rng(seed).uniform(0.1, 5.0, len(y))
+    for form in (np.asarray, sp.csr_matrix, np.float32):
+        model = SparseSVC(k, C=np.inf, **options)
+        assert_sound(quietly(model.fit, form(X), y, weights), X, y, weights)
+        np.testing.assert_array_equal(model.objective_, [s.objective for s in model.solutions_])
 
 
 @pytest.mark.parametrize("seed", BINARY)
@@ -88,38 +112,97 @@ def test_the_objectives_of_a_path_are_those_of_its_coefficients(seed):
 
 
 @pytest.mark.parametrize("solver", SHORT)
-@pytest.mark.parametrize("orders", [3, 8, 20])
-def test_no_model_is_worse_than_the_intercept_alone(solver, orders):
+@pytest.mark.parametrize(
+    ("orders", "kind"),
+    [(3, "plain"), (20, "plain"), (45, "plain"), (6, "float32"), (6, "low rank"), (6, "zero columns")],
+)
+def test_models_of_columns_of_very_different_scales_are_sound(solver, orders, kind):
     for seed in range(3):
-        X, y = make_scaled(seed, orders)
-        for C in (1e-3, 10.0, np.inf):
-            model = SparseSVC(1 + seed % 3, C=C, solver=SHORT[solver], fit_intercept=seed % 4 > 0)
-            assert_sound(quietly(model.fit, X, y), X, y)
+        X, y = make_scaled(seed, orders, n=8 + 4 * seed, p=3 + seed, kind=kind)
+        for C in (1e-8, 10.0, np.inf):
+            balanced = "balanced" if kind == "zero columns" else None
+            model = SparseSVC(1 + seed, C=C, solver=SHORT[solver], fit_intercept=seed > 0)
+            assert_sound(quietly(model.set_params(class_weight=balanced).fit, X, y), X, y)
 
 
-@pytest.mark.parametrize("solver", ["mm", "sd"])
-def test_mm_and_sd_return_the_best_of_projection_refit_and_intercept(solver):
-    seen = set()
-    for seed in range(12):
-        X, y = make_scaled(seed, 3 * (seed % 3), p=5)
-        best, projected = (
-            quietly(SparseSVC(2, C=np.inf, solver=ANNEALINGS[solver](ending=ending, max_inner=100)).fit, X, y)
-            for ending in ("best", "projection")
-        )
-        ((task, w, _, solution),) = each_machine(best, X, y)
-        ((_, paper_w, paper_b, paper),) = each_machine(projected, X, y)
-        assert paper.ending is Ending.PROJECTION
-        assert paper.trace == solution.trace
-        assert paper.objective == pytest.approx(float(task.objective(paper_w, paper_b)), rel=1e-7)
-        assert solution.objective <= min(paper.objective, float(task.constant())) * (1 + 1e-12)
-        if solution.ending is Ending.INTERCEPT:
-            assert not w.any()
-        elif solution.ending is Ending.REFIT:
-            assert set(np.flatnonzero(w)) <= set(np.flatnonzero(paper_w))
-        else:
-            np.testing.assert_array_equal(w, paper_w)
-        seen.add(solution.ending)
-    assert Ending.REFIT in seen
+# among the seeds are those at which the updated Gram matrices are too inexact without a final refit
+@pytest.mark.parametrize(
+    ("kind", "seeds"),
+    [
+        ("plain", range(4)),
+        ("binary", [510, 1830, *range(4)]),
+        ("low rank", range(4)),
+        ("offset", range(8)),
+        ("float32", [96, 1695, 2121, *range(3)]),
+    ],
+)
+def test_a_model_is_at_the_minimum_on_its_support(kind, seeds):
+    for seed in seeds:
+        X, y, k, C = make_table(kind, seed)
+        model = quietly(SparseSVC(k, C=C).fit, X, y)
+        assert_sound(model, X, y)
+        assert_minimal(model, X, y, tiny=1e-10 if kind == "float32" else 1e-12)
+
+
+@pytest.mark.parametrize("seed", [63, 65, 113, 193, 255, 284])
+def test_columns_of_zeros_and_ones_without_a_ridge_are_fitted_to_the_minimum(seed):
+    rng = np.random.default_rng(seed)
+    n, p = [(50, 1), (10, 8), (30, 3), (20, 12)][seed % 4]
+    X, y = (rng.random((n, p)) < rng.uniform(0.02, 0.6)).astype(float), np.arange(n) % 2
+    for k in (p, "all"):
+        model = quietly(SparseSVC(k, C=np.inf).fit, X, y)
+        assert_sound(model, X, y)
+        assert_minimal(model, X, y)
+
+
+@pytest.mark.parametrize("solver", ["exchange", "mm", "sd"])
+def test_weights_over_many_orders_of_magnitude_leave_a_model_at_its_minimum(solver):
+    for seed in (77, 95, 164, 173, 275):
+        rng = np.random.default_rng(seed)
+        n, p = int(rng.integers(5, 40)), int(rng.integers(1, 8))
+        X = rng.standard_normal((n, p))
+        y = (X[:, 0] + rng.standard_normal(n) > 0).astype(int)
+        y[:2] = 0, 1
+        weights = 10.0 ** rng.uniform(0, [10, 20, 29][seed % 3], n)
+        model = SparseSVC(int(rng.integers(1, p + 1)), C=[1.0, 1e-20, np.inf][seed % 3], solver=solver)
+        quietly(model.fit, X, y, weights)
+        assert_sound(model, X, y, weights)
+        if solver == "exchange":
+            assert_minimal(model, X, y, weights)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_tiles_and_a_matrix_of_large_kernel_values_give_the_same_objective(seed):
+    rng = np.random.default_rng(seed)
+    n, p = int(rng.integers(8, 40)), int(rng.integers(1, 6))
+    X = rng.standard_normal((n, p))
+    y = (X[:, 0] + rng.standard_normal(n) > 0).astype(int)
+    y[:2] = 0, 1
+    gamma, C = float(10 ** rng.uniform(0, 3)), float(10 ** rng.uniform(-2, 4))
+    degree, k = int(rng.integers(2, 5)), int(rng.integers(1, 8))
+    numbers = {"degree": degree, "gamma": gamma, "coef0": 1.0}
+    direct, tiles = (
+        quietly(KernelSparseSVC(k, kernel="poly", C=C, **numbers, n_candidates="all", cache_size=c).fit, X, y)
+        for c in (200, 1e-3)
+    )
+    given = quietly(KernelSparseSVC(k, kernel="precomputed", C=C).fit, polynomial_kernel(X, **numbers), y)
+    assert tiles.objective_ == pytest.approx(direct.objective_, rel=1e-8, abs=1e-12)
+    assert given.objective_ == pytest.approx(direct.objective_, rel=1e-8, abs=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["plain", "float32", "offset", "binary", "low rank"])
+def test_integer_weights_equal_repeated_rows(kind):
+    for seed in range(1, 11, 3):  # with a ridge
+        X, y, k, C = make_table(kind, seed)
+        counts = np.random.default_rng(seed).integers(1, 4, len(y))
+        repeated = np.repeat(X, counts, axis=0), np.repeat(y, counts), None
+        data = (X, y, counts.astype(float)), repeated
+        one, other = (quietly(SparseSVC(k, C=min(C, 310.0)).fit, *each) for each in data)
+        rel = 1e-6 if kind in ("float32", "offset") else 1e-8  # accuracy left by rounding errors
+        assert one.objective_ == pytest.approx(other.objective_, rel=rel)
+        if kind == "plain":  # other kinds may have several minima
+            scale = np.abs(other.coef_).max()
+            np.testing.assert_allclose(one.coef_, other.coef_, rtol=1e-5, atol=1e-6 * scale)
 
 
 # Invalid weights and extreme numbers
@@ -143,40 +226,6 @@ def test_an_invalid_class_weight_is_refused_with_its_class(fit):
             fit(X, y, {0: 1.0, 1: weight})
 
 
-@pytest.mark.parametrize("solver", ["exchange", "mm", "sd"])
-def test_columns_of_extreme_scales_have_sound_models(solver):
-    for seed in range(6 if solver == "exchange" else 3):
-        X, y = make_scaled(seed, 45, n=8 + seed, p=3 + seed)
-        model = SparseSVC(1 + seed % 4, C=[1.0, 1e6, np.inf][seed % 3], solver=solver)
-        assert_sound(quietly(model.fit, X, y), X, y)
-
-
-@pytest.mark.parametrize(
-    ("kind", "seeds"),
-    [
-        ("float32", (27, 64, 81, 117, 190, 310, 486)),
-        ("low rank", (51, 114, 117, 219, 559)),
-        ("zero columns", (81, 108, 310, 486, 559)),
-    ],
-)
-def test_columns_over_twelve_orders_of_magnitude_are_fitted(kind, seeds):
-    for seed in seeds:
-        rng = np.random.default_rng(seed)
-        n, p = int(rng.integers(4, 20)), int(rng.integers(2, 12))
-        X = rng.standard_normal((n, p))
-        if kind == "low rank":
-            X = rng.standard_normal((n, 2)) @ rng.standard_normal((2, p))
-        elif kind == "zero columns":
-            X[:, ::2] = 0.0
-        X = X * 10.0 ** rng.uniform(-6, 6, p)
-        X = X.astype(np.float32) if kind == "float32" else X
-        y = np.arange(n) % 2
-        for C in (1e6, 1e-8):
-            balanced = "balanced" if kind == "zero columns" else None
-            model = quietly(SparseSVC(int(rng.integers(1, p + 1)), C=C, class_weight=balanced).fit, X, y)
-            assert_sound(model, X, y)
-
-
 @pytest.mark.parametrize(
     ("kernel", "seeds"),
     [("poly", (21, 120, 142, 546)), ("sigmoid", (103, 137, 417)), ("rbf", (0, 1)), ("linear", (0, 1))],
@@ -195,7 +244,7 @@ def test_kernel_classifiers_without_a_ridge_are_fitted(kernel, seeds):
 
 
 @pytest.mark.parametrize("solver", ["exchange", "mm", "sd"])
-@pytest.mark.parametrize("C", [5e-324, 1e-300, 1.7e308])
+@pytest.mark.parametrize("C", [5e-324, 1.7e308])
 def test_extreme_ridges_have_sound_models(solver, C):
     X, y = make_scaled(1, 0)
     model = quietly(SparseSVC(2, C=C, solver=solver).fit, X, y)
@@ -216,23 +265,6 @@ def test_without_a_ridge_the_scale_of_the_weights_does_not_matter(solver, size):
     assert model.objective_ == pytest.approx(plain.objective_, rel=1e-9)
 
 
-@pytest.mark.parametrize("form", [sp.csr_matrix, sp.coo_array])
-def test_gamma_scale_of_a_sparse_matrix_is_that_of_the_array(form):
-    X, y = make_scaled(0, 0)
-    X = np.where(np.abs(X) > 0.5, X, 0.0)
-    weights = np.random.default_rng(0).uniform(0.5, 2.0, len(y))
-    model, plain = (KernelSparseSVC(3, gamma="scale").fit(A, y, weights) for A in (form(X), X))
-    np.testing.assert_allclose(model.decision_function(X), plain.decision_function(X), rtol=1e-6)
-
-
-@pytest.mark.parametrize("name", ["degree", "coef0"])
-def test_an_invalid_kernel_parameter_is_refused(name):
-    X, y = make_scaled(0, 0)
-    for value in (np.nan, np.inf, None, "3"):
-        with pytest.raises(ValueError, match=f"{name}=.* is not valid"):
-            KernelSparseSVC(2, kernel="poly", **{name: value}).fit(X, y)
-
-
 def test_a_k_beyond_the_number_of_features_keeps_all_with_a_warning():
     X, y = make_scaled(0, 0)
     assert sparse_svm_path(X, y, ks=10**30).ks.tolist() == [6, 5, 4, 3, 2, 1]
@@ -245,16 +277,6 @@ def test_a_k_beyond_the_number_of_features_keeps_all_with_a_warning():
     assert path.ks.tolist() == [6, 1]
     with pytest.warns(UserWarning, match="is greater than the number of training points, 20"):
         KernelSparseSVC(10**30).fit(X, y)
-
-
-@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
-@pytest.mark.parametrize("way", ["__call__", "quickly"])
-def test_kernel_values_of_near_points_are_exact_if_other_points_are_very_far(way, form):
-    points = np.array([[0.0, 0.0], [1e8, 0.0], [1e8 + 1.0, 2.0], [0.0, 1e27], [1e17, 1e27]])
-    exact = np.exp(-0.1 * ((points[:, None] - points) ** 2).sum(axis=2))
-    assert exact[1, 2] == pytest.approx(np.exp(-0.5))
-    K = getattr(Kernel("rbf", 0.1, 3, 0.0), way)(form(points), form(points.copy()))
-    np.testing.assert_allclose(K, exact, rtol=1e-8)
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])

@@ -4,10 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from penalised_problems import make_problems
+from penalised_problems import PROBLEMS, make_problem, make_problems
 from search_problems import fold, in_blocks, lowest_by_lbfgs, make_case, make_search
 
-from conftest import PROBLEMS, make_problem
 from kmargin.core.problem import ArrayProblem
 from kmargin.data.design.dense import DenseDesign
 from kmargin.solvers.refit.final import ArrayColumns, minimise_by_svd, shortest_solution

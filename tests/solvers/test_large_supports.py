@@ -4,10 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from penalised_problems import make_problems, make_units
+from penalised_problems import make_problem, make_problems, make_units
 from search_problems import fold, lowest_by_lbfgs, make_case, quadratic_minimum
 
-from conftest import make_problem
 from kmargin.core.problem import Problem
 from kmargin.solvers.refit.large import DualFit, ProductFit, conjugate_direction
 from kmargin.solvers.refit.rows import make_rows

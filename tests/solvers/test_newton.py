@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from penalised_problems import PROBLEMS, make_problem
 from search_problems import lowest_by_lbfgs, make_case, make_search
 from sklearn.svm import LinearSVC
 
-from conftest import PROBLEMS, make_problem
 from kmargin.core.problem import ArrayProblem
 from kmargin.data.design.dense import DenseDesign
 from kmargin.solvers.refit.support import refit as refit_parts
@@ -49,16 +49,6 @@ def test_separable_data_without_a_ridge_reach_zero_loss(n_features):
     solution = refit(problem, np.arange(n_features))
     assert np.isfinite(solution.coef).all()
     assert solution.objective < 1e-10
-
-
-def test_the_minimum_does_not_depend_on_the_start(rng):
-    problem = make_problem(60, 12, 12)
-    support = np.array([0, 2, 3, 11])
-    cold = refit(problem, support)
-    for scale in (1e-3, 1.0, 100.0):
-        warm = refit(problem, support, scale * rng.standard_normal(4), float(scale * rng.standard_normal()))
-        np.testing.assert_allclose(warm.objective, cold.objective, rtol=1e-9)
-        np.testing.assert_allclose(warm.coef, cold.coef, atol=1e-6)
 
 
 def test_the_gradient_vanishes_for_random_scales_and_ridges():

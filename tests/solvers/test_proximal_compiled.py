@@ -1,15 +1,13 @@
 """The compiled inner loops take the steps of the readable ones."""
 
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from penalised_problems import COLUMNS, PENALISED, make_problems, make_units, of_one, start_of
+from penalised_problems import COLUMNS, PENALISED, make_problem, make_problems, make_units, of_one, start_of
 from search_problems import in_blocks
 
-from conftest import make_problem
 from kmargin import MM, SD
 from kmargin.core.jit import compiled
 from kmargin.data.design.dense import DenseDesign
@@ -19,11 +17,6 @@ from kmargin.solvers.proximal.penalised import PenalisedProblem
 
 RHO = 3.0
 SOLVERS = {"mm": MM, "sd": SD}
-
-
-@pytest.fixture(params=PENALISED.values(), ids=PENALISED.keys())
-def penalised(request):
-    return request.param
 
 
 def run(solver, penalised, n_steps, gtol=0.0):
@@ -72,19 +65,6 @@ def test_every_fixed_rho_solve_takes_at_least_one_step(solver):
         descend = getattr(SOLVERS[solver](), make)(penalised)
         beta = descend(penalised, np.zeros((1, 6)), 1.0, 1e-12).beta
         assert descend(penalised, beta, 1.0, 1e6).n_inner == 1  # though the start is good enough
-
-
-@pytest.mark.parametrize("name", ["tall", "everything"])
-@pytest.mark.parametrize("solver", SOLVERS)
-def test_without_momentum_no_step_raises_the_objective(solver, name):
-    penalised = PENALISED[name]
-    beta, values = start_of(penalised), []
-    descend = SOLVERS[solver](max_inner=1, delay=10**6)._descent(penalised)
-    for _ in range(60):
-        beta, _, value, *_ = descend(penalised, beta, RHO, 0.0)
-        values.append(value)
-    assert all(after <= before + 1e-14 for before, after in pairwise(values))
-    assert values[-1] < values[0]
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from penalised_problems import PENALISED, make_problems, make_units, of_one, random_point
+from penalised_problems import PENALISED, make_problem, make_problems, make_units, of_one, random_point
 
-from conftest import make_problem
 from kmargin.data.design.dense import DenseDesign
 from kmargin.solvers import Status
 from kmargin.solvers.proximal import reference
@@ -16,11 +15,6 @@ from kmargin.solvers.proximal.reference import Descent, MMStep, Momentum, sd_ste
 from kmargin.solvers.solver import univariate_start
 
 RHO = 7.0
-
-
-@pytest.fixture(params=PENALISED.values(), ids=PENALISED.keys())
-def penalised(request):
-    return request.param
 
 
 def test_the_objective_is_the_sum_over_the_binary_problems_and_the_distance(rng):

@@ -6,10 +6,10 @@ from itertools import combinations
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from penalised_problems import make_problem
 from search_problems import CASES, GROUPS, in_blocks, lowest_of_all, make_case, make_search
 
-from conftest import make_problem
-from kmargin import MM, Exchange, Regime, SparseSVC, Status
+from kmargin import Exchange, Regime, Status
 from kmargin.core.problem import Problem
 from kmargin.core.units import Units
 from kmargin.data.design.dense import DenseDesign
@@ -127,7 +127,7 @@ def test_reused_panels_find_the_same_as_new_ones():
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_best_of_all_supports_is_found_if_all_are_tried(name):
-    problem = make_case(**CASES[name])
+    problem = make_case(**{"sizes": [1] * 7} | CASES[name])
     (solutions,) = solve(problem, [2])
     best = min(lowest_of_all(problem, pair) for pair in combinations(range(problem.units.n_units), 2))
     assert total(solutions) == pytest.approx(best, rel=1e-7)
@@ -139,11 +139,15 @@ SIGNS = np.array([1, -1, 0, 1, -1, 1, 0, -1, 1, 1, -1, 0])
 
 
 @pytest.mark.parametrize(
-    "options",
-    [{"fixed": [3]}, {"signs": SIGNS}, {"sizes": GROUPS, "signs": SIGNS, "fixed": [1]}],
-    ids=["fixed", "signs", "groups, fixed, signs"],
+    ("options", "remote"),
+    [
+        ({"fixed": [3], "n_problems": 1}, False),
+        ({"fixed": [3], "n_problems": 1}, True),
+        ({"sizes": GROUPS, "signs": SIGNS, "fixed": [1]}, False),
+        ({"sizes": GROUPS, "signs": SIGNS, "fixed": [1]}, True),
+    ],
+    ids=["fixed", "fixed, in blocks", "groups, fixed, signs", "groups, fixed, signs, in blocks"],
 )
-@pytest.mark.parametrize("remote", [False, True], ids=["in memory", "in blocks"])
 def test_no_swap_lowers_the_objective_of_a_swap_optimal_solution(options, remote, monkeypatch):
     for constant in ("ENUMERATION_FLOPS", "SWAP_FLOPS"):
         monkeypatch.setattr(path, constant, 0.0)
@@ -179,22 +183,6 @@ def test_each_ridge_of_a_grid_starts_from_the_supports_of_the_last(monkeypatch):
     (one,) = make_case(n_problems=1, n_samples=300).binary
     strong, _ = solve(Problem.of(one), [6], [[0.1], [0.01]], effort="fast")
     assert (0.01, 6, tuple(strong[0].support.tolist())) in starts
-
-
-def test_groups_of_single_columns_are_the_columns():
-    X, y = np.random.default_rng(0).standard_normal((50, 15)), np.arange(50) % 3
-    X[:, :3] += np.eye(3)[y]
-    models = [SparseSVC(4, C=1.0, groups=groups).fit(X, y) for groups in (None, list(range(15)))]
-    np.testing.assert_array_equal(models[0].coef_, models[1].coef_)
-
-
-def test_copies_of_a_problem_have_the_solution_of_one():
-    (one,) = make_case(n_problems=1).binary
-    ((alone,),) = solve(Problem.of(one), [3])
-    (copies,) = solve(Problem((one,) * 3, Units.of_columns(12)), [3])
-    for copy in copies:
-        np.testing.assert_array_equal(copy.support, alone.support)
-        np.testing.assert_allclose(copy.coef, alone.coef, rtol=1e-7)
 
 
 def test_improving_never_raises_the_sum_of_the_objectives(rng):
@@ -264,12 +252,6 @@ def test_products_with_X_are_used_if_no_panel_fits_in_memory(monkeypatch):
     assert regime_of(binary, 5) is Regime.PRODUCTS
     ((solution,),) = solve(Problem.of(binary), [5])
     assert solution.status is Status.LIMITED
-
-
-def test_solutions_of_mm_have_no_regime():
-    binary = make_problem(40, 12)
-    ((solution,),) = MM().solve_grid(Problem.of(binary), [[0.01]], [3], np.random.default_rng(0))
-    assert solution.regime is None
 
 
 @pytest.mark.parametrize("shape", [(60, 30), (40, 200)])

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from penalised_problems import make_problems
@@ -80,6 +80,7 @@ def test_signs_of_the_minimum_change_nothing_and_opposite_signs_leave_the_interc
 few_numbers = hnp.arrays(np.float64, (7, 3), elements=st.integers(-2, 2).map(float))
 
 
+@settings(max_examples=40)
 @given(
     few_numbers,
     st.sampled_from([0.0, 0.1]),

@@ -65,7 +65,7 @@ def test_a_failed_trial_changes_nothing(problem, rng):
 def test_a_made_exchange_is_at_the_minimum_with_the_gram_matrix_of_its_active_rows(problem, rng):
     search = make_search(problem, [4, 0, 2])
     check_state(search, problem)
-    for n_lose, n_take in [(1, 1), (2, 2), (0, 2), (3, 1), (2, 1)]:
+    for n_lose, n_take in [(1, 1), (0, 2), (3, 1)]:
         search.move(*(turns[0] for turns in random_exchange(search, rng, n_lose, n_take)))
         check_state(search, problem)
 
