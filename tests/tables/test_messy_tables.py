@@ -76,10 +76,10 @@ def test_packed_files_are_unpacked_and_damaged_ones_get_a_sentence(name, tmp_pat
     (tmp_path / name).write_bytes(packed)
     assert read_table(tmp_path / name).frame["n"].tolist() == [1, 2, 3, 5]
     (tmp_path / name).write_bytes(packed[: len(packed) // 2])
-    with pytest.raises(InputError, match=r"not compressed with .*, or is damaged or truncated"):
+    with pytest.raises(InputError, match=r"cannot be read as a \w+ file: it is not, or is damaged"):
         read_table(tmp_path / name)
     (tmp_path / name).write_bytes(b"n,y\n1,2\n")
-    with pytest.raises(InputError, match="its content is not compressed with"):
+    with pytest.raises(InputError, match="cannot be read as a"):
         read_table(tmp_path / name)
 
 
@@ -115,7 +115,7 @@ def test_what_was_found_out_is_said_and_can_be_overruled(tmp_path):
     assert "Größe" not in wrong.columns
     (tmp_path / "b.csv").write_bytes(b"a.b;c.d\n1.5;2\n")
     assert list(read_table(tmp_path / "b.csv", Reading(sep=".")).frame.columns) == ["a", "b;c", "d"]
-    assert list(read_table(tmp_path / "b.csv", Reading(sep="semicolon")).frame.columns) == ["a.b", "c.d"]
+    assert list(read_table(tmp_path / "b.csv", Reading(sep=";")).frame.columns) == ["a.b", "c.d"]
 
 
 @pytest.mark.parametrize(
@@ -146,9 +146,8 @@ BAD_READINGS = {
     "two characters": (Reading(sep=";;"), "--sep ';;' is not a single separator"),
     "a letter": (Reading(sep="a"), "--sep 'a' is not a single"),
     "another mark": (Reading(decimal="'"), '--decimal "\'" is not a decimal mark. Use . or , instead'),
-    "both": (Reading(sep=",", decimal=","), "--sep and --decimal are both ,"),
-    "no encoding": (Reading(encoding="latin-99"), "--encoding 'latin-99' is not known. Use utf-8"),
-    "another encoding": (Reading(encoding="ascii"), "is not text in ascii .*Leave out --encoding"),
+    "no encoding": (Reading(encoding="latin-99"), "unknown encoding: latin-99.*such as utf-8"),
+    "another encoding": (Reading(encoding="ascii"), "is not text in ascii .*Use another --encoding"),
 }
 
 
@@ -161,10 +160,11 @@ def test_a_reading_that_makes_no_sense_gets_a_sentence(how, message, tmp_path):
 
 def test_what_is_about_text_is_refused_for_other_files(tmp_path):
     FRAME.to_parquet(tmp_path / "a.parquet")
-    with pytest.raises(InputError, match=r"--decimal applies to text tables .* a\.parquet is not one"):
+    with pytest.raises(InputError, match=r"--decimal does not apply to a\.parquet, whose format is parquet"):
         read_table(tmp_path / "a.parquet", Reading(decimal=","))
-    with pytest.raises(InputError, match="--transpose takes the feature names from the first column"):
-        read_table(tmp_path / "a.parquet", Reading(transpose=True))
+    (tmp_path / "a.svm").write_text("1 1:2\n")
+    with pytest.raises(InputError, match=r"--transpose does not apply to a\.svm, whose format is svmlight"):
+        read_table(tmp_path / "a.svm", Reading(transpose=True))
 
 
 GENES = make_table(12).drop(columns="outcome").set_index(pd.Index([f"s{i}" for i in range(12)]))
@@ -193,7 +193,7 @@ def test_a_table_on_its_side_is_turned(name, tmp_path):
 
 def test_a_row_of_classes_in_a_table_on_its_side_is_the_target(tmp_path):
     GENES.assign(outcome=OUTCOME.to_numpy()).T.to_csv(tmp_path / "g.csv", decimal=",", sep=";")
-    with pytest.raises(InputError, match=r"'outcome' is in the first column. If the features are in rows"):
+    with pytest.raises(InputError, match=r"With 'outcome' in its first column .* features in rows"):
         prepare(read_table(tmp_path / "g.csv"), Roles("outcome"))
     dataset = prepare(read_table(tmp_path / "g.csv", Reading(transpose=True)), Roles("outcome"))
     assert dataset.y.tolist() == OUTCOME.tolist()
@@ -236,8 +236,8 @@ def test_rows_without_labels_and_labels_without_rows_are_named(tmp_path):
     labels = pd.concat([LABELS.iloc[2:], pd.DataFrame({"sample": ["t1"], "diagnosis": ["ALL"]})])
     table = labelled(tmp_path, labels)
     assert table.notes == (
-        "2 rows have no label in pheno.csv, left out: 's0', 's1'.",
-        "1 label of pheno.csv has no row: 't1'.",
+        "pheno.csv has no label for 2 rows, left out: 's0', 's1'.",
+        "The table has no row for 1 label of pheno.csv: 't1'.",
     )
     assert table.frame["diagnosis"].tolist() == OUTCOME.tolist()[2:]
     np.testing.assert_allclose(table.frame.iloc[:, :5].to_numpy(), GENES.to_numpy()[2:])
@@ -257,7 +257,7 @@ def test_other_columns_of_the_labels_are_features_only_if_they_are_asked_for(tmp
     labels = LABELS.assign(survival=range(12), batch="x")
     table = labelled(tmp_path, labels, target="diagnosis", wanted=["batch"])
     assert [name for name in table.frame.columns if name not in GENES.columns] == ["diagnosis", "batch"]
-    assert table.notes[0].startswith("'survival' of pheno.csv is not used as a feature")
+    assert table.notes[0].startswith("Not used as features: 'survival' of pheno.csv")
 
 
 BAD_LABELS = {
@@ -266,10 +266,10 @@ BAD_LABELS = {
     "features": (
         pd.DataFrame({"sample": GENES.columns, "diagnosis": OUTCOME[:5]}),
         {},
-        "names 5 columns of the table, not rows: the table has its features in rows. Add --transpose",
+        "'s0', 's1' in the table, 'age', 'dose' in pheno.csv.*features in rows, add --transpose",
     ),
-    "no such column": (LABELS, {"target": "diagnose"}, "no column 'diagnose'. Did you mean 'diagnosis'"),
-    "no target": (LABELS.assign(age=1), {}, r"Name the column of pheno.csv to predict"),
+    "no such column": (LABELS, {"target": "diagnose"}, "no column 'diagnose'.* Did you mean 'diagnosis'"),
+    "no target": (LABELS.assign(age=1), {}, "name the column to predict.*It has 'diagnosis', 'age'"),
     "no id": (LABELS, {"id": "smple"}, "--id: neither pheno.csv nor the table has a column 'smple'"),
     "a column of both": (
         LABELS.assign(age=1),
@@ -341,7 +341,7 @@ def test_a_column_that_may_be_measured_is_not_left_out(name, values):
     assert name in dataset.encoding.columns
     if "reads" in name:
         assert dataset.notes[0].startswith(
-            f"'{name}': each row has a different whole number. If it names the rows"
+            f"Each row has a different whole number in '{name}'. If these name the rows"
         )
 
 

@@ -116,7 +116,7 @@ def test_rows_that_repeat_each_other_but_for_an_id_stay_together_in_folds(ids):
 def test_rows_that_repeat_with_another_label_are_counted():
     frame = pd.concat([FRAME, FRAME.iloc[:1].assign(outcome="no"), FRAME.iloc[:1].assign(outcome="yes")])
     (warning,) = warnings_of(frame.reset_index(drop=True))
-    assert "1 such set of rows has different labels." in warning
+    assert "Labels differ within 1 set of equal rows." in warning
 
 
 def test_rows_of_codes_repeat_by_chance():

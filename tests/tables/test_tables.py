@@ -96,10 +96,10 @@ CONTENTS = {
     "blank lines": ("a.csv", b"\n \n", "a.csv is empty"),
     "no rows": ("a.csv", b"a,b,y\n", "no rows"),
     "Parquet as CSV": ("a.csv", as_parquet(FRAME), "ends in .csv, but its content is not text. If it is an"),
-    "CSV as Parquet": ("a.parquet", b"a,b\n1,2\n", "cannot be read as Parquet: it is not, or is truncated"),
+    "CSV as Parquet": ("a.parquet", b"a,b\n1,2\n", "cannot be read as Parquet: it is not, or is damaged"),
     "Parquet cut short": ("a.parquet", as_parquet(FRAME)[:200], "cannot be read as Parquet"),
     "text as npz": ("a.npz", b"a,b\n1,2\n", "Save plain arrays X and y"),
-    "HTML as CSV": ("a.csv", b"<!DOCTYPE html>\n<html>", "its content is a web page"),
+    "HTML as CSV": ("a.csv", b"<!DOCTYPE html>\n<html>", "only one column, '<!DOCTYPE html>'"),
     "a pickle as CSV": (
         "a.csv",
         pickle.dumps([1]),
@@ -111,7 +111,7 @@ CONTENTS = {
         "cannot be read as an Excel workbook",
     ),
     "an empty workbook": ("a.xlsx", as_workbook({"s": pd.DataFrame()}), "a.xlsx is empty"),
-    "text as Excel": ("a.xlsx", b"a,b\n1,2\n", "cannot be read as an Excel workbook: it is not one"),
+    "text as Excel": ("a.xlsx", b"a,b\n1,2\n", "an Excel workbook: it is not, or is damaged"),
     "an old workbook": ("a.xls", b"\xd0\xcf", "ends in .xls, which kmargin does not read.*Save the table as"),
     "only a separator": ("a.csv", b",\n", "a.csv has neither names nor values"),
     "a file of Stata": ("a.dta", b"stata", r"ends in .dta, .*write\.csv\(table"),
@@ -119,9 +119,9 @@ CONTENTS = {
     "a name twice": ("a.csv", b"a,b,a\n1,2,3\n", "more than one column called 'a'"),
     "a long row": ("a.csv", b"a,b\n1,2\n1,2,3\n", "Expected 2 fields in line 3, saw 3"),
     "long rows": ("a.csv", b"a,b\n1,2,3\n1,2,3\n", "more fields than there are names"),
-    "not gzip": ("a.csv.gz", b"a,b\n1,2\n", "not compressed with gzip"),
+    "not gzip": ("a.csv.gz", b"a,b\n1,2\n", "cannot be read as a gzip file"),
     "Excel as CSV": ("a.csv", as_workbook({"s": FRAME}), r"rename it to end in \.xlsx, \.parquet or \.gz"),
-    "not svmlight": ("a.svm", b"hello there\n", "not in svmlight format"),
+    "not svmlight": ("a.svm", b"hello there\n", "cannot be read as svmlight .*Each line is a class"),
     "gzip with another checksum": (
         "a.csv.gz",
         gzip.compress(b"a,b\n" + b"1,2\n" * 3000, mtime=0)[:-8] + bytes(8),
@@ -160,7 +160,7 @@ def test_a_workbook_is_read_as_its_sheet_saved_as_csv_would_be(tmp_path):
     (tmp_path / "t.xlsx").write_bytes(as_workbook({"data": turned}))
     frame = read_table(tmp_path / "t.xlsx", Reading(transpose=True)).frame
     pd.testing.assert_frame_equal(frame, FRAME.drop(columns="outcome"))
-    with pytest.raises(InputError, match="--sep applies to text tables"):
+    with pytest.raises(InputError, match="--sep does not apply to"):
         read_table(tmp_path / "a.xlsx", Reading(sep=";"))
 
 
@@ -176,11 +176,11 @@ def test_of_several_sheets_the_first_is_read_and_a_note_says_so(tmp_path):
 
 
 ARCHIVES = {
-    "objects": ({"X": np.array([[{}]], dtype=object)}, "Python objects, which kmargin never opens"),
-    "no X": ({"A": np.zeros((2, 2))}, "no array X; it has 'A'"),
-    "a flat X": ({"X": np.zeros(2)}, r"X in a.npz has shape \(2,\)"),
-    "a short y": ({"X": np.zeros((2, 2)), "y": np.zeros(1)}, r"y in a.npz has shape \(1,\) for 2 rows"),
-    "few names": ({"X": np.zeros((2, 2)), "feature_names": ["a"]}, "1 feature_names for the 2 columns"),
+    "objects": ({"X": np.array([[{}]], dtype=object)}, "an npz archive.*Python objects are never opened"),
+    "no X": ({"A": np.zeros((2, 2))}, "a.npz has A. Save X with numbers"),
+    "a flat X": ({"X": np.zeros(2)}, r"a.npz has X of shape \(2,\)"),
+    "a short y": ({"X": np.zeros((2, 2)), "y": np.zeros(1)}, r"y of shape \(1,\).*a class for each row"),
+    "few names": ({"X": np.zeros((2, 2)), "feature_names": ["a"]}, r"feature_names of shape \(1,\)"),
     "a name twice": ({"X": np.zeros((2, 2)), "feature_names": ["a", "a"]}, "more than one column called 'a'"),
 }
 
@@ -196,10 +196,10 @@ def test_an_archive_without_plain_X_and_y_gets_a_sentence(arrays, message, tmp_p
 def test_a_damaged_archive_gets_a_sentence(tmp_path, cut):
     content = save(FRAME, tmp_path / "a.npz").read_bytes()
     (tmp_path / "a.npz").write_bytes(content[: int(cut * len(content))])
-    with pytest.raises(InputError, match=r"or damaged\. Save plain arrays X and y"):
+    with pytest.raises(InputError, match=r"truncated\. Save plain arrays X and y"):
         read_table(tmp_path / "a.npz")
     (tmp_path / "a.npz").write_bytes(content.replace(b"descr", b"decsr"))
-    with pytest.raises(InputError, match=r"or damaged\. Save plain arrays X and y"):
+    with pytest.raises(InputError, match=r"truncated\. Save plain arrays X and y"):
         read_table(tmp_path / "a.npz")
 
 
@@ -280,7 +280,7 @@ COLUMNS = {
     "a mark for missing values": (
         with_column("z", -1.7976931348623157e308),
         Roles("outcome"),
-        r"'z' holds numbers beyond 1e\+100, perhaps a code for missing values",
+        r"'z' holds infinite values or numbers beyond 1e\+100, perhaps a code for missing values",
     ),
     "numbers without end": (with_column("z", [10**400] * 60), Roles("outcome"), "'z' holds infinite values"),
     "infinity": (with_column("z", np.inf), Roles("outcome"), "'z' holds infinite values"),
@@ -303,7 +303,7 @@ COLUMNS = {
         Roles("outcome", weights="w"),
         "row 1 of column 'w' holds -1",
     ),
-    "weights in words": (with_column("w", "a"), Roles("outcome", weights="w"), "'w' holds text"),
+    "weights in words": (with_column("w", "a"), Roles("outcome", weights="w"), "row 1 of column 'w' holds a"),
     "no weight": (with_column("w", 0), Roles("outcome", weights="w"), "zero in every row"),
     "unknown encoding": (FRAME, Roles("outcome", encode="hash"), "Use --encode onehot"),
     "a feature made twice": (
