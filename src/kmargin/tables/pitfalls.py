@@ -79,8 +79,10 @@ def _why_row_names(column: pd.Series) -> str | None:
 def _is_code(column: pd.Series) -> bool:
     """Whether a column holds texts or whole numbers."""
     kind = kind_of(column)
-    numbers = to_numbers(column.dropna()) if kind == "number" else np.empty(0)
-    return kind in ("number", "text") and bool((numbers == np.round(numbers)).all())
+    if kind != "number":
+        return kind == "text"
+    numbers = to_numbers(column)
+    return bool((np.isnan(numbers) | (numbers == np.round(numbers))).all())
 
 
 # Warnings of what makes scores too high
