@@ -11,10 +11,7 @@ from kmargin.cli.app import app
 from kmargin.core.units import UnitRequest
 from kmargin.core.validation import InputError
 from kmargin.fitting.spec import KernelBlueprint, LinearBlueprint
-from kmargin.tables.analysis import analyse
 from kmargin.tables.columns import ColumnRequest, Encoding, count_features, read_groups
-from kmargin.tables.dataset import Roles, prepare
-from kmargin.tables.read import Table
 from kmargin.tables.search import Settings
 
 ENCODING = Encoding(("age", "site", "lab_a", "lab_b", "lab"), {"site": ("north", "south")})
@@ -76,8 +73,8 @@ def test_signs_are_those_of_all_values_of_a_column():
 WRONG = {
     "an unknown name": ({"keep": ["sit"]}, r"^--keep names 'sit', which is not a feature. Did you mean"),
     "nothing near": ({"avoid": ["qqqq"]}, r"^--avoid names 'qqqq', which is not a feature. It has "),
-    "kept and avoided": ({"keep": ["age"], "avoid": ["age"]}, "^--keep and --avoid both name 'age'. Remove"),
-    "a column and its value": ({"keep": ["site=north"], "avoid": ["site"]}, "both name 'site=north'"),
+    "kept and avoided": ({"keep": ["age"], "avoid": ["age"]}, "^'age' is in `keep` and in `avoid`, which"),
+    "a column and its value": ({"keep": ["site=north"], "avoid": ["site"]}, "^'site=north' is in `keep`"),
     "all avoided": ({"avoid": [*ENCODING.columns]}, "^--avoid excludes all 6 features. Exclude fewer"),
     "a sign without a name": ({"signs": ["age"]}, "^--sign age is not of the form feature=sign. Write it as"),
     "a sign that is none": ({"signs": ["age=2"]}, "^--sign age=2 is not of the form feature=sign"),
@@ -100,8 +97,11 @@ def test_what_cannot_be_gets_one_sentence(asked, message):
 FILES = {
     "wrong columns": ("name,group\na,b\n", "groups.csv has columns 'name', 'group'. It needs two"),
     "three columns": ("feature,group,x\na,b,1\n", "has columns 'feature', 'group', 'x'. It needs two"),
-    "a feature twice": ("feature,group\nage,a\nage,b\n", "groups.csv has 'age' more than once. Put each"),
-    "a gap": ("feature,group\nage,a\nz,\n", "row 2 of groups.csv lacks a feature or a group. Fill it in"),
+    "a feature twice": (
+        "feature,group\nage,a\nage,b\n",
+        "row 2 of groups.csv .* repeats a feature. Put each",
+    ),
+    "a gap": ("feature,group\nage,a\nz,\n", "row 2 of groups.csv lacks a feature or a group"),
     "no rows": ("feature,group\n", "has column names but no rows"),
 }
 
@@ -125,7 +125,6 @@ COMMANDS = {
         "('age', 'dose'), which count in k. Use 2 or more",
     ),
     "more than is left": ("--avoid age --ks 5,", "k = 5 is not possible with 4 features"),
-    "an unknown name": ("--keep agge", "--keep names 'agge', which is not a feature. Did you mean 'age'"),
     "the target": ("--avoid outcome", "--avoid names 'outcome', which is not a feature"),
     "no file": ("--groups nowhere.csv", "There is no file nowhere.csv"),
 }
@@ -149,11 +148,11 @@ def test_the_commands_say_it_in_one_sentence_and_write_nothing(options, message,
     assert [path.name for path in Path().iterdir()] == ["data.csv"]
 
 
-@pytest.mark.parametrize("asked", [{"keep": ["age"]}, {"signs": ["age=+"]}, {"avoid": ["age"]}], ids=str)
+@pytest.mark.parametrize("asked", [{"keep": ["b"]}, {"signs": ["b=+"]}, {"avoid": ["b"]}], ids=str)
 def test_a_kernel_model_has_no_constraints_on_features(asked):
-    dataset = prepare(Table(make_table()), Roles("outcome"))
+    columns = ColumnRequest(**asked)
     with pytest.raises(InputError, match=r"^--[a-z]+ applies to features, but with --kernel k counts"):
-        analyse(dataset, Settings(kernel="rbf", columns=ColumnRequest(**asked)))
+        Settings(kernel="rbf", columns=columns).blueprint(count_features(Encoding(("a", "b")), columns))
 
 
 @pytest.mark.usefixtures("_data")

@@ -9,18 +9,15 @@ import sys
 import tempfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tables_data import make_table
 from typer.testing import CliRunner
 
+from kmargin import KernelSparseSVC, SparseSVC, load_model, save_model
 from kmargin.cli.app import app
-from kmargin.report import page
 from kmargin.tables import model_file
-from kmargin.tables.analysis import analyse
-from kmargin.tables.dataset import Roles, prepare
 from kmargin.tables.model_file import newest, replace_file, replace_folder
-from kmargin.tables.read import Table
-from kmargin.tables.search import Settings
 
 OWNED = ("model", "features", "points", "page")
 OLD = {"model": b"old model", "features": b"old features", "page": b"old page" * 1000}
@@ -152,23 +149,16 @@ def test_a_folder_that_another_process_is_writing_is_not_cleared_away(tmp_path):
     assert not stale.exists()
 
 
-def test_a_model_that_is_ready_but_not_moved_is_the_one_that_is_read(tmp_path, analyses):
-    linear, kernel = analyses
-    model_file.save(linear.model, tmp_path / model_file.NAME)
-    assert not model_file.load(tmp_path).is_kernel
+def test_a_model_that_is_ready_but_not_moved_is_the_one_that_is_read(tmp_path):
+    X, y = np.eye(6), [0, 1] * 3
+    save_model(SparseSVC(k=1).fit(X, y), tmp_path / model_file.NAME)
+    assert not load_model(tmp_path).is_kernel
     (tmp_path / model_file.READY).mkdir()
-    model_file.save(kernel.model, tmp_path / model_file.READY / model_file.NAME)
-    assert model_file.load(tmp_path).is_kernel
+    save_model(KernelSparseSVC(k=1).fit(X, y), tmp_path / model_file.READY / model_file.NAME)
+    assert load_model(tmp_path).is_kernel
 
 
 # the commands themselves
-
-
-@pytest.fixture(scope="module")
-def analyses():
-    dataset = prepare(Table(make_table()), Roles("outcome"))
-    settings = {"k": 2, "ks": [2], "Cs": [1.0], "cv": 2}
-    return analyse(dataset, Settings(**settings)), analyse(dataset, Settings(kernel="rbf", **settings))
 
 
 @pytest.fixture
@@ -176,15 +166,6 @@ def data(tmp_path, monkeypatch, undrawn):
     monkeypatch.chdir(tmp_path)
     make_table().to_csv("data.csv", index=False)
     return tmp_path
-
-
-def test_results_of_another_kind_are_replaced_as_a_whole(tmp_path, monkeypatch, analyses):
-    monkeypatch.setattr(page, "render", lambda *args: "<p>page</p>")
-    for analysis, table in zip(analyses, ("features.csv", "points.csv"), strict=True):
-        page.write_results(analysis, tmp_path / "out", "data.csv")
-        assert sorted(os.listdir(tmp_path / "out")) == sorted(
-            [table, "model.kmargin", "predictions.csv", "report.html"]
-        )
 
 
 FIT = ["fit", "data.csv", "--target", "outcome", "--k", "2", "--C", "1", "--cv", "2", "--pairs", "0"]
@@ -217,7 +198,9 @@ def test_a_real_kill_leaves_the_old_folder(data):
     assert process.returncode == -signal.SIGKILL
     assert content_of(data / "data-kmargin") == before
     assert CliRunner().invoke(app, [*FIT, "--kernel", "rbf"]).exit_code == 0
-    assert model_file.load(data / "data-kmargin").is_kernel
+    names = ["model.kmargin", "points.csv", "predictions.csv", "report.html"]  # without features.csv
+    assert sorted(content_of(data / "data-kmargin")) == names
+    assert load_model(data / "data-kmargin").is_kernel
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such limits on Windows")

@@ -38,10 +38,7 @@ WRITTEN = {
     "UTF-16": ("a.csv", text_of(";", ",").encode("utf-16")),
     "old line ends": ("a.csv", text_of(end="\r").encode()),
     "a line for spreadsheets": ("a.csv", b"sep=;\r\n" + text_of(";", ",", "\r\n").encode()),
-    "empty rows and columns": (
-        "a.csv",
-        (text_of(";", ",").replace("\n", ";;\n") + ";;;;\n;;;;\n").encode(),
-    ),
+    "empty rows and columns": ("a.csv", (text_of(";").replace("\n", ";;\n") + ";;;;\n;;;;\n").encode()),
     "names of rows without a name": ("a.txt", FRAME.to_csv(sep=" ").split(" ", 1)[1].encode()),
 }
 
@@ -53,11 +50,11 @@ def test_however_a_table_is_written_it_is_the_same_table(name, content, tmp_path
     pd.testing.assert_frame_equal(frame.astype({"y": object}), FRAME.astype({"y": object}))
 
 
-def zipped(content):
+def zipped(content, names=("inside.csv", "__MACOSX/._inside.csv")):
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("inside.csv", content)
-        archive.writestr("__MACOSX/._inside.csv", b"\0")
+        for name in names:
+            archive.writestr(name, content)
     return file.getvalue()
 
 
@@ -72,32 +69,19 @@ PACKERS = {
 
 @pytest.mark.parametrize("name", PACKERS)
 def test_packed_files_are_unpacked_and_damaged_ones_get_a_sentence(name, tmp_path):
-    packed = PACKERS[name](text_of(";", ",").encode("cp1252") * 1)
+    packed = PACKERS[name](text_of(";", ",").encode("cp1252"))
     (tmp_path / name).write_bytes(packed)
     assert read_table(tmp_path / name).frame["n"].tolist() == [1, 2, 3, 5]
     (tmp_path / name).write_bytes(packed[: len(packed) // 2])
-    with pytest.raises(InputError, match=r"not compressed with .*, or is damaged or truncated"):
+    with pytest.raises(InputError, match=r"cannot be read as a \w+ file: it is not, or is damaged"):
         read_table(tmp_path / name)
     (tmp_path / name).write_bytes(b"n,y\n1,2\n")
-    with pytest.raises(InputError, match="its content is not compressed with"):
+    with pytest.raises(InputError, match="cannot be read as a"):
         read_table(tmp_path / name)
-
-
-def test_parquet_svmlight_and_arrays_may_be_packed_too(tmp_path):
-    (tmp_path / "a.parquet.gz").write_bytes(gzip.compress(FRAME.to_parquet()))
-    pd.testing.assert_frame_equal(read_table(tmp_path / "a.parquet.gz").frame, FRAME, check_dtype=False)
-    (tmp_path / "a.svm.xz").write_bytes(lzma.compress(b"1 1:2.5\n0 2:1\n"))
-    assert read_table(tmp_path / "a.svm.xz").frame["f1"].tolist() == [2.5, 0.0]
-    arrays = io.BytesIO()
-    np.savez(arrays, X=np.eye(3), y=np.arange(3))
-    (tmp_path / "a.npz.bz2").write_bytes(bz2.compress(arrays.getvalue()))
-    assert read_table(tmp_path / "a.npz.bz2").frame.shape == (3, 4)
 
 
 def test_an_archive_of_several_files_is_refused(tmp_path):
-    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
-        archive.writestr("a.csv", "a,b\n1,2\n")
-        archive.writestr("b.csv", "a,b\n1,2\n")
+    (tmp_path / "a.zip").write_bytes(zipped(b"a,b\n1,2\n", ["a.csv", "b.csv"]))
     with pytest.raises(InputError, match=r"a\.zip holds 2 files: 'a.csv', 'b.csv'\. Compress only the file"):
         read_table(tmp_path / "a.zip")
 
@@ -115,19 +99,18 @@ def test_what_was_found_out_is_said_and_can_be_overruled(tmp_path):
     assert "Größe" not in wrong.columns
     (tmp_path / "b.csv").write_bytes(b"a.b;c.d\n1.5;2\n")
     assert list(read_table(tmp_path / "b.csv", Reading(sep=".")).frame.columns) == ["a", "b;c", "d"]
-    assert list(read_table(tmp_path / "b.csv", Reading(sep="semicolon")).frame.columns) == ["a.b", "c.d"]
+    assert list(read_table(tmp_path / "b.csv", Reading(sep=";")).frame.columns) == ["a.b", "c.d"]
 
 
-@pytest.mark.parametrize(
-    ("cells", "expected"),
-    [
-        (["1.234,5", "2,5"], [1234.5, 2.5]),
-        (["1,234.5", "2.5"], [1234.5, 2.5]),
-        (["1,5", "1.5"], ["1,5", "1.5"]),
-        (["1,234", "2,5"], [1.234, 2.5]),
-    ],
-    ids=str,
-)
+MARKS = [
+    (["1.234,5", "2,5"], [1234.5, 2.5]),
+    (["1,234.5", "2.5"], [1234.5, 2.5]),
+    (["1,5", "1.5"], ["1,5", "1.5"]),
+    (["1,234", "2,5"], [1.234, 2.5]),
+]
+
+
+@pytest.mark.parametrize(("cells", "expected"), MARKS, ids=str)
 def test_marks_of_thousands_and_decimals_are_told_apart(cells, expected, tmp_path):
     (tmp_path / "a.csv").write_text("a;b\n" + "".join(f"{cell};1\n" for cell in cells))
     assert read_table(tmp_path / "a.csv").frame["a"].tolist() == expected
@@ -146,9 +129,8 @@ BAD_READINGS = {
     "two characters": (Reading(sep=";;"), "--sep ';;' is not a single separator"),
     "a letter": (Reading(sep="a"), "--sep 'a' is not a single"),
     "another mark": (Reading(decimal="'"), '--decimal "\'" is not a decimal mark. Use . or , instead'),
-    "both": (Reading(sep=",", decimal=","), "--sep and --decimal are both ,"),
-    "no encoding": (Reading(encoding="latin-99"), "--encoding 'latin-99' is not known. Use utf-8"),
-    "another encoding": (Reading(encoding="ascii"), "is not text in ascii .*Leave out --encoding"),
+    "no encoding": (Reading(encoding="latin-99"), "unknown encoding: latin-99.*such as utf-8"),
+    "another encoding": (Reading(encoding="ascii"), "is not text in ascii .*Use another --encoding"),
 }
 
 
@@ -161,10 +143,11 @@ def test_a_reading_that_makes_no_sense_gets_a_sentence(how, message, tmp_path):
 
 def test_what_is_about_text_is_refused_for_other_files(tmp_path):
     FRAME.to_parquet(tmp_path / "a.parquet")
-    with pytest.raises(InputError, match=r"--decimal applies to text tables .* a\.parquet is not one"):
+    with pytest.raises(InputError, match=r"--decimal does not apply to a\.parquet, whose format is parquet"):
         read_table(tmp_path / "a.parquet", Reading(decimal=","))
-    with pytest.raises(InputError, match="--transpose takes the feature names from the first column"):
-        read_table(tmp_path / "a.parquet", Reading(transpose=True))
+    (tmp_path / "a.svm").write_text("1 1:2\n")
+    with pytest.raises(InputError, match=r"--transpose does not apply to a\.svm, whose format is svmlight"):
+        read_table(tmp_path / "a.svm", Reading(transpose=True))
 
 
 GENES = make_table(12).drop(columns="outcome").set_index(pd.Index([f"s{i}" for i in range(12)]))
@@ -193,7 +176,7 @@ def test_a_table_on_its_side_is_turned(name, tmp_path):
 
 def test_a_row_of_classes_in_a_table_on_its_side_is_the_target(tmp_path):
     GENES.assign(outcome=OUTCOME.to_numpy()).T.to_csv(tmp_path / "g.csv", decimal=",", sep=";")
-    with pytest.raises(InputError, match=r"'outcome' is in the first column. If the features are in rows"):
+    with pytest.raises(InputError, match=r"With 'outcome' in its first column .* features in rows"):
         prepare(read_table(tmp_path / "g.csv"), Roles("outcome"))
     dataset = prepare(read_table(tmp_path / "g.csv", Reading(transpose=True)), Roles("outcome"))
     assert dataset.y.tolist() == OUTCOME.tolist()
@@ -233,50 +216,42 @@ def test_labels_are_joined_by_a_column_that_both_have(tmp_path):
 
 
 def test_rows_without_labels_and_labels_without_rows_are_named(tmp_path):
-    labels = pd.concat([LABELS.iloc[2:], pd.DataFrame({"sample": ["t1"], "diagnosis": ["ALL"]})])
+    labels = pd.DataFrame({"sample": [*GENES.index[2:], "t1"], "diagnosis": [None, *OUTCOME[3:], "ALL"]})
     table = labelled(tmp_path, labels)
     assert table.notes == (
-        "2 rows have no label in pheno.csv, left out: 's0', 's1'.",
-        "1 label of pheno.csv has no row: 't1'.",
+        "pheno.csv has no label for 2 rows, left out: 's0', 's1'.",
+        "The table has no row for 1 label of pheno.csv: 't1'.",
     )
-    assert table.frame["diagnosis"].tolist() == OUTCOME.tolist()[2:]
-    np.testing.assert_allclose(table.frame.iloc[:, :5].to_numpy(), GENES.to_numpy()[2:])
+    dataset = prepare(table, Roles())
+    assert dataset.notes[2:] == ("1 row without a label in column 'diagnosis' left out.",)
+    assert dataset.ids.tolist() == list(GENES.index[3:])
+    assert dataset.y.tolist() == OUTCOME.tolist()[3:]
+    np.testing.assert_allclose(dataset.X, GENES.to_numpy()[3:])
     whole = labelled(tmp_path, labels, all_rows=True)
-    assert whole.frame["diagnosis"].isna().tolist() == [True] * 2 + [False] * 10
-
-
-def test_a_blank_label_in_a_file_of_labels_leaves_its_row_out_with_a_note(tmp_path):
-    blank = LABELS.assign(diagnosis=[None, *OUTCOME[1:]])
-    dataset = prepare(labelled(tmp_path, blank), Roles())
-    assert dataset.notes == ("1 row without a label in column 'diagnosis' left out.",)
-    assert dataset.ids.tolist() == list(GENES.index[1:])
-    assert dataset.y.tolist() == OUTCOME.tolist()[1:]
+    assert whole.frame["diagnosis"].isna().tolist() == [True] * 3 + [False] * 9
 
 
 def test_other_columns_of_the_labels_are_features_only_if_they_are_asked_for(tmp_path):
     labels = LABELS.assign(survival=range(12), batch="x")
     table = labelled(tmp_path, labels, target="diagnosis", wanted=["batch"])
     assert [name for name in table.frame.columns if name not in GENES.columns] == ["diagnosis", "batch"]
-    assert table.notes[0].startswith("'survival' of pheno.csv is not used as a feature")
+    assert table.notes[0].startswith("Not used as features: 'survival' of pheno.csv")
 
 
 BAD_LABELS = {
     "an id twice": (pd.concat([LABELS, LABELS.iloc[:1]]), {}, "has 's0' more than once in column 'sample'"),
     "other names": (LABELS.assign(sample=range(12)), {}, "No row of the table has a name in pheno.csv: 's0'"),
     "features": (
-        pd.DataFrame({"sample": GENES.columns, "diagnosis": OUTCOME[:5]}),
-        {},
-        "names 5 columns of the table, not rows: the table has its features in rows. Add --transpose",
+        pd.DataFrame({"sample": GENES.columns, "diagnosis": OUTCOME[:5]}), {},
+        "'s0', 's1' in the table, 'age', 'dose' in pheno.csv.*features in rows, add --transpose",
     ),
-    "no such column": (LABELS, {"target": "diagnose"}, "no column 'diagnose'. Did you mean 'diagnosis'"),
-    "no target": (LABELS.assign(age=1), {}, r"Name the column of pheno.csv to predict"),
+    "no such column": (LABELS, {"target": "diagnose"}, "no column 'diagnose'.* Did you mean 'diagnosis'"),
+    "no target": (LABELS.assign(age=1), {}, "name the column to predict.*It has 'diagnosis', 'age'"),
     "no id": (LABELS, {"id": "smple"}, "--id: neither pheno.csv nor the table has a column 'smple'"),
     "a column of both": (
-        LABELS.assign(age=1),
-        {"target": "diagnosis", "wanted": ["age"]},
-        "both have a column 'age'",
+        LABELS.assign(age=1), {"target": "diagnosis", "wanted": ["age"]}, "both have a column 'age'"
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("labels", "more", "message"), BAD_LABELS.values(), ids=BAD_LABELS.keys())
@@ -288,9 +263,7 @@ def test_labels_that_do_not_fit_get_a_sentence(labels, more, message, tmp_path):
 def test_a_table_that_seems_to_lie_on_its_side_is_told_so(tmp_path):
     frame = pd.DataFrame(np.random.default_rng(0).random((40, 4)), columns=list("abcd"))
     frame.insert(0, "gene", [f"g{i}" for i in range(40)])
-    with pytest.raises(
-        InputError, match=r"With 40 names in its first column .* add --transpose, and --labels"
-    ):
+    with pytest.raises(InputError, match=r"With 40 names in its first column .* --transpose, and --labels"):
         prepare(Table(frame), Roles("diagnosis"))
 
 
@@ -341,12 +314,12 @@ def test_a_column_that_may_be_measured_is_not_left_out(name, values):
     assert name in dataset.encoding.columns
     if "reads" in name:
         assert dataset.notes[0].startswith(
-            f"'{name}': each row has a different whole number. If it names the rows"
+            f"Each row has a different whole number in '{name}'. If these name the rows"
         )
 
 
 def test_a_table_of_counts_is_taken_without_a_word():
-    counts = pd.DataFrame(RNG.permutation(20 * 2000).reshape(20, 2000)).add_prefix("g").assign(y=[0, 1] * 10)
+    counts = pd.DataFrame(RNG.permutation(20 * 300).reshape(20, 300)).add_prefix("g").assign(y=[0, 1] * 10)
     dataset = prepare(Table(counts), Roles("y"))
-    assert dataset.X.shape == (20, 2000)
+    assert dataset.X.shape == (20, 300)
     assert dataset.notes == ()

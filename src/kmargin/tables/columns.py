@@ -1,14 +1,13 @@
 """Columns of a table: what they hold, features as numbers, and what k counts of them."""
 
-import io
-import math
-import numbers
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from decimal import Decimal
 from difflib import get_close_matches
 from functools import cached_property
+from numbers import Real
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,44 +18,34 @@ from sklearn.preprocessing import StandardScaler
 from kmargin.core.arrays import Flags, Matrix, Vector
 from kmargin.core.units import UnitRequest, Units
 from kmargin.core.validation import InputError, blame_input, count, listing, nearest
-from kmargin.tables.read import Table, read_table
+from kmargin.tables.read import Table, parse_numbers, read_table
 
+NUMBER_TYPES = (Real, Decimal, np.bool_)
 # a laboratory value outside the range of measurement, such as <5 or > 100,5
 CENSORED = re.compile(r"[<>≤≥]=?\s*\d+([.,]\d+)*")
 LARGEST = 1e100  # numbers up to this can be squared and summed
-MAX_LISTED_COLUMNS = 8
-GROUP_COLUMNS = ["feature", "group"]  # of a file of groups
+MAX_LISTED = 5
 SIGN_VALUES = {"+": 1, "-": -1}
 
 
 def kind_of(column: pd.Series) -> str:
     """Return "number" (also for booleans), "text", or words for what else the column holds."""
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        column = column.astype(column.cat.categories.dtype)
-    if pd.api.types.is_bool_dtype(column.dtype) or pd.api.types.is_numeric_dtype(column.dtype):
-        return "complex numbers" if np.issubdtype(np.asarray(column).dtype, np.complexfloating) else "number"
-    if pd.api.types.is_datetime64_any_dtype(column.dtype):
-        return "dates"
-    values = column.dropna()
-    if all(isinstance(value, numbers.Real | Decimal | np.bool_) for value in values):
+    if pd.api.types.is_numeric_dtype(column.dtype) and not pd.api.types.is_complex_dtype(column.dtype):
         return "number"
-    if all(isinstance(value, str | numbers.Real | Decimal | np.bool_) for value in values):
-        return "text"
-    return f"values of type {type(values.iloc[0]).__name__}"
+    types = {type(value): None for value in column.dropna()}
+    for kind, allowed in (("number", NUMBER_TYPES), ("text", (str, *NUMBER_TYPES)), ("dates", date)):
+        if all(issubclass(found, allowed) for found in types):
+            return kind
+    return f"values of type {next(iter(types)).__name__}"
 
 
 def to_numbers(column: pd.Series) -> Vector:
-    """Return a column of numbers, NaN where a value is missing, infinite where it is too long for a float."""
-    if column.dtype == object or isinstance(column.dtype, pd.CategoricalDtype | pd.StringDtype):
-        return np.array([np.nan if pd.isna(value) else _to_float(value) for value in column], np.float64)
-    return column.to_numpy(dtype=np.float64, na_value=np.nan)
-
-
-def _to_float(value: Any) -> float:
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf if value > 0 else -math.inf
+    """Return a column of numbers, NaN where a value is missing; integers of any length are clipped."""
+    if pd.api.types.is_numeric_dtype(column.dtype):
+        return column.to_numpy(dtype=np.float64, na_value=np.nan)
+    longest = 10**308
+    clipped = [np.nan if pd.isna(value) else max(-longest, min(value, longest)) for value in column]
+    return np.array(clipped, np.float64)
 
 
 def to_texts(column: pd.Series) -> np.ndarray:
@@ -69,55 +58,48 @@ def to_text(value: Any) -> str:
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
-def quoted(name: str) -> str:
-    """Return a name as it is typed on a command line."""
-    return f"'{name}'" if " " in name else name
+def join_some(words: Sequence[str]) -> str:
+    """Return the first of these words, and how many more there are."""
+    more = f" and {len(words) - MAX_LISTED:,} more" if len(words) > MAX_LISTED else ""
+    return ", ".join(words[:MAX_LISTED]) + more
 
 
 def check_missing(frame: pd.DataFrame, advice: str) -> None:
     """Raises InputError where values are missing."""
     missing = frame.isna().sum().sort_values(ascending=False, kind="stable")
     missing = missing[missing > 0]
-    if missing.empty:
-        return
-    total = int(missing.sum())
-    columns = [f"{name!r} ({number})" for name, number in missing.head(5).items()]
-    more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
-    where = "column" if len(missing) == 1 else f"{len(missing)} columns:"
-    is_missing = "is" if total == 1 else "are"
-    raise InputError(
-        f"{count(total, 'value')} {is_missing} missing, in {where} {', '.join(columns)}{more}. {advice}"
-    )
+    if len(missing):
+        columns = join_some([f"{name!r} ({number})" for name, number in missing.items()])
+        where = "column" if len(missing) == 1 else f"{len(missing)} columns:"
+        total = int(missing.sum())
+        raise InputError(
+            f"{count(total, 'value')} {'is' if total == 1 else 'are'} missing, in {where} {columns}. {advice}"
+        )
 
 
 def check_finite(frame: pd.DataFrame) -> None:
     """Raises InputError where numbers are infinite, or too large to be squared."""
-    largest = {name: np.nanmax(np.abs(to_numbers(frame[name])), initial=0) for name in frame.columns}
-    found = [name for name, size in largest.items() if size == np.inf]
-    words = "infinite values"
-    if not found:
-        found = [name for name, size in largest.items() if size > LARGEST]
-        words = f"numbers beyond {LARGEST:g}, perhaps a code for missing values"
+    found = [name for name in frame.columns if (np.abs(to_numbers(frame[name])) > LARGEST).any()]
     if found:
         raise InputError(
-            f"Column {listing(found)} holds {words}. Replace them, or leave the column out with --drop."
+            f"Column {listing(found)} holds infinite values or numbers beyond {LARGEST:g}, perhaps a code "
+            "for missing values. Replace them, or leave the column out with --drop."
         )
 
 
 def explain_censored(column: pd.Series, name: str) -> str | None:
     """Return advice on a column of numbers and values such as '<5'; None for any other column."""
-    texts = pd.Series([text for text in to_texts(column) if text is not None], dtype=object).str.strip()
-    is_number = pd.to_numeric(texts.str.replace(",", ".", regex=False), errors="coerce").notna()
+    texts = pd.Series(to_texts(column.dropna()), dtype=object).str.strip()
     is_censored = texts.str.fullmatch(CENSORED).astype(bool)
-    if not is_censored.any() or not (is_number | is_censored).all():
+    if not is_censored.any() or parse_numbers(texts[~is_censored], ",") is None:
         return None
-    example, n_censored = texts[is_censored].iloc[0], int(is_censored.sum())
+    example, rows = texts[is_censored].iloc[0], count(int(is_censored.sum()), "row")
     limit = example.lstrip("<>≤≥= ")
     side, number = ("below", f"{limit} or half of it") if example[0] in "<≤" else ("above", limit)
     return (
-        f"Column {name!r} holds laboratory values such as {example!r} ({count(n_censored, 'row')}), "
-        f"{side} what was measured, not numbers. Replace each by one number, the same in every row and in "
-        f"new tables (for {example!r} {number})."
+        f"Column {name!r} holds laboratory values such as {example!r} ({rows}), {side} what "
+        "was measured, not numbers. Replace each by one number, the same in every row and in new tables "
+        f"(for {example!r} {number})."
     )
 
 
@@ -134,20 +116,16 @@ def explain_transposed(frame: pd.DataFrame, wanted: Collection[str]) -> str:
     It seems so if a wanted column is named in its first column, or if that holds distinct texts and all
     others numbers, in more rows than there are columns.
     """
-    first, others = frame.iloc[:, 0], frame.iloc[:, 1:]
-    if kind_of(first) != "text":
+    if kind_of(frame.iloc[:, 0]) != "text":
         return ""
-    texts = to_texts(first)
-    if found := sorted(set(wanted) & set(texts)):
-        return (
-            f"But {listing(found, 3)} is in the first column. If the features are in rows, add --transpose."
-        )
-    is_matrix = others.shape[1] >= 2 and all(map(pd.api.types.is_numeric_dtype, others.dtypes))
-    if not is_matrix or len(set(texts)) < len(texts) or len(frame) <= frame.shape[1]:
+    texts, dtypes = set(to_texts(frame.iloc[:, 0])), frame.dtypes.iloc[1:]
+    is_matrix = len(dtypes) >= 2 and all(map(pd.api.types.is_numeric_dtype, dtypes))
+    if not texts & set(wanted) and not (is_matrix and len(texts) == len(frame) > frame.shape[1]):
         return ""
+    found = listing(sorted(texts & set(wanted)), 3) or count(len(texts), "name")
     return (
-        f"With {count(len(frame), 'name')} in its first column and numbers in the others the table seems to "
-        "have its features in rows: add --transpose, and --labels FILE if the classes are in a separate file."
+        f"With {found} in its first column the table seems to have its features in rows: add --transpose, "
+        "and --labels FILE if the classes are in a separate file."
     )
 
 
@@ -191,38 +169,30 @@ class Encoding:
         absent = [column for column in columns if column not in table.frame.columns]
         if absent and not table.absent_is_zero:
             raise InputError(_explain_absent(table.frame, absent, len(columns), set(self.columns)))
-        frame = table.frame.reindex(columns=columns, fill_value=0.0)
-        numeric = [column for column in columns if column not in self.categories]
-        for name in numeric:
-            if kind_of(frame[name]) != "number":
-                frame[name] = _parse_numbers(frame[name])
+        frame, notes = table.frame.reindex(columns=columns, fill_value=0.0), []
+        for name in columns:
+            if name not in self.categories:
+                frame[name] = _numbers_of(frame[name])
+            elif new := sorted({*to_texts(frame[name])} - {None, *self.categories[name]}):
+                notes.append(f"Column {name!r} holds {listing(new)}, unknown to the model: taken as none.")
         if not has_medians:
             check_missing(frame, "Fill them in, or fit again with --impute median.")
-        check_finite(frame[numeric])
-        unknown = {
-            name: sorted({*to_texts(frame[name])} - {None, *self.categories[name]})
-            for name in columns
-            if name in self.categories
-        }
-        notes = [
-            f"Column {name!r} holds {listing(new)}, unknown to the model: taken as none."
-            for name, new in unknown.items()
-            if new
-        ]
+        check_finite(frame.drop(columns=list(self.categories), errors="ignore"))
         return self.matrix(frame.reindex(columns=list(self.columns), fill_value=0.0)), notes
 
 
-def _parse_numbers(column: pd.Series) -> Vector:
-    """Parse texts as numbers, as in a file. Raises InputError for a column that holds anything else."""
+def _numbers_of(column: pd.Series) -> Vector:
+    """Return numbers, or texts of numbers, as numbers. Raises InputError for a column of anything else."""
     kind, example = kind_of(column), ""
     if kind == "text":
-        text = column.to_csv(header=False, index=False)
-        parsed = pd.read_csv(io.StringIO(text), header=None, na_values="?", skip_blank_lines=False)[0]
-        if kind_of(parsed) == "number":
-            return to_numbers(parsed)
+        numbers = parse_numbers(pd.Series(to_texts(column), dtype=object))
+        if numbers is not None:
+            return to_numbers(numbers)
         if (advice := explain_censored(column, str(column.name))) is not None:
             raise InputError(advice)
         example = f", such as {first_text(column)!r}"
+    elif kind == "number":
+        return to_numbers(column)
     raise InputError(
         f"Column {column.name!r} holds {kind}{example}, but the model was fitted to numbers. Give numbers."
     )
@@ -231,12 +201,12 @@ def _parse_numbers(column: pd.Series) -> Vector:
 def _explain_absent(frame: pd.DataFrame, absent: list[str], n_needed: int, known: set[str]) -> str:
     """Return a sentence with the columns that a table lacks, and the names it may have for them."""
     others = {str(name).casefold(): str(name) for name in frame.columns if name not in known}
-    close = {name: get_close_matches(name.casefold(), others, n=1) for name in absent[:MAX_LISTED_COLUMNS]}
+    close = {name: get_close_matches(name.casefold(), others, n=1) for name in absent[:MAX_LISTED]}
     meant = ", ".join(f"{others[names[0]]!r} for {name!r}" for name, names in close.items() if names)
     hint = f"Did you mean {meant}?" if meant else explain_transposed(frame, absent)
     which = "" if n_needed == len(absent) == 1 else f" of the {n_needed:,} it needs"
     return (
-        f"The table lacks {count(len(absent), 'column')}{which}: {listing(absent, MAX_LISTED_COLUMNS)}. "
+        f"The table lacks {count(len(absent), 'column')}{which}: {listing(absent)}. "
         f"{hint or 'It has none with a similar name: is it the right table?'}"
     )
 
@@ -255,16 +225,12 @@ class Scaling:
 
         The median of a column without values is 0, the standard deviation of a column that does not vary 1.
         """
-        n_features, medians = X.shape[1], None
-        if impute:
-            medians = np.zeros(n_features)
-            known = ~np.isnan(X).all(axis=0)
-            medians[known] = np.nanmedian(X[:, known], axis=0)
-            X = np.where(np.isnan(X), medians, X)
+        medians = column_medians(X) if impute else None
+        plain = cls(medians, np.zeros(X.shape[1]), np.ones(X.shape[1]))
         if not standardize:
-            return cls(medians, np.zeros(n_features), np.ones(n_features))
+            return plain
         shares = None if weights is None else weights / weights.max()
-        scaler = StandardScaler().fit(X, sample_weight=shares)
+        scaler = StandardScaler().fit(plain(X), sample_weight=shares)
         return cls(medians, scaler.mean_, scaler.scale_)
 
     def __call__(self, X: Matrix) -> Matrix:
@@ -276,6 +242,11 @@ class Scaling:
     def is_plain(self) -> bool:
         """Whether scaling leaves every feature unchanged: all means are 0 and all standard deviations 1."""
         return not self.mean.any() and bool((self.spread == 1).all())
+
+
+def column_medians(X: Matrix) -> Vector:
+    """Return the median of the known values in each column, 0 where there are none."""
+    return pd.DataFrame(X).median().fillna(0.0).to_numpy()
 
 
 # What k counts
@@ -335,19 +306,23 @@ class CountedFeatures:
 def count_features(encoding: Encoding, asked: ColumnRequest) -> CountedFeatures:
     """Return what k counts of the features of a table. Raises InputError for names that it does not have."""
     names = labels = encoding.feature_names
+    column_of = [column for column in encoding.columns for _ in encoding.names_of(column)]
     things = "features"
     if asked.groups is not None or asked.group_by is not None:
         things, labels = "groups", _group_labels(encoding, asked)
     elif encoding.categories and not asked.each_value and len(encoding.columns) > 1:
-        things, labels = "variables", [c for c in encoding.columns for _ in encoding.names_of(c)]
-    places = _places_by_name(encoding, labels)
-    keep = {place for name in asked.keep for place in _find(places, name, "--keep")}
-    avoid = {place for name in asked.avoid for place in _find(places, name, "--avoid")}
-    if keep & avoid:
-        both = listing([names[j] for j in sorted(keep & avoid)])
-        raise InputError(f"--keep and --avoid both name {both}. Remove it from one of them.")
-    if len(avoid) == len(names):
-        raise InputError(f"--avoid excludes all {len(names)} features. Exclude fewer.")
+        things, labels = "variables", column_of
+    places: dict[str, list[int]] = {}  # of features, by the name of a column, else a value, else a group
+    for kind in (labels, names, column_of):
+        places |= {name: [] for name in kind}
+        for place, name in enumerate(kind):
+            places[name].append(place)
+
+    def find(name: str, option: str) -> list[int]:
+        if name not in places:
+            raise InputError(f"{option} names {name!r}, which is not a feature. {nearest(name, places)}")
+        return places[name]
+
     signs = [0] * len(names)
     for text in asked.signs:
         name, equals, sign = text.rpartition("=")
@@ -355,37 +330,23 @@ def count_features(encoding: Encoding, asked: ColumnRequest) -> CountedFeatures:
             raise InputError(
                 f"--sign {text} is not of the form feature=sign. Write it as --sign age=+ or --sign age=-."
             )
-        for place in _find(places, name, "--sign"):
-            if signs[place] not in (0, SIGN_VALUES[sign]):
+        for place in find(name, "--sign"):
+            if signs[place] == -SIGN_VALUES[sign]:
                 raise InputError(
                     f"--sign gives {name!r} both + and -. Use one of them, or leave it out to allow either."
                 )
             signs[place] = SIGN_VALUES[sign]
     request = UnitRequest(
         groups=None if things == "features" else list(labels),
-        keep=sorted(keep) or None,
-        avoid=sorted(avoid) or None,
+        keep=sorted({place for name in asked.keep for place in find(name, "--keep")}) or None,
+        avoid=sorted({place for name in asked.avoid for place in find(name, "--avoid")}) or None,
         signs=signs if any(signs) else None,
     )
+    if request.avoid == list(range(len(names))):
+        raise InputError(f"--avoid excludes all {len(names)} features. Exclude fewer.")
     with blame_input():
-        request.resolve(len(names))
+        request.resolve(len(names), names)
     return CountedFeatures(tuple(names), tuple(labels), things, request)
-
-
-def _places_by_name(encoding: Encoding, labels: Sequence[str]) -> dict[str, list[int]]:
-    """Return the features of each name, which is that of a column, else of a value, else of a group."""
-    places: dict[str, list[int]] = {}
-    for place, label in enumerate(labels):
-        places.setdefault(label, []).append(place)
-    place_of = {name: place for place, name in enumerate(encoding.feature_names)}
-    places |= {name: [place] for name, place in place_of.items()}
-    return places | {c: [place_of[name] for name in encoding.names_of(c)] for c in encoding.columns}
-
-
-def _find(places: Mapping[str, list[int]], name: str, option: str) -> list[int]:
-    if name not in places:
-        raise InputError(f"{option} names {name!r}, which is not a feature. {nearest(name, places)}")
-    return places[name]
 
 
 def _group_labels(encoding: Encoding, asked: ColumnRequest) -> list[str]:
@@ -407,9 +368,7 @@ def _group_labels(encoding: Encoding, asked: ColumnRequest) -> list[str]:
             labels.append(group_of.get(column, alone))
     if len(set(labels)) == 1:
         option = "--group-by" if asked.groups is None else "--groups"
-        raise InputError(
-            f"{option} puts all features into one group, so there is nothing to choose. Define two or more."
-        )
+        raise InputError(f"{option} puts all features into one group. Define two or more to choose from.")
     return labels
 
 
@@ -428,22 +387,16 @@ def _prefixes(columns: Sequence[str], separator: str) -> dict[str, str]:
 def read_groups(path: Path) -> dict[str, str]:
     """Return the group of each feature in a file of groups. Raises InputError where it is not such a file."""
     frame = read_table(path).frame
-    if sorted(frame.columns) != GROUP_COLUMNS:
+    if sorted(frame.columns) != ["feature", "group"]:
         raise InputError(
             f"--groups: {path.name} has columns {listing(list(frame.columns))}. "
             "It needs two columns, called feature and group."
         )
-    missing = frame.isna().any(axis=1).to_numpy()
-    if missing.any():
+    features, groups = (to_texts(frame[name]) for name in ("feature", "group"))
+    wrong = frame.isna().any(axis=1) | frame["feature"].duplicated()
+    if wrong.any():
         raise InputError(
-            f"--groups: row {missing.argmax() + 1} of {path.name} lacks a feature or a group. Fill it in, or "
-            "remove the row: a feature that is not in the file is a group of its own."
+            f"--groups: row {wrong.argmax() + 1} of {path.name} lacks a feature or a group, or repeats a "
+            "feature. Put each feature into one group; one that is not in the file is a group of its own."
         )
-    repeated = frame["feature"][frame["feature"].duplicated()].unique()
-    if len(repeated):
-        raise InputError(
-            f"--groups: {path.name} has {listing(list(repeated))} more than once. Put each feature into one "
-            "group."
-        )
-    features, groups = (to_texts(frame[name]) for name in GROUP_COLUMNS)
     return dict(zip(features, groups, strict=True))

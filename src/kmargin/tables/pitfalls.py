@@ -3,6 +3,7 @@
 import re
 import warnings
 from collections.abc import Collection
+from shlex import quote
 
 import numpy as np
 import pandas as pd
@@ -16,7 +17,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from kmargin.core.arrays import Indices, Matrix
 from kmargin.core.validation import count, listing
-from kmargin.tables.columns import Encoding, kind_of, quoted, to_numbers, to_texts
+from kmargin.tables.columns import Encoding, column_medians, join_some, kind_of, to_numbers, to_texts
 
 # Columns that name rows
 
@@ -32,57 +33,56 @@ ID_NAME = re.compile(
 NUMBER_LIKE = re.compile(r"[<>≤≥~]?\s*[+-]?\d+([.,]\d+)*\s*\S{0,3}")
 
 
-def find_row_names(features: pd.DataFrame, kept: Collection[str]) -> tuple[list[str], list[str], list[str]]:
-    """Return the columns that name rows, others that may name rows, and notes on both.
+def find_row_names(
+    features: pd.DataFrame, kept: Collection[str], notes: list[str]
+) -> tuple[list[str], list[str]]:
+    """Return the columns that name rows, and others that may name rows.
 
     Columns of distinct texts name rows, and so do columns of distinct whole numbers that count the rows, are
     in order, or have the name of an id. Other whole numbers, such as counts, may well be all distinct.
     """
-    reasons = {}
-    if len(features) >= MIN_ROWS:
-        reasons = {str(name): _why_row_names(features[name]) for name in features.columns if name not in kept}
-    found = {name: reason for name, reason in reasons.items() if reason}
-    doubtful = [name for name, reason in reasons.items() if reason == ""]
-    notes = [
-        f"Column {name!r} {reason}: it is left out. Use --feature {quoted(name)} to include it."
-        for name, reason in list(found.items())[:MAX_DOUBTFUL]
-    ]
-    if len(found) > MAX_DOUBTFUL:
-        more = list(found)[MAX_DOUBTFUL:]
-        notes.append(f"So {'is' if len(more) == 1 else 'are'} {listing(more)}, for the same reasons.")
-    if len(doubtful) > MAX_DOUBTFUL:
-        doubtful = []
-    if doubtful:
-        names, them = ("it names", "it") if len(doubtful) == 1 else ("they name", "them")
+    names = [name for name in features.columns if name not in kept and len(features) >= MIN_ROWS]
+    reasons = {name: _why_row_names(features[name]) for name in names}
+    found = [name for name in names if reasons[name]]
+    if found:
         notes.append(
-            f"{listing(doubtful)}: each row has a different whole number. If {names} the rows, leave {them} "
-            "out with --drop."
+            f"Left out as names of rows: {join_some([f'{name!r} {reasons[name]}' for name in found])}. Use "
+            f"--feature {quote(found[0])} to include it."
         )
-    return list(found), doubtful, notes
+    doubtful = [name for name in names if reasons[name] == ""]
+    if len(doubtful) > MAX_DOUBTFUL:
+        return found, []
+    if doubtful:
+        notes.append(
+            f"Each row has a different whole number in {listing(doubtful)}. If these name the rows, leave "
+            f"them out with --drop {quote(doubtful[0])}."
+        )
+    return found, doubtful
 
 
 def _why_row_names(column: pd.Series) -> str | None:
     """Return the reason to treat a column as row names; "" if in doubt, None if it is no such column."""
-    kind = kind_of(column)
-    if kind == "text":
-        texts = [text for text in to_texts(column) if text is not None]
-        n_number_like = sum(NUMBER_LIKE.fullmatch(text) is not None for text in texts)
-        if len(set(texts)) < len(column) or 2 * n_number_like > len(texts):
-            return None
-        return "has a different text in each row"
-    if kind != "number" or pd.api.types.is_bool_dtype(column.dtype):
+    if not _is_code(column) or pd.api.types.is_bool_dtype(column.dtype) or column.nunique() < len(column):
         return None
+    if kind_of(column) == "text":
+        n_number_like = sum(NUMBER_LIKE.fullmatch(text) is not None for text in to_texts(column))
+        return None if 2 * n_number_like > len(column) else "has a different text in each row"
     values = to_numbers(column)
-    if not (np.isfinite(values).all() and (values == np.round(values)).all()):
-        return None
-    if len(np.unique(values)) < len(values):
-        return None
     if values.max() - values.min() == len(values) - 1:
         return "numbers the rows"
     if len(values) >= MIN_SORTED_ROWS and (column.is_monotonic_increasing or column.is_monotonic_decreasing):
         return "has a different whole number in each row, in order"
     is_id = ID_NAME.search(str(column.name)) is not None
     return "has a different whole number in each row, and the name of an id" if is_id else ""
+
+
+def _is_code(column: pd.Series) -> bool:
+    """Whether a column holds texts or whole numbers."""
+    kind = kind_of(column)
+    if kind != "number":
+        return kind == "text"
+    numbers = to_numbers(column)
+    return bool((np.isnan(numbers) | (numbers == np.round(numbers))).all())
 
 
 # Warnings of what makes scores too high
@@ -107,14 +107,15 @@ MAX_LONE_FEATURES = 3  # if more features reach it, the classes are simply far a
 N_SCREENED, MAX_SCREENED_ROWS = 10, 5_000
 
 
-def has_shared_values(column: pd.Series, name: str, needs_name: bool = True) -> bool:
+def has_shared_values(column: pd.Series, needs_name: bool = True) -> bool:
     """Whether a column seems to identify rows that belong together, such as those of a patient.
 
     Its values repeat, and it has the name of a patient or an id; a column of many texts may have any name,
     unless `needs_name`.
     """
+    name = str(column.name)
     is_person = PERSON.search(name) is not None
-    if not (is_person or ID_NAME.search(name) or (not needs_name and kind_of(column) == "text")):
+    if needs_name and not is_person and not ID_NAME.search(name):
         return False
     n_rows, n_distinct = int(column.notna().sum()), column.nunique()
     if n_distinct == n_rows or not _is_code(column):
@@ -124,42 +125,32 @@ def has_shared_values(column: pd.Series, name: str, needs_name: bool = True) -> 
     return n_distinct >= MIN_NAMES and n_rows <= MAX_ROWS_PER_NAME * n_distinct
 
 
-def _is_code(column: pd.Series) -> bool:
-    """Whether a column holds texts or whole numbers."""
-    kind = kind_of(column)
-    if kind != "number":
-        return kind == "text"
-    numbers = to_numbers(column.dropna())
-    return bool((numbers == np.round(numbers)).all())
-
-
 def warn_of_shared_values(frame: pd.DataFrame, id: str | None, groups: Indices | None) -> list[str]:
     """Return a warning for each column of patients, or of repeated ids, whose rows folds may separate."""
     groups = np.arange(len(frame)) if groups is None else groups
     found = []
-    for name in map(str, frame.columns):
+    for name in frame.columns:
         column = frame[name]
-        if not (has_shared_values(column, name) or (name == id and column.duplicated().any())):
+        if not has_shared_values(column) and not (name == id and column.duplicated().any()):
             continue
         if pd.Series(groups).groupby(column.to_numpy()).nunique().max() == 1:
             continue  # folds keep them together already
         found.append(
             f"The values of column {name!r} repeat ({column.nunique():,} different ones in {len(frame):,} "
             f"rows). If rows with the same {name!r} are in both the training and the test rows, the score is "
-            f"too high: `--rows-grouped-by {quoted(name)}` keeps them together and does not use the column "
+            f"too high: `--rows-grouped-by {quote(name)}` keeps them together and does not use the column "
             "as a feature."
         )
     return found
 
 
-def warn_of_batches(frame: pd.DataFrame, y: np.ndarray, target: str, grouped_by: str | None) -> list[str]:
+def warn_of_batches(frame: pd.DataFrame, y: np.ndarray) -> list[str]:
     """Return a warning for each column that seems to mark a batch or centre and is associated with y."""
     found = []
-    for name in map(str, frame.columns):
-        column = frame[name]
-        if name in (target, grouped_by) or not BATCH.search(name) or not _is_code(column):
+    for name in frame.columns:
+        if not BATCH.search(name) or not _is_code(frame[name]):
             continue
-        table = pd.crosstab(column.to_numpy(), y)
+        table = pd.crosstab(frame[name].to_numpy(), y)
         if not 2 <= len(table) <= min(MAX_BATCHES, len(frame) // 2) or table.shape[1] < 2:
             continue
         strength = association(table.to_numpy(), method="cramer")
@@ -173,7 +164,7 @@ def warn_of_batches(frame: pd.DataFrame, y: np.ndarray, target: str, grouped_by:
             f"{str(label)!r} is {100 * shares.loc[low, label]:.0f} % of the rows with {str(low)!r} and "
             f"{100 * shares.loc[high, label]:.0f} % of those with {str(high)!r}. The model may recognise "
             "these instead of the classes, even if the column is not a feature. `--rows-grouped-by "
-            f"{quoted(name)}` shows how well it predicts rows with a new value of {name!r}."
+            f"{quote(name)}` shows how well it predicts rows with a new value of {name!r}."
         )
     return found
 
@@ -202,15 +193,13 @@ def warn_of_repeated_rows(groups: Indices | None, y: np.ndarray) -> list[str]:
     """Return a warning if rows are equal in every feature."""
     if groups is None:
         return []
-    n_rows, n_distinct = len(groups), int(groups.max()) + 1
-    labels = pd.Series(y).groupby(groups).nunique()
-    n_differing, n_extra = int((labels > 1).sum()), n_rows - n_distinct
-    have, repeat = "has" if n_differing == 1 else "have", "repeats" if n_extra == 1 else "repeat"
-    more = f" {count(n_differing, 'such set')} of rows {have} different labels." if n_differing else ""
+    n_labels = pd.Series(y).groupby(groups).nunique()
+    n_extra, n_differing = len(groups) - len(n_labels), int((n_labels > 1).sum())
+    more = f" Labels differ within {count(n_differing, 'set')} of equal rows." if n_differing else ""
     return [
-        f"{count(n_extra, 'row')} {repeat} another in every feature. Duplicate "
-        "rows are kept together in folds and halves, because the score would be too high otherwise; "
-        f"intervals count them once.{more} If they were copied by mistake, remove them."
+        f"{count(n_extra, 'row')} {'repeats' if n_extra == 1 else 'repeat'} another in every feature. "
+        "Duplicate rows are kept together in folds and halves, because the score would be too high "
+        f"otherwise; intervals count them once.{more} If they were copied by mistake, remove them."
     ]
 
 
@@ -237,9 +226,7 @@ def warn_of_lone_features(X: Matrix, y: np.ndarray, encoding: Encoding) -> list[
     classes, counts = np.unique(labels, return_counts=True)
     if len(classes) < 2:
         return []
-    if np.isnan(X).any():
-        X = np.where(np.isnan(X), np.nan_to_num(np.nanmedian(X, axis=0)), X)
-    ranks = rankdata(X, axis=0)
+    ranks = rankdata(np.where(np.isnan(X), column_medians(X), X), axis=0)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")  # features that do not vary have no F statistic
         strength = np.nan_to_num(f_classif(ranks, labels)[0], nan=-1.0, posinf=np.inf)
@@ -255,7 +242,7 @@ def warn_of_lone_features(X: Matrix, y: np.ndarray, encoding: Encoding) -> list[
     if not 0 < len(found) <= MAX_LONE_FEATURES:
         return []
     columns = [name for name in encoding.columns if set(encoding.names_of(name)) & set(found)]
-    drops = " ".join(f"--drop {quoted(name)}" for name in columns)
+    drops = " ".join(f"--drop {quote(name)}" for name in columns)
     names, best = listing(list(found)), 100 * max(found.values())
     verb, it = ("predicts", "it is") if len(found) == 1 else ("each predict", "they are")
     return [

@@ -1,4 +1,4 @@
-"""Read files, data frames and arrays as tables: compression, formats, separators, decimal marks."""
+"""Read files as tables: compression, file formats, encodings, separators, decimal marks, missing values."""
 
 import bz2
 import csv
@@ -13,7 +13,8 @@ import warnings
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,8 +26,9 @@ from sklearn.datasets import load_svmlight_file
 from kmargin.core.validation import InputError, count, listing
 
 MAX_BYTES = 2e9  # of a dense matrix
-# texts that count as missing values in numeric columns, in addition to those of pandas
+# texts that count as missing values in numeric columns
 MISSING_MARKS = [
+    *("", "NA", "NaN", "nan", "N/A", "null", "None"),  # pandas reads these from files by itself
     *("?", "-", "--", ".", "*", "na", "n.a.", "N.A.", "k.A.", "k. A.", "missing", "Missing", "unknown"),
     *("#DIV/0!", "#VALUE!", "#REF!", "#NUM!", "#NAME?"),
 ]
@@ -37,9 +39,7 @@ DAMAGED_ARCHIVE = (
     lzma.LZMAError,
 )
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars (|)", " ": "spaces"}
-SEPARATOR_NAMES = {"comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "bar": "|", "pipe": "|"}
-SEPARATOR_NAMES |= {"space": " "}
-OTHER_MARK = {".": ",", ",": "."}
+SEPARATOR_NAMES = {"tab": "\t", "\\t": "\t", "space": " "}
 
 
 class Table(NamedTuple):
@@ -65,16 +65,8 @@ class Reading(NamedTuple):
         sep = self.sep if self.sep is None else SEPARATOR_NAMES.get(self.sep.lower(), self.sep)
         if sep is not None and (len(sep) != 1 or sep in '"\r\n' or sep.isalnum()):
             raise InputError(f"--sep {self.sep!r} is not a single separator. Use , ; | tab or space.")
-        if self.decimal is not None and self.decimal not in OTHER_MARK:
+        if self.decimal not in (None, ".", ","):
             raise InputError(f"--decimal {self.decimal!r} is not a decimal mark. Use . or , instead.")
-        if sep is not None and sep == self.decimal:
-            raise InputError(f"--sep and --decimal are both {sep}. Use another separator.")
-        try:
-            "a".encode("utf-8" if self.encoding is None else self.encoding)
-        except (LookupError, ValueError) as error:
-            raise InputError(
-                f"--encoding {self.encoding!r} is not known. Use utf-8, latin-1, cp1252 or utf-16."
-            ) from error
         return self._replace(sep=sep)
 
 
@@ -91,25 +83,40 @@ def read_table(path: str | Path, how: Reading = AS_DETECTED) -> Table:
         raise InputError(f"{path} is a folder. Give the file with the table.")
     if not path.exists():
         raise InputError(f"There is no file {path}.{_similar_files(path)}")
-    name, content = unpack(path)
-    form = find_format(path, name, content, is_text=how.encoding is not None)
-    for option in ("sep", "decimal", "encoding"):
-        if form not in ("csv", "tsv") and getattr(how, option) is not None:
-            raise InputError(
-                f"--{option} applies to text tables (.csv, .tsv), but {path.name} is not one. Leave it out."
-            )
-    as_written_here = how._replace(sep=",", decimal=".")
+    file = path.name
+    form, content = unpack(path, is_text=how.encoding is not None)
+    for option, value in how._asdict().items():
+        applies_to = ("csv", "tsv", "xlsx", "parquet") if option == "transpose" else ("csv", "tsv")
+        if value not in (None, False) and form not in applies_to:
+            raise InputError(f"--{option} does not apply to {file}, whose format is {form}. Leave it out.")
+    notes: list[str] = []
+    as_csv = how._replace(sep=",", decimal=".")
     if form in ("csv", "tsv"):
-        table = _read_text(path.name, *decode(path.name, content, how.encoding), form, how)
+        table = _read_text(file, decode(file, content, how.encoding, notes), form, how, notes)
     elif form == "xlsx":
-        table = _read_text(path.name, *_sheet_to_csv(path.name, content), "csv", as_written_here)
+        table = _read_text(file, _sheet_to_csv(file, content, notes), "csv", as_csv, notes)
     else:
-        table = READERS[form](path.name, content)
+        table = READERS[form](file, content)
         if how.transpose:
-            table = _read_text(path.name, _names_first(path.name, table), [], "csv", as_written_here)
+            table = _read_text(file, table.frame.to_csv(index=False), "csv", as_csv, notes)
     if len(table.frame) == 0:
-        raise InputError(f"{path.name} has column names but no rows. Give rows of data.")
+        raise InputError(f"{file} has column names but no rows. Give rows of data.")
     return table
+
+
+@contextmanager
+def _readable_as(file: str, form: str, advice: str) -> Iterator[None]:
+    """Raise what libraries raise for damaged files as InputError, in one sentence."""
+    try:
+        yield
+    except InputError:
+        raise
+    except ImportError as error:
+        raise InputError(f"{file} cannot be read without another package: {error}") from error
+    except DAMAGED_ARCHIVE as error:
+        raise InputError(
+            f"{file} cannot be read as {form}: it is not, or is damaged or truncated. {advice}"
+        ) from error
 
 
 # Compression and file formats
@@ -121,53 +128,20 @@ FORMATS = {
     **{".svm": "svmlight", ".svmlight": "svmlight", ".libsvm": "svmlight", ".npz": "npz"},
     **{".xlsx": "xlsx", ".xlsm": "xlsx"},
 }
-SAVE_AS_CSV = (
-    "Save the table as CSV: in a spreadsheet or SPSS with Save As, in R with "
-    "write.csv(table, 'table.csv', row.names = FALSE), in Python with table.to_csv('table.csv', index=False)."
-)
 CONTROL_BYTES = bytes([*range(7), *range(14, 27), *range(28, 32)])  # not in any text but UTF-16
 UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
-def unpack(path: Path) -> tuple[str, bytes]:
-    """Return the name and the content of the table in a file, which may be compressed."""
-    content, packing = path.read_bytes(), PACKED.get(path.suffix.lower())
-    if packing is None or not content:
-        return path.name, content
-    unpackers = {"gzip": gzip.decompress, "bzip2": bz2.decompress, "xz": lzma.decompress}
-    try:
-        if packing == "zip":
-            return _unzip(path.name, content)
-        if packing == "zstd":
-            import pyarrow
+def unpack(path: Path, is_text: bool) -> tuple[str, bytes]:
+    """Return the format of a file and its content, decompressed.
 
-            stream = pyarrow.input_stream(pyarrow.BufferReader(content), compression="zstd")
-            return path.stem, stream.read()
-        return path.stem, unpackers[packing](content)
-    except InputError:
-        raise
-    except DAMAGED_ARCHIVE as error:
-        raise InputError(
-            f"{path.name} ends in {path.suffix}, but its content is not compressed with {packing}, or is "
-            "damaged or truncated. Rename it, or download it again."
-        ) from error
-
-
-def _unzip(file: str, content: bytes) -> tuple[str, bytes]:
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        names = [info.filename for info in archive.infolist() if not info.is_dir()]
-        names = [name for name in names if not any(mark in name for mark in ARCHIVER_FILES)]
-        if len(names) == 1:
-            return names[0], archive.read(names[0])
-    held = f"{len(names)} files: {listing(names, 3)}" if names else "no file"
-    raise InputError(f"{file} holds {held}. Compress only the file with the table, or extract it.")
-
-
-def find_format(path: Path, name: str, content: bytes, is_text: bool) -> str:
-    """Return the format of a file extension. Raises InputError where a text table is not text.
-
-    `is_text` skips that check for text in an encoding that the user gave.
+    Raises InputError for unknown formats, and for text tables whose content is not text, unless `is_text`:
+    the user gave the encoding.
     """
+    name, content, packing = path.name, path.read_bytes(), PACKED.get(path.suffix.lower())
+    if packing is not None and content:
+        with _readable_as(path.name, f"a {packing} file", "Rename it, or download it again."):
+            name, content = _decompress(path, content, packing)
     if not content.strip():
         raise InputError(f"{path.name} is empty. Give a file with a row of names and rows of data.")
     suffix = Path(name).suffix
@@ -175,29 +149,43 @@ def find_format(path: Path, name: str, content: bytes, is_text: bool) -> str:
     if form is None:
         raise InputError(
             f"{path.name} ends in {suffix or 'nothing'}, which kmargin does not read. It reads "
-            f"{', '.join(FORMATS)}, also compressed ({', '.join(PACKED)}). {SAVE_AS_CSV}"
+            f"{', '.join(FORMATS)}, also compressed ({', '.join(PACKED)}). Save the table as CSV: in a "
+            "spreadsheet or SPSS with Save As, in R with write.csv(table, 'table.csv', row.names = FALSE), "
+            "in Python with table.to_csv('table.csv', index=False)."
         )
     start = content[:4096]
+    is_text = is_text or start.startswith(UTF_16_MARKS) or start == start.translate(None, CONTROL_BYTES)
     if form in ("csv", "tsv", "svmlight") and not is_text:
-        if not start.startswith(UTF_16_MARKS) and len(start.translate(None, CONTROL_BYTES)) < len(start):
-            raise InputError(
-                f"{path.name} ends in {suffix}, but its content is not text. If it is an Excel workbook, a "
-                "Parquet file or compressed, rename it to end in .xlsx, .parquet or .gz; otherwise save the "
-                "table as CSV."
-            )
-        if start.lstrip(b"\xef\xbb\xbf \t\r\n").lower().startswith((b"<!doctype html", b"<html", b"<head")):
-            raise InputError(
-                f"{path.name} ends in {suffix}, but its content is a web page, perhaps a sign-in or error "
-                "page. Download the data again."
-            )
-    return form
+        raise InputError(
+            f"{path.name} ends in {suffix}, but its content is not text. If it is an Excel workbook, a "
+            "Parquet file or compressed, rename it to end in .xlsx, .parquet or .gz; otherwise save the "
+            "table as CSV."
+        )
+    return form, content
+
+
+def _decompress(path: Path, content: bytes, packing: str) -> tuple[str, bytes]:
+    """Return the name and the content of the one file that is compressed in another."""
+    if packing == "zstd":
+        import pyarrow
+
+        return path.stem, pyarrow.input_stream(pyarrow.BufferReader(content), compression="zstd").read()
+    if packing != "zip":
+        decompress = {"gzip": gzip.decompress, "bzip2": bz2.decompress, "xz": lzma.decompress}
+        return path.stem, decompress[packing](content)
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        names = [info.filename for info in archive.infolist() if not info.is_dir()]
+        names = [name for name in names if not any(mark in name for mark in ARCHIVER_FILES)]
+        if len(names) == 1:
+            return names[0], archive.read(names[0])
+    held = f"{len(names)} files: {listing(names, 3)}" if names else "no file"
+    raise InputError(f"{path.name} holds {held}. Compress only the file with the table, or extract it.")
 
 
 def _similar_files(path: Path) -> str:
     """Return a sentence with the tables in the same folder that have similar names, or nothing."""
-    endings = tuple("".join(parts) for parts in itertools.product(FORMATS, ("", *PACKED)))
-    names = sorted(p.name for p in path.parent.glob("*.*") if p.name.lower().endswith(endings))
-    close = get_close_matches(path.name, names, n=3, cutoff=0.75)
+    names = sorted(p.name for p in path.parent.glob("*.*") if p.suffix.lower() in {**FORMATS, **PACKED})
+    close = get_close_matches(path.name, names, cutoff=0.75)
     close = close or [name for name in names if name.startswith(path.name[:3])][:3]
     return f" There is {', '.join(close)}." if close else ""
 
@@ -207,11 +195,10 @@ def _similar_files(path: Path) -> str:
 USUAL_SEPARATOR = {"csv": ",", "tsv": "\t"}
 SAMPLE_LENGTH, SAMPLE_RECORDS = 2**20, 100  # characters and records from which a dialect is detected
 NUMBER = re.compile(r"[+-]?(\d+([.,]\d+)*|[.,]\d+)([eE][+-]?\d+)?")
-WITH_POINT = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?")
-WITH_COMMA = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")
-COMMA_THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+")
-# thousands separators and a decimal mark in one number, by the decimal mark
+# a number with a fraction, and one with thousands separators and a fraction, by the decimal mark
+FRACTION = {mark: re.compile(rf"[+-]?\d*[{mark}]\d+([eE][+-]?\d+)?") for mark in ".,"}
 BOTH_MARKS = {".": re.compile(r"[+-]?\d{1,3}(,\d{3})+\.\d+"), ",": re.compile(r"[+-]?\d{1,3}(\.\d{3})+,\d+")}
+COMMA_THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+")
 SEPARATOR_LINE = re.compile(r'^"?sep=(.)"?\r?\n')  # a first line that tells spreadsheets the separator
 
 
@@ -222,29 +209,28 @@ class Dialect(NamedTuple):
     decimal: str
     thousands: str | None
     names: list[str]  # of the columns, "" where there is none
-    has_row_names: bool = False  # whether the first column holds row names, and has none itself, as R writes
+    has_row_names: bool = False  # whether the first column, which has no name, holds row names, as in R
 
 
-def decode(file: str, content: bytes, encoding: str | None) -> tuple[str, list[str]]:
-    """Return the text in a file's content, without a byte order mark, and notes.
+def decode(file: str, content: bytes, encoding: str | None, notes: list[str]) -> str:
+    """Return the text in a file's content, without a byte order mark.
 
     Text that is not UTF-8 is read as Windows-1252, a superset of Latin-1, which spreadsheets write.
     """
     tried = encoding or ("utf-16" if content.startswith(UTF_16_MARKS) else "utf-8")
-    notes = []
     try:
         text = content.decode(tried)
-    except UnicodeError as error:
+    except (LookupError, ValueError) as error:
         if encoding is not None or tried == "utf-16":
-            advice = "Name its encoding with --encoding" if encoding is None else "Leave out --encoding"
             raise InputError(
-                f"{file} is not text in {tried} ({str(error)[:80]}). {advice}, or save it again as UTF-8."
+                f"{file} is not text in {tried} ({str(error)[:80]}). Use another --encoding, such as utf-8, "
+                "latin-1, cp1252 or utf-16, or save the file again as UTF-8."
             ) from error
         text = content.decode("cp1252", "replace")
         notes.append(
             f"{file} is not UTF-8: it is read as Windows-1252 (cp1252). Name another with --encoding."
         )
-    return text.lstrip("\ufeff"), notes
+    return text.lstrip("\ufeff")
 
 
 def detect_dialect(text: str, form: str, how: Reading) -> tuple[str, Dialect]:
@@ -256,84 +242,84 @@ def detect_dialect(text: str, form: str, how: Reading) -> tuple[str, Dialect]:
     if len(text) > SAMPLE_LENGTH:
         sample = text[: text.find("\n", SAMPLE_LENGTH) + 1] or text
     sep = sep or _detect_separator(sample, form)
-    names, *rows = _records(sample, sep)
-    names = [name.strip() for name in names]
-    rows = [row for row in rows if any(row)]
-    decimal, thousands = _detect_decimal(rows, sep, how.decimal)
+    names, rows = _records(sample, sep)
+    decimal, thousands = _detect_decimal([field.strip() for row in rows for field in row], sep, how.decimal)
+    dialect = Dialect(sep, decimal, thousands, [name.strip() for name in names])
     has_row_names = (
         len(rows) > 1
         and all(len(row) == len(names) + 1 for row in rows)
         and len({row[0] for row in rows}) == len(rows)
         and any(row[-1].strip() for row in rows)
     )
-    if has_row_names:
-        text, names = f'""{sep}' + text.lstrip("\r\n"), ["", *names]
-    return text, Dialect(sep, decimal, thousands, names, has_row_names)
+    if not has_row_names:
+        return text, dialect
+    return f'""{sep}' + text.lstrip("\r\n"), dialect._replace(names=["", *dialect.names], has_row_names=True)
 
 
-def _records(text: str, sep: str) -> list[list[str]]:
-    """Return the first records, at least one, up to one that is malformed."""
+def _records(text: str, sep: str) -> tuple[list[str], list[list[str]]]:
+    """Return the first record, and those after it that are not empty, up to one that is malformed."""
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=sep, skipinitialspace=True)
     found: list[list[str]] = []
     try:
         found += itertools.islice((record for record in reader if record), SAMPLE_RECORDS + 1)
     except csv.Error:  # a quote that is never closed, or a line break of another kind
         found = found or [text.splitlines()[0].split(sep)]
-    return found or [[""]]
+    names, *rows = found or [[""]]
+    return names, [row for row in rows if any(row)]
 
 
 def _detect_separator(text: str, form: str) -> str:
     """Return the separator that gives most records as many fields as names, and then most numbers."""
-    best, sep = (0.0, 0.0, False), USUAL_SEPARATOR[form]
-    for other in SEPARATORS:
-        names, *rows = _records(text, other)
-        if len(names) < 2 or (other == " " and form == "csv"):
+    usual = USUAL_SEPARATOR[form]
+    merits = {usual: (0.0, 0.0, False)}
+    for sep in SEPARATORS:
+        names, rows = _records(text, sep)
+        if len(names) < 2 or (sep == " " and form == "csv"):
             continue
-        rows = [row for row in rows if any(row)]
         fields = [field.strip() for row in rows for field in row]
         n_fitting = sum(len(row) in (len(names), len(names) + 1) for row in rows)
         n_numbers = sum(NUMBER.fullmatch(field) is not None for field in fields)
-        shares = (round(n_fitting / max(len(rows), 1), 2), round(n_numbers / max(len(fields), 1), 2))
-        if (*shares, other == USUAL_SEPARATOR[form]) > best:
-            best, sep = (*shares, other == USUAL_SEPARATOR[form]), other
-    return sep
+        shares = round(n_fitting / max(len(rows), 1), 2), round(n_numbers / max(len(fields), 1), 2)
+        merits[sep] = (*shares, sep == usual)
+    return max(merits, key=merits.__getitem__)
 
 
-def _detect_decimal(rows: list[list[str]], sep: str, given: str | None) -> tuple[str, str | None]:
+def _detect_decimal(fields: list[str], sep: str, given: str | None) -> tuple[str, str | None]:
     """Return the decimal mark and the thousands separator, None if numbers have none."""
-    fields = [field.strip() for row in rows for field in row]
-    for decimal in OTHER_MARK if given is None else [given]:
-        if any(BOTH_MARKS[decimal].fullmatch(field) for field in fields):
-            return decimal, OTHER_MARK[decimal]
+    for decimal in given or ".,":
+        if any(map(BOTH_MARKS[decimal].fullmatch, fields)):
+            return decimal, "," if decimal == "." else "."
     if given is not None:
         return given, None
-    commas = [field for field in fields if WITH_COMMA.fullmatch(field)]
-    if sep == "," and commas and all(COMMA_THOUSANDS.fullmatch(field) for field in commas):
+    commas = [field for field in fields if FRACTION[","].fullmatch(field)]
+    if sep == "," and commas and all(map(COMMA_THOUSANDS.fullmatch, commas)):
         return ".", ","
-    has_points = any(WITH_POINT.fullmatch(field) for field in fields)
+    has_points = any(map(FRACTION["."].fullmatch, fields))
     return ("," if commas and not has_points else "."), None
 
 
 # Text tables
 
 
-def _read_text(file: str, text: str, notes: list[str], form: str, how: Reading) -> Table:
+def _read_text(file: str, text: str, form: str, how: Reading, notes: list[str]) -> Table:
     text, dialect = detect_dialect(text, form, how)
     if dialect.decimal == "," and how.decimal is None:
         notes.append(f"{file} seems to have decimal commas. If it does not, add --decimal .")
+    if how.transpose:
+        cells = _parse(file, text, dialect, header=None, dtype=str, keep_default_na=False)
+        text = cells.T.to_csv(header=False, index=False)
+        names = ["", *cells.iloc[1:, 0].fillna("").str.strip()]
+        dialect = dialect._replace(sep=",", names=names, has_row_names=True)
     names = [name or f"column {place}" for place, name in enumerate(dialect.names, 1)]
     if len(names) - dialect.has_row_names == 1:
         raise InputError(
             f"{file} has only one column, {names[-1][:60]!r}. Give a target and at least one feature, "
             "and name the separator with --sep."
         )
-    if how.transpose:
-        frame, row_names = _parse_transposed(file, text, dialect, notes)
-        return Table(frame, notes=tuple(notes), row_names=row_names)
-    check_unique(file, names)
-    frame, note = _parse(file, text, dialect, names=names, header=0)
+    check_unique(file, names, "row" if how.transpose else "column")
+    frame = _parse(file, text, dialect, names=names, header=0)
     frame = _drop_empty(frame, dialect.names, notes)
-    if frame.shape[1] == 0:
+    if frame.shape[1] == dialect.has_row_names:
         raise InputError(f"{file} has neither names nor values. Give a row of names and rows of data.")
     first, row_names = frame.iloc[:, 0], None
     if dialect.has_row_names:
@@ -341,28 +327,24 @@ def _read_text(file: str, text: str, notes: list[str], form: str, how: Reading) 
     elif dialect.names[0] == "" and first.dtype == "int64" and (first.diff().iloc[1:] == 1).all():
         notes.append("The first column has no name and numbers the rows, so it is left out.")
         frame = frame.iloc[:, 1:]
-    return Table(frame, notes=(*notes, *note), row_names=row_names)
+    frame = _read_missing_marks(frame, dialect, notes)
+    return Table(frame, notes=tuple(notes), row_names=row_names)
 
 
-def _parse(file: str, text: str, dialect: Dialect, **more: Any) -> tuple[pd.DataFrame, list[str]]:
-    """Return the parsed columns, and a note if numeric columns hold `MISSING_MARKS`, read as missing."""
-
-    def parse(**options: Any) -> pd.DataFrame:
-        return pd.read_csv(
-            io.StringIO(text),
-            sep=dialect.sep,
-            decimal=dialect.decimal,
-            thousands=dialect.thousands,
-            index_col=False,
-            skipinitialspace=True,
-            low_memory=False,
-            **more | options,
-        )
-
+def _parse(file: str, text: str, dialect: Dialect, **options: Any) -> pd.DataFrame:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
-            frame = parse()
+            return pd.read_csv(
+                io.StringIO(text),
+                sep=dialect.sep,
+                decimal=dialect.decimal,
+                thousands=dialect.thousands,
+                index_col=False,
+                skipinitialspace=True,
+                low_memory=False,
+                **options,
+            )
     except (pd.errors.ParserError, pd.errors.ParserWarning, pd.errors.EmptyDataError, UnicodeError) as error:
         reason = str(error).strip().removeprefix("Error tokenizing data. C error: ").rstrip(".")
         if isinstance(error, pd.errors.ParserWarning):
@@ -372,47 +354,6 @@ def _parse(file: str, text: str, dialect: Dialect, **more: Any) -> tuple[pd.Data
             f"{file} cannot be read as columns separated by {separators}: {reason}. "
             "Give every row as many fields as there are names."
         ) from error
-    texts = [name for name in frame.columns if not pd.api.types.is_numeric_dtype(frame[name].dtype)]
-    marked = [name for name in texts if frame[name].isin(MISSING_MARKS).any()]
-    if "dtype" in more or not marked:
-        return frame, []
-    numbers = parse(na_values=MISSING_MARKS)[marked].select_dtypes("number").dropna(axis=1, how="all")
-    changed = list(numbers.columns)
-    if not changed:
-        return frame, []
-    found = sorted({value for name in changed for value in frame[name] if value in MISSING_MARKS})
-    verb = "is" if len(found) == 1 else "are"
-    where = "column" if len(changed) == 1 else f"{len(changed)} columns:"
-    note = f"{listing(found)} {verb} read as missing, in {where} {listing(changed)}."
-    return frame.assign(**numbers), [note]
-
-
-def _parse_transposed(
-    file: str, text: str, dialect: Dialect, notes: list[str]
-) -> tuple[pd.DataFrame, pd.Series]:
-    """Read a table with a feature in each row: its samples, and the names of these in the first line."""
-    as_text = dialect._replace(decimal=".", thousands=None)
-    cells, _ = _parse(file, text, as_text, header=None, dtype=str, keep_default_na=False)
-    features = cells.iloc[1:, 0].str.strip()
-    features = features[features != ""]
-    check_unique(file, list(features), "row")
-    values = cells.loc[features.index].iloc[:, 1:]
-    if values.size == 0:
-        raise InputError(f"{file} has nothing to transpose. Give a table with features in rows.")
-    turned, names = values.T.to_csv(header=False, index=False), list(features)
-    frame, note = _parse(file, turned, dialect._replace(sep=","), header=None, names=names)
-    notes += note
-    samples = [name.strip() or f"column {place}" for place, name in enumerate(cells.iloc[0, 1:], 2)]
-    return frame, pd.Series(samples, name="id", dtype=object)
-
-
-def check_unique(source: str, names: Sequence[object], thing: str = "column") -> None:
-    """Raises InputError where names repeat."""
-    repeated = [name for name, times in Counter(map(str, names)).items() if times > 1]
-    if repeated:
-        raise InputError(
-            f"{source} has more than one {thing} called {listing(repeated)}. Give each a unique name."
-        )
 
 
 def _drop_empty(frame: pd.DataFrame, names: list[str], notes: list[str]) -> pd.DataFrame:
@@ -433,63 +374,71 @@ def to_whole(column: pd.Series) -> pd.Series:
     return column.astype("int64")
 
 
+def _read_missing_marks(frame: pd.DataFrame, dialect: Dialect, notes: list[str]) -> pd.DataFrame:
+    """Return columns of numbers and `MISSING_MARKS` as numbers, with a note."""
+    numeric, marks = {}, set()
+    for name in frame.columns[[not pd.api.types.is_numeric_dtype(dtype) for dtype in frame.dtypes]]:
+        is_mark = frame[name].isin(MISSING_MARKS)
+        numbers = parse_numbers(frame[name], dialect.decimal, dialect.thousands) if is_mark.any() else None
+        if numbers is not None and numbers.notna().any():
+            numeric[name] = numbers
+            marks |= set(frame[name][is_mark])
+    if numeric:
+        verb = "is" if len(marks) == 1 else "are"
+        where = "column" if len(numeric) == 1 else f"{len(numeric)} columns:"
+        notes.append(f"{listing(sorted(marks))} {verb} read as missing, in {where} {listing(list(numeric))}.")
+    return frame.assign(**numeric)
+
+
+def parse_numbers(texts: pd.Series, decimal: str = ".", thousands: str | None = None) -> pd.Series | None:
+    """Return texts as numbers, `MISSING_MARKS` as missing values; None if any text is something else."""
+    texts = texts.str.strip()
+    texts = texts.mask(texts.isin(MISSING_MARKS))
+    if thousands is not None:
+        texts = texts.str.replace(thousands, "", regex=False)
+    numbers = pd.to_numeric(texts.str.replace(decimal, ".", regex=False), errors="coerce")
+    return numbers if numbers.isna().equals(texts.isna()) else None
+
+
+def check_unique(source: str, names: Sequence[object], thing: str = "column") -> None:
+    """Raises InputError where names repeat."""
+    repeated = [name for name, times in Counter(map(str, names)).items() if times > 1]
+    if repeated:
+        raise InputError(
+            f"{source} has more than one {thing} called {listing(repeated)}. Give each a unique name."
+        )
+
+
 # Other formats
 
 
-def _names_first(file: str, table: Table) -> str:
-    """Return a table as CSV. Raises InputError where it cannot be transposed, for want of feature names."""
-    if table.target is not None or pd.api.types.is_numeric_dtype(table.frame.iloc[:, 0].dtype):
-        raise InputError(
-            f"--transpose takes the feature names from the first column, but {file} has no names there. "
-            "Transpose the table before you save it."
+def _sheet_to_csv(file: str, content: bytes, notes: list[str]) -> str:
+    """Return the first sheet of an Excel workbook that is not empty, as CSV."""
+    advice = "Remove its password if it has one and save it again, or save the sheet as CSV."
+    with _readable_as(file, "an Excel workbook", advice), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about extensions of Excel that hold no cells
+        sheets: dict[str, pd.DataFrame] = pd.read_excel(
+            io.BytesIO(content), None, header=None, dtype=object, na_filter=False, engine="openpyxl"
         )
-    return str(table.frame.to_csv(index=False))
-
-
-def _sheet_to_csv(file: str, content: bytes) -> tuple[str, list[str]]:
-    """Return the first sheet of an Excel workbook that is not empty, as CSV, and notes."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about extensions of Excel that hold no cells
-            sheets: dict[str, pd.DataFrame] = pd.read_excel(
-                io.BytesIO(content), None, header=None, dtype=object, na_filter=False, engine="openpyxl"
-            )
-    except ImportError as error:
-        raise InputError(
-            f"{file} is an Excel workbook, which needs openpyxl, and that is not installed. Install it "
-            "(pip install openpyxl), or save the sheet as CSV."
-        ) from error
-    except DAMAGED_ARCHIVE as error:
-        raise InputError(
-            f"{file} cannot be read as an Excel workbook: it is not one, is damaged or has a password. Save "
-            "it again, or save the sheet as CSV."
-        ) from error
     sheets = {title: sheet for title, sheet in sheets.items() if sheet.size}
     if not sheets:
         raise InputError(f"{file} is empty. Give a sheet with a row of column names and rows of data.")
     title, sheet = next(iter(sheets.items()))
-    notes = []
     if len(sheets) > 1:
         notes.append(
             f"{file} has {len(sheets)} sheets ({listing(list(sheets), 3)}): {title!r} is read. To use "
             "another sheet, save it as a separate file."
         )
     first = int((sheet != "").any(axis=1).to_numpy().argmax())
-    return sheet.iloc[first:].to_csv(header=False, index=False), notes
+    return str(sheet.iloc[first:].to_csv(header=False, index=False))
 
 
 def _read_parquet(file: str, content: bytes) -> Table:
-    from pyarrow import parquet
+    with _readable_as(file, "Parquet", "Write it again."):
+        from pyarrow import parquet
 
-    try:
         check_unique(file, parquet.read_schema(io.BytesIO(content)).names)
         frame = parquet.read_table(io.BytesIO(content)).to_pandas()
-    except InputError:
-        raise
-    except DAMAGED_ARCHIVE as error:  # errors of pyarrow are among these
-        raise InputError(
-            f"{file} cannot be read as Parquet: it is not, or is truncated or damaged. Write it again."
-        ) from error
     if not isinstance(frame.index, pd.RangeIndex) and any(frame.index.names):
         frame = frame.reset_index()
     frame.columns = [str(name) for name in frame.columns]
@@ -502,7 +451,7 @@ def _read_svmlight(file: str, content: bytes) -> Table:
         X, y = load_svmlight_file(io.BytesIO(content), zero_based=True)
     except (ValueError, OverflowError) as error:
         raise InputError(
-            f"{file} is not in svmlight format ({error}). "
+            f"{file} cannot be read as svmlight ({error}). "
             "Each line is a class and then index:value pairs, such as '1 3:0.5 7:2'."
         ) from error
     n_bytes = X.shape[0] * X.shape[1] * 8
@@ -513,40 +462,29 @@ def _read_svmlight(file: str, content: bytes) -> Table:
         )
     first = 1 if X.shape[1] > 1 and X[:, 0].nnz == 0 else 0
     frame = pd.DataFrame(X.toarray()[:, first:], columns=[f"f{i}" for i in range(first, X.shape[1])])
-    frame["target"] = to_whole(pd.Series(y))
-    return Table(frame, target="target", absent_is_zero=True)
+    return Table(frame.assign(target=to_whole(pd.Series(y))), target="target", absent_is_zero=True)
 
 
 def _read_npz(file: str, content: bytes) -> Table:
     """Read the arrays X, y and feature_names of a NumPy archive; the last two may be absent."""
-    try:
-        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-            others = list(arrays)
-            X, y, names = (arrays.get(name) for name in ("X", "y", "feature_names"))
-    except DAMAGED_ARCHIVE as error:
-        is_pickle = "pickle" in str(error).lower()
-        reason = (
-            "it holds Python objects, which kmargin never opens"
-            if is_pickle
-            else "it is not an npz archive, or damaged"
-        )
-        raise InputError(f"{file} cannot be read: {reason}. Save plain arrays X and y.") from error
-    if X is None:
-        raise InputError(f"{file} has no array X; it has {listing(others)}. Save it with X and y.")
-    if X.ndim != 2 or X.dtype.kind not in "fiub":
+    advice = "Save plain arrays X and y: Python objects are never opened."
+    with _readable_as(file, "an npz archive", advice), np.load(io.BytesIO(content)) as archive:
+        members = list(archive)
+        arrays = {name: archive[name] for name in ("X", "y", "feature_names") if name in members}
+    X: Any = arrays.get("X")
+    shapes = {name: array.shape for name, array in arrays.items()}
+    is_matrix = X is not None and X.ndim == 2 and X.dtype.kind in "fiub"
+    has_classes = is_matrix and shapes.get("y", X.shape[:1]) == X.shape[:1]
+    if not has_classes or shapes.get("feature_names", X.shape[1:]) != X.shape[1:]:
+        found = [f"{name} of shape {shapes[name]}" if name in shapes else name for name in members]
         raise InputError(
-            f"X in {file} has shape {X.shape} and type {X.dtype}. Save numbers, a row per sample."
+            f"{file} has {', '.join(found) or 'no arrays'}. Save X with numbers, a row per sample; y with a "
+            "class for each row; and feature_names, if you like, with a name for each column of X."
         )
-    columns = [f"f{i + 1}" for i in range(X.shape[1])] if names is None else list(map(str, names.ravel()))
-    if len(columns) != X.shape[1]:
-        raise InputError(f"{file} has {len(columns)} feature_names for the {X.shape[1]} columns of X.")
-    check_unique(file, columns if y is None else [*columns, "y"])
-    frame = pd.DataFrame(X, columns=columns)
-    if y is None:
-        return Table(frame)
-    if y.shape != (len(X),):
-        raise InputError(f"y in {file} has shape {y.shape} for {len(X)} rows of X. Save one per row.")
-    return Table(frame.assign(y=y), target="y")
+    columns = [*map(str, arrays.get("feature_names", [f"f{i + 1}" for i in range(X.shape[1])]))]
+    targets = {name: arrays[name] for name in ("y",) if name in arrays}
+    check_unique(file, [*columns, *targets])
+    return Table(pd.DataFrame(X, columns=columns).assign(**targets), target="y" if targets else None)
 
 
 READERS = {"svmlight": _read_svmlight, "npz": _read_npz, "parquet": _read_parquet}
