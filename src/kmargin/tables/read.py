@@ -39,7 +39,15 @@ DAMAGED_ARCHIVE = (
     lzma.LZMAError,
 )
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars (|)", " ": "spaces"}
-SEPARATOR_NAMES = {"tab": "\t", "\\t": "\t", "space": " "}
+SEPARATOR_NAMES = {
+    "tab": "\t",
+    "\\t": "\t",
+    "space": " ",
+    "comma": ",",
+    "semicolon": ";",
+    "bar": "|",
+    "pipe": "|",
+}
 
 
 class Table(NamedTuple):
