@@ -22,7 +22,7 @@ from kmargin.solvers.solver import (
     STRONGEST_RIDGE,
     Solver,
     bare_solution,
-    check_knobs,
+    check_options,
     intercept_only,
     normal_start,
     univariate_start,
@@ -128,7 +128,7 @@ class ProximalDistance(Solver):
 
     def check(self) -> None:
         tolerance = "a number >= 0 to compare squared quantities with, such as 1e-6"
-        check_knobs(
+        check_options(
             self,
             rho_start=(is_number(self.rho_start, above=0), "an initial penalty > 0, such as 1.0"),
             rho_growth=(is_number(self.rho_growth, above=1), "a growth factor > 1, such as 1.2"),
