@@ -101,11 +101,7 @@ class Exchange(Solver):
         return clone(self).set_params(effort="fast")
 
     def solve_grid(
-        self,
-        problem: Problem,
-        lams: Sequence[Sequence[float]],
-        ks: Sequence[int],
-        rng: np.random.Generator,
+        self, problem: Problem, lams: Sequence[Sequence[float]], ks: Sequence[int], rng: np.random.Generator
     ) -> Iterator[tuple[Solution, ...]]:
         path = SupportPath(problem, ks, self._effort())
         n_all = problem.units.n_units + len(problem.units.copies)

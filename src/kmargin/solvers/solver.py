@@ -78,11 +78,7 @@ class Solver(Documented, BaseEstimator):
         return self
 
     def solve_grid(
-        self,
-        problem: Problem,
-        lams: Sequence[Sequence[float]],
-        ks: Sequence[int],
-        rng: np.random.Generator,
+        self, problem: Problem, lams: Sequence[Sequence[float]], ks: Sequence[int], rng: np.random.Generator
     ) -> Iterator[tuple[Solution, ...]]:
         """Solve for the first ridges and each k, then for the second ridges, and so on.
 

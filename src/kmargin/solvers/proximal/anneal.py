@@ -73,11 +73,7 @@ KNOBS = """
 
 
 # The options that are one of two words.
-CHOICES = {
-    "trace": ("outer", "steps"),
-    "start": ("univariate", "normal"),
-    "ending": ("best", "projection"),
-}
+CHOICES = {"trace": ("outer", "steps"), "start": ("univariate", "normal"), "ending": ("best", "projection")}
 
 
 def is_one_of(value: object, choices: tuple[str, ...]) -> tuple[bool, str]:
@@ -147,11 +143,7 @@ class ProximalDistance(Solver):
         )
 
     def solve_grid(
-        self,
-        problem: Problem,
-        lams: Sequence[Sequence[float]],
-        ks: Sequence[int],
-        rng: np.random.Generator,
+        self, problem: Problem, lams: Sequence[Sequence[float]], ks: Sequence[int], rng: np.random.Generator
     ) -> Iterator[tuple[Solution, ...]]:
         for row in lams:  # the SVD of MM is cached by the design and serves every ridge
             yield from self.iter_path(problem.with_ridges(row), ks, rng)

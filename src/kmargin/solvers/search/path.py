@@ -25,6 +25,7 @@ from kmargin.solvers.search.swap_search import (
     Effort,
     SwapSearch,
     refit_flops,
+    unit_effects,
 )
 from kmargin.solvers.search.working_set import WorkingSet
 from kmargin.solvers.solution import Regime
@@ -249,21 +250,13 @@ class SupportPath:
         """The start that has only the units that must be in every model."""
         return Candidate.start(np.flatnonzero(self.units.fixed), self.units, self.n_problems)
 
-    def _effects(self, found: Candidate) -> Vector:
-        """Variance of the contribution of each unit of the support to the decision values."""
-        columns = self.units.columns_of(found.support)
-        moved = np.zeros(self.units.n_features)
-        for rows, u in zip(self.all_rows, found.coefs, strict=True):
-            moved[columns] += u[:-1] ** 2 * rows.variance[columns]
-        return self.units.total(moved)[found.support]
-
     def _removable(self, found: Candidate) -> Indices:
-        """Indices into the support of units that may leave it, in increasing order of `_effects`."""
-        order = np.argsort(self._effects(found), kind="stable")
+        """Indices into the support of units that may leave it, in increasing order of `unit_effects`."""
+        order = np.argsort(unit_effects(self.all_rows, self.units, found), kind="stable")
         return order[~self.units.fixed[found.support[order]]]
 
     def _trim(self, found: Candidate, size: int) -> Candidate:
-        """A start with the `size` units of the support that have the largest `_effects`."""
+        """A start with the `size` units of the support that have the largest `unit_effects`."""
         n_gone = max(0, len(found.support) - size)
         return found.without(self._removable(found)[:n_gone], self.units)
 
@@ -421,7 +414,7 @@ class SupportPath:
     def _omit_units(self, k: int, n_rounds: int, effort: Effort) -> None:
         """Search without one unit of the support, then allow it and search again; repeat for other units.
 
-        Units come in increasing order of `_effects`. After a success, the units of the new support follow.
+        Units come in increasing order of `unit_effects`. After a success, those of the new support follow.
         """
         whole = self._whole_panel(self.lams, self._fixed_units())
         omitted: set[int] = set()

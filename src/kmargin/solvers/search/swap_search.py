@@ -103,6 +103,14 @@ class Candidate(NamedTuple):
         return np.array_equal(np.sort(self.support), np.sort(other.support))
 
 
+def unit_effects(all_rows: Sequence[Rows], units: Units, found: Candidate) -> Vector:
+    """Variance of the contribution of each unit of a support to the decision values."""
+    columns, effects = units.columns_of(found.support), np.zeros(units.n_features)
+    for rows, u in zip(all_rows, found.coefs, strict=True):
+        effects[columns] += u[:-1] ** 2 * rows.variance[columns]
+    return units.total(effects)[found.support]
+
+
 @cache
 def list_pairs(n: int) -> Indices:
     """All pairs of integers 0 <= a < b < n, in lexicographic order."""
