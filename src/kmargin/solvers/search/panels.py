@@ -425,10 +425,7 @@ class Panels:
         return total
 
     def finish(self, support: Indices, coefs: Matrix, values: Vector) -> float:
-        """values <- the objectives, recomputed from the columns.
-
-        Returns the slack of `measure_gradient`, which is zero at the minimum.
-        """
+        """values <- the recomputed objectives; return the slack of `measure_gradient`, 0 at the minimum."""
         idx = np.append(self.place_of[self._positions(support)[0]], self.n_places)
         has_signs = self.place_signs is not None
         return float(
@@ -439,10 +436,7 @@ class Panels:
 
 
 def _unions(starts: Indices, blocks: Indices) -> tuple[Indices, Indices]:
-    """The indices in each pair of blocks, one pair after another, and where each pair begins.
-
-    Block a has the indices starts[a], ..., starts[a + 1] - 1.
-    """
+    """The indices in each pair of blocks starts[a]:starts[a + 1], and where each pair begins among them."""
     unions = [
         np.concatenate([np.arange(starts[a], starts[a + 1]), np.arange(starts[b], starts[b + 1])])
         for a, b in combinations(blocks.tolist(), 2)

@@ -42,19 +42,13 @@ def find_direction(
 
 
 class RemoteColumns:
-    """The columns of a support, with the intercept last, in the panel of one binary problem in blocks.
-
-    Each result is a sum over the blocks. The methods are those of `final.SupportColumns`, and more.
-    """
+    """The columns of a support in a panel in blocks, the intercept last; results are sums over the blocks."""
 
     def __init__(self, held: Held, idx: Indices) -> None:
         self.held, self.idx = held, idx
 
     def evaluate(self, u: Vector) -> tuple[float, Matrix, Any]:
-        """The loss at u, the Gram matrix over the active rows (target last), and a tag.
-
-        Tags are equal if and only if the active rows are.
-        """
+        """The loss at u, the Gram matrix over the active rows (target last), and a tag that identifies them."""
         parts = self.held.ask(sums.evaluate, self.idx, u)
         loss, H, z = (add_up([part[entry] for part in parts]) for entry in range(3))
         extended = np.zeros((len(u) + 1, len(u) + 1))
@@ -163,7 +157,7 @@ class RemotePanels(Panels):
         self.panels: list[Held] = []
 
     def begin_at(self, support: Indices, coefs: Matrix) -> None:
-        """Do nothing: all rows stay active, since to find the active ones takes another pass over the blocks."""
+        """Do nothing: all rows stay active, since finding the active ones takes a pass over the blocks."""
 
     def _fill(self, places: Indices) -> None:
         self.panels.clear()  # free the old panels first, since both may not fit in memory
