@@ -16,7 +16,7 @@ JITTER = 1e-9
 
 @inlined
 def factor_block(A: Matrix, size: int, diagonal: Vector) -> None:
-    """A <- its lower Cholesky factor with inverted diagonal, 0 where a pivot is below DEPENDENT * diagonal."""
+    """A <- its lower Cholesky factor, diagonal inverted, or 0 where a pivot is below DEPENDENT * diagonal."""
     for a in range(size):
         pivot = A[a, a]
         for l in range(a):

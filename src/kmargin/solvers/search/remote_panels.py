@@ -48,7 +48,7 @@ class RemoteColumns:
         self.held, self.idx = held, idx
 
     def evaluate(self, u: Vector) -> tuple[float, Matrix, Any]:
-        """The loss at u, the Gram matrix over the active rows (target last), and a tag that identifies them."""
+        """The loss at u, the Gram matrix over the active rows (target last), and a tag of these rows."""
         parts = self.held.ask(sums.evaluate, self.idx, u)
         loss, H, z = (add_up([part[entry] for part in parts]) for entry in range(3))
         extended = np.zeros((len(u) + 1, len(u) + 1))
