@@ -206,7 +206,7 @@ class Task(NamedTuple):
     """A problem for one call of a solver: one binary problem, or several that share their units."""
 
     designs: Designs
-    machines: tuple[Any, ...]  # the rows and labels of each binary problem, which `designs` makes it from
+    machines: tuple[Any, ...]  # the rows and labels of each binary problem, in the form `designs` takes
     units: Units | None = None  # None: each distinct column of the only binary problem is a unit
 
 

@@ -113,7 +113,7 @@ class Blueprint(ABC):
 
     @abstractmethod
     def designs(self, samples: Any, k: int = 0) -> Any:
-        """The `Designs` of binary problems in which at most k units are used."""
+        """The object that makes the design of each binary problem; k is the largest size of a model."""
 
     @abstractmethod
     def path(self, designs: Sequence[Any], samples: Any, models: Models, ks: Sequence[int]) -> SparsityPath:

@@ -223,7 +223,7 @@ MAX_SLOPE = 60.0  # bound on |slope| in `affine_powers`; beyond it nearly all pr
 MAX_STEPS = 100  # cap on the steps for one slope; so many bisections alone reach rounding error
 NEWTON_TOL = 1e-8  # the iteration for a slope ends after a Newton step this short: convergence is quadratic
 BISECTION_RTOL = 1e-15  # it also ends when the bracket of the slope is this short, relative to MAX_SLOPE
-THRESHOLD_TOL = 1e-9  # absolute rounding error allowed in 2 B * threshold before it is rounded up
+THRESHOLD_TOL = 1e-9  # absolute rounding error allowed in 2 * n_pairs * threshold before it is rounded up
 
 
 class SelectionBounds(NamedTuple):
@@ -376,7 +376,7 @@ def r_concave_tails(mean: float, n: int, r: float) -> Vector:
         best[low:] = np.maximum(best[low:], tails.max(axis=0))
     best[: int(at) + 1] = 1.0  # up to the mean, a constant X attains probability 1
     best = np.minimum(best, 1.0)
-    best.flags.writeable = False  # the cache returns the same array again
+    best.flags.writeable = False  # all callers share the cached array
     return best
 
 

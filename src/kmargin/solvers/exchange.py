@@ -163,7 +163,7 @@ class Exchange(Solver):
             return alone
         assert found.values is not None
         columns, status = problem.units.columns_of(found.support), status_of(found)
-        # Both copies of a column in a model have a smaller ridge penalty than one; this was not tried.
+        # To use a column and its copy together would lower the ridge penalty, and no such swap was tried.
         if len(problem.units.copies) and path.lams.max() > 0:
             status = Status.SETTLED if status is Status.SWAP_OPTIMAL else status
         solutions = []

@@ -10,7 +10,7 @@ from kmargin.core.arrays import Flags, Matrix, Vector
 from kmargin.core.jit import inlined
 from kmargin.core.linalg import U64, cholesky, solve
 
-# A gradient entry below this fraction of the sum of the magnitudes of its terms is a rounding error.
+# A gradient entry counts as zero if it is below this fraction of the sum of the magnitudes of its terms.
 ZERO_GRADIENT = 1e-13
 
 # Safety cap on the linear systems solved for one minimum, per coefficient; usually a few suffice in all.
@@ -36,7 +36,7 @@ def descent_at(H: Matrix, ridge: Vector, x: Vector, out: Vector) -> None:
 
 @inlined
 def release(H: Matrix, x: Vector, descent: Vector, signs: Vector, free: Flags) -> bool:
-    """Free coefficients at 0 that lower the quadratic if they get their allowed sign; return if any does."""
+    """Free coefficients at 0 whose allowed sign lowers the quadratic; return whether any was freed."""
     k = x.size
     any_freed = False
     for a in range(k):

@@ -237,7 +237,7 @@ def score_groups(
 
 @compiled
 def group_gains(descent: Vector, starts: Indices, columns: Indices, factors: Tensor, out: Vector) -> None:
-    """out[j] <- g'A^-1 g, with g the gradient of unit j and factors[j] that of A by `factor_covariances`."""
+    """out[j] <- g'A^-1 g, where g is the gradient of unit j and factors[j] the Cholesky factor of A."""
     x = np.empty(factors.shape[1])
     for unit in range(out.size):
         first, size = starts[unit], starts[unit + 1] - starts[unit]
@@ -248,7 +248,7 @@ def group_gains(descent: Vector, starts: Indices, columns: Indices, factors: Ten
 
 @compiled
 def factor_covariances(A: Tensor, starts: Indices, ridge: Vector) -> None:
-    """A[j] <- the Cholesky factor of the covariance A[j] of unit j plus its ridges; see JITTER."""
+    """A[j] <- the Cholesky factor of A[j], the covariance matrix of unit j, plus ridges and JITTER."""
     diagonal = np.empty(A.shape[1])
     for unit in range(starts.size - 1):
         first, size = starts[unit], starts[unit + 1] - starts[unit]

@@ -14,7 +14,7 @@ from kmargin.solvers.search.panels import NONE, UnitScores
 from kmargin.solvers.search.swap_search import BETTER, Candidate, Effort, SwapSearch, unit_effects
 from kmargin.solvers.solution import Regime
 
-# If systems are solved in the active rows, at most this many units are scored in the support, and outside it.
+# Number of units that are scored, in the support and outside it, if systems are solved in the active rows.
 N_SCORED = 64
 
 # While a support is resized, it shrinks or grows by at most this factor before it is refitted.
@@ -118,7 +118,7 @@ class LargeSupport(SwapSearch):
         return UnitScores(drops, gain)
 
     def _places(self, lose: Indices) -> tuple[Indices, Indices]:
-        """Indices, among the columns of the support, of those of support[lose], and the unit of each."""
+        """Indices of the columns of support[lose] among those of the support, and which unit each is in."""
         sizes = self.units.sizes[self.support]
         starts = np.cumsum(sizes) - sizes
         owners = np.repeat(np.arange(len(lose)), sizes[lose])

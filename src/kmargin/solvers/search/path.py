@@ -43,22 +43,22 @@ WHOLE_PANEL_COLUMNS = 256
 # Supports with more columns than this are refitted by linear systems in the active rows if these are fewer.
 LARGE_SUPPORT = 128
 
-# On small problems, more single swaps are tried up to these flops: for a single size, for each of several.
+# Flop budget of small problems for swaps beyond the usual number: in a single fit, and per size of a path.
 SWAP_FLOPS, PATH_SWAP_FLOPS = 2e6, 5e4
 
 # effort="thorough" tries every swap of one unit for another if that takes at most this many flops (10 s).
 ALL_SWAPS_FLOPS = 2e10
 
-# All supports of one size are refitted if that takes at most this many flops: in a single fit, in a path.
+# All supports of a size are refitted if that takes at most this many flops: in a single fit, and in a path.
 ENUMERATION_FLOPS, PATH_ENUMERATION_FLOPS = 6e6, 1.5e6
 
 # Searches that start from a single unit: the flop budget of all of them, the least number of units per start,
 # and the multiple of the best objective below which a result is searched again with full effort.
 START_FLOPS, UNITS_PER_START, START_RTOL = 1e7, 8, 4.0
 
-# A size of a path is searched from other starts if a refit takes at most PATH_START_FLOPS; else, up to
-# PATH_OMIT_FLOPS, only without one of its units: each of PATH_OMITTED units in turn. A single fit of size k
-# is searched without each of OMITTED_ROUNDS * k units.
+# For a size of a path, other starts are tried if a refit takes at most PATH_START_FLOPS. If it takes more but
+# at most PATH_OMIT_FLOPS, PATH_OMITTED units of the support are left out in turn, and the search is repeated.
+# In a single fit of size k, OMITTED_ROUNDS * k units are left out in turn.
 PATH_START_FLOPS, PATH_OMIT_FLOPS, PATH_OMITTED, OMITTED_ROUNDS = 2e3, 9e3, 4, 2
 
 # A single fit is warm-started through these decreasing ridges, relative to the median variance of a column.
@@ -238,7 +238,7 @@ class SupportPath:
         return self.is_narrow or (is_moderate and self._panel_fits(size))
 
     def _trial_flops(self, k: int) -> float:
-        """Approximate flops of one refit with k units, as a share of the budget of one binary problem."""
+        """Approximate flops of a refit with k units, divided by `n_budgets`, the factor of flop budgets."""
         n_columns = math.ceil(k * len(self.units.columns) / self.n_units) + 1
         call = CALL_FLOPS * (self.n_problems > 1)
         return sum(call + refit_flops(rows.n_samples, n_columns) for rows in self.all_rows) / self.n_budgets

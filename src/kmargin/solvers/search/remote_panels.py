@@ -48,7 +48,7 @@ class RemoteColumns:
         self.held, self.idx = held, idx
 
     def evaluate(self, u: Vector) -> tuple[float, Matrix, Any]:
-        """The loss at u, the Gram matrix over the active rows (target last), and a tag of these rows."""
+        """The loss at u, the Gram matrix (target last) over the active rows, and a fingerprint of these."""
         parts = self.held.ask(sums.evaluate, self.idx, u)
         loss, H, z = (add_up([part[entry] for part in parts]) for entry in range(3))
         extended = np.zeros((len(u) + 1, len(u) + 1))
@@ -105,7 +105,8 @@ def newton_by_sums(
 ) -> tuple[float, int]:
     """Minimise over the coefficients u as `refit.newton.newton` does, by sums over the blocks.
 
-    H is the Gram matrix over the active rows, which `tag` identifies; u is overwritten with the minimum.
+    H is the Gram matrix over the active rows, and `tag` a fingerprint of these rows, which changes if they
+    do. u is overwritten with the minimum.
     """
 
     def objective(loss: float, at: Vector) -> float:

@@ -39,7 +39,7 @@ MIN_OUTSIDE, MAX_OUTSIDE = 16, 64
 # A support replaces another only if its objective is below this multiple of the other's.
 BETTER = 1.0 - 1e-9
 
-# Overhead of a refit, expressed in flops, for each of several binary problems.
+# Overhead of refitting a binary problem, expressed in flops; it counts only if there are several problems.
 CALL_FLOPS = 2e4
 
 
