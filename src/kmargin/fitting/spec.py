@@ -209,9 +209,9 @@ class LinearBlueprint(Blueprint):
 
 
 # If the kernel matrix of all training points exceeds the memory budget, points are selected from a random
-# sample of at least MIN_CANDIDATES points, and at least CANDIDATES_PER_POINT for each of the k points to
+# sample of at least CANDIDATES points, and at least CANDIDATES_PER_POINT for each of the k points to
 # select. Larger samples are slower and gave no better models in two experiments with 16,000 points.
-MIN_CANDIDATES, CANDIDATES_PER_POINT = 2000, 4
+CANDIDATES, CANDIDATES_PER_POINT = 2000, 4
 
 
 class KernelDesigns(LinearDesigns):
@@ -286,7 +286,7 @@ class KernelDesigns(LinearDesigns):
         distinct = rows[distinct_rows(self.X[rows])]
         count = self.n_candidates
         if count is None:
-            count = max(self._n_held(len(rows)), MIN_CANDIDATES, CANDIDATES_PER_POINT * self.k)
+            count = max(self._n_held(len(rows)), CANDIDATES, CANDIDATES_PER_POINT * self.k)
         if len(distinct) <= count:
             return distinct
         rng = np.random.default_rng([self.seed, positive, 0 if negative is None else negative + 1])

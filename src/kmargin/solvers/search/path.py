@@ -324,7 +324,7 @@ class SupportPath:
         self.found[k] = self._search(self.lams, k, found, self.effort)
         if self.is_small or self.effort.restart_flops == 0 or self.is_remote:
             self._search_nearby_sizes(k)
-            self._start_from_single_units(k)
+            self._start_elsewhere(k)
         else:
             self._restart(k)
 
@@ -387,7 +387,7 @@ class SupportPath:
         step = 1 + int(fraction * k)
         return min(k + step, self.n_units), max(k - step, 1, self.n_fixed)
 
-    def _start_from_single_units(self, k: int) -> None:
+    def _start_elsewhere(self, k: int) -> None:
         """If trials are inexpensive, search from single units, in decreasing order of their gains."""
         flops, n_swaps = self._trial_flops(k), self._n_swaps(k)
         effort = self.effort._replace(flops=SWAP_FLOPS)
@@ -482,7 +482,7 @@ class SupportPath:
             if size > 2:  # swaps of two units for two reach all supports of size 2
                 self._omit_units(size, PATH_OMITTED, self.effort)
         elif not self._tried_every_support(size, self.found[size]):
-            self._start_from_single_units(size)
+            self._start_elsewhere(size)
 
     def _walk_whole(self) -> None:
         """Search all sizes in one panel: from the largest down, then up and down, each from its neighbour."""
