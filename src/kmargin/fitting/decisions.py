@@ -12,7 +12,8 @@ from kmargin.data.design.kernel import HEIGHT, MEGABYTE, WIDTH, pieces
 
 KERNELS = ("rbf", "poly", "linear", "sigmoid", "precomputed")
 
-# Absolute error of the exponent of an "rbf" kernel above which distances are computed from differences.
+# Absolute rounding error of the exponent of an "rbf" kernel value above which the value is recomputed from
+# x - z, which is slower than from the products of all points.
 EXPONENT_TOL = 1e-9
 
 
@@ -27,7 +28,7 @@ class Kernel:
         self.scaling = scaling
 
     def __call__(self, X: Matrix, points: Matrix) -> Matrix:
-        """K(x, z) for every row x of X and every row z of `points`: a new array, in double precision."""
+        """Compute K(x, z) for every row x of X and every row z of `points`, in double precision."""
         shape = X.shape[0], points.shape[0]
         if shape[1] == 0:
             return np.empty(shape, dtype=X.dtype)
@@ -45,10 +46,10 @@ class Kernel:
         return self._checked(K, X)
 
     def _scaled(self, X: Any, points: Any) -> tuple[Any, Any]:
-        """X and the points standardised. Sparse matrices stay sparse and have the same kernel.
+        """Standardise X and the points; sparse matrices become other sparse ones with the same kernel.
 
-        Distances do not depend on the centre c. For products, x'z - c'x - c'z + c'c is the product of
-        (x, c'c - c'x, 1) and (z, 1, -c'z).
+        The "rbf" kernel does not depend on the centre c. For the other kernels, which are functions of
+        (x - c)'(z - c), two columns are added: this is the product of (x, c'c - c'x, 1) and (z, 1, -c'z).
         """
         if self.scaling is None:
             return X, points
@@ -69,9 +70,10 @@ class Kernel:
         return left, hstack([points, ones[1], -(points @ c)[:, None]], format="csr")
 
     def _centered(self, X: Any, points: Any) -> tuple[Any, Any]:
-        """X and the points around the median of the points, where products lose fewer digits of distances.
+        """For "rbf", subtract the median of the points from X and the points.
 
-        Medians of integers are exact, so distances between integers have no rounding error.
+        Distances stay the same and lose fewer digits when they are computed from products. The median
+        of integers is exact, so distances between integer vectors have no rounding error.
         """
         arrays = all(isinstance(A, np.ndarray) for A in (X, points))
         if callable(self.name) or self.name != "rbf" or not arrays or len(points) == 0:
@@ -82,7 +84,7 @@ class Kernel:
             return X - middle, points - middle
 
     def _checked(self, K: Matrix, X: Any) -> Matrix:
-        """K; raises ValueError if some of its values are not finite."""
+        """Return the kernel values K, or raise ValueError if some of them are not finite."""
         with np.errstate(over="ignore", invalid="ignore"):
             bad = not np.isfinite(K.sum()) and not np.isfinite(K).all()
         if bad:
@@ -94,7 +96,7 @@ class Kernel:
         return K
 
     def quickly(self, X: Matrix, points: Matrix) -> Matrix:
-        """The same up to rounding error; for "rbf" by one matrix product.
+        """Compute K(x, z) as `__call__` does, up to rounding error, but "rbf" by one faster matrix product.
 
         -gamma |x - z|^2 is the product of (x, |x|^2, 1) and (2 gamma z, -gamma, -gamma |z|^2).
         """
@@ -111,35 +113,35 @@ class Kernel:
             self._checked(left[:, -2], X)
             self._checked(right[:, -1], points)
             K = left @ right.T
-        np.minimum(K, 0.0, out=K)  # a distance of 0 may come out negative by its rounding error
+        np.minimum(K, 0.0, out=K)  # rounding can make a squared distance negative where it should be 0
         return self._with_exact_distances(self._checked(np.exp(K, out=K), X), X, points)
 
     def _with_exact_distances(self, K: Matrix, X: Any, points: Any) -> Matrix:
-        """Recompute, in place, the values of an "rbf" kernel whose distances have lost digits in products.
+        """Recompute, in place, those values of an "rbf" kernel matrix that have a large rounding error.
 
-        The rounding error of gamma |x - z|^2 by products is a few units in the last place of
-        gamma (|x|^2 + |z|^2): negligible unless some points are very far from the others. Values are
-        recomputed from differences where this error exceeds `EXPONENT_TOL`, except where K is 0 and stays
-        close to 0 with the largest possible error.
+        If gamma |x - z|^2 is computed from products, its rounding error is a small multiple of machine
+        epsilon times gamma (|x|^2 + |z|^2), which matters only if some points are far from the others.
+        Values are recomputed from x - z where this error exceeds `EXPONENT_TOL`, except where K is 0 and
+        an error of at most 1 in the exponent leaves it close to 0.
         """
         if callable(self.name) or self.name != "rbf":
             return K
         gamma, n_features = self.numbers["gamma"], X.shape[1]
         squares = [_squared_lengths(A) for A in (X, points)]
-        digit = (n_features + 4) * np.finfo(np.float64).eps * gamma
-        if not digit * sum(s.max(initial=0.0) for s in squares) > EXPONENT_TOL:
+        relative_error = (n_features + 4) * np.finfo(np.float64).eps * gamma
+        if not relative_error * sum(s.max(initial=0.0) for s in squares) > EXPONENT_TOL:
             return K
-        doubt = digit * np.add.outer(*squares)
-        rows, columns = np.nonzero((doubt > EXPONENT_TOL) & ((K > 0) | (doubt > 1)))
+        error = relative_error * np.add.outer(*squares)
+        rows, columns = np.nonzero((error > EXPONENT_TOL) & ((K > 0) | (error > 1)))
         for some in pieces(len(rows), max(1, HEIGHT * WIDTH // n_features)):
-            gaps = X[rows[some]] - points[columns[some]]
+            differences = X[rows[some]] - points[columns[some]]
             with np.errstate(over="ignore"):
-                K[rows[some], columns[some]] = np.exp(-gamma * _squared_lengths(gaps))
+                K[rows[some], columns[some]] = np.exp(-gamma * _squared_lengths(differences))
         return K
 
 
 def _squared_lengths(X: Any) -> Vector:
-    """The squared norm of each row."""
+    """The squared Euclidean norm of each row of X."""
     if issparse(X):
         return np.asarray(X.multiply(X).sum(axis=1)).ravel()
     return np.einsum("ij,ij->i", X, X)
@@ -150,33 +152,33 @@ def _in_doubles(X: Any) -> Any:
 
 
 class KernelInputs:
-    """The kernel values of X with some training points, as a function of X."""
+    """A function that maps X to the kernel values of its rows with some training points."""
 
     def __init__(self, kernel: Kernel | None, points: Matrix, columns: Indices, cache_size: float) -> None:
         self.kernel = kernel
         self.points = points
-        self.columns = columns
-        self.cache_size = cache_size  # MB
+        self.columns = columns  # the row of each point in the training data
+        self.cache_size = cache_size  # the memory that `times` may use, in MB
 
     def __call__(self, X: Matrix) -> Matrix:
-        if self.kernel is None:  # X is a kernel matrix
+        if self.kernel is None:  # X is a precomputed kernel matrix
             return X[:, self.columns]
         return self.kernel.quickly(X, self.points).astype(X.dtype, copy=False)
 
     def of(self, places: Indices) -> "KernelInputs":
-        """The same for some of the points."""
+        """The same function for a subset of the points, those at the indices `places`."""
         points = self.points if self.kernel is None else self.points[places]
         return KernelInputs(self.kernel, points, self.columns[places], self.cache_size)
 
     def times(self, X: Matrix, coefs: Matrix) -> Matrix:
-        """The kernel values times coefficients, computed for a few rows of X at a time to save memory."""
+        """The product of the kernel matrix of X and `coefs`, computed in blocks of rows to save memory."""
         n_numbers = min(HEIGHT * WIDTH, self.cache_size * MEGABYTE / 8)
         height = max(1, int(n_numbers / max(1, len(self.columns))))
         return np.concatenate([self(X[rows]) @ coefs for rows in pieces(X.shape[0], height)])
 
 
 class KernelDecisions:
-    """The decision values of binary classifiers with a coefficient for each training point."""
+    """A function that maps X to the decision values of binary classifiers on kernel values."""
 
     def __init__(self, inputs: KernelInputs, coef: Matrix, intercept: Vector) -> None:
         self.inputs = inputs
@@ -184,6 +186,6 @@ class KernelDecisions:
         self.intercept = intercept
 
     def __call__(self, X: Matrix) -> Matrix:
-        """One column per binary classifier, of the dtype of X."""
+        """Return the decision values, one column per binary classifier, in the dtype of X."""
         products = self.inputs.times(X, self.coef.T.astype(X.dtype, copy=False))
         return products + self.intercept.astype(X.dtype, copy=False)

@@ -12,26 +12,27 @@ from kmargin.data.samples import Samples
 from kmargin.fitting.fit import GridFit, Procedure, fit_grid
 from kmargin.fitting.spec import LinearBlueprint
 
-EXCHANGE_RTOL = 1e-6  # relative decrease of the objective from which on an exchange is made
+# `improve_by_exchanges` makes an exchange only if it lowers the objective by at least this fraction.
+EXCHANGE_RTOL = 1e-6
 
 
 class StandIn(NamedTuple):
-    """A replacement of a unit, all other units staying in the model."""
+    """A unit (feature or group) that can replace one unit of the model while all others stay."""
 
-    columns: Indices
-    cost: float  # relative change of the objective, all coefficients refitted; negative if it improves
+    columns: Indices  # the features of the replacement
+    cost: float  # relative change of the objective after a refit with the replacement; negative is better
 
 
 class Worth(NamedTuple):
-    """The drop cost and the best replacements of a unit in use (a feature or a group of features)."""
+    """The drop cost and the best replacements of one unit (feature or group) of a model."""
 
-    columns: Indices
-    cost: float  # relative rise of the objective without it, all coefficients refitted
-    stand_ins: tuple[StandIn, ...]  # the best first
+    columns: Indices  # the features of the unit
+    cost: float  # relative rise of the objective after a refit without the unit
+    stand_ins: tuple[StandIn, ...]  # the best replacement first
 
     @property
     def cost_of_exchange(self) -> float:
-        """The cost of the best replacement; infinite if there is none."""
+        """Relative change of the objective by the best replacement; infinite if there is none."""
         return self.stand_ins[0].cost if self.stand_ins else np.inf
 
 
@@ -43,10 +44,10 @@ def find_stand_ins(
     procedure: Procedure,
     n_best: int = 2,
 ) -> list[Worth]:
-    """The contribution and the `n_best` best replacements of each unit that the columns in use belong to.
+    """Compute the drop cost and the `n_best` best replacements of each unit of a model.
 
-    For one binary classifier, or several that share their features. Units that are always in have no
-    replacements.
+    The units of the model are those of its features `used`; binary classifiers share them. Units that
+    must always be in the model get no replacements.
     """
     units = blueprint.units(samples)
     in_use = np.unique(units.unit_of_each_column[used])
@@ -70,9 +71,10 @@ def improve_by_exchanges(
     procedure: Procedure,
     n_best: int = 2,
 ) -> tuple[GridFit | None, list[Worth]]:
-    """Exchange one unit at a time for its best replacement while that lowers the objective.
+    """Exchange one unit of a model at a time for its best replacement while that lowers the objective.
 
-    Returns the fit after the last exchange, None if no exchange helps, and the contributions of its units.
+    Returns the fit after the last exchange (None if no exchange was made), and the drop costs and
+    replacements of the units of the resulting model.
     """
     fits, fit = _ConstrainedFits(blueprint, samples, C, procedure), None
     while True:
@@ -85,26 +87,26 @@ def improve_by_exchanges(
 
 
 def relative_change(value: float, base: float) -> float:
-    """The relative change of an objective; infinite if only `base` is zero."""
+    """The relative change of an objective from `base` to `value`; infinite if only `base` is zero."""
     if base > 0:
         return value / base - 1
     return 0.0 if value == base else np.inf
 
 
 def mean_objective(fit: GridFit) -> float:
-    """The mean objective of the binary classifiers."""
+    """The mean objective of the binary classifiers of the only model of a grid with one C and one k."""
     return float(np.mean([solution.objective for solution in fit.solutions(0, 0)]))
 
 
 class _ConstrainedFits:
-    """Fits with some units always in, and others never."""
+    """Fits models in which some units must be used and others must not."""
 
     def __init__(self, blueprint: LinearBlueprint, samples: Samples, C: float, procedure: Procedure) -> None:
         self.blueprint, self.samples, self.C, self.procedure = blueprint, samples, C, procedure
         self.request = blueprint.request.by_place(samples.n_features, blueprint.names)
 
     def fit(self, always: Sequence[Indices], never: Sequence[Indices] = (), n_more: int = 0) -> GridFit:
-        """The model with the units `always`, and `n_more` that are not among the units `never`."""
+        """Fit the units `always` and the best `n_more` others, without the units `never`."""
         avoid = [*(self.request.avoid or ()), *(int(j) for columns in never for j in columns)]
         keep = [int(j) for columns in always for j in columns]
         request = UnitRequest(self.request.groups, keep or None, avoid or None, self.request.signs)
@@ -114,7 +116,10 @@ class _ConstrainedFits:
     def best_additions(
         self, always: Sequence[Indices], own: Indices, whole: float, n_best: int
     ) -> list[StandIn]:
-        """The best units to add to those in `always` in place of `own`, the best first."""
+        """Find the best units to add to those in `always` in place of the unit with columns `own`.
+
+        Costs are relative to the objective `whole` of the model with `own`. The best unit comes first.
+        """
         found: list[StandIn] = []
         never, stays = [own], np.concatenate([*always, np.empty(0, np.intp)])
         unit_of = self.blueprint.units(self.samples).unit_of_each_column

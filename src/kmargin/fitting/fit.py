@@ -1,4 +1,4 @@
-"""Models fitted over a grid of C and k, to all samples or to each fold; the same for any number of jobs."""
+"""Fit models over a grid of C and k, to all samples or to each fold; `n_jobs` does not change the results."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -27,13 +27,14 @@ from kmargin.solvers.search.swap_search import BETTER
 from kmargin.solvers.solution import SMALL_COST
 from kmargin.solvers.solver import bare_solution
 
-BATCH_SHARE = 1 / 4  # a batch of tasks is at most this share of the tasks that are left for each worker
+# A batch has at most this fraction of the remaining tasks per worker. Small batches balance the load better.
+BATCH_SHARE = 1 / 4
 
-Grid = list[list[tuple[Solution, ...]]]  # [C][k], a solution for each binary classifier
+Grid = list[list[tuple[Solution, ...]]]  # grid[c][i]: the solution of each binary classifier at Cs[c], ks[i]
 
 
 class Procedure(NamedTuple):
-    """How solutions are computed."""
+    """The solver and the parameters of an estimator that say how to run it, not what to fit."""
 
     solver: Solver = Exchange()
     n_jobs: int | None = None
@@ -43,17 +44,17 @@ class Procedure(NamedTuple):
 
 @dataclass(frozen=True)
 class GridFit:
-    """Fitted models. A row is a position among the Cs, a column one among the ks."""
+    """Models fitted over a grid: `row` is an index into the values of C, `column` one into those of k."""
 
     paths: Sequence[SparsityPath]  # one for each C
-    designs: Any = None  # None for the models of a fold, which keep none of its rows
+    designs: Any = None  # the designs that were fitted; None for a fold, whose rows are not kept
 
     def solutions(self, row: int, column: int) -> tuple[Solution, ...]:
         """The solutions of one model, one for each binary classifier."""
         return self.paths[row].solutions[column]
 
     def decisions(self, row: int, column: int) -> Any:
-        """The decision function of a model; see `SparsityPath.machines`."""
+        """The decision function of one model; see `SparsityPath.machines`."""
         return self.paths[row].machines(column)
 
 
@@ -69,7 +70,7 @@ def fit_grid(
 ) -> GridFit:
     """Fit to all samples for every C, ascending, and at each C for every k, descending.
 
-    Warns if the solver has not converged for the last C and the k at `chosen`; None stands for all ks.
+    Warns if the solver has not converged for the last C and ``ks[chosen]``, or any k if `chosen` is None.
     """
     designs, grid = _solve_all(blueprint, samples, Cs, ks, procedure, label)
     paths = [blueprint.path([designs] * len(ks), samples, row, ks) for row in grid]
@@ -85,11 +86,11 @@ def refit(
     column: int,
     procedure: Procedure,
 ) -> GridFit:
-    """The path over the ks at the last C alone, with the final model at `column`.
+    """Fit the path over the ks at the last C after a cross-validation has chosen that C and ``ks[column]``.
 
-    The final model is fitted for its own C and k alone, so that it is the same whether these were chosen
-    among others or given. Where it is better than the model of a larger k, it takes the place of that too.
-    Warns if the solver has not converged for it.
+    The model of the chosen k is fitted once more without the other Cs and ks, so that it is the one that
+    an estimator with this C and k would give. Where it is better than the model of a larger k, it takes that
+    place, too. Warns if the solver has not converged for it.
     """
     designs, grid = _solve_all(blueprint, samples, Cs, ks, procedure, "refit")
     last, of_each_k = grid[-1], [designs] * len(ks)
@@ -113,9 +114,10 @@ def fit_parts(
     procedure: Procedure,
     label: str = "cross-validation",
 ) -> Iterator[GridFit]:
-    """Fit to each part of the samples, such as the training rows of each fold.
+    """Fit a grid to each of several subsets of the samples, such as the training rows of each fold.
 
-    The parts are asked for one by one, and neither their rows nor the traces of solvers are kept.
+    `parts` is an iterator over `n_parts` subsets. They are made when they are needed, and neither their
+    rows nor the traces of solvers are kept.
     """
     solver = procedure.solver.in_folds()
     for samples, designs, grid in _solve_parts(
@@ -123,8 +125,8 @@ def fit_parts(
     ):
         paths = []
         for row in grid:
-            bare = [tuple(replace(solution, trace=()) for solution in model) for model in row]
-            paths.append(blueprint.path([designs] * len(ks), samples, bare, ks))
+            models = [tuple(replace(solution, trace=()) for solution in model) for model in row]
+            paths.append(blueprint.path([designs] * len(ks), samples, models, ks))
         yield GridFit(paths)
 
 
@@ -153,11 +155,11 @@ def _solve_parts(
     procedure: Procedure,
     label: str,
 ) -> Iterator[tuple[Any, Designs, Grid]]:
-    """Each part, its designs and its solutions."""
+    """Solve every C and k on each of the sample subsets `parts`; yield subset, designs and solutions."""
     n_machines = len(class_pairs(n_classes, blueprint.multi_class))
     is_joint = blueprint.shared and n_machines > 1
     n_tasks = 1 if is_joint else n_machines
-    under_way: deque[tuple[Any, Designs]] = deque()  # parts handed out, not yet yielded
+    under_way: deque[tuple[Any, Designs]] = deque()  # subsets whose solutions are not complete yet
 
     def tasks() -> Iterator[Task]:
         for samples in parts:
@@ -175,13 +177,14 @@ def _solve_parts(
         rows_of_each_C = zip(*islice(grids, n_tasks), strict=True)
         grid = [[tuple(chain(*each)) for each in zip(*rows, strict=True)] for rows in rows_of_each_C]
         yield *under_way.popleft(), grid
-    next(grids, None)  # lets the progress bar finish
+    next(grids, None)  # `solve_tasks` goes on to its end, where it closes the progress bar
 
 
 def _warn(blueprint: Blueprint, samples: Samples, models: Models, largest_k: int) -> None:
-    """Warn if the allowed signs leave the model without features, and once for each reason to stop early.
+    """Warn if `signs` leaves the first model without features, and if a solver stopped before it converged.
 
-    A run that stalled close to S_k is mentioned too, but not for each fold of a cross-validation.
+    There is one warning for each such status. Runs that stopped close to S_k cause no warning while a
+    fold of a cross-validation is fitted.
     """
     has_features = largest_k == 0 or any(len(solution.support) for solution in models[0])
     if not has_features and blueprint.units(samples).signs.any():
@@ -204,11 +207,11 @@ def _warn(blueprint: Blueprint, samples: Samples, models: Models, largest_k: int
 
 
 class Task(NamedTuple):
-    """A problem to solve: the binary problems that share their units."""
+    """A problem for one call of a solver: one binary problem, or several that share their units."""
 
     designs: Designs
-    machines: tuple[Any, ...]  # as the designs take them
-    units: Units | None = None  # None for the distinct columns of the only binary problem
+    machines: tuple[Any, ...]  # the rows and labels of each binary problem, in the form `designs` takes
+    units: Units | None = None  # None: each distinct column of the only binary problem is a unit
 
 
 def solve_task(
@@ -219,7 +222,7 @@ def solve_task(
     rng: np.random.Generator,
     on_solution: Callable[[], None] | None = None,
 ) -> Grid:
-    """The solutions for every C and k, for the data as they were given and in their precision."""
+    """Solve a task for every C and k; the solutions have the scale and the precision of the user's data."""
     designs, units = task.designs, task.units
     binary, ridges = zip(*(designs.problem(machine, Cs) for machine in task.machines), strict=True)
     lams = [list(row) for row in zip(*ridges, strict=True)]
@@ -248,22 +251,23 @@ def solve_task(
 
 
 def in_single_precision(solution: Solution, designs: Designs, problem: ArrayProblem) -> Solution:
-    """The solution in float32, with the objective of the rounded numbers; the intercept alone if that is
-    better.
-    """
-    bare = bare_solution(problem, solution.status)
-    rounded, alone = (round_solution(s, designs, problem) for s in (solution, designs.restore(bare)))
+    """Round a solution to float32; if that makes it worse than the intercept alone, return the latter."""
+    alone = designs.restore(bare_solution(problem, solution.status))
+    rounded, alone = (round_solution(s, designs, problem) for s in (solution, alone))
     if rounded.objective <= alone.objective:
         is_exact = rounded.objective * BETTER <= solution.objective
         if not is_exact and solution.status is Status.SWAP_OPTIMAL:
-            return replace(rounded, status=Status.SETTLED)  # another support may suffer less from rounding
+            return replace(rounded, status=Status.SETTLED)  # after rounding, a swap may lower the objective
         return rounded
     return replace(alone, trace=solution.trace, regime=solution.regime)
 
 
 def round_solution(solution: Solution, designs: Designs, problem: ArrayProblem) -> Solution:
-    """Its numbers in float32 and their objective. A coefficient that becomes 0 leaves the support."""
-    with np.errstate(over="ignore", invalid="ignore"):  # beyond float32: then the intercept is left
+    """Round coefficients and intercept to float32 and compute the objective of the rounded numbers.
+
+    A coefficient that becomes 0 leaves the support.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):  # on overflow the caller takes the intercept alone
         coef = solution.coef.astype(np.float32).astype(np.float64)
         support, coef = solution.support[coef != 0], coef[coef != 0]
         intercept = float(np.float32(solution.intercept))
@@ -281,7 +285,10 @@ def total(model: tuple[Solution, ...]) -> float:
 
 
 def never_worse(descending: list[tuple[Solution, ...]]) -> list[tuple[Solution, ...]]:
-    """Solutions by descending k; that of a smaller k takes the place of one that rounding made worse."""
+    """Replace a model by the one of the next smaller k where that has the lower objective, due to rounding.
+
+    The models are ordered by descending k, before and after.
+    """
     totals = [total(model) for model in descending]
     for place in range(len(descending) - 2, -1, -1):
         if totals[place + 1] < totals[place] * BETTER:
@@ -297,18 +304,17 @@ def solve_tasks(
     procedure: Procedure,
     label: str = "path over k",
 ) -> Iterator[Grid]:
-    """The solutions of each task for every C and k, in the order of the tasks. `Cs` ascend, `ks` descend.
+    """Yield the solutions of each task for every C and k, in the order of the tasks.
 
-    A task solves for its values of C one after another: each starts from the supports of the last, and
-    the solutions must not depend on how many workers there are. For the same reason BLAS uses one
-    thread where there are several tasks: with more, it adds up in another order. The compiled loops
-    release the GIL, so threads are the hint to joblib; any other backend that the caller has
-    configured is used as well.
+    `Cs` ascend and `ks` descend. Solutions must not depend on the number of workers. Therefore one worker
+    solves all values of C of a task, each from the supports of the previous one, and BLAS uses one thread
+    if there are several tasks, because with more threads it sums in another order. joblib is asked for
+    threads, which suffice since compiled code releases the GIL; the caller may configure another backend.
     """
     solver, n_jobs, random_state, verbose = procedure
     seed = validation.resolve_seed(random_state)
     n_workers = 1 if n_tasks == 1 else effective_n_jobs(n_jobs)
-    # a single task has BLAS to itself, whatever n_jobs is
+    # a single task may use all threads of BLAS, whatever n_jobs is
     threads = nullcontext() if n_tasks == 1 and solver.wants_blas_threads else one_blas_thread
     with progress_bar(label, n_tasks * len(Cs) * len(ks), verbose) as bar, threads:
         if n_workers == 1:
@@ -326,17 +332,17 @@ def solve_tasks(
                 bar.advance(len(grids) * len(Cs) * len(ks))
                 yield from grids
         except BaseException:
-            first.designs.stop()  # other threads would go on asking
+            first.designs.stop()  # otherwise the other threads would go on with their tasks
             raise
 
 
 def make_batches(
     tasks: Iterable[Task], n_tasks: int, n_workers: int
 ) -> Iterator[tuple[Designs, list[tuple[tuple[Any, ...], Units | None]], int]]:
-    """The tasks in order, in batches for one worker: designs, the rest of each task, number of the first.
+    """Yield batches of tasks: their common designs, the other fields of each task, the index of the first.
 
-    The designs are sent once for all tasks of a batch. Batches get shorter: long ones at first, so that
-    little time goes into handing them out; at the end single tasks, so that all workers finish together.
+    The designs are sent to a worker once per batch. Batches are long at first, which saves communication,
+    and single tasks at the end, so that all workers finish at about the same time.
     """
     first = 0
     for designs, same in groupby(tasks, key=attrgetter("designs")):
@@ -354,7 +360,10 @@ def solve_batch(
     solver: Solver,
     seed: int,
 ) -> list[Grid]:
-    """Solve the tasks of a batch. Random numbers depend on the number of a task, not on the worker."""
+    """Solve the tasks of a batch; `parts` are the fields of each task except its designs.
+
+    Random numbers depend on the index of a task, not on the worker.
+    """
     with one_blas_thread:
         return [
             solve_task(Task(designs, *part), Cs, ks, solver, np.random.default_rng([seed, index]))
@@ -363,9 +372,9 @@ def solve_batch(
 
 
 def make_pool(n_jobs: int | None, in_this_process: bool = False) -> Parallel:
-    """Workers of joblib, which return each batch when it is done.
+    """Make joblib workers, which return the result of each batch as soon as it is done.
 
-    The backends "multiprocessing" and "ray" only return everything at the end.
+    The backends "multiprocessing" and "ray" cannot do so and return all results at the end.
     """
     sharing = {"require": "sharedmem"} if in_this_process else {"prefer": "threads"}
     try:

@@ -1,4 +1,4 @@
-"""`SparsityPath`: models from many features to few, and the decision functions of linear ones."""
+"""`SparsityPath`, the models for a sequence of values of k, and the decision values of linear models."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,12 +22,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-# Decision values are computed from a dense copy of the columns in use if it has at most this many entries.
+# Decision values are computed from a dense copy of the columns with nonzero coefficients if this copy has at
+# most this many entries; larger inputs are multiplied as they are, to save memory.
 MAX_DENSE_ENTRIES = 2**16
 
 
 class LinearDecisions:
-    """The decision values of binary classifiers with a coefficient for each feature."""
+    """A function that maps X to the decision values of binary classifiers that are linear in the features."""
 
     def __init__(self, coef: Matrix, intercept: Vector) -> None:
         self.coef = coef
@@ -35,15 +36,15 @@ class LinearDecisions:
 
     @property
     def used(self) -> Any:
-        """The features with a nonzero coefficient in at least one binary classifier."""
+        """Indices of the features with a nonzero coefficient in at least one binary classifier."""
         xp = space_of(self.coef).xp
         return xp.nonzero(xp.any(self.coef != 0, axis=0))[0]
 
     def __call__(self, X: Any) -> Matrix:
-        """One column per binary classifier, of the dtype of X.
+        """Return the decision values, one column per binary classifier, in the dtype of X.
 
-        For few samples only the columns in use are multiplied, as a dense array. An array and a sparse
-        matrix then give the same digits, so that no sample changes sides between the two.
+        For few samples only the columns with nonzero coefficients are multiplied, as a dense array. The
+        values are then exactly the same for an array and a sparse matrix, and so are the predictions.
         """
         xp, coef = space_of(X).xp, self.coef
         if space_of(coef) is HOST:
@@ -54,11 +55,11 @@ class LinearDecisions:
         return X @ xp.astype(coef.T, X.dtype) + xp.astype(self.intercept, X.dtype)
 
 
-Models = Sequence[tuple[Solution, ...]]  # by k, then by binary classifier
+Models = Sequence[tuple[Solution, ...]]  # for each k, the solution of each binary classifier
 
 
 class LinearCoefs(Sequence[Matrix]):
-    """The coefficients for each k, a row for each binary classifier, zeros included; computed on access."""
+    """A sequence with the dense coefficients for each k, one row per binary classifier; made on access."""
 
     def __init__(self, solutions: Models, dtype: Any) -> None:
         self.solutions = solutions
@@ -77,22 +78,22 @@ class LinearCoefs(Sequence[Matrix]):
 
 @dataclass(frozen=True, repr=False)
 class SparsityPath(Summarized):
-    """Solutions from dense to sparse.
+    """The models for a sequence of values of k, from dense to sparse.
 
     Attributes
     ----------
     ks : ndarray of int
         The values of k, descending.
     by_k : sequence of arrays of shape (n_machines, n_features)
-        The coefficients for each k, computed on access; one row if there are two classes.
+        The coefficients for each k, including zeros, computed on access; one row if there are two classes.
     coefs : array of shape (n_ks, n_machines, n_features)
         All coefficients, including zeros.
     intercepts : array of shape (n_ks, n_machines)
         The intercepts.
     objectives : array of shape (n_ks, n_machines)
-        Loss plus ridge.
+        Mean loss plus ridge penalty of each binary classifier.
     solutions : tuple of tuple of Solution
-        By k, then by binary classifier.
+        For each k, the solution of each binary classifier.
     classes : ndarray
         The classes, sorted.
     multi_class : "ovo" or "ovr"
@@ -100,19 +101,19 @@ class SparsityPath(Summarized):
     n_features_in : int
         The number of features.
     inputs : KernelInputs or None
-        What `coefs` are multiplied with, if not X itself: kernel values with the training points
-        ``inputs.columns``.
+        For kernel models, the function from X to the kernel values that `coefs` are multiplied with: those
+        with the training points in rows ``inputs.columns``. None for linear models.
     counted : str
-        What k counts.
+        The plural noun for what k counts, such as "features" or "groups".
     unit_of : ndarray of int or None
-        The unit of each feature; None if each feature is a unit.
+        The index of the unit (group or single feature) of each feature; None if there are no groups.
     feature_names : tuple of str or None
-        If X has column names.
+        The column names of X; None if it has none.
 
     See Also
     --------
-    sparse_svm_path : Fits one.
-    SparsityPathDisplay : Draws it.
+    sparse_svm_path : Fits a path.
+    SparsityPathDisplay : Plots a path.
 
     Examples
     --------
@@ -142,7 +143,7 @@ class SparsityPath(Summarized):
 
     @cached_property
     def coefs(self) -> Matrix:
-        """All coefficients, zeros included: (n_ks, n_machines, n_features)."""
+        """All coefficients, zeros included, of shape (n_ks, n_machines, n_features)."""
         return space_of(self.intercepts).put(np.stack(list(self.by_k)))
 
     def decision_function(self, X: Any, k: int) -> Matrix:
@@ -151,14 +152,14 @@ class SparsityPath(Summarized):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            With the features of the training data.
+            Samples with the features of the training data.
         k : int
             One of `ks`.
 
         Returns
         -------
         array of shape (n_samples,) or (n_samples, n_classes)
-            As `SparseSVC.decision_function` returns it.
+            Decision values in the form in which `SparseSVC.decision_function` returns them.
         """
         position = self._position(k)
         return self._decide(self._read(X), position)
@@ -169,14 +170,14 @@ class SparsityPath(Summarized):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            With the features of the training data.
+            Samples with the features of the training data.
         k : int
             One of `ks`.
 
         Returns
         -------
         array of shape (n_samples,)
-            Of the type of `classes`.
+            The predicted classes, of the type of `classes`.
         """
         position, inputs = self._position(k), self._read(X)
         return inputs.choose(self._decide(inputs, position), self.classes)
@@ -185,12 +186,12 @@ class SparsityPath(Summarized):
         return inputs.decide(self.machines(position), self.classes.shape[0], self.multi_class)
 
     def machines(self, position: int) -> BinaryDecisions:
-        """The binary classifiers for one of the values of k.
+        """The decision function of the model for one of the values of k.
 
         Parameters
         ----------
         position : int
-            Its index in `ks`.
+            The index of that k in `ks`.
 
         Returns
         -------
@@ -226,9 +227,10 @@ class SparsityPath(Summarized):
         Returns
         -------
         pandas.DataFrame
-            `k`, `machine`, `objective`, `n_iter` and `status`; `n_nonzero`, the number of nonzero
-            coefficients; `n_units` and `n_features_used`, for the whole model with this k: the number of
-            units that k counts, and the number of features or, with a kernel, of training points.
+            The columns `k`, `machine` (the name of the binary classifier), `objective`, `n_iter`, `status`
+            and `n_nonzero`, its number of nonzero coefficients. `n_units` and `n_features_used` are of the
+            whole model with this k: how many of what k counts (features, groups or training points) it
+            uses, and how many features or, with a kernel, training points.
         """
         import pandas as pd
 
@@ -271,7 +273,7 @@ class SparsityPath(Summarized):
 
     def _used(self, position: int) -> Indices:
         """The columns of `coefs` with a nonzero coefficient in at least one binary classifier."""
-        if self.inputs is not None:  # supports are positions among the candidate points
+        if self.inputs is not None:  # the supports of solutions are indices of candidates, not columns
             return np.flatnonzero(self.by_k[position].any(axis=0))
         return np.unique(np.concatenate([s.support[s.coef != 0] for s in self.solutions[position]]))
 

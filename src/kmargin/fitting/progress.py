@@ -1,4 +1,4 @@
-"""Progress on stderr: a bar on a terminal if rich is installed, else a line for every tenth done."""
+"""Progress on stderr: a bar on a terminal if rich is installed, else a line per tenth of the steps."""
 
 import sys
 import threading
@@ -10,12 +10,12 @@ COMPILING = (
     "Compiling functions that are used for the first time. They are saved on disk, where that is possible, "
     "so later runs do not wait for them again."
 )
-_said: list[str] = []  # messages that this process has written
+_said: list[str] = []  # messages that this process has written, so that none is written twice
 
 
 def announce_compilation(say: Callable[[str], Any]) -> None:
-    """Announce that functions will be compiled, if their machine code is not on disk; once in a process."""
-    from kmargin.core.jit import has_cached_code  # numba takes a while to import
+    """Say once in a process that functions will be compiled, if their machine code is not on disk."""
+    from kmargin.core.jit import has_cached_code  # imported here because importing numba is slow
     from kmargin.solvers.search.panels import try_exchanges
 
     if not _said and not has_cached_code(try_exchanges):
@@ -24,10 +24,10 @@ def announce_compilation(say: Callable[[str], Any]) -> None:
 
 
 class Bar:
-    """A bar that shows nothing, for ``verbose=0``."""
+    """A progress bar that shows nothing, for ``verbose=0``; the base class of the others."""
 
     def advance(self, steps: int = 1) -> None:
-        """Count finished steps."""
+        """Add to the number of finished steps."""
 
     def __enter__(self) -> "Bar":
         return self
@@ -37,7 +37,7 @@ class Bar:
 
 
 class TextBar(Bar):
-    """Writes a line for every tenth done, and at first whether functions have to be compiled."""
+    """Progress as text: a line per tenth of the steps, and a first one if functions will be compiled."""
 
     def __init__(self, label: str, total: int) -> None:
         self.label, self.total, self.done = label, max(total, 1), 0
@@ -61,7 +61,7 @@ class TextBar(Bar):
 
 
 class RichBar(Bar):
-    """A bar by rich, which also copes with other output around it."""
+    """A progress bar drawn by rich, which stays intact if other output is written meanwhile."""
 
     def __init__(self, label: str, total: int) -> None:
         from rich import progress
@@ -90,7 +90,7 @@ class RichBar(Bar):
 
 
 def progress_bar(label: str, total: int, verbose: int) -> Bar:
-    """A bar for `total` steps, or one that shows nothing."""
+    """Make a progress bar for `total` steps, which shows nothing if `verbose` is 0."""
     if not verbose:
         return Bar()
     if sys.stderr.isatty():

@@ -27,18 +27,21 @@ from kmargin.solvers.solver import Solver
 
 
 class Decisions(Protocol):
-    """The decision values of binary classifiers, as a function of X."""
+    """A function that maps X to the decision values of binary classifiers."""
 
     coef: Matrix  # one row per binary classifier
     intercept: Any
 
     def __call__(self, X: Any) -> Matrix:
-        """One column per binary classifier, of the dtype of X."""
+        """Return the decision values, one column per binary classifier, in the dtype of X."""
 
 
 @dataclass(frozen=True)
 class Blueprint(ABC):
-    """A kind of model with all its parameters but k and C; the fields are those of the estimators."""
+    """All parameters of an estimator that define the optimisation problem, except k and C.
+
+    Subclasses define it for linear and kernel models; their fields have the estimators' parameter names.
+    """
 
     multi_class: str = "ovo"
     fit_intercept: bool = True
@@ -47,12 +50,12 @@ class Blueprint(ABC):
 
     @property
     def request(self) -> UnitRequest:
-        """What users ask of the features."""
+        """The groups, the always included and excluded features, and the signs that the user asks for."""
         return UnitRequest()
 
     @property
     def things(self) -> str:
-        """What k counts."""
+        """The plural noun for what k counts ("features", "groups", "training points"), for messages."""
         return self.request.things
 
     def check(self) -> None:
@@ -63,26 +66,30 @@ class Blueprint(ABC):
 
     @abstractmethod
     def units(self, samples: Any) -> Units:
-        """What k counts."""
+        """The units that k counts: features, groups of features, or training points."""
 
     @abstractmethod
     def problem_units(self, samples: Any, designs: Any, solver: Solver, is_joint: bool) -> Units | None:
-        """The units of a problem; None for the distinct columns of the design of each binary problem.
+        """The units of the problem for the solver; None if each binary problem has its own distinct columns.
 
-        `is_joint` says whether a problem has several binary problems, which share their units.
+        `is_joint` says whether several binary problems are solved together and share their units.
         """
 
     def resolve_k(self, k: Any, samples: Any) -> int:
-        """A k as users give it. Raises ValueError if it is less than the number of units always in."""
+        """Convert the parameter `k` of an estimator to an int.
+
+        Raises ValueError if it is less than the number of units that must always be in the model.
+        """
         units = self.units(samples)
         k = validation.resolve_k(k, units.n_units, self.things)
         self.request.check_k(k, units)
         return k
 
     def resolve_ks(self, ks: Any, samples: Any, n_default: int | None = None) -> list[int]:
-        """Several, descending; see `validation.resolve_ks`.
+        """Convert the parameter `ks` of an estimator to a descending list; see `validation.resolve_ks`.
 
-        Values below the number of units that are always in are refused if they were listed, else left out.
+        Values below the number of units that must always be in the model raise ValueError if the user listed
+        them, and are left out of a default grid.
         """
         units = self.units(samples)
         resolved = validation.resolve_ks(ks, units.n_units, n_default, self.things)
@@ -94,28 +101,28 @@ class Blueprint(ABC):
 
     @abstractmethod
     def largest_default(self, samples: Any) -> int:
-        """The largest k of the default grid."""
+        """The largest k of the default grid of a cross-validation or path."""
 
     @abstractmethod
     def part(self, samples: Any, rows: Indices) -> Any:
-        """Some of the samples, to be fitted to."""
+        """The training samples of a fold: those at the indices `rows`."""
 
     @abstractmethod
     def inputs(self, samples: Any, rows: Indices, train: Indices) -> Any:
-        """The features of some rows, as a model fitted to the rows `train` takes them."""
+        """The features of the samples `rows`, in the form that a model fitted to `train` expects as X."""
 
     @abstractmethod
     def designs(self, samples: Any, k: int = 0) -> Any:
-        """The `Designs` of binary problems in which at most k units are used."""
+        """The object that makes the design of each binary problem; k is the largest size of a model."""
 
     @abstractmethod
     def path(self, designs: Sequence[Any], samples: Any, models: Models, ks: Sequence[int]) -> SparsityPath:
-        """The path of the models for each k; `designs` are those that each model was fitted with."""
+        """Make the path of the models for each k from their solutions and the designs they were fitted to."""
 
     def _make_path(
         self, models: Models, by_k: Sequence[Matrix], ks: Sequence[int], samples: Any, **more: Any
     ) -> SparsityPath:
-        """Make the path from models and coefficients for each k; `more` are further fields of the path."""
+        """Make the path from solutions and coefficients for each k; `more` are further fields of the path."""
         put, is_each = samples.space.put, len(models[0]) > 1 and not self.shared
         return SparsityPath(
             ks=np.array(ks),
@@ -132,10 +139,10 @@ class Blueprint(ABC):
 
 
 def repeats_to_report(samples: Samples, solver: Solver) -> Indices:
-    """The features that are never used because an earlier one is the same, as far as users should know them.
+    """Find the features to warn of because they equal an earlier feature and so are never used.
 
-    Constant columns are of no use, repeated or not. In a sparse matrix repeated columns are the rule, such as
-    words that always occur together.
+    Constant features are not among them, since no model uses them anyway. Nor are features of sparse
+    matrices, where equal columns are common, such as words that always occur together.
     """
     if not solver.skips_repeats or issparse(getattr(samples, "X", None)):
         return np.arange(0)
@@ -147,9 +154,9 @@ def repeats_to_report(samples: Samples, solver: Solver) -> Indices:
 
 
 def warn_of_repeats(samples: Samples, solver: Solver) -> None:
-    """Warn of features that are never used because an earlier one is the same.
+    """Warn of features that are never used because they equal an earlier feature.
 
-    Fits to the folds of a cross-validation do not warn: a grid search warns once, at the refit to all rows.
+    Fits within a cross-validation do not warn, so a grid search warns once, when it refits to all rows.
     """
     repeats = repeats_to_report(samples, solver)
     if len(repeats) and not called_for_a_fold():
@@ -162,10 +169,10 @@ def warn_of_repeats(samples: Samples, solver: Solver) -> None:
 
 @dataclass(frozen=True)
 class LinearBlueprint(Blueprint):
-    """A coefficient for each feature."""
+    """The parameters of a linear model, which has a coefficient for each feature."""
 
     request: UnitRequest = UnitRequest()  # noqa: RUF009
-    names: tuple[str, ...] | None = None  # of the features
+    names: tuple[str, ...] | None = None  # the names of the features
 
     def units(self, samples: Samples) -> Units:
         return self.request.resolve(samples.n_features, self.names)
@@ -201,22 +208,22 @@ class LinearBlueprint(Blueprint):
         )
 
 
-# If the kernel matrix of all points does not fit, the number of candidates is at least CANDIDATES, and at
-# least PER_PLACE for each point to keep. More did not help: of 16,000 letters 140 points are chosen as well
-# among 2,000 as among 4,000, and 430 of 16,000 points in clusters as well among 2,000 as among 4,300.
-CANDIDATES, PER_PLACE = 2000, 4
+# If the kernel matrix of all training points exceeds the memory budget, points are selected from a random
+# sample of at least CANDIDATES points, and at least CANDIDATES_PER_POINT for each of the k points to
+# select. Larger samples are slower and gave no better models in two experiments with 16,000 points.
+CANDIDATES, CANDIDATES_PER_POINT = 2000, 4
 
 
 class KernelDesigns(LinearDesigns):
-    """The design of each binary problem is K diag(y): the kernel of its rows with its candidate points.
+    """The designs of binary problems with a kernel: K diag(y), where K has a column per candidate point.
 
-    Candidates are the distinct training points of the binary problem, or a sample of them if `n_candidates`
-    or the memory budget requires it; rows are never sampled. A repeated point would only repeat a column, so
-    a point given twice and a point of weight 2 are the same. Without a kernel function X is the kernel matrix
-    itself, and every point is a candidate. Binary problems that share their points have the same candidates,
-    from all classes: a classifier of two classes may use points of a third.
+    Candidates are the points that may get a nonzero coefficient: the distinct training points of the binary
+    problem, or a random sample of them if `n_candidates` or the memory budget requires it. Rows are never
+    sampled. Without a kernel function, X is the kernel matrix itself and every point is a candidate. Binary
+    problems that share their points have the same candidates from all classes, so a classifier of two
+    classes may use points of a third.
 
-    Up to `cache_size` MB the matrix is stored; beyond that it is computed when it is needed.
+    Up to `cache_size` MB the matrix is stored; beyond that, its entries are computed when they are needed.
     """
 
     stays_here = False
@@ -227,10 +234,10 @@ class KernelDesigns(LinearDesigns):
         kernel: Kernel | None,
         fit_intercept: bool,
         *,
-        weights: Vector,  # of all rows
+        weights: Vector,  # the weight of each row
         cache_size: float,
-        n_candidates: int | None = None,  # None: by the budget
-        k: int = 0,  # the largest number of points to keep
+        n_candidates: int | None = None,  # None: as many as the memory budget allows
+        k: int = 0,  # the largest number of points that a model may use
         seed: int = 0,
         codes: Indices,  # the class of each row
         shared: bool = False,
@@ -256,18 +263,18 @@ class KernelDesigns(LinearDesigns):
         return array_problem(self(machine), machine, self.weights, Cs)
 
     def __sizeof__(self) -> int:
-        """With X: dask sends what is large to its workers once, and not with each batch."""
+        """Include the size of X, since dask sends large objects to its workers only once."""
         return n_bytes(self.X)
 
     def stop(self) -> None:
-        """Each worker has rows of its own."""
+        """Do nothing: rows in memory cause no requests to other processes, which would have to be stopped."""
 
     def signs(self, machine: Machine, points: Indices) -> Vector:
-        """The label of each point in a binary problem."""
+        """The label (1 or -1) that each point has in a binary problem."""
         return np.where(self.codes[points] == machine.positive, 1.0, -1.0)
 
     def candidates(self, machine: Machine) -> Indices:
-        """Rows of X, ascending; chosen once for each binary problem, or once for all."""
+        """The rows of X that are candidates in a binary problem, ascending; cached after the first call."""
         key = (None, 0) if self.shared else (machine.negative, machine.positive)
         if key not in self._candidates:
             rows = np.arange(self.X.shape[0]) if self.shared else self._rows(machine)
@@ -279,14 +286,14 @@ class KernelDesigns(LinearDesigns):
         distinct = rows[distinct_rows(self.X[rows])]
         count = self.n_candidates
         if count is None:
-            count = max(self._n_held(len(rows)), CANDIDATES, PER_PLACE * self.k)
+            count = max(self._n_held(len(rows)), CANDIDATES, CANDIDATES_PER_POINT * self.k)
         if len(distinct) <= count:
             return distinct
         rng = np.random.default_rng([self.seed, positive, 0 if negative is None else negative + 1])
         return np.sort(rng.choice(distinct, count, replace=False))
 
     def _n_held(self, n_rows: int) -> int:
-        """The number of columns that fit the memory budget."""
+        """The number of columns of the kernel matrix that fit into `cache_size` MB."""
         return int(self.cache_size * MEGABYTE / (8 * n_rows))
 
     def _rows(self, machine: Machine) -> Indices:
@@ -295,7 +302,7 @@ class KernelDesigns(LinearDesigns):
 
 @dataclass(frozen=True)
 class KernelBlueprint(Blueprint):
-    """A coefficient for each training point."""
+    """The parameters of a kernel model, which has a coefficient for each training point."""
 
     kernel: Any = "rbf"
     gamma: Any = "scale"
@@ -348,7 +355,7 @@ class KernelBlueprint(Blueprint):
         restricted = samples.restricted_to(rows)
         if not self.is_precomputed:
             return restricted
-        # keep only the columns of these rows in the kernel matrix, and number them from 0
+        # X is the kernel matrix: keep only the columns of these rows, and number them from 0
         return restricted._replace(X=restricted.X[:, rows], kept=np.arange(len(rows)))
 
     def inputs(self, samples: ArraySamples, rows: Indices, train: Indices) -> Matrix:
@@ -391,7 +398,7 @@ class KernelBlueprint(Blueprint):
         return self._make_path(models, list(dual_coefs), ks, samples, inputs=inputs)
 
     def _scaling(self, samples: ArraySamples) -> Scaling:
-        """To mean 0 and variance 1, each row counted as often as its weight says."""
+        """The scaling of features to mean 0 and variance 1; a row of weight 2 counts like two rows."""
         counts = normalize(samples.repeats)[0]
         return unit_variance_scaling(
             make_design(samples.X), lambda design: design.moments(counts, counts), True

@@ -1,4 +1,4 @@
-"""Selection frequencies over random halves of the rows, and bounds on false selections."""
+"""Stability selection: features selected on random halves of the rows, and bounds on false selections."""
 
 import warnings
 from collections.abc import Iterator
@@ -24,22 +24,25 @@ from kmargin.fitting.fit import make_pool
 from kmargin.fitting.progress import progress_bar
 
 LABEL = "stability selection"
-MAX_DRAWS = 100  # attempts to draw halves that both have every class
+MAX_DRAWS = 100  # attempts to split groups of rows into halves that both have every class, before an error
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Labelled rows in memory."""
+    """The labelled training rows of a stability selection, in memory."""
 
     X: Any
     y: np.ndarray
-    codes: Indices  # of the classes
+    codes: Indices  # the class of each row, as an index of the sorted classes
     weights: Vector | None
-    groups: Indices | None = None  # rows of one group are in one half
+    groups: Indices | None = None  # the group of each row; all rows of a group are in the same half
 
 
 def read_rows(X: Any, y: Any, sample_weight: Any, groups: Any = None) -> Rows:
-    """The rows of positive weight. Raises ValueError unless each half can have a row of each class."""
+    """Check the arguments of `fit` and return the rows of positive weight.
+
+    Raises ValueError unless every class has two rows (or groups), one for each half.
+    """
     check_classification_targets(y)
     groups = None if groups is None else np.asarray(groups)
     if groups is not None and groups.shape != (len(y),):
@@ -68,10 +71,10 @@ def read_rows(X: Any, y: Any, sample_weight: Any, groups: Any = None) -> Rows:
 
 
 def draw_halves(codes: Indices, rng: np.random.Generator) -> tuple[Indices, Indices]:
-    """Two disjoint sets of floor(n / 2) rows, each with half of every class; ascending.
+    """Draw two disjoint sets of floor(n / 2) rows, stratified by class; each is sorted.
 
-    Of a class with an odd number of rows one is left over. These are shared out in random order, half of them
-    to each set; if their number is odd, one of them is in neither.
+    Each set gets half of the rows of every class. A class with an odd number of rows leaves one over; half
+    of these left-over rows go to each set, and if their number is odd, one of them goes to neither.
     """
     by_class = [rng.permutation(np.flatnonzero(codes == code)) for code in range(codes.max() + 1)]
     left_over = rng.permutation([rows[-1] for rows in by_class if len(rows) % 2]).astype(np.intp)
@@ -83,9 +86,9 @@ def draw_halves(codes: Indices, rng: np.random.Generator) -> tuple[Indices, Indi
 
 
 def draw_group_halves(codes: Indices, groups: Indices, rng: np.random.Generator) -> tuple[Indices, Indices]:
-    """Two halves of whole groups, stratified by the most frequent class of each group; rows ascending.
+    """Draw two halves of whole groups, stratified by the most frequent class of each group; rows are sorted.
 
-    Drawn again where a half has lost a class. Raises ValueError where that goes on.
+    Halves that lack a class are drawn again, up to `MAX_DRAWS` times, and then ValueError is raised.
     """
     n_classes = codes.max() + 1
     table = np.zeros((groups.max() + 1, n_classes), dtype=int)
@@ -101,15 +104,16 @@ def draw_group_halves(codes: Indices, groups: Indices, rng: np.random.Generator)
 
 @dataclass(frozen=True)
 class Halves:
-    """Iterates over the halves of all pairs, drawn when they are needed, with a seed for each.
+    """Iterates over the halves of `n_pairs` random splits of the rows, and a random seed for each half.
 
-    Both depend on the place of the pair, not on who fits it.
+    Halves are drawn when they are needed, and depend only on `seed` and the index of their pair, so that
+    the result is the same for any number of workers.
     """
 
-    codes: Indices  # of the classes of all rows
+    codes: Indices  # the class of each row
     n_pairs: int
     seed: int
-    groups: Indices | None = None  # whose rows stay together
+    groups: Indices | None = None  # the group of each row; all rows of a group are in the same half
 
     def __len__(self) -> int:
         return 2 * self.n_pairs
@@ -128,7 +132,7 @@ class Halves:
 def select_by_estimator(
     model: Any, rows: Rows, halves: Halves, standardize: bool, n_jobs: int | None, verbose: int
 ) -> Iterator[Flags]:
-    """Yield which features clones of any estimator select on each half."""
+    """Fit a clone of any estimator to each half, and yield a mask of the features that it selects."""
     jobs = (delayed(select_on_half)(model, rows, half, standardize, seed) for half, seed in halves)
     with progress_bar(LABEL, len(halves), verbose) as bar:
         for selected in make_pool(n_jobs)(jobs):
@@ -137,7 +141,7 @@ def select_by_estimator(
 
 
 def select_on_half(model: Any, rows: Rows, half: Indices, standardize: bool, seed: int) -> Flags:
-    """Which features a clone of the model selects on these rows."""
+    """Fit a clone of the model to the rows `half` and return a mask of the features that it selects."""
     model = clone(model)
     names = [name for name in model.get_params() if name.split("__")[-1] == "random_state"]
     model.set_params(**dict.fromkeys(names, seed))
@@ -150,9 +154,10 @@ def select_on_half(model: Any, rows: Rows, half: Indices, standardize: bool, see
 
 
 def fit_arguments(model: Any, argument: str, values: Any) -> dict[str, Any]:
-    """Keyword arguments for `fit`: in a pipeline, every step that takes the argument gets it.
+    """Keyword arguments that pass `values` as `argument` to the model's `fit`.
 
-    With scikit-learn's metadata routing the pipeline itself passes it on, to the steps that request it.
+    In a pipeline every step that accepts the argument gets it. With scikit-learn's metadata routing the
+    pipeline passes it on itself, to the steps that request it.
     """
     if values is None:
         return {}
@@ -169,12 +174,12 @@ def fit_arguments(model: Any, argument: str, values: Any) -> dict[str, Any]:
 
 
 def last_step(model: Any) -> Any:
-    """The model itself, or the end of a pipeline."""
+    """The last step of a pipeline; any other model is returned as it is."""
     return model.steps[-1][1] if isinstance(model, Pipeline) else model
 
 
 def selected_by(model: Any, n_features: int) -> Flags:
-    """Which features a fitted model uses: by its `get_support`, or where its coefficients are not zero."""
+    """A mask of the features that a fitted model selects, from `get_support()` or nonzero coefficients."""
     last = last_step(model)
     last = getattr(last, "best_estimator_", last)
     if getattr(last, "get_support", None) is not None:
@@ -196,7 +201,10 @@ def selected_by(model: Any, n_features: int) -> Flags:
 
 @contextmanager
 def warnings_told_once(n_halves: int) -> Iterator[None]:
-    """Repeat the first warning of each kind of many fits, with the number of such warnings."""
+    """Replace the warnings within the `with` block by one per category.
+
+    It has the text of the first warning of this category, and says how many there were.
+    """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
@@ -208,29 +216,31 @@ def warnings_told_once(n_halves: int) -> Iterator[None]:
         warn_caller(texts[0] + more, kind)
 
 
+# The r of the r-concave distributions assumed for the number of pairs both of whose halves select a feature,
+# and for the number of halves that select it (Shah and Samworth, 2013).
 R_OF_PAIRS, R_OF_HALVES = -1 / 2, -1 / 4
-MAX_SLOPE = 60.0  # logarithm of a power, beyond which all of a distribution is at one end
-MAX_STEPS = 100  # enough bisections to reach rounding error
-NEWTON_TOL = 1e-8  # step length after which the remaining error is rounding, by quadratic convergence
-BISECTION_RTOL = 1e-15  # relative length of an interval that is not bisected further
-THRESHOLD_TOL = 1e-9  # thresholds such as 0.9 are multiples of 1 / (2 B) up to this
+MAX_SLOPE = 60.0  # bound on |slope| in `affine_powers`; beyond it nearly all probability is at one end
+MAX_STEPS = 100  # cap on the steps for one slope; so many bisections alone reach rounding error
+NEWTON_TOL = 1e-8  # the iteration for a slope ends after a Newton step this short: convergence is quadratic
+BISECTION_RTOL = 1e-15  # it also ends when the bracket of the slope is this short, relative to MAX_SLOPE
+THRESHOLD_TOL = 1e-9  # absolute rounding error allowed in 2 * n_pairs * threshold before it is rounded up
 
 
 class SelectionBounds(NamedTuple):
-    """Bounds on the expected number of stable features of low selection probability.
+    """Bounds on the expected number of features that a stability selection finds by chance.
 
     Attributes
     ----------
     worst_case : float
-        Holds without assumptions.
+        The bound that holds without assumptions.
     unimodal : float
-        Holds if the number of halves that select such a feature has a unimodal distribution.
+        The bound if the number of halves that select such a feature has a unimodal distribution.
     r_concave : float
-        Holds under an assumption between that and a log-concave distribution.
+        The bound under an assumption that is stronger than unimodal and weaker than log-concave.
 
     See Also
     --------
-    stability_bounds : Computes them and explains the assumptions.
+    stability_bounds : Computes these bounds and explains the assumptions.
     """
 
     worst_case: float
@@ -246,9 +256,9 @@ def stability_bounds(n_features: int, q: float, threshold: float, n_pairs: int =
     n_features : int
         The number of features, or of groups if groups are selected.
     q : float
-        The mean number selected on each half, such as the k of a model.
+        The mean number of features selected on each half, such as the k of a model.
     threshold : float
-        The selection frequency from which on a feature is stable; above 0.5, at most 1.
+        The least selection frequency of a stable feature; above 0.5, at most 1.
     n_pairs : int, default=50
         Number of pairs of complementary halves.
 
@@ -272,7 +282,7 @@ def stability_bounds(n_features: int, q: float, threshold: float, n_pairs: int =
     check_threshold(threshold)
     n_halves = needed_halves(threshold, n_pairs)
     theta = min(1.0, q / n_features) if n_features else 0.0
-    n_both = n_halves - n_pairs  # pairs on both halves of which a stable feature was selected, at least
+    n_both = n_halves - n_pairs  # a stable feature is selected on both halves of at least so many pairs
     worst = min(1.0, theta**2 * n_pairs / n_both)
     unimodal = min(worst, unimodal_tail(theta, n_both, n_pairs))
     by_pairs = r_concave_tails(theta**2, n_pairs, R_OF_PAIRS)[n_both]
@@ -282,7 +292,7 @@ def stability_bounds(n_features: int, q: float, threshold: float, n_pairs: int =
 
 
 def needed_halves(threshold: float, n_pairs: int) -> int:
-    """The least number of halves on which a stable feature is selected."""
+    """The least number of the 2 `n_pairs` halves that have to select a feature to make it stable."""
     return max(n_pairs + 1, int(np.ceil(2 * n_pairs * threshold - THRESHOLD_TOL)))
 
 
@@ -302,7 +312,7 @@ def stability_k(
     max_false : float, default=1.0
         Acceptable expected number of features selected by chance.
     threshold : float, default=0.9
-        The selection frequency from which on a feature is stable; above 0.5, at most 1.
+        The least selection frequency of a stable feature; above 0.5, at most 1.
     n_pairs : int, default=50
         Number of pairs of complementary halves.
     bound : "worst_case", "unimodal" or "r_concave", default="unimodal"
@@ -333,10 +343,10 @@ def stability_k(
 
 
 def unimodal_tail(theta: float, n_both: int, n_pairs: int) -> float:
-    """P(X >= n_both / n_pairs) at most, for unimodal X with mean theta^2; 1 where no formula is known.
+    """An upper bound on P(X >= n_both / n_pairs) for unimodal X with mean theta^2; 1 if no formula applies.
 
-    The extreme distribution is a mixture of zero and of equal probabilities for 0, ..., b: its tail is
-    theta^2 B * 2 (b - n_both + 1) / (b (b + 1)), largest at b = 2 n_both - 1 or, if that exceeds B, at B.
+    With B = n_pairs, the bound is attained by a mixture of 0 and the uniform distribution on 0, ..., b. Its
+    tail is theta^2 B * 2 (b - n_both + 1) / (b (b + 1)), which is largest at b = min(2 n_both - 1, B).
     """
     tau = 0.5 + n_both / (2 * n_pairs)
     lowest = min(0.5 + theta**2, 0.5 + 1 / (2 * n_pairs) + 0.75 * theta**2)
@@ -348,35 +358,36 @@ def unimodal_tail(theta: float, n_both: int, n_pairs: int) -> float:
 
 @lru_cache(maxsize=512)
 def r_concave_tails(mean: float, n: int, r: float) -> Vector:
-    """The largest P(X >= t / n), for t = 0, ..., n, of r-concave X on {0, 1/n, ..., 1} with this mean; r < 0.
+    """The largest P(X >= t / n), t = 0, ..., n, over r-concave X on {0, 1/n, ..., 1} with this mean; r < 0.
 
-    A linear function of the distribution is largest at one that is no mixture of others in the set. If the
-    r-th power of f is convex and not affine on the support of f, f can be moved to and fro in three
-    directions (two that change the power by an affine sequence, one at the kink), one of which keeps both
-    sum and mean: f is a mixture. So it is enough to look at supports {low, ..., high}, on each of which one
-    affine power has the right mean.
+    P is linear in the probabilities f of X, so it is largest at an extreme point: an f that is no mixture of
+    others. If the r-th power of f is convex but not affine on the support of f, then f can be changed in both
+    directions along three lines (two that add an affine sequence to the power, one that moves a kink). A
+    combination of the three keeps sum and mean, so f is a mixture. It is therefore enough to compare the
+    supports {low, ..., high}, on each of which exactly one f with an affine r-th power has this mean.
     """
     best = np.zeros(n + 1)
     at = min(mean, 1.0) * n
-    slopes = np.zeros(n + 1)  # warm starts: for each `high`, the slope of the solution at the previous `low`
+    slopes = np.zeros(n + 1)  # warm starts: for each `high`, the slope found for the previous `low`
     for low in range(int(at) + 1 if 0 < at < n else 0):
         first = max(int(np.ceil(at)), low + 1)
         found = affine_powers(at - low, np.arange(first, n + 1) - low, n - low, r, slopes[first:])
         tails = np.cumsum(found[:, ::-1], axis=1)[:, ::-1]
         best[low:] = np.maximum(best[low:], tails.max(axis=0))
-    best[: int(at) + 1] = 1.0  # up to the mean, a constant attains 1
+    best[: int(at) + 1] = 1.0  # up to the mean, a constant X attains probability 1
     best = np.minimum(best, 1.0)
-    best.flags.writeable = False  # the cache returns the same array again
+    best.flags.writeable = False  # all callers share the cached array
     return best
 
 
 def affine_powers(mean: float, lasts: Indices, n: int, r: float, slopes: Vector) -> Matrix:
-    """For each last, probabilities of 0, ..., last with this mean, whose r-th powers are an affine sequence.
+    """For each entry of `lasts`, find the distribution on 0, ..., last with this mean and affine r-th powers.
 
-    Each row holds one distribution, padded with zeros up to n. Up to a common factor its powers go from
-    e^slope to e^-slope, and its mean rises with the slope. The logarithm of the mean is nearly linear in the
-    slope, so Newton's method converges in a few steps; a step that would leave the bracket of the slope is
-    replaced by a bisection. `slopes` holds the starting values and is overwritten with the results.
+    Each row of the result holds the probabilities of one distribution, padded with zeros up to n. Up to a
+    common factor their r-th powers go from e^slope to e^-slope, and the mean rises with the slope. The
+    logarithm of the mean is nearly linear in the slope, so Newton's method converges in a few steps; a step
+    that would leave the bracket of the slope is replaced by a bisection. `slopes` holds the starting values
+    and is overwritten with the slopes found.
     """
     places = np.arange(n + 1)
     way = np.minimum(places / lasts[:, None], 1.0)
@@ -390,7 +401,7 @@ def affine_powers(mean: float, lasts: Indices, n: int, r: float, slopes: Vector)
         below, lean = means < mean, lean * found
         low[todo], high[todo] = np.where(below, here, low[todo]), np.where(below, high[todo], here)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            rise = (lean @ places - means * lean.sum(axis=1)) / (r * means)  # of the logarithm
+            rise = (lean @ places - means * lean.sum(axis=1)) / (r * means)  # derivative of log(means)
             steps = here - np.log(means / mean) / rise
         inside = (low[todo] < steps) & (steps < high[todo])
         slopes[todo] = np.where(inside, steps, (low[todo] + high[todo]) / 2)
@@ -405,14 +416,15 @@ def _affine_powers(slopes: Vector, lasts: Indices, way: Matrix, r: float) -> tup
     """The probabilities of `affine_powers` for given slopes, and r times the derivatives of their logarithms.
 
     Derivatives are with respect to the slope, before the probabilities are divided by their sum. `way` is
-    the position of each entry on the way from the first (0) to the last (1).
+    the relative position of each entry between the first (0) and the last (1).
     """
-    first, end = np.minimum(2 * slopes, 0.0), np.minimum(-2 * slopes, 0.0)  # logarithms: the larger is 1
+    # logarithms of the first and the last power, scaled so that the larger power is 1
+    first, end = np.minimum(2 * slopes, 0.0), np.minimum(-2 * slopes, 0.0)
     falls, rises = (1.0 - way) * np.exp(first)[:, None], way * np.exp(end)[:, None]
     powers, rows = falls + rises, np.arange(len(lasts))
     with np.errstate(divide="ignore", invalid="ignore"):
         logs, lean = np.log(powers), (falls - rises) / powers
-    logs[:, 0], logs[rows, lasts] = first, end  # what may be too small for a power
+    logs[:, 0], logs[rows, lasts] = first, end  # exact also if the power itself underflows
     lean[:, 0], lean[rows, lasts] = 1.0, -1.0
     logs /= r
     beyond = np.arange(way.shape[1]) > lasts[:, None]
@@ -422,13 +434,13 @@ def _affine_powers(slopes: Vector, lasts: Indices, way: Matrix, r: float) -> tup
 
 
 def check_threshold(threshold: Any, others: str = "") -> None:
-    """Raise ValueError unless the threshold is a proportion above one half."""
+    """Raise ValueError unless the threshold is above 0.5 and at most 1."""
     fine = is_number(threshold, above=0.5) and threshold <= 1
     meaning = "a proportion above one half; below that, no error bound holds"
     require(fine, "threshold", threshold, meaning, f"Use a number above 0.5, at most 1{others}.")
 
 
 def check_max_false(max_false: object) -> None:
-    """Raise ValueError unless this is a finite number > 0."""
+    """Raise ValueError unless `max_false` is a finite number > 0."""
     meaning, advice = "an expected number of features", "Use a number > 0, such as 1."
     require(is_number(max_false, above=0), "max_false", max_false, meaning, advice)

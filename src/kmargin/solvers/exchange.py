@@ -1,4 +1,4 @@
-"""The search over supports as a solver: many sizes, many ridges."""
+"""The default solver: a local search that swaps features of the support, for every k and ridge of a grid."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -13,7 +13,7 @@ from kmargin.solvers.refit.support import refit
 from kmargin.solvers.search.path import SupportPath
 from kmargin.solvers.search.swap_search import Candidate, Effort
 from kmargin.solvers.solution import Regime, Solution, Status
-from kmargin.solvers.solver import STRONGEST_RIDGE, Solver, bare_solution, check_knobs
+from kmargin.solvers.solver import STRONGEST_RIDGE, Solver, bare_solution, check_options
 
 EFFORTS = {
     "fast": Effort(8, 8, max_sweeps=1, tol=1e-9),
@@ -46,7 +46,7 @@ class Exchange(Solver):
         A fit on a support ends when the predicted decrease of a Newton step is below this fraction of the
         objective.
     **removed : object
-        Options of earlier versions; each is refused with what to use instead.
+        Options of earlier versions, which raise a TypeError that says what to use instead.
 
     See Also
     --------
@@ -62,7 +62,7 @@ class Exchange(Solver):
     'SWAP_OPTIMAL'
     """
 
-    # its matrices are small; on a busy machine the threads of BLAS would wait for each other
+    # The matrices are small, so threads of BLAS would spend most of their time waiting for each other.
     wants_blas_threads = False
 
     is_monotone = True
@@ -80,7 +80,7 @@ class Exchange(Solver):
         self.tol = tol
 
     def check(self) -> None:
-        check_knobs(
+        check_options(
             self,
             effort=(
                 isinstance(self.effort, str) and self.effort in EFFORTS,
@@ -95,48 +95,44 @@ class Exchange(Solver):
         Returns
         -------
         Exchange
-            In a cross-validation many paths are averaged, and what one of them gains by more effort is lost
-            among the differences between folds.
+            The faster solver. The scores of a cross-validation are averages over folds, and what more effort
+            would gain is small compared with the differences between folds.
         """
         return clone(self).set_params(effort="fast")
 
     def solve_grid(
-        self,
-        problem: Problem,
-        lams: Sequence[Sequence[float]],
-        ks: Sequence[int],
-        rng: np.random.Generator,
+        self, problem: Problem, lams: Sequence[Sequence[float]], ks: Sequence[int], rng: np.random.Generator
     ) -> Iterator[tuple[Solution, ...]]:
         path = SupportPath(problem, ks, self._effort())
         n_all = problem.units.n_units + len(problem.units.copies)
         for row in lams:
-            bare = tuple(intercept_alone(one) for one in problem.with_ridges(row).binary)
+            alone = tuple(intercept_alone(one) for one in problem.with_ridges(row).binary)
             if min(row) > STRONGEST_RIDGE:
-                yield from (bare for _ in ks)
+                yield from (alone for _ in ks)
                 continue
             path.walk(np.array(row, np.float64))
             for k in ks:
                 if k == 0:
-                    yield bare
+                    yield alone
                 elif k >= n_all > problem.units.n_units:
-                    yield self._with_copies(problem.with_ridges(row), path, bare)
+                    yield self._with_copies(problem.with_ridges(row), path, alone)
                 else:
-                    yield self._solutions(problem, path, path.best(k), bare)
+                    yield self._solutions(problem, path, path.best(k), alone)
 
     def improve(self, problem: Problem, starts: Sequence[Solution]) -> tuple[Solution, ...]:
-        """Search from given solutions, with the same number of units.
+        """Search from the support of given solutions for a better one with as many units.
 
         Parameters
         ----------
         problem : Problem
-            With its ridges.
+            The problem, whose binary problems have their ridges.
         starts : list of Solution
-            One for each binary problem.
+            A solution of each binary problem.
 
         Returns
         -------
         tuple of Solution
-            The sum of their objectives is never higher, but for rounding.
+            Solutions whose sum of objectives is not higher than that of `starts`, except by rounding.
         """
         units, lams = problem.units, np.array([one.lam for one in problem.binary])
         used = np.zeros(units.n_features)
@@ -151,8 +147,8 @@ class Exchange(Solver):
             for rows, start in zip(path.all_rows, starts, strict=True)
         ]
         path.improve(lams, Candidate(support, np.array(coefs)))
-        bare = tuple(intercept_alone(one) for one in problem.binary)
-        better = self._solutions(problem, path, path.best(len(support)), bare)
+        alone = tuple(intercept_alone(one) for one in problem.binary)
+        better = self._solutions(problem, path, path.best(len(support)), alone)
         before, after = (sum(s.objective for s in solutions) for solutions in (starts, better))
         return better if after <= before * (1.0 + ROUNDING_RTOL) else tuple(starts)
 
@@ -160,41 +156,39 @@ class Exchange(Solver):
         return EFFORTS[self.effort]._replace(tol=self.tol)
 
     def _solutions(
-        self, problem: Problem, path: SupportPath, found: Candidate | None, bare: tuple[Solution, ...]
+        self, problem: Problem, path: SupportPath, found: Candidate | None, alone: tuple[Solution, ...]
     ) -> tuple[Solution, ...]:
-        """The solution of each binary problem; the intercept alone where nothing found is better."""
+        """For each binary problem, the solution found by the search, or the intercept alone if better."""
         if found is None:
-            return bare
+            return alone
         assert found.values is not None
-        columns, status = problem.units.columns_of(found.support), claim(found)
-        # a second copy of a column shares its ridge: swaps with it were not tried
+        columns, status = problem.units.columns_of(found.support), status_of(found)
+        # To use a column and its copy together would lower the ridge penalty, and no such swap was tried.
         if len(problem.units.copies) and path.lams.max() > 0:
             status = Status.SETTLED if status is Status.SWAP_OPTIMAL else status
         solutions = []
-        for p, (rows, alone) in enumerate(zip(path.all_rows, bare, strict=True)):
+        for p, rows in enumerate(path.all_rows):
             lam = float(path.lams[p])
-            solution = rows.solution(columns, found.coefs[p], float(found.values[p]), lam, alone)
-            n_newton = 0 if solution is alone else path.n_newton
+            solution = rows.solution(columns, found.coefs[p], float(found.values[p]), lam, alone[p])
+            n_newton = 0 if solution is alone[p] else path.n_newton
             solutions.append(replace(solution, status=status, n_iter=n_newton, regime=found.regime))
         return tuple(solutions)
 
     def _with_copies(
-        self, problem: Problem, path: SupportPath, bare: tuple[Solution, ...]
+        self, problem: Problem, path: SupportPath, alone: tuple[Solution, ...]
     ) -> tuple[Solution, ...]:
-        """Every unit, and the copies of columns, which share the ridge of their originals."""
+        """The solutions with every column, including repeated ones, which the search leaves out."""
         columns = np.sort(np.append(problem.units.columns, problem.units.copies))
-        found = self._solutions(problem, path, path.best(problem.units.n_units), bare)
-        return tuple(
-            refit_solution(one, replace(start, support=columns, coef=start.dense_coef()[columns]), alone)
-            for one, start, alone in zip(problem.binary, found, bare, strict=True)
-        )
+        found = self._solutions(problem, path, path.best(problem.units.n_units), alone)
+        starts = (replace(start, support=columns, coef=start.dense_coef()[columns]) for start in found)
+        return tuple(map(refit_solution, problem.binary, starts, alone))
 
 
-def refit_solution(problem: BinaryProblem, start: Solution, bare: Solution) -> Solution:
-    """The minimum on the support of a solution; the intercept alone where that is no worse."""
+def refit_solution(problem: BinaryProblem, start: Solution, alone: Solution) -> Solution:
+    """Refit the support of `start`; return `alone`, the intercept alone, if that has a lower objective."""
     coef, intercept, objective, n_newton = refit(problem, start.support, start.coef, start.intercept)
-    if not objective <= bare.objective:
-        return bare
+    if not objective <= alone.objective:
+        return alone
     used = np.flatnonzero(coef)
     return replace(
         start,
@@ -212,10 +206,10 @@ def intercept_alone(problem: BinaryProblem) -> Solution:
     return replace(bare_solution(problem, Status.SWAP_OPTIMAL), regime=Regime.INTERCEPT)
 
 
-def claim(found: Candidate) -> Status:
+def status_of(found: Candidate) -> Status:
     """Return the status of a support: whether all swaps, the most promising ones or only some were tried."""
     if found.all_tried:
         return Status.SWAP_OPTIMAL
-    # in other regimes than panels exchanges of many units are tried a few times, and not one by one
+    # Without panels, a few exchanges of many units at a time are tried, and hardly any single swaps.
     in_panel = found.regime is None or found.regime.takes_panel
     return Status.SETTLED if in_panel else Status.LIMITED

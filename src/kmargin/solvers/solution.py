@@ -1,4 +1,4 @@
-"""What a solver returns: coefficients of a binary classifier, why it stopped, and how it searched."""
+"""What a solver returns: a binary classifier, why the solver stopped, and how it searched."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -35,8 +35,8 @@ class Regime(Enum):
         return self in (Regime.PANEL, Regime.WORKING_SET)
 
 
-# Largest rise of the objective by the final projection that counts as small: the loss of a model without
-# features is at most 1/2, whatever the data.
+# A rise of the objective by the final projection counts as small up to this value. For comparison, a model
+# without features has an objective of at most 1/2, whatever the data.
 SMALL_COST = 0.01
 
 
@@ -108,7 +108,7 @@ class StepRecord(NamedTuple):
     See Also
     --------
     OuterRecord : Holds the steps for one value of rho.
-    ConvergenceDisplay : Plots them.
+    ConvergenceDisplay : Plots these records.
     """
 
     step: int
@@ -125,21 +125,21 @@ class OuterRecord(NamedTuple):
     Attributes
     ----------
     rho : float
-        The penalty.
+        The factor of the distance penalty.
     n_inner : int
-        How many steps it took.
+        The number of inner iterations.
     objective : float
-        The final penalised objective f_rho.
+        The penalised objective f_rho at the last iterate.
     gradient_sq : float
-        The squared norm of its gradient.
+        The squared norm of the gradient of f_rho at the last iterate.
     distance_sq : float
-        The squared distance to S_k.
+        The squared distance of the last iterate to S_k.
     steps : tuple of StepRecord
         Every inner iteration, with ``MM(trace="steps")``; else empty.
 
     See Also
     --------
-    ConvergenceDisplay : Plots them.
+    ConvergenceDisplay : Plots these records.
     """
 
     rho: float
@@ -163,18 +163,18 @@ class Solution(Summarized):
     coef : ndarray
         The nonzero coefficients.
     intercept : float
-        Neither penalised nor counted.
+        The intercept, which is not penalised and not counted by k.
     n_features : int
         The number of coefficients, including zeros.
     objective : float
-        Loss plus ridge, without the distance penalty.
+        Mean loss plus ridge penalty, without the distance penalty.
     projection_cost : float
         By how much the final projection onto S_k raised the objective.
     status : Status
         Why the solver stopped. `SWAP_OPTIMAL` is reported, in any regime, only if every swap of one feature
         for another was tried or is known not to lower the objective.
     n_iter : int
-        Inner iterations over all values of rho, or Newton steps.
+        The number of inner iterations over all values of rho (MM and SD), or of Newton steps (Exchange).
     trace : tuple of OuterRecord
         The outer iterations of MM and SD; empty for a search.
     ending : Ending
@@ -212,14 +212,14 @@ class Solution(Summarized):
         beta : ndarray
             Coefficients, followed by the intercept if there is one.
         n_features : int
-            How many coefficients there are.
+            The number of coefficients in `beta`.
         **attributes : object
             The other attributes; those with a default may be left out.
 
         Returns
         -------
         Solution
-            With the nonzero coefficients of `beta`.
+            A solution with the nonzero coefficients of `beta`.
         """
         support = np.flatnonzero(beta[:n_features])
         intercept = float(beta[n_features]) if len(beta) > n_features else 0.0
@@ -243,10 +243,10 @@ class Solution(Summarized):
 
     @property
     def is_sound(self) -> bool:
-        """Whether the final projection raised the objective by at most 0.01.
+        """Whether the solver converged, or stalled and the projection raised the objective by at most 0.01.
 
         The paper's second stopping rule (STALLED) ends nearly every run, mostly close to S_k but sometimes
-        far from it. A fit warns of both, and says which it was.
+        far from it. A fit warns in both cases, and says which it was.
         """
         if self.status is Status.STALLED:
             return self.projection_cost <= SMALL_COST

@@ -1,4 +1,4 @@
-"""What every solver can do, how its options are checked, and where solvers start."""
+"""The base class of solvers, the check of their options, and starting values."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -26,14 +26,14 @@ class Solver(Documented, BaseEstimator):
     takes_sparse : bool
         Whether the solver needs only products with X, so that a sparse X stays sparse.
     is_monotone : bool
-        Whether the objective never rises with k along its paths.
+        Whether the objective never rises with k, except by rounding, which a fit then corrects.
     skips_repeats : bool
-        Whether columns that repeat an earlier one are left out of the units.
+        Whether columns that equal an earlier one are left out of the units.
 
     See Also
     --------
-    Exchange : The default.
-    MM, SD : The paper's.
+    Exchange : The default solver.
+    MM, SD : The paper's solvers.
     Solution : What a solver yields.
 
     Examples
@@ -68,21 +68,17 @@ class Solver(Documented, BaseEstimator):
         raise NotImplementedError(self._missing("check(self)"))
 
     def in_folds(self) -> "Solver":
-        """This solver as it is used within the folds of a cross-validation.
+        """The solver to use within the folds of a cross-validation instead of this one.
 
         Returns
         -------
         Solver
-            Itself, or a less thorough one.
+            This solver itself, or a less thorough one.
         """
         return self
 
     def solve_grid(
-        self,
-        problem: Problem,
-        lams: Sequence[Sequence[float]],
-        ks: Sequence[int],
-        rng: np.random.Generator,
+        self, problem: Problem, lams: Sequence[Sequence[float]], ks: Sequence[int], rng: np.random.Generator
     ) -> Iterator[tuple[Solution, ...]]:
         """Solve for the first ridges and each k, then for the second ridges, and so on.
 
@@ -90,18 +86,19 @@ class Solver(Documented, BaseEstimator):
         ----------
         problem : Problem
             Its `binary` problems have labels -1 and 1, weights, and X through the methods of their `design`.
-            They share its `units`: columns or groups of them, which are always in, which signs they have.
+            They share its `units`, which say what k counts (columns or groups of columns), which units must
+            be in every model, and which signs the coefficients may have.
         lams : list of list of float
             ``lams[c][m]`` is the ridge of binary problem m at the c-th C, from strong to weak.
         ks : list of int
-            From dense to sparse.
+            The values of k, from large to small.
         rng : numpy.random.Generator
             The only source of randomness.
 
         Yields
         ------
         tuple of Solution
-            One for each binary problem, for one C and one k. At most k units have nonzero coefficients.
+            For one C and one k, the solution of each binary problem. Together they use at most k units.
         """
         raise NotImplementedError(self._missing("solve_grid(self, problem, lams, ks, rng)"))
 
@@ -112,24 +109,26 @@ class Solver(Documented, BaseEstimator):
         )
 
 
-def check_knobs(solver: Any, **rules: tuple[bool, str]) -> None:
-    """Raise ValueError for the first knob that is not fine; each comes with what is expected of it."""
-    for name, (fine, expected) in rules.items():
-        if not fine:
+def check_options(solver: Any, **rules: tuple[bool, str]) -> None:
+    """Raise ValueError for the first invalid option of a solver.
+
+    `rules` gives for each option whether its value is valid, and in words which values are.
+    """
+    for name, (is_valid, expected) in rules.items():
+        if not is_valid:
             value = getattr(solver, name)
             raise ValueError(f"{name}={value!r} is not valid for {type(solver).__name__}. Use {expected}.")
 
 
-# Under a ridge this strong no coefficient moves the objective by a digit: the intercept alone is the
-# solution.
+# If a ridge is larger than this, all coefficients are zero up to rounding, and nothing is searched.
 STRONGEST_RIDGE = 1e100
 
 
 def univariate_start(problem: BinaryProblem) -> Vector:
-    """Each feature's own least-squares slope, and the mean label as intercept (eq. 6 of the paper).
+    """The slope of each feature's univariate least-squares fit, and the mean label as intercept.
 
-    A constant feature explains nothing and gets 0. What counts as constant is a spread within the
-    rounding error of the feature's mean, so that an offset like 0.1 cannot pass for variation.
+    This is eq. 6 of the paper. Constant features get 0. A feature counts as constant if its standard
+    deviation is within the rounding error of its mean, as for a column that holds 0.1 everywhere.
     """
     design = problem.design
     mean, variance, covariance = problem.moments()
@@ -141,14 +140,14 @@ def univariate_start(problem: BinaryProblem) -> Vector:
 
 
 def intercept_only(problem: BinaryProblem) -> Vector:
-    """The minimum over S_0: no coefficients, the best constant as intercept."""
+    """The minimiser for k = 0: zero coefficients and the best constant as intercept."""
     beta = np.zeros(problem.design.n_parameters)
     beta[problem.design.n_features :] = problem.best_constant()
     return beta
 
 
 def bare_solution(problem: BinaryProblem, status: Status) -> Solution:
-    """The intercept alone."""
+    """The solution of k = 0, the intercept alone, with this status."""
     beta = intercept_only(problem)
     return Solution.from_beta(
         beta,

@@ -1,4 +1,4 @@
-"""MM and SD as solvers: options, starting points, paths over k, and how a run ends."""
+"""The solver classes MM and SD: options, starting points, paths over k, and the coefficients returned."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
@@ -22,22 +22,22 @@ from kmargin.solvers.solver import (
     STRONGEST_RIDGE,
     Solver,
     bare_solution,
-    check_knobs,
+    check_options,
     intercept_only,
     normal_start,
     univariate_start,
 )
 
-# The tolerances are absolute and meant for data of order one. Data whose typical entry is outside this range
-# are rescaled before they are annealed.
+# The tolerances of MM and SD are absolute and meant for entries of X of order one. If the typical entry is
+# outside this range, X is rescaled.
 ORDER_ONE = (1e-6, 1e6)
 
-# The parameters of MM and SD, for their docstrings.
-KNOBS = """
+# The section on parameters that the docstrings of MM and SD share.
+PARAMETERS = """
     Parameters
     ----------
     rho_start : float, default=1.0
-        The initial rho.
+        The initial value of rho, the factor of the distance penalty.
     rho_growth : float, default=1.2
         The factor by which rho grows at each outer iteration (the paper's M).
     max_outer : int, default=100
@@ -45,55 +45,51 @@ KNOBS = """
     max_inner : int, default=10000
         Maximum number of steps for each value of rho.
     gtol : float, default=1e-6
-        A fixed-rho solve ends when the *squared* norm of the gradient falls below it.
+        The steps for one rho end when the *squared* norm of the gradient falls below `gtol`.
     dtol : float, default=1e-6
-        The annealing has converged when d = dist(beta, S_k)^2 / (p-k+1) falls to it.
+        The annealing has converged when d = dist(beta, S_k)^2 / (p-k+1) is at most `dtol`.
     rtol : float, default=1e-6
         The annealing has stalled when d changes by less than ``rtol * (1 + d)``.
     delay : int, default=10
-        Nesterov acceleration is off in the first `delay` steps of each fixed-rho solve.
+        Nesterov acceleration is off in the first `delay` steps for each value of rho.
     rhos : sequence of float or None, default=None
         The values of rho, in the order in which they are used, instead of those that `rho_start`,
         `rho_growth` and `max_outer` make.
     trace : "outer" or "steps", default="outer"
         What `Solution.trace` records: one `OuterRecord` for each rho, or in each of these also its
-        `steps`, one `StepRecord` for each inner iteration. Recording steps takes the readable loop, which
-        is many times slower.
+        `steps`, one `StepRecord` for each inner iteration. Recording steps needs a loop that is not compiled
+        and many times slower.
     polish : bool, default=False
-        Run the exchange solver from the support found (see :class:`Exchange`).
+        Whether to improve the support found by the exchange solver (see :class:`Exchange`).
     start : "univariate" or "normal", default="univariate"
-        The paper's heuristic (its eq. 6), or standard normal numbers drawn with the estimator's
-        `random_state`.
+        The first iterate: the paper's heuristic (its eq. 6), or standard normal numbers drawn with the
+        estimator's `random_state`.
     ending : "best" or "projection", default="best"
         Which coefficients are returned. "projection" returns the last iterate projected onto S_k, as in the
         paper. "best" refits the coefficients on the support of that projection, or returns the intercept
-        alone where that has no higher objective. The iterates are the same. `Solution.ending` tells which was
-        returned.
+        alone if that has a lower objective. The iterates are the same. `Solution.ending` says which
+        coefficients were returned.
 """
 
 
-# The options that are one of two words.
-CHOICES = {
-    "trace": ("outer", "steps"),
-    "start": ("univariate", "normal"),
-    "ending": ("best", "projection"),
-}
+# The values that some options may have.
+CHOICES = {"trace": ("outer", "steps"), "start": ("univariate", "normal"), "ending": ("best", "projection")}
 
 
 def is_one_of(value: object, choices: tuple[str, ...]) -> tuple[bool, str]:
-    """Return whether a value is one of the choices, and what to use."""
+    """Return whether a value is one of the choices, and the choices in words, for `check_options`."""
     return isinstance(value, str) and value in choices, " or ".join(map(repr, choices))
 
 
 def is_schedule(values: Any) -> bool:
-    """Whether these are positive finite numbers in a sequence, one at least."""
+    """Whether this is a one-dimensional collection of at least one number, all positive and finite."""
     if not isinstance(values, Collection) or getattr(values, "ndim", 1) != 1:
         return False
     return len(values) > 0 and all(is_number(value, above=0) for value in values)
 
 
 class ProximalDistance(Solver):
-    """Anneal rho from `rho_start` upwards; between increases, minimise f_rho. See `KNOBS`."""
+    """The base class of MM and SD: raise rho from `rho_start` upwards, and minimise f_rho at each value."""
 
     def __init__(
         self,
@@ -128,7 +124,7 @@ class ProximalDistance(Solver):
 
     def check(self) -> None:
         tolerance = "a number >= 0 to compare squared quantities with, such as 1e-6"
-        check_knobs(
+        check_options(
             self,
             rho_start=(is_number(self.rho_start, above=0), "an initial penalty > 0, such as 1.0"),
             rho_growth=(is_number(self.rho_growth, above=1), "a growth factor > 1, such as 1.2"),
@@ -147,13 +143,9 @@ class ProximalDistance(Solver):
         )
 
     def solve_grid(
-        self,
-        problem: Problem,
-        lams: Sequence[Sequence[float]],
-        ks: Sequence[int],
-        rng: np.random.Generator,
+        self, problem: Problem, lams: Sequence[Sequence[float]], ks: Sequence[int], rng: np.random.Generator
     ) -> Iterator[tuple[Solution, ...]]:
-        for row in lams:  # the SVD of MM is cached by the design and serves every ridge
+        for row in lams:  # MM computes one SVD for all ridges, since the design caches it
             yield from self.iter_path(problem.with_ridges(row), ks, rng)
 
     def iter_path(
@@ -168,11 +160,11 @@ class ProximalDistance(Solver):
         Parameters
         ----------
         problem : Problem
-            With its ridges. Columns of no unit are left out from the start.
+            The problem, whose binary problems have their ridges. Columns of no unit get coefficient 0.
         ks : list of int
-            From dense to sparse.
+            The values of k, from large to small.
         rng : numpy.random.Generator
-            Draws the start, with ``start="normal"``.
+            Draws the first iterate if ``start="normal"``.
         after : list of Solution or None, default=None
             Continue an interrupted path after these solutions, one for each binary problem. The result is
             that of an uninterrupted path if they are the last iterates (``ending="projection"``).
@@ -180,7 +172,7 @@ class ProximalDistance(Solver):
         Yields
         ------
         tuple of Solution
-            One for each binary problem, for each k.
+            For each k, the solution of each binary problem.
         """
         units, problems = problem.units, problem.binary
         n_features, columns = units.n_features, np.sort(units.columns)
@@ -203,10 +195,10 @@ class ProximalDistance(Solver):
         rng: np.random.Generator,
         after: Sequence[Solution] | None,
     ) -> Iterator[tuple[Solution, ...]]:
-        """Anneal problems in which every column belongs to a unit; the solutions are not polished."""
-        bare = tuple(bare_solution(problem, Status.CONVERGED) for problem in problems)
+        """Solve for each k without the final exchange search; every column belongs to a unit."""
+        alone = tuple(bare_solution(problem, Status.CONVERGED) for problem in problems)
         if any(problem.lam > STRONGEST_RIDGE for problem in problems):
-            yield from (bare for _ in ks)
+            yield from (alone for _ in ks)
             return
         scale, scaled = rescale(problems)
         penalised = PenalisedProblem.of(scaled, units, units.n_units)
@@ -229,14 +221,15 @@ class ProximalDistance(Solver):
             if self.ending == "best":
                 support, signs = at_k.kept_columns(beta), units.signs if units.signs.any() else None
                 solutions = [
-                    best_ending(*each, support, signs) for each in zip(problems, solutions, bare, strict=True)
+                    best_ending(*each, support, signs)
+                    for each in zip(problems, solutions, alone, strict=True)
                 ]
             yield tuple(solutions)
 
     def _anneal(
         self, problem: PenalisedProblem, descend: Descend, beta: Matrix
     ) -> tuple[Matrix, Status, tuple[OuterRecord, ...]]:
-        """Run Algorithm 3; with k = 0 there is nothing to anneal."""
+        """Run Algorithm 3 for one k from beta; for k = 0 return the intercepts that are optimal."""
         if problem.k == 0:
             return np.array([intercept_only(one) for one in problem.problems]), Status.CONVERGED, ()
         gtol = self._gtol(problem)
@@ -251,10 +244,11 @@ class ProximalDistance(Solver):
         return [self.rho_start * self.rho_growth**i for i in range(self.max_outer)]
 
     def _gtol(self, problem: PenalisedProblem) -> float:
-        """`gtol`, or less where S_k contains everything, so that the first inner loop is the whole solve.
+        """The tolerance of the squared gradient norm: `gtol`, or less if S_k contains every beta.
 
-        If lam > 0, and but for the intercept, a squared gradient of 2 lam `gtol` certifies an objective
-        within `gtol` of its minimum. A tenth of that allows for the intercept, which has no ridge.
+        In that case the first inner loop is the only one. If lam > 0 and there is no intercept, a squared
+        gradient norm of 2 lam `gtol` certifies an objective within `gtol` of its minimum. A tenth of that is
+        used because the intercept has no ridge.
         """
         lam = min(one.lam for one in problem.problems)
         if not problem.keeps_all or lam == 0:
@@ -262,7 +256,7 @@ class ProximalDistance(Solver):
         return self.gtol * float(np.clip(lam / 5, 1e-8, 1.0))
 
     def _descent(self, problem: PenalisedProblem) -> Descend:
-        """Return the inner loop for these binary problems, for any k: compiled if possible, else readable."""
+        """Return the inner loop for these binary problems and any k: the compiled one if that is possible."""
         in_memory = len(problem.in_memory) == len(problem.problems)
         if self.trace == "steps" and not in_memory:
             raise ValueError(
@@ -273,27 +267,23 @@ class ProximalDistance(Solver):
         return compiled or self._readable_descent(problem)
 
     def _readable_descent(self, problem: PenalisedProblem) -> Descend:
-        """Return the same as `reference.descend` does it."""
+        """Return the inner loop `reference.descend` with the options of this solver."""
         step, record_steps = self._step(problem), self.trace == "steps"
         return lambda problem, beta, rho, gtol: reference.descend(
-            problem,
-            step,
-            beta,
-            rho,
-            gtol=gtol,
-            max_inner=self.max_inner,
-            delay=self.delay,
+            problem, step, beta, rho, gtol=gtol, max_inner=self.max_inner, delay=self.delay,
             record_steps=record_steps,
-        )
+        )  # fmt: skip
 
     def _step(self, problem: PenalisedProblem) -> Step:
+        """The step of Algorithm 1 or 2."""
         raise NotImplementedError
 
     def _compiled(self, problem: PenalisedProblem) -> Descend | None:
+        """The compiled inner loop; None if there is none for these data."""
         raise NotImplementedError
 
     def _polish(self, problem: Problem, solutions: tuple[Solution, ...]) -> tuple[Solution, ...]:
-        """Improve solutions by exchanges: never worse, with the trace of the annealing."""
+        """Improve solutions by the exchange solver; the trace stays that of MM or SD."""
         return tuple(
             new if new is old else replace(new, n_iter=old.n_iter + new.n_iter, trace=old.trace)
             for new, old in zip(Exchange().improve(problem, solutions), solutions, strict=True)
@@ -303,12 +293,12 @@ class ProximalDistance(Solver):
 class MM(ProximalDistance):
     __doc__ = f"""Algorithm 1 of the paper: each step minimises the surrogate.
 
-    One SVD of X serves all rho and all k. Rho is annealed from `rho_start` upwards; between increases the
+    One SVD of X serves all rho and all k. Rho is raised from `rho_start` upwards, and at each value the
     penalised objective f_rho is minimised (Algorithm 3).
-{KNOBS}
+{PARAMETERS}
     See Also
     --------
-    SD : The same by steepest descent, without an SVD.
+    SD : The same algorithm with steepest descent in place of the SVD.
     Exchange : The default solver, which solves the same problem by swapping features.
     ConvergenceDisplay : Plots the convergence.
 
@@ -324,7 +314,7 @@ class MM(ProximalDistance):
     'CONVERGED'
     """
 
-    takes_sparse = False  # it needs the singular vectors of X
+    takes_sparse = False  # MM needs the singular vectors of X, which are dense
 
     def _step(self, problem: PenalisedProblem) -> MMStep:
         if len(problem.in_memory) < len(problem.problems):
@@ -341,12 +331,12 @@ class MM(ProximalDistance):
 class SD(ProximalDistance):
     __doc__ = f"""Algorithm 2 of the paper: steepest descent with an exact line search on the surrogate.
 
-    Rho is annealed from `rho_start` upwards; between increases the penalised objective f_rho is minimised
+    Rho is raised from `rho_start` upwards, and at each value the penalised objective f_rho is minimised
     (Algorithm 3).
-{KNOBS}
+{PARAMETERS}
     See Also
     --------
-    MM : The same by exact minimisation of the surrogate.
+    MM : The same algorithm with exact minimisation of the surrogate.
     Exchange : The default solver, which solves the same problem by swapping features.
     ConvergenceDisplay : Plots the convergence.
 
@@ -369,9 +359,9 @@ class SD(ProximalDistance):
 def rescale(problems: Sequence[BinaryProblem]) -> tuple[float | Vector, list[BinaryProblem]]:
     """Return the scale that the columns of X are divided by, and the rescaled problems.
 
-    Data of order one are left as they are. Others are divided by the power of two nearest to their typical
-    entry; columns whose squares would overflow, each by a power of two of its own. Units are compared by
-    their norms over all binary problems, so a column has one scale in all of them: the largest one needed.
+    X is divided by the power of two nearest to its typical entry unless that is in the range ORDER_ONE, and
+    columns whose squares would overflow by a power of two of their own. A column has the same scale in all
+    binary problems, the largest one needed, because units are compared by their norms over all problems.
     """
     typical = float(np.median([typical_entry(problem) for problem in problems]))
     scale = 1.0 if ORDER_ONE[0] <= typical <= ORDER_ONE[1] else float(power_of_two(typical))
@@ -383,19 +373,19 @@ def rescale(problems: Sequence[BinaryProblem]) -> tuple[float | Vector, list[Bin
     scalings = [
         scaling for problem in problems if (scaling := make_scaling(problem, check=False)) is not None
     ]
-    units: Vector = np.max([np.ones(problems[0].design.n_features), *(s.units for s in scalings)], axis=0)
-    if (units == 1.0).all():
+    scales: Vector = np.max([np.ones(problems[0].design.n_features), *(s.units for s in scalings)], axis=0)
+    if (scales == 1.0).all():
         return scale, list(problems)
-    return scale * units, divide_columns(problems, units)
+    return scale * scales, divide_columns(problems, scales)
 
 
-def divide_columns(problems: Sequence[BinaryProblem], units: Vector) -> list[BinaryProblem]:
-    """Return the problems with each column divided by its unit."""
-    return change_designs(problems, lambda design: design.standardized(np.zeros_like(units), units))
+def divide_columns(problems: Sequence[BinaryProblem], scales: Vector) -> list[BinaryProblem]:
+    """Return the problems with each column divided by its scale."""
+    return change_designs(problems, lambda design: design.standardized(np.zeros_like(scales), scales))
 
 
 def change_designs(problems: Sequence[BinaryProblem], change: Callable[[Any], Any]) -> list[BinaryProblem]:
-    """Return the problems with changed designs; problems that share a design share the changed one."""
+    """Return the problems with `change` applied to their designs, once to a design that several share."""
     changed = {id(design): change(design) for design in {id(p.design): p.design for p in problems}.values()}
     return [replace(problem, design=changed[id(problem.design)]) for problem in problems]
 
@@ -409,7 +399,10 @@ def projected_solution(
     status: Status,
     trace: tuple[OuterRecord, ...],
 ) -> Solution:
-    """Return the solution for `beta`, the projection of the last iterate `found`, both of them scaled."""
+    """Return the solution for the original columns from `beta`, the projection of the last iterate `found`.
+
+    Both are for the columns divided by `scale`, which the problem `scaled` has.
+    """
     original = beta.copy()
     problem.coefficients(original)[:] /= scale
     return Solution.from_beta(
@@ -427,14 +420,14 @@ def projected_solution(
 def best_ending(
     problem: BinaryProblem,
     projected: Solution,
-    bare: Solution,
+    alone: Solution,
     support: Indices | None = None,
     signs: Vector | None = None,
 ) -> Solution:
-    """Return the best of a projection, the minimum on its support, and the intercept alone.
+    """Return the best of a projection, its refit, and `alone`, the intercept alone.
 
-    Where binary problems share a `support`, the minimum is that on all of it. `signs`, one for each column of
-    the problem, are those that coefficients must have.
+    The refit is on `support`, or on the support of the projection if that is None. `signs` are the required
+    signs of the coefficients of all columns, 0 for either.
     """
     support = projected.support if support is None else support
     coef, intercept = projected.dense_coef()[support], projected.intercept
@@ -442,23 +435,14 @@ def best_ending(
         coef, intercept = np.zeros(len(support)), 0.0
     own_signs = None if signs is None else signs[support]
     coef, intercept, objective, _ = refit(problem, support, coef, intercept, own_signs)
-    if objective <= bare.objective and not objective >= projected.objective:
+    if objective <= alone.objective and not objective >= projected.objective:
         used = np.flatnonzero(coef)
-        return replace(
-            projected,
-            support=support[used],
-            coef=coef[used],
-            intercept=intercept,
-            objective=objective,
-            ending=Ending.REFIT,
-        )
-    if not projected.objective <= bare.objective:
-        return replace(
-            projected,
-            support=bare.support,
-            coef=bare.coef,
-            intercept=bare.intercept,
-            objective=bare.objective,
-            ending=Ending.INTERCEPT,
-        )
-    return projected
+        best, ending = (support[used], coef[used], intercept, objective), Ending.REFIT
+    elif not projected.objective <= alone.objective:
+        best, ending = (alone.support, alone.coef, alone.intercept, alone.objective), Ending.INTERCEPT
+    else:
+        return projected
+    support, coef, intercept, objective = best
+    return replace(
+        projected, support=support, coef=coef, intercept=intercept, objective=objective, ending=ending
+    )

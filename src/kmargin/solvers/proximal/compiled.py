@@ -1,8 +1,8 @@
-"""The inner loop for one rho, compiled: one function for MM and one for SD.
+"""The compiled inner loops of MM and SD, each of which minimises f_rho for one rho.
 
-They take the steps of `reference.descend` with `MMStep` and `sd_step`. What they do differently is
-bookkeeping: decision values, and the coordinates of beta in the basis V, are updated by linearity instead of
-being computed anew, so that each X (or V) is read once each way per iteration.
+They take the same steps as `reference.descend` with `MMStep` and `sd_step`. They are faster because decision
+values, and the coordinates V'beta of MM, are updated by linearity instead of being computed anew. An
+iteration has one product with X (or V) and one with its transpose.
 """
 
 from collections.abc import Sequence
@@ -22,33 +22,33 @@ from kmargin.data.design.sparse import csr_slopes, csr_times
 from kmargin.solvers.proximal.penalised import PenalisedProblem
 from kmargin.solvers.proximal.reference import FRICTION, Descend, Descent
 
-# SD updates the decision values by linearity; after this many steps it computes them anew, so that rounding
-# errors cannot accumulate.
+# SD computes the decision values anew after this many updates, so that rounding errors do not accumulate.
 REFRESH_EVERY = 256
 
-# An iteration expects the k-th largest squared norm not to fall below this fraction of its last value.
+# Only squared norms above this fraction of the last k-th largest are searched for the k largest, unless fewer
+# than k are above it, which costs another pass.
 THRESHOLD_FRACTION = 0.25
 
 
-class Rows(NamedTuple):
-    """The rows of the binary problems, one problem after the other."""
+class StackedRows(NamedTuple):
+    """The labels, weights and margins of all binary problems, one problem after the other."""
 
-    design: Indices  # index of each problem's design among the distinct ones
-    first: Indices  # its first row in the stacked designs
-    ends: Indices  # its labels and weights are y[ends[m]:ends[m + 1]]
+    design: Indices  # for each problem, the index of its design among the distinct ones
+    first: Indices  # for each problem, its first row in the stacked designs
+    ends: Indices  # problem m has the entries ends[m]:ends[m + 1] of y, weights and targets
     y: Vector
     weights: Vector  # sample weights
-    targets: Vector  # margins; for MM multiplied by the square roots of the weights
-    lam: Vector  # of each problem
+    targets: Vector  # required margins; for MM multiplied by the square roots of the weights
+    lam: Vector  # the ridge of each problem
 
 
 class SharedUnits(NamedTuple):
-    """The units that k counts, as arrays."""
+    """The units that k counts (features or groups), as arrays for compiled code."""
 
-    unit_of: Indices  # of each column; n_units for a column of no unit
-    plain: bool  # whether each column is a unit that may come and go with any coefficient
-    fixed: Flags  # of each unit, then False for the columns of no unit
-    signs: Vector  # of each column
+    unit_of: Indices  # the unit of each column; n_units for a column of no unit
+    plain: bool  # whether each column is a unit, none must be kept, and all signs are allowed
+    fixed: Flags  # whether each unit must be kept, then False for the columns of no unit
+    signs: Vector  # the required sign of each column's coefficient; 0 for either
     keeps_all: bool  # whether S_k contains every beta
 
 
@@ -82,7 +82,8 @@ def mm_descent(problem: PenalisedProblem, max_inner: int, delay: int) -> Descend
 def sd_descent(problem: PenalisedProblem, max_inner: int, delay: int) -> Descend | None:
     """Return the compiled inner loop of SD.
 
-    None if X is not stored (a kernel matrix in tiles), and for several distinct sparse matrices.
+    Returns None if X is not stored (a kernel matrix that is computed in tiles), or if binary problems have
+    different sparse matrices.
     """
     distinct, which = index_distinct([one.design for one in problem.in_memory])
     X = stack_designs(distinct)
@@ -101,9 +102,9 @@ def sd_descent(problem: PenalisedProblem, max_inner: int, delay: int) -> Descend
     return descend
 
 
-def gather_rows(problem: PenalisedProblem, design: Indices, first: Indices) -> Rows:
+def gather_rows(problem: PenalisedProblem, design: Indices, first: Indices) -> StackedRows:
     problems = problem.in_memory
-    return Rows(
+    return StackedRows(
         design,
         first,
         np.cumsum([0] + [one.design.n_samples for one in problems]),
@@ -126,12 +127,12 @@ def gather_units(problem: PenalisedProblem) -> SharedUnits:
 
 
 class Work(NamedTuple):
-    """Work arrays of a projection."""
+    """Work arrays of `project_units`."""
 
-    norms: Vector  # of each unit, then of the columns of no unit
+    norms: Vector  # the squared norm of each unit, then of the columns of no unit
     values: Vector
     candidates: Indices
-    kept: Indices  # the k units that are kept
+    kept: Indices  # the k units with the largest norms
 
 
 @inlined
@@ -143,7 +144,7 @@ def make_work(n_units: int, k: int) -> Work:
 def project_units(
     beta: Matrix, shared: SharedUnits, k: int, guess: float, projected: Matrix, work: Work
 ) -> tuple[float, float]:
-    """The compiled twin of `UnitSparsity.project`; writes the coefficients it keeps to `projected`.
+    """projected <- the coefficients of the projection onto S_k, as `UnitSparsity.project` computes it.
 
     Returns the k-th largest squared norm and the squared distance; `guess` is that of `select_largest`.
     """
@@ -189,7 +190,7 @@ def descend_mm(
     s: Matrix,
     V: Tensor,
     ranks: Indices,
-    rows: Rows,
+    rows: StackedRows,
     shared: SharedUnits,
     n_features: int,
     k: int,
@@ -199,12 +200,12 @@ def descend_mm(
     max_inner: int,
     delay: int,
 ) -> tuple[Matrix, int, float, float]:
-    """Return the last beta, the number of steps, f_rho and the squared norm of its gradient.
+    """Minimise f_rho by MM; return the last beta, the number of steps, f_rho and its squared gradient norm.
 
-    U has the rows of all distinct designs; s[d] and V[d] are those of one, with zeros behind its rank. Let
-    coords = V'beta_m. Then the weighted decision values are U (s * coords), and with the weighted shortfalls
-    v the gradient of the loss is -V (s * U'(y v)) / n. All that is left to do in p dimensions is the product
-    V c of the update, and V'projected, for which only the rows of V with kept coefficients are read.
+    The design d has the SVD U diag(s[d]) V[d]', with zeros beyond its rank; U has the rows of all designs.
+    Let coords = V'beta_m. Then the weighted decision values are U (s * coords), and the gradient of the loss
+    is -V (s * U'(y v)) / n, where v are the weighted shortfalls of the margins. Per step only two products
+    have a dimension of p: V c, and V'projected, which reads only the rows of V of kept coefficients.
     """
     n_problems, n_parameters = start.shape
     has_intercept = n_parameters > n_features
@@ -225,12 +226,12 @@ def descend_mm(
         objective = 0.0
         for m in range(n_problems):
             d, low, high = rows.design[m], rows.ends[m], rows.ends[m + 1]
-            if shared.keeps_all:  # each beta builds on the last one: rounding errors would accumulate
+            if shared.keeps_all:  # without projections, rounding errors of updates would accumulate
                 np.dot(beta[m], V[d], coords[m])
             for j in range(width):
                 scaled[j] = s[d, j] * coords[m, j]
             times(U, rows.first[m], scaled, decision[low:high])
-            # slices from 0, because numba checks the sign of every index that may be negative
+            # loops over slices are faster, since their indices begin at 0 and numba need not check their sign
             y_m, target, f = rows.y[low:high], rows.targets[low:high], decision[low:high]
             v_m, loss = shortfall[low:high], 0.0
             for i in range(high - low):
@@ -258,8 +259,8 @@ def descend_mm(
                         for j in range(width):
                             projected_coords[m, j] += w * basis[i, j]
         objective += b_sq / 2 * distance_sq
-        # 3. objective and gradient. Where the rank is below the number of parameters, part of the penalty's
-        #    gradient is outside the range of V
+        # 3. objective and gradient; if the rank is below the number of parameters, the gradient of the
+        #    penalty has a component outside the range of V
         gradient_sq = 0.0
         for m in range(n_problems):
             d, lam, n = rows.design[m], rows.lam[m], rows.ends[m + 1] - rows.ends[m]
@@ -289,8 +290,8 @@ def descend_mm(
         if n_inner > delay:
             carry = (j_momentum - 1) / (j_momentum + FRICTION - 1)
             j_momentum += 1
-        # 4. the minimum of the surrogate: centre + V c, with coordinates V'centre + c. Then momentum, for
-        #    beta and for its coordinates
+        # 4. the minimum of the surrogate, which is centre + V c and has coordinates V'centre + c; then
+        #    momentum, for beta and for its coordinates
         for m in range(n_problems):
             d, lam, n = rows.design[m], rows.lam[m], rows.ends[m + 1] - rows.ends[m]
             d_sq = b_sq + lam
@@ -320,7 +321,7 @@ def descend_mm(
 @compiled
 def descend_sd(
     X: Any,
-    rows: Rows,
+    rows: StackedRows,
     shared: SharedUnits,
     n_features: int,
     k: int,
@@ -330,7 +331,7 @@ def descend_sd(
     max_inner: int,
     delay: int,
 ) -> tuple[Matrix, int, float, float]:
-    """Return the last beta, the number of steps, f_rho and the squared norm of its gradient.
+    """Minimise f_rho by SD; return the last beta, the number of steps, f_rho and its squared gradient norm.
 
     X is what `stack_designs` returns. Decision values are linear in beta, so those of the next iterate follow
     from X times the gradient, which the line search needs anyway.
@@ -363,7 +364,7 @@ def descend_sd(
                 if has_intercept:
                     decision[low:high] += beta[m, n_features]
                     previous_decision[low:high] += previous[m, n_features]
-            # slices from 0, because numba checks the sign of every index that may be negative
+            # loops over slices are faster, since their indices begin at 0 and numba need not check their sign
             y_m, weights, f = rows.y[low:high], rows.weights[low:high], decision[low:high]
             slope, target = derivative[low:high], rows.targets[low:high]
             loss, slope_sum = 0.0, 0.0
@@ -422,7 +423,7 @@ def descend_sd(
 
 
 def stack_designs(designs: Sequence[Design]) -> Any:
-    """The rows of several arrays in one, or the one CSR matrix that there is; None for anything else."""
+    """Stack the rows of dense designs in one array; return the matrix of a single CSR design; else None."""
     stored = [design.stored for design in designs]
     if all(isinstance(X, np.ndarray) for X in stored):
         return stack_arrays(stored)
@@ -430,27 +431,27 @@ def stack_designs(designs: Sequence[Design]) -> Any:
 
 
 def index_distinct(items: Sequence[Any]) -> tuple[list[Any], Indices]:
-    """Return each object once, and the index of every item among these."""
+    """Return each distinct object once, and for every item its index among them."""
     distinct = {id(item): item for item in items}
     places = {key: place for place, key in enumerate(distinct)}
     return list(distinct.values()), np.array([places[id(item)] for item in items])
 
 
 def stack_arrays(arrays: Sequence[Matrix]) -> Matrix:
-    """Stack rows as float64; a single C-contiguous array of these is not copied."""
+    """Stack the rows of arrays as float64; a single C-contiguous float64 array is returned as it is."""
     return np.ascontiguousarray(arrays[0] if len(arrays) == 1 else np.concatenate(arrays), dtype=np.float64)
 
 
 def times(X: Any, first: int, w: Vector, out: Vector) -> None:
-    """out <- X w, of the rows of an array from `first` on, or of a CSR matrix."""
-    _times(typeof(X), first, w, out)(X, first, w, out)  # in Python; compiled code chooses by itself
+    """out <- X w, for the rows of an array from `first` on, or all rows of a CSR matrix."""
+    _times(typeof(X), first, w, out)(X, first, w, out)  # for calls from Python; compiled code calls `_times`
 
 
 def add_rows(X: Any, first: int, weights: Vector, out: Vector) -> None:
-    """out <- X'weights, of the same rows.
+    """out <- X'weights, for the rows of an array from `first` on, or all rows of a CSR matrix.
 
-    Samples beyond their margin have weight 0, and are usually the majority; then only the other rows are
-    read. Where they are not, BLAS computes the whole product of an array.
+    Samples beyond their margin have weight 0. If at least half of the samples have, only the other rows of an
+    array are read; else BLAS computes the product with all rows.
     """
     _add_rows(typeof(X), first, weights, out)(X, first, weights, out)
 

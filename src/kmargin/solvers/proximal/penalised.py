@@ -1,17 +1,17 @@
 """The penalised objective f_rho of M binary problems, its gradient and its quadratic surrogate.
 
-In the notation of the paper, with sample weights s, a ridge lam beside the distance penalty, and a sum over
-the binary problems m = 1, ..., M, which share what k counts::
+In the notation of the paper, with sample weights s, a ridge lam besides the distance penalty, and a sum over
+the binary problems m = 1, ..., M, which share their features (or units; k counts these)::
 
     f_rho(beta) = sum_m [a^2/2 sum_i s_i max(0, 1 - y_i x_i'beta_m)^2 + lam/2 ||w_m||^2]
                   + b^2/2 dist(W, S_k)^2
 
     a^2 = 1/n
-    b^2 = rho/(p-k+1)    (`penalty_weight`; p counts units, which by default are the features)
+    b^2 = rho/(p-k+1)    (`penalty_weight`; p is the number of units, by default the features)
 
-beta is a matrix with one row beta_m = (w_m, intercept) for each binary problem, W is beta without the
-intercepts, which are neither penalised nor projected. The paper's problem has M = 1. The projection onto
-S_k is all that couples the rows of beta: the surrogate of the sum is the sum of the surrogates.
+beta is a matrix with one row beta_m = (w_m, intercept) for each binary problem. W is beta without the
+intercepts, which are neither penalised nor projected. The paper's problem has M = 1. Only the projection onto
+S_k couples the rows of beta, so the surrogate of the sum is the sum of the surrogates.
 """
 
 from collections.abc import Iterable
@@ -28,7 +28,7 @@ from kmargin.core.units import Units
 
 @dataclass(frozen=True)
 class PenalisedProblem:
-    """At most k units of features are to explain the labels of all M binary problems."""
+    """The binary problems whose penalised objective f_rho is minimised, the units they share, and k."""
 
     problems: tuple[BinaryProblem, ...]
     units: Units
@@ -58,12 +58,12 @@ class PenalisedProblem:
 
     @property
     def in_memory(self) -> list[ArrayProblem]:
-        """The binary problems, all of whose rows are in memory."""
+        """Those of the binary problems whose rows are in memory."""
         return [problem for problem in self.problems if isinstance(problem, ArrayProblem)]
 
     @cached_property
     def sparsity_set(self) -> sparsity.UnitSparsity:
-        """S_k, for every k."""
+        """The projections onto S_k, for every k."""
         return sparsity.UnitSparsity(self.units)
 
     @property
@@ -73,11 +73,11 @@ class PenalisedProblem:
 
     @cached_property
     def keeps_all(self) -> bool:
-        """Whether S_k contains every beta, so that nothing is penalised."""
+        """Whether S_k contains every beta, so that the distance penalty is zero."""
         return self.sparsity_set.holds_all(self.k)
 
     def penalty_weight(self, rho: float) -> float:
-        """b^2. Zero where the distance is zero everywhere."""
+        """b^2, the weight of the squared distance; zero if S_k contains every beta."""
         return 0.0 if self.keeps_all else rho / self.normalizer
 
     def project(self, beta: Matrix) -> Matrix:
@@ -87,7 +87,7 @@ class PenalisedProblem:
         return projected
 
     def kept_columns(self, projected: Matrix) -> Indices:
-        """Return the columns of all units that a projection has kept, also those with a coefficient of 0."""
+        """Return the columns of all units that the projection kept, even those with a coefficient of 0."""
         kept = self.sparsity_set.kept(projected[:, : self.n_features], self.k)
         return np.flatnonzero(kept[self.sparsity_set.unit_of])
 
@@ -97,7 +97,7 @@ class PenalisedProblem:
         return float(np.vdot(gap, gap))
 
     def loss(self, beta: Matrix) -> float:
-        """Return what is minimised over S_k: the sum of the mean squared hinges and ridges."""
+        """Return the objective without the distance penalty: the sum of mean squared hinges and ridges."""
         return sum(problem.loss(row) for problem, row in zip(self.problems, beta, strict=True))
 
     def objective(self, beta: Matrix, rho: float) -> float:
@@ -112,7 +112,7 @@ class PenalisedProblem:
         return gradient
 
     def curvature(self, direction: Matrix, rho: float) -> float:
-        """Return the second derivative of the surrogate in a direction."""
+        """Return the second derivative of the surrogate along `direction`."""
         b_sq = self.penalty_weight(rho)
         rows = zip(self.problems, direction, strict=True)
         return sum(
@@ -120,11 +120,11 @@ class PenalisedProblem:
         )
 
     def surrogate(self, beta: Matrix, anchor: Matrix, rho: float) -> float:
-        """Return the quadratic g_rho(beta | anchor): above f_rho everywhere, equal to it at the anchor.
+        """Return the surrogate g_rho(beta | anchor): a quadratic above f_rho, and equal to it at the anchor.
 
-        The paper's distance penalty holds the intercept to the anchor's with weight b^2. The ridge does
-        the same with weight lam. Thus all of beta_m has curvature b^2 + lam on top of the data's, and one
-        SVD of X serves every rho, k and lam.
+        The penalties also pull the intercept to that of the anchor: the distance penalty with weight b^2, as
+        in the paper, and the ridge with weight lam. Thus b^2 + lam is added to the curvature of all of
+        beta_m, and one SVD of X serves every rho, k and lam.
         """
         to_projection, to_ridge_center = beta - self.project(anchor), beta - self.ridge_center(anchor)
         value = self.penalty_weight(rho) / 2 * float(np.vdot(to_projection, to_projection))
@@ -137,7 +137,7 @@ class PenalisedProblem:
         return value
 
     def ridge_center(self, anchor: Matrix) -> Matrix:
-        """Return where the surrogate's ridge is zero: no coefficients, the anchor's intercepts."""
+        """Return the point where the surrogate's ridge is zero: coefficients 0, intercepts of the anchor."""
         center = anchor.copy()
         center[:, : self.n_features] = 0.0
         return center

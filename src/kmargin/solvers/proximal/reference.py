@@ -1,9 +1,8 @@
-"""Algorithms 1, 2 and 3 of the paper, as it prints them.
+"""Algorithms 1, 2 and 3 of the paper, line by line; comments give the paper's line numbers.
 
-Comments give the paper's line numbers. The loops in `compiled` take the same steps, which a test checks one
-by one; `MM(trace="steps")` runs the code of this file. It does two things more than the paper's listings:
-there may be M > 1 binary problems, one row of beta each, and each may have a ridge lam. With M = 1 and lam
-= 0 every line is the paper's.
+The loops in `compiled` take the same steps, as tests check, and are faster; `MM(trace="steps")` runs the code
+of this file. Unlike in the paper, there may be M > 1 binary problems, with one row of beta each, and each may
+have a ridge lam. With M = 1 and lam = 0 every line is the paper's.
 """
 
 from collections.abc import Callable, Iterable
@@ -16,32 +15,33 @@ from kmargin.core.arrays import Matrix
 from kmargin.solvers.proximal.penalised import PenalisedProblem
 from kmargin.solvers.solution import OuterRecord, Status, StepRecord
 
-# The r of the paper's momentum (j - 1)/(j + r - 1), its preferred choice.
+# The constant r in the momentum (j - 1)/(j + r - 1), with the value that the paper prefers.
 FRICTION = 3
 
-# Maps the problem, beta, the gradient of f_rho at beta, and rho to the next beta.
+# A function from the problem, beta, the gradient of f_rho at beta, and rho to the next beta.
 Step = Callable[[PenalisedProblem, Matrix, Matrix, float], Matrix]
 
 
 class Descent(NamedTuple):
-    """Where the inner loop ended."""
+    """The last iterate of the inner loop at one rho, its objective f_rho and squared gradient norm."""
 
     beta: Matrix
-    n_inner: int
+    n_inner: int  # the number of steps
     objective: float
     gradient_sq: float
     steps: tuple[StepRecord, ...] = ()
 
 
-# From problem, starting point, rho and tolerance of the squared gradient norm.
+# The inner loop: a function of the problem, the start, rho and the tolerance of the squared gradient norm.
 Descend = Callable[[PenalisedProblem, Matrix, float, float], Descent]
 
 
 class MMStep:
-    """Algorithm 1 (MM): minimise the surrogate exactly, by the thin SVD of X.
+    """A step of Algorithm 1 (MM): minimise the surrogate exactly, by the thin SVD of X.
 
-    The ridge moves the centre of the penalty from the projection p_m to (b^2 p_m + lam (0, intercept))/d^2
-    and its weight from b^2 to d^2 = b^2 + lam. Sample weights enter as diag(sqrt(s)) X = U diag(s) V'.
+    With a ridge, the penalty has weight d^2 = b^2 + lam instead of b^2, and its centre is
+    (b^2 p_m + lam (0, intercept)) / d^2 instead of the projection p_m. Sample weights are included in the
+    SVD U diag(s) V', which is that of X with row i multiplied by the square root of weight i.
     """
 
     def __init__(self, problem: PenalisedProblem) -> None:
@@ -62,9 +62,9 @@ class MMStep:
 
 
 def sd_step(problem: PenalisedProblem, beta: Matrix, gradient: Matrix, rho: float) -> Matrix:
-    """Algorithm 2 (SD): the exact minimum of the surrogate along the steepest descent.
+    """A step of Algorithm 2 (SD): minimise the surrogate along the negative gradient.
 
-    Lines 3 to 5 are the gradient, :meth:`PenalisedProblem.gradient`.
+    Lines 3 to 5, the gradient, are computed by :meth:`PenalisedProblem.gradient`.
     """
     curvature = problem.curvature(gradient, rho)  # a^2 ||X g||^2 + b^2 ||g||^2
     t = float(np.vdot(gradient, gradient)) / curvature if curvature > 0 else 0.0  # line 6
@@ -81,9 +81,9 @@ def anneal(
     dtol: float,
     rtol: float,
 ) -> tuple[Matrix, Status, tuple[OuterRecord, ...]]:
-    """Algorithm 3 (proximal distance iteration) up to line 19, the projection onto S_k.
+    """Run Algorithm 3, the proximal distance iteration, up to but without line 19, the projection onto S_k.
 
-    Returns the last iterate, why it is the last, and one record for each value of rho.
+    Returns the last iterate, why the iteration stopped, and one record for each value of rho.
     """
     trace: list[OuterRecord] = []
     d = problem.squared_distance(beta) / problem.normalizer  # line 3
@@ -110,7 +110,7 @@ def descend(
     delay: int,
     record_steps: bool = False,
 ) -> Descent:
-    """The inner loop, lines 5 to 11 of Algorithm 3: at least one step at this rho, with momentum."""
+    """Minimise f_rho from beta: lines 5 to 11 of Algorithm 3, with momentum and at least one step."""
     momentum, steps = Momentum(beta, delay), list[StepRecord]()
     last_objective, last_beta, n_inner = np.inf, beta, 0
     while True:
@@ -132,7 +132,7 @@ def descend(
 class Momentum:
     """Nesterov acceleration, as at the end of the paper's Section 4.
 
-    The first `delay` updates pass unchanged, so that the iteration reaches a neighbourhood of the minimum
+    The first `delay` updates are not changed, so that the iteration reaches a neighbourhood of the minimum
     before it is accelerated.
     """
 
@@ -140,18 +140,18 @@ class Momentum:
         self.previous = start  # the last update, before it was extrapolated
         self.delay = delay
         self.n_updates = 0
-        self.j = 1  # updates since the last restart
+        self.j = 1  # one more than the number of updates extrapolated since the last restart
 
     def extrapolate(self, update: Matrix) -> Matrix:
-        """Return the update, carried further along the last change."""
+        """Return the update, moved further in the direction from the previous update to it."""
         self.n_updates += 1
-        carried = update
+        extrapolated = update
         if self.n_updates > self.delay:
-            carried = update + (self.j - 1) / (self.j + FRICTION - 1) * (update - self.previous)
+            extrapolated = update + (self.j - 1) / (self.j + FRICTION - 1) * (update - self.previous)
             self.j += 1
         self.previous = update
-        return carried
+        return extrapolated
 
     def restart(self) -> None:
-        """Drop the momentum; called when the objective has risen."""
+        """Reset the momentum to zero; called when the objective has risen."""
         self.j = 1

@@ -1,9 +1,9 @@
 """Newton's method for supports too large for a Gram matrix of their columns.
 
-If the support has more columns than there are active rows, the linear systems are solved in the active rows
-(`DualFit`): with A the active rows on the columns of the support, w = A'r / lam, (I + A A' / lam) r + t b = c
-and t'r = 0. If no Gram matrix fits in memory, each system is solved by conjugate gradients, which need only
-products with X (`ProductFit`).
+If the support has more columns than there are active rows, `DualFit` solves each Newton system in the dual,
+with one unknown per active row. If A holds the active rows in the columns of the support, and r are their
+residuals at the minimum, then w = A'r / lam, (I + A A' / lam) r + t b = c and t'r = 0. If no Gram matrix
+fits in memory, `ProductFit` solves each system by conjugate gradients, which need only products with X.
 """
 
 from abc import ABC, abstractmethod
@@ -20,11 +20,12 @@ from kmargin.solvers.refit.final import line_minimum
 from kmargin.solvers.refit.newton import MAX_NEWTON_STEPS, ZERO_OBJECTIVE
 from kmargin.solvers.refit.rows import ArrayRows
 
-# Smallest ridge that a dual system is solved with, relative to the mean diagonal entry of K = B B'.
+# Dual systems are solved with a ridge of at least this value times the mean diagonal entry of K = B B' (see
+# `RowProducts`), because they are ill-conditioned with smaller ones.
 MIN_RIDGE = 1e-10
 
-# Conjugate gradients end when the preconditioned norm of the residual has fallen to this fraction, or after
-# MAX_PRODUCTS iterations.
+# Conjugate gradients end when the preconditioned norm of the residual is below this fraction of the first
+# one, or after MAX_PRODUCTS iterations.
 FORCING, MAX_PRODUCTS = 0.1, 250
 
 
@@ -38,10 +39,11 @@ def take_step(
     give_up: float,
     tol: float,
 ) -> tuple[float, float]:
-    """The length of a step along d, which lowers the residuals by delta, and the objective after it.
+    """The length of a step from coefficients w along d, and the objective after it.
 
-    The length is 1 if the objective falls enough, else that of an exact line search. It is 0 if the predicted
-    decrease is below `tol` relative to the objective, or too small to get below `give_up`.
+    A step of length 1 lowers the residuals by `delta`. The length is 1 if the objective then falls enough,
+    else that of an exact line search. It is 0 if the predicted decrease is below `tol` times the objective
+    `value`, or too small to get below `give_up`.
     """
     wd, dd, ww = float(ridge @ (w * d)), float(ridge @ (d * d)), float(ridge @ (w * w))
     slope = -float(delta @ squared_hinge.slopes(residual)) + wd
@@ -60,39 +62,42 @@ def take_step(
 
 @dataclass(frozen=True)
 class LargeFit(ABC):
-    """Coefficients of one binary problem on some columns; they need not be at the minimum."""
+    """Coefficients of one binary problem on some columns, not necessarily at the minimum.
+
+    A subclass solves the linear system of a Newton step.
+    """
 
     data: ArrayRows
     lam: float
     columns: Indices
-    v: Vector  # coefficients of the columns, each of which is multiplied by `units`
-    b: float
+    v: Vector  # coefficients of the columns after each is multiplied by its entry of `scales`
+    b: float  # the intercept
     residual: Vector
-    value: float = np.inf
+    value: float = np.inf  # the objective
     n_newton: int = 0
 
     @classmethod
     def at(cls, data: ArrayRows, lam: float, columns: Indices, u: Vector) -> Self:
         """A start: these columns with coefficients u, the intercept last."""
-        v = u[:-1] / cls.units(data, columns)
+        v = u[:-1] / cls.scales(data, columns)
         return cls(data, lam, columns, v, float(u[-1]), data.residual(columns, u))
 
     @staticmethod
-    def units(data: ArrayRows, columns: Indices) -> Vector:
-        """Factors by which the columns are multiplied."""
+    def scales(data: ArrayRows, columns: Indices) -> Vector:
+        """The factor by which each column is multiplied before the fit."""
         return np.ones(len(columns))
 
     @property
     def u(self) -> Vector:
-        """Coefficients, then the intercept."""
-        return np.append(self.v * self.units(self.data, self.columns), self.b)
+        """The coefficients of the columns as they are in the data, followed by the intercept."""
+        return np.append(self.v * self.scales(self.data, self.columns), self.b)
 
     def _decisions(self, columns: Indices, v: Vector) -> Vector:
         """The contribution of these columns to the decision values, multiplied by t."""
-        return self.data.t * self.data.X.product(columns, v * self.units(self.data, columns))
+        return self.data.t * self.data.X.product(columns, v * self.scales(self.data, columns))
 
     def exchanged(self, lose: Indices, take: Indices) -> Self:
-        """The start without the columns at the places `lose` and with the columns `take` at 0."""
+        """A start without the columns at the indices `lose`, and with the columns `take` at coefficient 0."""
         stays = np.ones(len(self.columns), np.bool_)
         stays[lose] = False
         return replace(
@@ -103,8 +108,8 @@ class LargeFit(ABC):
         )
 
     def minimised(self, tol: float, give_up: float = np.inf) -> Self:
-        """The minimum on these columns, by Newton's method; see `take_step` for `tol` and `give_up`."""
-        squared = self.units(self.data, self.columns) ** 2
+        """The fit at the minimum, by Newton's method; see `take_step` for `tol` and `give_up`."""
+        squared = self.scales(self.data, self.columns) ** 2
         ridge = self.lam * self.data.ridge_scale[self.columns] * squared
         value = squared_hinge.total_value(self.residual) + 0.5 * float(ridge @ self.v**2)
         fit = replace(self, value=value)._prepared()
@@ -130,26 +135,26 @@ class LargeFit(ABC):
         return fit
 
     def _prepared(self) -> Self:
-        """The same fit with everything that the next Newton step needs."""
+        """The same fit with the arrays filled in that the next Newton step needs."""
         return self
 
     def _is_minimum_after(self, before: Self) -> bool:
-        """Whether a full step from `before` ended at the minimum."""
+        """Whether a full Newton step from the fit `before` is known to have ended at the minimum."""
         return False
 
     @abstractmethod
     def _direction(self, ridge: Vector) -> tuple[Vector, float]:
-        """The step to the minimum of the quadratic that holds on the active rows: for v, and for b."""
+        """The Newton step for v and for b: to the minimum if the active rows stayed the same."""
 
     @abstractmethod
     def scores(self, lose: Indices, take: Indices) -> tuple[Vector, Vector]:
-        """Cost of dropping each column at the places `lose`, and gain of adding each column of `take`."""
+        """Predicted cost of dropping each column at the indices `lose`, and gain of adding each of `take`."""
 
 
 class RowProducts(NamedTuple):
-    """All rows that have been active so far, their entries B on the support, and K = B B'."""
+    """All rows that have been active so far, their entries B in the columns of the support, and K = B B'."""
 
-    rows: Indices
+    rows: Indices  # row numbers in the data
     B: Matrix  # (n_rows, k)
     K: Matrix  # (n_rows, n_rows)
 
@@ -161,17 +166,17 @@ def n_dual_numbers(n_active: int, k: int) -> int:
 
 @dataclass(frozen=True)
 class DualFit(LargeFit):
-    """A fit whose systems are solved in the active rows. `units` gives all columns the same ridge."""
+    """A fit whose Newton systems are solved in the active rows. `scales` gives all columns the same ridge."""
 
     products: RowProducts | None = None
 
     @staticmethod
-    def units(data: ArrayRows, columns: Indices) -> Vector:
+    def scales(data: ArrayRows, columns: Indices) -> Vector:
         return data.ridge_scale[columns] ** -0.5
 
     def _entries(self, rows: Indices, columns: Indices) -> Matrix:
         block = self.data.X.block(rows, columns)
-        return self.data.t[rows, None] * block * self.units(self.data, columns)
+        return self.data.t[rows, None] * block * self.scales(self.data, columns)
 
     def exchanged(self, lose: Indices, take: Indices) -> "DualFit":
         products = self.products
@@ -183,7 +188,7 @@ class DualFit(LargeFit):
         return replace(super().exchanged(lose, take), products=products)
 
     def _prepared(self) -> "DualFit":
-        """The same fit with all active rows among the products."""
+        """The same fit, with all rows that are active now included in `products`."""
         is_new = squared_hinge.is_active(self.residual)
         products = self.products
         if products is None:
@@ -192,24 +197,21 @@ class DualFit(LargeFit):
         fresh = np.flatnonzero(is_new)
         if len(fresh):
             B = self._entries(fresh, self.columns)
-            beside = products.B @ B.T
-            products = RowProducts(
-                np.append(products.rows, fresh),
-                np.vstack([products.B, B]),
-                np.block([[products.K, beside], [beside.T, B @ B.T]]),
-            )
+            cross = products.B @ B.T
+            K = np.block([[products.K, cross], [cross.T, B @ B.T]])
+            products = RowProducts(np.append(products.rows, fresh), np.vstack([products.B, B]), K)
         return replace(self, products=products)
 
     def _is_minimum_after(self, before: LargeFit) -> bool:
-        """It did if the active rows are the same: then the step minimised the objective itself."""
+        """Whether the active rows are the same as before: then the step minimised the objective itself."""
         return np.array_equal(
             squared_hinge.is_active(before.residual), squared_hinge.is_active(self.residual)
         )
 
     def _factor(self) -> tuple[RowProducts, Indices, Matrix, float]:
-        """The products, places of the active rows, the factor U of I + K / mu = U'U on them, and mu.
+        """`products`, the indices of the active rows in them, U with U'U = I + K / mu on these rows, and mu.
 
-        mu is the ridge, raised to MIN_RIDGE relative to K if it is smaller.
+        mu is the ridge, or MIN_RIDGE times the mean diagonal entry of K if that is larger.
         """
         products = self.products
         assert products is not None
@@ -223,7 +225,7 @@ class DualFit(LargeFit):
     def _direction(self, ridge: Vector) -> tuple[Vector, float]:
         """The Newton step, or a proximal Newton step if mu exceeds the ridge."""
         products, places, U, mu = self._factor()
-        if len(places) == 0:  # no row is active: only the ridge is left to lower
+        if len(places) == 0:  # no row is active, so only the ridge penalty can fall
             return -self.v, 0.0
         rows, eps = products.rows[places], mu - self.lam
         t, c = self.data.t[rows], self.data.target[rows]
@@ -237,8 +239,9 @@ class DualFit(LargeFit):
         return (products.B[places].T @ r + eps * self.v) / mu - self.v, b - self.b
 
     def scores(self, lose: Indices, take: Indices) -> tuple[Vector, Vector]:
-        """With h = x'(mu I + K)^-1 x, the intercept projected out, dropping costs mu v^2 / (2 (1 - h/mu)) and
-        adding gains (x'r)^2 / (2 (mu + h)).
+        """Costs and gains, exact to second order. With x a column on the active rows and
+        h = x'(mu I + K)^-1 x, the intercept projected out, dropping x costs mu v^2 / (2 (1 - h/mu)) and
+        adding x gains (x'r)^2 / (2 (mu + h)).
         """
         products, places, U, mu = self._factor()
         rows = products.rows[places]
@@ -255,15 +258,15 @@ class DualFit(LargeFit):
 
 @dataclass(frozen=True)
 class ProductFit(LargeFit):
-    """A fit whose systems are solved by conjugate gradients."""
+    """A fit whose Newton systems are solved by conjugate gradients."""
 
-    selected: Design | None = None  # the columns of the support
+    selected: Design | None = None  # the columns of the support; None if not selected from X yet
 
     def exchanged(self, lose: Indices, take: Indices) -> "ProductFit":
         return replace(super().exchanged(lose, take), selected=None)
 
     def _prepared(self) -> "ProductFit":
-        """The same fit with the columns of the support selected."""
+        """The same fit, with the columns of the support selected from X."""
         if self.selected is not None:
             return self
         is_all = np.array_equal(self.columns, np.arange(self.data.n_features))
@@ -279,9 +282,9 @@ class ProductFit(LargeFit):
         return conjugate_direction(self.selected, self.data.t, ridge, self.v, self.residual)
 
     def scores(self, lose: Indices, take: Indices) -> tuple[Vector, Vector]:
-        """Costs and gains with all other coefficients but the intercept unchanged.
+        """Costs and gains if no other coefficient but the intercept changes.
 
-        Costs are overestimated and gains underestimated, so an exchange that is predicted to pay does.
+        After a refit costs are smaller and gains larger, so an exchange does not pay less than predicted.
         """
         data = self.data
         active = np.sqrt(squared_hinge.curvatures(self.residual))
@@ -294,13 +297,13 @@ class ProductFit(LargeFit):
 def conjugate_direction(
     A: Design, t: Vector, ridge: Vector, w: Vector, residual: Vector
 ) -> tuple[Vector, float]:
-    """An inexact step to the minimum of the quadratic that holds on the active rows: for w, and for b.
+    """An inexact Newton step for the coefficients w and the intercept, by conjugate gradients.
 
-    The intercept is eliminated exactly, by centring decision values and residuals at their weighted means.
+    The intercept is eliminated exactly, by subtracting weighted means from decision values and residuals.
     The preconditioner is the diagonal of the Hessian.
     """
     rows = np.flatnonzero(squared_hinge.is_active(residual))
-    if len(rows) == 0:  # no row is active: only the ridge is left to lower
+    if len(rows) == 0:  # no row is active, so only the ridge penalty can fall
         return -w, 0.0
     P, t, r = A.take_rows(rows), t[rows], squared_hinge.slopes(residual[rows])
     everything, squares = np.arange(A.n_features), t * t

@@ -12,9 +12,9 @@ a_ij = t_i x_ij, an intercept column t and a target c_i = sqrt(s_i / n) it reads
 with ridge 0 for the intercept. A *panel* holds these columns as contiguous rows: panel[j] is a feature,
 panel[q] the intercept (zeros with ridge 1 when there is none), panel[q + 1] the target. Several binary
 problems that share their columns lie side by side: problem m has the entries starts[m]:starts[m + 1] of each
-row. A row of the data contributes the loss of its residual c_i - a_i'u, and is active while that is positive.
-`gram` is the Gram matrix of the panel over the active rows. If few rows become active or inactive, it is
-updated, not recomputed.
+row of the panel. A row i of the data is active if its residual c_i - a_i'u is positive; only active rows have
+a loss. `gram` is the Gram matrix of the panel over the active rows. If few rows become active or inactive, it
+is updated, not recomputed.
 """
 
 import numpy as np
@@ -25,12 +25,12 @@ from kmargin.core.jit import inlined
 from kmargin.core.linalg import U64, add_scaled, add_scaled4, cholesky, solve
 from kmargin.solvers.refit.signs import constrained_direction
 
-# An objective below this is zero up to rounding errors.
+# An objective below this is treated as zero: searches and refits stop.
 ZERO_OBJECTIVE = 1e-20
 
-# A step whose predicted decrease is below FINAL_STEP * tol * objective is taken as the last one; one below
-# NEGLIGIBLE_STEP * objective is not taken. FINAL_STEP is small because the error of the objective is only
-# quadratic in the error of the coefficients, which have to be accurate.
+# A Newton step whose predicted decrease is below FINAL_STEP * tol * objective is taken as the last one; a
+# step below NEGLIGIBLE_STEP * objective is not taken. FINAL_STEP is small because coefficients have to be
+# accurate, and the objective depends on their errors only to second order.
 FINAL_STEP, NEGLIGIBLE_STEP = 1e-4, 1e-20
 
 # Relative rise of the objective that is treated as a rounding error.
@@ -40,18 +40,18 @@ ROUNDING_RTOL = 1e-12
 # then starts from zero coefficients, whose objective is 1/2, with a new Gram matrix.
 MAX_FIRST_VALUE = 1.0
 
-MAX_NEWTON_STEPS = 100
-
-MAX_LINE_STEPS = 60
+# Safety caps on the Newton steps of a refit and the iterations of a line search, which usually take a few.
+MAX_NEWTON_STEPS, MAX_LINE_STEPS = 100, 60
 
 
 @inlined
 def move_rows(
     panel: Matrix, first: int, idx: Indices, rows: Indices, signs: Vector, n_rows: int, H: Matrix
 ) -> None:
-    """Add rows (sign 1) to the upper triangle of the Gram matrix H of panel[idx], or remove them (sign -1).
+    """Add rows of the data (sign 1) to the Gram matrix H of panel[idx], or remove them (sign -1).
 
-    Row r of the data is the entry first + r of the panel. Four rows at a time.
+    Only the upper triangle of H is updated. Row r of the data is the column first + r of the panel. Rows are
+    processed in groups of four, so that H is read and written less often.
     """
     k = idx.size
     x = np.empty((4, k))
@@ -71,7 +71,7 @@ def move_rows(
         s2 = signs[r + 2] if m > 2 else 0.0
         s3 = signs[r + 3] if m > 3 else 0.0
         a = 0
-        while a < k:  # two rows of H at once
+        while a < k:  # each pass updates the rows a and a + 1 of H
             ua = U64(a)
             f0, f1, f2, f3 = s0 * x[0, ua], s1 * x[1, ua], s2 * x[2, ua], s3 * x[3, ua]
             if a + 1 == k:
@@ -97,10 +97,10 @@ def update_gram(
     signs: Vector,
     H: Matrix,
 ) -> int:
-    """Update H, the upper Gram matrix of panel[idx] over the rows `active`, to the rows `now`;
-    copy `now` to `active`.
+    """Update H, the Gram matrix of panel[idx] over the rows `active`, to that over the rows `now`.
 
-    Returns how many rows became active or inactive. `rows` and `signs` are work arrays.
+    H is an upper triangle. `now` is copied to `active`. Returns the number of rows that became active or
+    inactive. `rows` and `signs` are work arrays.
     """
     n_changed, n_now = 0, 0
     for i in range(active.size):
@@ -128,30 +128,23 @@ def update_gram(
 
 @inlined
 def combine(panel: Matrix, first: int, idx: Indices, n_columns: int, d: Vector, out: Vector) -> None:
-    """out <- sum_a d[a] * panel[idx[a]] over the rows of one problem, four columns at a time."""
+    """out <- sum_a d[a] * panel[idx[a]] for the rows of one binary problem, a < n_columns."""
     last = first + out.size
     for i in range(out.size):
         out[i] = 0.0
     n4 = n_columns - n_columns % 4
     for a in range(0, n4, 4):
         add_scaled4(
-            d[a],
-            panel[idx[a], first:last],
-            d[a + 1],
-            panel[idx[a + 1], first:last],
-            d[a + 2],
-            panel[idx[a + 2], first:last],
-            d[a + 3],
-            panel[idx[a + 3], first:last],
-            out,
-        )
+            d[a], panel[idx[a], first:last], d[a + 1], panel[idx[a + 1], first:last],
+            d[a + 2], panel[idx[a + 2], first:last], d[a + 3], panel[idx[a + 3], first:last], out,
+        )  # fmt: skip
     for a in range(n4, n_columns):
         add_scaled(d[a], panel[idx[a], first:last], out)
 
 
 @inlined
 def total_loss(residual: Vector) -> float:
-    """The loss of all rows, by four partial sums."""
+    """The sum of the losses of all rows, from their residuals; four partial sums make the loop faster."""
     s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
     n4 = residual.size - residual.size % 4
     for i in range(0, n4, 4):
@@ -168,7 +161,7 @@ def total_loss(residual: Vector) -> float:
 def take_residuals(
     panel: Matrix, first: int, idx: Indices, n_columns: int, u: Vector, residual: Vector
 ) -> None:
-    """residual <- target - sum_a u[a] * panel[idx[a]] over the rows of one problem."""
+    """residual <- target - sum_a u[a] * panel[idx[a]] for the rows of one binary problem, a < n_columns."""
     combine(panel, first, idx, n_columns, u, residual)
     target = panel[panel.shape[0] - 1, first : first + residual.size]
     for i in range(residual.size):
@@ -177,7 +170,7 @@ def take_residuals(
 
 @inlined
 def exact_step(residual: Vector, delta: Vector, slope: float, curvature: float) -> float:
-    """The minimiser t > 0 of the loss at residual - t delta, plus t * slope + t^2/2 * curvature.
+    """The step length t > 0 that minimises loss(residual - t delta) + t * slope + t^2/2 * curvature.
 
     The derivative is increasing and piecewise linear. Its zero is found by Newton's method, with a bisection
     whenever a step leaves the bracket.
@@ -208,30 +201,30 @@ def exact_step(residual: Vector, delta: Vector, slope: float, curvature: float) 
 
 
 @inlined
-def newton_direction(H: Matrix, ridge: Vector, u: Vector, U: Matrix, pull: Vector, d: Vector) -> float:
-    """d <- (H + R)^-1 z - u, the step to the minimum of the quadratic; return the decrease.
+def newton_direction(H: Matrix, ridge: Vector, u: Vector, U: Matrix, descent: Vector, d: Vector) -> float:
+    """d <- (H + R)^-1 z - u, the step from u to the minimum of x'(H + R)x / 2 - z'x; return the decrease.
 
-    H is an upper triangle whose last column is z, and R = diag(ridge); U and pull are work arrays.
+    H is an upper triangle whose last column is z, and R = diag(ridge); U and descent are work arrays.
     """
     k = u.size
     for a in range(k):
         for b in range(a, k):
             U[a, b] = H[a, b]
         U[a, a] += ridge[a]
-        pull[a] = H[a, k] - U[a, a] * u[a]
+        descent[a] = H[a, k] - U[a, a] * u[a]
     for a in range(k):
         row, total, at = U64(a), 0.0, u[a]
         for b in range(U64(a + 1), U64(k)):
             total += H[row, b] * u[b]
-            pull[b] -= H[row, b] * at
-        pull[a] -= total
+            descent[b] -= H[row, b] * at
+        descent[a] -= total
     for a in range(k):
-        d[a] = pull[a]
+        d[a] = descent[a]
     cholesky(U, k)
     solve(U, k, d)
     decrease = 0.0
     for a in range(k):
-        decrease += 0.5 * d[a] * pull[a]
+        decrease += 0.5 * d[a] * descent[a]
     return decrease
 
 
@@ -253,14 +246,15 @@ def newton(
     give_up: float,
     tol: float,
 ) -> tuple[float, int]:
-    """Minimise over the columns idx (the intercept last) from u; return the objective and the step count.
+    """Minimise the objective over the coefficients u of the columns panel[idx], the intercept last.
 
-    `gram` is the panel's Gram matrix over the rows `active`; u, `active` and `residual` are overwritten with
-    those at the minimum. Every step goes to the minimum of the quadratic that holds on the active rows, under
-    the required `signs` if there are any, or to the exact minimum along that direction if the objective would
-    not fall enough. The first step needs only the Gram matrix and is always taken in full, unless there are
-    signs. The iteration ends when the active rows stay the same, after a step whose predicted decrease is
-    below FINAL_STEP * tol * objective, or if a decrease twice as large as predicted does not reach `give_up`.
+    Returns the objective and the number of Newton steps. `gram` is the panel's Gram matrix over the rows
+    `active`; u, `active` and `residual` are overwritten with those at the minimum. Each step goes to the
+    minimum of the quadratic that the objective is while the active rows stay the same, under the required
+    `signs` if there are any; if the objective would not fall enough, to the exact minimum in that direction.
+    The first step needs only the Gram matrix and is always taken in full, unless there are signs. The
+    iteration ends when the active rows stay the same, after a step whose predicted decrease is below
+    FINAL_STEP * tol * objective, or if a decrease twice as large as predicted would not reach `give_up`.
     """
     k = idx.size
     columns = np.empty(k + 1, np.int64)
@@ -273,7 +267,7 @@ def newton(
     for a in range(k + 1):
         for b in range(a, k + 1):
             H[a, b] = gram[columns[a], columns[b]]
-    U, d, pull = np.empty((k, k)), np.empty(k), np.empty(k)
+    U, d, descent = np.empty((k, k)), np.empty(k), np.empty(k)
     value = np.inf
     if signs is not None:
         for a in range(k):
@@ -291,7 +285,7 @@ def newton(
         if signs is not None:
             decrease, is_minimum = constrained_direction(H, ridge, u, signs, U, d)
         else:
-            decrease = newton_direction(H, ridge, u, U, pull, d)
+            decrease = newton_direction(H, ridge, u, U, descent, d)
         if value == np.inf:
             new_value = 0.0
             for a in range(k):
@@ -336,7 +330,7 @@ def newton(
                 residual[i] -= t * delta[i]
             if not is_full:
                 new_value = total_loss(residual) + 0.5 * (uu + t * t * dd) + t * ud
-                if not new_value < value:  # only rounding errors are left
+                if not new_value < value:  # the objective cannot fall further but for rounding errors
                     for i in range(residual.size):
                         residual[i] += t * delta[i]
                     return value, n_steps

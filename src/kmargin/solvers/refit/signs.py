@@ -10,13 +10,13 @@ from kmargin.core.arrays import Flags, Matrix, Vector
 from kmargin.core.jit import inlined
 from kmargin.core.linalg import U64, cholesky, solve
 
-# A gradient entry below this fraction of the sum of the magnitudes of its terms is a rounding error.
+# A gradient entry counts as zero if it is below this fraction of the sum of the magnitudes of its terms.
 ZERO_GRADIENT = 1e-13
 
-# Safety cap on the number of linear systems per coefficient; a minimum usually takes a few in all.
+# Safety cap on the linear systems solved for one minimum, per coefficient; usually a few suffice in all.
 MAX_SYSTEMS_PER_COLUMN = 10
 
-# A projected step is halved at most this many times.
+# After this many halvings a projected step is shortened to where the first coefficient reaches 0.
 MAX_HALVINGS = 10
 
 
@@ -36,7 +36,7 @@ def descent_at(H: Matrix, ridge: Vector, x: Vector, out: Vector) -> None:
 
 @inlined
 def release(H: Matrix, x: Vector, descent: Vector, signs: Vector, free: Flags) -> bool:
-    """Free coefficients at 0 whose negative gradient has the allowed sign; return whether there are any."""
+    """Free coefficients at 0 whose allowed sign lowers the quadratic; return whether any was freed."""
     k = x.size
     any_freed = False
     for a in range(k):
@@ -52,7 +52,7 @@ def release(H: Matrix, x: Vector, descent: Vector, signs: Vector, free: Flags) -
 
 @inlined
 def free_step(H: Matrix, ridge: Vector, descent: Vector, free: Flags, U: Matrix, step: Vector) -> float:
-    """step <- the step to the minimum over the free coefficients; return the decrease of the quadratic."""
+    """step <- the step to the minimum over the free coefficients, the others held; return the decrease."""
     k, m = descent.size, 0
     places, packed = np.empty(k, np.int64), np.empty(k)
     for a in range(k):
@@ -75,7 +75,7 @@ def free_step(H: Matrix, ridge: Vector, descent: Vector, free: Flags, U: Matrix,
 
 @inlined
 def step_to_bound(x: Vector, step: Vector, signs: Vector) -> float:
-    """The largest t <= 1 for which x + t step has the required signs."""
+    """The largest t <= 1 for which all coefficients x + t step have their required signs."""
     t = 1.0
     for a in range(x.size):
         if signs[a] * (x[a] + step[a]) < 0.0:
@@ -99,10 +99,10 @@ def constrained_direction(
 ) -> tuple[float, bool]:
     """d <- the step from u, which has the required signs, to the minimum of the quadratic under the signs.
 
-    Returns the decrease of the quadratic, and whether u + d is the minimum. An active-set method: solve for
-    the free coefficients; if one would get the wrong sign, take a projected step, halved until the quadratic
-    falls, and hold the coefficients that reached 0; at the minimum over the free coefficients, free those
-    held whose negative gradient has the allowed sign. U is a work array.
+    Returns the decrease of the quadratic, and whether u + d is the minimum. This is an active-set method:
+    minimise over the free coefficients; if one would get the wrong sign, take a projected step, halved until
+    the quadratic falls, and hold the coefficients that reached 0. At the minimum over the free coefficients,
+    free the held ones whose negative gradient has the allowed sign, and repeat. U is a work array.
     """
     k = u.size
     x, there, step = np.empty(k), np.empty(k), np.empty(k)
@@ -137,7 +137,7 @@ def constrained_direction(
             if x[a] == 0.0 and signs[a] * step[a] < 0.0:
                 free[a] = False
         if nearest == 1.0:
-            # Freed coefficients that did not lower the quadratic had a gradient of rounding errors only.
+            # If freed coefficients did not lower the quadratic, their gradient was only a rounding error.
             if not total > at_last_minimum or not release(H, x, descent, signs, free):
                 is_minimum = True
                 break

@@ -1,4 +1,4 @@
-"""The exact minimum on a given support of a binary problem."""
+"""The exact fit of a binary problem on a given support."""
 
 from dataclasses import replace
 
@@ -10,7 +10,7 @@ from kmargin.core.units import Units
 from kmargin.solvers.search.path import SupportPath
 from kmargin.solvers.search.swap_search import Candidate, Effort
 
-# Try no swaps, and refit to rounding error.
+# The effort of a search that tries no swaps and only refits, up to rounding error.
 REFIT = Effort(max_swaps=0, max_pair_swaps=0, max_sweeps=1, tol=1e-14)
 
 
@@ -21,10 +21,10 @@ def refit(
     intercept: float = 0.0,
     signs: Vector | None = None,
 ) -> tuple[Vector, float, float, int]:
-    """Minimise loss plus ridge over the coefficients of `support` and the intercept.
+    """Minimise loss plus ridge over the coefficients of the columns `support` and the intercept.
 
-    Starts from `coef` and `intercept` where given. Returns coefficients, intercept, objective and the number
-    of Newton steps. `signs` are the required signs of the coefficients, 0 for either.
+    The start is `coef` (0 if None) and `intercept`. `signs` has the required sign of each coefficient, 0 for
+    either. Returns coefficients, intercept, objective and the number of Newton steps.
     """
     k, design = len(support), problem.design
     if k < design.n_features:

@@ -1,4 +1,4 @@
-"""The scores of `swap_scores` for groups of columns: the same formulas with blocks in place of numbers."""
+"""The scores of `swap_scores` for blocks of columns: those of a group, or of two groups swapped together."""
 
 import numpy as np
 
@@ -6,16 +6,17 @@ from kmargin.core.arrays import Indices, Matrix, Tensor, Vector
 from kmargin.core.jit import compiled, inlined
 from kmargin.solvers.search.swap_scores import DEPENDENT, score_columns
 
-# Number of pairs of blocks scored at a time, so that their matrices fit in the fastest cache.
+# Swaps are scored in batches of this many, so that the matrices of a batch fit in the processor's cache.
 PAIRS_AT_A_TIME = 256
 
-# Relative increase of variances that makes the covariance of repeated columns invertible.
+# Variances of the columns of a group are raised by this fraction, so that covariances are invertible even if
+# a group has equal columns.
 JITTER = 1e-9
 
 
 @inlined
 def factor_block(A: Matrix, size: int, diagonal: Vector) -> None:
-    """A <- its lower Cholesky factor, with the diagonal inverted; rows of dependent columns become 0."""
+    """A <- its lower Cholesky factor, diagonal inverted, or 0 where a pivot is below DEPENDENT * diagonal."""
     for a in range(size):
         pivot = A[a, a]
         for l in range(a):
@@ -30,7 +31,7 @@ def factor_block(A: Matrix, size: int, diagonal: Vector) -> None:
 
 @inlined
 def solve_forward(L: Matrix, size: int, x: Vector) -> float:
-    """x <- L^-1 x for a factor of `factor_block`; return the squared norm of the result."""
+    """x <- L^-1 x, where L is a factor from `factor_block`; return the squared norm of the result."""
     total = 0.0
     for a in range(size):
         value = x[a]
@@ -53,7 +54,7 @@ def widest_block(starts: Indices) -> int:
 def quadratic_forms(M: Tensor, c: Matrix, n: int, out: Vector) -> None:
     """out[r] <- c[:, r]' M[:, :, r]^-1 c[:, r] for r < n; M (lower triangles) and c are overwritten.
 
-    A Cholesky factorisation and a forward solve, entry after entry, each for all r.
+    The innermost loops of the Cholesky factorisation and the forward substitution are over r, for speed.
     """
     pivot = np.empty(n)
     for r in range(n):
@@ -92,11 +93,12 @@ def add_block_scores(
     gain: Vector,
     change: Matrix,
 ) -> None:
-    """Add the costs, gains and changes of blocks in one binary problem to drop, gain and change.
+    """Add the costs, gains and changes of blocks in one binary problem to `drop`, `gain` and `change`.
 
-    Block a of the support has the places inside[lose_starts[a]:lose_starts[a + 1]] of u, block b outside it
-    the places outside[take_starts[b]:take_starts[b + 1]] of grad. A column with gradient 0 is left out of its
-    block: its coefficient would have the wrong sign. Smaller blocks are padded with zeros.
+    Block a of the support has the indices inside[lose_starts[a]:lose_starts[a + 1]] into u, and block b
+    outside it the indices outside[take_starts[b]:take_starts[b + 1]] into `grad`. A column whose gradient was
+    set to 0, because its coefficient would get the wrong sign, is left out of its block. Smaller blocks are
+    padded with zeros.
     """
     n_lose, n_take = lose_starts.size - 1, take_starts.size - 1
     tallest, widest = widest_block(lose_starts), widest_block(take_starts)
@@ -176,7 +178,7 @@ def add_block_scores(
 def schur_blocks(
     gram: Matrix, ridge: Vector, idx: Indices, outside: Indices, R: Matrix, starts: Indices, S: Matrix
 ) -> None:
-    """S <- h + ridge - h_S' H^-1 h_S for columns of the same block; other entries are left as they are."""
+    """S <- the Schur complements of pairs of columns of the same block; other entries stay as they are."""
     for b in range(starts.size - 1):
         for i in range(starts[b], starts[b + 1]):
             for j in range(starts[b], i + 1):
@@ -205,10 +207,10 @@ def score_groups(
     gain: Vector,
     change: Matrix,
 ) -> None:
-    """Fill in the costs, gains and changes of blocks of columns, summed over the binary problems.
+    """drop, gain, change <- the scores of blocks of columns, summed over the binary problems.
 
-    The columns at idx (the intercept last) and `outside` are places of the panel. Block a of the support has
-    the columns inside_blocks[lose_starts[a]:lose_starts[a + 1]] of idx; block b outside likewise. Columns
+    `idx` (the intercept last) and `outside` have the places of columns in the panel. Block a of the support
+    has the columns idx[inside_blocks[lose_starts[a]:lose_starts[a + 1]]]; block b outside likewise. Columns
     outside that share a block lie between two successive `schur_starts`.
     """
     k, m = idx.size, outside.size
@@ -235,7 +237,7 @@ def score_groups(
 
 @compiled
 def group_gains(descent: Vector, starts: Indices, columns: Indices, factors: Tensor, out: Vector) -> None:
-    """out[j] <- g'A^-1 g, where g is the gradient of the columns of unit j and factors[j] that of A."""
+    """out[j] <- g'A^-1 g, where g is the gradient of unit j and factors[j] the Cholesky factor of A."""
     x = np.empty(factors.shape[1])
     for unit in range(out.size):
         first, size = starts[unit], starts[unit + 1] - starts[unit]
@@ -246,7 +248,7 @@ def group_gains(descent: Vector, starts: Indices, columns: Indices, factors: Ten
 
 @compiled
 def factor_covariances(A: Tensor, starts: Indices, ridge: Vector) -> None:
-    """A <- the Cholesky factor of each covariance plus the ridges of its columns plus JITTER."""
+    """A[j] <- the Cholesky factor of A[j], the covariance matrix of unit j, plus ridges and JITTER."""
     diagonal = np.empty(A.shape[1])
     for unit in range(starts.size - 1):
         first, size = starts[unit], starts[unit + 1] - starts[unit]

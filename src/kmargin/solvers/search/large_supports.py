@@ -11,23 +11,24 @@ from kmargin.solvers.refit.large import DualFit, LargeFit, ProductFit
 from kmargin.solvers.refit.newton import ZERO_OBJECTIVE
 from kmargin.solvers.refit.rows import ArrayRows
 from kmargin.solvers.search.panels import NONE, UnitScores
-from kmargin.solvers.search.swap_search import BETTER, Candidate, Effort, SwapSearch
+from kmargin.solvers.search.swap_search import BETTER, Candidate, Effort, SwapSearch, unit_effects
 from kmargin.solvers.solution import Regime
 
-# Largest number of units scored, in the support and outside it, if systems are solved in the active rows.
+# Number of units that are scored, in the support and outside it, if systems are solved in the active rows.
 N_SCORED = 64
 
-# A resized support shrinks or grows by at most this factor between refits.
+# While a support is resized, it shrinks or grows by at most this factor before it is refitted.
 RESIZE_FACTOR = 2
 
-# Tolerance of refits while a support is resized, and of all but the last refit by conjugate gradients.
+# Relative tolerances of refits: while a support is resized, and of all but the last by conjugate gradients.
 ROUGH_TOL, PRODUCT_TOL = 1e-4, 1e-6
 
 
 class LargeSupport(SwapSearch):
-    """A large support, refitted for each binary problem separately.
+    """The swap search for large supports, which are refitted for each binary problem separately.
 
-    Few exchanges are tried, mostly of many units at a time. Scores of groups are sums over their columns.
+    Few exchanges are tried, mostly of many units at a time. The score of a group is the sum of the scores of
+    its columns.
     """
 
     max_rounds, max_renewals = 4, 1
@@ -52,7 +53,7 @@ class LargeSupport(SwapSearch):
         ]
 
     def resize(self, k: int) -> None:
-        """Drop or add units until there are k, by larger steps than with panels, and refit."""
+        """Drop or add units until the support has k, more of them at a time than with panels, and refit."""
         while len(self.support) != k:
             size = len(self.support)
             if size > k:
@@ -67,7 +68,7 @@ class LargeSupport(SwapSearch):
         self.refit()
 
     def refit(self) -> None:
-        """Move to the minimum on the support."""
+        """Minimise over the coefficients of the support."""
         self._set([fit.minimised(self.tol) for fit in self.fits], self.support)
 
     def _set(self, fits: list[LargeFit], support: Indices) -> None:
@@ -76,17 +77,13 @@ class LargeSupport(SwapSearch):
         self.values = np.array([fit.value for fit in fits])
 
     def _effects(self) -> Vector:
-        """Variance of each unit's contribution to the decision values; infinite if the unit is fixed."""
-        effects: Vector = np.zeros(self.units.n_features)
-        columns = self.units.columns_of(self.support)
-        for rows, u in zip(self.all_rows, self.coefs, strict=True):
-            effects[columns] += u[:-1] ** 2 * rows.variance[columns]
-        effects = self.units.total(effects)[self.support]
+        """The `unit_effects` of the support; infinite for units that must stay."""
+        effects = unit_effects(self.all_rows, self.units, Candidate(self.support, self.coefs))
         effects[self.units.fixed[self.support]] = np.inf
         return effects
 
     def _most_promising(self, count: int) -> Indices:
-        """The units outside the support with the largest predicted gains, from their gradients."""
+        """The `count` units outside the support with the largest gains predicted from their gradients."""
         gains = np.zeros(self.units.n_features)
         for rows, lam, fit in zip(self.array_rows, self.lams, self.fits, strict=True):
             curvature = rows.variance + lam * rows.ridge_scale
@@ -102,14 +99,15 @@ class LargeSupport(SwapSearch):
         return self._most_promising(min(count, N_SCORED) if self.regime is Regime.DUAL else count)
 
     def score(self, outside: Indices) -> UnitScores:
-        """Scores; units of the support whose `_effects` are not among the smallest cost infinity."""
+        """Scores of swaps with the units `outside`.
+
+        Units of the support that are not scored, since their `_effects` are large, cost infinity.
+        """
         count = N_SCORED if self.regime is Regime.DUAL else len(self.support)
         lose = order_smallest(self._effects(), count)
         places, owner_out = self._places(lose)
-        columns, owner_in = (
-            self.units.columns_of(outside),
-            np.repeat(np.arange(len(outside)), self.units.sizes[outside]),
-        )
+        columns = self.units.columns_of(outside)
+        owner_in = np.repeat(np.arange(len(outside)), self.units.sizes[outside])
         drop, gain = np.zeros(len(lose)), np.zeros(len(outside))
         for fit in self.fits:
             costs, gains = fit.scores(places, columns)
@@ -120,7 +118,7 @@ class LargeSupport(SwapSearch):
         return UnitScores(drops, gain)
 
     def _places(self, lose: Indices) -> tuple[Indices, Indices]:
-        """Places of these units' columns among the columns of the support, and the unit each belongs to."""
+        """Indices of the columns of support[lose] among those of the support, and which unit each is in."""
         sizes = self.units.sizes[self.support]
         starts = np.cumsum(sizes) - sizes
         owners = np.repeat(np.arange(len(lose)), sizes[lose])
@@ -133,7 +131,10 @@ class LargeSupport(SwapSearch):
         )
 
     def _refit(self, lose: Indices, take: Indices, tol: float, give_up: float, limit: float) -> bool:
-        """Exchange units and refit; keep the result and return True if its objective is below `limit`."""
+        """Exchange units and refit; keep the result if its objective is below `limit` or `limit` is NaN.
+
+        Returns whether it was kept. The refit may end early if it cannot get below `give_up`.
+        """
         places, columns = self._places(lose)[0], self.units.columns_of(take)
         stays: Flags = np.ones(len(self.support), np.bool_)
         stays[lose] = False

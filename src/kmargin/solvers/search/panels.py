@@ -1,7 +1,8 @@
-"""Panels: copies of the columns of some units for all binary problems, laid out for Newton steps.
+"""Panels: copies of the columns of some units (features or groups), laid out for Newton steps.
 
 The swap search uses a panel for four operations, each for all binary problems at once: refit after an
-exchange of units, score exchanges, rank the units outside by their gradients, and load other units.
+exchange of units, score exchanges, rank the units outside the support by their gradients, and load other
+units. A place is an index of a column in the panel; the intercept has a place of its own.
 """
 
 import math
@@ -23,13 +24,14 @@ from kmargin.solvers.search.swap_scores import score_pairs, score_singles
 
 NONE: Indices = np.empty(0, np.int64)
 
-# Within-unit covariances are kept only up to this many entries per column; groups are padded to the largest.
+# The covariance matrices of the columns of each group, padded to the size of the largest group, are kept only
+# if they have at most this many entries per column of X. Otherwise groups are ranked by variances alone.
 MAX_COVARIANCES_PER_COLUMN = 64
 
 
 @inlined
 def locate(starts: Indices, place_of: Indices, end: int, units: Indices) -> Indices:
-    """The places of the columns of units, then that of the intercept, `end`.
+    """The places in the panel of the columns of these units, followed by `end`, that of the intercept.
 
     The columns of unit j have the places place_of[starts[j]:starts[j + 1]].
     """
@@ -50,8 +52,9 @@ def locate(starts: Indices, place_of: Indices, end: int, units: Indices) -> Indi
 def exchange_units(
     starts: Indices, support: Indices, coefs: Matrix, lose: Indices, take: Indices
 ) -> tuple[Indices, Matrix]:
-    """The support without the units at the places `lose` and with the units `take` at its end, and the
-    coefficients in each binary problem, 0 for the new columns.
+    """The support after an exchange, and its coefficients in each binary problem.
+
+    The units support[lose] leave. The units `take` are appended, with coefficients 0.
     """
     stays = np.ones(support.size, np.bool_)
     for a in range(lose.size):
@@ -104,8 +107,8 @@ def try_exchanges(
     tol: float,
     values: Vector,
 ) -> tuple[int, Indices, Matrix, int]:
-    """Try to exchange lose[turn] for take[turn], turn after turn; make the first exchange with an objective
-    below `limit`.
+    """Try, for turn = 0, 1, ..., to exchange the units support[lose[turn]] for the units take[turn], and make
+    the first exchange whose objective is below `limit`.
 
     If `limit` is NaN, the first exchange is made whatever its objective; if it is -inf, none is made, and the
     residuals of the last trial are left in numbers[2]. A trial fails early if it cannot get below `give_up`,
@@ -172,18 +175,19 @@ def try_exchanges(
 
 
 class UnitScores(NamedTuple):
-    """Predicted changes of the objective, to second order."""
+    """Predicted changes of the objective when units enter or leave the support, to second order."""
 
-    drop: Vector  # the cost of dropping each unit of the support; infinite if it is fixed
-    gain: Vector  # the gain of adding each unit outside
+    drop: Vector  # the rise if a unit of the support is dropped; infinite if the unit must stay
+    gain: Vector  # the decrease if a unit outside is added
     change: Matrix | None = None  # the change by each swap of one unit for one; if None, drop - gain
-    are_independent: bool = True  # whether no unit outside depends on the support, so that refits are exact
+    are_independent: bool = True  # whether no unit outside depends linearly on the support: refits are exact
 
 
 class UnitGains:
-    """Approximate gain of adding each unit in one binary problem, from its gradient and column variances.
+    """Approximate decreases of the objective of one binary problem if a unit is added, for all units.
 
-    For groups the covariances of their columns are used instead, unless they take too much memory.
+    They are computed from the gradient and the variances of columns. For groups the covariances of their
+    columns replace the variances, unless they take too much memory.
     """
 
     def __init__(self, rows: Rows, units: Units) -> None:
@@ -192,7 +196,7 @@ class UnitGains:
         self.lam = np.nan
 
     def _covariances(self, widest: int) -> Tensor | None:
-        """Covariance of each unit's columns; None if units are single columns, or to save memory."""
+        """The covariance matrix of the columns of each unit; None for single columns, or to save memory."""
         rows, q = self.rows, len(self.units.columns)
         if widest == 1 or not isinstance(rows, ArrayRows) or not rows.fits(q * rows.n_samples):
             return None
@@ -220,7 +224,7 @@ class UnitGains:
             factor_covariances(self.factors, self.units.starts, ridges)
 
     def gains(self, descent: Vector) -> Vector:
-        """The gain of each unit, doubled; `descent` is the negative gradient of each column."""
+        """Twice the approximate decrease for each unit; `descent` is the negative gradient of the loss."""
         if self.covariances is None:
             return self.units.total(descent**2 * self.weights)
         out = np.empty(self.units.n_units)
@@ -229,7 +233,7 @@ class UnitGains:
 
 
 class Panels:
-    """The panel of all binary problems in memory; see `refit.newton` for its layout."""
+    """The panel of all binary problems, with rows in memory; see `refit.newton` for its layout."""
 
     def __init__(
         self, all_rows: Sequence[ArrayRows], units: Units, n_places: int, gains: Sequence[UnitGains]
@@ -253,9 +257,10 @@ class Panels:
     def _make_places(
         self, all_rows: Sequence[Rows], units: Units, n_places: int, gains: Sequence[UnitGains]
     ) -> None:
-        """Make the table of the columns at the places of the panel, their ridges and their Gram matrices."""
+        """Allocate the table that says which column is at which place, and the ridges and Gram matrices."""
         self.all_rows, self.units, self.n_places, self.unit_gains = all_rows, units, n_places, gains
-        # Column at each place, as a position in units.columns, and the place of each position; -1 if none
+        # contents[place] is the index in units.columns of the column at a place, or -1 if the place is empty;
+        # place_of[index] is the place of units.columns[index], or -1 if it is not in the panel.
         self.contents = np.full(n_places, -1)
         self.place_of = np.full(len(units.columns), -1)
         self.held = np.zeros(units.n_units, np.bool_)
@@ -266,7 +271,7 @@ class Panels:
         self.lams = np.full(len(all_rows), np.nan)
 
     def set_ridges(self, lams: Vector) -> None:
-        """Set the ridge of each binary problem."""
+        """Set the ridge of each binary problem for the columns in the panel."""
         if np.array_equal(lams, self.lams):
             return
         self.lams = lams
@@ -302,7 +307,7 @@ class Panels:
         self._fill(places)
 
     def begin_at(self, support: Indices, coefs: Matrix) -> None:
-        """Set the active rows to those of these coefficients; called before any unit is loaded."""
+        """Set the active rows to those at these coefficients; called before any unit is loaded."""
         if not coefs.any():
             return
         columns = self.units.columns_of(support)
@@ -311,7 +316,7 @@ class Panels:
         self._update_gram(np.arange(self.n_places, self.n_places + 2))
 
     def _fill(self, places: Indices) -> None:
-        """Copy the columns of these places from X, and update the Gram matrices."""
+        """Copy the columns that belong at these places from X, and update the Gram matrices."""
         columns = self.units.columns[self.contents[places]]
         for rows, part in zip(self.array_rows, self.slices, strict=True):
             if len(self.all_rows) == 1:
@@ -328,7 +333,7 @@ class Panels:
             gram[places], gram[:, places] = products, products.T
 
     def _positions(self, units: Indices) -> tuple[Indices, Indices]:
-        """The positions of the columns of units in units.columns, and where each unit begins in these."""
+        """Indices in units.columns of the columns of these units, and where each unit begins among them."""
         if self.is_single:
             return units, np.arange(len(units) + 1)
         sizes = self.units.sizes[units]
@@ -346,7 +351,7 @@ class Panels:
         tol: float,
         values: Vector,
     ) -> tuple[int, Indices, Matrix, int]:
-        """See `try_exchanges`."""
+        """Try exchanges of units in turn; see `try_exchanges`."""
         return try_exchanges(
             self.panel, self.row_starts, self.gram, self.ridge, self.active, self.residual, self.flags,
             self.numbers, self.work_rows, self.units.starts, self.place_of, self.place_signs, support, coefs,
@@ -354,7 +359,7 @@ class Panels:
         )  # fmt: skip
 
     def score(self, support: Indices, coefs: Matrix, outside: Indices) -> UnitScores:
-        """Scores of swaps with these units; intermediate results are kept for `score_pairs`."""
+        """Scores of swaps with the units `outside`; intermediate results are kept for `score_pairs`."""
         (inside, lose_starts), (positions, take_starts) = self._positions(support), self._positions(outside)
         idx, places = np.append(self.place_of[inside], self.n_places), self.place_of[positions]
         signs = None if self.place_signs is None else self.place_signs[places]
@@ -375,7 +380,7 @@ class Panels:
                 self.gram, self.ridge, idx, coefs, places, signs, np.arange(len(inside)), lose_starts,
                 np.arange(len(places)), take_starts, take_starts, drop, gain, change,
             )  # fmt: skip
-        drop[~(drop >= 0.0)] = 0.0  # not a number where columns depend on each other: dropping costs nothing
+        drop[~(drop >= 0.0)] = 0.0  # NaN marks a column that depends on others: dropping it costs nothing
         fixed = self.units.fixed[support]
         drop[fixed], change[fixed] = np.inf, np.inf
         return UnitScores(drop, gain, change, are_independent)
@@ -383,9 +388,10 @@ class Panels:
     def score_pairs(
         self, support: Indices, coefs: Matrix, outside: Indices, lose: Indices, take: Indices
     ) -> Matrix:
-        """The change by each swap of two units for two. Call `score` for the same units first.
+        """Predicted change of the objective by each swap of two units for two.
 
-        Rows are the pairs of `lose` (places in the support), columns those of `take` (places in `outside`).
+        Rows are the pairs of units support[lose], columns those of outside[take]. `score` must have been
+        called for the same units before.
         """
         change = np.zeros((math.comb(len(lose), 2), math.comb(len(take), 2)))
         if self.is_single:
@@ -405,9 +411,9 @@ class Panels:
         return change
 
     def gains(self, support: Indices, coefs: Matrix, of_trial: bool = False) -> Vector:
-        """Approximate gain of adding each unit (see `UnitGains`) to the current support.
+        """Approximate decrease if a unit is added to the support (see `UnitGains`), for all units.
 
-        With `of_trial`, to the support of the last trial.
+        If `of_trial`, the support is that of the last trial refit.
         """
         pulls = squared_hinge.slopes(self.numbers[2] if of_trial else self.residual)
         total = np.zeros(self.units.n_units)
@@ -419,7 +425,7 @@ class Panels:
         return total
 
     def finish(self, support: Indices, coefs: Matrix, values: Vector) -> float:
-        """values <- the objectives, recomputed from the columns; return the slack of `measure_gradient`."""
+        """values <- the recomputed objectives; return the slack of `measure_gradient`, 0 at the minimum."""
         idx = np.append(self.place_of[self._positions(support)[0]], self.n_places)
         has_signs = self.place_signs is not None
         return float(
@@ -430,7 +436,7 @@ class Panels:
 
 
 def _unions(starts: Indices, blocks: Indices) -> tuple[Indices, Indices]:
-    """The places of each pair of blocks, one pair after another, and where each pair begins."""
+    """The indices in each pair of blocks starts[a]:starts[a + 1], and where each pair begins among them."""
     unions = [
         np.concatenate([np.arange(starts[a], starts[a + 1]), np.arange(starts[b], starts[b + 1])])
         for a, b in combinations(blocks.tolist(), 2)

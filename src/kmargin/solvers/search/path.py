@@ -1,4 +1,4 @@
-"""The best supports of one or several sizes, for one ridge after another: warm starts, sweeps, restarts."""
+"""Search supports of one or several sizes, for one ridge after another: warm starts, sweeps, restarts."""
 
 import math
 from collections.abc import Sequence
@@ -25,58 +25,63 @@ from kmargin.solvers.search.swap_search import (
     Effort,
     SwapSearch,
     refit_flops,
+    unit_effects,
 )
 from kmargin.solvers.search.working_set import WorkingSet
 from kmargin.solvers.solution import Regime
 
-# A problem is small if the Gram matrix of all columns takes at most this many flops. Then one panel holds all
-# columns, and the search is repeated from other starts.
+# In this module a unit is a feature, or a group of features that enters and leaves the support as a whole; a
+# size is a number of units; and a panel is a copy of some columns of X (see `panels`).
+
+# A problem counts as small if the Gram matrix of all columns takes at most this many flops. Small problems
+# are searched from more starts, and in a panel that holds all columns.
 SMALL_GRAM_FLOPS = 1e7
 
-# With at most this many columns, all sizes of a path share one panel.
+# If X has at most this many columns, one panel of all of them serves all sizes of a path.
 WHOLE_PANEL_COLUMNS = 256
 
-# Supports with more columns than this may be refitted by linear systems in the active rows instead.
+# Supports with more columns than this are refitted by linear systems in the active rows if these are fewer.
 LARGE_SUPPORT = 128
 
-# Flop budget of a small problem for additional swaps: in a single fit, and for each size of a path.
+# Flop budget of small problems for swaps beyond the usual number: in a single fit, and per size of a path.
 SWAP_FLOPS, PATH_SWAP_FLOPS = 2e6, 5e4
 
-# Flops up to which a thorough search tries every swap of one unit for another; about ten seconds.
+# effort="thorough" tries every swap of one unit for another if that takes at most this many flops (10 s).
 ALL_SWAPS_FLOPS = 2e10
 
-# Flops up to which all supports of one size are tried: in a single fit, and in a path.
+# All supports of a size are refitted if that takes at most this many flops: in a single fit, and in a path.
 ENUMERATION_FLOPS, PATH_ENUMERATION_FLOPS = 6e6, 1.5e6
 
-# Searches from single units: their flop budget; at most one start per this many units; and the multiple of
-# the best objective below which a start is searched with full effort.
+# Searches that start from a single unit: the flop budget of all of them, the least number of units per start,
+# and the multiple of the best objective below which a result is searched again with full effort.
 START_FLOPS, UNITS_PER_START, START_RTOL = 1e7, 8, 4.0
 
-# Sizes of a path are searched from other starts if a refit takes at most PATH_START_FLOPS, and with single
-# units forbidden if it takes at most PATH_OMIT_FLOPS. PATH_OMITTED units are forbidden in turn; in a single
-# fit of size k, OMITTED_ROUNDS * k.
+# For a size of a path, other starts are tried if a refit takes at most PATH_START_FLOPS. If it takes more but
+# at most PATH_OMIT_FLOPS, PATH_OMITTED units of the support are left out in turn, and the search is repeated.
+# In a single fit of size k, OMITTED_ROUNDS * k units are left out in turn.
 PATH_START_FLOPS, PATH_OMIT_FLOPS, PATH_OMITTED, OMITTED_ROUNDS = 2e3, 9e3, 4, 2
 
 # A single fit is warm-started through these decreasing ridges, relative to the median variance of a column.
 RIDGE_PATH = (0.1, 0.01, 0.001, 1e-4)
 
-# A single fit of size k also searches sizes within about this fraction of k; the larger fraction is for small
-# problems.
-ASIDE, FAR_ASIDE = 0.2, 0.5
+# A single fit of size k also searches sizes that differ from k by at most 1 plus NEARBY * k, or 1 plus
+# SMALL_NEARBY * k for small problems, and uses the supports found there as starts.
+NEARBY, SMALL_NEARBY = 0.2, 0.5
 
-# Several binary problems together get the flop budgets of at most this many.
+# Flop budgets grow with the number of binary problems up to this number.
 MAX_BUDGETS = 4
 
-# A restart replaces c units of the support, c random, by c units drawn from the ADD_POOL * c units with the
-# largest gains. The result is searched first with the ridge multiplied by one of RESTART_RIDGES, then with
-# the ridge itself, and with full effort only if its objective is then below RESTART_RTOL times the best.
+# A restart replaces a random number c of units of the support by c units drawn from the ADD_POOL * c units
+# with the largest gains. The result is searched first with the ridge multiplied by one of RESTART_RIDGES,
+# then with the ridge itself, and with full effort if the objective is below RESTART_RTOL times the best.
 ADD_POOL, RESTART_RIDGES, RESTART_RTOL = 4, (1.0, 3.0, 10.0, 30.0), 1.1
 
-# Single swaps that a restart tries in a row without success. Its cost is estimated as a constant, plus
-# RESTART_PASSES passes over X, plus the Newton steps with a constant for each.
+# A restart ends after RESTART_SWAPS failed single swaps in a row. Its flops are estimated: RESTART_OVERHEAD,
+# plus RESTART_PASSES passes over X, plus those of its Newton steps and STEP_OVERHEAD for each of them.
 RESTART_SWAPS, RESTART_OVERHEAD, RESTART_PASSES, STEP_OVERHEAD = 16, 1e6, 5, 5e3
 
-# Stop when restarts that returned to the same support have used this fraction of the budget in a row.
+# No further restart is made once restarts in a row that led back to the best support have used this fraction
+# of the flop budget.
 MAX_RETURN_FRACTION = 0.2
 
 # Restarts draw the same random numbers in every fit, so that the same data give the same model.
@@ -84,7 +89,7 @@ RESTART_SEED = 0
 
 
 class SupportPath:
-    """The best support of each size, for one vector of ridges (one per binary problem) after another."""
+    """Finds the best support of each size, for one vector of ridges (one per binary problem) at a time."""
 
     def __init__(self, problem: Problem, sizes: Sequence[int], effort: Effort) -> None:
         self.units = units = problem.units
@@ -101,11 +106,11 @@ class SupportPath:
         flops = (SWAP_FLOPS if len(self.sizes) == 1 else PATH_SWAP_FLOPS) * self.n_budgets
         self.effort = effort._replace(flops=flops if self.is_small and effort.max_starts else 0.0)
         if not holds_all:
-            self.effort = self.effort._replace(all_swaps=False)  # they need a panel of all columns
-        self.found: dict[int, Candidate] = {}
-        self.finished: set[int] = set()
-        self.failed: dict[Effort, set[frozenset[int]]] = {}  # supports searched with the current ridges
-        self.promising = np.inf
+            self.effort = self.effort._replace(all_swaps=False)  # all swaps need a panel of all columns
+        self.found: dict[int, Candidate] = {}  # the best support of each size
+        self.finished: set[int] = set()  # sizes whose best support has had its final refit
+        self.failed: dict[Effort, set[frozenset[int]]] = {}  # supports already searched with these ridges
+        self.promising = np.inf  # see `SwapSearch.promising`
         self.n_newton = 0
         self.rng = np.random.default_rng(RESTART_SEED)
         self._whole: WorkingSet | None = None
@@ -118,10 +123,10 @@ class SupportPath:
 
     @property
     def _array_rows(self) -> list[ArrayRows]:
-        """The rows of all binary problems, where they are in memory."""
+        """Those of `all_rows` that are in memory: all of them, or none."""
         return [rows for rows in self.all_rows if isinstance(rows, ArrayRows)]
 
-    # Results
+    # The results
 
     def best(self, k: int) -> Candidate | None:
         """The best support found with at most k units, or None."""
@@ -151,7 +156,7 @@ class SupportPath:
             self._finish_size(size)
 
     def improve(self, lams: Vector, start: Candidate) -> None:
-        """Search from the support of `start` only."""
+        """Search for these ridges and the size of `start`, from the support of `start` only."""
         self.lams, self.n_newton = lams, 0
         size = len(start.support)
         self.found = {size: self._finish(self._search(lams, size, start, self.effort))}
@@ -159,7 +164,7 @@ class SupportPath:
     # One search
 
     def _search(self, lams: Vector, k: int, start: Candidate, effort: Effort) -> Candidate:
-        """The best support of size k found from a start."""
+        """Search from a start for a support of size k; return the best one found."""
         search = self._make_search(lams, k, start, effort)
         at_these = lams is self.lams and not (self._whole is search and not self._whole.may_enter.all())
         search.failed = self.failed.setdefault(effort, set()) if at_these else None
@@ -185,7 +190,7 @@ class SupportPath:
         else:
             capacity = size
             if len(self.sizes) == 1:
-                larger = self._aside(k, ASIDE)[0]
+                larger = self._nearby_range(k, NEARBY)[0]
                 capacity = min(larger + self._n_outside(larger, self.effort), self.n_units - 1)
             self._part = WorkingSet(
                 self.all_rows, self.units, lams, size, start, effort.tol, self.gains, capacity
@@ -203,11 +208,11 @@ class SupportPath:
         return self._whole
 
     def _n_outside(self, k: int, effort: Effort) -> int:
-        """Number of units outside the support that a working set holds."""
+        """Number of units outside a support of size k that are loaded into a panel as candidates."""
         return min(effort.n_outside(k, self.n_units), self.n_units)
 
     def _regime(self, k: int, size: int, start: Candidate) -> Regime:
-        """The linear algebra for supports of k units, if working sets hold `size` units."""
+        """The linear algebra for supports of k units, if panels hold `size` units."""
         n_columns = self.units.widest(k)
         primal = Regime.PANEL if size >= self.n_units else Regime.WORKING_SET
         if self.is_remote or self.units.signs.any():
@@ -223,17 +228,17 @@ class SupportPath:
         return primal if self._panel_fits(size) else Regime.PRODUCTS
 
     def _panel_fits(self, size: int) -> bool:
-        """Whether the memory for panels of `size` units is in proportion to the data."""
+        """Whether panels of `size` units take no more memory than is in proportion to the data."""
         return self.is_remote or self.all_rows[0].fits((self.units.widest(size) + 2) * self.n_rows)
 
     def _has_panel(self, k: int) -> bool:
         """Whether a single fit of size k uses panels, whatever the number of active rows."""
-        size = self._aside(k, ASIDE)[0] + self._n_outside(k, self.effort)
+        size = self._nearby_range(k, NEARBY)[0] + self._n_outside(k, self.effort)
         is_moderate = self.units.widest(k) <= LARGE_SUPPORT or self.units.signs.any() or self.is_remote
         return self.is_narrow or (is_moderate and self._panel_fits(size))
 
     def _trial_flops(self, k: int) -> float:
-        """Approximate flops of one refit with k units, divided by the number of budgets."""
+        """Approximate flops of a refit with k units, divided by `n_budgets`, the factor of flop budgets."""
         n_columns = math.ceil(k * len(self.units.columns) / self.n_units) + 1
         call = CALL_FLOPS * (self.n_problems > 1)
         return sum(call + refit_flops(rows.n_samples, n_columns) for rows in self.all_rows) / self.n_budgets
@@ -241,25 +246,17 @@ class SupportPath:
     def _n_swaps(self, k: int) -> int:
         return (k - min(k, self.n_fixed)) * (self.n_units - k)
 
-    def _nothing(self) -> Candidate:
-        """The start with the fixed units only."""
+    def _fixed_units(self) -> Candidate:
+        """The start that has only the units that must be in every model."""
         return Candidate.start(np.flatnonzero(self.units.fixed), self.units, self.n_problems)
 
-    def _effects(self, found: Candidate) -> Vector:
-        """Variance of the contribution of each unit of a support to the decision values."""
-        columns = self.units.columns_of(found.support)
-        moved = np.zeros(self.units.n_features)
-        for rows, u in zip(self.all_rows, found.coefs, strict=True):
-            moved[columns] += u[:-1] ** 2 * rows.variance[columns]
-        return self.units.total(moved)[found.support]
-
     def _removable(self, found: Candidate) -> Indices:
-        """Places in the support of units that are not fixed, in increasing order of `_effects`."""
-        order = np.argsort(self._effects(found), kind="stable")
+        """Indices into the support of units that may leave it, in increasing order of `unit_effects`."""
+        order = np.argsort(unit_effects(self.all_rows, self.units, found), kind="stable")
         return order[~self.units.fixed[found.support[order]]]
 
     def _trim(self, found: Candidate, size: int) -> Candidate:
-        """The start with the `size` units of a support that have the largest `_effects`."""
+        """A start with the `size` units of the support that have the largest `unit_effects`."""
         n_gone = max(0, len(found.support) - size)
         return found.without(self._removable(found)[:n_gone], self.units)
 
@@ -270,7 +267,7 @@ class SupportPath:
         self.promising = np.inf
         if not found.value < BETTER * self.found[k].value:
             return False
-        self._finish_size(k)  # objectives before the final refit may be too high
+        self._finish_size(k)  # the objective of `found[k]` may be too high before its final refit
         found = self._finish(found)
         is_better = found.value < BETTER * self.found[k].value
         if is_better:
@@ -285,7 +282,7 @@ class SupportPath:
             self.finished.add(k)
 
     def _finish(self, found: Candidate) -> Candidate:
-        """The same support at its minimum, refitted by an SVD if its gradient is not known to be zero."""
+        """Refit the support exactly, by an SVD, unless its gradient is already known to be zero."""
         if found.is_exact or self.is_remote or self.units.signs.any() or found.values is None:
             return found
         coefs, values = found.coefs.copy(), found.values.copy()
@@ -297,12 +294,12 @@ class SupportPath:
             ):
                 coefs[p], values[p] = rows.minimise_exactly(self.lams[p], columns, coefs[p], values[p])
         value = float(values.sum())
-        # If this objective fell, the objectives of the rejected supports were inexact too.
+        # If the refit lowered the objective, those of the rejected supports may have been too high as well.
         all_tried = found.all_tried and value > BETTER * found.value
         return found._replace(coefs=coefs, values=values, value=value, all_tried=all_tried, is_exact=True)
 
     def _try_every_swap(self, k: int) -> None:
-        """Continue from the best support and try every swap of one unit for another, if affordable."""
+        """Try every swap of one unit of the best support for another, if that is affordable."""
         regime = self.found[k].regime
         if regime is None or not regime.takes_panel:
             return
@@ -316,17 +313,17 @@ class SupportPath:
     # One size
 
     def _walk_single(self, k: int) -> None:
-        """One size: warm-started through stronger ridges or by the last support; then other starts."""
+        """Search one size: from the previous support or through stronger ridges, then from other starts."""
         found = self.found.get(k)
         if found is None:
-            found = self._nothing()
+            found = self._fixed_units()
             for stronger in () if self._can_try_every_support(k) else self._stronger_ridges():
                 found = self._search(stronger, k, found, self.effort.least())
         if self._tried_every_support(k, found):
             return
         self.found[k] = self._search(self.lams, k, found, self.effort)
         if self.is_small or self.effort.restart_flops == 0 or self.is_remote:
-            self._go_aside(k)
+            self._search_nearby_sizes(k)
             self._start_elsewhere(k)
         else:
             self._restart(k)
@@ -344,15 +341,15 @@ class SupportPath:
         return self.effort.flops > 0 and n_supports * self._trial_flops(k) <= flops
 
     def _tried_every_support(self, k: int, start: Candidate) -> bool:
-        """Refit all supports of size k if they are few; return whether the best of them was accepted.
+        """Refit all supports of size k if they are few; return whether the best of them is the optimum.
 
-        It is not if the final refit raises its objective: then the others were misjudged as well.
+        It may not be if its final refit raises the objective: then all objectives were inexact.
         """
         if not self._can_try_every_support(k) or not self.is_small:
             return False
         whole = self._whole_panel(self.lams, start)
         whole.resize(k)
-        if len(whole.support) != k:  # nothing more could be dropped or added
+        if len(whole.support) != k:  # no unit could be dropped or added any more
             return False
         whole.try_every_support()
         found = whole.result()
@@ -365,27 +362,28 @@ class SupportPath:
             self.finished.add(k)
         return True
 
-    def _go_aside(self, k: int) -> None:
-        """Search other sizes and use the supports found there as starts, as a path does."""
-        sizes = self._sizes_aside(k)
+    def _search_nearby_sizes(self, k: int) -> None:
+        """Search sizes near k, and use each support found there as a start for size k."""
+        sizes = self._nearby_sizes(k)
         n_stale = 0
         for number in range(len(sizes) * self.effort.max_sweeps // 2):
-            beside = self._search(self.lams, sizes[number % len(sizes)], self.found[k], self.effort.least())
-            n_stale = 0 if self._try(k, beside) else n_stale + 1
+            found = self._search(self.lams, sizes[number % len(sizes)], self.found[k], self.effort.least())
+            n_stale = 0 if self._try(k, found) else n_stale + 1
             if n_stale == len(sizes):
                 break
 
-    def _sizes_aside(self, k: int) -> list[int]:
-        """Larger and smaller sizes in turn: the farthest two, and all between if trials are inexpensive."""
-        is_cheap = self._n_swaps(k) * self._trial_flops(k) <= SWAP_FLOPS
-        larger, smaller = self._aside(k, ASIDE if self._whole is None else FAR_ASIDE)
-        if self._whole is None or not is_cheap:
+    def _nearby_sizes(self, k: int) -> list[int]:
+        """Sizes above and below k in turn: the farthest two, and all between if trials are inexpensive."""
+        is_inexpensive = self._n_swaps(k) * self._trial_flops(k) <= SWAP_FLOPS
+        larger, smaller = self._nearby_range(k, NEARBY if self._whole is None else SMALL_NEARBY)
+        if self._whole is None or not is_inexpensive:
             return [larger, smaller]
         steps = range(max(larger - k, k - smaller), 0, -1)
         sizes = [size for step in steps for size in (min(k + step, larger), max(k - step, smaller))]
         return [size for size in dict.fromkeys(sizes) if size != k]
 
-    def _aside(self, k: int, fraction: float) -> tuple[int, int]:
+    def _nearby_range(self, k: int, fraction: float) -> tuple[int, int]:
+        """The largest and the smallest size to search beside k."""
         step = 1 + int(fraction * k)
         return min(k + step, self.n_units), max(k - step, 1, self.n_fixed)
 
@@ -400,25 +398,25 @@ class SupportPath:
         if n_swaps == 0 or n_starts == 0 or not self.is_small or flops * self.n_budgets > 0.25 * SWAP_FLOPS:
             return
         if len(self.sizes) > 1:
-            found = self._nothing()
+            found = self._fixed_units()
             for stronger in self._stronger_ridges():
                 found = self._search(stronger, k, found, self.effort.least())
             self._try(k, found, effort)
-        whole = self._whole_panel(self.lams, self._nothing())
+        whole = self._whole_panel(self.lams, self._fixed_units())
         outside = whole.outside()
         for unit in outside[order_smallest(-whole.score(outside).gain, n_starts)]:
-            start = self._nothing().with_units(np.array([unit]), self.units)
+            start = self._fixed_units().with_units(np.array([unit]), self.units)
             found = self._search(self.lams, k, start, self.effort.least())
             if found.value < START_RTOL * self.found[k].value:
                 self._try(k, found, effort)
         self._omit_units(k, OMITTED_ROUNDS * k, effort)
 
     def _omit_units(self, k: int, n_rounds: int, effort: Effort) -> None:
-        """Forbid one unit of the support, search, then allow it and search again; repeat for other units.
+        """Search without one unit of the support, then allow it and search again; repeat for other units.
 
-        Units come in increasing order of `_effects`. After a success, those of the new support are used.
+        Units come in increasing order of `unit_effects`. After a success, those of the new support follow.
         """
-        whole = self._whole_panel(self.lams, self._nothing())
+        whole = self._whole_panel(self.lams, self._fixed_units())
         omitted: set[int] = set()
         if k == self.n_units:
             return
@@ -434,13 +432,13 @@ class SupportPath:
             omitted = set() if is_better else omitted | {unit}
 
     def _restart(self, k: int) -> None:
-        """Iterated local search: perturb the best support at random, search again, keep what is better.
+        """Iterated local search: perturb the best support at random, search again, keep the better support.
 
-        A search with a stronger ridge first leads to supports that the given ridge alone does not reach.
+        A preceding search with a stronger ridge reaches supports that are not found with `lams` alone.
         """
-        budget, spent, in_vain = self.effort.restart_flops, 0.0, 0.0
+        budget, spent, wasted = self.effort.restart_flops, 0.0, 0.0
         effort = self.effort._replace(max_swaps=max(self.effort.max_swaps, RESTART_SWAPS), flops=0.0)
-        while spent < budget and in_vain < MAX_RETURN_FRACTION * budget:
+        while spent < budget and wasted < MAX_RETURN_FRACTION * budget:
             best, n_newton = self.found[k], self.n_newton
             start = self._perturbed(k, best) if best.value > ZERO_OBJECTIVE else None
             if start is None:
@@ -453,7 +451,7 @@ class SupportPath:
             if found.value < RESTART_RTOL * best.value:
                 self._try(k, found, effort)
             flops = self._restart_flops(k, self.n_newton - n_newton)
-            spent, in_vain = spent + flops, in_vain + flops if self.last.is_same_support(best) else 0.0
+            spent, wasted = spent + flops, wasted + flops if self.last.is_same_support(best) else 0.0
 
     def _restart_flops(self, k: int, n_newton: int) -> float:
         """Approximate flops of a restart that took `n_newton` Newton steps."""
@@ -481,27 +479,27 @@ class SupportPath:
 
     def _try_other_starts_of_path(self, size: int) -> None:
         if self._trial_flops(size) > PATH_START_FLOPS:
-            if size > 2:  # smaller supports are all reached by swaps of two for two
+            if size > 2:  # swaps of two units for two reach all supports of size 2
                 self._omit_units(size, PATH_OMITTED, self.effort)
         elif not self._tried_every_support(size, self.found[size]):
             self._start_elsewhere(size)
 
     def _walk_whole(self) -> None:
-        """All sizes in one panel: down from the largest, then up and down, each from its neighbour."""
+        """Search all sizes in one panel: from the largest down, then up and down, each from its neighbour."""
         sizes = self.sizes[::-1]
-        self._whole_panel(self.lams, self.found.get(sizes[0], self._nothing()))
+        self._whole_panel(self.lams, self.found.get(sizes[0], self._fixed_units()))
         for k in sizes if self.found else sizes[:1]:
-            self.found[k] = self._search(self.lams, k, self.found.get(k, self._nothing()), self.effort)
+            self.found[k] = self._search(self.lams, k, self.found.get(k, self._fixed_units()), self.effort)
         self._sweep(sizes, first=0)
 
     def _walk_wide(self) -> None:
-        """Sizes below the number of active rows upwards, larger ones down from all units; then sweeps."""
+        """Search small sizes upwards, and those beyond the number of active rows downwards; then sweep."""
         warm, self.found = self.found, {}
         below: list[int] = []
-        found = self._nothing()
+        found = self._fixed_units()
         for k in self.sizes:
             if found.value <= ZERO_OBJECTIVE:
-                break  # the objective is zero: more units cannot lower it
+                break  # more units cannot lower an objective of zero
             found = warm.get(k, found)
             if self.units.widest(k) > LARGE_SUPPORT and len(found.support) == 0:
                 found = self._small_model()  # gives an estimate of the number of active rows
@@ -525,20 +523,20 @@ class SupportPath:
 
     def _small_model(self) -> Candidate:
         k = min(50, self.n_rows // self.n_problems // 4 + 1, self.n_units)
-        return self._search(self.lams, max(k, self.n_fixed), self._nothing(), self.effort.least())
+        return self._search(self.lams, max(k, self.n_fixed), self._fixed_units(), self.effort.least())
 
     def _solve_dense(self, start: Candidate) -> Candidate:
-        """The fit of all units, warm-started; computed once for the current ridges."""
+        """The fit of all units, warm-started from `start` or the previous ridges; cached for each `lams`."""
         if self._dense is None or self._dense[0] is not self.lams:
             start = self._dense[1] if self._dense is not None else start
             self._dense = self.lams, self._search(self.lams, self.n_units, start, self.effort)
         return self._dense[1]
 
     def _sweep(self, sizes: list[int], first: int) -> None:
-        """Search each size from its neighbour's support, in alternating order, until no support changes.
+        """Search each size from the support of the preceding one, in alternating order, until none changes.
 
-        A neighbour whose support has not changed since it was last used is skipped. Sweep 0 goes through
-        `sizes` in the given order and searches sizes that have no support yet.
+        A support that has not changed since it was last used as a start is skipped. Sweep 0 goes through
+        `sizes` in the given order and also searches sizes that have no support yet.
         """
         fresh = set(sizes)
         for number in range(first, self.effort.max_sweeps):

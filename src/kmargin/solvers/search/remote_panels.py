@@ -1,7 +1,7 @@
-"""Panels of rows in blocks: Newton steps and Gram matrices from sums over the blocks.
+"""Panels for data in blocks of rows: Newton steps and Gram matrices from sums over the blocks.
 
-X never moves. Each block holds its part of the panel and ships back a number, a small matrix or a vector for
-each request; these are added in block order, so the result does not depend on which block answered first.
+X never moves. Each block holds its rows of the panel and returns a number, a small matrix or a vector for
+each request. These are added in block order, so the result does not depend on which block returned first.
 Every request contains the coefficients at which it is evaluated.
 """
 
@@ -34,9 +34,7 @@ from kmargin.solvers.search.panels import Panels, UnitGains, exchange_units, loc
 def find_direction(
     H: Matrix, ridge: Vector, u: Vector, signs: Vector | None, d: Vector
 ) -> tuple[float, bool]:
-    """d <- the step from u to the minimum of the quadratic; return the decrease, and whether u + d is the
-    minimum.
-    """
+    """d <- the Newton step from u; return the decrease of the quadratic, and whether u + d minimises it."""
     U = np.empty((u.size, u.size))
     if signs is None:
         return newton_direction(H, ridge, u, U, np.empty(u.size), d), True
@@ -44,18 +42,18 @@ def find_direction(
 
 
 class RemoteColumns:
-    """Some columns of one binary problem, the intercept last; results are sums over the blocks."""
+    """The columns of a support in a panel in blocks, the intercept last; results are sums over the blocks."""
 
     def __init__(self, held: Held, idx: Indices) -> None:
         self.held, self.idx = held, idx
 
     def evaluate(self, u: Vector) -> tuple[float, Matrix, Any]:
-        """The loss at u, the Gram matrix over the active rows (target last), and a tag for these rows."""
-        answers = self.held.ask(sums.evaluate, self.idx, u)
-        loss, H, z = (add_up([answer[entry] for answer in answers]) for entry in range(3))
+        """The loss at u, the Gram matrix (target last) over the active rows, and a fingerprint of these."""
+        parts = self.held.ask(sums.evaluate, self.idx, u)
+        loss, H, z = (add_up([part[entry] for part in parts]) for entry in range(3))
         extended = np.zeros((len(u) + 1, len(u) + 1))
         extended[:-1, :-1], extended[:-1, -1] = H, z
-        return loss, extended, tuple(answer.tag for answer in answers)
+        return loss, extended, tuple(part.tag for part in parts)
 
     def squares(self) -> Vector:
         gram = add_up([gram for gram, _ in self.held.ask(sums.full_gram, None, None)])
@@ -69,7 +67,7 @@ class RemoteColumns:
         return triangles[:, :-1], triangles[:, -1]
 
     def line_minimum(self, u: Vector, d: Vector, slope: float, curvature: float) -> float:
-        """The same as `exact_step`, by sums over the blocks."""
+        """The exact step length along d, computed as in `exact_step` but by sums over the blocks."""
         lo, hi, t = 0.0, np.inf, 1.0
         for _ in range(MAX_LINE_STEPS):
             first, second = add_up(self.held.ask(sums.slope_along, self.idx, u, d, t))
@@ -88,7 +86,7 @@ class RemoteColumns:
         return float(t)
 
     def gradient_slack(self, ridge: Vector, u: Vector, have_signs: bool) -> float:
-        """The slack of `measure_gradient`, by sums over the blocks."""
+        """The slack of `measure_gradient`, which is zero at the minimum, by sums over the blocks."""
         descents, curvatures = add_up(self.held.ask(sums.descents_and_curvatures, self.idx, u))
         slope, curvature = ridge * u - descents, ridge + curvatures
         counts = (curvature > 0) & ~(have_signs & (u == 0))
@@ -105,9 +103,10 @@ def newton_by_sums(
     give_up: float,
     tol: float,
 ) -> tuple[float, int]:
-    """The same as `refit.newton.newton`, by sums over the blocks.
+    """Minimise over the coefficients u as `refit.newton.newton` does, by sums over the blocks.
 
-    H is the Gram matrix over the active rows, which `tag` identifies; u is overwritten with the minimum.
+    H is the Gram matrix over the active rows, and `tag` a fingerprint of these rows, which changes if they
+    do. u is overwritten with the minimum.
     """
 
     def objective(loss: float, at: Vector) -> float:
@@ -145,7 +144,7 @@ def newton_by_sums(
 
 
 class RemotePanels(Panels):
-    """The panel of each binary problem, held where its blocks are."""
+    """The panel of each binary problem, in blocks of rows that stay where the data are."""
 
     all_rows: Sequence[BlockRows]
 
@@ -153,24 +152,25 @@ class RemotePanels(Panels):
         self, all_rows: Sequence[BlockRows], units: Units, n_places: int, gains: Sequence[UnitGains]
     ) -> None:
         self._make_places(all_rows, units, n_places, gains)
-        self.points: list[tuple[Indices, Vector] | None] = [None] * len(all_rows)  # None: all rows are active
+        # for each binary problem, the places and coefficients at which rows are active; None: all rows are
+        self.points: list[tuple[Indices, Vector] | None] = [None] * len(all_rows)
         self.tags: list[Any] = [None] * len(all_rows)
         self.panels: list[Held] = []
 
     def begin_at(self, support: Indices, coefs: Matrix) -> None:
-        """Leave all rows active: finding the active ones would take another pass over the blocks."""
+        """Do nothing: all rows stay active, since finding the active ones takes a pass over the blocks."""
 
     def _fill(self, places: Indices) -> None:
-        self.panels.clear()  # before new ones are made, because both may not fit in memory
+        self.panels.clear()  # free the old panels first, since both may not fit in memory
         columns = np.where(self.contents >= 0, self.units.columns[self.contents], -1)
         for number, rows in enumerate(self.all_rows):
             self.panels.append(rows.problem.design.panel(columns, self.n_places))
             self._take_gram(number)
 
     def _take_gram(self, number: int) -> None:
-        answers = self.panels[number].ask(sums.full_gram, *(self.points[number] or (None, None)))
-        self.gram[number] = add_up([gram for gram, _ in answers])
-        self.tags[number] = tuple(tag for _, tag in answers)
+        parts = self.panels[number].ask(sums.full_gram, *(self.points[number] or (None, None)))
+        self.gram[number] = add_up([gram for gram, _ in parts])
+        self.tags[number] = tuple(tag for _, tag in parts)
 
     def exchange(
         self,
@@ -224,7 +224,7 @@ class RemotePanels(Panels):
         return total
 
     def finish(self, support: Indices, coefs: Matrix, values: Vector) -> float:
-        """The same as `Panels.finish`, after a refit by an SVD where the gradient is not zero."""
+        """The same as `Panels.finish`, after a refit by an SVD if the gradient is not zero."""
         idx = np.append(self.place_of[self._positions(support)[0]], self.n_places)
         total = 0.0
         for number, (held, u) in enumerate(zip(self.panels, coefs, strict=True)):

@@ -1,12 +1,13 @@
 """The predicted change of the objective when units are dropped, added or swapped, to second order.
 
 All scores assume that the active rows stay the same, and account for the refit of the other coefficients and
-the intercept (Schur complements, not only the diagonal of the Hessian). With H the Hessian of the support at
-its minimum u, h its block of Hessian entries with the columns outside, S the Schur complement of these, g
-their gradient and R = H^-1 h: dropping the block of columns A costs u_A'(H^-1_AA)^-1 u_A / 2, adding the
-block B gains g_B'S_BB^-1 g_B / 2, and swapping A for B changes the objective by c'M^-1 c / 2 minus that gain,
-with c = u_A + R_AB S_BB^-1 g_B and M = H^-1_AA + R_AB S_BB^-1 R_AB'. For several binary problems the scores
-are sums over the problems. Here units are single columns; `group_scores` computes the same for groups.
+the intercept (Schur complements, not only the diagonal of the Hessian). Let u be the minimum on the support,
+H its Hessian, h the Hessian entries between the support and the columns outside, R = H^-1 h, and g and S the
+gradient and the Schur complement of the columns outside. Dropping the columns A of the support costs
+u_A'(H^-1_AA)^-1 u_A / 2. Adding the columns B gains g_B'S_BB^-1 g_B / 2. Swapping A for B changes the
+objective by c'M^-1 c / 2 minus that gain, with c = u_A + R_AB S_BB^-1 g_B and
+M = H^-1_AA + R_AB S_BB^-1 R_AB'. Scores are summed over the binary problems. Here units are single columns;
+`group_scores` computes the same for groups.
 """
 
 import numpy as np
@@ -15,7 +16,8 @@ from kmargin.core.arrays import Indices, Matrix, Tensor, Vector
 from kmargin.core.jit import compiled, inlined
 from kmargin.core.linalg import SINGULAR, U64, cholesky, eliminate
 
-# A Schur complement below this fraction of its diagonal entry marks a column that depends on the support.
+# A column outside the support counts as linearly dependent on it, and has gain 0, if its Schur complement is
+# below this fraction of its diagonal entry of the Hessian.
 DEPENDENT = 1e-12
 
 
@@ -32,13 +34,12 @@ def score_columns(
     R: Matrix,
     inverse: Matrix,
 ) -> None:
-    """Fill in the quantities from which the scores of one binary problem are computed.
+    """Compute, for one binary problem, what the scores are made of, into the last five arguments.
 
-    idx holds the places of the support in the panel, the intercept last.
-
-    variance: the diagonal of H^-1; grad and schur: gradient and Schur complement of each column outside, with
-    schur infinite where the column depends on the support; R[a, j] = (H^-1 h_j)_a; inverse = U^-T for
-    H = U'U, so that H^-1 = inverse.T @ inverse.
+    idx has the places of the support in the panel, the intercept last. `variance` is the diagonal of H^-1;
+    `grad` and `schur` are gradient and Schur complement of each column outside, where schur is infinite if
+    the column depends on the support; R = H^-1 h; and inverse = U^-T for H = U'U, so that
+    H^-1 = inverse.T @ inverse.
     """
     k, m = idx.size, outside.size
     target = gram.shape[0] - 1
@@ -61,13 +62,13 @@ def score_columns(
         ua = u[a]
         for j in range(m):
             grad[j] += ua * R[a, j]
-    for first in range(0, k, 4):  # forward: U^-T [h, I]
+    for first in range(0, k, 4):  # forward substitution: R <- U^-T h, inverse <- U^-T
         last = min(first + 4, k)
         for a in range(first, last):
             eliminate(U, first, a - first, R, a, a + 1, 0, m, False)
             eliminate(U, first, a - first, inverse, a, a + 1, 0, a, False)
             f = g = 1.0 / U[a, a]
-            if f == 0.0:  # a dependent column: dropping it costs almost nothing
+            if f == 0.0:  # the column depends on earlier ones; this makes the cost of dropping it almost 0
                 f = 1.0 / np.sqrt(SINGULAR * (gram[idx[a], idx[a]] + ridge[idx[a]]) + 1e-300)
             for j in range(m):
                 R[a, j] *= g
@@ -76,7 +77,7 @@ def score_columns(
                 inverse[a, j] *= f
         eliminate(U, first, last - first, R, last, k, 0, m, False)
         eliminate(U, first, last - first, inverse, last, k, 0, last, False)
-    for a in range(k - 1, -1, -1):  # backward: R = U^-1 (U^-T h)
+    for a in range(k - 1, -1, -1):  # backward substitution: R <- U^-1 R
         l = a + 1
         while l + 4 <= k:
             f0, f1, f2, f3 = U[a, l], U[a, l + 1], U[a, l + 2], U[a, l + 3]
@@ -119,12 +120,12 @@ def score_singles(
     R: Tensor,
     inverse: Tensor,
 ) -> bool:
-    """Fill in the scores of single columns, summed over the binary problems: the cost of dropping each column
-    of the support, the gain of adding each column outside, and the change of each swap.
+    """drop, gain, change <- the scores of single columns, summed over the binary problems.
 
-    `signs` are the required signs of the columns outside: one that would get the wrong sign gains nothing.
-    The last five arguments are filled in by `score_columns` for each binary problem. Returns whether no
-    column outside depends on the support, so that refits after swaps are exact.
+    They are the cost of dropping each column of the support, the gain of adding each column outside, and the
+    change by each swap. `signs` are the required signs of the columns outside; a column that would get the
+    wrong sign gains nothing. `score_columns` computes the last five arguments for each binary problem.
+    Returns whether no column outside depends on the support, so that refits after swaps are exact.
     """
     are_independent = True
     k, m = idx.size - 1, outside.size
@@ -169,10 +170,10 @@ def score_pairs(
     take: Indices,
     change: Matrix,
 ) -> None:
-    """change <- the predicted change of each swap of two columns for two.
+    """change <- the predicted change of the objective by each swap of two columns for two.
 
-    Rows are the pairs of `lose` (places in the support), columns those of `take` (places in `outside`), both
-    in lexicographic order. The other arguments are those of `score_singles`, as it left them.
+    Rows are the pairs of `lose` (indices into the support), columns those of `take` (indices into `outside`),
+    in lexicographic order. The other arguments are those of `score_singles`, after it has computed them.
     """
     n_lose, n_take = lose.size, take.size
     A, S = np.empty((n_lose, n_lose)), np.empty((n_take, n_take))

@@ -1,7 +1,8 @@
 """The swap search: exchange units of the support for others while that lowers the objective.
 
-The loop is the same for all kinds of linear algebra: panels in memory, rows in blocks, linear systems in the
-active rows, or conjugate gradients. A subclass for each kind refits supports and scores swaps.
+A unit is a feature or a group of features. The loop is the same for all kinds of linear algebra: panels in
+memory, rows in blocks, linear systems in the active rows, or conjugate gradients. A subclass for each kind
+refits supports and scores swaps.
 """
 
 from abc import ABC, abstractmethod
@@ -23,45 +24,45 @@ from kmargin.solvers.solution import Regime
 # A swap is tried if the predicted relative rise of the objective is at most this.
 MAX_PREDICTED_RISE = 0.02
 
-# Supports with more columns than this get fewer trials, in inverse proportion to their number of columns.
+# For supports with more columns than this, the number of swaps tried falls as 1 / number of columns.
 FULL_TRIALS_SIZE = 16
 
-# Swaps of two for two are scored among this many units of the support and as many outside it.
+# Swaps of two units for two are scored among this many units of the support and as many outside it.
 PAIR_WIDTH = 12
 
-# Safety caps; each round and each renewal lowers the objective.
+# Safety caps on the iterations of `search` and `settle`, each of which lowers the objective.
 MAX_ROUNDS, MAX_RENEWALS = 10_000, 1000
 
-# Least and largest number of units outside the support that a working set holds.
+# The search considers at least and at most this many units outside the support at a time.
 MIN_OUTSIDE, MAX_OUTSIDE = 16, 64
 
 # A support replaces another only if its objective is below this multiple of the other's.
 BETTER = 1.0 - 1e-9
 
-# Overhead of the refit of each of several binary problems, in flops.
+# Overhead of refitting a binary problem, expressed in flops; it counts only if there are several problems.
 CALL_FLOPS = 2e4
 
 
 class Effort(NamedTuple):
-    """How hard to search."""
+    """How hard to search: limits on the number of trials."""
 
-    max_swaps: int  # single swaps tried in a row without success; -1 for all
-    max_pair_swaps: int
-    max_sweeps: int  # over the sizes of a path
-    tol: float
-    max_starts: int = 0  # single units to start from, where trials are inexpensive
-    flops: float = 0.0  # budget for swaps beyond max_swaps
+    max_swaps: int  # swaps of one unit for one that may fail in a row before the search ends; -1 for all
+    max_pair_swaps: int  # the same for swaps of two units for two
+    max_sweeps: int  # sweeps over the sizes of a path
+    tol: float  # relative tolerance of refits
+    max_starts: int = 0  # searches from a single unit, made only if refits are inexpensive
+    flops: float = 0.0  # flop budget for swaps beyond max_swaps and max_pair_swaps
     all_swaps: bool = False  # whether every swap of one unit for another is tried at the end
-    restart_flops: float = 0.0  # budget for searches from perturbed supports, in a single fit
+    restart_flops: float = 0.0  # flop budget for searches from perturbed supports, in a single fit
 
     def n_outside(self, k: int, n_units: int) -> int:
-        """Number of units outside the support that a working set holds."""
+        """Number of units outside a support of size k that the search considers at a time."""
         if self.max_swaps < 0:
             return n_units
         return min(max(k, MIN_OUTSIDE), MAX_OUTSIDE) if self.max_pair_swaps else MIN_OUTSIDE
 
     def every_swap(self) -> "Effort":
-        """The same effort with all single swaps, if `all_swaps` is set."""
+        """The same effort without a limit on single swaps, if `all_swaps` is set."""
         return self._replace(max_swaps=-1) if self.all_swaps else self
 
     def least(self) -> "Effort":
@@ -70,9 +71,9 @@ class Effort(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """A support with coefficients for each binary problem."""
+    """A support with coefficients for each binary problem: a start or a result of a search."""
 
-    support: Indices  # units, in the order of the search
+    support: Indices  # the units, in the order in which they entered
     coefs: Matrix  # a row for each binary problem: coefficients unit by unit, then the intercept
     value: float = np.inf  # the sum of the objectives
     all_tried: bool = False  # whether every swap of one unit for another was tried without success
@@ -82,18 +83,18 @@ class Candidate(NamedTuple):
 
     @classmethod
     def start(cls, support: Indices, units: Units, n_problems: int) -> "Candidate":
-        """These units with coefficients 0."""
+        """A start with these units and coefficients 0."""
         return cls(support, np.zeros((n_problems, int(units.sizes[support].sum()) + 1)))
 
     def without(self, places: Indices, units: Units) -> "Candidate":
-        """The start without the units at these places of the support."""
+        """A start without the units at these indices of the support."""
         stays = np.ones(len(self.support), np.bool_)
         stays[places] = False
         columns = np.append(np.repeat(stays, units.sizes[self.support]), True)
         return Candidate(self.support[stays], self.coefs[:, columns])
 
     def with_units(self, more: Indices, units: Units) -> "Candidate":
-        """The start with more units, whose coefficients are 0."""
+        """A start with more units, whose coefficients are 0."""
         zeros = np.zeros((len(self.coefs), int(units.sizes[more].sum())))
         coefs = np.hstack([self.coefs[:, :-1], zeros, self.coefs[:, -1:]])
         return Candidate(np.append(self.support, more), coefs)
@@ -102,9 +103,17 @@ class Candidate(NamedTuple):
         return np.array_equal(np.sort(self.support), np.sort(other.support))
 
 
+def unit_effects(all_rows: Sequence[Rows], units: Units, found: Candidate) -> Vector:
+    """Variance of the contribution of each unit of a support to the decision values."""
+    columns, effects = units.columns_of(found.support), np.zeros(units.n_features)
+    for rows, u in zip(all_rows, found.coefs, strict=True):
+        effects[columns] += u[:-1] ** 2 * rows.variance[columns]
+    return units.total(effects)[found.support]
+
+
 @cache
 def list_pairs(n: int) -> Indices:
-    """All pairs a < b < n, in lexicographic order."""
+    """All pairs of integers 0 <= a < b < n, in lexicographic order."""
     return np.array(list(combinations(range(n), 2)))
 
 
@@ -114,10 +123,10 @@ def refit_flops(n_samples: int, n_columns: int) -> float:
 
 
 class SwapSearch(ABC):
-    """A support whose coefficients are at their minimum, and the search from it for a better one."""
+    """A support, refitted after each change, and the search for a better one from it."""
 
-    is_whole: bool = True  # whether all units are considered, so that there is nothing to renew
-    scores_all: bool = False  # whether all units considered are scored
+    is_whole: bool = True  # whether all units outside the support are considered; then `renew` does nothing
+    scores_all: bool = False  # whether all units of the support and all considered units are scored
     max_rounds: int = MAX_ROUNDS
     max_renewals: int = MAX_RENEWALS
 
@@ -141,40 +150,41 @@ class SwapSearch(ABC):
         """The units outside the support that the search considers."""
 
     def renew(self) -> None:
-        """Consider the units with the largest predicted gains from now on."""
+        """Replace the units that the search considers by those with the largest predicted gains."""
         return
 
     @abstractmethod
-    def score(self, outside: Indices) -> UnitScores: ...
+    def score(self, outside: Indices) -> UnitScores:
+        """The predicted changes of the objective by swaps of units of the support for units `outside`."""
 
     def score_pairs(self, outside: Indices, lose: Indices, take: Indices) -> Matrix:
-        """The changes by swaps of two units for two; see `Panels.score_pairs`."""
+        """The predicted changes by swaps of two units for two; see `Panels.score_pairs`."""
         raise NotImplementedError
 
     @abstractmethod
     def exchange(self, lose: Indices, take: Indices, give_up: float, limit: float) -> bool:
-        """Try to exchange the places lose[turn] of the support for the units take[turn], turn after turn.
+        """Try, for turn = 0, 1, ..., to exchange the units support[lose[turn]] for the units take[turn].
 
-        The first exchange with an objective below `limit` is made; if `limit` is NaN, the first one. A trial
-        may end early if it cannot get below `give_up`. Returns whether an exchange was made.
+        The first exchange with an objective below `limit` is made, or just the first one if `limit` is NaN. A
+        trial refit may end early if it cannot get below `give_up`. Returns whether an exchange was made.
         """
 
     def move(self, lose: Indices, take: Indices) -> None:
-        """Make an exchange, whatever it does to the objective."""
+        """Exchange the units support[lose] for the units `take`, even if that raises the objective."""
         self.exchange(lose[None], take[None], np.inf, np.nan)
 
     def trial_flops(self) -> float:
-        """Approximate flops of a refit."""
+        """Approximate flops of a refit of the support in all binary problems."""
         n_columns = self.coefs.shape[1]
         return sum(
             CALL_FLOPS * (len(self.all_rows) > 1) + refit_flops(r.n_samples, n_columns) for r in self.all_rows
         )
 
     def resize(self, k: int) -> None:
-        """Drop the units that cost least, or add those that gain most, until there are k of them.
+        """Drop the units that cost least, or add those that gain most, until the support has k units.
 
-        Between refits at most an eighth of the units is dropped, or half as many are added. Ends with another
-        number of units only if no more can be dropped or added.
+        One step drops at most an eighth of the support or adds at most half as many units as it has, and
+        refits. The support ends with another size only if no more units can be dropped or added.
         """
         while len(self.support) > k:
             size = len(self.support)
@@ -192,8 +202,9 @@ class SwapSearch(ABC):
             self.move(NONE, outside[take])
 
     def settle(self, effort: Effort) -> None:
-        """Search and renew the units considered until the objective no longer falls: first with the least
-        effort, then with full effort.
+        """Alternate `renew` and `search` until the objective no longer falls.
+
+        Searches have the least effort at first, and full effort once that no longer helps.
         """
         is_thorough = self.is_whole
         for _ in range(self.max_renewals):
@@ -204,7 +215,7 @@ class SwapSearch(ABC):
             if not is_thorough:
                 self.search(effort.least())
                 is_thorough = not self.value < before
-                is_first = False  # exchanges of many units have just failed
+                is_first = False  # exchanges of many units need not be tried again: they have just failed
             if is_thorough and (is_first or effort != effort.least()):
                 self.search(effort, many=is_first)
             if is_thorough and (not self.value < before or self.is_whole):
@@ -215,11 +226,11 @@ class SwapSearch(ABC):
             self.failed.add(frozenset(self.support.tolist()))
 
     def search_wider(self, effort: Effort) -> bool:
-        """Search among units with smaller predicted gains; return whether the objective fell."""
+        """Search among units outside that `renew` does not select; return whether the objective fell."""
         return False
 
     def search(self, effort: Effort, many: bool = True) -> None:
-        """Exchange many units at a time while the objective falls, then one for one, then two for two.
+        """Exchange many units at a time while the objective falls (if `many`), then one for one, two for two.
 
         After each success all scores are computed anew.
         """
@@ -241,9 +252,9 @@ class SwapSearch(ABC):
         return self.exchange(lose, take, give_up, self.value * (1.0 - self.tol))
 
     def _try_many(self, outside: Indices, scores: UnitScores) -> bool:
-        """Exchange the c units that cost least for the c that gain most; halve c on failure.
+        """Exchange the c units that cost least for the c units that gain most; halve c on failure.
 
-        Starts with the largest c for which each of the c gains exceeds the cost of the same rank.
+        The first c is the largest for which the i-th largest gain exceeds the i-th smallest cost, i <= c.
         """
         lose = order_smallest(scores.drop, min(len(self.support) // 2, len(outside)))
         take = order_smallest(-scores.gain, len(lose))
@@ -257,7 +268,7 @@ class SwapSearch(ABC):
         return False
 
     def _try_singles(self, outside: Indices, scores: UnitScores, effort: Effort) -> bool:
-        """Swap one unit for one, in increasing order of the predicted changes.
+        """Try to swap one unit for one, in increasing order of the predicted change of the objective.
 
         At most `max_swaps` swaps are tried, or more if the flop budget allows, and none whose predicted rise
         exceeds MAX_PREDICTED_RISE. All swaps are tried if `max_swaps` is negative or the budget suffices;
@@ -277,7 +288,7 @@ class SwapSearch(ABC):
         return False
 
     def _count_tries(self, n_swaps: int, effort: Effort) -> tuple[int, bool]:
-        """Number of single swaps to try, and whether these are all."""
+        """Number of single swaps to try, and whether these are all possible ones."""
         n_affordable = effort.flops / self.trial_flops() if effort.flops else 0.0
         if (effort.max_swaps < 0 or n_affordable >= n_swaps) and self.scores_all:
             return n_swaps, True
@@ -286,14 +297,17 @@ class SwapSearch(ABC):
     def single_changes(
         self, outside: Indices, scores: UnitScores, n_tries: int
     ) -> tuple[Indices, Indices, Matrix]:
-        """Places in the support and in `outside` that include the best `n_tries` swaps, and their changes."""
+        """Indices into the support and into `outside`, and the predicted changes by all swaps between them.
+
+        The best `n_tries` swaps are among these.
+        """
         if scores.change is not None:
             return np.arange(len(self.support)), np.arange(len(outside)), scores.change
         lose, take = order_smallest(scores.drop, n_tries), order_smallest(-scores.gain, n_tries)
         return lose, take, scores.drop[lose, None] - scores.gain[take]
 
     def _try_pairs(self, outside: Indices, scores: UnitScores, effort: Effort) -> bool:
-        """Swap two units for two, chosen among those that cost least and those that gain most."""
+        """Try to swap two units for two, among the PAIR_WIDTH that cost least and that gain most."""
         n_tries = self._fewer(effort.max_pair_swaps)
         if effort.max_pair_swaps > 0 and effort.flops:
             n_tries = max(n_tries, int(effort.flops / self.trial_flops()))
@@ -310,9 +324,9 @@ class SwapSearch(ABC):
         return self._try(lose[pairs_out[a]], outside[take[pairs_in[b]]], self.value)
 
     def _fewer(self, tries: int) -> int:
-        """Number of trials, reduced for large supports, whose refits are expensive."""
+        """Reduce a number of trials for a large support, whose refits are expensive."""
         return min(tries, FULL_TRIALS_SIZE * tries // self.coefs.shape[1])
 
     @abstractmethod
     def result(self) -> Candidate:
-        """The support, its coefficients and objectives."""
+        """The support with its coefficients and objectives."""

@@ -1,4 +1,4 @@
-"""The swap search through panels: of all units, or of the support and the most promising other units."""
+"""The swap search in panels, which hold all units, or the support and the most promising other units."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -18,16 +18,15 @@ from kmargin.solvers.search.remote_panels import RemotePanels
 from kmargin.solvers.search.swap_search import Candidate, Effort, SwapSearch
 from kmargin.solvers.solution import Regime
 
-# Flop budget, per binary problem and call of `search_wider`, for scoring the units outside the support after
-# one of its units is dropped.
+# Flop budget of `search_wider`, per binary problem, for its passes over X: one per unit that it leaves out.
 WIDER_FLOPS = 4e6
 
-# Panels whose Gram matrices take at most this many flops are reused even if most of their places stay empty.
+# A panel whose Gram matrix takes at most this many flops is reused even if most of its places stay empty.
 LIGHT_GRAM_FLOPS = 2e7
 
 
 class WorkingSet(SwapSearch):
-    """Panels with the columns of a support and of the most promising other units, or of all units."""
+    """A search in panels, which hold the columns of all units, or of the support and some other units."""
 
     scores_all = True
 
@@ -42,7 +41,7 @@ class WorkingSet(SwapSearch):
         gains: Sequence[UnitGains],
         capacity: int = 0,
     ) -> None:
-        """Search among `size` units at a time, in panels with room for max(size, capacity) units."""
+        """`size` is the number of units to consider; the panels have room for `capacity` if that is more."""
         super().__init__(all_rows, units, lams, start, tol)
         self.is_whole = size >= units.n_units
         self.is_remote = any(rows.is_remote for rows in all_rows)
@@ -55,7 +54,7 @@ class WorkingSet(SwapSearch):
         self.restart(lams, start, size)
 
     def restart(self, lams: Vector, start: Candidate, size: int = 0) -> None:
-        """Move to another support and other ridges in the same panels, to search among `size` units."""
+        """Move to another support and other ridges in the same panels, and consider `size` units."""
         is_here = lams is self.lams and start.coefs is self.coefs and self.value < np.inf
         self.lams, self.support, self.coefs = lams, start.support, start.coefs
         self.n_columns = self.units.widest(size)
@@ -67,7 +66,7 @@ class WorkingSet(SwapSearch):
             self.move(NONE, NONE)
 
     def has_room(self, size: int) -> bool:
-        """Whether these panels can be reused for `size` units without leaving most of their places empty."""
+        """Whether the panels can be reused for `size` units without leaving most of their places empty."""
         n_columns, n_places = self.units.widest(size), self.panels.n_places
         is_light = sum(rows.n_samples for rows in self.all_rows) * n_places**2 <= LIGHT_GRAM_FLOPS
         return not self.is_remote and n_columns <= n_places and (is_light or n_places <= 2 * n_columns)
@@ -82,7 +81,7 @@ class WorkingSet(SwapSearch):
         return self.looked_at[~inside[self.looked_at]]
 
     def score(self, outside: Indices) -> UnitScores:
-        """Scores of swaps with these units; cached until the support changes."""
+        """Scores of swaps with the units `outside`; cached until the support changes."""
         if self._scored is None or not np.array_equal(self._scored[0], outside):
             self._scored = outside, self.panels.score(self.support, self.coefs, outside)
         return self._scored[1]
@@ -112,7 +111,7 @@ class WorkingSet(SwapSearch):
         return order_smallest(-gains, self.panels.n_places)
 
     def _bring(self, promising: Indices) -> None:
-        """Load as many of these units as there are places left beside the support."""
+        """Load the first of these units into the places that the support leaves free, and consider them."""
         n_free = self.n_columns - (self.coefs.shape[1] - 1)
         n_wanted = int(np.searchsorted(np.cumsum(self.units.sizes[promising]), n_free, side="right"))
         units = np.append(self.support, promising[:n_wanted])
@@ -120,10 +119,11 @@ class WorkingSet(SwapSearch):
         self._look_at(units)
 
     def search_wider(self, effort: Effort) -> bool:
-        """Search among units with large gains after one unit of the support is dropped, for several units.
+        """Search among units outside that have large gains once some unit of the support is dropped.
 
-        Units that cost least to drop come first. Skipped where it rarely helps: if groups are ranked by the
-        covariances of their columns, or if the objective is far above the best known.
+        The units of the support that cost least are dropped, one at a time, as far as the flop budget allows.
+        The search is skipped where it rarely helps: if groups are ranked by the covariances of their columns,
+        or if the objective is far above the best known one.
         """
         is_ranked = self.panels.unit_gains[0].covariances is not None
         if self.is_whole or effort.max_pair_swaps == 0 or is_ranked or self.value > self.promising:
@@ -148,7 +148,7 @@ class WorkingSet(SwapSearch):
 
     @contextmanager
     def without(self, unit: int) -> Iterator[None]:
-        """Keep one unit out of the support."""
+        """Keep one unit out of the support within the `with` block."""
         self.may_enter[unit] = False
         try:
             yield
@@ -156,7 +156,7 @@ class WorkingSet(SwapSearch):
             self.may_enter[unit] = True
 
     def try_every_support(self) -> None:
-        """Refit all supports of this size."""
+        """Refit all supports of the current size, and move to the best."""
         fixed = set(np.flatnonzero(self.units.fixed).tolist())
         free = np.flatnonzero(~self.units.fixed).tolist()
         is_certain = True
@@ -181,7 +181,7 @@ class WorkingSet(SwapSearch):
 
 
 def interleave(lists: Sequence[Indices]) -> Indices:
-    """The first of each list, then the second of each, and so on, without repetitions."""
+    """The first entry of each list, then the second of each, and so on, without repetitions."""
     longest = max(len(units) for units in lists)
     padded = np.full((longest, len(lists)), -1)
     for number, units in enumerate(lists):
