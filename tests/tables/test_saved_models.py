@@ -90,10 +90,10 @@ REFUSED = {
     "a narrow array": (
         X.to_numpy()[:, :3],
         "X has 3 columns, but without names the model expects the 5 that it was fitted to, in this order: "
-        "'age', 'dose', 'noise', 'x y', 'z'. A data frame needs only 'age', 'dose'",
+        r"'age', 'dose', 'noise', 'x y', 'z'; a single row is \[row\]. A data frame needs only 'age', 'dose'",
     ),
-    "a single row": (X.to_numpy()[0], r"X of shape \(5,\) is not a table.*a single row is \[row\]"),
-    "a ragged list": ([[1, 2], [3]], "X has rows of different lengths"),
+    "a single row": (X.to_numpy()[0], "X has 1 column, but without names the model expects the 5"),
+    "no table": (X.to_numpy()[None], "X is not a table .*Give a data frame with the columns 'age', 'dose'"),
     "a frame without a column": (X.rename(columns={"dose": "Dosis"}), "lacks 1 column .*'Dosis' for 'dose'"),
     "names twice": (pd.concat([X, X], axis=1), "more than one column called 'age', 'dose'"),
     "words": (X.assign(age="1,5"), "'age' holds text, such as '1,5', but the model was fitted to numbers"),
@@ -229,14 +229,14 @@ def test_without_pandas_it_says_what_to_install(monkeypatch):
 
 def test_rows_of_the_training_are_recognised(folder, model, tmp_path):
     told = run("predict", folder / "out", folder / "data.csv").stderr
-    assert "Note: the model was fitted to all 60 of these rows: its accuracy on training rows" in told
+    assert "Note: rows that the model was fitted to: 60 of 60. Its accuracy on them" in told
     FRAME.iloc[:5].to_csv(tmp_path / "five.csv", index=False)
     told = run("predict", folder / "out", tmp_path / "five.csv").stderr
-    assert "was fitted to all 5 of these rows" in told  # and to 55 others
+    assert "was fitted to: 5 of 5." in told  # and to 55 others
     new = make_table(seed=9)
     half = pd.concat([FRAME.iloc[:20], new.iloc[:40]])
     half.to_csv(tmp_path / "half.csv", index=False)
-    assert "was fitted to 20 of these 60 rows" in run("predict", folder / "out", tmp_path / "half.csv").stderr
+    assert "was fitted to: 20 of 60." in run("predict", folder / "out", tmp_path / "half.csv").stderr
     assert model.share_seen(half) == model.share_seen(half[["age", "dose"]]) == pytest.approx(1 / 3)
     assert model.share_seen(new) == 0
     new.to_csv(tmp_path / "new.csv", index=False)
