@@ -155,31 +155,6 @@ def test_an_option_of_fit_does_in_folds_and_model_what_the_estimator_does(plain,
         np.testing.assert_allclose(predictions["id"], FRAME["z"])
 
 
-PATH_REQUESTS = {name: LINEAR[name] for name in ("--keep", "--keep twice", "--avoid", "--sign", "--groups")}
-
-
-@pytest.mark.parametrize(("options", "how", "arguments"), PATH_REQUESTS.values(), ids=PATH_REQUESTS.keys())
-def test_an_option_about_columns_does_for_the_path_what_it_does_for_a_fit(options, how, arguments):
-    (step,), (plain,) = (walk("--ks", "2,", "--cv", 0, *more).to_dict("records") for more in (options, ()))
-    expected, _ = by_hand(make_linear(**arguments))
-    assert step["objective"] == pytest.approx(expected.objective_[0], rel=1e-6)
-    assert step["features"].split("; ") == [FEATURES[j] for j in expected.support_]
-    assert step["objective"] > 1.001 * plain["objective"] or options[0] == "--groups"
-    assert step["features"] != plain["features"] or options[0] == "--sign"
-
-
-def test_columns_are_grouped_by_the_text_before_a_separator():
-    names = {"age": "body_age", "noise": "body_noise", "x y": "body_x_y", "dose": "dose", "z": "_z"}
-    FRAME.rename(columns=names).to_csv("named.csv", index=False)
-    model, predictions = fit("--group-by", "_", data="named.csv")
-    expected, decisions = by_hand(make_linear(groups=[0, 1, 0, 0, 2]))
-    assert_fitted(model, expected, predictions, decisions)
-    features = pd.read_csv("out/features.csv").set_index("feature")["group"]
-    assert features.to_dict() == {
-        "body_age": "body", "body_noise": "body", "body_x_y": "body", "dose": "dose", "_z": "_z"
-    }  # fmt: skip
-
-
 @pytest.mark.drawn
 @pytest.mark.parametrize("options", [(), ("--each-machine",)], ids=str)
 @pytest.mark.parametrize("kernel", [None, "rbf"], ids=str)

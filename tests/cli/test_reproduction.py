@@ -138,18 +138,3 @@ def test_options_of_reproduce_reach_the_run(monkeypatch, words, wanted):
     else:
         assert str(folder) == ("kmargin-paper-quick" if "--quick" in words else "kmargin-paper")
         assert options == {"n_jobs": os.cpu_count(), "verbose": 1}
-
-
-def test_a_data_set_that_does_not_fit_on_the_disk_leaves_the_old_file(monkeypatch):
-    assert runner.invoke(app, ["data", "get", "spiral"]).exit_code == 0
-    before = pd.read_csv("spiral.csv")
-
-    def fail(*args):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", fail)
-    done = runner.invoke(app, ["data", "get", "spiral", "--seed", "4"])
-    assert done.exit_code == 2
-    assert done.stderr == "Error: spiral.csv: no space left on device.\n"
-    assert os.listdir() == ["spiral.csv"]
-    pd.testing.assert_frame_equal(pd.read_csv("spiral.csv"), before)

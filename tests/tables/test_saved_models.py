@@ -10,6 +10,7 @@ import pandas as pd
 import polars
 import pytest
 from scipy.sparse import csr_array
+from sklearn.base import clone
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -67,14 +68,20 @@ FORMS = {
 }
 
 
+@pytest.fixture(scope="module")
+def printed(folder):
+    """What `kmargin predict` prints for the training rows."""
+    return pd.read_csv(
+        io.StringIO(run("predict", folder / "out", folder / "data.csv", "--proba", "-q").stdout)
+    )
+
+
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS.keys())
-def test_a_model_predicts_on_whatever_holds_its_columns_as_the_command_line_does(folder, model, form):
-    told = run("predict", folder / "out", folder / "data.csv", "--proba", "-q").stdout
-    told = pd.read_csv(pd.io.common.StringIO(told))
+def test_a_model_predicts_on_whatever_holds_its_columns_as_the_command_line_does(printed, model, form):
     given = form(X)
-    assert model.predict(given).tolist() == told["predicted"].tolist()
-    np.testing.assert_allclose(model.decision_function(given), told["decision"], rtol=1e-9)
-    np.testing.assert_allclose(model.predict_proba(given)[:, 1], told["probability: yes"], atol=5.1e-4)
+    assert model.predict(given).tolist() == printed["predicted"].tolist()
+    np.testing.assert_allclose(model.decision_function(given), printed["decision"], rtol=1e-9)
+    np.testing.assert_allclose(model.predict_proba(given)[:, 1], printed["probability: yes"], atol=5.1e-4)
 
 
 def test_a_model_says_what_it_is(folder, model):
@@ -107,10 +114,6 @@ def test_what_a_model_cannot_read_gets_a_sentence(model, given, message):
         model.predict(given)
 
 
-def rows_of(frame):
-    return frame.to_numpy()
-
-
 SAVED = {
     "SparseSVC": SparseSVC(k=2),
     "SparseSVC of all features": SparseSVC(k="all", C=float("inf")),
@@ -127,11 +130,16 @@ SAVED = {
 }
 
 
-@pytest.mark.parametrize("estimator", SAVED.values(), ids=SAVED.keys())
-@pytest.mark.parametrize("shape", ["frame", "array"])
-def test_a_model_of_a_notebook_is_the_same_on_the_command_line(estimator, shape, tmp_path):
-    names = FEATURES if shape == "frame" else [f"x{j}" for j in range(5)]
-    given = X if shape == "frame" else X.to_numpy()
+ARRAYS = ("SparseSVC", "KernelSparseSVCCV", "a pipeline that fills in")  # of which arrays are tested, too
+
+
+@pytest.mark.parametrize(
+    ("name", "is_frame"), [*((name, True) for name in SAVED), *((name, False) for name in ARRAYS)]
+)
+def test_a_model_of_a_notebook_is_the_same_on_the_command_line(name, is_frame, tmp_path):
+    estimator = clone(SAVED[name])
+    names = FEATURES if is_frame else [f"x{j}" for j in range(5)]
+    given = X if is_frame else X.to_numpy()
     if "Imputer" in str(estimator):
         given = given.copy()
         given[given > 60] = np.nan
@@ -140,7 +148,7 @@ def test_a_model_of_a_notebook_is_the_same_on_the_command_line(estimator, shape,
     table = pd.DataFrame(np.asarray(given), columns=names).assign(outcome=y)
     table.to_csv(tmp_path / "new.csv", index=False)
     result = run("predict", file, tmp_path / "new.csv")
-    told = pd.read_csv(pd.io.common.StringIO(result.stdout))
+    told = pd.read_csv(io.StringIO(result.stdout))
     np.testing.assert_allclose(told["decision"], estimator.decision_function(given), rtol=1e-7, atol=1e-9)
     assert told["predicted"].tolist() == estimator.predict(given).tolist()
     assert f"{100 * estimator.score(given, y):.1f} % of 60 rows agree with column 'outcome'" in result.stderr
@@ -194,9 +202,7 @@ def test_what_cannot_be_saved_gets_a_sentence_and_leaves_no_file(model, message,
 
 FRESH = """
 import sys
-import numpy as np
 import kmargin
-rows = np.arange(12.0).reshape(4, 3)
 model = kmargin.load_model(sys.argv[1])
 print(model.predict([[1.0, 50.0, 0.0, 0.0, 5.0]])[0], sorted(model.needed))
 kmargin.save_model(model, sys.argv[2])

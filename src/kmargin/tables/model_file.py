@@ -224,7 +224,7 @@ def _read_members(path: Path) -> dict[str, np.ndarray]:
         with zipfile.ZipFile(path) as archive:
             for info in archive.infolist():
                 name = info.filename.removesuffix(".npy")
-                _check_member(info, is_new=name not in members)
+                _check_member(info, name not in members)
                 members[name] = _read_array(info.filename, archive.read(info))
     except Mismatch as error:
         raise _foreign(path, str(error)) from error
