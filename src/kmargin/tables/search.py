@@ -259,8 +259,11 @@ class TableSearch:
         decisions = fit_grid(blueprint, samples, [C], [k], self.procedure, label="refit").decisions(0, 0)
         used, worths = np.flatnonzero(decisions.coef.any(axis=0)), {}
         is_one_set = blueprint.shared or len(decisions.coef) == 1
-        is_small = not self.is_large and len(self.counted.labels_of(used)) <= MAX_REPLACED_UNITS
-        if isinstance(blueprint, LinearBlueprint) and n_best > 0 and is_one_set and is_small:
+        if (
+            isinstance(blueprint, LinearBlueprint)
+            and (n_best > 0 and is_one_set and not self.is_large)
+            and len(self.counted.labels_of(used)) <= MAX_REPLACED_UNITS
+        ):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # the first fit has warned already
                 better, found = improve_by_exchanges(blueprint, samples, C, used, self.procedure, n_best)
