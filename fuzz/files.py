@@ -70,9 +70,9 @@ class Flaw(Exception):
 
 @cache
 def make_command():
-    from kmargin.cli import make_app
+    from kmargin.cli.app import app
 
-    return make_app()
+    return app
 
 
 def call(arguments, seconds=SECONDS):

@@ -77,7 +77,7 @@ class Case:
         """Lines that reproduce it."""
         words = [self.command, *self.options, "--", self.file]
         write = f"open({self.file!r}, 'wb').write({self.content!r})"
-        return f"{write}\nfrom kmargin.cli import make_app\nmake_app()({words!r})"
+        return f"{write}\nfrom kmargin.cli.app import app\napp({words!r})"
 
 
 def make_case(number):

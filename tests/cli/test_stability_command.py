@@ -9,14 +9,12 @@ import pytest
 from typer.testing import CliRunner
 
 from kmargin import StabilitySelection
-from kmargin.cli import make_app
+from kmargin.cli.app import app
 from kmargin.report.text import halves_sentence
 from kmargin.tables.analysis import analyse, measure_stability
 from kmargin.tables.dataset import Roles, prepare
 from kmargin.tables.read import read_table
 from kmargin.tables.search import Settings
-
-APP = make_app()
 
 
 @pytest.fixture(autouse=True)
@@ -35,7 +33,7 @@ def frame(tmp_path, monkeypatch):
 
 def run(*arguments):
     command = ["stability", "data.csv", "--target", "outcome", "--pairs", "10", *arguments]
-    return CliRunner().invoke(APP, [str(argument) for argument in command])
+    return CliRunner().invoke(app, [str(argument) for argument in command])
 
 
 def test_it_tells_what_is_stable_and_how_much_of_it_is_chance(frame):
@@ -126,9 +124,9 @@ def test_noise_alone_has_nothing_stable(frame):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--pairs", 0], "--pairs 0 is not a number of pairs"),
-        (["--threshold", 0.5], "--threshold 0.5 is not a proportion above one half"),
-        (["--max-false", 0], "--max-false 0 is not an expected number"),
+        (["--pairs", 0], "n_pairs=0 is not a number of pairs"),
+        (["--threshold", 0.5], "threshold=0.5 is not a proportion above one half"),
+        (["--max-false", 0], "max_false=0.0 is not an expected number"),
         (["--threshold", 0.8, "--max-false", 1], "--threshold 0.8 and --max-false 1 cannot be combined"),
         (["--k", 8], "--k 8 of 8 features leaves nothing to choose. Use 1 to 7."),
         (["--k", 0], "--k 0 of 8 features leaves nothing to choose"),

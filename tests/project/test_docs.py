@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import kmargin.datasets
 from kmargin import MM, SD, Exchange
-from kmargin.cli import make_app
+from kmargin.cli.app import app
 
 ROOT = Path(__file__).parent.parent.parent
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
@@ -79,7 +79,7 @@ def commands(page):
 
 @pytest.mark.parametrize("page", [page for page in PAGES if list(commands(page))], ids=name_of)
 def test_every_command_of_a_page_exists_and_takes_its_options(page):
-    root = typer.main.get_command(make_app())
+    root = typer.main.get_command(app)
     for words in commands(page):
         command, rest = root, list(words)
         while hasattr(command, "commands"):
@@ -95,7 +95,7 @@ def test_the_first_table_prints_what_its_page_shows(tmp_path, monkeypatch):
     first = ROOT / "docs" / "start" / "first_table.md"
     run_block(blocks(first, "python")[0], {}, "first_table.md")
     command = next(commands(first))
-    done = CliRunner().invoke(make_app(), [*command, "--out", "cancer-kmargin"])
+    done = CliRunner().invoke(app, [*command, "--out", "cancer-kmargin"])
     assert done.exit_code == 0, done.output
     assert done.stdout.split() == blocks(first, "text")[0].split()
 

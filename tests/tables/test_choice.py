@@ -214,7 +214,7 @@ def nested_by_hand(X, y, seed, n_rounds, cv, rule):
 
 @pytest.mark.parametrize("rule", ["best", "1se"])
 def test_in_outer_folds_everything_is_chosen_anew_by_the_other_rows(rule):
-    found = analyse(DATASET, Settings(ks=KS, Cs=CS, cv=3, seed=1, select=rule))
+    found = analyse(DATASET, Settings(ks=KS, Cs=CS, cv=3, seed=1, select=rule, pairs=0))
     decisions, chosen = nested_by_hand(DATASET.X, DATASET.y, 1, found.choice.n_rounds, 3, rule)
     assert found.assessment.is_nested
     assert tuple((of["k"], of["C"]) for of in found.assessment.chosen) == chosen
@@ -225,7 +225,9 @@ def test_in_outer_folds_everything_is_chosen_anew_by_the_other_rows(rule):
 
 
 def test_the_area_has_delongs_interval_and_any_other_score_students():
-    found = analyse(DATASET, Settings(ks=KS, Cs=[1.0], cv=3, scoring="roc_auc", repeats=1)).assessment
+    found = analyse(
+        DATASET, Settings(ks=KS, Cs=[1.0], cv=3, scoring="roc_auc", repeats=1, pairs=0)
+    ).assessment
     by_fold = [roc_auc_score(DATASET.y[found.fold == f], found.decisions[found.fold == f]) for f in range(3)]
     assert found.score == pytest.approx(np.mean(by_fold))
     folds = [RankedRows(f.test, found.decisions[f.test]) for f in found.folds]
@@ -240,10 +242,11 @@ def test_shuffled_labels_are_not_clearly_better_than_guessing_and_the_p_value_sa
     frame = noisy_table()
     rng = np.random.default_rng(0)
     frame["outcome"] = rng.permutation(frame["outcome"])
-    found = analyse(dataset_of(frame), Settings(ks=[3, 1], Cs=[1.0], cv=3, repeats=1, permutations=9))
+    settings = Settings(ks=[3, 1], Cs=[1.0], cv=3, repeats=1, permutations=9, pairs=0)
+    found = analyse(dataset_of(frame), settings)
     assert not found.assessment.is_better_than_guessing
     assert found.assessment.p_value >= 0.2
-    true = analyse(DATASET, Settings(ks=[3, 1], Cs=[1.0], cv=3, repeats=1, permutations=9))
+    true = analyse(DATASET, settings)
     assert true.assessment.p_value == pytest.approx(0.1)
     assert true.assessment.is_better_than_guessing
 
@@ -251,7 +254,7 @@ def test_shuffled_labels_are_not_clearly_better_than_guessing_and_the_p_value_sa
 def test_a_class_too_small_for_outer_and_inner_folds_is_scored_as_it_was_chosen_and_that_is_said():
     frame = noisy_table()
     frame["outcome"] = ["rare"] * 2 + ["common"] * 88
-    found = analyse(dataset_of(frame), Settings(ks=[2, 1], Cs=[1.0], repeats=1))
+    found = analyse(dataset_of(frame), Settings(ks=[2, 1], Cs=[1.0], repeats=1, pairs=0))
     assert not found.assessment.is_nested
     assert any("Class 'rare' has 2 rows, too few to choose k and C without" in note for note in found.notes)
     assert "optimistic" in headline(found)
@@ -261,7 +264,7 @@ def test_a_class_too_small_for_outer_and_inner_folds_is_scored_as_it_was_chosen_
 
 
 @pytest.mark.parametrize(
-    "options", [(), ("--select", "best"), ("--scoring", "roc_auc"), ("--no-nested",)], ids=str
+    "options", [(), ("--select", "best", "--scoring", "roc_auc", "--no-nested")], ids=str
 )
 def test_every_score_on_the_page_and_in_the_terminal_is_of_the_one_table(
     tmp_path, monkeypatch, undrawn, options
@@ -336,31 +339,23 @@ def unequal_table(n=177, seed=1):
     return frame.assign(outcome=outcome, centre=rng.choice(["Basel", "Bern", "Chur", "Zug"], n))
 
 
-def unequal_analysis(**settings):
+def test_unequal_classes_are_compared_with_guessing_by_the_area_or_the_permutation_test():
     dataset = prepare(Table(unequal_table()), Roles("outcome", drop=["centre"]))
-    return analyse(dataset, Settings(k=2, Cs=[0.1], pairs=0, **settings))
-
-
-def test_unequal_classes_are_compared_with_guessing_by_the_area_under_the_curve():
-    found = unequal_analysis()
-    assessed = found.assessment
-    assert assessed.guessing in assessed.interval, "the accuracy does not show it"
-    assert assessed.is_better_than_guessing
-    assert assessed.judged_by == "roc_auc"
-    area = area_under_curve(found, 1)
-    assert assessed.evidence.estimate == area
-    assert not headline(found).startswith("Not clearly")
-    assert f"the area under the ROC curve: {area.value:.3f}" in evidence_text(found)
-
-
-def test_where_labels_were_permuted_the_permutation_test_decides():
-    found = unequal_analysis(permutations=19)
+    found = analyse(dataset, Settings(k=2, Cs=[0.1], pairs=0, permutations=19))
     assert found.assessment.judged_by == "permutations"
     assert found.assessment.is_better_than_guessing == (found.assessment.p_value <= 0.05)
     doubtful = replace(found, assessment=replace(found.assessment, p_value=0.3))
     assert headline(doubtful).startswith("Not clearly better than guessing by the permutation test (p = 0.3)")
     few = replace(found.assessment, p_value=0.5, permuted=np.zeros(1))
     assert few.judged_by == "roc_auc", "one permutation cannot show a p-value of .05"
+    found = replace(found, assessment=replace(found.assessment, p_value=None, permuted=None))
+    assessed, area = found.assessment, area_under_curve(found, 1)
+    assert assessed.guessing in assessed.interval, "the accuracy does not show it"
+    assert assessed.is_better_than_guessing
+    assert assessed.judged_by == "roc_auc"
+    assert assessed.evidence.estimate == area
+    assert not headline(found).startswith("Not clearly")
+    assert f"the area under the ROC curve: {area.value:.3f}" in evidence_text(found)
 
 
 def test_what_all_features_reach_is_scored_on_the_same_outer_folds():

@@ -6,7 +6,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -89,7 +88,6 @@ def test_results_are_the_old_ones_or_the_new_ones_wherever_the_process_is_killed
     """At every system call in turn; the next run completes the change and clears away what is left."""
     folder, states = tmp_path / "out", []
     others = {name: content for name, content in before.items() if name in OTHERS}
-    monkeypatch.setattr(model_file, "STALE_SECONDS", -1)
     with monkeypatch.context() as patch:
         faults = Faults(patch, Killed(), for_good=True)
         write = lambda: replace_folder(folder, NEW, OWNED)  # noqa: E731
@@ -138,15 +136,6 @@ def test_a_file_is_the_old_one_or_the_new_one_wherever_the_process_is_killed(tmp
         seen = [path.read_bytes() for error in attempts if error is not None]
     assert set(seen) == {b"old", b"new"}
     assert seen == sorted(seen, reverse=True)
-
-
-def test_a_folder_that_another_process_is_writing_is_not_cleared_away(tmp_path):
-    fill(tmp_path / "out", OLD)
-    busy, stale = (Path(tempfile.mkdtemp(prefix=model_file.PART, dir=tmp_path / "out")) for _ in range(2))
-    os.utime(stale, (0, 0))
-    replace_folder(tmp_path / "out", NEW, OWNED)
-    assert busy.exists()
-    assert not stale.exists()
 
 
 def test_a_model_that_is_ready_but_not_moved_is_the_one_that_is_read(tmp_path):

@@ -10,6 +10,7 @@ import pandas as pd
 import polars
 import pytest
 from scipy.sparse import csr_array
+from sklearn.base import clone
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -67,14 +68,20 @@ FORMS = {
 }
 
 
+@pytest.fixture(scope="module")
+def printed(folder):
+    """What `kmargin predict` prints for the training rows."""
+    return pd.read_csv(
+        io.StringIO(run("predict", folder / "out", folder / "data.csv", "--proba", "-q").stdout)
+    )
+
+
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS.keys())
-def test_a_model_predicts_on_whatever_holds_its_columns_as_the_command_line_does(folder, model, form):
-    told = run("predict", folder / "out", folder / "data.csv", "--proba", "-q").stdout
-    told = pd.read_csv(pd.io.common.StringIO(told))
+def test_a_model_predicts_on_whatever_holds_its_columns_as_the_command_line_does(printed, model, form):
     given = form(X)
-    assert model.predict(given).tolist() == told["predicted"].tolist()
-    np.testing.assert_allclose(model.decision_function(given), told["decision"], rtol=1e-9)
-    np.testing.assert_allclose(model.predict_proba(given)[:, 1], told["probability: yes"], atol=5.1e-4)
+    assert model.predict(given).tolist() == printed["predicted"].tolist()
+    np.testing.assert_allclose(model.decision_function(given), printed["decision"], rtol=1e-9)
+    np.testing.assert_allclose(model.predict_proba(given)[:, 1], printed["probability: yes"], atol=5.1e-4)
 
 
 def test_a_model_says_what_it_is(folder, model):
@@ -90,10 +97,10 @@ REFUSED = {
     "a narrow array": (
         X.to_numpy()[:, :3],
         "X has 3 columns, but without names the model expects the 5 that it was fitted to, in this order: "
-        "'age', 'dose', 'noise', 'x y', 'z'. A data frame needs only 'age', 'dose'",
+        r"'age', 'dose', 'noise', 'x y', 'z'; a single row is \[row\]. A data frame needs only 'age', 'dose'",
     ),
-    "a single row": (X.to_numpy()[0], r"X of shape \(5,\) is not a table.*a single row is \[row\]"),
-    "a ragged list": ([[1, 2], [3]], "X has rows of different lengths"),
+    "a single row": (X.to_numpy()[0], "X has 1 column, but without names the model expects the 5"),
+    "no table": (X.to_numpy()[None], "X is not a table .*Give a data frame with the columns 'age', 'dose'"),
     "a frame without a column": (X.rename(columns={"dose": "Dosis"}), "lacks 1 column .*'Dosis' for 'dose'"),
     "names twice": (pd.concat([X, X], axis=1), "more than one column called 'age', 'dose'"),
     "words": (X.assign(age="1,5"), "'age' holds text, such as '1,5', but the model was fitted to numbers"),
@@ -105,10 +112,6 @@ REFUSED = {
 def test_what_a_model_cannot_read_gets_a_sentence(model, given, message):
     with pytest.raises(ValueError, match=message):
         model.predict(given)
-
-
-def rows_of(frame):
-    return frame.to_numpy()
 
 
 SAVED = {
@@ -127,11 +130,16 @@ SAVED = {
 }
 
 
-@pytest.mark.parametrize("estimator", SAVED.values(), ids=SAVED.keys())
-@pytest.mark.parametrize("shape", ["frame", "array"])
-def test_a_model_of_a_notebook_is_the_same_on_the_command_line(estimator, shape, tmp_path):
-    names = FEATURES if shape == "frame" else [f"x{j}" for j in range(5)]
-    given = X if shape == "frame" else X.to_numpy()
+ARRAYS = ("SparseSVC", "KernelSparseSVCCV", "a pipeline that fills in")  # of which arrays are tested, too
+
+
+@pytest.mark.parametrize(
+    ("name", "is_frame"), [*((name, True) for name in SAVED), *((name, False) for name in ARRAYS)]
+)
+def test_a_model_of_a_notebook_is_the_same_on_the_command_line(name, is_frame, tmp_path):
+    estimator = clone(SAVED[name])
+    names = FEATURES if is_frame else [f"x{j}" for j in range(5)]
+    given = X if is_frame else X.to_numpy()
     if "Imputer" in str(estimator):
         given = given.copy()
         given[given > 60] = np.nan
@@ -140,7 +148,7 @@ def test_a_model_of_a_notebook_is_the_same_on_the_command_line(estimator, shape,
     table = pd.DataFrame(np.asarray(given), columns=names).assign(outcome=y)
     table.to_csv(tmp_path / "new.csv", index=False)
     result = run("predict", file, tmp_path / "new.csv")
-    told = pd.read_csv(pd.io.common.StringIO(result.stdout))
+    told = pd.read_csv(io.StringIO(result.stdout))
     np.testing.assert_allclose(told["decision"], estimator.decision_function(given), rtol=1e-7, atol=1e-9)
     assert told["predicted"].tolist() == estimator.predict(given).tolist()
     assert f"{100 * estimator.score(given, y):.1f} % of 60 rows agree with column 'outcome'" in result.stderr
@@ -194,9 +202,7 @@ def test_what_cannot_be_saved_gets_a_sentence_and_leaves_no_file(model, message,
 
 FRESH = """
 import sys
-import numpy as np
 import kmargin
-rows = np.arange(12.0).reshape(4, 3)
 model = kmargin.load_model(sys.argv[1])
 print(model.predict([[1.0, 50.0, 0.0, 0.0, 5.0]])[0], sorted(model.needed))
 kmargin.save_model(model, sys.argv[2])
@@ -229,14 +235,14 @@ def test_without_pandas_it_says_what_to_install(monkeypatch):
 
 def test_rows_of_the_training_are_recognised(folder, model, tmp_path):
     told = run("predict", folder / "out", folder / "data.csv").stderr
-    assert "Note: the model was fitted to all 60 of these rows: its accuracy on training rows" in told
+    assert "Note: rows that the model was fitted to: 60 of 60. Its accuracy on them" in told
     FRAME.iloc[:5].to_csv(tmp_path / "five.csv", index=False)
     told = run("predict", folder / "out", tmp_path / "five.csv").stderr
-    assert "was fitted to all 5 of these rows" in told  # and to 55 others
+    assert "was fitted to: 5 of 5." in told  # and to 55 others
     new = make_table(seed=9)
     half = pd.concat([FRAME.iloc[:20], new.iloc[:40]])
     half.to_csv(tmp_path / "half.csv", index=False)
-    assert "was fitted to 20 of these 60 rows" in run("predict", folder / "out", tmp_path / "half.csv").stderr
+    assert "was fitted to: 20 of 60." in run("predict", folder / "out", tmp_path / "half.csv").stderr
     assert model.share_seen(half) == model.share_seen(half[["age", "dose"]]) == pytest.approx(1 / 3)
     assert model.share_seen(new) == 0
     new.to_csv(tmp_path / "new.csv", index=False)

@@ -1,8 +1,9 @@
-"""The command `kmargin`: the module of a subcommand is imported when the subcommand is called."""
+"""The command `kmargin`: subcommands are imported when they are called, and errors are one sentence."""
 
+import io
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -13,28 +14,24 @@ from kmargin import __version__
 
 COMMANDS, PAPER = "kmargin.cli.commands", "kmargin.cli.reproduce"
 # the module of each subcommand, and the first sentence of its help, which `kmargin --help` prints without
-# importing the module; `fit` is `fit_command` there, and so on
+# importing the module
 SUBCOMMANDS = {
     "fit": (COMMANDS, "Choose k and C by cross-validation; write the model, tables and a report."),
-    "predict": (
-        COMMANDS,
-        "Predict new rows. Columns are found by name; if the target is there, the accuracy is reported.",
-    ),
+    "predict": (COMMANDS, "Predict new rows; where the table has the target, report the accuracy."),
     "path": (COMMANDS, "Print which features enter and leave as k grows, and the score for each k."),
     "stability": (COMMANDS, "Report which features are selected consistently on random halves of the rows."),
     "reproduce": (PAPER, "Run the paper's experiments and show our numbers beside the printed ones."),
     "data": (PAPER, "The data sets of the paper's Table 1."),
 }
-
-
 UsageError: Any = typer.BadParameter.__base__  # of click, or of typer's own copy of click
 
 
 @contextmanager
-def plain_usage() -> Iterator[None]:
-    """Print what cannot be parsed as one sentence, as all other errors are: exit code 2."""
+def plain_errors() -> Iterator[None]:
+    """Print an error that users can cause as one sentence: exit code 2, or 130 if interrupted."""
     try:
         yield
+        sys.stdout.flush()  # raises an error here if the disk is full
     except UsageError as error:
         sentence = error.format_message().rstrip(".")
         if not sentence:  # no arguments at all: the help was printed
@@ -43,6 +40,19 @@ def plain_usage() -> Iterator[None]:
 
         command = "kmargin" if error.ctx is None else error.ctx.command_path
         say(f"Error: {sentence}{'' if sentence.endswith('?') else '.'} See {command} --help.")
+        raise typer.Exit(2) from error
+    except KeyboardInterrupt as interrupt:
+        typer.echo("Interrupted; nothing was written.", err=True)
+        raise typer.Exit(130) from interrupt
+    except BrokenPipeError:
+        raise  # such as that of `| head`, which typer handles
+    except (OSError, ValueError, MemoryError) as error:
+        from kmargin.cli.terminal import describe_error, say
+
+        sentence = describe_error(error)
+        if sentence is None:
+            raise
+        say(f"Error: {sentence}")
         raise typer.Exit(2) from error
 
 
@@ -56,11 +66,13 @@ class LazyGroup(TyperGroup):
         self.commands = {name: TyperCommand(name, help=help) for name, (_, help) in SUBCOMMANDS.items()}
 
     def make_context(self, *args: Any, **more: Any) -> Any:
-        with plain_usage():
+        with plain_errors():
             return super().make_context(*args, **more)
 
     def invoke(self, ctx: Any) -> Any:
-        with plain_usage():
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(errors="backslashreplace")  # characters the terminal's encoding lacks
+        with plain_errors():
             return super().invoke(ctx)
 
     def list_commands(self, ctx: Any) -> list[str]:
@@ -69,28 +81,13 @@ class LazyGroup(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if self.is_listing or cmd_name not in SUBCOMMANDS:
             return self.commands.get(cmd_name)
-        return load_command(cmd_name)
+        module: Any = import_module(SUBCOMMANDS[cmd_name][0])
+        return typer.main.get_group(module.app).commands[cmd_name]
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         self.is_listing = True
         super().format_help(ctx, formatter)
         self.is_listing = False
-
-
-@cache
-def load_command(name: str) -> Any:
-    """Import the module of a subcommand."""
-    try:
-        found: Any = getattr(import_module(SUBCOMMANDS[name][0]), f"{name}_command")
-    except KeyboardInterrupt:
-        typer.echo("Interrupted; nothing was written.", err=True)
-        raise typer.Exit(130) from None
-    parent = typer.Typer(add_completion=False)
-    if isinstance(found, typer.Typer):
-        parent.add_typer(found, name=name)
-    else:
-        parent.command(name)(found)
-    return typer.main.get_group(parent).commands[name]
 
 
 app = typer.Typer(

@@ -1,15 +1,15 @@
 """The commands reproduce and data: the paper's experiments and their data."""
 
 import os
-from collections.abc import Sequence
+import re
 from pathlib import Path
 from typing import Annotated
 
+import pandas as pd
 import typer
 
-from kmargin.cli.commands import with_options
-from kmargin.cli.terminal import plainly, say, show_grid
-from kmargin.core.validation import InputError
+from kmargin.cli.terminal import say, show_grid
+from kmargin.core.validation import InputError, blame_input
 from kmargin.datasets import TABLE_1, DatasetError, cache_folder, load
 from kmargin.paper.protocol import PROTOCOLS, SHIPPED, Settings
 from kmargin.paper.report import main_results
@@ -18,23 +18,19 @@ from kmargin.paper.store import StoreError
 from kmargin.paper.tables import NAMES
 from kmargin.report.page import check_file, write_frame
 
-data_command = typer.Typer(no_args_is_help=True, help="The data sets of the paper's Table 1.")
+app, data_app = typer.Typer(), typer.Typer(no_args_is_help=True)
+app.add_typer(data_app, name="data", help="The data sets of the paper's Table 1.")
 
 
-@plainly
-@with_options
+@app.command("reproduce")
 def reproduce_command(
     part: Annotated[str, typer.Argument(help=f"all, or one of {', '.join(PARTS)}.")] = "all",
     datasets: Annotated[str, typer.Option(help="Data sets, as iris,splice.")] = "",
     solvers: Annotated[str, typer.Option(help="Solvers, as mm,sd,exchange; also l2r,l1r,svc.")] = "",
     protocol: Annotated[str, typer.Option(help=f"How rows are split: {', '.join(PROTOCOLS)}.")] = "paper",
-    quick: Annotated[
-        bool, typer.Option("--quick", help="A small version that takes minutes instead of an hour.")
-    ] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="A version of minutes instead of an hour.")] = False,
     jobs: Annotated[int | None, typer.Option(help="Number of processes; default: one per core.")] = None,
-    seed: Annotated[
-        int, typer.Option(help="Seed of simulated data, random starts and shuffles.")
-    ] = Settings.seed,
+    seed: Annotated[int, typer.Option(help="Seed of simulated data, starts and shuffles.")] = Settings.seed,
     out: Annotated[Path | None, typer.Option(help="Folder for rows, tables and report.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
 ) -> None:
@@ -45,18 +41,16 @@ def reproduce_command(
     Example: kmargin reproduce table3 --datasets iris,splice --solvers mm,sd --jobs 2
     """
     folder = out or Path("kmargin-paper-quick" if quick else "kmargin-paper")
-    try:
-        chosen = {"datasets": split(datasets), "solvers": split(solvers), "protocols": split(protocol)}
+    lists = {"datasets": datasets, "solvers": solvers, "protocols": protocol}
+    chosen = {name: re.findall(r"[^,\s]+", text) for name, text in lists.items()}
+    with blame_input():
         request = Request(part, **chosen, quick=quick, seed=seed)
-    except ValueError as error:
-        raise InputError(str(error)) from error
     report = folder / "report.html"
     say(f"{request.command}: the report will be {report.absolute()}")
     say(f"Data: {', '.join(request.datasets)}. If you stop the run, the same command continues it.")
     say("First every solver runs once without being timed, so that no time includes compilation.")
-    n_jobs = jobs or os.cpu_count() or 1
     try:
-        reproduce(request, folder, n_jobs=n_jobs, verbose=int(not quiet))
+        reproduce(request, folder, n_jobs=jobs or os.cpu_count() or 1, verbose=int(not quiet))
     except (DatasetError, StoreError) as error:
         raise InputError(str(error)) from error
     except KeyboardInterrupt:
@@ -84,8 +78,7 @@ def show_results(folder: Path, settings: Settings) -> None:
     typer.echo("≠: differs from the paper by more than noise. s: the share of features left out.")
 
 
-@data_command.command("list")
-@plainly
+@data_app.command("list")
 def list_data() -> None:
     """List the data sets, and whether they are on this machine."""
     rows = []
@@ -100,9 +93,7 @@ def list_data() -> None:
     say(f"Cache: {cache_folder()} (set KMARGIN_DATA to use another folder)")
 
 
-@data_command.command("get")
-@plainly
-@with_options
+@data_app.command("get")
 def get_data(
     name: Annotated[str, typer.Argument(help="A name from `kmargin data list`.")],
     out: Annotated[Path | None, typer.Option(help="CSV to write; NAME.csv if not given.")] = None,
@@ -117,13 +108,7 @@ def get_data(
         bunch = load(name, random_state=seed)
     except (DatasetError, ImportError) as error:
         raise InputError(str(error)) from error
-    import pandas as pd
-
     frame = pd.DataFrame(bunch.data, columns=list(bunch.feature_names))
     frame["class"] = bunch.target
     write_frame(frame, path)
     typer.echo(f"Written to {path}: {len(frame):,} rows. Next: kmargin fit {path} --target class")
-
-
-def split(text: str) -> Sequence[str]:
-    return [word.strip() for word in text.split(",") if word.strip()]

@@ -1,12 +1,11 @@
 """Print results, notes and errors."""
 
-import functools
 import io
 import os
 import re
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -34,35 +33,17 @@ RUNNERS_UP = 5  # features shown below the stable ones
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
-def plainly(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a command that prints its errors as one sentence: exit code 2, or 130 if interrupted."""
-
-    @functools.wraps(command)
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
-        if isinstance(sys.stdout, io.TextIOWrapper):
-            sys.stdout.reconfigure(errors="backslashreplace")  # characters the terminal's encoding lacks
-        try:
-            done = command(*args, **kwargs)
-            sys.stdout.flush()  # raises an error here if the disk is full
-            return done
-        except BrokenPipeError:
-            raise  # such as that of `| head`, which typer handles
-        except OSError as error:
-            if error.filename is None:  # raised by stdout: forget its buffer, which would be written at exit
-                with suppress(OSError):
-                    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            reason = error.strerror.lower() + "." if error.strerror else str(error)
-            say(f"Error: {error.filename or 'the output'}: {reason}")
-            raise typer.Exit(2) from error
-        except (InputError, MemoryError) as error:
-            is_memory = isinstance(error, MemoryError)
-            say(f"Error: {'not enough memory. Leave out rows or columns.' if is_memory else error}")
-            raise typer.Exit(2) from error
-        except KeyboardInterrupt as interrupt:
-            say("Interrupted; nothing was written.")
-            raise typer.Exit(130) from interrupt
-
-    return wrapped
+def describe_error(error: Exception) -> str | None:
+    """A sentence about an error that users can cause; None for any other, which is a bug."""
+    if isinstance(error, MemoryError):
+        return "not enough memory. Leave out rows or columns."
+    if not isinstance(error, OSError):
+        return str(error) if isinstance(error, InputError) else None
+    if error.filename is None:  # raised by stdout: forget its buffer, which would be written at exit
+        with suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    reason = error.strerror.lower() + "." if error.strerror else str(error)
+    return f"{error.filename or 'the output'}: {reason}"
 
 
 def say(sentence: str) -> None:
@@ -71,21 +52,23 @@ def say(sentence: str) -> None:
     sys.stderr.write(sentence + "\n")
 
 
+def tell(text: str, style: str | None = None) -> None:
+    """Print text, unless it is empty, to stdout, wrapped between words."""
+    out = console()
+    if text:
+        out.print(escape(wrap(printable(text.replace("`", "")), out.width)), style=style)
+
+
+def wrap(text: str, width: int) -> str:
+    """Break text into lines, but never between a number and its per cent sign."""
+    together = text.replace(" %", "\xa0%")
+    lines = textwrap.wrap(together, width, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(lines).replace("\xa0", " ")
+
+
 def printable(text: str) -> str:
     """Escape what a terminal would not show as text: names in tables may hold control sequences."""
     return _CONTROL.sub(lambda match: repr(match[0])[1:-1], text)
-
-
-def shown(text: object) -> str:
-    """Return text for rich, with control sequences and markup escaped."""
-    return escape(printable(str(text)))
-
-
-def shown_in(out: Console, sentence: str) -> str:
-    """Wrap a sentence at a console's width, but never between a number and its per cent sign."""
-    together = printable(sentence).replace(" %", "\xa0%")
-    lines = textwrap.wrap(together, out.width, break_long_words=False, break_on_hyphens=False)
-    return escape("\n".join(lines).replace("\xa0", " "))
 
 
 def print_whole(text: str) -> None:
@@ -102,22 +85,12 @@ def console() -> Console:
     return out if out.is_terminal else Console(highlight=False, width=100)
 
 
-def tell(sentence: str) -> None:
-    """Print a sentence to stdout: wrapped between words in a terminal, on one line in a pipe."""
-    out = console()
-    out.print(*map(shown, sentence.split("\n")), sep="\n", soft_wrap=not out.is_terminal)
-
-
-def show_warnings(warnings: Iterable[str]) -> None:
-    """Print warnings of what may make the score too high."""
-    out = console()
+def show_notes(notes: Iterable[str], warnings: Iterable[str] = ()) -> None:
+    """Print warnings of what may make the score too high, then notes, which the terminal itself wraps."""
     for warning in warnings:
-        out.print(shown_in(out, f"Warning: {warning}".replace("`", "")), style="bold red")
-
-
-def show_notes(notes: Iterable[str]) -> None:
+        tell(f"Warning: {warning}", "bold red")
     for note in notes:
-        console().print(f"Note: {shown(note)}", style="yellow")
+        console().print(escape(printable(f"Note: {note}")), style="yellow")
 
 
 def show_grid(
@@ -132,31 +105,28 @@ def show_grid(
         is_number = name.endswith(">")
         grid.add_column(name.rstrip(">"), justify="right" if is_number else "left", no_wrap=is_number)
     for place, row in enumerate(rows):
-        grid.add_row(*map(shown, row), style="dim" if place >= len(rows) - n_dim else None)
+        cells = [escape(printable(str(cell))) for cell in row]
+        grid.add_row(*cells, style="dim" if place >= len(rows) - n_dim else None)
     if n_all > len(rows):
         grid.add_row(f"... {n_all - len(rows)} more{where}")
     console().print(grid)
 
 
 def show_analysis(analysis: Analysis) -> None:
-    out = console()
-    out.print(f"\n[bold]{shown_in(out, headline(analysis))}[/bold]")
+    """Print the result in a sentence, the features or points, and how they were chosen."""
+    typer.echo()
+    tell(headline(analysis), "bold")
     for describe in (words.all_features_text, words.evidence_text, words.groups_text):
-        if text := describe(analysis):
-            out.print(shown_in(out, text))
-    out.print()
-    show_warnings(analysis.dataset.warnings)
-    if analysis.model.is_kernel:
-        _show_points(analysis)
-    else:
-        _show_features(analysis)
-    out.print()
+        tell(describe(analysis))
+    typer.echo()
+    show_notes((), analysis.dataset.warnings)
+    (_show_points if analysis.model.is_kernel else _show_features)(analysis)
+    typer.echo()
     details = (words.choice_text, words.fold_choices_text, words.p_value_text)
     for describe in (*details, words.counting_text, words.signs_text):
-        if text := describe(analysis):
-            out.print(shown_in(out, text.replace("`", "")))
+        tell(describe(analysis))
     for neighbour in analysis.neighbours:
-        out.print(shown_in(out, words.neighbour_text(analysis, neighbour)))
+        tell(words.neighbour_text(analysis, neighbour))
     show_notes(analysis.notes)
 
 
@@ -200,21 +170,21 @@ def _show_points(analysis: Analysis) -> None:
 
 def show_stability(stability: Stability) -> None:
     """Print the stable features with their frequencies, runners-up, and the bounds on false selections."""
-    out = console()
-    out.print(f"\n[bold]{shown(words.stability_headline(stability))}[/bold]\n")
+    typer.echo()
+    tell(words.stability_headline(stability), "bold")
+    typer.echo()
     frame, counted = stability_frame(stability), stability.counted
     n_stable = int(frame["stable"].sum())
     group = [counted.things.removesuffix("s")] if counted.is_grouped else []
     rows = []
-    for row in frame.head(n_stable + RUNNERS_UP if n_stable <= MAX_ROWS else MAX_ROWS).itertuples(
-        index=False
-    ):
+    n_shown = n_stable + RUNNERS_UP if n_stable <= MAX_ROWS else MAX_ROWS
+    for row in frame.head(n_shown).itertuples(index=False):
         state = "always in" if row.always_in else "stable" if row.stable else ""
         rows.append([row.feature, *([row[1]] if group else []), f"{100 * row.frequency:.0f} %", state])
     show_grid(["feature", *group, "halves>", ""], rows, n_stable, n_dim=len(rows) - n_stable)
     if stability.stable:
-        out.print(shown(words.chance_text(stability)))
-    out.print(shown(words.plan_text(stability)))
+        tell(words.chance_text(stability))
+    tell(words.plan_text(stability))
 
 
 def show_steps(steps: Iterable[Step], scoring: str, counted: str = "features") -> None:

@@ -2,8 +2,7 @@
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,19 +14,11 @@ from kmargin.core.validation import InputError, blame_input
 from kmargin.fitting.drop_costs import Worth
 from kmargin.fitting.progress import progress_bar
 from kmargin.model_selection.nested import HonestScore, evaluate, permutation_test, summarise
-from kmargin.model_selection.scores import Fold, ScoreTable, difference_error
+from kmargin.model_selection.scores import Fold, difference_error
 from kmargin.tables.columns import CountedFeatures, count_features
 from kmargin.tables.dataset import Dataset
 from kmargin.tables.model import TableModel, assemble_machine, note_rows
-from kmargin.tables.search import (
-    Choice,
-    Preparation,
-    Settings,
-    TableSearch,
-    choose,
-    fit_choice,
-    resolve_grid,
-)
+from kmargin.tables.search import Choice, Preparation, Settings, TableSearch, choose, resolve_grid
 
 DEFAULT_K = 10  # features selected on each half
 MIN_FOR_NESTED = 3  # rows (or groups) of a class: one to score, two for the folds within
@@ -52,25 +43,14 @@ class Assessment(HonestScore):
     there was something to choose.
     """
 
-    dataset: Dataset
     is_nested: bool
     folds: list[Fold]
+    fold: Indices  # the number of the fold in which each row is tested
     decisions: Matrix  # of each row, by the model that was fitted without it
     probabilities: Matrix  # of each row and class, likewise
     classes: np.ndarray
+    weights: Vector  # of the rows
     all_features: HonestScore | None = None  # of models that use all features, on the same folds
-
-    @cached_property
-    def fold(self) -> Indices:
-        """The number of the fold in which each row is tested."""
-        numbers = np.empty(len(self.dataset.y), dtype=np.intp)
-        for number, fold in enumerate(self.folds):
-            numbers[fold.test] = number
-        return numbers
-
-    @cached_property
-    def weights(self) -> Vector:
-        return np.ones(len(self.dataset.y)) if self.dataset.weights is None else self.dataset.weights
 
     @property
     def cost_of_sparsity(self) -> Difference | None:
@@ -78,7 +58,7 @@ class Assessment(HonestScore):
         if self.all_features is None:
             return None
         differences, test_ratio = self.all_features.scores - self.scores, 1 / (len(self.folds) - 1)
-        error = difference_error(differences, test_ratio, len(self.dataset.y))
+        error = difference_error(differences, test_ratio, len(self.fold))
         return Difference(self.all_features.score - self.score, error)
 
 
@@ -98,43 +78,54 @@ def assess(search: TableSearch, choice: Choice) -> Assessment:
     if settings.kernel is None and choice.k < n_available:
         every = replace(settings, k=n_available, ks=[n_available], Cs=list(choice.table.Cs), verbose=0)
         dense = TableSearch(dataset, every)
-        scored = evaluate_held_out(dense, None if is_nested else choose(dense, 1), is_nested)
-        found = replace(found, all_features=scored)
-    if settings.permutations:
-        p_value, permuted = permutation_test(
-            _highest(choice, choice.first.scores),
-            lambda labels: score_permuted(search, choice, labels),
-            search.rows,
-            settings.permutations,
-            np.random.default_rng(settings.seed),
-        )
-        found = replace(found, p_value=p_value, permuted=permuted)
-    return found
+        chosen = replace(choice, n_rounds=1) if is_nested else choose(dense, 1)
+        found = replace(found, all_features=evaluate_held_out(dense, chosen, is_nested))
+    if not settings.permutations:
+        return found
+
+    def highest(scores: np.ndarray) -> float:
+        """The highest mean score of the models that there were to choose from."""
+        columns = slice(None) if choice.chose_k else [choice.column]
+        return float(scores[:, :, columns].mean(axis=0).max())
+
+    def score_permuted(labels: list[np.ndarray]) -> Iterator[float]:
+        """The highest score of the whole grid, in one round of folds, for each of several labellings.
+
+        The original labels are treated alike, so it does not matter that the highest of many is too
+        optimistic.
+        """
+        with progress_bar("permutations", len(labels), settings.verbose) as bar:
+            for y in labels:
+                permuted = TableSearch(dataset._replace(y=y), replace(settings, verbose=0))
+                yield highest(permuted.cross_validate(choice.first.Cs, choice.first.ks).scores)
+                bar.advance()
+
+    rng, own = np.random.default_rng(settings.seed), highest(choice.first.scores)
+    p_value, permuted = permutation_test(own, score_permuted, search.rows, settings.permutations, rng)
+    return replace(found, p_value=p_value, permuted=permuted)
 
 
-def evaluate_held_out(search: TableSearch, choice: Choice | None, is_nested: bool) -> Assessment:
+def evaluate_held_out(search: TableSearch, choice: Choice, is_nested: bool) -> Assessment:
     """Evaluate each row by a model that was fitted without it."""
     folds, results, probabilities = [], [], []
-    n_rounds = 1 if choice is None else choice.n_rounds
-    models = repeat_search(search, n_rounds) if is_nested or choice is None else fold_models(search, choice)
-    for fold, model, X in models:
+    for fold, model, X in (repeat_search if is_nested else fold_models)(search, choice):
         folds.append(fold)
         results.append(evaluate(search.rows, fold, model, X))
         probabilities.append(model.predict_proba(X))
-    found = summarise(search.rows, folds, results)
     order = np.argsort(np.concatenate([fold.test for fold in folds]))
     return Assessment(
-        **{field.name: getattr(found, field.name) for field in fields(found)},
-        dataset=search.dataset,
+        **vars(summarise(search.rows, folds, results)),
         is_nested=is_nested,
         folds=folds,
+        fold=np.repeat(np.arange(len(folds)), [len(fold.test) for fold in folds])[order],
         decisions=np.concatenate([np.asarray(result.decisions) for result in results])[order],
         probabilities=np.concatenate(probabilities)[order],
         classes=search.samples.classes,
+        weights=search.rows.row_weights,
     )
 
 
-def repeat_search(search: TableSearch, n_rounds: int) -> Iterator[tuple[Fold, Any, Matrix]]:
+def repeat_search(search: TableSearch, choice: Choice) -> Iterator[tuple[Fold, Any, Matrix]]:
     """Repeat the whole search in each of several outer folds, on its training rows alone.
 
     Yields each fold, its model, and the test rows as the model takes them.
@@ -143,7 +134,9 @@ def repeat_search(search: TableSearch, n_rounds: int) -> Iterator[tuple[Fold, An
     with progress_bar("honest score", len(folds), search.settings.verbose) as bar:
         for fold in folds:
             inner = search.on_rows(fold.train)
-            yield fold, fit_choice(inner, choose(inner, n_rounds)), search.dataset.X[fold.test]
+            chosen = choose(inner, choice.n_rounds)
+            model, _ = inner.fit(chosen, n_best=int(chosen.k < inner.n_available))
+            yield fold, model, search.dataset.X[fold.test]
             bar.advance()
 
 
@@ -159,26 +152,6 @@ def fold_models(search: TableSearch, choice: Choice) -> Iterator[tuple[Fold, Any
         yield fold, model, folds.inputs(number)
 
 
-def score_permuted(search: TableSearch, choice: Choice, labels: list[np.ndarray]) -> list[float]:
-    """The highest score of the whole grid, in one round of folds, for each of several labellings.
-
-    The original labels are treated alike, so it does not matter that the highest of many is too optimistic.
-    """
-    settings, scores = replace(search.settings, verbose=0), []
-    with progress_bar("permutations", len(labels), search.settings.verbose) as bar:
-        for y in labels:
-            permuted = TableSearch(search.dataset._replace(y=y), settings)
-            scores.append(_highest(choice, permuted.cross_validate(choice.first.Cs, choice.first.ks).scores))
-            bar.advance()
-    return scores
-
-
-def _highest(choice: Choice, scores: np.ndarray) -> float:
-    """The highest mean score of the models that there were to choose from."""
-    columns = slice(None) if choice.chose_k else [choice.column]
-    return float(scores[:, :, columns].mean(axis=0).max())
-
-
 # Stability
 
 
@@ -186,7 +159,6 @@ def _highest(choice: Choice, scores: np.ndarray) -> float:
 class Stability:
     """The stability selection of a table, with its k and C."""
 
-    dataset: Dataset
     counted: CountedFeatures
     selection: StabilitySelection
     k: int
@@ -224,20 +196,6 @@ def measure_stability(
     the threshold is the lowest that keeps the number of features expected by chance at `max_false`.
     """
     settings.check()
-    valid = {
-        f"--pairs {n_pairs}": (n_pairs >= 1, "a number of pairs. Use 1 or more"),
-        f"--threshold {threshold}": (
-            threshold is None or 0.5 < threshold <= 1,
-            "a proportion above one half. Use a number above 0.5, at most 1",
-        ),
-        f"--max-false {max_false:g}": (
-            0 < max_false < np.inf,
-            "an expected number of features. Use a number > 0, such as 1",
-        ),
-    }
-    for option, (is_valid, words) in valid.items():
-        if not is_valid:
-            raise InputError(f"{option} is not {words}.")
     counted = count_features(dataset.encoding, settings.columns)
     k = _resolve_k(k, counted)
     C = stability_C(len(dataset.y), counted.units.n_units) if C is None else C
@@ -264,7 +222,7 @@ def measure_stability(
     )
     with blame_input():
         selection.fit(dataset.X, dataset.y, dataset.weights, dataset.groups)
-    return Stability(dataset, counted, selection, k, C)
+    return Stability(counted, selection, k, C)
 
 
 def _resolve_k(k: int | None, counted: CountedFeatures) -> int:
@@ -305,21 +263,17 @@ class Highest(NamedTuple):
     score: float
 
 
-@dataclass(frozen=True)
-class Curve:
+class Curve(NamedTuple):
     """Mean scores over all folds of all rounds, for each k at one C."""
 
     ks: Indices  # descending
     mean: Vector
     error: Vector  # standard errors of the means
 
-    @classmethod
-    def of(cls, table: ScoreTable, row: int) -> "Curve":
-        return cls(np.array(table.ks), table.mean[row], table.error[row])
-
     def at(self, k: int) -> tuple[float, float]:
-        position = int(np.flatnonzero(self.ks == k)[0])
-        return float(self.mean[position]), float(self.error[position])
+        """The mean score and its standard error."""
+        place = self.ks.tolist().index(k)
+        return float(self.mean[place]), float(self.error[place])
 
 
 @dataclass(frozen=True)
@@ -353,7 +307,8 @@ class Analysis:
 
     @property
     def curve(self) -> Curve:
-        return Curve.of(self.choice.table, self.choice.row)
+        table, row = self.choice.table, self.choice.row
+        return Curve(np.array(table.ks), table.mean[row], table.error[row])
 
     @property
     def highest(self) -> Highest | None:
@@ -406,17 +361,16 @@ def analyse(dataset: Dataset, settings: Settings) -> Analysis:
         )
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        fitted = search.fit_all(choice.C, choice.k, n_best=2)
-    with blame_input():
-        (calibration,) = choice.first.calibrate(choice.row, choice.column)
+        (preparation, fitted), worths = search.fit(choice, n_best=2)
     scheme = {"multi_class": settings.multi_class, "shared": settings.shared}
-    parameters = {"k": choice.k, "C": choice.C} | scheme | search.counted.request._asdict()
+    parameters = {"k": choice.k, "C": choice.C} | scheme
+    parameters |= search.counted.request._asdict() if settings.kernel is None else {}
     model = TableModel(
         dataset.target,
         dataset.encoding,
-        fitted.preparation.scaling_,
-        assemble_machine(parameters, search.samples.classes, fitted.decisions),
-        calibration,
+        preparation.scaling_,
+        assemble_machine(parameters, fitted.classes, fitted.decisions),
+        fitted.calibration_,
         ranges=dataset.ranges,
         id=dataset.id,
     )
@@ -439,7 +393,7 @@ def analyse(dataset: Dataset, settings: Settings) -> Analysis:
         assessment=assessment,
         supports=tuple(np.flatnonzero(of_fold.coef.any(axis=0)) for of_fold in decisions),
         stability=stability,
-        worths=fitted.worths,
+        worths=worths,
         neighbours=neighbours,
         notes=(*dataset.notes, *search.notes, *(str(warning.message) for warning in caught)),
     )
@@ -487,29 +441,25 @@ def trace(dataset: Dataset, settings: Settings, cross_validate: bool = True) -> 
     """Models from sparse to dense at one C: which features enter and leave as k grows."""
     search = TableSearch(dataset, settings)
     Cs, ks = resolve_grid(search)
-    curve = Curve.of(search.cross_validate(Cs[-1:], ks).table, 0) if cross_validate else None
+    table = search.cross_validate(Cs[-1:], ks).table if cross_validate else None
     preparation, path = search.path(Cs[-1:], ks)
-    names = dataset.encoding.feature_names
-    X = preparation.transform(dataset.X)
+    X, names = preparation.transform(dataset.X), dataset.encoding.feature_names
     steps: list[Step] = []
-    before: set[str] = set()
     for at in reversed(range(len(ks))):
         columns = np.flatnonzero(path.coefs[at].any(axis=0))
-        used = search.counted.labels_of(columns)
-        right = path.predict(X, ks[at]) == dataset.y
-        score, error = (None, None) if curve is None else curve.at(ks[at])
-        steps.append(
-            Step(
-                ks[at],
-                [names[j] for j in columns],
-                used,
-                float(np.average(right, weights=dataset.weights)),
-                float(path.objectives[at].mean()),
-                [name for name in used if name not in before],
-                sorted(before - set(used)),
-                score,
-                error,
-            )
+        units, before = search.counted.labels_of(columns), steps[-1].units if steps else []
+        is_right = path.predict(X, ks[at]) == dataset.y
+        score, error = (None, None) if table is None else table.at(Cs[-1], ks[at])
+        step = Step(
+            k=ks[at],
+            features=[names[j] for j in columns],
+            units=units,
+            training_accuracy=float(np.average(is_right, weights=dataset.weights)),
+            objective=float(path.objectives[at].mean()),
+            enters=[name for name in units if name not in before],
+            leaves=sorted(set(before) - set(units)),
+            score=score,
+            error=error,
         )
-        before = set(used)
+        steps.append(step)
     return steps

@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from kmargin import KernelSparseSVC, KernelSparseSVCCV, SparseSVC, SparseSVCCV
-from kmargin.core.arrays import Indices, Matrix, Vector
+from kmargin.core.arrays import Indices, Matrix
 from kmargin.core.labels import machine_names
 from kmargin.core.units import UnitRequest
 from kmargin.core.validation import InputError, count, listing
@@ -64,24 +64,20 @@ def digest_rows(X: Matrix) -> np.ndarray:
 
 
 Machine = SparseSVC | KernelSparseSVC
+KERNEL_PARAMETERS = ("kernel", "gamma", "degree", "coef0")
 
 
 def make_machine(parameters: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Machine:
     """A fitted machine from its parameters and arrays, the inverse of `machine_numbers`."""
-    common = {name: parameters[name] for name in ("k", "C", "multi_class", "shared")}
-    classes, intercept = arrays["classes"], arrays["intercept"]
-    if "kernel" not in parameters:
-        linear = SparseSVC(**common, **{name: parameters[name] for name in UnitRequest._fields})
-        linear.classes_, linear.intercept_, linear.coef_ = classes, intercept, arrays["coef"]
-        linear.support_ = np.flatnonzero(linear.coef_.any(axis=0))
-        linear.n_features_in_ = linear.coef_.shape[1]
-        return linear
-    numbers = {name: parameters[name] for name in ("gamma", "degree", "coef0")}
-    machine = KernelSparseSVC(kernel=parameters["kernel"], **numbers, **common)
-    machine.classes_, machine.intercept_, machine.dual_coef_ = classes, intercept, arrays["dual_coef"]
-    machine.support_, machine.support_vectors_ = arrays["support"], arrays["support_vectors"]
-    machine.n_features_in_ = machine.support_vectors_.shape[1]
-    machine.kernel_ = Kernel(parameters["kernel"], **numbers)
+    kind: Any = KernelSparseSVC if "kernel" in parameters else SparseSVC
+    machine = kind(**parameters)
+    for name, array in arrays.items():
+        setattr(machine, f"{name}_", array)
+    if "kernel" in parameters:
+        machine.kernel_ = Kernel(*(parameters[name] for name in KERNEL_PARAMETERS))
+    else:
+        machine.support_ = np.flatnonzero(machine.coef_.any(axis=0))
+    machine.n_features_in_ = arrays["support_vectors" if "kernel" in parameters else "coef"].shape[1]
     return machine
 
 
@@ -90,37 +86,34 @@ def assemble_machine(parameters: Mapping[str, Any], classes: np.ndarray, decisio
     arrays = {"classes": classes, "intercept": decisions.intercept}
     if not isinstance(decisions, KernelDecisions):
         return make_machine(parameters, arrays | {"coef": decisions.coef})
-    inputs = decisions.inputs
-    assert inputs.kernel is not None, "tables hold features, not kernel values"
+    kernel, inputs = decisions.inputs.kernel, decisions.inputs
+    assert kernel is not None, "tables hold features, not kernel values"
     arrays |= {"dual_coef": decisions.coef, "support": inputs.columns, "support_vectors": inputs.points}
-    return make_machine({**parameters, "kernel": inputs.kernel.name, **inputs.kernel.numbers}, arrays)
+    return make_machine({**parameters, "kernel": kernel.name, **kernel.numbers}, arrays)
 
 
 def machine_numbers(machine: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """The parameters and arrays of a fitted machine; of a cross-validated one, with the chosen k and C."""
-    parameters = {
-        "C": float(getattr(machine, "C_", None) or machine.C),
-        "multi_class": machine.multi_class,
-        "shared": bool(machine.shared),
-    }
-    arrays = {"classes": np.asarray(machine.classes_), "intercept": np.asarray(machine.intercept_)}
+    k, C = (getattr(machine, f"{name}_", None) for name in ("k", "C"))
+    parameters = {"C": float(C or machine.C), "multi_class": machine.multi_class, "shared": machine.shared}
+    names = ["classes", "intercept", "coef"]
     if hasattr(machine, "dual_coef_"):
-        points = machine.support_vectors_  # sparse if X was
         parameters |= {"kernel": machine.kernel, **machine.kernel_.numbers}
-        arrays |= {
-            "dual_coef": np.asarray(machine.dual_coef_),
-            "support": np.asarray(machine.support_),
-            "support_vectors": np.asarray(points.toarray() if hasattr(points, "toarray") else points),
-        }
+        names = ["classes", "intercept", "dual_coef", "support", "support_vectors"]
         n_units = len(machine.support_)
     else:
         request = UnitRequest(machine.groups, machine.keep, machine.avoid, machine.signs)
         request = request.by_place(machine.n_features_in_, getattr(machine, "feature_names_in_", None))
         parameters |= request._asdict()
-        arrays["coef"] = np.asarray(machine.coef_)
         n_units = request.resolve(machine.n_features_in_).n_units
-    k = machine.k_ if hasattr(machine, "k_") else machine.k
-    return parameters | {"k": n_units if isinstance(k, str) else int(k)}, arrays
+    k = machine.k if k is None else k
+    arrays = {name: _as_array(getattr(machine, f"{name}_")) for name in names}
+    return parameters | {"k": n_units if k == "all" else int(k)}, arrays
+
+
+def _as_array(values: Any) -> np.ndarray:
+    """The values in memory; support vectors are sparse if X was."""
+    return np.asarray(values.toarray() if hasattr(values, "toarray") else values)
 
 
 class Prediction(NamedTuple):
@@ -184,10 +177,10 @@ class TableModel:
     def predict(self, X: Any) -> np.ndarray:
         """The class of each row.
 
-        X is a frame (pandas, polars, arrow) or a mapping of columns by name, of which those in `needed` are
-        looked at, numbers or texts of numbers; or an array of all columns that the model was fitted to, in
-        the order of `feature_names_in_`. Raises InputError, a ValueError, in one sentence where it has not
-        what the model needs.
+        X is a data frame (pandas, polars, arrow) or a mapping of columns by name, of which those in `needed`
+        are used, as numbers or as texts of numbers; or an array of all columns that the model was fitted to,
+        in the order of `feature_names_in_`. Raises InputError, a ValueError, where X lacks what the model
+        needs.
         """
         return self.answer(self._read(X)).classes
 
@@ -271,48 +264,33 @@ class TableModel:
 
 
 def to_table(X: Any, columns: Sequence[str], needed: Sequence[str]) -> Table:
-    """Return a data frame, a mapping or an array as a table.
+    """Return a data frame, a mapping, records or an array as a table.
 
     Arrays have no names: theirs are `columns`, in this order. Raises InputError where X has another number
     of columns, or is not a table.
     """
     if isinstance(X, Table):
         return X
-    if isinstance(X, pd.DataFrame):
-        frame = X.copy(deep=False)
-    elif hasattr(X, "to_pandas"):  # polars, arrow
-        frame = X.to_pandas()
-    elif isinstance(X, Mapping):
-        frame = pd.DataFrame(dict(X))
-    elif isinstance(X, list | tuple) and X and all(isinstance(row, Mapping) for row in X):
-        frame = pd.DataFrame(list(X))
-    else:
-        frame = _from_array(X, columns, needed)
+    X = X.to_pandas() if hasattr(X, "to_pandas") else X  # polars, arrow
+    X = X.toarray() if hasattr(X, "toarray") else X  # sparse matrices
+    try:
+        frame = pd.DataFrame(X)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"X is not a table ({str(error).rstrip('.')}). Give a data frame with the columns "
+            f"{listing(needed)}, or a two-dimensional array."
+        ) from error
+    if isinstance(frame.columns, pd.RangeIndex):
+        if frame.shape[1] != len(columns):
+            raise InputError(
+                f"X has {count(frame.shape[1], 'column')}, but without names the model expects the "
+                f"{len(columns):,} that it was fitted to, in this order: {listing(columns, 8)}; a single row "
+                f"is [row]. A data frame needs only {listing(needed, 8)}."
+            )
+        frame.columns = list(columns)
     frame.columns = [str(name) for name in frame.columns]
     check_unique("X", list(frame.columns))
     return Table(frame)
-
-
-def _from_array(X: Any, columns: Sequence[str], needed: Sequence[str]) -> pd.DataFrame:
-    X = X.toarray() if hasattr(X, "toarray") else X  # sparse matrices
-    try:
-        values = np.asarray(X)
-    except ValueError as error:
-        raise InputError(
-            "X has rows of different lengths. Give one value per column in every row."
-        ) from error
-    if values.ndim != 2:
-        raise InputError(
-            f"X of shape {values.shape} is not a table. Give a data frame with the columns "
-            f"{listing(needed)}, or a two-dimensional array; a single row is [row]."
-        )
-    if values.shape[1] != len(columns):
-        raise InputError(
-            f"X has {count(values.shape[1], 'column')}, but without names the model expects the "
-            f"{len(columns):,} that it was fitted to, in this order: {listing(columns, 8)}. A data frame "
-            f"needs only {listing(needed, 8)}."
-        )
-    return pd.DataFrame(values, columns=list(columns))
 
 
 def to_table_model(model: Any, target: str) -> TableModel:
@@ -358,7 +336,7 @@ def to_table_model(model: Any, target: str) -> TableModel:
 
 
 def _scaling(steps: list[Any], n_features: int) -> Scaling:
-    """The steps before the machine as one scaling: gaps filled in, then mean and spread taken out."""
+    """The steps before the machine as one scaling: missing values filled in, then standardised."""
     kinds = [type(step) for step in steps]
     if kinds not in ([], [StandardScaler], [SimpleImputer], [SimpleImputer, StandardScaler]):
         raise InputError(
@@ -366,8 +344,7 @@ def _scaling(steps: list[Any], n_features: int) -> Scaling:
             "saved; kmargin saves only a SimpleImputer followed by a StandardScaler. Scale with "
             "standardize=True, or save the pipeline with joblib."
         )
-    fills: Vector | None = None
-    mean, spread = np.zeros(n_features), np.ones(n_features)
+    medians, mean, spread = None, np.zeros(n_features), np.ones(n_features)
     for step in steps:
         if isinstance(step, SimpleImputer):
             values = step.statistics_.tolist()
@@ -377,8 +354,8 @@ def _scaling(steps: list[Any], n_features: int) -> Scaling:
                     "This SimpleImputer adds or drops columns, or does not fill in numbers. Use one with "
                     "strategy='median', without add_indicator."
                 )
-            fills = np.array(values, dtype=float)
+            medians = np.array(values, dtype=float)
         else:
-            mean = mean if step.mean_ is None or not step.with_mean else np.asarray(step.mean_, dtype=float)
-            spread = spread if step.scale_ is None else np.asarray(step.scale_, dtype=float)
-    return Scaling(fills, mean, spread)
+            mean = step.mean_ if step.with_mean else mean
+            spread = step.scale_ if step.with_std else spread
+    return Scaling(medians, mean, spread)

@@ -11,11 +11,10 @@ import json
 import math
 import os
 import shutil
-import tempfile
-import time
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -28,25 +27,25 @@ from kmargin.core.validation import InputError
 from kmargin.fitting.decisions import KERNELS
 from kmargin.model_selection.calibration import Calibration
 from kmargin.tables.columns import Encoding, Scaling
-from kmargin.tables.model import SeenRows, TableModel, machine_numbers, make_machine
+from kmargin.tables.model import KERNEL_PARAMETERS, SeenRows, TableModel, machine_numbers, make_machine
 from kmargin.tables.read import DAMAGED_ARCHIVE
 
 FORMAT = "kmargin model"
 VERSION = 1
 NAME = "model.kmargin"
 
-SHARED = {"header", "intercept", "mean", "spread"}  # arrays of every model
-KINDS = {"linear": {"coef"}, "kernel": {"dual_coef", "support", "support_vectors"}}
-# arrays that are there together or not at all; older models lack some
-OPTIONAL = ({"medians"}, {"slopes", "offsets"}, {"seen_by_all", "seen_by_used"}, {"ranges"})
-MEMBERS = {"sha256"}.union(SHARED, *KINDS.values(), *OPTIONAL)
-WHOLE = {"support", "seen_by_all", "seen_by_used"}  # arrays of integers
-CLASS_TYPES = {"str": str, "int": int, "float": float, "bool": bool}
-PLAIN = ("<f8", "<i8", "|u1")  # floats, positions, bytes
+# Shapes of the arrays: m binary classifiers, p features, q training points of a kernel model, n of any number
+SHAPES = {"intercept": "m", "coef": "mp", "mean": "p", "spread": "p"}
+SHAPES |= {"dual_coef": "mq", "support": "q", "support_vectors": "qp"}
+SHAPES |= {"medians": "p", "ranges": "2p", "slopes": "m", "offsets": "m"}  # not in every model
+SHAPES |= {"seen_by_all": "n", "seen_by_used": "n"}
+KINDS = {"linear": ("intercept", "coef"), "kernel": ("intercept", "dual_coef", "support", "support_vectors")}
+INTEGERS = {"support", "seen_by_all", "seen_by_used"}
+MEMBERS = {"header", "sha256", *SHAPES}
+PLAIN = ("<f8", "<i8", "|u1")  # floats, integers, bytes
 
-PART = ".kmargin-part-"  # prefix of a folder in which files are being written
+PART = ".kmargin-part"  # the folder in which files are being written
 READY = ".kmargin-ready"  # the folder with all files of new results, before they are moved to their places
-STALE_SECONDS = 3600  # age from which a `PART` folder is taken to be left by a killed process
 
 
 def replace_file(path: Path, content: bytes) -> None:
@@ -67,22 +66,18 @@ def replace_folder(folder: Path, contents: Mapping[str, bytes], owned: Sequence[
     new results count: `newest` finds them there, and `finish` moves them to their places, in the next call
     if the process is killed. The first name in `owned` is that of a file that all results have.
     """
-    is_new = not folder.exists()
+    is_new, part = not folder.exists(), folder / PART
     with _errors_name(folder):
         folder.mkdir(exist_ok=True)
-        for stale in folder.glob(f"{PART}*"):
-            if time.time() - stale.stat().st_mtime > STALE_SECONDS:
-                shutil.rmtree(stale, ignore_errors=True)
         finish(folder, owned)
-        part = None
         try:
-            part = Path(tempfile.mkdtemp(prefix=PART, dir=folder))
+            shutil.rmtree(part, ignore_errors=True)  # of a process that was killed
+            part.mkdir()
             for name, content in contents.items():
                 _write(part / name, content)
             os.rename(part, folder / READY)
         except BaseException:
-            if part is not None:
-                shutil.rmtree(part, ignore_errors=True)
+            shutil.rmtree(part, ignore_errors=True)
             if is_new:
                 with suppress(OSError):
                     folder.rmdir()
@@ -114,7 +109,7 @@ def newest(folder: Path, name: str) -> Path:
 
 def is_temporary(name: str) -> bool:
     """Whether a killed process may have left a folder with this name."""
-    return name == READY or name.startswith(PART)
+    return name in (PART, READY)
 
 
 def _write(path: Path, content: bytes) -> None:
@@ -153,14 +148,12 @@ def to_bytes(model: TableModel) -> bytes:
     parameters, arrays = machine_numbers(model.machine)
     classes = arrays.pop("classes").tolist()
     arrays |= {"mean": model.scaling.mean, "spread": model.scaling.spread}
-    if model.scaling.medians is not None:
-        arrays["medians"] = model.scaling.medians
+    optional = {"medians": model.scaling.medians, "ranges": model.ranges}
     if model.calibration is not None:
-        arrays |= {"slopes": model.calibration.slopes, "offsets": model.calibration.offsets}
+        optional |= {"slopes": model.calibration.slopes, "offsets": model.calibration.offsets}
     if model.seen is not None:
-        arrays |= {"seen_by_all": model.seen.by_all, "seen_by_used": model.seen.by_used}
-    if model.ranges is not None:
-        arrays["ranges"] = model.ranges
+        optional |= {"seen_by_all": model.seen.by_all, "seen_by_used": model.seen.by_used}
+    arrays |= {name: array for name, array in optional.items() if array is not None}
     header = {
         "format": FORMAT,
         "version": VERSION,
@@ -175,9 +168,8 @@ def to_bytes(model: TableModel) -> bytes:
         "categories": {column: list(values) for column, values in model.encoding.categories.items()},
     }
     text = json.dumps(header, ensure_ascii=False, indent=1).encode()
-    members = {"header": np.frombuffer(text, np.uint8)} | {
-        n: np.ascontiguousarray(a) for n, a in arrays.items()
-    }
+    members = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    members["header"] = np.frombuffer(text, np.uint8)
     members["sha256"] = _digest(members)
     content = io.BytesIO()
     np.savez(content, allow_pickle=False, **members)
@@ -206,10 +198,10 @@ def load(path: str | Path) -> TableModel:
             f"{path} has format {version}, but this kmargin ({__version__}) reads up to {VERSION}. Upgrade "
             "kmargin."
         )
-    digest = members.pop("sha256", np.empty(0, np.uint8))
-    if not np.array_equal(digest, _digest(members)):
+    if not np.array_equal(members.pop("sha256", np.empty(0, np.uint8)), _digest(members)):
         raise InputError(f"{path} was changed or damaged after it was written. Fit the model again.")
     try:
+        del members["header"]
         return _assemble(header, members)
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
         reason = str(error) if isinstance(error, Mismatch) else "its header has values kmargin never writes"
@@ -226,112 +218,101 @@ def _digest(members: Mapping[str, np.ndarray]) -> np.ndarray:
 
 
 def _read_members(path: Path) -> dict[str, np.ndarray]:
-    """The arrays of an archive, after a look at what they say of themselves."""
+    """The arrays of an archive. Each has as many bytes in the file as in memory."""
+    members: dict[str, np.ndarray] = {}
     try:
         with zipfile.ZipFile(path) as archive:
-            infos = archive.infolist()
-            names = [info.filename.removesuffix(".npy") for info in infos]
-            if len(set(names)) < len(names) or not set(names) <= MEMBERS or "header" not in names:
-                raise _foreign(path, f"it holds {', '.join(map(repr, sorted(names)[:5]))}")
-            for info in infos:
-                _check_member(path, archive, info)
-        with np.load(path, allow_pickle=False) as arrays:
-            return {name: arrays[name] for name in names}
-    except InputError:
-        raise
+            for info in archive.infolist():
+                name = info.filename.removesuffix(".npy")
+                _check_member(info, name not in members)
+                members[name] = _read_array(info.filename, archive.read(info))
+    except Mismatch as error:
+        raise _foreign(path, str(error)) from error
     except DAMAGED_ARCHIVE as error:
         if isinstance(error, OSError) and error.filename is not None:
             raise  # there, but not to be read
         raise _foreign(path, "it is damaged or not an archive") from error
+    return members
 
 
-def _check_member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> None:
-    """Numbers only, as many as the member has bytes for, and no bytes that unpack to more."""
-    if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1 or info.file_size > path.stat().st_size:
-        raise _foreign(path, f"{info.filename} is compressed or encrypted")
-    with archive.open(info) as file:
-        version = np.lib.format.read_magic(file)
-        if version != (1, 0):
-            raise _foreign(path, f"{info.filename} is not an array that kmargin writes")
-        shape, fortran, dtype = np.lib.format.read_array_header_1_0(file)
-        n_left = info.file_size - file.tell()
-    if dtype.str not in PLAIN or fortran or min(shape, default=0) < 0:
-        raise _foreign(path, f"{info.filename} holds {dtype}, not plain numbers")
-    if math.prod(shape) * dtype.itemsize != n_left:
-        raise _foreign(path, f"{info.filename} declares shape {shape} but holds {n_left} bytes")
+def _check_member(info: zipfile.ZipInfo, is_new: bool) -> None:
+    """Raise Mismatch for a member that has no place in a model, or would unpack to more bytes."""
+    _require(is_new and info.filename.removesuffix(".npy") in MEMBERS, f"it holds {info.filename[:40]!r}")
+    is_stored = info.compress_type == zipfile.ZIP_STORED and not info.flag_bits & 1
+    _require(is_stored, f"{info.filename} is compressed or encrypted")
+
+
+def _read_array(name: str, content: bytes) -> np.ndarray:
+    """An array of numbers in NumPy's format. Raises Mismatch if its size is not that of its bytes."""
+    file = io.BytesIO(content)
+    version = np.lib.format.read_magic(file)
+    shape, is_fortran, dtype = np.lib.format.read_array_header_1_0(file)
+    data = content[file.tell() :]
+    is_plain = version == (1, 0) and not is_fortran and dtype.str in PLAIN and min(shape, default=0) >= 0
+    _require(is_plain, f"{name} is not a plain array of numbers")
+    n_bytes = math.prod(shape) * dtype.itemsize
+    _require(n_bytes == len(data), f"{name} declares shape {shape} but holds {len(data)} bytes")
+    return np.frombuffer(data, dtype).reshape(shape).copy()
 
 
 def _assemble(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> TableModel:
-    """The model, every name, number and shape checked. Raises ValueError and its like."""
-    kind, parameters, present = header["kind"], header["parameters"], set(arrays)
-    optional = set().union(*(names for names in OPTIONAL if names <= present))
-    _require(present - optional == SHARED | KINDS[kind], f"a {kind} model has other arrays")
-    encoding = Encoding(
-        tuple(map(_text, header["columns"])),
-        {_text(name): tuple(map(_text, values)) for name, values in header["categories"].items()},
-    )
-    names = encoding.feature_names
-    _require(len(set(names)) == len(names) > 0, "features repeat")
-    _require(set(encoding.categories) <= set(encoding.columns), "categories of no column")
-    type_ = CLASS_TYPES[header["class_type"]]
-    _require(all(type(value) is type_ for value in header["classes"]), "classes of mixed types")
-    classes = np.array(header["classes"])
-    _require(len(classes) >= 2 and np.array_equal(np.unique(classes), classes), "classes out of order")
-    _require(parameters["multi_class"] in SCHEMES, "multi_class")
-    n_classifiers = len(class_pairs(len(classes), parameters["multi_class"]))
-    _check_arrays(arrays, n_classifiers, len(names))
-    _require(type(parameters["k"]) is int and parameters["k"] >= 0, "k")
-    _require(isinstance(parameters["C"], str) and float(parameters["C"]) > 0, "C")
-    # files from before the parameter `shared` hold models with k features for each binary classifier
-    changed = {"C": float(parameters["C"]), "shared": parameters.get("shared", False)}
-    _require(type(changed["shared"]) is bool, "shared")
+    """The model of a file. Raises Mismatch, or another error, for values that kmargin never writes."""
+    kind, columns, categories = header["kind"], header["columns"], header["categories"]
+    encoding = Encoding(tuple(columns), {name: tuple(values) for name, values in categories.items()})
+    names, classes = encoding.feature_names, np.array(header["classes"])
+    texts = [header["target"], header.get("id") or "", *columns, *categories, *chain(*categories.values())]
+    given = {"shared": False} | header["parameters"]  # in older files k counts for each binary classifier
+    parameters = {name: given[name] for name in ("k", "multi_class", "shared")} | {"C": float(given["C"])}
+    numbers: list[Any] = []
     if kind == "kernel":
-        _require(parameters["kernel"] in set(KERNELS) - {"precomputed"}, "kernel")
-        numbers = [parameters[name] for name in ("gamma", "degree", "coef0")]
-        _require(all(type(n) in (int, float) and math.isfinite(n) for n in numbers), "kernel numbers")
+        parameters |= {name: given[name] for name in KERNEL_PARAMETERS}
+        numbers = [given[name] for name in KERNEL_PARAMETERS if name != "kernel"]
     else:  # older models have no constraints on features
-        request = UnitRequest(*(parameters.get(name) for name in UnitRequest._fields))
+        request = UnitRequest(*(given.get(name) for name in UnitRequest._fields))
         request.resolve(len(names))
-        changed |= request._asdict()
-    machine = make_machine(parameters | changed, arrays | {"classes": classes})
-    scaling = Scaling(arrays.get("medians"), arrays["mean"], arrays["spread"])
-    calibration = Calibration(arrays["slopes"], arrays["offsets"]) if "slopes" in arrays else None
-    seen = SeenRows(arrays["seen_by_all"], arrays["seen_by_used"]) if "seen_by_all" in arrays else None
-    id = None if header.get("id") is None else _text(header["id"])
-    target, ranges = _text(header["target"]), arrays.get("ranges")
-    return TableModel(target, encoding, scaling, machine, calibration, seen, ranges, id)
+        parameters |= request._asdict()
+    is_valid = {
+        "names": all(isinstance(text, str) for text in texts),
+        "features": len(set(names)) == len(names) > 0,
+        "categories": set(categories) <= set(columns),
+        "classes": len({type(value) for value in header["classes"]}) == 1 and classes.dtype.kind in "Uifb",
+        "order of classes": len(classes) >= 2 and np.array_equal(np.unique(classes), classes),
+        "k": type(given["k"]) is int and given["k"] >= 0,
+        "C": isinstance(given["C"], str) and parameters["C"] > 0,
+        "multi_class": given["multi_class"] in SCHEMES,
+        "shared": type(given["shared"]) is bool,
+        "kernel": kind == "linear" or given["kernel"] in set(KERNELS) - {"precomputed"},
+        "parameters of the kernel": all(type(n) in (int, float) and math.isfinite(n) for n in numbers),
+    }
+    for what, holds in is_valid.items():
+        _require(holds, f"its {what} cannot be those of a model")
+    _check_arrays(arrays, len(class_pairs(len(classes), given["multi_class"])), len(names))
+    fitted = {name: arrays[name] for name in KINDS[kind]}
+    return TableModel(
+        target=header["target"],
+        encoding=encoding,
+        scaling=Scaling(arrays.get("medians"), arrays["mean"], arrays["spread"]),
+        machine=make_machine(parameters, fitted | {"classes": classes}),
+        calibration=Calibration(arrays["slopes"], arrays["offsets"]) if "slopes" in arrays else None,
+        seen=SeenRows(arrays["seen_by_all"], arrays["seen_by_used"]) if "seen_by_all" in arrays else None,
+        ranges=arrays.get("ranges"),
+        id=header.get("id"),
+    )
 
 
 def _check_arrays(arrays: dict[str, np.ndarray], n_classifiers: int, n_features: int) -> None:
-    """Raises Mismatch where arrays have other shapes, types or values than those of a model."""
-    n_points = len(arrays.get("support_vectors", ()))
-    slopes = arrays.get("slopes")
-    is_mixed = slopes is not None and slopes.ndim == 2  # older models have a slope for each classifier
-    shapes: dict[str, tuple[int, ...]] = {
-        "intercept": (n_classifiers,),
-        "slopes": (n_classifiers,) * (1 + is_mixed),
-        "offsets": (n_classifiers,),
-        "coef": (n_classifiers, n_features),
-        "dual_coef": (n_classifiers, n_points),
-        "support": (n_points,),
-        "support_vectors": (n_points, n_features),
-        "ranges": (2, n_features),
-        **{name: arrays[name].shape for name in ("seen_by_all", "seen_by_used") if name in arrays},
-    }
-    for name in set(arrays) - {"header"}:
-        array, shape = arrays[name], shapes.get(name, (n_features,))
+    """Raise Mismatch where arrays have other shapes, types or values than those of a model."""
+    sizes = {"m": n_classifiers, "p": n_features, "q": len(arrays.get("support_vectors", ())), "2": 2}
+    for name, array in arrays.items():
+        letters = "mm" if name == "slopes" and array.ndim == 2 else SHAPES[name]  # as the binary schemes need
+        shape = tuple(sizes.get(letter, array.size) for letter in letters)
         _require(array.shape == shape, f"{name} has shape {array.shape}, not {shape}")
         _require(bool(np.isfinite(array).all()), f"{name} is not finite")
-        _require((array.dtype.kind == "i") == (name in WHOLE), f"{name} is {array.dtype}")
-        if name.startswith("seen"):  # compared, not subtracted: differences of digests overflow
-            is_sorted = array.ndim == 1 and bool((array[1:] > array[:-1]).all())
-            _require(is_sorted, f"{name} is out of order")
+        _require((array.dtype.kind == "i") == (name in INTEGERS), f"{name} is {array.dtype}")
+    for name in arrays.keys() & {"seen_by_all", "seen_by_used"}:
+        digests = arrays[name]  # compared, not subtracted: differences of digests overflow
+        _require(bool((digests[1:] > digests[:-1]).all()), f"{name} is out of order")
     _require(bool((arrays["spread"] > 0).all()), "spread")
-
-
-def _text(value: object) -> str:
-    _require(isinstance(value, str), f"{value!r} is not a name")
-    return str(value)
 
 
 def _require(condition: bool, what: str) -> None:

@@ -3,10 +3,10 @@
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.metrics import get_scorer, get_scorer_names
 from sklearn.pipeline import Pipeline
 from sklearn.utils import Tags
@@ -21,7 +21,7 @@ from kmargin.estimators.cv import CrossValidation, FoldModel, NotYetCalibrated
 from kmargin.fitting.decisions import KERNELS
 from kmargin.fitting.drop_costs import Worth, improve_by_exchanges
 from kmargin.fitting.fit import GridFit, Procedure, fit_grid
-from kmargin.fitting.spec import Decisions, KernelBlueprint, LinearBlueprint, repeats_to_report
+from kmargin.fitting.spec import KernelBlueprint, LinearBlueprint, repeats_to_report
 from kmargin.model_selection.nested import ScoredRows
 from kmargin.model_selection.scores import (
     SELECTIONS,
@@ -131,40 +131,28 @@ class Preparation(TransformerMixin, BaseEstimator):
         return tags
 
 
-class FinalFit(NamedTuple):
-    """A model fitted to all rows, and what each unit contributes, by label, where that is known."""
-
-    preparation: Preparation
-    decisions: Decisions
-    worths: dict[str, Worth]
-
-
 class TableSearch:
     """A data set with all that is needed to fit and score models for any C and k on folds of its rows."""
 
     def __init__(self, dataset: Dataset, settings: Settings) -> None:
         settings.check()
-        self.dataset = dataset
-        self.settings = settings
+        self.dataset, self.settings = dataset, settings
         self.counted = count_features(dataset.encoding, settings.columns)
         self.blueprint = settings.blueprint(self.counted)
         self.procedure = Procedure(n_jobs=settings.jobs, random_state=settings.seed, verbose=settings.verbose)
         self.preparation = Preparation(dataset.impute, settings.standardize)
-        self.rows = ScoredRows(
-            dataset.X, dataset.y, dataset.weights, dataset.groups, self._score, settings.scoring
-        )
+        groups = dataset.groups
+        self.rows = ScoredRows(dataset.X, dataset.y, dataset.weights, groups, self._score, settings.scoring)
         with blame_input():
             self.blueprint.check()
             class_weight = "balanced" if settings.balanced else None
             self.samples = read_samples(dataset.X, dataset.y, dataset.weights, class_weight)
             validation.check_tolerance(settings.tolerance)
             self.n_available = self.blueprint.units(self.samples).n_units
-        codes, groups = self.samples.codes, dataset.groups
-        self.class_counts = np.bincount(codes)  # rows of each class, or groups that have rows of it
-        if groups is not None:
-            self.class_counts = np.array(
-                [len(np.unique(groups[codes == code])) for code in range(codes.max() + 1)]
-            )
+        codes = self.samples.codes
+        if groups is not None:  # a group counts once for each class that it has rows of
+            codes = np.unique(np.column_stack([groups, codes]), axis=0)[:, 1]
+        self.class_counts = np.bincount(codes)
         self.notes: list[str] = []
         self.n_folds = self._count_folds()
 
@@ -258,28 +246,34 @@ class TableSearch:
         n_classifiers = len(class_pairs(len(self.samples.classes), self.settings.multi_class))
         return 1 if self.is_large or n_classifiers >= MANY_CLASSIFIERS else MAX_ROUNDS
 
-    def fit_all(self, C: float, k: int, n_best: int = 1) -> FinalFit:
+    def fit(self, choice: "Choice", n_best: int) -> tuple[Pipeline, dict[str, Worth]]:
         """Fit to all rows: the same model whether its C and k were chosen or given.
 
-        Single exchanges that lower the objective are made while there are any, in linear models of at most
+        Returns the preparation with the model, and the drop cost of each unit, by label. Single exchanges
+        that lower the objective are made while there are any, in linear models of at most
         `MAX_REPLACED_UNITS` units that all binary classifiers share. The `n_best` best replacements of each
         unit are reported; with ``n_best=0`` none are looked for, and no exchange is made.
         """
         preparation, samples = self._prepare()
-        decisions = fit_grid(self.blueprint, samples, [C], [k], self.procedure, label="refit").decisions(0, 0)
+        blueprint, C, k = self.blueprint, choice.C, choice.k
+        decisions = fit_grid(blueprint, samples, [C], [k], self.procedure, label="refit").decisions(0, 0)
         used, worths = np.flatnonzero(decisions.coef.any(axis=0)), {}
-        is_one_set = self.blueprint.shared or len(decisions.coef) == 1
+        is_one_set = blueprint.shared or len(decisions.coef) == 1
         if (
-            isinstance(self.blueprint, LinearBlueprint)
+            isinstance(blueprint, LinearBlueprint)
             and (n_best > 0 and is_one_set and not self.is_large)
             and len(self.counted.labels_of(used)) <= MAX_REPLACED_UNITS
         ):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # the first fit has warned already
-                better, found = improve_by_exchanges(self.blueprint, samples, C, used, self.procedure, n_best)
+                better, found = improve_by_exchanges(blueprint, samples, C, used, self.procedure, n_best)
             decisions = decisions if better is None else better.decisions(0, 0)
             worths = {self.counted.labels[int(worth.columns[0])]: worth for worth in found}
-        return FinalFit(preparation, decisions, worths)
+        model = FoldModel(decisions, self.samples.classes, self.settings.multi_class)
+        model.k_, model.C_ = k, C
+        with blame_input():
+            (model.calibration_,) = choice.first.calibrate(choice.row, choice.column)
+        return Pipeline([("prepare", preparation), ("model", model)]), worths
 
     def path(self, Cs: list[float], ks: list[int]) -> tuple[Preparation, SparsityPath]:
         """Return the preparation and the path over all ks at the last C, fitted to all rows."""
@@ -289,8 +283,7 @@ class TableSearch:
 
     def _prepare(self) -> tuple[Preparation, Any]:
         """Return the preparation fitted to all rows, and all samples transformed by it."""
-        preparation = Preparation(self.dataset.impute, self.settings.standardize)
-        preparation.fit(self.samples.X, sample_weight=self.samples.repeats)
+        preparation = clone(self.preparation).fit(self.samples.X, sample_weight=self.samples.repeats)
         return preparation, self.samples._replace(X=preparation.transform(self.samples.X))
 
     def note_repeats(self) -> None:
@@ -387,8 +380,8 @@ def resolve_grid(search: TableSearch) -> tuple[list[float], list[int]]:
     """The values of C, ascending, and of k, descending; beside a given k, one more and one fewer."""
     settings, things, n_available = search.settings, search.things, search.n_available
     n_fixed = search.counted.n_fixed if settings.kernel is None else 0
-    asked = [] if settings.k is None else [settings.k]
-    for k in (*asked, *(settings.ks if isinstance(settings.ks, list) else [])):
+    given = [] if settings.k is None else [settings.k]
+    for k in (*given, *(settings.ks if isinstance(settings.ks, list) else [])):
         if not 0 <= k <= n_available:
             raise InputError(f"k = {k} is not possible with {n_available} {things}. Use 0 to {n_available}.")
         if k < n_fixed:
@@ -398,21 +391,10 @@ def resolve_grid(search: TableSearch) -> tuple[list[float], list[int]]:
                 f"{n_fixed} or more, or keep fewer."
             )
     with blame_input():
-        largest = search.blueprint.largest_default(search.samples)
-        ks = validation.resolve_ks(settings.ks, n_available, largest, things)
+        Cs = validation.resolve_Cs(list(DEFAULT_CS if settings.Cs is None else settings.Cs))
         if settings.k is not None and settings.ks is None:
             ks = [k for k in (settings.k - 1, settings.k + 1) if 1 <= k <= n_available]
-        ks = [k for k in ks if k >= n_fixed] or [n_fixed]
-        Cs = DEFAULT_CS if settings.Cs is None else settings.Cs
-        return validation.resolve_Cs(list(Cs)), sorted({*ks, *asked}, reverse=True)
-
-
-def fit_choice(search: TableSearch, choice: Choice) -> Pipeline:
-    """The preparation and the model with the chosen C and k, fitted to all rows, with probabilities."""
-    n_best = 1 if choice.k < search.n_available else 0
-    fitted = search.fit_all(choice.C, choice.k, n_best)
-    model = FoldModel(fitted.decisions, search.samples.classes, search.settings.multi_class)
-    with blame_input():
-        (model.calibration_,) = choice.first.calibrate(choice.row, choice.column)
-    model.k_, model.C_ = choice.k, choice.C
-    return Pipeline([("prepare", fitted.preparation), ("model", model)])
+        else:
+            largest = search.blueprint.largest_default(search.samples)
+            ks = validation.resolve_ks(settings.ks, n_available, largest, things)
+    return Cs, sorted({*given, *(k for k in ks if k >= n_fixed)} or {n_fixed}, reverse=True)
