@@ -195,7 +195,7 @@ MISTAKES = {
     "no whole number": (
         lambda: None,
         ["--k", "two"],
-        "Invalid value for '--k'.* integer.*See kmargin fit --help",
+        "Invalid value for '--k': 'two' is not a whole number.*See kmargin fit --help",
     ),
     "no such option": (lambda: None, ["--tagret", "x"], "No such option: --tagret .*See kmargin fit --help"),
     "no list": (lambda: None, ["--ks", "a,b"], "--ks a,b is not a whole number, nor a list of such"),

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, get_type_hints
+from typing import Annotated, Any, ClassVar, get_args, get_type_hints
 
 import numpy as np
 import typer
@@ -50,6 +50,8 @@ def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
             names = [f"--{entry.name.replace('_', '-')}", *entry.metadata["names"]]
             names = [] if entry.default is True else names  # typer adds the opposite, --no-nested
             declared = typer.Option(*names, help=entry.metadata["help"], rich_help_panel=heading)
+            for number in {int, float} & {kinds[entry.name], *get_args(kinds[entry.name])}:
+                declared.parser, declared.metavar = number_parser(number), "NUMBER"
             kind = Annotated[kinds[entry.name], declared]  # type: ignore[valid-type, name-defined]
             parameters.append(parameter.replace(name=entry.name, default=entry.default, annotation=kind))
 
@@ -62,6 +64,19 @@ def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
     wrapped.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     wrapped.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return wrapped
+
+
+def number_parser(kind: type) -> Callable[[str], Any]:
+    """Return a function that reads a number and names in its error what was given."""
+
+    def parse(text: str) -> Any:
+        try:
+            return kind(text)
+        except ValueError:
+            what = "whole number" if kind is int else "number"
+            raise typer.BadParameter(f"{text!r} is not a {what}") from None
+
+    return parse
 
 
 def parse_numbers(option: str, text: str, kind: Callable[[str], Any] = float) -> list[Any]:

@@ -95,8 +95,8 @@ def eliminate(
 ) -> None:
     """Y[i, l] -= sum_r W[first + r, i] * Y[first + r, l] for begin <= i < end, lo <= l < hi, r < count.
 
-    With `upper`, l starts from i. This is the inner step of triangular factorisations and solves: multiples
-    of `count` <= 4 rows are subtracted from the following ones, which are handled in pairs.
+    With `upper`, l starts from i. This is the inner step of triangular factorisations and solves: `count`
+    rows, at most 4, are multiplied and subtracted from the following ones, which are handled in pairs.
     """
     stop = U64(hi)
     if count < 4:

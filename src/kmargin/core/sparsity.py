@@ -47,7 +47,8 @@ class UnitSparsity:
         self.units = units
         n_features = len(units.signs)
         self.signs = units.signs if units.signs.any() else None
-        self.unit_of = np.full(n_features, units.n_units)  # n_units marks a column in no unit, never kept
+        # n_units marks a column that belongs to no unit; the projection sets its coefficient to zero
+        self.unit_of = np.full(n_features, units.n_units)
         self.unit_of[units.columns] = np.repeat(np.arange(units.n_units), np.diff(units.starts))
         each = np.array_equal(self.unit_of, np.arange(n_features))
         self.are_columns = each and units.n_units == n_features

@@ -25,7 +25,7 @@ MEANINGS = {
     "negative": Shades("#138573", "#4fd0bb"),
     "positive": Shades("#7a3ea8", "#c79bf0"),
     "third": Shades("#8f6f00", "#e6c95a"),
-    # solvers other than the package's default one, which has the colour "curve"
+    # the colours of solvers; that of the default solver is "curve"
     "mm": Shades("#a82a6e", "#f07ab4"),
     "sd": Shades("#cc7a1a", "#ffb25e"),
     "liblinear_l1": Shades("#2f6b2f", "#7fcf7f"),

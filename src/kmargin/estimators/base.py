@@ -31,8 +31,8 @@ class MarginClassifier(Documented, ClassifierMixin, BaseEstimator):
     """Decides by the decision values of several binary classifiers.
 
     Estimators are dataclasses, whose fields are their parameters. A subclass defines what its parameters mean
-    for a fit (`_blueprint`), how samples are read (`_read`), and how a decision function becomes fitted
-    attributes (`_adopt`) and these a decision function (`_decisions`).
+    for a fit (`_blueprint`), how samples are read (`_read`), how a decision function is stored in fitted
+    attributes (`_adopt`), and how it is made from these again (`_decisions`).
     """
 
     solver: Any
@@ -178,7 +178,8 @@ class MarginClassifier(Documented, ClassifierMixin, BaseEstimator):
         raise NotImplementedError
 
     def _checks(self, *formats: str, reset: bool = True) -> Checks:
-        """How X is checked; its columns by those of the last fit, or for the next one (`reset`).
+        """The functions that check X, and its columns: for a fit (`reset`) these are recorded, otherwise they
+        have to be those of the last fit.
 
         X may be sparse in CSR format or one of `formats`; from any other format it is converted to CSR.
         """

@@ -133,7 +133,9 @@ class LinearMachines(FeatureSelector):
     def _assess(
         self, X: Any, y: Any, sample_weight: Any, blueprint: LinearBlueprint
     ) -> tuple[Vector, list[Worth]]:
-        """The standard deviations of the features; drop cost and best replacement of each unit in use."""
+        """The standard deviations of the features; for each unit in use, the rise of the objective without it
+        and its best replacement.
+        """
         if len(self.classes_) > 2 and not self.shared:
             raise ValueError(
                 "With shared=False each binary classifier has its own features, so costs for the whole model "

@@ -112,8 +112,8 @@ class StabilitySelection(Documented, SelectorMixin, BaseEstimator):
     fitted to each. A feature is stable if the proportion of halves that select it is at least ``threshold_``.
     By default this is the lowest threshold at which at most one feature is expected to be stable by chance.
 
-    The expected number of features that are stable by chance is bounded (`bounds_`). By chance means features
-    of *low selection probability*: those that a fit to a random half selects with a probability of at most
+    The expected number of features that are stable by chance is bounded (`bounds_`). These are features of
+    *low selection probability*: those that a fit to a random half selects with a probability of at most
     ``q_`` divided by the number of features, that is no more often than a random choice would. A feature
     without an effect of its own that is correlated with one that has an effect is selected more often, and
     the bounds do not cover it.

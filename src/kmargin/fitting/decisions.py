@@ -157,7 +157,7 @@ class KernelInputs:
     def __init__(self, kernel: Kernel | None, points: Matrix, columns: Indices, cache_size: float) -> None:
         self.kernel = kernel
         self.points = points
-        self.columns = columns  # the row of each point in the training data
+        self.columns = columns  # of the kernel matrix: the index of each point in the training data
         self.cache_size = cache_size  # the memory that `times` may use, in MB
 
     def __call__(self, X: Matrix) -> Matrix:

@@ -61,10 +61,11 @@ def rate_error(rate: float, n: float) -> float:
 
 
 def mean_of_rates(rates: Vector, ns: Vector, confidence: float = 0.95) -> Estimate:
-    """The mean of independent rates, such as the balanced accuracy, and its confidence interval.
+    """The mean of independent rates and its confidence interval, as for the balanced accuracy.
 
-    Its half-width is the root of the sum of the squared half-widths of Wilson's intervals of the rates,
-    divided by their number, for the lower and the upper side separately (Zou and Donner's MOVER).
+    Rate i was found in ns[i] rows. The lower end is mean - sqrt(sum_i d_i^2) / m, where m is the number of
+    rates and d_i the distance from rate i to the lower end of its Wilson interval; the upper end is found in
+    the same way (Zou and Donner's MOVER).
     """
     intervals = [rate_interval(float(rate), float(n), confidence) for rate, n in zip(rates, ns, strict=True)]
     mean = float(np.mean(rates))
@@ -162,7 +163,7 @@ def are_shares(scores: np.ndarray) -> bool:
 
 
 def mean_interval(scores: Vector, test_ratio: float, n_rows: float, confidence: float = 0.95) -> Interval:
-    """Student's confidence interval of a mean score over folds; for a single fold, all possible scores."""
+    """Student's confidence interval of a mean score over folds; for one fold, the whole range of scores."""
     if len(scores) < 2:
         return Interval(0.0, 1.0) if are_shares(scores) else Interval(-np.inf, np.inf)
     mean, error = float(scores.mean()), float(mean_errors(scores, test_ratio, n_rows))

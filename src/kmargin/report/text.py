@@ -17,7 +17,7 @@ SCORE_NAMES = {
     "neg_log_loss": "negative log loss",
     "neg_brier_score": "negative Brier score",
 }
-MAX_NAMES = 12  # most features or groups that a sentence names
+MAX_NAMES = 12  # largest number of features or groups that a sentence names
 MAX_LISTED = 8  # of a grid with more values, only their number and the ends are given
 
 

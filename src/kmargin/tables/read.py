@@ -55,7 +55,7 @@ class Table(NamedTuple):
 
     frame: pd.DataFrame
     target: str | None = None  # the column with the classes, if the file format defines it
-    absent_is_zero: bool = False  # whether columns that are not there are zero (svmlight)
+    absent_is_zero: bool = False  # whether columns missing from the file are zero (svmlight)
     notes: tuple[str, ...] = ()
     row_names: pd.Series | None = None  # names of the rows that are in no column
 

@@ -332,7 +332,7 @@ def choose(search: TableSearch, n_rounds: int | None = None) -> Choice:
     if not is_open and (settings.repeats or 1) > 1:
         search.notes.append(
             f"--repeats {settings.repeats} has no effect: k and C are given, so nothing is left to "
-            "choose, and one round of folds is enough."
+            "choose, and one division into folds is enough."
         )
     for _ in range(MAX_GROWTHS + 1):
         first = search.cross_validate(Cs, ks)

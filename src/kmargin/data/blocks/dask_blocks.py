@@ -129,7 +129,7 @@ class Request:
         self.function, self.args = function, args
 
     def answer(self, block_or_kept: Any) -> Any:
-        """Call the function with a block, or with the object kept for it, as its first argument."""
+        """Call the function. Its first argument is a block, or the object that a worker made of a block."""
         return self.function(block_or_kept, *self.args)
 
     def itself(self) -> "Request":

@@ -99,9 +99,9 @@ class LargeSupport(SwapSearch):
         return self._most_promising(min(count, N_SCORED) if self.regime is Regime.DUAL else count)
 
     def score(self, outside: Indices) -> UnitScores:
-        """Scores of swaps with the units `outside`.
+        """The predicted cost of dropping each unit of the support, and gain of adding each unit `outside`.
 
-        Units of the support that are not scored, since their `_effects` are large, cost infinity.
+        The cost is infinite for units whose contribution to the decision values is large; it is not computed.
         """
         count = N_SCORED if self.regime is Regime.DUAL else len(self.support)
         lose = order_smallest(self._effects(), count)
