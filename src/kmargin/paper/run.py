@@ -54,9 +54,7 @@ def run(jobs: Sequence[Job], store: Store, settings: Settings, n_jobs: int, verb
 def run_job(job: Job, settings: Settings) -> tuple[Job, list[Row]]:
     """Run the fits of a job on one core; return the job with a row of results for each fit."""
     with warnings.catch_warnings(), one_blas_thread:
-        warnings.simplefilter(
-            "ignore", ConvergenceWarning
-        )  # rows of results say which fits converged
+        warnings.simplefilter("ignore", ConvergenceWarning)  # rows of results say which fits converged
         warm_up(beginning(job), settings)
         return job, list(EXPERIMENTS[job.experiment].run(job, settings))
 
