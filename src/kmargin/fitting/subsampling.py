@@ -222,7 +222,7 @@ R_OF_PAIRS, R_OF_HALVES = -1 / 2, -1 / 4
 MAX_SLOPE = 60.0  # bound on |slope| in `affine_powers`; beyond it nearly all probability is at one end
 MAX_STEPS = 100  # cap on the steps for one slope; so many bisections alone reach rounding error
 NEWTON_TOL = 1e-8  # the iteration for a slope ends after a Newton step this short: convergence is quadratic
-BISECTION_RTOL = 1e-15  # it also ends when the bracket of the slope is this short, relative to MAX_SLOPE
+BISECTION_RTOL = 1e-15  # a bisection for a slope ends at this length, relative to MAX_SLOPE
 THRESHOLD_TOL = 1e-9  # absolute rounding error allowed in 2 * n_pairs * threshold before it is rounded up
 
 
@@ -343,10 +343,11 @@ def stability_k(
 
 
 def unimodal_tail(theta: float, n_both: int, n_pairs: int) -> float:
-    """An upper bound on P(X >= n_both / n_pairs) for unimodal X with mean theta^2; 1 if no formula applies.
+    """An upper bound on P(X >= n_both) for a unimodal count X in 0, ..., B with mean theta^2 B, B = n_pairs.
 
-    With B = n_pairs, the bound is attained by a mixture of 0 and the uniform distribution on 0, ..., b. Its
-    tail is theta^2 B * 2 (b - n_both + 1) / (b (b + 1)), which is largest at b = min(2 n_both - 1, B).
+    It is 1 for thresholds at which the bound does not hold. It is attained by a mixture of 0 and the uniform
+    distribution on 0, ..., b. The tail of that is theta^2 B * 2 (b - n_both + 1) / (b (b + 1)), which is
+    largest at b = min(2 n_both - 1, B).
     """
     tau = 0.5 + n_both / (2 * n_pairs)
     lowest = min(0.5 + theta**2, 0.5 + 1 / (2 * n_pairs) + 0.75 * theta**2)

@@ -23,7 +23,7 @@ class Held(Protocol):
     """One object for each block, kept where the block is; for example the selected columns of its rows."""
 
     def ask(self, function: Callable[..., Any], *args: Any) -> list[Any]:
-        """Return ``function(object, *args)`` for the object of each block, in the order of the blocks."""
+        """Return ``function(object, *args)`` for each of the objects, in the order of their blocks."""
 
 
 class Blocks(Held, Protocol):

@@ -116,7 +116,7 @@ class BlockDesign:
         return True
 
     def distinct_columns(self) -> Indices:
-        given = self.view._replace(center=None, scale=None)  # columns are compared before standardising
+        given = self.view._replace(center=None, scale=None)  # repeated columns are equal as they were given
         groups = candidate_groups(add_up(self.blocks.ask(sums.fingerprints, given, SEED)))
         if not groups:
             return np.arange(self.n_features)

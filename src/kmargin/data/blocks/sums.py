@@ -169,7 +169,7 @@ def second_moments(tile: ViewedRows, total: float, mean: Vector, mean_label: flo
 
 @by_tiles
 def loss_and_gradient(tile: ViewedRows, total: float, beta: Vector) -> tuple[float, Vector, float]:
-    """The tile's terms of the mean loss, its gradient, and its derivative with respect to the intercept.
+    """The terms of some rows in the mean loss, in its gradient, and in its derivative by the intercept.
 
     The last entry of beta is the intercept.
     """
@@ -298,7 +298,7 @@ def evaluate(panel: PanelBlock, idx: Indices, u: Vector) -> NewtonTerms:
 def full_gram(panel: PanelBlock, idx: Indices | None, u: Vector | None) -> tuple[Matrix, float]:
     """The Gram matrix of all panel columns over the rows active at u, or over all rows; and their `_tag`."""
     if idx is None or u is None:
-        idx, u = np.empty(0, np.int64), np.empty(0)  # so all residuals are c > 0, and all rows active
+        idx, u = np.empty(0, np.int64), np.empty(0)  # without coefficients every row is active
     space, _, residual = _at(panel, idx, u)
     values = space.xp.take(panel.values, space.xp.nonzero(squared_hinge.is_active(residual))[0], axis=1)
     return space.bring(values @ values.T), _tag(space, panel, residual)
@@ -420,7 +420,10 @@ class Findings(NamedTuple):
 
 
 def examine(block: Block) -> Findings:
-    """Check one block, whose `codes` are still the labels that the user gave."""
+    """Return the size and the classes of a block, and what is wrong with its data, labels or weights.
+
+    The `codes` of the block are still the labels that the user gave.
+    """
     _, X, y, weights = block
     if not isinstance(X, np.ndarray) or isinstance(X, np.ma.MaskedArray):
         raise TypeError(foreign_blocks(X))

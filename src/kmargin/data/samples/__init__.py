@@ -78,7 +78,8 @@ class Folds(Protocol):
     def score(self, number: int, fit: Any, shape: tuple[int, int], model_at: ModelAt) -> Matrix:
         """Return the scores of the models of fold `number` on its test rows, for every C and k.
 
-        `fit` has their decision functions; `model_at` makes an estimator of them if the scorer needs one.
+        `fit` has their decision functions, and `shape` is the number of Cs and ks. If the scorer needs an
+        estimator, `model_at` makes one of a decision function.
         """
 
     def calibrate(self, decisions: Sequence[Any], left_out: Sequence[int | None]) -> list[Calibration]:

@@ -257,7 +257,7 @@ class Panels:
     def _make_places(
         self, all_rows: Sequence[Rows], units: Units, n_places: int, gains: Sequence[UnitGains]
     ) -> None:
-        """Allocate the table that says which column is at which place, and the ridges and Gram matrices."""
+        """Allocate the list of which column is at which row of the panels, their ridges and Gram matrices."""
         self.all_rows, self.units, self.n_places, self.unit_gains = all_rows, units, n_places, gains
         # contents[place] is the index in units.columns of the column at a place, or -1 if the place is empty;
         # place_of[index] is the place of units.columns[index], or -1 if it is not in the panel.
