@@ -17,7 +17,7 @@ MEANINGS = {
     "line": Shades("#d5dce4", "#38424e"),
     "ink": Shades("#1f2933", "#e6eaef"),
     "soft": Shades("#5a6673", "#a3aebb"),  # less important text and lines, such as remarks or a chance level
-    "faint": Shades("#b8c2cc", "#4d5966"),  # lines in the background, such as those of features without a label
+    "faint": Shades("#b8c2cc", "#4d5966"),  # lines in the background, such as features without a label
     # results
     "curve": Shades("#0b6e99", "#5db7e4"),  # results of kmargin, and correct predictions
     "bad": Shades("#b3361e", "#ff8a70"),  # wrong predictions, losses of score, warnings
