@@ -82,6 +82,7 @@ def test_fit_prints_and_writes_the_features_the_accuracy_and_the_cost_of_one_mor
         features.loc["dose", "weight"] / data["dose"].std(ddof=0)
     )
     assert features["frequency"].between(0, 1).all()
+    assert features["frequency"].max() > 0.5
 
 
 @pytest.mark.drawn
