@@ -12,14 +12,19 @@ from hypothesis.extra import numpy as hnp
 from sklearn.base import clone
 from sklearn.svm import LinearSVC
 
-from kmargin import MM, SD, Exchange, KernelSparseSVC, Regime, SparseSVC, SparseSVCCV, sparse_svm_path
-from kmargin.core.problem import ArrayProblem
-from kmargin.data.design import make_design
+from kmargin import (
+    MM,
+    SD,
+    Exchange,
+    KernelSparseSVC,
+    KernelSparseSVCCV,
+    Regime,
+    SparseSVC,
+    SparseSVCCV,
+    sparse_svm_path,
+)
 from kmargin.data.design.sparse import SparseDesign
 from kmargin.solvers import Status
-from kmargin.solvers.refit.large import ProductFit
-from kmargin.solvers.refit.rows import make_rows
-from kmargin.solvers.refit.support import refit
 from kmargin.solvers.search.path import SupportPath
 
 
@@ -77,12 +82,18 @@ def test_paths_are_the_same(shape):
     np.testing.assert_array_equal(dense.predict(X, 3), sparse.predict(sp.coo_array(X), 3))
 
 
-@pytest.mark.parametrize("kernel", ["rbf", "poly", "linear"])
-def test_kernel_machines_take_sparse_points(kernel):
+@pytest.mark.parametrize(
+    "model",
+    [
+        *(KernelSparseSVC(k=6, kernel=kernel) for kernel in ("rbf", "poly", "linear")),
+        KernelSparseSVCCV([6, 2], cv=2, standardize=True),
+    ],
+)
+def test_kernel_machines_take_sparse_points(model):
     X, y = make_text()
     X = np.vstack([X, X[:5]])  # a repeated point is one candidate
     y = np.append(y, y[:5])
-    dense, sparse = fit_both(KernelSparseSVC(k=6, kernel=kernel), X, y)
+    dense, sparse = fit_both(model, X, y)
     np.testing.assert_allclose(sparse.dual_coef_, dense.dual_coef_, atol=1e-8)
     np.testing.assert_array_equal(sparse.support_, dense.support_)
     assert sp.issparse(sparse.support_vectors_)
@@ -192,19 +203,6 @@ def test_float32_stays_float32(estimator):
     np.testing.assert_allclose(sparse.coef_, dense.coef_, rtol=1e-5, atol=1e-6)
 
 
-def test_repeated_columns_are_found_whatever_is_stored():
-    X, y = make_text()
-    doubled = sp.hstack([sp.csr_array(X), with_zeros(X), sp.csr_array(X)]).tocsr()
-    model = SparseSVC(k=4).fit(doubled, y)
-    assert_same(SparseSVC(k=4).fit(doubled.toarray()[:, :80], y), _without_last(model, 40))
-    np.testing.assert_array_equal(make_design(doubled).distinct_columns(), np.arange(80))
-
-
-def _without_last(model, count):
-    model.coef_ = model.coef_[:, :-count]
-    return model
-
-
 def never(*_args, **_kwargs):
     raise AssertionError("a sparse matrix was made dense")
 
@@ -255,26 +253,6 @@ def test_all_features_of_a_wide_matrix_are_LinearSVC():
     model = SparseSVC(k="all").fit(X, y)
     peer = LinearSVC(dual=False, tol=1e-10, intercept_scaling=1e3, max_iter=10**5).fit(X, y)
     np.testing.assert_allclose(model.coef_, peer.coef_, atol=1e-4)
-
-
-def problem_of(X, y, lam=1e-3, fit_intercept=True):
-    design = SparseDesign(sp.csr_array(X), fit_intercept)
-    return ArrayProblem(design, np.where(y > 0, 1.0, -1.0), np.ones(len(y)), lam)
-
-
-@pytest.mark.parametrize(
-    ("shape", "lam", "fit_intercept"),
-    [((200, 20), 1e-1, True), ((200, 20), 1e-5, True), ((40, 120), 1e-3, False)],
-)
-def test_conjugate_gradients_find_the_minimum_that_the_gram_matrix_finds(shape, lam, fit_intercept):
-    X, y = make_text(*shape)
-    problem = problem_of(X, y, lam, fit_intercept)
-    support = np.arange(0, shape[1], 2)
-    coef, intercept, value, _ = refit(problem, support)
-    fit = ProductFit.at(make_rows(problem), lam, support, np.zeros(len(support) + 1)).minimised(1e-14)
-    np.testing.assert_allclose(fit.value, value, rtol=1e-10)
-    np.testing.assert_allclose(fit.u[:-1], coef, atol=1e-5)
-    np.testing.assert_allclose(fit.u[-1], intercept, atol=1e-5)
 
 
 def test_without_room_for_panels_every_size_is_still_found(monkeypatch):

@@ -11,18 +11,16 @@ import json
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import chain, pairwise, product
+from itertools import chain, product
 from pathlib import Path
 from unittest import mock
 
 import numpy as np
 import scipy.sparse as sp
+import search_problems
 
 from kmargin import Exchange, KernelSparseSVC, Regime, SparseSVC, sparse_svm_path
 from kmargin.core.problem import ArrayProblem, BinaryProblem, Problem
-from kmargin.data.blocks import Block
-from kmargin.data.blocks.problem import LocalBlocks, block_problem
-from kmargin.data.blocks.sums import View
 from kmargin.data.design.dense import DenseDesign
 from kmargin.data.design.sparse import SparseDesign
 from kmargin.solvers.exchange import EFFORTS
@@ -100,10 +98,7 @@ def whole(X, y) -> BinaryProblem:
 
 def in_blocks(X, y) -> BinaryProblem:
     """The same problem with its rows in two blocks."""
-    codes, ends = (y > 0).astype(int), (0, 2 * len(y) // 3, len(y))
-    parts = [Block(i, X[a:b], codes[a:b], np.ones(b - a)) for i, (a, b) in enumerate(pairwise(ends))]
-    view = View(positive=1, negative=0, class_weight=np.ones(2))
-    return block_problem(LocalBlocks(parts), view, LAMS[0])
+    return search_problems.in_blocks(whole(X, y), (0, 2 * len(y) // 3, len(y)))
 
 
 def grid(n, p, ks, kind, seed=0, make=whole, lams=LAMS, **options) -> Objectives:
