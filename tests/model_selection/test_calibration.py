@@ -10,7 +10,6 @@ from scipy.stats import chi2
 
 from kmargin.model_selection.calibration import (
     CLOSE,
-    Calibration,
     NotTested,
     UnseenRows,
     couple,
@@ -226,10 +225,3 @@ def test_a_class_without_rows_is_named():
     rows = UnseenRows(np.ones((4, 3)), np.array([0, 0, 2, 2]), np.ones(4))
     with pytest.raises(NotTested, match=r"class 'b' is in a test fold.*StratifiedKFold"):
         fit_calibration(rows, np.array(["a", "b", "c"]), "ovo")
-
-
-def test_a_calibration_is_two_arrays(rng):
-    found = fit(make_rows(rng, 3, "ovr"), 3, "ovr")
-    again = Calibration(*(array.tolist() for array in (found.slopes, found.offsets)))
-    D = rng.standard_normal((5, 3))
-    np.testing.assert_array_equal(found.probabilities(D, 3, "ovr"), again.probabilities(D, 3, "ovr"))

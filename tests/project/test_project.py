@@ -7,7 +7,6 @@ import subprocess
 import sys
 import tomllib
 from graphlib import TopologicalSorter
-from importlib.metadata import requires
 
 import pytest
 from package_source import MODULES, PACKAGE, ROOT, imported_modules, tree_of
@@ -64,11 +63,6 @@ def test_the_page_for_contributors_lists_every_module():
         name: len(path.read_text(encoding="utf-8").splitlines()) < 3 for name, path in modules.items()
     }
     assert listed == {name for name in modules if not (name.endswith("__init__.py") and is_empty[name])}
-
-
-def test_the_core_needs_four_packages():
-    core = [r for r in requires("kmargin") if "extra ==" not in r]
-    assert {re.split(r"[><=~!]", r)[0] for r in core} == {"numpy", "scipy", "scikit-learn", "numba"}
 
 
 def test_a_test_that_needs_torch_asks_for_the_fixture():
