@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sklearn.base import clone
-from sklearn.svm import LinearSVC
 
 from kmargin import (
     MM,
@@ -18,14 +17,10 @@ from kmargin import (
     Exchange,
     KernelSparseSVC,
     KernelSparseSVCCV,
-    Regime,
     SparseSVC,
     SparseSVCCV,
     sparse_svm_path,
 )
-from kmargin.data.design.sparse import SparseDesign
-from kmargin.solvers import Status
-from kmargin.solvers.search.path import SupportPath
 
 
 def make_text(n_samples=150, n_features=40, n_classes=2, density=0.2, seed=0):
@@ -245,24 +240,3 @@ def test_what_would_not_fit_as_an_array_is_never_one(estimator):
     tracemalloc.stop()
     assert peak < 80e6
     assert model.score(X, y) > 0.95 or isinstance(model.solver, SD)  # which was stopped early
-
-
-def test_all_features_of_a_wide_matrix_are_LinearSVC():
-    X, y = make_text(300, 10_000, density=0.005)
-    X = sp.csr_array(X)
-    model = SparseSVC(k="all").fit(X, y)
-    peer = LinearSVC(dual=False, tol=1e-10, intercept_scaling=1e3, max_iter=10**5).fit(X, y)
-    np.testing.assert_allclose(model.coef_, peer.coef_, atol=1e-4)
-
-
-def test_without_room_for_panels_every_size_is_still_found(monkeypatch):
-    X, y = make_text(300, 60, seed=2)
-    with_room = sparse_svm_path(sp.csr_array(X), y, [60, 30, 10, 3, 1])
-    monkeypatch.setattr(SparseDesign, "fits", lambda self, n_numbers: False)
-    monkeypatch.setattr(SupportPath, "_whole_panel", never)
-    without = sparse_svm_path(sp.csr_array(X), y, [60, 30, 10, 3, 1])
-    assert [len(row[0].support) for row in without.solutions] == [60, 30, 10, 3, 1]
-    assert {row[0].regime for row in without.solutions} == {Regime.PRODUCTS}
-    assert (without.objectives <= with_room.objectives * 1.05).all()
-    thorough = SparseSVC(k=3, solver=Exchange(effort="thorough")).fit(sp.csr_array(X), y)
-    assert thorough.solutions_[0].status is Status.LIMITED

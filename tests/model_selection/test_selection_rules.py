@@ -5,7 +5,6 @@ import warnings
 import numpy as np
 import pytest
 from scipy import sparse as sp
-from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import (
     GridSearchCV,
     StratifiedKFold,
@@ -17,13 +16,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from kmargin import MM, Exchange, KernelSparseSVC, SparseSVC, SparseSVCCV, honest_score, sparse_svm_path
-from kmargin.core.labels import make_machines
 from kmargin.core.scaling import unit_variance_scaling
 from kmargin.core.validation import RepeatedFeaturesWarning, ridge
 from kmargin.data.design.dense import DenseDesign
 from kmargin.data.samples.array import read_samples
-from kmargin.fitting.decisions import Kernel
-from kmargin.fitting.spec import KernelDesigns, repeats_to_report
+from kmargin.fitting.spec import repeats_to_report
 from kmargin.model_selection.scores import ScoreTable
 from kmargin.solvers import Solution, Status
 from kmargin.solvers.solver import Solver
@@ -313,15 +310,3 @@ def test_the_kernel_width_counts_each_row_by_its_weight(to_data):
     model = KernelSparseSVC(2).fit(to_data(X), y, repeats.astype(float))
     expected = 1 / (3 * np.repeat(X, repeats, axis=0).var())
     assert model.kernel_.numbers["gamma"] == pytest.approx(expected)
-
-
-def test_candidates_are_the_first_of_equal_points_and_carry_their_own_labels():
-    X, y = noisy(20, 3)
-    X[[5, 9, 17]] = X[[2, 2, 11]]
-    (machine,) = make_machines(y, 2, "ovo")
-    kernel, given = Kernel("rbf", 1.0, 3, 0.0), {"weights": np.ones(len(X)), "codes": y, "cache_size": 200}
-    designs = KernelDesigns(X, kernel, True, **given)
-    candidates = designs.candidates(machine)
-    np.testing.assert_array_equal(candidates, np.setdiff1d(np.arange(20), [5, 9, 17]))
-    K = rbf_kernel(X, X[candidates], gamma=1.0) * np.where(y[candidates] > 0, 1.0, -1.0)
-    np.testing.assert_allclose(designs(machine).X, K)
