@@ -29,26 +29,20 @@ class TestFit:
     """The same coefficients as for arrays."""
 
     @pytest.mark.parametrize(
-        ("place", "solver"),
-        [("threads", SD(rho_growth=30.0, gtol=1e-2)), ("threads", SHORT), ("cluster", SHORT)],
+        ("place", "model"),
+        [
+            ("threads", SparseSVC(k=3, C=0.1, solver=SD(rho_growth=30.0, gtol=1e-2))),
+            ("threads", SparseSVC(k=3, C=0.1, solver=SHORT)),
+            ("cluster", SparseSVC(k=3, C=0.1, solver=SHORT)),
+            ("cluster", SparseSVC(k=2, class_weight="balanced", solver=SHORT)),
+            ("threads", SparseSVC(k=2, multi_class="ovr", class_weight={0: 2.0, 2: 0.5}, solver=SHORT)),
+        ],
         indirect=["place"],
     )
-    def test_wherever_blocks_are(self, place, data, solver):
+    def test_wherever_blocks_are_and_with_several_classes(self, place, data, model):
         X, y, weights = data
-        model = SparseSVC(k=3, C=0.1, solver=solver)
-        assert_same(model.fit(*blocks(X, y, weights)), clone(model).fit(X, y, weights))
-
-    @pytest.mark.parametrize(
-        ("place", "multi_class", "class_weight"),
-        [("cluster", "ovo", "balanced"), ("threads", "ovr", {0: 2.0, 2: 0.5})],
-        indirect=["place"],
-    )
-    def test_with_several_classes(self, place, data, multi_class, class_weight):
-        X, _, weights = data
-        y = np.digitize(X[:, 0] + X[:, 3], [-0.5, 1.0])
-        model = SparseSVC(k=2, multi_class=multi_class, class_weight=class_weight, solver=SHORT)
-        far = blocks(X, y, weights, sizes=(250, 0, 350))
-        assert_same(model.fit(*far), clone(model).fit(X, y, weights))
+        y = np.digitize(X[:, 0] + X[:, 3], [-0.5, 1.0]) if model.class_weight else y
+        assert_same(clone(model).fit(*blocks(X, y, weights)), clone(model).fit(X, y, weights))
 
     @pytest.mark.parametrize("kind", KINDS)
     def test_with_any_kind_of_rows(self, here, data, kind):

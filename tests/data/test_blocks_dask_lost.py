@@ -91,7 +91,7 @@ def cluster(tmp_path):
     worker = start("dask_worker", *options)
     with Client(scheduler_file=str(address)) as client:
         client.wait_for_workers(1)
-        yield scheduler, worker
+        yield {"scheduler": scheduler, "worker": worker}
     for process in (worker, scheduler):
         process.kill()
         process.wait()
@@ -108,23 +108,20 @@ class TestCluster:
             yield
         assert time.monotonic() - started < 60
 
-    def test_without_workers(self, cluster, data, during_request):
-        _, worker = cluster
-        during_request(10, worker.kill)
-        with pytest.raises(
-            ClusterLost, match=r"The cluster has no workers left, .*Start workers, or connect"
-        ):
+    @pytest.mark.parametrize(
+        ("lost", "message"),
+        [
+            ("worker", r"The cluster has no workers left, .*Start workers, or connect"),
+            ("scheduler", r"The (cluster lost the computation|scheduler does not answer)"),
+        ],
+    )
+    def test_without(self, cluster, data, during_request, lost, message):
+        during_request(10, cluster[lost].kill)
+        with pytest.raises(ClusterLost, match=message):
             SparseSVC(k=3, solver=SHORT).fit(*blocks(*data[:2]))
-        with pytest.raises(ClusterLost, match="The cluster has no workers left"):
-            SparseSVC(k=3, solver=SHORT).fit(*blocks(*data[:2]))
-
-    def test_without_a_scheduler(self, cluster, data, during_request):
-        scheduler, _ = cluster
-        during_request(10, scheduler.kill)
-        with pytest.raises(
-            ClusterLost, match=r"The (cluster lost the computation|scheduler does not answer)"
-        ):
-            SparseSVC(k=3, solver=SHORT).fit(*blocks(*data[:2]))
+        if lost == "worker":
+            with pytest.raises(ClusterLost, match="The cluster has no workers left"):
+                SparseSVC(k=3, solver=SHORT).fit(*blocks(*data[:2]))
 
     def test_that_somebody_closes(self, data, during_request):
         cluster = two_workers()

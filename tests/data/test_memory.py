@@ -15,9 +15,9 @@ from kmargin import SparseSVC, SparseSVCCV, sparse_svm_path
 from kmargin.data.design.dense import DenseDesign
 
 
-def data(n_samples=400, n_features=30, dtype=np.float64, order="C", n_classes=2):
+def data(n_samples=400, n_features=30, dtype=np.float64, n_classes=2):
     rng = np.random.default_rng(0)
-    X = np.asarray(rng.standard_normal((n_samples, n_features)), dtype=dtype, order=order)
+    X = rng.standard_normal((n_samples, n_features)).astype(dtype)
     y = np.digitize(X[:, 0] + X[:, 1], np.linspace(-1, 1, n_classes + 1)[1:-1])
     return X, y
 
@@ -26,29 +26,39 @@ def seen_by_machines(model, X, y, **fit):
     return [solution.trace[0] for solution in model.fit(X, y, **fit).solutions_]
 
 
+PLAIN = SparseSVC(k=2, solver=Keeper())
+CHOSEN = SparseSVCCV(ks=[3, 2], solver=Keeper())
+EACH_VERSUS_REST = SparseSVC(k=2, multi_class="ovr", solver=Keeper(), shared=False)
+
+
 @pytest.mark.parametrize(
-    ("order", "dtype", "weight"), [("C", np.float64, None), ("F", np.float64, 2.0), ("F", np.float32, None)]
+    ("model", "make", "n_classes"),
+    [
+        (PLAIN, np.asarray, 2),
+        (PLAIN, np.asfortranarray, 2),
+        (PLAIN, lambda X: np.asfortranarray(X, dtype=np.float32), 2),
+        (PLAIN, pd.DataFrame, 2),
+        (CHOSEN, np.asarray, 2),
+        (EACH_VERSUS_REST, np.asarray, 4),
+    ],
+    ids=["rows", "columns", "float32", "frame", "the refit of a cross-validation", "one versus rest"],
 )
-def test_an_array_is_not_copied(order, dtype, weight):
-    X, y = data(dtype=dtype, order=order)
-    sample_weight = None if weight is None else np.full(len(y), weight)
-    (used,) = seen_by_machines(SparseSVC(k=2, solver=Keeper()), X, y, sample_weight=sample_weight)
-    assert np.shares_memory(used, X)
-    assert used.shape == X.shape
-    path = sparse_svm_path(X, y, [3], solver=Keeper(), sample_weight=sample_weight)
-    assert np.shares_memory(path.solutions[0][0].trace[0], X)
-
-
-def test_the_refit_of_a_cross_validation_does_not_copy_either():
-    X, y = data()
-    (used,) = seen_by_machines(SparseSVCCV(ks=[3, 2], solver=Keeper()), X, y)
-    assert np.shares_memory(used, X)
+def test_an_array_is_not_copied(model, make, n_classes):
+    X, y = data(n_classes=n_classes)
+    X = make(X)
+    for sample_weight in (None, np.full(len(y), 2.0)):
+        for used in seen_by_machines(model, X, y, sample_weight=sample_weight):
+            assert np.shares_memory(used, np.asarray(X))
+            assert used.shape == X.shape
+        path = sparse_svm_path(X, y > 0, [3], solver=Keeper(), sample_weight=sample_weight)
+        assert np.shares_memory(path.solutions[0][0].trace[0], np.asarray(X))
 
 
 @pytest.mark.parametrize("standardize", [False, True])
 def test_a_cross_validation_copies_the_rows_of_one_fold_at_a_time(standardize):
     X, y = data(8000, 200)
     model = SparseSVCCV(ks=[3, 2], cv=5, standardize=standardize, solver=Keeper(only_file=True))
+    model.fit(X[:200], y[:200])  # compiles
     tracemalloc.start()
     model.fit(X, y)
     _, peak = tracemalloc.get_traced_memory()
@@ -68,18 +78,6 @@ def test_a_search_takes_less_memory_than_a_copy_in_double_precision():
     assert peak < 0.75 * X.size * 8
 
 
-def test_one_versus_rest_machines_share_one_array():
-    X, y = data(n_classes=4)
-    for used in seen_by_machines(SparseSVC(k=2, multi_class="ovr", solver=Keeper(), shared=False), X, y):
-        assert np.shares_memory(used, X)
-
-
-def test_a_frame_of_one_type_is_not_copied():
-    frame = pd.DataFrame(data()[0])
-    (used,) = seen_by_machines(SparseSVC(k=2, solver=Keeper()), frame, data()[1])
-    assert np.shares_memory(used, frame.to_numpy())
-
-
 def test_arrays_with_gaps_are_copied_once():
     X, y = data(n_features=60)
     (used,) = seen_by_machines(SparseSVC(k=2, solver=Keeper()), X[:, ::2], y)
@@ -87,10 +85,10 @@ def test_arrays_with_gaps_are_copied_once():
     np.testing.assert_array_equal(used, X[:, ::2])
 
 
-@pytest.mark.parametrize("order", ["C", "F"])
-def test_a_mapped_array_stays_mapped(tmp_path, order):
-    X, y = data(order=order)
-    np.save(tmp_path / "X.npy", X)
+@pytest.mark.parametrize("make", [np.asarray, np.asfortranarray])
+def test_a_mapped_array_stays_mapped(tmp_path, make):
+    X, y = data()
+    np.save(tmp_path / "X.npy", make(X))
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
     (used,) = seen_by_machines(SparseSVC(k=2, solver=Keeper()), mapped, y)
     assert mapped_file(used) == str(tmp_path / "X.npy")

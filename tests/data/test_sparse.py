@@ -10,17 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sklearn.base import clone
-from sklearn.svm import LinearSVC
 
-from kmargin import MM, SD, Exchange, KernelSparseSVC, Regime, SparseSVC, SparseSVCCV, sparse_svm_path
-from kmargin.core.problem import ArrayProblem
-from kmargin.data.design import make_design
-from kmargin.data.design.sparse import SparseDesign
-from kmargin.solvers import Status
-from kmargin.solvers.refit.large import ProductFit
-from kmargin.solvers.refit.rows import make_rows
-from kmargin.solvers.refit.support import refit
-from kmargin.solvers.search.path import SupportPath
+from kmargin import (
+    MM,
+    SD,
+    Exchange,
+    KernelSparseSVC,
+    KernelSparseSVCCV,
+    SparseSVC,
+    SparseSVCCV,
+    sparse_svm_path,
+)
 
 
 def make_text(n_samples=150, n_features=40, n_classes=2, density=0.2, seed=0):
@@ -77,12 +77,18 @@ def test_paths_are_the_same(shape):
     np.testing.assert_array_equal(dense.predict(X, 3), sparse.predict(sp.coo_array(X), 3))
 
 
-@pytest.mark.parametrize("kernel", ["rbf", "poly", "linear"])
-def test_kernel_machines_take_sparse_points(kernel):
+@pytest.mark.parametrize(
+    "model",
+    [
+        *(KernelSparseSVC(k=6, kernel=kernel) for kernel in ("rbf", "poly", "linear")),
+        KernelSparseSVCCV([6, 2], cv=2, standardize=True),
+    ],
+)
+def test_kernel_machines_take_sparse_points(model):
     X, y = make_text()
     X = np.vstack([X, X[:5]])  # a repeated point is one candidate
     y = np.append(y, y[:5])
-    dense, sparse = fit_both(KernelSparseSVC(k=6, kernel=kernel), X, y)
+    dense, sparse = fit_both(model, X, y)
     np.testing.assert_allclose(sparse.dual_coef_, dense.dual_coef_, atol=1e-8)
     np.testing.assert_array_equal(sparse.support_, dense.support_)
     assert sp.issparse(sparse.support_vectors_)
@@ -192,19 +198,6 @@ def test_float32_stays_float32(estimator):
     np.testing.assert_allclose(sparse.coef_, dense.coef_, rtol=1e-5, atol=1e-6)
 
 
-def test_repeated_columns_are_found_whatever_is_stored():
-    X, y = make_text()
-    doubled = sp.hstack([sp.csr_array(X), with_zeros(X), sp.csr_array(X)]).tocsr()
-    model = SparseSVC(k=4).fit(doubled, y)
-    assert_same(SparseSVC(k=4).fit(doubled.toarray()[:, :80], y), _without_last(model, 40))
-    np.testing.assert_array_equal(make_design(doubled).distinct_columns(), np.arange(80))
-
-
-def _without_last(model, count):
-    model.coef_ = model.coef_[:, :-count]
-    return model
-
-
 def never(*_args, **_kwargs):
     raise AssertionError("a sparse matrix was made dense")
 
@@ -247,44 +240,3 @@ def test_what_would_not_fit_as_an_array_is_never_one(estimator):
     tracemalloc.stop()
     assert peak < 80e6
     assert model.score(X, y) > 0.95 or isinstance(model.solver, SD)  # which was stopped early
-
-
-def test_all_features_of_a_wide_matrix_are_LinearSVC():
-    X, y = make_text(300, 10_000, density=0.005)
-    X = sp.csr_array(X)
-    model = SparseSVC(k="all").fit(X, y)
-    peer = LinearSVC(dual=False, tol=1e-10, intercept_scaling=1e3, max_iter=10**5).fit(X, y)
-    np.testing.assert_allclose(model.coef_, peer.coef_, atol=1e-4)
-
-
-def problem_of(X, y, lam=1e-3, fit_intercept=True):
-    design = SparseDesign(sp.csr_array(X), fit_intercept)
-    return ArrayProblem(design, np.where(y > 0, 1.0, -1.0), np.ones(len(y)), lam)
-
-
-@pytest.mark.parametrize(
-    ("shape", "lam", "fit_intercept"),
-    [((200, 20), 1e-1, True), ((200, 20), 1e-5, True), ((40, 120), 1e-3, False)],
-)
-def test_conjugate_gradients_find_the_minimum_that_the_gram_matrix_finds(shape, lam, fit_intercept):
-    X, y = make_text(*shape)
-    problem = problem_of(X, y, lam, fit_intercept)
-    support = np.arange(0, shape[1], 2)
-    coef, intercept, value, _ = refit(problem, support)
-    fit = ProductFit.at(make_rows(problem), lam, support, np.zeros(len(support) + 1)).minimised(1e-14)
-    np.testing.assert_allclose(fit.value, value, rtol=1e-10)
-    np.testing.assert_allclose(fit.u[:-1], coef, atol=1e-5)
-    np.testing.assert_allclose(fit.u[-1], intercept, atol=1e-5)
-
-
-def test_without_room_for_panels_every_size_is_still_found(monkeypatch):
-    X, y = make_text(300, 60, seed=2)
-    with_room = sparse_svm_path(sp.csr_array(X), y, [60, 30, 10, 3, 1])
-    monkeypatch.setattr(SparseDesign, "fits", lambda self, n_numbers: False)
-    monkeypatch.setattr(SupportPath, "_whole_panel", never)
-    without = sparse_svm_path(sp.csr_array(X), y, [60, 30, 10, 3, 1])
-    assert [len(row[0].support) for row in without.solutions] == [60, 30, 10, 3, 1]
-    assert {row[0].regime for row in without.solutions} == {Regime.PRODUCTS}
-    assert (without.objectives <= with_room.objectives * 1.05).all()
-    thorough = SparseSVC(k=3, solver=Exchange(effort="thorough")).fit(sp.csr_array(X), y)
-    assert thorough.solutions_[0].status is Status.LIMITED

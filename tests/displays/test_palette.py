@@ -48,14 +48,10 @@ def lab(colour, sight):
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_one_colour_has_one_meaning(theme):
+def test_one_colour_has_one_meaning_and_lines_have_enough_contrast_with_the_page(theme):
+    """The contrast of text is tested in a browser."""
     colours = [getattr(shades, theme) for shades in MEANINGS.values()]
     assert len(set(colours)) == len(colours)
-
-
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_lines_have_enough_contrast_with_the_page(theme):
-    """The contrast of text is tested in a browser."""
     paper = getattr(MEANINGS["paper"], theme)
     lines = [name for name in MEANINGS if name not in ("paper", "shade", "line", "faint")]
     assert min(contrast(getattr(MEANINGS[name], theme), paper) for name in lines) >= 3

@@ -11,11 +11,10 @@ import numpy as np
 import pytest
 from sklearn.metrics import accuracy_score, make_scorer, roc_auc_score
 from sklearn.metrics.pairwise import rbf_kernel
-from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
+from sklearn.model_selection import StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 
 from kmargin import Exchange, KernelSparseSVC, KernelSparseSVCCV, SparseSVC, SparseSVCCV, sparse_svm_path
-from kmargin.data.samples.array import ArrayFolds
 from kmargin.datasets import make_sparse_hyperplane, make_spiral
 from kmargin.model_selection.scores import rate_error
 from kmargin.solvers import SOLVERS
@@ -115,32 +114,6 @@ def test_any_scorer_is_used_with_the_sample_weights():
     assert by_function.fit(X, y).k_ == by_function.fit(X, y, sample_weight=weights).k_ == 3
 
 
-def test_groups_reach_the_splitter():
-    X, y = make_sparse_hyperplane(90, 5, 2, random_state=0)
-    groups = np.arange(90) % 3
-    model = SparseSVCCV(ks=[5, 2], cv=GroupKFold(3)).fit(X, y, groups=groups)
-    expected = SparseSVCCV(ks=[5, 2], cv=list(GroupKFold(3).split(X, y, groups))).fit(X, y)
-    np.testing.assert_array_equal(
-        model.cv_results_["mean_test_score"], expected.cv_results_["mean_test_score"]
-    )
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"selection": "2se"}, r"selection='2se' is not known\. Did you mean '1se'\?"),
-        ({"Cs": []}, r"Cs=\[\] leaves nothing to fit"),
-        ({"Cs": [1.0, 0.0]}, "C=0.0 is not a positive weight of the loss"),
-        ({"Cs": "auto"}, "Cs='auto' is not a list"),
-        ({"cv": KFold(2)}, "Fold 0 has no training sample of class .*Use fewer folds, or a splitter"),
-    ],
-)
-def test_bad_parameters_and_folds_that_lost_a_class_are_refused(parameters, message):
-    X, y = make_sparse_hyperplane(40, 5, 2, random_state=0)
-    with pytest.raises(ValueError, match=message):
-        SparseSVCCV(**parameters).fit(X, np.sort(y))
-
-
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_progress_is_shown_when_asked_for(n_jobs, capsys):
     X, y = make_sparse_hyperplane(60, 5, 2, random_state=0)
@@ -148,22 +121,6 @@ def test_progress_is_shown_when_asked_for(n_jobs, capsys):
     shown = capsys.readouterr().err
     assert "cross-validation: 18/18" in shown
     assert "refit: " in shown
-
-
-def test_an_interrupted_fit_leaves_the_last_one_as_it_was(monkeypatch):
-    X, y = make_sparse_hyperplane(60, 5, 2, random_state=0)
-    model = SparseSVCCV(ks=[5, 2], cv=3).fit(X, y)
-    before = {name: value for name, value in vars(model).items() if name.endswith("_")}
-
-    def interrupt(*arguments):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(ArrayFolds, "score", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        model.fit(X[:50], y[:50])
-    after = {name: value for name, value in vars(model).items() if name.endswith("_")}
-    assert before.keys() == after.keys()
-    assert all(after[name] is before[name] for name in before if name != "n_features_in_")
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "precomputed"])

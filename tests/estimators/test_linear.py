@@ -42,16 +42,6 @@ def test_with_all_features_it_minimises_what_LinearSVC_minimises(solver, C, shap
     assert abs(ours - theirs) < 1e-6
 
 
-@pytest.mark.parametrize("k", [0, 1, 3, 15])
-def test_at_most_k_coefficients_are_nonzero(solver, k):
-    X, y = noisy()
-    model = SparseSVC(k=k, solver=solver).fit(X, y)
-    assert np.count_nonzero(model.coef_) <= k
-    np.testing.assert_array_equal(model.support_, np.flatnonzero(model.coef_[0]))
-    np.testing.assert_array_equal(model.get_support(), model.coef_[0] != 0)
-    np.testing.assert_array_equal(model.get_support(indices=True), model.support_)
-
-
 def test_with_no_features_the_intercept_decides(solver):
     X, y = noisy()
     y[:50] = 1
@@ -82,16 +72,6 @@ def test_permuted_features_permute_the_coefficients_and_permuted_rows_change_not
     np.testing.assert_array_equal(by_row.support_, model.support_)
     for permuted in (by_column, by_row):
         np.testing.assert_allclose(permuted.objective_, model.objective_, rtol=1e-5)
-
-
-def test_duplicated_rows_are_weights_of_two_and_without_a_ridge_count_once(solver):
-    X, y = noisy()
-    doubled = SparseSVC(k=4, C=np.inf, solver=solver).fit(np.vstack([X, X]), np.append(y, y))
-    weighted = SparseSVC(k=4, C=np.inf, solver=solver).fit(X, y, sample_weight=np.full(len(y), 2.0))
-    once = SparseSVC(k=4, C=np.inf, solver=solver).fit(X, y)
-    for other in (weighted, once):
-        np.testing.assert_array_equal(doubled.support_, other.support_)
-        np.testing.assert_allclose(doubled.objective_, other.objective_, rtol=1e-4)
 
 
 def test_same_seed_same_bits(solver):

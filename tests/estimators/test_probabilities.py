@@ -9,7 +9,7 @@ from scipy.sparse import csr_matrix
 from scipy.special import expit
 from sklearn import config_context
 from sklearn.base import clone
-from sklearn.metrics import get_scorer, make_scorer, roc_auc_score
+from sklearn.metrics import make_scorer, roc_auc_score
 from sklearn.model_selection import RepeatedStratifiedKFold, ShuffleSplit, StratifiedKFold
 
 import kmargin.fitting.fit
@@ -132,22 +132,6 @@ def test_a_fold_is_scored_by_probabilities_that_the_other_folds_have_learned(rng
         P = learned.probabilities(own.decisions, n_classes, "ovo")
         expected = np.average(np.log(P[np.arange(len(P)), own.codes]), weights=own.weights)
         np.testing.assert_allclose(model.cv_results_[f"split{number}_test_score"], [expected], rtol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("scoring", "make"),
-    [
-        ("neg_brier_score", linear),
-        ("roc_auc", linear),
-        ("roc_auc_ovr", lambda **s: KernelSparseSVCCV([5, 2], cv=3, **s)),
-        ("roc_auc_ovo_weighted", linear),
-    ],
-)
-def test_scorers_may_look_at_probabilities(rng, scoring, make):
-    X, y = make_data(rng, 2 if scoring == "roc_auc" else 3)
-    model = make(scoring=scoring, Cs=[0.1, 1.0]).fit(X, y)
-    assert np.isfinite(model.cv_results_["mean_test_score"]).all()
-    assert get_scorer(scoring)(model, X, y) >= model.best_score_ - 0.2
 
 
 def test_a_scorer_of_ones_own_may_ask_for_both(rng):

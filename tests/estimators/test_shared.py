@@ -5,23 +5,15 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.optimize
 import scipy.sparse as sp
 from objectives import C_of, objective
+from search_problems import lowest_by_lbfgs
 from sklearn import config_context
 from sklearn.datasets import load_iris, make_classification
-from sklearn.svm import LinearSVC
 
-from kmargin import (
-    MM,
-    SD,
-    Exchange,
-    KernelSparseSVC,
-    SparseSVC,
-    SparseSVCCV,
-    Status,
-    sparse_svm_path,
-)
+from kmargin import MM, SD, Exchange, KernelSparseSVC, SparseSVC, SparseSVCCV, sparse_svm_path
+from kmargin.core.problem import ArrayProblem
+from kmargin.data.design.dense import DenseDesign
 
 QUICK = {"exchange": Exchange(), "mm": MM(max_outer=20, max_inner=50), "sd": SD(max_outer=20, max_inner=50)}
 
@@ -54,20 +46,6 @@ class TestShared:
         both = [SparseSVC(4, shared=shared).fit(X, y > 1).coef_ for shared in (True, False)]
         np.testing.assert_array_equal(*both)
 
-    def test_of_all_pairs_of_features_the_best_for_all_machines_together_is_found(self):
-        X, y = load_iris(return_X_y=True)
-        X = (X - X.mean(0)) / X.std(0)
-        model = SparseSVC(2, C=1.0).fit(X, y)
-        every = [
-            SparseSVC("all", C=1.0).fit(X[:, pair], y).objective_.sum() for pair in combinations(range(4), 2)
-        ]
-        assert model.objective_.sum() == pytest.approx(min(every), rel=1e-7)
-
-    def test_a_path_uses_at_most_k_features_at_each_k(self, data):
-        path = sparse_svm_path(*data, ks=[12, 7, 4, 2, 1, 0])
-        assert [len(used_by(coefs)) for coefs in path.coefs] == [12, 7, 4, 2, 1, 0]
-        assert (np.diff(path.objectives.sum(axis=1)) >= -1e-12).all()
-
     @pytest.mark.parametrize("multi_class", ["ovo", "ovr"])
     def test_kernel_machines_share_their_points(self, multi_class):
         X, y = load_iris(return_X_y=True)
@@ -79,28 +57,6 @@ class TestShared:
         given = KernelSparseSVC(5, C=10.0, kernel="precomputed", multi_class=multi_class).fit(K, y)
         np.testing.assert_array_equal(given.support_, model.support_)
         np.testing.assert_array_equal(given.predict(K), model.predict(X))
-
-    def test_all_features_give_the_models_of_linear_svc(self, data):
-        X, y = data
-        X = np.column_stack([X, X[:, 0]])  # a column twice shares its ridge
-        model = SparseSVC("all", multi_class="ovr", C=0.5).fit(X, y)
-        lam = 1 / (2 * 0.5 * len(y))
-        for row, intercept, c in zip(model.coef_, model.intercept_, range(4), strict=True):
-            labels = np.where(y == c, 1.0, -1.0)
-            theirs = LinearSVC(C=0.5, intercept_scaling=1e4, tol=1e-8, max_iter=10**6).fit(X, labels)
-            ours = objective(X, labels, row, intercept, lam)
-            assert ours <= objective(X, labels, theirs.coef_, theirs.intercept_, lam) * (1 + 1e-6)
-        np.testing.assert_allclose(model.coef_[:, 0], model.coef_[:, -1], rtol=1e-5)
-
-    def test_a_claim_of_swap_optimality_is_true_of_all_machines(self, data):
-        X, y = data
-        model = SparseSVC(4, solver=Exchange(effort="thorough")).fit(X, y)
-        assert all(solution.status is Status.SWAP_OPTIMAL for solution in model.solutions_)
-        best = model.objective_.sum()
-        for gone in model.support_:
-            for come in set(range(12)) - set(model.support_):
-                features = [*(set(model.support_) - {gone}), come]
-                assert SparseSVC("all").fit(X[:, features], y).objective_.sum() >= best * (1 - 1e-8)
 
 
 GROUPS = [0, 0, 1, 2, 2, 2, 3, 3, 4, 5, 5, 5]
@@ -180,20 +136,11 @@ class TestSigns:
         lam = [0.1, 0.01, 0.001][seed % 3]
         model = SparseSVC(3, C=C_of(lam, 60), signs=signs).fit(X, y)
 
-        def lowest(features):
-            def function(u):
-                short = np.maximum(0, 1 - y * (X[:, features] @ u[:-1] + u[-1]))
-                pull = -(short * y) / 60
-                gradient = np.append(X[:, features].T @ pull + lam * u[:-1], pull.sum())
-                return objective(X[:, features], y, u[:-1], u[-1], lam), gradient
-
-            bounds = [(0 if signs[j] > 0 else None, 0 if signs[j] < 0 else None) for j in features]
-            return scipy.optimize.minimize(
-                function, np.zeros(len(features) + 1), jac=True, bounds=[*bounds, (None, None)],
-                method="L-BFGS-B", options={"ftol": 1e-15, "gtol": 1e-10, "maxiter": 10**4},
-            ).fun  # fmt: skip
-
-        best = min(lowest(list(features)) for features in combinations(range(7), 3))
+        problem = ArrayProblem(DenseDesign(X, True), y, np.ones(60), lam)
+        best = min(
+            lowest_by_lbfgs(problem, list(features), signs[list(features)])
+            for features in combinations(range(7), 3)
+        )
         assert model.objective_[0] == pytest.approx(best, rel=1e-6)
         value = objective(X, y, model.coef_, model.intercept_, lam)
         assert model.objective_[0] == pytest.approx(value, rel=1e-10)

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from scipy.sparse import coo_array, csc_array, csr_array, csr_matrix
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
@@ -118,14 +117,3 @@ def test_routing_changes_neither_honest_scores_nor_stability_selection():
         )
     np.testing.assert_array_equal(found.scores, expected.scores)
     np.testing.assert_array_equal(chosen[0].frequencies_, frequencies)
-
-
-@pytest.mark.parametrize("estimator", EVERY, ids=lambda estimator: type(estimator).__name__)
-def test_sparse_arrays_and_matrices_give_the_model_of_the_dense_array(estimator):
-    X = np.where(np.abs(ROWS) > 0.7, ROWS, 0.0)
-    estimator = clone(estimator).set_params(standardize=True)
-    dense = clone(estimator).fit(X, CLASSES)
-    for kind in (csr_array, csc_array, coo_array, csr_matrix):
-        sparse = clone(estimator).fit(kind(X), CLASSES)
-        np.testing.assert_array_equal(sparse.support_, dense.support_)
-        np.testing.assert_allclose(sparse.decision_function(kind(X)), dense.decision_function(X), rtol=1e-7)

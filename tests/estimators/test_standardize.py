@@ -1,10 +1,8 @@
 """`standardize=True` is StandardScaler before the machine, with coefficients for the features as given."""
 
-import dask.array as da
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn import config_context
 from sklearn.base import clone
 from sklearn.preprocessing import StandardScaler
 
@@ -34,18 +32,6 @@ def test_coefficients_are_those_of_scaled_features_brought_back(kind, weights, y
     coef, intercept = by_hand(model, y, weights)
     np.testing.assert_allclose(model.coef_, coef, rtol=1e-6)
     np.testing.assert_allclose(model.intercept_, intercept, rtol=1e-6)
-
-
-@pytest.mark.parametrize("kind", ["dask", "torch"])
-def test_so_are_those_of_dask_and_of_arrays_on_a_device(kind, request):
-    model = SparseSVC(k=2, standardize=True)
-    coef, _ = by_hand(model, Y > 0)
-    given = [da.from_array(a, chunks=(20, *a.shape[1:])) for a in (X, Y > 0)]
-    if kind == "torch":
-        given = list(map(request.getfixturevalue("torch").asarray, (X, Y > 0)))
-    with config_context(array_api_dispatch=kind == "torch"):
-        there = clone(model).fit(*given)
-    np.testing.assert_allclose(np.asarray(there.coef_), coef, rtol=1e-6)
 
 
 def test_a_path_is_scaled_the_same_way():

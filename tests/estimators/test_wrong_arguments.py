@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import KFold
 
 from kmargin import (
     MM,
@@ -26,7 +27,7 @@ from kmargin import (
     stability_k,
 )
 
-X = np.random.default_rng(0).standard_normal((20, 3))
+X = np.sort(np.random.default_rng(0).standard_normal((20, 3)), axis=0)
 Y = np.where(X[:, 0] > 0, 1, -1)
 NAMED = np.where(Y > 0, "sick", "well")
 
@@ -64,54 +65,46 @@ def is_right(name, value):
     )
 
 
-ESTIMATORS = {
+# everything public that takes parameters, and arguments that are right
+RIGHT = {
     SparseSVC: {"k": 2},
     SparseSVCCV: {"ks": [2, 1], "cv": 2},
     KernelSparseSVC: {"k": 2},
     KernelSparseSVCCV: {"ks": [2, 1], "cv": 2},
     StabilitySelection: {"n_pairs": 2},
+    MM: {},
+    SD: {},
+    Exchange: {},
+    sparse_svm_path: {"X": X, "y": Y, "ks": [2]},
+    honest_score: {"model": SparseSVC(2), "X": X, "y": Y, "cv": 2},
+    stability_bounds: {"n_features": 10, "q": 2, "threshold": 0.9},
+    stability_k: {"n_features": 10},
+    stability_C: {"n_samples": 20, "n_features": 10},
 }
 
 
-def parameters_of(*callables):
-    return [
-        pytest.param(each, name, id=f"{each.__name__}-{name}")
-        for each in callables
-        for name in inspect.signature(each).parameters
-        if name not in ("X", "y", "model", "removed")
-    ]
-
-
-@pytest.mark.parametrize(("estimator", "name"), parameters_of(*ESTIMATORS))
-def test_parameters_of_estimators(estimator, name):
-    for value in WRONG:
-        if not is_right(name, value):
-            model = estimator(**{**ESTIMATORS[estimator], name: value})
-            assert_refused(name, value, lambda model=model: model.fit(X, Y))
-
-
-@pytest.mark.parametrize(("solver", "name"), parameters_of(MM, SD, Exchange))
-def test_knobs_of_solvers(solver, name):
-    for value in WRONG:
-        if not is_right(name, value):
-            model = SparseSVC(2, solver=solver(**{name: value}))
-            assert_refused(name, value, lambda model=model: model.fit(X, Y))
+def use(target, **given):
+    """Call a function, fit an estimator, or fit with a solver."""
+    made = target(**{**RIGHT[target], **given})
+    if isinstance(made, Solver):
+        made = SparseSVC(2, solver=made)
+    if hasattr(made, "fit"):
+        made.fit(X, Y)
 
 
 @pytest.mark.parametrize(
-    ("function", "name"),
-    parameters_of(sparse_svm_path, honest_score, stability_bounds, stability_k, stability_C),
+    ("target", "name"),
+    [
+        pytest.param(target, name, id=f"{target.__name__}-{name}")
+        for target in RIGHT
+        for name in inspect.signature(target).parameters
+        if name not in ("X", "y", "model", "removed")
+    ],
 )
-def test_arguments_of_functions(function, name):
-    base = {
-        sparse_svm_path: {"X": X, "y": Y, "ks": [2]},
-        honest_score: {"model": SparseSVC(2), "X": X, "y": Y, "cv": 2},
-        stability_bounds: {"n_features": 10, "q": 2, "threshold": 0.9},
-        stability_k: {"n_features": 10},
-        stability_C: {"n_samples": 20, "n_features": 10},
-    }[function]
+def test_a_wrong_value_of_any_parameter_is_refused(target, name):
     for value in WRONG:
-        assert_refused(name, value, lambda value=value: function(**{**base, name: value}))
+        if not is_right(name, value):
+            assert_refused(name, value, lambda value=value: use(target, **{name: value}))
 
 
 @pytest.mark.parametrize("model", [*WRONG, SparseSVC, None])
@@ -132,40 +125,59 @@ def test_folds_are_a_number_a_splitter_or_pairs(call, cv):
     assert_refused("cv", cv, lambda: call(cv))
 
 
-def test_a_misspelt_scorer_is_recognised():
-    with pytest.raises(
-        ValueError, match=r"scoring='acuracy' is not a scikit-learn scorer.* Did you mean 'accuracy'"
-    ):
-        SparseSVCCV(scoring="acuracy").fit(X, Y)
+NO_SOLVER = "is neither a name nor a solver object. Use one of 'exchange'"
+NO_MEGABYTES = "cache_size={} is not a number of megabytes"
+NO_POINTS = "n_candidates={} leaves no training points"
 
 
-def test_texts_among_the_numbers_are_named():
-    frame = pd.DataFrame({"a": X[:, 0], "sex": ["f", "m"] * 10})
-    with pytest.raises(
-        ValueError,
-        match=r"X holds the text 'f' in column 'sex', which is not a number. Convert its column to",
-    ):
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (SparseSVCCV(scoring="acuracy"), "scoring='acuracy' is not a scikit-learn scorer"),
+        (SparseSVCCV(scoring="acuracy"), "Did you mean 'accuracy'"),
+        (SparseSVCCV(selection="2se"), "selection='2se' is not known. Did you mean '1se'?"),
+        (SparseSVCCV(Cs=[]), "Cs=[] leaves nothing to fit"),
+        (SparseSVCCV(Cs=[1.0, 0.0]), "C=0.0 is not a positive weight of the loss"),
+        (SparseSVCCV(Cs="auto"), "Cs='auto' is not a list"),
+        (SparseSVCCV(cv=KFold(2)), "Fold 0 has no training sample of class"),
+        (SparseSVCCV(cv=KFold(2)), "Use fewer folds, or a splitter"),
+        (SparseSVC(class_weight={"sik": 2.0}), "'sik', which is not a class in y. Did you mean 'sick'?"),
+        (SparseSVC(class_weight={7: 2.0}), "names 7, which is not a class in y. It has 'sick', 'well'."),
+        *((SparseSVC(solver=wrong), NO_SOLVER) for wrong in (MM, 3, None, [MM()], LogisticRegression())),
+        *(
+            (estimator(cache_size=wrong), NO_MEGABYTES.format(repr(wrong)))
+            for estimator in (KernelSparseSVC, KernelSparseSVCCV)
+            for wrong in (0, -1.0, np.inf, np.nan, "200", None, True)
+        ),
+        *(
+            (estimator(n_candidates=wrong), NO_POINTS.format(repr(wrong)))
+            for estimator in (KernelSparseSVC, KernelSparseSVCCV)
+            for wrong in (0, -5, 2.5, "some", True)
+        ),
+    ],
+)
+def test_the_message_names_the_value_and_what_to_use(model, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        model.fit(X, NAMED)
+
+
+TEXTS = pd.DataFrame({"a": X[:, 0], "sex": ["f", "m"] * 10})
+DATES = pd.DataFrame({"a": X[:, 0], "admitted": pd.date_range("2020-01-01", periods=20)})
+NO_DATES = "Column 'admitted' of X holds dates or durations, which are not numbers"
+
+
+@pytest.mark.parametrize(
+    ("frame", "message"),
+    [
+        (TEXTS, "X holds the text 'f' in column 'sex', which is not a number. Convert its column to"),
+        (TEXTS.to_numpy(), "X holds the text 'f', which is not a number"),
+        (DATES, NO_DATES),
+        (DATES.assign(admitted=DATES["admitted"] - DATES["admitted"][0]), NO_DATES),
+    ],
+)
+def test_texts_and_dates_among_the_numbers_are_named(frame, message):
+    with pytest.raises((ValueError, TypeError), match=message):
         SparseSVC().fit(frame, Y)
-    with pytest.raises(ValueError, match=r"X holds the text 'f', which is not a number"):
-        SparseSVC().fit(frame.to_numpy(), Y)
-
-
-def test_dates_among_the_numbers_are_named():
-    frame = pd.DataFrame({"a": X[:, 0], "admitted": pd.date_range("2020-01-01", periods=20)})
-    told = "Column 'admitted' of X holds dates or durations, which are not numbers"
-    with pytest.raises(TypeError, match=told):
-        SparseSVC().fit(frame, Y)
-    frame["admitted"] -= frame["admitted"][0]
-    with pytest.raises(TypeError, match=told):
-        SparseSVC().fit(frame, Y)
-
-
-def test_a_misspelt_class_is_recognised():
-    told = r"class_weight names 'sik', which is not a class in y\. Did you mean 'sick'\?"
-    with pytest.raises(ValueError, match=told):
-        SparseSVC(class_weight={"sik": 2.0}).fit(X, NAMED)
-    with pytest.raises(ValueError, match=r"names 7, which is not a class in y\. It has 'sick', 'well'\."):
-        SparseSVC(class_weight={7: 2.0}).fit(X, NAMED)
 
 
 def test_a_solver_of_ones_own_is_told_what_it_lacks():
@@ -182,9 +194,3 @@ def test_a_solver_of_ones_own_is_told_what_it_lacks():
         NotImplementedError, match=r"Checked has no solve_grid. Define solve_grid\(self, problem"
     ):
         SparseSVC(1, solver=Checked()).fit(X, Y)
-
-
-@pytest.mark.parametrize("solver", [MM, 3, None, [MM()], LogisticRegression()])
-def test_what_is_no_solver_is_refused(solver):
-    with pytest.raises(ValueError, match=r"is neither a name nor a solver object. Use one of 'exchange'"):
-        SparseSVC(solver=solver).fit(X, Y)

@@ -15,7 +15,13 @@ def open_address(browser, address, size):
 
 
 def open_page(browser, path, size):
+    """Open a page of its own, which asks for no other file, fits the window and has no errors."""
     open_address(browser, path.as_uri(), size)
+    asked = requests(browser)
+    assert asked
+    assert {url.split(":")[0] for url in asked} <= {"file", "data"}
+    assert sideways(browser) <= 0
+    assert complaints(browser) == []
 
 
 def requests(browser):

@@ -1,29 +1,26 @@
 """The objectives that fits reach, problem by problem and regime by regime.
 
-    python tests/helpers/objectives.py          # each regime against what is stored
-    python tests/helpers/objectives.py --write  # stores what is reached now
+    python tests/helpers/objectives.py  # stores what is reached now
 
-Run the second after a change that makes the search better, and look at what the first says before. An
-objective is that of the coefficients as they are returned, added up here and not by the package.
+Run it after a change that makes the search better; the messages of `tests/solvers/test_objectives.py` name
+the problems that changed. An objective is that of the coefficients as they are returned, added up here and
+not by the package.
 """
 
-import argparse
 import json
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import chain, pairwise, product
+from itertools import chain, product
 from pathlib import Path
 from unittest import mock
 
 import numpy as np
 import scipy.sparse as sp
+import search_problems
 
 from kmargin import Exchange, KernelSparseSVC, Regime, SparseSVC, sparse_svm_path
 from kmargin.core.problem import ArrayProblem, BinaryProblem, Problem
-from kmargin.data.blocks import Block
-from kmargin.data.blocks.problem import LocalBlocks, block_problem
-from kmargin.data.blocks.sums import View
 from kmargin.data.design.dense import DenseDesign
 from kmargin.data.design.sparse import SparseDesign
 from kmargin.solvers.exchange import EFFORTS
@@ -101,10 +98,7 @@ def whole(X, y) -> BinaryProblem:
 
 def in_blocks(X, y) -> BinaryProblem:
     """The same problem with its rows in two blocks."""
-    codes, ends = (y > 0).astype(int), (0, 2 * len(y) // 3, len(y))
-    parts = [Block(i, X[a:b], codes[a:b], np.ones(b - a)) for i, (a, b) in enumerate(pairwise(ends))]
-    view = View(positive=1, negative=0, class_weight=np.ones(2))
-    return block_problem(LocalBlocks(parts), view, LAMS[0])
+    return search_problems.in_blocks(whole(X, y), (0, 2 * len(y) // 3, len(y)))
 
 
 def grid(n, p, ks, kind, seed=0, make=whole, lams=LAMS, **options) -> Objectives:
@@ -242,29 +236,11 @@ def geometric_mean(values) -> float:
     return float(np.exp(np.mean(np.log(list(values)))))
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--write", action="store_true", help="store what is reached now")
-    options = parser.parse_args()
-    EFFORTS["normal"] = EFFORTS["normal"]._replace(restart_flops=0.0)  # as in the tests
-    reached = {regime: reach(regime)[0] for regime in REGIMES}
-    stored = read_store() if STORE.is_file() else {}
-    for regime, values in reached.items():
-        if set(stored.get(regime, ())) == set(values):
-            each = ratios(values, stored[regime])
-            worst = max(each, key=each.__getitem__)
-            spread = f"from {min(each.values()):.4f} to {each[worst]:.4f} ({worst})"
-            mean = geometric_mean(each.values())
-            print(f"{regime:<28} {len(each):4} problems: {mean:.5f} of what is stored, {spread}")
-        else:
-            print(f"{regime:<28} {len(values):4} problems, nothing stored for them")
-    if options.write:
-        rounded = {
-            r: {name: float(f"{v:.8g}") for name, v in values.items()} for r, values in reached.items()
-        }
-        STORE.parent.mkdir(exist_ok=True)
-        STORE.write_text(json.dumps(rounded, indent=0) + "\n")
-
-
 if __name__ == "__main__":
-    main()
+    EFFORTS["normal"] = EFFORTS["normal"]._replace(restart_flops=0.0)  # as in the tests
+    reached = {
+        regime: {name: float(f"{value:.8g}") for name, value in reach(regime)[0].items()}
+        for regime in REGIMES
+    }
+    STORE.parent.mkdir(exist_ok=True)
+    STORE.write_text(json.dumps(reached, indent=0) + "\n")

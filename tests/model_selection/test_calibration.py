@@ -10,7 +10,6 @@ from scipy.stats import chi2
 
 from kmargin.model_selection.calibration import (
     CLOSE,
-    Calibration,
     NotTested,
     UnseenRows,
     couple,
@@ -137,24 +136,6 @@ def test_sums_over_parts_of_the_rows_are_those_over_all(rng, monkeypatch):
     np.testing.assert_allclose(fit(rows, 3, "ovr").slopes, whole.slopes, rtol=1e-8, atol=1e-10)
 
 
-def test_what_a_machine_knows_of_another_class_is_used(rng):
-    # the third machine is blind, but the first one tells the second class from the third
-    codes = np.arange(600) % 3
-    first = np.array([1.0, -0.2, -1.5])[codes] + 0.3 * rng.standard_normal(600)
-    decisions = np.column_stack([first, 0.1 * rng.standard_normal(600), 0.1 * rng.standard_normal(600)])
-    found = fit(UnseenRows(decisions, codes, np.ones(600)), 3, "ovr")
-    P = found.probabilities(decisions, 3, "ovr")
-    assert np.mean(P.argmax(axis=1) == codes) > 0.9
-
-
-def test_of_classes_told_apart_by_a_wide_margin_more_is_said_than_pseudo_rows_would_allow(rng):
-    rows = make_rows(rng, 4, "ovr", n_rows=40, noise=0.05)._replace(weights=np.ones(40))
-    P = fit(rows, 4, "ovr").probabilities(rows.decisions, 4, "ovr")
-    own = P[np.arange(40), rows.codes]
-    assert own.min() > 10.5 / 12  # what a row of ten, with Platt's pseudo-rows, would be given
-    assert own.max() < 0.999
-
-
 def test_pairs_are_coupled_by_least_squares(rng):
     n_classes, second = 4, rng.uniform(0.001, 0.999, (6, 6))
     P = couple(second, n_classes)
@@ -226,10 +207,3 @@ def test_a_class_without_rows_is_named():
     rows = UnseenRows(np.ones((4, 3)), np.array([0, 0, 2, 2]), np.ones(4))
     with pytest.raises(NotTested, match=r"class 'b' is in a test fold.*StratifiedKFold"):
         fit_calibration(rows, np.array(["a", "b", "c"]), "ovo")
-
-
-def test_a_calibration_is_two_arrays(rng):
-    found = fit(make_rows(rng, 3, "ovr"), 3, "ovr")
-    again = Calibration(*(array.tolist() for array in (found.slopes, found.offsets)))
-    D = rng.standard_normal((5, 3))
-    np.testing.assert_array_equal(found.probabilities(D, 3, "ovr"), again.probabilities(D, 3, "ovr"))

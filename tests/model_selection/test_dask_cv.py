@@ -4,10 +4,10 @@ import dask
 import numpy as np
 import pytest
 from dask_data import SHORT, blocks
-from sklearn.metrics import get_scorer, make_scorer, matthews_corrcoef
+from sklearn.metrics import make_scorer, matthews_corrcoef
 from sklearn.model_selection import KFold
 
-from kmargin import BlockKFold, SparseSVC, SparseSVCCV
+from kmargin import BlockKFold, SparseSVCCV
 from kmargin.core.validation import resolve_seed
 from kmargin.data.blocks.sums import Part
 
@@ -131,10 +131,3 @@ def test_a_fold_without_a_class_is_named(data):
 def test_whole_blocks_are_for_blocks(data):
     with pytest.raises(TypeError, match="BlockKFold splits blocks, but X has none"):
         SparseSVCCV([1], cv=BlockKFold(3)).fit(*data)
-
-
-def test_the_chosen_model_scores_as_a_plain_one(data):
-    dX, dy = collect(*data)
-    model = SparseSVCCV([3], cv=2, solver=SHORT).fit(dX, dy)
-    plain = SparseSVC(3, solver=SHORT).fit(*data)
-    assert model.score(dX, dy) == pytest.approx(get_scorer("accuracy")(plain, *data))

@@ -10,7 +10,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from kmargin import Exchange, SparseSVC, SparseSVCCV, honest_score
-from kmargin.core.validation import RepeatedFeaturesWarning
 from kmargin.datasets import make_sparse_hyperplane
 from kmargin.model_selection.nested import ScoredRows
 from kmargin.model_selection.scores import Fold, rate_interval
@@ -157,16 +156,6 @@ def test_what_cannot_be_scored_is_said_in_a_sentence(arguments, message):
     X, _ = hyperplane()
     with pytest.raises(ValueError, match=message):
         honest_score(SparseSVC(k=2), X, np.repeat([0, 1], 40), **arguments)
-
-
-@pytest.mark.filterwarnings("error")
-def test_features_that_repeat_in_a_fold_are_no_news():
-    X, y = make_sparse_hyperplane(40, 4, 2, random_state=0)[:2]
-    model = SparseSVC(k=2)
-    with pytest.warns(RepeatedFeaturesWarning, match="1 feature repeats") as caught:
-        model.fit(np.column_stack([X, X[:, 0]]), y)
-    assert len(caught) == 1
-    honest_score(model, np.column_stack([X, X[:, 0]]), y, cv=3)
 
 
 def test_a_guess_names_the_class_of_most_weight():

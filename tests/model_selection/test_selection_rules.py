@@ -5,7 +5,6 @@ import warnings
 import numpy as np
 import pytest
 from scipy import sparse as sp
-from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import (
     GridSearchCV,
     StratifiedKFold,
@@ -16,15 +15,12 @@ from sklearn.model_selection import (
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from kmargin import MM, Exchange, KernelSparseSVC, SparseSVC, SparseSVCCV, sparse_svm_path
-from kmargin.core.design import Moments
-from kmargin.core.labels import make_machines
+from kmargin import MM, Exchange, KernelSparseSVC, SparseSVC, SparseSVCCV, honest_score, sparse_svm_path
 from kmargin.core.scaling import unit_variance_scaling
 from kmargin.core.validation import RepeatedFeaturesWarning, ridge
 from kmargin.data.design.dense import DenseDesign
 from kmargin.data.samples.array import read_samples
-from kmargin.fitting.decisions import Kernel
-from kmargin.fitting.spec import KernelDesigns, repeats_to_report
+from kmargin.fitting.spec import repeats_to_report
 from kmargin.model_selection.scores import ScoreTable
 from kmargin.solvers import Solution, Status
 from kmargin.solvers.solver import Solver
@@ -202,18 +198,6 @@ def test_a_constant_column_stays_as_it_is_when_features_are_standardised(value, 
     )
 
 
-def test_a_spread_within_the_rounding_of_its_mean_is_no_spread():
-    """The mean of many tenths is a tenth but for its last digit; what is left must not become a unit."""
-    moments = Moments(np.array([0.1, 5.0, 0.0, 1e-9]), np.array([1e-34, 4.0, 0.0, 1e-18]), np.zeros(4))
-    odd = Moments(*(moment[[0, 2, 3]] for moment in moments))  # looked at once more, in units of their own
-    design, told = DenseDesign(np.zeros((2, 4))), {4: moments, 3: odd}
-    scaling = unit_variance_scaling(design, lambda design: told[design.n_features], True)
-    np.testing.assert_allclose(scaling.units, [1.0, 2.0, 1.0, 1e-9])
-    np.testing.assert_array_equal(scaling.centers, [0.1, 5.0, 0.0, 1e-9])
-    bare = unit_variance_scaling(design, lambda design: told[design.n_features], False)
-    np.testing.assert_array_equal(bare.centers, np.zeros(4))
-
-
 def test_columns_of_any_accepted_spread_are_scaled_alike(rng):
     Z, unit = rng.standard_normal((30, 4)) + 2.0, np.array([1.0, 1e-90, 1e90, 1e-40])
     ones = np.ones(30)
@@ -282,7 +266,7 @@ def test_a_repeated_column_is_reported_unless_it_is_constant_or_sparse_or_every_
     assert list(repeats_to_report(samples, MM())) == []
 
 
-@pytest.mark.parametrize("evaluate", [cross_val_score, cross_val_predict, cross_validate])
+@pytest.mark.parametrize("evaluate", [cross_val_score, cross_val_predict, cross_validate, honest_score])
 def test_fits_to_folds_do_not_warn_of_repeated_columns_and_a_grid_search_once(evaluate):
     X, y = noisy(30, 3)
     X = np.column_stack([X, X[:, 1]])
@@ -326,22 +310,3 @@ def test_the_kernel_width_counts_each_row_by_its_weight(to_data):
     model = KernelSparseSVC(2).fit(to_data(X), y, repeats.astype(float))
     expected = 1 / (3 * np.repeat(X, repeats, axis=0).var())
     assert model.kernel_.numbers["gamma"] == pytest.approx(expected)
-
-
-def test_candidates_are_the_first_of_equal_points_and_carry_their_own_labels():
-    X, y = noisy(20, 3)
-    X[[5, 9, 17]] = X[[2, 2, 11]]
-    (machine,) = make_machines(y, 2, "ovo")
-    kernel, given = Kernel("rbf", 1.0, 3, 0.0), {"weights": np.ones(len(X)), "codes": y, "cache_size": 200}
-    designs = KernelDesigns(X, kernel, True, **given)
-    candidates = designs.candidates(machine)
-    np.testing.assert_array_equal(candidates, np.setdiff1d(np.arange(20), [5, 9, 17]))
-    K = rbf_kernel(X, X[candidates], gamma=1.0) * np.where(y[candidates] > 0, 1.0, -1.0)
-    np.testing.assert_allclose(designs(machine).X, K)
-
-
-@pytest.mark.parametrize(("middle", "spread"), [(1e6, 1e-6), (0.0, 5.0)])
-def test_kernel_values_of_close_points_never_exceed_one(middle, spread):
-    X = middle + np.random.default_rng(0).standard_normal((40, 3)) * spread
-    K = Kernel("rbf", 1.0, 3, 0.0).quickly(X, X)
-    assert K.max() <= 1.0

@@ -6,21 +6,24 @@ import importlib
 import io
 import re
 from pathlib import Path
+from unittest import mock
 
 import pytest
 import typer
+from benchmarks.solvers import COMPETITORS
 from typer.testing import CliRunner
 
 import kmargin.datasets
 from kmargin import MM, SD, Exchange
 from kmargin.cli.app import app
+from kmargin.core.problem import LOSSES
+from kmargin.core.units import UNIT_KINDS
+from kmargin.solvers import SOLVERS
 
 ROOT = Path(__file__).parent.parent.parent
-PAGES = sorted((ROOT / "docs").rglob("*.md"))
-# what the build makes, and the page that has a test of its own
-PAGES = [
-    page for page in PAGES if not {"_build", "gallery"} & set(page.parts) and page.name != "extending.md"
-]
+EXTENDING = ROOT / "docs" / "contributing" / "extending.md"  # has a test of its own
+PAGES = [page for page in sorted((ROOT / "docs").rglob("*.md")) if page != EXTENDING]
+PAGES = [page for page in PAGES if not {"_build", "gallery"} & set(page.parts)]  # what the build makes
 PAGES += [ROOT / "README.md"]
 FENCE = r"(?ms)^```{}\n(.*?)^```"
 
@@ -65,6 +68,20 @@ def test_every_python_block_of_a_page_runs_and_prints_what_it_says(page, tmp_pat
     names = {"__name__": "__main__"}
     for number, block in enumerate(found):
         run_block(block, names, f"{name_of(page)}, block {number}")
+
+
+def test_every_example_about_extensions_runs_and_its_assertions_hold():
+    headings = re.findall(r"(?m)^## (.*)$", EXTENDING.read_text(encoding="utf-8"))
+    assert headings == ["A solver", "A unit", "A loss", "A kind of data", "A competitor"]
+    examples = blocks(EXTENDING, "python")
+    assert len(examples) == len(headings)
+    assert all("assert " in example for example in examples)
+    names = {}
+    with contextlib.ExitStack() as stack:
+        for registry in (SOLVERS, UNIT_KINDS, LOSSES, COMPETITORS):
+            stack.enter_context(mock.patch.dict(registry))
+        for example in examples:
+            exec(compile(example, str(EXTENDING), "exec"), names)
 
 
 def commands(page):

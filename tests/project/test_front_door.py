@@ -8,39 +8,24 @@ from package_source import MODULES, imported_modules, is_in, tree_of
 # What is open to applications beside the names of `kmargin` itself, and why.
 OPEN = {
     "core.arrays": "names for arrays; plots want arrays in main memory",
-    "core.validation": (
-        "what to tell people; arguments checked as the estimators check theirs, in the same words"
-    ),
-    "model_selection.scores": (
-        "how far a score can be trusted; folds, and the choice of k and C from a table of scores"
-    ),
-    "model_selection.nested": (
-        "the nested score and the permutation test of `honest_score`, of models that applications fit"
-    ),
+    "core.validation": "messages, and checks of arguments in the words of the estimators",
+    "model_selection.scores": "folds, standard errors, and the choice of k and C from a table of scores",
+    "model_selection.nested": "the nested score and the permutation test of `honest_score`",
     "estimators.cv": "cross-validation of a grid of C and k, with a preparation for each fold",
     "fitting.progress": "bars",
     "core.linalg": "one thread for each of several processes",
     "datasets": "the data of the paper, documented for users",
-    "core.units": (
-        "what k counts, as a stored model holds it; what users say about "
-        "features, in the words of the estimators"
-    ),
-    "core.labels": "the names of machines, and classes from their decisions",
+    "core.units": "what k counts, as a stored model holds it, and requests about features",
+    "core.labels": "the names of binary classifiers, and classes from their decisions",
     "fitting.decisions": "a kernel by name and numbers, which is what a stored model holds",
-    "model_selection.calibration": (
-        "probabilities, as a stored model holds them; what calibrating asks of rows"
-    ),
+    "model_selection.calibration": "probabilities, as a stored model holds them",
     "core.sparsity": "how many features the paper's sparsities keep",
     "core.squared_hinge": "which rows the paper counts as support vectors",
     "core.problem": "the type of what a solver solves, for experiments that run solvers by themselves",
     "data.samples.array": "labelled rows in memory, for preparations of the application's own",
-    "fitting.spec": (
-        "the type of what machines decide by; linear machines without an estimator around them; "
-        "kernel machines without an estimator around them; features that repeat another one, for a "
-        "note"
-    ),
-    "fitting.fit": "such machines fitted for every C and k, on samples that were prepared elsewhere",
-    "fitting.drop_costs": "what each feature of a model is worth",
+    "fitting.spec": "linear and kernel models without an estimator; features that repeat another one",
+    "fitting.fit": "such models fitted for every C and k, on samples that were prepared elsewhere",
+    "fitting.drop_costs": "how much the objective rises without a feature",
 }
 
 OF_NAMED_TUPLES = {"_replace", "_asdict", "_fields"}

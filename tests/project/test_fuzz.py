@@ -67,15 +67,6 @@ def test_data_and_weights_are_within_the_stated_range():
             assert len(weights) == 0 or weights.max() <= 1e30 * weights.min(), number
 
 
-def test_every_swap_is_asked_for_where_a_fit_has_time_for_all_of_them():
-    def solvers(*numbers):
-        return [make_case(number).params["solver"] for number in numbers]
-
-    few, path = solvers(80_012_161, 80_012_181)  # 1 of 16 features; 1, 2 and all of 2
-    assert few.effort == path.effort == "thorough"
-    assert solvers(80_012_213, 80_006_373) == ["exchange"] * 2  # thousands of swaps of 183 or 175 features
-
-
 def test_the_table_counts_cases_refusals_and_failures_by_family(capsys):
     found = campaign.Results(0, 3)
     found.add(Verdict(0, "zero"))

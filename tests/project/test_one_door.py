@@ -21,9 +21,7 @@ ALLOWED = {
     "solvers.refit.rows": "rows in memory, or in blocks",
     "solvers.search.panels": "covariances within groups are taken where rows are in memory",
     "solvers.search.path": "rows in memory have more kinds of linear algebra",
-    "data.blocks.dask_input": (
-        "dask arrays and dataframes, refused or taken; the same when something is decided about it"
-    ),
+    "data.blocks.dask_input": "dask arrays and dataframes, refused or taken",
     "data.blocks.dask_blocks": "the same, computed block by block",
     "data.blocks.sums": "a block that is no array of NumPy's is refused",
     "data.design": "arrays and CSR matrices; the same for compiled loops",
@@ -85,9 +83,7 @@ def test_the_list_of_those_who_do_is_no_longer_than_it_has_to_be(name):
 
 def test_a_branch_is_seen_however_it_is_written_and_other_questions_are_not():
     asked = "isinstance(p, (int, blocks.BlockProblem)), isinstance(d, DenseDesign), hasattr(X, 'columns')"
-    asked += (
-        ", issubclass(type(X), scipy.sparse.csr_array), scipy.sparse.issparse(X), device_space(X) is None"
-    )
+    asked += ", issubclass(type(X), sparse.csr_array), scipy.sparse.issparse(X), device_space(X) is None"
     others = "isinstance(k, str), isinstance(cv, BlockKFold), problem.at_hand is None, space_of(X)"
     assert len(list(branches(ast.parse(asked)))) == 6
     assert not list(branches(ast.parse(others)))

@@ -7,12 +7,9 @@ import subprocess
 import sys
 import tomllib
 from graphlib import TopologicalSorter
-from importlib.metadata import PackageNotFoundError, packages_distributions, requires
 
 import pytest
 from package_source import MODULES, PACKAGE, ROOT, imported_modules, tree_of
-from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
 
 import kmargin
 from kmargin.core.summary import DOCUMENTATION
@@ -68,66 +65,6 @@ def test_the_page_for_contributors_lists_every_module():
     assert listed == {name for name in modules if not (name.endswith("__init__.py") and is_empty[name])}
 
 
-def test_the_core_needs_four_packages():
-    core = [r for r in requires("kmargin") if "extra ==" not in r]
-    assert {re.split(r"[><=~!]", r)[0] for r in core} == {"numpy", "scipy", "scikit-learn", "numba"}
-
-
-def installed_by_make_test():
-    """The import names of everything that the `test` extra brings, its requirements' requirements too."""
-    extras = PROJECT["optional-dependencies"]
-    waiting = [Requirement(text) for text in (*PROJECT["dependencies"], *extras["test"])]
-    done = set()
-    while waiting:
-        requirement = waiting.pop()
-        name = canonicalize_name(requirement.name)
-        for extra in {"", *requirement.extras}:
-            if (name, extra) not in done:
-                done.add((name, extra))
-                below = extras.get(extra, ()) if name == "kmargin" else requires_if_installed(name)
-                found = [Requirement(text) for text in below]
-                waiting += [r for r in found if r.marker is None or r.marker.evaluate({"extra": extra})]
-    names = {name for name, _ in done}
-    return {
-        module
-        for module, owners in packages_distributions().items()
-        if names & {canonicalize_name(owner) for owner in owners}
-    }
-
-
-def requires_if_installed(name):
-    try:
-        return requires(name) or ()
-    except PackageNotFoundError:  # on another platform, say
-        return ()
-
-
-def imports_at_the_top(tree):
-    """The libraries imported when a file is, wherever outside functions the statement stands."""
-    for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.Import):
-            yield from (alias.name.split(".")[0] for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.level == 0:
-            yield node.module.split(".")[0]
-        elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            yield from imports_at_the_top(node)
-
-
-def test_tests_import_at_their_top_only_what_make_test_installs():
-    tests = ROOT / "tests"
-    own = {path.stem for path in tests.rglob("*.py")} | {"kmargin", "fuzz", "mutants", "benchmarks"}
-    known = installed_by_make_test() | own | sys.stdlib_module_names
-    assert {"numpy", "pytest", "dask", "sklearn", "selenium"} <= known
-    assert not {"torch", "cupy", "jax"} & known
-    wrong = {
-        f"{path.name} imports {name}"
-        for path in sorted(tests.rglob("*.py"))
-        for name in imports_at_the_top(ast.parse(path.read_text(encoding="utf-8")))
-        if name not in known
-    }
-    assert not wrong, "import it inside the tests that need it, by a fixture that skips without it"
-
-
 def test_a_test_that_needs_torch_asks_for_the_fixture():
     """Which also marks it, so that CI can run these alone once torch is installed."""
     call = 'importorskip("{}"'.format("torch")
@@ -136,6 +73,7 @@ def test_a_test_that_needs_torch_asks_for_the_fixture():
 
 
 def test_ci_runs_make_test_before_it_installs_anything_else():
+    """So a test that imports what `make test` does not install fails there."""
     script = (ROOT / ".ci" / "run").read_text()
     first = script.index("make VENV=$VENV test")
     assert (

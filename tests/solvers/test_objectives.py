@@ -8,7 +8,7 @@ from kmargin.solvers.exchange import EFFORTS
 ON_AVERAGE = 1e-3  # how much worse the search may get in a regime
 IN_ONE = 0.02  # and in one problem, where it may be the luck of a tie
 OUT_OF_DATE = 0.01  # from here on what is stored is too easy to reach
-REMAKE = "python tests/helpers/objectives.py --write"
+REMAKE = "python tests/helpers/objectives.py"
 
 
 def check_against_store(regime):
