@@ -208,7 +208,7 @@ def test_a_spread_within_the_rounding_of_its_mean_is_no_spread():
     odd = Moments(*(moment[[0, 2, 3]] for moment in moments))  # looked at once more, in units of their own
     design, told = DenseDesign(np.zeros((2, 4))), {4: moments, 3: odd}
     scaling = unit_variance_scaling(design, lambda design: told[design.n_features], True)
-    np.testing.assert_allclose(scaling.units, [1.0, 2.0, 1.0, 1e-9])
+    np.testing.assert_allclose(scaling.scales, [1.0, 2.0, 1.0, 1e-9])
     np.testing.assert_array_equal(scaling.centers, [0.1, 5.0, 0.0, 1e-9])
     bare = unit_variance_scaling(design, lambda design: told[design.n_features], False)
     np.testing.assert_array_equal(bare.centers, np.zeros(4))
@@ -219,8 +219,8 @@ def test_columns_of_any_accepted_spread_are_scaled_alike(rng):
     ones = np.ones(30)
     scaling = unit_variance_scaling(DenseDesign(Z * unit), lambda design: design.moments(ones, ones), True)
     np.testing.assert_allclose(scaling.centers / unit, Z.mean(axis=0), rtol=1e-12)
-    np.testing.assert_allclose(scaling.units / unit, Z.std(axis=0), rtol=2.0**-31)
-    digits, _ = np.frexp(scaling.units)
+    np.testing.assert_allclose(scaling.scales / unit, Z.std(axis=0), rtol=2.0**-31)
+    digits, _ = np.frexp(scaling.scales)
     assert (digits * 2.0**32 == np.round(digits * 2.0**32)).all()  # so many that sums in any order agree
 
 

@@ -320,9 +320,9 @@ def to_table_model(model: Any, target: str) -> TableModel:
     scaling = _scaling(steps[:-1], int(machine.n_features_in_))
     of_kernel = getattr(getattr(machine, "kernel_", None), "scaling", None)
     if of_kernel is not None:
-        centers, units = of_kernel[:2]
-        arrays["support_vectors"] = (arrays["support_vectors"] - centers) / units
-        scaling = Scaling(scaling.medians, scaling.mean + scaling.spread * centers, scaling.spread * units)
+        centers, scales = of_kernel[:2]
+        arrays["support_vectors"] = (arrays["support_vectors"] - centers) / scales
+        scaling = Scaling(scaling.medians, scaling.mean + scaling.spread * centers, scaling.spread * scales)
     classes = arrays["classes"]
     if all(isinstance(value, str) for value in classes):
         arrays["classes"] = classes.astype(str)
