@@ -37,7 +37,7 @@ class Rows:
         return np.ones(self.n_features) if self.scaling is None else self.scaling.scales**-2.0
 
     def ridges(self, lam: float, columns: Indices) -> Vector:
-        """The ridges of some columns, then that of the intercept: 0, or 1 if its column is zero."""
+        """The ridges of some columns, then 0 for the intercept, or 1 if the model has no intercept."""
         return np.append(lam * self.ridge_scale[columns], 0.0 if self.fit_intercept else 1.0)
 
     @cached_property
