@@ -68,9 +68,9 @@ def originals():
 
 def fingerprint(model):
     """Everything that a model decides by."""
-    from kmargin.tables.model import machine_numbers
+    from kmargin.tables.model import estimator_numbers
 
-    parameters, arrays = machine_numbers(model.machine)
+    parameters, arrays = estimator_numbers(model.machine)
     scaling = model.scaling
     shared = {"mean": scaling.mean, "spread": scaling.spread, "medians": scaling.medians}
     encoding = (model.target, model.encoding.columns, sorted(model.encoding.categories.items()))
@@ -144,7 +144,7 @@ def _check_forgery(model):
 
     frame = pd.DataFrame({column: [0.5, -1.0] for column in model.encoding.columns})
     try:
-        decisions = model.answer(Table(frame)).decisions
+        decisions = model.predict_table(Table(frame)).decisions
     except InputError:
         return None
     except Exception as error:

@@ -94,7 +94,7 @@ def test_a_model_in_float32_has_its_own_objective_and_nothing_that_is_zero(scale
     assert rounded.intercept == np.float32(1 / 3)
     X, coef = designs.X[:, :2].astype(float), rounded.coef
     short = np.maximum(0, 1 - problem.y * (X @ coef + rounded.intercept))
-    in_units = coef * (designs.scaling.units[:2] if scaled else 1.0)
+    in_units = coef * (designs.scaling.scales[:2] if scaled else 1.0)
     expected = problem.weights @ short**2 / 60 + 0.01 * in_units @ in_units
     np.testing.assert_allclose(rounded.objective, expected, rtol=1e-12)
 

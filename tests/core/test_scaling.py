@@ -29,7 +29,7 @@ def test_ordinary_columns_are_left_as_they_are():
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
-def test_units_are_powers_of_two_near_the_spread_and_only_far_columns_are_centred(fit_intercept):
+def test_scales_are_powers_of_two_near_the_spread_and_only_far_columns_are_centred(fit_intercept):
     problem = make_problem(n_features=6, fit_intercept=fit_intercept)
     factors = np.array([1.0, 1e-70, 1e80, 1.0, 1e40, 1.0])
     offsets = np.array([0.0, 0.0, 0.0, 1e5, 1e45, 7.0])
@@ -37,13 +37,13 @@ def test_units_are_powers_of_two_near_the_spread_and_only_far_columns_are_centre
     scaling = make_scaling(far)
     X, weights = far.design.X, problem.weights / problem.weights.sum()
     mean = weights @ X
-    assert (np.frexp(scaling.units)[0] == 0.5).all()
-    assert (scaling.units != 1.0).tolist() == [False, True, True, False, True, False]
+    assert (np.frexp(scaling.scales)[0] == 0.5).all()
+    assert (scaling.scales != 1.0).tolist() == [False, True, True, False, True, False]
     if fit_intercept:
         np.testing.assert_array_equal(scaling.centers[[0, 1, 2, 5]], 0.0)
         np.testing.assert_allclose(scaling.centers[[3, 4]], mean[[3, 4]], rtol=1e-9)
         spread = np.std(problem.design.X, axis=0) * factors
-        assert (np.abs(np.log2(scaling.units / spread))[[1, 2, 4]] < 1.5).all()
+        assert (np.abs(np.log2(scaling.scales / spread))[[1, 2, 4]] < 1.5).all()
     else:
         assert not scaling.centers.any()
 
@@ -67,7 +67,7 @@ def test_a_scaled_problem_has_the_same_objective_everywhere(lam, rng):
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("factor", [2.0**-300, 2.0**300])
-def test_without_a_ridge_units_and_offsets_change_nothing(factor, fit_intercept):
+def test_without_a_ridge_scales_and_offsets_change_nothing(factor, fit_intercept):
     problem = make_problem(n_features=5, lam=0.0, fit_intercept=fit_intercept)
     offsets = 1e6 * np.arange(5) * fit_intercept
     expected, moved = (refit(each, np.arange(5)) for each in (problem, changed(problem, 1.0, offsets)))
@@ -77,7 +77,7 @@ def test_without_a_ridge_units_and_offsets_change_nothing(factor, fit_intercept)
     np.testing.assert_allclose(coef * factor, expected[0], rtol=1e-6)
 
 
-def test_a_ridge_counts_in_the_units_given():
+def test_a_ridge_applies_to_coefficients_of_the_original_columns():
     problem = make_problem(n_features=5, lam=0.01)
     small = changed(problem, 2.0**-250)
     expected = refit(problem, np.arange(5))

@@ -1,4 +1,4 @@
-"""Rows that belong together stay together: in folds, outer folds, rounds and halves."""
+"""Rows that belong together stay together: in folds, outer folds, repeats and halves."""
 
 import numpy as np
 import pandas as pd
@@ -41,10 +41,10 @@ def test_the_column_of_groups_is_no_feature_and_said(dataset):
     assert together_text(dataset._replace(groups=None)) == "none"
 
 
-@pytest.mark.parametrize("round", [0, 1, OUTER])
-def test_no_group_is_on_both_sides_of_a_fold(dataset, round):
+@pytest.mark.parametrize("repeat", [0, 1, OUTER])
+def test_no_group_is_on_both_sides_of_a_fold(dataset, repeat):
     trial = TableSearch(dataset, QUICK)
-    folds = trial.folds(round)
+    folds = trial.folds(repeat)
     assert sorted(np.concatenate([fold.test for fold in folds])) == list(range(60))
     for fold in folds:
         assert are_apart(PATIENTS, fold.train, fold.test)
@@ -52,7 +52,7 @@ def test_no_group_is_on_both_sides_of_a_fold(dataset, round):
         for within in inner.folds(0):
             assert are_apart(PATIENTS[fold.train], within.train, within.test)
     alone = TableSearch(dataset._replace(groups=None), QUICK)
-    assert not all(are_apart(PATIENTS, fold.train, fold.test) for fold in alone.folds(round))
+    assert not all(are_apart(PATIENTS, fold.train, fold.test) for fold in alone.folds(repeat))
 
 
 def test_folds_are_those_of_scikit_learn(dataset):

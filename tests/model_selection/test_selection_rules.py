@@ -203,8 +203,8 @@ def test_columns_of_any_accepted_spread_are_scaled_alike(rng):
     ones = np.ones(30)
     scaling = unit_variance_scaling(DenseDesign(Z * unit), lambda design: design.moments(ones, ones), True)
     np.testing.assert_allclose(scaling.centers / unit, Z.mean(axis=0), rtol=1e-12)
-    np.testing.assert_allclose(scaling.units / unit, Z.std(axis=0), rtol=2.0**-31)
-    digits, _ = np.frexp(scaling.units)
+    np.testing.assert_allclose(scaling.scales / unit, Z.std(axis=0), rtol=2.0**-31)
+    digits, _ = np.frexp(scaling.scales)
     assert (digits * 2.0**32 == np.round(digits * 2.0**32)).all()  # so many that sums in any order agree
 
 

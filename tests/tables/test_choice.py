@@ -92,7 +92,7 @@ def test_exchanges_that_stand_ins_show_to_be_better_are_made():
         assert worth.stand_ins[0].cost == pytest.approx(objective(exchanged) / own - 1, abs=1e-6)
 
 
-# rounds
+# repeats of the folds
 
 
 def test_a_round_is_a_shuffled_cross_validation_of_the_estimator():
@@ -111,10 +111,10 @@ class Scripted(TableSearch):
         super().__init__(dataset, settings)
         self.best, self.asked = best, []
 
-    def cross_validate(self, Cs, ks, round=0):
+    def cross_validate(self, Cs, ks, repeat=0):
         self.asked.append((tuple(Cs), tuple(ks)))
         scores = np.zeros((self.n_folds, len(Cs), len(ks)))
-        C, k = self.best[round](Cs, ks) if callable(self.best[round]) else (Cs[1], self.best[round])
+        C, k = self.best[repeat](Cs, ks) if callable(self.best[repeat]) else (Cs[1], self.best[repeat])
         scores[:, Cs.index(C), ks.index(k)] = 1.0
         table = ScoreTable(scores, Cs, ks, len(self.dataset.y), 1 / 2)
         return SimpleNamespace(scores=scores, Cs=Cs, ks=ks, table=table)
@@ -126,31 +126,31 @@ def scripted(best, **settings):
 
 
 @pytest.mark.parametrize(
-    ("best", "n_rounds", "expected"),
+    ("best", "n_repeats", "expected"),
     [
         ([3, 3, 3, 1, 1, 1], None, (3, 3, True)),
-        ([3, 2, 2, 2, 1, 1], None, (2, 4, True)),  # 3 and 2 tie after two rounds: 2
+        ([3, 2, 2, 2, 1, 1], None, (2, 4, True)),  # 3 and 2 tie after two repeats: 2
         ([5, 3, 2, 1, 5, 3], None, (3, 6, False)),  # the budget is spent; 5 and 3 tie
         ([3] * 6, 5, (3, 5, True)),  # as many as asked for
     ],
 )
 def test_rounds_end_when_three_in_a_row_lead_to_the_same_choice_or_the_budget_is_spent(
-    best, n_rounds, expected
+    best, n_repeats, expected
 ):
-    found = choose(scripted(best), n_rounds)
-    assert (found.k, found.n_rounds, found.has_settled) == expected
-    assert found.table.scores.shape[0] == 3 * found.n_rounds
+    found = choose(scripted(best), n_repeats)
+    assert (found.k, found.n_repeats, found.has_settled) == expected
+    assert found.table.scores.shape[0] == 3 * found.n_repeats
 
 
 def test_rounds_that_are_asked_for_are_made_with_many_classes_too():
     frame = noisy_table().assign(outcome=np.arange(90) % 6)
     settings = {"ks": KS, "Cs": CS, "select": "best", "cv": 3}
-    assert choose(Scripted(dataset_of(frame), Settings(**settings), [3, 2, 1])).n_rounds == 1
+    assert choose(Scripted(dataset_of(frame), Settings(**settings), [3, 2, 1])).n_repeats == 1
     asked = Scripted(dataset_of(frame), Settings(**settings, repeats=3), [3, 2, 1])
-    assert choose(asked).n_rounds == 3
+    assert choose(asked).n_repeats == 3
     given = scripted([2], ks=None, k=2, Cs=[1.0], repeats=4)
     given.best = [lambda Cs, ks: (1.0, 2)]
-    assert choose(given).n_rounds == 1
+    assert choose(given).n_repeats == 1
     assert given.notes[0].startswith("--repeats 4 has no effect: k and C are given")
 
 
@@ -166,7 +166,7 @@ def test_a_fixed_k_leaves_C_to_choose_and_both_fixed_leave_nothing():
     assert found.k == 2
     assert found.had_alternatives
     fixed = choose(TableSearch(DATASET, Settings(k=2, ks=KS, Cs=[1.0])))
-    assert (fixed.n_rounds, fixed.had_alternatives, fixed.has_settled) == (1, False, True)
+    assert (fixed.n_repeats, fixed.had_alternatives, fixed.has_settled) == (1, False, True)
 
 
 # the grid grows where nobody asked for it
@@ -195,15 +195,15 @@ def test_more_features_are_tried_where_the_largest_number_was_best():
 # the honest score
 
 
-def nested_by_hand(X, y, seed, n_rounds, cv, rule):
+def nested_by_hand(X, y, seed, n_repeats, cv, rule):
     decisions, chosen = np.empty(len(y)), []
     for train, test in StratifiedKFold(cv, shuffle=True, random_state=seed + OUTER).split(X, y):
-        rounds = []
-        for number in range(n_rounds):
+        scores = []
+        for number in range(n_repeats):
             folds = StratifiedKFold(cv, shuffle=True, random_state=seed + number)
             model = SparseSVCCV(KS, Cs=CS, cv=folds, standardize=True).fit(X[train], y[train])
-            rounds += [model.cv_results_[f"split{i}_test_score"].reshape(2, 4) for i in range(cv)]
-        table = ScoreTable(np.array(rounds), CS, KS, len(train), 1 / (cv - 1))
+            scores += [model.cv_results_[f"split{i}_test_score"].reshape(2, 4) for i in range(cv)]
+        table = ScoreTable(np.array(scores), CS, KS, len(train), 1 / (cv - 1))
         row, column = table.choose(rule)
         mean, spread = X[train].mean(axis=0), X[train].std(axis=0)
         path = SparseSVC(k=KS[column], C=CS[row]).fit((X[train] - mean) / spread, y[train])
@@ -215,7 +215,7 @@ def nested_by_hand(X, y, seed, n_rounds, cv, rule):
 @pytest.mark.parametrize("rule", ["best", "1se"])
 def test_in_outer_folds_everything_is_chosen_anew_by_the_other_rows(rule):
     found = analyse(DATASET, Settings(ks=KS, Cs=CS, cv=3, seed=1, select=rule, pairs=0))
-    decisions, chosen = nested_by_hand(DATASET.X, DATASET.y, 1, found.choice.n_rounds, 3, rule)
+    decisions, chosen = nested_by_hand(DATASET.X, DATASET.y, 1, found.choice.n_repeats, 3, rule)
     assert found.assessment.is_nested
     assert tuple((of["k"], of["C"]) for of in found.assessment.chosen) == chosen
     np.testing.assert_allclose(found.assessment.decisions, decisions, rtol=1e-6)

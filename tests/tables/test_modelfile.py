@@ -66,7 +66,7 @@ def file(model, tmp_path):
 def test_a_model_read_back_decides_the_same_to_the_last_bit(frame, settings, tmp_path):
     model = fit(frame, **settings)
     again = model_file.load(model_file.save(model, tmp_path / "m"))
-    expected, found = model.answer(Table(frame)), again.answer(Table(frame))
+    expected, found = model.predict_table(Table(frame)), again.predict_table(Table(frame))
     np.testing.assert_array_equal(found.decisions, expected.decisions)
     np.testing.assert_array_equal(found.classes, expected.classes)
     assert (again.target, again.encoding) == (model.target, model.encoding)

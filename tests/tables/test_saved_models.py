@@ -263,12 +263,12 @@ def test_values_far_outside_the_training_range_are_pointed_out(folder, model, tm
     ) in told
     assert "noise" not in told
     new = make_table(40, seed=9)
-    assert not any("range" in note for note in model.answer(Table(new)).notes)
+    assert not any("range" in note for note in model.predict_table(Table(new)).notes)
     # most rows beyond the range, none of them by far
-    shifted = model.answer(Table(new.assign(age=FRAME["age"].max() + 0.1)))
+    shifted = model.predict_table(Table(new.assign(age=FRAME["age"].max() + 0.1)))
     assert "'age' is far outside its training range" in shifted.notes[0]
     older = replace(model, ranges=None)
-    assert older.answer(Table(new.assign(age=1e6))).notes == []
+    assert older.predict_table(Table(new.assign(age=1e6))).notes == []
 
 
 def test_ids_are_carried_to_predictions_and_probabilities_have_three_digits(tmp_path):

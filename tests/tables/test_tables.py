@@ -394,7 +394,7 @@ BAD_SETTINGS = {
     "scoring": ({"scoring": "acuracy"}, "--scoring acuracy is not known. Did you mean 'accuracy'"),
     "a score for other classes": ({"scoring": "f1"}, "--scoring f1 is not applicable"),
     "pairs": ({"pairs": -1}, "--pairs -1 is not a number of pairs"),
-    "repeats": ({"repeats": 0}, "--repeats 0 is not a number of rounds"),
+    "repeats": ({"repeats": 0}, "--repeats 0 is not a number of repeats"),
     "permutations": ({"permutations": -1}, "--permutations -1 is not a number of permutations"),
     "tolerance": ({"tolerance": -0.1}, "tolerance=-0.1 is not a difference of scores"),
     "select": ({"select": "2se"}, "--select 2se is not known"),
@@ -421,10 +421,12 @@ def test_only_columns_with_a_weight_are_needed_to_predict():
     dataset = prepare(Table(FRAME), Roles("outcome"))
     model = analyse(dataset, Settings(k=2, ks=[2], **FAST)).model
     assert model.needed == {"age", "dose"}
-    few, all_of_them = (model.answer(Table(FRAME[names])) for names in (["dose", "age"], FEATURES[::-1]))
+    few, all_of_them = (
+        model.predict_table(Table(FRAME[names])) for names in (["dose", "age"], FEATURES[::-1])
+    )
     np.testing.assert_array_equal(few.decisions, all_of_them.decisions)
     as_text = FRAME.assign(age=FRAME["age"].map(lambda value: f" {value!r}"))
-    np.testing.assert_allclose(model.answer(Table(as_text)).decisions, few.decisions, rtol=1e-12)
+    np.testing.assert_allclose(model.predict_table(Table(as_text)).decisions, few.decisions, rtol=1e-12)
     for age, message in (
         ([None, *FRAME["age"][1:]], r"1 value is missing, in column 'age' \(1\)"),
         ("old", "'age' holds text, such as 'old', but the model was fitted to numbers"),
@@ -432,7 +434,7 @@ def test_only_columns_with_a_weight_are_needed_to_predict():
         (pd.Timestamp(0), "'age' holds dates, but the model was fitted to numbers"),
     ):
         with pytest.raises(InputError, match=message):
-            model.answer(Table(FRAME.assign(age=age)))
+            model.predict_table(Table(FRAME.assign(age=age)))
 
 
 def test_a_path_says_what_enters_and_what_leaves():

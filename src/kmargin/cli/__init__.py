@@ -2,11 +2,12 @@
 
 import sys
 
+# packages that only the command line needs
 EXTRA = ("typer", "rich", "pandas", "pyarrow", "matplotlib")
 
 
 def main() -> None:
-    """Run the command line; print one sentence if a package is missing."""
+    """Run the command line; if a package is missing, print which one and exit."""
     try:
         from kmargin.cli.app import app
 

@@ -1,4 +1,4 @@
-"""The command `kmargin`: subcommands are imported when they are called, and errors are one sentence."""
+"""The command `kmargin`: imports subcommands when they are called, and prints errors in one sentence."""
 
 import io
 import sys
@@ -23,18 +23,18 @@ SUBCOMMANDS = {
     "reproduce": (PAPER, "Run the paper's experiments and show our numbers beside the printed ones."),
     "data": (PAPER, "The data sets of the paper's Table 1."),
 }
-UsageError: Any = typer.BadParameter.__base__  # of click, or of typer's own copy of click
+UsageError: Any = typer.BadParameter.__base__  # defined in click, or in typer's copy of click
 
 
 @contextmanager
 def plain_errors() -> Iterator[None]:
-    """Print an error that users can cause as one sentence: exit code 2, or 130 if interrupted."""
+    """Print an error that users can cause in one sentence, and exit with code 2, or 130 if interrupted."""
     try:
         yield
         sys.stdout.flush()  # raises an error here if the disk is full
     except UsageError as error:
         sentence = error.format_message().rstrip(".")
-        if not sentence:  # no arguments at all: the help was printed
+        if not sentence:  # the command has no arguments, and the help was printed
             raise
         from kmargin.cli.terminal import say
 
@@ -45,7 +45,7 @@ def plain_errors() -> Iterator[None]:
         typer.echo("Interrupted; nothing was written.", err=True)
         raise typer.Exit(130) from interrupt
     except BrokenPipeError:
-        raise  # such as that of `| head`, which typer handles
+        raise  # a program that reads our output, such as head, has ended: typer exits without a message
     except (OSError, ValueError, MemoryError) as error:
         from kmargin.cli.terminal import describe_error, say
 
@@ -57,7 +57,10 @@ def plain_errors() -> Iterator[None]:
 
 
 class LazyGroup(TyperGroup):
-    """A group that lists its subcommands by their summaries, and imports the one that is called."""
+    """A group of subcommands that imports only the module of the subcommand that is called.
+
+    The help of the group lists the subcommands with the summaries in SUBCOMMANDS.
+    """
 
     is_listing = False
 
@@ -71,7 +74,7 @@ class LazyGroup(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         if isinstance(sys.stdout, io.TextIOWrapper):
-            sys.stdout.reconfigure(errors="backslashreplace")  # characters the terminal's encoding lacks
+            sys.stdout.reconfigure(errors="backslashreplace")  # for characters that the encoding lacks
         with plain_errors():
             return super().invoke(ctx)
 
@@ -113,4 +116,4 @@ def options(
         bool, typer.Option("--version", callback=show_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Options of the command itself."""
+    """Declare the options of `kmargin` without a subcommand."""

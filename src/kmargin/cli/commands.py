@@ -1,4 +1,4 @@
-"""The commands fit, predict, path and stability, and their options, each declared once."""
+"""The commands fit, predict, path and stability, and the dataclasses that declare their options."""
 
 import functools
 import inspect
@@ -28,14 +28,14 @@ app = typer.Typer()
 
 
 def option(help: str, *names: str, default: Any = None) -> Any:
-    """Return a dataclass field that `with_options` makes an option."""
+    """Return a dataclass field that `with_options` turns into a command-line option."""
     return field(default=default, metadata={"help": help, "names": names})
 
 
 def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a command for typer, with the fields of parameters that are dataclasses as options.
+    """Return a command for typer that has an option for each field of the dataclasses it takes as parameters.
 
-    In the help, options are under the `heading` of their dataclass.
+    In the help, options are listed under the `heading` of their dataclass.
     """
     hints = get_type_hints(command, include_extras=True)
     groups: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
@@ -48,7 +48,7 @@ def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
         kinds, heading = get_type_hints(groups[name]), getattr(groups[name], "heading", None)
         for entry in fields(groups[name]):
             names = [f"--{entry.name.replace('_', '-')}", *entry.metadata["names"]]
-            names = [] if entry.default is True else names  # typer adds the opposite, --no-nested
+            names = [] if entry.default is True else names  # typer declares --nested and --no-nested
             declared = typer.Option(*names, help=entry.metadata["help"], rich_help_panel=heading)
             for number in {int, float} & {kinds[entry.name], *get_args(kinds[entry.name])}:
                 declared.parser, declared.metavar = number_parser(number), "NUMBER"
@@ -67,7 +67,7 @@ def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def number_parser(kind: type) -> Callable[[str], Any]:
-    """Return a function that reads a number and names in its error what was given."""
+    """Return a function that converts a text to a number; its error quotes the text."""
 
     def parse(text: str) -> Any:
         try:
@@ -80,7 +80,7 @@ def number_parser(kind: type) -> Callable[[str], Any]:
 
 
 def parse_numbers(option: str, text: str, kind: Callable[[str], Any] = float) -> list[Any]:
-    """Return the numbers of a list with commas."""
+    """Return the numbers in a text, separated by commas. Raises InputError for anything else."""
     values = [part for part in text.split(",") if part.strip()]
     try:
         return [kind(part) for part in values or [text]]
@@ -92,7 +92,7 @@ def parse_numbers(option: str, text: str, kind: Callable[[str], Any] = float) ->
 
 
 def parse_ks(text: str) -> int | list[int]:
-    """Return a list of values of k, or the number of values if the text has no comma."""
+    """Return the values of k in a text with commas; a text without a comma is the number of values of k."""
     values = parse_numbers("--ks", text, int)
     return values if "," in text else values[0]
 
@@ -103,7 +103,7 @@ Data = Annotated[Path, typer.Argument(help=FORMATS)]
 
 @dataclass(frozen=True)
 class FileOptions:
-    """How a file is read as a table."""
+    """Options that say how a file is read as a table."""
 
     heading: ClassVar[str] = "Reading the file"
     sep: str | None = option("Column separator, such as ; or tab; detected by default.")
@@ -116,7 +116,10 @@ class FileOptions:
     )
 
     def read(self, data: Path, target: str | None, wanted: list[str], all_rows: bool = False) -> Table:
-        """Return the table with its labels; `wanted` are other columns that the labels may have."""
+        """Read a table; with --labels, join the target and the `wanted` columns from that file.
+
+        Rows without a label are left out, unless `all_rows`.
+        """
         table = read_table(data, Reading(self.sep, self.decimal, self.encoding, self.transpose))
         if self.labels is None:
             return table
@@ -125,7 +128,7 @@ class FileOptions:
 
 @dataclass(frozen=True)
 class ColumnOptions:
-    """The roles of columns, and what k counts."""
+    """Options for the roles of columns, and for what k counts."""
 
     heading: ClassVar[str] = "Roles of columns, and what k counts"
     target: str | None = option("The column to predict.")
@@ -164,11 +167,11 @@ class ColumnOptions:
         return ColumnRequest(*lists, groups, self.group_by, self.each_value)
 
     def prepare(self, data: Path, file: FileOptions) -> Dataset:
-        """Read a file and prepare it as these options say."""
+        """Read a file and prepare it for an analysis, with columns in the roles that these options give."""
         mentioned = [*(self.keep or ()), *(text.rpartition("=")[0] for text in self.sign or ())]
         named = [self.weights, self.rows_grouped_by, *(self.feature or ()), *mentioned]
         table = file.read(data, self.target, [name for name in named if name is not None])
-        # with --labels, --id may be a column of that file, which has become the names of the table's rows
+        # With --labels, --id may be a column of that file. Its values are then the row names of the table.
         has_id = file.labels is None or file.id in table.frame.columns
         roles = Roles(
             target=self.target,
@@ -186,7 +189,7 @@ class ColumnOptions:
 
 @dataclass(frozen=True)
 class FittingOptions:
-    """How models are fitted."""
+    """Options for fitting models."""
 
     heading: ClassVar[str] = "Fitting"
     standardize: bool = option(
@@ -197,7 +200,7 @@ class FittingOptions:
         "ovo: a binary classifier per pair of classes; ovr: one per class.", default="ovo"
     )
     each_machine: bool = option(
-        "With several classes: k for each binary classifier, not for the whole model.", default=False
+        "With several classes: k limits each binary classifier, not the whole model.", default=False
     )
     seed: int = option("Random seed for the folds and halves.", default=0)
     jobs: int | None = option("Number of fits in parallel; -1 for all cores.")
@@ -221,12 +224,14 @@ PROBA = "Add the probability of each class to the predictions."
 
 @dataclass(frozen=True)
 class FitOptions:
-    """How `kmargin fit` chooses a model, and where it writes."""
+    """Options of `kmargin fit`: how it chooses a model, and where it writes the results."""
 
     k: int | None = option("Fix the number of features (or points); one more and one fewer are scored too.")
     ks: str | None = option("Values of k to try, such as 1,2,5.")
     C: str | None = option(
-        "Values of C to try; default 0.01 to 10, more at the edges. Default of the estimators: 1.", "-C"
+        "Values of C to try; default 0.01 to 10, and beyond if the best is at the edge. Default of the "
+        "estimators: 1.",
+        "-C",
     )
     select: str = option(
         "best: the highest score; 1se: the smallest k within a standard error of it; tolerance: within "
@@ -240,8 +245,8 @@ class FitOptions:
     force: bool = option("Write into a folder that holds other files.", default=False)
     cv: int = option("Number of folds.", default=5)
     repeats: int | None = option(
-        "Maximum number of rounds of folds, which end when the choice is stable; default 5, or 1 with five "
-        "classes or more, or 20,000 rows or more. Default of the estimators: 1, with rows in their order."
+        "Maximum number of repeats of the cross-validation, which ends when the choice is stable; default "
+        "5, or 1 with five classes or more, or 20,000 rows or more. Default of the estimators: 1, unshuffled."
     )
     nested: bool = option(
         "Repeat the choice of k and C in outer folds, for an unbiased accuracy (honest_score).", default=True
@@ -289,7 +294,7 @@ def fit_command(
 
 
 def table_name(data: Path) -> str:
-    """Return the name of a file without its extensions."""
+    """Return the name of a file without its extensions, such as .csv.gz."""
     name = Path(data.stem if data.suffix.lower() in PACKED else data.name)
     return name.name.removesuffix(name.suffix)
 
@@ -319,7 +324,7 @@ def predict_command(
         row_names = frame[id]
     elif id is not None and file.labels is None:
         raise InputError(f"--id: the table has no column {id!r}. {nearest(id, frame.columns)}")
-    prediction = loaded.answer(table)
+    prediction = loaded.predict_table(table)
     actual = frame[loaded.target] if loaded.target in frame.columns else None
     result = new_prediction_frame(
         loaded,
@@ -358,13 +363,13 @@ def predict_command(
 
 
 def check_outputs(out: Path | None, plot: Path | None = None) -> None:
-    """Raise InputError where the files to write have the wrong ending, or cannot be written."""
+    """Raise InputError if a file to write has an unsuitable extension, or cannot be written."""
     for path, endings in ((out, (".csv",)), (plot, (".svg", ".png", ".pdf"))):
         if path is not None:
             check_file(path, endings)
 
 
-DEFAULT_KS = "20"
+DEFAULT_KS = "20"  # number of values of k on a path
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The commands reproduce and data: the paper's experiments and their data."""
+"""The commands `reproduce`, which runs the paper's experiments, and `data`, which gets their data sets."""
 
 import os
 import re
@@ -28,7 +28,7 @@ def reproduce_command(
     datasets: Annotated[str, typer.Option(help="Data sets, as iris,splice.")] = "",
     solvers: Annotated[str, typer.Option(help="Solvers, as mm,sd,exchange; also l2r,l1r,svc.")] = "",
     protocol: Annotated[str, typer.Option(help=f"How rows are split: {', '.join(PROTOCOLS)}.")] = "paper",
-    quick: Annotated[bool, typer.Option("--quick", help="A version of minutes instead of an hour.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="A small version: minutes, not an hour.")] = False,
     jobs: Annotated[int | None, typer.Option(help="Number of processes; default: one per core.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of simulated data, starts and shuffles.")] = Settings.seed,
     out: Annotated[Path | None, typer.Option(help="Folder for rows, tables and report.")] = None,
@@ -62,7 +62,7 @@ def reproduce_command(
 
 
 def show_results(folder: Path, settings: Settings) -> None:
-    """Print what each solver selects, its test accuracy here and in the paper, and the conclusions."""
+    """Print the sparsity each solver selects, its test accuracy here and in the paper, and conclusions."""
     verdict = main_results(folder, settings)
     if not verdict.lines:
         return

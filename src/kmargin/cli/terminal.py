@@ -1,4 +1,4 @@
-"""Print results, notes and errors."""
+"""Print results, notes and errors of the commands to the terminal."""
 
 import io
 import os
@@ -27,19 +27,19 @@ from kmargin.report.frames import (
 from kmargin.report.text import headline
 from kmargin.tables.analysis import Analysis, Stability, Step
 
-MAX_ROWS = 20
-RUNNERS_UP = 5  # features shown below the stable ones
+MAX_ROWS = 20  # number of features or points that a printed table shows
+RUNNERS_UP = 5  # number of features that are shown below the stable ones
 # control characters, line and paragraph separators, changes of text direction, surrogates
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def describe_error(error: Exception) -> str | None:
-    """A sentence about an error that users can cause; None for any other, which is a bug."""
+    """Return a sentence about an error that users can cause; None for any other error, which is a bug."""
     if isinstance(error, MemoryError):
         return "not enough memory. Leave out rows or columns."
     if not isinstance(error, OSError):
         return str(error) if isinstance(error, InputError) else None
-    if error.filename is None:  # raised by stdout: forget its buffer, which would be written at exit
+    if error.filename is None:  # writing to stdout failed: discard its buffer, so that exit does not fail
         with suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     reason = error.strerror.lower() + "." if error.strerror else str(error)
@@ -47,7 +47,7 @@ def describe_error(error: Exception) -> str | None:
 
 
 def say(sentence: str) -> None:
-    """Print a sentence to stderr on one line, with very long words cut."""
+    """Print a sentence to stderr in one line; words of 200 characters and more are shortened."""
     sentence = re.sub(r"\S{200,}", lambda match: match[0][:150] + "...", printable(sentence))
     sys.stderr.write(sentence + "\n")
 
@@ -67,12 +67,12 @@ def wrap(text: str, width: int) -> str:
 
 
 def printable(text: str) -> str:
-    """Escape what a terminal would not show as text: names in tables may hold control sequences."""
+    """Escape control characters, which names from a table may contain and a terminal would execute."""
     return _CONTROL.sub(lambda match: repr(match[0])[1:-1], text)
 
 
 def print_whole(text: str) -> None:
-    """Print text to stdout, in UTF-8 if that is a file or a pipe."""
+    """Print text to stdout without changes, encoded as UTF-8 if stdout is a file or a pipe."""
     if isinstance(sys.stdout, io.TextIOWrapper) and not sys.stdout.isatty():
         sys.stdout.reconfigure(encoding="utf-8", newline="")
     sys.stdout.write(text)
@@ -80,13 +80,13 @@ def print_whole(text: str) -> None:
 
 
 def console() -> Console:
-    """Return a console for stdout: with colours in a terminal, plain text of 100 columns in a pipe."""
+    """Return a console for stdout: with colours in a terminal, else plain text 100 characters wide."""
     out = Console(highlight=False)
     return out if out.is_terminal else Console(highlight=False, width=100)
 
 
 def show_notes(notes: Iterable[str], warnings: Iterable[str] = ()) -> None:
-    """Print warnings of what may make the score too high, then notes, which the terminal itself wraps."""
+    """Print warnings, then notes. Long notes are left to the terminal to wrap."""
     for warning in warnings:
         tell(f"Warning: {warning}", "bold red")
     for note in notes:
@@ -96,9 +96,9 @@ def show_notes(notes: Iterable[str], warnings: Iterable[str] = ()) -> None:
 def show_grid(
     names: Sequence[str], rows: Sequence[Sequence[object]], n_all: int = 0, where: str = "", n_dim: int = 0
 ) -> None:
-    """Print a table, and how many of `n_all` rows are not shown; the last `n_dim` rows are dim.
+    """Print a table; the last `n_dim` rows are dim, and columns whose names end in > are right-aligned.
 
-    A column whose name ends in > is right-aligned.
+    If `rows` are only the first of `n_all` rows, a last line says how many more there are, and `where`.
     """
     grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in names:
@@ -113,7 +113,7 @@ def show_grid(
 
 
 def show_analysis(analysis: Analysis) -> None:
-    """Print the result in a sentence, the features or points, and how they were chosen."""
+    """Print the result in a sentence, the features or training points used, and how they were chosen."""
     typer.echo()
     tell(headline(analysis), "bold")
     for describe in (words.all_features_text, words.evidence_text, words.groups_text):

@@ -1,8 +1,8 @@
-"""Columns on a safe scale: centred where their mean is far beyond their spread, scaled by powers of two.
+"""Rescale badly scaled columns: centre those with a relatively large mean, divide others by powers of two.
 
 This happens once, when a problem is made. Ordinary columns are left as they are. A column that is divided by
-its unit has a ridge of its own, lam / unit^2, which the search carries along, so that the problem stays the
-same; a shift is made up for by the intercept.
+a scale s gets the ridge lam / s^2, so that the minimum of the problem stays the same; the intercept makes up
+for the shift of a centred column. The spread of a column is its weighted standard deviation.
 """
 
 from collections.abc import Callable
@@ -15,72 +15,79 @@ from kmargin.core.arrays import Flags, Indices, Vector
 from kmargin.core.design import Moments
 from kmargin.core.problem import BinaryProblem
 
-# Variances within this range are left as they are: products of two of them, and of their inverses, are
-# finite.
+# Columns with variances in this range are not rescaled: products of two such variances, and of their
+# inverses, neither overflow nor vanish.
 SAFE_VARIANCE = (1e-12, 1e12)
 
-# A column with a larger spread is refused. One with a smaller spread may count as constant: kernels and
-# sample weights can make the spread of a column as small as they like.
+# A column with a spread above LARGEST_SPREAD is refused. One with a spread below SMALLEST_SPREAD is not, but
+# may be treated as constant: kernels and sample weights can make the spread of a column arbitrarily small.
 SMALLEST_SPREAD, LARGEST_SPREAD = 1e-100, 1e100
 
-# A column is centred where its mean exceeds its spread by this factor, beyond which squares lose digits.
+# A column is centred if its mean exceeds its spread by this factor: beyond it, variances computed from sums
+# of squares lose too many digits.
 FAR_MEAN = 1e3
 
-# A column whose spread is below this fraction of its mean is constant.
+# A column is treated as constant if its spread is below this fraction of its mean, as rounding errors are.
 CONSTANT_RTOL = 1e-12
 
-# The spread of a standardised feature is rounded to this many binary digits, so that sums taken in another
-# order give the same scale.
+# The spread by which a feature is standardised is rounded to this many binary digits, so that it does not
+# depend on the order of summation.
 SPREAD_DIGITS = 32
 
 
 class Scaling(NamedTuple):
-    """Scaled columns are (x - center) / unit."""
+    """A centre and a scale for each column: the column x is replaced by (x - center) / scale."""
 
     centers: Vector
-    units: Vector
-    are_constant: Flags = np.empty(0, np.bool_)  # which columns have no spread, where units are spreads
+    scales: Vector
+    are_constant: Flags = np.empty(0, np.bool_)  # of each column; only set by `unit_variance_scaling`
 
     def apply(self, problem: BinaryProblem) -> BinaryProblem:
         return replace(problem, design=self.apply_to(problem.design))
 
     def apply_to(self, design: Any) -> Any:
-        return design.standardized(self.centers, self.units)
+        return design.standardized(self.centers, self.scales)
 
-    def enter(self, columns: Indices, coef: Vector, intercept: float) -> tuple[Vector, float]:
-        """Coefficients and intercept for the columns as given, as those for the scaled columns."""
-        return coef * self.units[columns], intercept + float(coef @ self.centers[columns])
+    def scale_coefs(self, columns: Indices, coef: Vector, intercept: float) -> tuple[Vector, float]:
+        """Convert coefficients of original columns, and the intercept, to those of the scaled columns.
 
-    def leave(self, columns: Indices, coef: Vector, intercept: float) -> tuple[Vector, float]:
-        """The inverse of `enter`."""
-        coef = coef / self.units[columns]
+        The decision values stay the same.
+        """
+        return coef * self.scales[columns], intercept + float(coef @ self.centers[columns])
+
+    def unscale_coefs(self, columns: Indices, coef: Vector, intercept: float) -> tuple[Vector, float]:
+        """Convert coefficients of scaled columns, and the intercept, to those of the original columns."""
+        coef = coef / self.scales[columns]
         return coef, intercept - float(coef @ self.centers[columns])
 
 
 def power_of_two(size: Any) -> Any:
-    """The nearest power of two, by which numbers are divided without loss of a digit."""
+    """The power of two nearest to each of these sizes; dividing by it loses no digits."""
     return 2.0 ** np.round(np.log2(size))
 
 
 def exact_moments(design: Any, moments: Callable[[Any], Moments]) -> tuple[Vector, Vector]:
-    """Mean and spread of each column, also where squares of the entries would overflow or vanish."""
+    """Mean and spread of each column, accurate even if squares of its entries would overflow or vanish.
+
+    `moments` is the function that computes the mean and the variance of each column of a design.
+    """
     with np.errstate(over="ignore", invalid="ignore"):
         mean, variance, _ = moments(design)
     spread = np.sqrt(variance)
     odd = np.flatnonzero(~((variance > SAFE_VARIANCE[0]) & (variance < SAFE_VARIANCE[1])))
-    if len(odd):  # constant, or extreme: in units of their largest entry
+    if len(odd):  # constant or extreme columns: computed again after division by their largest entry
         few = design.take(odd)
         largest = few.largest()
-        units = power_of_two(np.where(largest > 0, largest, 1.0))
-        own_mean, own_variance, _ = moments(few.standardized(np.zeros(len(odd)), units))
-        mean[odd], spread[odd] = own_mean * units, np.sqrt(own_variance) * units
+        scales = power_of_two(np.where(largest > 0, largest, 1.0))
+        own_mean, own_variance, _ = moments(few.standardized(np.zeros(len(odd)), scales))
+        mean[odd], spread[odd] = own_mean * scales, np.sqrt(own_variance) * scales
     return mean, spread
 
 
 def typical_entry(problem: BinaryProblem) -> float:
-    """The median over the columns of their root mean square; columns of zeros do not count.
+    """The median of the root mean squares of all columns that are not zero; 1 if all are zero.
 
-    Raises ValueError for spreads that are too large.
+    Raises ValueError if the spread of a column is above LARGEST_SPREAD.
     """
     mean, spread = exact_moments(problem.design, lambda scaled: replace(problem, design=scaled).moments())
     check_spreads(spread, mean)
@@ -89,8 +96,9 @@ def typical_entry(problem: BinaryProblem) -> float:
 
 
 def unit_variance_scaling(design: Any, moments: Callable[[Any], Moments], fit_intercept: bool) -> Scaling:
-    """Scale features to mean 0 and variance 1; constant features keep their scale, without an intercept
-    nothing is centred.
+    """The scaling of features to mean 0 and variance 1.
+
+    Constant features are not divided by a scale. Without an intercept no feature is centred.
     """
     mean, spread = exact_moments(design, moments)
     check_spreads(spread, mean)
@@ -102,9 +110,9 @@ def unit_variance_scaling(design: Any, moments: Callable[[Any], Moments], fit_in
 
 
 def make_scaling(problem: BinaryProblem, check: bool = True) -> Scaling | None:
-    """Centres and units for badly scaled columns; None if no column needs rescaling.
+    """The scaling of the badly scaled columns of a problem; None if no column needs rescaling.
 
-    Raises ValueError if `check` is True and the spread of a column is too large.
+    Raises ValueError if `check` is True and the spread of a column is above LARGEST_SPREAD.
     """
     design = problem.design
     with np.errstate(over="ignore", invalid="ignore"):
@@ -119,14 +127,14 @@ def make_scaling(problem: BinaryProblem, check: bool = True) -> Scaling | None:
     varies = spread > CONSTANT_RTOL * np.abs(mean)
     size = np.where(varies, spread, np.abs(mean)) if design.fit_intercept else np.hypot(spread, mean)
     extreme = (size > 0) & ~((size > SAFE_VARIANCE[0] ** 0.5) & (size < SAFE_VARIANCE[1] ** 0.5))
-    # the inverse square of a smaller scale would overflow
-    units = np.where(extreme, power_of_two(np.where(extreme, np.maximum(size, SMALLEST_SPREAD), 1.0)), 1.0)
+    # No scale is below SMALLEST_SPREAD: its inverse square, a factor of the ridge, could overflow.
+    scales = np.where(extreme, power_of_two(np.where(extreme, np.maximum(size, SMALLEST_SPREAD), 1.0)), 1.0)
     far = varies & (np.abs(mean) > FAR_MEAN * spread) if design.fit_intercept else np.zeros(len(mean), bool)
-    return Scaling(np.where(far, mean, 0.0), units) if far.any() or extreme.any() else None
+    return Scaling(np.where(far, mean, 0.0), scales) if far.any() or extreme.any() else None
 
 
 def check_spreads(spread: Vector, mean: Vector) -> None:
-    """Raise ValueError for a column that is not constant and has a spread too large to compute with."""
+    """Raise ValueError if the spread of a column that is not constant is above LARGEST_SPREAD."""
     is_constant = spread < CONSTANT_RTOL * np.abs(mean)
     too_large = np.flatnonzero(~is_constant & ~(spread <= LARGEST_SPREAD))
     if len(too_large):

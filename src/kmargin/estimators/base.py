@@ -1,4 +1,4 @@
-"""What all classifiers share: fit, decisions, and the selection of features."""
+"""Base classes of the classifiers: fit, decision values, predictions, and the selection of features."""
 
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
@@ -28,11 +28,12 @@ from kmargin.solvers import Solver, resolve_solver
 
 
 class MarginClassifier(Documented, ClassifierMixin, BaseEstimator):
-    """Decides by the decision values of several binary classifiers.
+    """A classifier that combines the decision values of one or more binary classifiers.
 
-    Estimators are dataclasses, whose fields are their parameters. A subclass defines what its parameters mean
-    for a fit (`_blueprint`), how samples are read (`_read`), how a decision function is stored in fitted
-    attributes (`_adopt`), and how it is made from these again (`_decisions`).
+    Estimators are dataclasses, whose fields are their parameters. A subclass defines four methods:
+    `_blueprint` converts the parameters to the specification of a fit, `_read` checks and reads the samples,
+    `_adopt` stores the result of a fit in fitted attributes, and `_decisions` makes the decision function
+    from these.
     """
 
     solver: Any
@@ -113,7 +114,7 @@ class MarginClassifier(Documented, ClassifierMixin, BaseEstimator):
         return accuracy(self.predict, X, y, sample_weight)
 
     def _inputs(self, X: Any, method: str) -> Inputs:
-        """X to decide about, checked."""
+        """Check X, and return it in the form that the decision function takes."""
         check_is_fitted(self)
         checks = self._checks("csc", reset=False)
         return read_inputs(checks, X, f"{type(self).__name__}.{method}", self.intercept_)
@@ -145,8 +146,8 @@ class MarginClassifier(Documented, ClassifierMixin, BaseEstimator):
         return self
 
     def _prepare_fit(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Procedure]:
-        """Check the parameters and the data of a fit."""
-        blueprint = self._blueprint(_get_feature_names(getattr(X, "_meta", X)))  # dask's names are in `_meta`
+        """Check the parameters and the data of a fit; return the blueprint, the samples and the procedure."""
+        blueprint = self._blueprint(_get_feature_names(getattr(X, "_meta", X)))  # dask keeps names in it
         blueprint.check()
         solver = resolve_solver(self.solver)
         validation.check_class_weight(self.class_weight)
@@ -156,7 +157,9 @@ class MarginClassifier(Documented, ClassifierMixin, BaseEstimator):
         return blueprint, samples, Procedure(solver, self.n_jobs, self.random_state)
 
     def _adopt(self, fit: GridFit, row: int, column: int) -> Any:
-        """Set the fitted attributes, as arrays of the library of X; return the decision function."""
+        """Set the fitted attributes for the C at `row` and the k at `column` of a fit; return its decision
+        function. The attributes are arrays of the same library as X.
+        """
         path = fit.paths[row]
         self.classes_ = path.classes
         self.solutions_ = path.solutions[column]
@@ -166,22 +169,25 @@ class MarginClassifier(Documented, ClassifierMixin, BaseEstimator):
         return path.machines(column)
 
     def _blueprint(self, names: Any = None) -> Blueprint:
-        """The kind of model, by the parameters and the names of the features."""
+        """The specification of the model, made from the parameters and the names of the features."""
         raise NotImplementedError
 
     def _read(self, blueprint: Any, X: Any, y: Any, sample_weight: Any, solver: Solver) -> Samples:
-        """Check the data; drop rows without weight."""
+        """Check the data, drop rows of weight 0, and return the samples."""
         raise NotImplementedError
 
     def _decisions(self) -> Decisions:
-        """The decision function. It holds no more than it needs: each block of dask data gets a copy."""
+        """The decision function, made from the fitted attributes.
+
+        It should hold no other arrays, because each block of dask data gets a copy.
+        """
         raise NotImplementedError
 
     def _checks(self, *formats: str, reset: bool = True) -> Checks:
-        """The functions that check X, and its columns: for a fit (`reset`) these are recorded, otherwise they
-        have to be those of the last fit.
+        """The functions that check X and the names of its columns.
 
-        X may be sparse in CSR format or one of `formats`; from any other format it is converted to CSR.
+        For a fit (`reset`), the number and names of the columns are recorded; otherwise they have to be those
+        of the last fit. A sparse X in a format other than CSR and `formats` is converted to CSR.
         """
         return Checks(
             partial(validate_data, self, reset=reset, accept_sparse=["csr", *formats]),
@@ -196,7 +202,7 @@ class MarginClassifier(Documented, ClassifierMixin, BaseEstimator):
 
 @dataclass(eq=False, repr=False)
 class SingleModel(MarginClassifier):
-    """A classifier for a given k and C; without probabilities, which need rows that it has not seen."""
+    """A classifier for a given k and C. It has no probabilities, which need held-out rows."""
 
     k: int | str = 10
     _: KW_ONLY
@@ -248,10 +254,10 @@ class SingleModel(MarginClassifier):
 
 
 class FeatureSelector(SelectorMixin, MarginClassifier):
-    """A classifier that hands on the features it chose.
+    """A classifier that is also a feature selector.
 
-    Chosen are the features of all units that some machine uses, and of those that are always in: with
-    groups all columns of a chosen group, and what was to be kept even where its coefficient is zero.
+    It selects the features that a binary classifier uses, all other features of their groups, and features
+    that are always in the model (`keep`), even if their coefficients are zero.
     """
 
     groups: Any
@@ -259,8 +265,8 @@ class FeatureSelector(SelectorMixin, MarginClassifier):
     avoid: Any
     signs: Any
 
-    # SelectFromModel drops what is below the mean, half of what was chosen, unless this says that
-    # coefficients are zero where a feature is not used; then its threshold is 1e-5.
+    # With this attribute, the default threshold of scikit-learn's SelectFromModel is 1e-5. Otherwise it is
+    # the mean of the absolute coefficients, and about half of the chosen features would be dropped.
     penalty = "l1"
 
     def get_support(self, indices: bool = False) -> Any:
@@ -295,8 +301,8 @@ class FeatureSelector(SelectorMixin, MarginClassifier):
         """
         check_is_fitted(self)
         method = f"{type(self).__name__}.transform"
-        checks, at_hand = self._checks(reset=False), super().transform
-        return select_columns(checks, X, self._columns(), at_hand, method, self.intercept_)
+        checks, in_memory = self._checks(reset=False), super().transform
+        return select_columns(checks, X, self._columns(), in_memory, method, self.intercept_)
 
     def inverse_transform(self, X: Any) -> Any:
         """Return X with a column for every feature, zero for those that were not chosen.

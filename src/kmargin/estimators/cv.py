@@ -1,4 +1,4 @@
-"""`SparseSVCCV` and `KernelSparseSVCCV`: k and C by cross-validation, with probabilities."""
+"""`SparseSVCCV` and `KernelSparseSVCCV` choose k and C by cross-validation, and have probabilities."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
@@ -17,8 +17,8 @@ from kmargin.core.validation import GridEdgeWarning, warn_caller
 from kmargin.data.samples import Folds
 from kmargin.data.samples.read import read_for_folds
 from kmargin.estimators.base import MarginClassifier
-from kmargin.estimators.kernel import KernelMachines
-from kmargin.estimators.linear import LinearMachines
+from kmargin.estimators.kernel import KernelClassifier
+from kmargin.estimators.linear import LinearClassifier
 from kmargin.fitting.fit import GridFit, Procedure, fit_parts, refit
 from kmargin.fitting.spec import Blueprint, Decisions
 from kmargin.model_selection.calibration import Calibration, NotTested
@@ -27,11 +27,11 @@ from kmargin.solvers import DEFAULT
 
 
 class NotYetCalibrated(NotFittedError):
-    """A scorer asked the model of one fold for probabilities before the other folds were fitted."""
+    """Raised if a scorer asks the model of one fold for probabilities before the other folds are fitted."""
 
 
 class FoldModel(ClassifierMixin, BaseEstimator):
-    """The binary classifiers of one fold, C and k as a scikit-learn classifier, for scorers."""
+    """The model of one fold for one C and k, as a scikit-learn classifier that scorers accept."""
 
     calibration_: Calibration
     k_: int
@@ -48,7 +48,7 @@ class FoldModel(ClassifierMixin, BaseEstimator):
         return np.flatnonzero(self.decisions.coef.any(axis=0))
 
     def fit(self, X: Any, y: Any) -> "FoldModel":
-        """Return the model as it is: it was fitted before."""
+        """Return the model without a change: it is already fitted."""
         return self
 
     def decision_function(self, X: Any) -> Matrix:
@@ -64,15 +64,15 @@ class FoldModel(ClassifierMixin, BaseEstimator):
 
 
 class CrossValidation:
-    """The models of every fold, C and k, and their scores on the test rows of their folds.
+    """Fit a model for every C and k in each fold, and score it on the test rows of the fold.
 
-    Each fold is fitted along its own path: over C from strong ridge to weak, over k from dense to sparse.
-    Whatever is estimated (scale, kernel width, support) is estimated from its training rows alone. Neither
-    training rows nor decision values are kept; decision values are computed again when they are needed.
+    In each fold the models are fitted from strong ridge to weak, and from large k to small. Scales, kernel
+    widths and supports are estimated from the training rows of the fold alone. Neither training rows nor
+    decision values are kept; decision values are computed again when they are needed.
 
     `model_at(fit, row, column)` returns the model that a scorer is given, for the C at `row` and the k at
-    `column`. A model that raises `NotYetCalibrated` is asked again when all folds are fitted, with a
-    `calibration_` learned from the test rows of the other folds.
+    `column`. If the scorer asks for probabilities, the model raises `NotYetCalibrated`. It is scored again
+    when all folds are fitted, with a `calibration_` learned from the test rows of the other folds.
     """
 
     def __init__(
@@ -110,11 +110,11 @@ class CrossValidation:
         return [fit.decisions(row, column) for fit in self.fits]
 
     def calibrate(self, row: int, column: int, left_out: Sequence[int | None] = (None,)) -> list[Calibration]:
-        """Learn probabilities for one C and k from the test rows; see `Folds.calibrate`."""
+        """Calibrate probabilities for one C and k on the test rows of the folds; see `Folds.calibrate`."""
         return self.folds.calibrate(self.decisions(row, column), left_out)
 
     def _score_by_probabilities(self) -> list[Matrix]:
-        """Score each fold with probabilities that were learned from the test rows of the others."""
+        """Score each fold with probabilities that are calibrated on the test rows of the other folds."""
         n_folds, shape = len(self.fits), (len(self.Cs), len(self.ks))
         if n_folds < 2:
             raise ValueError(
@@ -137,7 +137,10 @@ class CrossValidation:
 
 @dataclass(eq=False, repr=False)
 class CrossValidated(MarginClassifier):
-    """Chooses k and C by cross-validation, then refits on all samples; with probabilities."""
+    """A classifier that chooses k and C by cross-validation and is then fitted to all samples.
+
+    Its probabilities are calibrated on the test rows of the folds.
+    """
 
     ks: Any = None
     _: KW_ONLY
@@ -203,9 +206,9 @@ class CrossValidated(MarginClassifier):
     def predict_proba(self, X: Any) -> Matrix:
         """Predict the probability of each class.
 
-        Calibrated on the decision values of the test folds, that is of rows that the models were not fitted
-        to. With two classes, the probability of the second rises with the decision value; it passes 1/2 at
-        ``-calibration_.offsets / calibration_.slopes``, whereas `predict` uses the sign of the decision
+        They are calibrated on decision values for the test rows of the folds, to which the models were not
+        fitted. With two classes, the probability of the second rises with the decision value; it passes 1/2
+        at ``-calibration_.offsets / calibration_.slopes``, whereas `predict` uses the sign of the decision
         value.
 
         Parameters
@@ -246,11 +249,11 @@ class CrossValidated(MarginClassifier):
         return inputs.tell(self._decisions(), learned, n_classes)
 
     def _fold_seed(self) -> int:
-        """That of `honest_score` with the same `random_state`; without one the same each time."""
+        """The seed of the folds: the one of `honest_score` with the same `random_state`; 0 for None."""
         return validation.resolve_seed(0 if self.random_state is None else self.random_state)
 
     def _model_at(self, model: "CrossValidated", fit: GridFit, row: int, column: int) -> "CrossValidated":
-        """The model of a fold, filled anew by each call."""
+        """Return `model` with the fitted attributes of a fold, for the C at `row` and the k at `column`."""
         model.n_features_in_ = fit.paths[row].n_features_in
         model._adopt(fit, row, column)
         return model
@@ -259,8 +262,8 @@ class CrossValidated(MarginClassifier):
 def warn_of_edges(table: ScoreTable, row: int, column: int, units: Units, listed: bool) -> None:
     """Warn if the chosen k or C is at the edge of its grid, so that a larger grid might score better.
 
-    A rule that prefers few features may choose a smaller k although the scores still rise at the largest one;
-    that is worth a warning where a user has `listed` the ks.
+    If the user has `listed` the values of k, also warn if the largest one has the highest score, although the
+    rule has chosen a smaller k.
     """
     advice, Cs, ks, n_available = [], table.Cs, table.ks, units.n_units
     if len(Cs) > 1 and row in (0, len(Cs) - 1):
@@ -278,7 +281,7 @@ def warn_of_edges(table: ScoreTable, row: int, column: int, units: Units, listed
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class SparseSVCCV(CrossValidated, LinearMachines):
+class SparseSVCCV(CrossValidated, LinearClassifier):
     """A linear support vector machine whose number of features is chosen by cross-validation.
 
     Parameters
@@ -380,7 +383,7 @@ class SparseSVCCV(CrossValidated, LinearMachines):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class KernelSparseSVCCV(CrossValidated, KernelMachines):
+class KernelSparseSVCCV(CrossValidated, KernelClassifier):
     """A kernel support vector machine whose number of training points is chosen by cross-validation.
 
     Parameters

@@ -15,15 +15,15 @@ from kmargin.fitting.fit import GridFit
 from kmargin.fitting.spec import KernelBlueprint
 from kmargin.solvers import DEFAULT, Solver
 
-# what linear machines have, and people ask kernel machines for
-OF_SELECTORS = {
+# Attributes of feature selectors. Kernel models do not have them, and say so in the error.
+SELECTOR_ATTRIBUTES = {
     "coef_", "fit_transform", "get_feature_names_out", "get_support", "inverse_transform", "set_output",
     "summary", "transform",
 }  # fmt: skip
 
 
-class KernelMachines(MarginClassifier):
-    """A classifier with a coefficient for each training point."""
+class KernelClassifier(MarginClassifier):
+    """A kernel classifier: its decision function has a coefficient for each training point that it keeps."""
 
     kernel: Any
     gamma: Any
@@ -66,12 +66,12 @@ class KernelMachines(MarginClassifier):
 
     def __getattr__(self, name: str) -> Any:
         who = type(self).__name__
-        if name in OF_SELECTORS:
+        if name in SELECTOR_ATTRIBUTES:
             raise AttributeError(
                 f"{who} has no {name}: a kernel model selects training points (support_) and uses all "
                 "of their features. Use SparseSVC to select features."
             )
-        return super().__getattribute__(name)  # raises the error of the failed lookup again
+        return super().__getattribute__(name)  # raises the usual AttributeError
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -81,7 +81,7 @@ class KernelMachines(MarginClassifier):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class KernelSparseSVC(SingleModel, KernelMachines):
+class KernelSparseSVC(SingleModel, KernelClassifier):
     """A kernel support vector machine that keeps at most k training points.
 
     For labels y in {-1, 1} it minimises over alpha and b ::

@@ -36,8 +36,10 @@ def make_summary(
     spreads: Vector | None = None,
     worths: Sequence[Worth] | None = None,
 ) -> "pd.DataFrame":
-    """A row for each chosen feature, the largest first: by weight if standard deviations are given, else by
-    coefficient.
+    """Make the data frame that `LinearClassifier.summary` returns, with a row for each chosen feature.
+
+    The features with the largest weights (coefficients times `spreads`) are first; without `spreads`, those
+    with the largest coefficients.
     """
     import pandas as pd
 
@@ -68,8 +70,8 @@ def make_summary(
     return pd.DataFrame(columns)
 
 
-class LinearMachines(FeatureSelector):
-    """Machines with a coefficient per feature."""
+class LinearClassifier(FeatureSelector):
+    """A linear classifier: its decision function has a coefficient for each feature."""
 
     def summary(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> "pd.DataFrame":
         """Return the chosen features as a pandas data frame, one row for each, the largest weight first.
@@ -133,8 +135,8 @@ class LinearMachines(FeatureSelector):
     def _assess(
         self, X: Any, y: Any, sample_weight: Any, blueprint: LinearBlueprint
     ) -> tuple[Vector, list[Worth]]:
-        """The standard deviations of the features; for each unit in use, the rise of the objective without it
-        and its best replacement.
+        """Return the standard deviations of the features, and for each feature (or group) that the model uses
+        the rise of the objective without it and its best replacement.
         """
         if len(self.classes_) > 2 and not self.shared:
             raise ValueError(
@@ -145,7 +147,7 @@ class LinearMachines(FeatureSelector):
         samples = read(self._checks(reset=False), X, y, sample_weight, self.class_weight, solver)
         spreads = samples.designs(self.fit_intercept, standardize=True).spreads
         procedure = Procedure(solver, self.n_jobs, self.random_state)
-        C = self.C_ if "C_" in vars(self) else self.C  # chosen, or given
+        C = self.C_ if "C_" in vars(self) else self.C  # C_ was chosen by cross-validation
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # otherwise each of the many refits would warn
             worths = find_stand_ins(blueprint, samples, C, self._columns(), procedure, n_best=1)
@@ -160,7 +162,7 @@ class LinearMachines(FeatureSelector):
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         solver = SOLVERS.get(self.solver, self.solver) if isinstance(self.solver, str) else self.solver
-        # what works with products of X alone takes sparse matrices, and arrays on a device
+        # Solvers that only need products with X accept sparse matrices, and arrays on a device.
         tags.input_tags.sparse = tags.array_api_support = getattr(solver, "takes_sparse", True)
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
@@ -178,7 +180,7 @@ class LinearMachines(FeatureSelector):
     def _adopt(self, fit: GridFit, row: int, column: int) -> LinearDecisions:
         decisions: LinearDecisions = super()._adopt(fit, row, column)
         self.coef_, self.intercept_, self.support_ = decisions.coef, decisions.intercept, decisions.used
-        self.__dict__.pop("scale_", None)  # of an earlier fit
+        self.__dict__.pop("scale_", None)  # an earlier fit may have set it
         if self.standardize and fit.designs is not None:
             self.scale_ = space_of(self.intercept_).put(fit.designs.spreads)
         return decisions
@@ -188,7 +190,7 @@ class LinearMachines(FeatureSelector):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class SparseSVC(SingleModel, LinearMachines):
+class SparseSVC(SingleModel, LinearClassifier):
     """A linear support vector machine that uses at most k features.
 
     For labels y in {-1, 1} it minimises over w and b ::

@@ -1,4 +1,4 @@
-"""`StabilitySelection`: features that are selected again and again on random halves of the rows."""
+"""`StabilitySelection` selects the features that fits to random halves of the rows use consistently."""
 
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, replace
@@ -16,7 +16,7 @@ from kmargin.core.arrays import Flags
 from kmargin.core.summary import Documented
 from kmargin.core.units import UnitRequest, Units
 from kmargin.core.validation import warn_caller
-from kmargin.estimators.linear import LinearMachines, SparseSVC
+from kmargin.estimators.linear import LinearClassifier, SparseSVC
 from kmargin.fitting.fit import Procedure, fit_parts
 from kmargin.fitting.subsampling import (
     LABEL,
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-K = 10
-STRENGTH = 2000  # of the ridge, see `stability_C`
-WEAKEST = 1.0  # the C of SparseSVC
+DEFAULT_K = 10
+C_DIVISOR = 2000  # a factor in `stability_C`; a larger number means a stronger ridge
+LARGEST_C = 1.0  # upper limit of `stability_C`, the default C of SparseSVC
 
 
 def stability_C(n_samples: int, n_features: int) -> float:
@@ -69,16 +69,16 @@ def stability_C(n_samples: int, n_features: int) -> float:
     """
     validation.check_count("n_samples", n_samples, "rows", least=2)
     validation.check_count("n_features", n_features, "features")
-    return min(WEAKEST, (int(n_samples) // 2) ** 2 / (STRENGTH * int(n_features)))
+    return min(LARGEST_C, (int(n_samples) // 2) ** 2 / (C_DIVISOR * int(n_features)))
 
 
 def check_model(estimator: Any, k: Any, ridge: Any) -> None:
-    """Raise ValueError for what selects nothing, or has a k and C of its own beside those given."""
+    """Raise ValueError for an estimator that selects no features, or that is given together with k or C."""
     given = {name: value for name, value in (("k", k), ("C", ridge)) if value is not None}
     if estimator is None:
         refuse_all("k", k)
-        validation.check_count("k", K if k is None else k, "features to select on each half")
-        validation.check_C(WEAKEST if ridge is None else ridge)
+        validation.check_count("k", DEFAULT_K if k is None else k, "features to select on each half")
+        validation.check_C(LARGEST_C if ridge is None else ridge)
     elif isinstance(estimator, type) or getattr(estimator, "fit", None) is None:
         raise ValueError(
             f"estimator={estimator!r} has no method fit. Use an estimator such as SparseSVC(k=10), or "
@@ -95,7 +95,7 @@ def check_model(estimator: Any, k: Any, ridge: Any) -> None:
 
 
 def refuse_all(what: str, k: object) -> None:
-    """A k that keeps everything selects nothing."""
+    """Raise ValueError for k="all", which keeps all features, so that none are selected."""
     if isinstance(k, str) and k == "all":
         raise ValueError(
             f'{what}="all" keeps every feature on every half, so nothing is selected. '
@@ -230,12 +230,12 @@ class StabilitySelection(Documented, SelectorMixin, BaseEstimator):
         names = getattr(self, "feature_names_in_", None)
         names = None if names is None else tuple(names)
         last, request = last_step(self.estimator), UnitRequest()
-        if isinstance(last, LinearMachines):
+        if isinstance(last, LinearClassifier):
             request = UnitRequest(last.groups, last.keep, last.avoid, last.signs)
         units = request.resolve(self.n_features_in_, names)
         if self.estimator is None:
             C = stability_C(len(rows.y), self.n_features_in_) if self.C is None else self.C
-            self.estimator_ = SparseSVC(K if self.k is None else self.k, C=C)
+            self.estimator_ = SparseSVC(DEFAULT_K if self.k is None else self.k, C=C)
         else:
             self.estimator_ = clone(self.estimator)
             if not request.is_empty:  # the halves are arrays, whose columns have no names
@@ -291,7 +291,7 @@ class StabilitySelection(Documented, SelectorMixin, BaseEstimator):
         check_max_false(max_false)
         validation.check_choice("bound", bound, SelectionBounds._fields)
         n_halves = 2 * self.n_pairs_
-        for n_selected in range(self.n_pairs_ + 1, n_halves + 1):  # the bounds fall as it rises
+        for n_selected in range(self.n_pairs_ + 1, n_halves + 1):  # a higher threshold has lower bounds
             if getattr(self.bounds_at(n_selected / n_halves), bound) <= max_false:
                 return n_selected / n_halves
         return None
@@ -328,10 +328,10 @@ class StabilitySelection(Documented, SelectorMixin, BaseEstimator):
         check_is_fitted(self, "threshold_")
         needed = needed_halves(self.threshold_, self.n_pairs_)
         stable = np.rint(self.group_frequencies_ * 2 * self.n_pairs_) >= needed
-        return np.append(stable, False)[self._unit_of]  # those of no unit are at -1
+        return np.append(stable, False)[self._unit_of]  # features of no unit have index -1
 
     def _count(self, model: Any, rows: Rows, units: Units) -> None:
-        """Fit to all halves; set how often what was selected."""
+        """Fit the model to all halves, and set the selection frequencies of features and groups, and `q_`."""
         seed = validation.resolve_seed(self.random_state)
         halves = Halves(rows.codes, self.n_pairs, seed, rows.groups)
         self.n_pairs_ = self.n_pairs

@@ -53,18 +53,18 @@ class Kernel:
         """
         if self.scaling is None:
             return X, points
-        centers, units, _ = self.scaling
+        centers, scales, _ = self.scaling
         if not issparse(X):
-            return (X - centers) / units, (points - centers) / units
+            return (X - centers) / scales, (points - centers) / scales
         if callable(self.name):
             raise ValueError(
                 "standardize=True would make a sparse X dense for a kernel function. Give X as an array, or "
                 "scale it beforehand, for example with StandardScaler(with_mean=False)."
             )
-        X, points = (csr_array(A @ diags_array(1 / units)) for A in (X, points))
+        X, points = (csr_array(A @ diags_array(1 / scales)) for A in (X, points))
         if self.name == "rbf":
             return X, points
-        c = centers / units
+        c = centers / scales
         ones = [np.ones((A.shape[0], 1)) for A in (X, points)]
         left = hstack([X, (c @ c - X @ c)[:, None], ones[0]], format="csr")
         return left, hstack([points, ones[1], -(points @ c)[:, None]], format="csr")

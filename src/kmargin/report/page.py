@@ -357,7 +357,7 @@ def settings_rows(analysis: Analysis, source: str) -> list[tuple[str, str]]:
         ("k and C", f"{analysis.k} and {analysis.C:g}; C from {Cs}"),
         ("folds", f"{len(analysis.supports)}, shuffled (seed {settings.seed}) and stratified by class"),
         ("rows kept together", together_text(dataset)),
-        ("repeats of the folds", f"{analysis.choice.n_rounds}{at_most}"),
+        ("repeats of the folds", f"{analysis.choice.n_repeats}{at_most}"),
         ("score", settings.scoring),
         ("scaling", "standard deviation 1" if settings.standardize else "none"),
         ("missing values", "replaced by medians" if dataset.impute else "none"),

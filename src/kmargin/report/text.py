@@ -91,9 +91,9 @@ def choice_text(analysis: Analysis) -> str:
         )
     text = f"k = {analysis.k}, C = {analysis.C:g}: {reason}, over "
     n_folds = len(analysis.supports)
-    if choice.n_rounds == 1:
+    if choice.n_repeats == 1:
         return f"{text}{n_folds} folds."
-    text += f"{choice.n_rounds} repeats of {n_folds}-fold cross-validation. "
+    text += f"{choice.n_repeats} repeats of {n_folds}-fold cross-validation. "
     if choice.has_settled:
         return text + "The last repeats did not change the choice."
     return text + (

@@ -1,4 +1,4 @@
-"""People's tables: read, prepared and analysed; models in files.
+"""Read, prepare and analyse tables from files, and save and load models for them.
 
 `load_model` and `save_model` need pandas only when they are called.
 """
@@ -91,7 +91,7 @@ def save_model(model: Any, path: str | Path, *, target: str = "target") -> Path:
 
 
 def _modelfile() -> Any:
-    """The module that reads and writes; a sentence where it lacks what it needs."""
+    """Import the module that reads and writes models. Raises InputError if pandas is not installed."""
     try:
         from kmargin.tables import model_file
     except ModuleNotFoundError as error:

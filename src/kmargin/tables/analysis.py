@@ -1,4 +1,4 @@
-"""The analysis of a table: choice, honest score, final model, drop costs, stability."""
+"""The analysis of a table: choice of k and C, nested score, final model, drop costs, stability."""
 
 import warnings
 from collections.abc import Iterator
@@ -17,12 +17,12 @@ from kmargin.model_selection.nested import HonestScore, evaluate, permutation_te
 from kmargin.model_selection.scores import Fold, difference_error
 from kmargin.tables.columns import CountedFeatures, count_features
 from kmargin.tables.dataset import Dataset
-from kmargin.tables.model import TableModel, assemble_machine, note_rows
+from kmargin.tables.model import TableModel, assemble_estimator, note_rows
 from kmargin.tables.search import Choice, Preparation, Settings, TableSearch, choose, resolve_grid
 
-DEFAULT_K = 10  # features selected on each half
-MIN_FOR_NESTED = 3  # rows (or groups) of a class: one to score, two for the folds within
-OUTER = 2**16  # number of the round of outer folds; rounds that choose k and C count from 0
+DEFAULT_K = 10  # number of features that stability selection selects on each half of the rows
+MIN_FOR_NESTED = 3  # rows or groups per class for nested cross-validation: one to score, two for inner folds
+OUTER = 2**16  # the `repeat` argument that stands for the outer folds; the inner folds have 0, 1, 2 and so on
 
 
 class Difference(NamedTuple):
@@ -37,24 +37,24 @@ class Difference(NamedTuple):
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class Assessment(HonestScore):
-    """The honest score, with the decision values and probabilities of all rows.
+    """The score on held-out rows, with the decision values and probabilities of all rows.
 
     Unless `is_nested`, k and C were chosen with the rows that are scored, and the score is too optimistic if
-    there was something to choose.
+    there was more than one k or C to choose from.
     """
 
     is_nested: bool
     folds: list[Fold]
     fold: Indices  # the number of the fold in which each row is tested
-    decisions: Matrix  # of each row, by the model that was fitted without it
-    probabilities: Matrix  # of each row and class, likewise
+    decisions: Matrix  # decision values of each row, by the model that was fitted without it
+    probabilities: Matrix  # of the classes for each row, by the same models
     classes: np.ndarray
-    weights: Vector  # of the rows
-    all_features: HonestScore | None = None  # of models that use all features, on the same folds
+    weights: Vector  # sample weights of the rows
+    all_features: HonestScore | None = None  # score of models that use all features, on the same folds
 
     @property
     def cost_of_sparsity(self) -> Difference | None:
-        """By how much models that use all features score higher; None if there are none to compare with."""
+        """By how much models that use all features score higher; None if no such models were fitted."""
         if self.all_features is None:
             return None
         differences, test_ratio = self.all_features.scores - self.scores, 1 / (len(self.folds) - 1)
@@ -63,7 +63,7 @@ class Assessment(HonestScore):
 
 
 def assess(search: TableSearch, choice: Choice) -> Assessment:
-    """Score the search as the settings say: nested or not, with a permutation test or without."""
+    """Score models on held-out rows, by nested cross-validation and with a permutation test if requested."""
     settings, dataset, n_available = search.settings, search.dataset, search.n_available
     is_nested = settings.nested and choice.had_alternatives
     if is_nested and search.class_counts.min() < MIN_FOR_NESTED:
@@ -78,21 +78,21 @@ def assess(search: TableSearch, choice: Choice) -> Assessment:
     if settings.kernel is None and choice.k < n_available:
         every = replace(settings, k=n_available, ks=[n_available], Cs=list(choice.table.Cs), verbose=0)
         dense = TableSearch(dataset, every)
-        chosen = replace(choice, n_rounds=1) if is_nested else choose(dense, 1)
+        chosen = replace(choice, n_repeats=1) if is_nested else choose(dense, 1)
         found = replace(found, all_features=evaluate_held_out(dense, chosen, is_nested))
     if not settings.permutations:
         return found
 
     def highest(scores: np.ndarray) -> float:
-        """The highest mean score of the models that there were to choose from."""
+        """The highest mean score over all values of C, and over those of k unless k was given."""
         columns = slice(None) if choice.chose_k else [choice.column]
         return float(scores[:, :, columns].mean(axis=0).max())
 
     def score_permuted(labels: list[np.ndarray]) -> Iterator[float]:
-        """The highest score of the whole grid, in one round of folds, for each of several labellings.
+        """The highest mean score of all C and k for each of several permutations of the labels.
 
-        The original labels are treated alike, so it does not matter that the highest of many is too
-        optimistic.
+        The highest of many scores is too optimistic, but so is that of the original labels, with which these
+        scores are compared.
         """
         with progress_bar("permutations", len(labels), settings.verbose) as bar:
             for y in labels:
@@ -106,7 +106,7 @@ def assess(search: TableSearch, choice: Choice) -> Assessment:
 
 
 def evaluate_held_out(search: TableSearch, choice: Choice, is_nested: bool) -> Assessment:
-    """Evaluate each row by a model that was fitted without it."""
+    """Predict each row by a model that was fitted without it, and score the predictions."""
     folds, results, probabilities = [], [], []
     for fold, model, X in (repeat_search if is_nested else fold_models)(search, choice):
         folds.append(fold)
@@ -126,22 +126,22 @@ def evaluate_held_out(search: TableSearch, choice: Choice, is_nested: bool) -> A
 
 
 def repeat_search(search: TableSearch, choice: Choice) -> Iterator[tuple[Fold, Any, Matrix]]:
-    """Repeat the whole search in each of several outer folds, on its training rows alone.
+    """Repeat the choice of k and C on the training rows of each outer fold.
 
-    Yields each fold, its model, and the test rows as the model takes them.
+    Yields each fold, the model fitted to its training rows, and the input of that model for its test rows.
     """
     folds = search.folds(OUTER)
     with progress_bar("honest score", len(folds), search.settings.verbose) as bar:
         for fold in folds:
             inner = search.on_rows(fold.train)
-            chosen = choose(inner, choice.n_rounds)
+            chosen = choose(inner, choice.n_repeats)
             model, _ = inner.fit(chosen, n_best=int(chosen.k < inner.n_available))
             yield fold, model, search.dataset.X[fold.test]
             bar.advance()
 
 
 def fold_models(search: TableSearch, choice: Choice) -> Iterator[tuple[Fold, Any, Matrix]]:
-    """Like `repeat_search`, with the models of the first round of folds, by which k and C were chosen."""
+    """Yield the same as `repeat_search`, for the folds and models from which k and C were chosen."""
     searched, row, column = choice.first, choice.row, choice.column
     folds: Any = searched.folds
     with blame_input():
@@ -157,7 +157,7 @@ def fold_models(search: TableSearch, choice: Choice) -> Iterator[tuple[Fold, Any
 
 @dataclass(frozen=True)
 class Stability:
-    """The stability selection of a table, with its k and C."""
+    """The result of stability selection on a table, with the k and C that it used."""
 
     counted: CountedFeatures
     selection: StabilitySelection
@@ -175,7 +175,7 @@ class Stability:
 
     @property
     def stable(self) -> list[str]:
-        """The labels of the stable features (or groups), without those that are always in."""
+        """The labels of the stable features (or groups), without those that --keep puts into every model."""
         free = ~self.counted.always_in[self.selection.support_]
         return self.counted.labels_of(self.selection.support_[free])
 
@@ -190,10 +190,11 @@ def measure_stability(
     threshold: float | None = None,
     max_false: float = 1.0,
 ) -> Stability:
-    """Fit models to random halves of the rows. The settings k, ks, Cs and those of folds are not used.
+    """Select the features that models fitted to random halves of the rows use consistently.
 
-    By default k is 10, or half of what there is to choose from; C suits the numbers of rows and features;
-    the threshold is the lowest that keeps the number of features expected by chance at `max_false`.
+    By default k is 10, or half of the features that can be chosen if that is less; C is `stability_C`; the
+    threshold is the lowest for which at most `max_false` features are expected by chance. The settings k, ks,
+    Cs and those of the folds are not used.
     """
     settings.check()
     counted = count_features(dataset.encoding, settings.columns)
@@ -226,7 +227,7 @@ def measure_stability(
 
 
 def _resolve_k(k: int | None, counted: CountedFeatures) -> int:
-    """The number of features (or groups) selected on each half."""
+    """The number of features (or groups) selected on each half. Raises InputError if k is not possible."""
     n_units, n_fixed, things = counted.units.n_units, counted.n_fixed, counted.things
     if n_units - n_fixed < 2:
         raise InputError(
@@ -246,13 +247,13 @@ def _resolve_k(k: int | None, counted: CountedFeatures) -> int:
 
 
 class Neighbour(NamedTuple):
-    """The next smaller or larger k of those that were tried."""
+    """The next smaller or larger k that was tried, compared with the chosen k."""
 
     k: int
     score: float
-    change: Difference  # of the score
-    enters: list[str]  # features, or groups of them
-    leaves: list[str]
+    change: Difference  # its score minus that of the chosen k
+    enters: list[str]  # features (or groups) that are used with this k, but not with the chosen one
+    leaves: list[str]  # features (or groups) that are used with the chosen k, but not with this one
 
 
 class Highest(NamedTuple):
@@ -264,14 +265,14 @@ class Highest(NamedTuple):
 
 
 class Curve(NamedTuple):
-    """Mean scores over all folds of all rounds, for each k at one C."""
+    """The mean score for each k at one C, over all folds of all repeats."""
 
     ks: Indices  # descending
     mean: Vector
     error: Vector  # standard errors of the means
 
     def at(self, k: int) -> tuple[float, float]:
-        """The mean score and its standard error."""
+        """The mean score for this k and its standard error."""
         place = self.ks.tolist().index(k)
         return float(self.mean[place]), float(self.error[place])
 
@@ -286,15 +287,15 @@ class Analysis:
     model: TableModel
     choice: Choice
     assessment: Assessment
-    supports: tuple[Indices, ...]  # features used in each fold of the first round, with the chosen k and C
-    stability: Stability | None  # on random halves of the rows, with the chosen k and C; None if not asked
-    worths: dict[str, Worth]  # of what k counts, by label; nothing where that is not known
-    neighbours: tuple[Neighbour, ...]  # one smaller, one larger, where there are such
+    supports: tuple[Indices, ...]  # features used in each fold of the first repeat, with the chosen k and C
+    stability: Stability | None  # on random halves of the rows, with the chosen k and C, if requested
+    worths: dict[str, Worth]  # drop costs of the features (or groups) used, by label; empty if not computed
+    neighbours: tuple[Neighbour, ...]  # the next smaller and the next larger k, if they were tried
     notes: tuple[str, ...]
 
     @property
     def halves(self) -> Vector | None:
-        """The share of random halves on which each feature is chosen; None if not asked."""
+        """The share of random halves on which each feature is selected; None without stability selection."""
         return None if self.stability is None else self.stability.frequencies
 
     @property
@@ -312,7 +313,7 @@ class Analysis:
 
     @property
     def highest(self) -> Highest | None:
-        """The best k and C by mean score; None where there was nothing to choose."""
+        """The k and C with the highest mean score; None if k and C were given."""
         if not self.choice.had_alternatives:
             return None
         table = self.choice.table if self.was_chosen else self.choice.table.at_k(self.choice.column)
@@ -329,25 +330,22 @@ class Analysis:
 
     @property
     def was_chosen(self) -> bool:
-        """Whether k was left to the cross-validation."""
+        """Whether k was chosen by cross-validation, not given."""
         return self.settings.k is None
 
     @property
     def things(self) -> str:
-        """The name of what k counts."""
+        """What k counts: training points, features, variables or groups."""
         return "training points" if self.model.is_kernel else self.counted.things
 
     @property
     def is_shared(self) -> bool:
-        """Whether k bounds the whole model, not each of several binary classifiers."""
+        """Whether k is the limit of the whole model, not of each of several binary classifiers."""
         return self.settings.shared or len(self.model.machine_names) == 1
 
 
 def analyse(dataset: Dataset, settings: Settings) -> Analysis:
-    """Choose k and C, fit to all rows, and estimate how well such models predict held-out rows.
-
-    Everything reported about the choice of k and C comes from one table of scores.
-    """
+    """Choose k and C, fit to all rows, and estimate how well such models predict held-out rows."""
     search = TableSearch(dataset, settings)
     search.note_repeats()
     if search.is_large and settings.kernel is None:
@@ -369,14 +367,14 @@ def analyse(dataset: Dataset, settings: Settings) -> Analysis:
         dataset.target,
         dataset.encoding,
         preparation.scaling_,
-        assemble_machine(parameters, fitted.classes, fitted.decisions),
+        assemble_estimator(parameters, fitted.classes, fitted.decisions),
         fitted.calibration_,
         ranges=dataset.ranges,
         id=dataset.id,
     )
     model = replace(model, seen=note_rows(dataset.X, model.used_features))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the final model has warned already
+        warnings.simplefilter("ignore")  # the fit of the final model has raised the same warnings
         assessment = assess(search, choice)
         neighbours = find_neighbours(search, choice, model)
         stability, counted = None, search.counted
@@ -400,9 +398,9 @@ def analyse(dataset: Dataset, settings: Settings) -> Analysis:
 
 
 def find_neighbours(search: TableSearch, choice: Choice, model: TableModel) -> tuple[Neighbour, ...]:
-    """What the next smaller and the next larger k do to the score, and which features come and go.
+    """Compare the next smaller and the next larger k with the chosen k, by score and by features.
 
-    Features are those of the path over k, and at the chosen k those of the final model.
+    The features are those of a path over k fitted to all rows; for the chosen k, those of the final model.
     """
     used: dict[int, set[str]] = {}
     if not model.is_kernel:
@@ -411,7 +409,7 @@ def find_neighbours(search: TableSearch, choice: Choice, model: TableModel) -> t
         used = {k: set(search.counted.labels_of(np.flatnonzero(c.any(axis=0)))) for k, c in coefs.items()}
     table, at, here = choice.table, choice.column, used.get(choice.k, set())
     scores, found = table.scores[:, choice.row], []
-    for position in (at + 1, at - 1):  # k descends
+    for position in (at + 1, at - 1):  # the values of k are in descending order
         if 0 <= position < len(table.ks):
             k = table.ks[position]
             differences = scores[:, position] - scores[:, at]
@@ -424,21 +422,21 @@ def find_neighbours(search: TableSearch, choice: Choice, model: TableModel) -> t
 
 
 class Step(NamedTuple):
-    """One k of a path."""
+    """The model for one k of a path."""
 
     k: int
     features: list[str]
     units: list[str]  # what k counts: features, or groups of them
     training_accuracy: float
-    objective: float  # mean over the machines
-    enters: list[str]  # units not used by the machines with fewer
-    leaves: list[str]
-    score: float | None = None  # over the folds
-    error: float | None = None
+    objective: float  # mean over the binary classifiers
+    enters: list[str]  # units that the model with the next smaller k does not use
+    leaves: list[str]  # units that the model with the next smaller k uses, but this one does not
+    score: float | None = None  # mean over the folds
+    error: float | None = None  # standard error of the score
 
 
 def trace(dataset: Dataset, settings: Settings, cross_validate: bool = True) -> list[Step]:
-    """Models from sparse to dense at one C: which features enter and leave as k grows."""
+    """Fit models for increasing k at one C, and list the features that enter and leave at each k."""
     search = TableSearch(dataset, settings)
     Cs, ks = resolve_grid(search)
     table = search.cross_validate(Cs[-1:], ks).table if cross_validate else None

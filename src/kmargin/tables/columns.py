@@ -1,4 +1,4 @@
-"""Columns of a table: what they hold, features as numbers, and what k counts of them."""
+"""Columns of a table: their types, their encoding as numeric features, and the units that k counts."""
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -23,13 +23,13 @@ from kmargin.tables.read import Table, parse_numbers, read_table
 NUMBER_TYPES = (Real, Decimal, np.bool_)
 # a laboratory value outside the range of measurement, such as <5 or > 100,5
 CENSORED = re.compile(r"[<>≤≥]=?\s*\d+([.,]\d+)*")
-LARGEST = 1e100  # numbers up to this can be squared and summed
-MAX_LISTED = 5
+LARGEST = 1e100  # larger numbers are refused, because sums of their squares could overflow
+MAX_LISTED = 5  # number of names that a message lists
 SIGN_VALUES = {"+": 1, "-": -1}
 
 
 def kind_of(column: pd.Series) -> str:
-    """Return "number" (also for booleans), "text", or words for what else the column holds."""
+    """Return "number" (also for booleans), "text", or a description of other values, such as "dates"."""
     if pd.api.types.is_numeric_dtype(column.dtype) and not pd.api.types.is_complex_dtype(column.dtype):
         return "number"
     types = {type(value): None for value in column.dropna()}
@@ -40,7 +40,7 @@ def kind_of(column: pd.Series) -> str:
 
 
 def to_numbers(column: pd.Series) -> Vector:
-    """Return a column of numbers, NaN where a value is missing; integers of any length are clipped."""
+    """Return a column of numbers as floats, NaN where a value is missing; huge integers are clipped."""
     if pd.api.types.is_numeric_dtype(column.dtype):
         return column.to_numpy(dtype=np.float64, na_value=np.nan)
     longest = 10**308
@@ -49,7 +49,7 @@ def to_numbers(column: pd.Series) -> Vector:
 
 
 def to_texts(column: pd.Series) -> np.ndarray:
-    """Return a column as text, None where a value is missing."""
+    """Return the values of a column as texts, None where a value is missing."""
     return np.array([None if pd.isna(value) else to_text(value) for value in column], dtype=object)
 
 
@@ -59,13 +59,13 @@ def to_text(value: Any) -> str:
 
 
 def join_some(words: Sequence[str]) -> str:
-    """Return the first of these words, and how many more there are."""
+    """Return the first `MAX_LISTED` of these words as a list in a sentence, and how many more there are."""
     more = f" and {len(words) - MAX_LISTED:,} more" if len(words) > MAX_LISTED else ""
     return ", ".join(words[:MAX_LISTED]) + more
 
 
 def check_missing(frame: pd.DataFrame, advice: str) -> None:
-    """Raises InputError where values are missing."""
+    """Raises InputError, with this advice, if values are missing."""
     missing = frame.isna().sum().sort_values(ascending=False, kind="stable")
     missing = missing[missing > 0]
     if len(missing):
@@ -78,7 +78,7 @@ def check_missing(frame: pd.DataFrame, advice: str) -> None:
 
 
 def check_finite(frame: pd.DataFrame) -> None:
-    """Raises InputError where numbers are infinite, or too large to be squared."""
+    """Raises InputError if numbers are infinite or above `LARGEST`."""
     found = [name for name in frame.columns if (np.abs(to_numbers(frame[name])) > LARGEST).any()]
     if found:
         raise InputError(
@@ -104,17 +104,17 @@ def explain_censored(column: pd.Series, name: str) -> str | None:
 
 
 def first_text(column: pd.Series) -> str:
-    """Return the first value that is not a number, such as a stray '?', else the first value."""
+    """Return the first value that is not a number, such as a stray '?'; if there is none, the first value."""
     texts = column.dropna().astype(str)
     strays = texts[pd.to_numeric(texts, errors="coerce").isna()]
     return str((strays if len(strays) else texts).iloc[0])[:40]
 
 
 def explain_transposed(frame: pd.DataFrame, wanted: Collection[str]) -> str:
-    """Return advice on a table that seems to have its features in rows; nothing for any other table.
+    """Return advice on a table that seems to have its features in rows; an empty text for any other table.
 
-    It seems so if a wanted column is named in its first column, or if that holds distinct texts and all
-    others numbers, in more rows than there are columns.
+    A table seems so if the name of a wanted column is in its first column. It also seems so if its first
+    column holds distinct texts, all others hold numbers, and it has more rows than columns.
     """
     if kind_of(frame.iloc[:, 0]) != "text":
         return ""
@@ -134,22 +134,22 @@ def explain_transposed(frame: pd.DataFrame, wanted: Collection[str]) -> str:
 
 @dataclass(frozen=True)
 class Encoding:
-    """The columns that are features, and the values of text columns, each of which is a feature."""
+    """One-hot encoding of a table: a feature for each numeric column, and for each value of a text column."""
 
     columns: tuple[str, ...]
-    categories: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    categories: dict[str, tuple[str, ...]] = field(default_factory=dict)  # the values of each text column
 
     @property
     def feature_names(self) -> list[str]:
         return [name for column in self.columns for name in self.names_of(column)]
 
     def names_of(self, column: str) -> list[str]:
-        """Return the names of a column's features."""
+        """Return the names of the features that a column is encoded as."""
         values = self.categories.get(column)
         return [column] if values is None else [f"{column}={value}" for value in values]
 
     def matrix(self, frame: pd.DataFrame) -> Matrix:
-        """Return the features, NaN where a number is missing; a missing or unknown text is all zeros."""
+        """Return the matrix of features: NaN for missing numbers, all zeros for a missing or unknown text."""
         blocks = []
         for column in self.columns:
             if column in self.categories:
@@ -160,10 +160,10 @@ class Encoding:
         return np.column_stack(blocks) if blocks else np.empty((len(frame), 0))
 
     def match(self, table: Table, needed: set[str], has_medians: bool) -> tuple[Matrix, list[str]]:
-        """Return the features of a new table, with columns found by name, and notes.
+        """Return the matrix of features of a new table, whose columns are found by name, and notes.
 
-        Features of columns that are not needed are zero. Raises InputError where needed columns or values
-        are missing, or are not numbers.
+        Features of columns that are not in `needed` are zero. Raises InputError if needed columns are missing
+        or not numeric, and if needed values are missing unless the model `has_medians` to impute them.
         """
         columns = [column for column in self.columns if column in needed]
         absent = [column for column in columns if column not in table.frame.columns]
@@ -199,7 +199,7 @@ def _numbers_of(column: pd.Series) -> Vector:
 
 
 def _explain_absent(frame: pd.DataFrame, absent: list[str], n_needed: int, known: set[str]) -> str:
-    """Return a sentence with the columns that a table lacks, and the names it may have for them."""
+    """Return a sentence with the columns that a table lacks, and columns of similar names that it has."""
     others = {str(name).casefold(): str(name) for name in frame.columns if name not in known}
     close = {name: get_close_matches(name.casefold(), others, n=1) for name in absent[:MAX_LISTED]}
     meant = ", ".join(f"{others[names[0]]!r} for {name!r}" for name, names in close.items() if names)
@@ -213,7 +213,7 @@ def _explain_absent(frame: pd.DataFrame, absent: list[str], n_needed: int, known
 
 @dataclass(frozen=True)
 class Scaling:
-    """Imputation and standardisation, learned from some rows."""
+    """Imputation by medians and standardisation of features, learned from training rows."""
 
     medians: Vector | None  # None if missing values are not imputed
     mean: Vector
@@ -221,9 +221,9 @@ class Scaling:
 
     @classmethod
     def learn(cls, X: Matrix, weights: Vector | None, impute: bool, standardize: bool) -> "Scaling":
-        """Return the medians, and the weighted means and standard deviations, of these rows.
+        """Learn the medians, and the weighted means and standard deviations, from these rows.
 
-        The median of a column without values is 0, the standard deviation of a column that does not vary 1.
+        The median of a column without values is 0. The standard deviation of a constant column counts as 1.
         """
         medians = column_medians(X) if impute else None
         plain = cls(medians, np.zeros(X.shape[1]), np.ones(X.shape[1]))
@@ -253,11 +253,11 @@ def column_medians(X: Matrix) -> Vector:
 
 
 class ColumnRequest(NamedTuple):
-    """Constraints on features. Names are those of columns, of single values (hue=red), or of groups."""
+    """What k counts, and constraints on features, by the names of columns, values (hue=red) or groups."""
 
     keep: Sequence[str] = ()
     avoid: Sequence[str] = ()
-    signs: Sequence[str] = ()  # such as age=+
+    signs: Sequence[str] = ()  # required signs of coefficients, such as age=+
     groups: Mapping[str, str] | None = None  # the group of each column that is in one
     group_by: str | None = None  # a separator: columns are grouped by the text before it
     each_value: bool = False  # whether k counts each value of a text column, not the column as one
@@ -268,12 +268,12 @@ NO_REQUEST = ColumnRequest()
 
 @dataclass(frozen=True)
 class CountedFeatures:
-    """The features of a data set, and the units that k counts."""
+    """The features of a data set, and the units that k counts: features, variables or groups."""
 
     names: tuple[str, ...]
     labels: tuple[str, ...]  # for each feature, the name of its unit
     things: str  # what the units are called: features, variables or groups
-    request: UnitRequest  # with features by number
+    request: UnitRequest  # the constraints, with features given by their positions
 
     @cached_property
     def units(self) -> Units:
@@ -299,12 +299,12 @@ class CountedFeatures:
         return {1: "+", -1: "-"}.get(int(self.units.signs[feature]), "")
 
     def labels_of(self, features: Iterable[int]) -> list[str]:
-        """Return the names of the units of these features, each once, in order."""
+        """Return the names of the units that these features belong to, each once, in order."""
         return list(dict.fromkeys(self.labels[j] for j in features))
 
 
 def count_features(encoding: Encoding, asked: ColumnRequest) -> CountedFeatures:
-    """Return what k counts of the features of a table. Raises InputError for names that it does not have."""
+    """Return the features of a table with the units that k counts. Raises InputError for unknown names."""
     names = labels = encoding.feature_names
     column_of = [column for column in encoding.columns for _ in encoding.names_of(column)]
     things = "features"
@@ -312,7 +312,8 @@ def count_features(encoding: Encoding, asked: ColumnRequest) -> CountedFeatures:
         things, labels = "groups", _group_labels(encoding, asked)
     elif encoding.categories and not asked.each_value and len(encoding.columns) > 1:
         things, labels = "variables", column_of
-    places: dict[str, list[int]] = {}  # of features, by the name of a column, else a value, else a group
+    # positions of features by name; a name may be that of a column, of a value or of a group, in this order
+    places: dict[str, list[int]] = {}
     for kind in (labels, names, column_of):
         places |= {name: [] for name in kind}
         for place, name in enumerate(kind):
@@ -350,7 +351,7 @@ def count_features(encoding: Encoding, asked: ColumnRequest) -> CountedFeatures:
 
 
 def _group_labels(encoding: Encoding, asked: ColumnRequest) -> list[str]:
-    """Return the group of each feature; columns in no group are groups of their own."""
+    """Return the name of the group of each feature; a column in no group is a group of its own."""
     if asked.groups is not None and asked.group_by is not None:
         raise InputError("--groups and --group-by both define groups. Use one of them.")
     columns = encoding.columns
@@ -373,7 +374,10 @@ def _group_labels(encoding: Encoding, asked: ColumnRequest) -> list[str]:
 
 
 def _prefixes(columns: Sequence[str], separator: str) -> dict[str, str]:
-    """Return the text before the first separator; a column whose whole name is such a text belongs to it."""
+    """Return the group of each column: the text before the separator in its name.
+
+    A column whose whole name is the name of a group belongs to that group.
+    """
     prefixes = {column: column.partition(separator)[0] for column in columns} if separator else {}
     groups = {column: prefix for column, prefix in prefixes.items() if prefix not in ("", column)}
     if not groups:
@@ -385,7 +389,9 @@ def _prefixes(columns: Sequence[str], separator: str) -> dict[str, str]:
 
 
 def read_groups(path: Path) -> dict[str, str]:
-    """Return the group of each feature in a file of groups. Raises InputError where it is not such a file."""
+    """Return the group of each feature from a file with columns feature and group. Raises InputError for
+    any other file.
+    """
     frame = read_table(path).frame
     if sorted(frame.columns) != ["feature", "group"]:
         raise InputError(

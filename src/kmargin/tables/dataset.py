@@ -1,4 +1,4 @@
-"""Prepare a table for an analysis: labels joined to it, classes, features, weights, groups, warnings."""
+"""Prepare a table for an analysis: join labels, read classes, features, weights and groups, and warn."""
 
 from collections import Counter
 from collections.abc import Collection, Sequence
@@ -27,7 +27,8 @@ from kmargin.tables.columns import (
 )
 from kmargin.tables.read import Table, read_table, to_whole
 
-MAX_CATEGORIES = 50  # of a text column, if they are also more than half as many as its rows
+# A text column is refused if it has more than this many values and more than half as many as rows.
+MAX_CATEGORIES = 50
 
 
 class Roles(NamedTuple):
@@ -40,12 +41,12 @@ class Roles(NamedTuple):
     encode: str | None = None
     impute: str | None = None
     grouped_by: str | None = None  # rows with the same value stay together in folds
-    features: Sequence[str] = ()  # features even if they look like names of rows
-    mentioned: Sequence[str] = ()  # names in other options, which are those of features, too
+    features: Sequence[str] = ()  # columns that are features even if they seem to name the rows
+    mentioned: Sequence[str] = ()  # columns that --keep and --sign name, which are features likewise
 
 
 class Dataset(NamedTuple):
-    """A table as features, classes and weights."""
+    """A table prepared for an analysis: features, classes, weights and groups of rows."""
 
     X: Matrix  # NaN where a number is missing
     y: np.ndarray
@@ -53,17 +54,17 @@ class Dataset(NamedTuple):
     encoding: Encoding
     rows: Indices  # numbers of the rows in the file, from 1
     weights: Vector | None
-    ids: pd.Series | None
-    impute: bool
+    ids: pd.Series | None  # the name of each row
+    impute: bool  # whether missing numbers are replaced by medians
     notes: tuple[str, ...]
-    warnings: tuple[str, ...] = ()  # of what may make the score too high
+    warnings: tuple[str, ...] = ()  # about properties of the table that may make the score too high
     groups: Indices | None = None  # the group of each row; rows of a group stay together in folds
-    grouped_by: str | None = None  # the column that defines the groups; None if these are equal rows
-    group_labels: np.ndarray | None = None  # the value of each row in that column
+    grouped_by: str | None = None  # the column that defines the groups; if None, groups are duplicate rows
+    group_labels: np.ndarray | None = None  # the value of each row in the column `grouped_by`
     id: str | None = None  # the column that names the rows
 
     def restricted_to(self, rows: Indices) -> "Dataset":
-        """Return the data set of some of the rows."""
+        """Return the data set with only these rows."""
         per_row = ("X", "y", "rows", "weights", "groups", "group_labels")
         fields: dict[str, Any] = {name: getattr(self, name) for name in per_row}
         fields = {name: None if values is None else values[rows] for name, values in fields.items()}
@@ -81,9 +82,9 @@ class Dataset(NamedTuple):
 
 
 def prepare(table: Table, roles: Roles) -> Dataset:
-    """Read the target and the features from a table.
+    """Prepare a table for an analysis, with columns in these roles.
 
-    Raises InputError, with one sentence, for whatever a model cannot be fitted to.
+    Raises InputError, with advice in the message, if no model can be fitted to the table.
     """
     target = _check_roles(table, roles)
     notes = list(table.notes)
@@ -146,7 +147,9 @@ def prepare(table: Table, roles: Roles) -> Dataset:
 
 
 def _check_roles(table: Table, roles: Roles) -> str:
-    """Return the target. Raises InputError for unknown columns and choices, and for columns in two roles."""
+    """Return the name of the target column. Raises InputError for unknown columns and values of options, and
+    for columns in two roles.
+    """
     for option, value, choice in (("encode", roles.encode, "onehot"), ("impute", roles.impute, "median")):
         if value not in (None, choice):
             raise InputError(f"--{option} {value} is not known. Use --{option} {choice}.")
@@ -155,7 +158,7 @@ def _check_roles(table: Table, roles: Roles) -> str:
         raise InputError(f"Name the column to predict with --target. {nearest('', columns)}")
     if target not in columns:
         hint = explain_transposed(table.frame, [target]) or nearest(target, columns)
-        if table.row_names is not None:  # as in a transposed table, which seldom has a row of classes
+        if table.row_names is not None:  # a table with features in rows, which seldom includes the classes
             hint += " If the classes are in a separate file, name it with --labels."
         raise InputError(f"The table has no column {target!r} to predict. {hint}")
     others = [("--id", roles.id), ("--weights", roles.weights), ("--rows-grouped-by", roles.grouped_by)]
@@ -185,7 +188,7 @@ def _read_weights(column: pd.Series, name: str) -> Vector:
 
 
 def _read_groups(column: pd.Series, notes: list[str]) -> tuple[Indices, np.ndarray]:
-    """Return the number and the name of each row's group."""
+    """Return the number and the name of the group of each row. Raises InputError for unsuitable groups."""
     name, n_missing = column.name, int(column.isna().sum())
     if n_missing:
         rows = f"{count(n_missing, 'row')} {'has' if n_missing == 1 else 'have'}"
@@ -233,7 +236,7 @@ def _learn_encoding(features: pd.DataFrame, target: str, roles: Roles) -> Encodi
 
 
 def _text_columns(frame: pd.DataFrame, encode: str | None) -> list[str]:
-    """Return the text columns. Raises InputError where they, or others, cannot be encoded as numbers."""
+    """Return the names of the text columns. Raises InputError if a column cannot be encoded as numbers."""
     texts, grouping = [], {}
     for name in frame.columns:
         kind = kind_of(frame[name])
@@ -271,9 +274,9 @@ def _text_columns(frame: pd.DataFrame, encode: str | None) -> list[str]:
 
 
 def read_classes(column: pd.Series, name: str, notes: list[str]) -> np.ndarray:
-    """Return the classes of a target column: texts, integers or booleans.
+    """Return the class of each row from the target column, as texts, integers or booleans.
 
-    Raises InputError where these are not two or more.
+    Raises InputError if there is only one class, or if the values do not seem to be classes.
     """
     kind = kind_of(column)
     if kind not in ("number", "text"):
@@ -305,7 +308,7 @@ def read_classes(column: pd.Series, name: str, notes: list[str]) -> np.ndarray:
 
 
 def _merge_spellings(texts: np.ndarray, name: str, notes: list[str]) -> np.ndarray:
-    """Return labels in the most frequent of the spellings that differ by case or blanks."""
+    """Replace each label by its most frequent spelling, among those that differ only by case or blanks."""
     counts = pd.Series(texts).value_counts().sort_index().sort_values(ascending=False, kind="stable")
     spellings: dict[str, list[str]] = {}
     for text in counts.index:
@@ -320,7 +323,7 @@ def _merge_spellings(texts: np.ndarray, name: str, notes: list[str]) -> np.ndarr
 
 
 def spelling(text: str) -> str:
-    """Return a text without regard to case and blanks."""
+    """Return a text in lower case, with single blanks, so that spellings can be compared."""
     return " ".join(text.split()).casefold()
 
 
@@ -335,11 +338,11 @@ def join_labels(
     wanted: Collection[str] = (),
     all_rows: bool = False,
 ) -> Table:
-    """Return the table with the target, and other wanted columns, from a file of labels.
+    """Return the table with the target, and other wanted columns, joined to it from a file of labels.
 
-    `id` is the column that both have in common; without it the two columns with most values in common are
-    taken. If the file has two columns, the other one is the target. Rows without a label are left out, unless
-    `all_rows`. Raises InputError where the two cannot be joined.
+    Rows are matched by the column `id`, or else by the pair of columns, one of the table and one of the file,
+    with most values in common. If the file has only one other column, that is the target. Rows without a
+    label are left out, unless `all_rows`. Raises InputError if the table and the file cannot be joined.
     """
     labels, file, notes = read_table(path).frame, path.name, []
     own, key = _find_ids(table, labels, file, id)
@@ -391,7 +394,10 @@ def join_labels(
 
 
 def _find_ids(table: Table, labels: pd.DataFrame, file: str, id: str | None) -> tuple[str | None, str]:
-    """Return the columns of both that name the rows; None for the names of rows that are in no column."""
+    """Return the columns of the table and of the labels by which rows are matched.
+
+    The first is None if the rows of the table are matched by `table.row_names`.
+    """
     frame = table.frame
     if id is not None and id not in labels.columns and id not in frame.columns:
         raise InputError(

@@ -1,4 +1,4 @@
-"""A fitted model together with the preparation of its table: predictions for files, frames and arrays."""
+"""A fitted estimator together with the encoding and scaling of its table, for predictions from new tables."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,22 +23,28 @@ from kmargin.model_selection.calibration import Calibration
 from kmargin.tables.columns import Encoding, Scaling
 from kmargin.tables.read import Table, check_unique
 
-MAX_DIGESTS = 10_000  # of each kind that are kept
-MIN_DISTINCT = 0.95  # share of rows that must differ in the used features for these to identify rows
-FAR_OUTSIDE = 0.5  # distance from the training range, as a share of its width, that is reported
-MIN_ROWS = 5  # a table with fewer rows is not said to be mostly outside the training range
+MAX_DIGESTS = 10_000  # maximum number of digests of training rows that a model keeps
+MIN_DISTINCT = 0.95  # used features identify rows if at least this share of the rows is distinct in them
+FAR_OUTSIDE = 0.5  # values further outside the training range than this share of its width are reported
+MIN_ROWS = 5  # with fewer rows, no note says that most rows are outside the training range
 ESTIMATORS = (SparseSVC, SparseSVCCV, KernelSparseSVC, KernelSparseSVCCV)
 
 
 @dataclass(frozen=True)
 class SeenRows:
-    """Digests of the training rows, ascending: the smallest `MAX_DIGESTS` of them."""
+    """Digests (hash values) of the training rows, by which a new table is searched for training rows.
 
-    by_all: np.ndarray  # int64; of all features
-    by_used: np.ndarray  # of the used features; empty where these do not identify rows
+    They are in ascending order, and only the `MAX_DIGESTS` smallest are kept.
+    """
+
+    by_all: np.ndarray  # int64; digests of rows with all features
+    by_used: np.ndarray  # digests of rows with the used features; empty if these do not identify rows
 
     def share(self, X: Matrix, by_all: bool) -> float:
-        """The share of training rows in a table, among the rows whose digests would have been kept."""
+        """The share of the rows of X that are training rows, estimated from those with small digests.
+
+        X has all features, or if not `by_all` the used ones.
+        """
         kept, digests = self.by_all if by_all else self.by_used, digest_rows(X)
         if len(kept) == 0:
             return 0.0
@@ -48,27 +54,27 @@ class SeenRows:
 
 
 def note_rows(X: Matrix, used: np.ndarray) -> SeenRows:
-    """Digests of the rows of a table, by all features and by those at `used`."""
+    """Compute the digests of training rows, by all features and by those at the positions `used`."""
     by_all, by_used = (np.unique(digest_rows(features)) for features in (X, X[:, used]))
-    is_telling = len(used) > 0 and len(by_used) >= MIN_DISTINCT * len(X)
-    return SeenRows(by_all[:MAX_DIGESTS], by_used[:MAX_DIGESTS] if is_telling else np.empty(0, np.int64))
+    identifies = len(used) > 0 and len(by_used) >= MIN_DISTINCT * len(X)
+    return SeenRows(by_all[:MAX_DIGESTS], by_used[:MAX_DIGESTS] if identifies else np.empty(0, np.int64))
 
 
 def digest_rows(X: Matrix) -> np.ndarray:
-    """A number for each row; the same for numbers that agree in single precision, as files may write them."""
+    """A hash value for each row of X in single precision, because files may round the last digits."""
     with np.errstate(over="ignore"):
-        rounded = np.ascontiguousarray(X, dtype=np.float32) + np.float32(0)  # no minus zero
-    rounded[np.isnan(rounded)] = np.nan  # all NaN alike
+        rounded = np.ascontiguousarray(X, dtype=np.float32) + np.float32(0)  # -0.0 becomes 0.0
+    rounded[np.isnan(rounded)] = np.nan  # there are several bit patterns of NaN
     raw = [blake2b(row.tobytes(), digest_size=8).digest() for row in rounded]
     return np.frombuffer(b"".join(raw), dtype="<i8").astype(np.int64)
 
 
-Machine = SparseSVC | KernelSparseSVC
+Estimator = SparseSVC | KernelSparseSVC
 KERNEL_PARAMETERS = ("kernel", "gamma", "degree", "coef0")
 
 
-def make_machine(parameters: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Machine:
-    """A fitted machine from its parameters and arrays, the inverse of `machine_numbers`."""
+def make_estimator(parameters: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Estimator:
+    """Make a fitted estimator from its parameters and arrays: the inverse of `estimator_numbers`."""
     kind: Any = KernelSparseSVC if "kernel" in parameters else SparseSVC
     machine = kind(**parameters)
     for name, array in arrays.items():
@@ -81,19 +87,19 @@ def make_machine(parameters: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
     return machine
 
 
-def assemble_machine(parameters: Mapping[str, Any], classes: np.ndarray, decisions: Decisions) -> Machine:
-    """A fitted machine from its decision function."""
+def assemble_estimator(parameters: Mapping[str, Any], classes: np.ndarray, decisions: Decisions) -> Estimator:
+    """Make a fitted estimator from its parameters, its classes and its decision function."""
     arrays = {"classes": classes, "intercept": decisions.intercept}
     if not isinstance(decisions, KernelDecisions):
-        return make_machine(parameters, arrays | {"coef": decisions.coef})
+        return make_estimator(parameters, arrays | {"coef": decisions.coef})
     kernel, inputs = decisions.inputs.kernel, decisions.inputs
     assert kernel is not None, "tables hold features, not kernel values"
     arrays |= {"dual_coef": decisions.coef, "support": inputs.columns, "support_vectors": inputs.points}
-    return make_machine({**parameters, "kernel": kernel.name, **kernel.numbers}, arrays)
+    return make_estimator({**parameters, "kernel": kernel.name, **kernel.numbers}, arrays)
 
 
-def machine_numbers(machine: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """The parameters and arrays of a fitted machine; of a cross-validated one, with the chosen k and C."""
+def estimator_numbers(machine: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """The parameters and arrays of a fitted estimator; if it chose k and C, with the chosen values."""
     k, C = (getattr(machine, f"{name}_", None) for name in ("k", "C"))
     parameters = {"C": float(C or machine.C), "multi_class": machine.multi_class, "shared": machine.shared}
     names = ["classes", "intercept", "coef"]
@@ -112,7 +118,7 @@ def machine_numbers(machine: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]
 
 
 def _as_array(values: Any) -> np.ndarray:
-    """The values in memory; support vectors are sparse if X was."""
+    """The values as a NumPy array; support vectors may be a sparse matrix."""
     return np.asarray(values.toarray() if hasattr(values, "toarray") else values)
 
 
@@ -121,7 +127,7 @@ class Prediction(NamedTuple):
 
     classes: np.ndarray
     decisions: Matrix
-    probabilities: Matrix | None  # of each class; None if the model was saved without
+    probabilities: Matrix | None  # of each class; None if the model was saved without calibration
     notes: list[str]
 
 
@@ -132,7 +138,7 @@ class TableModel:
     target: str
     encoding: Encoding
     scaling: Scaling
-    machine: Machine
+    machine: Estimator  # predicts from the encoded and scaled features
     calibration: Calibration | None = None
     seen: SeenRows | None = None  # digests of the training rows
     ranges: Matrix | None = None  # smallest and largest training value of each feature, in two rows
@@ -150,7 +156,7 @@ class TableModel:
 
     @property
     def feature_names_in_(self) -> np.ndarray:
-        """The columns that it was fitted to, in their order."""
+        """The columns of the training table that are features, in their order."""
         return np.array(self.encoding.columns, dtype=object)
 
     @property
@@ -167,7 +173,7 @@ class TableModel:
 
     @property
     def needed(self) -> set[str]:
-        """The columns that a new table must have: for a linear machine those with a weight."""
+        """The columns that a new table must have: for a linear model those with nonzero coefficients."""
         if self.is_kernel:
             return set(self.encoding.columns)
         names = self.encoding.feature_names
@@ -175,22 +181,22 @@ class TableModel:
         return {column for column in self.encoding.columns if used & set(self.encoding.names_of(column))}
 
     def predict(self, X: Any) -> np.ndarray:
-        """The class of each row.
+        """Predict the class of each row.
 
         X is a data frame (pandas, polars, arrow) or a mapping of columns by name, of which those in `needed`
         are used, as numbers or as texts of numbers; or an array of all columns that the model was fitted to,
-        in the order of `feature_names_in_`. Raises InputError, a ValueError, where X lacks what the model
-        needs.
+        in the order of `feature_names_in_`. Raises InputError, a ValueError, if needed columns or values are
+        missing.
         """
-        return self.answer(self._read(X)).classes
+        return self.predict_table(self._read(X)).classes
 
     def decision_function(self, X: Any) -> Matrix:
-        """A number for each row, above 0 for the second class; with more classes a column for each."""
-        return self.answer(self._read(X)).decisions
+        """The decision value of each row, above 0 for the second of two classes; else a column per class."""
+        return self.predict_table(self._read(X)).decisions
 
     def predict_proba(self, X: Any) -> Matrix:
         """The probability of each class, in the order of `classes_`."""
-        found = self.answer(self._read(X)).probabilities
+        found = self.predict_table(self._read(X)).probabilities
         if found is None:
             raise InputError(
                 "This model was saved without probabilities. Save a model fitted by `kmargin fit` or by a "
@@ -199,11 +205,11 @@ class TableModel:
         return found
 
     def score(self, X: Any, y: Any) -> float:
-        """The share of rows whose class is y."""
+        """The accuracy: the share of rows whose predicted class is that in y."""
         return float(np.mean(self.predict(X) == np.asarray(y)))
 
     def share_seen(self, X: Any) -> float:
-        """The share of rows that are training rows, as far as `SeenRows` can tell."""
+        """The share of the rows of X that are training rows, estimated by `SeenRows`; 0 if it is unknown."""
         table = self._read(X)
         if self.seen is None:
             return 0.0
@@ -211,7 +217,7 @@ class TableModel:
         wanted = set(self.encoding.columns) if has_all else self.needed
         try:
             X, _ = self.encoding.match(table, wanted, has_medians=True)
-        except InputError:  # an unused column now holds something else
+        except InputError:  # a column that the model does not use now holds other values than numbers
             return 0.0
         return self.seen.share(X if has_all else X[:, self.used_features], has_all)
 
@@ -221,14 +227,14 @@ class TableModel:
 
     @property
     def used_features(self) -> Indices:
-        """The positions of the features that are made of the needed columns."""
+        """The positions of the features that encode the needed columns."""
         needed, is_used = self.needed, []
         for column in self.encoding.columns:
             is_used += [column in needed] * len(self.encoding.names_of(column))
         return np.flatnonzero(is_used)
 
-    def answer(self, table: Table) -> Prediction:
-        """Predictions for a table, with notes. Raises InputError where it lacks what the model needs."""
+    def predict_table(self, table: Table) -> Prediction:
+        """Predict the rows of a table. Raises InputError if needed columns or values are missing."""
         X, notes = self.encoding.match(table, self.needed, self.scaling.medians is not None)
         notes += self._note_extremes(X)
         scaled, probabilities = self.scaling(X), None
@@ -240,7 +246,7 @@ class TableModel:
         )
 
     def _note_extremes(self, X: Matrix) -> list[str]:
-        """A note on each column that goes far beyond its training range, or is outside it in most rows."""
+        """Notes on columns with values far outside their training range, or outside it in most rows."""
         if self.ranges is None:
             return []
         notes = []
@@ -266,8 +272,8 @@ class TableModel:
 def to_table(X: Any, columns: Sequence[str], needed: Sequence[str]) -> Table:
     """Return a data frame, a mapping, records or an array as a table.
 
-    Arrays have no names: theirs are `columns`, in this order. Raises InputError where X has another number
-    of columns, or is not a table.
+    The columns of an array get the names `columns`, in this order. Raises InputError if an array has another
+    number of columns, or if X is not a table.
     """
     if isinstance(X, Table):
         return X
@@ -294,10 +300,10 @@ def to_table(X: Any, columns: Sequence[str], needed: Sequence[str]) -> Table:
 
 
 def to_table_model(model: Any, target: str) -> TableModel:
-    """An estimator, or a pipeline that ends in one, as a model that finds its columns by name.
+    """Convert a fitted estimator, or a pipeline that ends in one, to a model that finds its columns by name.
 
-    Columns have the names of the frame that it was fitted to; for an array they are x0, x1 and so on. Raises
-    InputError for what cannot be written as arrays.
+    The names are those of the data frame that it was fitted to; for an array they are x0, x1 and so on.
+    Raises InputError for models that cannot be saved.
     """
     if isinstance(model, TableModel):
         return model
@@ -316,13 +322,13 @@ def to_table_model(model: Any, target: str) -> TableModel:
             "A model with a custom kernel function cannot be saved. Use a kernel by name, such as "
             "kernel='rbf'."
         )
-    parameters, arrays = machine_numbers(machine)
+    parameters, arrays = estimator_numbers(machine)
     scaling = _scaling(steps[:-1], int(machine.n_features_in_))
     of_kernel = getattr(getattr(machine, "kernel_", None), "scaling", None)
     if of_kernel is not None:
-        centers, units = of_kernel[:2]
-        arrays["support_vectors"] = (arrays["support_vectors"] - centers) / units
-        scaling = Scaling(scaling.medians, scaling.mean + scaling.spread * centers, scaling.spread * units)
+        centers, scales = of_kernel[:2]
+        arrays["support_vectors"] = (arrays["support_vectors"] - centers) / scales
+        scaling = Scaling(scaling.medians, scaling.mean + scaling.spread * centers, scaling.spread * scales)
     classes = arrays["classes"]
     if all(isinstance(value, str) for value in classes):
         arrays["classes"] = classes.astype(str)
@@ -332,11 +338,11 @@ def to_table_model(model: Any, target: str) -> TableModel:
         raise InputError(f"Classes such as {classes[0]!r} cannot be saved. Use strings, numbers or booleans.")
     columns = getattr(steps[0], "feature_names_in_", [f"x{j}" for j in range(machine.n_features_in_)])
     encoding, calibration = Encoding(tuple(map(str, columns))), getattr(machine, "calibration_", None)
-    return TableModel(target, encoding, scaling, make_machine(parameters, arrays), calibration)
+    return TableModel(target, encoding, scaling, make_estimator(parameters, arrays), calibration)
 
 
 def _scaling(steps: list[Any], n_features: int) -> Scaling:
-    """The steps before the machine as one scaling: missing values filled in, then standardised."""
+    """Convert the steps of a pipeline before its estimator to one imputation and standardisation."""
     kinds = [type(step) for step in steps]
     if kinds not in ([], [StandardScaler], [SimpleImputer], [SimpleImputer, StandardScaler]):
         raise InputError(

@@ -1,8 +1,8 @@
-"""Files that are replaced as a whole or not at all, and models on disk: plain arrays and JSON.
+"""Save and load models, and replace files and folders of results either completely or not at all.
 
 Reading a model never runs code from it. Its file is an npz archive, stored without compression. The member
-`header` is JSON: names, classes, parameters. The other members are arrays of numbers; `sha256` is the digest
-of all the rest, which detects damage and careless edits. It is not a signature.
+`header` is JSON: names, classes, parameters. The other members are arrays of numbers. One, `sha256`, is the
+digest of all the others, which detects damage and careless edits. It is not a signature.
 """
 
 import hashlib
@@ -27,14 +27,14 @@ from kmargin.core.validation import InputError
 from kmargin.fitting.decisions import KERNELS
 from kmargin.model_selection.calibration import Calibration
 from kmargin.tables.columns import Encoding, Scaling
-from kmargin.tables.model import KERNEL_PARAMETERS, SeenRows, TableModel, machine_numbers, make_machine
+from kmargin.tables.model import KERNEL_PARAMETERS, SeenRows, TableModel, estimator_numbers, make_estimator
 from kmargin.tables.read import DAMAGED_ARCHIVE
 
 FORMAT = "kmargin model"
 VERSION = 1
 NAME = "model.kmargin"
 
-# Shapes of the arrays: m binary classifiers, p features, q training points of a kernel model, n of any number
+# Shapes of the arrays: m binary classifiers, p features, q support vectors of a kernel model, n any number
 SHAPES = {"intercept": "m", "coef": "mp", "mean": "p", "spread": "p"}
 SHAPES |= {"dual_coef": "mq", "support": "q", "support_vectors": "qp"}
 SHAPES |= {"medians": "p", "ranges": "2p", "slopes": "m", "offsets": "m"}  # not in every model
@@ -42,14 +42,15 @@ SHAPES |= {"seen_by_all": "n", "seen_by_used": "n"}
 KINDS = {"linear": ("intercept", "coef"), "kernel": ("intercept", "dual_coef", "support", "support_vectors")}
 INTEGERS = {"support", "seen_by_all", "seen_by_used"}
 MEMBERS = {"header", "sha256", *SHAPES}
-PLAIN = ("<f8", "<i8", "|u1")  # floats, integers, bytes
+PLAIN = ("<f8", "<i8", "|u1")  # the data types that arrays in a file may have: floats, integers, bytes
 
-PART = ".kmargin-part"  # the folder in which files are being written
-READY = ".kmargin-ready"  # the folder with all files of new results, before they are moved to their places
+# Subfolders of a folder of results: files are written to PART, which is renamed to READY when all of them are
+# complete; then they are moved from READY to the folder itself.
+PART, READY = ".kmargin-part", ".kmargin-ready"
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Write a file; if that fails, a file that was there stays as it was."""
+    """Write a file; if that fails, an existing file with this name is not changed."""
     temporary = path.with_name(f".{path.name}-{os.getpid()}")
     with _errors_name(path):
         try:
@@ -59,19 +60,20 @@ def replace_file(path: Path, content: bytes) -> None:
             temporary.unlink(missing_ok=True)
 
 
-def replace_folder(folder: Path, contents: Mapping[str, bytes], owned: Sequence[str]) -> None:
-    """Make a folder hold these files, and none of the other names in `owned`; files of others stay.
+def replace_folder(folder: Path, contents: Mapping[str, bytes], result_names: Sequence[str]) -> None:
+    """Replace the results in a folder by the files in `contents`.
 
-    All files are written to a folder inside it first, which is then renamed to `READY`. From then on the
-    new results count: `newest` finds them there, and `finish` moves them to their places, in the next call
-    if the process is killed. The first name in `owned` is that of a file that all results have.
+    `result_names` are all names that files of results can have, first that of a file which all results have:
+    older files with these names are removed, files with other names stay. The new files are first written to
+    the subfolder `PART`. When this is renamed to `READY`, the new results are valid: `newest` finds them, and
+    `finish` moves them to the folder itself. If the process is killed before that, the next call does it.
     """
     is_new, part = not folder.exists(), folder / PART
     with _errors_name(folder):
         folder.mkdir(exist_ok=True)
-        finish(folder, owned)
+        finish(folder, result_names)
         try:
-            shutil.rmtree(part, ignore_errors=True)  # of a process that was killed
+            shutil.rmtree(part, ignore_errors=True)  # left by a process that was killed
             part.mkdir()
             for name, content in contents.items():
                 _write(part / name, content)
@@ -82,18 +84,19 @@ def replace_folder(folder: Path, contents: Mapping[str, bytes], owned: Sequence[
                 with suppress(OSError):
                     folder.rmdir()
             raise
-        finish(folder, owned)
+        finish(folder, result_names)
 
 
-def finish(folder: Path, owned: Sequence[str]) -> None:
-    """Move the files of a `READY` folder to their places, and remove owned files that are not among them.
+def finish(folder: Path, result_names: Sequence[str]) -> None:
+    """Move all files from the subfolder `READY` to a folder of results, and remove its older results.
 
-    The first of the owned files is moved first: while it is in `READY`, no file has been moved.
+    Older results are files with other names in `result_names`. The file with the first of these names is
+    moved first: while it is in `READY`, no file has been moved.
     """
     ready = folder / READY
-    names = [name for name in owned if (ready / name).exists()]
-    if owned[0] in names and (folder / owned[0]).exists():
-        for name in set(owned) - set(names):
+    names = [name for name in result_names if (ready / name).exists()]
+    if result_names[0] in names and (folder / result_names[0]).exists():
+        for name in set(result_names) - set(names):
             (folder / name).unlink(missing_ok=True)
     for name in names:
         os.replace(ready / name, folder / name)
@@ -102,13 +105,13 @@ def finish(folder: Path, owned: Sequence[str]) -> None:
 
 
 def newest(folder: Path, name: str) -> Path:
-    """Return the path of a file in a folder of results, in `READY` if it has not been moved yet."""
+    """Return the path of a file of results: in the subfolder `READY` if it has not been moved from there."""
     ready = folder / READY / name
     return ready if ready.is_file() else folder / name
 
 
 def is_temporary(name: str) -> bool:
-    """Whether a killed process may have left a folder with this name."""
+    """Whether this is the name of a subfolder that a killed process may have left, `PART` or `READY`."""
     return name in (PART, READY)
 
 
@@ -121,7 +124,7 @@ def _write(path: Path, content: bytes) -> None:
 
 @contextmanager
 def _errors_name(path: Path) -> Iterator[None]:
-    """Raise errors with the name of what is written instead of that of a temporary file."""
+    """Raise an OSError again with this path, because its own path may be that of a temporary file."""
     try:
         yield
     except OSError as error:
@@ -129,11 +132,11 @@ def _errors_name(path: Path) -> Iterator[None]:
 
 
 class Mismatch(ValueError):
-    """Contents of a model file that are inconsistent; the message says briefly which."""
+    """An error for invalid contents of a model file; the message says briefly what is wrong."""
 
 
 def save(model: TableModel, path: str | Path) -> Path:
-    """Write a model; `path` is either replaced as a whole or left as it was."""
+    """Write a model to a file; if that fails, an existing file is not changed."""
     path = Path(path)
     if not path.resolve().parent.is_dir():
         raise InputError(
@@ -144,8 +147,8 @@ def save(model: TableModel, path: str | Path) -> Path:
 
 
 def to_bytes(model: TableModel) -> bytes:
-    """The content of a model's file."""
-    parameters, arrays = machine_numbers(model.machine)
+    """Return the content of the file of a model."""
+    parameters, arrays = estimator_numbers(model.machine)
     classes = arrays.pop("classes").tolist()
     arrays |= {"mean": model.scaling.mean, "spread": model.scaling.spread}
     optional = {"medians": model.scaling.medians, "ranges": model.ranges}
@@ -159,7 +162,7 @@ def to_bytes(model: TableModel) -> bytes:
         "version": VERSION,
         "kmargin": __version__,
         "kind": "kernel" if model.is_kernel else "linear",
-        "parameters": parameters | {"C": str(parameters["C"])},  # JSON has no word for inf
+        "parameters": parameters | {"C": str(parameters["C"])},  # JSON cannot represent infinity
         "target": model.target,
         "id": model.id,
         "class_type": type(classes[0]).__name__,
@@ -177,7 +180,7 @@ def to_bytes(model: TableModel) -> bytes:
 
 
 def load(path: str | Path) -> TableModel:
-    """Read a model. Raises InputError for anything that `save` did not write, without running it."""
+    """Read a model. Raises InputError for a file that `save` did not write; no code in the file is run."""
     path = Path(path)
     if path.is_dir():
         path = newest(path, NAME)
@@ -218,7 +221,7 @@ def _digest(members: Mapping[str, np.ndarray]) -> np.ndarray:
 
 
 def _read_members(path: Path) -> dict[str, np.ndarray]:
-    """The arrays of an archive. Each has as many bytes in the file as in memory."""
+    """Read the arrays of an archive; as none may be compressed, a small file cannot fill the memory."""
     members: dict[str, np.ndarray] = {}
     try:
         with zipfile.ZipFile(path) as archive:
@@ -230,20 +233,20 @@ def _read_members(path: Path) -> dict[str, np.ndarray]:
         raise _foreign(path, str(error)) from error
     except DAMAGED_ARCHIVE as error:
         if isinstance(error, OSError) and error.filename is not None:
-            raise  # there, but not to be read
+            raise  # the file exists, but may not be read
         raise _foreign(path, "it is damaged or not an archive") from error
     return members
 
 
 def _check_member(info: zipfile.ZipInfo, is_new: bool) -> None:
-    """Raise Mismatch for a member that has no place in a model, or would unpack to more bytes."""
+    """Raise Mismatch for a member of an archive that is not part of a model, is compressed or encrypted."""
     _require(is_new and info.filename.removesuffix(".npy") in MEMBERS, f"it holds {info.filename[:40]!r}")
     is_stored = info.compress_type == zipfile.ZIP_STORED and not info.flag_bits & 1
     _require(is_stored, f"{info.filename} is compressed or encrypted")
 
 
 def _read_array(name: str, content: bytes) -> np.ndarray:
-    """An array of numbers in NumPy's format. Raises Mismatch if its size is not that of its bytes."""
+    """Read an array of numbers in NumPy's npy format. Raises Mismatch if `content` is not one."""
     file = io.BytesIO(content)
     version = np.lib.format.read_magic(file)
     shape, is_fortran, dtype = np.lib.format.read_array_header_1_0(file)
@@ -256,12 +259,12 @@ def _read_array(name: str, content: bytes) -> np.ndarray:
 
 
 def _assemble(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> TableModel:
-    """The model of a file. Raises Mismatch, or another error, for values that kmargin never writes."""
+    """Make the model from the members of its file. Raises Mismatch, or another error, for invalid values."""
     kind, columns, categories = header["kind"], header["columns"], header["categories"]
     encoding = Encoding(tuple(columns), {name: tuple(values) for name, values in categories.items()})
     names, classes = encoding.feature_names, np.array(header["classes"])
     texts = [header["target"], header.get("id") or "", *columns, *categories, *chain(*categories.values())]
-    given = {"shared": False} | header["parameters"]  # in older files k counts for each binary classifier
+    given = {"shared": False} | header["parameters"]  # older files lack `shared`, which was always False
     parameters = {name: given[name] for name in ("k", "multi_class", "shared")} | {"C": float(given["C"])}
     numbers: list[Any] = []
     if kind == "kernel":
@@ -292,7 +295,7 @@ def _assemble(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> TableMod
         target=header["target"],
         encoding=encoding,
         scaling=Scaling(arrays.get("medians"), arrays["mean"], arrays["spread"]),
-        machine=make_machine(parameters, fitted | {"classes": classes}),
+        machine=make_estimator(parameters, fitted | {"classes": classes}),
         calibration=Calibration(arrays["slopes"], arrays["offsets"]) if "slopes" in arrays else None,
         seen=SeenRows(arrays["seen_by_all"], arrays["seen_by_used"]) if "seen_by_all" in arrays else None,
         ranges=arrays.get("ranges"),
@@ -301,16 +304,16 @@ def _assemble(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> TableMod
 
 
 def _check_arrays(arrays: dict[str, np.ndarray], n_classifiers: int, n_features: int) -> None:
-    """Raise Mismatch where arrays have other shapes, types or values than those of a model."""
+    """Raise Mismatch if arrays have shapes, types or values that those of a model never have."""
     sizes = {"m": n_classifiers, "p": n_features, "q": len(arrays.get("support_vectors", ())), "2": 2}
     for name, array in arrays.items():
-        letters = "mm" if name == "slopes" and array.ndim == 2 else SHAPES[name]  # as the binary schemes need
+        letters = "mm" if name == "slopes" and array.ndim == 2 else SHAPES[name]  # see `Calibration`
         shape = tuple(sizes.get(letter, array.size) for letter in letters)
         _require(array.shape == shape, f"{name} has shape {array.shape}, not {shape}")
         _require(bool(np.isfinite(array).all()), f"{name} is not finite")
         _require((array.dtype.kind == "i") == (name in INTEGERS), f"{name} is {array.dtype}")
     for name in arrays.keys() & {"seen_by_all", "seen_by_used"}:
-        digests = arrays[name]  # compared, not subtracted: differences of digests overflow
+        digests = arrays[name]  # not compared by np.diff, because differences of digests may overflow
         _require(bool((digests[1:] > digests[:-1]).all()), f"{name} is out of order")
     _require(bool((arrays["spread"] > 0).all()), "spread")
 

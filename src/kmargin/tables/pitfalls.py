@@ -1,4 +1,4 @@
-"""What misleads in a table: columns that name rows, leaked labels, batches, patients, repeated rows."""
+"""Find what makes scores too high: columns that name rows or leak labels, batches, patients, equal rows."""
 
 import re
 import warnings
@@ -21,25 +21,28 @@ from kmargin.tables.columns import Encoding, column_medians, join_some, kind_of,
 
 # Columns that name rows
 
-MIN_ROWS = 5  # in fewer rows, values are often all different
-MIN_SORTED_ROWS = 8  # fewer measurements may be in order by chance
-MAX_DOUBTFUL = 3  # more columns of distinct whole numbers are counts
-# patient_id, PatientID, case no., id_2, Patient; not "number of nodes", nor "body mass index"
+MIN_ROWS = 5  # with fewer rows, no column is taken for names of rows: its values may be distinct by chance
+MIN_SORTED_ROWS = 8  # with fewer rows, measurements may be in ascending order by chance
+MAX_DOUBTFUL = 3  # if more columns hold distinct whole numbers, these are counts, not names of rows
+# names of columns that identify rows, such as patient_id, PatientID, case no., id_2 or Patient, but not
+# "number of nodes" or "body mass index"
 ID_NAME = re.compile(
     r"(?i:(^|[\W_])(id|ids|nr|no|num|number|key|uid|uuid|guid|barcode|accession|mrn|pid|nummer)[\W_]*$)"
     r"|(?i:^(id|nr|no)[\W_])|(?<=[a-z])(ID|Id|Nr|No)$|(?i:nummer$)"
     r"|(?i:^(index|idx|patient|subject|sample|participant|case|record|row|name|code|fall|proband|column 1)$)"
 )
+# a number, perhaps after a sign such as < or before a unit of measurement such as mg
 NUMBER_LIKE = re.compile(r"[<>≤≥~]?\s*[+-]?\d+([.,]\d+)*\s*\S{0,3}")
 
 
 def find_row_names(
     features: pd.DataFrame, kept: Collection[str], notes: list[str]
 ) -> tuple[list[str], list[str]]:
-    """Return the columns that name rows, and others that may name rows.
+    """Return the columns that name the rows, and those for which this is doubtful; add notes on both.
 
-    Columns of distinct texts name rows, and so do columns of distinct whole numbers that count the rows, are
-    in order, or have the name of an id. Other whole numbers, such as counts, may well be all distinct.
+    Columns of distinct texts name the rows, and so do columns of distinct whole numbers that number the rows,
+    are in order, or have a name such as `id`. Other columns of distinct whole numbers are doubtful: they may
+    be counts. Columns in `kept` are not considered.
     """
     names = [name for name in features.columns if name not in kept and len(features) >= MIN_ROWS]
     reasons = {name: _why_row_names(features[name]) for name in names}
@@ -61,7 +64,7 @@ def find_row_names(
 
 
 def _why_row_names(column: pd.Series) -> str | None:
-    """Return the reason to treat a column as row names; "" if in doubt, None if it is no such column."""
+    """Return why a column is taken for names of the rows; "" if that is doubtful, None for other columns."""
     if not _is_code(column) or pd.api.types.is_bool_dtype(column.dtype) or column.nunique() < len(column):
         return None
     if kind_of(column) == "text":
@@ -77,7 +80,7 @@ def _why_row_names(column: pd.Series) -> str | None:
 
 
 def _is_code(column: pd.Series) -> bool:
-    """Whether a column holds texts or whole numbers."""
+    """Whether a column holds only texts, or only whole numbers, so that it may be a code."""
     kind = kind_of(column)
     if kind != "number":
         return kind == "text"
@@ -92,26 +95,27 @@ PERSON = re.compile(
     r"(?i)^(patient|subject|participant|proband|person|donor|animal|mouse|individual|family|household)s?"
     r"[\W_]*(id|nr|no|num|number|key|code|name|nummer)?[\W_]*$|^(pid|mrn)$"
 )
-MIN_PERSONS = 5
-MIN_NAMES, MAX_ROWS_PER_NAME = 10, 20  # of other columns with repeated values
+# A column of persons identifies groups of rows if it has at least MIN_PERSONS distinct values. Other columns
+# have to have at least MIN_NAMES distinct values, with at most MAX_ROWS_PER_NAME rows each on average.
+MIN_PERSONS, MIN_NAMES, MAX_ROWS_PER_NAME = 5, 10, 20
 # names of columns that say where, when or with what a row was measured
 BATCH = re.compile(
     r"(?i)^(batch|centre|center|site|plate|run|hospital|clinic|scanner|device|lab|laboratory|cohort|study|"
     r"chip|lane|operator|zentrum|klinik|charge)(e?s|en)?[\W_]*(id|nr|no|num|number|key|code|name)?[\W_]*$"
 )
-MAX_BATCHES = 50
-MIN_ASSOCIATION = 0.3  # Cramér's V between batch and label
-MAX_P_VALUE = 1e-3
-MIN_LONE_ACCURACY = 0.97  # balanced accuracy of a single feature
-MAX_LONE_FEATURES = 3  # if more features reach it, the classes are simply far apart
-N_SCREENED, MAX_SCREENED_ROWS = 10, 5_000
+MAX_BATCHES = 50  # a column with more distinct values does not mark batches
+MIN_ASSOCIATION = 0.3  # least Cramér's V between batch and label for a warning
+MAX_P_VALUE = 1e-3  # a warning needs a smaller p-value than this, of an association or of an accuracy
+MIN_LONE_ACCURACY = 0.97  # balanced accuracy of a single feature from which on there is a warning
+MAX_LONE_FEATURES = 3  # if more features reach that accuracy, the classes are simply far apart: no warning
+N_SCREENED, MAX_SCREENED_ROWS = 10, 5_000  # the accuracy is computed for so many features, on so many rows
 
 
 def has_shared_values(column: pd.Series, needs_name: bool = True) -> bool:
     """Whether a column seems to identify rows that belong together, such as those of a patient.
 
-    Its values repeat, and it has the name of a patient or an id; a column of many texts may have any name,
-    unless `needs_name`.
+    Its values repeat, and its name is like `patient` or `id`. Unless `needs_name`, the name does not matter
+    if there are many different values.
     """
     name = str(column.name)
     is_person = PERSON.search(name) is not None
@@ -126,7 +130,7 @@ def has_shared_values(column: pd.Series, needs_name: bool = True) -> bool:
 
 
 def warn_of_shared_values(frame: pd.DataFrame, id: str | None, groups: Indices | None) -> list[str]:
-    """Return a warning for each column of patients, or of repeated ids, whose rows folds may separate."""
+    """Return a warning for each column whose equal values, such as patients, may be in different folds."""
     groups = np.arange(len(frame)) if groups is None else groups
     found = []
     for name in frame.columns:
@@ -134,7 +138,7 @@ def warn_of_shared_values(frame: pd.DataFrame, id: str | None, groups: Indices |
         if not has_shared_values(column) and not (name == id and column.duplicated().any()):
             continue
         if pd.Series(groups).groupby(column.to_numpy()).nunique().max() == 1:
-            continue  # folds keep them together already
+            continue  # the groups already keep rows with equal values together in folds
         found.append(
             f"The values of column {name!r} repeat ({column.nunique():,} different ones in {len(frame):,} "
             f"rows). If rows with the same {name!r} are in both the training and the test rows, the score is "
@@ -170,12 +174,13 @@ def warn_of_batches(frame: pd.DataFrame, y: np.ndarray) -> list[str]:
 
 
 def find_repeated_rows(features: pd.DataFrame, X: Matrix) -> Indices | None:
-    """Return rows grouped by equal features; None if no rows are equal, or some may be so by chance.
+    """Return the group of each row, where equal rows form a group; None if no rows are equal, or if equal
+    rows may have arisen by chance.
 
-    The number of equal pairs expected by chance is computed as if columns were independent. Columns of
-    codes alone (up to `MIN_NAMES` distinct values in each) agree too often to tell.
+    Chance may explain them if one or more pairs of equal rows are expected for independent columns, or if
+    every column has at most `MIN_NAMES` distinct values.
     """
-    groups = pd.factorize(pd.util.hash_pandas_object(pd.DataFrame(X + 0.0), index=False))[0]  # no minus zero
+    groups = pd.factorize(pd.util.hash_pandas_object(pd.DataFrame(X + 0.0), index=False))[0]  # -0.0 to 0.0
     if groups.max(initial=-1) + 1 == len(groups):
         return None
     distinct = features[~pd.Series(groups, index=features.index).duplicated()]
@@ -204,7 +209,7 @@ def warn_of_repeated_rows(groups: Indices | None, y: np.ndarray) -> list[str]:
 
 
 def join_groups(one: Indices | None, other: Indices | None) -> Indices | None:
-    """Return groups such that rows that are together in one of two groupings are together."""
+    """Join two groupings of rows: rows that are together in one of them are together in the result."""
     if one is None or other is None:
         return other if one is None else one
     n_one = int(one.max()) + 1
@@ -215,11 +220,11 @@ def join_groups(one: Indices | None, other: Indices | None) -> Indices | None:
 
 
 def warn_of_lone_features(X: Matrix, y: np.ndarray, encoding: Encoding) -> list[str]:
-    """Return a warning if one to three single features each predict nearly all labels.
+    """Return a warning if one to three features predict nearly all labels, each by itself.
 
-    Candidates are the features with the highest F statistics of their ranks, in at most 5,000 rows spread
-    evenly over the table. Each is split into as many intervals as there are classes; accuracies that may be
-    reached by chance, with so many features, do not count.
+    Candidates are the features with the highest F statistics of their ranks, in at most `MAX_SCREENED_ROWS`
+    rows, evenly spaced in the table. A decision tree with a leaf per class predicts the label from one
+    feature. Accuracies that chance may reach with so many features do not count.
     """
     rows = np.unique(np.linspace(0, len(y) - 1, MAX_SCREENED_ROWS).astype(int))
     X, labels = X[rows], y[rows]

@@ -25,29 +25,22 @@ from sklearn.datasets import load_svmlight_file
 
 from kmargin.core.validation import InputError, count, listing
 
-MAX_BYTES = 2e9  # of a dense matrix
+MAX_BYTES = 2e9  # svmlight files that would take more bytes as a dense matrix are refused
 # texts that count as missing values in numeric columns
 MISSING_MARKS = [
     *("", "NA", "NaN", "nan", "N/A", "null", "None"),  # pandas reads these from files by itself
     *("?", "-", "--", ".", "*", "na", "n.a.", "N.A.", "k.A.", "k. A.", "missing", "Missing", "unknown"),
     *("#DIV/0!", "#VALUE!", "#REF!", "#NUM!", "#NAME?"),
 ]
-# what NumPy, openpyxl, pyarrow and zipfile raise for damaged files
+# the exceptions that NumPy, openpyxl, pyarrow and zipfile raise for damaged files
 DAMAGED_ARCHIVE = (
     *(ValueError, OSError, EOFError, LookupError, TypeError, AttributeError, SyntaxError, OverflowError),
     *(RuntimeError, MemoryError, zipfile.BadZipFile, zlib.error, struct.error, tokenize.TokenError),
     lzma.LZMAError,
 )
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars (|)", " ": "spaces"}
-SEPARATOR_NAMES = {
-    "tab": "\t",
-    "\\t": "\t",
-    "space": " ",
-    "comma": ",",
-    "semicolon": ";",
-    "bar": "|",
-    "pipe": "|",
-}
+SEPARATOR_NAMES = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";"}
+SEPARATOR_NAMES |= {"bar": "|", "pipe": "|"}
 
 
 class Table(NamedTuple):
@@ -57,11 +50,11 @@ class Table(NamedTuple):
     target: str | None = None  # the column with the classes, if the file format defines it
     absent_is_zero: bool = False  # whether columns missing from the file are zero (svmlight)
     notes: tuple[str, ...] = ()
-    row_names: pd.Series | None = None  # names of the rows that are in no column
+    row_names: pd.Series | None = None  # the name of each row, if the file has names outside its columns
 
 
 class Reading(NamedTuple):
-    """Options of reading a file; None means that the value is detected."""
+    """Options for reading a file; an option that is None is detected from its content."""
 
     sep: str | None = None
     decimal: str | None = None
@@ -69,7 +62,7 @@ class Reading(NamedTuple):
     transpose: bool = False
 
     def check(self) -> "Reading":
-        """Return the options with the separator as a character. Raises InputError for invalid ones."""
+        """Return the options with the separator as a character. Raises InputError for invalid options."""
         sep = self.sep if self.sep is None else SEPARATOR_NAMES.get(self.sep.lower(), self.sep)
         if sep is not None and (len(sep) != 1 or sep in '"\r\n' or sep.isalnum()):
             raise InputError(f"--sep {self.sep!r} is not a single separator. Use , ; | tab or space.")
@@ -82,9 +75,9 @@ AS_DETECTED = Reading()
 
 
 def read_table(path: str | Path, how: Reading = AS_DETECTED) -> Table:
-    """Read a file in the format of its extension.
+    """Read a file, in the format that its extension names, as a table.
 
-    Raises InputError, with one sentence, for whatever keeps it from being read.
+    Raises InputError if it cannot be read, with the reason and advice in the message.
     """
     path, how = Path(path), how.check()
     if path.is_dir():
@@ -114,7 +107,7 @@ def read_table(path: str | Path, how: Reading = AS_DETECTED) -> Table:
 
 @contextmanager
 def _readable_as(file: str, form: str, advice: str) -> Iterator[None]:
-    """Raise what libraries raise for damaged files as InputError, in one sentence."""
+    """Turn the exceptions that libraries raise for damaged files into an InputError with this advice."""
     try:
         yield
     except InputError:
@@ -136,15 +129,15 @@ FORMATS = {
     **{".svm": "svmlight", ".svmlight": "svmlight", ".libsvm": "svmlight", ".npz": "npz"},
     **{".xlsx": "xlsx", ".xlsm": "xlsx"},
 }
-CONTROL_BYTES = bytes([*range(7), *range(14, 27), *range(28, 32)])  # not in any text but UTF-16
-UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+CONTROL_BYTES = bytes([*range(7), *range(14, 27), *range(28, 32)])  # only UTF-16 texts contain these bytes
+UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")  # byte order marks, with which UTF-16 texts begin
 
 
 def unpack(path: Path, is_text: bool) -> tuple[str, bytes]:
     """Return the format of a file and its content, decompressed.
 
-    Raises InputError for unknown formats, and for text tables whose content is not text, unless `is_text`:
-    the user gave the encoding.
+    Raises InputError for unknown formats, and for binary content in a file whose extension is that of a text
+    format, unless `is_text`, because the user gave its encoding.
     """
     name, content, packing = path.name, path.read_bytes(), PACKED.get(path.suffix.lower())
     if packing is not None and content:
@@ -173,7 +166,7 @@ def unpack(path: Path, is_text: bool) -> tuple[str, bytes]:
 
 
 def _decompress(path: Path, content: bytes, packing: str) -> tuple[str, bytes]:
-    """Return the name and the content of the one file that is compressed in another."""
+    """Return the name and the content of the file that a compressed file or archive contains."""
     if packing == "zstd":
         import pyarrow
 
@@ -191,19 +184,19 @@ def _decompress(path: Path, content: bytes, packing: str) -> tuple[str, bytes]:
 
 
 def _similar_files(path: Path) -> str:
-    """Return a sentence with the tables in the same folder that have similar names, or nothing."""
+    """Return a sentence that names files with similar names in the same folder; "" if there are none."""
     names = sorted(p.name for p in path.parent.glob("*.*") if p.suffix.lower() in {**FORMATS, **PACKED})
     close = get_close_matches(path.name, names, cutoff=0.75)
     close = close or [name for name in names if name.startswith(path.name[:3])][:3]
     return f" There is {', '.join(close)}." if close else ""
 
 
-# How a text table is written
+# The dialect of a text table: separator, decimal mark, thousands separator
 
 USUAL_SEPARATOR = {"csv": ",", "tsv": "\t"}
 SAMPLE_LENGTH, SAMPLE_RECORDS = 2**20, 100  # characters and records from which a dialect is detected
 NUMBER = re.compile(r"[+-]?(\d+([.,]\d+)*|[.,]\d+)([eE][+-]?\d+)?")
-# a number with a fraction, and one with thousands separators and a fraction, by the decimal mark
+# For each decimal mark: a number with a fraction, and one that has thousands separators, too.
 FRACTION = {mark: re.compile(rf"[+-]?\d*[{mark}]\d+([eE][+-]?\d+)?") for mark in ".,"}
 BOTH_MARKS = {".": re.compile(r"[+-]?\d{1,3}(,\d{3})+\.\d+"), ",": re.compile(r"[+-]?\d{1,3}(\.\d{3})+,\d+")}
 COMMA_THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+")
@@ -211,19 +204,19 @@ SEPARATOR_LINE = re.compile(r'^"?sep=(.)"?\r?\n')  # a first line that tells spr
 
 
 class Dialect(NamedTuple):
-    """How a text table is written."""
+    """The separator, decimal mark and thousands separator of a text table, and the names of its columns."""
 
     sep: str
     decimal: str
     thousands: str | None
-    names: list[str]  # of the columns, "" where there is none
+    names: list[str]  # the names of the columns, "" for a column without a name
     has_row_names: bool = False  # whether the first column, which has no name, holds row names, as in R
 
 
 def decode(file: str, content: bytes, encoding: str | None, notes: list[str]) -> str:
-    """Return the text in a file's content, without a byte order mark.
+    """Decode the content of a file to text, without a byte order mark.
 
-    Text that is not UTF-8 is read as Windows-1252, a superset of Latin-1, which spreadsheets write.
+    Without a given encoding, text that is not UTF-8 is decoded as Windows-1252, which spreadsheets write.
     """
     tried = encoding or ("utf-16" if content.startswith(UTF_16_MARKS) else "utf-8")
     try:
@@ -242,7 +235,10 @@ def decode(file: str, content: bytes, encoding: str | None, notes: list[str]) ->
 
 
 def detect_dialect(text: str, form: str, how: Reading) -> tuple[str, Dialect]:
-    """Return the text from its line of names on, and its dialect: as given, else by its first records."""
+    """Detect the dialect of a text table from its first records, except for options given in `how`.
+
+    Returns the text from the line of column names on, and the dialect.
+    """
     sep = how.sep
     if hint := SEPARATOR_LINE.match(text):
         sep, text = sep or hint[1], text[hint.end() :]
@@ -265,7 +261,7 @@ def detect_dialect(text: str, form: str, how: Reading) -> tuple[str, Dialect]:
 
 
 def _records(text: str, sep: str) -> tuple[list[str], list[list[str]]]:
-    """Return the first record, and those after it that are not empty, up to one that is malformed."""
+    """Return the record of column names, and up to `SAMPLE_RECORDS` records after it that are not empty."""
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=sep, skipinitialspace=True)
     found: list[list[str]] = []
     try:
@@ -277,7 +273,7 @@ def _records(text: str, sep: str) -> tuple[list[str], list[list[str]]]:
 
 
 def _detect_separator(text: str, form: str) -> str:
-    """Return the separator that gives most records as many fields as names, and then most numbers."""
+    """Return the separator with which most records have as many fields as names, and most are numbers."""
     usual = USUAL_SEPARATOR[form]
     merits = {usual: (0.0, 0.0, False)}
     for sep in SEPARATORS:
@@ -293,7 +289,7 @@ def _detect_separator(text: str, form: str) -> str:
 
 
 def _detect_decimal(fields: list[str], sep: str, given: str | None) -> tuple[str, str | None]:
-    """Return the decimal mark and the thousands separator, None if numbers have none."""
+    """Return the decimal mark and the thousands separator, which is None if numbers have none."""
     for decimal in given or ".,":
         if any(map(BOTH_MARKS[decimal].fullmatch, fields)):
             return decimal, "," if decimal == "." else "."
@@ -365,7 +361,7 @@ def _parse(file: str, text: str, dialect: Dialect, **options: Any) -> pd.DataFra
 
 
 def _drop_empty(frame: pd.DataFrame, names: list[str], notes: list[str]) -> pd.DataFrame:
-    """Drop rows of nothing but separators, and columns without name and values: spreadsheets write both."""
+    """Drop empty rows, and columns without a name and values, both of which spreadsheets write."""
     missing = frame.isna()
     columns = np.array([name != "" for name in names]) | ~missing.all(axis=0).to_numpy()
     rows = ~missing.all(axis=1).to_numpy()
@@ -376,14 +372,14 @@ def _drop_empty(frame: pd.DataFrame, names: list[str], notes: list[str]) -> pd.D
 
 
 def to_whole(column: pd.Series) -> pd.Series:
-    """Return whole numbers as integers: missing values, now dropped, had made them floats."""
+    """Convert a column of floats to integers if all are whole numbers; any other column stays as it is."""
     if column.dtype != "float64" or not ((column.abs() < 2**53) & (column == column.round())).all():
         return column
     return column.astype("int64")
 
 
 def _read_missing_marks(frame: pd.DataFrame, dialect: Dialect, notes: list[str]) -> pd.DataFrame:
-    """Return columns of numbers and `MISSING_MARKS` as numbers, with a note."""
+    """Convert columns of numbers and `MISSING_MARKS` to numbers with missing values, and add a note."""
     numeric, marks = {}, set()
     for name in frame.columns[[not pd.api.types.is_numeric_dtype(dtype) for dtype in frame.dtypes]]:
         is_mark = frame[name].isin(MISSING_MARKS)
@@ -399,7 +395,7 @@ def _read_missing_marks(frame: pd.DataFrame, dialect: Dialect, notes: list[str])
 
 
 def parse_numbers(texts: pd.Series, decimal: str = ".", thousands: str | None = None) -> pd.Series | None:
-    """Return texts as numbers, `MISSING_MARKS` as missing values; None if any text is something else."""
+    """Convert texts to numbers, `MISSING_MARKS` to missing values; return None for any other text."""
     texts = texts.str.strip()
     texts = texts.mask(texts.isin(MISSING_MARKS))
     if thousands is not None:
@@ -409,7 +405,7 @@ def parse_numbers(texts: pd.Series, decimal: str = ".", thousands: str | None = 
 
 
 def check_unique(source: str, names: Sequence[object], thing: str = "column") -> None:
-    """Raises InputError where names repeat."""
+    """Raises InputError if a name occurs more than once."""
     repeated = [name for name, times in Counter(map(str, names)).items() if times > 1]
     if repeated:
         raise InputError(
@@ -421,10 +417,10 @@ def check_unique(source: str, names: Sequence[object], thing: str = "column") ->
 
 
 def _sheet_to_csv(file: str, content: bytes, notes: list[str]) -> str:
-    """Return the first sheet of an Excel workbook that is not empty, as CSV."""
+    """Convert the first sheet of an Excel workbook that is not empty to CSV."""
     advice = "Remove its password if it has one and save it again, or save the sheet as CSV."
     with _readable_as(file, "an Excel workbook", advice), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about extensions of Excel that hold no cells
+        warnings.simplefilter("ignore")  # openpyxl warns of Excel features that hold no cells
         sheets: dict[str, pd.DataFrame] = pd.read_excel(
             io.BytesIO(content), None, header=None, dtype=object, na_filter=False, engine="openpyxl"
         )
@@ -454,7 +450,7 @@ def _read_parquet(file: str, content: bytes) -> Table:
 
 
 def _read_svmlight(file: str, content: bytes) -> Table:
-    """Read an svmlight file; f1 is the feature that the file calls 1."""
+    """Read an svmlight file; the feature with index 1 in the file becomes the column f1."""
     try:
         X, y = load_svmlight_file(io.BytesIO(content), zero_based=True)
     except (ValueError, OverflowError) as error:
@@ -474,7 +470,7 @@ def _read_svmlight(file: str, content: bytes) -> Table:
 
 
 def _read_npz(file: str, content: bytes) -> Table:
-    """Read the arrays X, y and feature_names of a NumPy archive; the last two may be absent."""
+    """Read the arrays X, y and feature_names of a NumPy archive; y and feature_names may be absent."""
     advice = "Save plain arrays X and y: Python objects are never opened."
     with _readable_as(file, "an npz archive", advice), np.load(io.BytesIO(content)) as archive:
         members = list(archive)

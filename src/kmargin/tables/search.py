@@ -1,4 +1,4 @@
-"""The search for k and C on the rows of a table: settings, rounds of folds, a grid that grows, final fits."""
+"""The choice of k and C for a table by repeated cross-validation, and the fit to all its rows."""
 
 import warnings
 from collections.abc import Sequence
@@ -35,13 +35,13 @@ from kmargin.tables.columns import NO_REQUEST, ColumnRequest, CountedFeatures, S
 from kmargin.tables.dataset import Dataset
 
 DEFAULT_CS = (0.01, 0.1, 1.0, 10.0)
-SMALLEST_C, LARGEST_C = 1e-5, 1e4  # bounds on the growth of the default grid
-MAX_GROWTHS = 3
-N_EQUAL_ROUNDS = 3  # rounds in a row that lead to the same choice end the search
-MAX_ROUNDS = 5
-MANY_ROWS = 20_000  # from here on folds differ little, and extras would take long
-MANY_CLASSIFIERS = 10
-MAX_REPLACED_UNITS = 40  # replacements are computed for models of at most this many units
+SMALLEST_C, LARGEST_C = 1e-5, 1e4  # limits of C if the default grid is extended
+MAX_GROWTHS = 3  # how often the grid is extended because the choice lies at its edge
+N_EQUAL_CHOICES = 3  # the folds are not repeated again if this many repeats in a row lead to the same choice
+MAX_REPEATS = 5  # the default maximum number of repeats of the folds
+MANY_ROWS = 20_000  # from so many rows on, fits take long: no repeats by default, no replacements, no halves
+MANY_CLASSIFIERS = 10  # from so many binary classifiers on, folds are not repeated by default
+MAX_REPLACED_UNITS = 40  # replacements are computed for models of at most so many features or groups
 
 
 @dataclass(frozen=True)
@@ -50,11 +50,11 @@ class Settings:
 
     k: int | None = None  # None: chosen by cross-validation
     ks: Any = None  # the values of k to try, see `SparseSVCCV`
-    Cs: Sequence[float] | None = None  # None: `DEFAULT_CS`, and beyond if the best is at the edge
+    Cs: Sequence[float] | None = None  # None: `DEFAULT_CS`, extended while the choice lies at the edge
     kernel: str | None = None
     gamma: float | str = "scale"
     cv: int = 5
-    repeats: int | None = None  # the maximum number of rounds of folds; None: see `TableSearch.max_rounds`
+    repeats: int | None = None  # the maximum number of repeats of the folds; None: `TableSearch.max_repeats`
     nested: bool = True
     permutations: int = 0
     pairs: int = 25  # pairs of random halves of the rows, for selection frequencies
@@ -74,9 +74,9 @@ class Settings:
     def check(self) -> None:
         """Raises InputError for values that are invalid for every table."""
         kernels = [name for name in KERNELS if name != "precomputed"]
-        valid = {  # for each option: whether its value is valid, what it is not, and what to use instead
+        valid = {  # for each option: whether its value is valid; else the end of "--option value is not ..."
             "select": (self.select in SELECTIONS, "known. Use best, 1se or tolerance"),
-            "repeats": (self.repeats is None or self.repeats >= 1, "a number of rounds. Use 1 or more"),
+            "repeats": (self.repeats is None or self.repeats >= 1, "a number of repeats. Use 1 or more"),
             "cv": (self.cv >= 2, "a number of folds. Use 2 or more"),
             "pairs": (self.pairs >= 0, "a number of pairs. Use 0 for none, or 25"),
             "permutations": (self.permutations >= 0, "a number of permutations. Use 0 for none, or 100"),
@@ -92,7 +92,7 @@ class Settings:
             raise InputError(f"--scoring {self.scoring} is not known. {hint}")
 
     def blueprint(self, counted: CountedFeatures) -> LinearBlueprint | KernelBlueprint:
-        """Return the specification of the models to fit. Folds scale their rows, so the models do not."""
+        """Return the specification of the models to fit, which get features that are already scaled."""
         if self.kernel is None:
             return LinearBlueprint(self.multi_class, shared=self.shared, request=counted.request)
         options = ("--keep", "--avoid", "--sign", "--groups", "--group-by", "--each-value")
@@ -112,7 +112,7 @@ class Settings:
 
 
 class Preparation(TransformerMixin, BaseEstimator):
-    """Missing numbers filled in and features scaled, all of it learned from the training rows."""
+    """A transformer that fills in missing numbers and scales features, as learned from the training rows."""
 
     def __init__(self, impute: bool, standardize: bool) -> None:
         self.impute = impute
@@ -132,7 +132,7 @@ class Preparation(TransformerMixin, BaseEstimator):
 
 
 class TableSearch:
-    """A data set with all that is needed to fit and score models for any C and k on folds of its rows."""
+    """A data set and settings, with methods to fit and score models for any C and k on folds of its rows."""
 
     def __init__(self, dataset: Dataset, settings: Settings) -> None:
         settings.check()
@@ -169,7 +169,7 @@ class TableSearch:
             ) from error
 
     def _count_folds(self) -> int:
-        """As many folds as asked for, but at most as many as the smallest class has rows or groups."""
+        """The number of folds: as requested, but at most the number of rows or groups of each class."""
         asked, counts = self.settings.cv, self.class_counts
         unit = (
             "group" if self.dataset.grouped_by else "row" if self.dataset.groups is None else "different row"
@@ -187,12 +187,12 @@ class TableSearch:
             )
         return n_folds
 
-    def folds(self, round: int) -> list[Fold]:
-        """Stratified folds that keep groups together, shuffled in another way each round.
+    def folds(self, repeat: int) -> list[Fold]:
+        """Stratified folds that keep groups together; each `repeat` shuffles the rows differently.
 
-        They are those of the estimators with ``cv=n_folds`` and several repeats.
+        The folds are those of estimators with ``cv=n_folds`` and several repeats.
         """
-        y, groups, seed = self.dataset.y, self.dataset.groups, (self.settings.seed + round) % 2**32
+        y, groups, seed = self.dataset.y, self.dataset.groups, (self.settings.seed + repeat) % 2**32
         splitter = make_splitters(self.n_folds, 2, seed, y, groups)[0]
         try:
             return make_folds(splitter, self.samples, len(y), self.dataset.X, y, groups)
@@ -202,36 +202,36 @@ class TableSearch:
                 f"Use fewer folds than {self.n_folds} with --cv, or another --seed."
             ) from error
 
-    def cross_validate(self, Cs: list[float], ks: list[int], round: int = 0) -> CrossValidation:
-        """The models of every fold of a round, C and k, with their scores."""
+    def cross_validate(self, Cs: list[float], ks: list[int], repeat: int = 0) -> CrossValidation:
+        """Fit and score a model for every C and k in each fold of one repeat of the cross-validation."""
         folds = ArrayFolds(
             self.blueprint,
             self.samples,
             self.samples,
-            self.folds(round),
+            self.folds(repeat),
             None if self.rows.is_accuracy else self._score,
             weighted=self.dataset.weights is not None,
             groups=self.dataset.groups,
             prepare=self.preparation,
             n_jobs=self.settings.jobs,
         )
-        label = f"choosing k and C, round {round + 1}"
+        label = f"choosing k and C, repeat {repeat + 1}"
         with blame_input():
             return CrossValidation(
                 folds, self.blueprint, len(self.samples.classes), Cs, ks, self.procedure, self.model_at, label
             )
 
     def model_at(self, fit: GridFit, row: int, column: int) -> FoldModel:
-        """The model of a fold for one C and k."""
+        """The model for the C at `row` and the k at `column` of the grid that was fitted in a fold."""
         return FoldModel(fit.decisions(row, column), self.samples.classes, self.settings.multi_class)
 
     def on_rows(self, rows: Indices) -> "TableSearch":
-        """The same search on some of the rows."""
+        """The same search, restricted to some of the rows."""
         return TableSearch(self.dataset.restricted_to(rows), replace(self.settings, verbose=0))
 
     @property
     def things(self) -> str:
-        """The name of what k counts."""
+        """What k counts: features, variables, groups or training points."""
         return self.counted.things if self.settings.kernel is None else self.blueprint.things
 
     @property
@@ -239,33 +239,33 @@ class TableSearch:
         return len(self.dataset.y) >= MANY_ROWS
 
     @property
-    def max_rounds(self) -> int:
-        """The largest number of rounds: as asked for, else one where rows or classes are many."""
+    def max_repeats(self) -> int:
+        """The maximum number of repeats of the folds: --repeats, or by default 5; 1 if fits take long."""
         if self.settings.repeats is not None:
             return self.settings.repeats
         n_classifiers = len(class_pairs(len(self.samples.classes), self.settings.multi_class))
-        return 1 if self.is_large or n_classifiers >= MANY_CLASSIFIERS else MAX_ROUNDS
+        return 1 if self.is_large or n_classifiers >= MANY_CLASSIFIERS else MAX_REPEATS
 
     def fit(self, choice: "Choice", n_best: int) -> tuple[Pipeline, dict[str, Worth]]:
-        """Fit to all rows: the same model whether its C and k were chosen or given.
+        """Fit to all rows, with the chosen k and C.
 
-        Returns the preparation with the model, and the drop cost of each unit, by label. Single exchanges
-        that lower the objective are made while there are any, in linear models of at most
-        `MAX_REPLACED_UNITS` units that all binary classifiers share. The `n_best` best replacements of each
-        unit are reported; with ``n_best=0`` none are looked for, and no exchange is made.
+        Returns a pipeline of the preparation and the model, and the drop cost of each unit (the feature or
+        group that k counts) by its label, with its `n_best` best replacements. A replacement that lowers the
+        objective is made. Costs and replacements are only computed for linear models of at most
+        `MAX_REPLACED_UNITS` units that all binary classifiers share, and not if ``n_best=0``.
         """
         preparation, samples = self._prepare()
         blueprint, C, k = self.blueprint, choice.C, choice.k
         decisions = fit_grid(blueprint, samples, [C], [k], self.procedure, label="refit").decisions(0, 0)
         used, worths = np.flatnonzero(decisions.coef.any(axis=0)), {}
-        is_one_set = blueprint.shared or len(decisions.coef) == 1
+        is_shared = blueprint.shared or len(decisions.coef) == 1
         if (
             isinstance(blueprint, LinearBlueprint)
-            and (n_best > 0 and is_one_set and not self.is_large)
+            and (n_best > 0 and is_shared and not self.is_large)
             and len(self.counted.labels_of(used)) <= MAX_REPLACED_UNITS
         ):
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # the first fit has warned already
+                warnings.simplefilter("ignore")  # the first fit has raised the same warnings
                 better, found = improve_by_exchanges(blueprint, samples, C, used, self.procedure, n_best)
             decisions = decisions if better is None else better.decisions(0, 0)
             worths = {self.counted.labels[int(worth.columns[0])]: worth for worth in found}
@@ -276,7 +276,7 @@ class TableSearch:
         return Pipeline([("prepare", preparation), ("model", model)]), worths
 
     def path(self, Cs: list[float], ks: list[int]) -> tuple[Preparation, SparsityPath]:
-        """Return the preparation and the path over all ks at the last C, fitted to all rows."""
+        """Return the preparation, and the models of all ks at the last C, both fitted to all rows."""
         preparation, samples = self._prepare()
         fit = fit_grid(self.blueprint, samples, Cs, ks, self.procedure, label="refit")
         return preparation, fit.paths[-1]
@@ -287,7 +287,7 @@ class TableSearch:
         return preparation, self.samples._replace(X=preparation.transform(self.samples.X))
 
     def note_repeats(self) -> None:
-        """Add a note that names the features which repeat another one, and so are never chosen."""
+        """Add a note that names the features which duplicate another one, and so are never chosen."""
         is_plain = self.settings.kernel is None and self.counted.request.is_empty
         if not is_plain or np.isnan(self.samples.X).any():
             return
@@ -299,15 +299,15 @@ class TableSearch:
 
 @dataclass(frozen=True)
 class Choice:
-    """The chosen C and k, and the one table of scores that they were chosen by."""
+    """The chosen C and k, and the table of scores from which they were chosen."""
 
-    row: int
-    column: int
+    row: int  # the position of the chosen C in the table
+    column: int  # the position of the chosen k in the table
     table: ScoreTable
-    first: CrossValidation  # the models of the first round
-    n_rounds: int
-    has_settled: bool
-    had_alternatives: bool
+    first: CrossValidation  # the models of the first repeat of the folds
+    n_repeats: int
+    has_settled: bool  # whether the last repeats led to the same choice, or one repeat was enough
+    had_alternatives: bool  # whether there was more than one C or k to choose from
     chose_k: bool  # whether k was not given
 
     @property
@@ -323,12 +323,12 @@ class Choice:
         return float(self.table.mean[self.row, self.column])
 
 
-def choose(search: TableSearch, n_rounds: int | None = None) -> Choice:
-    """Score all C and k in rounds of folds: `n_rounds`, or until the choice has settled."""
+def choose(search: TableSearch, n_repeats: int | None = None) -> Choice:
+    """Choose C and k by cross-validation, repeated `n_repeats` times; if None, until the choice is stable."""
     settings = search.settings
     Cs, ks = resolve_grid(search)
     is_open = len(Cs) * (len(ks) if settings.k is None else 1) > 1
-    most = n_rounds or (search.max_rounds if is_open else 1)
+    most = n_repeats or (search.max_repeats if is_open else 1)
     if not is_open and (settings.repeats or 1) > 1:
         search.notes.append(
             f"--repeats {settings.repeats} has no effect: k and C are given, so nothing is left to "
@@ -338,23 +338,23 @@ def choose(search: TableSearch, n_rounds: int | None = None) -> Choice:
         first = search.cross_validate(Cs, ks)
         table = first.table
         at = choose_from(table, settings)
-        # A grid that grows is scored anew: along a path each model depends on its neighbours.
+        # An extended grid is fitted anew, because each fit starts from the support of its neighbour.
         wider = grow_grid(search, Cs, ks, at)
         if wider == (Cs, ks):
             break
         Cs, ks = wider
     n_done, n_equal = 1, 1
-    while n_done < most and (n_rounds is not None or n_equal < N_EQUAL_ROUNDS):
+    while n_done < most and (n_repeats is not None or n_equal < N_EQUAL_CHOICES):
         scores = search.cross_validate(first.Cs, first.ks, n_done).scores
         table = replace(table, scores=np.concatenate([table.scores, scores]))
         before, at = at, choose_from(table, settings)
         n_done, n_equal = n_done + 1, n_equal + 1 if at == before else 1
-    has_settled = not is_open or search.max_rounds == 1 or n_equal >= N_EQUAL_ROUNDS
+    has_settled = not is_open or search.max_repeats == 1 or n_equal >= N_EQUAL_CHOICES
     return Choice(*at, table, first, n_done, has_settled, is_open, chose_k=settings.k is None)
 
 
 def choose_from(table: ScoreTable, settings: Settings) -> tuple[int, int]:
-    """The positions of the chosen C and k; if k is given, only C is chosen."""
+    """The positions in the table of the chosen C and k; if k is given, only C is chosen."""
     if settings.k is None:
         return table.choose(settings.select, settings.tolerance)
     column = table.ks.index(settings.k)
@@ -364,7 +364,7 @@ def choose_from(table: ScoreTable, settings: Settings) -> tuple[int, int]:
 def grow_grid(
     search: TableSearch, Cs: list[float], ks: list[int], at: tuple[int, int]
 ) -> tuple[list[float], list[int]]:
-    """The grid with values beyond the edge at which the choice lies, unless the user gave the grid."""
+    """Extend the grid beyond an edge at which the choice, `at`, lies; values that the user gave stay."""
     settings = search.settings
     if settings.Cs is None:
         if at[0] == 0 and Cs[0] / 10 >= 0.99 * SMALLEST_C:
@@ -377,7 +377,7 @@ def grow_grid(
 
 
 def resolve_grid(search: TableSearch) -> tuple[list[float], list[int]]:
-    """The values of C, ascending, and of k, descending; beside a given k, one more and one fewer."""
+    """The values of C, ascending, and of k, descending, to try: for a given k, also k - 1 and k + 1."""
     settings, things, n_available = search.settings, search.things, search.n_available
     n_fixed = search.counted.n_fixed if settings.kernel is None else 0
     given = [] if settings.k is None else [settings.k]

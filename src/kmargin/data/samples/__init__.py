@@ -43,15 +43,15 @@ class LinearDesigns(Designs):
         self.scaling = scaling
 
     def restore(self, solution: Solution) -> Solution:
-        return solution if self.scaling is None else _moved(solution, self.scaling.leave)
+        return solution if self.scaling is None else _moved(solution, self.scaling.unscale_coefs)
 
     def unrestore(self, solution: Solution) -> Solution:
-        return solution if self.scaling is None else _moved(solution, self.scaling.enter)
+        return solution if self.scaling is None else _moved(solution, self.scaling.scale_coefs)
 
     @property
     def spreads(self) -> Vector:
         """The spread by which each feature is divided, 1 for a constant one; empty without a scaling."""
-        return np.ones(0) if self.scaling is None else self.scaling.units
+        return np.ones(0) if self.scaling is None else self.scaling.scales
 
     @property
     def are_constant(self) -> Flags:

@@ -373,7 +373,7 @@ def rescale(problems: Sequence[BinaryProblem]) -> tuple[float | Vector, list[Bin
     scalings = [
         scaling for problem in problems if (scaling := make_scaling(problem, check=False)) is not None
     ]
-    scales: Vector = np.max([np.ones(problems[0].design.n_features), *(s.units for s in scalings)], axis=0)
+    scales: Vector = np.max([np.ones(problems[0].design.n_features), *(s.scales for s in scalings)], axis=0)
     if (scales == 1.0).all():
         return scale, list(problems)
     return scale * scales, divide_columns(problems, scales)

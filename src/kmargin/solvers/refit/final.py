@@ -1,8 +1,8 @@
-"""The final refit of a support whose gradient is not zero: Newton's method by singular value decompositions.
+"""The final refit of supports at which the search missed the minimum: Newton steps by SVD.
 
 The search updates residuals and Gram matrices instead of recomputing them. That is fast and nearly always
-exact. If columns are linearly dependent, or nearly so, it may miss the minimum; the gradient recomputed from
-the columns shows that.
+exact. If columns are linearly dependent, or nearly so, the search may miss the minimum on its support; the
+gradient, recomputed from the columns, is then not zero, and the support is fitted again here.
 """
 
 from typing import Protocol
@@ -14,26 +14,28 @@ from kmargin.core.arrays import Indices, Matrix, Vector
 from kmargin.core.jit import compiled
 from kmargin.solvers.refit.newton import ZERO_OBJECTIVE, exact_step, take_residuals, total_loss
 
-# The gradient counts as zero if the decreases predicted for changes of single coefficients sum to at most
-# this fraction of the objective. The second value is for supports fitted through the dual or by conjugate
-# gradients, which are less exact.
+# The gradient counts as zero if the decreases of the objective that are predicted for changes of single
+# coefficients sum to at most this fraction of the objective. LARGE_SUPPORT_RTOL is for supports fitted by way
+# of the dual problem or by conjugate gradients, which is less exact.
 GRADIENT_RTOL, LARGE_SUPPORT_RTOL = 1e-20, 1e-9
 
 # Supports whose singular value decomposition takes more flops than this are not refitted.
 MAX_SVD_FLOPS = 3e8
 
+# Maximum number of Newton steps of a refit.
 MAX_SVD_STEPS = 200
 
-# Singular values below this multiple of the norm of a column are treated as rounding errors.
-DEPENDENT = 1e-12
+# Singular values below this multiple of the norm of a column are treated as rounding errors, that is as zero.
+SINGULAR_VALUE_RTOL = 1e-12
 
-# Predicted relative decrease below which a descent has converged, and above which a descent whose step fails
-# is repeated from zero coefficients.
-ARRIVED, STUCK = 1e-17, 1e-9
+# A descent has converged if the predicted decrease, relative to the objective, is at most CONVERGED_RTOL. It
+# has stalled if a step does not lower the objective although the predicted decrease is above STALLED_RTOL.
+CONVERGED_RTOL, STALLED_RTOL = 1e-17, 1e-9
 
-# Coefficients are huge if their products with the norms of their columns sum to more than this. They cancel
-# each other or belong to columns without active rows, and rounding errors decide where a descent ends.
-HUGE = 1e6
+# Coefficients are huge if their absolute products with the norms of their columns sum to more than this. They
+# cancel each other or belong to columns that are nearly zero in all active rows, and the end of a descent
+# depends on rounding errors.
+HUGE_COEFS = 1e6
 
 
 @compiled
@@ -47,13 +49,13 @@ def measure_gradient(
     residual: Vector,
     out: Vector,
 ) -> float:
-    """out <- the objective of each binary problem; return the slack: the sum over all coefficients of the
-    decrease predicted if that coefficient alone is changed.
+    """Write the objective of each binary problem to `out`; return the sum of the predicted decreases.
 
-    Everything is recomputed from the columns; `residual` is filled in. If coefficients have required signs,
-    those that are 0 may be held there by their sign, and are not counted.
+    There is one for each coefficient: the decrease of the objective that is predicted if it alone changes.
+    The sum is infinite if a coefficient is huge. Residuals are recomputed from the columns, into `residual`.
+    If coefficients have required signs, those that are 0 may be held there by their sign, and do not count.
     """
-    slack = 0.0
+    decrease = 0.0
     for p in range(coefs.shape[0]):
         first, last = row_starts[p], row_starts[p + 1]
         r = residual[first:last]
@@ -68,15 +70,15 @@ def measure_gradient(
                     curvature += squared_hinge.curvature(r[i]) * column[i] * column[i]
             out[p] += 0.5 * lam * u * u
             if curvature > 0.0 and not (have_signs and u == 0.0):
-                slack += 0.5 * slope * slope / curvature
-            if u * u * curvature > HUGE * HUGE:
-                slack = np.inf
-    return slack
+                decrease += 0.5 * slope * slope / curvature
+            if u * u * curvature > HUGE_COEFS * HUGE_COEFS:
+                decrease = np.inf
+    return decrease
 
 
 @compiled
 def line_minimum(residual: Vector, delta: Vector, slope: float, curvature: float) -> float:
-    """The same as `exact_step`, for callers in Python."""
+    """The step length found by `exact_step`, which only compiled functions can call."""
     return exact_step(residual, delta, slope, curvature)
 
 
@@ -89,10 +91,10 @@ class SupportColumns(Protocol):
     def loss(self, u: Vector) -> float: ...
 
     def active_rows(self, u: Vector) -> tuple[Matrix, Vector]:
-        """The active rows at u and their residuals, or fewer rows with the same Gram matrix."""
+        """The active rows at coefficients u and their residuals, or fewer rows with the same Gram matrix."""
 
     def line_minimum(self, u: Vector, d: Vector, slope: float, curvature: float) -> float:
-        """The minimum on the line u + t d of the loss plus t * slope + t^2/2 * curvature."""
+        """The t that minimises the loss at u + t d plus t * slope + t^2/2 * curvature."""
 
 
 class ArrayColumns:
@@ -117,26 +119,29 @@ class ArrayColumns:
 
 
 def minimise_by_svd(columns: SupportColumns, ridge: Vector, u: Vector, value: float) -> tuple[Vector, float]:
-    """Minimise loss plus ridge from u, whose objective is `value`; return the minimum and its objective, or u
-    and `value` if they are no lower.
+    """Minimise loss plus ridge from u, whose objective is `value`; return the minimiser and its objective, or
+    u and `value` if these are not lower.
 
-    The direction is the least-norm step to the minimum of the quadratic that holds on the active rows; the
-    line search is exact. No Gram matrix is formed, so linear dependence can be distinguished from rounding
-    errors. If the descent stalls, for example because coefficients are huge, it is repeated from zero.
+    While the set of active rows stays the same, the objective is quadratic: each step goes towards the
+    minimum of that quadratic which is nearest to u, with an exact line search. No Gram matrix is formed, so
+    linear dependence can be distinguished from rounding errors. If the descent stalls or ends with huge
+    coefficients, it is repeated from zero coefficients.
     """
-    end, end_value, is_stuck = _descend(columns, ridge, u)
+    end, end_value, has_stalled = _descend(columns, ridge, u)
     size = float(np.abs(end) @ np.sqrt(columns.squares() + ridge))
-    if (is_stuck or size > HUGE) and u.any():
+    if (has_stalled or size > HUGE_COEFS) and u.any():
         other, other_value, _ = _descend(columns, ridge, np.zeros_like(u))
-        error = np.finfo(float).eps * size  # of the residuals
+        error = np.finfo(float).eps * size  # rounding error of the residuals
         if other_value < end_value + error * (np.sqrt(2 * end_value) + error):
             return other, other_value
     return (end, end_value) if end_value < value else (u, value)
 
 
 def _descend(columns: SupportColumns, ridge: Vector, u: Vector) -> tuple[Vector, float, bool]:
-    """The last point of a descent from u, its objective, and whether it stalled before the minimum."""
-    scale = np.sqrt(columns.squares() + ridge)  # columns are scaled to norm 1
+    """Minimise from u; return the last point, its objective, and whether the descent stalled before the
+    minimum.
+    """
+    scale = np.sqrt(columns.squares() + ridge)  # divided by it, each column and its ridge have norm 1
     scale[scale == 0.0] = 1.0
     root = np.sqrt(ridge) / scale
 
@@ -152,24 +157,24 @@ def _descend(columns: SupportColumns, ridge: Vector, u: Vector) -> tuple[Vector,
         d = shortest_solution(np.vstack([rows / scale, np.diag(root)]), np.append(residual, -root * v))
         curvature = float(np.sum((root * d) ** 2))
         decrease = 0.5 * (float(np.sum((rows / scale @ d) ** 2)) + curvature) / value
-        if not decrease > ARRIVED:
+        if not decrease > CONVERGED_RTOL:
             return v / scale, value, False
         t = columns.line_minimum(v / scale, d / scale, float(root**2 @ (v * d)), curvature)
         new_value = objective(v + t * d)
         if not new_value < value:
-            return v / scale, value, decrease > STUCK
+            return v / scale, value, decrease > STALLED_RTOL
         v, value = v + t * d, new_value
     return v / scale, value, True
 
 
 def shortest_solution(J: Matrix, rhs: Vector) -> Vector:
-    """The least-squares solution of J d = rhs of least norm.
+    """The least-squares solution d of J d = rhs that has the smallest norm.
 
-    Singular values are compared with 1, the norm of a column over all rows: a column that almost vanishes on
-    the active rows must not get a huge coefficient.
+    Singular values are compared with 1, the norm of each scaled column over all rows: a column that is nearly
+    zero in the active rows must not get a huge coefficient.
     """
     U, s, Vt = np.linalg.svd(J, full_matrices=False)
-    kept = s > DEPENDENT * max(1.0, s.max(initial=0.0))
+    kept = s > SINGULAR_VALUE_RTOL * max(1.0, s.max(initial=0.0))
     return Vt[kept].T @ ((U[:, kept].T @ rhs) / s[kept])
 
 

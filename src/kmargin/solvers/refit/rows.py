@@ -1,8 +1,8 @@
-"""A binary problem in the form the search uses: rows of X multiplied by labels and roots of weights.
+"""A binary problem in the form the search uses: rows of X multiplied by labels and square roots of weights.
 
-With t_i = sqrt(s_i / n) y_i and the target c_i = sqrt(s_i / n), the residual of a row is c_i - t_i f_i.
-Columns may be rescaled (`core.scaling`), so each has a ridge of its own: `ridge_scale` times that of the
-problem.
+For row i with weight s_i, label y_i and decision value f_i, let c_i = sqrt(s_i / n) and t_i = c_i y_i; its
+residual is c_i - t_i f_i. Columns may be rescaled (`core.scaling`), so each has a ridge of its own: the ridge
+of the problem times the entry of the column in `ridge_scale`.
 """
 
 from functools import cached_property
@@ -33,11 +33,11 @@ class Rows:
 
     @cached_property
     def ridge_scale(self) -> Vector:
-        """The ridge of each rescaled column, relative to that of the given problem."""
-        return np.ones(self.n_features) if self.scaling is None else self.scaling.units**-2.0
+        """The ridge of each column after rescaling, relative to the ridge of the given problem."""
+        return np.ones(self.n_features) if self.scaling is None else self.scaling.scales**-2.0
 
     def ridges(self, lam: float, columns: Indices) -> Vector:
-        """The ridges of some columns, then 0 for the intercept; 1 if a column of zeros takes its place."""
+        """The ridges of some columns, then 0 for the intercept, or 1 if the model has no intercept."""
         return np.append(lam * self.ridge_scale[columns], 0.0 if self.fit_intercept else 1.0)
 
     @cached_property
@@ -46,36 +46,43 @@ class Rows:
         raise NotImplementedError
 
     def fits(self, n_numbers: int) -> bool:
-        """Whether an array of this many entries is in proportion to the memory of the data."""
+        """Whether an array of `n_numbers` entries takes no more memory than is in proportion to the data."""
         return self.problem.design.fits(n_numbers)
 
     def scaled(self, columns: Indices, coef: Vector, intercept: float) -> Vector:
         """Convert coefficients of the given columns, and the intercept, to those of the rescaled columns."""
         if self.scaling is not None:
-            coef, intercept = self.scaling.enter(columns, coef, intercept)
+            coef, intercept = self.scaling.scale_coefs(columns, coef, intercept)
         return np.append(coef, intercept)
 
     def unscaled(self, columns: Indices, u: Vector, value: float, lam: float) -> tuple[Vector, float, float]:
-        """Convert coefficients of the rescaled columns back; return also the intercept and the objective."""
+        """Convert coefficients of the rescaled columns to those of the given columns.
+
+        Returns them, the intercept, and the objective of the given problem.
+        """
         coef, intercept = u[:-1], float(u[-1]) if self.fit_intercept else 0.0
         if self.scaling is None:
             return coef, intercept, value
-        coef, intercept = self.scaling.leave(columns, coef, intercept)
+        coef, intercept = self.scaling.unscale_coefs(columns, coef, intercept)
         beta = np.zeros(self.given.design.n_parameters)
         beta[columns] = coef
         beta[self.n_features :] = intercept
         return coef, intercept, self.given.with_ridge(lam).loss(beta)
 
-    def solution(self, columns: Indices, u: Vector, value: float, lam: float, bare: Solution) -> Solution:
-        """The solution for the given columns; `bare`, the intercept alone, if that has a lower objective."""
+    def solution(
+        self, columns: Indices, u: Vector, value: float, lam: float, intercept_only: Solution
+    ) -> Solution:
+        """Convert coefficients of the rescaled columns to a solution of the given problem.
+
+        The solution without features, `intercept_only`, is returned if it has a lower objective.
+        """
         coef, intercept, objective = self.unscaled(columns, u, value, lam)
-        if not objective <= bare.objective:
-            return bare
+        if not objective <= intercept_only.objective:
+            return intercept_only
         order = np.argsort(columns)
         order = order[coef[order] != 0]
-        return Solution(
-            columns[order], coef[order], intercept, self.n_features, objective, 0.0, bare.status, 0
-        )
+        status = intercept_only.status
+        return Solution(columns[order], coef[order], intercept, self.n_features, objective, 0.0, status, 0)
 
 
 class ArrayRows(Rows):
@@ -105,14 +112,14 @@ class ArrayRows(Rows):
         return int(np.count_nonzero(squared_hinge.is_active(self.residual(columns, u))))
 
     def columns(self, columns: Indices) -> Matrix:
-        """Columns of X multiplied by t, then the column of the intercept."""
+        """The given columns of X, multiplied by t, and after them the column of the intercept."""
         A = np.empty((self.n_samples, len(columns) + 1))
         A[:, :-1] = self.t[:, None] * self.X.block(np.arange(self.n_samples), columns)
         A[:, -1] = self.t if self.fit_intercept else 0.0
         return A
 
     def minimise_exactly(self, lam: float, columns: Indices, u: Vector, value: float) -> tuple[Vector, float]:
-        """Minimise on a support from u; see `minimise_by_svd`."""
+        """Minimise the objective over the coefficients of these columns from u; see `minimise_by_svd`."""
         support = ArrayColumns(self.columns(columns), self.target)
         return minimise_by_svd(support, self.ridges(lam, columns), u, value)
 
@@ -121,12 +128,12 @@ class ArrayRows(Rows):
         ridge, residual = self.ridges(lam, columns), self.residual(columns, u)
         slope = ridge[:-1] * u[:-1] - self.descent(residual)[columns]
         curvature = ridge[:-1] if lam > 0 else self.variance[columns]
-        slack = 0.5 * np.sum(np.divide(slope**2, curvature, out=np.zeros(len(slope)), where=curvature > 0))
-        return bool(slack <= LARGE_SUPPORT_RTOL * value or value <= ZERO_OBJECTIVE)
+        decreases = np.divide(slope**2, curvature, out=np.zeros(len(slope)), where=curvature > 0)
+        return bool(0.5 * np.sum(decreases) <= LARGE_SUPPORT_RTOL * value or value <= ZERO_OBJECTIVE)
 
 
 class BlockRows(Rows):
-    """Rows in blocks: each result is a sum over the blocks."""
+    """Rows in blocks, in memory or on other machines; each result is a sum over the blocks."""
 
     is_remote = True
 
