@@ -291,7 +291,7 @@ class TableSearch:
         """Return the preparation fitted to all rows, and all samples transformed by it."""
         preparation = Preparation(self.dataset.impute, self.settings.standardize)
         preparation.fit(self.samples.X, sample_weight=self.samples.repeats)
-        return preparation, self.samples._replace(X=preparation.transform(self.samples.X))
+        return preparation, replace(self.samples, X=preparation.transform(self.samples.X))
 
     def note_repeats(self) -> None:
         """Add a note that names the features which repeat another one, and so are never chosen."""
