@@ -294,15 +294,21 @@ def read_device(X: Any, y: Any, sample_weight: Any, class_weight: Any) -> Device
     validation.check_classes(classes)
     repeats = validation.check_sample_weight(sample_weight, X.shape[0], space)
     counts, totals = _per_class(space, codes, repeats, len(classes))
-    factors = validation.class_factors(class_weight, classes, counts)
-    validation.check_totals(classes, totals * factors)
-    check_finite_weight(float(np.sum(totals * factors)))
+    factors = check_class_factors(class_weight, classes, counts, totals)
     kept = None
     if sample_weight is not None and not bool(space.xp.all(repeats > 0)):
         kept = space.xp.nonzero(repeats > 0)[0]
         X, codes, repeats = _take(space, kept, X, codes, repeats)
     blocks = LocalBlocks([Block(0, X, codes, repeats)])
     return DeviceSamples(blocks, classes, factors, given_classes=labels, kept=kept)
+
+
+def check_class_factors(class_weight: Any, classes: np.ndarray, counts: Indices, totals: Vector) -> Vector:
+    """Return the factor for the weights of each class; raise ValueError if weights vanish or overflow."""
+    factors = validation.class_factors(class_weight, classes, counts)
+    validation.check_totals(classes, totals * factors)
+    check_finite_weight(float(np.sum(totals * factors)))
+    return factors
 
 
 def _encode(y: Any) -> tuple[Any, Any]:
@@ -340,9 +346,6 @@ def read_dask(X: Any, y: Any, sample_weight: Any, class_weight: Any, solver: Sol
 
     X, y, sample_weight = check_collections(X, y, sample_weight, "fit")
     blocks = load_blocks([X, y] if sample_weight is None else [X, y, sample_weight], check_features(X))
-    summary = summarize(blocks.ask(examine), X.shape[1], getattr(X, "columns", None))
-    blocks.encode(summary.classes)
-    weights = validation.class_factors(class_weight, summary.classes, summary.counts)
-    validation.check_totals(summary.classes, summary.totals * weights)
-    check_finite_weight(float(np.sum(summary.totals * weights)))
-    return BlockSamples(blocks, summary.classes, weights)
+    classes, counts, totals = summarize(blocks.ask(examine), X.shape[1], getattr(X, "columns", None))
+    blocks.encode(classes)
+    return BlockSamples(blocks, classes, check_class_factors(class_weight, classes, counts, totals))
