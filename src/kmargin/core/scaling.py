@@ -42,10 +42,7 @@ class Scaling(NamedTuple):
     are_constant: Flags = np.empty(0, np.bool_)  # which columns have no spread, where units are spreads
 
     def apply(self, problem: BinaryProblem) -> BinaryProblem:
-        return replace(problem, design=self.apply_to(problem.design))
-
-    def apply_to(self, design: Any) -> Any:
-        return design.standardized(self.centers, self.units)
+        return replace(problem, design=problem.design.standardized(self.centers, self.units))
 
     def enter(self, columns: Indices, coef: Vector, intercept: float) -> tuple[Vector, float]:
         """Coefficients and intercept for the columns as given, as those for the scaled columns."""

@@ -216,11 +216,6 @@ def decide_block(machines: MatrixFunction, convert: MatrixFunction, dtype: np.dt
     return convert(machines(check_array(X, dtype=dtype, input_name="X")))
 
 
-def take_columns(X: Any, columns: np.ndarray) -> Any:
-    """Return the given columns of a dask collection, as a collection of the same type."""
-    return X.iloc[:, columns] if hasattr(X, "columns") else X[:, columns]
-
-
 def spread_columns(X: Any, columns: np.ndarray, n_features: int) -> Any:
     """Return, as a dask array, what `inverse_transform` returns for a dask collection X."""
     dtype = check_features(X)

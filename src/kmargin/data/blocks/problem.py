@@ -124,26 +124,23 @@ class BlockDesign(Columns):
     def take(self, columns: Indices) -> "BlockDesign":
         """X[:, columns], without a copy."""
         view = self.view
-        return self._seen_as(
-            view._replace(
-                columns=columns if view.columns is None else view.columns[columns],
-                center=None if view.center is None else view.center[columns],
-                scale=None if view.scale is None else view.scale[columns],
-            )
+        view = view._replace(
+            columns=columns if view.columns is None else view.columns[columns],
+            center=None if view.center is None else view.center[columns],
+            scale=None if view.scale is None else view.scale[columns],
         )
+        return BlockDesign(self.blocks, view, self.fit_intercept)
 
     def standardized(self, mean: Vector, spread: Vector) -> "BlockDesign":
         view = self.view
         mean = mean if view.scale is None else mean * view.scale
         mean = mean if view.center is None else mean + view.center
         spread = spread if view.scale is None else spread * view.scale
-        return self._seen_as(view._replace(center=mean if mean.any() else None, scale=spread))
+        view = view._replace(center=mean if mean.any() else None, scale=spread)
+        return BlockDesign(self.blocks, view, self.fit_intercept)
 
     def largest(self) -> Vector:
         return np.max(self.blocks.ask(sums.largest, self.view), axis=0)
-
-    def _seen_as(self, view: View) -> "BlockDesign":
-        return BlockDesign(self.blocks, view, self.fit_intercept)
 
     def _with_intercept(self, beta: Vector) -> Vector:
         return beta if self.fit_intercept else np.append(beta, 0.0)
@@ -169,11 +166,6 @@ class BlockProblem(BinaryProblem):
 
     def moments(self) -> Moments:
         return self.design.moments
-
-
-def all_rows(n_classes: int) -> View:
-    """A view of the rows of all classes, with sample weights but without class weights."""
-    return View(positive=0, negative=None, class_weight=np.ones(n_classes))
 
 
 def block_problem(blocks: Blocks, view: View, lam: float, fit_intercept: bool = True) -> BlockProblem:

@@ -49,7 +49,8 @@ class Designs:
 
     def scaled(self, design: Any) -> Any:
         """Standardise the columns of a design if there is a scaling."""
-        return design if self.scaling is None else self.scaling.apply_to(design)
+        scaling = self.scaling
+        return design if scaling is None else design.standardized(scaling.centers, scaling.units)
 
     def stop(self) -> None:
         """Stop requests that run in the background, because the fit has been given up."""

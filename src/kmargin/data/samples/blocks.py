@@ -19,7 +19,7 @@ from kmargin.core.scaling import unit_variance_scaling
 from kmargin.data.blocks import Block, Blocks
 from kmargin.data.blocks import sums as confusion_counts
 from kmargin.data.blocks.dask_input import check_collections, check_features, decide_unseen, summarize
-from kmargin.data.blocks.problem import BlockDesign, BlockProblem, LocalBlocks, all_rows
+from kmargin.data.blocks.problem import BlockDesign, BlockProblem, LocalBlocks
 from kmargin.data.blocks.sums import Part, View, examine
 from kmargin.data.samples import Designs, Given, ModelAt, Samples
 from kmargin.data.samples.array import ArrayFolds, ArraySamples, split_rows
@@ -48,7 +48,8 @@ class BlockSamples(Samples):
 
     def every_row(self) -> BlockDesign:
         """Return the design of the rows of all classes, with sample weights but without class weights."""
-        return BlockDesign(self.X, all_rows(len(self.classes))._replace(part=self.part))
+        view = View(0, None, np.ones(len(self.classes)), self.part)
+        return BlockDesign(self.X, view)
 
     def n_at_once(self, n_jobs: int | None, n_tasks: int) -> int:
         """Return how many of `n_tasks` fits to run at once, by default `n_askers` of the blocks."""

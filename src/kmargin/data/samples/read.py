@@ -200,7 +200,7 @@ def select_columns(
     """Select columns of X, whatever its type; `select_in_memory` checks and selects NumPy arrays."""
     if is_dask(X):
         checks.columns(X)
-        return dask_input.take_columns(X, columns)
+        return X.iloc[:, columns] if hasattr(X, "columns") else X[:, columns]
     space = device_space(X)
     _check_same_space(space or HOST, reference, method)
     if space is None:
