@@ -10,7 +10,7 @@ from penalised_problems import make_problem
 from kmargin.core import validation
 from kmargin.core.labels import normalize
 from kmargin.core.scaling import Scaling
-from kmargin.data.samples import LinearDesigns
+from kmargin.data.samples import Designs
 from kmargin.data.samples.array import read_samples
 from kmargin.fitting.decisions import Kernel
 from kmargin.fitting.fit import in_single_precision, never_worse, round_solution
@@ -100,7 +100,7 @@ def test_a_model_in_float32_has_its_own_objective_and_nothing_that_is_zero(scale
 
 
 def test_scaling_is_undone_and_done_again(rng):
-    designs = LinearDesigns(np.float64, True, Scaling(np.arange(6.0), np.arange(6.0) + 2))
+    designs = Designs(np.float64, True, Scaling(np.arange(6.0), np.arange(6.0) + 2))
     there = solution(0.2)
     back = designs.unrestore(designs.restore(there))
     np.testing.assert_allclose(back.coef, there.coef)

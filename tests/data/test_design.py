@@ -6,9 +6,9 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kmargin.data.design import dense, distinct_columns, kernel
+from kmargin.data.design import dense, kernel, make_design
 from kmargin.data.design.dense import DenseDesign
-from kmargin.data.design.kernel import KernelDesign, KernelTiles
+from kmargin.data.design.kernel import KernelDesign
 from kmargin.data.design.sparse import SMALL, SparseDesign
 from kmargin.fitting.decisions import Kernel
 
@@ -150,8 +150,8 @@ def test_of_equal_columns_the_first_is_kept(labels, n_samples):
     values = np.random.default_rng(0).standard_normal((n_samples, 6)) + 1
     X = values[:, labels]
     expected = [j for j, label in enumerate(labels) if label not in labels[:j]]
-    np.testing.assert_array_equal(distinct_columns(X), expected)
-    np.testing.assert_array_equal(distinct_columns(sp.csr_array(X)), expected)
+    np.testing.assert_array_equal(make_design(X).distinct_columns(), expected)
+    np.testing.assert_array_equal(make_design(sp.csr_array(X)).distinct_columns(), expected)
 
 
 @pytest.mark.parametrize("how", ["by rows", "by columns", "csr"])
@@ -196,10 +196,10 @@ def test_as_many_kernel_columns_are_kept_as_the_budget_has_room_for(rng):
         computed.append(A.shape[0] * B.shape[0])
         return A @ B.T
 
-    tiles = KernelTiles(product, X, X[:64], np.ones(64), None, budget=10 * 128 * 8 / 2**20)
-    assert tiles.room == 10
+    design = KernelDesign(product, X, X[:64], np.ones(64), cache_size=10 * 128 * 8 / 2**20)
+    assert design.room == 10
     for _ in range(2):
-        list(tiles.everywhere())
-    assert tiles.kept.shape == (128, 10)
+        list(design.tiles())
+    assert design.kept.shape == (128, 10)
     # the ten that are kept are computed once, the others each time
     assert sum(computed) == 128 * (10 + 54 + 54)

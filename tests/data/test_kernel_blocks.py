@@ -137,7 +137,7 @@ def test_memory_stays_within_the_budget(monkeypatch):
     try:
         design.moments(np.ones(3000), np.ones(3000))
         design.slopes(np.ones(3000))
-        assert design.tiles.n_kept * 3000 * 8 <= 10 * 2**20 < (design.tiles.n_kept + 1) * 3000 * 8
+        assert design.n_kept * 3000 * 8 <= 10 * 2**20 < (design.n_kept + 1) * 3000 * 8
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

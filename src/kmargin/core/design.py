@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from functools import cached_property
 from hashlib import blake2b
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -27,31 +27,36 @@ class Moments(NamedTuple):
     covariance: Vector
 
 
-class Columns(Protocol):
+class Columns(ABC):
     """The operations that a matrix X provides whether its rows are in memory or in distributed blocks."""
 
-    n_samples: int
-    n_features: int
-    n_parameters: int
-    fit_intercept: bool
+    def __init__(self, shape: tuple[int, int], fit_intercept: bool) -> None:
+        self.n_samples, self.n_features = shape
+        self.fit_intercept = fit_intercept
+        self.n_parameters = self.n_features + int(fit_intercept)
 
     def fits(self, n_numbers: int) -> bool:
         """Whether a work array of `n_numbers` numbers is not too large compared with X."""
+        return True
 
+    @abstractmethod
     def distinct_columns(self) -> Indices:
         """The columns that do not equal an earlier one, ascending; they are compared before standardising."""
 
-    def take(self, columns: Indices) -> "Columns":
+    @abstractmethod
+    def take(self, columns: Indices) -> Self:
         """X[:, columns]."""
 
-    def standardized(self, mean: Vector, spread: Vector) -> "Columns":
+    @abstractmethod
+    def standardized(self, mean: Vector, spread: Vector) -> Self:
         """(X - mean) / spread."""
 
+    @abstractmethod
     def largest(self) -> Vector:
         """The largest absolute value in each column."""
 
 
-class Design(ABC):
+class Design(Columns):
     """A matrix in memory as a linear map from parameters to decision values.
 
     The parameters are one coefficient per column and, last, the intercept if there is one; its column of ones
@@ -60,11 +65,6 @@ class Design(ABC):
     """
 
     stored: Any = None  # X as compiled functions take it, an array or a `CSR`; None if X is not in memory
-
-    def __init__(self, shape: tuple[int, int], fit_intercept: bool) -> None:
-        self.n_samples, self.n_features = shape
-        self.fit_intercept = fit_intercept
-        self.n_parameters = self.n_features + int(fit_intercept)
 
     @abstractmethod
     def times(self, w: Vector) -> Vector:
@@ -87,20 +87,8 @@ class Design(ABC):
         """Weighted mean and variance of each column, and its weighted covariance with v."""
 
     @abstractmethod
-    def take(self, columns: Indices) -> "Design":
-        """X[:, columns], copied."""
-
-    @abstractmethod
     def take_rows(self, rows: Indices) -> "Design":
         """X[rows], copied."""
-
-    @abstractmethod
-    def standardized(self, mean: Vector, spread: Vector) -> "Design":
-        """(X - mean) / spread."""
-
-    @abstractmethod
-    def largest(self) -> Vector:
-        """The largest absolute value in each column."""
 
     @abstractmethod
     def thin_svd(self, weights: Vector) -> ThinSVD:
@@ -109,10 +97,6 @@ class Design(ABC):
     @abstractmethod
     def column_bytes(self, columns: Indices) -> Iterator[bytes]:
         """Yield a byte string for each column; two byte strings are equal only if the columns are."""
-
-    def fits(self, n_numbers: int) -> bool:
-        """Whether a work array of `n_numbers` numbers is not too large compared with X."""
-        return True
 
     def decision(self, beta: Vector) -> Vector:
         """X w + b."""
@@ -138,7 +122,6 @@ class Design(ABC):
         return float(c @ c) * (variance if self.fit_intercept else variance + mean * mean)
 
     def distinct_columns(self) -> Indices:
-        """The columns that do not equal an earlier one, ascending; they are compared before standardising."""
         return self._distinct
 
     @cached_property

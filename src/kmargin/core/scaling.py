@@ -43,10 +43,7 @@ class Scaling(NamedTuple):
     are_constant: Flags = np.empty(0, np.bool_)  # of each column; only set by `unit_variance_scaling`
 
     def apply(self, problem: BinaryProblem) -> BinaryProblem:
-        return replace(problem, design=self.apply_to(problem.design))
-
-    def apply_to(self, design: Any) -> Any:
-        return design.standardized(self.centers, self.scales)
+        return replace(problem, design=problem.design.standardized(self.centers, self.scales))
 
     def scale_coefs(self, columns: Indices, coef: Vector, intercept: float) -> tuple[Vector, float]:
         """Convert coefficients of original columns, and the intercept, to those of the scaled columns.

@@ -28,14 +28,6 @@ def project(beta: Vector, k: int, n_features: int | None = None) -> Vector:
     return np.where(np.append(keep, np.ones(len(beta) - n_features, np.bool_)), beta, 0.0)
 
 
-def project_by_sorting(beta: Vector, k: int, n_features: int | None = None) -> Vector:
-    """Compute the same as :func:`project` in a simpler and slower way, by a stable sort; for tests."""
-    n_features = len(beta) if n_features is None else n_features
-    projected = beta.copy()
-    projected[np.argsort(-np.abs(beta[:n_features]), kind="stable")[k:]] = 0.0
-    return projected
-
-
 class UnitSparsity:
     """The sets S_k, for every k, of coefficient matrices in which at most k units are nonzero.
 
@@ -45,13 +37,10 @@ class UnitSparsity:
 
     def __init__(self, units: Units) -> None:
         self.units = units
-        n_features = len(units.signs)
         self.signs = units.signs if units.signs.any() else None
+        unit_of = units.unit_of_each_column
         # n_units marks a column that belongs to no unit; the projection sets its coefficient to zero
-        self.unit_of = np.full(n_features, units.n_units)
-        self.unit_of[units.columns] = np.repeat(np.arange(units.n_units), np.diff(units.starts))
-        each = np.array_equal(self.unit_of, np.arange(n_features))
-        self.are_columns = each and units.n_units == n_features
+        self.unit_of = np.where(unit_of < 0, units.n_units, unit_of)
 
     def holds_all(self, k: int) -> bool:
         """Whether S_k contains every matrix, so that nothing has to be projected."""
@@ -74,19 +63,12 @@ class UnitSparsity:
 
         The last entry, which stands for columns that are in no unit, is False.
         """
-        norms_sq = self.norms_sq(W)
+        squares = np.einsum("mj,mj->j", W, W)
+        norms_sq: Vector = np.bincount(self.unit_of, squares, self.units.n_units + 1).astype(np.float64)
         norms_sq[:-1][self.units.fixed] = np.inf
         kept = project(norms_sq, k, self.units.n_units) > 0
         kept[-1] = False
         return kept
-
-    def norms_sq(self, W: Matrix) -> Vector:
-        """Return the squared norm of each unit over all binary problems; the last entry is for no unit."""
-        of_columns = np.einsum("mj,mj->j", W, W)
-        if self.are_columns:
-            return np.append(of_columns, 0.0)
-        norms_sq: Vector = np.bincount(self.unit_of, of_columns, self.units.n_units + 1).astype(np.float64)
-        return norms_sq
 
 
 @compiled

@@ -181,10 +181,9 @@ class UnitRequest(NamedTuple):
         texts = [str(label) for label in features.labels]
         if len(set(texts)) < len(texts):  # different labels, such as 1 and "1", have the same text
             texts = [f"{text} ({number})" for number, text in enumerate(texts)]
-        label_of = {int(j): text for group, text in zip(features.groups, texts, strict=True) for j in group}
         signs = features.read_signs(self.signs).astype(int).tolist()
         return UnitRequest(
-            groups=None if self.groups is None else [label_of[j] for j in range(n_features)],
+            groups=None if self.groups is None else features.by_feature(texts),
             keep=np.flatnonzero(features.find_all(self.keep, "keep")).tolist() or None,
             avoid=np.flatnonzero(features.find_all(self.avoid, "avoid")).tolist() or None,
             signs=signs if any(signs) else None,
@@ -193,12 +192,8 @@ class UnitRequest(NamedTuple):
     def label_units(self, units: Units, names: Sequence[str] | None = None) -> list[str]:
         """Return the name of each unit: the label of its group, or the name of its feature."""
         features = Features(units.n_features, names, self.groups)
-        label_of = {
-            int(j): str(label)
-            for group, label in zip(features.groups, features.labels, strict=True)
-            for j in group
-        }
-        return [label_of[int(j)] for j in units.columns[units.starts[:-1]]]
+        label_of = features.by_feature([str(label) for label in features.labels])
+        return [label_of[j] for j in units.columns[units.starts[:-1]]]
 
 
 class Features:
@@ -217,6 +212,11 @@ class Features:
                 f"groups puts all {n_features} features into one group, so there is nothing to choose. "
                 "Use at least two groups, or groups=None to count features."
             )
+
+    def by_feature(self, texts: Sequence[str]) -> list[str]:
+        """Return for each feature the text of its group; `texts` has one for each group."""
+        text_of = {int(j): text for group, text in zip(self.groups, texts, strict=True) for j in group}
+        return [text_of[j] for j in range(self.n_features)]
 
     def find(self, feature: Any, argument: str) -> int:
         """Return the column index of a feature given by name or by index; `argument` is named in errors."""

@@ -14,7 +14,8 @@ from kmargin.core.arrays import Indices, Matrix
 from kmargin.core.labels import choose_classes, combine_decisions
 from kmargin.core.units import Units
 from kmargin.core.validation import GridEdgeWarning, warn_caller
-from kmargin.data.samples import Folds
+from kmargin.data.samples.array import ArrayFolds
+from kmargin.data.samples.blocks import FoldsInBlocks
 from kmargin.data.samples.read import read_for_folds
 from kmargin.estimators.base import MarginClassifier
 from kmargin.estimators.kernel import KernelClassifier
@@ -77,7 +78,7 @@ class CrossValidation:
 
     def __init__(
         self,
-        folds: Folds,
+        folds: ArrayFolds | FoldsInBlocks,
         blueprint: Blueprint,
         n_classes: int,
         Cs: Sequence[float],
@@ -110,7 +111,7 @@ class CrossValidation:
         return [fit.decisions(row, column) for fit in self.fits]
 
     def calibrate(self, row: int, column: int, left_out: Sequence[int | None] = (None,)) -> list[Calibration]:
-        """Calibrate probabilities for one C and k on the test rows of the folds; see `Folds.calibrate`."""
+        """Calibrate probabilities for one C and k on the test rows; see `ArrayFolds.calibrate`."""
         return self.folds.calibrate(self.decisions(row, column), left_out)
 
     def _score_by_probabilities(self) -> list[Matrix]:

@@ -1,6 +1,6 @@
 """`KernelSparseSVC`: a kernel classifier that keeps at most k training points."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any
 
@@ -42,7 +42,7 @@ class KernelClassifier(MarginClassifier):
                 f"X has shape {np.shape(X)}, but with kernel='precomputed' it must be a square kernel "
                 "matrix. Give one row and one column per point, or choose a kernel to compute it."
             )
-        return samples._replace(X=samples.X[:, samples.kept])
+        return replace(samples, X=samples.X[:, samples.kept])
 
     def _checks(self, *formats: str, reset: bool = True) -> Checks:
         checks = super()._checks(*formats, reset=reset)

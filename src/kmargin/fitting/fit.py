@@ -139,7 +139,7 @@ def _solve_all(
     label: str,
 ) -> tuple[Designs, Grid]:
     n_classes = len(samples.classes)
-    samples, n_jobs = samples.shared(procedure.n_jobs, len(class_pairs(n_classes, blueprint.multi_class)))
+    n_jobs = samples.n_at_once(procedure.n_jobs, len(class_pairs(n_classes, blueprint.multi_class)))
     procedure = procedure._replace(n_jobs=n_jobs)
     ((_, designs, grid),) = _solve_parts(blueprint, [samples], 1, n_classes, Cs, ks, procedure, label)
     return designs, grid

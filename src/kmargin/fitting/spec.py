@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -19,7 +19,7 @@ from kmargin.core.validation import RepeatedFeaturesWarning, called_for_a_fold, 
 from kmargin.data.design import distinct_rows, make_design, n_bytes, variance_of_entries
 from kmargin.data.design.dense import DenseDesign
 from kmargin.data.design.kernel import MEGABYTE, KernelDesign, scaled
-from kmargin.data.samples import Designs, LinearDesigns, NumberedSamples, Samples
+from kmargin.data.samples import Designs, Samples
 from kmargin.data.samples.array import ArraySamples, array_problem
 from kmargin.fitting.decisions import KERNELS, Kernel, KernelInputs
 from kmargin.fitting.path import LinearCoefs, Models, SparsityPath
@@ -188,10 +188,10 @@ class LinearBlueprint(Blueprint):
     def largest_default(self, samples: Samples) -> int:
         return samples.n_samples
 
-    def part(self, samples: NumberedSamples, rows: Indices) -> NumberedSamples:
+    def part(self, samples: Any, rows: Indices) -> Samples:
         return samples.to_fit(rows)
 
-    def inputs(self, samples: NumberedSamples, rows: Indices, train: Indices) -> Any:
+    def inputs(self, samples: Any, rows: Indices, train: Indices) -> Any:
         return samples.to_decide(rows)
 
     def designs(self, samples: Samples, k: int = 0) -> Designs:
@@ -214,7 +214,7 @@ class LinearBlueprint(Blueprint):
 CANDIDATES, CANDIDATES_PER_POINT = 2000, 4
 
 
-class KernelDesigns(LinearDesigns):
+class KernelDesigns(Designs):
     """The designs of binary problems with a kernel: K diag(y), where K has a column per candidate point.
 
     Candidates are the points that may get a nonzero coefficient: the distinct training points of the binary
@@ -225,8 +225,6 @@ class KernelDesigns(LinearDesigns):
 
     Up to `cache_size` MB the matrix is stored; beyond that, its entries are computed when they are needed.
     """
-
-    stays_here = False
 
     def __init__(
         self,
@@ -265,9 +263,6 @@ class KernelDesigns(LinearDesigns):
     def __sizeof__(self) -> int:
         """Include the size of X, since dask sends large objects to its workers only once."""
         return n_bytes(self.X)
-
-    def stop(self) -> None:
-        """Do nothing: rows in memory cause no requests to other processes, which would have to be stopped."""
 
     def signs(self, machine: Machine, points: Indices) -> Vector:
         """The label (1 or -1) that each point has in a binary problem."""
@@ -356,7 +351,7 @@ class KernelBlueprint(Blueprint):
         if not self.is_precomputed:
             return restricted
         # X is the kernel matrix: keep only the columns of these rows, and number them from 0
-        return restricted._replace(X=restricted.X[:, rows], kept=np.arange(len(rows)))
+        return replace(restricted, X=restricted.X[:, rows], kept=np.arange(len(rows)))
 
     def inputs(self, samples: ArraySamples, rows: Indices, train: Indices) -> Matrix:
         inputs = samples.X[rows]

@@ -284,7 +284,7 @@ class TableSearch:
     def _prepare(self) -> tuple[Preparation, Any]:
         """Return the preparation fitted to all rows, and all samples transformed by it."""
         preparation = clone(self.preparation).fit(self.samples.X, sample_weight=self.samples.repeats)
-        return preparation, self.samples._replace(X=preparation.transform(self.samples.X))
+        return preparation, replace(self.samples, X=preparation.transform(self.samples.X))
 
     def note_repeats(self) -> None:
         """Add a note that names the features which duplicate another one, and so are never chosen."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 from sklearn.exceptions import DataConversionWarning
@@ -11,21 +11,13 @@ from sklearn.utils.validation import validate_data
 
 from kmargin.core import validation
 from kmargin.core.arrays import HOST, Indices, Matrix, Tensor, Vector, space_of, spread
-from kmargin.core.labels import check_some_weight, choose_classes, combine_decisions, complain_of_weight
+from kmargin.core.labels import check_some_weight, complain_of_weight
 from kmargin.core.validation import warn_caller
 from kmargin.data.blocks import Block, foreign_blocks, is_dask
 from kmargin.data.blocks.sums import Findings, Part, rows_of_part
 from kmargin.model_selection.calibration import Pieces, UnseenRows, make_ready
 
 NUMBERS = "biuf"  # the `dtype.kind` of booleans, integers and floats
-
-
-class Summary(NamedTuple):
-    """The classes of all blocks together."""
-
-    classes: np.ndarray
-    counts: Indices  # number of rows of each class
-    totals: Vector  # sum of the sample weights of each class
 
 
 def check_collections(X: Any, y: Any, sample_weight: Any, who: str) -> tuple[Any, Any, Any]:
@@ -154,8 +146,13 @@ def _raise_misaligned(difference: str, name: str) -> NoReturn:
     )
 
 
-def summarize(findings: Sequence[Findings], n_features: int, names: Sequence[Any] | None) -> Summary:
-    """Combine the findings of all blocks; raise ValueError for the first block with invalid data."""
+def summarize(
+    findings: Sequence[Findings], n_features: int, names: Sequence[Any] | None
+) -> tuple[np.ndarray, Indices, Vector]:
+    """Return the classes of all blocks, and the number of rows and the total sample weight of each class.
+
+    Raises ValueError for the first block with invalid data.
+    """
     n_rows = np.array([found.shape[0] for found in findings])
     starts = np.concatenate([[0], np.cumsum(n_rows)])
     for number, found in enumerate(findings):
@@ -173,7 +170,7 @@ def summarize(findings: Sequence[Findings], n_features: int, names: Sequence[Any
         counts[places] += found.counts
         totals[places] += found.totals
     check_some_weight(float(totals.sum()))
-    return Summary(classes, counts, totals)
+    return classes, counts, totals
 
 
 def _check_block(number: int, found: Findings, first: int, n_features: int, names: Any) -> None:
@@ -214,32 +211,9 @@ def check_names(model: Any, X: Any, *, reset: bool) -> np.dtype:
     return dtype
 
 
-def decide(X: Any, dtype: np.dtype, machines: MatrixFunction, n_classes: int, multi_class: str) -> Any:
-    """Return, as a dask array, what `decision_function` returns for a dask collection X."""
-    combine = partial(combine_decisions, n_classes=n_classes, multi_class=multi_class)
-    n_columns = None if n_classes == 2 else n_classes
-    return map_rows(partial(decide_block, machines, combine, dtype), X, dtype, n_columns)
-
-
-def tell(
-    X: Any, dtype: np.dtype, machines: MatrixFunction, to_probabilities: MatrixFunction, n_classes: int
-) -> Any:
-    """Return, as a dask array, what `predict_proba` returns for a dask collection X."""
-    return map_rows(partial(decide_block, machines, to_probabilities, dtype), X, dtype, n_classes)
-
-
-def decide_block(machines: MatrixFunction, combine: MatrixFunction, dtype: np.dtype, X: Any) -> Matrix:
-    return combine(machines(check_array(X, dtype=dtype, input_name="X")))
-
-
-def choose(scores: Any, classes: np.ndarray) -> Any:
-    """Return, as a dask array, what `predict` returns; `scores` is the result of `decide`."""
-    return map_rows(partial(choose_classes, classes=classes), scores, classes.dtype, None)
-
-
-def take_columns(X: Any, columns: np.ndarray) -> Any:
-    """Return the given columns of a dask collection, as a collection of the same type."""
-    return X.iloc[:, columns] if hasattr(X, "columns") else X[:, columns]
+def decide_block(machines: MatrixFunction, convert: MatrixFunction, dtype: np.dtype, X: Any) -> Matrix:
+    """Return the decision values of one block of X, after a conversion."""
+    return convert(machines(check_array(X, dtype=dtype, input_name="X")))
 
 
 def spread_columns(X: Any, columns: np.ndarray, n_features: int) -> Any:

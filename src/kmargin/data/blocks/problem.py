@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from kmargin.core.arrays import Indices, Vector, space_of
-from kmargin.core.design import SEED, Moments, candidate_groups
+from kmargin.core.design import SEED, Columns, Moments, candidate_groups
 from kmargin.core.problem import BinaryProblem
 from kmargin.data.blocks import Block, Blocks, sums
 from kmargin.data.blocks.sums import View, add_up
@@ -55,16 +55,15 @@ class LocalBlocks(HeldLocally):
         """Do nothing: no call is left running in the background."""
 
 
-class BlockDesign:
+class BlockDesign(Columns):
     """The matrix X of a binary problem whose rows are in blocks; its methods add results over the blocks."""
 
     def __init__(self, blocks: Blocks, view: View, fit_intercept: bool = True) -> None:
         self.blocks = blocks
         self.view = view
-        self.fit_intercept = fit_intercept
-        self.n_features = blocks.shape[1] if view.columns is None else len(view.columns)
-        self.n_parameters = self.n_features + int(fit_intercept)
-        self.n_samples, self.total = self._sum(sums.count)
+        n_features = blocks.shape[1] if view.columns is None else len(view.columns)
+        n_samples, self.total = self._sum(sums.count)
+        super().__init__((n_samples, n_features), fit_intercept)
         self._last: tuple[bytes, float, Vector] | None = None
 
     def _sum(self, function: Callable[..., Any], *args: Any) -> Any:
@@ -112,9 +111,6 @@ class BlockDesign:
         """Make a `PanelBlock` of each block, with room for `size` columns, and keep it where the block is."""
         return self.blocks.hold(sums.make_panel, self.view, self.total, self.fit_intercept, columns, size)
 
-    def fits(self, n_numbers: int) -> bool:
-        return True
-
     def distinct_columns(self) -> Indices:
         given = self.view._replace(center=None, scale=None)  # repeated columns are equal as they were given
         groups = candidate_groups(add_up(self.blocks.ask(sums.fingerprints, given, SEED)))
@@ -128,27 +124,23 @@ class BlockDesign:
     def take(self, columns: Indices) -> "BlockDesign":
         """X[:, columns], without a copy."""
         view = self.view
-        return self._seen_as(
-            view._replace(
-                columns=columns if view.columns is None else view.columns[columns],
-                center=None if view.center is None else view.center[columns],
-                scale=None if view.scale is None else view.scale[columns],
-            )
+        view = view._replace(
+            columns=columns if view.columns is None else view.columns[columns],
+            center=None if view.center is None else view.center[columns],
+            scale=None if view.scale is None else view.scale[columns],
         )
+        return BlockDesign(self.blocks, view, self.fit_intercept)
 
     def standardized(self, mean: Vector, spread: Vector) -> "BlockDesign":
         view = self.view
         mean = mean if view.scale is None else mean * view.scale
         mean = mean if view.center is None else mean + view.center
         spread = spread if view.scale is None else spread * view.scale
-        return self._seen_as(view._replace(center=mean if mean.any() else None, scale=spread))
+        view = view._replace(center=mean if mean.any() else None, scale=spread)
+        return BlockDesign(self.blocks, view, self.fit_intercept)
 
     def largest(self) -> Vector:
-        """The largest absolute value in each column."""
         return np.max(self.blocks.ask(sums.largest, self.view), axis=0)
-
-    def _seen_as(self, view: View) -> "BlockDesign":
-        return BlockDesign(self.blocks, view, self.fit_intercept)
 
     def _with_intercept(self, beta: Vector) -> Vector:
         return beta if self.fit_intercept else np.append(beta, 0.0)
@@ -174,11 +166,6 @@ class BlockProblem(BinaryProblem):
 
     def moments(self) -> Moments:
         return self.design.moments
-
-
-def all_rows(n_classes: int) -> View:
-    """A view of the rows of all classes, with sample weights but without class weights."""
-    return View(positive=0, negative=None, class_weight=np.ones(n_classes))
 
 
 def block_problem(blocks: Blocks, view: View, lam: float, fit_intercept: bool = True) -> BlockProblem:

@@ -62,8 +62,8 @@ class ViewedRows(NamedTuple):
     weights: Any
 
 
-def label(block: Block, view: View) -> tuple[Space, Any, Any]:
-    """Return the device of a block, and the labels and weights of its rows in a binary problem."""
+def weigh(block: Block, view: View) -> ViewedRows:
+    """Return the rows of a block with their labels and weights in a binary problem, and X unchanged."""
     space = space_of(block.codes)
     xp, codes = space.xp, block.codes
     weights = xp.take(space.put(view.class_weight), codes, axis=0) * block.repeats
@@ -73,12 +73,6 @@ def label(block: Block, view: View) -> tuple[Space, Any, Any]:
     if view.part is not None:
         weights = xp.where(space.put(view.part.rows(block.number, space.bring(codes))), weights, nothing)
     y = xp.where(codes == view.positive, nothing + 1.0, nothing - 1.0)
-    return space, y, weights
-
-
-def weigh(block: Block, view: View) -> ViewedRows:
-    """Return the rows of a block with their labels and weights in a binary problem, and X unchanged."""
-    space, y, weights = label(block, view)
     return ViewedRows(space, block.X, y, weights)
 
 
@@ -145,7 +139,7 @@ def by_tiles(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def count(block: Block, view: View) -> tuple[int, float]:
     """Return the number of rows of positive weight in a view, and their total weight."""
-    space, _, weights = label(block, view)
+    space, _, _, weights = weigh(block, view)
     return count_true(space, weights > 0), float(space.xp.sum(weights))
 
 
@@ -207,15 +201,12 @@ def slopes(tile: ViewedRows, total: float, columns: Indices, u: Vector) -> tuple
 
 def largest(block: Block, view: View) -> Vector:
     """The largest absolute value in each column, of rows of positive weight."""
-    return reduce(np.maximum, (_largest(tile) for tile in tiles(weigh(block, view), view)))
-
-
-def _largest(tile: ViewedRows) -> Vector:
-    space, X, _, weights = tile
-    if X.shape[0] == 0:
-        return np.zeros(X.shape[1])
-    magnitudes = space.xp.where((weights > 0)[:, None], space.xp.abs(X), space.xp.zeros_like(X))
-    return space.bring(space.xp.max(magnitudes, axis=0))
+    largest = np.zeros(block.X.shape[1] if view.columns is None else len(view.columns))
+    for space, X, _, weights in tiles(weigh(block, view), view):
+        if X.shape[0]:
+            magnitudes = space.xp.where((weights > 0)[:, None], space.xp.abs(X), space.xp.zeros_like(X))
+            largest = np.maximum(largest, space.bring(space.xp.max(magnitudes, axis=0)))
+    return largest
 
 
 def fingerprints(block: Block, view: View, seed: int) -> Vector:
@@ -263,7 +254,7 @@ def make_panel(
     block: Block, view: View, total: float, fit_intercept: bool, columns: Indices, size: int
 ) -> PanelBlock:
     """Make the panel of a block with room for `size` columns of X; where `columns` is -1, it holds zeros."""
-    space, y, weights = label(block, view)
+    space, X, y, weights = weigh(block, view)
     xp = space.xp
     kept = xp.nonzero(weights > 0)[0]
     everything = kept.shape[0] == y.shape[0]
@@ -273,7 +264,6 @@ def make_panel(
     values = space.zeros((size + 2, c.shape[0]))
     end = 1 + int(np.flatnonzero(columns >= 0).max(initial=-1))  # from here on `columns` is -1
     if end:  # otherwise X need not be read
-        X = block.X
         for rows in row_slices(space, c.shape[0], X.shape[1]):
             X_rows = X[rows, :] if everything else xp.take(X, kept[rows], axis=0)
             tile = ViewedRows(space, X_rows, y, weights)
@@ -291,7 +281,9 @@ def make_panel(
 def evaluate(panel: PanelBlock, idx: Indices, u: Vector) -> NewtonTerms:
     """The loss and the normal equations of a Newton step at coefficients u of the panel columns `idx`."""
     space, columns, residual = _at(panel, idx, u)
-    H, z = _gram(space, columns, panel.values[-1, :], residual)
+    active = space.xp.nonzero(squared_hinge.is_active(residual))[0]
+    columns, target = (space.xp.take(a, active, axis=-1) for a in (columns, panel.values[-1, :]))
+    H, z = space.bring(columns @ columns.T), space.bring(columns @ target)
     return NewtonTerms(squared_hinge.total_value(residual, xp=space.xp), H, z, _tag(space, panel, residual))
 
 
@@ -340,13 +332,6 @@ def _at(panel: PanelBlock, idx: Indices, u: Vector) -> tuple[Space, Any, Any]:
     space = space_of(panel.values)
     columns = space.xp.take(panel.values, space.put(idx), axis=0)
     return space, columns, panel.values[-1, :] - space.put(u) @ columns
-
-
-def _gram(space: Space, columns: Any, target: Any, residual: Any) -> tuple[Matrix, Vector]:
-    """The products of panel columns with each other and with the targets, over the active rows."""
-    active = space.xp.nonzero(squared_hinge.is_active(residual))[0]
-    columns = space.xp.take(columns, active, axis=1)
-    return space.bring(columns @ columns.T), space.bring(columns @ space.xp.take(target, active, axis=0))
 
 
 def _tag(space: Space, panel: PanelBlock, residual: Any) -> float:

@@ -28,13 +28,8 @@ def n_bytes(X: Any) -> int:
 def distinct_rows(X: Any) -> Indices:
     """The rows of X that repeat no earlier one, ascending."""
     if scipy.sparse.issparse(X):
-        return distinct_columns(X.T)
+        return make_design(X.T).distinct_columns()
     return np.sort(np.unique(X, axis=0, return_index=True)[1])
-
-
-def distinct_columns(X: Any) -> Indices:
-    """The columns of X that repeat no earlier one, ascending."""
-    return make_design(X).distinct_columns()
 
 
 def repeated_columns(X: Any) -> Indices:
@@ -42,9 +37,7 @@ def repeated_columns(X: Any) -> Indices:
 
     Empty columns of a sparse matrix are left out, because users need not be warned of them.
     """
-    is_repeat = np.ones(X.shape[1], np.bool_)
-    is_repeat[distinct_columns(X)] = False
-    repeats = np.flatnonzero(is_repeat)
+    repeats = np.setdiff1d(np.arange(X.shape[1]), make_design(X).distinct_columns())
     if scipy.sparse.issparse(X):
         repeats = repeats[np.bincount(X.indices, minlength=X.shape[1])[repeats] > 0]
     return repeats

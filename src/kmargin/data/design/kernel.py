@@ -22,89 +22,6 @@ def scaled(K: Matrix, scale: Vector) -> Matrix:
     return np.multiply(K, scale, out=K if K.dtype == np.float64 else None)
 
 
-class KernelTiles:
-    """The matrix K(X, points) diag(scale) - 1 shift', of which one tile and some columns are in memory.
-
-    Every pass over all columns goes from the first to the last. So the first columns are cached and never
-    replaced: a cache of the latest columns would drop each column shortly before its next use.
-    """
-
-    def __init__(
-        self, kernel: KernelFunction, X: Any, points: Any, scale: Vector, shift: Vector | None, budget: float
-    ) -> None:
-        self.kernel, self.X, self.points = kernel, X, points
-        self.scale, self.shift = scale, shift
-        self.budget = budget  # for cached columns, in megabytes
-        self.shape: tuple[int, int] = X.shape[0], points.shape[0]
-        n_rows, n_columns = self.shape
-        self.room = min(n_columns, int(budget * MEGABYTE / (8 * n_rows)))  # how many columns can be cached
-        self.kept: Matrix = np.empty((n_rows, 0))  # the cached columns; the first `n_kept` have been computed
-        self.n_kept = 0
-
-    def everywhere(self, rows: Indices | None = None) -> Iterator[tuple[slice, slice, Matrix]]:
-        """Yield tiles that cover all columns, in all rows or in `rows`.
-
-        Each tile comes as (slice of `rows`, slice of the columns, values).
-        """
-        n_rows, n_columns = self.shape
-        for columns in pieces(n_columns, WIDTH):
-            self._keep(columns)
-            for places in pieces(n_rows if rows is None else len(rows), HEIGHT):
-                which = places if rows is None else rows[places]
-                yield places, columns, self._values(which, columns)
-
-    def some(self, rows: Indices | None, columns: Indices) -> Iterator[tuple[slice, slice, Matrix]]:
-        """Yield tiles that cover the columns in `columns`, in all rows or in `rows`.
-
-        Each tile comes as (slice of `rows`, slice of `columns`, values).
-        """
-        for places in pieces(self.shape[0] if rows is None else len(rows), HEIGHT):
-            which = places if rows is None else rows[places]
-            for block in pieces(len(columns), WIDTH):
-                yield places, block, self._gathered(which, columns[block])
-
-    def _keep(self, columns: slice) -> None:
-        """Compute and cache these columns, as far as the budget allows, if the columns before are cached."""
-        stop = min(columns.stop, self.room)
-        if not columns.start <= self.n_kept < stop:
-            return
-        if self.n_kept == 0:
-            self.kept = np.empty((self.shape[0], self.room))
-        fresh = slice(self.n_kept, stop)
-        for rows in pieces(self.shape[0], HEIGHT):
-            self.kept[rows, fresh] = self._compute(rows, fresh)
-        self.n_kept = stop
-
-    def _values(self, rows: Any, columns: slice) -> Matrix:
-        """Return a tile of neighbouring columns, not to be modified: it may be a view of the cache."""
-        if columns.stop <= self.n_kept:
-            return self.kept[rows, columns]
-        if columns.start >= self.n_kept:
-            return self._compute(rows, columns)
-        split = self.n_kept
-        fresh = self._compute(rows, slice(split, columns.stop))
-        return np.hstack([self.kept[rows, columns.start : split], fresh])
-
-    def _gathered(self, rows: Any, columns: Indices) -> Matrix:
-        """Return a tile of any columns, taken from the cache as far as they are in it."""
-        held = columns < self.n_kept
-        if not held.any():
-            return self._compute(rows, columns)
-        source = self.kept[rows]
-        if held.all():
-            return source[:, columns]
-        tile = np.empty((len(source), len(columns)))
-        tile[:, held] = source[:, columns[held]]
-        tile[:, ~held] = self._compute(rows, columns[~held])
-        return tile
-
-    def _compute(self, rows: Any, columns: Any) -> Matrix:
-        tile = scaled(self.kernel(self.X[rows], self.points[columns]), self.scale[columns])
-        if self.shift is not None:
-            tile -= self.shift[columns]
-        return tile
-
-
 def pieces(count: int, size: int) -> Iterator[slice]:
     """Yield slices of at most `size` entries that together cover range(count)."""
     for first in range(0, count, size):
@@ -112,10 +29,12 @@ def pieces(count: int, size: int) -> Iterator[slice]:
 
 
 class KernelDesign(Design):
-    """The matrix with entries ``signs[j] * kernel(x_i, points[j])`` for row i and column j.
+    """The matrix K(X, points) diag(scale) - 1 shift', computed in tiles.
 
-    Every method makes one pass over tiles of kernel values. The first columns, up to `cache_size` megabytes,
-    are cached in the first pass; all others are computed anew in each pass.
+    Every method makes one pass over tiles. The first columns, up to `cache_size` megabytes, are cached in the
+    first pass over all columns and never replaced; all others are computed anew in each pass. Each pass goes
+    from the first column to the last, so a cache of the latest columns would drop each shortly before its
+    next use.
     """
 
     def __init__(
@@ -123,18 +42,74 @@ class KernelDesign(Design):
         kernel: KernelFunction,
         X: Any,
         points: Any,
-        signs: Vector,
+        scale: Vector,
         fit_intercept: bool = True,
         *,
         cache_size: float = 200.0,
         shift: Vector | None = None,
     ) -> None:
-        self.tiles = KernelTiles(kernel, X, points, signs, shift, cache_size)
-        super().__init__(self.tiles.shape, fit_intercept)
+        super().__init__((X.shape[0], points.shape[0]), fit_intercept)
+        self.kernel, self.X, self.points = kernel, X, points
+        self.scale, self.shift, self.cache_size = scale, shift, cache_size
+        # the number of columns that can be cached
+        self.room = min(self.n_features, int(cache_size * MEGABYTE / (8 * self.n_samples)))
+        self.kept: Matrix = np.empty((self.n_samples, 0))  # the first `n_kept` columns have been computed
+        self.n_kept = 0
+
+    def tiles(
+        self, rows: Indices | None = None, columns: Indices | None = None
+    ) -> Iterator[tuple[slice, slice, Matrix]]:
+        """Yield tiles that cover all rows or `rows`, and all columns or `columns`.
+
+        Each tile comes as (slice of the rows, slice of the columns, values). The values must not be modified,
+        because they may be a view of the cache.
+        """
+        for block in pieces(self.n_features if columns is None else len(columns), WIDTH):
+            if columns is None:
+                self._keep(block)
+            wanted = block if columns is None else columns[block]
+            for places in pieces(self.n_samples if rows is None else len(rows), HEIGHT):
+                yield places, block, self._tile(places if rows is None else rows[places], wanted)
+
+    def _keep(self, columns: slice) -> None:
+        """Compute and cache these columns, as far as the budget allows, if the columns before are cached."""
+        stop = min(columns.stop, self.room)
+        if not columns.start <= self.n_kept < stop:
+            return
+        if self.n_kept == 0:
+            self.kept = np.empty((self.n_samples, self.room))
+        fresh = slice(self.n_kept, stop)
+        for rows in pieces(self.n_samples, HEIGHT):
+            self.kept[rows, fresh] = self._compute(rows, fresh)
+        self.n_kept = stop
+
+    def _tile(self, rows: Any, columns: Any) -> Matrix:
+        """Return a tile, taken from the cache as far as its columns are in it."""
+        numbers = np.arange(self.n_features)[columns]
+        held = numbers < self.n_kept
+        if held.all():
+            return self._cached(rows, columns)
+        if not held.any():
+            return self._compute(rows, columns)
+        fresh = self._compute(rows, numbers[~held])
+        tile = np.empty((len(fresh), len(numbers)))
+        tile[:, held] = self._cached(rows, numbers[held])
+        tile[:, ~held] = fresh
+        return tile
+
+    def _cached(self, rows: Any, columns: Any) -> Matrix:
+        has_slice = isinstance(rows, slice) or isinstance(columns, slice)
+        return self.kept[rows if has_slice else rows[:, None], columns]
+
+    def _compute(self, rows: Any, columns: Any) -> Matrix:
+        tile = scaled(self.kernel(self.X[rows], self.points[columns]), self.scale[columns])
+        if self.shift is not None:
+            tile -= self.shift[columns]
+        return tile
 
     def times(self, w: Vector) -> Vector:
         out = np.zeros(self.n_samples)
-        for rows, columns, tile in self.tiles.everywhere():
+        for rows, columns, tile in self.tiles():
             out[rows] += tile @ w[columns]
         return out
 
@@ -143,23 +118,23 @@ class KernelDesign(Design):
         active = np.flatnonzero(v)
         everyone = len(active) == self.n_samples
         weights = v[active]
-        for rows, columns, tile in self.tiles.everywhere(None if everyone else active):
+        for rows, columns, tile in self.tiles(None if everyone else active):
             out[columns] += weights[rows] @ tile
         return out
 
     def product(self, columns: Indices, d: Vector) -> Vector:
         out = np.zeros(self.n_samples)
-        for rows, places, tile in self.tiles.some(None, columns):
+        for rows, places, tile in self.tiles(columns=columns):
             out[rows] += tile @ d[places]
         return out
 
     def fill_panel(self, columns: Indices, t: Vector, places: Indices, panel: Matrix) -> None:
-        for rows, block, tile in self.tiles.some(None, columns):
+        for rows, block, tile in self.tiles(columns=columns):
             panel[places[block], rows] = t[rows] * tile.T
 
     def block(self, rows: Indices, columns: Indices) -> Matrix:
         out = np.empty((len(rows), len(columns)))
-        for places, block, tile in self.tiles.some(rows, columns):
+        for places, block, tile in self.tiles(rows, columns):
             out[places, block] = tile
         return out
 
@@ -168,7 +143,7 @@ class KernelDesign(Design):
         total = float(weights.sum())
         f = weights * (v - float(weights @ v) / total)
         origin, mean, square, covariance = np.zeros((4, self.n_features))
-        for rows, columns, tile in self.tiles.everywhere():
+        for rows, columns, tile in self.tiles():
             if rows.start == 0:
                 origin[columns] = tile.mean(axis=0)
             gap = tile - origin[columns]
@@ -180,21 +155,20 @@ class KernelDesign(Design):
         return Moments(origin + mean, variance, covariance / total)
 
     def take(self, columns: Indices) -> "KernelDesign":
-        t = self.tiles
-        shift = None if t.shift is None else t.shift[columns]
-        return self._with(points=t.points[columns], signs=t.scale[columns], shift=shift)
+        shift = None if self.shift is None else self.shift[columns]
+        return self._with(points=self.points[columns], scale=self.scale[columns], shift=shift)
 
     def take_rows(self, rows: Indices) -> "KernelDesign":
-        return self._with(X=self.tiles.X[rows])
+        return self._with(X=self.X[rows])
 
     def standardized(self, mean: Vector, spread: Vector) -> "KernelDesign":
         """Every tile is standardised when it is computed."""
-        shift = mean if self.tiles.shift is None else mean + self.tiles.shift
-        return self._with(signs=self.tiles.scale / spread, shift=shift / spread if shift.any() else None)
+        shift = mean if self.shift is None else mean + self.shift
+        return self._with(scale=self.scale / spread, shift=shift / spread if shift.any() else None)
 
     def largest(self) -> Vector:
         largest = np.zeros(self.n_features)
-        for _, columns, tile in self.tiles.everywhere():
+        for _, columns, tile in self.tiles():
             largest[columns] = np.maximum(largest[columns], np.abs(tile).max(axis=0))
         return largest
 
@@ -203,7 +177,7 @@ class KernelDesign(Design):
         raise ValueError(
             f'solver="mm" works with the singular vectors of the kernel matrix of {self.n_samples} by '
             f"{self.n_features} points, {takes:.0f} MB for the matrix alone, and cache_size is "
-            f'{self.tiles.budget:g} MB: use solver="exchange", or raise cache_size, or lower n_candidates.'
+            f'{self.cache_size:g} MB: use solver="exchange", or raise cache_size, or lower n_candidates.'
         )
 
     def column_bytes(self, columns: Indices) -> Iterator[bytes]:
@@ -212,6 +186,7 @@ class KernelDesign(Design):
             yield from (column.tobytes() for column in self.block(rows, columns[piece]).T)
 
     def _with(self, **changes: Any) -> "KernelDesign":
-        t = self.tiles
-        given = {"X": t.X, "points": t.points, "signs": t.scale, "shift": t.shift} | changes
-        return KernelDesign(t.kernel, fit_intercept=self.fit_intercept, cache_size=t.budget, **given)
+        given = {"X": self.X, "points": self.points, "scale": self.scale, "shift": self.shift} | changes
+        return KernelDesign(
+            self.kernel, fit_intercept=self.fit_intercept, cache_size=self.cache_size, **given
+        )

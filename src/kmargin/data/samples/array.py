@@ -1,7 +1,8 @@
 """Labelled samples in memory, and their folds."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -10,7 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _num_samples, column_or_1d
 
 from kmargin.core import validation
-from kmargin.core.arrays import HOST, Indices, Matrix, Space, Vector, to_host
+from kmargin.core.arrays import HOST, Indices, Matrix, Vector, to_host
 from kmargin.core.design import Design
 from kmargin.core.labels import (
     Machine,
@@ -24,7 +25,7 @@ from kmargin.core.labels import (
 from kmargin.core.problem import ArrayProblem
 from kmargin.core.scaling import unit_variance_scaling
 from kmargin.data.design import make_design, n_bytes, repeated_columns
-from kmargin.data.samples import Given, LinearDesigns, ModelAt, NumberedSamples
+from kmargin.data.samples import Designs, Given, ModelAt, Samples
 from kmargin.model_selection.calibration import Calibration, UnseenRows, fit_calibration
 from kmargin.model_selection.scores import Fold, effective_number, make_folds, make_splitters, score_with
 
@@ -53,6 +54,8 @@ class ArrayFolds:
 
     Parameters
     ----------
+    samples : ArraySamples or DeviceSamples
+        All rows.
     known : ArraySamples
         The classes and weights of the rows, in memory even if `samples` are on a device.
     scorer : callable or None
@@ -68,7 +71,7 @@ class ArrayFolds:
     def __init__(
         self,
         blueprint: Any,
-        samples: NumberedSamples,
+        samples: Any,
         known: Any,
         folds: list[Fold],
         scorer: Any,
@@ -83,6 +86,7 @@ class ArrayFolds:
         self.multi_class: str = blueprint.multi_class
         self._prepared: dict[int, Any] = {}  # the fitted clone of `prepare` of each fold
         tested = np.unique(np.concatenate([fold.test for fold in folds]))
+        # the number of distinct rows that are scored, or their effective number if weighted
         self.n_tested = effective_number(
             known.repeats[tested] if weighted else None,
             len(tested),
@@ -94,12 +98,13 @@ class ArrayFolds:
         return len(self.folds)
 
     def parts(self) -> Iterator[Any]:
+        """Yield the training samples of each fold."""
         for number, fold in enumerate(self.folds):
             part = self.blueprint.part(self.samples, fold.train)
             if self.prepare is not None:
                 X = copied(part.X)
                 self._prepared[number] = clone(self.prepare).fit(X, sample_weight=part.repeats)
-                part = part._replace(X=self._prepared[number].transform(X))
+                part = replace(part, X=self._prepared[number].transform(X))
             yield part
 
     def inputs(self, number: int) -> Any:
@@ -109,6 +114,10 @@ class ArrayFolds:
         return X if self.prepare is None else self._prepared[number].transform(X)
 
     def score(self, number: int, fit: Any, shape: tuple[int, int], model_at: ModelAt) -> Matrix:
+        """Return the scores of the models of fold `number` on its test rows, for every C and k.
+
+        `fit` has their decision functions; `model_at` makes an estimator of them if the scorer needs one.
+        """
         rows, known, X = self.folds[number].test, self.known, self.inputs(number)
         y, labels = known.classes[known.codes[rows]], fit.paths[0].classes
         weights = normalize(known.repeats[rows])[0] if self.weighted else None
@@ -121,18 +130,21 @@ class ArrayFolds:
                 is_right = to_host(choose_classes(combined, labels)) == y
                 scores[row, column] = np.average(is_right, weights=weights)
             else:
-                model = self.samples.with_host_predictions(model_at(row, column))
+                model = model_at(row, column)
+                model = model if self.samples.space is HOST else HostPredictions(model)
                 scores[row, column] = score_with(self.scorer, model, X, y, weights)
         return scores
 
-    def test_decisions(self, decisions: Sequence[Any]) -> list[Matrix]:
-        """Return the decision values of each fold's test rows, with a column for each binary classifier."""
-        return [to_host(decide(self.inputs(number))) for number, decide in enumerate(decisions)]
-
     def calibrate(self, decisions: Sequence[Any], left_out: Sequence[int | None]) -> list[Calibration]:
-        """A row that several folds test is used several times; its weight is divided among them."""
+        """Fit maps from decision values to probabilities to the test rows of all folds.
+
+        There is one map for each entry of `left_out`. Where the entry is a number, the test rows of that fold
+        are left out. `decisions` has the decision function of each fold. A row that several folds test is
+        used several times; its weight is divided among them.
+        """
         folds, known = self.folds, self.known
-        values = np.concatenate(self.test_decisions(decisions))
+        by_fold = [to_host(decide(self.inputs(number))) for number, decide in enumerate(decisions)]
+        values = np.concatenate(by_fold)
         tested = np.concatenate([fold.test for fold in folds])
         calibrations = []
         for number in left_out:
@@ -147,8 +159,31 @@ class ArrayFolds:
         return calibrations
 
 
+class HostPredictions:
+    """A fitted model whose predictions are copied to NumPy arrays, which any scorer accepts."""
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+        self.classes_ = to_host(model.classes_)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.model, name)
+
+    def __sklearn_tags__(self) -> Any:
+        return self.model.__sklearn_tags__()
+
+    def decision_function(self, X: Any) -> Any:
+        return to_host(self.model.decision_function(X))
+
+    def predict(self, X: Any) -> Any:
+        return to_host(self.model.predict(X))
+
+    def predict_proba(self, X: Any) -> Any:
+        return to_host(self.model.predict_proba(X))
+
+
 def split_rows(
-    model: Any, blueprint: Any, samples: NumberedSamples, known: Any, given: Given, weighted: bool
+    model: Any, blueprint: Any, samples: Any, known: Any, given: Given, weighted: bool
 ) -> ArrayFolds:
     """Make the folds that the parameters `cv`, `repeats` and `random_state` of an estimator define."""
     X, y, groups = given
@@ -170,7 +205,8 @@ def split_rows(
 PLAIN = "biuU"
 
 
-class ArraySamples(NamedTuple):
+@dataclass(frozen=True)
+class ArraySamples(Samples):
     """Labelled samples in memory, without the rows of weight 0."""
 
     X: Any  # an array, or a CSR matrix
@@ -182,33 +218,14 @@ class ArraySamples(NamedTuple):
 
     def restricted_to(self, rows: Indices) -> "ArraySamples":
         """Return the samples of these rows."""
-        return self._replace(
+        return replace(
+            self,
             X=self.X[rows],
             codes=self.codes[rows],
             repeats=self.repeats[rows],
             weights=self.weights[rows],
             kept=self.kept[rows],
         )
-
-    @property
-    def space(self) -> Space:
-        return HOST
-
-    @property
-    def labels(self) -> np.ndarray:
-        return self.classes
-
-    @property
-    def dtype(self) -> Any:
-        return self.X.dtype
-
-    @property
-    def n_samples(self) -> int:
-        return self.X.shape[0]
-
-    @property
-    def n_features(self) -> int:
-        return self.X.shape[1]
 
     def machines(self, multi_class: str) -> Iterator[Machine]:
         return make_machines(self.codes, len(self.classes), multi_class)
@@ -219,31 +236,24 @@ class ArraySamples(NamedTuple):
     def repeated_columns(self) -> Indices:
         return repeated_columns(copied(self.X))
 
-    def shared(self, n_jobs: int | None, n_tasks: int) -> tuple["ArraySamples", int | None]:
-        return self, n_jobs
-
     def to_fit(self, rows: Indices) -> "ArraySamples":
         """Select rows as training samples; X is copied only when a binary problem is fitted."""
-        return self._replace(X=UncopiedRows(self.X)).restricted_to(rows)
+        return replace(self, X=UncopiedRows(self.X)).restricted_to(rows)
 
     def to_decide(self, rows: Indices) -> Any:
+        """Select rows of X for a prediction."""
         return self.X[rows]
-
-    def with_host_predictions(self, model: Any) -> Any:
-        return model
 
     def folds(self, model: Any, blueprint: Any, given: Given, weighted: bool) -> ArrayFolds:
         return split_rows(model, blueprint, self, self, given, weighted)
 
 
-class ArrayDesigns(LinearDesigns):
+class ArrayDesigns(Designs):
     """Makes binary problems of samples in memory, with standardised columns if `standardize` is True.
 
     With more than two classes, the problems of one versus rest share one design, and thus its SVD. Columns
     are standardised by mean and spread of all samples, weighted by the sample weights.
     """
-
-    stays_here = False
 
     def __init__(self, samples: ArraySamples, fit_intercept: bool, standardize: bool = False) -> None:
         self.X, self.weights = samples.X, samples.weights
@@ -271,9 +281,6 @@ class ArrayDesigns(LinearDesigns):
     def __sizeof__(self) -> int:
         """The size of X, by which joblib's dask backend decides to send it to its workers only once."""
         return n_bytes(self.X)
-
-    def stop(self) -> None:
-        """Do nothing: no request is left running in the background."""
 
     def _design(self, rows: Any) -> Design:
         return self.scaled(make_design(copied(rows), self.fit_intercept))

@@ -13,15 +13,15 @@ from sklearn.metrics import check_scoring
 from sklearn.utils.multiclass import check_classification_targets
 
 from kmargin.core import validation
-from kmargin.core.arrays import HOST, Indices, Matrix, Space, Vector, is_foreign, space_of, to_host
+from kmargin.core.arrays import Indices, Matrix, Space, Vector, is_foreign, space_of, to_host
 from kmargin.core.labels import Pair, check_finite_weight, class_pairs
 from kmargin.core.scaling import unit_variance_scaling
 from kmargin.data.blocks import Block, Blocks
 from kmargin.data.blocks import sums as confusion_counts
 from kmargin.data.blocks.dask_input import check_collections, check_features, decide_unseen, summarize
-from kmargin.data.blocks.problem import BlockDesign, BlockProblem, LocalBlocks, all_rows
+from kmargin.data.blocks.problem import BlockDesign, BlockProblem, LocalBlocks
 from kmargin.data.blocks.sums import Part, View, examine
-from kmargin.data.samples import Given, LinearDesigns, ModelAt
+from kmargin.data.samples import Designs, Given, ModelAt, Samples
 from kmargin.data.samples.array import ArrayFolds, ArraySamples, split_rows
 from kmargin.model_selection.calibration import Calibration, fit_by_sums
 from kmargin.model_selection.scores import BlockKFold, check_fold, score_with, takes_weights
@@ -29,33 +29,13 @@ from kmargin.solvers.solver import Solver
 
 
 @dataclass(frozen=True)
-class BlockSamples:
+class BlockSamples(Samples):
     """Labelled samples in blocks; class codes and sample weights are stored with each block."""
 
     X: Blocks
     classes: np.ndarray
     class_weight: Vector
     part: Part | None = None  # the training rows of a fold; None means all rows
-
-    @property
-    def space(self) -> Space:
-        return HOST
-
-    @property
-    def labels(self) -> Any:
-        return self.classes
-
-    @property
-    def dtype(self) -> Any:
-        return self.X.dtype
-
-    @property
-    def n_samples(self) -> int:
-        return self.X.shape[0]
-
-    @property
-    def n_features(self) -> int:
-        return self.X.shape[1]
 
     def machines(self, multi_class: str) -> Iterator[Pair]:
         return iter(class_pairs(len(self.classes), multi_class))
@@ -68,18 +48,19 @@ class BlockSamples:
 
     def every_row(self) -> BlockDesign:
         """Return the design of the rows of all classes, with sample weights but without class weights."""
-        return BlockDesign(self.X, all_rows(len(self.classes))._replace(part=self.part))
+        view = View(0, None, np.ones(len(self.classes)), self.part)
+        return BlockDesign(self.X, view)
 
-    def shared(self, n_jobs: int | None, n_tasks: int) -> tuple[Any, int | None]:
-        """Return these samples and how many tasks to run at once, by default `n_askers` of the blocks."""
+    def n_at_once(self, n_jobs: int | None, n_tasks: int) -> int:
+        """Return how many of `n_tasks` fits to run at once, by default `n_askers` of the blocks."""
         n_jobs = self.X.n_askers if n_jobs is None else effective_n_jobs(n_jobs)
-        return self, min(n_jobs, n_tasks)
+        return min(n_jobs, n_tasks)
 
     def folds(self, model: Any, blueprint: Any, given: Given, weighted: bool) -> Any:
         return FoldsInBlocks(model, self, weighted)
 
 
-class BlockDesigns(LinearDesigns):
+class BlockDesigns(Designs):
     """Makes binary problems of samples in blocks, each with its own view of the blocks."""
 
     stays_here = True
@@ -108,6 +89,8 @@ N_FOLDS = 5  # for cv=None, as in scikit-learn
 class FoldsInBlocks:
     """Folds of data in blocks, which divide the rows of each block or consist of whole blocks.
 
+    The methods are those of `ArrayFolds`.
+
     Each block returns a confusion matrix. The scorer gets each pair of true and predicted class once, with
     its entry as the sample weight. So any scorer that uses predictions and accepts weights is allowed.
     """
@@ -130,7 +113,7 @@ class FoldsInBlocks:
             raise ValueError(self._not_offered("does not accept sample weights"))
         n_classes = len(samples.classes)
         n_machines = len(class_pairs(n_classes, model.multi_class))
-        self.samples, self.n_jobs = samples.shared(model.n_jobs, len(self.tests) * n_machines)
+        self.samples, self.n_jobs = samples, samples.n_at_once(model.n_jobs, len(self.tests) * n_machines)
         self._score(np.ones((n_classes, n_classes)))  # raises before any fit if the scorer cannot be used
         counts = []  # numbers of training rows and of test rows of each fold
         for fold, part in enumerate(self.tests):
@@ -275,9 +258,6 @@ class DeviceSamples(BlockSamples):
         weights = repeats * self.class_weight[codes]
         return ArraySamples(None, codes, self.classes, repeats, weights, kept)
 
-    def with_host_predictions(self, model: Any) -> "HostPredictions":
-        return HostPredictions(model)
-
     def folds(self, model: Any, blueprint: Any, given: Given, weighted: bool) -> ArrayFolds:
         return split_rows(model, blueprint, self, self.at_hand(), given, weighted)
 
@@ -315,15 +295,21 @@ def read_device(X: Any, y: Any, sample_weight: Any, class_weight: Any) -> Device
     validation.check_classes(classes)
     repeats = validation.check_sample_weight(sample_weight, X.shape[0], space)
     counts, totals = _per_class(space, codes, repeats, len(classes))
-    factors = validation.class_factors(class_weight, classes, counts)
-    validation.check_totals(classes, totals * factors)
-    check_finite_weight(float(np.sum(totals * factors)))
+    factors = check_class_factors(class_weight, classes, counts, totals)
     kept = None
     if sample_weight is not None and not bool(space.xp.all(repeats > 0)):
         kept = space.xp.nonzero(repeats > 0)[0]
         X, codes, repeats = _take(space, kept, X, codes, repeats)
     blocks = LocalBlocks([Block(0, X, codes, repeats)])
     return DeviceSamples(blocks, classes, factors, given_classes=labels, kept=kept)
+
+
+def check_class_factors(class_weight: Any, classes: np.ndarray, counts: Indices, totals: Vector) -> Vector:
+    """Return the factor for the weights of each class; raise ValueError if weights vanish or overflow."""
+    factors = validation.class_factors(class_weight, classes, counts)
+    validation.check_totals(classes, totals * factors)
+    check_finite_weight(float(np.sum(totals * factors)))
+    return factors
 
 
 def _encode(y: Any) -> tuple[Any, Any]:
@@ -350,29 +336,6 @@ def _take(space: Space, rows: Any, *arrays: Any) -> tuple[Any, ...]:
     return tuple(space.xp.take(array, rows, axis=0) for array in arrays)
 
 
-class HostPredictions:
-    """A fitted model whose predictions are copied to NumPy arrays, which any scorer accepts."""
-
-    def __init__(self, model: Any) -> None:
-        self.model = model
-        self.classes_ = to_host(model.classes_)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.model, name)
-
-    def __sklearn_tags__(self) -> Any:
-        return self.model.__sklearn_tags__()
-
-    def decision_function(self, X: Any) -> Any:
-        return to_host(self.model.decision_function(X))
-
-    def predict(self, X: Any) -> Any:
-        return to_host(self.model.predict(X))
-
-    def predict_proba(self, X: Any) -> Any:
-        return to_host(self.model.predict_proba(X))
-
-
 def read_dask(X: Any, y: Any, sample_weight: Any, class_weight: Any, solver: Solver) -> BlockSamples:
     """Check dask collections and, in one pass, all their blocks; encode the classes; return the samples."""
     if not solver.takes_sparse:
@@ -384,9 +347,6 @@ def read_dask(X: Any, y: Any, sample_weight: Any, class_weight: Any, solver: Sol
 
     X, y, sample_weight = check_collections(X, y, sample_weight, "fit")
     blocks = load_blocks([X, y] if sample_weight is None else [X, y, sample_weight], check_features(X))
-    summary = summarize(blocks.ask(examine), X.shape[1], getattr(X, "columns", None))
-    blocks.encode(summary.classes)
-    weights = validation.class_factors(class_weight, summary.classes, summary.counts)
-    validation.check_totals(summary.classes, summary.totals * weights)
-    check_finite_weight(float(np.sum(summary.totals * weights)))
-    return BlockSamples(blocks, summary.classes, weights)
+    classes, counts, totals = summarize(blocks.ask(examine), X.shape[1], getattr(X, "columns", None))
+    blocks.encode(classes)
+    return BlockSamples(blocks, classes, check_class_factors(class_weight, classes, counts, totals))

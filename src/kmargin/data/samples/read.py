@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -24,52 +25,44 @@ BinaryDecisions: TypeAlias = Callable[[Any], Matrix]
 ToProbabilities: TypeAlias = Callable[[Matrix], Matrix]
 
 
-class InputsInMemory:
-    """An array or a sparse matrix X for a prediction.
+class Inputs(NamedTuple):
+    """X for a prediction: an array, a sparse matrix, or a dask collection, for which results are dask arrays.
 
     `decide`, `choose` and `tell` return what `decision_function`, `predict` and `predict_proba` do.
     """
 
-    def __init__(self, X: Any) -> None:
-        self.X = X
+    X: Any
+    dtype: np.dtype | None = None  # the dtype to compute with if X is a dask collection, else None
 
     @property
     def n_features(self) -> int:
         return self.X.shape[1]
 
     def decide(self, machines: BinaryDecisions, n_classes: int, multi_class: str) -> Any:
-        return combine_decisions(machines(self.X), n_classes, multi_class)
+        combine = partial(combine_decisions, n_classes=n_classes, multi_class=multi_class)
+        return self._convert(machines, combine, None if n_classes == 2 else n_classes)
 
     def choose(self, scores: Any, classes: Any) -> Any:
-        return choose_classes(scores, classes)
+        choose = partial(choose_classes, classes=classes)
+        if self.dtype is None:
+            return choose(scores)
+        return dask_input.map_rows(choose, scores, classes.dtype, None)
 
     def tell(self, machines: BinaryDecisions, to_probabilities: ToProbabilities, n_classes: int) -> Any:
-        decisions = machines(self.X)
-        space = space_of(decisions)
-        return space.put(to_probabilities(space.bring(decisions)))
+        return self._convert(machines, partial(on_host, to_probabilities), n_classes)
+
+    def _convert(self, machines: BinaryDecisions, convert: ToProbabilities, n_columns: int | None) -> Any:
+        """Return the converted decision values, which have `n_columns` columns, or one dimension if None."""
+        if self.dtype is None:
+            return convert(machines(self.X))
+        of_rows = partial(dask_input.decide_block, machines, convert, self.dtype)
+        return dask_input.map_rows(of_rows, self.X, self.dtype, n_columns)
 
 
-class LazyInputs:
-    """A dask collection X for a prediction; methods as in `InputsInMemory`, but they return dask arrays."""
-
-    def __init__(self, X: Any, dtype: np.dtype) -> None:
-        self.X, self.dtype = X, dtype
-
-    @property
-    def n_features(self) -> int:
-        return self.X.shape[1]
-
-    def decide(self, machines: BinaryDecisions, n_classes: int, multi_class: str) -> Any:
-        return dask_input.decide(self.X, self.dtype, machines, n_classes, multi_class)
-
-    def choose(self, scores: Any, classes: Any) -> Any:
-        return dask_input.choose(scores, classes)
-
-    def tell(self, machines: BinaryDecisions, to_probabilities: ToProbabilities, n_classes: int) -> Any:
-        return dask_input.tell(self.X, self.dtype, machines, to_probabilities, n_classes)
-
-
-Inputs: TypeAlias = InputsInMemory | LazyInputs
+def on_host(function: Callable[[Matrix], Matrix], array: Any) -> Any:
+    """Apply a function of NumPy arrays to an array on any device; the result is on that device."""
+    space = space_of(array)
+    return space.put(function(space.bring(array)))
 
 
 class Checks(NamedTuple):
@@ -176,12 +169,12 @@ def refuse_blocks(X: Any, y: Any, who: str) -> None:
 def read_inputs(checks: Checks, X: Any, method: str, reference: Any) -> Inputs:
     """Check X for a prediction by `method`; it must be on the device of `reference`, a fitted attribute."""
     if is_dask(X):
-        return LazyInputs(X, checks.columns(X))
+        return Inputs(X, checks.columns(X))
     space = device_space(X)
     with refuse_text(X):
         X = checks.array(detach(X), dtype=[np.float64, np.float32] if space is None else _floats(space))
     _check_same_space(space_of(X), reference, method)
-    return InputsInMemory(X)
+    return Inputs(X)
 
 
 def _check_same_space(given: Space, reference: Any, method: str) -> None:
@@ -207,7 +200,7 @@ def select_columns(
     """Select columns of X, whatever its type; `select_in_memory` checks and selects NumPy arrays."""
     if is_dask(X):
         checks.columns(X)
-        return dask_input.take_columns(X, columns)
+        return X.iloc[:, columns] if hasattr(X, "columns") else X[:, columns]
     space = device_space(X)
     _check_same_space(space or HOST, reference, method)
     if space is None:
