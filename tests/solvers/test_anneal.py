@@ -20,11 +20,11 @@ from kmargin.solvers.solution import Ending
 SOLVERS = {"mm": MM, "sd": SD}
 
 
-def solve(solver, problem, ks=None, rng=None, after=None):
+def solve(solver, problem, ks=None, rng=None):
     """The solutions of one binary problem along a path."""
     ks = [problem.k] if ks is None else ks
     rng = np.random.default_rng(0) if rng is None else rng
-    return [solution for (solution,) in solver.iter_path(Problem.of(problem), ks, rng, after)]
+    return [solution for (solution,) in solver.solve_grid(Problem.of(problem), [[problem.lam]], ks, rng)]
 
 
 def solve_together(solver, problems, units, ks, rng=None):
@@ -128,19 +128,6 @@ def test_random_starts_depend_on_the_generator_alone():
     )
     assert first.trace == again.trace
     assert first.trace != other.trace
-
-
-@pytest.mark.parametrize("solver", [MM(ending="projection"), SD(ending="projection")])
-@pytest.mark.parametrize("unit", [1.0, 1e9])
-def test_a_path_that_was_left_goes_on_as_if_it_had_not_been(solver, unit):
-    X, y = make_synthetic(80, 30, random_state=1)
-    problem = ArrayProblem(DenseDesign(X * unit, True), y.astype(float), np.ones(80), 0.0)
-    whole = solve(solver, problem, [20, 10, 5, 2])
-    rest = solve(solver, problem, [5, 2], after=[whole[1]])
-    for one, other in zip(whole[2:], rest, strict=True):
-        np.testing.assert_array_equal(one.dense_coef(), other.dense_coef())
-        assert one.intercept == other.intercept
-        assert one.n_iter == other.n_iter
 
 
 @pytest.mark.parametrize("solver", SOLVERS.values())

@@ -145,57 +145,24 @@ class ProximalDistance(Solver):
     def solve_grid(
         self, problem: Problem, lams: Sequence[Sequence[float]], ks: Sequence[int], rng: np.random.Generator
     ) -> Iterator[tuple[Solution, ...]]:
+        units, columns = problem.units, np.sort(problem.units.columns)
         for row in lams:  # MM computes one SVD for all ridges, since the design caches it
-            yield from self.iter_path(problem.with_ridges(row), ks, rng)
-
-    def iter_path(
-        self,
-        problem: Problem,
-        ks: Sequence[int],
-        rng: np.random.Generator,
-        after: Sequence[Solution] | None = None,
-    ) -> Iterator[tuple[Solution, ...]]:
-        """Solve for each k in turn, starting each from the previous solution.
-
-        Parameters
-        ----------
-        problem : Problem
-            The problem, whose binary problems have their ridges. Columns of no unit get coefficient 0.
-        ks : list of int
-            The values of k, from large to small.
-        rng : numpy.random.Generator
-            Draws the first iterate if ``start="normal"``.
-        after : list of Solution or None, default=None
-            Continue an interrupted path after these solutions, one for each binary problem. The result is
-            that of an uninterrupted path if they are the last iterates (``ending="projection"``).
-
-        Yields
-        ------
-        tuple of Solution
-            For each k, the solution of each binary problem.
-        """
-        units, problems = problem.units, problem.binary
-        n_features, columns = units.n_features, np.sort(units.columns)
-        own: Sequence[BinaryProblem] = problems
-        own_units = units
-        if len(columns) < n_features:
-            own = change_designs(problems, lambda design: design.take(columns))
-            own_units = replace(
-                units, columns=np.searchsorted(columns, units.columns), signs=units.signs[columns]
-            )
-        for solutions in self._anneal_path(own, own_units, ks, rng, after):
-            found = tuple(replace(s, support=columns[s.support], n_features=n_features) for s in solutions)
-            yield self._polish(problem, found) if self.polish else found
+            own, own_units = problem.with_ridges(row).binary, units
+            if len(columns) < units.n_features:  # columns of no unit get coefficient 0
+                own = tuple(change_designs(own, lambda design: design.take(columns)))
+                places = np.searchsorted(columns, units.columns)
+                own_units = replace(units, columns=places, signs=units.signs[columns])
+            for solutions in self._anneal_path(own, own_units, ks, rng):
+                found = tuple(
+                    replace(one, support=columns[one.support], n_features=units.n_features)
+                    for one in solutions
+                )
+                yield self._polish(problem.with_ridges(row), found) if self.polish else found
 
     def _anneal_path(
-        self,
-        problems: Sequence[BinaryProblem],
-        units: Units,
-        ks: Sequence[int],
-        rng: np.random.Generator,
-        after: Sequence[Solution] | None,
+        self, problems: Sequence[BinaryProblem], units: Units, ks: Sequence[int], rng: np.random.Generator
     ) -> Iterator[tuple[Solution, ...]]:
-        """Solve for each k without the final exchange search; every column belongs to a unit."""
+        """Solve for each k from the solution of the last one; every column belongs to a unit."""
         alone = tuple(bare_solution(problem, Status.CONVERGED) for problem in problems)
         if any(problem.lam > STRONGEST_RIDGE for problem in problems):
             yield from (alone for _ in ks)
@@ -203,10 +170,7 @@ class ProximalDistance(Solver):
         scale, scaled = rescale(problems)
         penalised = PenalisedProblem.of(scaled, units, units.n_units)
         descend = self._descent(penalised)
-        if after is not None:
-            beta = np.array([np.append(one.dense_coef() * scale, one.intercept) for one in after])
-            beta = beta[:, : scaled[0].design.n_parameters]
-        elif self.start == "univariate":
+        if self.start == "univariate":
             beta = np.array([univariate_start(problem) for problem in scaled])
         else:
             beta = np.array([normal_start(problem, rng) for problem in scaled])
