@@ -51,7 +51,7 @@ def both(kernel="rbf", fit_intercept=True, dtype=np.float64, cache_size=TINY, sp
         {"sparse": True},
         {"sparse": True, "dtype": np.float32},
     ],
-    ids=str,
+    ids=["rbf", "poly", "linear", "sigmoid", "laplacian", "no intercept", "float32", "CSR", "CSR float32"],
 )
 def test_products_in_tiles_are_those_with_the_whole_matrix(options, rng):
     design, held = both(**options)

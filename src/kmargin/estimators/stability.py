@@ -1,4 +1,4 @@
-"""`StabilitySelection` selects the features that fits to random halves of the rows use consistently."""
+"""`StabilitySelection` selects the features that are used by most models of random halves of the rows."""
 
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, replace

@@ -46,10 +46,10 @@ class Kernel:
         return self._checked(K, X)
 
     def _scaled(self, X: Any, points: Any) -> tuple[Any, Any]:
-        """Standardise X and the points; sparse matrices become other sparse ones with the same kernel.
+        """Standardise X and the points; change sparse ones so that they have the same kernel values.
 
-        The "rbf" kernel does not depend on the centre c. For the other kernels, which are functions of
-        (x - c)'(z - c), two columns are added: this is the product of (x, c'c - c'x, 1) and (z, 1, -c'z).
+        The "rbf" kernel does not depend on the centre c. The other kernels are functions of (x - c)'(z - c),
+        which is the product of (x, c'c - c'x, 1) and (z, 1, -c'z): two columns are added.
         """
         if self.scaling is None:
             return X, points

@@ -246,7 +246,7 @@ def fit_by_sums(ask: Ask, classes: np.ndarray, multi_class: str) -> Calibration:
 
 
 def _fit_sigmoids(ask: Ask, setting: Setting) -> tuple[Vector, Vector]:
-    """The slope and offset of each binary classifier; the offset is 0 unless it gains MIN_OFFSET_GAIN."""
+    """The slope and offset of each binary classifier; an offset has to lower the loss by MIN_OFFSET_GAIN."""
     zeros = np.zeros_like(setting.mean)
     shifted = _with_offsets(ask, setting)
     unshifted = _without_offsets(ask, setting._replace(mean=zeros)), zeros

@@ -445,9 +445,8 @@ def summarise(
     classes, counts = np.unique(rows.y, return_counts=True)
     predicted = np.full(len(rows.y), classes[counts.argmax()], dtype=rows.y.dtype)
     tested = np.zeros(len(rows.y), dtype=bool)
-    for fold, result in zip(
-        reversed(folds), reversed(results), strict=True
-    ):  # the first repeat overwrites later ones
+    # backwards, so that each row keeps its prediction of the first repeat
+    for fold, result in zip(reversed(folds), reversed(results), strict=True):
         predicted[fold.test], tested[fold.test] = result.predicted, True
     ranked = [
         RankedRows(fold.test, result.decisions if result.decisions.ndim == 1 else result.decisions[:, 1])

@@ -146,7 +146,7 @@ class Verdict:
 
     @property
     def speed(self) -> float:
-        """The median over data sets of how many times as fast the exchange is."""
+        """The median over data sets of the time of MM or SD divided by that of the exchange."""
         return float(np.median([duel.speed for duel in self.duels]))
 
     def sentences(self) -> list[str]:

@@ -268,7 +268,10 @@ NO_REQUEST = ColumnRequest()
 
 @dataclass(frozen=True)
 class CountedFeatures:
-    """The features of a data set, and the units that k counts: features, variables or groups."""
+    """The features of a data set, and the units that k counts.
+
+    These are features, variables (the features that encode one column of the table), or groups of columns.
+    """
 
     names: tuple[str, ...]
     labels: tuple[str, ...]  # for each feature, the name of its unit

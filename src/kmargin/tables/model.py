@@ -37,8 +37,8 @@ class SeenRows:
     They are in ascending order, and only the `MAX_DIGESTS` smallest are kept.
     """
 
-    by_all: np.ndarray  # int64; digests of rows with all features
-    by_used: np.ndarray  # digests of rows with the used features; empty if these do not identify rows
+    by_all: np.ndarray  # int64; the digest of each row, of all features
+    by_used: np.ndarray  # of the used features; empty if they do not tell rows apart
 
     def share(self, X: Matrix, by_all: bool) -> float:
         """The share of the rows of X that are training rows, estimated from those with small digests.

@@ -28,7 +28,7 @@ from kmargin.core.validation import InputError, count, listing
 MAX_BYTES = 2e9  # svmlight files that would take more bytes as a dense matrix are refused
 # texts that count as missing values in numeric columns
 MISSING_MARKS = [
-    *("", "NA", "NaN", "nan", "N/A", "null", "None"),  # pandas reads these from files by itself
+    *("", "NA", "NaN", "nan", "N/A", "null", "None"),  # missing values for pandas, too
     *("?", "-", "--", ".", "*", "na", "n.a.", "N.A.", "k.A.", "k. A.", "missing", "Missing", "unknown"),
     *("#DIV/0!", "#VALUE!", "#REF!", "#NUM!", "#NAME?"),
 ]

@@ -306,7 +306,7 @@ class Choice:
     table: ScoreTable
     first: CrossValidation  # the models of the first repeat of the folds
     n_repeats: int
-    has_settled: bool  # whether the last repeats led to the same choice, or one repeat was enough
+    has_settled: bool  # whether the last repeats led to the same choice, or only one was asked for
     had_alternatives: bool  # whether there was more than one C or k to choose from
     chose_k: bool  # whether k was not given
 

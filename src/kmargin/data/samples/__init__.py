@@ -1,4 +1,4 @@
-"""Base classes of labelled data and of what makes binary problems of them, wherever the rows are."""
+"""Base classes of labelled data, and of the objects that make binary problems of their rows."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence

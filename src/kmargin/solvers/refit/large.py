@@ -209,7 +209,7 @@ class DualFit(LargeFit):
         )
 
     def _factor(self) -> tuple[RowProducts, Indices, Matrix, float]:
-        """`products`, the indices of the active rows in them, U with U'U = I + K / mu on these rows, and mu.
+        """Return the products K of rows, the active ones' places, U with U'U = I + K / mu there, and mu.
 
         mu is the ridge, or MIN_RIDGE times the mean diagonal entry of K if that is larger.
         """

@@ -80,8 +80,8 @@ ADD_POOL, RESTART_RIDGES, RESTART_RTOL = 4, (1.0, 3.0, 10.0, 30.0), 1.1
 # plus RESTART_PASSES passes over X, plus those of its Newton steps and STEP_OVERHEAD for each of them.
 RESTART_SWAPS, RESTART_OVERHEAD, RESTART_PASSES, STEP_OVERHEAD = 16, 1e6, 5, 5e3
 
-# No further restart is made once restarts in a row that led back to the best support have used this fraction
-# of the flop budget.
+# Restarts end when the latest of them have all led back to the best support, and together have used this
+# fraction of the flop budget.
 MAX_RETURN_FRACTION = 0.2
 
 # Restarts draw the same random numbers in every fit, so that the same data give the same model.
