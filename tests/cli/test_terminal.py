@@ -111,7 +111,7 @@ def test_an_analysis_fits_into_a_terminal(analyses, width):
     for part in (
         "2 of 5 features",
         "k = 2, C = 1",
-        "Column 'id' numbers the rows",
+        "'id' numbers the rows",
         "always in, +",
         "favours",
     ):

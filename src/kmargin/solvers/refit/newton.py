@@ -38,7 +38,7 @@ ROUNDING_RTOL = 1e-12
 
 # If the first step leads to a higher objective than this, the Gram matrix has lost its digits. The descent
 # then starts from zero coefficients, whose objective is 1/2, with a new Gram matrix.
-MAX_FIRST_VALUE = 1.0
+MAX_FIRST_VALUE = 1e12
 
 # Safety caps on the Newton steps of a refit and the iterations of a line search, which usually take a few.
 MAX_NEWTON_STEPS, MAX_LINE_STEPS = 100, 60
