@@ -217,7 +217,8 @@ class UnitGains:
             return
         self.lam = lam
         curvature = self.rows.variance + lam * self.rows.ridge_scale
-        self.weights = np.divide(1.0, curvature, out=np.zeros(len(curvature)), where=curvature > 0)
+        varies = curvature > np.finfo(np.float64).tiny  # inverses of smaller numbers overflow
+        self.weights = np.divide(1.0, curvature, out=np.zeros(len(curvature)), where=varies)
         if self.covariances is not None:
             self.factors = self.covariances.copy()
             ridges = lam * self.rows.ridge_scale[self.units.columns]
