@@ -116,7 +116,7 @@ class FileOptions:
     )
 
     def read(self, data: Path, target: str | None, wanted: list[str], all_rows: bool = False) -> Table:
-        """Read a table; with --labels, join the target and the `wanted` columns from that file.
+        """Read a table. With --labels, the target and the columns `wanted` are taken from that second file.
 
         Rows without a label are left out, unless `all_rows`.
         """

@@ -22,7 +22,7 @@ from kmargin.core.units import Units
 
 
 class Hinge(NamedTuple):
-    """One squared hinge, weight/2 max(0, margin - sign y f)^2, of label y and decision value f."""
+    """A term weight/2 * max(0, margin - sign * y * f)^2 of a loss, for label y and decision value f."""
 
     sign: float = 1.0
     margin: float = 1.0

@@ -70,7 +70,7 @@ def values(residual: Vector) -> Vector:
 
 
 def total_value(residual: Any, weights: Any = None, xp: Any = None) -> float:
-    """The sum of the losses of all rows, each times its weight if there are weights."""
+    """The sum of the losses of all rows, weighted if there are weights."""
     short = slopes(residual, xp)
     return 0.5 * float((short if weights is None else weights * short) @ short)
 

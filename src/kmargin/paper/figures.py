@@ -180,7 +180,7 @@ def figure3(rows: "pd.DataFrame", dataset: str, protocol_name: str) -> Any:
 
 
 def with_places(rows: "pd.DataFrame") -> "pd.DataFrame":
-    """Add the position of each parameter in its grid: figures show grids, which are uneven, at even steps."""
+    """Add a column with the position of each parameter in its grid, so that figures space the grid evenly."""
     rows = rows.copy()
     rows["place"] = rows.groupby(["experiment", "dataset", "solver"])["parameter"].rank("dense") - 1
     return rows

@@ -213,7 +213,10 @@ def find_reason(line: Line, column: str) -> str:
 
 
 def reasons(by_part: Mapping[str, Sequence[Line]]) -> list[tuple[list[str], str]]:
-    """The numbers that differ from the paper by more than noise, as lists of texts, each with its reason."""
+    """For each reason, a text on every number that differs from the paper by more than noise for that reason.
+
+    Returns pairs of such texts and their reason.
+    """
     by_reason: dict[str, list[str]] = {}
     for part, lines in by_part.items():
         for line in lines:

@@ -71,7 +71,7 @@ class Effort(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """A support with coefficients for each binary problem: a start or a result of a search."""
+    """A support with its coefficients in each binary problem, the start or the end of a search."""
 
     support: Indices  # the units, in the order in which they entered
     coefs: Matrix  # a row for each binary problem: coefficients unit by unit, then the intercept
