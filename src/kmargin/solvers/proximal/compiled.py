@@ -140,6 +140,14 @@ def make_work(n_units: int, k: int) -> Work:
     return Work(np.empty(n_units + 1), np.empty(n_units), np.empty(n_units, np.intp), np.arange(k))
 
 
+@inlined
+def copy_columns(source: Matrix, out: Matrix) -> None:
+    """Copy the first columns of `source` to `out`. numba takes seconds to compile an assignment to `out[:]`."""
+    for m in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            out[m, j] = source[m, j]
+
+
 @compiled
 def project_units(
     beta: Matrix, shared: SharedUnits, k: int, guess: float, projected: Matrix, work: Work
@@ -211,7 +219,7 @@ def descend_mm(
     has_intercept = n_parameters > n_features
     width = s.shape[1]
     beta, previous, update = start.copy(), start.copy(), np.empty(n_parameters)
-    coords, previous_coords = np.zeros((n_problems, width)), np.zeros((n_problems, width))
+    coords = np.zeros((n_problems, width))
     projected, projected_coords = np.empty((n_problems, n_features)), np.zeros((n_problems, width))
     pull, scaled = np.zeros((n_problems, width)), np.zeros(width)
     work, threshold = make_work(shared.fixed.size - 1, k), 0.0
@@ -219,7 +227,7 @@ def descend_mm(
     last_objective, j_momentum, n_inner = np.inf, 1, 0
     for m in range(n_problems):
         np.dot(beta[m], V[rows.design[m]], coords[m])
-        previous_coords[m] = coords[m]
+    previous_coords = coords.copy()
 
     while True:
         # 1. decision values, loss, and U'(y v)
@@ -243,8 +251,8 @@ def descend_mm(
         # 2. the projection, and its coordinates
         distance_sq = 0.0
         if shared.keeps_all:
-            projected[:] = beta[:, :n_features]
-            projected_coords[:] = coords
+            copy_columns(beta, projected)
+            copy_columns(coords, projected_coords)
         else:
             guess = THRESHOLD_FRACTION * threshold
             threshold, distance_sq = project_units(beta, shared, k, guess, projected, work)
@@ -350,7 +358,7 @@ def descend_sd(
         # 1. projection, objective and gradient
         distance_sq = 0.0
         if shared.keeps_all:
-            projected[:] = beta[:, :n_features]
+            copy_columns(beta, projected)
         else:
             guess = THRESHOLD_FRACTION * threshold
             threshold, distance_sq = project_units(beta, shared, k, guess, projected, work)
