@@ -142,7 +142,7 @@ def make_work(n_units: int, k: int) -> Work:
 
 @inlined
 def copy_columns(source: Matrix, out: Matrix) -> None:
-    """Copy the first columns of `source` to `out`. numba takes seconds to compile an assignment to `out[:]`."""
+    """Copy the first columns of `source` to `out`. numba compiles loops faster than `out[:] = source`."""
     for m in range(out.shape[0]):
         for j in range(out.shape[1]):
             out[m, j] = source[m, j]
