@@ -17,6 +17,7 @@ from sklearn.utils.validation import (
 
 from kmargin.core import validation
 from kmargin.core.arrays import Flags, Indices, Matrix, space_of, to_host
+from kmargin.core.labels import SCHEMES
 from kmargin.core.summary import Documented
 from kmargin.core.units import UnitRequest
 from kmargin.data.blocks.dask_input import check_names
@@ -147,12 +148,11 @@ class MarginClassifier(Documented, ClassifierMixin, BaseEstimator):
 
     def _prepare_fit(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Procedure]:
         """Check the parameters and the data of a fit; return the blueprint, the samples and the procedure."""
-        blueprint = self._blueprint(_get_feature_names(getattr(X, "_meta", X)))  # dask keeps names in it
-        blueprint.check()
-        solver = resolve_solver(self.solver)
-        validation.check_class_weight(self.class_weight)
+        validation.check_choice("multi_class", self.multi_class, SCHEMES)
+        validation.check_flags(self, "shared", "standardize", "fit_intercept")
         validation.check_n_jobs(self.n_jobs)
-        validation.random_source(self.random_state)
+        solver = resolve_solver(self.solver)
+        blueprint = self._blueprint(_get_feature_names(getattr(X, "_meta", X)))  # dask keeps names in it
         samples = self._read(blueprint, X, y, sample_weight, solver)
         return blueprint, samples, Procedure(solver, self.n_jobs, self.random_state)
 

@@ -33,6 +33,7 @@ class KernelClassifier(MarginClassifier):
     n_candidates: int | str | None
 
     def _read(self, blueprint: Any, X: Any, y: Any, sample_weight: Any, solver: Solver) -> ArraySamples:
+        blueprint.check()
         who = type(self).__name__
         samples = read_into_memory(self._checks(), X, y, sample_weight, self.class_weight, who)
         if not blueprint.is_precomputed:

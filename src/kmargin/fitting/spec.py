@@ -11,7 +11,7 @@ from scipy.sparse import issparse
 from kmargin.core import validation
 from kmargin.core.arrays import Indices, Matrix, Vector
 from kmargin.core.design import Design
-from kmargin.core.labels import SCHEMES, Machine, make_machines, normalize
+from kmargin.core.labels import Machine, make_machines, normalize
 from kmargin.core.problem import ArrayProblem
 from kmargin.core.scaling import Scaling, unit_variance_scaling
 from kmargin.core.units import UnitRequest, Units
@@ -57,12 +57,6 @@ class Blueprint(ABC):
     def things(self) -> str:
         """The plural noun for what k counts ("features", "groups", "training points"), for messages."""
         return self.request.things
-
-    def check(self) -> None:
-        """Raise ValueError for an invalid parameter."""
-        validation.check_choice("multi_class", self.multi_class, SCHEMES)
-        for name in ("shared", "standardize", "fit_intercept"):
-            validation.check_flag(name, getattr(self, name))
 
     @abstractmethod
     def units(self, samples: Any) -> Units:
@@ -314,7 +308,7 @@ class KernelBlueprint(Blueprint):
         return isinstance(self.kernel, str) and self.kernel == "precomputed"
 
     def check(self) -> None:
-        super().check()
+        """Raise ValueError for an invalid parameter of the kernel."""
         if self.standardize and self.is_precomputed:
             raise ValueError(
                 "standardize=True scales features, but with kernel='precomputed' there are none. Scale them "
@@ -324,9 +318,9 @@ class KernelBlueprint(Blueprint):
             validation.check_choice("kernel", self.kernel, KERNELS)
         if isinstance(self.gamma, str):
             validation.check_choice("gamma", self.gamma, ("scale", "auto"))
-        else:
-            fine, advice = validation.is_number(self.gamma, above=0), "Use a number > 0, 'scale' or 'auto'."
-            validation.require(fine, "gamma", self.gamma, "valid", advice)
+        elif not validation.is_number(self.gamma, above=0):
+            advice = "Use a number > 0, 'scale' or 'auto'."
+            raise validation.invalid("gamma", self.gamma, "valid", advice)
         for name, least in (("degree", 1.0), ("coef0", -np.inf)):
             validation.check_number(name, getattr(self, name), least)
         validation.check_cache_size(self.cache_size)
