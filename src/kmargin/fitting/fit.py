@@ -229,7 +229,7 @@ def solve_task(
     if units is None:
         design = binary[0].design
         units = Units.of_columns(design.n_features)
-        distinct = design.distinct_columns() if solver.skips_repeats else units.columns
+        distinct = design.distinct_columns if solver.skips_repeats else units.columns
         if len(distinct) < design.n_features:
             units = units.without_copies(np.setdiff1d(units.columns, distinct))
     problem = Problem(binary, units)

@@ -101,6 +101,7 @@ class Samples(ABC):
     def designs(self, fit_intercept: bool, standardize: bool = False) -> Designs:
         """Return the maker of the binary problems of linear classifiers."""
 
+    @property
     @abstractmethod
     def repeated_columns(self) -> Indices:
         """The features whose column repeats an earlier one."""

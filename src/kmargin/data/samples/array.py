@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from kmargin.core.labels import (
 )
 from kmargin.core.problem import ArrayProblem
 from kmargin.core.scaling import unit_variance_scaling
-from kmargin.data.design import make_design, n_bytes, repeated_columns
+from kmargin.data.design import make_design, n_bytes
 from kmargin.data.samples import Designs, Given, ModelAt, Samples
 from kmargin.model_selection.calibration import Calibration, UnseenRows, fit_calibration
 from kmargin.model_selection.scores import Fold, effective_number, make_folds, make_splitters, score_with
@@ -233,8 +234,9 @@ class ArraySamples(Samples):
     def designs(self, fit_intercept: bool, standardize: bool = False) -> "ArrayDesigns":
         return ArrayDesigns(self, fit_intercept, standardize)
 
+    @cached_property
     def repeated_columns(self) -> Indices:
-        return repeated_columns(copied(self.X))
+        return np.setdiff1d(np.arange(self.n_features), make_design(copied(self.X)).distinct_columns)
 
     def to_fit(self, rows: Indices) -> "ArraySamples":
         """Select rows as training samples; X is copied only when a binary problem is fitted."""

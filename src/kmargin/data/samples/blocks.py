@@ -3,6 +3,7 @@
 import numbers
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -43,8 +44,9 @@ class BlockSamples(Samples):
     def designs(self, fit_intercept: bool, standardize: bool = False) -> "BlockDesigns":
         return BlockDesigns(self, fit_intercept, standardize)
 
+    @cached_property
     def repeated_columns(self) -> Indices:
-        return np.setdiff1d(np.arange(self.n_features), self.every_row().distinct_columns())
+        return np.setdiff1d(np.arange(self.n_features), self.every_row().distinct_columns)
 
     def every_row(self) -> BlockDesign:
         """Return the design of the rows of all classes, with sample weights but without class weights."""
