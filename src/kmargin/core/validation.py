@@ -364,12 +364,21 @@ def ridge(C: float, total_weight: float) -> float:
     return 1.0 / strength if strength > 0 else np.inf
 
 
-def check_classes(classes: np.ndarray) -> None:
-    """Raise ValueError if y has fewer than two classes."""
+def check_classes(classes: np.ndarray, totals: np.ndarray | None = None) -> None:
+    """Raise ValueError if y has fewer than two classes, or if all samples of a class have weight 0.
+
+    `totals` holds the sum of the weights of each class, if they are known.
+    """
     if len(classes) < 2:
         raise ValueError(
             f"y has only one class, {classes.tolist()[0]!r}, so there is nothing to classify. "
             "Give samples of two classes or more."
+        )
+    if totals is not None and not totals.all():
+        lost = classes[totals == 0].tolist()[0]
+        raise ValueError(
+            f"The weights of all samples of class {lost!r} are zero, so the class cannot be fitted. "
+            "Give some of them a weight > 0, or leave the class out of y."
         )
 
 
@@ -396,16 +405,6 @@ def class_factors(class_weight: Any, classes: np.ndarray, counts: np.ndarray) ->
             f"which {meaning}. Give finite numbers > 0."
         )
     return factors
-
-
-def check_totals(classes: np.ndarray, totals: np.ndarray) -> None:
-    """Raise ValueError if the weights of all samples of a class are 0; `totals` holds their sum by class."""
-    if not totals.all():
-        lost = classes[totals == 0].tolist()[0]
-        raise ValueError(
-            f"The weights of all samples of class {lost!r} are zero, so the class cannot be fitted. "
-            "Give some of them a weight > 0, or leave the class out of y."
-        )
 
 
 def check_sample_weight(sample_weight: Any, n_samples: int, space: Space = HOST) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.feature_selection import SelectorMixin
-from sklearn.utils import Tags, _safe_indexing
+from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import (
     _check_feature_names_in,
     _get_feature_names,
@@ -17,7 +17,6 @@ from sklearn.utils.validation import (
 
 from kmargin.core import validation
 from kmargin.core.arrays import Flags, Indices, Matrix, space_of, to_host
-from kmargin.core.labels import SCHEMES
 from kmargin.core.summary import Documented
 from kmargin.core.units import UnitRequest
 from kmargin.data.blocks.dask_input import check_names
@@ -148,11 +147,10 @@ class MarginClassifier(Documented, ClassifierMixin, BaseEstimator):
 
     def _prepare_fit(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Procedure]:
         """Check the parameters and the data of a fit; return the blueprint, the samples and the procedure."""
-        validation.check_choice("multi_class", self.multi_class, SCHEMES)
-        validation.check_flags(self, "shared", "standardize", "fit_intercept")
-        validation.check_n_jobs(self.n_jobs)
-        solver = resolve_solver(self.solver)
         blueprint = self._blueprint(_get_feature_names(getattr(X, "_meta", X)))  # dask keeps names in it
+        blueprint.check()
+        solver = resolve_solver(self.solver)
+        validation.check_n_jobs(self.n_jobs)
         samples = self._read(blueprint, X, y, sample_weight, solver)
         return blueprint, samples, Procedure(solver, self.n_jobs, self.random_state)
 
@@ -193,11 +191,6 @@ class MarginClassifier(Documented, ClassifierMixin, BaseEstimator):
             partial(validate_data, self, reset=reset, accept_sparse=["csr", *formats]),
             partial(check_names, self, reset=reset),
         )
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
 
 @dataclass(eq=False, repr=False)

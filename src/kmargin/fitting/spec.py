@@ -11,7 +11,7 @@ from scipy.sparse import issparse
 from kmargin.core import validation
 from kmargin.core.arrays import Indices, Matrix, Vector
 from kmargin.core.design import Design
-from kmargin.core.labels import Machine, make_machines, normalize
+from kmargin.core.labels import SCHEMES, Machine, make_machines, normalize
 from kmargin.core.problem import ArrayProblem
 from kmargin.core.scaling import Scaling, unit_variance_scaling
 from kmargin.core.units import UnitRequest, Units
@@ -57,6 +57,11 @@ class Blueprint(ABC):
     @abstractmethod
     def things(self) -> str:
         """The plural noun for what k counts ("features", "groups", "training points"), for messages."""
+
+    def check(self) -> None:
+        """Raise ValueError for an invalid parameter."""
+        validation.check_choice("multi_class", self.multi_class, SCHEMES)
+        validation.check_flags(self, "shared", "standardize", "fit_intercept")
 
     @abstractmethod
     def units(self, samples: Any) -> Units:
@@ -325,7 +330,7 @@ class KernelBlueprint(Blueprint):
         return isinstance(self.kernel, str) and self.kernel == "precomputed"
 
     def check(self) -> None:
-        """Raise ValueError for an invalid parameter of the kernel."""
+        super().check()
         if self.standardize and self.is_precomputed:
             raise ValueError(
                 "standardize=True scales features, but with kernel='precomputed' there are none. Scale them "

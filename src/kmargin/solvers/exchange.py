@@ -105,7 +105,7 @@ class Exchange(Solver):
     ) -> Iterator[tuple[Solution, ...]]:
         path = SupportPath(problem, ks, EFFORTS[self.effort]._replace(tol=self.tol))
         n_all = problem.units.n_units + len(problem.units.copies)
-        alone = solutions_without_features(problem)
+        alone = tuple(bare_solution(one, Status.SWAP_OPTIMAL, Regime.INTERCEPT) for one in problem.binary)
         for row in lams:
             if min(row) > STRONGEST_RIDGE:
                 yield from (alone for _ in ks)
@@ -147,7 +147,7 @@ class Exchange(Solver):
             for rows, start in zip(path.all_rows, starts, strict=True)
         ]
         path.improve(lams, Candidate(support, np.array(coefs)))
-        alone = solutions_without_features(problem)
+        alone = tuple(bare_solution(one, Status.SWAP_OPTIMAL, Regime.INTERCEPT) for one in problem.binary)
         better = self._solutions(problem, path, path.best(len(support)), alone)
         before, after = (sum(s.objective for s in solutions) for solutions in (starts, better))
         return better if after <= before * (1.0 + ROUNDING_RTOL) else tuple(starts)
@@ -211,8 +211,3 @@ def refit_solution(problem: BinaryProblem, start: Solution, alone: Solution) -> 
         n_iter=n_newton,
         status=Status.SWAP_OPTIMAL,
     )
-
-
-def solutions_without_features(problem: Problem) -> tuple[Solution, ...]:
-    """The solution of each binary problem for k = 0."""
-    return tuple(bare_solution(one, Status.SWAP_OPTIMAL, Regime.INTERCEPT) for one in problem.binary)

@@ -33,7 +33,7 @@ class Rows:
         self.n_samples, self.n_features = problem.design.n_samples, problem.design.n_features
         self.fit_intercept = problem.design.fit_intercept
         # the ridge of each column after rescaling, relative to the ridge of the given problem
-        self.ridge_scale = np.ones(self.n_features)
+        self.ridge_scale: Vector = np.ones(self.n_features)
         if self.scaling is not None:
             self.problem = self.scaling.apply(problem)
             self._moments = self.problem.moments()
