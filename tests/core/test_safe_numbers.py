@@ -1,7 +1,6 @@
 """Weights, counts, kernels and float32: numbers are brought to where they can be trusted, or refused."""
 
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -80,8 +79,10 @@ def test_a_path_hands_what_is_better_with_fewer_features_to_more():
 def single(scaled):
     """A problem whose data are float32, perhaps standardised, and its designs."""
     problem = make_problem(30, 6, 2, lam=0.02)
-    designs = read_samples(problem.design.X.astype(np.float32), problem.y, None, None).designs(True, scaled)
-    return designs, replace(problem, design=designs(SimpleNamespace(rows=None, columns=None)))
+    samples = read_samples(problem.design.X.astype(np.float32), problem.y, None, None)
+    designs = samples.designs(True, scaled)
+    (machine,) = samples.machines("ovo")
+    return designs, replace(problem, design=designs.problem(machine, [1.0])[0].design)
 
 
 @pytest.mark.parametrize("scaled", [False, True])

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from kmargin import SparseSVC
 from kmargin.core.units import UnitRequest
 
 NAMES = ["age", "weight", "height", "smoker", "site_a", "site_b"]
@@ -63,10 +64,10 @@ class TestKeepAndAvoid:
         assert as_lists(units)[0] == [5]
 
     def test_more_kept_than_k_is_said(self):
-        request = UnitRequest(keep=["age", "height", "smoker"])
+        X, y = np.random.default_rng(0).standard_normal((20, 6)), np.arange(20) % 2
         with pytest.raises(ValueError, match=r"k=2 is less than the 3 features"):
-            request.check_k(2, request.resolve(6, NAMES))
-        request.check_k(3, request.resolve(6, NAMES))
+            SparseSVC(2, keep=[0, 1, 3]).fit(X, y)
+        SparseSVC(3, keep=[0, 1, 3]).fit(X, y)
 
 
 @pytest.mark.parametrize("signs", [{"age": 1, "smoker": "-"}, {0: "+", 3: -1}, [1, 0, 0, -1, 0, 0]])

@@ -115,7 +115,7 @@ def test_a_run_whose_projection_is_worse_than_no_feature_ends_at_the_intercept_o
     problem = ArrayProblem(DenseDesign(X), hidden, np.ones(60), 0.0)
     (projected,) = solve(solver(ending="projection"), problem, [1])
     (best,) = solve(solver(), problem, [1])
-    assert best.objective <= problem.loss_without_features() < projected.objective
+    assert best.objective <= problem.best_constant()[1] < projected.objective
     beta = np.append(best.dense_coef(), best.intercept)
     assert best.objective == pytest.approx(problem.loss(beta), rel=1e-12)
 
@@ -265,7 +265,7 @@ def test_the_problems_share_at_most_k_units_and_their_objectives_are_true(solver
         assert np.isin(solution.support, units.columns).all()
         np.testing.assert_allclose(solution.objective, problem.loss(beta_of(solution, problem)), rtol=1e-10)
         if ending == "best":
-            assert solution.objective <= problem.loss_without_features()
+            assert solution.objective <= problem.best_constant()[1]
 
 
 @pytest.mark.parametrize("solver", SOLVERS.values())
@@ -339,4 +339,4 @@ def test_without_units_and_beside_a_hopeless_ridge_the_intercepts_are_left():
             assert len(solution.support) == 0
             assert solution.status is Status.CONVERGED
             assert solution.intercept == pytest.approx(problem.mean_label())
-            assert solution.objective == pytest.approx(problem.loss_without_features())
+            assert solution.objective == pytest.approx(problem.best_constant()[1])

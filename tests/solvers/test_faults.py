@@ -295,9 +295,8 @@ def test_the_variance_of_entries_is_exact_for_large_means_and_large_entries(form
 
 def test_no_loss_is_negative_if_rounding_takes_the_mean_label_beyond_one():
     mean_label = 1.0 + np.finfo(float).eps
-    assert squared_hinge.best_constant(mean_label) == 1.0
-    assert squared_hinge.loss_of_best_constant(mean_label) == 0.0
-    assert squared_hinge.loss_of_best_constant(-mean_label) == 0.0
+    assert squared_hinge.best_constant(mean_label) == (1.0, 0.0)
+    assert squared_hinge.best_constant(-mean_label) == (-1.0, 0.0)
 
 
 def test_copies_of_features_that_would_share_a_ridge_rule_out_swap_optimality():

@@ -125,7 +125,8 @@ def is_foreign(array: Any) -> bool:
 
 def to_host(array: Any) -> Any:
     """Convert an array of any library to a NumPy array; other objects are returned unchanged."""
-    return space_of(array).bring(array) if is_foreign(array) else array
+    space = space_of(array)
+    return array if space is HOST else space.bring(array)
 
 
 def spread(space: Space, X: Any, columns: np.ndarray, n_features: int) -> Any:

@@ -39,6 +39,7 @@ class Columns(ABC):
         """Whether a work array of `n_numbers` numbers is not too large compared with X."""
         return True
 
+    @property
     @abstractmethod
     def distinct_columns(self) -> Indices:
         """The columns that do not equal an earlier one, ascending; they are compared before standardising."""
@@ -121,16 +122,15 @@ class Design(Columns):
         mean, variance, _ = self.moments(c * c, c)
         return float(c @ c) * (variance if self.fit_intercept else variance + mean * mean)
 
-    def distinct_columns(self) -> Indices:
-        return self._distinct
-
     @cached_property
-    def _distinct(self) -> Indices:
+    def distinct_columns(self) -> Indices:
         vector = np.random.default_rng(SEED).standard_normal(self.n_samples)
         with np.errstate(over="ignore", invalid="ignore"):
             groups = candidate_groups(self.slopes(vector))
+        if not groups:
+            return np.arange(self.n_features)
         is_distinct = np.ones(self.n_features, np.bool_)
-        candidates = np.sort(np.concatenate([np.empty(0, np.int64), *groups]))
+        candidates = np.sort(np.concatenate(groups))
         seen: set[bytes] = set()
         for j, entries in zip(candidates, self.column_bytes(candidates), strict=True):
             digest = blake2b(entries).digest()
@@ -150,5 +150,7 @@ def candidate_groups(fingerprint: Vector) -> list[Indices]:
     """
     order = np.argsort(fingerprint, kind="stable")
     is_close = np.diff(fingerprint[order]) <= 1e-9 * np.abs(fingerprint[order[1:]])
+    if not is_close.any():
+        return []
     runs = np.flatnonzero(np.diff(np.concatenate([[0], is_close, [0]]))).reshape(-1, 2)
     return [np.sort(order[first : last + 1]) for first, last in runs]

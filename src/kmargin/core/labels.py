@@ -1,7 +1,7 @@
 """Multiclass classification as binary problems, their decisions combined, and checks of sample weights."""
 
 from collections.abc import Iterator
-from itertools import combinations
+from itertools import combinations, starmap
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,7 +30,7 @@ class Machine(NamedTuple):
 def class_pairs(n_classes: int, multi_class: str) -> list[Pair]:
     """List the class codes of each binary problem; two classes need only one binary problem."""
     if n_classes == 2 or multi_class == "ovo":
-        return [Pair(*codes) for codes in combinations(range(n_classes), 2)]
+        return list(starmap(Pair, combinations(range(n_classes), 2)))
     return [Pair(None, positive) for positive in range(n_classes)]
 
 

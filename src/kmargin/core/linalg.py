@@ -34,13 +34,14 @@ class OneThread:
 
     def __enter__(self) -> None:
         with self._lock:
-            counts = [library.num_threads for library in blas_libraries()]
+            counts = []
+            for library in blas_libraries():
+                counts.append(library.num_threads)
+                library.set_num_threads(1)
             self._of_thread.counts = [*getattr(self._of_thread, "counts", []), counts]
             if self._n_inside == 0:
                 self._of_process = counts
             self._n_inside += 1
-            for library in blas_libraries():
-                library.set_num_threads(1)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -49,18 +50,13 @@ class OneThread:
             self._n_inside -= 1
             own = self._of_thread.counts.pop()
             for library, mine, common in zip(blas_libraries(), own, self._of_process, strict=True):
-                if _counts_by_thread(library):
+                if library.internal_api == "mkl" or getattr(library, "threading_layer", "") == "openmp":
                     library.set_num_threads(mine)
                 elif self._n_inside == 0:
                     library.set_num_threads(common)
                 if hasattr(library, "clear_controlling_thread"):
                     # since threadpoolctl 3.8 no other Python thread may change the number before this call
                     library.clear_controlling_thread()
-
-
-def _counts_by_thread(library: Any) -> bool:
-    """Whether a BLAS library keeps a number of threads for each Python thread that calls it."""
-    return library.internal_api == "mkl" or getattr(library, "threading_layer", "") == "openmp"
 
 
 one_blas_thread = OneThread()

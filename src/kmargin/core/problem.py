@@ -56,15 +56,11 @@ class BinaryProblem(ABC):
     def mean_label(self) -> float:
         """The weighted mean of the labels, each times its margin."""
 
-    def best_constant(self) -> float:
-        """The intercept that minimises the loss without features."""
-        return squared_hinge.best_constant(self.mean_label())
-
-    def loss_without_features(self) -> float:
-        """The minimum of the loss without features."""
+    def best_constant(self) -> tuple[float, float]:
+        """The intercept that minimises the loss without features (0 if there is none), and that loss."""
         if not self.design.fit_intercept:
-            return squared_hinge.AT_ZERO
-        return squared_hinge.loss_of_best_constant(self.mean_label())
+            return 0.0, squared_hinge.AT_ZERO
+        return squared_hinge.best_constant(self.mean_label())
 
     @abstractmethod
     def moments(self) -> Moments:
@@ -130,10 +126,7 @@ class ArrayProblem(BinaryProblem, LabelledRows):
         return np.ones(self.design.n_samples) if self.margins is None else self.margins
 
     def mean_loss(self, beta: Vector) -> float:
-        return self._mean_loss_at(self.design.decision(beta))
-
-    def _mean_loss_at(self, decision: Vector) -> float:
-        return squared_hinge.mean_loss(decision, self.y, self.weights, self.targets)
+        return squared_hinge.mean_loss(self.design.decision(beta), self.y, self.weights, self.targets)
 
     def loss_gradient(self, beta: Vector) -> Vector:
         decision = self.design.decision(beta)
@@ -145,21 +138,20 @@ class ArrayProblem(BinaryProblem, LabelledRows):
     def mean_label(self) -> float:
         return float(self.weights @ (self.targets * self.y)) / float(self.weights.sum())
 
-    def best_constant(self) -> float:
+    def best_constant(self) -> tuple[float, float]:
         if self.margins is None:
             return super().best_constant()
-        # the derivative of the loss with respect to the constant increases, linearly between these values
-        ends = np.unique(self.margins * self.y)
-        derivatives = [
-            squared_hinge.derivatives(end, self.y, self.weights, margin=self.margins).sum() for end in ends
-        ]
-        return float(np.interp(0.0, derivatives, ends))
-
-    def loss_without_features(self) -> float:
-        if self.margins is None:
-            return super().loss_without_features()
-        constant = self.best_constant() if self.design.fit_intercept else 0.0
-        return self._mean_loss_at(np.full(self.design.n_samples, constant))
+        constant = 0.0
+        if self.design.fit_intercept:
+            # the derivative of the loss with respect to the constant increases, linearly between these values
+            ends = np.unique(self.margins * self.y)
+            derivatives = [
+                squared_hinge.derivatives(end, self.y, self.weights, margin=self.margins).sum()
+                for end in ends
+            ]
+            constant = float(np.interp(0.0, derivatives, ends))
+        decision = np.full(self.design.n_samples, constant)
+        return constant, squared_hinge.mean_loss(decision, self.y, self.weights, self.margins)
 
     def moments(self) -> Moments:
         return self.design.moments(self.weights, self.targets * self.y)

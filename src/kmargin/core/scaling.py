@@ -106,14 +106,17 @@ def unit_variance_scaling(design: Any, moments: Callable[[Any], Moments], fit_in
     return Scaling(centers, np.where(constant, 1.0, spread), constant)
 
 
-def make_scaling(problem: BinaryProblem, check: bool = True) -> Scaling | None:
+def make_scaling(
+    problem: BinaryProblem, moments: Moments | None = None, check: bool = True
+) -> Scaling | None:
     """The scaling of the badly scaled columns of a problem; None if no column needs rescaling.
 
-    Raises ValueError if `check` is True and the spread of a column is above LARGEST_SPREAD.
+    `moments` are those of the problem, if they are known. Raises ValueError if `check` is True and the spread
+    of a column is above LARGEST_SPREAD.
     """
     design = problem.design
     with np.errstate(over="ignore", invalid="ignore"):
-        mean, variance, _ = problem.moments()
+        mean, variance, _ = problem.moments() if moments is None else moments
         ordinary = (variance > SAFE_VARIANCE[0]) & (variance < SAFE_VARIANCE[1])
         ordinary &= np.abs(mean) <= FAR_MEAN * np.sqrt(variance)
     if ordinary.all():

@@ -132,19 +132,14 @@ def mean_majorizer(decision: Vector, anchor: Vector, y: Vector, weights: Vector,
 # The model without features, whose decision value is the same for all rows.
 
 
-def best_constant(mean_label: float) -> float:
-    """The constant decision value of least mean loss, which is the weighted mean of the labels.
+def best_constant(mean_label: float) -> tuple[float, float]:
+    """The constant decision value m of least mean loss, and that loss, which is (1 - m^2) / 2.
 
-    No row is beyond its margin between -1 and 1, so the mean loss is a parabola with its minimum at that
-    mean. Only rounding can put the mean outside [-1, 1].
+    No row is beyond its margin between -1 and 1, so the mean loss is a parabola with its minimum at the
+    weighted mean of the labels. Only rounding can put the mean outside [-1, 1].
     """
-    return min(max(mean_label, -1.0), 1.0)
-
-
-def loss_of_best_constant(mean_label: float) -> float:
-    """The least mean loss of a constant decision value: (1 - m^2) / 2 for the weighted mean label m."""
-    mean_label = best_constant(mean_label)
-    return 0.5 * (1.0 - mean_label) * (1.0 + mean_label)
+    constant = min(max(mean_label, -1.0), 1.0)
+    return constant, 0.5 * (1.0 - constant) * (1.0 + constant)
 
 
 # Functions that `core.jit` makes callable from compiled code.

@@ -5,7 +5,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -23,7 +23,7 @@ class Units:
     columns: Indices
     fixed: Flags  # whether each unit has to be in the model
     signs: Vector  # for each column of X: 1 for coefficients >= 0, -1 for <= 0, 0 for either
-    copies: Indices = field(default_factory=lambda: np.empty(0, np.int64))  # left out as equal to others
+    copies: Indices | tuple[()] = ()  # columns that are left out because they equal others
 
     @classmethod
     def of_columns(cls, n_features: int) -> "Units":
@@ -133,12 +133,7 @@ class UnitRequest(NamedTuple):
     @property
     def is_empty(self) -> bool:
         """Whether all four parameters are None, so that k counts features without restrictions."""
-        return all(field is None for field in self)
-
-    @property
-    def things(self) -> str:
-        """The word for what k counts in messages: features or groups."""
-        return "features" if self.groups is None else "groups"
+        return self.groups is self.keep is self.avoid is self.signs is None
 
     def resolve(self, n_features: int, names: Sequence[str] | None = None) -> Units:
         """Return the units of a matrix X with these features; raise ValueError for an invalid request."""
@@ -161,15 +156,6 @@ class UnitRequest(NamedTuple):
                 f"avoid={shortly(self.avoid)} excludes all {n_features} features. Exclude fewer."
             )
         return units
-
-    def check_k(self, k: int, units: Units) -> None:
-        """Raise ValueError if k is less than the number of units that are always in the model."""
-        n_fixed = int(units.fixed.sum())
-        if k < n_fixed:
-            raise ValueError(
-                f"k={k} is less than the {n_fixed} {self.things} in `keep`, which count in k. "
-                f"Use k >= {n_fixed}, or keep fewer."
-            )
 
     def by_place(self, n_features: int, names: Sequence[str] | None = None) -> "UnitRequest":
         """Return the same request without names, as JSON can hold it.

@@ -139,71 +139,75 @@ def suggest(value: object, choices: Sequence[str] | dict[str, Any]) -> str:
     return f"{hint} Use one of {', '.join(map(repr, choices))}."
 
 
-def is_flag(value: object) -> bool:
-    """Whether a value is True or False."""
-    return isinstance(value, bool | np.bool_)
+BOOLEANS = (bool, np.bool_)
 
 
 def is_integer(value: Any, at_least: float = -np.inf) -> bool:
-    return isinstance(value, numbers.Integral) and not is_flag(value) and int(value) >= at_least
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool) and int(value) >= at_least
 
 
 def is_number(value: Any, above: float = -np.inf, at_least: float = -np.inf) -> bool:
     """Whether a value is a finite number greater than `above` and not less than `at_least`."""
-    if is_flag(value) or not isinstance(value, numbers.Real):
+    if isinstance(value, BOOLEANS) or not isinstance(value, numbers.Real):
         return False
     return above < float(value) < np.inf and float(value) >= at_least
 
 
-def require(fine: bool, name: str, value: object, meaning: str, advice: str) -> None:
-    """Raise a ValueError "name=value is not `meaning`. `advice`" unless `fine` is True."""
-    if not fine:
-        raise ValueError(f"{name}={shortly(value)} is not {meaning}. {advice}")
-
-
-def check_flag(name: str, value: object) -> None:
-    require(is_flag(value), name, value, "a boolean", "Use True or False.")
+def invalid(name: str, value: object, meaning: str, advice: str) -> ValueError:
+    """Return the error for a parameter: "name=value is not `meaning`. `advice`"."""
+    return ValueError(f"{name}={shortly(value)} is not {meaning}. {advice}")
 
 
 def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
-    require(isinstance(value, str) and value in choices, name, value, "known", suggest(value, choices)[1:])
+    if not (isinstance(value, str) and value in choices):
+        raise invalid(name, value, "known", suggest(value, choices)[1:])
 
 
 def check_count(name: str, value: object, what: str, least: int = 1) -> None:
     """Raise ValueError unless the value is an integer >= `least`; `what` is the noun for what it counts."""
-    require(is_integer(value, least), name, value, f"a number of {what}", f"Use an integer >= {least}.")
+    if not is_integer(value, least):
+        raise invalid(name, value, f"a number of {what}", f"Use an integer >= {least}.")
 
 
 def check_number(name: str, value: object, least: float) -> None:
     """Raise ValueError unless the value is a finite number >= `least`."""
-    bound = "" if least == -np.inf else f" >= {least:g}"
-    require(is_number(value, at_least=least), name, value, "valid", f"Use a finite number{bound}.")
+    if not is_number(value, at_least=least):
+        bound = "" if least == -np.inf else f" >= {least:g}"
+        raise invalid(name, value, "valid", f"Use a finite number{bound}.")
 
 
 def check_tolerance(tolerance: object) -> None:
     """Raise ValueError unless `tolerance`, a difference of scores, is a finite number >= 0."""
-    fine = is_number(tolerance, at_least=0)
-    advice = "Use a number >= 0, such as 0.01."
-    require(fine, "tolerance", tolerance, "a difference of scores", advice)
+    if not is_number(tolerance, at_least=0):
+        raise invalid("tolerance", tolerance, "a difference of scores", "Use a number >= 0, such as 0.01.")
 
 
 def check_cache_size(cache_size: object) -> None:
     """Raise ValueError unless `cache_size`, in megabytes, is a finite number > 0."""
-    meaning, advice = "a number of megabytes for kernel values", "Use a number > 0, such as 200."
-    require(is_number(cache_size, above=0), "cache_size", cache_size, meaning, advice)
+    if not is_number(cache_size, above=0):
+        meaning, advice = "a number of megabytes for kernel values", "Use a number > 0, such as 200."
+        raise invalid("cache_size", cache_size, meaning, advice)
+
+
+def check_flags(model: Any, *names: str) -> None:
+    """Raise ValueError unless these parameters of an estimator are True or False."""
+    for name in names:
+        value = getattr(model, name)
+        if not isinstance(value, BOOLEANS):
+            raise invalid(name, value, "a boolean", "Use True or False.")
 
 
 def check_n_jobs(n_jobs: object) -> None:
     """Raise ValueError unless `n_jobs` is an integer other than 0, or None."""
-    fine = n_jobs is None or (is_integer(n_jobs) and n_jobs != 0)
-    advice = "Use an integer >= 1, -1 for all cores, or None."
-    require(fine, "n_jobs", n_jobs, "a number of jobs", advice)
+    if n_jobs is not None and not (is_integer(n_jobs) and n_jobs != 0):
+        raise invalid("n_jobs", n_jobs, "a number of jobs", "Use an integer >= 1, -1 for all cores, or None.")
 
 
 def check_verbose(verbose: object) -> None:
     """Raise ValueError unless `verbose` is True, False, or an integer >= 0."""
-    fine = is_flag(verbose) or is_integer(verbose, at_least=0)
-    require(fine, "verbose", verbose, "a verbosity level", "Use 0 for silence, or 1 for a progress bar.")
+    if not (isinstance(verbose, BOOLEANS) or is_integer(verbose, at_least=0)):
+        advice = "Use 0 for silence, or 1 for a progress bar."
+        raise invalid("verbose", verbose, "a verbosity level", advice)
 
 
 def random_source(random_state: Any) -> np.random.RandomState:
@@ -225,9 +229,9 @@ def resolve_seed(random_state: object) -> int:
 def check_class_weight(class_weight: object) -> None:
     """Raise ValueError unless `class_weight` is None, "balanced", or a dict of weights by class."""
     is_name = isinstance(class_weight, str) and class_weight == "balanced"
-    fine = class_weight is None or is_name or isinstance(class_weight, Mapping)
-    advice = "Use 'balanced', a dict such as {'sick': 2.0}, or None."
-    require(fine, "class_weight", class_weight, "a set of class weights", advice)
+    if not (class_weight is None or is_name or isinstance(class_weight, Mapping)):
+        advice = "Use 'balanced', a dict such as {'sick': 2.0}, or None."
+        raise invalid("class_weight", class_weight, "a set of class weights", advice)
 
 
 def check_scoring(scoring: Any) -> None:
@@ -235,12 +239,13 @@ def check_scoring(scoring: Any) -> None:
     if scoring is None or (callable(scoring) and not isinstance(scoring, type)):
         return
     names, is_text = get_scorer_names(), isinstance(scoring, str)
-    close = get_close_matches(scoring, names, n=1) if is_text else []
-    advice = (
-        f"{f'Did you mean {close[0]!r}? ' if close else ''}Use a name such as 'accuracy', "
-        "'balanced_accuracy' or 'roc_auc', a function of (model, X, y), or None."
-    )
-    require(is_text and scoring in names, "scoring", scoring, "a scikit-learn scorer", advice)
+    if not (is_text and scoring in names):
+        close = get_close_matches(scoring, names, n=1) if is_text else []
+        advice = (
+            f"{f'Did you mean {close[0]!r}? ' if close else ''}Use a name such as 'accuracy', "
+            "'balanced_accuracy' or 'roc_auc', a function of (model, X, y), or None."
+        )
+        raise invalid("scoring", scoring, "a scikit-learn scorer", advice)
 
 
 def check_cv(cv: Any) -> None:
@@ -277,7 +282,8 @@ def check_k(k: Any, things: str = "coefficients", name: str = "k") -> None:
     if isinstance(k, str) and k == "all":
         return
     advice = f'Use an integer {name} >= 0, or {name}="all" to keep every one.'
-    require(is_integer(k), name, k, f"a number of nonzero {things}", advice)
+    if not is_integer(k):
+        raise invalid(name, k, f"a number of nonzero {things}", advice)
     if k < 0:
         raise ValueError(f"{name}={k} asks for {k} nonzero {things}. {advice}")
 
@@ -323,8 +329,8 @@ def resolve_Cs(Cs: Any) -> list[float]:
 
 def _listed(name: str, values: Any, example: str, of: str, other: str = "", default: str = "") -> list[Any]:
     """Return the values of a grid as a list; raise ValueError if there are none or it is not a list."""
-    is_list = np.iterable(values) and not isinstance(values, str)
-    require(is_list, name, values, f"a list of values of {of}", f"Use a list such as {example}{other}.")
+    if isinstance(values, str) or not np.iterable(values):
+        raise invalid(name, values, f"a list of values of {of}", f"Use a list such as {example}{other}.")
     if not list(values):
         raise ValueError(f"{name}=[] leaves nothing to fit. Use a list such as {example}{default}.")
     return list(values)
@@ -332,10 +338,10 @@ def _listed(name: str, values: Any, example: str, of: str, other: str = "", defa
 
 def check_C(C: Any) -> None:
     """Raise ValueError unless C is a number > 0; infinity means no ridge."""
-    is_real = isinstance(C, numbers.Real) and not is_flag(C) and not np.isnan(float(C))
-    advice = "Use a number C > 0, or C=inf for no ridge."
-    require(is_real, "C", C, "a number", advice)
-    require(float(C) > 0, "C", C, "a positive weight of the loss", advice)
+    is_real = isinstance(C, numbers.Real) and not isinstance(C, BOOLEANS) and not np.isnan(float(C))
+    if not (is_real and float(C) > 0):
+        meaning = "a positive weight of the loss" if is_real else "a number"
+        raise invalid("C", C, meaning, "Use a number C > 0, or C=inf for no ridge.")
 
 
 def resolve_n_candidates(n_candidates: Any, n_samples: int) -> int | None:
@@ -358,12 +364,21 @@ def ridge(C: float, total_weight: float) -> float:
     return 1.0 / strength if strength > 0 else np.inf
 
 
-def check_classes(classes: np.ndarray) -> None:
-    """Raise ValueError if y has fewer than two classes."""
+def check_classes(classes: np.ndarray, totals: np.ndarray | None = None) -> None:
+    """Raise ValueError if y has fewer than two classes, or if all samples of a class have weight 0.
+
+    `totals` holds the sum of the weights of each class, if they are known.
+    """
     if len(classes) < 2:
         raise ValueError(
             f"y has only one class, {classes.tolist()[0]!r}, so there is nothing to classify. "
             "Give samples of two classes or more."
+        )
+    if totals is not None and not totals.all():
+        lost = classes[totals == 0].tolist()[0]
+        raise ValueError(
+            f"The weights of all samples of class {lost!r} are zero, so the class cannot be fitted. "
+            "Give some of them a weight > 0, or leave the class out of y."
         )
 
 
@@ -390,16 +405,6 @@ def class_factors(class_weight: Any, classes: np.ndarray, counts: np.ndarray) ->
             f"which {meaning}. Give finite numbers > 0."
         )
     return factors
-
-
-def check_totals(classes: np.ndarray, totals: np.ndarray) -> None:
-    """Raise ValueError if the weights of all samples of a class are 0; `totals` holds their sum by class."""
-    if not totals.all():
-        lost = classes[totals == 0].tolist()[0]
-        raise ValueError(
-            f"The weights of all samples of class {lost!r} are zero, so the class cannot be fitted. "
-            "Give some of them a weight > 0, or leave the class out of y."
-        )
 
 
 def check_sample_weight(sample_weight: Any, n_samples: int, space: Space = HOST) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.feature_selection import SelectorMixin
-from sklearn.utils import Tags, _safe_indexing
+from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import (
     _check_feature_names_in,
     _get_feature_names,
@@ -150,9 +150,7 @@ class MarginClassifier(Documented, ClassifierMixin, BaseEstimator):
         blueprint = self._blueprint(_get_feature_names(getattr(X, "_meta", X)))  # dask keeps names in it
         blueprint.check()
         solver = resolve_solver(self.solver)
-        validation.check_class_weight(self.class_weight)
         validation.check_n_jobs(self.n_jobs)
-        validation.random_source(self.random_state)
         samples = self._read(blueprint, X, y, sample_weight, solver)
         return blueprint, samples, Procedure(solver, self.n_jobs, self.random_state)
 
@@ -193,11 +191,6 @@ class MarginClassifier(Documented, ClassifierMixin, BaseEstimator):
             partial(validate_data, self, reset=reset, accept_sparse=["csr", *formats]),
             partial(check_names, self, reset=reset),
         )
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
 
 @dataclass(eq=False, repr=False)

@@ -34,7 +34,8 @@ class KernelClassifier(MarginClassifier):
 
     def _read(self, blueprint: Any, X: Any, y: Any, sample_weight: Any, solver: Solver) -> ArraySamples:
         who = type(self).__name__
-        samples = read_into_memory(self._checks(), X, y, sample_weight, self.class_weight, who)
+        checks, weights = self._checks(), (sample_weight, self.class_weight)
+        samples: ArraySamples = read_into_memory(checks, X, y, *weights, solver, who)
         if not blueprint.is_precomputed:
             return samples
         if self.n_features_in_ != np.shape(X)[0]:

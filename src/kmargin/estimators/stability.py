@@ -359,7 +359,7 @@ class StabilitySelection(Documented, SelectorMixin, BaseEstimator):
 
     def _check_parameters(self) -> None:
         validation.check_count("n_pairs", self.n_pairs, "pairs of halves")
-        validation.check_flag("standardize", self.standardize)
+        validation.check_flags(self, "standardize")
         validation.check_choice("bound", self.bound, SelectionBounds._fields)
         check_max_false(self.max_false)
         if not (isinstance(self.threshold, str) and self.threshold == "auto"):

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from itertools import chain, groupby, islice
+from itertools import chain, groupby, islice, repeat
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -169,13 +169,16 @@ def _solve_parts(
             machines = samples.machines(blueprint.multi_class)
             if is_joint:
                 yield Task(designs, tuple(machines), units)
-            else:
-                yield from (Task(designs, (machine,), units) for machine in machines)
+                continue
+            for machine in machines:
+                yield Task(designs, (machine,), units)
 
     grids = solve_tasks(tasks(), n_tasks * n_parts, Cs, ks, procedure, label)
     for _ in range(n_parts):
-        rows_of_each_C = zip(*islice(grids, n_tasks), strict=True)
-        grid = [[tuple(chain(*each)) for each in zip(*rows, strict=True)] for rows in rows_of_each_C]
+        grid = next(grids)
+        for of_next_machine in islice(grids, n_tasks - 1):
+            for row, column in np.ndindex(len(Cs), len(ks)):
+                grid[row][column] += of_next_machine[row][column]
         yield *under_way.popleft(), grid
     next(grids, None)  # `solve_tasks` goes on to its end, where it closes the progress bar
 
@@ -186,8 +189,8 @@ def _warn(blueprint: Blueprint, samples: Samples, models: Models, largest_k: int
     There is one warning for each such status. Runs that stopped close to S_k cause no warning while a
     fold of a cross-validation is fitted.
     """
-    has_features = largest_k == 0 or any(len(solution.support) for solution in models[0])
-    if not has_features and blueprint.units(samples).signs.any():
+    has_signs = blueprint.request.signs is not None and blueprint.units(samples).signs.any()
+    if has_signs and largest_k > 0 and not any(len(solution.support) for solution in models[0]):
         warn_caller(
             "No feature lowers the objective with the sign that `signs` allows, so the model is the "
             "intercept alone. Check the signs, or allow either sign for some features."
@@ -223,31 +226,34 @@ def solve_task(
     on_solution: Callable[[], None] | None = None,
 ) -> Grid:
     """Solve a task for every C and k; the solutions have the scale and the precision of the user's data."""
-    designs, units = task.designs, task.units
-    binary, ridges = zip(*(designs.problem(machine, Cs) for machine in task.machines), strict=True)
-    lams = [list(row) for row in zip(*ridges, strict=True)]
+    designs, units, binary, ridges = task.designs, task.units, [], []
+    for machine in task.machines:
+        one, lams_of_one = designs.problem(machine, Cs)
+        binary.append(one)
+        ridges.append(lams_of_one)
+    lams = np.transpose(ridges).tolist()
     if units is None:
         design = binary[0].design
         units = Units.of_columns(design.n_features)
-        distinct = design.distinct_columns() if solver.skips_repeats else units.columns
+        distinct = design.distinct_columns if solver.skips_repeats else units.columns
         if len(distinct) < design.n_features:
             units = units.without_copies(np.setdiff1d(units.columns, distinct))
-    problem = Problem(binary, units)
+    problem = Problem(tuple(binary), units)
     to_round = designs.dtype == np.float32 and isinstance(binary[0], ArrayProblem)
-    grid: Grid = [[] for _ in Cs]
-    for number, solutions in enumerate(solver.solve_grid(problem, lams, ks, rng)):
-        row = number // len(ks)
-        model = tuple(map(designs.restore, solutions))
-        if to_round:
-            problems: Any = problem.with_ridges(lams[row]).binary
-            model = tuple(
-                in_single_precision(solution, designs, one)
-                for solution, one in zip(model, problems, strict=True)
-            )
-        grid[row].append(model)
-        if on_solution is not None:
-            on_solution()
-    return [never_worse(row) for row in grid] if solver.is_monotone else grid
+    solutions = solver.solve_grid(problem, lams, ks, rng)
+    grid: Grid = []
+    for row in lams:
+        models = []
+        for solution in islice(solutions, len(ks)):
+            model = tuple(map(designs.restore, solution))
+            if to_round:
+                own: Any = problem.with_ridges(row).binary
+                model = tuple(map(in_single_precision, model, repeat(designs), own))
+            models.append(model)
+            if on_solution is not None:
+                on_solution()
+        grid.append(never_worse(models) if solver.is_monotone and len(ks) > 1 else models)
+    return grid
 
 
 def in_single_precision(solution: Solution, designs: Designs, problem: ArrayProblem) -> Solution:
@@ -318,8 +324,9 @@ def solve_tasks(
     threads = nullcontext() if n_tasks == 1 and solver.wants_blas_threads else one_blas_thread
     with progress_bar(label, n_tasks * len(Cs) * len(ks), verbose) as bar, threads:
         if n_workers == 1:
+            on_solution = bar.advance if verbose else None
             for index, task in enumerate(tasks):
-                yield solve_task(task, Cs, ks, solver, np.random.default_rng([seed, index]), bar.advance)
+                yield solve_task(task, Cs, ks, solver, np.random.default_rng([seed, index]), on_solution)
             return
         tasks = iter(tasks)
         first = next(tasks)

@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 MAX_DENSE_ENTRIES = 2**16
 
 
+@dataclass
 class LinearDecisions:
     """A function that maps X to the decision values of binary classifiers that are linear in the features."""
 
-    def __init__(self, coef: Matrix, intercept: Vector) -> None:
-        self.coef = coef
-        self.intercept = intercept
+    coef: Matrix
+    intercept: Vector
 
     @property
     def used(self) -> Any:
@@ -58,12 +58,12 @@ class LinearDecisions:
 Models = Sequence[tuple[Solution, ...]]  # for each k, the solution of each binary classifier
 
 
+@dataclass
 class LinearCoefs(Sequence[Matrix]):
     """A sequence with the dense coefficients for each k, one row per binary classifier; made on access."""
 
-    def __init__(self, solutions: Models, dtype: Any) -> None:
-        self.solutions = solutions
-        self.dtype = dtype
+    solutions: Models
+    dtype: Any
 
     def __len__(self) -> int:
         return len(self.solutions)

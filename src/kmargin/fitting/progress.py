@@ -4,6 +4,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 COMPILING = (
@@ -23,14 +24,11 @@ def announce_compilation(say: Callable[[str], Any]) -> None:
         say(COMPILING)
 
 
-class Bar:
+class Bar(AbstractContextManager["Bar"]):
     """A progress bar that shows nothing, for ``verbose=0``; the base class of the others."""
 
     def advance(self, steps: int = 1) -> None:
         """Add to the number of finished steps."""
-
-    def __enter__(self) -> "Bar":
-        return self
 
     def __exit__(self, *error: Any) -> None:
         return None

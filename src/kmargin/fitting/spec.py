@@ -54,15 +54,14 @@ class Blueprint(ABC):
         return UnitRequest()
 
     @property
+    @abstractmethod
     def things(self) -> str:
         """The plural noun for what k counts ("features", "groups", "training points"), for messages."""
-        return self.request.things
 
     def check(self) -> None:
         """Raise ValueError for an invalid parameter."""
         validation.check_choice("multi_class", self.multi_class, SCHEMES)
-        for name in ("shared", "standardize", "fit_intercept"):
-            validation.check_flag(name, getattr(self, name))
+        validation.check_flags(self, "shared", "standardize", "fit_intercept")
 
     @abstractmethod
     def units(self, samples: Any) -> Units:
@@ -82,7 +81,8 @@ class Blueprint(ABC):
         """
         units = self.units(samples)
         k = validation.resolve_k(k, units.n_units, self.things)
-        self.request.check_k(k, units)
+        if k < units.fixed.sum():
+            raise self._too_small(k, units)
         return k
 
     def resolve_ks(self, ks: Any, samples: Any, n_default: int | None = None) -> list[int]:
@@ -93,11 +93,19 @@ class Blueprint(ABC):
         """
         units = self.units(samples)
         resolved = validation.resolve_ks(ks, units.n_units, n_default, self.things)
-        if np.iterable(ks):
-            self.request.check_k(resolved[-1], units)
-            return resolved
         least = int(units.fixed.sum())
+        if np.iterable(ks):
+            if resolved[-1] < least:
+                raise self._too_small(resolved[-1], units)
+            return resolved
         return [k for k in resolved if k >= least] or [least]
+
+    def _too_small(self, k: int, units: Units) -> ValueError:
+        n_fixed = int(units.fixed.sum())
+        return ValueError(
+            f"k={k} is less than the {n_fixed} {self.things} in `keep`, which count in k. "
+            f"Use k >= {n_fixed}, or keep fewer."
+        )
 
     @abstractmethod
     def largest_default(self, samples: Any) -> int:
@@ -124,11 +132,14 @@ class Blueprint(ABC):
     ) -> SparsityPath:
         """Make the path from solutions and coefficients for each k; `more` are further fields of the path."""
         put, is_each = samples.space.put, len(models[0]) > 1 and not self.shared
+        intercepts, objectives = np.empty((2, len(models), len(models[0])))
+        for at, m in np.ndindex(intercepts.shape):
+            intercepts[at, m], objectives[at, m] = models[at][m].intercept, models[at][m].objective
         return SparsityPath(
             ks=np.array(ks),
             by_k=by_k,
-            intercepts=put(np.array([[s.intercept for s in model] for model in models], dtype=samples.dtype)),
-            objectives=put(np.array([[s.objective for s in model] for model in models])),
+            intercepts=put(intercepts.astype(samples.dtype)),
+            objectives=put(objectives),
             solutions=tuple(models),
             classes=samples.labels,
             multi_class=self.multi_class,
@@ -146,7 +157,7 @@ def repeats_to_report(samples: Samples, solver: Solver) -> Indices:
     """
     if not solver.skips_repeats or issparse(getattr(samples, "X", None)):
         return np.arange(0)
-    repeats = samples.repeated_columns()
+    repeats = samples.repeated_columns
     if len(repeats) == 0:
         return repeats
     constant = samples.designs(fit_intercept=True, standardize=True).are_constant
@@ -174,16 +185,21 @@ class LinearBlueprint(Blueprint):
     request: UnitRequest = UnitRequest()  # noqa: RUF009
     names: tuple[str, ...] | None = None  # the names of the features
 
+    @property
+    def things(self) -> str:
+        return "features" if self.request.groups is None else "groups"
+
     def units(self, samples: Samples) -> Units:
         return self.request.resolve(samples.n_features, self.names)
 
     def problem_units(self, samples: Samples, designs: Any, solver: Solver, is_joint: bool) -> Units | None:
-        if not self.request.is_empty:
-            return self.units(samples)
-        if not is_joint:
+        is_plain = self.request.is_empty
+        if is_plain and not is_joint and len(samples.classes) > 2:
             return None
         units = self.units(samples)
-        return units.without_copies(samples.repeated_columns()) if solver.skips_repeats else units
+        if is_plain and solver.skips_repeats and len(samples.repeated_columns):
+            return units.without_copies(samples.repeated_columns)
+        return units
 
     def largest_default(self, samples: Samples) -> int:
         return samples.n_samples
@@ -324,9 +340,9 @@ class KernelBlueprint(Blueprint):
             validation.check_choice("kernel", self.kernel, KERNELS)
         if isinstance(self.gamma, str):
             validation.check_choice("gamma", self.gamma, ("scale", "auto"))
-        else:
-            fine, advice = validation.is_number(self.gamma, above=0), "Use a number > 0, 'scale' or 'auto'."
-            validation.require(fine, "gamma", self.gamma, "valid", advice)
+        elif not validation.is_number(self.gamma, above=0):
+            advice = "Use a number > 0, 'scale' or 'auto'."
+            raise validation.invalid("gamma", self.gamma, "valid", advice)
         for name, least in (("degree", 1.0), ("coef0", -np.inf)):
             validation.check_number(name, getattr(self, name), least)
         validation.check_cache_size(self.cache_size)

@@ -19,7 +19,7 @@ from sklearn.utils.validation import has_fit_parameter
 from kmargin.core import validation
 from kmargin.core.arrays import Flags, Indices, Matrix, Vector
 from kmargin.core.linalg import one_blas_thread
-from kmargin.core.validation import check_choice, check_count, is_number, require, warn_caller
+from kmargin.core.validation import check_choice, check_count, invalid, is_number, warn_caller
 from kmargin.fitting.fit import make_pool
 from kmargin.fitting.progress import progress_bar
 
@@ -278,7 +278,8 @@ def stability_bounds(n_features: int, q: float, threshold: float, n_pairs: int =
     """
     check_count("n_features", n_features, "features", least=0)
     check_count("n_pairs", n_pairs, "pairs of halves")
-    require(is_number(q, at_least=0), "q", q, "a mean number of features", "Use a number >= 0, such as 10.")
+    if not is_number(q, at_least=0):
+        raise invalid("q", q, "a mean number of features", "Use a number >= 0, such as 10.")
     check_threshold(threshold)
     n_halves = needed_halves(threshold, n_pairs)
     theta = min(1.0, q / n_features) if n_features else 0.0
@@ -436,12 +437,13 @@ def _affine_powers(slopes: Vector, lasts: Indices, way: Matrix, r: float) -> tup
 
 def check_threshold(threshold: Any, others: str = "") -> None:
     """Raise ValueError unless the threshold is above 0.5 and at most 1."""
-    fine = is_number(threshold, above=0.5) and threshold <= 1
-    meaning = "a proportion above one half; below that, no error bound holds"
-    require(fine, "threshold", threshold, meaning, f"Use a number above 0.5, at most 1{others}.")
+    if not (is_number(threshold, above=0.5) and threshold <= 1):
+        meaning = "a proportion above one half; below that, no error bound holds"
+        raise invalid("threshold", threshold, meaning, f"Use a number above 0.5, at most 1{others}.")
 
 
 def check_max_false(max_false: object) -> None:
     """Raise ValueError unless `max_false` is a finite number > 0."""
-    meaning, advice = "an expected number of features", "Use a number > 0, such as 1."
-    require(is_number(max_false, above=0), "max_false", max_false, meaning, advice)
+    if not is_number(max_false, above=0):
+        meaning, advice = "an expected number of features", "Use a number > 0, such as 1."
+        raise invalid("max_false", max_false, meaning, advice)

@@ -364,8 +364,8 @@ def honest_score(
     """
     validation.check_count("permutations", permutations, "times to permute the labels", least=0)
     validation.check_count("repeats", repeats, "times to deal the rows into folds")
-    fine = validation.is_number(confidence, above=0) and confidence < 1
-    validation.require(fine, "confidence", confidence, "a probability", "Use a number such as 0.95.")
+    if not (validation.is_number(confidence, above=0) and confidence < 1):
+        raise validation.invalid("confidence", confidence, "a probability", "Use a number such as 0.95.")
     validation.check_cv(cv)
     validation.check_scoring(scoring)
     validation.check_n_jobs(n_jobs)

@@ -12,7 +12,7 @@ from kmargin.solvers.refit.newton import ROUNDING_RTOL
 from kmargin.solvers.refit.support import refit
 from kmargin.solvers.search.path import SupportPath
 from kmargin.solvers.search.swap_search import Candidate, Effort
-from kmargin.solvers.solution import Regime, Solution, Status
+from kmargin.solvers.solution import Ending, Regime, Solution, Status
 from kmargin.solvers.solver import STRONGEST_RIDGE, Solver, bare_solution, check_options
 
 EFFORTS = {
@@ -103,10 +103,10 @@ class Exchange(Solver):
     def solve_grid(
         self, problem: Problem, lams: Sequence[Sequence[float]], ks: Sequence[int], rng: np.random.Generator
     ) -> Iterator[tuple[Solution, ...]]:
-        path = SupportPath(problem, ks, self._effort())
+        path = SupportPath(problem, ks, EFFORTS[self.effort]._replace(tol=self.tol))
         n_all = problem.units.n_units + len(problem.units.copies)
+        alone = tuple(bare_solution(one, Status.SWAP_OPTIMAL, Regime.INTERCEPT) for one in problem.binary)
         for row in lams:
-            alone = tuple(intercept_alone(one) for one in problem.with_ridges(row).binary)
             if min(row) > STRONGEST_RIDGE:
                 yield from (alone for _ in ks)
                 continue
@@ -141,19 +141,16 @@ class Exchange(Solver):
         if len(support) == 0 or lams.min() > STRONGEST_RIDGE:
             return tuple(starts)
         columns = units.columns_of(support)
-        path = SupportPath(problem, [len(support)], self._effort())
+        path = SupportPath(problem, [len(support)], EFFORTS[self.effort]._replace(tol=self.tol))
         coefs = [
             rows.scaled(columns, start.dense_coef()[columns], start.intercept)
             for rows, start in zip(path.all_rows, starts, strict=True)
         ]
         path.improve(lams, Candidate(support, np.array(coefs)))
-        alone = tuple(intercept_alone(one) for one in problem.binary)
+        alone = tuple(bare_solution(one, Status.SWAP_OPTIMAL, Regime.INTERCEPT) for one in problem.binary)
         better = self._solutions(problem, path, path.best(len(support)), alone)
         before, after = (sum(s.objective for s in solutions) for solutions in (starts, better))
         return better if after <= before * (1.0 + ROUNDING_RTOL) else tuple(starts)
-
-    def _effort(self) -> Effort:
-        return EFFORTS[self.effort]._replace(tol=self.tol)
 
     def _solutions(
         self, problem: Problem, path: SupportPath, found: Candidate | None, alone: tuple[Solution, ...]
@@ -162,16 +159,31 @@ class Exchange(Solver):
         if found is None:
             return alone
         assert found.values is not None
-        columns, status = problem.units.columns_of(found.support), status_of(found)
         # To use a column and its copy together would lower the ridge penalty, and no such swap was tried.
-        if len(problem.units.copies) and path.lams.max() > 0:
-            status = Status.SETTLED if status is Status.SWAP_OPTIMAL else status
+        all_tried = found.all_tried and not (len(problem.units.copies) and path.lams.max() > 0)
+        # Without panels, a few exchanges of many units at a time are tried, and hardly any single swaps.
+        in_panel = found.all_tried or found.regime is None or found.regime.takes_panel
+        status = Status.SWAP_OPTIMAL if all_tried else Status.SETTLED if in_panel else Status.LIMITED
+        columns = problem.units.columns_of(found.support)
+        order = np.argsort(columns)
         solutions = []
         for p, rows in enumerate(path.all_rows):
-            lam = float(path.lams[p])
-            solution = rows.solution(columns, found.coefs[p], float(found.values[p]), lam, alone[p])
-            n_newton = 0 if solution is alone[p] else path.n_newton
-            solutions.append(replace(solution, status=status, n_iter=n_newton, regime=found.regime))
+            coef, intercept, objective = rows.unscaled(
+                columns, found.coefs[p], float(found.values[p]), float(path.lams[p])
+            )
+            solution = replace(alone[p], status=status, regime=found.regime)
+            if objective <= alone[p].objective:
+                used = order[coef[order] != 0]
+                solution = replace(
+                    solution,
+                    support=columns[used],
+                    coef=coef[used],
+                    intercept=intercept,
+                    objective=objective,
+                    n_iter=path.n_newton,
+                    ending=Ending.SEARCH,
+                )
+            solutions.append(solution)
         return tuple(solutions)
 
     def _with_copies(
@@ -199,17 +211,3 @@ def refit_solution(problem: BinaryProblem, start: Solution, alone: Solution) -> 
         n_iter=n_newton,
         status=Status.SWAP_OPTIMAL,
     )
-
-
-def intercept_alone(problem: BinaryProblem) -> Solution:
-    """The solution for k = 0."""
-    return replace(bare_solution(problem, Status.SWAP_OPTIMAL), regime=Regime.INTERCEPT)
-
-
-def status_of(found: Candidate) -> Status:
-    """Return the status of a support: whether all swaps, the most promising ones or only some were tried."""
-    if found.all_tried:
-        return Status.SWAP_OPTIMAL
-    # Without panels, a few exchanges of many units at a time are tried, and hardly any single swaps.
-    in_panel = found.regime is None or found.regime.takes_panel
-    return Status.SETTLED if in_panel else Status.LIMITED

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 from kmargin.core.arrays import Vector
 from kmargin.core.problem import BinaryProblem, Problem
 from kmargin.core.summary import Documented
-from kmargin.solvers.solution import Ending, Solution, Status
+from kmargin.solvers.solution import Ending, Regime, Solution, Status
 
 
 class Solver(Documented, BaseEstimator):
@@ -142,21 +142,24 @@ def univariate_start(problem: BinaryProblem) -> Vector:
 def intercept_only(problem: BinaryProblem) -> Vector:
     """The minimiser for k = 0: zero coefficients and the best constant as intercept."""
     beta = np.zeros(problem.design.n_parameters)
-    beta[problem.design.n_features :] = problem.best_constant()
+    beta[problem.design.n_features :] = problem.best_constant()[0]
     return beta
 
 
-def bare_solution(problem: BinaryProblem, status: Status) -> Solution:
-    """The solution of k = 0, the intercept alone, with this status."""
-    beta = intercept_only(problem)
-    return Solution.from_beta(
-        beta,
-        problem.design.n_features,
-        objective=problem.loss_without_features(),
+def bare_solution(problem: BinaryProblem, status: Status, regime: Regime | None = None) -> Solution:
+    """The solution of k = 0, the intercept alone, with this status; it is the same for every ridge."""
+    intercept, objective = problem.best_constant()
+    return Solution(
+        support=np.empty(0, np.intp),
+        coef=np.empty(0),
+        intercept=intercept,
+        n_features=problem.design.n_features,
+        objective=objective,
         projection_cost=0.0,
         status=status,
         n_iter=0,
         ending=Ending.INTERCEPT,
+        regime=regime,
     )
 
 

@@ -102,15 +102,11 @@ class BlockDesign(Columns):
         """Weighted mean and variance of each column, and its covariance with the labels."""
         return Moments(self.means[0], *self._mean(sums.second_moments, *self.means))
 
-    def variance(self) -> Vector:
-        """The weighted variance of each column; without an intercept, its weighted mean square."""
-        mean, variance, _ = self.moments
-        return variance if self.fit_intercept else variance + mean**2
-
     def panel(self, columns: Indices, size: int) -> Any:
         """Make a `PanelBlock` of each block, with room for `size` columns, and keep it where the block is."""
         return self.blocks.hold(sums.make_panel, self.view, self.total, self.fit_intercept, columns, size)
 
+    @cached_property
     def distinct_columns(self) -> Indices:
         given = self.view._replace(center=None, scale=None)  # repeated columns are equal as they were given
         groups = candidate_groups(add_up(self.blocks.ask(sums.fingerprints, given, SEED)))

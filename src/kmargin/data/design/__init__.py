@@ -28,19 +28,8 @@ def n_bytes(X: Any) -> int:
 def distinct_rows(X: Any) -> Indices:
     """The rows of X that repeat no earlier one, ascending."""
     if scipy.sparse.issparse(X):
-        return make_design(X.T).distinct_columns()
+        return make_design(X.T).distinct_columns
     return np.sort(np.unique(X, axis=0, return_index=True)[1])
-
-
-def repeated_columns(X: Any) -> Indices:
-    """The columns of X that repeat an earlier one, ascending.
-
-    Empty columns of a sparse matrix are left out, because users need not be warned of them.
-    """
-    repeats = np.setdiff1d(np.arange(X.shape[1]), make_design(X).distinct_columns())
-    if scipy.sparse.issparse(X):
-        repeats = repeats[np.bincount(X.indices, minlength=X.shape[1])[repeats] > 0]
-    return repeats
 
 
 def variance_of_entries(X: Any, repeats: Vector) -> float:

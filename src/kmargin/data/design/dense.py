@@ -149,7 +149,7 @@ class DenseDesign(Design):
         scaled = self.X / spread
         scaled -= mean / spread
         standardized = DenseDesign(scaled, self.fit_intercept)
-        standardized.__dict__["_distinct"] = self._distinct
+        standardized.__dict__["distinct_columns"] = self.distinct_columns
         return standardized
 
     def largest(self) -> Vector:

@@ -137,7 +137,7 @@ class SparseDesign(Design):
         X = self.X.astype(np.float64)
         X.data /= spread[X.indices]
         standardized = SparseDesign(X, self.fit_intercept, (mean + self.shift) / spread)
-        standardized.__dict__["_distinct"] = self._distinct
+        standardized.__dict__["distinct_columns"] = self.distinct_columns
         return standardized
 
     def largest(self) -> Vector:

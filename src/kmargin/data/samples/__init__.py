@@ -47,11 +47,6 @@ class Designs:
         """Whether each feature is constant; empty without a scaling."""
         return np.empty(0, np.bool_) if self.scaling is None else self.scaling.are_constant
 
-    def scaled(self, design: Any) -> Any:
-        """Standardise the columns of a design if there is a scaling."""
-        scaling = self.scaling
-        return design if scaling is None else design.standardized(scaling.centers, scaling.scales)
-
     def stop(self) -> None:
         """Stop requests that run in the background, because the fit has been given up."""
 
@@ -69,16 +64,12 @@ class Samples(ABC):
 
     X: Any
     classes: np.ndarray
+    space: Space = HOST  # the array library and device that the fitted attributes will have
 
     @property
     def labels(self) -> Any:
         """The classes as the attribute `classes_` holds them."""
         return self.classes
-
-    @property
-    def space(self) -> Space:
-        """The array library and device that the fitted attributes will have."""
-        return HOST
 
     @property
     def dtype(self) -> Any:
@@ -101,6 +92,7 @@ class Samples(ABC):
     def designs(self, fit_intercept: bool, standardize: bool = False) -> Designs:
         """Return the maker of the binary problems of linear classifiers."""
 
+    @property
     @abstractmethod
     def repeated_columns(self) -> Indices:
         """The features whose column repeats an earlier one."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from kmargin.core.labels import (
 )
 from kmargin.core.problem import ArrayProblem
 from kmargin.core.scaling import unit_variance_scaling
-from kmargin.data.design import make_design, n_bytes, repeated_columns
+from kmargin.data.design import make_design, n_bytes
 from kmargin.data.samples import Designs, Given, ModelAt, Samples
 from kmargin.model_selection.calibration import Calibration, UnseenRows, fit_calibration
 from kmargin.model_selection.scores import Fold, effective_number, make_folds, make_splitters, score_with
@@ -233,8 +234,9 @@ class ArraySamples(Samples):
     def designs(self, fit_intercept: bool, standardize: bool = False) -> "ArrayDesigns":
         return ArrayDesigns(self, fit_intercept, standardize)
 
+    @cached_property
     def repeated_columns(self) -> Indices:
-        return repeated_columns(copied(self.X))
+        return np.setdiff1d(np.arange(self.n_features), make_design(copied(self.X)).distinct_columns)
 
     def to_fit(self, rows: Indices) -> "ArraySamples":
         """Select rows as training samples; X is copied only when a binary problem is fitted."""
@@ -257,7 +259,6 @@ class ArrayDesigns(Designs):
 
     def __init__(self, samples: ArraySamples, fit_intercept: bool, standardize: bool = False) -> None:
         self.X, self.weights = samples.X, samples.weights
-        self.shared = len(samples.classes) > 2
         self.whole: Design | None = None
         scaling = None
         if standardize:
@@ -267,23 +268,20 @@ class ArrayDesigns(Designs):
             )
         super().__init__(samples.dtype, fit_intercept, scaling)
 
-    def __call__(self, machine: Machine) -> Design:
-        if machine.rows is not None:
-            return self._design(self.X[machine.rows])
-        whole = self._design(self.X) if self.whole is None else self.whole
-        if self.shared:
-            self.whole = whole
-        return whole
-
     def problem(self, machine: Machine, Cs: Sequence[float]) -> tuple[ArrayProblem, list[float]]:
-        return array_problem(self(machine), machine, self.weights, Cs)
+        design = self.whole if machine.rows is None else None
+        if design is None:
+            rows = copied(self.X if machine.rows is None else self.X[machine.rows])
+            design = make_design(rows, self.fit_intercept)
+            if self.scaling is not None:
+                design = design.standardized(self.scaling.centers, self.scaling.scales)
+        if machine.negative is None:
+            self.whole = design
+        return array_problem(design, machine, self.weights, Cs)
 
     def __sizeof__(self) -> int:
         """The size of X, by which joblib's dask backend decides to send it to its workers only once."""
         return n_bytes(self.X)
-
-    def _design(self, rows: Any) -> Design:
-        return self.scaled(make_design(copied(rows), self.fit_intercept))
 
 
 def array_problem(
@@ -306,15 +304,15 @@ def read_samples(X: Any, y: Any, sample_weight: Any, class_weight: Any) -> Array
     classes, codes = np.unique(y, return_inverse=True)
     if are_labels and 2 * len(classes) > len(y):
         check_classification_targets(y)  # warns if there are more classes than half the rows
-    validation.check_classes(classes)
     repeats = weights = validation.check_sample_weight(sample_weight, len(y))
     if class_weight is not None:
         with np.errstate(over="ignore"):
             weights = repeats * validation.class_factors(class_weight, classes, np.bincount(codes))[codes]
         check_finite_weight(float(weights.max()))
     kept = np.flatnonzero(weights)
-    check_weight_range(weights)
-    validation.check_totals(classes, np.bincount(codes, weights=weights, minlength=len(classes)))
+    if weights.min() < weights.max():
+        check_weight_range(weights)
+    validation.check_classes(classes, np.bincount(codes, weights=weights, minlength=len(classes)))
     if len(kept) < len(y):
         X, codes, repeats, weights = X[kept], codes[kept], repeats[kept], weights[kept]
     return ArraySamples(X, codes, classes, repeats, weights, kept)

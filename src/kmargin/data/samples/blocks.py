@@ -3,17 +3,17 @@
 import numbers
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
-from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import check_scoring
 from sklearn.utils.multiclass import check_classification_targets
 
 from kmargin.core import validation
-from kmargin.core.arrays import Indices, Matrix, Space, Vector, is_foreign, space_of, to_host
+from kmargin.core.arrays import HOST, Indices, Matrix, Space, Vector, is_foreign, space_of, to_host
 from kmargin.core.labels import Pair, check_finite_weight, class_pairs
 from kmargin.core.scaling import unit_variance_scaling
 from kmargin.data.blocks import Block, Blocks
@@ -43,8 +43,9 @@ class BlockSamples(Samples):
     def designs(self, fit_intercept: bool, standardize: bool = False) -> "BlockDesigns":
         return BlockDesigns(self, fit_intercept, standardize)
 
+    @cached_property
     def repeated_columns(self) -> Indices:
-        return np.setdiff1d(np.arange(self.n_features), self.every_row().distinct_columns())
+        return np.setdiff1d(np.arange(self.n_features), self.every_row().distinct_columns)
 
     def every_row(self) -> BlockDesign:
         """Return the design of the rows of all classes, with sample weights but without class weights."""
@@ -75,7 +76,9 @@ class BlockDesigns(Designs):
     def problem(self, machine: Pair, Cs: Sequence[float]) -> tuple[BlockProblem, list[float]]:
         samples = self.samples
         view = View(machine.positive, machine.negative, samples.class_weight, samples.part)
-        design = self.scaled(BlockDesign(samples.X, view, self.fit_intercept))
+        design = BlockDesign(samples.X, view, self.fit_intercept)
+        if self.scaling is not None:
+            design = design.standardized(self.scaling.centers, self.scaling.scales)
         lams = [validation.ridge(C, design.total) for C in Cs]
         return BlockProblem(design, lams[0]), lams
 
@@ -227,10 +230,7 @@ class DeviceSamples(BlockSamples):
     X: LocalBlocks
     given_classes: Any = None  # the classes as an array of the library of y
     kept: Any = None  # the indices of the user's rows that have positive weight; None means all
-
-    @property
-    def space(self) -> Space:
-        return space_of(self.block.X)
+    space: Space = HOST
 
     @property
     def labels(self) -> Any:
@@ -262,11 +262,6 @@ class DeviceSamples(BlockSamples):
         return split_rows(model, blueprint, self, self.at_hand(), given, weighted)
 
 
-def device_space(X: Any) -> Space | None:
-    """Return the device of X; None for main memory, or if scikit-learn's `array_api_dispatch` is off."""
-    return space_of(X) if get_config()["array_api_dispatch"] and is_foreign(X) else None
-
-
 def detach(array: Any) -> Any:
     """Return a torch tensor without gradient tracking; return other arrays unchanged."""
     return array.detach() if hasattr(array, "detach") else array
@@ -292,7 +287,6 @@ def read_device(X: Any, y: Any, sample_weight: Any, class_weight: Any) -> Device
     space = space_of(X)
     labels, codes = _encode(y)
     codes, classes = space.move(codes), to_host(labels)
-    validation.check_classes(classes)
     repeats = validation.check_sample_weight(sample_weight, X.shape[0], space)
     counts, totals = _per_class(space, codes, repeats, len(classes))
     factors = check_class_factors(class_weight, classes, counts, totals)
@@ -301,13 +295,13 @@ def read_device(X: Any, y: Any, sample_weight: Any, class_weight: Any) -> Device
         kept = space.xp.nonzero(repeats > 0)[0]
         X, codes, repeats = _take(space, kept, X, codes, repeats)
     blocks = LocalBlocks([Block(0, X, codes, repeats)])
-    return DeviceSamples(blocks, classes, factors, given_classes=labels, kept=kept)
+    return DeviceSamples(blocks, classes, factors, given_classes=labels, kept=kept, space=space)
 
 
 def check_class_factors(class_weight: Any, classes: np.ndarray, counts: Indices, totals: Vector) -> Vector:
     """Return the factor for the weights of each class; raise ValueError if weights vanish or overflow."""
     factors = validation.class_factors(class_weight, classes, counts)
-    validation.check_totals(classes, totals * factors)
+    validation.check_classes(classes, totals * factors)
     check_finite_weight(float(np.sum(totals * factors)))
     return factors
 

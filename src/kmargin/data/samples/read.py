@@ -7,16 +7,17 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy.sparse import issparse
+from sklearn import get_config
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import indexable
 
-from kmargin.core.arrays import HOST, Indices, Matrix, Space, space_of, spread, to_host
+from kmargin.core.arrays import HOST, Indices, Matrix, Space, is_foreign, space_of, spread, to_host
 from kmargin.core.labels import choose_classes, combine_decisions
 from kmargin.data.blocks import dask_input, is_dask
 from kmargin.data.design.sparse import canonical
 from kmargin.data.samples import Given, Samples
-from kmargin.data.samples.array import ArraySamples, read_samples
-from kmargin.data.samples.blocks import detach, device_space, follow, read_device
+from kmargin.data.samples.array import read_samples
+from kmargin.data.samples.blocks import detach, follow, read_device
 from kmargin.solvers.solver import Solver
 
 # The first returns decision values of X, with a column for each binary classifier; the second converts these
@@ -85,12 +86,20 @@ def read(checks: Checks, X: Any, y: Any, sample_weight: Any, class_weight: Any, 
         y = y if hasattr(y, "shape") else np.asarray(y)
         X, y = checks.array(detach(X), y, dtype=_floats(space))
         return read_device(X, y, sample_weight, class_weight)
-    return _read_array(checks, X, y, sample_weight, class_weight)
+    with refuse_text(X):
+        X, y = checks.array(X, to_host(y), dtype=[np.float64, np.float32])
+    X = canonical(X) if issparse(X) else X
+    return read_samples(X, y, to_host(sample_weight), class_weight)
+
+
+def device_space(X: Any) -> Space | None:
+    """Return the device of X; None for main memory, or if scikit-learn's `array_api_dispatch` is off."""
+    return space_of(X) if get_config()["array_api_dispatch"] and is_foreign(X) else None
 
 
 def read_into_memory(
-    checks: Checks, X: Any, y: Any, sample_weight: Any, class_weight: Any, who: str
-) -> ArraySamples:
+    checks: Checks, X: Any, y: Any, sample_weight: Any, class_weight: Any, solver: Solver, who: str
+) -> Any:
     """Check X, y and the weights for an estimator with a kernel, which needs arrays in main memory."""
     space = device_space(X)
     if space is not None:
@@ -103,14 +112,7 @@ def read_into_memory(
             f"{who} does not accept dask collections: a kernel compares every point with every "
             "other. Use SparseSVC, or as many rows as fit in memory (X.compute())."
         )
-    return _read_array(checks, X, y, sample_weight, class_weight)
-
-
-def _read_array(checks: Checks, X: Any, y: Any, sample_weight: Any, class_weight: Any) -> ArraySamples:
-    with refuse_text(X):
-        X, y = checks.array(X, to_host(y), dtype=[np.float64, np.float32])
-    X = canonical(X) if issparse(X) else X
-    return read_samples(X, y, to_host(sample_weight), class_weight)
+    return read(checks, X, y, sample_weight, class_weight, solver)
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from kmargin.core.arrays import Indices, Matrix, Vector
 from kmargin.core.problem import BinaryProblem, Problem
 from kmargin.core.scaling import make_scaling, power_of_two, typical_entry
 from kmargin.core.units import Units
-from kmargin.core.validation import is_flag, is_integer, is_number
+from kmargin.core.validation import BOOLEANS, is_integer, is_number
 from kmargin.solvers.exchange import Exchange
 from kmargin.solvers.proximal import reference
 from kmargin.solvers.proximal.compiled import mm_descent, sd_descent
@@ -138,7 +138,7 @@ class ProximalDistance(Solver):
                 self.rhos is None or is_schedule(self.rhos),
                 "a sequence of penalties > 0, such as [1, 10, 100], or None",
             ),
-            polish=(is_flag(self.polish), "True or False"),
+            polish=(isinstance(self.polish, BOOLEANS), "True or False"),
             **{name: is_one_of(getattr(self, name), choices) for name, choices in CHOICES.items()},
         )
 

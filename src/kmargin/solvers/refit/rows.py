@@ -16,7 +16,6 @@ from kmargin.core.scaling import Scaling, make_scaling
 from kmargin.data.blocks.problem import BlockProblem
 from kmargin.solvers.refit.final import LARGE_SUPPORT_RTOL, ArrayColumns, minimise_by_svd
 from kmargin.solvers.refit.newton import ZERO_OBJECTIVE
-from kmargin.solvers.solution import Solution
 
 
 class Rows:
@@ -24,17 +23,23 @@ class Rows:
 
     is_remote = False
 
-    def __init__(self, problem: BinaryProblem) -> None:
-        self.given = problem
-        self.scaling: Scaling | None = make_scaling(problem)
-        self.problem = problem if self.scaling is None else self.scaling.apply(problem)
-        self.n_samples, self.n_features = self.problem.design.n_samples, self.problem.design.n_features
-        self.fit_intercept = self.problem.design.fit_intercept
+    mean_weight = 1.0  # of the rows; not 1 only for a loss whose terms have other weights
 
-    @cached_property
-    def ridge_scale(self) -> Vector:
-        """The ridge of each column after rescaling, relative to the ridge of the given problem."""
-        return np.ones(self.n_features) if self.scaling is None else self.scaling.scales**-2.0
+    def __init__(self, problem: BinaryProblem) -> None:
+        self.given = self.problem = problem
+        with np.errstate(over="ignore", invalid="ignore"):  # a column whose squares overflow is rescaled
+            self._moments = problem.moments()
+        self.scaling: Scaling | None = make_scaling(problem, self._moments)
+        self.n_samples, self.n_features = problem.design.n_samples, problem.design.n_features
+        self.fit_intercept = problem.design.fit_intercept
+        # the ridge of each column after rescaling, relative to the ridge of the given problem
+        self.ridge_scale: Vector = np.ones(self.n_features)
+        if self.scaling is not None:
+            self.problem = self.scaling.apply(problem)
+            self._moments = self.problem.moments()
+            self.ridge_scale = self.scaling.scales**-2.0
+        # whether an array of so many numbers takes no more memory than is in proportion to the data
+        self.fits = self.problem.design.fits
 
     def ridges(self, lam: float, columns: Indices) -> Vector:
         """The ridges of some columns, then 0 for the intercept, or 1 if the model has no intercept."""
@@ -43,11 +48,8 @@ class Rows:
     @cached_property
     def variance(self) -> Vector:
         """The weighted variance of each column; without an intercept, its second moment."""
-        raise NotImplementedError
-
-    def fits(self, n_numbers: int) -> bool:
-        """Whether an array of `n_numbers` entries takes no more memory than is in proportion to the data."""
-        return self.problem.design.fits(n_numbers)
+        mean, variance, _ = self._moments
+        return self.mean_weight * (variance if self.fit_intercept else variance + mean**2)
 
     def scaled(self, columns: Indices, coef: Vector, intercept: float) -> Vector:
         """Convert coefficients of the given columns, and the intercept, to those of the rescaled columns."""
@@ -69,21 +71,6 @@ class Rows:
         beta[self.n_features :] = intercept
         return coef, intercept, self.given.with_ridge(lam).loss(beta)
 
-    def solution(
-        self, columns: Indices, u: Vector, value: float, lam: float, intercept_only: Solution
-    ) -> Solution:
-        """Convert coefficients of the rescaled columns to a solution of the given problem.
-
-        The solution without features, `intercept_only`, is returned if it has a lower objective.
-        """
-        coef, intercept, objective = self.unscaled(columns, u, value, lam)
-        if not objective <= intercept_only.objective:
-            return intercept_only
-        order = np.argsort(columns)
-        order = order[coef[order] != 0]
-        status = intercept_only.status
-        return Solution(columns[order], coef[order], intercept, self.n_features, objective, 0.0, status, 0)
-
 
 class ArrayRows(Rows):
     """Rows in memory."""
@@ -96,10 +83,7 @@ class ArrayRows(Rows):
         self.c = np.sqrt(self.problem.weights / self.n_samples)
         self.t = self.problem.y * self.c
         self.target = self.problem.targets * self.c
-
-    @cached_property
-    def variance(self) -> Vector:
-        return self.X.spread(self.c)
+        self.mean_weight = float(self.problem.weights.mean())
 
     def residual(self, columns: Indices, u: Vector) -> Vector:
         return self.target - self.t * (self.X.product(columns, u[:-1]) + u[-1])
@@ -138,10 +122,6 @@ class BlockRows(Rows):
     is_remote = True
 
     problem: BlockProblem
-
-    @cached_property
-    def variance(self) -> Vector:
-        return self.problem.design.variance()
 
 
 def make_rows(problem: BinaryProblem) -> Rows:
