@@ -42,7 +42,7 @@ from kmargin.report.text import PERCENT, change_text, error_text, headline, scor
 from kmargin.tables import model_file
 from kmargin.tables.analysis import Analysis, Neighbour, Step
 from kmargin.tables.dataset import Dataset
-from kmargin.tables.model_file import is_temporary, replace_file, replace_folder
+from kmargin.tables.model_file import PART, READY, replace_file, replace_folder
 
 MAX_ROWS = 60  # most rows of a table on the page; the CSV files have all rows
 MAX_TERMS = 12  # a model with more features is not shown as a formula
@@ -415,7 +415,7 @@ def check_folder(folder: Path, force: bool) -> None:
     if not os.access(folder if folder.exists() else parent, os.W_OK):
         raise InputError(f"The folder {folder} cannot be written. Choose another with --out.")
     there = sorted(path.name for path in folder.iterdir()) if folder.exists() else []
-    there = [name for name in there if not is_temporary(name)]
+    there = [name for name in there if name not in (PART, READY)]
     if there and model_file.NAME not in there and not force:
         raise InputError(
             f"The folder {folder} holds {listing(there, 3)}, which kmargin did not write. "

@@ -71,6 +71,10 @@ def digest_rows(X: Matrix) -> np.ndarray:
 
 Estimator = SparseSVC | KernelSparseSVC
 KERNEL_PARAMETERS = ("kernel", "gamma", "degree", "coef0")
+FITTED_ARRAYS = {
+    "linear": ("intercept", "coef"),
+    "kernel": ("intercept", "dual_coef", "support", "support_vectors"),
+}
 
 
 def make_estimator(parameters: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Estimator:
@@ -102,10 +106,9 @@ def estimator_numbers(machine: Any) -> tuple[dict[str, Any], dict[str, np.ndarra
     """The parameters and arrays of a fitted estimator; if it chose k and C, with the chosen values."""
     k, C = (getattr(machine, f"{name}_", None) for name in ("k", "C"))
     parameters = {"C": float(C or machine.C), "multi_class": machine.multi_class, "shared": machine.shared}
-    names = ["classes", "intercept", "coef"]
-    if hasattr(machine, "dual_coef_"):
+    is_kernel = hasattr(machine, "dual_coef_")
+    if is_kernel:
         parameters |= {"kernel": machine.kernel, **machine.kernel_.numbers}
-        names = ["classes", "intercept", "dual_coef", "support", "support_vectors"]
         n_units = len(machine.support_)
     else:
         request = UnitRequest(machine.groups, machine.keep, machine.avoid, machine.signs)
@@ -113,6 +116,7 @@ def estimator_numbers(machine: Any) -> tuple[dict[str, Any], dict[str, np.ndarra
         parameters |= request._asdict()
         n_units = request.resolve(machine.n_features_in_).n_units
     k = machine.k if k is None else k
+    names = ("classes", *FITTED_ARRAYS["kernel" if is_kernel else "linear"])
     arrays = {name: _as_array(getattr(machine, f"{name}_")) for name in names}
     return parameters | {"k": n_units if k == "all" else int(k)}, arrays
 
