@@ -309,7 +309,7 @@ def test_scores_are_those_of_the_estimator_that_scales_in_each_fold():
     folds = StratifiedKFold(5, shuffle=True, random_state=3)
     model = SparseSVCCV(**grid, cv=folds, standardize=True).fit(dataset.X, dataset.y)
     assert (found.k, found.C) == (model.k_, model.C_)
-    assert found.curve.at(found.k)[0] == pytest.approx(model.best_score_)
+    assert found.choice.score == pytest.approx(model.best_score_)
     assert found.assessment.score == pytest.approx(model.best_score_)
     machine, scaling = found.model.machine, found.model.scaling
     np.testing.assert_allclose(machine.coef_ / scaling.spread, model.coef_, rtol=1e-9)
@@ -354,9 +354,9 @@ def test_neighbours_are_the_next_sizes_that_were_tried():
     dataset = prepare(Table(FRAME), Roles("outcome"))
     found = analyse(dataset, Settings(k=3, ks=[5, 3, 2], **FAST))
     assert [near.k for near in found.neighbours] == [2, 5]
-    assert found.curve.ks.tolist() == [5, 3, 2]
+    assert found.choice.table.ks == [5, 3, 2]
     for near in found.neighbours:
-        assert near.change.value == pytest.approx(found.curve.at(near.k)[0] - found.curve.at(3)[0])
+        assert near.change.value == pytest.approx(near.score - found.choice.score)
     fewer, more = (neighbour_text(found, near) for near in found.neighbours)
     assert re.match(r"One feature fewer \(2\).* (costs|gains|changes) ", fewer)
     assert re.match(r"2 features more \(5\).* (cost|gain|change) ", more)
@@ -413,7 +413,7 @@ def test_settings_that_make_no_sense_get_a_sentence(settings, message):
 def test_the_score_that_chooses_is_the_one_told():
     settings = Settings(ks=[2, 1], scoring="roc_auc", **FAST)
     found = analyse(prepare(Table(FRAME), Roles("outcome")), settings)
-    assert found.assessment.score == pytest.approx(found.curve.at(found.k)[0])
+    assert found.assessment.score == pytest.approx(found.choice.score)
     assert found.assessment.guessing == 0.5
 
 

@@ -121,10 +121,11 @@ def curve_image(analysis: Analysis) -> str:
     import matplotlib as mpl
     from matplotlib.ticker import PercentFormatter
 
-    scores, scoring = analysis.curve, analysis.settings.scoring
+    table, row, scoring = analysis.choice.table, analysis.choice.row, analysis.settings.scoring
     with mpl.rc_context(html.FONT):
         figure = html.new_figure(5.2, 3.1)
-        display = CVScoreDisplay(scores.ks, scores.mean, scores.error, analysis.k, score_name(scoring))
+        mean, error = table.mean[row], table.error[row]
+        display = CVScoreDisplay(table.ks, mean, error, analysis.k, score_name(scoring))
         axes = display.plot(figure.subplots()).ax_
         low, high = axes.get_ylim()
         if low - (high - low) / 3 < analysis.assessment.guessing:
@@ -146,7 +147,7 @@ def draw_guessing(axes: Any, score: float) -> None:
 def neighbour_rows(analysis: Analysis) -> list[dict[str, Any]]:
     """Table rows for the chosen k and for the next smaller and larger k."""
     scoring = analysis.settings.scoring
-    own = {"k": analysis.k, "score": score_text(scoring, analysis.curve.at(analysis.k)[0]), "swaps": ""}
+    own = {"k": analysis.k, "score": score_text(scoring, analysis.choice.score), "swaps": ""}
     rows: list[dict[str, Any]] = [own]
     for near in analysis.neighbours:
         change = near.change

@@ -143,6 +143,11 @@ class Encoding:
     def feature_names(self) -> list[str]:
         return [name for column in self.columns for name in self.names_of(column)]
 
+    @property
+    def sources(self) -> list[str]:
+        """The column that each feature encodes."""
+        return [column for column in self.columns for _ in self.names_of(column)]
+
     def names_of(self, column: str) -> list[str]:
         """Return the names of the features that a column is encoded as."""
         values = self.categories.get(column)
@@ -308,16 +313,15 @@ class CountedFeatures:
 
 def count_features(encoding: Encoding, asked: ColumnRequest) -> CountedFeatures:
     """Return the features of a table with the units that k counts. Raises InputError for unknown names."""
-    names = labels = encoding.feature_names
-    column_of = [column for column in encoding.columns for _ in encoding.names_of(column)]
-    things = "features"
+    names, sources = encoding.feature_names, encoding.sources
+    things, labels = "features", names
     if asked.groups is not None or asked.group_by is not None:
         things, labels = "groups", _group_labels(encoding, asked)
     elif encoding.categories and not asked.each_value and len(encoding.columns) > 1:
-        things, labels = "variables", column_of
+        things, labels = "variables", sources
     # positions of features by name; a name may be that of a column, of a value or of a group, in this order
     places: dict[str, list[int]] = {}
-    for kind in (labels, names, column_of):
+    for kind in (labels, names, sources):
         places |= {name: [] for name in kind}
         for place, name in enumerate(kind):
             places[name].append(place)
@@ -364,12 +368,10 @@ def _group_labels(encoding: Encoding, asked: ColumnRequest) -> list[str]:
         raise InputError(
             f"--groups names {listing(unknown)}, which is not a feature. {nearest(unknown[0], columns)}"
         )
-    labels = []
-    for column in columns:
-        for feature in encoding.names_of(column):
-            alone = feature if asked.each_value else column
-            alone = f"{alone} (by itself)" if alone in group_of.values() else alone
-            labels.append(group_of.get(column, alone))
+    labels, groups = [], set(group_of.values())
+    for column, feature in zip(encoding.sources, encoding.feature_names, strict=True):
+        alone = feature if asked.each_value else column
+        labels.append(group_of.get(column, f"{alone} (by itself)" if alone in groups else alone))
     if len(set(labels)) == 1:
         option = "--group-by" if asked.groups is None else "--groups"
         raise InputError(f"{option} puts all features into one group. Define two or more to choose from.")
