@@ -21,10 +21,10 @@ from kmargin.report.page import csv_text, protect
 from kmargin.report.text import neighbour_text
 from kmargin.tables import read
 from kmargin.tables.analysis import analyse, trace
-from kmargin.tables.columns import ColumnRequest, Encoding, Scaling, to_texts
+from kmargin.tables.columns import ColumnRequest, Encoding, to_texts
 from kmargin.tables.dataset import Roles, prepare
 from kmargin.tables.read import Reading, Table, read_table
-from kmargin.tables.search import Settings
+from kmargin.tables.search import Preparation, Settings
 
 FRAME = make_table()
 FEATURES = list(FRAME.columns[:-1])
@@ -199,8 +199,8 @@ def test_a_column_called_NA_keeps_its_name_and_one_without_a_name_has_that_of_it
 def test_columns_of_any_size_are_scaled_alike(scale):
     X = np.random.default_rng(0).standard_normal((30, 2))
     weights = np.linspace(1, 2, 30)
-    plain = Scaling.learn(X, weights, impute=False, standardize=True)
-    large = Scaling.learn(X * scale, weights * 1e200, impute=False, standardize=True)
+    plain = Preparation(impute=False, standardize=True).fit(X, sample_weight=weights).scaling_
+    large = Preparation(False, True).fit(X * scale, sample_weight=weights * 1e200).scaling_
     np.testing.assert_allclose(large(X * scale), plain(X), rtol=1e-10)
     np.testing.assert_allclose(plain.mean, np.average(X, axis=0, weights=weights), rtol=1e-13)
     np.testing.assert_allclose(np.average(plain(X) ** 2, axis=0, weights=weights), 1)

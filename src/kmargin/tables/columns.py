@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from sklearn.preprocessing import StandardScaler
 
 from kmargin.core.arrays import Flags, Matrix, Vector
 from kmargin.core.units import UnitRequest, Units
@@ -224,29 +223,10 @@ class Scaling:
     mean: Vector
     spread: Vector  # the standard deviations
 
-    @classmethod
-    def learn(cls, X: Matrix, weights: Vector | None, impute: bool, standardize: bool) -> "Scaling":
-        """Learn the medians, and the weighted means and standard deviations, from these rows.
-
-        The median of a column without values is 0. The standard deviation of a constant column counts as 1.
-        """
-        medians = column_medians(X) if impute else None
-        plain = cls(medians, np.zeros(X.shape[1]), np.ones(X.shape[1]))
-        if not standardize:
-            return plain
-        shares = None if weights is None else weights / weights.max()
-        scaler = StandardScaler().fit(plain(X), sample_weight=shares)
-        return cls(medians, scaler.mean_, scaler.scale_)
-
     def __call__(self, X: Matrix) -> Matrix:
         if self.medians is not None:
             X = np.where(np.isnan(X), self.medians, X)
-        return X if self.is_plain else (X - self.mean) / self.spread
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether scaling leaves every feature unchanged: all means are 0 and all standard deviations 1."""
-        return not self.mean.any() and bool((self.spread == 1).all())
+        return (X - self.mean) / self.spread
 
 
 def column_medians(X: Matrix) -> Vector:
@@ -290,9 +270,7 @@ class CountedFeatures:
     @cached_property
     def always_in(self) -> Flags:
         """Whether each feature is always in the model."""
-        fixed = np.zeros(len(self.names), np.bool_)
-        fixed[self.units.columns_of(np.flatnonzero(self.units.fixed))] = True
-        return fixed
+        return self.units.chosen(np.zeros(len(self.names), np.bool_))
 
     @property
     def is_grouped(self) -> bool:
