@@ -146,7 +146,7 @@ def test_everything_at_once_goes_through():
     model = model_file.load("data-kmargin")
     assert model.encoding.feature_names == ["age", "dose", "x y", "hue=blue", "hue=red"]
     assert model.scaling.medians[0] == frame["age"].median()
-    assert model.scaling.is_plain
+    assert not model.scaling.mean.any()
     predicted = run("predict", "data-kmargin", "data.csv", "--id", "z")
     table = pd.read_csv(pd.io.common.StringIO(predicted.stdout))
     assert table["id"].tolist() == pd.read_csv("data.csv")["z"].tolist()

@@ -314,8 +314,7 @@ def test_every_score_on_the_page_and_in_the_terminal_is_of_the_one_table(
     assert f'class="interval" style="left:{low:.1f}%;width:{high - low:.1f}%"' in page
     assert f'class="at" style="left:{100 * found.assessment.score:.1f}%"' in page
     assert f'class="guess" style="left:{100 * found.assessment.guessing:.1f}%"' in page
-    drawn = found.curve
-    np.testing.assert_array_equal(drawn.mean, mean)
+    np.testing.assert_array_equal(found.choice.table.mean[found.choice.row], mean)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from kmargin import KernelSparseSVC, SparseSVC, load_model, save_model
 from kmargin.cli.app import app
 from kmargin.tables import model_file
-from kmargin.tables.model_file import newest, replace_file, replace_folder
+from kmargin.tables.model_file import PART, READY, newest, replace_file, replace_folder
 
 OWNED = ("model", "features", "points", "page")
 OLD = {"model": b"old model", "features": b"old features", "page": b"old page" * 1000}
@@ -102,7 +102,7 @@ def test_results_are_the_old_ones_or_the_new_ones_wherever_the_process_is_killed
             write()
             assert content_of(folder) == NEW | others
             assert os.listdir(tmp_path) == ["out"]
-            assert not [name for name in os.listdir(folder) if model_file.is_temporary(name)]
+            assert not [name for name in os.listdir(folder) if name in (PART, READY)]
     assert len(states) > 10
     assert set(states) == {False, True}
     assert states == sorted(states), "there is one moment of change"
@@ -121,9 +121,7 @@ def test_a_full_disk_leaves_the_old_folder_and_nothing_else(tmp_path, monkeypatc
                 errors.append((error.errno, error.filename))
                 assert folder.exists() == bool(before)
                 assert not before or content_of(folder) == before
-                assert not before or not [
-                    name for name in os.listdir(folder) if model_file.is_temporary(name)
-                ]
+                assert not before or not [name for name in os.listdir(folder) if name in (PART, READY)]
     assert len(errors) > 6
     assert set(errors) == {(errno.ENOSPC, str(folder))}
 

@@ -22,7 +22,7 @@ from kmargin import KernelSparseSVC, KernelSparseSVCCV, SparseSVC, SparseSVCCV, 
 from kmargin.cli.app import app
 from kmargin.core.validation import InputError
 from kmargin.tables import model as seen
-from kmargin.tables.model import SeenRows, digest_rows, note_rows
+from kmargin.tables.model import digest_rows, note_rows
 from kmargin.tables.read import Table
 
 FRAME = make_table()
@@ -317,14 +317,6 @@ def test_digests_forgive_what_files_do_to_numbers_and_nothing_else():
     np.testing.assert_array_equal(
         digest_rows(np.array([[0.0, np.nan]])), digest_rows(np.array([[-0.0, -np.nan]]))
     )
-
-
-def test_digests_that_lie_far_apart_are_in_order_all_the_same(model, tmp_path):
-    ends = np.array([-(2**63) + 1, 2**63 - 1])
-    file = save_model(replace(model, seen=SeenRows(ends, ends[:1])), tmp_path / "m.kmargin")
-    np.testing.assert_array_equal(load_model(file).seen.by_all, ends)
-    with pytest.raises(InputError, match="seen_by_all is out of order"):
-        load_model(save_model(replace(model, seen=SeenRows(ends[::-1], ends)), file))
 
 
 def test_a_folder_that_is_not_there_gets_a_sentence(model, tmp_path):

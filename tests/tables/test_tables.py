@@ -21,10 +21,10 @@ from kmargin.report.page import csv_text, protect
 from kmargin.report.text import neighbour_text
 from kmargin.tables import read
 from kmargin.tables.analysis import analyse, trace
-from kmargin.tables.columns import ColumnRequest, Encoding, Scaling, to_texts
+from kmargin.tables.columns import ColumnRequest, Encoding, to_texts
 from kmargin.tables.dataset import Roles, prepare
 from kmargin.tables.read import Reading, Table, read_table
-from kmargin.tables.search import Settings
+from kmargin.tables.search import Preparation, Settings
 
 FRAME = make_table()
 FEATURES = list(FRAME.columns[:-1])
@@ -199,8 +199,8 @@ def test_a_column_called_NA_keeps_its_name_and_one_without_a_name_has_that_of_it
 def test_columns_of_any_size_are_scaled_alike(scale):
     X = np.random.default_rng(0).standard_normal((30, 2))
     weights = np.linspace(1, 2, 30)
-    plain = Scaling.learn(X, weights, impute=False, standardize=True)
-    large = Scaling.learn(X * scale, weights * 1e200, impute=False, standardize=True)
+    plain = Preparation(impute=False, standardize=True).fit(X, sample_weight=weights).scaling_
+    large = Preparation(False, True).fit(X * scale, sample_weight=weights * 1e200).scaling_
     np.testing.assert_allclose(large(X * scale), plain(X), rtol=1e-10)
     np.testing.assert_allclose(plain.mean, np.average(X, axis=0, weights=weights), rtol=1e-13)
     np.testing.assert_allclose(np.average(plain(X) ** 2, axis=0, weights=weights), 1)
@@ -309,7 +309,7 @@ def test_scores_are_those_of_the_estimator_that_scales_in_each_fold():
     folds = StratifiedKFold(5, shuffle=True, random_state=3)
     model = SparseSVCCV(**grid, cv=folds, standardize=True).fit(dataset.X, dataset.y)
     assert (found.k, found.C) == (model.k_, model.C_)
-    assert found.curve.at(found.k)[0] == pytest.approx(model.best_score_)
+    assert found.choice.score == pytest.approx(model.best_score_)
     assert found.assessment.score == pytest.approx(model.best_score_)
     machine, scaling = found.model.machine, found.model.scaling
     np.testing.assert_allclose(machine.coef_ / scaling.spread, model.coef_, rtol=1e-9)
@@ -354,9 +354,9 @@ def test_neighbours_are_the_next_sizes_that_were_tried():
     dataset = prepare(Table(FRAME), Roles("outcome"))
     found = analyse(dataset, Settings(k=3, ks=[5, 3, 2], **FAST))
     assert [near.k for near in found.neighbours] == [2, 5]
-    assert found.curve.ks.tolist() == [5, 3, 2]
+    assert found.choice.table.ks == [5, 3, 2]
     for near in found.neighbours:
-        assert near.change.value == pytest.approx(found.curve.at(near.k)[0] - found.curve.at(3)[0])
+        assert near.change.value == pytest.approx(near.score - found.choice.score)
     fewer, more = (neighbour_text(found, near) for near in found.neighbours)
     assert re.match(r"One feature fewer \(2\).* (costs|gains|changes) ", fewer)
     assert re.match(r"2 features more \(5\).* (cost|gain|change) ", more)
@@ -413,7 +413,7 @@ def test_settings_that_make_no_sense_get_a_sentence(settings, message):
 def test_the_score_that_chooses_is_the_one_told():
     settings = Settings(ks=[2, 1], scoring="roc_auc", **FAST)
     found = analyse(prepare(Table(FRAME), Roles("outcome")), settings)
-    assert found.assessment.score == pytest.approx(found.curve.at(found.k)[0])
+    assert found.assessment.score == pytest.approx(found.choice.score)
     assert found.assessment.guessing == 0.5
 
 

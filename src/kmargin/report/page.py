@@ -42,7 +42,7 @@ from kmargin.report.text import PERCENT, change_text, error_text, headline, scor
 from kmargin.tables import model_file
 from kmargin.tables.analysis import Analysis, Neighbour, Step
 from kmargin.tables.dataset import Dataset
-from kmargin.tables.model_file import is_temporary, replace_file, replace_folder
+from kmargin.tables.model_file import PART, READY, replace_file, replace_folder
 
 MAX_ROWS = 60  # most rows of a table on the page; the CSV files have all rows
 MAX_TERMS = 12  # a model with more features is not shown as a formula
@@ -121,10 +121,11 @@ def curve_image(analysis: Analysis) -> str:
     import matplotlib as mpl
     from matplotlib.ticker import PercentFormatter
 
-    scores, scoring = analysis.curve, analysis.settings.scoring
+    table, row, scoring = analysis.choice.table, analysis.choice.row, analysis.settings.scoring
     with mpl.rc_context(html.FONT):
         figure = html.new_figure(5.2, 3.1)
-        display = CVScoreDisplay(scores.ks, scores.mean, scores.error, analysis.k, score_name(scoring))
+        mean, error = table.mean[row], table.error[row]
+        display = CVScoreDisplay(table.ks, mean, error, analysis.k, score_name(scoring))
         axes = display.plot(figure.subplots()).ax_
         low, high = axes.get_ylim()
         if low - (high - low) / 3 < analysis.assessment.guessing:
@@ -146,7 +147,7 @@ def draw_guessing(axes: Any, score: float) -> None:
 def neighbour_rows(analysis: Analysis) -> list[dict[str, Any]]:
     """Table rows for the chosen k and for the next smaller and larger k."""
     scoring = analysis.settings.scoring
-    own = {"k": analysis.k, "score": score_text(scoring, analysis.curve.at(analysis.k)[0]), "swaps": ""}
+    own = {"k": analysis.k, "score": score_text(scoring, analysis.choice.score), "swaps": ""}
     rows: list[dict[str, Any]] = [own]
     for near in analysis.neighbours:
         change = near.change
@@ -415,7 +416,7 @@ def check_folder(folder: Path, force: bool) -> None:
     if not os.access(folder if folder.exists() else parent, os.W_OK):
         raise InputError(f"The folder {folder} cannot be written. Choose another with --out.")
     there = sorted(path.name for path in folder.iterdir()) if folder.exists() else []
-    there = [name for name in there if not is_temporary(name)]
+    there = [name for name in there if name not in (PART, READY)]
     if there and model_file.NAME not in there and not force:
         raise InputError(
             f"The folder {folder} holds {listing(there, 3)}, which kmargin did not write. "

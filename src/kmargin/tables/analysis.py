@@ -18,7 +18,15 @@ from kmargin.model_selection.scores import Fold, difference_error
 from kmargin.tables.columns import CountedFeatures, count_features
 from kmargin.tables.dataset import Dataset
 from kmargin.tables.model import TableModel, assemble_estimator, note_rows
-from kmargin.tables.search import Choice, Preparation, Settings, TableSearch, choose, resolve_grid
+from kmargin.tables.search import (
+    Choice,
+    Preparation,
+    Settings,
+    TableSearch,
+    choose,
+    choose_from,
+    resolve_grid,
+)
 
 DEFAULT_K = 10  # number of features that stability selection selects on each half of the rows
 MIN_FOR_NESTED = 3  # rows or groups per class for nested cross-validation: one to score, two for inner folds
@@ -256,27 +264,6 @@ class Neighbour(NamedTuple):
     leaves: list[str]  # features (or groups) that are used with the chosen k, but not with this one
 
 
-class Highest(NamedTuple):
-    """The k and C with the highest score of all that were tried."""
-
-    k: int
-    C: float
-    score: float
-
-
-class Curve(NamedTuple):
-    """The mean score for each k at one C, over all folds of all repeats."""
-
-    ks: Indices  # descending
-    mean: Vector
-    error: Vector  # standard errors of the means
-
-    def at(self, k: int) -> tuple[float, float]:
-        """The mean score for this k and its standard error."""
-        place = self.ks.tolist().index(k)
-        return float(self.mean[place]), float(self.error[place])
-
-
 @dataclass(frozen=True)
 class Analysis:
     """The final model, how it was chosen, and how well such models predict held-out rows."""
@@ -307,18 +294,12 @@ class Analysis:
         return self.choice.C
 
     @property
-    def curve(self) -> Curve:
-        table, row = self.choice.table, self.choice.row
-        return Curve(np.array(table.ks), table.mean[row], table.error[row])
-
-    @property
-    def highest(self) -> Highest | None:
-        """The k and C with the highest mean score; None if k and C were given."""
+    def highest(self) -> Choice | None:
+        """The choice of the k and C with the highest mean score; None if k and C were given."""
         if not self.choice.had_alternatives:
             return None
-        table = self.choice.table if self.was_chosen else self.choice.table.at_k(self.choice.column)
-        row, column = table.choose("best")
-        return Highest(table.ks[column], table.Cs[row], float(table.mean[row, column]))
+        row, column = choose_from(self.choice.table, replace(self.settings, select="best"))
+        return replace(self.choice, row=row, column=column)
 
     @property
     def frequency(self) -> Vector | None:

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from sklearn.preprocessing import StandardScaler
 
 from kmargin.core.arrays import Flags, Matrix, Vector
 from kmargin.core.units import UnitRequest, Units
@@ -143,6 +142,11 @@ class Encoding:
     def feature_names(self) -> list[str]:
         return [name for column in self.columns for name in self.names_of(column)]
 
+    @property
+    def sources(self) -> list[str]:
+        """The column that each feature encodes."""
+        return [column for column in self.columns for _ in self.names_of(column)]
+
     def names_of(self, column: str) -> list[str]:
         """Return the names of the features that a column is encoded as."""
         values = self.categories.get(column)
@@ -219,29 +223,10 @@ class Scaling:
     mean: Vector
     spread: Vector  # the standard deviations
 
-    @classmethod
-    def learn(cls, X: Matrix, weights: Vector | None, impute: bool, standardize: bool) -> "Scaling":
-        """Learn the medians, and the weighted means and standard deviations, from these rows.
-
-        The median of a column without values is 0. The standard deviation of a constant column counts as 1.
-        """
-        medians = column_medians(X) if impute else None
-        plain = cls(medians, np.zeros(X.shape[1]), np.ones(X.shape[1]))
-        if not standardize:
-            return plain
-        shares = None if weights is None else weights / weights.max()
-        scaler = StandardScaler().fit(plain(X), sample_weight=shares)
-        return cls(medians, scaler.mean_, scaler.scale_)
-
     def __call__(self, X: Matrix) -> Matrix:
         if self.medians is not None:
             X = np.where(np.isnan(X), self.medians, X)
-        return X if self.is_plain else (X - self.mean) / self.spread
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether scaling leaves every feature unchanged: all means are 0 and all standard deviations 1."""
-        return not self.mean.any() and bool((self.spread == 1).all())
+        return (X - self.mean) / self.spread
 
 
 def column_medians(X: Matrix) -> Vector:
@@ -285,9 +270,7 @@ class CountedFeatures:
     @cached_property
     def always_in(self) -> Flags:
         """Whether each feature is always in the model."""
-        fixed = np.zeros(len(self.names), np.bool_)
-        fixed[self.units.columns_of(np.flatnonzero(self.units.fixed))] = True
-        return fixed
+        return self.units.chosen(np.zeros(len(self.names), np.bool_))
 
     @property
     def is_grouped(self) -> bool:
@@ -308,16 +291,15 @@ class CountedFeatures:
 
 def count_features(encoding: Encoding, asked: ColumnRequest) -> CountedFeatures:
     """Return the features of a table with the units that k counts. Raises InputError for unknown names."""
-    names = labels = encoding.feature_names
-    column_of = [column for column in encoding.columns for _ in encoding.names_of(column)]
-    things = "features"
+    names, sources = encoding.feature_names, encoding.sources
+    things, labels = "features", names
     if asked.groups is not None or asked.group_by is not None:
         things, labels = "groups", _group_labels(encoding, asked)
     elif encoding.categories and not asked.each_value and len(encoding.columns) > 1:
-        things, labels = "variables", column_of
+        things, labels = "variables", sources
     # positions of features by name; a name may be that of a column, of a value or of a group, in this order
     places: dict[str, list[int]] = {}
-    for kind in (labels, names, column_of):
+    for kind in (labels, names, sources):
         places |= {name: [] for name in kind}
         for place, name in enumerate(kind):
             places[name].append(place)
@@ -364,12 +346,10 @@ def _group_labels(encoding: Encoding, asked: ColumnRequest) -> list[str]:
         raise InputError(
             f"--groups names {listing(unknown)}, which is not a feature. {nearest(unknown[0], columns)}"
         )
-    labels = []
-    for column in columns:
-        for feature in encoding.names_of(column):
-            alone = feature if asked.each_value else column
-            alone = f"{alone} (by itself)" if alone in group_of.values() else alone
-            labels.append(group_of.get(column, alone))
+    labels, groups = [], set(group_of.values())
+    for column, feature in zip(encoding.sources, encoding.feature_names, strict=True):
+        alone = feature if asked.each_value else column
+        labels.append(group_of.get(column, f"{alone} (by itself)" if alone in groups else alone))
     if len(set(labels)) == 1:
         option = "--group-by" if asked.groups is None else "--groups"
         raise InputError(f"{option} puts all features into one group. Define two or more to choose from.")

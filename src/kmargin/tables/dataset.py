@@ -11,7 +11,6 @@ import pandas as pd
 
 from kmargin.core.arrays import Indices, Matrix, Vector
 from kmargin.core.validation import InputError, count, listing, nearest
-from kmargin.model_selection.scores import effective_number
 from kmargin.tables import pitfalls
 from kmargin.tables.columns import (
     Encoding,
@@ -75,11 +74,6 @@ class Dataset(NamedTuple):
         """The smallest and the largest value of each feature, in two rows."""
         return np.array([np.nanmin(self.X, axis=0), np.nanmax(self.X, axis=0)])
 
-    @property
-    def n_independent(self) -> float:
-        """The effective number of rows, given their weights and groups."""
-        return effective_number(self.weights, len(self.y), self.groups)
-
 
 def prepare(table: Table, roles: Roles) -> Dataset:
     """Prepare a table for an analysis, with columns in these roles.
@@ -114,7 +108,7 @@ def prepare(table: Table, roles: Roles) -> Dataset:
     if roles.grouped_by is not None:
         groups, group_labels = _read_groups(frame[roles.grouped_by], notes)
     id_like = {*doubtful, *(name for name in features.columns if pitfalls.has_shared_values(features[name]))}
-    is_measured = [column not in id_like for column in encoding.columns for _ in encoding.names_of(column)]
+    is_measured = [column not in id_like for column in encoding.sources]
     repeats = pitfalls.find_repeated_rows(features.drop(columns=list(id_like)), X[:, is_measured])
     groups = pitfalls.join_groups(groups, repeats)
     warnings = (

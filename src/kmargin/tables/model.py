@@ -1,6 +1,6 @@
 """A fitted estimator together with the encoding and scaling of its table, for predictions from new tables."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, NamedTuple
@@ -71,6 +71,10 @@ def digest_rows(X: Matrix) -> np.ndarray:
 
 Estimator = SparseSVC | KernelSparseSVC
 KERNEL_PARAMETERS = ("kernel", "gamma", "degree", "coef0")
+FITTED_ARRAYS = {
+    "linear": ("intercept", "coef"),
+    "kernel": ("intercept", "dual_coef", "support", "support_vectors"),
+}
 
 
 def make_estimator(parameters: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Estimator:
@@ -102,10 +106,9 @@ def estimator_numbers(machine: Any) -> tuple[dict[str, Any], dict[str, np.ndarra
     """The parameters and arrays of a fitted estimator; if it chose k and C, with the chosen values."""
     k, C = (getattr(machine, f"{name}_", None) for name in ("k", "C"))
     parameters = {"C": float(C or machine.C), "multi_class": machine.multi_class, "shared": machine.shared}
-    names = ["classes", "intercept", "coef"]
-    if hasattr(machine, "dual_coef_"):
+    is_kernel = hasattr(machine, "dual_coef_")
+    if is_kernel:
         parameters |= {"kernel": machine.kernel, **machine.kernel_.numbers}
-        names = ["classes", "intercept", "dual_coef", "support", "support_vectors"]
         n_units = len(machine.support_)
     else:
         request = UnitRequest(machine.groups, machine.keep, machine.avoid, machine.signs)
@@ -113,13 +116,11 @@ def estimator_numbers(machine: Any) -> tuple[dict[str, Any], dict[str, np.ndarra
         parameters |= request._asdict()
         n_units = request.resolve(machine.n_features_in_).n_units
     k = machine.k if k is None else k
-    arrays = {name: _as_array(getattr(machine, f"{name}_")) for name in names}
+    names = ("classes", *FITTED_ARRAYS["kernel" if is_kernel else "linear"])
+    arrays = {name: getattr(machine, f"{name}_") for name in names}
+    for name, values in arrays.items():  # support vectors may be a sparse matrix
+        arrays[name] = np.asarray(values.toarray() if hasattr(values, "toarray") else values)
     return parameters | {"k": n_units if k == "all" else int(k)}, arrays
-
-
-def _as_array(values: Any) -> np.ndarray:
-    """The values as a NumPy array; support vectors may be a sparse matrix."""
-    return np.asarray(values.toarray() if hasattr(values, "toarray") else values)
 
 
 class Prediction(NamedTuple):
@@ -176,9 +177,8 @@ class TableModel:
         """The columns that a new table must have: for a linear model those with nonzero coefficients."""
         if self.is_kernel:
             return set(self.encoding.columns)
-        names = self.encoding.feature_names
-        used = {names[j] for j in self.machine.support_}
-        return {column for column in self.encoding.columns if used & set(self.encoding.names_of(column))}
+        sources = self.encoding.sources
+        return {sources[j] for j in self.machine.support_}
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict the class of each row.
@@ -222,16 +222,41 @@ class TableModel:
         return self.seen.share(X if has_all else X[:, self.used_features], has_all)
 
     def _read(self, X: Any) -> Table:
-        needed = [column for column in self.encoding.columns if column in self.needed]
-        return to_table(X, self.encoding.columns, needed)
+        """Return a data frame, a mapping, records or an array as a table.
+
+        The columns of an array get the names of all columns of the training table, in their order. Raises
+        InputError if an array has another number of columns, or if X is not a table.
+        """
+        if isinstance(X, Table):
+            return X
+        columns, needed = self.encoding.columns, self.needed
+        used = [column for column in columns if column in needed]
+        X = X.to_pandas() if hasattr(X, "to_pandas") else X  # polars, arrow
+        X = X.toarray() if hasattr(X, "toarray") else X  # sparse matrices
+        try:
+            frame = pd.DataFrame(X)
+        except (TypeError, ValueError) as error:
+            raise InputError(
+                f"X is not a table ({str(error).rstrip('.')}). Give a data frame with the columns "
+                f"{listing(used)}, or a two-dimensional array."
+            ) from error
+        if isinstance(frame.columns, pd.RangeIndex):
+            if frame.shape[1] != len(columns):
+                raise InputError(
+                    f"X has {count(frame.shape[1], 'column')}, but without names the model expects the "
+                    f"{len(columns):,} that it was fitted to, in this order: {listing(columns, 8)}; a single "
+                    f"row is [row]. A data frame needs only {listing(used, 8)}."
+                )
+            frame.columns = list(columns)
+        frame.columns = [str(name) for name in frame.columns]
+        check_unique("X", list(frame.columns))
+        return Table(frame)
 
     @property
     def used_features(self) -> Indices:
         """The positions of the features that encode the needed columns."""
-        needed, is_used = self.needed, []
-        for column in self.encoding.columns:
-            is_used += [column in needed] * len(self.encoding.names_of(column))
-        return np.flatnonzero(is_used)
+        needed = self.needed
+        return np.flatnonzero([column in needed for column in self.encoding.sources])
 
     def predict_table(self, table: Table) -> Prediction:
         """Predict the rows of a table. Raises InputError if needed columns or values are missing."""
@@ -267,36 +292,6 @@ class TableModel:
                     "unit; predictions there are extrapolations."
                 )
         return notes
-
-
-def to_table(X: Any, columns: Sequence[str], needed: Sequence[str]) -> Table:
-    """Return a data frame, a mapping, records or an array as a table.
-
-    The columns of an array get the names `columns`, in this order. Raises InputError if an array has another
-    number of columns, or if X is not a table.
-    """
-    if isinstance(X, Table):
-        return X
-    X = X.to_pandas() if hasattr(X, "to_pandas") else X  # polars, arrow
-    X = X.toarray() if hasattr(X, "toarray") else X  # sparse matrices
-    try:
-        frame = pd.DataFrame(X)
-    except (TypeError, ValueError) as error:
-        raise InputError(
-            f"X is not a table ({str(error).rstrip('.')}). Give a data frame with the columns "
-            f"{listing(needed)}, or a two-dimensional array."
-        ) from error
-    if isinstance(frame.columns, pd.RangeIndex):
-        if frame.shape[1] != len(columns):
-            raise InputError(
-                f"X has {count(frame.shape[1], 'column')}, but without names the model expects the "
-                f"{len(columns):,} that it was fitted to, in this order: {listing(columns, 8)}; a single row "
-                f"is [row]. A data frame needs only {listing(needed, 8)}."
-            )
-        frame.columns = list(columns)
-    frame.columns = [str(name) for name in frame.columns]
-    check_unique("X", list(frame.columns))
-    return Table(frame)
 
 
 def to_table_model(model: Any, target: str) -> TableModel:

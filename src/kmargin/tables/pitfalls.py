@@ -243,12 +243,11 @@ def warn_of_lone_features(X: Matrix, y: np.ndarray, encoding: Encoding) -> list[
         accuracy, n_right = balanced_accuracy_score(labels, predicted), int((predicted == labels).sum())
         p_value = binom.sf(n_right - 1, len(rows), counts.max() / len(rows)) * X.shape[1] * len(rows)
         if accuracy >= MIN_LONE_ACCURACY and p_value < MAX_P_VALUE:
-            found[encoding.feature_names[feature]] = accuracy
+            found[feature] = accuracy
     if not 0 < len(found) <= MAX_LONE_FEATURES:
         return []
-    columns = [name for name in encoding.columns if set(encoding.names_of(name)) & set(found)]
-    drops = " ".join(f"--drop {quote(name)}" for name in columns)
-    names, best = listing(list(found)), 100 * max(found.values())
+    drops = " ".join(f"--drop {quote(name)}" for name in {encoding.sources[j]: 0 for j in sorted(found)})
+    names, best = listing([encoding.feature_names[j] for j in found]), 100 * max(found.values())
     verb, it = ("predicts", "it is") if len(found) == 1 else ("each predict", "they are")
     return [
         f"{names} alone {verb} the label almost perfectly (balanced accuracy {best:.1f} %). Such a feature "

@@ -7,11 +7,8 @@ import io
 import itertools
 import lzma
 import re
-import struct
-import tokenize
 import warnings
 import zipfile
-import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -32,12 +29,6 @@ MISSING_MARKS = [
     *("?", "-", "--", ".", "*", "na", "n.a.", "N.A.", "k.A.", "k. A.", "missing", "Missing", "unknown"),
     *("#DIV/0!", "#VALUE!", "#REF!", "#NUM!", "#NAME?"),
 ]
-# the exceptions that NumPy, openpyxl, pyarrow and zipfile raise for damaged files
-DAMAGED_ARCHIVE = (
-    *(ValueError, OSError, EOFError, LookupError, TypeError, AttributeError, SyntaxError, OverflowError),
-    *(RuntimeError, MemoryError, zipfile.BadZipFile, zlib.error, struct.error, tokenize.TokenError),
-    lzma.LZMAError,
-)
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars (|)", " ": "spaces"}
 SEPARATOR_NAMES = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";"}
 SEPARATOR_NAMES |= {"bar": "|", "pipe": "|"}
@@ -107,14 +98,14 @@ def read_table(path: str | Path, how: Reading = AS_DETECTED) -> Table:
 
 @contextmanager
 def _readable_as(file: str, form: str, advice: str) -> Iterator[None]:
-    """Turn the exceptions that libraries raise for damaged files into an InputError with this advice."""
+    """Turn the exceptions, of any type, that libraries raise for damaged files into an InputError."""
     try:
         yield
     except InputError:
         raise
     except ImportError as error:
         raise InputError(f"{file} cannot be read without another package: {error}") from error
-    except DAMAGED_ARCHIVE as error:
+    except Exception as error:
         raise InputError(
             f"{file} cannot be read as {form}: it is not, or is damaged or truncated. {advice}"
         ) from error

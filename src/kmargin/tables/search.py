@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.metrics import get_scorer, get_scorer_names
 from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils import Tags
 
 from kmargin import Exchange, SparsityPath
@@ -31,7 +32,14 @@ from kmargin.model_selection.scores import (
     make_splitters,
     score_with,
 )
-from kmargin.tables.columns import NO_REQUEST, ColumnRequest, CountedFeatures, Scaling, count_features
+from kmargin.tables.columns import (
+    NO_REQUEST,
+    ColumnRequest,
+    CountedFeatures,
+    Scaling,
+    column_medians,
+    count_features,
+)
 from kmargin.tables.dataset import Dataset
 
 DEFAULT_CS = (0.01, 0.1, 1.0, 10.0)
@@ -112,14 +120,22 @@ class Settings:
 
 
 class Preparation(TransformerMixin, BaseEstimator):
-    """A transformer that fills in missing numbers and scales features, as learned from the training rows."""
+    """A transformer that learns from the training rows how missing numbers are filled in and features scaled.
+
+    The median of a column without values is 0. The standard deviation of a constant column counts as 1.
+    """
 
     def __init__(self, impute: bool, standardize: bool) -> None:
         self.impute = impute
         self.standardize = standardize
 
     def fit(self, X: Matrix, y: Any = None, sample_weight: Any = None) -> "Preparation":
-        self.scaling_ = Scaling.learn(X, sample_weight, self.impute, self.standardize)
+        medians = column_medians(X) if self.impute else None
+        self.scaling_ = Scaling(medians, np.zeros(X.shape[1]), np.ones(X.shape[1]))
+        if self.standardize:
+            shares = None if sample_weight is None else sample_weight / sample_weight.max()
+            scaler = StandardScaler().fit(self.scaling_(X), sample_weight=shares)
+            self.scaling_ = Scaling(medians, scaler.mean_, scaler.scale_)
         return self
 
     def transform(self, X: Matrix) -> Matrix:
