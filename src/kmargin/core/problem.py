@@ -111,7 +111,7 @@ class ArrayProblem(BinaryProblem, LabelledRows):
         """The same problem with a loss of `LOSSES` instead of the squared hinge."""
         terms, n_samples = LOSSES[loss], self.design.n_samples
         every = np.tile(np.arange(n_samples), len(terms))
-        sign, margin, weight = (np.repeat(column, n_samples) for column in zip(*terms, strict=True))
+        sign, margin, weight = np.repeat(np.array(terms, dtype=float).T, n_samples, axis=1)
         return replace(
             self,
             design=self.design.take_rows(every),

@@ -91,7 +91,8 @@ class Candidate(NamedTuple):
         stays = np.ones(len(self.support), np.bool_)
         stays[places] = False
         columns = np.append(np.repeat(stays, units.sizes[self.support]), True)
-        return Candidate(self.support[stays], self.coefs[:, columns])
+        # in C order, unlike coefs[:, columns], for which numba would compile everything once more
+        return Candidate(self.support[stays], np.compress(columns, self.coefs, axis=1))
 
     def with_units(self, more: Indices, units: Units) -> "Candidate":
         """A start with more units, whose coefficients are 0."""
